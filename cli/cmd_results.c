@@ -28,8 +28,9 @@ static const char about[] =
     "  check FILE...        read what is finished, compare it with its checksums,\n"
     "                       name what is damaged (exit 4)\n"
     "  export FILE          copy a part of a dataset as .npy\n"
-    "  join OUT.h5 PART...  one HDF5 file that shows the parts of a job as a whole;\n"
-    "                       they stay where they are\n"
+    "  join OUT PART...     the parts of a job as a whole: those in HDF5 form are\n"
+    "                       shown by a small file and stay where they are, others are\n"
+    "                       checked and copied (again, it goes on)\n"
     "  report PATH          a page with pictures of a rollout: fields, metrics over\n"
     "                       time, the parameter space, planned against measured\n"
     "\n"
@@ -294,7 +295,7 @@ static int run_join(const arguments *a, const pl_cli_arguments *given)
     pl_error err = {0};
     int code = refuse_foreign(given, "join", 0);
     if (code) return code;
-    if (a->count < 2) return pl_cli_usage("results", "join: OUT.h5 and the parts are expected", "");
+    if (a->count < 2) return pl_cli_usage("results", "join: OUT and the parts are expected", "");
     pl_status status = pl_results_join(a->file[0], a->file + 1, a->count - 1, &err);
     return status == PL_OK ? 0 : complain(status, &err);
 }

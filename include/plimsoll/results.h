@@ -97,8 +97,11 @@ PL_API PL_MUST_USE pl_status pl_results_check(const char *path, bool repair,
                                               void (*tell)(void *context, const char *name), void *context,
                                               pl_results_checked *, pl_error *);
 
-/* One HDF5 file with virtual datasets over parts in HDF5 form, which must be complete, of the same job, and the whole
- * of it together, in any order. The parts stay where they are: the file names them from its own folder. */
+/* The parts of a job as one. They must be complete, of one form, and together the whole of the job, in any order.
+ * In HDF5 form: a new file of virtual datasets, which name the parts from its own folder; they stay where they are. In
+ * the native and npy forms: the results that one run of all would have made, to the byte. Each block of the parts is
+ * compared with its checksum and copied, so the disk has to have room for as much again (else PL_E_STORAGE, and nothing
+ * is made); a block that is damaged is named, PL_E_DATA. Called again, it goes on where it ended. */
 PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 #ifdef __cplusplus

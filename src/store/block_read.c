@@ -101,7 +101,15 @@ static pl_status hash_part(pl_block_reader *r, uint32_t dataset, uint64_t offset
     return PL_OK;
 }
 
-static pl_status check_block(pl_block_reader *r, uint64_t block, pl_block_checked *c, bool *is_sound, pl_error *err)
+static uint64_t bytes_of(const pl_block_reader *r, uint64_t block)
+{
+    uint64_t offset, bytes, all = 0;
+    for (uint32_t i = 0; i < r->index.layout.datasets; i++)
+        if (pl_block_piece(&r->index.layout, block, i, &offset, &bytes)) all += bytes;
+    return all;
+}
+
+pl_status pl_block_reader_verify(pl_block_reader *r, uint64_t block, bool *is_sound, pl_error *err)
 {
     uint64_t offset, bytes, hash = 0;
     pl_block_mark mark;
@@ -112,11 +120,19 @@ static pl_status check_block(pl_block_reader *r, uint64_t block, pl_block_checke
         if (!pl_block_piece(&r->index.layout, block, i, &offset, &bytes)) continue;
         PL_TRY(hash_part(r, i, offset, bytes, &hash, is_sound, err));
         pl_checksum_update(&sum, &hash, sizeof hash);
-        c->bytes += bytes;
     }
     PL_TRY(pl_block_mark_read(&r->index, block, &mark, err));
     *is_sound = *is_sound && mark.hash == pl_checksum_value(&sum);
-    c->checked++;
+    return PL_OK;
+}
+
+pl_status pl_block_reader_verify_constant(pl_block_reader *r, uint32_t dataset, bool *is_sound, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    uint64_t hash = 0;
+    *is_sound = true;
+    PL_TRY(hash_part(r, dataset, 0, d->bytes, &hash, is_sound, err));
+    *is_sound = *is_sound && hash == d->constant_hash;
     return PL_OK;
 }
 
@@ -125,12 +141,11 @@ static pl_status check_constants(pl_block_reader *r, void (*tell)(void *, uint64
 {
     for (uint32_t i = 0; i < r->index.layout.datasets; i++) {
         const pl_block_dataset_record *d = &r->index.record[i];
-        uint64_t hash = 0;
-        bool is_sound = true;
+        bool is_sound;
         if (!(d->flags & PL_BLOCK_FLAG_CONSTANT)) continue;
-        PL_TRY(hash_part(r, i, 0, d->bytes, &hash, &is_sound, err));
+        PL_TRY(pl_block_reader_verify_constant(r, i, &is_sound, err));
         c->bytes += d->bytes;
-        if (is_sound && hash == d->constant_hash) continue;
+        if (is_sound) continue;
         c->constants_damaged++;
         if (tell) tell(context, PL_BLOCK_NONE, d->name);
     }
@@ -178,7 +193,9 @@ pl_status pl_block_reader_check(pl_block_reader *r, void (*tell)(void *, uint64_
     for (uint64_t block = 0; block < r->index.head.blocks; block++) {
         bool is_sound;
         if (!pl_block_reader_is_done(r, block)) continue;
-        PL_TRY(check_block(r, block, c, &is_sound, err));
+        PL_TRY(pl_block_reader_verify(r, block, &is_sound, err));
+        c->checked++;
+        c->bytes += bytes_of(r, block);
         if (is_sound) continue;
         c->damaged++;
         if (tell) tell(context, block, pl_block_name(&r->index.layout, block, name));

@@ -85,7 +85,7 @@ def test_another_program_repeats_it():
         check(all(d < 5e-4 for d in found.values()), keys, found)
         print(", ".join(f"{name} {d:.1e}" for name, d in found.items()))
     found = repeats(3, precision="bfloat16")
-    check(all(d < 5e-2 for d in found.values()), found)
+    check(found["sketches"] < 5e-2 and found["checksums"] < 5e-2, found)  # children: in 8 bits another token may be the largest
 
 
 def weights_for(path, dtypes=("F32",), change=None, **keys):
@@ -104,7 +104,7 @@ def test_weights_of_a_file():
         found = repeats(DRAW.randrange(SMALL["count"]), weights=weights_for("w.safetensors", dtypes, **keys), **keys)
         check(all(d < 5e-4 for d in found.values()), dtypes, keys, found)
     found = repeats(3, weights=weights_for("w.safetensors", ("F32", "F16")), precision="bfloat16")
-    check(all(d < 5e-2 for d in found.values()), found)
+    check(found["sketches"] < 5e-2 and found["checksums"] < 5e-2, found)
 
 
 def test_results_know_their_weights():
@@ -174,12 +174,14 @@ def test_bits_hang_on_the_texts_alone():
     for i, (threads, keys) in enumerate(ways):
         encode(write_encoder(threads=threads, out=f"way{i}", **keys))
         check(filecmp.cmp(whole, f"way{i}/results.blocks", shallow=False), "other bits by", threads, keys)
-    parts = DRAW.randint(2, 5)
+    parts = DRAW.randint(2, 9)  # at 5 or more a part has less than a block
     found = []
     for part in range(1, parts + 1):
         encode(write_encoder(out="parts"), "--part", f"{part}/{parts}")
         found += numbers_of(f"parts/results-{part}-of-{parts}.blocks")[1]
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
+    run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
+    check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
     run("results", "check", whole)
 
 

@@ -129,7 +129,7 @@ static void add_dataset(pl_pages_data *d, const char *name, pl_dtype dtype, uint
 static void make_layout(pl_pages_data *d)
 {
     const pl_pages_setup *o = &d->setup;
-    d->kind = (pl_block_kind){.name = "texts", .axes = 1, .axis = {{"text", o->count, o->block}}};
+    d->kind = (pl_block_kind){.name = "texts", .axes = 1, .axis = {{"text", o->count, d->block}}};
     d->layout =
         (pl_block_layout){.text = o->text, .kind = &d->kind, .kinds = 1, .dataset = d->dataset, .first = o->first};
     if (o->count < o->texts.count) d->layout.whole = o->texts.count;
@@ -191,6 +191,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
 {
     pl_pages_setup *o = &d->setup;
     PL_TRY(copy_texts(d, err));
+    d->block = o->block;
     if (o->count < o->block) o->block = (uint32_t)o->count;
     if (o->at_once > o->block) o->at_once = o->block;
     d->geometry = pl_page_geometry_of(o->image_size);

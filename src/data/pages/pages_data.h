@@ -47,6 +47,7 @@ typedef struct pl_pages_data {
     pl_block_layout layout;
     pl_block_kind kind;
     pl_block_dataset dataset[4];
+    uint32_t block; /* texts of a block as the config has it, so that parts of any size have the same blocks */
     char *path, *text, *weights;
 } pl_pages_data;
 
