@@ -131,6 +131,11 @@ uint64_t pl_block_reader_bad_marks(const pl_block_reader *); /* neither empty no
 pl_status pl_block_reader_read(const pl_block_reader *, uint32_t dataset, uint64_t offset, void *data, uint64_t bytes,
                                pl_error *);
 
+/* Where the dataset's bytes lie in memory, as the file has them, until the reader is closed: mapped when it is first
+ * asked for. The file is long enough each time that this is called, PL_E_DATA; PL_E_NOMEM when there are no addresses
+ * for it. */
+pl_status pl_block_reader_map(pl_block_reader *, uint32_t dataset, const void **data, pl_error *);
+
 /* Is what lies there what was written? Of a finished block, and of a constant. */
 pl_status pl_block_reader_verify(pl_block_reader *, uint64_t block, bool *is_sound, pl_error *);
 pl_status pl_block_reader_verify_constant(pl_block_reader *, uint32_t dataset, bool *is_sound, pl_error *);

@@ -1,7 +1,10 @@
 /* Block files from outside: what is in them, and whether it is sound. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,6 +17,10 @@ struct pl_block_reader {
     char *path, *text, *buffer;
     uint64_t *bitmap, done, bad;
     bool repair;
+    struct {
+        void *at; /* page by page, the whole dataset; NULL: not yet */
+        size_t bytes;
+    } mapped[PL_BLOCK_DATASETS_MAX];
     pl_block_index index;
 };
 
@@ -60,6 +67,8 @@ pl_status pl_block_reader_open(const char *path, bool repair, pl_block_reader **
 void pl_block_reader_close(pl_block_reader *r)
 {
     if (!r) return;
+    for (uint32_t i = 0; i < PL_BLOCK_DATASETS_MAX; i++)
+        if (r->mapped[i].at) munmap(r->mapped[i].at, r->mapped[i].bytes);
     pl_block_index_close(&r->index);
     pl_free(r->bitmap);
     pl_free(r->text);
@@ -86,6 +95,35 @@ pl_status pl_block_reader_read(const pl_block_reader *r, uint32_t dataset, uint6
         return pl_fail(err, PL_E_USAGE, "%s: %s has %" PRIu64 " bytes, %" PRIu64 " from %" PRIu64 " on are not in it",
                        r->path, d->name, d->bytes, bytes, offset);
     return pl_file_read_at(r->index.data_fd[dataset], r->path, d->offset + offset, data, bytes, err);
+}
+
+static pl_status map_dataset(pl_block_reader *r, uint32_t dataset, uint64_t from, uint64_t bytes, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    void *at = bytes > SIZE_MAX
+                   ? MAP_FAILED
+                   : mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->index.data_fd[dataset], (off_t)from);
+    if (at == MAP_FAILED)
+        return pl_fail(err, PL_E_NOMEM,
+                       "%s: %s cannot be mapped (%" PRIu64 " bytes of addresses): %s; read it in parts instead",
+                       r->path, d->name, bytes, bytes > SIZE_MAX ? "there are too few" : strerror(errno));
+    r->mapped[dataset].at = at, r->mapped[dataset].bytes = (size_t)bytes;
+    return PL_OK;
+}
+
+pl_status pl_block_reader_map(pl_block_reader *r, uint32_t dataset, const void **data, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    const uint64_t skipped = d->offset % (uint64_t)sysconf(_SC_PAGESIZE), end = d->offset + d->bytes;
+    struct stat st;
+    if (fstat(r->index.data_fd[dataset], &st) != 0 || (uint64_t)st.st_size < end)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: %s ends at byte %" PRIu64 " of its file, which has %" PRIu64
+                       ": it is truncated; the run that goes on makes it whole",
+                       r->path, d->name, end, (uint64_t)st.st_size);
+    if (!r->mapped[dataset].at) PL_TRY(map_dataset(r, dataset, d->offset - skipped, d->bytes + skipped, err));
+    *data = (const char *)r->mapped[dataset].at + skipped;
+    return PL_OK;
 }
 
 /* ---- check ---- */
