@@ -66,9 +66,9 @@ PL_API PL_MUST_USE pl_status pl_results_read(const pl_results *, size_t dataset,
                                              const uint64_t *end, void *to, uint64_t bytes, pl_error *);
 /* Where the same part lies in the file itself, mapped to be read: nothing is copied, and of hundreds of gigabytes only
  * what is looked at comes into memory, which the kernel takes back when it needs it. The part must lie in one piece:
- * after the first dimension that is cut to more than one place all others are whole. Row-major numbers of `dtype`, at
- * multiples of their size, little endian. *part is valid until pl_results_close. PL_E_DATA as above, and when the file is
- * shorter than it must be, which is looked at in each call; PL_E_USAGE when the part is not in one piece; PL_E_NOMEM
+ * behind the first dimension that is cut to several places all others are whole. Row-major numbers of `dtype`, at
+ * multiples of their size, little endian. *part is valid until pl_results_close. PL_E_DATA as above, and when the file
+ * is shorter than it must be, which is looked at in each call; PL_E_USAGE when the part is not in one piece; PL_E_NOMEM
  * when the process has no addresses for the dataset.
  * Afterwards nothing stands between the program and the file: where somebody cuts it off, or the disk fails, the
  * program that looks there is sent SIGBUS, and what is damaged is read as it is. pl_results_read gives a status

@@ -267,6 +267,7 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     s->image_size = (uint32_t)c->image_size;
     s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->hidden_size;
     s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
+    s->entropy = c->attention_entropy && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
     s->block = (uint32_t)p->block_texts;
     s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
     s->threads = (uint32_t)p->num_workers;

@@ -102,6 +102,7 @@ class Encoder:
             weight = [[c[0][0] for c in out] for out in self.w["encoder.spatial_pool.attn_conv.weight"]]
             logits = times(t, weight, self.w["encoder.spatial_pool.attn_conv.bias"])
             maps = [softmax([row[k] for row in logits]) for k in range(len(weight))]
+            self.entropy = [-math.fsum(p * math.log(p + 1e-8) for p in a) for a in maps]
             sketches = [[math.fsum(a[n] * t[n][c] for n in range(len(t))) for c in range(len(t[0]))] for a in maps]
             if children:
                 return sketches, [[t[n] for n in sorted(range(len(t)), key=lambda n: (-a[n], n))[:children]] for a in maps]

@@ -107,6 +107,30 @@ def test_weights_of_a_file():
     check(found["sketches"] < 5e-2 and found["checksums"] < 5e-2, found)
 
 
+def test_attention_entropy():
+    """Against the definition, in double precision, for texts of several blocks; nothing else changes."""
+    encode(write_encoder(out="without"))
+    for keys in ({}, {"real_children": "false"}):
+        config = write_encoder(attention_entropy="true", **keys)
+        encode(config, "--out", "with")
+        shape, entropy = numbers_of("with/results.blocks", "entropy")
+        check(shape == (SMALL["count"], SMALL["target_capsules"]), shape)
+        for text in (0, DRAW.randrange(SMALL["count"]), SMALL["count"] - 1):
+            run("encode", config, "--witness", "witness", "--only", str(text))
+            encoder = Encoder("witness", SMALL["num_heads"], SMALL["num_layers"], SMALL["H_cycles"], SMALL["L_cycles"], False)
+            found = encoder.distances((2, 2), SMALL["children_per_capsule"] if not keys else 0)
+            check(all(d < 5e-4 for d in found.values()), found)
+            ours = entropy[text * shape[1]:(text + 1) * shape[1]]
+            check(all(abs(a - b) < 2e-5 for a, b in zip(ours, encoder.entropy)), list(ours), encoder.entropy)
+        check(export("with/results.blocks") == export("without/results.blocks"), "sketches are others with the entropy")
+        shutil.rmtree("with")
+    encode(write_encoder(out="threads", attention_entropy="true", batch_size=5, threads=2))
+    encode(write_encoder(out="one", attention_entropy="true", batch_size=16))
+    check(filecmp.cmp("threads/results.blocks", "one/results.blocks", shallow=False), "other bits with another batch")
+    refused(2, "encoder.attention_entropy", "plan", write_encoder(attention_entropy="true", pooling_method="avg"))
+    refused(2, "holds results of another configuration", "encode", write_encoder(out="one"))
+
+
 def test_results_know_their_weights():
     """By what is in the file, not by where it lies."""
     weights_for("a.safetensors", ("F32", "BF16"))
@@ -337,7 +361,8 @@ def test_plan_of_two_million():
     check(abs(plan["disk"]["bytes"] / 177.285e9 - 1) < 1e-3 and plan["work"]["items"] == 9937, plan["disk"], plan["work"])
 
 
-main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_results_know_their_weights, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
+main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_results_know_their_weights,
+                 test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
       "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                      test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million]})

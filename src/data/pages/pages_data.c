@@ -137,6 +137,7 @@ static void make_layout(pl_pages_data *d)
     add_dataset(d, "checksums", PL_DTYPE_F16, 3, (uint64_t[]){o->capsules, o->checksum});
     add_dataset(d, "children", PL_DTYPE_F16, 4, (uint64_t[]){o->capsules, o->children, o->width});
     add_dataset(d, "remarks", PL_DTYPE_U8, 1, (uint64_t[]){0});
+    if (o->entropy) add_dataset(d, "entropy", PL_DTYPE_F32, 2, (uint64_t[]){o->capsules});
     d->sink = (pl_block_sink){.path = o->path, .form = o->form, .layout = &d->layout, .open_max = 1};
     d->data.sink = &d->sink;
 }
