@@ -85,7 +85,7 @@ PL_API PL_MUST_USE pl_status pl_results_print(const pl_results *, pl_results_for
                                               pl_error *);
 
 /* A page about the results, whole or not: what they are, pictures, curves, planned against measured. One HTML text for
- * itself, in a block for pl_text_free. `only`: the item (operator) whose fields are shown, PL_RESULTS_NONE: some.
+ * itself, in a block for pl_text_free. `only`: the item (operator, text) that is shown, PL_RESULTS_NONE: some.
  * Results that are read meanwhile take some megabytes, however large they are. PL_E_DATA when no page is known
  * for results of this kind. */
 PL_API PL_MUST_USE pl_status pl_results_report(const char *path, size_t only, char **text, size_t *bytes, pl_error *);

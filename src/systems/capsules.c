@@ -15,10 +15,10 @@
 #include "data/pages/pages_data.h"
 #include "models/model.h"
 #include "store/weights.h"
+#include "systems/capsules.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
-#define INDEX_NAME "texts.index"
 enum { DRAWER_ALIGNMENT = 64 };
 
 /* Words are the numbers of the enums. */
@@ -46,7 +46,7 @@ static pl_texts_form form_of(const pl_config_texts *c)
     return stat(c->path, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
 }
 
-static pl_texts_setup texts_of(const pl_config *cfg)
+pl_texts_setup pl_capsules_texts(const pl_config *cfg)
 {
     const pl_config_texts *c = &cfg->texts;
     const char *key = c->key[0] ? c->key : NULL;
@@ -115,7 +115,7 @@ static pl_status index_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_
 {
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, INDEX_NAME, err);
+    return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_CAPSULES_INDEX, err);
 }
 
 typedef struct telling {
@@ -201,7 +201,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     telling t = {progress, context};
     making m = {p, -1};
     pl_texts_result result;
-    pl_texts_options o = {.setup = texts_of(p->config),
+    pl_texts_options o = {.setup = pl_capsules_texts(p->config),
                           .index_path = path,
                           .progress = tell,
                           .context = &t,
@@ -220,7 +220,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
-    const pl_texts_setup setup = texts_of(c);
+    const pl_texts_setup setup = pl_capsules_texts(c);
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
     if (are_none(&c->texts)) return PL_OK;
@@ -320,7 +320,7 @@ static pl_status load_module(pl_error *err)
     return pl_draw_load("encode", &kept, err);
 }
 
-static const char *const files[] = {INDEX_NAME, NULL};
+static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
@@ -331,4 +331,6 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                       .prepare = prepare,
                                       .files = files,
                                       .check_folder = check_folder,
-                                      .open = open_capsules};
+                                      .open = open_capsules,
+                                      .keeps_config = true,
+                                      .page = pl_capsules_page_write};

@@ -1,10 +1,15 @@
 """Tests of encode: capsules against a second program (encode_oracle.py), that their bits hang on nothing but the texts and the
 model, that what is killed ends as what was not, and what bad input is answered. Called as cli_tests.py is."""
+import base64
 import csv
 import filecmp
+import html
 import json
+import math
+import operator
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -241,6 +246,101 @@ def test_equal_texts_are_encoded_alike():
     check(rows[0] == rows[2] and rows[0] != rows[1] and rows[0] != rows[3], "equal texts differ, or others do not")
 
 
+# ---- the page about results ----
+
+def page_of(path, *words):
+    page = run("results", "report", path, "--html", "-", *words)[0]
+    ours = re.sub(r"<span class='said'>.*?</span>", "", page, flags=re.S)  # texts may say anything
+    check(re.findall(r"(?:src|href)\s*=\s*['\"](?!data:)", ours) == [] and "http:" not in ours and "https:" not in ours and page.endswith("</html>\n"), "it loads something")
+    return page
+
+
+def pictures(page):
+    """number → PNG"""
+    return {int(n): base64.b64decode(data, validate=True)
+            for n, data in re.findall(r"<img alt='page of text (\d+)' src='data:image/png;base64,([^']*)'", page)}
+
+
+def neighbours(page):
+    """[(number, [(cosine, number)])]"""
+    found = []
+    for of, table in re.findall(r"<div class='near'><p><b>([\d,]+)</b>.*?<table>(.*?)</table>", page, re.S):
+        rows = re.findall(r"<td class='n'>([-\d.]+)</td><td class='w'><b>([\d,]+)</b>", table)
+        found.append((int(of.replace(",", "")), [(float(c), int(n.replace(",", ""))) for c, n in rows]))
+    return found
+
+
+def cosine(a, b):
+    return math.fsum(map(operator.mul, a, b)) / math.sqrt(math.fsum(x * x for x in a) * math.fsum(x * x for x in b))
+
+
+def check_neighbours(page, rows, first=0):
+    for of, near in neighbours(page):
+        by_hand = sorted(((cosine(rows[of - first], row), -i - first) for i, row in enumerate(rows) if i != of - first), reverse=True)[:3]
+        check(len(near) == min(3, len(rows) - 1), near)
+        for (shown, number), (value, minus) in zip(near, by_hand):
+            equal = cosine(rows[of - first], rows[number - first])
+            check(abs(shown - value) < 2e-6 and abs(equal - value) < 1e-9, of, near, by_hand)
+
+
+def test_page_about_results():
+    texts = [DRAW.choice(("", "plain", "<b>&amp; \"it's\"", "a b " * DRAW.randint(1, 60), "\U0001f600 " + "x" * DRAW.randint(0, 9), "عربي", "tab\there")) + str(i)
+             for i in range(60)]
+    put("t.txt", "\n".join(texts) + "\n")
+    config = write_encoder(texts="t.txt", text_format=None, count=None, attention_entropy="true", image_size=64, patch_size=16)
+    _, said = run("encode", config)
+    check(said.endswith("page: out/results.html\n"), said[-300:])
+    page = read("out/results.html").decode()
+    check(page_of("out") == page and page_of("out/results.blocks").replace("out/results.blocks", "") == page.replace("out/results.blocks", ""), "one page, however it is asked for")
+    shape, numbers = numbers_of("out/results.blocks")
+    size = shape[1] * shape[2]
+    rows = [numbers[i * size:(i + 1) * size] for i in range(shape[0])]
+    check_neighbours(page, rows)
+    check(len(neighbours(page)) == 6 and len(pictures(page)) == 6, "six are shown")
+    for number, png in pictures(page).items():
+        run("draw", texts[number], "--image_size", "64", "--out", "p.png")
+        check(read("p.png") == png, f"the picture of text {number} is another")
+        said = html.unescape(re.search(rf"alt='page of text {number}'.*?<span class='said'>(.*?)</span>", page, re.S)[1])
+        check(said == texts[number] or said.endswith(" …") and texts[number].startswith(said[:-2]), said, texts[number])
+    remarks = list(numbers_of("out/results.blocks", "remarks")[1])
+    told = re.findall(r"data-l='number'>([\d,]+)</td>", page)
+    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(4)], told, remarks)
+    norms = [math.sqrt(math.fsum(x * x for x in numbers[i:i + shape[2]])) for i in range(0, len(numbers), shape[2])]
+    entropies = numbers_of("out/results.blocks", "entropy")[1]
+    for title, values in (("Norms of the sketches", norms), ("Entropy of the attention", entropies)):
+        part = page[page.index(f"<h3>{title}"):].split("</svg>")[0]
+        low, high, mean = map(float, re.search(r"from ([-\d.e+]+) to ([-\d.e+]+), mean ([-\d.e+]+)<", part).groups())
+        check(all(abs(a - b) <= 1e-3 * abs(b) for a, b in zip((low, high, mean), (min(values), max(values), math.fsum(values) / len(values)))), title, low, high, mean)
+        check(sum(int(n.replace(",", "")) for n in re.findall(r": ([\d,]+)</title>", part)) == len(values), title, "not all are counted")
+    check("As planned" not in page and "1 of 1" in page and "60 of 60 finished" in page, "what processes told")
+    only = page_of("out", "--only", "7")
+    check(list(pictures(only)) == [7] and [of for of, _ in neighbours(only)] == [7], "--only")
+    refused(2, "there is no text 60; it holds 0 to 59", "results", "report", "out", "--only", "60")
+
+
+def test_page_without_texts():
+    """What is not there is said, and the rest is shown; parts and other forms."""
+    put("t.txt", "".join(f"text {i}\n" for i in range(50)))
+    config = write_encoder(texts="t.txt", text_format=None, count=None, storage="npy")
+    run("encode", config, "--part", "2/2")
+    page = page_of("out/results-2-of-2")
+    numbers = numbers_of("out/results-2-of-2")[1]
+    check_neighbours(page, [numbers[i * 64:(i + 1) * 64] for i in range(25)], first=25)
+    check(sorted(pictures(page)) == sorted(of for of, _ in neighbours(page)) and min(pictures(page)) == 25, list(pictures(page)))
+    shutil.move("out", "moved")
+    check(pictures(page_of("moved/results-2-of-2")) == pictures(page), "moved, the texts are not found")
+    put("t.txt", "other\n" * 50)
+    for why, change in (("was changed since its index was made", None), ("is not known", lambda: os.remove("moved/results-2-of-2.yaml")),
+                        ("not YAML", lambda: put("moved/results-2-of-2.yaml", "{"))):
+        if change:
+            change()
+        page = page_of("moved/results-2-of-2")
+        check(re.search("They are not drawn: .*" + why, page) and not pictures(page) and len(neighbours(page)) == 6, why)
+    encode(write_encoder(out="grammar"))
+    os.remove("grammar/results.yaml")
+    check(len(pictures(page_of("grammar"))) == 6, "texts of a grammar need no config")
+
+
 # ---- killed, and gone on with ----
 
 def kill_once(config):
@@ -363,6 +463,6 @@ def test_plan_of_two_million():
 
 main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_results_know_their_weights,
                  test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
+                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_killed_and_resumed],
       "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                      test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million]})

@@ -124,17 +124,23 @@ static void expect(pl_status wanted, pl_status status, const char *part)
     assert_says(err.text, part);
 }
 
-static void test_unfinished(void **state)
+/* Operator 0 alone is finished. */
+static pl_results *open_unfinished(const char *path)
 {
-    const char *path = in_folder("unfinished");
-    uint64_t begin[4] = {0, 0, 0, 0}, end[4] = {1, REALISATIONS, STATES, 1};
-    uint16_t column[2 * REALISATIONS * STATES];
     pl_results *r;
-    (void)state;
     if (pl_block_file_make(path, PL_BLOCK_NATIVE, &small_layout, &found, &err) != PL_OK ||
         small_open(&b, path, &small_layout, &err) != PL_OK || run_operator(&b, &small_layout, 0, &err) != PL_OK ||
         pl_block_file_close(b.file, &err) != PL_OK || pl_results_open(path, &r, &err) != PL_OK)
         fail_msg("%s", err.text);
+    return r;
+}
+
+static void test_unfinished(void **state)
+{
+    uint64_t begin[4] = {0, 0, 0, 0}, end[4] = {1, REALISATIONS, STATES, 1};
+    uint16_t column[2 * REALISATIONS * STATES];
+    pl_results *r = open_unfinished(in_folder("unfinished"));
+    (void)state;
     pl_results_summary s = pl_results_summarize(r);
     assert_int_equal(s.blocks, BLOCKS);
     assert_int_equal(s.done, BLOCKS / OPERATORS);
@@ -190,14 +196,9 @@ static void test_mapped_file_that_is_cut_off(void **state)
 static void test_what_is_not_finished_is_not_mapped(void **state)
 {
     const uint64_t begin[4] = {0, 0, 0, 0}, one[4] = {1, 1, STATES, WIDTH}, all[4] = {2, REALISATIONS, STATES, WIDTH};
-    const char *path = in_folder("unfinished-map");
     const void *at;
-    pl_results *r;
+    pl_results *r = open_unfinished(in_folder("unfinished-map"));
     (void)state;
-    if (pl_block_file_make(path, PL_BLOCK_NATIVE, &small_layout, &found, &err) != PL_OK ||
-        small_open(&b, path, &small_layout, &err) != PL_OK || run_operator(&b, &small_layout, 0, &err) != PL_OK ||
-        pl_block_file_close(b.file, &err) != PL_OK || pl_results_open(path, &r, &err) != PL_OK)
-        fail_msg("%s", err.text);
     const size_t fields = pl_results_find(r, "outputs/fields");
     assert_int_equal(pl_results_map(r, fields, begin, one, &at, &err), PL_OK);
     expect(PL_E_DATA, pl_results_map(r, fields, begin, all, &at, &err), "are not finished");
