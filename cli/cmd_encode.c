@@ -17,7 +17,9 @@ static const char about[] =
     "file has already is not made again: after a stop, a crash or a kill the same command goes on, and the file is the "
     "one that an undisturbed run would have made, whatever batch, threads and budget. What the disk has no room for is "
     "refused before anything runs (exit 5), what does not fit memory.budget before the first text (exit 3). Texts that "
-    "a page cannot show as they are meant are drawn as well as it can, counted, and marked in the dataset remarks.\n";
+    "a page cannot show as they are meant are drawn as well as it can, counted, and marked in the dataset remarks. "
+    "When "
+    "all is done, an HTML page about it lies beside the results; plimsoll results report makes it at any time.\n";
 
 const pl_cli_body pl_cli_encode = {
     .text = about, .options = options, .option_count = sizeof options / sizeof *options, .run = pl_results_command_run};

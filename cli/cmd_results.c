@@ -18,7 +18,7 @@ static const pl_cli_option own_options[] = {
     [AT] = {"--at", "PART", "export: a part of it, such as operator=12,state=0:25; default: all"},
     [OUT] = {"--out", "FILE", "export: the .npy file to write"},
     [HTML] = {"--html", "FILE", "report: the page to write (- for stdout); default: beside the results, results.html"},
-    [ONLY] = {"--only", "N", "report: the fields of operator N, counted from 0; default: of some"},
+    [ONLY] = {"--only", "N", "report: operator or text N, counted from 0 in all of the job; default: some"},
 };
 
 static const char about[] =
@@ -28,10 +28,12 @@ static const char about[] =
     "  check FILE...        read what is finished, compare it with its checksums,\n"
     "                       name what is damaged (exit 4)\n"
     "  export FILE          copy a part of a dataset as .npy\n"
-    "  join OUT.h5 PART...  one HDF5 file that shows the parts of a job as a whole;\n"
-    "                       they stay where they are\n"
-    "  report PATH          a page with pictures of a rollout: fields, metrics over\n"
-    "                       time, the parameter space, planned against measured\n"
+    "  join OUT PART...     the parts of a job as a whole: those in HDF5 form are\n"
+    "                       shown by a small file and stay where they are, others are\n"
+    "                       checked and copied (again, it goes on)\n"
+    "  report PATH          a page: of a rollout fields, metrics over time and the\n"
+    "                       parameter space; of an encoding pages, nearest texts, norms\n"
+    "                       and remarks; of both planned against measured\n"
     "\n"
     "A PART of --at names dimensions as ls --json does (axes), or gives them in order, with : for all of one: "
     "operator=12,realisation=0 and 12,0,:,0 are such. A range A:B begins with A and ends before B. What is not "
@@ -294,7 +296,7 @@ static int run_join(const arguments *a, const pl_cli_arguments *given)
     pl_error err = {0};
     int code = refuse_foreign(given, "join", 0);
     if (code) return code;
-    if (a->count < 2) return pl_cli_usage("results", "join: OUT.h5 and the parts are expected", "");
+    if (a->count < 2) return pl_cli_usage("results", "join: OUT and the parts are expected", "");
     pl_status status = pl_results_join(a->file[0], a->file + 1, a->count - 1, &err);
     return status == PL_OK ? 0 : complain(status, &err);
 }

@@ -64,7 +64,18 @@ PL_API bool pl_results_is_done(const pl_results *, size_t dataset, const uint64_
  * finished. */
 PL_API PL_MUST_USE pl_status pl_results_read(const pl_results *, size_t dataset, const uint64_t *begin,
                                              const uint64_t *end, void *to, uint64_t bytes, pl_error *);
-/* The same as a .npy file. */
+/* Where the same part lies in the file itself, mapped to be read: nothing is copied, and of hundreds of gigabytes only
+ * what is looked at comes into memory, which the kernel takes back when it needs it. The part must lie in one piece:
+ * behind the first dimension that is cut to several places all others are whole. Row-major numbers of `dtype`, at
+ * multiples of their size, little endian. *part is valid until pl_results_close. PL_E_DATA as above, and when the file
+ * is shorter than it must be, which is looked at in each call; PL_E_USAGE when the part is not in one piece; PL_E_NOMEM
+ * when the process has no addresses for the dataset.
+ * Afterwards nothing stands between the program and the file: where somebody cuts it off, or the disk fails, the
+ * program that looks there is sent SIGBUS, and what is damaged is read as it is. pl_results_read gives a status
+ * instead, pl_results_check looks for damage. */
+PL_API PL_MUST_USE pl_status pl_results_map(pl_results *, size_t dataset, const uint64_t *begin, const uint64_t *end,
+                                            const void **part, pl_error *);
+/* The same part as a .npy file. */
 PL_API PL_MUST_USE pl_status pl_results_export(const pl_results *, size_t dataset, const uint64_t *begin,
                                                const uint64_t *end, const char *path, pl_error *);
 
@@ -74,7 +85,7 @@ PL_API PL_MUST_USE pl_status pl_results_print(const pl_results *, pl_results_for
                                               pl_error *);
 
 /* A page about the results, whole or not: what they are, pictures, curves, planned against measured. One HTML text for
- * itself, in a block for pl_text_free. `only`: the item (operator) whose fields are shown, PL_RESULTS_NONE: some.
+ * itself, in a block for pl_text_free. `only`: the item (operator, text) that is shown, PL_RESULTS_NONE: some.
  * Results that are read meanwhile take some megabytes, however large they are. PL_E_DATA when no page is known
  * for results of this kind. */
 PL_API PL_MUST_USE pl_status pl_results_report(const char *path, size_t only, char **text, size_t *bytes, pl_error *);
@@ -97,8 +108,11 @@ PL_API PL_MUST_USE pl_status pl_results_check(const char *path, bool repair,
                                               void (*tell)(void *context, const char *name), void *context,
                                               pl_results_checked *, pl_error *);
 
-/* One HDF5 file with virtual datasets over parts in HDF5 form, which must be complete, of the same job, and the whole
- * of it together, in any order. The parts stay where they are: the file names them from its own folder. */
+/* The parts of a job as one. They must be complete, of one form, and together the whole of the job, in any order.
+ * In HDF5 form: a new file of virtual datasets, which name the parts from its own folder; they stay where they are. In
+ * the native and npy forms: the results that one run of all would have made, to the byte. Each block of the parts is
+ * compared with its checksum and copied, so the disk has to have room for as much again (else PL_E_STORAGE, and nothing
+ * is made); a block that is damaged is named, PL_E_DATA. Called again, it goes on where it ended. */
 PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 #ifdef __cplusplus

@@ -105,6 +105,7 @@ static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compil
     PL_TRY(pl_compiler_count(c, &c->graph, err));
     PL_TRY(refuse_at_once(c, o, err));
     if (!c->graph) PL_TRY(pl_compiler_make_graph(c, &c->graph, err));
+    PL_TRY(pl_session_check_weights(c->graph, c->data, err));
     PL_TRY(pl_compiler_open_times(c, given, o, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_GRAD, "grad", c->graph, err));
     PL_TRY(explain_budget(c, pl_fit_find(c->graph, &c->fit, result, plan, err), err));

@@ -197,6 +197,31 @@ pl_status pl_results_read(const pl_results *r, size_t dataset, const uint64_t *b
     return PL_OK;
 }
 
+/* ---- map ---- */
+
+pl_status pl_results_map(pl_results *r, size_t dataset, const uint64_t *begin, const uint64_t *end, const void **part,
+                         pl_error *err)
+{
+    uint64_t bytes;
+    const void *whole = NULL;
+    *part = NULL;
+    PL_TRY(check_part(r, dataset, begin, end, &bytes, err));
+    const pl_block_dataset *d = &r->layout->dataset[dataset];
+    const walk w = begin_walk(d, begin, end);
+    for (uint32_t i = 0; i < w.split; i++)
+        if (end[i] - begin[i] > 1)
+            return pl_fail(
+                err, PL_E_USAGE,
+                "%s: this part does not lie in one piece: behind a dimension of several places another one is "
+                "cut; map less of it, or read it",
+                d->name);
+    PL_TRY(pl_block_reader_map(r->reader, (uint32_t)dataset, &whole, err));
+    *part = (const char *)whole + offset_of(&w);
+    if ((uintptr_t)*part % pl_dtype_bytes(d->dtype) == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: its numbers do not lie at multiples of their size in this file; read it",
+                   d->name);
+}
+
 /* ---- export ---- */
 
 static size_t header_of(const pl_block_dataset *d, const uint64_t *begin, const uint64_t *end,

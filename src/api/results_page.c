@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "api/results.h"
 #include "base/json_read.h"
+#include "store/checksum.h"
 #include "store/folder.h"
 #include "systems/results.h"
 
@@ -87,7 +88,13 @@ static pl_status unknown(const char *path, const char *why, pl_error *err)
                    why);
 }
 
-static pl_status set_keys(pl_config *c, const char *path, json_t *keys, pl_error *err)
+static void add_hash(pl_facts *made, const char *name, const char *text)
+{
+    uint64_t value;
+    if (text && pl_checksum_parse(text, &value) == 0) pl_facts_add(made, name, value);
+}
+
+static pl_status set_keys(pl_config *c, const char *path, json_t *keys, pl_facts *made, pl_error *err)
 {
     const char *key;
     json_t *value;
@@ -96,37 +103,55 @@ static pl_status set_keys(pl_config *c, const char *path, json_t *keys, pl_error
     json_object_foreach(keys, key, value)
     {
         const char *text = json_string_value(value);
-        if (strncmp(key, PL_RESULTS_HASH, strlen(PL_RESULTS_HASH)) == 0) continue;
+        if (strncmp(key, PL_RESULTS_HASH, strlen(PL_RESULTS_HASH)) == 0) {
+            add_hash(made, key + strlen(PL_RESULTS_HASH), text);
+            continue;
+        }
         if (!text) return unknown(path, key, err);
         if (pl_config_set(c, key, text, "the results", &why) != PL_OK) return unknown(path, why.text, err);
     }
     return PL_OK;
 }
 
-static pl_status read_config(pl_config *c, const char *path, const char *text, pl_error *err)
+static pl_status read_config(pl_config *c, const char *path, const char *text, pl_facts *made, pl_error *err)
 {
     json_t *keys;
     json_error_t why;
     pl_status status = pl_json_read(text, strlen(text), JSON_REJECT_DUPLICATES, &keys, &why);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "no memory for the config of %s", path);
     if (status != PL_OK) return unknown(path, why.text, err);
-    status = set_keys(c, path, keys, err);
+    status = set_keys(c, path, keys, made, err);
     json_decref(keys);
     return status;
 }
 
 /* ---- the page ---- */
 
+/* The whole config, which lies beside the results of some systems; NULL, and why, where it does not. */
+static void read_given(const char *path, pl_page_wish *wish, pl_error *why)
+{
+    char beside[PL_FILE_PATH_MAX];
+    pl_config *c = pl_config_create();
+    pl_status status = c ? pl_beside_path(path, PL_BESIDE_CONFIG, beside, why) : pl_fail(why, PL_E_NOMEM, "no memory");
+    if (status == PL_OK) status = pl_config_load_file(c, beside, why);
+    if (status != PL_OK) pl_config_destroy(c), c = NULL;
+    wish->given = c;
+    wish->why = c ? NULL : why->text;
+}
+
 static pl_status write_page(const pl_results *r, const char *path, size_t only, pl_config *c, pl_str *out,
                             pl_error *err)
 {
     pl_process_told *told;
     pl_page_wish wish = {.results = r->reader, .path = path, .only = only == PL_RESULTS_NONE ? PL_PAGE_EVERY : only};
-    PL_TRY(read_config(c, path, r->layout->text, err));
+    pl_error why = {0};
+    PL_TRY(read_config(c, path, r->layout->text, &wish.made, err));
     if (!pl_system_of(c)->page) return unknown(path, "its system shows none", err);
     PL_TRY(pl_beside_read(path, &told, &wish.told_count, err));
     wish.told = told;
+    if (pl_system_of(c)->keeps_config) read_given(path, &wish, &why);
     pl_status status = pl_system_of(c)->page(c, &wish, out, err);
+    pl_config_destroy((pl_config *)(uintptr_t)wish.given);
     pl_free(told);
     return status;
 }

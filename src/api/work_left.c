@@ -41,12 +41,26 @@ pl_status pl_work_find_left(const pl_config *c, pl_command command, pl_work_left
     return with_sink(c, command, look, left, err);
 }
 
+/* For the page about the results, which are made from no more of it than decides their numbers. */
+static pl_status keep_config(const pl_config *c, const char *results, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
+    if (!results[0] || !pl_system_of(c)->keeps_config) return PL_OK;
+    PL_TRY(pl_beside_path(results, PL_BESIDE_CONFIG, path, err));
+    PL_TRY(pl_config_text(c, PL_CONFIG_KEPT, &text, &bytes, err));
+    pl_status status = pl_file_write_all(path, text, bytes, err);
+    pl_text_free(text);
+    return status;
+}
+
 pl_status pl_work_reserve(const pl_config *c, pl_command command, pl_work_left *left, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
     PL_TRY(pl_folder_create(folder, err));
-    return with_sink(c, command, make, left, err);
+    PL_TRY(with_sink(c, command, make, left, err));
+    return keep_config(c, left->path, err);
 }
 
 pl_status pl_work_hold(const pl_work_left *left, int *descriptor, pl_error *err)

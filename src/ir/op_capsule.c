@@ -65,16 +65,21 @@ static pl_status shape_capsule_pool(const pl_graph *g, const pl_node *n, pl_out 
     return PL_OK;
 }
 
+/* Of a loss that reads the weights alone. */
+static pl_id zeros_like(pl_gradient *g, pl_id value)
+{
+    const pl_value *v = &g->b->graph->value[value];
+    pl_id out =
+        pl_build_temporary(g->b, PL_ROLE_TEMPORARY, v->dtype, v->shape, "d_%s.%zu", v->name, g->b->graph->value_count);
+    return pl_build_node(g->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+}
+
 static pl_status gradient_capsule_pool(pl_gradient *g, const pl_node *n)
 {
     pl_id t = n->in[0], logits = n->in[1], out[2] = {pl_gradient_output(g, t), pl_gradient_output(g, logits)};
     pl_id dy = pl_gradient_of(g, n->out[0]), da = n->out[1] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[1]);
     if ((dy == PL_NONE && da == PL_NONE) || (out[0] == PL_UNWANTED && out[1] == PL_UNWANTED)) return PL_OK;
-    if (dy == PL_NONE)
-        return g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED,
-                                      "%s: nothing is learnt from the sums of capsule_pool, only from its weights, "
-                                      "which has no gradient rule",
-                                      g->b->scope);
+    if (dy == PL_NONE) dy = zeros_like(g, n->out[0]);
     pl_id in[5] = {dy, t, logits, da, pl_gradient_take(g, t)};
     pl_build_node(g->b, PL_OP_CAPSULE_POOL_BWD, n->attr, 5, in, 2, out);
     pl_gradient_add(g, t, out[0]);

@@ -12,6 +12,7 @@
 
 #define COMMIT_SECONDS 2.0
 #define RATE_SECONDS   0.5
+enum { ENTROPIES = 512 }; /* put at once */
 
 typedef struct encode {
     const pl_pages_data *d;
@@ -56,13 +57,33 @@ static void count_remarks(encode *e, const uint8_t *remarks)
         for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++) e->remarked[k] += remarks[i] >> k & 1;
 }
 
+/* Of each capsule −Σ a·ln(a + 1e-8) over the patches (MODELS.md 1.3), from what the model gave out. */
+static pl_status put_entropy(pl_session *s, const encode *e, const pl_call_port *attention, pl_error *err)
+{
+    const uint64_t batch = s->settings->micro_batch, capsules = e->d->setup.capsules;
+    const uint64_t patches = attention->bytes / sizeof(float) / batch / capsules, count = e->rows * capsules;
+    const float *a = attention->at;
+    float piece[ENTROPIES];
+    for (uint64_t k = 0; k < count; k++) {
+        double sum = 0;
+        for (uint64_t i = 0; i < patches; i++, a++) sum -= (double)*a * log((double)*a + 1e-8);
+        piece[k % ENTROPIES] = (float)sum;
+        const uint64_t used = k % ENTROPIES + 1, first = e->first * capsules + k + 1 - used;
+        if (used < ENTROPIES && k + 1 < count) continue;
+        PL_TRY(pl_block_file_put(s->results, e->block, PL_PAGES_ENTROPY, first * sizeof *piece, piece,
+                                 used * sizeof *piece, err));
+    }
+    return PL_OK;
+}
+
 /* Rows past the end of the block's texts are not wanted. */
 static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_error *err)
 {
     encode *e = job;
     if (!e->rows) return PL_OK; /* before commit everything runs once */
     if (s->settings->to) return pl_encode_witness_put(s, s->settings->to, call, err);
-    for (uint32_t k = 0; k < e->d->layout.datasets; k++) {
+    if (e->d->setup.entropy) PL_TRY(put_entropy(s, e, &call->port[PL_PAGES_ENTROPY], err));
+    for (uint32_t k = 0; k <= PL_PAGES_REMARKS; k++) {
         uint64_t offset, bytes;
         (void)pl_block_piece(&e->d->layout, e->block, k, &offset, &bytes);
         const uint64_t one = bytes / texts_of(e->d, e->block);

@@ -61,5 +61,5 @@ pl_status pl_encode_witness_put(const pl_session *s, const char *folder, const p
         PL_TRY(write_array(folder, FIRST_STORED + (int)k, set->dtype, set->rank - 1, set->shape + 1, call->port[k].at,
                            err));
     }
-    return write_array(folder, PAGE, PL_DTYPE_U8, 2, (uint64_t[]){side, side}, call->port[PL_PAGES_PAGES].at, err);
+    return write_array(folder, PAGE, PL_DTYPE_U8, 2, (uint64_t[]){side, side}, call->port[call->ports - 1].at, err);
 }

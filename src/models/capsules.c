@@ -18,7 +18,7 @@
  *
  * One graph holds two programs: init, encode. Ports of the data, in this order: "pages" u8 [B,H,W], "remarks" u8 [B].
  * "encode" stores, in f16, sketches [B,K,D], checksums [B,K,R] and children [B,K,m,D], and the remarks as they came;
- * for a witness (the extent "witness") the pages, too. */
+ * where its entropy is wanted the attention a, f32 [B,K,N]; for a witness (the extent "witness") the pages, too. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -206,7 +206,8 @@ static capsules attend(const encoder *e, pl_id t)
     pl_id out[2] = {PL_NONE, PL_NONE};
     pl_id logits = linear(e, t, pl_shape_of(4, count, e->width, (int64_t)1, (int64_t)1), e->width,
                           "encoder.spatial_pool.attn_conv");
-    pl_build_node(b, PL_OP_CAPSULE_POOL, NULL, 2, (pl_id[]){t, logits}, e->c->real_children ? 2 : 1, out);
+    const bool is_read = e->c->real_children || e->c->attention_entropy;
+    pl_build_node(b, PL_OP_CAPSULE_POOL, NULL, 2, (pl_id[]){t, logits}, is_read ? 2 : 1, out);
     return (capsules){out[0], out[1]};
 }
 
@@ -234,7 +235,7 @@ static pl_id children(const encoder *e, pl_id t, capsules k)
     pl_builder *b = &e->m->b;
     const pl_attr count = pl_attr_i(e->c->children_per_capsule);
     pl_id index = PL_NONE, of = PL_NONE;
-    if (k.attention == PL_NONE) {
+    if (k.attention == PL_NONE || !e->c->real_children) {
         pl_build_node(b, PL_OP_REPEAT, &count, 1, &k.sketches, 1, &of);
     } else {
         pl_build_node(b, PL_OP_TOP_K, &count, 1, &k.attention, 1, &index);
@@ -247,16 +248,20 @@ static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
 {
     pl_builder *b = &e->m->b;
     const bool witness = pl_facts_value(e->m->extents, "witness", 0);
-    pl_id out[5];
+    const bool attends = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
+    pl_id out[6];
+    int count = 0;
     pl_builder_enter(b, "capsules");
-    const capsules k = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION ? attend(e, t) : average(e, t);
-    out[0] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
-    out[1] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
-    out[2] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
-    out[3] = remarks, out[4] = pages;
+    const capsules k = attends ? attend(e, t) : average(e, t);
+    out[count++] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
+    out[count++] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
+    out[count++] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
+    out[count++] = remarks;
+    if (attends && e->c->attention_entropy) out[count++] = k.attention;
+    if (witness) out[count++] = pages;
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, witness ? 5 : 4, out, 0, NULL);
+    pl_build_node(b, PL_OP_STORE, NULL, count, out, 0, NULL);
     pl_builder_leave(b);
 }
 

@@ -16,6 +16,15 @@ double pl_html_tick(double range, int ticks);
 const char *pl_html_role_class(pl_role);
 const char *pl_html_group_class(pl_report_group);
 
+/* ---- html_base64.c ---- */
+typedef struct pl_base64 {
+    pl_str *out;
+    uint32_t bits;
+    int bytes; /* of the three that become four letters */
+} pl_base64;
+void pl_base64_put(pl_base64 *, unsigned byte);
+void pl_base64_end(pl_base64 *);
+
 /* ---- html_arena.c ---- */
 void pl_html_arena(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
 /* ---- html_timeline.c: one pass through the nodes of the program that is trained ---- */

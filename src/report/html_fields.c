@@ -31,37 +31,9 @@ static void find_colour(double t, unsigned char rgb[3])
     for (int k = 0; k < 3; k++) rgb[k] = colour_byte(t, c[k]);
 }
 
-/* ---- base 64 ---- */
-
-typedef struct encoder {
-    pl_str *out;
-    uint32_t bits;
-    int bytes; /* of the three that become four letters */
-} encoder;
-
-static void put_letters(encoder *e, int count)
+static void put_little(pl_base64 *e, uint32_t number, int bytes)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char four[4] = {'=', '=', '=', '='};
-    for (int i = 0; i < count; i++) four[i] = letters[e->bits >> (18 - 6 * i) & 63];
-    pl_str_append_bytes(e->out, four, 4);
-    e->bits = 0, e->bytes = 0;
-}
-
-static void put_byte(encoder *e, unsigned byte)
-{
-    e->bits |= (uint32_t)byte << (16 - 8 * e->bytes);
-    if (++e->bytes == 3) put_letters(e, 4);
-}
-
-static void put_little(encoder *e, uint32_t number, int bytes)
-{
-    for (int i = 0; i < bytes; i++) put_byte(e, number >> 8 * i & 255);
-}
-
-static void end_encoder(encoder *e)
-{
-    if (e->bytes) put_letters(e, e->bytes + 1);
+    for (int i = 0; i < bytes; i++) pl_base64_put(e, number >> 8 * i & 255);
 }
 
 /* ---- a picture ---- */
@@ -79,9 +51,9 @@ static unsigned level_of(const scale *s, float x)
     return (unsigned)(((double)x - s->least) / (s->largest - s->least) * (PL_PICTURE_LEVELS - 1) + 0.5);
 }
 
-static void put_head(encoder *e, uint32_t side, uint32_t row_bytes)
+static void put_head(pl_base64 *e, uint32_t side, uint32_t row_bytes)
 {
-    put_byte(e, 'B'), put_byte(e, 'M');
+    pl_base64_put(e, 'B'), pl_base64_put(e, 'M');
     put_little(e, HEAD + 4 * COLOURS + row_bytes * side, 4);
     put_little(e, 0, 4);
     put_little(e, HEAD + 4 * COLOURS, 4);
@@ -93,7 +65,7 @@ static void put_head(encoder *e, uint32_t side, uint32_t row_bytes)
     put_little(e, COLOURS, 4), put_little(e, 0, 4);
 }
 
-static void put_colours(encoder *e)
+static void put_colours(pl_base64 *e)
 {
     unsigned char rgb[3];
     for (int i = 0; i < PL_PICTURE_LEVELS; i++) {
@@ -107,12 +79,13 @@ static void put_colours(encoder *e)
 static void put_picture(const scale *s, uint32_t side, const float *pixel, pl_str *out)
 {
     const uint32_t row_bytes = (side + 3) / 4 * 4;
-    encoder e = {.out = out};
+    pl_base64 e = {.out = out};
     put_head(&e, side, row_bytes);
     put_colours(&e);
     for (uint32_t y = side; y-- > 0;)
-        for (uint32_t x = 0; x < row_bytes; x++) put_byte(&e, x < side ? level_of(s, pixel[(size_t)y * side + x]) : 0);
-    end_encoder(&e);
+        for (uint32_t x = 0; x < row_bytes; x++)
+            pl_base64_put(&e, x < side ? level_of(s, pixel[(size_t)y * side + x]) : 0);
+    pl_base64_end(&e);
 }
 
 /* ---- an operator ---- */

@@ -18,6 +18,11 @@ static const char style[] =
     ".bands{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr));gap:22px 30px;"
     "align-items:start}.bands>div{min-width:0}.bands h3{margin-top:6px}.bands details{overflow-x:auto}"
     ".bands table{font-size:13px}.bands th,.bands td{padding-right:8px}\n"
+    ".drawn{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(224px,100%),1fr));gap:18px;margin:8px 0}"
+    ".drawn img{display:block;width:100%;max-width:448px;image-rendering:pixelated;border:1px solid var(--line);"
+    "border-radius:3px;margin:0 0 6px}.said{color:var(--ink);white-space:pre-wrap}.unknown{font-style:italic}"
+    ".near{margin:10px 0 16px}.near p{margin:0 0 2px}.near table{width:100%}.near td.n{width:1%;padding-right:14px;"
+    "vertical-align:top;font-size:13px;color:var(--soft)}\n"
     "details{margin:8px 0 0}summary{cursor:pointer;color:var(--soft);font-size:13px}\n"
     ".pairs{display:grid;grid-template-columns:repeat(auto-fill,minmax(165px,1fr));gap:16px 14px;margin:8px 0 14px}"
     ".pairs svg{margin:0 0 4px;aspect-ratio:1}.pairs svg .frame{fill:none;stroke:var(--line)}"
@@ -31,7 +36,8 @@ static const char style[] =
     "4px}.field{grid-template-columns:repeat(3,minmax(0,1fr));gap:8px}.field "
     ".scale{grid-column:1/-1}"
     ".pairs{grid-template-columns:1fr 1fr}table.facts td:first-child{flex:0 0 38%}table.facts td{flex:1 1 50%}"
-    ".pairs svg{margin:0 0 4px}}\n";
+    ".pairs svg{margin:0 0 4px}.drawn{grid-template-columns:repeat(2,minmax(0,1fr));gap:12px}.near tr{flex-wrap:nowrap;"
+    "justify-content:flex-start;align-items:flex-start}.near td.n{flex:0 0 auto;width:auto}.near td.w{flex:1 1 0}}\n";
 
 void pl_html_rollout_begin(const char *title, const char *words, pl_str *out)
 {

@@ -157,6 +157,7 @@ pl_status pl_session_open(const pl_session_options *options, pl_session **sessio
     PL_TRY_DONE(pl_session_open_results(s, err));
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_open_files(s, err));
+    PL_TRY_DONE(pl_session_open_weights(s, err));
     *session = s;
     return PL_OK;
 done:
@@ -182,6 +183,7 @@ pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(
     PL_TRY_DONE(bind_nowhere(s, err));
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_list_tensors(s, err));
+    PL_TRY_DONE(pl_session_open_weights(s, err));
     opened(context);
 done:
     pl_session_close(s);
@@ -237,6 +239,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
         return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
     if (!loaded && s->settings->init_from) PL_TRY(pl_session_begin_from(s, s->settings->init_from, err));
+    if (!loaded) PL_TRY(pl_session_take_weights(s, err));
     if (s->o.owners) {
         PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));
         PL_TRY(check_heap(s, err));
@@ -270,6 +273,7 @@ void pl_session_close(pl_session *s)
     close_jobs(s);
     (void)pl_block_file_close(s->results, &ignored); /* what counts a job has committed */
     pl_session_close_files(s);
+    pl_safetensors_destroy(s->weights);
     pl_program_destroy(s->program);
     unmap_memory(s);
     pl_free(s);

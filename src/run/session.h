@@ -69,6 +69,10 @@ void *pl_session_address(const pl_session *, pl_id value); /* the same by its pl
 typedef enum pl_session_kept { PL_KEPT_NOT, PL_KEPT_WITH_MODEL, PL_KEPT_WITH_STATE } pl_session_kept;
 pl_session_kept pl_session_keeps(const pl_graph *, pl_id value);
 
+/* For the planner: has the file of weights of these data, if there is one, what a model with this graph takes?
+ * PL_E_DATA. */
+pl_status pl_session_check_weights(const pl_graph *, const pl_data *, pl_error *);
+
 /* ---- staging: what the session keeps in the arena besides the graph's own values; the plan must hold these ---- */
 typedef struct pl_session_staging {
     const char *name;

@@ -29,8 +29,9 @@ struct pl_session {
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
     pl_program *program;
-    pl_ring *ring;          /* NULL: the command reads no samples */
-    pl_block_file *results; /* NULL: the command keeps none */
+    pl_ring *ring;           /* NULL: the command reads no samples */
+    pl_block_file *results;  /* NULL: the command keeps none */
+    pl_safetensors *weights; /* of elsewhere, that the model begins with; NULL: it makes its own */
 
     /* files of the run */
     int lock;
@@ -112,6 +113,10 @@ void pl_session_find_values(pl_session *);
 pl_status pl_session_check_values(const pl_session *, pl_error *);
 /* Nothing checks ids one by one: the source says what they are below, the graph what they must be below. */
 pl_status pl_session_check_ids(const pl_session *, pl_error *);
+
+/* ---- session_weights.c ---- */
+pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
+pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */

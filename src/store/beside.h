@@ -1,6 +1,6 @@
-/* What lies beside a file of results, NAME.blocks or NAME.h5 or a folder NAME: NAME.html, the page about it, and
- * NAME.processes.jsonl, in which each process that worked on it and came to its end left a line of what it planned and
- * measured. */
+/* What lies beside a file of results, NAME.blocks or NAME.h5 or a folder NAME: NAME.html, the page about it; of systems
+ * whose page asks for it NAME.yaml, the whole config that it was made with last; and NAME.processes.jsonl, in which
+ * each process that worked on it and came to its end left a line of what it planned and measured. */
 #ifndef PL_STORE_BESIDE_H
 #define PL_STORE_BESIDE_H
 
@@ -11,6 +11,7 @@
 #include "base/file.h"
 
 #define PL_BESIDE_PAGE      ".html"
+#define PL_BESIDE_CONFIG    ".yaml"
 #define PL_BESIDE_PROCESSES ".processes.jsonl"
 
 /* A process: which of the groups of its work it was planned for, and how it went. */

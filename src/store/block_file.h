@@ -131,6 +131,15 @@ uint64_t pl_block_reader_bad_marks(const pl_block_reader *); /* neither empty no
 pl_status pl_block_reader_read(const pl_block_reader *, uint32_t dataset, uint64_t offset, void *data, uint64_t bytes,
                                pl_error *);
 
+/* Where the dataset's bytes lie in memory, as the file has them, until the reader is closed: mapped when it is first
+ * asked for. The file is long enough each time that this is called, PL_E_DATA; PL_E_NOMEM when there are no addresses
+ * for it. */
+pl_status pl_block_reader_map(pl_block_reader *, uint32_t dataset, const void **data, pl_error *);
+
+/* Is what lies there what was written? Of a finished block, and of a constant. */
+pl_status pl_block_reader_verify(pl_block_reader *, uint64_t block, bool *is_sound, pl_error *);
+pl_status pl_block_reader_verify_constant(pl_block_reader *, uint32_t dataset, bool *is_sound, pl_error *);
+
 typedef struct pl_block_checked {
     uint64_t checked, damaged; /* blocks */
     uint64_t bytes;
@@ -145,8 +154,10 @@ pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, u
 
 /* ---- block_join.c ---- */
 
-/* One HDF5 file with virtual datasets over complete parts in HDF5 form, in any order: together they must be the whole
- * of one job. */
+/* Complete parts of one form, in any order, which together must be the whole of one job, as one. In HDF5 form: a new
+ * file with virtual datasets over them. In the others: the file that one run of all would have made, to the byte, each
+ * block of the parts compared with its checksum before it is copied; PL_E_STORAGE when the disk has no room for it,
+ * PL_E_DATA when a block is damaged. What was begun before is gone on with. */
 pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *);
 
 /* ---- block_hold.c ---- */

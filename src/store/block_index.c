@@ -292,8 +292,8 @@ static pl_status find_head(pl_block_index *ix, uint64_t file_bytes, pl_error *er
         if (is_one) return PL_OK;
     }
     return pl_fail(err, PL_E_DATA,
-                   "%s: is an HDF5 file without the index of a run in its place; it was repacked or is another "
-                   "program's: tools for HDF5 read it",
+                   "%s: is an HDF5 file without the index of a run in its place: parts that were joined tell by their "
+                   "own files, and what was repacked or is another program's is for tools for HDF5",
                    ix->path);
 }
 

@@ -1,7 +1,10 @@
 /* Block files from outside: what is in them, and whether it is sound. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,6 +17,10 @@ struct pl_block_reader {
     char *path, *text, *buffer;
     uint64_t *bitmap, done, bad;
     bool repair;
+    struct {
+        void *at; /* page by page, the whole dataset; NULL: not yet */
+        size_t bytes;
+    } mapped[PL_BLOCK_DATASETS_MAX];
     pl_block_index index;
 };
 
@@ -60,6 +67,8 @@ pl_status pl_block_reader_open(const char *path, bool repair, pl_block_reader **
 void pl_block_reader_close(pl_block_reader *r)
 {
     if (!r) return;
+    for (uint32_t i = 0; i < PL_BLOCK_DATASETS_MAX; i++)
+        if (r->mapped[i].at) munmap(r->mapped[i].at, r->mapped[i].bytes);
     pl_block_index_close(&r->index);
     pl_free(r->bitmap);
     pl_free(r->text);
@@ -88,6 +97,35 @@ pl_status pl_block_reader_read(const pl_block_reader *r, uint32_t dataset, uint6
     return pl_file_read_at(r->index.data_fd[dataset], r->path, d->offset + offset, data, bytes, err);
 }
 
+static pl_status map_dataset(pl_block_reader *r, uint32_t dataset, uint64_t from, uint64_t bytes, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    void *at = bytes > SIZE_MAX
+                   ? MAP_FAILED
+                   : mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->index.data_fd[dataset], (off_t)from);
+    if (at == MAP_FAILED)
+        return pl_fail(err, PL_E_NOMEM,
+                       "%s: %s cannot be mapped (%" PRIu64 " bytes of addresses): %s; read it in parts instead",
+                       r->path, d->name, bytes, bytes > SIZE_MAX ? "there are too few" : strerror(errno));
+    r->mapped[dataset].at = at, r->mapped[dataset].bytes = (size_t)bytes;
+    return PL_OK;
+}
+
+pl_status pl_block_reader_map(pl_block_reader *r, uint32_t dataset, const void **data, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    const uint64_t skipped = d->offset % (uint64_t)sysconf(_SC_PAGESIZE), end = d->offset + d->bytes;
+    struct stat st;
+    if (fstat(r->index.data_fd[dataset], &st) != 0 || (uint64_t)st.st_size < end)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: %s ends at byte %" PRIu64 " of its file, which has %" PRIu64
+                       ": it is truncated; the run that goes on makes it whole",
+                       r->path, d->name, end, (uint64_t)st.st_size);
+    if (!r->mapped[dataset].at) PL_TRY(map_dataset(r, dataset, d->offset - skipped, d->bytes + skipped, err));
+    *data = (const char *)r->mapped[dataset].at + skipped;
+    return PL_OK;
+}
+
 /* ---- check ---- */
 
 /* PL_OK also where the file ends too soon: then *is_sound is false. */
@@ -101,7 +139,15 @@ static pl_status hash_part(pl_block_reader *r, uint32_t dataset, uint64_t offset
     return PL_OK;
 }
 
-static pl_status check_block(pl_block_reader *r, uint64_t block, pl_block_checked *c, bool *is_sound, pl_error *err)
+static uint64_t bytes_of(const pl_block_reader *r, uint64_t block)
+{
+    uint64_t offset, bytes, all = 0;
+    for (uint32_t i = 0; i < r->index.layout.datasets; i++)
+        if (pl_block_piece(&r->index.layout, block, i, &offset, &bytes)) all += bytes;
+    return all;
+}
+
+pl_status pl_block_reader_verify(pl_block_reader *r, uint64_t block, bool *is_sound, pl_error *err)
 {
     uint64_t offset, bytes, hash = 0;
     pl_block_mark mark;
@@ -112,11 +158,19 @@ static pl_status check_block(pl_block_reader *r, uint64_t block, pl_block_checke
         if (!pl_block_piece(&r->index.layout, block, i, &offset, &bytes)) continue;
         PL_TRY(hash_part(r, i, offset, bytes, &hash, is_sound, err));
         pl_checksum_update(&sum, &hash, sizeof hash);
-        c->bytes += bytes;
     }
     PL_TRY(pl_block_mark_read(&r->index, block, &mark, err));
     *is_sound = *is_sound && mark.hash == pl_checksum_value(&sum);
-    c->checked++;
+    return PL_OK;
+}
+
+pl_status pl_block_reader_verify_constant(pl_block_reader *r, uint32_t dataset, bool *is_sound, pl_error *err)
+{
+    const pl_block_dataset_record *d = &r->index.record[dataset];
+    uint64_t hash = 0;
+    *is_sound = true;
+    PL_TRY(hash_part(r, dataset, 0, d->bytes, &hash, is_sound, err));
+    *is_sound = *is_sound && hash == d->constant_hash;
     return PL_OK;
 }
 
@@ -125,12 +179,11 @@ static pl_status check_constants(pl_block_reader *r, void (*tell)(void *, uint64
 {
     for (uint32_t i = 0; i < r->index.layout.datasets; i++) {
         const pl_block_dataset_record *d = &r->index.record[i];
-        uint64_t hash = 0;
-        bool is_sound = true;
+        bool is_sound;
         if (!(d->flags & PL_BLOCK_FLAG_CONSTANT)) continue;
-        PL_TRY(hash_part(r, i, 0, d->bytes, &hash, &is_sound, err));
+        PL_TRY(pl_block_reader_verify_constant(r, i, &is_sound, err));
         c->bytes += d->bytes;
-        if (is_sound && hash == d->constant_hash) continue;
+        if (is_sound) continue;
         c->constants_damaged++;
         if (tell) tell(context, PL_BLOCK_NONE, d->name);
     }
@@ -178,7 +231,9 @@ pl_status pl_block_reader_check(pl_block_reader *r, void (*tell)(void *, uint64_
     for (uint64_t block = 0; block < r->index.head.blocks; block++) {
         bool is_sound;
         if (!pl_block_reader_is_done(r, block)) continue;
-        PL_TRY(check_block(r, block, c, &is_sound, err));
+        PL_TRY(pl_block_reader_verify(r, block, &is_sound, err));
+        c->checked++;
+        c->bytes += bytes_of(r, block);
         if (is_sound) continue;
         c->damaged++;
         if (tell) tell(context, block, pl_block_name(&r->index.layout, block, name));

@@ -131,6 +131,8 @@ pl_status pl_safetensors_parse(const void *data, size_t bytes, uint64_t file_byt
                                pl_error *);
 void pl_safetensors_destroy(pl_safetensors *); /* NULL is fine */
 
+const char *pl_safetensors_path(const pl_safetensors *);
+uint64_t pl_safetensors_data_at(const pl_safetensors *); /* where the data begin: the header's end */
 size_t pl_safetensors_count(const pl_safetensors *);
 const pl_st_tensor *pl_safetensors_at(const pl_safetensors *, size_t index);       /* in the order of the data */
 const pl_st_tensor *pl_safetensors_find(const pl_safetensors *, const char *name); /* NULL when it has none */
@@ -146,5 +148,9 @@ pl_status pl_safetensors_match_all(const pl_safetensors *, const pl_st_list *, p
 /* Reads the tensor of that name, dtype and shape into entry->data, unless it is optional and missing. The page cache it
  * fills is dropped again. */
 pl_status pl_safetensors_read(const pl_safetensors *, const pl_st_entry *, pl_error *);
+
+/* Bytes of the file from `at` on, for who reads it from its first to its last: what is a window behind is dropped from
+ * the page cache. */
+pl_status pl_safetensors_stream(const pl_safetensors *, uint64_t at, void *to, uint64_t bytes, pl_error *);
 
 #endif

@@ -19,6 +19,7 @@ struct pl_safetensors {
     pl_st_tensor *tensors; /* by offset */
     size_t count;
     const pl_st_tensor **by_name;
+    uint64_t data_at;
 };
 
 /* A number of the header: an integer in [0, INT64_MAX]. */
@@ -226,6 +227,7 @@ pl_status pl_safetensors_parse(const void *data, size_t bytes, uint64_t file_byt
     PL_TRY(parse_length(name, data, file_bytes, &length, err));
     if (length > bytes - 8) return too_short(name, bytes, err);
     PL_TRY(create(name, -1, &s, err));
+    s->data_at = 8 + length;
     PL_TRY_DONE(parse_json(s, (const char *)data + 8, (size_t)length, err));
     PL_TRY_DONE(check_metadata(s, err));
     PL_TRY_DONE(parse_tensors(s, 8 + length, file_bytes - 8 - length, err));
@@ -271,6 +273,8 @@ void pl_safetensors_destroy(pl_safetensors *s)
     pl_free(s);
 }
 
+const char *pl_safetensors_path(const pl_safetensors *s) { return s->path; }
+uint64_t pl_safetensors_data_at(const pl_safetensors *s) { return s->data_at; }
 size_t pl_safetensors_count(const pl_safetensors *s) { return s->count; }
 const pl_st_tensor *pl_safetensors_at(const pl_safetensors *s, size_t index) { return &s->tensors[index]; }
 
@@ -350,5 +354,15 @@ pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_
         PL_TRY(pl_file_read_at(s->fd, s->path, t->offset + at, to + at, (size_t)n, err));
         posix_fadvise(s->fd, (off_t)(t->offset + at), (off_t)n, POSIX_FADV_DONTNEED);
     }
+    return PL_OK;
+}
+
+pl_status pl_safetensors_stream(const pl_safetensors *s, uint64_t at, void *to, uint64_t bytes, pl_error *err)
+{
+    const uint64_t window = at / PL_FILE_WINDOW_BYTES, next = (at + bytes) / PL_FILE_WINDOW_BYTES;
+    PL_TRY(pl_file_read_at(s->fd, s->path, at, to, (size_t)bytes, err));
+    if (next > window)
+        posix_fadvise(s->fd, (off_t)(window * PL_FILE_WINDOW_BYTES), (off_t)((next - window) * PL_FILE_WINDOW_BYTES),
+                      POSIX_FADV_DONTNEED);
     return PL_OK;
 }

@@ -10,6 +10,9 @@
 typedef struct pl_data pl_data;
 struct pl_block_sink; /* store/block_sink.h */
 
+/* Of the identity: the xxh64 of the file of weights. */
+#define PL_FACT_WEIGHTS "weights"
+
 typedef struct pl_data_kind {
     /* May weights that were saved with these hashes be used with the data, and may a run go on with them (trains)?
      * PL_E_CONFIG. saved_path: of the checkpoint, for the sentence. */
@@ -33,6 +36,7 @@ struct pl_data {
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
     uint64_t group_items;
+    const char *weights;  /* file of weights that the model begins with; NULL: it makes its own */
     double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
     uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */

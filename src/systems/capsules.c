@@ -14,10 +14,11 @@
 #include "base/units.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
+#include "store/weights.h"
+#include "systems/capsules.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
-#define INDEX_NAME "texts.index"
 enum { DRAWER_ALIGNMENT = 64 };
 
 /* Words are the numbers of the enums. */
@@ -45,7 +46,7 @@ static pl_texts_form form_of(const pl_config_texts *c)
     return stat(c->path, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
 }
 
-static pl_texts_setup texts_of(const pl_config *cfg)
+pl_texts_setup pl_capsules_texts(const pl_config *cfg)
 {
     const pl_config_texts *c = &cfg->texts;
     const char *key = c->key[0] ? c->key : NULL;
@@ -114,7 +115,7 @@ static pl_status index_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_
 {
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, INDEX_NAME, err);
+    return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_CAPSULES_INDEX, err);
 }
 
 typedef struct telling {
@@ -200,7 +201,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     telling t = {progress, context};
     making m = {p, -1};
     pl_texts_result result;
-    pl_texts_options o = {.setup = texts_of(p->config),
+    pl_texts_options o = {.setup = pl_capsules_texts(p->config),
                           .index_path = path,
                           .progress = tell,
                           .context = &t,
@@ -219,7 +220,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
-    const pl_texts_setup setup = texts_of(c);
+    const pl_texts_setup setup = pl_capsules_texts(c);
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
     if (are_none(&c->texts)) return PL_OK;
@@ -227,10 +228,26 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
     return pl_texts_open(texts, &setup, path, err);
 }
 
+/* Its numbers are looked at, too: what is no number, or too large for the precision, would be in all results. */
+static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *err)
+{
+    static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
+                                        [PL_CONFIG_ENCODER_BFLOAT16] = PL_REAL_BF16,
+                                        [PL_CONFIG_ENCODER_FLOAT16] = PL_REAL_F16};
+    pl_safetensors *file;
+    if (!c->encoder.weights[0]) return PL_OK;
+    s->weights = c->encoder.weights;
+    PL_TRY(pl_safetensors_open(s->weights, &file, err));
+    pl_status status = pl_weights_check(file, narrowest[c->encoder.precision], &s->weights_hash, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
 {
     PL_TRY(open_texts(c, &s->texts, err));
     PL_TRY(read_font(c, &s->font, err));
+    PL_TRY(read_weights(c, s, err));
     return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }
 
@@ -239,6 +256,7 @@ static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_st
     pl_facts made = {0};
     pl_facts_add(&made, "texts", pl_texts_identity(&s->texts));
     pl_facts_add(&made, "font", s->font.hash);
+    if (s->weights) pl_facts_add(&made, PL_FACT_WEIGHTS, s->weights_hash);
     return pl_results_say_identity(c, &made, text, err);
 }
 
@@ -249,6 +267,7 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     s->image_size = (uint32_t)c->image_size;
     s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->hidden_size;
     s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
+    s->entropy = c->attention_entropy && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
     s->block = (uint32_t)p->block_texts;
     s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
     s->threads = (uint32_t)p->num_workers;
@@ -301,7 +320,7 @@ static pl_status load_module(pl_error *err)
     return pl_draw_load("encode", &kept, err);
 }
 
-static const char *const files[] = {INDEX_NAME, NULL};
+static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
@@ -312,4 +331,6 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                       .prepare = prepare,
                                       .files = files,
                                       .check_folder = check_folder,
-                                      .open = open_capsules};
+                                      .open = open_capsules,
+                                      .keeps_config = true,
+                                      .page = pl_capsules_page_write};

@@ -156,7 +156,6 @@ pl_status pl_rollout_read_share(const pl_config *c, pl_share *share, pl_error *e
                          err);
 }
 
-
 static bool measures_operators(const pl_config *c)
 {
     return c->simulation.extract_operator_features && pl_config_store_of(c) != PL_CONFIG_STORE_TRAJECTORIES;

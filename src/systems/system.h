@@ -35,6 +35,10 @@ typedef struct pl_page_wish {
     uint64_t only;    /* the fields of this item; PL_PAGE_EVERY: of some */
     const pl_process_told *told;
     size_t told_count;
+    pl_facts made; /* hashes of what the config only names */
+    const pl_config
+        *given; /* the whole config, as the last run had it; NULL: it is not known, for the reason in `why` */
+    const char *why;
 } pl_page_wish;
 
 typedef struct pl_system {
@@ -75,6 +79,7 @@ typedef struct pl_system {
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
+    bool keeps_config; /* its page needs the whole config of results, which is kept beside them, paths absolute */
     /* A page (HTML) about results that the config made; NULL: there is none. PL_E_DATA when they are others. */
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
 } pl_system;

@@ -1,8 +1,10 @@
 """The encoder of pages in plain Python, from a witness (plimsoll encode --witness): the formulas of MODELS.md 1.3 and 1.4, in
 double precision, one number after the other."""
+import json
 import math
 import operator
 import os
+import struct
 
 from rollout_oracle import load_npy, load_weights
 
@@ -37,8 +39,11 @@ def layer_norm(rows, gain, bias, eps):
 
 
 class Encoder:
-    def __init__(self, folder, heads, layers, outer, inner, trm, eps=1e-6):
-        self.w = {name: shaped(*tensor) for name, tensor in load_weights(os.path.join(folder, "weights.safetensors")).items()}
+    """weights: the file that they are read from, where it is not the witness's own."""
+
+    def __init__(self, folder, heads, layers, outer, inner, trm, eps=1e-6, weights=None):
+        weights = load_weights(weights or os.path.join(folder, "weights.safetensors"))
+        self.w = {name: shaped(*tensor) for name, tensor in weights.items()}
         self.page = shaped(*load_npy(os.path.join(folder, "page.npy")))
         self.stored = {name: shaped(*load_npy(os.path.join(folder, name + ".npy"))) for name in ("sketches", "checksums", "children")}
         self.heads, self.layers, self.outer, self.inner, self.trm, self.eps = heads, layers, outer, inner, trm, eps
@@ -97,6 +102,7 @@ class Encoder:
             weight = [[c[0][0] for c in out] for out in self.w["encoder.spatial_pool.attn_conv.weight"]]
             logits = times(t, weight, self.w["encoder.spatial_pool.attn_conv.bias"])
             maps = [softmax([row[k] for row in logits]) for k in range(len(weight))]
+            self.entropy = [-math.fsum(p * math.log(p + 1e-8) for p in a) for a in maps]
             sketches = [[math.fsum(a[n] * t[n][c] for n in range(len(t))) for c in range(len(t[0]))] for a in maps]
             if children:
                 return sketches, [[t[n] for n in sorted(range(len(t)), key=lambda n: (-a[n], n))[:children]] for a in maps]
@@ -136,3 +142,50 @@ def shaped(shape, numbers):
     for n in reversed(shape[1:]):
         numbers = [numbers[i:i + n] for i in range(0, len(numbers), n)]
     return numbers
+
+
+# ---- weights of one's own ----
+
+def tensors_of(k):
+    """Names and shapes (MODELS.md 1.3), and the width of what each number is multiplied with."""
+    d, patch, trm = k["hidden_size"], k["patch_size"], k.get("recursion") == "trm"
+    inner = 256 * math.ceil(round(k.get("expansion", 4) * d * 2 / 3) / 256)
+    made = {"encoder.patch_embed.weight": (d, 3, patch, patch), "encoder.patch_embed.bias": (d,),
+            "encoder.pos_embed.pos_embedding": (1, (k["image_size"] // patch) ** 2, d),
+            "encoder.pre_pool_norm.weight": (d,), "encoder.pre_pool_norm.bias": (d,),
+            "checksum_head.0.weight": (128, d), "checksum_head.0.bias": (128,),
+            "checksum_head.2.weight": (k["checksum_dim"], 128), "checksum_head.2.bias": (k["checksum_dim"],),
+            "children_projection.weight": (d, d), "children_projection.bias": (d,)}
+    for i in range(k["num_layers"]):
+        name = f"encoder.L_blocks.{i}."
+        made.update({name + "self_attn.qkv_proj.weight": (3 * d, d), name + "self_attn.o_proj.weight": (d, d),
+                     name + "mlp.gate_up_proj.weight": (2 * inner, d), name + "mlp.down_proj.weight": (d, inner)})
+    if k.get("pooling_method", "attention") == "attention":
+        made.update({"encoder.spatial_pool.attn_conv.weight": (k["target_capsules"], d, 1, 1), "encoder.spatial_pool.attn_conv.bias": (k["target_capsules"],)})
+    return {**made, **({"encoder.H_init": (d,), "encoder.L_init": (d,)} if trm else {})}
+
+
+PACKED = {"F32": lambda x: struct.pack(f"<{len(x)}f", *x), "F16": lambda x: struct.pack(f"<{len(x)}e", *x),
+          "BF16": lambda x: b"".join(struct.pack("<f", v)[2:] for v in x), "F64": lambda x: struct.pack(f"<{len(x)}d", *x)}
+
+
+def write_weights(path, tensors):
+    """name → (dtype, shape, numbers), as a file of safetensors."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, (dtype, shape, numbers) in tensors.items():
+        packed = PACKED[dtype](numbers)
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [len(data), len(data) + len(packed)]}
+        data += packed
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def draw_weights(k, source, dtypes):
+    """Random ones for these keys, each of one of the dtypes, in a random order."""
+    made = {}
+    for name, shape in sorted(tensors_of(k).items(), key=lambda _: source.random()):
+        size = math.prod(shape)
+        scale = 1 / math.sqrt(size / shape[0]) if len(shape) > 1 else 0.5
+        made[name] = (source.choice(dtypes), shape, [source.gauss(0, scale) + ("norm.weight" in name) for _ in range(size)])
+    return made

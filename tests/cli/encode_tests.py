@@ -1,10 +1,15 @@
 """Tests of encode: capsules against a second program (encode_oracle.py), that their bits hang on nothing but the texts and the
 model, that what is killed ends as what was not, and what bad input is answered. Called as cli_tests.py is."""
+import base64
 import csv
 import filecmp
+import html
 import json
+import math
+import operator
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +17,7 @@ import time
 
 import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
-from encode_oracle import Encoder
+from encode_oracle import Encoder, draw_weights, write_weights
 from rollout_oracle import load_npy
 
 DRAW = random.Random(SEED)
@@ -68,7 +73,7 @@ def repeats(text, grid=(2, 2), **keys):
     config = write_encoder(**keys)
     run("encode", config, "--witness", "witness", "--only", str(text))
     k = {**SMALL, **keys}
-    encoder = Encoder("witness", k["num_heads"], k["num_layers"], k["H_cycles"], k["L_cycles"], k.get("recursion") == "trm")
+    encoder = Encoder("witness", k["num_heads"], k["num_layers"], k["H_cycles"], k["L_cycles"], k.get("recursion") == "trm", weights=k.get("weights"))
     children = k["children_per_capsule"] if k.get("real_children", "true") == "true" else 0
     found = encoder.distances(grid, children)
     shutil.rmtree("witness")
@@ -85,7 +90,100 @@ def test_another_program_repeats_it():
         check(all(d < 5e-4 for d in found.values()), keys, found)
         print(", ".join(f"{name} {d:.1e}" for name, d in found.items()))
     found = repeats(3, precision="bfloat16")
-    check(all(d < 5e-2 for d in found.values()), found)
+    check(found["sketches"] < 5e-2 and found["checksums"] < 5e-2, found)  # children: in 8 bits another token may be the largest
+
+
+def weights_for(path, dtypes=("F32",), change=None, **keys):
+    """A file of random ones; change: of their table, before it is written."""
+    made = draw_weights({**SMALL, **keys}, DRAW, dtypes)
+    if change:
+        change(made)
+    write_weights(path, made)
+    return path
+
+
+def test_weights_of_a_file():
+    cases = [{}, {"recursion": "trm", "H_cycles": 2, "L_cycles": 1}, {"pooling_method": "avg", "num_layers": 2}]
+    for dtypes in (("F32",), ("F16",), ("BF16",), ("F32", "F16", "BF16")):
+        keys = DRAW.choice(cases)
+        found = repeats(DRAW.randrange(SMALL["count"]), weights=weights_for("w.safetensors", dtypes, **keys), **keys)
+        check(all(d < 5e-4 for d in found.values()), dtypes, keys, found)
+    found = repeats(3, weights=weights_for("w.safetensors", ("F32", "F16")), precision="bfloat16")
+    check(found["sketches"] < 5e-2 and found["checksums"] < 5e-2, found)
+
+
+def test_attention_entropy():
+    """Against the definition, in double precision, for texts of several blocks; nothing else changes."""
+    encode(write_encoder(out="without"))
+    for keys in ({}, {"real_children": "false"}):
+        config = write_encoder(attention_entropy="true", **keys)
+        encode(config, "--out", "with")
+        shape, entropy = numbers_of("with/results.blocks", "entropy")
+        check(shape == (SMALL["count"], SMALL["target_capsules"]), shape)
+        for text in (0, DRAW.randrange(SMALL["count"]), SMALL["count"] - 1):
+            run("encode", config, "--witness", "witness", "--only", str(text))
+            encoder = Encoder("witness", SMALL["num_heads"], SMALL["num_layers"], SMALL["H_cycles"], SMALL["L_cycles"], False)
+            found = encoder.distances((2, 2), SMALL["children_per_capsule"] if not keys else 0)
+            check(all(d < 5e-4 for d in found.values()), found)
+            ours = entropy[text * shape[1]:(text + 1) * shape[1]]
+            check(all(abs(a - b) < 2e-5 for a, b in zip(ours, encoder.entropy)), list(ours), encoder.entropy)
+        check(export("with/results.blocks") == export("without/results.blocks"), "sketches are others with the entropy")
+        shutil.rmtree("with")
+    encode(write_encoder(out="threads", attention_entropy="true", batch_size=5, threads=2))
+    encode(write_encoder(out="one", attention_entropy="true", batch_size=16))
+    check(filecmp.cmp("threads/results.blocks", "one/results.blocks", shallow=False), "other bits with another batch")
+    refused(2, "encoder.attention_entropy", "plan", write_encoder(attention_entropy="true", pooling_method="avg"))
+    refused(2, "holds results of another configuration", "encode", write_encoder(out="one"))
+
+
+def test_results_know_their_weights():
+    """By what is in the file, not by where it lies."""
+    weights_for("a.safetensors", ("F32", "BF16"))
+    config = write_encoder(weights="a.safetensors", out="out", count=3000, block_texts=7)
+    encode(config, "--out", "whole")
+    for _ in range(3):
+        kill_once(config)
+    shutil.copy("a.safetensors", "copy.safetensors")
+    run("encode", config, "--weights", "copy.safetensors")
+    check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "what was killed ended otherwise")
+    weights_for("b.safetensors")
+    refused(2, "holds results of another configuration", "encode", config, "--weights", "b.safetensors")
+    refused(2, "holds results of another configuration", "encode", config, "--weights", "none")
+    # Those of a witness are weights like any others.
+    encode(write_encoder(out="seeded"))
+    run("encode", write_encoder(out="seeded"), "--witness", "witness", "--only", "0")
+    encode(write_encoder(out="again", weights="witness/weights.safetensors"))
+    check(numbers_of("seeded/results.blocks")[1] == numbers_of("again/results.blocks")[1], "a witness's weights give others")
+    run("plan", config)
+    run("fit", config, "--budget", "100MB")
+
+
+def test_weights_refused():
+    def refuses(pattern, change=None, dtypes=("F32",), keys=None, **made_for):
+        weights_for("bad.safetensors", dtypes, change, **made_for)
+        for command in ("plan", "encode"):
+            refused(4, "bad.safetensors: .*" + pattern, command, write_encoder(weights="bad.safetensors", **(keys or {})))
+        check(not os.path.exists("out/results.blocks"), "refused weights left results")
+
+    def number(value, name="children_projection.weight", dtype="F32"):
+        def change(made):
+            made[name][2][7] = value
+            made[name] = (dtype, *made[name][1:])
+        return change
+
+    refuses('has no tensor "encoder.pre_pool_norm.bias"; the model takes F32 .16.', lambda made: made.pop("encoder.pre_pool_norm.bias"))
+    refuses('holds a tensor "extra.weight", which the model has not got', lambda made: made.update({"extra.weight": ("F32", (2,), [0, 0])}))
+    refuses('"encoder.patch_embed.weight" is F32 .8, 3, 8, 8. there, but the model takes F32 .16, 3, 8, 8.', hidden_size=8)
+    refuses('"children_projection.bias" is F64 there; F32, BF16 or F16 was expected',
+            lambda made: made.update({"children_projection.bias": ("F64", *made["children_projection.bias"][1:])}))
+    refuses('"children_projection.weight", number 7 is nan', number(float("nan")))
+    refuses('"children_projection.weight", number 7 is -inf', number(float("-inf"), dtype="BF16"))
+    refuses('number 7 is 70000; .* at most 65504 .* in f16', number(70000), keys={"precision": "float16"})
+    refused(4, "no.safetensors", "plan", write_encoder(weights="no.safetensors"))
+    weights_for("cut.safetensors")
+    with open("cut.safetensors", "r+b") as file:
+        file.truncate(os.path.getsize("cut.safetensors") - 1)
+    refused(4, "cut.safetensors", "plan", write_encoder(weights="cut.safetensors"))
 
 
 def test_only_the_product_of_cycles_counts():
@@ -105,12 +203,14 @@ def test_bits_hang_on_the_texts_alone():
     for i, (threads, keys) in enumerate(ways):
         encode(write_encoder(threads=threads, out=f"way{i}", **keys))
         check(filecmp.cmp(whole, f"way{i}/results.blocks", shallow=False), "other bits by", threads, keys)
-    parts = DRAW.randint(2, 5)
+    parts = DRAW.randint(2, 9)  # at 5 or more a part has less than a block
     found = []
     for part in range(1, parts + 1):
         encode(write_encoder(out="parts"), "--part", f"{part}/{parts}")
         found += numbers_of(f"parts/results-{part}-of-{parts}.blocks")[1]
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
+    run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
+    check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
     run("results", "check", whole)
 
 
@@ -144,6 +244,101 @@ def test_equal_texts_are_encoded_alike():
     check(shape == (4, 4, 16), shape)
     rows = [numbers[i * 64:(i + 1) * 64] for i in range(4)]
     check(rows[0] == rows[2] and rows[0] != rows[1] and rows[0] != rows[3], "equal texts differ, or others do not")
+
+
+# ---- the page about results ----
+
+def page_of(path, *words):
+    page = run("results", "report", path, "--html", "-", *words)[0]
+    ours = re.sub(r"<span class='said'>.*?</span>", "", page, flags=re.S)  # texts may say anything
+    check(re.findall(r"(?:src|href)\s*=\s*['\"](?!data:)", ours) == [] and "http:" not in ours and "https:" not in ours and page.endswith("</html>\n"), "it loads something")
+    return page
+
+
+def pictures(page):
+    """number → PNG"""
+    return {int(n): base64.b64decode(data, validate=True)
+            for n, data in re.findall(r"<img alt='page of text (\d+)' src='data:image/png;base64,([^']*)'", page)}
+
+
+def neighbours(page):
+    """[(number, [(cosine, number)])]"""
+    found = []
+    for of, table in re.findall(r"<div class='near'><p><b>([\d,]+)</b>.*?<table>(.*?)</table>", page, re.S):
+        rows = re.findall(r"<td class='n'>([-\d.]+)</td><td class='w'><b>([\d,]+)</b>", table)
+        found.append((int(of.replace(",", "")), [(float(c), int(n.replace(",", ""))) for c, n in rows]))
+    return found
+
+
+def cosine(a, b):
+    return math.fsum(map(operator.mul, a, b)) / math.sqrt(math.fsum(x * x for x in a) * math.fsum(x * x for x in b))
+
+
+def check_neighbours(page, rows, first=0):
+    for of, near in neighbours(page):
+        by_hand = sorted(((cosine(rows[of - first], row), -i - first) for i, row in enumerate(rows) if i != of - first), reverse=True)[:3]
+        check(len(near) == min(3, len(rows) - 1), near)
+        for (shown, number), (value, minus) in zip(near, by_hand):
+            equal = cosine(rows[of - first], rows[number - first])
+            check(abs(shown - value) < 2e-6 and abs(equal - value) < 1e-9, of, near, by_hand)
+
+
+def test_page_about_results():
+    texts = [DRAW.choice(("", "plain", "<b>&amp; \"it's\"", "a b " * DRAW.randint(1, 60), "\U0001f600 " + "x" * DRAW.randint(0, 9), "عربي", "tab\there")) + str(i)
+             for i in range(60)]
+    put("t.txt", "\n".join(texts) + "\n")
+    config = write_encoder(texts="t.txt", text_format=None, count=None, attention_entropy="true", image_size=64, patch_size=16)
+    _, said = run("encode", config)
+    check(said.endswith("page: out/results.html\n"), said[-300:])
+    page = read("out/results.html").decode()
+    check(page_of("out") == page and page_of("out/results.blocks").replace("out/results.blocks", "") == page.replace("out/results.blocks", ""), "one page, however it is asked for")
+    shape, numbers = numbers_of("out/results.blocks")
+    size = shape[1] * shape[2]
+    rows = [numbers[i * size:(i + 1) * size] for i in range(shape[0])]
+    check_neighbours(page, rows)
+    check(len(neighbours(page)) == 6 and len(pictures(page)) == 6, "six are shown")
+    for number, png in pictures(page).items():
+        run("draw", texts[number], "--image_size", "64", "--out", "p.png")
+        check(read("p.png") == png, f"the picture of text {number} is another")
+        said = html.unescape(re.search(rf"alt='page of text {number}'.*?<span class='said'>(.*?)</span>", page, re.S)[1])
+        check(said == texts[number] or said.endswith(" …") and texts[number].startswith(said[:-2]), said, texts[number])
+    remarks = list(numbers_of("out/results.blocks", "remarks")[1])
+    told = re.findall(r"data-l='number'>([\d,]+)</td>", page)
+    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(4)], told, remarks)
+    norms = [math.sqrt(math.fsum(x * x for x in numbers[i:i + shape[2]])) for i in range(0, len(numbers), shape[2])]
+    entropies = numbers_of("out/results.blocks", "entropy")[1]
+    for title, values in (("Norms of the sketches", norms), ("Entropy of the attention", entropies)):
+        part = page[page.index(f"<h3>{title}"):].split("</svg>")[0]
+        low, high, mean = map(float, re.search(r"from ([-\d.e+]+) to ([-\d.e+]+), mean ([-\d.e+]+)<", part).groups())
+        check(all(abs(a - b) <= 1e-3 * abs(b) for a, b in zip((low, high, mean), (min(values), max(values), math.fsum(values) / len(values)))), title, low, high, mean)
+        check(sum(int(n.replace(",", "")) for n in re.findall(r": ([\d,]+)</title>", part)) == len(values), title, "not all are counted")
+    check("As planned" not in page and "1 of 1" in page and "60 of 60 finished" in page, "what processes told")
+    only = page_of("out", "--only", "7")
+    check(list(pictures(only)) == [7] and [of for of, _ in neighbours(only)] == [7], "--only")
+    refused(2, "there is no text 60; it holds 0 to 59", "results", "report", "out", "--only", "60")
+
+
+def test_page_without_texts():
+    """What is not there is said, and the rest is shown; parts and other forms."""
+    put("t.txt", "".join(f"text {i}\n" for i in range(50)))
+    config = write_encoder(texts="t.txt", text_format=None, count=None, storage="npy")
+    run("encode", config, "--part", "2/2")
+    page = page_of("out/results-2-of-2")
+    numbers = numbers_of("out/results-2-of-2")[1]
+    check_neighbours(page, [numbers[i * 64:(i + 1) * 64] for i in range(25)], first=25)
+    check(sorted(pictures(page)) == sorted(of for of, _ in neighbours(page)) and min(pictures(page)) == 25, list(pictures(page)))
+    shutil.move("out", "moved")
+    check(pictures(page_of("moved/results-2-of-2")) == pictures(page), "moved, the texts are not found")
+    put("t.txt", "other\n" * 50)
+    for why, change in (("was changed since its index was made", None), ("is not known", lambda: os.remove("moved/results-2-of-2.yaml")),
+                        ("not YAML", lambda: put("moved/results-2-of-2.yaml", "{"))):
+        if change:
+            change()
+        page = page_of("moved/results-2-of-2")
+        check(re.search("They are not drawn: .*" + why, page) and not pictures(page) and len(neighbours(page)) == 6, why)
+    encode(write_encoder(out="grammar"))
+    os.remove("grammar/results.yaml")
+    check(len(pictures(page_of("grammar"))) == 6, "texts of a grammar need no config")
 
 
 # ---- killed, and gone on with ----
@@ -266,7 +461,8 @@ def test_plan_of_two_million():
     check(abs(plan["disk"]["bytes"] / 177.285e9 - 1) < 1e-3 and plan["work"]["items"] == 9937, plan["disk"], plan["work"])
 
 
-main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
-      "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
+main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_results_know_their_weights,
+                 test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
+                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_killed_and_resumed],
+      "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                      test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million]})

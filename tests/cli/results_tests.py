@@ -128,7 +128,7 @@ def test_words():
                         (("export", "n", "--out", "x", "--dataset", "features", "--at", "1;2"), "no place and no range"),
                         (("export", "n", "--out", "x", "--dataset", "features", "--at", "3"), "dimension 0 has 3 places"),
                         (("export", "n", "--out", "x", "--dataset", "features", "--at", "2:2"), "is no part of it"),
-                        (("join", "n"), "OUT.h5 and the parts"), (("join", "j.h5", "n"), "in the form native")):
+                        (("join", "n"), "OUT and the parts"), (("join", "j", "n"), "n: is no part of a job"), (("join", "n", "n"), "n: is no part of a job")):
         refused(2, re.escape(what), "results", *words)
     refused(4, "cannot be opened", "results", "ls", "nothing")
     os.mkdir("empty")
@@ -141,7 +141,6 @@ def test_words():
     for name, what in (("empty", "is a folder, but none of results"), ("dangling", "is a link that leads nowhere"), ("n/x", "is no path")):
         check(f"{name}: {what}" in leave("native", name, code=5), name)
     check(os.listdir("empty") == [] and not os.path.exists("nowhere"), "what was refused made something")
-    refused(5, "is there already", "results", "join", "n", "n")
     refused(4, "no page is known for these results", "results", "report", "n")
     with open("other", "w") as file:
         file.write("no results\n" * 100)
@@ -179,6 +178,18 @@ def test_full_disk():
             check(re.search(r"the results need .* \(\d+ bytes\) of disk, but .* \(65536 bytes\) are free", done.stderr), done.stderr)
 
 
+def test_join_on_a_full_disk():
+    """Refused before a byte of it is written; what is in the way of it is not."""
+    for first in range(OPERATORS):
+        leave("native", f"part-{first}", first, 1)
+    os.mkdir("disk")
+    if subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none disk"], capture_output=True).returncode:
+        raise Skipped("mounting is not allowed here")
+    script = f"mount -t tmpfs -o size=65536 none disk && {COMMAND} results join disk/j part-0 part-1 part-2; code=$?; ls -A disk; exit $code"
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=60, env=environment())
+    check(done.returncode == 5 and done.stdout == "" and "of disk, but" in done.stderr, done.returncode, done.stdout, done.stderr)
+
+
 def test_hdf5():
     leave("hdf5", "x.h5", "stop")
     check("7 of 21" in run("results", "ls", "x.h5")[0], "ls")
@@ -206,7 +217,7 @@ def test_hdf5():
     subprocess.run(["h5repack", "-f", "GZIP=4", "x.h5", "packed.h5"], check=True)
     check(os.path.getsize("packed.h5") < os.path.getsize("x.h5"), "h5repack gained nothing")
     check(with_h5py("print(json.dumps(f['metrics/energy'][:].ravel().tolist()))", "packed.h5") == told[4], "packed, it is another")
-    refused(4, "it was repacked or is another program's", "results", "ls", "packed.h5")
+    refused(4, "what was repacked or is another program's is for tools for HDF5", "results", "ls", "packed.h5")
 
 
 def test_join():
@@ -240,7 +251,42 @@ print(json.dumps([[f[n].shape == same[n].shape, f[n].dtype == same[n].dtype, boo
     refused(4, "is an HDF5 file without the index", "results", "ls", "moved/j.h5")
 
 
-GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_hdf5, test_join]}
+def test_join_in_one_file():
+    """Native and npy: the bytes of the run that was not divided, from nothing, from what is there, and twice."""
+    for form in ("native", "npy"):
+        parts = [f"{form}-{first}" for first in range(OPERATORS)]
+        for first, part in enumerate(parts):
+            leave(form, part, first, 1)
+        whole, joined = form + "-whole", form + "-joined"
+        leave(form, whole)
+        run("results", "join", joined, parts[2], parts[0], parts[1])
+        check(same_tree(joined, whole), form, "joined, it has other bytes")
+        run("results", "join", joined, *parts)
+        check(same_tree(joined, whole), form, "joined twice, it has other bytes")
+        leave(form, "begun-" + form, "stop")
+        run("results", "join", "begun-" + form, *parts)
+        check(same_tree("begun-" + form, whole), form, "what was begun by a run ended otherwise")
+        run("results", "check", joined)
+        refused(2, "no part holds operator 2 .of 3.; give all parts", "results", "join", "j", parts[0], parts[1])
+        refused(2, "is no part of a job", "results", "join", "j", parts[0], whole)
+        refused(2, "holds results of another configuration", "results", "join", parts[1], *parts)
+        file = parts[1] if form == "native" else parts[1] + "/outputs.fields.npy"  # of a native one, too, its largest dataset
+        damage(file, os.path.getsize(file) // 2)
+        refused(4, rf"{parts[1]}: states of operator 1, realisation .*: damaged; .plimsoll results check --repair", "results", "join", "met-" + form, *parts)
+        leave(form, "met-" + form)
+        check(same_tree("met-" + form, whole), form, "a join that met damage left a wrong block behind")
+    leave("hdf5", "part.h5", 1, 1)
+    refused(2, "native-0 in the form native; give parts of one form", "results", "join", "j", "native-0", "part.h5")
+    check(not os.path.exists("j"), "a join that was refused left a file")
+
+
+def same_tree(a, b):
+    if os.path.isfile(a):
+        return read(a) == read(b)
+    return sorted(os.listdir(a)) == sorted(os.listdir(b)) and all(read(f"{a}/{n}") == read(f"{b}/{n}") for n in os.listdir(a))
+
+
+GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file]}
 
 if __name__ == "__main__":
     main(GROUPS)

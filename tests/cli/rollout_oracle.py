@@ -67,17 +67,20 @@ def load_npy(path):
 
 
 def load_weights(path):
-    """name → (shape, numbers); F32, or BF16, which is the upper half of one"""
+    """name → (shape, numbers); F32, BF16, which is the upper half of one, or F16"""
     data = read_bytes(path)
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     found = {}
     for name, entry in json.loads(data[8:begin]).items():
         if name == "__metadata__":
             continue
-        if entry["dtype"] not in ("F32", "BF16"):
+        if entry["dtype"] not in ("F32", "BF16", "F16"):
             raise ValueError(f"{name} is {entry['dtype']}")
         first, last = entry["data_offsets"]
         numbers = data[begin + first:begin + last]
+        if entry["dtype"] == "F16":
+            found[name] = entry["shape"], list(struct.unpack(f"<{len(numbers) // 2}e", numbers))
+            continue
         if entry["dtype"] == "BF16":
             numbers = struct.pack(f"<{len(numbers) // 2}I", *(half << 16 for half in array("H", numbers)))
         found[name] = entry["shape"], list(array("f", numbers))

@@ -129,7 +129,7 @@ static void add_dataset(pl_pages_data *d, const char *name, pl_dtype dtype, uint
 static void make_layout(pl_pages_data *d)
 {
     const pl_pages_setup *o = &d->setup;
-    d->kind = (pl_block_kind){.name = "texts", .axes = 1, .axis = {{"text", o->count, o->block}}};
+    d->kind = (pl_block_kind){.name = "texts", .axes = 1, .axis = {{"text", o->count, d->block}}};
     d->layout =
         (pl_block_layout){.text = o->text, .kind = &d->kind, .kinds = 1, .dataset = d->dataset, .first = o->first};
     if (o->count < o->texts.count) d->layout.whole = o->texts.count;
@@ -137,6 +137,7 @@ static void make_layout(pl_pages_data *d)
     add_dataset(d, "checksums", PL_DTYPE_F16, 3, (uint64_t[]){o->capsules, o->checksum});
     add_dataset(d, "children", PL_DTYPE_F16, 4, (uint64_t[]){o->capsules, o->children, o->width});
     add_dataset(d, "remarks", PL_DTYPE_U8, 1, (uint64_t[]){0});
+    if (o->entropy) add_dataset(d, "entropy", PL_DTYPE_F32, 2, (uint64_t[]){o->capsules});
     d->sink = (pl_block_sink){.path = o->path, .form = o->form, .layout = &d->layout, .open_max = 1};
     d->data.sink = &d->sink;
 }
@@ -157,6 +158,7 @@ static void close_data(pl_data *data)
     pl_draw_unload(&d->draw);
     pl_free(d->path);
     pl_free(d->text);
+    pl_free(d->weights);
     pl_free(d);
 }
 
@@ -176,12 +178,21 @@ static void say_group(const pl_data *data, pl_str *text)
 
 static const pl_data_kind kind = {.match = match, .close = close_data, .choose = choose, .say_group = say_group};
 
-static pl_status fill_data(pl_pages_data *d, pl_error *err)
+static pl_status copy_texts(pl_pages_data *d, pl_error *err)
 {
     pl_pages_setup *o = &d->setup;
     d->path = pl_strdup(o->path), d->text = pl_strdup(o->text);
-    if (!d->path || !d->text) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
-    o->path = d->path, o->text = d->text;
+    if (o->weights) d->weights = pl_strdup(o->weights);
+    if (!d->path || !d->text || (o->weights && !d->weights)) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    o->path = d->path, o->text = d->text, o->weights = d->data.weights = d->weights;
+    return PL_OK;
+}
+
+static pl_status fill_data(pl_pages_data *d, pl_error *err)
+{
+    pl_pages_setup *o = &d->setup;
+    PL_TRY(copy_texts(d, err));
+    d->block = o->block;
     if (o->count < o->block) o->block = (uint32_t)o->count;
     if (o->at_once > o->block) o->at_once = o->block;
     d->geometry = pl_page_geometry_of(o->image_size);
@@ -196,6 +207,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->data.path = o->texts.path[0] ? o->texts.path : "the texts";
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);
+    if (o->weights) pl_facts_add(&d->data.identity, PL_FACT_WEIGHTS, o->weights_hash);
     make_layout(d);
     return PL_OK;
 }

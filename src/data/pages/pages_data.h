@@ -20,16 +20,19 @@
 #define PL_PAGE_REMARK_PLACE(c, word, text) PL_PAGE_PLACE_##c,
 enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
 
-/* What a config says, as plain values; path and text are copied. */
+/* What a config says, as plain values; texts are copied. */
 typedef struct pl_pages_setup {
     pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */
     pl_font font;          /* read, into a block of pl_alloc */
     uint64_t first, count; /* the texts that are worked on: first … first + count − 1 */
     uint32_t image_size;   /* pixels of a page, either way */
     uint32_t capsules, width, checksum, children; /* of a text: capsules, and numbers and children of one */
+    bool entropy;                                 /* of the attention of each capsule: a dataset more */
     uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
     uint32_t threads;                             /* that draw */
     double limit_seconds;                         /* of a run; 0: none */
+    const char *weights;                          /* file that the model begins with; NULL: none */
+    uint64_t weights_hash;                        /* of that */
     const char *path;                             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
@@ -44,12 +47,14 @@ typedef struct pl_pages_data {
     pl_block_sink sink;
     pl_block_layout layout;
     pl_block_kind kind;
-    pl_block_dataset dataset[4];
-    char *path, *text;
+    pl_block_dataset dataset[5];
+    uint32_t block; /* texts of a block as the config has it, so that parts of any size have the same blocks */
+    char *path, *text, *weights;
 } pl_pages_data;
 
-/* Datasets, and ports stored; the last for a witness alone. */
-enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS, PL_PAGES_PAGES };
+/* Datasets, and ports stored, but for two: the port of the entropy is the attention that it is of, and of a witness the
+ * last port is its pages. */
+enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS, PL_PAGES_ENTROPY };
 
 /* Takes the texts and the font of the setup, also when it fails. PL_E_CONFIG, PL_E_NOMEM. */
 pl_status pl_pages_data_open(pl_pages_setup *, pl_pages_data **, pl_error *);

@@ -1,0 +1,39 @@
+/* A model that begins with a file of weights (pl_data.weights): its header is matched with the graph when a plan is
+ * made and when a session is opened, its numbers are read into the arena just before "committed". */
+#include "base/alloc.h"
+#include "run/session_impl.h"
+#include "store/weights.h"
+
+/* The file's checksum is the fact by which plan and results know it. */
+static pl_status open_matched(const pl_data *data, const pl_st_list *list, pl_safetensors **file, pl_error *err)
+{
+    PL_TRY(pl_safetensors_open(data->weights, file, err));
+    return pl_weights_match(*file, list, err);
+}
+
+pl_status pl_session_check_weights(const pl_graph *g, const pl_data *data, pl_error *err)
+{
+    pl_st_entry *model = NULL, *state = NULL;
+    pl_safetensors *file = NULL;
+    pl_st_list list = {0};
+    size_t states;
+    if (!data->weights) return PL_OK;
+    pl_status status = pl_session_lists(g, NULL, &model, &list.count, &state, &states, err);
+    list.entries = model;
+    if (status == PL_OK) status = open_matched(data, &list, &file, err);
+    pl_safetensors_destroy(file);
+    pl_free(model);
+    pl_free(state);
+    return status;
+}
+
+pl_status pl_session_open_weights(pl_session *s, pl_error *err)
+{
+    return s->o.data->weights ? open_matched(s->o.data, &s->spec.model, &s->weights, err) : PL_OK;
+}
+
+pl_status pl_session_take_weights(pl_session *s, pl_error *err)
+{
+    const uint64_t checksum = pl_facts_value(&s->o.data->identity, PL_FACT_WEIGHTS, 0);
+    return s->weights ? pl_weights_load(s->weights, &s->spec.model, checksum, err) : PL_OK;
+}

@@ -1,0 +1,49 @@
+/* The page about capsules, within src/systems: what it is told, and its parts. Everything is read piece by piece: the
+ * page takes some megabytes for results of any size. */
+#ifndef PL_SYSTEMS_CAPSULES_PAGE_H
+#define PL_SYSTEMS_CAPSULES_PAGE_H
+
+#include "data/pages/pages_data.h"
+#include "report/html_capsules.h"
+#include "report/html_rollout.h"
+#include "systems/capsules.h"
+
+enum {
+    PL_CAPSULES_SHOWN = 6,         /* texts that are drawn, and whose neighbours are looked for */
+    PL_CAPSULES_NEAR = 3,          /* neighbours of each */
+    PL_CAPSULES_SAMPLE_MAX = 4096, /* texts that numbers are taken of, and neighbours looked for among */
+    PL_CAPSULES_SAID_BYTES = 160   /* of a text are shown */
+};
+
+typedef struct pl_capsules_page {
+    const pl_config *config;
+    const pl_page_wish *wish;
+    const pl_block_layout *layout;
+    pl_str *out;
+    uint32_t sketches, remarks, entropy; /* datasets; PL_BLOCK_NO_KIND: there is none */
+    uint64_t texts, finished;            /* of the file */
+    uint64_t capsules, width;
+    pl_texts source; /* the texts themselves */
+    bool is_known;   /* they are there; else why not: */
+    pl_error why;
+    uint64_t *sample; /* places of finished texts, evenly spread and in order */
+    uint64_t samples;
+    uint64_t shown[PL_CAPSULES_SHOWN]; /* places */
+    uint32_t shown_count;
+} pl_capsules_page;
+
+/* The number of the text at a place of the file, which may be a part of the job. */
+static inline uint64_t pl_capsules_number(const pl_capsules_page *p, uint64_t place)
+{
+    return p->layout->first + place;
+}
+
+/* What is shown of a text; into `room`. */
+pl_html_said pl_capsules_said(pl_capsules_page *, uint64_t place, char room[PL_CAPSULES_SAID_BYTES + 1]);
+
+/* ---- capsules_page_numbers.c: sections ---- */
+pl_status pl_capsules_page_near(pl_capsules_page *, pl_error *);
+pl_status pl_capsules_page_numbers(pl_capsules_page *, pl_error *);
+pl_status pl_capsules_page_remarks(pl_capsules_page *, pl_error *);
+
+#endif

@@ -1,0 +1,165 @@
+/* Weights of elsewhere: numbers of each type into places of each type, through more than one piece; a file that is no
+ * longer the one that was looked at; what a header or a number can be wrong in. */
+#include "unit/store/scratch_folder.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/philox.h"
+#include "store/weights.h"
+#include "support/program.h"
+
+enum { NUMBERS = 20011 }; /* of 4 bytes: five pieces, the last one short */
+
+static pl_st_writer writer;
+static float numbers[NUMBERS];
+static uint16_t halves[NUMBERS], brains[NUMBERS], one = 0x3c00;
+
+static pl_st_entry entries[] = {{"a", PL_ST_F32, 2, {1, NUMBERS}, numbers, sizeof numbers},
+                                {"b", PL_ST_F16, 1, {NUMBERS}, halves, sizeof halves},
+                                {"c", PL_ST_BF16, 1, {NUMBERS}, brains, sizeof brains},
+                                {"d", PL_ST_F16, 0, {0}, &one, sizeof one}};
+enum { ENTRIES = sizeof entries / sizeof *entries };
+static const pl_st_list written = {.entries = entries, .count = ENTRIES};
+
+static void draw_numbers(void)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        numbers[i] = sinf((float)i) * exp2f((float)(i % 24 - 12)); /* each fits in 16 bits */
+        halves[i] = pl_f16_of_f32(numbers[i]), brains[i] = pl_bf16_of_f32(numbers[i]);
+    }
+}
+
+static pl_safetensors *open_written(const char *name)
+{
+    pl_safetensors *s;
+    pl_error err = {0};
+    assert_int_equal(pl_safetensors_write(&writer, in_folder(name), &written, NULL, &err), PL_OK);
+    assert_int_equal(pl_safetensors_open(in_folder(name), &s, &err), PL_OK);
+    return s;
+}
+
+/* What a number of the file becomes in a place of the other type: the same number where that can hold it. */
+static void test_every_type_into_every_type(void **state)
+{
+    static const pl_st_dtype types[] = {PL_ST_F32, PL_ST_BF16, PL_ST_F16};
+    static const pl_real as[] = {PL_REAL_F32, PL_REAL_BF16, PL_REAL_F16};
+    static float place[ENTRIES][NUMBERS];
+    static char bytes[1 << 20];
+    pl_error err = {0};
+    uint64_t checksum;
+    (void)state;
+    draw_numbers();
+    pl_safetensors *s = open_written("all");
+    assert_int_equal(pl_weights_check(s, PL_REAL_F16, &checksum, &err), PL_OK);
+    assert_int_equal(checksum, pl_checksum_of(bytes, read_bytes(in_folder("all"), bytes, sizeof bytes)));
+    for (int t = 0; t < 3; t++) {
+        pl_st_entry to[ENTRIES];
+        for (int k = 0; k < ENTRIES; k++) {
+            to[k] = entries[k];
+            to[k].dtype = types[t], to[k].data = place[k];
+        }
+        const pl_st_list list = {.entries = to, .count = ENTRIES};
+        pl_alloc_seal(1);
+        assert_int_equal(pl_weights_match(s, &list, &err), PL_OK);
+        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_OK);
+        pl_alloc_seal(0);
+        for (int i = 0; i < NUMBERS; i++) {
+            const float from[] = {numbers[i], pl_f32_of_f16(halves[i]), pl_f32_of_bf16(brains[i])};
+            for (int k = 0; k < 3; k++) {
+                const float got = pl_real_get(as[t], place[k], i), gap = fabsf(got - from[k]);
+                assert_true(gap <= fabsf(from[k]) * (t == 0 ? 0 : t == 1 ? 0x1p-8f : 0x1p-11f) + 0x1p-25f);
+            }
+        }
+        assert_true(pl_real_get(as[t], place[3], 0) == 1);
+    }
+    pl_safetensors_destroy(s);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+static void test_a_changed_file_is_told(void **state)
+{
+    static float place[NUMBERS];
+    pl_error err = {0};
+    uint64_t checksum;
+    (void)state;
+    draw_numbers();
+    pl_safetensors *s = open_written("changed");
+    assert_int_equal(pl_weights_check(s, PL_REAL_F32, &checksum, &err), PL_OK);
+    const uint64_t bytes = pl_safetensors_data_at(s) + pl_safetensors_at(s, 0)->bytes;
+    pl_st_entry to[ENTRIES];
+    for (int k = 0; k < ENTRIES; k++) to[k] = entries[k], to[k].data = place;
+    const pl_st_list list = {.entries = to, .count = ENTRIES};
+    const uint64_t places[] = {8, 20, pl_safetensors_data_at(s), bytes - 1}; /* in the header, and in numbers */
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char was, now;
+        int fd = open(in_folder("changed"), O_RDWR);
+        assert_int_equal(pread(fd, &was, 1, (off_t)places[i]), 1);
+        now = (char)(was ^ 1);
+        assert_int_equal(pwrite(fd, &now, 1, (off_t)places[i]), 1);
+        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_E_DATA);
+        assert_non_null(strstr(err.text, "changed: was changed while this command began; start it again"));
+        assert_int_equal(pwrite(fd, &was, 1, (off_t)places[i]), 1);
+        close(fd);
+        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_OK);
+    }
+    assert_int_equal(truncate(in_folder("changed"), (off_t)bytes), 0);
+    assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_E_DATA);
+    pl_safetensors_destroy(s);
+}
+
+static void expect(const pl_st_entry *with, size_t count, const char *sentence)
+{
+    pl_error err = {0};
+    pl_safetensors *s = open_written("other");
+    const pl_st_list list = {.entries = with, .count = count};
+    assert_int_equal(pl_weights_match(s, &list, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, in_folder("other")));
+    if (!strstr(err.text, sentence)) fail_msg("%s\nnot %s", err.text, sentence);
+    pl_safetensors_destroy(s);
+}
+
+static void test_what_does_not_match(void **state)
+{
+    pl_st_entry to[ENTRIES + 1];
+    (void)state;
+    draw_numbers();
+    memcpy(to, entries, sizeof entries);
+    expect(to, ENTRIES - 1, "holds a tensor \"d\", which the model has not got");
+    to[ENTRIES] = (pl_st_entry){"e", PL_ST_F32, 1, {2}, NULL, 8};
+    expect(to, ENTRIES + 1, "has no tensor \"e\"; the model takes F32 [2]");
+    to[1].shape[0]++;
+    expect(to, ENTRIES, "tensor \"b\" is F16 [20011] there, but the model takes F16 [20012]");
+}
+
+static void test_numbers_that_are_refused(void **state)
+{
+    pl_error err = {0};
+    uint64_t checksum;
+    (void)state;
+    draw_numbers();
+    numbers[NUMBERS - 1] = 70000;
+    pl_safetensors *s = open_written("large");
+    assert_int_equal(pl_weights_check(s, PL_REAL_BF16, &checksum, &err), PL_OK);
+    assert_int_equal(pl_weights_check(s, PL_REAL_F16, &checksum, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "tensor \"a\", number 20010 is 70000; a finite one of at most 65504"));
+    pl_safetensors_destroy(s);
+    draw_numbers();
+    brains[5000] = 0x7fc0;
+    s = open_written("nan");
+    assert_int_equal(pl_weights_check(s, PL_REAL_F32, &checksum, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "tensor \"c\", number 5000 is nan"));
+    pl_safetensors_destroy(s);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_type_into_every_type),
+        cmocka_unit_test(test_a_changed_file_is_told),
+        cmocka_unit_test(test_what_does_not_match),
+        cmocka_unit_test(test_numbers_that_are_refused),
+    };
+    (void)argc, (void)argv;
+    return cmocka_run_group_tests(tests, make_test_folder, remove_test_folder);
+}
