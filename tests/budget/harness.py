@@ -113,7 +113,7 @@ class Bench:
         self.known.add((config, *options))
 
     def plan(self, options=(), command="train", env=None, prefix=(), config=None):
-        if command in ("train", "rollout"):  # the others measure nothing
+        if command in ("train", "rollout", "encode"):  # the others measure nothing
             self.know_kernels(options, config or self.config)
         line = self.command("plan", config or self.config, "--json", "--command", command, *options)
         out, _ = self.run([*line, *PROGRESS] if command == "train" else line, env, prefix)
