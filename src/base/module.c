@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,18 +46,25 @@ static bool find_module(const char *file, char path[PL_FILE_PATH_MAX])
 
 bool pl_module_can_own_first(void) { return OWN_FIRST != 0; }
 
+/* The loader says so in some of its sentences, and errno in the others. */
+static pl_status cannot_load(const pl_module_wanted *w, int number, pl_error *err)
+{
+    const char *why = dlerror();
+    if (!why || number == ENOMEM || strstr(why, strerror(ENOMEM)) || strstr(why, "out of memory"))
+        return pl_fail(err, PL_E_NOMEM, "no memory to load %s", w->file);
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file, why,
+                   w->install, w->instead);
+}
+
 pl_status pl_module_load(const pl_module_wanted *w, void **handle, const void **functions, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     if (!find_module(w->file, path))
         return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which is not beside Plimsoll%s%s", w->what, w->file,
                        w->install, w->instead);
+    errno = 0;
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | (w->own_first ? OWN_FIRST : 0));
-    if (!*handle) {
-        const char *why = dlerror();
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file,
-                       why ? why : "no reason is known", w->install, w->instead);
-    }
+    if (!*handle) return cannot_load(w, errno, err);
     *functions = dlsym(*handle, w->symbol);
     if (*functions && *(const uint32_t *)*functions == w->version) return PL_OK;
     dlclose(*handle);
