@@ -323,10 +323,13 @@ static pl_status open_one(const char *path, bool writable, int *fd, uint64_t *by
     if (*fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s%s", path, strerror(error),
                        pl_io_hint(error));
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) return *bytes = (uint64_t)st.st_size, PL_OK;
+    const bool known = fstat(*fd, &st) == 0;
+    if (known && S_ISREG(st.st_mode)) return *bytes = (uint64_t)st.st_size, PL_OK;
+    error = errno;
     close(*fd);
     *fd = -1;
-    return pl_fail(err, PL_E_DATA, "%s: is not a regular file", path);
+    return known ? pl_fail(err, PL_E_DATA, "%s: is not a regular file", path)
+                 : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
 }
 
 static pl_status open_data(pl_block_index *ix, bool writable, uint64_t index_file_bytes, pl_error *err)
@@ -372,6 +375,7 @@ static pl_status check_path(const char *path, pl_status otherwise, bool *is_fold
         return pl_fail(err, otherwise, "%s: is no path: what stands before a slash is no folder", path);
     if (error && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
         return pl_fail(err, otherwise, "%s: is a link that leads nowhere; remove it, or give another name", path);
+    if (error == EIO) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
     if (!*is_folder) return PL_OK;
     PL_TRY(pl_block_path_of(path, PL_BLOCK_NPY, NULL, file, err));
     if (access(file, F_OK) == 0 || errno != ENOENT) return PL_OK;
@@ -414,8 +418,9 @@ void pl_block_index_close(pl_block_index *ix)
 pl_status pl_block_index_lock(const pl_block_index *ix, pl_error *err)
 {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)ix->head.at, .l_len = 1};
-    int rc;
-    if (pl_block_is_held(ix->fd)) return PL_OK;
+    int rc = pl_block_is_held(ix->fd);
+    if (rc > 0) return PL_OK;
+    if (rc < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", ix->path, strerror(errno));
     do rc = fcntl(ix->fd, F_OFD_SETLK, &range);
     while (rc != 0 && errno == EINTR);
     if (rc == 0) return PL_OK;

@@ -30,11 +30,12 @@ static pl_status open_locked(pl_block_index *ix, const char *path, pl_error *err
     return status;
 }
 
-static bool is_named(int fd, const char *path)
+/* 0: it is the name of this file; ENOENT: of another or of none; else why that cannot be told. */
+static int check_name(int fd, const char *path)
 {
     struct stat here, there;
-    return fstat(fd, &here) == 0 && lstat(path, &there) == 0 && here.st_dev == there.st_dev &&
-           here.st_ino == there.st_ino;
+    if (fstat(fd, &here) != 0 || lstat(path, &there) != 0) return errno;
+    return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : ENOENT;
 }
 
 /* Between its opening and its lock another maker may have given the file its last name, and let go of it: then it is
@@ -42,10 +43,13 @@ static bool is_named(int fd, const char *path)
 static pl_status create_file(pl_block_index *ix, const char *path, pl_error *err)
 {
     PL_TRY(open_locked(ix, path, err));
-    if (!is_named(ix->fd, path)) {
+    const int error = check_name(ix->fd, path);
+    if (error) {
         close(ix->fd);
         ix->fd = -1;
-        return pl_fail(err, PL_E_STORAGE, "%s: another process made this file just now; begin again", path);
+        return error == ENOENT
+                   ? pl_fail(err, PL_E_STORAGE, "%s: another process made this file just now; begin again", path)
+                   : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
     }
     if (pl_io_truncate(ix->fd, 0) == 0) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
