@@ -258,7 +258,9 @@ def test_refused():
     out, _ = run("plan", write_encoder(text_format=None, count=1907747, out="planned"))
     check("Files on disk" in out and not os.path.exists("planned"), "a plan without texts", out[-500:])
     encode(write_encoder())
-    refused(2, "other|differ|seed", "encode", write_encoder(seed=SEED + 1))
+    for keys, words in (({"seed": SEED + 1}, f"encoder.seed is {SEED} there and {SEED + 1} here"), ({"num_heads": 4}, "encoder.num_heads is 2 there and 4 here"),
+                        ({"recursion": "trm"}, "encoder.recursion is flat there and trm here"), ({"count": 71}, "the extent of the axis text of texts is 70 there and 71 here")):
+        refused(2, f"results of another configuration: {words}; choose another file", "encode", write_encoder(**keys))
 
 
 def test_options_are_those_of_the_encoder():
