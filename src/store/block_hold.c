@@ -1,5 +1,6 @@
 /* A job is done by several processes, one after the other, and between two of them its file must not be free: who took
  * it there would end the job. So the job has a descriptor of its own with the lock on it, which exec hands on. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +25,8 @@ static pl_status hold(pl_block_index *ix, const char *path, pl_error *err)
     PL_TRY(pl_block_index_open(ix, path, true, NULL, err));
     if (pl_block_is_held(ix->fd) > 0) return PL_OK;
     PL_TRY(pl_block_index_lock(ix, err));
-    const int fd = fcntl(ix->fd, F_DUPFD, DESCRIPTOR_MIN);
+    int fd = fcntl(ix->fd, F_DUPFD, DESCRIPTOR_MIN);
+    if (fd < 0 && errno == EINVAL) fd = fcntl(ix->fd, F_DUPFD, STDERR_FILENO + 1); /* the limit of them is smaller */
     if (fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: no descriptor is left to keep it; raise the limit of them", path);
     if (held >= 0) close(held); /* of a file that is there no more */
