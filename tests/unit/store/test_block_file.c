@@ -174,7 +174,7 @@ static void test_another_config(void **state)
     l.carry_slots = 7; /* how many are in flight is no part of what results are */
     must(pl_block_file_make(path, PL_BLOCK_NATIVE, &l, &found, &err));
     assert_int_equal(found.carry_slots, small_layout.carry_slots);
-    must(small_run_all(&b, path, PL_BLOCK_NATIVE, &small_layout, &err));
+    must(small_run_all(&b, path, PL_BLOCK_NATIVE, &small_layout, &found, &err));
     expect(PL_E_CONFIG, pl_block_file_make(path, PL_BLOCK_NPY, &small_layout, &found, &err), "in the form native");
     assert_null(strstr(err.text, "can be removed"));
 }
