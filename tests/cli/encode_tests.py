@@ -319,8 +319,23 @@ def test_time_limit():
         codes.append(done.returncode)
         said += done.stderr.decode()
     check(codes[-1] == 0 and (len(codes) == 1 or "stopped with" in said), codes, said[-2000:])
+    check(said.count("As planned, to the byte.") == len(codes), codes, said[-2000:])
     check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "a limit of time gave other bits")
     refused(2, 'pipeline.time_limit "soon" is no time', "encode", config, "--time_limit", "soon")
+
+
+def test_stop_and_go_on():
+    """A stop ends with the same table as the end."""
+    config = write_encoder(count=100000, L_cycles=50, block_texts=10)
+    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+        while (line := process.stderr.readline()) and not line.startswith(b"committed"):
+            pass
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1].decode()
+        check(process.returncode == code, number, "gave", process.returncode, said)
+        check("out/results.blocks has what is whole, and the same command goes on" in said, said)
+        check("As planned, to the byte." in said and "unexplained" in said, said)
 
 
 def test_plan_of_two_million():
@@ -333,5 +348,5 @@ def test_plan_of_two_million():
 main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
       "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
-                     test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million],
+                     test_long_texts_are_cut_between_characters, test_time_limit, test_stop_and_go_on, test_plan_of_two_million],
       "encode_kills": [test_killed_twenty_times]})
