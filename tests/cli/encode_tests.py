@@ -343,6 +343,10 @@ def test_plan_of_two_million():
     out, _ = run("plan", write_encoder(**{key: None for key in SMALL}), "--count", "1907747", "--json")
     plan = json.loads(out)
     check(abs(plan["disk"]["bytes"] / 177.285e9 - 1) < 1e-3 and plan["work"]["items"] == 9937, plan["disk"], plan["work"])
+    check(plan["model"]["layers"] == 2 and plan["model"]["parameters"] == 15600812, plan["model"])
+    for recursion in ("flat", "trm"):
+        out, _ = run("plan", write_encoder(num_layers=3, recursion=recursion, L_cycles=4))
+        check(" tensors, 3 layers; " in out, recursion, out[:300])
 
 
 main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
