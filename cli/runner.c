@@ -104,7 +104,8 @@ static pl_status measure(runner *r, bool finished)
     pl_status status = keep_ledger(r, &verdict);
     if (status != PL_OK) return status;
     tell(r, &verdict);
-    if (said(r, PL_CALL_LEDGER) && finished && pl_run_results_left(r->run) == 0) {
+    const bool is_last = finished ? pl_run_results_left(r->run) == 0 : r->view.keeps_results; /* process of this job */
+    if (said(r, PL_CALL_LEDGER) && is_last) {
         say_ledger(r, &verdict);
         say_step_time(&verdict);
     }

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,42 +22,55 @@ enum { OWN_FIRST = RTLD_DEEPBIND };
  * installed. */
 static const char *const places[] = {"", "../", "../../", "plimsoll/", PL_MODULES_FROM_BIN "/"};
 
-static bool find_beside(const char *program, const char *file, char path[PL_FILE_PATH_MAX])
+/* error: why one could not be looked for, which is not that it is not there. */
+static bool find_beside(const char *program, const char *file, char path[PL_FILE_PATH_MAX], int *error)
 {
     const char *slash = strrchr(program, '/');
     for (size_t i = 0; slash && i < sizeof places / sizeof *places; i++) {
         int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s/%s%s", (int)(slash - program), program, places[i], file);
-        if (n < PL_FILE_PATH_MAX && access(path, R_OK) == 0) return true;
+        if (n >= PL_FILE_PATH_MAX) continue;
+        if (access(path, R_OK) == 0) return true;
+        if (errno != ENOENT && errno != ENOTDIR) *error = errno;
     }
     return false;
 }
 
-static bool find_module(const char *file, char path[PL_FILE_PATH_MAX])
+static pl_status find_module(const pl_module_wanted *w, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     char program[PL_FILE_PATH_MAX];
     Dl_info here;
+    int error = 0;
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n > 0) {
-        program[n] = 0;
-        if (find_beside(program, file, path)) return true;
-    }
-    return dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, file, path);
+    if (n < 0) error = errno;
+    program[n > 0 ? n : 0] = 0;
+    if (find_beside(program, w->file, path, &error)) return PL_OK;
+    if (dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, w->file, path, &error)) return PL_OK;
+    if (error)
+        return pl_fail(err, PL_E_STORAGE, "%s needs %s, and it cannot be looked for beside Plimsoll: %s", w->what,
+                       w->file, strerror(error));
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which is not beside Plimsoll%s%s", w->what, w->file, w->install,
+                   w->instead);
 }
 
 bool pl_module_can_own_first(void) { return OWN_FIRST != 0; }
 
+/* The loader says so in some of its sentences, and errno in the others. */
+static pl_status cannot_load(const pl_module_wanted *w, int number, pl_error *err)
+{
+    const char *why = dlerror();
+    if (!why || number == ENOMEM || strstr(why, strerror(ENOMEM)) || strstr(why, "out of memory"))
+        return pl_fail(err, PL_E_NOMEM, "no memory to load %s", w->file);
+    return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file, why,
+                   w->install, w->instead);
+}
+
 pl_status pl_module_load(const pl_module_wanted *w, void **handle, const void **functions, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
-    if (!find_module(w->file, path))
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which is not beside Plimsoll%s%s", w->what, w->file,
-                       w->install, w->instead);
+    PL_TRY(find_module(w, path, err));
+    errno = 0;
     *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | (w->own_first ? OWN_FIRST : 0));
-    if (!*handle) {
-        const char *why = dlerror();
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file,
-                       why ? why : "no reason is known", w->install, w->instead);
-    }
+    if (!*handle) return cannot_load(w, errno, err);
     *functions = dlsym(*handle, w->symbol);
     if (*functions && *(const uint32_t *)*functions == w->version) return PL_OK;
     dlclose(*handle);

@@ -66,15 +66,21 @@ pl_report_account pl_report_sum(const pl_plan *p)
     return a;
 }
 
-/* "block.12/attention" → 13: one more than the number of a numbered component at the top of the scope; else 0. */
+/* "block.12/attention", or, of layers that are gone through several times, "cycle.0/block.12/attention" → 13: one more
+ * than the number of the last of the numbered components at the top of the scope; else 0. */
 static uint64_t layer_number(const char *scope)
 {
-    size_t top = strcspn(scope, "/");
-    size_t dot = strcspn(scope, ".");
-    if (dot + 1 >= top) return 0;
-    char *end;
-    uint64_t number = strtoull(scope + dot + 1, &end, 10);
-    return end == scope + top ? number + 1 : 0;
+    uint64_t found = 0;
+    for (;;) {
+        const size_t top = strcspn(scope, "/"), dot = strcspn(scope, ".");
+        char *end;
+        if (dot + 1 >= top) return found;
+        const uint64_t number = strtoull(scope + dot + 1, &end, 10);
+        if (end != scope + top) return found;
+        found = number + 1;
+        if (!*end) return found;
+        scope = end + 1;
+    }
 }
 
 /* 16 bits where some value of the program's own is of 16 bits. */

@@ -28,7 +28,7 @@ const char *pl_report_role_title(pl_role);
 
 typedef struct pl_report_model {
     uint64_t parameters, weights; /* elements and tensors of role weight */
-    uint64_t layers;              /* numbered components at the top: block.0, block.1 … */
+    uint64_t layers;              /* with weights of their own; numbered components at the top: block.0, block.1 … */
     uint64_t batch;               /* samples of a training step; 0: nothing is trained */
     uint64_t micro_batch;         /* of them at once */
     uint64_t accumulation;        /* trips: how often */

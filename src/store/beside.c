@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/json_read.h"
 
@@ -63,14 +64,13 @@ pl_status pl_beside_append(const char *results, const pl_process_told *told, pl_
 {
     char path[PL_FILE_PATH_MAX], text[LINE_BYTES];
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int fd = pl_io_open(path, O_RDWR | O_CREAT | O_APPEND);
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(errno));
     const size_t bytes = print_line(told, text), from = ends_whole(fd);
-    const ssize_t n = write(fd, text + from, bytes - from);
-    const int why = n < 0 ? errno : ENOSPC;
-    const bool is_written = n == (ssize_t)(bytes - from);
-    if (close(fd) == 0 && is_written) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(is_written ? errno : why));
+    size_t written;
+    int error = pl_io_append(fd, text + from, bytes - from, &written);
+    if (pl_io_close(fd) != 0 && !error) error = errno;
+    return error ? pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s", path, strerror(error)) : PL_OK;
 }
 
 pl_status pl_beside_forget(const char *results, pl_error *err)

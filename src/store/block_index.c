@@ -323,10 +323,13 @@ static pl_status open_one(const char *path, bool writable, int *fd, uint64_t *by
     if (*fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened for writing: %s%s", path, strerror(error),
                        pl_io_hint(error));
-    if (fstat(*fd, &st) == 0 && S_ISREG(st.st_mode)) return *bytes = (uint64_t)st.st_size, PL_OK;
+    const bool known = fstat(*fd, &st) == 0;
+    if (known && S_ISREG(st.st_mode)) return *bytes = (uint64_t)st.st_size, PL_OK;
+    error = errno;
     close(*fd);
     *fd = -1;
-    return pl_fail(err, PL_E_DATA, "%s: is not a regular file", path);
+    return known ? pl_fail(err, PL_E_DATA, "%s: is not a regular file", path)
+                 : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
 }
 
 static pl_status open_data(pl_block_index *ix, bool writable, uint64_t index_file_bytes, pl_error *err)
@@ -372,6 +375,7 @@ static pl_status check_path(const char *path, pl_status otherwise, bool *is_fold
         return pl_fail(err, otherwise, "%s: is no path: what stands before a slash is no folder", path);
     if (error && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
         return pl_fail(err, otherwise, "%s: is a link that leads nowhere; remove it, or give another name", path);
+    if (error == EIO) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
     if (!*is_folder) return PL_OK;
     PL_TRY(pl_block_path_of(path, PL_BLOCK_NPY, NULL, file, err));
     if (access(file, F_OK) == 0 || errno != ENOENT) return PL_OK;
@@ -414,8 +418,9 @@ void pl_block_index_close(pl_block_index *ix)
 pl_status pl_block_index_lock(const pl_block_index *ix, pl_error *err)
 {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)ix->head.at, .l_len = 1};
-    int rc;
-    if (pl_block_is_held(ix->fd)) return PL_OK;
+    int rc = pl_block_is_held(ix->fd);
+    if (rc > 0) return PL_OK;
+    if (rc < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", ix->path, strerror(errno));
     do rc = fcntl(ix->fd, F_OFD_SETLK, &range);
     while (rc != 0 && errno == EINTR);
     if (rc == 0) return PL_OK;
@@ -427,6 +432,8 @@ pl_status pl_block_index_lock(const pl_block_index *ix, pl_error *err)
 }
 
 /* ---- is it the same? ---- */
+
+enum { AROUND = 160 }; /* bytes of a text that are shown */
 
 static pl_status differs(const pl_block_index *ix, const char *what, const char *there, const char *wanted,
                          pl_error *err)
@@ -459,10 +466,63 @@ static void line_at(const char *text, size_t at, char *line, size_t room)
     snprintf(line, room, "\"%.*s\"", (int)n, text + begin);
 }
 
+/* An entry of a flat object of texts, {"KEY":"VALUE",…}, which is how systems say what made their results. */
+typedef struct entry {
+    uint64_t key, key_end, value, value_end;
+} entry;
+
+/* From a quotation mark to behind the next. */
+static bool skip_quoted(const char *text, uint64_t *at)
+{
+    if (text[*at] != '"') return false;
+    for (++*at; text[*at] && text[*at] != '"'; ++*at)
+        if (text[*at] == '\\' && text[*at + 1]) ++*at;
+    return text[*at] && ++*at;
+}
+
+/* The one in whose value that place lies. */
+static bool find_entry(const char *text, uint64_t place, entry *e)
+{
+    for (uint64_t at = 0; text[at] == (at ? ',' : '{');) {
+        e->key = ++at + 1;
+        if (!skip_quoted(text, &at) || text[at] != ':') return false;
+        e->key_end = at - 1;
+        e->value = ++at + 1;
+        if (!skip_quoted(text, &at)) return false;
+        e->value_end = at - 1;
+        if (place < at) return place >= e->value;
+    }
+    return false;
+}
+
+/* From `from` on, to its closing mark or as far as there is room. */
+static void print_value(const char *from, bool from_within, char *value, size_t room)
+{
+    size_t n = 0;
+    while (from[n] && from[n] != '"' && n + 8 < room) n += from[n] == '\\' && from[n + 1] ? 2 : 1;
+    if (n == 0 && !from_within)
+        snprintf(value, room, "empty");
+    else
+        snprintf(value, room, "%s%.*s%s", from_within ? "…" : "", (int)n, from, from[n] == '"' ? "" : "…");
+}
+
+static pl_status entry_differs(const pl_block_index *ix, uint64_t text_at, const char *text, const entry *e,
+                               uint64_t place, pl_error *err)
+{
+    char key[AROUND], buffer[AROUND + 1] = "", there[AROUND], here[AROUND];
+    const bool is_long = place - e->value > AROUND / 2;
+    const uint64_t from = is_long ? place - AROUND / 4 : e->value, left = ix->head.text_bytes - from;
+    snprintf(key, sizeof key, "%.*s", (int)(e->key_end - e->key), text + e->key);
+    PL_TRY(pl_file_read_at(ix->fd, ix->path, text_at + from, buffer, left < AROUND ? left : AROUND, err));
+    print_value(buffer, is_long, there, sizeof there);
+    print_value(text + from, is_long, here, sizeof here);
+    return differs(ix, key, there, here, err);
+}
+
 static pl_status match_text(const pl_block_index *ix, const char *text, pl_error *err)
 {
-    enum { AROUND = 160 };
     const pl_block_head *h = &ix->head;
+    entry e;
     const uint64_t text_at = pl_block_marks_at(h) - h->header_bytes + sizeof *h + h->kinds * sizeof *ix->kind_record +
                              h->datasets * sizeof *ix->record;
     const uint64_t length = strlen(text);
@@ -474,6 +534,7 @@ static pl_status match_text(const pl_block_index *ix, const char *text, pl_error
         buffer[n] = 0;
         while (same < n && at + same < length && buffer[same] == text[at + same]) same++;
         if (same == n && (at + n == length || n == sizeof buffer - 1)) continue;
+        if (find_entry(text, at + same, &e)) return entry_differs(ix, text_at, text, &e, at + same, err);
         line_at(buffer, same, there, sizeof there);
         line_at(text, at + same, here, sizeof here);
         return differs(ix, "the text that says what made it", there, here, err);
@@ -492,7 +553,7 @@ static pl_status match_kind(const pl_block_index *ix, uint32_t i, const pl_block
         snprintf(what, sizeof what, "axis %u of %s", a, k->name);
         if (strcmp(r->axis[a].name, k->axis[a].name) != 0)
             return differs(ix, what, r->axis[a].name, k->axis[a].name, err);
-        snprintf(what, sizeof what, "the extent of %s of %s", k->axis[a].name, k->name);
+        snprintf(what, sizeof what, "the extent of the axis %s of %s", k->axis[a].name, k->name);
         if (r->axis[a].extent != k->axis[a].extent)
             return number_differs(ix, what, r->axis[a].extent, k->axis[a].extent, err);
         snprintf(what, sizeof what, "%s in a block of %s", k->axis[a].name, k->name);

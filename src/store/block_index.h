@@ -99,8 +99,8 @@ void pl_block_index_init(pl_block_index *, const char *path); /* nothing is open
  * file that is not there is no error then. Close it in any case. */
 pl_status pl_block_index_open(pl_block_index *, const char *path, bool writable, bool *is_there, pl_error *);
 void pl_block_index_close(pl_block_index *);
-/* Has the job of this process that file (pl_block_file_hold)? */
-bool pl_block_is_held(int fd);
+/* Has the job of this process that file (pl_block_file_hold)? 1, 0, or -1 with errno when that cannot be told. */
+int pl_block_is_held(int fd);
 /* For one process, or job, at a time; PL_E_STORAGE when another has it. */
 pl_status pl_block_index_lock(const pl_block_index *, pl_error *);
 

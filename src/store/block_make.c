@@ -30,11 +30,12 @@ static pl_status open_locked(pl_block_index *ix, const char *path, pl_error *err
     return status;
 }
 
-static bool is_named(int fd, const char *path)
+/* 0: it is the name of this file; ENOENT: of another or of none; else why that cannot be told. */
+static int check_name(int fd, const char *path)
 {
     struct stat here, there;
-    return fstat(fd, &here) == 0 && lstat(path, &there) == 0 && here.st_dev == there.st_dev &&
-           here.st_ino == there.st_ino;
+    if (fstat(fd, &here) != 0 || lstat(path, &there) != 0) return errno;
+    return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : ENOENT;
 }
 
 /* Between its opening and its lock another maker may have given the file its last name, and let go of it: then it is
@@ -42,10 +43,13 @@ static bool is_named(int fd, const char *path)
 static pl_status create_file(pl_block_index *ix, const char *path, pl_error *err)
 {
     PL_TRY(open_locked(ix, path, err));
-    if (!is_named(ix->fd, path)) {
+    const int error = check_name(ix->fd, path);
+    if (error) {
         close(ix->fd);
         ix->fd = -1;
-        return pl_fail(err, PL_E_STORAGE, "%s: another process made this file just now; begin again", path);
+        return error == ENOENT
+                   ? pl_fail(err, PL_E_STORAGE, "%s: another process made this file just now; begin again", path)
+                   : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
     }
     if (pl_io_truncate(ix->fd, 0) == 0) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
@@ -354,13 +358,26 @@ static pl_status finish_carry(const pl_block_index *ix, bool may_mend, pl_block_
     return may_mend && !was_empty ? sync_one(ix->path, ix->fd, err) : PL_OK;
 }
 
+/* Somebody may have begun it just now, so it is not replaced, even where nothing of it is done. */
+static pl_status check_same(const pl_block_index *ix, pl_block_form form, const pl_block_layout *l, pl_error *err)
+{
+    pl_block_found found = {0};
+    pl_error unread;
+    pl_status status;
+    if (ix->head.form == form)
+        status = pl_block_index_match(ix, l, err);
+    else
+        status = pl_fail(err, PL_E_CONFIG, "%s: holds results in the form %s, not %s; choose another file or that form",
+                         ix->path, pl_block_form_name(ix->head.form), pl_block_form_name(form));
+    if (status != PL_E_CONFIG || count_done(ix, &found, &unread) != PL_OK || found.done || found.lost) return status;
+    pl_error_append(err, "; no block of it is done: if nobody is at work on it, it can be removed");
+    return status;
+}
+
 static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, bool may_mend,
                            pl_block_found *found, pl_error *err)
 {
-    if (ix->head.form != form)
-        return pl_fail(err, PL_E_CONFIG, "%s: holds results in the form %s, not %s; choose another file or that form",
-                       ix->path, pl_block_form_name(ix->head.form), pl_block_form_name(form));
-    PL_TRY(pl_block_index_match(ix, l, err));
+    PL_TRY(check_same(ix, form, l, err));
     if (may_mend) {
         PL_TRY(pl_block_index_lock(ix, err));
         PL_TRY(mend(ix, l, found, err));

@@ -1,4 +1,5 @@
 /* The row of texts encoded to capsules: its index of texts, made once beside the run, and how its data are opened. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -37,36 +38,43 @@ static bool ends_with(const char *text, const char *end)
     return a >= b && strcmp(text + a - b, end) == 0;
 }
 
-static pl_texts_form form_of(const pl_config_texts *c)
+/* What is not there is said when it is read. */
+static pl_status find_form(const pl_config_texts *c, pl_texts_form *form, pl_error *err)
 {
-    struct stat st;
-    if (c->format != PL_CONFIG_TEXTS_AUTO) return (pl_texts_form)(c->format - 1);
-    if (ends_with(c->path, ".jsonl") || ends_with(c->path, ".ndjson")) return PL_TEXTS_JSONL;
-    if (ends_with(c->path, ".csv")) return PL_TEXTS_CSV;
-    return stat(c->path, &st) == 0 && S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
+    struct stat st = {0};
+    if (c->format != PL_CONFIG_TEXTS_AUTO) return *form = (pl_texts_form)(c->format - 1), PL_OK;
+    *form = PL_TEXTS_JSONL;
+    if (ends_with(c->path, ".jsonl") || ends_with(c->path, ".ndjson")) return PL_OK;
+    *form = PL_TEXTS_CSV;
+    if (ends_with(c->path, ".csv")) return PL_OK;
+    if (stat(c->path, &st) != 0 && errno == EIO)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", c->path, strerror(errno));
+    *form = S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
+    return PL_OK;
 }
 
-pl_texts_setup pl_capsules_texts(const pl_config *cfg)
+pl_status pl_capsules_texts(const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const char *key = c->key[0] ? c->key : NULL;
-    return (pl_texts_setup){.form = form_of(c),
-                            .path = c->path[0] ? c->path : NULL,
-                            .key = key,
-                            .column = key,
-                            .seed = (uint64_t)cfg->encoder.seed,
-                            .count = (uint64_t)c->count};
+    *setup = (pl_texts_setup){.path = c->path[0] ? c->path : NULL,
+                              .key = key,
+                              .column = key,
+                              .seed = (uint64_t)cfg->encoder.seed,
+                              .count = (uint64_t)c->count};
+    return find_form(c, &setup->form, err);
 }
 
+static bool are_of_grammar(const pl_config_texts *c) { return c->format == PL_CONFIG_TEXTS_GRAMMAR; }
 /* Counted for a plan, and nobody reads them. */
-static bool are_none(const pl_config_texts *c) { return !c->path[0] && form_of(c) != PL_TEXTS_GRAMMAR; }
+static bool are_none(const pl_config_texts *c) { return !c->path[0] && !are_of_grammar(c); }
 
 static pl_status check_texts(const pl_config *cfg, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const pl_config_pipeline *p = &cfg->pipeline;
     char where[PL_CONFIG_WHERE_BYTES];
-    const bool grammar = form_of(c) == PL_TEXTS_GRAMMAR;
+    const bool grammar = are_of_grammar(c);
     double seconds;
     if (grammar && c->path[0])
         return pl_fail(err, PL_E_CONFIG,
@@ -201,13 +209,10 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     telling t = {progress, context};
     making m = {p, -1};
     pl_texts_result result;
-    pl_texts_options o = {.setup = pl_capsules_texts(p->config),
-                          .index_path = path,
-                          .progress = tell,
-                          .context = &t,
-                          .before_writing = lock_folder,
-                          .writing = &m};
+    pl_texts_options o = {
+        .index_path = path, .progress = tell, .context = &t, .before_writing = lock_folder, .writing = &m};
     PL_TRY(check_font(p->config, err));
+    PL_TRY(pl_capsules_texts(p->config, &o.setup, err));
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
     if (o.setup.form == PL_TEXTS_FOLDER) PL_TRY(check_apart(p->config, p->out, err));
@@ -220,11 +225,12 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
-    const pl_texts_setup setup = pl_capsules_texts(c);
+    pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
     if (are_none(&c->texts)) return PL_OK;
     PL_TRY(index_path(c, path, err));
+    PL_TRY(pl_capsules_texts(c, &setup, err));
     return pl_texts_open(texts, &setup, path, err);
 }
 

@@ -33,7 +33,8 @@ static pl_status find_index(const pl_capsules_page *p, char path[PL_FILE_PATH_MA
 static pl_status open_known(pl_capsules_page *p, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
-    const pl_texts_setup s = pl_capsules_texts(p->wish->given);
+    pl_texts_setup s;
+    PL_TRY(pl_capsules_texts(p->wish->given, &s, err));
     if (!s.path && s.form != PL_TEXTS_GRAMMAR) return pl_fail(err, PL_E_DATA, "the config names no texts");
     if (s.form != PL_TEXTS_GRAMMAR) PL_TRY(find_index(p, path, err));
     return pl_texts_open(&p->source, &s, path, err);

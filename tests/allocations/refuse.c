@@ -4,8 +4,9 @@
  *
  *      PL_REFUSE=planner:12:once     the 12th request after the start of main() is refused
  *      PL_REFUSE=runner:12:forever   and every one after it; in the process that the command becomes by exec
+ *      PL_REFUSE=module:12:once      in the planner that began anew, by exec, with the module that the config needs
  *      PL_REFUSE_REPORT=FILE         a line is added there when a process ends, or becomes another one:
- *          runner requests 120 refused 1 by program+0x1234 left program 0 libyaml 0 … descriptors 0
+ *          target runner requests 120 refused 1 by program+0x1234 left program 0 libyaml 0 … descriptors 0
  *      PL_REFUSE_PATHS=FILE          a line is added there for each request: "runner", its number, and a number that is
  *                                    the same when it comes by the same calls
  *
@@ -88,7 +89,7 @@ void pl_test_refused(const void *caller)
 /* ---- by which calls ---- */
 
 static int paths_fd = -1;
-static bool is_runner;
+static const char *process = "planner"; /* or another word of PL_REFUSE */
 
 static _Thread_local bool noting; /* what the unwinder and dprintf ask for themselves is no request of the program */
 
@@ -114,7 +115,7 @@ static void note_path(unsigned long long n)
     way w = {0};
     noting = true;
     _Unwind_Backtrace(add_frame, &w);
-    dprintf(paths_fd, "%s %llu %#llx\n", is_runner ? "runner" : "planner", n, (unsigned long long)w.sum);
+    dprintf(paths_fd, "%s %llu %#llx\n", process, n, (unsigned long long)w.sum);
     noting = false;
 }
 
@@ -203,8 +204,9 @@ static void report(void)
         if (m >= 0 && left[m]++ == 0) first[m] = (uintptr_t)live[i].caller - modules[m % MODULES_MAX].begin;
     }
     const module *who = refused_first ? module_of(refused_first) : NULL;
-    dprintf(fd, "%s requests %llu refused %llu by %s+%#lx left", target ? "target" : "other", atomic_load(&requests),
-            atomic_load(&refusals), who ? who->name : "-", who ? (uintptr_t)refused_first - who->begin : 0);
+    dprintf(fd, "%s %s requests %llu refused %llu by %s+%#lx left", target ? "target" : "other", process,
+            atomic_load(&requests), atomic_load(&refusals), who ? who->name : "-",
+            who ? (uintptr_t)refused_first - who->begin : 0);
     for (int m = 0; m <= module_count; m++) {
         int i = m < module_count ? m : MODULES_MAX;
         if (left[i]) dprintf(fd, " %s+%#lx %u", i < MODULES_MAX ? modules[i].name : "unknown", first[i], left[i]);
@@ -213,13 +215,13 @@ static void report(void)
     close(fd);
 }
 
-static void read_order(bool runner)
+static void read_order(void)
 {
     const char *order = getenv("PL_REFUSE");
     unsigned long long n;
     char where[16], mode[16];
     if (!order || sscanf(order, "%15[a-z]:%llu:%15[a-z]", where, &n, mode) != 3) return;
-    target = strcmp(where, runner ? "runner" : "planner") == 0;
+    target = strcmp(where, process) == 0;
     forever = strcmp(mode, "forever") == 0;
     if (target) atomic_store(&left_to_serve, n);
 }
@@ -227,8 +229,11 @@ static void read_order(bool runner)
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
     dl_iterate_phdr(note_module, NULL);
-    is_runner = argc > 1 && strcmp(argv[1], "__run") == 0;
-    read_order(is_runner);
+    if (argc > 1 && strcmp(argv[1], "__run") == 0)
+        process = "runner";
+    else if (getenv("PLIMSOLL_INTERNAL_MODULE"))
+        process = "module";
+    read_order();
     const char *paths = getenv("PL_REFUSE_PATHS");
     if (paths) paths_fd = open(paths, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     descriptors_before = count_descriptors();
@@ -242,7 +247,8 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
     unsigned long long asked = atomic_load(&requests), no = atomic_load(&refusals);
     const char *file = getenv("PL_REFUSE_REPORT");
     int fd = file ? open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
-    if (fd >= 0) dprintf(fd, "%s requests %llu refused %llu exec\n", target ? "target" : "other", asked, no), close(fd);
+    const char *role = target ? "target" : "other";
+    if (fd >= 0) dprintf(fd, "%s %s requests %llu refused %llu exec\n", role, process, asked, no), close(fd);
     return (int)syscall(SYS_execve, path, argv, envp);
 }
 

@@ -1,7 +1,8 @@
 """Every request for memory of every command is refused: sweep.py PROGRAM FOLDER [--sample N] [--seed S] [--jobs N] [CASE…]
 
 PROGRAM is plimsoll_refused (refuse.c). For each command below the requests of a good run are counted, of the planner and of
-the runner that it becomes; then each one is refused, once and from then on. Each time the command must end by itself, with
+the runner that it becomes (and of the planner that begins anew with a module); then each one is refused, once and from then
+on. Each time the command must end by itself, with
 status 1 and one sentence that names memory, or else as the good run did, to the byte, in what it says and in the files that
 it leaves (times apart); it must have given everything back; and what it left in the folder must not disturb the good run
 that follows.
@@ -76,6 +77,16 @@ CASES = {
     "eval-json": (TRAINED, "eval out --json --ledger"),
     "verify": (TRAINED, "verify --gradients g.safetensors out"),
     "compare": (["plan mlp.yaml"], "verify mlp.yaml --set train.micro_batch=4"),
+    "encode": ([], "encode e.yaml"),
+    "encode-jsonl": ([], "encode e.yaml --texts t.jsonl --storage npy --num_workers 2 --trace trace.json --verbose"),
+    "encode-csv": ([], "encode e.yaml --texts t.csv --text_key 1 --batch_size 2"), # libhdf5 brings GnuTLS, which does not survive that
+    "encode-grammar": ([], "encode e.yaml --texts none --text_format grammar --count 5 --precision bfloat16 --recursion trm"),
+    "encode-on": (["encode e.yaml --quiet --part 1/2"], "encode e.yaml --part 2/2"),
+    "encode-done": (["encode e.yaml --quiet"], "encode e.yaml"),
+    "plan-encode": ([], "plan e.yaml --json"),
+    "witness": ([], "encode e.yaml --witness w --only 1"),
+    "draw": ([], "draw --file t.csv --out page.png"),
+    "synth-texts": ([], "synth texts made.txt --count 20"),
     "place": ([], "place b.csv"),
     "place-json": ([], "place b.csv --json --svg a.svg --out o.csv"),
     "place-tight": ([], "place hard.csv --capacity 300"),
@@ -104,7 +115,8 @@ CASES = {
     "wrong-csv": ([], "place wrong.csv"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
-SEARCHES = ("plan", "fit", "train", "compare")
+SEARCHES = ("plan", "fit", "train", "compare", "encode")
+PROCESSES = ("planner", "module", "runner") # refuse.c says what they are
 MANY = 20000
 DO_NOT_FIT = ("plan-small", "fit-small", "place-tight")
 VARIES = ("doctor-command",) # how often it looks depends on the time
@@ -115,7 +127,7 @@ OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
 
 def runs(case):
-    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
+    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout", "encode") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
 
 
 class Failure(Exception):
@@ -137,6 +149,13 @@ def write_inputs(folder):
                   "  operator: {grid_size: {type: choice, choices: [8]}}}\n"
                   "sampling: {total_samples: 3, validation: {check_discrepancy: false, check_correlation: false}}\n"
                   "simulation: {num_timesteps: 4, num_realizations: 2}\ndataset: {store: both}\nrun: {threads: 1, out: out}\n",
+        "e.yaml": "model: {arch: capsules}\ntexts: {path: texts}\npipeline: {block_texts: 2, batch_size: auto}\nrun: {threads: 1, out: out}\n"
+                  "encoder: {image_size: 40, patch_size: 20, hidden_size: 8, num_heads: 1, num_layers: 1, H_cycles: 1, L_cycles: 1, "
+                  "target_capsules: 2, capsule_grid_shape: [1, 2], children_per_capsule: 1, checksum_dim: 2}\n",
+        "texts/a.txt": "the ship\n",
+        "texts/b.txt": "عربي\n",
+        "t.jsonl": '{"text": "the ship"}\n{"text": "e\u0301"}\n{"text": ""}\n',
+        "t.csv": 'n,text\n1,"the ship"\n2,שלום\n3,東京\n',
         "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
         "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
         "wrong.json": '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}}\n',
@@ -144,10 +163,12 @@ def write_inputs(folder):
         "hard.csv": "id,lower,upper,size\n" + "".join(f"b{i},{at},{at + source.randint(1, 9)},{source.randint(1, 60)}\n"
                                                     for i, at in enumerate(source.choices(range(30), k=40))),
     }
+    os.mkdir(os.path.join(folder, "texts"))
     for path, text in texts.items():
         with open(os.path.join(folder, path), "w") as file:
             file.write(text)
-    os.utime(os.path.join(folder, "text.txt"), (1, 1)) # the file of tokens holds its time
+    for path in ("text.txt", "texts", "texts/a.txt", "texts/b.txt", "t.jsonl", "t.csv"):
+        os.utime(os.path.join(folder, path), (1, 1)) # files of tokens and indices hold its time
 
 
 class Place:
@@ -241,9 +262,8 @@ def said(done):
 
 
 def count(lines, where):
-    """Requests of the good run. The planner's line is the first, a runner's the second."""
-    at = 0 if where == "planner" else 1
-    return int(re.search(r"requests (\d+)", lines[at]).group(1)) if at < len(lines) else 0
+    """Requests of the good run."""
+    return sum(int(n) for n in re.findall(rf"^\w+ {where} requests (\d+)", "\n".join(lines), re.MULTILINE))
 
 
 class Series:
@@ -380,13 +400,13 @@ class Sweep:
             print(f"{case}: takes too long for {self.seconds:g} s", flush=True)
             place.remove()
             return 0, 0
-        many = self.every_path or (not self.sample and max(count(lines, where) for where in ("planner", "runner")) > MANY)
+        many = self.every_path or (not self.sample and max(count(lines, where) for where in PROCESSES) > MANY)
         paths = self.find_paths(place) if many else None
         place.remove()
         if (good.returncode == 0) == (case.startswith("wrong") or case in DO_NOT_FIT):
             raise Failure(f"{case}: exit code {good.returncode} when nothing is refused: {good.stderr.decode(errors='replace')[-300:]}")
         failed, refused = 0, 0
-        for where in ("planner", "runner"):
+        for where in PROCESSES:
             for mode in ("once", "forever"):
                 series = Series(self, case, where, mode, good, lines, kept)
                 wanted = self.only.split(":") if self.only else [where, 0, mode]

@@ -16,15 +16,6 @@ FLIGHTS = ("10Feb25", "30Oct24", "04Nov24")  # the first of those that `plimsoll
 LOSSES = ("huber", "mse_mae", "huber_mae", "weighted_huber", "weighted_huber_mae")
 
 
-def need_hdf5(bench, plimsoll):
-    """The command under test is a copy: its module, beside it, is what makes and reads flights."""
-    module = os.path.join(os.path.dirname(plimsoll), MODULE)
-    if not os.path.exists(module):
-        raise Skip(f"{MODULE} was not built (no libhdf5): there are no flights to train on")
-    if not os.path.exists(bench.path(MODULE)):
-        shutil.copy(module, bench.path(MODULE))
-
-
 def yes(rng, probability=0.5):
     return rng.random() < probability
 
@@ -125,7 +116,8 @@ def run_one(bench, seed, index, found):
 
 def check_clouds(bench, arguments):
     found = []
-    need_hdf5(bench, arguments.plimsoll)
+    if not bench.has_module(MODULE):
+        raise Skip(f"{MODULE} was not built (no libhdf5): there are no flights to train on")
     count = suite.run_random(arguments, lambda index: run_one(bench, arguments.seed, index, found))
     sizes, budgets, more = ([row[i] for row in found] for i in range(3))
     return f"{count} models of cloud heights, {sum(budgets)} with a budget, trained in groups of {min(sizes):,} to {max(sizes):,} " \

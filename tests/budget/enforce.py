@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,cold,planner,leftovers,rollouts,clouds] [--seed N] [--count N].
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,cold,planner,leftovers,rollouts,clouds,capsules] [--seed N] [--count N].
 
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
@@ -19,6 +19,7 @@ import sys
 
 import random_config
 import suite
+from capsules import check_capsules
 from checks import tiny
 from clouds import check_clouds
 from group import PAGE_BYTES, Inside
@@ -212,7 +213,7 @@ def check_leftovers(bench, arguments):
 
 
 ALL = {"random": check_random, "auto": check_auto, "others": check_others, "cold": check_cold, "planner": check_planner, "leftovers": check_leftovers,
-       "rollouts": check_rollouts, "clouds": check_clouds}
+       "rollouts": check_rollouts, "clouds": check_clouds, "capsules": check_capsules}
 
 
 def main():

@@ -147,23 +147,36 @@ class Group:
 class Inside(Bench):
     """A bench whose commands run in a group of a given limit.
 
-    The command is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a container
-    does for its image. And without what is there for debuggers, nine tenths of the file: of it a disk may read 8 MiB ahead, more
+    The command, like its modules, is a fresh copy whose pages are in nobody's page cache, so that the group pays for them, as a
+    container does for its image. And without what is there for debuggers, nine tenths of the file: of it a disk may read 8 MiB ahead, more
     than a small group has; pages that are on their way cannot be given back, and the kernel kills before main begins."""
 
     def __init__(self, plimsoll, keep):
         super().__init__((plimsoll, "", ""), keep)
-        self.group = None
-        shutil.copy(plimsoll, self.path("plimsoll"))
-        with contextlib.suppress(FileNotFoundError):  # no binutils: as it is
-            subprocess.run(["strip", self.path("plimsoll")], check=True)
-        self.plimsoll = self.path("plimsoll")
+        self.group, self.built, self.copies = None, os.path.dirname(plimsoll), []
+        self.plimsoll = self.copy(os.path.basename(plimsoll))
 
-    def forget_command(self):
-        fd = os.open(self.plimsoll, os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
+    def copy(self, name):
+        copied = shutil.copy(os.path.join(self.built, name), self.path(name))
+        with contextlib.suppress(FileNotFoundError):  # no binutils: as it is
+            subprocess.run(["strip", copied], check=True)
+        self.copies.append(copied)
+        return copied
+
+    def has_module(self, name):
+        """Of the command's build; a copy lies beside the copy of the command then."""
+        if not os.path.exists(os.path.join(self.built, name)):
+            return False
+        if not os.path.exists(self.path(name)):
+            self.copy(name)
+        return True
+
+    def forget_copies(self):
+        for copied in self.copies:
+            fd = os.open(copied, os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
 
     def limited(self, bytes_):
         """A new group: peaks and kills begin at 0."""
@@ -171,7 +184,7 @@ class Inside(Bench):
             self.group.remove()
         self.group = Group()
         self.group.set_limit(bytes_)
-        self.forget_command()
+        self.forget_copies()
         return self.group.prefix()
 
     def close(self, failed):

@@ -101,20 +101,20 @@ class Bench:
             raise Failure(f"exit {done.returncode} where {expect} is expected\n{repeat(line, extra)}\n{tail(errors)}")
         return done.stdout, errors
 
-    def know_kernels(self, options, config):
+    def know_kernels(self, options, config, prefix=()):
         """A plan under the clock that steps by itself: the next one finds its kernels' times in the cache. Measuring takes
         over a second for each configuration, and what is planned and held in memory does not depend on it."""
         if self.measures or "--lock" in options or (config, *options) in self.known:
             return
-        line, extra = self.command("plan", config, *options), {"LD_PRELOAD": self.clock}
+        line, extra = [*prefix, *self.command("plan", config, *options)], {"LD_PRELOAD": self.clock}
         done = subprocess.run(line, env={**self.environment, **extra}, stdin=subprocess.DEVNULL, capture_output=True, timeout=600)
         if b"LD_PRELOAD" in done.stderr:  # the loader goes on without it
             raise Failure(f"the clock is not used\n{repeat(line, extra)}\n{tail(done.stderr.decode(errors='replace'))}")
         self.known.add((config, *options))
 
     def plan(self, options=(), command="train", env=None, prefix=(), config=None):
-        if command in ("train", "rollout"):  # the others measure nothing
-            self.know_kernels(options, config or self.config)
+        if command in ("train", "rollout", "encode"):  # the others measure nothing
+            self.know_kernels(options, config or self.config, prefix)
         line = self.command("plan", config or self.config, "--json", "--command", command, *options)
         out, _ = self.run([*line, *PROGRESS] if command == "train" else line, env, prefix)
         return json.loads(out)

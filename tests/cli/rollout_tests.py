@@ -459,7 +459,7 @@ def test_results_of_another_config():
     config = write_rollout()
     run("rollout", config, "--quiet")
     before = read("out/results.blocks")
-    refused(2, r"results of another configuration.*\"simulation.seed\":\"1\".*\"simulation.seed\":\"2\"", "rollout", config, "--set", "simulation.seed=2")
+    refused(2, r"results of another configuration: simulation.seed is 1 there and 2 here; choose", "rollout", config, "--set", "simulation.seed=2")
     refused(2, r"results of another", "rollout", config, "--num_timesteps", "5")
     check(read("out/results.blocks") == before, "a refused run changed the results")
     run("rollout", config, "--quiet", "--realizations_at_once", "1", "--threads", "2") # decides no number

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The same run in every environment: environments.py --plimsoll FILE [--only NAME,…] [--full] [--units FOLDER]
 
-In each environment of table.py a small transformer is trained, resumed, evaluated, asked for text and for its gradients.
+In each environment of table.py a small transformer is trained, resumed, evaluated, asked for text and for its gradients, and
+some texts are encoded.
 The oracle is the plan made before, in a plain environment: what the kernel counts must be planned to the byte, and all that
 the commands leave and print must be what they leave and print there. What does not fit a table (closed descriptors, odd
 paths, terminals, languages) is in special.py. One line each; exit 1 when one fails, 77 when none could be tried.
@@ -14,6 +15,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -23,12 +25,14 @@ from table import TABLE
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "budget"))
 import checks  # noqa: E402  (tests/budget: the harness is shared)
+import random_config  # noqa: E402
 from harness import PROGRESS, Bench, Failure, Run, Skip, repeat  # noqa: E402
 
 UNIT_FOLDERS = ("base", "config", "data", "store", "kernels", "backend", "plan", "run")
 # The high-water mark is kept from counters of which each processor holds back up to 31 pages (since Linux 6.2): where pages
 # were given back before "committed" it can stand that much too high. Rss is counted page by page, and must be exact.
 HIGH_WATER_SLACK = 32 * os.sysconf("SC_PAGE_SIZE") * os.cpu_count()
+DRAW = "plimsoll-draw.so"  # where it was not built no texts are encoded
 LONG = ("unit_run_test_process_plan", "unit_run_test_process_rules")  # programs of their own; they measure themselves
 
 
@@ -84,13 +88,30 @@ def train(bench, environment, options, out, plan):
         raise Failure(f"not to the byte: {beside}\n{repeat(line, environment.variables)}")
 
 
+ENCODER = {"model.arch": "capsules", "texts.format": "grammar", "texts.count": 5, "encoder.image_size": 40, "encoder.patch_size": 20,
+           "encoder.hidden_size": 16, "encoder.num_heads": 2, "encoder.num_layers": 1, "encoder.H_cycles": 1, "encoder.L_cycles": 1,
+           "encoder.target_capsules": 2, "encoder.capsule_grid_shape": "[1, 2]", "encoder.children_per_capsule": 2,
+           "pipeline.batch_size": 2, "pipeline.block_texts": 2, "run.threads": 2}
+
+
+def encode(bench, environment, planned):
+    """The hash of what an encoder stores, and its resident bytes: as planned, to the byte, and as `planned` unless that is None."""
+    out = bench.out()
+    options = random_config.options_of({**ENCODER, **{k.replace("__", "."): v for k, v in environment.keys.items()}, "run.out": out})
+    line = environment.command(bench.command("encode", bench.config, *options))
+    done = subprocess.run(line, env=variables_of(bench, environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+    said = done.stderr.decode(errors="replace")
+    resident = re.search(r"^resident +([\d,]+) +([\d,]+) ", said, re.M)
+    if done.returncode or not resident or resident[1] != resident[2] or planned not in (None, resident[1]):
+        raise Failure(f"exit {done.returncode}, {planned} planned: {said[-600:]}\n{repeat(line, environment.variables)}")
+    return hash_of(os.path.join(out, "results.blocks")), resident[1]
+
+
 def results(bench, environment, plan=None):
-    """What the commands leave and print; the plan they were held to."""
+    """What the commands leave and print; the plans they were held to."""
     out, gradients = bench.out(), bench.path("gradients.safetensors")
     options = checks.tiny(bench, out, train__steps=6, train__sample_every=0, train__learning_rate=0.01, **environment.keys)
-    if environment.plan == "own":
-        plan = None
-    plan = plan or plan_of(bench, environment, options)
+    plan, encoder = plan if plan and environment.plan != "own" else (plan_of(bench, environment, options), None)
     train(bench, environment, options, out, plan)
     found = {"weights": checks.weights_of(out), "eval": run(bench, environment, "eval", out, "--json"),
              "text": run(bench, environment, "generate", out, "--prompt", "the ")}
@@ -99,7 +120,9 @@ def results(bench, environment, plan=None):
     run(bench, environment, "train", out, "--resume", "--steps", "8", "--quiet")
     found["resumed"] = checks.weights_of(out)
     learned(out)
-    return found, plan
+    if os.path.exists(os.path.join(os.path.dirname(bench.plimsoll), DRAW)):
+        found["capsules"], encoder = encode(bench, environment, encoder)
+    return found, (plan, encoder)
 
 
 def learned(out):

@@ -13,6 +13,8 @@
  *
  * Works below the memory filter of a run: it asks for no memory, and its own calls go by syscall(2). Calls that the C
  * library makes inside of other functions are not seen; io_tests.py compares with strace that there are none. */
+#include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -187,8 +189,13 @@ static void read_wish(const char *wish)
     forever = strcmp(often, "forever") == 0;
 }
 
+static struct dirent *(*real_readdir)(DIR *);
+static int (*real_closedir)(DIR *);
+
 __attribute__((constructor)) static void begin(void)
 {
+    *(void **)&real_readdir = dlsym(RTLD_NEXT, "readdir");
+    *(void **)&real_closedir = dlsym(RTLD_NEXT, "closedir");
     const char *log = getenv("PL_FAULT_LOG"), *wish = getenv("PL_FAULT");
     if (!log) return;
     paths = getenv("PL_FAULT_PATHS");
@@ -344,6 +351,14 @@ EXPORT int ftruncate(int fd, off_t bytes)
     return fate_of(CUT, "ftruncate", fd, path) >= 0 ? -1 : (int)syscall(SYS_ftruncate, fd, bytes);
 }
 
+/* Says what is wrong by itself, not in errno. */
+EXPORT int posix_fallocate(int fd, off_t at, off_t bytes)
+{
+    char path[PATH_MAX];
+    if (fate_of(CUT, "posix_fallocate", fd, path) >= 0) return error_wanted;
+    return syscall(SYS_fallocate, fd, 0, at, bytes) == 0 ? 0 : errno;
+}
+
 EXPORT int flock(int fd, int how)
 {
     char path[PATH_MAX];
@@ -375,6 +390,29 @@ EXPORT ssize_t getdents64(int fd, void *list, size_t bytes)
 {
     char path[PATH_MAX];
     return fate_of(LIST, "getdents64", fd, path) >= 0 ? -1 : syscall(SYS_getdents64, fd, list, bytes);
+}
+
+/* A folder as the C library reads it: each entry is a call here, and many of them one of the kernel's. */
+EXPORT DIR *opendir(const char *path)
+{
+    if (fate(OPEN, "opendir", path) >= 0) return NULL;
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? NULL : fdopendir(fd);
+}
+
+EXPORT struct dirent *readdir(DIR *folder)
+{
+    char path[PATH_MAX];
+    return fate_of(LIST, "readdir", dirfd(folder), path) >= 0 ? NULL : real_readdir(folder);
+}
+
+EXPORT int closedir(DIR *folder)
+{
+    char path[PATH_MAX];
+    bool fails = fate_of(CLOSE, "closedir", dirfd(folder), path) >= 0;
+    int error = errno, rc = real_closedir(folder);
+    if (fails) errno = error;
+    return fails ? -1 : rc;
 }
 
 EXPORT int stat(const char *restrict path, struct stat *restrict st)

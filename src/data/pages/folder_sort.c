@@ -1,11 +1,13 @@
 /* An external merge sort. A record in memory and in the file: u64 bytes, i64 time, u64 content, u32 length of its path,
  * the path with a zero. Portions that were sorted ("runs") lie behind each other in the temporary file; merging reads
  * all at once, each through its share of the buffer. */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -48,7 +50,9 @@ pl_status pl_sorter_create(const char *path, pl_sorter **out, pl_error *err)
     pl_sorter *s = *out = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "%s: no memory for sorting names", path);
     s->file.fd = -1;
-    const pl_status status = pl_file_create(&s->file, path, err);
+    pl_status status = pl_file_create(&s->file, path, err);
+    if (status == PL_OK && unlink(s->file.temporary) != 0) /* it needs no name: nothing that ends this leaves one */
+        status = pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", s->file.temporary, strerror(errno));
     if (status != PL_OK) pl_sorter_destroy(s), *out = NULL;
     return status;
 }

@@ -1,9 +1,12 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/io.h"
 #include "data/pages/folder.h"
 #include "data/pages/texts.h"
 
@@ -47,15 +50,27 @@ static pl_status visit_name(walk *w, size_t length, uint32_t depth, const char *
     return status;
 }
 
+static pl_status open_folder(const walk *w, DIR **folder, pl_error *err)
+{
+    const int fd = pl_io_open(w->path, O_RDONLY | O_DIRECTORY);
+    *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (*folder) return PL_OK;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return pl_fail(err,
+                   error == ENOENT || error == ENOTDIR ? PL_E_DATA
+                   : error == ENOMEM                   ? PL_E_NOMEM
+                                                       : PL_E_STORAGE,
+                   "%s: cannot be opened as a folder: %s", w->path, strerror(error));
+}
+
 static pl_status walk_folder(walk *w, size_t length, uint32_t depth, pl_error *err)
 {
     pl_status status = PL_OK;
+    DIR *folder;
     if (depth > PL_TEXTS_DEPTH_MAX)
         return pl_fail(err, PL_E_DATA, "%s: lies more than %d folders deep", w->path, PL_TEXTS_DEPTH_MAX);
-    DIR *folder = opendir(w->path);
-    if (!folder)
-        return pl_fail(err, errno == ENOENT || errno == ENOTDIR ? PL_E_DATA : PL_E_STORAGE,
-                       "%s: cannot be opened as a folder: %s", w->path, strerror(errno));
+    PL_TRY(open_folder(w, &folder, err));
     errno = 0;
     for (struct dirent *entry; status == PL_OK && (entry = readdir(folder)); errno = 0)
         status = visit_name(w, length, depth, entry->d_name, err);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,11 +15,15 @@ static const char *const places[] = {
     "/usr/share/fonts/ttf-dejavu/DejaVuSansMono.ttf",      "/usr/local/share/fonts/DejaVuSansMono.ttf"};
 static const uint64_t bytes_max = UINT64_C(64) << 20;
 
+/* Where it can be read; else where it may be, so that opening it says what is wrong. */
 static const char *find_place(void)
 {
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    const char *hidden = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         if (access(places[i], R_OK) == 0) return places[i];
-    return NULL;
+        if (errno != ENOENT && errno != ENOTDIR && !hidden) hidden = places[i];
+    }
+    return hidden;
 }
 
 static pl_status measure(pl_font_file *f, pl_error *err)

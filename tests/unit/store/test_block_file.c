@@ -169,10 +169,14 @@ static void test_another_config(void **state)
     expect(PL_E_CONFIG, pl_block_file_make(path, PL_BLOCK_NATIVE, &l, &found, &err),
            "state in a block of states is 4 there and 5 here");
     expect(PL_E_CONFIG, pl_block_file_make(path, PL_BLOCK_NPY, &small_layout, &found, &err), "in the form native");
+    assert_non_null(strstr(err.text, "; no block of it is done: if nobody is at work on it, it can be removed"));
     l = small_layout;
     l.carry_slots = 7; /* how many are in flight is no part of what results are */
     must(pl_block_file_make(path, PL_BLOCK_NATIVE, &l, &found, &err));
     assert_int_equal(found.carry_slots, small_layout.carry_slots);
+    must(small_run_all(&b, path, PL_BLOCK_NATIVE, &small_layout, &found, &err));
+    expect(PL_E_CONFIG, pl_block_file_make(path, PL_BLOCK_NPY, &small_layout, &found, &err), "in the form native");
+    assert_null(strstr(err.text, "can be removed"));
 }
 
 static void test_two_writers(void **state)
