@@ -217,12 +217,13 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 /* ---- the data ---- */
 
+/* Where there are none yet, those of a grammar stand in for them: a plan tries how quickly pages are drawn. */
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
-    const pl_texts_setup setup = texts_of(c);
+    pl_texts_setup setup = texts_of(c);
     char path[PL_FILE_PATH_MAX];
-    *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
-    if (are_none(&c->texts)) return PL_OK;
+    *texts = (pl_texts){.fd = -1, .index_fd = -1};
+    if (are_none(&c->texts)) setup.form = PL_TEXTS_GRAMMAR;
     PL_TRY(index_path(c, path, err));
     return pl_texts_open(texts, &setup, path, err);
 }
@@ -270,6 +271,7 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     pl_pages_setup taken = *s;
     s->texts.fd = s->texts.index_fd = -1, s->font = (pl_font){0};
     PL_TRY(pl_pages_data_open(&taken, &d, err));
+    if (are_none(&c->texts)) d->data.instead = "of a grammar";
     *data = &d->data;
     return PL_OK;
 }

@@ -17,6 +17,7 @@ static const pl_pages_data *data_of(const pl_source *source)
 /* More than the largest page can show (54 lines of 125 characters, of 4 bytes) of any text but one that is mostly white
  * space. */
 enum { TEXT_BYTES = 64 << 10, LINE_BYTES = 64 };
+enum { PAGES_PORT, REMARKS_PORT };
 
 /* The scratch of a thread that draws: this, then its drawer. */
 typedef struct worker {
@@ -90,7 +91,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
 {
     const pl_pages_data *d = data_of(source);
     worker *w = scratch;
-    uint8_t *pages = slot->port[0].at, *remarks = slot->port[1].at;
+    uint8_t *pages = slot->port[PAGES_PORT].at, *remarks = slot->port[REMARKS_PORT].at;
     slot->counted = 0;
     if (!w->drawer) return pl_fail(err, w->status, "%s", w->error.text);
     for (uint32_t i = 0; i < slot->rows; i++) {
@@ -115,7 +116,17 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return left < d->setup.block ? left : d->setup.block;
 }
 
-static const pl_source_kind pages = {"pages", describe, prepare, fill, count};
+static const char *const remark_texts[] = {
+#define PL_PAGE_REMARK_TEXT(c, word, text) text,
+    PL_PAGE_REMARKS(PL_PAGE_REMARK_TEXT) NULL};
+
+static const pl_source_kind pages = {.name = "pages",
+                                     .describe = describe,
+                                     .prepare = prepare,
+                                     .fill = fill,
+                                     .count = count,
+                                     .verb = "draw",
+                                     .remarks = {REMARKS_PORT, remark_texts}};
 
 /* ---- the layout of the results ---- */
 
@@ -193,6 +204,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->data.limit_seconds = o->limit_seconds;
     d->data.groups = 1;
     d->data.group_items = d->source.steps_per_epoch[PL_PART_TRAIN];
+    d->data.group_samples = o->count;
     d->data.path = o->texts.path[0] ? o->texts.path : "the texts";
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);
