@@ -173,7 +173,9 @@ static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, cons
     pl_error ignored = {0};
     *c = *pinned;
     if (!has_key(c, w->path) || !value_of(v, w, value)) return PL_OK;
-    if (pl_config_set(c, w->path, value, "plan", &ignored) != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
+    const pl_status given = pl_config_set(c, w->path, value, "plan", &ignored);
+    if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
+    if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
     const bool measured = w->how != MORE_TEAM && w->how != MORE_FILLERS;
     PL_TRY(try_config(v, c, measured, &t, err));
     if (t.status != PL_OK && t.status != PL_E_BUDGET) return PL_OK;
@@ -276,7 +278,7 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     if (work->count == 1) v->a->samples = v->data->group_samples;
     v->a->of_largest = work->count > 1;
     PL_TRY(pl_advise_stages(v, err));
-    pl_advise_risks(v);
+    PL_TRY(pl_advise_risks(v, err));
     PL_TRY(try_changes(v, c, pinned, err));
     return find_safe(v, c, err);
 }
@@ -302,23 +304,23 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     return status;
 }
 
-static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *err)
+/* What would fit, behind the sentence of the refusal. */
+static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
     char text[200] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
-    pl_error ignored = {0};
     tried t = {.status = PL_E_BUDGET};
     *c = *v->config;
     for (size_t i = 0; i < SMALLER && t.status == PL_E_BUDGET; i++) {
         *before = *c;
         if (!has_key(c, smaller[i].path)) continue;
-        PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", &ignored));
+        PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
         say_option(smaller[i].path, smaller[i].value, &options);
-        PL_TRY(try_config(v, c, false, &t, &ignored));
+        PL_TRY(try_config(v, c, false, &t, err));
     }
     if (t.status == PL_OK)
-        pl_error_append(err, "; it fits with %s: %s charged", pl_str_text(&options),
+        pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
                         pl_format_bytes(t.charged_bytes, charged, sizeof charged));
     return PL_OK;
 }
@@ -327,8 +329,10 @@ pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o
 {
     pl_config *c = pl_config_create(), *before = pl_config_create();
     const pl_advising v = {.config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group};
-    if (c && before) (void)make_smaller(&v, c, before, err);
+    pl_error why = {0};
+    pl_status status = c && before ? make_smaller(&v, c, before, err, &why)
+                                   : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");
     pl_config_destroy(before);
     pl_config_destroy(c);
-    return PL_E_BUDGET;
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
 }

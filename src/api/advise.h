@@ -27,7 +27,7 @@ bool pl_advice_lacks_disk(const pl_advising *, uint64_t bytes);
 
 /* ---- advise_look.c ---- */
 pl_status pl_advise_stages(pl_advising *, pl_error *);
-void pl_advise_risks(pl_advising *);
+pl_status pl_advise_risks(pl_advising *, pl_error *);
 /* Of three stages, the slower of whose rates are known; negative where the work's is not. */
 double pl_advice_rate(const double per_second[PL_ADVICE_STAGES]);
 

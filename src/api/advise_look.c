@@ -235,14 +235,16 @@ static void say_full(pl_advising *v, uint64_t need, pl_str *s)
     if (v->a->seconds >= 0) pl_str_printf(s, ", %s", pl_format_seconds(share * v->a->seconds, when, sizeof when));
 }
 
-static void find_disk(pl_advising *v)
+static pl_status find_disk(pl_advising *v, pl_error *err)
 {
     const pl_block_sink *sink = v->data->sink;
     pl_block_found found = {.is_new = true};
-    pl_error ignored = {0};
-    v->disk_is_there =
-        pl_block_file_look(sink->path, sink->form, sink->layout, &found, &ignored) == PL_OK && !found.is_new;
-    if (pl_disk_free(sink->path, &v->disk_free, &ignored) != PL_OK) v->disk_free = UINT64_MAX;
+    pl_error why = {0};
+    const pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    v->disk_is_there = status == PL_OK && !found.is_new;
+    if (pl_disk_free(sink->path, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
+    return PL_OK;
 }
 
 bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
@@ -250,12 +252,12 @@ bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
     return !v->disk_is_there && v->disk_free != UINT64_MAX && (double)bytes > PL_ADVICE_ROOM * (double)v->disk_free;
 }
 
-static void say_disk(pl_advising *v)
+static pl_status say_disk(pl_advising *v, pl_error *err)
 {
     char need[32], have[32], text[sizeof v->a->risk->text];
     const uint64_t bytes = pl_advice_results_bytes(v->plan);
     pl_str s = pl_str_fixed(text, sizeof text);
-    find_disk(v);
+    PL_TRY(find_disk(v, err));
     pl_str_printf(&s, "the results need %s", pl_format_bytes(bytes, need, sizeof need));
     if (v->disk_is_there)
         pl_str_append(&s, ", which are reserved already");
@@ -265,20 +267,24 @@ static void say_disk(pl_advising *v)
         pl_str_printf(&s, ", %s are free", pl_format_bytes(v->disk_free, have, sizeof have));
     if (!v->disk_is_there && bytes > v->disk_free) say_full(v, bytes, &s);
     snprintf(add_risk(v, "disk", pl_advice_lacks_disk(v, bytes))->text, sizeof text, "%s", pl_str_text(&s));
+    return PL_OK;
 }
 
-static void say_memory(pl_advising *v)
+static pl_status say_memory(pl_advising *v, pl_error *err)
 {
     char charged[32];
     pl_error why = {0};
     const uint64_t bytes = pl_plan_charged_bytes(v->plan);
-    const bool fits = pl_plan_check_machine(v->plan, &why) == PL_OK;
+    const pl_status status = pl_plan_check_machine(v->plan, &why);
+    const bool fits = status == PL_OK;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     pl_advice_risk *r = add_risk(v, "memory", !fits);
     if (fits)
         snprintf(r->text, sizeof r->text, "%s charged, and nothing is asked for later",
                  pl_format_bytes(bytes, charged, sizeof charged));
     else
         snprintf(r->text, sizeof r->text, "%.480s", why.text);
+    return PL_OK;
 }
 
 /* The sentence of how far it comes stands with the work. */
@@ -297,9 +303,10 @@ static void say_limit(pl_advising *v)
                  "may differ");
 }
 
-void pl_advise_risks(pl_advising *v)
+pl_status pl_advise_risks(pl_advising *v, pl_error *err)
 {
-    say_disk(v);
-    say_memory(v);
+    PL_TRY(say_disk(v, err));
+    PL_TRY(say_memory(v, err));
     say_limit(v);
+    return PL_OK;
 }

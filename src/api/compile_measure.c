@@ -7,6 +7,7 @@
 #include "api/choice.h"
 #include "api/compiler.h"
 #include "base/philox.h"
+#include "config/schema.h"
 #include "ir/properties.h"
 #include "run/threads.h"
 
@@ -39,7 +40,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 
 /* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
  * it is told. */
-static pl_status take_job(pl_config *job, const pl_config *given, pl_error *err)
+static pl_status take_job(pl_config *job, const pl_config *given, bool trains, pl_error *err)
 {
     const pl_config_train *from = &given->train;
     pl_config_train *to = &job->train;
@@ -50,6 +51,9 @@ static pl_status take_job(pl_config *job, const pl_config *given, pl_error *err)
     to->batch_size = from->batch_size;
     to->optimizer = from->optimizer;
     to->grad_clip = from->grad_clip;
+    const uint32_t decides = PL_CONFIG_FLAG_MODEL | (trains ? 0 : PL_CONFIG_FLAG_NUMERICS);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->flags & decides) memcpy((char *)job + key->offset, (const char *)given + key->offset, key->bytes);
     return pl_choice_copy(given, job, err);
 }
 
@@ -75,7 +79,7 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     if (how->brief)
         *job = *given; /* one of many that differ in a key */
     else
-        status = take_job(job, given, err);
+        status = take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE), err);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
     if (status != PL_OK) return pl_str_deinit(&text), status;

@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/procfile.h"
 #include "base/units.h"
 
@@ -101,7 +100,7 @@ pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
     return PL_OK;
 }
 
-enum { PIECE = 1 << 20, PIECES = 8, LITTLE = 256 << 20 };
+enum { PIECE = 16 << 10, PIECES = 512, LITTLE = 256 << 20 };
 
 /* 0, or −1: not written. */
 static int write_some(const char *at, void *answer)
@@ -111,13 +110,12 @@ static int write_some(const char *at, void *answer)
     int fd = pl_io_open(at, O_TMPFILE | O_WRONLY);
     if (fd < 0 && errno == ENOTDIR) errno = ENOENT; /* the file itself: its folder is asked */
     if (fd < 0) return -1;
-    void *piece = pl_alloc(1, PIECE);
-    int error = piece ? 0 : ENOMEM;
+    const char piece[PIECE] = {0};
+    int error = 0;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int i = 0; i < PIECES && !error; i++) error = pl_io_append(fd, piece, PIECE, &written);
     if (!error && pl_io_sync_data(fd) != 0) error = errno;
     clock_gettime(CLOCK_MONOTONIC, &end);
-    pl_free(piece);
     close(fd);
     const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
     if (!error && seconds > 0) *(double *)answer = (double)PIECE * PIECES / seconds;

@@ -15,6 +15,7 @@ import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
 from encode_oracle import Encoder
 from rollout_oracle import load_npy
+from work_tests import racing_environment
 
 DRAW = random.Random(SEED)
 FONT = "/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf"
@@ -396,9 +397,19 @@ def test_limit_of_the_plan():
     check(not enough["bad"], enough)
 
 
+def test_another_model_is_measured_anew():
+    """Where measuring one ended because its time was over, another is not taken for it: under a clock that races."""
+    racing = {**racing_environment(), "PL_PRELOAD_CLOCK_STEP_NS": "5000000000"}
+    config = write_encoder(hidden_size=32, L_cycles=4)
+    said = ["measuring kernels" in run("plan", config, *words, env=racing)[1]
+            for words in ([], [], ["--hidden_size", "48"], ["--precision", "float16"])]
+    check(said == [True, False, True, True], said)
+
+
 main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                  test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
       "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                      test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million],
       "encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_budget_that_is_too_small,
-                        test_texts_that_are_tried, test_limit_of_the_plan]})
+                        test_texts_that_are_tried, test_limit_of_the_plan,
+                        test_another_model_is_measured_anew]})
