@@ -172,9 +172,16 @@ static void find_bound(pl_advising *v)
     for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = a->stage[i].per_second;
     const double rate = pl_advice_rate(per_second);
     a->bound = -1;
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) a->share[i] = -1;
     for (int i = 0; i < PL_ADVICE_STAGES && rate > 0; i++) {
-        a->share[i] = per_second[i] > 0 ? rate / per_second[i] : -1;
+        if (per_second[i] > 0) a->share[i] = rate / per_second[i];
         if (per_second[i] == rate) a->bound = i;
+    }
+    a->cache_key = v->data->source->kind->cache_key;
+    a->cache_share = a->share[PL_ADVICE_FILL];
+    if (a->bound == PL_ADVICE_FILL) { /* the next slowest is left */
+        per_second[PL_ADVICE_FILL] = -1;
+        a->cache_share = 1 - rate / pl_advice_rate(per_second);
     }
     const double work = v->plan->work->seconds;
     a->seconds = rate <= 0 ? -1 : a->bound == PL_ADVICE_WORK ? work : (double)a->samples / rate;

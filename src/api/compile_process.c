@@ -72,7 +72,8 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
     if (!c->data->sink && !trains) return 0;
     const uint64_t written = c->data->sink ? results_bytes(c) : run_bytes(c, p);
-    return pl_align_up(written > brought_bytes(c) ? written : brought_bytes(c), PL_PAGE_BYTES);
+    return pl_align_up((written > brought_bytes(c) ? written : brought_bytes(c)) + c->data->kernel_cache_bytes,
+                       PL_PAGE_BYTES);
 }
 
 /* What the results take on the disk and in its cache. */

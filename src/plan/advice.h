@@ -50,6 +50,8 @@ typedef struct pl_advice {
     pl_advice_stage stage[PL_ADVICE_STAGES];
     int bound;                      /* the slowest stage; −1: one is not known */
     double share[PL_ADVICE_STAGES]; /* of the seconds that the work takes; negative: not known */
+    const char *cache_key;          /* where what is filled can be kept; NULL: nowhere */
+    double cache_share;             /* of the seconds, that this saves at most; negative: not known */
     bool of_largest;                /* changes were planned for the largest shape alone */
     pl_advice_change change[PL_ADVICE_CHANGES_MAX];
     size_t changes;

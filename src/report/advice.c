@@ -40,6 +40,13 @@ static double rate_of(const pl_advice *a) { return a->bound < 0 ? -1 : a->stage[
 
 /* ---- text ---- */
 
+static void print_cache(const pl_advice *a, pl_str *out)
+{
+    if (a->cache_key && a->cache_share >= 0)
+        pl_str_printf(out, "A cache (%s) could save at most %.2g %% of the time.\n", a->cache_key,
+                      100 * a->cache_share);
+}
+
 void pl_report_stages(const pl_advice *a, const pl_words *words, pl_str *out)
 {
     for (pl_table t = pl_table_begin(out, "lrrrl"); pl_table_pass(&t);) {
@@ -63,6 +70,9 @@ void pl_report_stages(const pl_advice *a, const pl_words *words, pl_str *out)
             pl_table_end_row(&t);
         }
     }
+    const size_t from = out->bytes;
+    print_cache(a, out);
+    pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }
 
 static bool is_estimated(const pl_advice_change *c) { return c->per_second >= 0 && !c->at_best && !c->measured; }
@@ -171,7 +181,9 @@ static void html_stages(const pl_advice *a, const pl_words *words, pl_str *out)
         pl_html_text(out, s->basis);
         pl_str_append(out, "</td></tr>\n");
     }
-    pl_str_append(out, "</table></section>\n");
+    pl_str_append(out, "</table><p>");
+    print_cache(a, out);
+    pl_str_append(out, "</p></section>\n");
 }
 
 static void html_changes(const pl_plan *p, pl_str *out)
@@ -289,6 +301,7 @@ void pl_report_advice_json(const pl_advice *a, pl_json *j)
     pl_json_kv_uint(j, "samples", a->samples);
     pl_json_kv_double_if(j, a->seconds >= 0, "seconds", a->seconds);
     json_stages(a, j);
+    if (a->cache_key) pl_json_kv_double_if(j, a->cache_share >= 0, "cache_saves_at_most", a->cache_share);
     json_changes(a, j);
     json_risks(a, j);
     json_safe(a, j);

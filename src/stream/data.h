@@ -40,6 +40,7 @@ struct pl_data {
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */
     uint64_t file_bytes;
+    uint64_t kernel_cache_bytes; /* of what a run reads and writes there: in the kernel's cache, at most */
 };
 
 /* Samples are read, and there is such a part. */

@@ -61,7 +61,8 @@ typedef struct pl_source_kind {
     pl_status (*fill)(const pl_source *, void *scratch, pl_slot *, pl_error *);
     /* Items of a step that enter the loss: known before its first micro-batch. */
     uint64_t (*count)(const pl_source *, pl_part, uint64_t step);
-    const char *verb; /* what filling is: "draw"; NULL: "fill" */
+    const char *verb;      /* what filling is: "draw"; NULL: "fill" */
+    const char *cache_key; /* of the config: names where what was filled can be kept; NULL: nowhere */
     pl_source_remarks remarks;
 } pl_source_kind;
 

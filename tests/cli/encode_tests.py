@@ -25,7 +25,7 @@ SMALL = {"image_size": 40, "patch_size": 8, "hidden_size": 16, "num_heads": 2, "
 
 
 SECTIONS = {"texts": {"texts": "path", "text_format": "format", "text_key": "key", "count": "count", "font": "font"},
-            "pipeline": {k: k for k in ("batch_size", "block_texts", "num_workers", "storage", "time_limit")}}
+            "pipeline": {k: k for k in ("batch_size", "block_texts", "num_workers", "storage", "time_limit", "cache_dir", "cache_size")}}
 
 
 def write_encoder(path="encode.yaml", threads=1, out="out", **keys):
@@ -406,10 +406,11 @@ def test_another_model_is_measured_anew():
     check(said == [True, False, True, True], said)
 
 
-main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                 test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
-      "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
-                     test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million],
-      "encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_budget_that_is_too_small,
-                        test_texts_that_are_tried, test_limit_of_the_plan,
-                        test_another_model_is_measured_anew]})
+if __name__ == "__main__":
+    main({"encode": [test_another_program_repeats_it, test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
+                     test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_killed_and_resumed],
+          "encode_refused": [test_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
+                         test_long_texts_are_cut_between_characters, test_time_limit, test_plan_of_two_million],
+          "encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_budget_that_is_too_small,
+                            test_texts_that_are_tried, test_limit_of_the_plan,
+                            test_another_model_is_measured_anew]})

@@ -6,6 +6,7 @@
 #ifndef PL_DATA_PAGES_DATA_H
 #define PL_DATA_PAGES_DATA_H
 
+#include "data/pages/cache.h"
 #include "data/pages/draw.h"
 #include "data/pages/texts.h"
 #include "store/block_sink.h"
@@ -30,6 +31,9 @@ typedef struct pl_pages_setup {
     uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
     uint32_t threads;                             /* that draw */
     double limit_seconds;                         /* of a run; 0: none */
+    const char *cache;                            /* folder of a cache of pages; NULL: none */
+    uint64_t cache_bytes;                         /* of its file, at most */
+    bool cache_is_memory, opens_cache;            /* its disk is; pages are drawn with it, not planned alone */
     const char *path;                             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
@@ -46,6 +50,7 @@ typedef struct pl_pages_data {
     pl_block_kind kind;
     pl_block_dataset dataset[4];
     char *path, *text;
+    pl_page_cache *cache; /* NULL: none */
 } pl_pages_data;
 
 /* Datasets, and ports stored; the last for a witness alone. */
