@@ -98,6 +98,13 @@ static uint64_t count_steps(const pl_compiler *c)
     return (uint64_t)job->count_runs(c->data, c->settings.run.batch, job->repeated);
 }
 
+static void tell_found(const pl_compiler *c, const pl_fit_result *result, const pl_plan *plan, pl_compiled *found)
+{
+    found->at_once = (uint32_t)result->point[result->chosen].choice.micro_batch;
+    found->seconds = c->fit.repeated ? pl_compiler_predict(c, plan, found->at_once) : -1;
+    found->measured = found->seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
+}
+
 static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
                          pl_plan **plan, pl_error *err)
 {
@@ -111,6 +118,7 @@ static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compil
     PL_TRY(explain_budget(c, pl_fit_find(c->graph, &c->fit, result, plan, err), err));
     PL_TRY(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY(pl_compiler_dump_plan(c, *plan, err));
+    if (o->found) tell_found(c, result, *plan, o->found);
     return c->calibration ? pl_compiler_keep_calibration(c, err) : PL_OK;
 }
 
@@ -145,8 +153,14 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
 pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
                        void *context, pl_plan **plan, pl_error *err)
 {
-    pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
-    return pl_compile_largest(config, &o, NULL, plan, err);
+    pl_compiled found = {0};
+    pl_compile_options o = {
+        .command = command, .cache_folder = cache_folder, .progress = progress, .context = context, .found = &found};
+    pl_status status = pl_compile_largest(config, &o, NULL, plan, err);
+    if (status == PL_E_BUDGET && pl_command_does(command, PL_USES_RESULTS)) return pl_advise_refused(config, &o, err);
+    if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
+    if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
+    return status;
 }
 
 pl_status pl_plan_make_here(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,

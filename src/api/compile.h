@@ -5,19 +5,28 @@
 #include "api/api.h"
 #include "fit/result.h"
 
+/* Of a plan for what is repeated. */
+typedef struct pl_compiled {
+    double seconds;   /* of all items that the data are opened for, predicted; negative: not known */
+    bool measured;    /* every kernel at its shape; else some follow from those of other sizes */
+    uint32_t at_once; /* samples */
+} pl_compiled;
+
 typedef struct pl_compile_options {
     pl_command command;
     const char *cache_folder; /* of the calibration; NULL: none is kept */
     bool unmeasured;          /* no kernel is measured, no time predicted */
     pl_progress progress;     /* or NULL */
     void *context;
-    bool everything; /* predict what does not fit, too: for the front */
-    bool measured;   /* nothing is to be measured any more: what is not in the table is not known */
-    uint64_t *steps; /* of the run, out; or NULL */
-    bool here;       /* this machine is to hold it: what it cannot is refused at once */
-    pl_data *data;   /* opened for the command and lent; or NULL: they are opened here */
+    bool everything;    /* predict what does not fit, too: for the front */
+    bool measured;      /* nothing is to be measured any more: what is not in the table is not known */
+    uint64_t *steps;    /* of the run, out; or NULL */
+    pl_compiled *found; /* likewise */
+    bool here;          /* this machine is to hold it: what it cannot is refused at once */
+    pl_data *data;      /* opened for the command and lent; or NULL: they are opened here */
     uint32_t group; /* of work in groups: one more than the number of the one that is planned; 0: the next to be done */
     bool survey;    /* one of many graphs: kernels that are near to measured ones (PL_SURVEY_NEAR) are estimated */
+    bool brief;     /* measuring takes at most PL_BRIEF_SECONDS; what is not known then is estimated */
 } pl_compile_options;
 
 /* result NULL: not wanted; else for pl_fit_result_deinit, whatever is returned. The plan is NULL when it fails. */
@@ -26,6 +35,7 @@ pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_resul
 /* ---- survey.c ---- */
 #define PL_SURVEY_NEAR    0.25 /* sizes whose logarithms are no further apart: a quarter more */
 #define PL_SURVEY_SECONDS 60.0 /* for measuring */
+#define PL_BRIEF_SECONDS  0.8
 /* Of work in groups the plan of the largest one, which then carries what was found of all of them, and the options say
  * which it was; else as above. */
 pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
@@ -35,5 +45,12 @@ pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_res
 pl_status pl_certify(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
 /* Something fits, and nothing is trained: what other numbers would bring, each alone, measured; into the result. */
 pl_status pl_try_numbers(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
+
+/* ---- advise.c ---- */
+/* Of a plan that carries all of the work: what bounds its time, what would change that, what may go wrong, and what
+ * would be safe; into the plan. Each variation of the table what_if.def is planned. */
+pl_status pl_advise(const pl_config *, const pl_compile_options *, const pl_compiled *, pl_plan *, pl_error *);
+/* Nothing fits the budget: the options that would make it fit, behind the sentence. Returns PL_E_BUDGET. */
+pl_status pl_advise_refused(const pl_config *, const pl_compile_options *, pl_error *);
 
 #endif

@@ -7,6 +7,7 @@
 #include "api/choice.h"
 #include "api/compiler.h"
 #include "base/philox.h"
+#include "config/schema.h"
 #include "ir/properties.h"
 #include "run/threads.h"
 
@@ -39,7 +40,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 
 /* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
  * it is told. */
-static pl_status take_job(pl_config *job, const pl_config *given, pl_error *err)
+static pl_status take_job(pl_config *job, const pl_config *given, bool trains, pl_error *err)
 {
     const pl_config_train *from = &given->train;
     pl_config_train *to = &job->train;
@@ -50,6 +51,9 @@ static pl_status take_job(pl_config *job, const pl_config *given, pl_error *err)
     to->batch_size = from->batch_size;
     to->optimizer = from->optimizer;
     to->grad_clip = from->grad_clip;
+    const uint32_t decides = PL_CONFIG_FLAG_MODEL | (trains ? 0 : PL_CONFIG_FLAG_NUMERICS);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->flags & decides) memcpy((char *)job + key->offset, (const char *)given + key->offset, key->bytes);
     return pl_choice_copy(given, job, err);
 }
 
@@ -64,14 +68,18 @@ static uint64_t coarse(uint64_t bytes)
 
 /* So that every command of a config finds known what the first one left known; but a search for a front looks at more,
  * and what the config leaves to the machine (threads, instruction set, budget) counts as what it came to here. */
-static pl_status name_job(pl_compiler *c, const pl_config *given, bool survey, pl_error *err)
+static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compile_options *how, pl_error *err)
 {
     const pl_fit_options *o = &c->fit;
     const pl_team *team = &o->plan.team;
     pl_str text = {0};
     pl_config *job = pl_config_create();
     if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    pl_status status = take_job(job, given, err);
+    pl_status status = PL_OK;
+    if (how->brief)
+        *job = *given; /* one of many that differ in a key */
+    else
+        status = take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE), err);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
     if (status != PL_OK) return pl_str_deinit(&text), status;
@@ -82,7 +90,8 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, bool survey, p
         pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
     snprintf(c->job, sizeof c->job, "%s %016" PRIx64,
-             survey          ? "work"
+             how->survey     ? "work"
+             : how->brief    ? "whatif"
              : o->everything ? "fit"
                              : "plan",
              pl_stream_id(pl_str_text(&text)));
@@ -132,14 +141,16 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     pl_calibration_options co = {.team = o->plan.team,
                                  .huge_pages = o->given.huge_pages && !little,
                                  .bytes_max = little ? room + 1 : 0,
-                                 .seconds_max = CANDIDATE_SECONDS_TENTHS / 10.0,
-                                 .total_seconds_max = how->survey ? PL_SURVEY_SECONDS : 0,
+                                 .seconds_max = how->brief ? PL_BRIEF_SECONDS : CANDIDATE_SECONDS_TENTHS / 10.0,
+                                 .total_seconds_max = how->survey  ? PL_SURVEY_SECONDS
+                                                      : how->brief ? PL_BRIEF_SECONDS
+                                                                   : 0,
                                  .near_distance = how->survey ? PL_SURVEY_NEAR : 0,
                                  .progress = tell_calibration,
                                  .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
-    PL_TRY(name_job(c, given, how->survey, err));
+    PL_TRY(name_job(c, given, how, err));
     o->measure = c->measured || is_finished(c) ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;

@@ -72,7 +72,8 @@ static uint64_t files_bytes(const pl_compiler *c, const pl_plan *p)
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
     if (!c->data->sink && !trains) return 0;
     const uint64_t written = c->data->sink ? results_bytes(c) : run_bytes(c, p);
-    return pl_align_up(written > brought_bytes(c) ? written : brought_bytes(c), PL_PAGE_BYTES);
+    return pl_align_up((written > brought_bytes(c) ? written : brought_bytes(c)) + c->data->kernel_cache_bytes,
+                       PL_PAGE_BYTES);
 }
 
 /* What the results take on the disk and in its cache. */
@@ -97,7 +98,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
     add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
-    add_disk(p, "results", c->results.disk_bytes);
+    add_disk(p, PL_PLAN_DISK_RESULTS, c->results.disk_bytes);
     if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
     PL_TRY(pl_compiler_find_heap(c, p, err));
     p->writer_cache_bytes = files_bytes(c, p);

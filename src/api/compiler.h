@@ -106,6 +106,9 @@ pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t
 /* ---- compile_measure.c ---- */
 /* For the compiler's own search. */
 pl_status pl_compiler_open_calibration(pl_compiler *, const pl_config *given, const pl_compile_options *, pl_error *);
+/* Of all runs of the command's programs that the data are opened for, as the plan's nodes are predicted; negative: not
+ * known. */
+double pl_compiler_predict(const pl_compiler *, const pl_plan *, uint32_t micro_batch);
 /* How far the farthest node of a bound graph is from what was measured, small shares of the time left aside; INFINITY
  * where a kind is not known at all (calibrate.h). */
 double pl_compiler_distance(const pl_compiler *, const pl_graph *);

@@ -37,16 +37,17 @@ static pl_status bind_group(pl_compiler *c, size_t group, pl_graph **bound, pl_e
     return pl_fit_bind(c->graph, &c->fit, &choice, bound, err);
 }
 
-static double group_seconds(const pl_compiler *c, const pl_plan *p)
+double pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
 {
     const pl_job *job = c->settings.jobs.job[0];
     double sum = 0;
+    if (!c->calibration || !job->count_runs) return -1;
     for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++) {
         const pl_id program = pl_graph_find_program(p->graph, job->program[k]);
         if (program == PL_NONE) continue;
         const double seconds = pl_plan_program_seconds(p, program);
         if (seconds < 0) return -1;
-        sum += seconds * job->count_runs(c->data, (uint32_t)choice_of(c).micro_batch, k);
+        sum += seconds * job->count_runs(c->data, micro_batch, k);
     }
     return sum;
 }
@@ -73,7 +74,7 @@ static pl_status plan_group(survey *s, size_t i, pl_error *err)
     pl_fit_predict_plan(&c->fit, &choice, plan);
     g->items = c->data->group_items;
     g->charged_bytes = pl_plan_charged_bytes(plan);
-    g->seconds = c->calibration ? group_seconds(c, plan) : -1;
+    g->seconds = pl_compiler_predict(c, plan, (uint32_t)choice.micro_batch);
     const double distance = c->calibration ? pl_compiler_distance(c, plan->graph) : 0;
     g->measured = c->calibration && distance == 0;
     s->far[i] = distance > PL_SURVEY_NEAR;
@@ -201,6 +202,13 @@ static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl
     return pl_fail_prefix(err, status, "of %zu shapes that of %s", w->count, w->group[group].text);
 }
 
+/* Where there is one group, its plan knows more than a look did: how many samples are at once. */
+static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
+{
+    w->group[0].charged_bytes = pl_plan_charged_bytes(plan);
+    if (found->seconds >= 0) w->seconds = w->group[0].seconds = found->seconds;
+}
+
 pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
                              pl_error *err)
 {
@@ -209,8 +217,12 @@ pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_
     *plan = NULL;
     PL_TRY(make_survey(config, o, &work, &budget_bytes, err));
     if (!work) return pl_compile(config, o, result, plan, err);
+    pl_compiled own;
+    if (!o->found) o->found = &own;
     o->group = (uint32_t)work->largest + 1;
     pl_status status = pl_compile(config, o, result, plan, err);
+    if (status == PL_OK && work->count == 1) take_plan(work, *plan, o->found);
+    if (o->found == &own) o->found = NULL;
     if (status != PL_OK) return status = name_group(work, work->largest, status, err), pl_work_destroy(work), status;
     (*plan)->work = work;
     return PL_OK;

@@ -194,6 +194,14 @@ static void tell_remarks(pl_session *s, encode *e)
     if (used) pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = e->said, .text_bytes = used});
 }
 
+/* Once each. */
+static void tell_cache(pl_session *s, const encode *e)
+{
+    char text[PL_PAGE_CACHE_TEXT_BYTES];
+    if (e->d->cache && pl_page_cache_tell(e->d->cache, text))
+        pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = strlen(text)});
+}
+
 static pl_status run_witness(pl_session *s, encode *e, pl_error *err)
 {
     PL_TRY(pl_encode_witness_open(s, s->settings->to, err));
@@ -208,6 +216,7 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     pl_error ignored;
     if (s->settings->to) return run_witness(s, e, err);
     e->committed_at = pl_run_now();
+    tell_cache(s, e);
     pl_status status = run_stretches(s, e, err);
     e->rows = 0;
     if (status != PL_OK && status != PL_E_STOPPED) return (void)pl_block_file_commit(s->results, &ignored), status;
@@ -216,6 +225,7 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     pl_event end = {.kind = PL_EVENT_FINISHED, .loss = NAN, .text = path, .text_bytes = strlen(path)};
     if (status == PL_E_STOPPED) end.kind = PL_EVENT_STOPPED;
     tell_remarks(s, e);
+    tell_cache(s, e);
     pl_session_tell(s, end);
     return status;
 }

@@ -18,6 +18,7 @@ void pl_plan_destroy(pl_plan *p)
     pl_free(p->config);
     pl_pool_destroy(p->names);
     pl_work_destroy(p->work);
+    pl_free(p->advice);
     pl_free(p);
 }
 

@@ -17,6 +17,7 @@
 #include "base/words.h"
 #include "ir/graph.h"
 #include "kernels/team.h"
+#include "plan/advice.h"
 #include "plan/work.h"
 
 enum { PL_PLAN_ALIGNMENT = 64, PL_PLAN_DISK_ROWS_MAX = 8 };
@@ -34,6 +35,8 @@ typedef struct pl_plan_arena {
     const char *heuristic;  /* of the placer; a constant, or in `names` of the plan; NULL: nothing lies there */
     double place_seconds;
 } pl_plan_arena;
+
+#define PL_PLAN_DISK_RESULTS "results"
 
 /* What files the run keeps or needs for a moment. */
 typedef struct pl_plan_disk_row {
@@ -64,6 +67,7 @@ struct pl_plan {
     pl_facts validation;    /* what this command evaluates of the validation part: the items, and what they stand for */
     const pl_words *words;  /* of the system; not a part of the text. NULL: pl_words_plain */
     pl_work *work;          /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
+    pl_advice *advice;      /* on that work; not a part of the text. NULL: none was asked for */
 };
 
 /* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */

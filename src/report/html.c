@@ -1,5 +1,6 @@
 /* The page: one file, no scripts, nothing loaded from elsewhere. Whatever comes from a graph or a path is escaped. */
 #include "report/html.h"
+#include "report/advice.h"
 #include "report/work.h"
 
 #include <inttypes.h>
@@ -142,6 +143,7 @@ pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_re
     pl_html_arena(p, &account, o->budget_bytes, out);
     pl_html_ledger(p, &account, o->budget_bytes, out);
     if (p->work) pl_report_work_html(p->work, pl_plan_words_of(p), out);
+    if (p->advice) pl_report_advice_html(p, out);
     if (run && run->measured) pl_html_measured(&p->ledger, run->measured, out);
     PL_TRY(write_counted(p, o, out, err));
     pl_html_timeline(p, out);

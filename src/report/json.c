@@ -7,6 +7,7 @@
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/report.h"
+#include "report/advice.h"
 #include "report/work.h"
 
 enum { NAME_BYTES = 512 };
@@ -349,6 +350,8 @@ pl_status pl_report_plan_json(const pl_plan *p, const pl_report_options *options
     write_disk(&j, p, &account);
     if (p->work) pl_json_key(&j, "work");
     if (p->work) pl_report_work_json(p->work, &j);
+    if (p->advice) pl_json_key(&j, "advice");
+    if (p->advice) pl_report_advice_json(p->advice, &j);
     PL_TRY(write_components(&j, p, o, err));
     PL_TRY(write_programs(&j, p, err));
     PL_TRY(write_graph(&j, p, err));

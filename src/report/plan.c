@@ -10,6 +10,7 @@
 #include "report/map.h"
 #include "report/report.h"
 #include "report/table.h"
+#include "report/advice.h"
 #include "report/work.h"
 
 enum { COMPONENTS_SHOWN = 40, MAP_MARGIN = 12 };
@@ -197,6 +198,17 @@ static void print_work(const page *g)
     if (!g->plan->work) return;
     heading(g, "All of the work");
     pl_report_work(g->plan->work, pl_plan_words_of(g->plan), g->out);
+}
+
+static void print_advice(const page *g)
+{
+    if (!g->plan->advice) return;
+    heading(g, "What bounds it");
+    pl_report_stages(g->plan->advice, pl_plan_words_of(g->plan), g->out);
+    heading(g, "What would change it");
+    pl_report_changes(g->plan, g->out);
+    heading(g, "Risks");
+    pl_report_risks(g->plan->advice, g->out);
 }
 
 /* ---- by component, by program, by operator ---- */
@@ -472,6 +484,7 @@ static pl_status print(page *g, pl_error *err)
     print_ledger(g);
     print_disk(g);
     print_work(g);
+    print_advice(g);
     print_components(g);
     print_programs(g);
     print_peak(g);

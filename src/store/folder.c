@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/procfile.h"
@@ -96,6 +98,40 @@ pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *err)
                        strerror(errno));
     *bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
     return PL_OK;
+}
+
+enum { PIECE = 16 << 10, PIECES = 512, LITTLE = 256 << 20 };
+
+/* 0, or −1: not written. */
+static int write_some(const char *at, void *answer)
+{
+    struct timespec begin, end;
+    size_t written;
+    int fd = pl_io_open(at, O_TMPFILE | O_WRONLY);
+    if (fd < 0 && errno == ENOTDIR) errno = ENOENT; /* the file itself: its folder is asked */
+    if (fd < 0) return -1;
+    const char piece[PIECE] = {0};
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int i = 0; i < PIECES && !error; i++) error = pl_io_append(fd, piece, PIECE, &written);
+    if (!error && pl_io_sync_data(fd) != 0) error = errno;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    close(fd);
+    const double seconds = (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+    if (!error && seconds > 0) *(double *)answer = (double)PIECE * PIECES / seconds;
+    return 0; /* the folder is there: another is not to be asked */
+}
+
+double pl_disk_measure(const char *path)
+{
+    double bytes_per_second = -1;
+    uint64_t available;
+    struct rlimit limit;
+    pl_error ignored = {0};
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < (rlim_t)PIECE * PIECES) return -1;
+    if (pl_disk_free(path, &available, &ignored) != PL_OK || available < LITTLE) return -1;
+    (void)ask_disk(path, write_some, &bytes_per_second);
+    return bytes_per_second;
 }
 
 bool pl_disk_is_memory(const char *path)

@@ -25,6 +25,10 @@ pl_status pl_folder_create_one(const char *path, pl_error *);
 /* Bytes that the file system of this folder (or of its nearest existing ancestor) still gives to this user. */
 pl_status pl_disk_free(const char *path, uint64_t *bytes, pl_error *);
 
+/* Bytes a second that it takes, to the disk: tried with a file of some megabytes that has no name. Negative: it cannot
+ * be told, or there is hardly space. */
+double pl_disk_measure(const char *path);
+
 /* Is that file system in memory (tmpfs)? Then its files are charged to who writes them, and cannot be dropped. False
  * where that is not known. */
 bool pl_disk_is_memory(const char *path);

@@ -35,14 +35,16 @@ struct pl_data {
     /* Work whose shapes differ is done in groups, each by a plan of its own: how many they are, and of how many items
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
-    uint64_t group_items;
+    uint64_t group_items, group_samples; /* samples of all those items together: texts, realisations */
     const char *weights;  /* file of weights that the model begins with; NULL: it makes its own */
+    const char *instead;  /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
     double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
     uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */
     uint64_t file_bytes;
+    uint64_t kernel_cache_bytes; /* of what a run reads and writes there: in the kernel's cache, at most */
 };
 
 /* Samples are read, and there is such a part. */

@@ -44,6 +44,13 @@ typedef struct pl_source_layout {
 
 typedef struct pl_source pl_source;
 
+/* What is told of single samples beside them: a port of u8, whose bit k says of a sample what text[k] says of several
+ * ("are longer than a page"). */
+typedef struct pl_source_remarks {
+    uint32_t port;
+    const char *const *text; /* NULL behind the last; NULL: nothing is told */
+} pl_source_remarks;
+
 typedef struct pl_source_kind {
     const char *name;
     /* Of micro-batches of so many samples. PL_E_CONFIG when the numbers overflow. */
@@ -54,6 +61,9 @@ typedef struct pl_source_kind {
     pl_status (*fill)(const pl_source *, void *scratch, pl_slot *, pl_error *);
     /* Items of a step that enter the loss: known before its first micro-batch. */
     uint64_t (*count)(const pl_source *, pl_part, uint64_t step);
+    const char *verb;      /* what filling is: "draw"; NULL: "fill" */
+    const char *cache_key; /* of the config: names where what was filled can be kept; NULL: nowhere */
+    pl_source_remarks remarks;
 } pl_source_kind;
 
 /* The beginning of every source. */

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
+#include "store/folder.h"
 #include "store/weights.h"
 #include "systems/capsules.h"
 #include "systems/results.h"
@@ -90,6 +91,9 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pipeline.time_limit \"%.40s\" is no time; write it as 90s, 30min, 12h or 1d",
                        pl_config_where(cfg, "pipeline.time_limit", where, sizeof where), p->time_limit);
+    if (!p->cache_dir[0] && pl_config_is_set(cfg, "pipeline.cache_size"))
+        return pl_fail(err, PL_E_CONFIG, "%s: pipeline.cache_size is of no cache: name its folder (pipeline.cache_dir)",
+                       pl_config_where(cfg, "pipeline.cache_size", where, sizeof where));
     if (p->block_texts >= p->batch_size) return PL_OK;
     pl_config_blame(cfg, "pipeline.batch_size", "pipeline.block_texts", where);
     return pl_fail(err, PL_E_CONFIG,
@@ -223,14 +227,15 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 
 /* ---- the data ---- */
 
+/* Where there are none yet, those of a grammar stand in for them: a plan tries how quickly pages are drawn. */
 static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
 {
     pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
-    *texts = (pl_texts){.fd = -1, .index_fd = -1, .count = (uint64_t)c->texts.count};
-    if (are_none(&c->texts)) return PL_OK;
+    *texts = (pl_texts){.fd = -1, .index_fd = -1};
     PL_TRY(index_path(c, path, err));
     PL_TRY(pl_capsules_texts(c, &setup, err));
+    if (are_none(&c->texts)) setup.form = PL_TEXTS_GRAMMAR;
     return pl_texts_open(texts, &setup, path, err);
 }
 
@@ -278,6 +283,9 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
     s->threads = (uint32_t)p->num_workers;
     s->form = (pl_block_form)p->storage;
+    s->cache = p->cache_dir[0] ? p->cache_dir : NULL;
+    s->cache_bytes = p->cache_size;
+    s->cache_is_memory = s->cache && pl_disk_is_memory(s->cache);
     (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* checked; none leaves 0 */
 }
 
@@ -295,6 +303,7 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     pl_pages_setup taken = *s;
     s->texts.fd = s->texts.index_fd = -1, s->font = (pl_font){0};
     PL_TRY(pl_pages_data_open(&taken, &d, err));
+    if (are_none(&c->texts)) d->data.instead = "of a grammar";
     *data = &d->data;
     return PL_OK;
 }
@@ -305,9 +314,10 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
     pl_str text = {0};
     pl_pages_setup *s = pl_alloc(1, sizeof *s);
     const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
-    (void)command, (void)use;
+    (void)command;
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
     s->texts.fd = s->texts.index_fd = -1;
+    s->opens_cache = use == PL_DATA_FOR_RUN;
     pl_status status = open_data(c, s, &text, data, err);
     pl_texts_close(&s->texts);
     pl_free((void *)(uintptr_t)s->font.data);
@@ -320,11 +330,14 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
 }
 
 /* It stays: the handle is given up, and so its memory is never. */
-static pl_status load_module(pl_error *err)
+static pl_status load_module(const char *further, pl_error *err)
 {
     pl_draw kept;
+    if (further) PL_TRY(pl_page_cache_keep_module(err));
     return pl_draw_load("encode", &kept, err);
 }
+
+static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "capsules:cache" : NULL; }
 
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
@@ -332,6 +345,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                                 "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
                                                 "hidden_size or num_layers"},
                                       .load_module = load_module,
+                                      .further_module = further_module,
                                       .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
                                       .check = check_capsules,
                                       .prepare = prepare,

@@ -45,7 +45,10 @@ typedef struct pl_system {
     pl_words words;
     /* Loads the module that its runs need, for good; the process begins with that (pl_process_begin), so that what it
      * holds is part of the plan. NULL: it needs none. */
-    pl_status (*load_module)(pl_error *);
+    pl_status (*load_module)(const char *further, pl_error *);
+    /* Where this config needs a further module, which is then told to load_module: "SYSTEM:FURTHER", a constant; else
+     * NULL. NULL: no config does. */
+    const char *(*further_module)(const pl_config *);
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
     bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */

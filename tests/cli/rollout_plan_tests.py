@@ -4,6 +4,7 @@ import collections
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -65,6 +66,25 @@ def test_refused_before_the_first():
     run("rollout", config, "--out", "fits", "--budget", str(needed), "--quiet")
 
 
+def test_advice():
+    """The same of any system that keeps results: changes are planned, and the disk and the rates told."""
+    config = write_rollout("advice.yaml", simulation={"num_realizations": 8, "num_timesteps": 4, "realizations_at_once": 2})
+    advice = plan(config)["advice"]
+    check([s["stage"] for s in advice["stages"]] == ["fill", "rollout", "write"], advice["stages"])
+    said = {c["options"]: c for c in advice["changes"]}
+    check({"--realizations_at_once 4", "--realizations_at_once 8", "--precision bfloat16"} <= set(said), list(said))
+    for options, change in said.items():
+        charged = plan(config, *options.split())["process"]["charged_bytes"]
+        check(change["charged_bytes"] == charged, options, change, charged)
+    run("rollout", config, "--quiet", "--out", "plain")
+    for options, change in said.items():
+        run("rollout", config, "--quiet", "--out", "changed", *options.split())
+        same = subprocess.run(["cmp", "-s", "plain/results.blocks", "changed/results.blocks"]).returncode == 0
+        check(same == (change["results"] == "same"), options, change)
+        shutil.rmtree("changed")
+    check([r["risk"] for r in advice["risks"]] == ["disk", "memory"] and advice["safe"]["options"] == "", advice)
+
+
 def test_left_to_the_search():
     config = write_rollout("auto.yaml", simulation={"num_realizations": 6, "num_timesteps": 4, "realizations_at_once": "auto"})
     run("rollout", config, "--quiet", "--out", "chosen", "--budget", "64MB")
@@ -114,5 +134,5 @@ def test_stopped_between_operators():
 
 
 if __name__ == "__main__":
-    main({"rollout_plan": [test_all_shapes_are_looked_over, test_shapes_in_words, test_refused_before_the_first, test_left_to_the_search, test_never_two_at_once,
+    main({"rollout_plan": [test_all_shapes_are_looked_over, test_shapes_in_words, test_refused_before_the_first, test_advice, test_left_to_the_search, test_never_two_at_once,
                            test_stopped_between_operators]})

@@ -46,6 +46,9 @@ test_files() {
         font=/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf
         [ ! -e "$font" ] || "$prefix/bin/plimsoll" draw text --out "$root/page.png" || fail "the installed command cannot draw"
     fi
+    if [ -e "$build/plimsoll-cache.so" ]; then
+        [ -e "$lib/plimsoll/plimsoll-cache.so" ] || fail "the module for a cache of pages was not installed"
+    fi
     [ -L "$lib/libplimsoll.so" ] || fail "libplimsoll.so should be a link to its version"
     leaked=$(grep -rlF -e "$build" -e "$source" "$lib/cmake" "$pc" "$prefix/include" || true)
     [ -z "$leaked" ] || fail "these name the folder they were built in: $leaked"

@@ -131,7 +131,8 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return begin >= all ? 0 : all - begin < source->batch ? all - begin : source->batch;
 }
 
-static const pl_source_kind kind = {"clouds", describe, prepare, fill, count};
+static const pl_source_kind kind = {
+    .name = "clouds", .describe = describe, .prepare = prepare, .fill = fill, .count = count};
 
 void pl_clouds_source_init(pl_clouds_source *c, uint32_t batch, uint32_t at_once, uint64_t seed)
 {

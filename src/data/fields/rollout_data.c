@@ -99,7 +99,8 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return source->batch;
 }
 
-static const pl_source_kind fields = {"fields", describe, prepare, fill, count};
+static const pl_source_kind fields = {
+    .name = "fields", .describe = describe, .prepare = prepare, .fill = fill, .count = count};
 
 /* ---- the layout of the results ---- */
 
@@ -375,6 +376,7 @@ pl_status pl_rollout_data_choose(pl_rollout_data *d, uint32_t group, pl_error *e
     d->operators = d->groups.first[group + 1] - d->first;
     d->data.groups = d->groups.groups;
     d->data.group_items = d->operators;
+    d->data.group_samples = (uint64_t)d->operators * d->setup.realisations;
     d->data.identity = (pl_facts){0};
     pl_facts_add(&d->data.identity, "shape", group);
     if (d->groups.groups > 1) snprintf(d->data.piece, sizeof d->data.piece, "shape-%u", group + 1);

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -17,12 +19,14 @@ static const pl_pages_data *data_of(const pl_source *source)
 /* More than the largest page can show (54 lines of 125 characters, of 4 bytes) of any text but one that is mostly white
  * space. */
 enum { TEXT_BYTES = 64 << 10, LINE_BYTES = 64 };
+enum { PAGES_PORT, REMARKS_PORT };
 
 /* The scratch of a thread that draws: this, then its drawer. */
 typedef struct worker {
     pl_drawer *drawer; /* NULL: it could not be opened, as `error` says */
     pl_status status;
     pl_error error;
+    uint8_t *packed; /* room for a page of the cache, where there is one */
     char text[TEXT_BYTES];
 } worker;
 
@@ -41,16 +45,34 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
     *l = (pl_source_layout){
         .port = {{"pages", PL_DTYPE_U8, pages, 0, NULL}, {"remarks", PL_DTYPE_U8, micro_batch, 0, NULL}},
         .ports = 2,
-        .scratch_bytes = worker_bytes() + pl_drawer_bytes(&d->geometry)};
+        .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&d->geometry), LINE_BYTES) +
+                         (d->cache ? pl_page_cache_scratch_bytes(d->setup.image_size) : 0)};
     return PL_OK;
+}
+
+/* Of what decides a page beside its text: the font, the sizes, and what this machine's libraries make of a page with
+ * something of each kind. */
+static uint64_t recipe_of(const pl_pages_data *d, worker *w)
+{
+    enum { FORM = 1 }; /* of pages and of what is kept of them: another number, and none is found */
+    static const char probe[] =
+        "Aa fi 1\tx\xcc\x81 \xd9\x84\xd8\xa7\xd9\x85 \xd7\xa9\xd7\x9c \xe4\xb8\xad \xf0\x9f\x98\x80 \xff {};";
+    pl_page_remarks ignored;
+    pl_draw_page(w->drawer, probe, sizeof probe - 1, w->packed, &ignored);
+    const pl_page_geometry *g = &d->geometry;
+    const uint64_t of[] = {FORM,          d->setup.font.hash, g->image_size,     g->font_px,
+                           g->padding_px, g->pitch_px,        g->whole_advances, XXH64(w->packed, page_bytes(d), 0)};
+    return XXH64(of, sizeof of, 0);
 }
 
 static void prepare(const pl_source *source, void *scratch)
 {
     const pl_pages_data *d = data_of(source);
     worker *w = scratch;
+    w->packed = (uint8_t *)scratch + worker_bytes() + pl_align_up(pl_drawer_bytes(&d->geometry), LINE_BYTES);
     w->status = pl_drawer_open(&d->draw, &d->geometry, &d->setup.font, (char *)scratch + worker_bytes(),
                                pl_drawer_bytes(&d->geometry), &w->drawer, &w->error);
+    if (w->drawer && d->cache && d->setup.opens_cache) pl_page_cache_open(d->cache, recipe_of(d, w));
 }
 
 static uint8_t remarks_of(const pl_page_remarks *r, bool whole)
@@ -80,8 +102,11 @@ static pl_status draw(const pl_pages_data *d, worker *w, uint64_t number, uint8_
     bool whole;
     PL_TRY(pl_texts_read((pl_texts *)&d->setup.texts, number, w->text, sizeof w->text, &bytes, &whole, err));
     if (!whole) bytes = without_cut(w->text, bytes);
+    const bool cached = d->cache && d->setup.opens_cache;
+    if (cached && pl_page_cache_get(d->cache, w->text, bytes, whole, w->packed, page, remarks)) return PL_OK;
     pl_draw_page(w->drawer, w->text, bytes, page, &of);
     *remarks = remarks_of(&of, whole);
+    if (cached) pl_page_cache_put(d->cache, w->text, bytes, whole, w->packed, page, *remarks);
     return PL_OK;
 }
 
@@ -90,7 +115,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
 {
     const pl_pages_data *d = data_of(source);
     worker *w = scratch;
-    uint8_t *pages = slot->port[0].at, *remarks = slot->port[1].at;
+    uint8_t *pages = slot->port[PAGES_PORT].at, *remarks = slot->port[REMARKS_PORT].at;
     slot->counted = 0;
     if (!w->drawer) return pl_fail(err, w->status, "%s", w->error.text);
     for (uint32_t i = 0; i < slot->rows; i++) {
@@ -115,7 +140,18 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return left < d->setup.block ? left : d->setup.block;
 }
 
-static const pl_source_kind pages = {"pages", describe, prepare, fill, count};
+static const char *const remark_texts[] = {
+#define PL_PAGE_REMARK_TEXT(c, word, text) text,
+    PL_PAGE_REMARKS(PL_PAGE_REMARK_TEXT) NULL};
+
+static const pl_source_kind pages = {.name = "pages",
+                                     .describe = describe,
+                                     .prepare = prepare,
+                                     .fill = fill,
+                                     .count = count,
+                                     .verb = "draw",
+                                     .cache_key = "pipeline.cache_dir",
+                                     .remarks = {REMARKS_PORT, remark_texts}};
 
 /* ---- the layout of the results ---- */
 
@@ -156,6 +192,7 @@ static void close_data(pl_data *data)
     pl_texts_close(&d->setup.texts);
     pl_free((void *)(uintptr_t)d->setup.font.data);
     pl_draw_unload(&d->draw);
+    pl_page_cache_destroy(d->cache);
     pl_free(d->path);
     pl_free(d->text);
     pl_free(d->weights);
@@ -178,6 +215,17 @@ static void say_group(const pl_data *data, pl_str *text)
 
 static const pl_data_kind kind = {.match = match, .close = close_data, .choose = choose, .say_group = say_group};
 
+static pl_status open_cache(pl_pages_data *d, pl_error *err)
+{
+    const pl_pages_setup *o = &d->setup;
+    const pl_page_cache_setup setup = {o->cache, o->cache_bytes, o->image_size};
+    PL_TRY(pl_page_cache_create(&setup, &d->cache, err));
+    d->data.file = "cache of pages, at most";
+    d->data.file_bytes = pl_page_cache_disk_bytes(o->cache_bytes);
+    d->data.kernel_cache_bytes = o->cache_is_memory ? d->data.file_bytes : PL_CACHE_PAGE_CACHE_BYTES;
+    return PL_OK;
+}
+
 static pl_status copy_texts(pl_pages_data *d, pl_error *err)
 {
     pl_pages_setup *o = &d->setup;
@@ -198,12 +246,14 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->geometry = pl_page_geometry_of(o->image_size);
     PL_TRY(pl_page_geometry_check(&d->geometry, err));
     PL_TRY(pl_draw_load("encode", &d->draw, err));
+    if (o->cache) PL_TRY(open_cache(d, err));
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
     d->data.source = &d->source;
     d->data.limit_seconds = o->limit_seconds;
     d->data.groups = 1;
     d->data.group_items = d->source.steps_per_epoch[PL_PART_TRAIN];
+    d->data.group_samples = o->count;
     d->data.path = o->texts.path[0] ? o->texts.path : "the texts";
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);

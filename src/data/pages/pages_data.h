@@ -6,6 +6,7 @@
 #ifndef PL_DATA_PAGES_DATA_H
 #define PL_DATA_PAGES_DATA_H
 
+#include "data/pages/cache.h"
 #include "data/pages/draw.h"
 #include "data/pages/texts.h"
 #include "store/block_sink.h"
@@ -33,6 +34,9 @@ typedef struct pl_pages_setup {
     double limit_seconds;                         /* of a run; 0: none */
     const char *weights;                          /* file that the model begins with; NULL: none */
     uint64_t weights_hash;                        /* of that */
+    const char *cache;                            /* folder of a cache of pages; NULL: none */
+    uint64_t cache_bytes;                         /* of its file, at most */
+    bool cache_is_memory, opens_cache;            /* its disk is; pages are drawn with it, not planned alone */
     const char *path;                             /* of the results */
     pl_block_form form;
     const char *text; /* what made them */
@@ -50,6 +54,7 @@ typedef struct pl_pages_data {
     pl_block_dataset dataset[5];
     uint32_t block; /* texts of a block as the config has it, so that parts of any size have the same blocks */
     char *path, *text, *weights;
+    pl_page_cache *cache; /* NULL: none */
 } pl_pages_data;
 
 /* Datasets, and ports stored, but for two: the port of the entropy is the attention that it is of, and of a witness the

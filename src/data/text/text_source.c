@@ -66,7 +66,8 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return pl_sampler_step_tokens(&text_of(source)->sampler[part], step);
 }
 
-static const pl_source_kind text = {"text", describe, prepare, fill, count};
+static const pl_source_kind text = {
+    .name = "text", .describe = describe, .prepare = prepare, .fill = fill, .count = count};
 
 pl_status pl_text_source_init(pl_text_source *t, const pl_tokens *tokens, const pl_sampler_options *options,
                               pl_error *err)

@@ -141,6 +141,43 @@ static uint64_t stored_bytes(const pl_graph *g)
     return bytes;
 }
 
+static uint64_t f32_bytes(const pl_graph *g, const char *name)
+{
+    return 2 * pl_value_bytes(g, pl_graph_find_value(g, name));
+}
+
+/* What a batch leaves, by kind; how many fit in 2 GB and in 12; and how few of larger batches make a shard. */
+static void check_outputs_of_a_batch(const pl_graph *g)
+{
+    assert_int_equal(f32_bytes(g, "encode.sketches"), 7077888);
+    assert_int_equal(f32_bytes(g, "encode.checksums"), 294912);
+    assert_int_equal(f32_bytes(g, "encode.children"), 28311552);
+    assert_int_equal(100 * f32_bytes(g, "encode.sketches"), 707788800); /* of 200 batches in f16: not 1,770 MB */
+    assert_int_equal(100 * f32_bytes(g, "encode.checksums"), 29491200);
+    assert_int_equal(100 * f32_bytes(g, "encode.children"), UINT64_C(2831155200));
+    assert_int_equal(50 * 2 * stored_bytes(g), 1784217600);
+    assert_int_equal(UINT64_C(2000000000) / stored_bytes(g), 112); /* a checkpoint every 200 batches is 3.57 GB */
+    assert_int_equal(UINT64_C(10494000000) / stored_bytes(g), 588);
+    assert_int_equal(UINT64_C(10494000000) / (2 * stored_bytes(g)), 294);
+    assert_int_equal(200 * BATCH / 256, 150);
+    assert_int_equal(200 * BATCH / 384, 100);
+}
+
+/* Of a page one grey byte a pixel; the document's has three, and is cached as a file of 128 bytes more. */
+static void check_pages(const pl_graph *g)
+{
+    const uint64_t page = pl_value_bytes(g, pl_graph_find_value(g, "encode.pages")) / BATCH;
+    assert_int_equal(3 * page * BATCH, 28901376);               /* prefetched, of 8 bits a channel */
+    assert_int_equal(3 * page * TEXTS, UINT64_C(287169340416)); /* raw: not 286 GB, and .npy packs nothing */
+    assert_int_equal((3 * page + 128) * TEXTS, UINT64_C(287413532032));
+    assert_int_equal(page / 8, 6272); /* with a bit a pixel */
+    assert_int_equal(page / 8 * TEXTS, UINT64_C(11965389184));
+    const uint64_t results = stored_bytes(g) / BATCH * TEXTS;
+    const uint64_t giga = 1000000000;                                                  /* rounded */
+    assert_int_equal(((3 * page + 128) * TEXTS + 2 * results + giga / 2) / giga, 642); /* in the end: not 220 GB */
+    assert_int_equal((page / 8 * TEXTS + results + giga / 2) / giga, 189);
+}
+
 static void the_errata_of_the_document(void **state)
 {
     (void)state;
@@ -161,6 +198,8 @@ static void the_errata_of_the_document(void **state)
     assert_int_equal(stored_bytes(g) / BATCH, 92928);                          /* a text */
     assert_int_equal(stored_bytes(g) / BATCH * TEXTS, UINT64_C(177283113216)); /* all of them: not counted there */
     assert_int_equal((TEXTS + BATCH - 1) / BATCH, 9937);
+    check_outputs_of_a_batch(g);
+    check_pages(g);
     pl_graph_destroy(g);
 }
 

@@ -90,7 +90,8 @@ static uint64_t count(const pl_source *s, pl_part part, uint64_t step)
     return (void)s, (void)part, (void)step, BATCH;
 }
 
-static const pl_source_kind kind = {"toy", describe, prepare, fill, count};
+static const pl_source_kind kind = {
+    .name = "toy", .describe = describe, .prepare = prepare, .fill = fill, .count = count};
 
 static toy make_toy(void)
 {

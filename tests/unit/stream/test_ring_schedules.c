@@ -377,7 +377,7 @@ static pl_status fill_it(const pl_source *source, void *scratch, pl_slot *s, pl_
 
 static uint64_t count(const pl_source *s, pl_part part, uint64_t step) { return (void)s, (void)part, step; }
 
-static const pl_source_kind kind = {"toy", describe, NULL, fill_it, count};
+static const pl_source_kind kind = {.name = "toy", .describe = describe, .fill = fill_it, .count = count};
 static pl_source source = {.kind = &kind};
 
 static pl_status begin_or_fail(void *context, pl_error *e)

@@ -1,0 +1,338 @@
+/* What a plan advises: its stages and risks (advise_look.c), and here what single changes would bring, each planned by
+ * the planner itself with the samples at once that the plan has, and options that fit memory and disk. Which changes
+ * there are stands in what_if.def; a few kernels are measured for them, and their times are kept as all are. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/advise.h"
+#include "base/alloc.h"
+#include "base/units.h"
+#include "config/schema.h"
+
+typedef enum how { WORD, TIMES, LESS, MORE_TEAM, MORE_FILLERS } how;
+
+typedef struct what_if {
+    const char *path;
+    how how;
+    const char *value;
+    pl_advice_effect effect;
+} what_if;
+
+#define HOW_WORD    WORD
+#define HOW_TIMES   TIMES
+#define HOW_LESS    LESS
+#define HOW_TEAM    MORE_TEAM
+#define HOW_FILLERS MORE_FILLERS
+static const what_if changes[] = {
+#define PL_WHAT_IF_ROW(path, how, value, effect) {path, HOW_##how, value, PL_ADVICE_##effect},
+#include "api/what_if.def"
+};
+
+typedef struct setting {
+    const char *path, *value;
+} setting;
+static const setting smaller[] = {
+#define PL_LESS_ROW(path, value) {path, value},
+#include "api/what_if.def"
+};
+static const char *const shares[] = {
+#define PL_SHARE_ROW(path) path,
+#include "api/what_if.def"
+};
+enum {
+    CHANGES = sizeof changes / sizeof *changes,
+    SMALLER = sizeof smaller / sizeof *smaller,
+    SHARES = sizeof shares / sizeof *shares,
+    VALUE_BYTES = 48
+};
+_Static_assert((int)CHANGES <= (int)PL_ADVICE_CHANGES_MAX, "raise PL_ADVICE_CHANGES_MAX");
+
+/* ---- a config with a change ---- */
+
+static bool has_key(const pl_config *c, const char *path)
+{
+    const pl_config_key *key = pl_config_find(path);
+    return key && pl_config_is_used(c, key);
+}
+
+/* As typed behind a command. */
+static void say_option(const char *path, const char *value, pl_str *s)
+{
+    const pl_config_key *key = pl_config_find(path);
+    const char *gap = s->bytes ? " " : "";
+    if (key->option)
+        pl_str_printf(s, "%s--%s %s", gap, key->option, value);
+    else
+        pl_str_printf(s, "%s--set %s=%s", gap, path, value);
+}
+
+/* How many samples are at once stays as the plan has it: what is searched for again would be another change. */
+static pl_status pin_at_once(const pl_advising *v, pl_config *c, pl_error *err)
+{
+    char text[VALUE_BYTES];
+    snprintf(text, sizeof text, "%" PRIu32, v->compiled.at_once);
+    for (size_t i = 0; i < CHANGES; i++)
+        if (changes[i].how == TIMES && has_key(c, changes[i].path))
+            return pl_config_set(c, changes[i].path, text, "plan", err);
+    return PL_OK;
+}
+
+static int64_t number_of(const pl_config *c, const char *path)
+{
+    int64_t number;
+    memcpy(&number, pl_config_value_of(c, pl_config_find(path)), sizeof number);
+    return number;
+}
+
+/* False: it is so already, or cannot be. */
+static bool value_of(const pl_advising *v, const what_if *w, char text[VALUE_BYTES])
+{
+    const int64_t by = strtoll(w->value, NULL, 10);
+    int64_t value = 0;
+    switch (w->how) {
+    case WORD:
+        snprintf(text, VALUE_BYTES, "%s", w->value);
+        return true;
+    case TIMES:
+        value = by * (int64_t)v->compiled.at_once;
+        if (value > v->data->source->batch) return false;
+        break;
+    case LESS:
+        value = number_of(v->config, w->path) - by;
+        break;
+    case MORE_TEAM:
+        value = v->plan->team.threads + by;
+        break;
+    case MORE_FILLERS:
+        if (v->a->bound != PL_ADVICE_FILL) return false;
+        value = pl_source_threads(v->data->source) + by;
+        break;
+    }
+    snprintf(text, VALUE_BYTES, "%" PRId64, value);
+    return value >= 1;
+}
+
+/* ---- a change, planned ---- */
+
+typedef struct tried {
+    pl_status status;
+    uint64_t charged_bytes, disk_bytes; /* charged 0: not known */
+    pl_compiled compiled;
+} tried;
+
+static pl_status try_config(const pl_advising *v, const pl_config *c, bool measured, tried *t, pl_error *err)
+{
+    pl_error why = {0};
+    pl_plan *plan;
+    pl_fit_result r;
+    *t = (tried){.compiled = {.seconds = -1}};
+    const pl_compile_options o = {.command = v->command,
+                                  .cache_folder = v->cache_folder,
+                                  .group = v->group,
+                                  .found = &t->compiled,
+                                  .unmeasured = !measured,
+                                  .brief = true};
+    t->status = pl_compile(c, &o, &r, &plan, &why);
+    if (t->status == PL_OK) {
+        t->charged_bytes = pl_plan_charged_bytes(plan);
+        t->disk_bytes = pl_advice_results_bytes(plan);
+    } else if (r.least != PL_FIT_NONE) {
+        t->charged_bytes = r.point[r.least].charged_bytes;
+    }
+    pl_plan_destroy(plan);
+    pl_fit_result_deinit(&r);
+    if (t->status != PL_E_NOMEM) return PL_OK;
+    return pl_fail(err, t->status, "%s", why.text);
+}
+
+static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_advice_change *to)
+{
+    double per_second[PL_ADVICE_STAGES];
+    const double threads = v->plan->team.threads, fillers = pl_source_threads(v->data->source);
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = v->a->stage[i].per_second;
+    const double was = per_second[PL_ADVICE_WORK];
+    if (w->how == MORE_TEAM)
+        per_second[PL_ADVICE_WORK] = was < 0 ? -1 : was * (threads + 1) / threads;
+    else if (w->how == MORE_FILLERS)
+        per_second[PL_ADVICE_FILL] *= (fillers + 1) / fillers;
+    else
+        per_second[PL_ADVICE_WORK] =
+            t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
+    to->measured = t->compiled.measured;
+    to->at_best = w->how == MORE_TEAM || w->how == MORE_FILLERS;
+    to->per_second = pl_advice_rate(per_second);
+}
+
+static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, const pl_config *pinned, pl_error *err)
+{
+    char value[VALUE_BYTES];
+    tried t;
+    pl_error ignored = {0};
+    *c = *pinned;
+    if (!has_key(c, w->path) || !value_of(v, w, value)) return PL_OK;
+    const pl_status given = pl_config_set(c, w->path, value, "plan", &ignored);
+    if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
+    if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
+    const bool measured = w->how != MORE_TEAM && w->how != MORE_FILLERS;
+    PL_TRY(try_config(v, c, measured, &t, err));
+    if (t.status != PL_OK && t.status != PL_E_BUDGET) return PL_OK;
+    pl_advice_change *to = &v->a->change[v->a->changes++];
+    *to = (pl_advice_change){.effect = w->effect, .fits = t.status == PL_OK, .charged_bytes = t.charged_bytes};
+    pl_str s = pl_str_fixed(to->options, sizeof to->options);
+    say_option(w->path, value, &s);
+    predict(v, w, &t, to);
+    return PL_OK;
+}
+
+static pl_status try_changes(pl_advising *v, pl_config *c, pl_config *pinned, pl_error *err)
+{
+    *pinned = *v->config;
+    PL_TRY(pin_at_once(v, pinned, err));
+    for (size_t i = 0; i < CHANGES; i++) PL_TRY(try_change(v, &changes[i], c, pinned, err));
+    return PL_OK;
+}
+
+/* ---- what is safe ---- */
+
+static const char *share_key(const pl_config *c)
+{
+    for (size_t i = 0; i < SHARES; i++)
+        if (has_key(c, shares[i])) return shares[i];
+    return NULL;
+}
+
+/* The first of so many pieces of the config's share: of I/N. */
+static void say_share(const char *text, uint64_t pieces, char value[VALUE_BYTES])
+{
+    unsigned part = 1, parts = 1;
+    if (sscanf(text, "%9u/%9u", &part, &parts) != 2) part = parts = 1;
+    snprintf(value, VALUE_BYTES, "%" PRIu64 "/%" PRIu64, (part - 1) * pieces + 1, parts * pieces);
+}
+
+static pl_status set(pl_config *c, const char *path, const char *value, pl_str *options, pl_error *err)
+{
+    say_option(path, value, options);
+    return pl_config_set(c, path, value, "plan", err);
+}
+
+/* As few shares as the disk asks for, of which the plan of the first tells; what lies around data makes them larger. */
+static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *asked, pl_str *options, tried *t,
+                           pl_error *err)
+{
+    enum { ROUNDS = 4, PIECES_MAX = 1 << 20 };
+    const char *key = share_key(c);
+    const size_t before = options->bytes;
+    uint64_t need = pl_advice_results_bytes(v->plan), pieces = 1;
+    for (int i = 0; i < ROUNDS && key && pl_advice_lacks_disk(v, need); i++) {
+        char value[VALUE_BYTES];
+        const double room = PL_ADVICE_ROOM * (double)v->disk_free, wanted = ceil((double)need * (double)pieces / room);
+        if (!(wanted <= PIECES_MAX)) break;
+        pieces = (uint64_t)wanted > pieces ? (uint64_t)wanted : pieces + 1;
+        say_share(pl_config_value_of(asked, pl_config_find(key)), pieces, value);
+        options->data[options->bytes = before] = 0;
+        PL_TRY(set(c, key, value, options, err));
+        PL_TRY(try_config(v, c, false, t, err));
+        if (t->status != PL_OK) break;
+        need = t->disk_bytes;
+    }
+    if (pl_advice_lacks_disk(v, need)) t->status = PL_E_STORAGE;
+    v->a->safe_parts = pieces;
+    v->a->safe_seconds = v->a->seconds < 0 ? -1 : v->a->seconds / (double)pieces;
+    return PL_OK;
+}
+
+static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
+{
+    pl_advice *a = v->a;
+    pl_error ignored = {0};
+    pl_str options = pl_str_fixed(a->safe_options, sizeof a->safe_options);
+    tried t = {.status = PL_OK,
+               .charged_bytes = pl_plan_charged_bytes(v->plan),
+               .disk_bytes = pl_advice_results_bytes(v->plan)};
+    *c = *v->config;
+    if (pl_plan_check_machine(v->plan, &ignored) != PL_OK) {
+        PL_TRY(set(c, "memory.budget", "auto", &options, err));
+        PL_TRY(try_config(v, c, false, &t, err));
+    }
+    if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
+    a->has_safe = t.status == PL_OK;
+    a->safe_charged_bytes = t.charged_bytes;
+    a->safe_disk_bytes = t.disk_bytes;
+    return PL_OK;
+}
+
+/* ---- all of it ---- */
+
+static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_error *err)
+{
+    const pl_work *work = v->plan->work;
+    const pl_data_kind *kind;
+    PL_TRY(pl_system_of(v->config)->open(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
+    kind = v->data->kind;
+    if (v->group) PL_TRY(kind->choose(v->data, v->group - 1, err));
+    if (!v->data->source || !v->data->sink || v->data->group_items == 0) return PL_OK;
+    v->a->samples = work->items * (v->data->group_samples / v->data->group_items);
+    if (work->count == 1) v->a->samples = v->data->group_samples;
+    v->a->of_largest = work->count > 1;
+    PL_TRY(pl_advise_stages(v, err));
+    PL_TRY(pl_advise_risks(v, err));
+    PL_TRY(try_changes(v, c, pinned, err));
+    return find_safe(v, c, err);
+}
+
+pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const pl_compiled *compiled, pl_plan *plan,
+                    pl_error *err)
+{
+    pl_config *c = pl_config_create(), *pinned = pl_config_create();
+    pl_advising v = {.config = config,
+                     .command = o->command,
+                     .cache_folder = o->cache_folder,
+                     .group = o->group,
+                     .compiled = *compiled,
+                     .plan = plan,
+                     .a = pl_alloc(1, sizeof *v.a)};
+    pl_status status =
+        c && pinned && v.a ? advise(&v, c, pinned, err) : pl_fail(err, PL_E_NOMEM, "no memory for what a plan advises");
+    pl_data_close(v.data);
+    pl_config_destroy(pinned);
+    pl_config_destroy(c);
+    if (status == PL_OK && v.a->samples) plan->advice = v.a;
+    if (!plan->advice) pl_free(v.a);
+    return status;
+}
+
+/* What would fit, behind the sentence of the refusal. */
+static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
+{
+    char text[200] = "", charged[32];
+    pl_str options = pl_str_fixed(text, sizeof text);
+    tried t = {.status = PL_E_BUDGET};
+    *c = *v->config;
+    for (size_t i = 0; i < SMALLER && t.status == PL_E_BUDGET; i++) {
+        *before = *c;
+        if (!has_key(c, smaller[i].path)) continue;
+        PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
+        if (pl_config_equal(c, before)) continue;
+        say_option(smaller[i].path, smaller[i].value, &options);
+        PL_TRY(try_config(v, c, false, &t, err));
+    }
+    if (t.status == PL_OK)
+        pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
+                        pl_format_bytes(t.charged_bytes, charged, sizeof charged));
+    return PL_OK;
+}
+
+pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o, pl_error *err)
+{
+    pl_config *c = pl_config_create(), *before = pl_config_create();
+    const pl_advising v = {.config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group};
+    pl_error why = {0};
+    pl_status status = c && before ? make_smaller(&v, c, before, err, &why)
+                                   : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");
+    pl_config_destroy(before);
+    pl_config_destroy(c);
+    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
+}

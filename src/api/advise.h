@@ -1,0 +1,34 @@
+/* What the files of a plan's advice share: advise.c (changes, what is safe) and advise_look.c (stages, risks). */
+#ifndef PL_API_ADVISE_H
+#define PL_API_ADVISE_H
+
+#include "api/api.h"
+#include "api/compile.h"
+#include "store/block_file.h"
+
+#define PL_ADVICE_ROOM 0.95 /* of a disk's free space; what needs more is at the edge */
+
+typedef struct pl_advising {
+    const pl_config *config;
+    pl_command command;
+    const char *cache_folder;
+    uint32_t group;       /* one more than that of the plan */
+    pl_compiled compiled; /* of the plan */
+    const pl_plan *plan;
+    pl_data *data; /* of the plan's group */
+    pl_advice *a;
+    bool disk_is_there; /* reserved already */
+    uint64_t disk_free; /* UINT64_MAX: not known */
+} pl_advising;
+
+uint64_t pl_advice_results_bytes(const pl_plan *);
+/* Has the disk no room for so many, or hardly? */
+bool pl_advice_lacks_disk(const pl_advising *, uint64_t bytes);
+
+/* ---- advise_look.c ---- */
+pl_status pl_advise_stages(pl_advising *, pl_error *);
+pl_status pl_advise_risks(pl_advising *, pl_error *);
+/* Of three stages, the slower of whose rates are known; negative where the work's is not. */
+double pl_advice_rate(const double per_second[PL_ADVICE_STAGES]);
+
+#endif

@@ -1,0 +1,319 @@
+/* The stages of a command's work and their rates; and what may go wrong with it. Filling and writing are tried: some
+ * samples are filled as a thread of the ring would, and a few megabytes written where the results will lie. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "api/advise.h"
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/units.h"
+#include "store/block_sink.h"
+#include "store/folder.h"
+
+enum { LINE_BYTES = 64, LOOK_ROWS = 64, LOOK_SLOTS = 16, LOOK_BYTES = 8 << 20, REMARKS = 8 };
+#define LOOK_SECONDS 0.1
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- filling, tried ---- */
+
+typedef struct look {
+    const pl_source *source;
+    pl_source_layout layout;
+    uint32_t rows;
+    char *memory; /* scratch, then the ports */
+    uint64_t bytes;
+    uint64_t samples, remarked[REMARKS];
+    uint64_t timed; /* samples that the seconds are of */
+    double seconds;
+} look;
+
+static uint64_t room_of(const pl_source_layout *l)
+{
+    uint64_t bytes = pl_align_up(l->scratch_bytes, LINE_BYTES);
+    for (uint32_t i = 0; i < l->ports; i++) bytes += pl_align_up(l->port[i].bytes, LINE_BYTES);
+    return bytes + LINE_BYTES;
+}
+
+/* As many samples at once as a little memory holds, one at least. */
+static pl_status size_look(look *k, pl_error *err)
+{
+    k->rows = k->source->batch < LOOK_ROWS ? k->source->batch : LOOK_ROWS;
+    if (k->source->at_once && k->source->at_once < k->rows) k->rows = k->source->at_once;
+    for (;; k->rows /= 2) {
+        PL_TRY(k->source->kind->describe(k->source, k->rows, &k->layout, err));
+        k->bytes = room_of(&k->layout);
+        if (k->bytes <= LOOK_BYTES || k->rows == 1) break;
+    }
+    k->memory = pl_alloc(1, k->bytes);
+    return k->memory ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to try the %s", k->source->kind->name);
+}
+
+static void count_remarks(look *k, const pl_slot *slot)
+{
+    const pl_source_remarks *r = &k->source->kind->remarks;
+    k->samples += slot->counted;
+    for (int bit = 0; r->text && r->text[bit] && bit < REMARKS; bit++)
+        for (uint32_t i = 0; i < slot->rows; i++)
+            k->remarked[bit] += ((const uint8_t *)slot->port[r->port].at)[i] >> bit & 1;
+}
+
+/* Slots from all of the data, evenly; the first warms up. */
+static pl_status fill_slots(look *k, pl_error *err)
+{
+    const uint64_t steps = k->source->steps_per_epoch[PL_PART_TRAIN];
+    const uint64_t slots = steps < LOOK_SLOTS ? steps : LOOK_SLOTS;
+    char *scratch = (char *)pl_align_up((uintptr_t)k->memory, LINE_BYTES),
+         *at = scratch + pl_align_up(k->layout.scratch_bytes, LINE_BYTES);
+    pl_slot slot = {.ports = k->layout.ports, .rows = k->rows, .part = PL_PART_TRAIN};
+    memcpy(slot.port, k->layout.port, sizeof slot.port);
+    for (uint32_t i = 0; i < slot.ports; at += pl_align_up(slot.port[i].bytes, LINE_BYTES), i++) slot.port[i].at = at;
+    slot.micro_count = (k->source->batch + k->rows - 1) / k->rows;
+    k->source->kind->prepare(k->source, scratch);
+    for (uint64_t i = 0; i <= slots && k->seconds < LOOK_SECONDS; i++) {
+        slot.step = i ? (i - 1) * (steps / slots) : 0;
+        slot.first_sample = slot.step * k->source->batch;
+        const double before = now();
+        PL_TRY(k->source->kind->fill(k->source, scratch, &slot, err));
+        if (i == 0) continue;
+        k->seconds += now() - before;
+        k->timed += slot.counted;
+        count_remarks(k, &slot);
+    }
+    return PL_OK;
+}
+
+static pl_status look_at(const pl_source *source, look *k, pl_error *err)
+{
+    *k = (look){.source = source};
+    pl_status status = size_look(k, err);
+    if (status == PL_OK) status = fill_slots(k, err);
+    pl_free(k->memory);
+    k->memory = NULL;
+    return status;
+}
+
+/* ---- the stages ---- */
+
+uint64_t pl_advice_results_bytes(const pl_plan *p)
+{
+    for (size_t i = 0; i < p->disk_count; i++)
+        if (strcmp(p->disk[i].name, PL_PLAN_DISK_RESULTS) == 0) return p->disk[i].bytes;
+    return 0;
+}
+
+double pl_advice_rate(const double per_second[PL_ADVICE_STAGES])
+{
+    double rate = per_second[PL_ADVICE_WORK];
+    for (int i = 0; i < PL_ADVICE_STAGES; i++)
+        if (rate >= 0 && per_second[i] >= 0 && per_second[i] < rate) rate = per_second[i];
+    return rate;
+}
+
+static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
+{
+    const pl_source *source = v->data->source;
+    const pl_words *words = pl_plan_words_of(v->plan);
+    pl_advice_stage *s = &v->a->stage[PL_ADVICE_FILL];
+    pl_error why = {0};
+    pl_status status = look_at(source, k, &why);
+    snprintf(s->name, sizeof s->name, "%s", source->kind->verb ? source->kind->verb : "fill");
+    s->threads = pl_source_threads(source);
+    s->per_second = -1;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK || k->timed == 0 || k->seconds <= 0)
+        return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
+    s->per_second = (double)s->threads * (double)k->timed / k->seconds;
+    snprintf(s->basis, sizeof s->basis, "tried with %" PRIu64 " %s", k->timed,
+             k->timed == 1 ? words->sample : words->samples);
+    return PL_OK;
+}
+
+static void find_work(pl_advising *v)
+{
+    pl_advice_stage *s = &v->a->stage[PL_ADVICE_WORK];
+    const pl_data *d = v->data;
+    snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
+    s->threads = (uint32_t)v->plan->team.threads;
+    s->per_second = v->compiled.seconds > 0 ? (double)d->group_samples / v->compiled.seconds : -1;
+    snprintf(s->basis, sizeof s->basis, "%s%s",
+             s->per_second < 0 ? "its kernels were not measured" : "from its kernels' times",
+             v->plan->work->count > 1 ? ", of the largest shape" : "");
+}
+
+static void find_write(pl_advising *v)
+{
+    char rate[32];
+    pl_advice_stage *s = &v->a->stage[PL_ADVICE_WRITE];
+    const double bytes = pl_disk_measure(v->data->sink->path),
+                 each = (double)pl_advice_results_bytes(v->plan) / (double)v->a->samples;
+    snprintf(s->name, sizeof s->name, "write");
+    s->threads = 1;
+    s->per_second = bytes > 0 && each > 0 ? bytes / each : -1;
+    if (s->per_second < 0)
+        snprintf(s->basis, sizeof s->basis, "its disk could not be tried");
+    else
+        snprintf(s->basis, sizeof s->basis, "its disk was tried: %s/s",
+                 pl_format_bytes((uint64_t)bytes, rate, sizeof rate));
+}
+
+static void find_bound(pl_advising *v)
+{
+    pl_advice *a = v->a;
+    double per_second[PL_ADVICE_STAGES];
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = a->stage[i].per_second;
+    const double rate = pl_advice_rate(per_second);
+    a->bound = -1;
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) a->share[i] = -1;
+    for (int i = 0; i < PL_ADVICE_STAGES && rate > 0; i++) {
+        if (per_second[i] > 0) a->share[i] = rate / per_second[i];
+        if (per_second[i] == rate) a->bound = i;
+    }
+    a->cache_key = v->data->source->kind->cache_key;
+    a->cache_share = a->share[PL_ADVICE_FILL];
+    if (a->bound == PL_ADVICE_FILL) { /* the next slowest is left */
+        per_second[PL_ADVICE_FILL] = -1;
+        a->cache_share = 1 - rate / pl_advice_rate(per_second);
+    }
+    const double work = v->plan->work->seconds;
+    a->seconds = rate <= 0 ? -1 : a->bound == PL_ADVICE_WORK ? work : (double)a->samples / rate;
+}
+
+/* ---- the risks ---- */
+
+static pl_advice_risk *add_risk(pl_advising *v, const char *name, bool is_bad)
+{
+    pl_advice_risk *r = &v->a->risk[v->a->risks++];
+    *r = (pl_advice_risk){.name = name, .is_bad = is_bad};
+    return r;
+}
+
+static void say_texts(pl_advising *v, const look *k)
+{
+    const pl_words *words = pl_plan_words_of(v->plan);
+    const pl_source_remarks *r = &v->data->source->kind->remarks;
+    char text[sizeof v->a->risk->text];
+    pl_str s = pl_str_fixed(text, sizeof text);
+    bool is_bad = false;
+    if (!r->text || k->samples == 0) return;
+    pl_str_printf(&s, "of %" PRIu64 " %s that were tried", k->samples,
+                  k->samples == 1 ? words->sample : words->samples);
+    for (int bit = 0; r->text[bit] && bit < REMARKS; bit++) {
+        if (!k->remarked[bit]) continue;
+        pl_str_printf(&s, "%s %" PRIu64 " %s", is_bad ? ";" : ",", k->remarked[bit], r->text[bit]);
+        is_bad = true;
+    }
+    pl_str_printf(&s, "%s", is_bad ? "" : " all are as they are meant");
+    if (v->data->instead) pl_str_printf(&s, " (%s, for there are none yet)", v->data->instead);
+    snprintf(add_risk(v, words->samples, is_bad)->text, sizeof text, "%s", pl_str_text(&s));
+}
+
+pl_status pl_advise_stages(pl_advising *v, pl_error *err)
+{
+    look k;
+    PL_TRY(find_fill(v, &k, err));
+    find_work(v);
+    find_write(v);
+    find_bound(v);
+    say_texts(v, &k);
+    return PL_OK;
+}
+
+/* Where the space would be used up. The file is made whole before the first sample: so it would not even begin. */
+static void say_full(pl_advising *v, uint64_t need, pl_str *s)
+{
+    const pl_words *words = pl_plan_words_of(v->plan);
+    char lack[32], count[32], all[32], when[32];
+    const double share = (double)v->disk_free / (double)need;
+    pl_str_printf(s,
+                  ": %s short, so the run would be refused before the first %s (all of the space is reserved then); "
+                  "it would be full after %s of %s %s",
+                  pl_format_bytes(need - v->disk_free, lack, sizeof lack), words->sample,
+                  pl_format_count((uint64_t)(share * (double)v->a->samples), count, sizeof count),
+                  pl_format_count(v->a->samples, all, sizeof all), words->samples);
+    if (v->a->seconds >= 0) pl_str_printf(s, ", %s", pl_format_seconds(share * v->a->seconds, when, sizeof when));
+}
+
+static pl_status find_disk(pl_advising *v, pl_error *err)
+{
+    const pl_block_sink *sink = v->data->sink;
+    pl_block_found found = {.is_new = true};
+    pl_error why = {0};
+    const pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    v->disk_is_there = status == PL_OK && !found.is_new;
+    if (pl_disk_free(sink->path, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
+    return PL_OK;
+}
+
+bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
+{
+    return !v->disk_is_there && v->disk_free != UINT64_MAX && (double)bytes > PL_ADVICE_ROOM * (double)v->disk_free;
+}
+
+static pl_status say_disk(pl_advising *v, pl_error *err)
+{
+    char need[32], have[32], text[sizeof v->a->risk->text];
+    const uint64_t bytes = pl_advice_results_bytes(v->plan);
+    pl_str s = pl_str_fixed(text, sizeof text);
+    PL_TRY(find_disk(v, err));
+    pl_str_printf(&s, "the results need %s", pl_format_bytes(bytes, need, sizeof need));
+    if (v->disk_is_there)
+        pl_str_append(&s, ", which are reserved already");
+    else if (v->disk_free == UINT64_MAX)
+        pl_str_append(&s, "; how much is free is not known");
+    else
+        pl_str_printf(&s, ", %s are free", pl_format_bytes(v->disk_free, have, sizeof have));
+    if (!v->disk_is_there && bytes > v->disk_free) say_full(v, bytes, &s);
+    snprintf(add_risk(v, "disk", pl_advice_lacks_disk(v, bytes))->text, sizeof text, "%s", pl_str_text(&s));
+    return PL_OK;
+}
+
+static pl_status say_memory(pl_advising *v, pl_error *err)
+{
+    char charged[32];
+    pl_error why = {0};
+    const uint64_t bytes = pl_plan_charged_bytes(v->plan);
+    const pl_status status = pl_plan_check_machine(v->plan, &why);
+    const bool fits = status == PL_OK;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    pl_advice_risk *r = add_risk(v, "memory", !fits);
+    if (fits)
+        snprintf(r->text, sizeof r->text, "%s charged, and nothing is asked for later",
+                 pl_format_bytes(bytes, charged, sizeof charged));
+    else
+        snprintf(r->text, sizeof r->text, "%.480s", why.text);
+    return PL_OK;
+}
+
+/* The sentence of how far it comes stands with the work. */
+static void say_limit(pl_advising *v)
+{
+    const pl_work *w = v->plan->work;
+    if (w->limit_seconds <= 0) return;
+    const bool is_bad = v->a->seconds < 0 || v->a->seconds > w->limit_seconds;
+    pl_advice_risk *r = add_risk(v, "time limit", is_bad);
+    if (!is_bad)
+        snprintf(r->text, sizeof r->text, "it is enough for all");
+    else
+        snprintf(r->text, sizeof r->text,
+                 "several runs: each goes on by the same command, and needs the file of results as the one before left "
+                 "it, the same data and the same keys that decide the results; what is at once, threads and the budget "
+                 "may differ");
+}
+
+pl_status pl_advise_risks(pl_advising *v, pl_error *err)
+{
+    PL_TRY(say_disk(v, err));
+    PL_TRY(say_memory(v, err));
+    say_limit(v);
+    return PL_OK;
+}

@@ -1,0 +1,247 @@
+#include "data/pages/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/io.h"
+#include "base/module.h"
+#include "base/size.h"
+#include "data/pages/pack.h"
+
+enum { HEAD_BYTES = 9 }; /* before a packed page: its checksum, and the remarks */
+
+struct pl_page_cache {
+    pthread_mutex_t lock; /* for what follows */
+    void *handle;
+    const pl_cache_module *module;
+    pl_cache_store *store; /* NULL: it is not open */
+    uint64_t file_bytes, recipe;
+    uint32_t image_size;
+    int folder; /* locked while it is open */
+    bool is_told;
+    pl_page_cache_count count;
+    char path[PL_FILE_PATH_MAX], folder_path[PL_FILE_PATH_MAX], told[PL_PAGE_CACHE_TEXT_BYTES];
+    _Alignas(16) uint8_t memory[PL_CACHE_MEMORY_BYTES];
+};
+
+uint64_t pl_page_cache_disk_bytes(uint64_t file_bytes) { return file_bytes + PL_CACHE_JOURNAL_BYTES; }
+uint64_t pl_page_cache_scratch_bytes(uint32_t image_size) { return HEAD_BYTES + pl_pack_bytes(image_size); }
+bool pl_page_cache_is_open(const pl_page_cache *c) { return c->store != NULL; }
+
+/* ---- the module ---- */
+
+static pl_status load(void **handle, const pl_cache_module **module, pl_error *err)
+{
+    const pl_module_wanted wanted = {.file = PL_CACHE_FILE,
+                                     .symbol = PL_CACHE_SYMBOL,
+                                     .version = PL_CACHE_VERSION,
+                                     .what = "a cache of pages",
+                                     .install =
+                                         "; install SQLite (Debian: libsqlite3-dev, and build Plimsoll with it there)",
+                                     .instead = ", or leave pipeline.cache_dir out: drawing is quick without it"};
+    const void *functions;
+    PL_TRY(pl_module_load(&wanted, handle, &functions, err));
+    *module = functions;
+    return PL_OK;
+}
+
+pl_status pl_page_cache_keep_module(pl_error *err)
+{
+    void *kept;
+    const pl_cache_module *ignored;
+    return load(&kept, &ignored, err);
+}
+
+pl_status pl_page_cache_create(const pl_page_cache_setup *o, pl_page_cache **cache, pl_error *err)
+{
+    pl_page_cache *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for a cache of pages");
+    c->file_bytes = o->file_bytes;
+    c->image_size = o->image_size;
+    c->folder = -1;
+    snprintf(c->folder_path, sizeof c->folder_path, "%s", o->folder);
+    pthread_mutex_init(&c->lock, NULL);
+    pl_status status = pl_path_join(c->path, sizeof c->path, o->folder, PL_PAGE_CACHE_NAME, err);
+    if (status == PL_OK) status = load(&c->handle, &c->module, err);
+    if (status != PL_OK) return pl_page_cache_destroy(c), status;
+    *cache = c;
+    return PL_OK;
+}
+
+static void close_store(pl_page_cache *c)
+{
+    if (!c->store) return;
+    c->module->tell(c->store, &c->count.facts);
+    c->module->close(c->store);
+    c->store = NULL;
+    close(c->folder);
+    c->folder = -1;
+}
+
+void pl_page_cache_destroy(pl_page_cache *c)
+{
+    if (!c) return;
+    close_store(c);
+    if (c->handle) pl_module_unload(c->handle);
+    pthread_mutex_destroy(&c->lock);
+    pl_free(c);
+}
+
+/* ---- what fails ---- */
+
+static void remove_files(const pl_page_cache *c)
+{
+    char journal[PL_FILE_PATH_MAX + 16];
+    snprintf(journal, sizeof journal, "%s-journal", c->path);
+    (void)unlink(c->path);
+    (void)unlink(journal);
+}
+
+static void note(pl_page_cache *c, const char *what, const char *why, const char *then)
+{
+    c->is_told = false;
+    snprintf(c->told, sizeof c->told, "the cache of pages in %.200s %s (%.100s); %s", c->folder_path, what, why, then);
+}
+
+static void give_up(pl_page_cache *c, pl_cache_answer answer, const char *why)
+{
+    const bool damaged = answer == PL_CACHE_DAMAGED;
+    note(c, damaged ? "is damaged" : "cannot be used any more", why,
+         damaged ? "this run draws all pages, and the next one makes it anew" : "this run draws all pages");
+    if (damaged) remove_files(c);
+    close_store(c);
+}
+
+/* ---- opening ---- */
+
+static bool lock_folder(pl_page_cache *c)
+{
+    pl_error why = {0};
+    if (pl_folder_create(c->folder_path, &why) != PL_OK) {
+        note(c, "cannot be made", why.text, "this run draws all pages");
+        return false;
+    }
+    c->folder = pl_io_open(c->folder_path, O_RDONLY | O_DIRECTORY);
+    if (c->folder >= 0 && pl_io_lock(c->folder, LOCK_EX | LOCK_NB) == 0) return true;
+    note(c, "cannot be used", errno == EWOULDBLOCK ? "another run has it" : strerror(errno),
+         "this run draws all pages");
+    if (c->folder >= 0) close(c->folder);
+    c->folder = -1;
+    return false;
+}
+
+static pl_cache_answer open_store(pl_page_cache *c, char *why, size_t room)
+{
+    return c->module->open(c->memory, sizeof c->memory, c->path, c->file_bytes, &c->store, why, room);
+}
+
+void pl_page_cache_open(pl_page_cache *c, uint64_t recipe)
+{
+    char why[160];
+    if (c->store || c->told[0]) return;
+    c->recipe = recipe;
+    if (!lock_folder(c)) return;
+    pl_cache_answer answer = open_store(c, why, sizeof why);
+    if (answer == PL_CACHE_DAMAGED) {
+        remove_files(c);
+        note(c, "could not be read", why, "it was made anew");
+        answer = open_store(c, why, sizeof why);
+    }
+    if (answer == PL_CACHE_OK) return;
+    note(c, "cannot be used", why, "this run draws all pages");
+    c->store = NULL;
+    close(c->folder);
+    c->folder = -1;
+}
+
+/* ---- pages ---- */
+
+static void find_key(const pl_page_cache *c, const void *text, size_t bytes, bool whole, XXH128_canonical_t *key)
+{
+    _Static_assert(sizeof key->digest == PL_CACHE_KEY_BYTES, "a key");
+    XXH128_canonicalFromHash(key, XXH3_128bits_withSeed(text, bytes, c->recipe + whole));
+}
+
+static void seal(const XXH128_canonical_t *key, const uint8_t *value, uint64_t bytes, uint8_t to[8])
+{
+    XXH64_hash_t seed;
+    memcpy(&seed, key->digest, sizeof seed);
+    const XXH64_hash_t sum = XXH64(value + 8, bytes - 8, seed);
+    memcpy(to, &sum, 8);
+}
+
+static bool read_value(const pl_page_cache *c, const XXH128_canonical_t *key, const uint8_t *value, uint64_t bytes,
+                       uint8_t *page, uint8_t *remarks)
+{
+    uint8_t sum[8];
+    if (bytes < HEAD_BYTES) return false;
+    seal(key, value, bytes, sum);
+    *remarks = value[8];
+    return memcmp(sum, value, sizeof sum) == 0 &&
+           pl_unpack(value + HEAD_BYTES, bytes - HEAD_BYTES, c->image_size, page);
+}
+
+bool pl_page_cache_get(pl_page_cache *c, const void *text, size_t bytes, bool whole, void *scratch, uint8_t *page,
+                       uint8_t *remarks)
+{
+    XXH128_canonical_t key;
+    uint64_t packed = 0;
+    pl_cache_answer answer = PL_CACHE_NONE;
+    find_key(c, text, bytes, whole, &key);
+    pthread_mutex_lock(&c->lock);
+    if (c->store)
+        answer = c->module->get(c->store, key.digest, scratch, pl_page_cache_scratch_bytes(c->image_size), &packed);
+    const bool read = answer == PL_CACHE_OK && read_value(c, &key, scratch, packed, page, remarks);
+    if (c->store && answer == PL_CACHE_OK && !read) give_up(c, PL_CACHE_DAMAGED, "a page is not as it was written");
+    if (c->store && (answer == PL_CACHE_DAMAGED || answer == PL_CACHE_FAILED))
+        give_up(c, answer, c->module->why(c->store));
+    c->count.found += read;
+    pthread_mutex_unlock(&c->lock);
+    return read;
+}
+
+void pl_page_cache_put(pl_page_cache *c, const void *text, size_t bytes, bool whole, void *scratch, const uint8_t *page,
+                       uint8_t remarks)
+{
+    XXH128_canonical_t key;
+    uint8_t *value = scratch;
+    find_key(c, text, bytes, whole, &key);
+    value[8] = remarks;
+    const uint64_t packed = HEAD_BYTES + pl_pack(page, c->image_size, value + HEAD_BYTES);
+    seal(&key, value, packed, value);
+    pthread_mutex_lock(&c->lock);
+    pl_cache_answer answer = PL_CACHE_OK;
+    if (c->store) answer = c->module->put(c->store, key.digest, value, packed);
+    if (c->store && answer != PL_CACHE_OK) give_up(c, answer, c->module->why(c->store));
+    c->count.drawn += c->store != NULL;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* ---- telling ---- */
+
+bool pl_page_cache_tell(pl_page_cache *c, char text[PL_PAGE_CACHE_TEXT_BYTES])
+{
+    pthread_mutex_lock(&c->lock);
+    const bool is_new = c->told[0] && !c->is_told;
+    if (is_new) memcpy(text, c->told, sizeof c->told);
+    c->is_told = true;
+    pthread_mutex_unlock(&c->lock);
+    return is_new;
+}
+
+void pl_page_cache_read_count(pl_page_cache *c, pl_page_cache_count *count)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->store) c->module->tell(c->store, &c->count.facts);
+    *count = c->count;
+    pthread_mutex_unlock(&c->lock);
+}

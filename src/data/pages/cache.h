@@ -1,0 +1,58 @@
+/* A cache of drawn pages, on the disk: packed (pack.h), by a hash of their text and of what decides how it is drawn, in
+ * a file that is kept by SQLite (cache_module.h). Off unless a folder is named, and of use only where drawing is what
+ * takes the time. It may be removed at any time.
+ *
+ * Whatever fails here fails nothing else: pages are drawn, and a sentence waits to be told. A page that is read must
+ * have its checksum, which is over its key, too; else the file is given up and made anew by the next run. */
+#ifndef PL_DATA_PAGES_CACHE_H
+#define PL_DATA_PAGES_CACHE_H
+
+#include "data/pages/cache_module.h"
+#include "data/pages/draw.h"
+
+enum { PL_PAGE_CACHE_TEXT_BYTES = 400 };
+#define PL_PAGE_CACHE_NAME "plimsoll-pages.sqlite" /* one of that name that is none of ours is removed */
+
+typedef struct pl_page_cache pl_page_cache;
+
+typedef struct pl_page_cache_setup {
+    const char *folder;  /* made where it is not there; stays the caller's */
+    uint64_t file_bytes; /* the file has no more; PL_CACHE_FILE_BYTES_MIN at least */
+    uint32_t image_size; /* of a page */
+} pl_page_cache_setup;
+
+typedef struct pl_page_cache_count {
+    uint64_t found, drawn; /* pages that were there, and that were put */
+    pl_cache_facts facts;  /* of the file and its memory, when it was closed */
+} pl_page_cache_count;
+
+/* On the disk, journal included. */
+uint64_t pl_page_cache_disk_bytes(uint64_t file_bytes);
+
+/* The module, and memory for all that comes: one block of pl_alloc. PL_E_UNSUPPORTED with the package that is missing,
+ * PL_E_NOMEM. No file is touched. */
+pl_status pl_page_cache_create(const pl_page_cache_setup *, pl_page_cache **, pl_error *);
+/* Loads the module for good: so its pages are those of the process (systems/system.h). */
+pl_status pl_page_cache_keep_module(pl_error *);
+/* Closes it, too. NULL is fine. */
+void pl_page_cache_destroy(pl_page_cache *);
+
+/* Opens the file; recipe: a hash of what decides a page beside its text. Where that cannot be, it stays closed and
+ * there is something to tell. Asks for no memory but its own from here on. */
+void pl_page_cache_open(pl_page_cache *, uint64_t recipe);
+bool pl_page_cache_is_open(const pl_page_cache *);
+
+/* Scratch of a thread: a packed page. */
+uint64_t pl_page_cache_scratch_bytes(uint32_t image_size);
+
+/* Several threads may ask at once. */
+bool pl_page_cache_get(pl_page_cache *, const void *text, size_t bytes, bool whole, void *scratch, uint8_t *page,
+                       uint8_t *remarks);
+void pl_page_cache_put(pl_page_cache *, const void *text, size_t bytes, bool whole, void *scratch, const uint8_t *page,
+                       uint8_t remarks);
+
+/* What was not told yet: true, and a sentence. */
+bool pl_page_cache_tell(pl_page_cache *, char text[PL_PAGE_CACHE_TEXT_BYTES]);
+void pl_page_cache_read_count(pl_page_cache *, pl_page_cache_count *);
+
+#endif

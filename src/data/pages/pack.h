@@ -1,0 +1,25 @@
+/* Pages packed: most rows are empty, most of the others white, and what is not has few shades of grey. Without loss, of
+ * any page whatever. A page is `size` pixels either way, a byte each, 255 white.
+ *
+ *   u8 n          shades beside white, 0 … 255
+ *   n bytes       they, ascending
+ *   then bits, the lowest of a byte first: of each row, has it ink? of each pixel of those rows, is it ink? of each of
+ *   those pixels its shade's number, in as few bits as n needs */
+#ifndef PL_DATA_PAGES_PACK_H
+#define PL_DATA_PAGES_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* At most. */
+static inline uint64_t pl_pack_bytes(uint32_t size)
+{
+    const uint64_t pixels = (uint64_t)size * size;
+    return 1 + 255 + (size + pixels) / 8 + 1 + pixels + 1;
+}
+
+uint64_t pl_pack(const uint8_t *page, uint32_t size, uint8_t *to); /* bytes */
+/* False: it is no packed page of that size; what the page holds then is of no use. */
+bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t size, uint8_t *page);
+
+#endif
