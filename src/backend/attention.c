@@ -64,6 +64,13 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 /* As for the products of gemm.c. */
 static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
 
+/* Forward: no bits depend on how a head is cut. */
+static pl_attention_products products_of(pl_real type, pl_team team)
+{
+    const pl_gemm_kernels *gemm = pl_gemm_kernels_by_rows(team.isa, type, type);
+    return gemm->multiple > 1 ? PL_ATTENTION_TILES : gemm->step > 1 ? PL_ATTENTION_PAIRS : PL_ATTENTION_SINGLES;
+}
+
 /* ---- the head that this worker will probably have next: its rows come from afar one by one. Forward the kernel asks
  * for them between its tiles. ---- */
 
@@ -88,10 +95,17 @@ static int is_large(int64_t pairs, int64_t tokens, int64_t width, pl_real type)
     return 3 * pairs * tokens * width * pl_real_bytes(type) >= FETCH_AHEAD_BYTES;
 }
 
-static int64_t blocks_of(const pl_attention_call *c, const pl_kernels *kernels)
+enum { TASKS_PER_THREAD = 4, SHORT_BLOCK = 96 }; /* the last task is waited for */
+
+static int64_t blocks_of(const pl_attention_call *c, int64_t block) { return (c->tq + block - 1) / block; }
+
+/* Queries of a block: the kernel's, but long ones are halved where there would be few tasks. */
+static int64_t block_of(const pl_attention_call *c, pl_team team)
 {
-    int64_t block = kernels->attention_block_queries();
-    return (c->tq + block - 1) / block;
+    int64_t block = pl_kernels_get(team.isa)->attention_block_queries(products_of(c->type, team));
+    while (block > SHORT_BLOCK && c->batch * c->heads * blocks_of(c, block) < TASKS_PER_THREAD * team.threads)
+        block /= 2;
+    return block;
 }
 
 static pl_attention_ahead rows_ahead(const pl_attention_call *c, const void *at, int64_t ld, int64_t begin, int64_t end)
@@ -114,27 +128,29 @@ static void fetch_ahead(const pl_attention_call *c, pl_attention_head *head, int
     head->ahead[3] = rows_ahead(c, pl_real_at(c->type, c->q, b * c->sq.batch + inside), c->sq.token, begin, end);
 }
 
-enum { HEADS_PER_THREAD = 4 }; /* at least, where a task is a head: the last one is waited for */
-
-static int64_t tasks_of(const pl_attention_call *c, const pl_kernels *kernels, pl_team team)
+static int64_t tasks_of(const pl_attention_call *c, pl_team team)
 {
     int64_t pairs = c->batch * c->heads;
-    return !c->causal && pairs >= HEADS_PER_THREAD * team.threads ? pairs : pairs * blocks_of(c, kernels);
+    return !c->causal && pairs >= TASKS_PER_THREAD * team.threads ? pairs : pairs * blocks_of(c, block_of(c, team));
+}
+
+/* Of one worker. */
+static uint64_t forward_bytes(const pl_attention_call *c, pl_team team)
+{
+    return pl_kernels_get(team.isa)->attention_workspace_bytes(c->head_width, products_of(c->type, team));
 }
 
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *c, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int64_t tasks = tasks_of(c, kernels, team);
-    return workspace_bytes(kernels->attention_workspace_bytes(c->head_width), tasks, team);
+    return workspace_bytes(forward_bytes(c, team), tasks_of(c, team), team);
 }
 
 static void run_task(const void *call, pl_team team, int64_t task, void *workspace)
 {
     const pl_attention_call *c = call;
     const pl_kernels *kernels = pl_kernels_get(team.isa);
-    int64_t pairs = c->batch * c->heads, block = kernels->attention_block_queries(), blocks = blocks_of(c, kernels);
-    int64_t count = tasks_of(c, kernels, team) == pairs ? blocks : 1; /* of blocks */
+    int64_t pairs = c->batch * c->heads, block = block_of(c, team), blocks = blocks_of(c, block);
+    int64_t count = tasks_of(c, team) == pairs ? blocks : 1; /* of blocks */
     int64_t part = blocks - count - task / pairs, b = task % pairs / c->heads, h = task % c->heads;
     int64_t inside = h * c->head_width, begin = part * block, end = begin + count * block;
     if (end > c->tq) end = c->tq;
@@ -144,7 +160,7 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .causal = c->causal,
                               .scale = c->scale,
                               .type = c->type,
-                              .pairs = in_pairs(c->type, team),
+                              .products = products_of(c->type, team),
                               .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
                               .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
                               .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),
@@ -163,10 +179,7 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
 
 void pl_attention_exec(const pl_attention_call *c, void *workspace, pl_team team)
 {
-    const pl_kernels *kernels = pl_kernels_get(team.isa);
-    uint64_t each = kernels->attention_workspace_bytes(c->head_width);
-    int64_t tasks = tasks_of(c, kernels, team);
-    hand_out(run_task, c, tasks, each, workspace, team);
+    hand_out(run_task, c, tasks_of(c, team), forward_bytes(c, team), workspace, team);
 }
 
 /* How a head is cut: into `queries` stretches for dq and `keys` for dk, dv; or not at all when both are 0. */

@@ -2,13 +2,19 @@
  * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
  * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. `type` is that of all matrices; lse is f32.
  * pairs: the matrices are bf16 and the processor multiplies pairs of them (AVX512-BF16). Then P, and going backward dS,
- * are rounded to bf16 before they are multiplied. */
+ * are rounded to bf16 before they are multiplied. Forward there are tiles of pairs (AMX) as well. */
 #ifndef PL_KERNELS_ATTENTION_H
 #define PL_KERNELS_ATTENTION_H
 
 #include <stdint.h>
 
 #include "base/narrow.h"
+
+typedef enum pl_attention_products {
+    PL_ATTENTION_SINGLES,
+    PL_ATTENTION_PAIRS,
+    PL_ATTENTION_TILES
+} pl_attention_products;
 
 /* Rows that will be read or written soon and come from far, ld_bytes apart: asked for a few at a time between the
  * tiles, since who asks for all at once waits for them. */
@@ -24,7 +30,7 @@ typedef struct pl_attention_head {
     int causal;
     float scale;
     pl_real type;
-    int pairs;
+    pl_attention_products products;
     const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
     int64_t ldq, ldk, ldv, ldo;
     void *o;                                      /* [tq,dh] */

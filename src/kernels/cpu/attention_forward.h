@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "kernels/attention.h"
+#include "kernels/cpu/attention_ahead.h"
 #include "kernels/cpu/attention_words.h"
 
 enum { PANELS = PL_VW == 16 ? 2 : 4 };
@@ -30,27 +31,6 @@ typedef struct panel {
     float *top, *sum;     /* [GROUP] m and l */
     float *correction;    /* [GROUP] 2^(m − m') of the block in hand; in memory, the registers are all taken */
 } panel;
-
-typedef struct fetch { /* how far `ahead` has been asked for */
-    const pl_attention_ahead *ahead;
-    int which;
-    int64_t row;
-} fetch;
-
-enum { FETCH_ROWS = 3 }; /* between two tiles */
-
-PL_V_INLINE void fetch_some(fetch *f)
-{
-    for (int i = 0; i < FETCH_ROWS && f->which < PL_ATTENTION_AHEAD; i++) {
-        const pl_attention_ahead *a = &f->ahead[f->which];
-        const char *row = a->at + f->row * a->ld_bytes;
-        for (int64_t b = 0; b < a->row_bytes && f->row < a->rows; b += 64) {
-            __builtin_prefetch(row + b, 0, 2);
-            __asm__ volatile(""); /* an effect: see gemm_ahead.h */
-        }
-        if (++f->row >= a->rows) f->which++, f->row = 0;
-    }
-}
 
 typedef struct key_block {
     int64_t first, count, width, ldk, ldv;
@@ -138,11 +118,6 @@ TILE_TARGET PL_V_INLINE void accumulate(int vectors, const diagonal *g, const ke
         multiply_ragged(vectors, limit, b->v + d, 1, b->ldv, (const word *)b->p, GROUP, acc);
         store_tile(vectors, t->ot + d * GROUP, GROUP, acc);
     }
-}
-
-static int64_t keys_seen(const pl_attention_head *h, int64_t query)
-{
-    return h->causal ? clamp_to(h->tk - h->tq + query + 1, h->tk) : h->tk;
 }
 
 TILE_TARGET static void visit(const pl_attention_head *h, const key_block *b, const panel *t)

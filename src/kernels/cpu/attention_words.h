@@ -17,7 +17,17 @@
 /* attention_pairs.c, attention_pairs_bwd.c: the kernels of kernels.def for bf16, where AVX512-BF16 is. */
 void pl_attention_pairs(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace);
 void pl_attention_pairs_bwd(const pl_attention_bwd_head *h, const pl_attention_part *part, void *workspace);
+
+/* attention_amx.c: likewise where AMX is, forward. */
+int64_t pl_attention_amx_queries(void);
+uint64_t pl_attention_amx_workspace_bytes(int64_t head_width);
+void pl_attention_amx(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace);
 #endif
+
+PL_V_INLINE int64_t keys_seen(const pl_attention_head *h, int64_t query)
+{
+    return h->causal ? clamp_to(h->tk - h->tq + query + 1, h->tk) : h->tk;
+}
 
 #if !defined(ATTENTION_PAIRS)
 

@@ -1,4 +1,4 @@
-/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share. */
+/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share, and for attention_amx.c. */
 #ifndef PL_KERNELS_CPU_GEMM_AMX_H
 #define PL_KERNELS_CPU_GEMM_AMX_H
 

@@ -22,10 +22,11 @@ static int64_t visible(int causal, int64_t tq, int64_t tk, int64_t i)
     return !causal || seen > tk ? tk : seen < 0 ? 0 : seen;
 }
 
-int64_t PL_KERNEL(attention_block_queries)(void) { return 16; }
+int64_t PL_KERNEL(attention_block_queries)(pl_attention_products products) { return (void)products, 16; }
 
-uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width)
+uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width, pl_attention_products products)
 {
+    (void)products;
     return pl_align_up((uint64_t)head_width * sizeof(double), 64);
 }
 

@@ -1,0 +1,29 @@
+/* Rows that are asked for before they are needed, a few at a time: what the two forward passes share. */
+#ifndef PL_KERNELS_CPU_ATTENTION_AHEAD_H
+#define PL_KERNELS_CPU_ATTENTION_AHEAD_H
+
+#include "kernels/attention.h"
+#include "kernels/cpu/vec.h"
+
+typedef struct fetch { /* how far `ahead` has been asked for */
+    const pl_attention_ahead *ahead;
+    int which;
+    int64_t row;
+} fetch;
+
+enum { FETCH_ROWS = 3 }; /* between two tiles */
+
+PL_V_INLINE void fetch_some(fetch *f)
+{
+    for (int i = 0; i < FETCH_ROWS && f->which < PL_ATTENTION_AHEAD; i++) {
+        const pl_attention_ahead *a = &f->ahead[f->which];
+        const char *row = a->at + f->row * a->ld_bytes;
+        for (int64_t b = 0; b < a->row_bytes && f->row < a->rows; b += 64) {
+            __builtin_prefetch(row + b, 0, 2);
+            __asm__ volatile(""); /* an effect: see gemm_ahead.h */
+        }
+        if (++f->row >= a->rows) f->which++, f->row = 0;
+    }
+}
+
+#endif
