@@ -211,6 +211,9 @@ def test_bits_hang_on_the_texts_alone():
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
     run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
+    run("results", "join", "--move", "moved", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
+    check(filecmp.cmp(whole, "moved", shallow=False), f"{parts} parts, moved together, have other bytes than the whole")
+    check(len(pictures(page_of("moved"))) == 6 and not any(n.endswith(".blocks") for n in os.listdir("parts")), "what is left of parts")
     run("results", "check", whole)
 
 
