@@ -9,7 +9,7 @@
 #include "format.h"
 #include "out.h"
 
-enum { JSON, REPAIR, DATASET, AT, OUT, HTML, ONLY };
+enum { JSON, REPAIR, DATASET, AT, OUT, HTML, ONLY, MOVE };
 static const pl_cli_option own_options[] = {
     [JSON] = {"--json", NULL, "ls, check: print it as JSON (schemas plimsoll.results/1, plimsoll.results-check/1)"},
     [REPAIR] = {"--repair", NULL,
@@ -19,6 +19,7 @@ static const pl_cli_option own_options[] = {
     [OUT] = {"--out", "FILE", "export: the .npy file to write"},
     [HTML] = {"--html", "FILE", "report: the page to write (- for stdout); default: beside the results, results.html"},
     [ONLY] = {"--only", "N", "report: operator or text N, counted from 0 in all of the job; default: some"},
+    [MOVE] = {"--move", NULL, "join: free what was copied of the parts, and remove them at the end"},
 };
 
 static const char about[] =
@@ -294,10 +295,10 @@ static int run_export(const arguments *a, const pl_cli_arguments *given)
 static int run_join(const arguments *a, const pl_cli_arguments *given)
 {
     pl_error err = {0};
-    int code = refuse_foreign(given, "join", 0);
+    int code = refuse_foreign(given, "join", 1u << MOVE);
     if (code) return code;
     if (a->count < 2) return pl_cli_usage("results", "join: OUT and the parts are expected", "");
-    pl_status status = pl_results_join(a->file[0], a->file + 1, a->count - 1, &err);
+    pl_status status = pl_results_join(a->file[0], a->file + 1, a->count - 1, given->value[MOVE] != NULL, &err);
     return status == PL_OK ? 0 : complain(status, &err);
 }
 

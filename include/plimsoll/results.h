@@ -112,8 +112,12 @@ PL_API PL_MUST_USE pl_status pl_results_check(const char *path, bool repair,
  * In HDF5 form: a new file of virtual datasets, which name the parts from its own folder; they stay where they are. In
  * the native and npy forms: the results that one run of all would have made, to the byte. Each block of the parts is
  * compared with its checksum and copied, so the disk has to have room for as much again (else PL_E_STORAGE, and nothing
- * is made); a block that is damaged is named, PL_E_DATA. Called again, it goes on where it ended. */
-PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *);
+ * is made); a block that is damaged is named, PL_E_DATA. Called again, it goes on where it ended.
+ * `move`: what is on the disk in its new place is given back to it in the parts, which needs room for some hundred
+ * megabytes beside the index; when all is done the parts are removed. Once begun, it has to be brought to its end: the
+ * parts alone no longer hold everything. */
+PL_API PL_MUST_USE pl_status pl_results_join(const char *path, const char *const *parts, size_t count, bool move,
+                                             pl_error *);
 
 #ifdef __cplusplus
 }

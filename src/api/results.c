@@ -3,13 +3,15 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/results.h"
 #include "base/alloc.h"
 #include "base/size.h"
+#include "store/beside.h"
 #include "store/npy.h"
 
-enum { EXPORT_BYTES = 1 << 20 };
+enum { EXPORT_BYTES = 1 << 20, CONFIG_BYTES_MAX = 1 << 20 /* no config is longer */ };
 
 pl_status pl_results_open(const char *path, pl_results **out, pl_error *err)
 {
@@ -300,7 +302,22 @@ pl_status pl_results_check(const char *path, bool repair, void (*tell)(void *, c
     return status;
 }
 
-pl_status pl_results_join(const char *path, const char *const *parts, size_t count, pl_error *err)
+/* With the config of a part the page about all of it finds what the results only name. */
+static pl_status take_config(const char *path, const char *part, pl_error *err)
 {
-    return pl_block_join(path, parts, count, err);
+    char from[PL_FILE_PATH_MAX], to[PL_FILE_PATH_MAX], *text;
+    size_t bytes;
+    PL_TRY(pl_beside_path(part, PL_BESIDE_CONFIG, from, err));
+    PL_TRY(pl_beside_path(path, PL_BESIDE_CONFIG, to, err));
+    if (access(from, R_OK) != 0 || access(to, F_OK) == 0) return PL_OK;
+    PL_TRY(pl_file_read_all(from, CONFIG_BYTES_MAX, &text, &bytes, err));
+    pl_status status = pl_file_write_all(to, text, bytes, err);
+    pl_free(text);
+    return status;
+}
+
+pl_status pl_results_join(const char *path, const char *const *parts, size_t count, bool move, pl_error *err)
+{
+    PL_TRY(pl_block_join(path, parts, count, move, err));
+    return take_config(path, parts[0], err);
 }

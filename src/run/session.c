@@ -59,12 +59,15 @@ static pl_status adopt_ring_thread(void *context, pl_error *err)
 static pl_status check_identity(const pl_session *s, pl_error *err)
 {
     const pl_facts *planned = &s->o.plan->identity, *now = &s->o.data->identity;
-    for (uint32_t i = 0; i < planned->count; i++)
-        if (pl_facts_value(now, planned->fact[i].name, 0) != planned->fact[i].value)
+    for (uint32_t i = 0; i < planned->count; i++) {
+        const char *name = planned->fact[i].name;
+        const bool is_weights = s->o.data->weights && strcmp(name, PL_FACT_WEIGHTS) == 0;
+        if (pl_facts_value(now, name, 0) != planned->fact[i].value)
             return pl_fail(err, PL_E_DATA,
                            "%s: has changed since planning: another command made it anew, with another %s; start this "
                            "one again, or plan anew if you gave a lock file",
-                           s->o.data->path, planned->fact[i].name);
+                           is_weights ? s->o.data->weights : s->o.data->path, name);
+    }
     return PL_OK;
 }
 

@@ -65,6 +65,10 @@ typedef struct pl_block_found {
  * is no longer marked. PL_E_UNSUPPORTED, with the package, when the HDF5 form is wanted and libhdf5 is not there. */
 pl_status pl_block_file_make(const char *path, pl_block_form, const pl_block_layout *, pl_block_found *, pl_error *);
 
+/* The same, and no disk space is reserved: for who frees as much as it writes. */
+pl_status pl_block_file_make_sparse(const char *path, pl_block_form, const pl_block_layout *, pl_block_found *,
+                                    pl_error *);
+
 /* The same, but nothing is made or mended: is_new says that there is none, and room on the disk is looked for. */
 pl_status pl_block_file_look(const char *path, pl_block_form, const pl_block_layout *, pl_block_found *, pl_error *);
 
@@ -157,8 +161,10 @@ pl_status pl_block_reader_check(pl_block_reader *, void (*tell)(void *context, u
 /* Complete parts of one form, in any order, which together must be the whole of one job, as one. In HDF5 form: a new
  * file with virtual datasets over them. In the others: the file that one run of all would have made, to the byte, each
  * block of the parts compared with its checksum before it is copied; PL_E_STORAGE when the disk has no room for it,
- * PL_E_DATA when a block is damaged. What was begun before is gone on with. */
-pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *);
+ * PL_E_DATA when a block is damaged. What was begun before is gone on with. `moves`: what is on the disk in its new
+ * place is freed in the parts, so that there is hardly more than one copy at any time, and the parts are gone at the
+ * end. */
+pl_status pl_block_join(const char *path, const char *const *parts, size_t count, bool moves, pl_error *);
 
 /* ---- block_hold.c ---- */
 /* Keeps all other jobs from the file, also between two processes of this one: exec hands the descriptor on, and what is

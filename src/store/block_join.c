@@ -99,12 +99,15 @@ static pl_status join_all(pl_joining *j, pl_error *err)
     for (size_t i = 0; i < j->count; i++) PL_TRY(take_part(j, &j->part[i], err));
     qsort(j->part, j->count, sizeof *j->part, by_first);
     PL_TRY(check_whole(j, err));
-    return pl_block_reader_form(j->like) == PL_BLOCK_HDF5 ? pl_block_join_hdf5(j, err) : pl_block_join_copy(j, err);
+    if (pl_block_reader_form(j->like) != PL_BLOCK_HDF5) return pl_block_join_copy(j, err);
+    if (!j->moves) return pl_block_join_hdf5(j, err);
+    return pl_fail(err, PL_E_USAGE, "%s: parts in HDF5 form are not copied, so there is nothing to move; join without",
+                   j->path);
 }
 
-pl_status pl_block_join(const char *path, const char *const *parts, size_t count, pl_error *err)
+pl_status pl_block_join(const char *path, const char *const *parts, size_t count, bool moves, pl_error *err)
 {
-    pl_joining j = {.path = path, .count = count};
+    pl_joining j = {.path = path, .count = count, .moves = moves};
     if (count == 0) return pl_fail(err, PL_E_USAGE, "%s: there are no parts to join", path);
     if (strlen(path) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     j.part = pl_alloc(count, sizeof *j.part);

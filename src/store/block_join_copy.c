@@ -25,6 +25,7 @@ typedef struct copying {
     pl_block_file *file;
     char *buffer;
     uint64_t uncommitted;
+    uint64_t next[PL_BLOCK_KINDS_MAX]; /* moving: the first block of each kind that is not done, as far as is known */
 } copying;
 
 /* ---- parts ---- */
@@ -173,6 +174,29 @@ static pl_status copy_dataset(copying *c, const target *t, uint32_t dataset, uin
     return PL_OK;
 }
 
+/* Of each kind, the items before the first block that is not done. */
+static pl_status free_moved(copying *c, pl_error *err)
+{
+    uint64_t first = 0;
+    for (uint32_t k = 0; k < c->layout.kinds; k++) {
+        const uint64_t last = first + pl_block_count_of(&c->kind[k]);
+        uint64_t begin[PL_BLOCK_AXES_MAX] = {c->layout.kind[0].axis[0].extent}, end[PL_BLOCK_AXES_MAX];
+        if (c->next[k] < first) c->next[k] = first;
+        while (c->next[k] < last && pl_block_file_is_done(c->file, c->next[k])) c->next[k]++;
+        if (c->next[k] < last) (void)pl_block_ranges(&c->layout, c->next[k], begin, end);
+        PL_TRY(pl_block_join_free(c->j, k, begin[0], err));
+        first = last;
+    }
+    return PL_OK;
+}
+
+static pl_status commit(copying *c, pl_error *err)
+{
+    c->uncommitted = 0;
+    PL_TRY(pl_block_file_commit(c->file, err));
+    return c->j->moves ? free_moved(c, err) : PL_OK;
+}
+
 static pl_status copy_block(copying *c, uint64_t block, pl_error *err)
 {
     const target t = find_target(c, block);
@@ -185,30 +209,47 @@ static pl_status copy_block(copying *c, uint64_t block, pl_error *err)
     for (uint32_t i = 0; i < c->layout.datasets; i++)
         if (pl_block_piece(&c->layout, block, i, &piece, &bytes)) PL_TRY(copy_dataset(c, &t, i, piece, bytes, err));
     PL_TRY(pl_block_file_finish(c->file, block, err));
-    if (c->uncommitted < COMMIT_BYTES) return PL_OK;
-    c->uncommitted = 0;
-    return pl_block_file_commit(c->file, err);
+    return c->uncommitted < COMMIT_BYTES ? PL_OK : commit(c, err);
 }
 
 static pl_status copy_blocks(copying *c, pl_error *err)
 {
     for (uint64_t block = 0; block < pl_block_count(&c->layout); block++)
         if (!pl_block_file_is_done(c->file, block)) PL_TRY(copy_block(c, block, err));
-    return pl_block_file_commit(c->file, err);
+    return commit(c, err);
 }
 
 /* ---- the file ---- */
+
+static uint64_t largest_block(const copying *c)
+{
+    uint64_t most = 0, first = 0, offset, bytes;
+    for (uint32_t k = 0; k < c->layout.kinds; first += pl_block_count_of(&c->kind[k++])) {
+        uint64_t all = 0;
+        for (uint32_t i = 0; i < c->layout.datasets; i++)
+            if (pl_block_piece(&c->layout, first, i, &offset, &bytes)) all += bytes;
+        most = larger(most, all);
+    }
+    return most;
+}
+
+static pl_status make_file(copying *c, pl_block_form form, const pl_block_sizes *sizes, pl_error *err)
+{
+    pl_block_found found;
+    if (!c->j->moves) return pl_block_file_make(c->j->path, form, &c->layout, &found, err);
+    PL_TRY(pl_block_join_check_room(c->j, sizes->disk_bytes - sizes->data_bytes, COMMIT_BYTES, largest_block(c), err));
+    return pl_block_file_make_sparse(c->j->path, form, &c->layout, &found, err);
+}
 
 static pl_status copy_all(copying *c, pl_error *err)
 {
     const pl_block_use use = {.open_max = 1, .finished_max = COMMIT_BLOCKS};
     const pl_block_form form = pl_block_reader_form(c->j->like);
-    pl_block_found found;
     pl_block_sizes sizes;
     pl_error ignored;
     PL_TRY(make_layout(c, err));
     PL_TRY(pl_block_file_measure(&c->layout, form, &use, &sizes, err));
-    PL_TRY(pl_block_file_make(c->j->path, form, &c->layout, &found, err));
+    PL_TRY(make_file(c, form, &sizes, err));
     char *memory = pl_alloc(1, sizes.memory_bytes + ALIGNMENT);
     c->buffer = pl_alloc(COPY_BYTES, 1);
     pl_status status = memory && c->buffer ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory to join", c->j->path);
@@ -222,7 +263,7 @@ static pl_status copy_all(copying *c, pl_error *err)
         (void)pl_block_file_close(c->file, &ignored);
     pl_free(c->buffer);
     pl_free(memory);
-    return status;
+    return status == PL_OK && c->j->moves ? pl_block_join_remove_parts(c->j, err) : status;
 }
 
 pl_status pl_block_join_copy(const pl_joining *j, pl_error *err)

@@ -195,11 +195,22 @@ static pl_status reserve_one(const char *path, int fd, uint64_t bytes, pl_error 
                    strerror(error), pl_io_hint(error));
 }
 
-static pl_status reserve(pl_block_index *ix, pl_error *err)
+/* Of a file whose maker frees as much as it writes: its length alone. */
+static pl_status lengthen_one(const char *path, int fd, uint64_t bytes, pl_error *err)
 {
-    PL_TRY(reserve_one(ix->path, ix->fd, ix->head.file_bytes, err));
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size >= bytes) return PL_OK;
+    if (pl_io_truncate(fd, (off_t)bytes) == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot have %" PRIu64 " bytes: %s%s", path, bytes, strerror(errno),
+                   pl_io_hint(errno));
+}
+
+static pl_status reserve(pl_block_index *ix, bool sparse, pl_error *err)
+{
+    pl_status (*const one)(const char *, int, uint64_t, pl_error *) = sparse ? lengthen_one : reserve_one;
+    PL_TRY(one(ix->path, ix->fd, ix->head.file_bytes, err));
     for (uint32_t i = 0; ix->head.form == PL_BLOCK_NPY && i < ix->head.datasets; i++)
-        PL_TRY(reserve_one(ix->path, ix->data_fd[i], pl_block_file_end(ix, i), err));
+        PL_TRY(one(ix->path, ix->data_fd[i], pl_block_file_end(ix, i), err));
     return PL_OK;
 }
 
@@ -228,9 +239,9 @@ static pl_status write_constants(const pl_block_index *ix, const pl_block_layout
     return PL_OK;
 }
 
-static pl_status fill_file(pl_block_index *ix, const pl_block_layout *l, pl_error *err)
+static pl_status fill_file(pl_block_index *ix, const pl_block_layout *l, bool sparse, pl_error *err)
 {
-    PL_TRY(reserve(ix, err));
+    PL_TRY(reserve(ix, sparse, err));
     PL_TRY(write_constants(ix, l, err));
     PL_TRY(pl_block_index_write(ix, l->text, err));
     PL_TRY(pl_block_structure_note(ix, err));
@@ -286,7 +297,7 @@ static void remove_temporary(const char *temporary, const pl_block_layout *l)
 }
 
 static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form form, const pl_block_layout *l,
-                          pl_error *err)
+                          bool sparse, pl_error *err)
 {
     char temporary[PL_FILE_TEMPORARY_MAX], folder[PL_FILE_PATH_MAX];
     pl_status status;
@@ -294,14 +305,14 @@ static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form fo
     snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
     PL_TRY(folder_of(path, folder, err));
     PL_TRY(pl_folder_create(folder, err));
-    PL_TRY(check_disk(path, l, form, err));
+    if (!sparse) PL_TRY(check_disk(path, l, form, err));
     pl_block_index_fill(ix, l, form);
     memcpy(ix->dataset, l->dataset, l->datasets * sizeof *l->dataset);
     ix->layout = *l;
     ix->layout.dataset = ix->dataset;
     if (forms[form].place) forms[form].place(ix);
     PL_TRY_DONE(forms[form].create(ix, l, temporary, err));
-    PL_TRY_DONE(fill_file(ix, l, err));
+    PL_TRY_DONE(fill_file(ix, l, sparse, err));
     PL_TRY_DONE(pl_block_give_name(temporary, path, err));
 done:
     if (status != PL_OK && ix->fd >= 0) remove_temporary(temporary, l);
@@ -311,6 +322,8 @@ done:
 }
 
 /* ---- finding ---- */
+
+typedef enum purpose { LOOK, MAKE, MAKE_SPARSE } purpose;
 
 static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_error *err)
 {
@@ -326,13 +339,13 @@ static pl_status count_done(const pl_block_index *ix, pl_block_found *found, pl_
 }
 
 /* First the marks, then the length: killed in between, the file is still too short, and this is done again. */
-static pl_status mend(pl_block_index *ix, const pl_block_layout *l, pl_block_found *found, pl_error *err)
+static pl_status mend(pl_block_index *ix, const pl_block_layout *l, bool sparse, pl_block_found *found, pl_error *err)
 {
     bool is_sound;
     PL_TRY(pl_block_marks_mend(ix, &found->lost, err));
     if (found->lost) PL_TRY(sync_one(ix->path, ix->fd, err));
     PL_TRY(pl_block_structure_check(ix, &is_sound, err));
-    PL_TRY(reserve(ix, err)); /* also where a copy of the file has holes */
+    PL_TRY(reserve(ix, sparse, err)); /* also where a copy of the file has holes */
     PL_TRY(write_constants(ix, l, err));
     if (!is_sound) PL_TRY(pl_block_structure_mend(ix, l, err));
     return sync_all(ix, err);
@@ -374,21 +387,21 @@ static pl_status check_same(const pl_block_index *ix, pl_block_form form, const 
     return status;
 }
 
-static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, bool may_mend,
+static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_block_layout *l, purpose to,
                            pl_block_found *found, pl_error *err)
 {
     PL_TRY(check_same(ix, form, l, err));
-    if (may_mend) {
+    if (to != LOOK) {
         PL_TRY(pl_block_index_lock(ix, err));
-        PL_TRY(mend(ix, l, found, err));
+        PL_TRY(mend(ix, l, to == MAKE_SPARSE, found, err));
     } else {
         PL_TRY(find_mending(ix, &found->needs_mending, err));
     }
     PL_TRY(count_done(ix, found, err));
-    return found->done == found->blocks && !found->needs_mending ? finish_carry(ix, may_mend, found, err) : PL_OK;
+    return found->done == found->blocks && !found->needs_mending ? finish_carry(ix, to != LOOK, found, err) : PL_OK;
 }
 
-static pl_status find_or_make(const char *path, pl_block_form form, const pl_block_layout *l, bool may_make,
+static pl_status find_or_make(const char *path, pl_block_form form, const pl_block_layout *l, purpose to,
                               pl_block_found *found, pl_error *err)
 {
     char own[PL_FILE_PATH_MAX];
@@ -400,12 +413,12 @@ static pl_status find_or_make(const char *path, pl_block_form form, const pl_blo
     for (size_t n = strlen(own); n > 1 && own[n - 1] == '/'; n--) own[n - 1] = 0;
     pl_block_index *ix = pl_alloc(1, sizeof *ix);
     if (!ix) return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", path);
-    pl_status status = pl_block_index_open(ix, own, may_make, &is_there, err);
-    if (status == PL_OK && is_there) status = use_found(ix, form, l, may_make, found, err);
+    pl_status status = pl_block_index_open(ix, own, to != LOOK, &is_there, err);
+    if (status == PL_OK && is_there) status = use_found(ix, form, l, to, found, err);
     if (is_there) pl_block_index_close(ix);
     if (status == PL_OK && !is_there) {
         *found = (pl_block_found){.is_new = true, .blocks = pl_block_count(l), .carry_slots = l->carry_slots};
-        status = may_make ? make_new(ix, own, form, l, err) : check_disk(own, l, form, err);
+        status = to == LOOK ? check_disk(own, l, form, err) : make_new(ix, own, form, l, to == MAKE_SPARSE, err);
     }
     pl_free(ix);
     return status;
@@ -414,11 +427,17 @@ static pl_status find_or_make(const char *path, pl_block_form form, const pl_blo
 pl_status pl_block_file_make(const char *path, pl_block_form form, const pl_block_layout *l, pl_block_found *found,
                              pl_error *err)
 {
-    return find_or_make(path, form, l, true, found, err);
+    return find_or_make(path, form, l, MAKE, found, err);
+}
+
+pl_status pl_block_file_make_sparse(const char *path, pl_block_form form, const pl_block_layout *l,
+                                    pl_block_found *found, pl_error *err)
+{
+    return find_or_make(path, form, l, MAKE_SPARSE, found, err);
 }
 
 pl_status pl_block_file_look(const char *path, pl_block_form form, const pl_block_layout *l, pl_block_found *found,
                              pl_error *err)
 {
-    return find_or_make(path, form, l, false, found, err);
+    return find_or_make(path, form, l, LOOK, found, err);
 }

@@ -149,8 +149,8 @@ pl_status pl_safetensors_match_all(const pl_safetensors *, const pl_st_list *, p
  * fills is dropped again. */
 pl_status pl_safetensors_read(const pl_safetensors *, const pl_st_entry *, pl_error *);
 
-/* Bytes of the file from `at` on, for who reads it from its first to its last: what is a window behind is dropped from
- * the page cache. */
-pl_status pl_safetensors_stream(const pl_safetensors *, uint64_t at, void *to, uint64_t bytes, pl_error *);
+/* Bytes of the file from `at` on, for who reads it from its first to its last. `last`: nobody reads it after that; what
+ * is a window behind is dropped from the page cache. */
+pl_status pl_safetensors_stream(const pl_safetensors *, uint64_t at, void *to, uint64_t bytes, bool last, pl_error *);
 
 #endif

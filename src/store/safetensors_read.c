@@ -357,11 +357,12 @@ pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_
     return PL_OK;
 }
 
-pl_status pl_safetensors_stream(const pl_safetensors *s, uint64_t at, void *to, uint64_t bytes, pl_error *err)
+pl_status pl_safetensors_stream(const pl_safetensors *s, uint64_t at, void *to, uint64_t bytes, bool last,
+                                pl_error *err)
 {
     const uint64_t window = at / PL_FILE_WINDOW_BYTES, next = (at + bytes) / PL_FILE_WINDOW_BYTES;
     PL_TRY(pl_file_read_at(s->fd, s->path, at, to, (size_t)bytes, err));
-    if (next > window)
+    if (last && next > window)
         posix_fadvise(s->fd, (off_t)(window * PL_FILE_WINDOW_BYTES), (off_t)((next - window) * PL_FILE_WINDOW_BYTES),
                       POSIX_FADV_DONTNEED);
     return PL_OK;

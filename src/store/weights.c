@@ -71,29 +71,32 @@ pl_status pl_weights_match(const pl_safetensors *s, const pl_st_list *list, pl_e
 typedef pl_status take(void *context, const pl_st_tensor *, uint64_t first, const void *piece, uint64_t count,
                        pl_error *);
 
-static pl_status read_piece(const pl_safetensors *s, uint64_t at, uint64_t end, char *buffer, uint64_t *bytes,
-                            pl_checksum *sum, pl_error *err)
+static pl_status read_piece(const pl_safetensors *s, uint64_t at, uint64_t end, bool last, char *buffer,
+                            uint64_t *bytes, pl_checksum *sum, pl_error *err)
 {
     *bytes = end - at < PIECE_BYTES ? end - at : PIECE_BYTES;
-    PL_TRY(pl_safetensors_stream(s, at, buffer, *bytes, err));
+    PL_TRY(pl_safetensors_stream(s, at, buffer, *bytes, last, err));
     pl_checksum_update(sum, buffer, *bytes);
     return PL_OK;
 }
 
-/* The tensors cover all that lies behind the header: the reader of headers has seen to that. */
-static pl_status go_through(const pl_safetensors *s, take *taker, void *context, uint64_t *checksum, pl_error *err)
+/* Who checks a file is about to load it, in this process or the next: it leaves the page cache after the loading.
+ * The tensors cover all that lies behind the header: the reader of headers has seen to that. */
+static pl_status go_through(const pl_safetensors *s, bool last, take *taker, void *context, uint64_t *checksum,
+                            pl_error *err)
 {
     _Alignas(8) char buffer[PIECE_BYTES];
     pl_checksum sum;
     uint64_t bytes;
     pl_checksum_init(&sum);
     const uint64_t data_at = pl_safetensors_data_at(s);
-    for (uint64_t at = 0; at < data_at; at += bytes) PL_TRY(read_piece(s, at, data_at, buffer, &bytes, &sum, err));
+    for (uint64_t at = 0; at < data_at; at += bytes)
+        PL_TRY(read_piece(s, at, data_at, last, buffer, &bytes, &sum, err));
     for (size_t i = 0; i < pl_safetensors_count(s); i++) {
         const pl_st_tensor *t = pl_safetensors_at(s, i);
         const uint64_t one = pl_st_dtype_bytes(t->dtype);
         for (uint64_t at = 0; at < t->bytes; at += bytes) {
-            PL_TRY(read_piece(s, t->offset + at, t->offset + t->bytes, buffer, &bytes, &sum, err));
+            PL_TRY(read_piece(s, t->offset + at, t->offset + t->bytes, last, buffer, &bytes, &sum, err));
             PL_TRY(taker(context, t, at / one, buffer, bytes / one, err));
         }
     }
@@ -133,7 +136,7 @@ pl_status pl_weights_check(const pl_safetensors *s, pl_real narrowest, uint64_t 
 {
     checking c = {s, narrowest};
     for (size_t i = 0; i < pl_safetensors_count(s); i++) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
-    return go_through(s, check_numbers, &c, checksum, err);
+    return go_through(s, false, check_numbers, &c, checksum, err);
 }
 
 static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t first, const void *piece, uint64_t count,
@@ -151,7 +154,7 @@ static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t firs
 pl_status pl_weights_load(const pl_safetensors *s, const pl_st_list *list, uint64_t checksum, pl_error *err)
 {
     uint64_t found;
-    PL_TRY(go_through(s, put_numbers, (void *)(uintptr_t)list, &found, err));
+    PL_TRY(go_through(s, true, put_numbers, (void *)(uintptr_t)list, &found, err));
     if (found == checksum) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: was changed while this command began; start it again", pl_safetensors_path(s));
 }

@@ -137,9 +137,20 @@ static void put_near(pl_capsules_page *p, const near_search *s)
     pl_str_append(p->out, "</section>\n");
 }
 
+static void put_too_long(const pl_capsules_page *p)
+{
+    char words[TEXT], a[32], b[32];
+    snprintf(words, sizeof words,
+             "Sketches of a text have %s numbers together; those of more than %s are not read here.",
+             pl_format_count(row_elems(p), a, sizeof a), pl_format_count(ROW_MAX, b, sizeof b));
+    pl_html_section("Nearest neighbours and numbers", words, p->out);
+    pl_str_append(p->out, "</section>\n");
+}
+
 pl_status pl_capsules_page_near(pl_capsules_page *p, pl_error *err)
 {
-    if (p->shown_count == 0 || row_elems(p) > ROW_MAX) return PL_OK;
+    if (p->shown_count == 0) return PL_OK;
+    if (row_elems(p) > ROW_MAX) return put_too_long(p), PL_OK;
     near_search *s = pl_alloc(1, sizeof *s);
     uint16_t *halves = pl_alloc(row_elems(p), sizeof *halves);
     float *row = pl_alloc(row_elems(p), sizeof *row);

@@ -212,6 +212,9 @@ def test_bits_hang_on_the_texts_alone():
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
     run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
+    run("results", "join", "--move", "moved", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
+    check(filecmp.cmp(whole, "moved", shallow=False), f"{parts} parts, moved together, have other bytes than the whole")
+    check(len(pictures(page_of("moved"))) == 6 and not any(n.endswith(".blocks") for n in os.listdir("parts")), "what is left of parts")
     run("results", "check", whole)
 
 
@@ -340,6 +343,18 @@ def test_page_without_texts():
     encode(write_encoder(out="grammar"))
     os.remove("grammar/results.yaml")
     check(len(pictures(page_of("grammar"))) == 6, "texts of a grammar need no config")
+    # Nothing is finished yet, in most cases; and sketches that are too long to be compared.
+    process = subprocess.Popen([COMMAND, "encode", write_encoder(out="begun", count=4000, block_texts=4000)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=environment())
+    while not os.path.exists("begun/results.blocks") and process.poll() is None:
+        time.sleep(0.001)
+    process.kill()
+    process.wait()
+    done = json.loads(run("results", "ls", "--json", "begun/results.blocks")[0])["done"]
+    check("Not all is finished: 0 of 4,000 texts" in page_of("begun") if done == 0 else True, "a page about nothing")
+    encode(write_encoder(out="wide", hidden_size=512, num_heads=8, target_capsules=2304, capsule_grid_shape="[48, 48]", count=2, block_texts=2))
+    page = page_of("wide")
+    check("Sketches of a text have 1,179,648 numbers together" in page and len(pictures(page)) == 2 and not neighbours(page), "long sketches")
 
 
 # ---- killed, and gone on with ----

@@ -280,13 +280,57 @@ def test_join_in_one_file():
     check(not os.path.exists("j"), "a join that was refused left a file")
 
 
+def test_join_by_moving():
+    """Parts give back what is in its new place: what they no longer hold is not asked of them, and at the end they are gone."""
+    for form in ("native", "npy"):
+        leave(form, "whole-" + form)
+        for begun in ("", "stop"):
+            parts = [f"{form}-{first}" for first in range(OPERATORS)]
+            for first, part in enumerate(parts):
+                leave(form, part, first, 1)
+            if begun:  # as a kill leaves it: operator 0 has been moved
+                leave(form, "moved", "stop")
+                for name in (["outputs.fields.npy", "metrics.energy.npy", "features.npy"] if form == "npy" else [None]):
+                    hollow(os.path.join(parts[0], name) if name else parts[0])
+                refused(4, "operator 0.*: damaged|features of operator 0: damaged", "results", "join", "other-" + form, *parts)
+            run("results", "join", "moved", "--move", *parts)
+            check(same_tree("moved", "whole-" + form), form, begun, "moved, it has other bytes")
+            check(not any(os.path.exists(part) for part in parts), "parts are left")
+            run("results", "check", "moved")
+            (shutil.rmtree if form == "npy" else os.remove)("moved")
+    for first in range(OPERATORS):
+        leave("native", f"part-{first}", first, 1)
+    shm = "/dev/shm"
+    if os.path.isdir(shm) and os.stat(shm).st_dev != os.stat(".").st_dev:
+        refused(2, "lies on another disk than /dev/shm/", "results", "join", "--move", f"{shm}/plimsoll-moved-{os.getpid()}", "part-0", "part-1", "part-2")
+    leave("hdf5", "part.h5", 0, OPERATORS - 1)
+    leave("hdf5", "rest.h5", OPERATORS - 1, 1)
+    refused(2, "nothing to move", "results", "join", "--move", "all.h5", "part.h5", "rest.h5")
+    check(all(os.path.exists(f"part-{first}") for first in range(OPERATORS)), "a join that was refused took a part")
+
+
+def hollow(path):
+    """Zeros in place of the data, behind the index or header."""
+    begin = 8192 if not path.endswith(".npy") else 10 + struct.unpack("<H", read(path)[8:10])[0]
+    with open(path, "r+b") as file:
+        if not path.endswith(".npy"):
+            told = json.loads(run("results", "ls", "--json", path)[0])
+            end = os.path.getsize(path)
+            begin = end - sum(-(-d["bytes"] // 4096) * 4096 for d in told["datasets"])
+            end -= 4096  # the last dataset is the constant
+        else:
+            end = os.path.getsize(path)
+        file.seek(begin)
+        file.write(bytes(end - begin))
+
+
 def same_tree(a, b):
     if os.path.isfile(a):
         return read(a) == read(b)
     return sorted(os.listdir(a)) == sorted(os.listdir(b)) and all(read(f"{a}/{n}") == read(f"{b}/{n}") for n in os.listdir(a))
 
 
-GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file]}
+GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving]}
 
 if __name__ == "__main__":
     main(GROUPS)
