@@ -88,8 +88,6 @@ typedef struct pl_call {
         pl_convolution_dw_call convolution_dw;
         pl_feed_forward_call feed_forward;
         pl_feed_forward_bwd_call feed_forward_bwd;
-        pl_gated_call gated;
-        pl_gated_bwd_call gated_bwd;
         pl_norm_call norm;
         pl_norm_bwd_call norm_bwd;
         pl_channel_moments_call channel_moments;

@@ -128,15 +128,17 @@ typedef struct pl_convolution_dw_call {
 uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *, pl_team);
 void pl_convolution_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_team);
 
-/* ---- feed_forward.c: y = act(x W1ᵀ + b1) W2ᵀ + b2 (+ residual), chunk_rows rows at a time: a chunk's hidden values
- * lie in the workspace, of the layer's type. The backward pass makes them again. The bits are those of the single
- * products, with the activation and its derivative in their epilogues. ---- */
+/* ---- feed_forward.c: y = h W2ᵀ + b2 (+ residual), h = act(x W1ᵀ + b1) or, gated, act(g)·u with g and u the halves of
+ * x W1ᵀ, chunk_rows rows at a time: a chunk's hidden values lie in the workspace, of the layer's type; forward g and u
+ * never exist. The backward pass makes them again. The bits are those of the single products, with the activation and
+ * its derivative in their epilogues. ---- */
 typedef struct pl_feed_forward_layer { /* what both passes know */
     int64_t rows, in, hidden, out, chunk_rows;
+    int gated;
     int dots; /* as in pl_gemm_call */
     pl_activation act;
-    const void *x, *w1, *w2; /* [R,in], [hidden,in], [out,hidden] */
-    const float *b1;         /* [hidden] or NULL */
+    const void *x, *w1, *w2; /* [R,in], [hidden,in], gated [2·hidden,in], [out,hidden] */
+    const float *b1;         /* [hidden] or NULL; gated NULL */
     pl_real type;
 } pl_feed_forward_layer;
 
@@ -158,35 +160,6 @@ typedef struct pl_feed_forward_bwd_call {
 } pl_feed_forward_bwd_call;
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *, pl_team);
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *, void *workspace, pl_team);
-
-/* ---- gated_feed_forward.c: y = (act(g)·u) Wdᵀ (+ residual), g and u the halves of x Wguᵀ, chunk_rows rows at once.
- * Forward g and u never exist; a chunk's products act(g)·u lie in the workspace. The backward pass makes a chunk's g
- * and u again. ---- */
-typedef struct pl_gated_layer { /* what both passes know */
-    int64_t rows, in, hidden, out, chunk_rows;
-    int dots; /* as in pl_gemm_call */
-    pl_activation act;
-    const void *x, *wgu, *wd; /* [R,in], [2·hidden,in], [out,hidden] */
-    pl_real type;
-} pl_gated_layer;
-
-typedef struct pl_gated_call {
-    pl_gated_layer layer;
-    const void *residual; /* [R,out] or NULL */
-    void *y;              /* may be residual, or x */
-} pl_gated_call;
-uint64_t pl_gated_workspace_bytes(const pl_gated_call *, pl_team);
-void pl_gated_exec(const pl_gated_call *, void *workspace, pl_team);
-
-/* dx = gradient (+ partial); dWgu and dWd accumulate. */
-typedef struct pl_gated_bwd_call {
-    pl_gated_layer layer;
-    const void *dy, *partial; /* [R,out]; [R,in] or NULL */
-    void *dx;                 /* may be partial, dy or x; each of these may be NULL: not wanted */
-    float *dwgu, *dwd;
-} pl_gated_bwd_call;
-uint64_t pl_gated_bwd_workspace_bytes(const pl_gated_bwd_call *, pl_team);
-void pl_gated_bwd_exec(const pl_gated_bwd_call *, void *workspace, pl_team);
 
 /* ---- norm.c: y = (x − μ)·r·gamma + beta over the last dimension (layer norm, r = 1/√(var+eps), biased var);
  *      y = x·r·gamma (RMS norm, r = 1/√(mean x² + eps)) when rms is set: then mean and beta are NULL, and gamma may

@@ -1,28 +1,47 @@
-/* Feed-forward layers in chunks of rows. A chunk's hidden values lie in the workspace between the two products; the
- * backward pass makes them again, turns them into their gradient in place and adds its share to every sum before the
- * next chunk. Every sum goes on where the chunk before left it, and a row's bits do not depend on its neighbours: the
- * chunk's size is not to be seen in the results. With 16 bits u, a, da, du are rounded as where they are stored whole.
+/* Feed-forward layers in chunks of rows, with a gate or without. A chunk's hidden values lie in the workspace between
+ * the products; the backward pass makes them again, turns them into their gradients in place and adds its share to
+ * every sum before the next chunk. Every sum goes on where the chunk before left it, and a row's bits do not depend on
+ * its neighbours: the chunk's size is not to be seen in the results. With 16 bits all that is hidden, and its
+ * gradients, are rounded as where they are stored whole.
  *
- *   forward    a = act(x W1ᵀ + b1)                                 y = a W2ᵀ + b2 (+ residual)
- *   backward   u = x W1ᵀ + b1;  du = (dy W2)·act'(u), a = act(u)   dW2 += dyᵀ a;  db1 += Σ du;  dW1 += duᵀ x
- *              dx = du W1 (+ partial)
+ *   forward    h = act(x W1ᵀ + b1); gated: act(g)·u, g and u = x W1ᵀ        y = h W2ᵀ + b2 (+ residual)
+ *   backward   i = x W1ᵀ + b1, gated both g and u; then h again and, in place of i, its gradient di:
+ *                without a gate  di = (dy W2)·act'(i), in the epilogue of that product
+ *                gated           dh = dy W2;  dg = dh·u·act'(g), du = dh·act(g)
+ *              dW2 += dyᵀ h;  db1 += Σ di;  dW1 += diᵀ x                   dx = di W1 (+ partial)
  *
- * Workspace: [hidden: chunk × F][backward, activated: chunk × F][workspace of the products], each aligned to 64. */
+ * Workspace, each part aligned to 64:
+ *   [h: chunk × F][backward, i: chunk × F, gated 2F][workspace of the products] */
 #include <stdbool.h>
 
 #include "backend/calls.h"
+#include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/kernels.h"
 
-enum { LINE_BYTES = 64 };
+enum { LINE_BYTES = 64, CROWDED_BYTES = 2048, FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
 
 typedef pl_feed_forward_layer layer;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t hidden_bytes(const layer *l)
+/* Columns of what comes before the hidden values. */
+static int64_t inner_of(const layer *l) { return l->gated ? 2 * l->hidden : l->hidden; }
+
+/* From row to row of what has so many columns: gated rows a multiple of 2 KiB apart would share a few sets of the
+ * caches, and fewer of them could be read at a time (gemm_plan.c). */
+static int64_t stride_of(const layer *l, int64_t columns)
 {
-    return pl_align_up((uint64_t)(smaller(l->rows, l->chunk_rows) * l->hidden * pl_real_bytes(l->type)), LINE_BYTES);
+    int64_t bytes = columns * pl_real_bytes(l->type);
+    return l->gated && bytes % CROWDED_BYTES == 0 ? columns + LINE_BYTES / pl_real_bytes(l->type) : columns;
+}
+
+/* Of so many columns for each row of a chunk. */
+static uint64_t chunk_bytes(const layer *l, int64_t columns)
+{
+    int64_t elems = smaller(l->rows, l->chunk_rows) * stride_of(l, columns);
+    return pl_align_up((uint64_t)(elems * pl_real_bytes(l->type)), LINE_BYTES);
 }
 
 /* Row `row` of x or of what has its shape, of y or of what has its shape; NULL stays NULL. */
@@ -37,18 +56,20 @@ static void *out_row(const layer *l, const void *y, int64_t row)
 
 /* ---- forward ---- */
 
-enum { FORWARD_PRODUCTS = 2, BACKWARD_PRODUCTS = 5 };
-
 /* The products of rows [first, first + rows), in their order. */
 static void forward_products(const pl_feed_forward_call *c, int64_t first, int64_t rows, void *hidden,
                              pl_gemm_call product[FORWARD_PRODUCTS])
 {
     const layer *l = &c->layer;
+    const int64_t stride = stride_of(l, l->hidden);
     product[0] = pl_gemm_linear(l->type, rows, l->hidden, l->in, in_row(l, l->x, first), l->w1, hidden);
+    product[0].ldc = stride;
     product[0].bias = l->b1;
     product[0].act = l->act;
-    product[0].act_out = hidden, product[0].ld_act_out = l->hidden;
+    product[0].gated = l->gated;
+    if (!l->gated) product[0].act_out = hidden, product[0].ld_act_out = stride;
     product[1] = pl_gemm_linear(l->type, rows, l->out, l->hidden, hidden, l->w2, out_row(l, c->y, first));
+    product[1].a_row = stride;
     product[1].bias = c->b2;
     product[1].residual = out_row(l, c->residual, first), product[1].ld_residual = l->out;
     product[0].dots = product[1].dots = l->dots;
@@ -67,14 +88,14 @@ uint64_t pl_feed_forward_workspace_bytes(const pl_feed_forward_call *c, pl_team 
         forward_products(c, 0, rows[i], &somewhere, product);
         for (int k = 0; k < FORWARD_PRODUCTS; k++) bytes = larger(bytes, pl_gemm_workspace_bytes(&product[k], team));
     }
-    return hidden_bytes(l) + bytes;
+    return chunk_bytes(l, l->hidden) + bytes;
 }
 
 void pl_feed_forward_exec(const pl_feed_forward_call *c, void *workspace, pl_team team)
 {
     const layer *l = &c->layer;
     pl_gemm_call product[FORWARD_PRODUCTS];
-    char *behind = (char *)workspace + hidden_bytes(l);
+    char *behind = (char *)workspace + chunk_bytes(l, l->hidden);
     for (int64_t first = 0; first < l->rows; first += l->chunk_rows) {
         forward_products(c, first, smaller(l->rows - first, l->chunk_rows), workspace, product);
         for (int k = 0; k < FORWARD_PRODUCTS; k++) pl_gemm_exec(&product[k], behind, team);
@@ -90,22 +111,27 @@ static bool is_wanted(const pl_feed_forward_bwd_call *c, int product)
     return to[product] != NULL;
 }
 
-static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, int64_t rows, void *hidden,
-                              void *activated, pl_gemm_call product[BACKWARD_PRODUCTS])
+static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, int64_t rows, void *hidden, void *inner,
+                              pl_gemm_call product[BACKWARD_PRODUCTS])
 {
     const layer *l = &c->layer;
     const void *x = in_row(l, l->x, first), *dy = out_row(l, c->dy, first);
-    product[0] = pl_gemm_linear(l->type, rows, l->hidden, l->in, x, l->w1, hidden);
+    const int64_t width = inner_of(l), stride = stride_of(l, l->hidden), inner_stride = stride_of(l, width);
+    product[0] = pl_gemm_linear(l->type, rows, width, l->in, x, l->w1, inner);
     product[0].bias = l->b1;
     product[0].dots = l->dots;
-    product[1] = pl_gemm_linear_dx(l->type, rows, l->hidden, l->out, dy, l->w2, hidden);
-    product[1].act = l->act;
-    product[1].grad_of = hidden, product[1].ld_grad_of = l->hidden;
-    product[1].act_again = activated, product[1].ld_act_again = l->hidden;
-    product[2] = pl_gemm_linear_dw(l->type, l->out, l->hidden, rows, dy, activated, c->dw2);
-    product[3] = pl_gemm_linear_dw(l->type, l->hidden, l->in, rows, hidden, x, c->dw1);
-    product[4] = pl_gemm_linear_dx(l->type, rows, l->in, l->hidden, hidden, l->w1, in_row(l, c->dx, first));
+    product[1] = pl_gemm_linear_dx(l->type, rows, l->hidden, l->out, dy, l->w2, l->gated ? hidden : inner);
+    if (!l->gated) {
+        product[1].act = l->act;
+        product[1].grad_of = inner, product[1].ld_grad_of = inner_stride;
+        product[1].act_again = hidden, product[1].ld_act_again = stride;
+    }
+    product[2] = pl_gemm_linear_dw(l->type, l->out, l->hidden, rows, dy, hidden, c->dw2);
+    product[3] = pl_gemm_linear_dw(l->type, width, l->in, rows, inner, x, c->dw1);
+    product[4] = pl_gemm_linear_dx(l->type, rows, l->in, width, inner, l->w1, in_row(l, c->dx, first));
     product[4].residual = in_row(l, c->partial, first), product[4].ld_residual = l->in;
+    product[0].ldc = product[3].a_col = product[4].a_row = inner_stride;
+    product[1].ldc = product[2].b_row = stride;
 }
 
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *c, pl_team team)
@@ -121,24 +147,52 @@ uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *c, 
         for (int k = 0; k < BACKWARD_PRODUCTS; k++)
             if (is_wanted(c, k)) bytes = larger(bytes, pl_gemm_workspace_bytes(&product[k], team));
     }
-    return 2 * hidden_bytes(l) + bytes;
+    return chunk_bytes(l, l->hidden) + chunk_bytes(l, inner_of(l)) + bytes;
+}
+
+typedef struct gate_work {
+    const layer *layer;
+    const pl_kernels *kernels;
+    int64_t rows;
+    void *hidden, *inner;
+} gate_work;
+
+static void gate_part(const void *context, int part, int parts)
+{
+    const gate_work *w = context;
+    const layer *l = w->layer;
+    const int64_t hidden = stride_of(l, l->hidden), inner = stride_of(l, inner_of(l));
+    pl_range own = pl_range_of_part(w->rows, 1, part, parts);
+    for (int64_t r = own.begin; r < own.end; r++)
+        w->kernels->gated_bwd(l->act, l->hidden, l->type, pl_real_at(l->type, w->inner, r * inner),
+                              pl_real_at(l->type, w->inner, r * inner + l->hidden),
+                              pl_real_at(l->type, w->hidden, r * hidden));
+}
+
+/* When h and di are there, between the products: the gate's own arithmetic, and what they add to db1. */
+static void between(const pl_feed_forward_bwd_call *c, int64_t rows, void *hidden, void *inner, pl_team team)
+{
+    const layer *l = &c->layer;
+    gate_work gate = {l, pl_kernels_get(team.isa), rows, hidden, inner};
+    if (l->gated) pl_parallel(team, rows * l->hidden, gate_part, &gate);
+    if (!c->db1) return;
+    pl_column_sum_call sum = {.rows = rows, .columns = l->hidden, .ld = l->hidden, .x = inner};
+    sum.out = c->db1, sum.accumulate = 1, sum.type = l->type;
+    pl_column_sum_exec(&sum, team);
 }
 
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *c, void *workspace, pl_team team)
 {
     const layer *l = &c->layer;
     pl_gemm_call product[BACKWARD_PRODUCTS];
-    uint64_t bytes = hidden_bytes(l);
-    char *hidden = workspace, *activated = hidden + bytes, *behind = activated + bytes;
+    char *hidden = workspace, *inner = hidden + chunk_bytes(l, l->hidden),
+         *behind = inner + chunk_bytes(l, inner_of(l));
     for (int64_t first = 0; first < l->rows; first += l->chunk_rows) {
         int64_t rows = smaller(l->rows - first, l->chunk_rows);
-        backward_products(c, first, rows, hidden, activated, product);
+        backward_products(c, first, rows, hidden, inner, product);
         for (int k = 0; k < BACKWARD_PRODUCTS; k++) {
             if (is_wanted(c, k)) pl_gemm_exec(&product[k], behind, team);
-            if (k != 1 || !c->db1) continue;
-            pl_column_sum_call sum = {.rows = rows, .columns = l->hidden, .ld = l->hidden, .x = hidden};
-            sum.out = c->db1, sum.accumulate = 1, sum.type = l->type;
-            pl_column_sum_exec(&sum, team);
+            if (k == 1) between(c, rows, hidden, inner, team);
         }
     }
 }

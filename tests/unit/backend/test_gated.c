@@ -23,8 +23,8 @@ typedef struct problem {
     pl_real type;
     pl_activation act;
     int has_rest, dots; /* rest: residual, partial */
-    void *x, *wgu, *wd, *dy, *residual, *partial;
-    float *dwgu, *dwd;
+    void *x, *w1, *w2, *dy, *residual, *partial;
+    float *dw1, *dw2;
 } problem;
 
 static void *numbers(pl_real type, int64_t count, uint64_t stream, float scale)
@@ -47,29 +47,30 @@ static problem make_problem(sizes s, pl_real type, pl_activation act, int has_re
     float in = 1 / sqrtf((float)s.in), hidden = 1 / sqrtf((float)s.hidden);
     p.x = numbers(type, s.rows * s.in, 1, 1), p.dy = numbers(type, s.rows * s.out, 2, 1);
     p.residual = numbers(type, s.rows * s.out, 3, 1), p.partial = numbers(type, s.rows * s.in, 4, 1);
-    p.wgu = numbers(type, 2 * s.hidden * s.in, 5, in), p.wd = numbers(type, s.out * s.hidden, 6, hidden);
-    p.dwgu = guarded_normal(2 * s.hidden * s.in, 7), p.dwd = guarded_normal(s.out * s.hidden, 8);
+    p.w1 = numbers(type, 2 * s.hidden * s.in, 5, in), p.w2 = numbers(type, s.out * s.hidden, 6, hidden);
+    p.dw1 = guarded_normal(2 * s.hidden * s.in, 7), p.dw2 = guarded_normal(s.out * s.hidden, 8);
     return p;
 }
 
-static pl_gated_layer layer_of(const problem *p, const void *x, int64_t chunk_rows)
+static pl_feed_forward_layer layer_of(const problem *p, const void *x, int64_t chunk_rows)
 {
-    return (pl_gated_layer){.rows = p->s.rows,
-                            .in = p->s.in,
-                            .hidden = p->s.hidden,
-                            .out = p->s.out,
-                            .chunk_rows = chunk_rows,
-                            .dots = p->dots,
-                            .act = p->act,
-                            .x = x,
-                            .wgu = p->wgu,
-                            .wd = p->wd,
-                            .type = p->type};
+    return (pl_feed_forward_layer){.gated = 1,
+                                   .rows = p->s.rows,
+                                   .in = p->s.in,
+                                   .hidden = p->s.hidden,
+                                   .out = p->s.out,
+                                   .chunk_rows = chunk_rows,
+                                   .dots = p->dots,
+                                   .act = p->act,
+                                   .x = x,
+                                   .w1 = p->w1,
+                                   .w2 = p->w2,
+                                   .type = p->type};
 }
 
 typedef struct results {
     void *y, *dx;
-    float *dwgu, *dwd;
+    float *dw1, *dw2;
 } results;
 
 /* Into 1: y over the residual, dx over dy; 2: y over x, dx over x; where these have that shape. */
@@ -81,24 +82,24 @@ static results run(const problem *p, int64_t chunk_rows, int into, pl_team team)
     results r = {.y = numbers(p->type, s->rows * s->out, 9, 1), .dx = numbers(p->type, s->rows * s->in, 9, 1)};
     if (into == 1) r.y = residual;
     if (into == 2 && square) r.y = x;
-    pl_gated_call forward = {.layer = layer_of(p, x, chunk_rows), .y = r.y};
+    pl_feed_forward_call forward = {.layer = layer_of(p, x, chunk_rows), .y = r.y};
     if (p->has_rest) forward.residual = residual;
-    pl_gated_exec(&forward, guarded_bytes(pl_gated_workspace_bytes(&forward, team), 0), team);
+    pl_feed_forward_exec(&forward, guarded_bytes(pl_feed_forward_workspace_bytes(&forward, team), 0), team);
     void *dy = copy(p->type, p->dy, s->rows * s->out), *again = copy(p->type, p->x, s->rows * s->in);
     if (into == 1 && square) r.dx = dy;
     if (into == 2) r.dx = again;
-    r.dwgu = guarded_copy(p->dwgu, 2 * s->hidden * s->in), r.dwd = guarded_copy(p->dwd, s->out * s->hidden);
-    pl_gated_bwd_call c = {.layer = layer_of(p, again, chunk_rows), .dy = dy, .dx = r.dx};
-    c.dwgu = r.dwgu, c.dwd = r.dwd;
+    r.dw1 = guarded_copy(p->dw1, 2 * s->hidden * s->in), r.dw2 = guarded_copy(p->dw2, s->out * s->hidden);
+    pl_feed_forward_bwd_call c = {.layer = layer_of(p, again, chunk_rows), .dy = dy, .dx = r.dx};
+    c.dw1 = r.dw1, c.dw2 = r.dw2;
     if (p->has_rest) c.partial = p->partial;
-    pl_gated_bwd_exec(&c, guarded_bytes(pl_gated_bwd_workspace_bytes(&c, team), 0), team);
+    pl_feed_forward_bwd_exec(&c, guarded_bytes(pl_feed_forward_bwd_workspace_bytes(&c, team), 0), team);
     return r;
 }
 
 /* ---- the oracle ---- */
 
 typedef struct expected {
-    double *y, *dx, *dwgu, *dwd;
+    double *y, *dx, *dw1, *dw2;
 } expected;
 
 static double activated(pl_activation act, double u)
@@ -133,15 +134,15 @@ static double *widened(pl_real type, const void *from, int64_t count)
 static double factor_of(const problem *p, int64_t i, int64_t j)
 {
     double u = 0;
-    for (int64_t k = 0; k < p->s.in; k++) u += get(p, p->x, i * p->s.in + k) * get(p, p->wgu, j * p->s.in + k);
+    for (int64_t k = 0; k < p->s.in; k++) u += get(p, p->x, i * p->s.in + k) * get(p, p->w1, j * p->s.in + k);
     return rounded(p->type, u);
 }
 
 static void pass_on(const problem *p, expected *e, double gradient, int64_t i, int64_t j)
 {
     for (int64_t k = 0; k < p->s.in; k++) {
-        e->dx[i * p->s.in + k] += gradient * get(p, p->wgu, j * p->s.in + k);
-        e->dwgu[j * p->s.in + k] += gradient * get(p, p->x, i * p->s.in + k);
+        e->dx[i * p->s.in + k] += gradient * get(p, p->w1, j * p->s.in + k);
+        e->dw1[j * p->s.in + k] += gradient * get(p, p->x, i * p->s.in + k);
     }
 }
 
@@ -150,9 +151,9 @@ static void add_hidden(const problem *p, expected *e, int64_t i, int64_t j)
     double gate = factor_of(p, i, j), up = factor_of(p, i, p->s.hidden + j), dh = 0;
     double h = rounded(p->type, activated(p->act, gate) * up);
     for (int64_t n = 0; n < p->s.out; n++) {
-        e->y[i * p->s.out + n] += h * get(p, p->wd, n * p->s.hidden + j);
-        e->dwd[n * p->s.hidden + j] += get(p, p->dy, i * p->s.out + n) * h;
-        dh += get(p, p->dy, i * p->s.out + n) * get(p, p->wd, n * p->s.hidden + j);
+        e->y[i * p->s.out + n] += h * get(p, p->w2, n * p->s.hidden + j);
+        e->dw2[n * p->s.hidden + j] += get(p, p->dy, i * p->s.out + n) * h;
+        dh += get(p, p->dy, i * p->s.out + n) * get(p, p->w2, n * p->s.hidden + j);
     }
     dh = rounded(p->type, dh);
     pass_on(p, e, rounded(p->type, dh * up * slope(p->act, gate)), i, j);
@@ -164,8 +165,8 @@ static expected oracle(const problem *p)
     const sizes *s = &p->s;
     expected e = {widened(p->type, p->has_rest ? p->residual : NULL, s->rows * s->out),
                   widened(p->type, p->has_rest ? p->partial : NULL, s->rows * s->in),
-                  widened(PL_REAL_F32, p->dwgu, 2 * s->hidden * s->in),
-                  widened(PL_REAL_F32, p->dwd, s->out * s->hidden)};
+                  widened(PL_REAL_F32, p->dw1, 2 * s->hidden * s->in),
+                  widened(PL_REAL_F32, p->dw2, s->out * s->hidden)};
     for (int64_t i = 0; i < s->rows; i++)
         for (int64_t j = 0; j < s->hidden; j++) add_hidden(p, &e, i, j);
     return e;
@@ -190,8 +191,8 @@ static void assert_right(const problem *p, const results *r, const expected *e)
     const sizes *s = &p->s;
     assert_near(p->type, p->type, r->y, e->y, s->rows * s->out, "y");
     assert_near(p->type, p->type, r->dx, e->dx, s->rows * s->in, "dx");
-    assert_near(p->type, PL_REAL_F32, r->dwgu, e->dwgu, 2 * s->hidden * s->in, "dwgu");
-    assert_near(p->type, PL_REAL_F32, r->dwd, e->dwd, s->out * s->hidden, "dwd");
+    assert_near(p->type, PL_REAL_F32, r->dw1, e->dw1, 2 * s->hidden * s->in, "dw1");
+    assert_near(p->type, PL_REAL_F32, r->dw2, e->dw2, s->out * s->hidden, "dw2");
 }
 
 static void assert_same(const problem *p, const results *a, const results *b)
@@ -199,8 +200,8 @@ static void assert_same(const problem *p, const results *a, const results *b)
     const sizes *s = &p->s;
     assert_memory_equal(a->y, b->y, (size_t)(s->rows * s->out * pl_real_bytes(p->type)));
     assert_memory_equal(a->dx, b->dx, (size_t)(s->rows * s->in * pl_real_bytes(p->type)));
-    assert_memory_equal(a->dwgu, b->dwgu, (size_t)(2 * s->hidden * s->in) * sizeof(float));
-    assert_memory_equal(a->dwd, b->dwd, (size_t)(s->out * s->hidden) * sizeof(float));
+    assert_memory_equal(a->dw1, b->dw1, (size_t)(2 * s->hidden * s->in) * sizeof(float));
+    assert_memory_equal(a->dw2, b->dw2, (size_t)(s->out * s->hidden) * sizeof(float));
 }
 
 static void check(sizes s, pl_real type, pl_activation act, int has_rest, int dots, pl_isa first_isa, int count)
@@ -219,7 +220,7 @@ static void check(sizes s, pl_real type, pl_activation act, int has_rest, int do
         }
         guarded_check_all();
     }
-    free(e.y), free(e.dx), free(e.dwgu), free(e.dwd);
+    free(e.y), free(e.dx), free(e.dw1), free(e.dw2);
     guarded_free_all();
 }
 
@@ -255,16 +256,17 @@ static void test_workspace_follows_chunk(void **state)
 {
     (void)state;
     pl_team team = {2, PL_ISA_BASELINE};
-    pl_gated_call c = {.layer = {.rows = 4096, .in = 256, .hidden = 4096, .out = 256, .chunk_rows = 64}};
-    uint64_t bytes = pl_gated_workspace_bytes(&c, team);
+    pl_feed_forward_call c = {
+        .layer = {.gated = 1, .rows = 4096, .in = 256, .hidden = 4096, .out = 256, .chunk_rows = 64}};
+    uint64_t bytes = pl_feed_forward_workspace_bytes(&c, team);
     c.layer.rows = 64 * 1000;
-    assert_true(pl_gated_workspace_bytes(&c, team) == bytes && bytes < 64 * 4096 * 4 + 300000);
-    pl_gated_bwd_call b = {.layer = c.layer};
-    assert_true(pl_gated_bwd_workspace_bytes(&b, team) < 3 * 64 * 4096 * 4 + 300000);
+    assert_true(pl_feed_forward_workspace_bytes(&c, team) == bytes && bytes < 64 * 4096 * 4 + 300000);
+    pl_feed_forward_bwd_call b = {.layer = c.layer};
+    assert_true(pl_feed_forward_bwd_workspace_bytes(&b, team) < 3 * 64 * 4096 * 4 + 300000);
     c.layer.type = PL_REAL_BF16; /* whose products take 128 KiB more a thread */
-    assert_true(pl_gated_workspace_bytes(&c, team) < 64 * 4096 * 2 + 550000);
+    assert_true(pl_feed_forward_workspace_bytes(&c, team) < 64 * 4096 * 2 + 550000);
     c.layer.rows = b.layer.rows = 0;
-    assert_true(pl_gated_workspace_bytes(&c, team) == 0 && pl_gated_bwd_workspace_bytes(&b, team) == 0);
+    assert_true(pl_feed_forward_workspace_bytes(&c, team) == 0 && pl_feed_forward_bwd_workspace_bytes(&b, team) == 0);
 }
 
 PL_TEST_PROGRAM(argc, argv)
