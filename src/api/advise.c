@@ -123,7 +123,10 @@ typedef struct tried {
     pl_compiled compiled;
 } tried;
 
-static pl_status try_config(const pl_advising *v, const pl_config *c, bool measured, tried *t, pl_error *err)
+/* Times: none; those that follow from the kernels that are known; and more kernels are measured for it. */
+typedef enum times { UNKNOWN, ESTIMATED, MEASURED } times;
+
+static pl_status try_config(const pl_advising *v, const pl_config *c, times wanted, tried *t, pl_error *err)
 {
     pl_error why = {0};
     pl_plan *plan;
@@ -133,7 +136,8 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, bool measu
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
-                                  .unmeasured = !measured,
+                                  .unmeasured = wanted == UNKNOWN,
+                                  .measured = wanted == ESTIMATED,
                                   .brief = true};
     t->status = pl_compile(c, &o, &r, &plan, &why);
     if (t->status == PL_OK) {
@@ -166,6 +170,14 @@ static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_a
     to->per_second = pl_advice_rate(per_second);
 }
 
+/* To measure many samples at once takes long, and from fewer more follow. */
+static times times_of(const what_if *w)
+{
+    enum { TIMES_MEASURED = 4 };
+    if (w->how == MORE_TEAM || w->how == MORE_FILLERS) return UNKNOWN;
+    return w->how == TIMES && strtoll(w->value, NULL, 10) > TIMES_MEASURED ? ESTIMATED : MEASURED;
+}
+
 static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, const pl_config *pinned, pl_error *err)
 {
     char value[VALUE_BYTES];
@@ -176,8 +188,7 @@ static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, cons
     const pl_status given = pl_config_set(c, w->path, value, "plan", &ignored);
     if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
     if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
-    const bool measured = w->how != MORE_TEAM && w->how != MORE_FILLERS;
-    PL_TRY(try_config(v, c, measured, &t, err));
+    PL_TRY(try_config(v, c, times_of(w), &t, err));
     if (t.status != PL_OK && t.status != PL_E_BUDGET) return PL_OK;
     pl_advice_change *to = &v->a->change[v->a->changes++];
     *to = (pl_advice_change){.effect = w->effect, .fits = t.status == PL_OK, .charged_bytes = t.charged_bytes};
@@ -234,7 +245,7 @@ static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *
         say_share(pl_config_value_of(asked, pl_config_find(key)), pieces, value);
         options->data[options->bytes = before] = 0;
         PL_TRY(set(c, key, value, options, err));
-        PL_TRY(try_config(v, c, false, t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, t, err));
         if (t->status != PL_OK) break;
         need = t->disk_bytes;
     }
@@ -255,7 +266,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
     *c = *v->config;
     if (pl_plan_check_machine(v->plan, &ignored) != PL_OK) {
         PL_TRY(set(c, "memory.budget", "auto", &options, err));
-        PL_TRY(try_config(v, c, false, &t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
     a->has_safe = t.status == PL_OK;
@@ -317,7 +328,7 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
         PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
         say_option(smaller[i].path, smaller[i].value, &options);
-        PL_TRY(try_config(v, c, false, &t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK)
         pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
