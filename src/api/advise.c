@@ -9,6 +9,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
 
@@ -294,6 +295,9 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     return find_safe(v, c, err);
 }
 
+/* In a small container there may be no room for it: a plan without advice is a plan. */
+static bool may_lack(pl_status status) { return status == PL_E_NOMEM && pl_process_fence_left() != UINT64_MAX; }
+
 pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const pl_compiled *compiled, pl_plan *plan,
                     pl_error *err)
 {
@@ -312,7 +316,7 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     pl_config_destroy(c);
     if (status == PL_OK && v.a->samples) plan->advice = v.a;
     if (!plan->advice) pl_free(v.a);
-    return status;
+    return may_lack(status) ? PL_OK : status;
 }
 
 /* What would fit, behind the sentence of the refusal. */
@@ -345,5 +349,5 @@ pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o
                                    : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");
     pl_config_destroy(before);
     pl_config_destroy(c);
-    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
+    return status == PL_E_NOMEM && !may_lack(status) ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
 }
