@@ -9,6 +9,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
 
@@ -123,7 +124,10 @@ typedef struct tried {
     pl_compiled compiled;
 } tried;
 
-static pl_status try_config(const pl_advising *v, const pl_config *c, bool measured, tried *t, pl_error *err)
+/* Times: none; those that follow from the kernels that are known; and more kernels are measured for it. */
+typedef enum times { UNKNOWN, ESTIMATED, MEASURED } times;
+
+static pl_status try_config(const pl_advising *v, const pl_config *c, times wanted, tried *t, pl_error *err)
 {
     pl_error why = {0};
     pl_plan *plan;
@@ -133,7 +137,8 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, bool measu
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
-                                  .unmeasured = !measured,
+                                  .unmeasured = wanted == UNKNOWN,
+                                  .measured = wanted == ESTIMATED,
                                   .brief = true};
     t->status = pl_compile(c, &o, &r, &plan, &why);
     if (t->status == PL_OK) {
@@ -166,6 +171,14 @@ static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_a
     to->per_second = pl_advice_rate(per_second);
 }
 
+/* To measure many samples at once takes long, and from fewer more follow. */
+static times times_of(const what_if *w)
+{
+    enum { TIMES_MEASURED = 4 };
+    if (w->how == MORE_TEAM || w->how == MORE_FILLERS) return UNKNOWN;
+    return w->how == TIMES && strtoll(w->value, NULL, 10) > TIMES_MEASURED ? ESTIMATED : MEASURED;
+}
+
 static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, const pl_config *pinned, pl_error *err)
 {
     char value[VALUE_BYTES];
@@ -176,8 +189,7 @@ static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, cons
     const pl_status given = pl_config_set(c, w->path, value, "plan", &ignored);
     if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
     if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
-    const bool measured = w->how != MORE_TEAM && w->how != MORE_FILLERS;
-    PL_TRY(try_config(v, c, measured, &t, err));
+    PL_TRY(try_config(v, c, times_of(w), &t, err));
     if (t.status != PL_OK && t.status != PL_E_BUDGET) return PL_OK;
     pl_advice_change *to = &v->a->change[v->a->changes++];
     *to = (pl_advice_change){.effect = w->effect, .fits = t.status == PL_OK, .charged_bytes = t.charged_bytes};
@@ -234,7 +246,7 @@ static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *
         say_share(pl_config_value_of(asked, pl_config_find(key)), pieces, value);
         options->data[options->bytes = before] = 0;
         PL_TRY(set(c, key, value, options, err));
-        PL_TRY(try_config(v, c, false, t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, t, err));
         if (t->status != PL_OK) break;
         need = t->disk_bytes;
     }
@@ -255,7 +267,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
     *c = *v->config;
     if (pl_plan_check_machine(v->plan, &ignored) != PL_OK) {
         PL_TRY(set(c, "memory.budget", "auto", &options, err));
-        PL_TRY(try_config(v, c, false, &t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
     a->has_safe = t.status == PL_OK;
@@ -283,6 +295,9 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     return find_safe(v, c, err);
 }
 
+/* In a small container there may be no room for it: a plan without advice is a plan. */
+static bool may_lack(pl_status status) { return status == PL_E_NOMEM && pl_process_fence_left() != UINT64_MAX; }
+
 pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const pl_compiled *compiled, pl_plan *plan,
                     pl_error *err)
 {
@@ -301,7 +316,7 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     pl_config_destroy(c);
     if (status == PL_OK && v.a->samples) plan->advice = v.a;
     if (!plan->advice) pl_free(v.a);
-    return status;
+    return may_lack(status) ? PL_OK : status;
 }
 
 /* What would fit, behind the sentence of the refusal. */
@@ -317,7 +332,7 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
         PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
         say_option(smaller[i].path, smaller[i].value, &options);
-        PL_TRY(try_config(v, c, false, &t, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK)
         pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
@@ -334,5 +349,5 @@ pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o
                                    : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");
     pl_config_destroy(before);
     pl_config_destroy(c);
-    return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
+    return status == PL_E_NOMEM && !may_lack(status) ? pl_fail(err, status, "%s", why.text) : PL_E_BUDGET;
 }

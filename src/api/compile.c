@@ -78,6 +78,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     c->config = given;
     c->command = o->command;
     c->measured = o->measured;
+    c->brief = o->brief;
     c->told = (pl_told){o->progress, o->context};
     PL_TRY(pl_config_check(given, err));
     PL_TRY(pl_compiler_go_on(c, err));

@@ -35,7 +35,7 @@ pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_resul
 /* ---- survey.c ---- */
 #define PL_SURVEY_NEAR    0.25 /* sizes whose logarithms are no further apart: a quarter more */
 #define PL_SURVEY_SECONDS 60.0 /* for measuring */
-#define PL_BRIEF_SECONDS  0.8
+#define PL_BRIEF_SECONDS  0.3  /* or one pass, but never longer than ten times that */
 /* Of work in groups the plan of the largest one, which then carries what was found of all of them, and the options say
  * which it was; else as above. */
 pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);

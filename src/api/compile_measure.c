@@ -75,11 +75,7 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     pl_str text = {0};
     pl_config *job = pl_config_create();
     if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    pl_status status = PL_OK;
-    if (how->brief)
-        *job = *given; /* one of many that differ in a key */
-    else
-        status = take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE), err);
+    pl_status status = take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE), err);
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
     if (status != PL_OK) return pl_str_deinit(&text), status;
@@ -91,7 +87,6 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
     snprintf(c->job, sizeof c->job, "%s %016" PRIx64,
              how->survey     ? "work"
-             : how->brief    ? "whatif"
              : o->everything ? "fit"
                              : "plan",
              pl_stream_id(pl_str_text(&text)));
@@ -123,7 +118,7 @@ double pl_compiler_distance(const pl_compiler *c, const pl_graph *g)
 
 pl_status pl_compiler_keep_calibration(pl_compiler *c, pl_error *err)
 {
-    PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
+    if (!c->brief) PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
     return pl_calibration_save(c->calibration, err);
 }
 
@@ -143,7 +138,7 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
                                  .bytes_max = little ? room + 1 : 0,
                                  .seconds_max = how->brief ? PL_BRIEF_SECONDS : CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .total_seconds_max = how->survey  ? PL_SURVEY_SECONDS
-                                                      : how->brief ? PL_BRIEF_SECONDS
+                                                      : how->brief ? 10 * PL_BRIEF_SECONDS
                                                                    : 0,
                                  .near_distance = how->survey ? PL_SURVEY_NEAR : 0,
                                  .progress = tell_calibration,
@@ -151,7 +146,7 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
     PL_TRY(name_job(c, given, how, err));
-    o->measure = c->measured || is_finished(c) ? NULL : measure;
+    o->measure = c->measured || (!how->brief && is_finished(c)) ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
     return PL_OK;
 }

@@ -38,6 +38,7 @@ typedef struct pl_compiler {
     pl_told told;
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
+    bool brief;      /* what is not known in the end, another look may measure */
     char job[32];    /* whose times are to be known, for the calibration */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
