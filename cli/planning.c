@@ -307,25 +307,24 @@ static pl_status check_all(const pl_cli_input *in, pl_command command, pl_error 
 }
 
 /* To the processes that come. */
-static pl_status hand_on(const pl_work_left *results, pl_error *err)
+static pl_status hand_on(const pl_work_left *results, int *held, pl_error *err)
 {
     char text[16];
-    int held;
-    pl_status status = pl_work_hold(results, &held, err);
+    pl_status status = pl_work_hold(results, held, err);
     if (status != PL_OK) return status;
-    snprintf(text, sizeof text, "%d", held);
+    snprintf(text, sizeof text, "%d", *held);
     if (setenv(begun, results->path, 1) != 0 || setenv(held_results, text, 1) != 0)
         return pl_cli_error(err, PL_E_NOMEM, "no memory to name the results to the next process");
     return PL_OK;
 }
 
-static pl_status reserve(const pl_cli_input *in, pl_call *call, pl_error *err)
+static pl_status reserve(const pl_cli_input *in, pl_call *call, int *held, pl_error *err)
 {
     pl_work_left results;
     if (!pl_command_does(call->command->command, PL_USES_RESULTS)) return PL_OK;
     pl_status status = pl_work_reserve(in->config, call->command->command, &results, err);
     call->word[PL_CALL_GOES_ON] = getenv(begun) ? "1" : NULL;
-    return status == PL_OK ? hand_on(&results, err) : status;
+    return status == PL_OK ? hand_on(&results, held, err) : status;
 }
 
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
@@ -340,6 +339,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     call->word[PL_CALL_SHOW] = talk->show;
     call->word[PL_CALL_QUIET] = quiet;
     bool left, prepared = false;
+    int held = -1;
     pl_status status = pl_check_folder(in->config, command, &err);
     if (status == PL_OK) status = prepare_for_results(call->command, in, talk, &prepared, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
@@ -359,8 +359,9 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         call->word[PL_CALL_AGAIN] = pl_again_print(in->resume, again);
     }
     if (status == PL_OK) status = pl_runner_check(plan, &err);
-    if (status == PL_OK) status = reserve(in, call, &err);
+    if (status == PL_OK) status = reserve(in, call, &held, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
+    if (held >= 0) close(held); /* nobody comes to whom it was to be handed on */
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);
 }

@@ -406,7 +406,7 @@ def kill_and_go_on(form, count, kills):
     while killed < kills:
         shutil.rmtree("out", ignore_errors=True)
         lives.append(0)
-        while killed < kills and kill_once(["encode", config, "--quiet", *vary(config)], DRAW.uniform(0, 1.7 * seconds / kills)):
+        while killed < kills and kill_once(["encode", config, "--quiet", *vary(config)], DRAW.uniform(0, 1.2 * seconds / kills)):
             killed, lives[-1] = killed + 1, lives[-1] + 1
         done = encode_to_the_end(config, *vary(config))
         check(done.returncode == 0, form, done.stderr)
