@@ -1,0 +1,154 @@
+"""Tests of what the plan of an encoder advises: the bytes of each change are those of a plan with it, the slowest stage bounds, what
+is said to be safe is so. Called as cli_tests.py is."""
+import json
+import random
+import re
+import shutil
+
+from cli_tests import SEED, check, main, read, refused, run
+from encode_tests import SMALL, encode, export, numbers_of, put, write_encoder
+from work_tests import racing_environment
+
+DRAW = random.Random(SEED)
+
+
+def advice_of(config, *words):
+    plan = json.loads(run("plan", config, *words, "--json")[0])
+    return plan["advice"], plan
+
+
+def of_stage(advice):
+    return {s["stage"]: s["per_second"] for s in advice["stages"]}
+
+
+def check_rates(advice):
+    """The slowest stage bounds, and the time is that of its rate."""
+    rates = of_stage(advice)
+    known = {k: r for k, r in rates.items() if r is not None}
+    check(list(rates) == ["draw", "encode", "write"] and all(r > 0 for r in known.values()), rates)
+    check(advice["bound"] == min(known, key=known.get), advice["bound"], rates)
+    check(abs(advice["seconds"] * known[advice["bound"]] / advice["samples"] - 1) < 1e-6, advice["seconds"], rates, advice["samples"])
+
+
+def numbers_are(effect, config, options):
+    """Do the results of these options differ from those without as they are said to?"""
+    bits = []
+    for name, words in (("plain", []), ("changed", options)):
+        shutil.rmtree(name, ignore_errors=True)
+        encode(config, "--out", name, *words)
+        bits.append(read_all(name))
+    near = [numbers_of(f"{name}/results.blocks")[1] for name in ("plain", "changed")]
+    distance = sum((a - b) ** 2 for a, b in zip(*near)) / sum(a * a for a in near[0])
+    check((bits[0] == bits[1]) == (effect == "same"), effect, options)
+    check(effect == "same" or (distance < 1e-3) == (effect == "bits"), effect, options, distance)
+
+
+def read_all(folder):
+    return export(f"{folder}/results.blocks") + export(f"{folder}/results.blocks", "children")
+
+
+def test_changes_are_planned():
+    """Bytes are those of a plan with the option, and the results differ as it is said."""
+    config = write_encoder(batch_size=2, H_cycles=2, L_cycles=3, count=40)
+    advice, plan = advice_of(config)
+    check_rates(advice)
+    said = {c["options"]: c for c in advice["changes"]}
+    wanted = ["--batch_size 8", "--threads 2", "--precision bfloat16", "--H_cycles 1", "--L_cycles 2"]
+    check(set(wanted) <= set(said) and "--batch_size 32" not in said, list(said))  # 32 is more than a block
+    for options, change in said.items():
+        other = json.loads(run("plan", config, *options.split(), "--json")[0])
+        check(change["charged_bytes"] == other["process"]["charged_bytes"], options, change, other["process"]["charged_bytes"])
+        check(change["fits"] and change["at_best"] == (options.split()[0] in ("--threads", "--num_workers")), change)
+    for options in wanted:
+        numbers_are(said[options]["results"], config, options.split())
+    report, _ = run("plan", config)
+    run("plan", config, "--html", "page.html")
+    for words in ("What bounds it", "What would change it", "Risks", "--H_cycles 1", "Safe: as it is", "another model: other results"):
+        check(words in " ".join(report.split()) and words in read("page.html").decode(), words, report)
+    # what the config says already is no change
+    least = advice_of(write_encoder(batch_size=16, H_cycles=1, L_cycles=1, precision="bfloat16"))[0]
+    check(not {c["options"].split()[0] for c in least["changes"]} & {"--batch_size", "--precision", "--H_cycles", "--L_cycles"}, least["changes"])
+
+
+def test_disk_that_is_too_small():
+    """What is safe is so: its plan needs no more than is free, and has nothing to advise."""
+    free = shutil.disk_usage(".").free
+    documented = {k: None for k in SMALL}
+    config = write_encoder(**documented, out="large")
+    parts = DRAW.randrange(2, 9)
+    count = str(free * parts // 92929)
+    advice, _ = advice_of(config, "--count", count)
+    disk = next(r for r in advice["risks"] if r["risk"] == "disk")
+    check(disk["bad"] and "short" in disk["text"] and "refused before the first text" in disk["text"], disk)
+    at = re.search(r"full after ([\d,]+) of ([\d,]+) texts", disk["text"])
+    full, of = (int(n.replace(",", "")) for n in at.groups())
+    check(of == int(count) and abs(full * parts / of - 1) < 0.2, full, of, parts)
+    safe = advice["safe"]
+    check(re.fullmatch(r"--part 1/\d+", safe["options"]) and safe["disk_bytes"] < free and parts < safe["parts"] <= parts + 3, safe, parts)
+    part, plan = advice_of(config, "--count", count, *safe["options"].split())
+    check(plan["disk"]["bytes"] == safe["disk_bytes"] and part["safe"]["options"] == "", plan["disk"], part["safe"])
+    half = advice_of(config, "--count", count, "--part", "2/2")[0]["safe"]
+    check(re.fullmatch(r"--part \d+/\d+", half["options"]) and int(half["options"].split("/")[1]) == 2 * half["parts"], half)
+    refused(5, "short", "encode", config, "--text_format", "grammar", "--count", count)
+    small = advice_of(write_encoder())[0]
+    check(not any(r["bad"] for r in small["risks"] if r["risk"] in ("disk", "memory")) and small["safe"]["options"] == "", small)
+
+
+def test_what_is_there_needs_no_disk():
+    config = write_encoder(count=20)
+    encode(config)
+    disk = next(r for r in advice_of(config)[0]["risks"] if r["risk"] == "disk")
+    check(not disk["bad"] and "reserved already" in disk["text"], disk)
+
+
+def test_budget_that_is_too_small():
+    config = write_encoder(batch_size=16, H_cycles=3, image_size=80, hidden_size=64)
+    needs = json.loads(run("plan", config, "--json")[0])["process"]["charged_bytes"]
+    _, err = run("plan", config, "--budget", str(needs - 4096), code=3)
+    options = re.search(r"; it fits with (.*): ", err)
+    check(options, err)
+    check(json.loads(run("plan", config, "--budget", str(needs - 4096), *options[1].split(), "--json")[0])["process"]["charged_bytes"] < needs, err)
+    _, err = run("plan", config, "--budget", "2MB", code=3)
+    check("it fits with" not in err, err)
+
+
+def test_texts_that_are_tried():
+    lines = ["a\n", "b" * 400 + "\n", "\U0001f600\n"]
+    put("t.txt", "".join(DRAW.choice(lines) for _ in range(90)))
+    of = read("t.txt").decode().splitlines()
+    advice, _ = advice_of(write_encoder(texts="t.txt", text_format=None, count=None, batch_size=1, block_texts=10, image_size=224, patch_size=16))
+    texts = next(r for r in advice["risks"] if r["risk"] == "texts")["text"]
+    tried = [of[10 * block] for block in range(9)]  # the first of each block
+    for word, count in ((" are longer", sum(len(t) > 300 for t in tried)), (" have characters", sum(ord(t[0]) > 0xffff for t in tried))):
+        check((f" {count}{word}" in texts) if count else (word not in texts), word, count, texts)
+    check("of 9 texts" in texts, texts)
+    put("t.txt", "fine\n" * 90)
+    check("all are as they are meant" in " ".join(run("plan", write_encoder(texts="t.txt", text_format=None, count=None, image_size=224, patch_size=16))[0].split()), "no remark")
+    check("for there are none yet" in " ".join(run("plan", write_encoder(text_format=None))[0].split()), "a grammar's texts")
+
+
+def test_limit_of_the_plan():
+    config = write_encoder(count=100000, L_cycles=50, time_limit="1s")
+    limit = next(r for r in advice_of(config)[0]["risks"] if r["risk"] == "time limit")
+    check(limit["bad"] and "the same command" in limit["text"], limit)
+    out, _ = run("plan", config)
+    runs = re.search(r"after about ([\d,]+) of ([\d,]+) blocks; the same command goes on, (\d+) runs in all", " ".join(out.split()))
+    made, blocks, count = (int(n.replace(",", "")) for n in runs.groups())
+    check(count == -(-blocks // made), made, blocks, count)
+    enough = next(r for r in advice_of(write_encoder(count=20, time_limit="10h"))[0]["risks"] if r["risk"] == "time limit")
+    check(not enough["bad"], enough)
+
+
+def test_another_model_is_measured_anew():
+    """Where measuring one ended because its time was over, another is not taken for it: under a clock that races."""
+    racing = {**racing_environment(), "PL_PRELOAD_CLOCK_STEP_NS": "5000000000"}
+    config = write_encoder(hidden_size=32, L_cycles=4)
+    said = ["measuring kernels" in run("plan", config, *words, env=racing)[1]
+            for words in ([], [], ["--hidden_size", "48"], ["--precision", "float16"])]
+    check(said == [True, False, True, True], said)
+
+
+if __name__ == "__main__":
+    main({"encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk,
+                            test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
+                            test_another_model_is_measured_anew]})
