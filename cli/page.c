@@ -34,12 +34,12 @@ static pl_status write_page(const char *results, char page[PATH_MAX], pl_error *
 
 void pl_page_make(const char *results, int quiet)
 {
-    char page[PATH_MAX];
+    char page[PATH_MAX] = "";
     pl_error err = {0};
     pl_status status = write_page(results, page, &err);
     if (status == PL_OK && quiet == 0) pl_say("page: %s\n", page);
     if (status != PL_OK && quiet < 2)
-        pl_say("warning: the results are complete, but their page was not made: %.900s\n", err.text);
+        pl_say("warning: the results are complete, but their page %.300s was not made: %.900s\n", page, err.text);
 }
 
 pl_status pl_page_exec(const char *results, int quiet, pl_error *err)

@@ -27,7 +27,7 @@
  * are dealt to calls. So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs
  * of bf16 (avx512_bf16), subnormal operands count as zero, and if A has k alone contiguous the second of each pair is
  * added before the first. Where it multiplies tiles of them (amx) and A has k alone contiguous, each 32 elements of k
- * are summed by themselves and then added: such a product must not be cut along k by who calls.
+ * are summed by themselves and then added: such a product may be cut along k only at multiples of 32.
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])

@@ -17,7 +17,7 @@ enum {
     STRIP_K_BLOCK = 128,       /* so that a strip is some lines of memory wide */
     UNITS_PER_THREAD = 4,      /* at least, where the product is large enough */
     LONG_BLOCKS = 4,  /* of k: more of them and the rows of a unit are not in the second-level cache, so that … */
-    LONG_COLUMNS = 4, /* … as many column panels take each block of k together */
+    LONG_COLUMNS = 3, /* … as many column panels take each block of k together */
 };
 
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -97,9 +97,9 @@ enum { GATED_K_BLOCK = 768 };
 
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t limit = p->a_form != PL_GEMM_IN_PLACE ? p->kernels->k_block_packed : p->kernels->k_block, count;
-    if (c->gated && p->a_form == PL_GEMM_IN_PLACE && p->kernels->step == 1 && c->k <= GATED_K_BLOCK)
-        limit = GATED_K_BLOCK;
+    const int in_place = p->a_form == PL_GEMM_IN_PLACE;
+    const int64_t whole = c->gated && p->kernels->step == 1 ? GATED_K_BLOCK : p->kernels->k_block_whole;
+    int64_t limit = !in_place ? p->kernels->k_block_packed : c->k <= whole ? whole : p->kernels->k_block, count;
     if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
     count = pl_gemm_ceil_div(c->k, limit);
     int64_t round = max_of(16, step_of(p->kernels));

@@ -25,7 +25,7 @@
  * kept small enough. (Tiles of AMX are so fast that a unit may not be small: it has room for its own sums.)
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
- * both operands are packed as f32, 300 KiB for AMX. */
+ * both operands are packed as f32, and for AMX. */
 #ifndef PL_BACKEND_GEMM_PLAN_H
 #define PL_BACKEND_GEMM_PLAN_H
 

@@ -82,6 +82,7 @@ typedef struct pl_gemm_kernels {
     int mr, nr, vector;                         /* largest tile, words in a vector (nr = 2 vectors) */
     int step;                                   /* elements of k in a word */
     int64_t k_block, k_block_packed;            /* longest stretch of k of one tile call; where A is packed */
+    int64_t k_block_whole;                      /* where A is not and k is no longer than this: all of it */
     int multiple;                               /* words of k are a multiple of so many: zeros fill them up */
     pl_gemm_tile_fn *const (*by_rows)[2];       /* [rows − 1][vectors − 1] */
     pl_gemm_tile_fn *const (*by_rows_ahead)[2]; /* likewise; the words that lie behind B are asked for */

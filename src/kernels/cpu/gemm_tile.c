@@ -7,12 +7,12 @@
 #include "kernels/cpu/singles.h"
 #include "kernels/cpu/gemm_tiles.h"
 
-#define TABLE(longest)                                                                                                 \
+#define TABLE(whole)                                                                                                   \
     {                                                                                                                  \
-        .mr = PL_GEMM_MR, .nr = PL_GEMM_NR, .vector = PL_VW, .step = 1, .multiple = 1, .k_block = (longest),           \
-        .k_block_packed = 384, .by_rows = by_rows, .by_rows_ahead = by_rows_ahead, .by_columns = by_columns,           \
-        .pack = {pl_gemm_pack, pl_gemm_pack}, .finish = pl_gemm_finish, .thin = pl_gemm_thin,                          \
-        .column_sum = pl_gemm_column_sum,                                                                              \
+        .mr = PL_GEMM_MR, .nr = PL_GEMM_NR, .vector = PL_VW, .step = 1, .multiple = 1, .k_block = 384,                 \
+        .k_block_packed = 384, .k_block_whole = (whole), .by_rows = by_rows, .by_rows_ahead = by_rows_ahead,           \
+        .by_columns = by_columns, .pack = {pl_gemm_pack, pl_gemm_pack}, .finish = pl_gemm_finish,                      \
+        .thin = pl_gemm_thin, .column_sum = pl_gemm_column_sum,                                                        \
     }
 
 const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = TABLE(384);

@@ -371,8 +371,15 @@ static void test_any_team_gives_the_same_bits(void **unused)
         }
 }
 
-/* C in one call, and rows of it, or stretches of k that add up, in several. Between pairs of bf16 as memory has them
- * (A by rows), only even cuts go unnoticed. */
+/* Cuts of k that go unnoticed: between pairs of bf16 as memory has them (A by rows) only even ones, and where tiles of
+ * such pairs are multiplied (amx) those between tiles. */
+static int64_t grain_of(const pl_gemm_call *c, pl_isa isa)
+{
+    if (c->a_type != PL_REAL_BF16 || c->a_col != 1) return 1;
+    return isa >= PL_ISA_AMX && c->b_type == PL_REAL_BF16 ? 32 : 2;
+}
+
+/* C in one call, and rows of it, or stretches of k that add up, in several. */
 static void test_any_cut_gives_the_same_bits(void **unused)
 {
     (void)unused;
@@ -381,9 +388,9 @@ static void test_any_cut_gives_the_same_bits(void **unused)
         int64_t m = random_size(100), n = random_size(100), k = random_size(900), at = 0;
         problem p = problem_create(m, n, k, 0);
         if (p.call.dots || p.call.type != PL_REAL_F32) p.call.accumulate = 0;
-        int64_t grain = p.call.a_type == PL_REAL_BF16 && p.call.a_col == 1 ? 2 : 1;
         for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
             pl_team team = {.threads = 1 + (int)below(3), .isa = (pl_isa)isa};
+            const int64_t grain = grain_of(&p.call, team.isa);
             result whole = run(&p, team);
             problem part = p;
             part.c = matrix_copy(&p.c);
