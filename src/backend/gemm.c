@@ -386,10 +386,14 @@ static void work(const void *work_job, int part, int parts)
 {
     const job *j = work_job;
     (void)parts;
-    if (j->plan.thin)
+    if (j->plan.thin) {
         work_thin(j);
-    else
-        work_units(j, part);
+        return;
+    }
+    const pl_gemm_kernels *kernels = j->plan.kernels;
+    if (kernels->enter) kernels->enter();
+    work_units(j, part);
+    if (kernels->leave) kernels->leave();
 }
 
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *call, pl_team team)

@@ -88,6 +88,9 @@ typedef struct pl_gemm_kernels {
     pl_gemm_tile_fn *const (*by_rows_ahead)[2]; /* likewise; the words that lie behind B are asked for */
     pl_gemm_tile_fn *const (*by_columns)[2];
     const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
+    /* What a thread does before its first tile of a call and behind its last one; NULL: nothing. */
+    void (*enter)(void);
+    void (*leave)(void);
     /* Applies the epilogue to rows × columns sums at s for the elements of C from (i, j) on. */
     void (*finish)(const pl_gemm_epilogue *, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,
                    int64_t columns);

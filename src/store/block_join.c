@@ -60,9 +60,27 @@ static pl_status check_part(pl_join_part *p, const pl_joining *j, const pl_block
     return check_same(p, j, r, err);
 }
 
+/* Nobody else writes to it, mends it or moves it meanwhile. */
+static pl_status hold_part(pl_join_part *p, pl_error *err)
+{
+    p->held = pl_alloc(1, sizeof *p->held);
+    if (!p->held) return pl_fail(err, PL_E_NOMEM, "%s: no memory to hold it", p->path);
+    pl_block_index_init(p->held, p->path);
+    PL_TRY(pl_block_index_open(p->held, p->path, true, NULL, err));
+    return pl_block_index_lock(p->held, err);
+}
+
+static void let_go(pl_join_part *p)
+{
+    if (p->held) pl_block_index_close(p->held);
+    pl_free(p->held);
+    pl_free(p->name);
+}
+
 static pl_status take_part(pl_joining *j, pl_join_part *p, pl_error *err)
 {
     pl_block_reader *r;
+    if (j->moves) PL_TRY(hold_part(p, err));
     PL_TRY(pl_block_reader_open(p->path, false, &r, err));
     pl_status status = check_part(p, j, r, err);
     pl_block_reader_close(r);
@@ -114,7 +132,7 @@ pl_status pl_block_join(const char *path, const char *const *parts, size_t count
     if (!j.part) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of its parts", path);
     for (size_t i = 0; i < count; i++) j.part[i].path = parts[i];
     pl_status status = join_all(&j, err);
-    for (size_t i = 0; i < count; i++) pl_free(j.part[i].name);
+    for (size_t i = 0; i < count; i++) let_go(&j.part[i]);
     pl_free(j.part);
     pl_block_reader_close(j.like);
     return status;

@@ -8,7 +8,8 @@ typedef struct pl_join_part {
     const char *path;
     char *name; /* as a joined HDF5 file says it */
     uint64_t first, count;
-    uint64_t sound; /* its block that was compared with its checksum last; PL_BLOCK_NONE: none yet */
+    uint64_t sound;       /* its block that was compared with its checksum last; PL_BLOCK_NONE: none yet */
+    pl_block_index *held; /* locked for all the time, where parts are moved; NULL: not */
     uint64_t freed[PL_BLOCK_KINDS_MAX]; /* items whose bytes were given back to the disk */
 } pl_join_part;
 

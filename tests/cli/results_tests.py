@@ -2,6 +2,7 @@
 
 Files come from leave_results (LEAVE_RESULTS). Other programs read them, where they are: h5py, h5repack; without them
 those checks are skipped with a reason."""
+import fcntl
 import json
 import os
 import re
@@ -303,6 +304,19 @@ def test_join_by_moving():
     shm = "/dev/shm"
     if os.path.isdir(shm) and os.stat(shm).st_dev != os.stat(".").st_dev:
         refused(2, "lies on another disk than /dev/shm/", "results", "join", "--move", f"{shm}/plimsoll-moved-{os.getpid()}", "part-0", "part-1", "part-2")
+    names = [f"part-{first}" for first in range(OPERATORS)]
+    with open(names[1], "r+b") as held:  # as a run or a repair holds it: an OFD lock of the range of its index
+        fcntl.fcntl(held, getattr(fcntl, "F_OFD_SETLK", 37), struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+        refused(5, "part-1: another process", "results", "join", "--move", "target", *names)
+    run("results", "join", "target", *names)
+    damage("target", os.path.getsize("target") // 2)
+    refused(4, "target: its block .* is damaged, so nothing is moved", "results", "join", "--move", "target", *names)
+    run("results", "check", *names)
+    run("results", "check", "--repair", "target")
+    run("results", "join", "--move", "target", *names)
+    check(same_tree("target", "whole-native"), "mended by joining, it has other bytes")
+    for first, name in enumerate(names):
+        leave("native", name, first, 1)
     leave("hdf5", "part.h5", 0, OPERATORS - 1)
     leave("hdf5", "rest.h5", OPERATORS - 1, 1)
     refused(2, "nothing to move", "results", "join", "--move", "all.h5", "part.h5", "rest.h5")

@@ -208,12 +208,14 @@ void pl_attention_amx(const pl_attention_head *h, int64_t begin, int64_t end, vo
     const int64_t width = h->head_width, last = keys_seen(h, end - 1);
     t.pack->a_rows(pl_real_at(h->type, h->q, begin * h->ldq), h->ldq, end - begin, width, t.q, t.ldq);
     for (int i = 0; i < QUERIES; i++) t.top[i] = -FLT_MAX, t.sum[i] = 0;
+    pl_gemm_amx_enter();
     for (; t.first_key < last; t.first_key += BLOCK_KEYS) {
         t.keys = smaller(last - t.first_key, BLOCK_KEYS);
         t.pack->b_transposed(pl_real_at(h->type, h->k, t.first_key * h->ldk), h->ldk, width, t.keys, t.k, t.k_panel);
         t.pack->b(pl_real_at(h->type, h->v, t.first_key * h->ldv), h->ldv, t.keys, width, t.v, t.v_panel);
         for (int64_t i = begin; i < end; i += PANEL) visit(&t, i);
     }
+    pl_gemm_amx_leave();
     finish(&t);
 }
 #endif

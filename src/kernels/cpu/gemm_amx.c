@@ -20,9 +20,17 @@ typedef struct tile_config {
     uint8_t rows[16];
 } __attribute__((aligned(64))) tile_config;
 
-/* Shapes of this thread's tiles, by the number of rows of C that they were made for; 0: none were. To say them again
- * for each tile of C would take an eighth of the time. */
+/* Shapes of this thread's tiles in the call at work, by the number of rows of C that they were made for; 0: none were.
+ * To say them again for each tile of C would take an eighth of the time. */
 static _Thread_local int shaped_for __attribute__((tls_model("initial-exec")));
+
+void pl_gemm_amx_enter(void) { shaped_for = 0; }
+
+AMX_TARGET void pl_gemm_amx_leave(void)
+{
+    if (shaped_for) __asm__ volatile("tilerelease");
+    shaped_for = 0;
+}
 
 /* Tiles 0 to 3 are sums (upper left, upper right, lower left, lower right), 4 and 5 of A, 6 and 7 of B. */
 AMX_TARGET static void shape_tiles(int rows)

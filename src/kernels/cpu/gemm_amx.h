@@ -6,6 +6,11 @@
 
 enum { PL_GEMM_AMX_WORDS = 16 }; /* a tile's share of k */
 
+/* Tiles belong to the thread, which may be somebody else's, who uses them, too: none are taken for shaped from one call
+ * to the next, and none are left behind. Between these two alone. */
+void pl_gemm_amx_enter(void);
+void pl_gemm_amx_leave(void);
+
 extern pl_gemm_tile_fn *const pl_gemm_amx_tiles[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
 
 #endif

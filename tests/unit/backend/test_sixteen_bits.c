@@ -429,6 +429,40 @@ static void check_attention(pl_real type, pl_team team)
     check_attention_of(type, team, (head_shape){1, 290, 2, 96});
 }
 
+#if defined(__x86_64__)
+/* Tiles as somebody else's code in this thread may leave them: all of 16 rows; or none. */
+__attribute__((target("amx-tile"))) static void shape_tiles(int all)
+{
+    unsigned char config[64] __attribute__((aligned(64))) = {1};
+    for (int i = 0; i < 8; i++) config[16 + 2 * i] = 64, config[48 + i] = 16;
+    if (all)
+        __asm__ volatile("ldtilecfg %0" : : "m"(config));
+    else
+        __asm__ volatile("tilerelease");
+}
+
+static void test_tiles_of_others(void **state)
+{
+    (void)state;
+    enum { M = 8, N = 32, K = 64 };
+    pl_team team = {1, pl_isa_of_machine()};
+    if (team.isa < PL_ISA_AMX) skip();
+    pair x = make_pair(PL_REAL_BF16, M * K, 1), w = make_pair(PL_REAL_BF16, N * K, 2);
+    float *first = NULL;
+    for (int shaped = -1; shaped < 2; shaped++) {
+        float *c = guarded_f32(M * N);
+        pl_gemm_call call = pl_gemm_linear(PL_REAL_BF16, M, N, K, x.narrow, w.narrow, c);
+        call.type = PL_REAL_F32;
+        if (shaped >= 0) shape_tiles(shaped);
+        pl_gemm_exec(&call, guarded_bytes(pl_gemm_workspace_bytes(&call, team), 0), team);
+        guarded_check_all();
+        if (first) assert_memory_equal(c, first, M * N * sizeof *c);
+        first = c;
+    }
+    guarded_free_all();
+}
+#endif
+
 /* Few tokens go through tiles too: held to the scalar level, which sums in double. */
 static void test_few_tokens(void **state)
 {
@@ -469,9 +503,17 @@ static void test_attention(void **state) { (void)state, for_each_team(check_atte
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversions), cmocka_unit_test(test_activation), cmocka_unit_test(test_add),
-        cmocka_unit_test(test_dropout),     cmocka_unit_test(test_norm),       cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_attention),   cmocka_unit_test(test_few_tokens),
+        cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_few_tokens),
+#if defined(__x86_64__)
+        cmocka_unit_test(test_tiles_of_others),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
