@@ -29,10 +29,24 @@ static pl_status check_folder(const char *folder, pl_error *err)
     return PL_OK;
 }
 
+/* The model's own file is not one to write over: there its weights may be wider. */
+static pl_status check_weights(const pl_session *s, const char *folder, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat written, read;
+    if (!s->o.data->weights) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_WITNESS_WEIGHTS, err));
+    if (stat(path, &written) != 0 || stat(s->o.data->weights, &read) != 0) return PL_OK;
+    if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "%s: the weights are read from this file (encoder.weights); choose another folder",
+                   path);
+}
+
 pl_status pl_encode_witness_open(const pl_session *s, const char *folder, pl_error *err)
 {
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(check_folder(folder, err));
+    PL_TRY(check_weights(s, folder, err));
     return pl_witness_write_weights(s, folder, by, err);
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "store/block_join.h"
@@ -63,6 +64,9 @@ static pl_status check_part(pl_join_part *p, const pl_joining *j, const pl_block
 /* Nobody else writes to it, mends it or moves it meanwhile. */
 static pl_status hold_part(pl_join_part *p, pl_error *err)
 {
+    struct stat st;
+    if (lstat(p->path, &st) == 0 && S_ISLNK(st.st_mode))
+        return pl_fail(err, PL_E_USAGE, "%s: is a link; what is moved is removed: give what it leads to", p->path);
     p->held = pl_alloc(1, sizeof *p->held);
     if (!p->held) return pl_fail(err, PL_E_NOMEM, "%s: no memory to hold it", p->path);
     pl_block_index_init(p->held, p->path);

@@ -154,6 +154,9 @@ def test_results_know_their_weights():
     run("encode", write_encoder(out="seeded"), "--witness", "witness", "--only", "0")
     encode(write_encoder(out="again", weights="witness/weights.safetensors"))
     check(numbers_of("seeded/results.blocks")[1] == numbers_of("again/results.blocks")[1], "a witness's weights give others")
+    kept = read("witness/weights.safetensors")
+    refused(2, "weights are read from this file", "encode", "encode.yaml", "--weights", "witness/weights.safetensors", "--precision", "bfloat16", "--witness", "witness", "--only", "0")
+    check(read("witness/weights.safetensors") == kept, "a witness wrote over the weights")
     run("plan", config)
     run("fit", config, "--budget", "100MB")
 

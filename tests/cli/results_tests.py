@@ -312,6 +312,8 @@ def test_join_by_moving():
     damage("target", os.path.getsize("target") // 2)
     refused(4, "target: its block .* is damaged, so nothing is moved", "results", "join", "--move", "target", *names)
     run("results", "check", *names)
+    os.symlink(names[0], "link")
+    refused(2, "link: is a link", "results", "join", "--move", "other", "link", *names[1:])
     run("results", "check", "--repair", "target")
     run("results", "join", "--move", "target", *names)
     check(same_tree("target", "whole-native"), "mended by joining, it has other bytes")
