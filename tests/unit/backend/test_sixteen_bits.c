@@ -349,7 +349,7 @@ static int rounds_backward(pl_real type, pl_team team)
     return type == PL_REAL_BF16 && team.isa == PL_ISA_AVX512_BF16;
 }
 
-/* Rounding what is multiplied is an error of 2⁻⁹ in each term at most, and they do not all point one way; rounding the
+/* Rounding what is multiplied is an error of 2⁻⁸ in each term at most, and they do not all point one way; rounding the
  * result adds as much once more. */
 static void check_bounds(const pair *p, const char *what)
 {
