@@ -19,11 +19,11 @@
  * Threads share nothing but the ticket counter: no barrier, no traffic between caches. Packing the same thing twice
  * costs 1 to 3 %.
  *
- * Bits depend on no cut: an element is one chain of multiply-adds along k (with AMX of sums over 32 of k), which a block
- * takes up where the last one left it. So the shape of units may follow the number of threads. Between blocks the sums
- * are in C. Where C's old content is still needed at the end (see pl_gemm_call), they wait in the thread's own memory
- * instead, and units are kept small enough. (Tiles of AMX are so fast that a unit may not be small: it has room for its
- * own sums.)
+ * Bits depend on no cut: an element is one chain of multiply-adds along k (with AMX of sums over 32 of k), which a
+ * block takes up where the last one left it. So the shape of units may follow the number of threads. Between blocks
+ * the sums are in C. Where C's old content is still needed at the end (see pl_gemm_call), they wait in the thread's own
+ * memory instead, and units are kept small enough. (Tiles of AMX are so fast that a unit may not be small: it has room
+ * for its own sums.)
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
  * both operands are packed as f32, and for AMX. */
