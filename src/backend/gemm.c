@@ -166,6 +166,20 @@ typedef struct columns_of_b { /* one panel */
     const void *b;
 } columns_of_b;
 
+/* Vector by vector; of a gated product one of the gates and one of what they are multiplied with, in turn. */
+static void pack_wide(const job *j, const columns_of_b *s, const block *b, const scratch *own)
+{
+    const pl_gemm_call *c = j->call;
+    const int64_t vector = j->plan.kernels->vector;
+    const int sides = c->gated ? 2 : 1;
+    for (int64_t v = 0; v < s->count / vector * sides; v++) {
+        const int64_t column = v / sides * vector + v % sides * c->n;
+        packers_of(j, c->b_type)
+            ->b_strip(pl_real_at(c->b_type, s->b, column * c->b_col), c->b_col, b->k, vector,
+                      words_from(own->b, v * vector), j->plan.nr);
+    }
+}
+
 /* Panel `panel` of a unit that has columns [begin, end); where several are packed at a time, with those behind it. */
 static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, const block *b, const scratch *own)
 {
@@ -175,16 +189,18 @@ static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, con
     s.count = min_of(j->plan.panel_columns, c->n - s.begin);
     s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
-    int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * t->nr;
-    int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * t->nr, c->n) - s.begin;
-    if (c->gated)
+    int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * j->plan.nr;
+    int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * j->plan.nr, c->n) - s.begin;
+    if (j->plan.wide)
+        pack_wide(j, &s, b, own);
+    else if (c->gated)
         packers_of(j, c->b_type)
             ->b_pair(s.b, pl_real_at(c->b_type, s.b, c->n * c->b_col), c->b_col, b->k, s.count, own->b);
     else if (c->b_col != 1)
         packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
     else if (at == 0)
         packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, columns, own->b, words);
-    s.b = words_from(own->b, at * words), s.stride = t->nr;
+    s.b = words_from(own->b, at * words), s.stride = j->plan.nr;
     return s;
 }
 
@@ -194,7 +210,7 @@ static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, con
 static float *sums_at(const job *j, const unit *u, const scratch *own, int64_t row, int64_t column, int64_t *ld)
 {
     if (!j->sums_apart) return *ld = j->call->ldc, (float *)j->call->c + row * j->call->ldc + column;
-    *ld = j->plan.unit_columns * j->plan.kernels->nr;
+    *ld = j->plan.unit_columns * j->plan.nr;
     return own->sums + (row - u->row) * *ld + (column - u->column) * (j->call->gated ? 2 : 1);
 }
 
@@ -220,11 +236,10 @@ static void fetch_tile(const pl_gemm_call *c, const rows_of_a *r, const columns_
 static void fetch_sums(const job *j, const block *b, int64_t row_panel, int64_t column_panel)
 {
     const pl_gemm_call *c = j->call;
-    int64_t begin = row_of(j, row_panel), column = column_panel * j->plan.kernels->nr;
+    int64_t begin = row_of(j, row_panel), column = column_panel * j->plan.nr;
     if (!b->first || !goes_on(j, b) || column >= c->n) return;
     pl_gemm_ahead_tile((float *)c->c + begin * c->ldc + column, c->ldc * (int64_t)sizeof(float),
-                       row_of(j, row_panel + 1) - begin,
-                       min_of(j->plan.kernels->nr, c->n - column) * (int64_t)sizeof(float));
+                       row_of(j, row_panel + 1) - begin, min_of(j->plan.nr, c->n - column) * (int64_t)sizeof(float));
 }
 
 static pl_gemm_tile_fn *tile_of(const job *j, int64_t rows, int vectors)
@@ -237,7 +252,7 @@ static pl_gemm_tile_fn *tile_of(const job *j, int64_t rows, int vectors)
 static void compute_ragged(const job *j, const block *b, const rows_of_a *r, const columns_of_b *s, float *sums,
                            int64_t ld, int add, pl_gemm_tile_fn *sum, float *tile)
 {
-    int64_t nr = j->plan.kernels->nr;
+    int64_t nr = j->plan.nr;
     pl_gemm_epilogue store = {.c = sums, .ldc = ld};
     for (int64_t i = 0; i < r->count * nr && add; i++) tile[i] = i % nr < s->count ? sums[i / nr * ld + i % nr] : 0;
     sum(b->words, r->a, j->plan.a_stride, s->b, s->stride, tile, nr, add);
@@ -248,14 +263,14 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
                          const scratch *own)
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
-    int vectors = j->call->gated || s->count > kernels->vector ? 2 : 1, finish = b->last && j->has_epilogue,
-        add = goes_on(j, b);
+    const int vectors = (int)pl_gemm_ceil_div(s->count, kernels->vector) * (j->call->gated ? 2 : 1);
+    int finish = b->last && j->has_epilogue, add = goes_on(j, b);
     pl_gemm_tile_fn *sum = tile_of(j, r->count, vectors);
     int64_t ld, stride = j->plan.a_stride;
     if (b->first && (j->has_epilogue || !add)) fetch_tile(j->call, r, s);
     if (finish && !add) { /* one block of k: from registers to the epilogue */
-        sum(b->words, r->a, stride, s->b, s->stride, own->tile, kernels->nr, 0);
-        kernels->finish(&j->epilogue, own->tile, kernels->nr, r->begin, s->begin, r->count, s->count);
+        sum(b->words, r->a, stride, s->b, s->stride, own->tile, j->plan.nr, 0);
+        kernels->finish(&j->epilogue, own->tile, j->plan.nr, r->begin, s->begin, r->count, s->count);
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);

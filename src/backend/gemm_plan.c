@@ -67,6 +67,26 @@ static pl_gemm_form form_of_a(const pl_gemm_call *c, const pl_gemm_kernels *kern
     return in_place ? PL_GEMM_IN_PLACE : PL_GEMM_BY_ROWS;
 }
 
+enum { WIDE_VECTORS = 12 }; /* of C, from which on a narrower tile at its edge is little */
+
+/* Vectors of a tile; 2 where wide tiles would be of no use. */
+static int vectors_of(const pl_gemm_plan *p, const pl_gemm_call *c)
+{
+    const pl_gemm_kernels *t = p->kernels;
+    const int64_t vectors = c->n / t->vector;
+    if (!t->wide_rows[0] || p->a_form != PL_GEMM_IN_PLACE || c->n % t->vector != 0) return 2;
+    if (c->gated) return vectors > 1 ? 4 : 2;
+    return vectors % 3 == 0 || vectors >= WIDE_VECTORS ? 3 : 2;
+}
+
+static void choose_tile(pl_gemm_plan *p, const pl_gemm_call *c)
+{
+    const int vectors = vectors_of(p, c);
+    p->wide = vectors > 2;
+    p->mr = p->wide ? p->kernels->wide_rows[vectors - 3] : p->kernels->mr;
+    p->nr = p->wide ? vectors * p->kernels->vector : p->kernels->nr;
+}
+
 /* The gradient of a weight in f32, k = tokens. */
 static int is_gradient(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
@@ -97,9 +117,10 @@ enum { GATED_K_BLOCK = 768 };
 
 static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    const int in_place = p->a_form == PL_GEMM_IN_PLACE;
-    const int64_t whole = c->gated && p->kernels->step == 1 ? GATED_K_BLOCK : p->kernels->k_block_whole;
-    int64_t limit = !in_place ? p->kernels->k_block_packed : c->k <= whole ? whole : p->kernels->k_block, count;
+    const int whole = c->gated && p->kernels->step == 1 && c->k <= GATED_K_BLOCK;
+    int64_t limit = whole ? GATED_K_BLOCK : p->kernels->k_block, count;
+    if (p->a_form != PL_GEMM_IN_PLACE) limit = p->kernels->k_block_packed;
+    if (p->wide) limit = p->kernels->k_block_wide;
     if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
     count = pl_gemm_ceil_div(c->k, limit);
     int64_t round = max_of(16, step_of(p->kernels));
@@ -110,13 +131,13 @@ static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
 static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int crowded = p->a_form == PL_GEMM_IN_PLACE && is_crowded(c, p->kernels);
-    int64_t mr = crowded ? min_of(p->kernels->mr, CROWDED_ROWS) : p->kernels->mr;
+    int64_t mr = crowded ? min_of(p->mr, CROWDED_ROWS) : p->mr;
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
-    p->panel_columns = c->gated ? p->kernels->vector : p->kernels->nr;
+    p->panel_columns = c->gated ? p->nr / 2 : p->nr;
     p->column_panels = pl_gemm_ceil_div(c->n, p->panel_columns);
     p->pack_b =
         c->gated || c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(c, p->kernels) || packs_strips(p, c);
-    p->strip = packs_strips(p, c) ? max_of(1, PACKED_STRIP_WORDS / (p->k_block * p->kernels->nr)) : 1;
+    p->strip = packs_strips(p, c) ? max_of(1, PACKED_STRIP_WORDS / (p->k_block * p->nr)) : 1;
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
     p->a_stride =
         p->a_form == PL_GEMM_IN_PLACE ? c->a_row / p->kernels->step : copied_row_words(words_of(p, p->k_block));
@@ -125,7 +146,14 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
 /* Words of a packed panel of A. */
 static int64_t panel_words(const pl_gemm_plan *p)
 {
-    return p->kernels->mr * (p->a_form == PL_GEMM_BY_ROWS ? p->a_stride : words_of(p, p->k_block));
+    return p->mr * (p->a_form == PL_GEMM_BY_ROWS ? p->a_stride : words_of(p, p->k_block));
+}
+
+/* Words in which sums wait where they cannot in C. A wide panel of B is dear to pack, so that more rows meet it; those
+ * of a gated product leave no room for that. */
+static int64_t sums_room(const pl_gemm_plan *p)
+{
+    return p->wide && p->panel_columns == p->nr ? PL_GEMM_SUMS_WORDS_WIDE : PL_GEMM_SUMS_WORDS;
 }
 
 /* Row panels of A that are packed at a time: what the thread's memory leaves, and three cache lines of rows where
@@ -136,16 +164,16 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
     int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
-    room -= PL_GEMM_SUMS_WORDS + t->mr * t->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * t->nr : 0);
+    room -= sums_room(p) + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
-    if (!narrow) return min_of(GROUP_ROWS / t->mr, room / (t->k_block_packed * t->mr));
-    return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / t->mr, room / panel_words(p));
+    if (!narrow) return min_of(GROUP_ROWS / p->mr, room / (t->k_block_packed * p->mr));
+    return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / p->mr, room / panel_words(p));
 }
 
 /* Shapes that suit the caches. */
 static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
 {
-    int64_t nr = p->kernels->nr;
+    int64_t nr = p->nr;
     p->group = group_of(p, c);
     if (p->a_form != PL_GEMM_IN_PLACE) {
         p->unit_rows = p->group;
@@ -156,7 +184,7 @@ static void shape_units(pl_gemm_plan *p, const pl_gemm_call *c)
             p->unit_columns = max_of(STRIP_COLUMNS, B_IN_L2_ELEMS / (p->k_block * nr));
         }
     } else if (p->pack_b) {
-        p->unit_rows = (is_crowded(c, p->kernels) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->kernels->mr);
+        p->unit_rows = (is_crowded(c, p->kernels) ? CROWDED_IN_L2 / CROWDED_ROWS : ROWS_IN_L2 / p->mr);
         p->unit_columns = in_lines(p) && p->k_blocks > LONG_BLOCKS ? LONG_COLUMNS : 1;
     } else {
         p->unit_columns = max_of(1, B_IN_L2_ELEMS / (c->k * nr));
@@ -189,13 +217,13 @@ static void share_units(pl_gemm_plan *p)
 static int64_t sums_words(const pl_gemm_plan *p)
 {
     int64_t unit = min_of(p->unit_rows, p->row_panels) * p->unit_columns; /* a row of sums is as long as the unit's */
-    return in_lines(p) ? unit * p->kernels->mr * p->kernels->nr : PL_GEMM_SUMS_WORDS;
+    return in_lines(p) ? unit * p->mr * p->nr : sums_room(p);
 }
 
 static void fit_sums(pl_gemm_plan *p)
 {
     if (in_lines(p)) return;
-    int64_t tiles = PL_GEMM_SUMS_WORDS / (p->kernels->mr * p->kernels->nr);
+    int64_t tiles = sums_room(p) / (p->mr * p->nr);
     p->unit_columns = min_of(p->unit_columns, tiles);
     p->unit_rows = min_of(p->unit_rows, tiles / p->unit_columns);
     count_units(p);
@@ -205,13 +233,12 @@ static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count 
 
 static void lay_out(pl_gemm_plan *p)
 {
-    const pl_gemm_kernels *t = p->kernels;
     p->threads_offset = sizeof(pl_tickets);
     p->b_offset = p->a_form != PL_GEMM_IN_PLACE ? words_bytes(p->group * panel_words(p)) : 0;
     p->sums_offset = p->b_offset;
-    if (p->pack_b || p->ragged) p->sums_offset += words_bytes(p->strip * words_of(p, p->k_block) * t->nr);
+    if (p->pack_b || p->ragged) p->sums_offset += words_bytes(p->strip * words_of(p, p->k_block) * p->nr);
     p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(sums_words(p)) : 0);
-    p->thread_bytes = p->tile_offset + words_bytes(t->mr * t->nr);
+    p->thread_bytes = p->tile_offset + words_bytes(p->mr * p->nr);
     p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;
 }
 
@@ -223,6 +250,7 @@ pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apa
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;
     if (p.thin) return p;
     p.a_form = form_of_a(c, p.kernels);
+    choose_tile(&p, c);
     cut_k(&p, c);
     cut_panels(&p, c);
     shape_units(&p, c);

@@ -3,8 +3,8 @@
 
 extern const pl_gemm_kernels pl_gemm_kernels_ref, pl_gemm_kernels_baseline;
 #if defined(__x86_64__)
-extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512, pl_gemm_kernels_avx512_long,
-    pl_gemm_kernels_avx512_bf16, pl_gemm_kernels_amx;
+extern const pl_gemm_kernels pl_gemm_kernels_avx2, pl_gemm_kernels_avx512, pl_gemm_kernels_avx512_bf16,
+    pl_gemm_kernels_amx;
 #endif
 
 static const pl_gemm_kernels *kernels_of_level(pl_isa isa)
@@ -17,9 +17,8 @@ static const pl_gemm_kernels *kernels_of_level(pl_isa isa)
         return &pl_gemm_kernels_avx2;
     case PL_ISA_AVX512:
     case PL_ISA_AVX512_BF16:
-        return &pl_gemm_kernels_avx512;
     case PL_ISA_AMX: /* its processors multiply pairs at half the rate of f32: operands are widened */
-        return &pl_gemm_kernels_avx512_long;
+        return &pl_gemm_kernels_avx512;
 #endif
     default:
         return &pl_gemm_kernels_baseline;

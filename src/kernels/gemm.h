@@ -56,7 +56,7 @@ typedef struct pl_gemm_thin_product {
 } pl_gemm_thin_product;
 
 /* d[r, j] = (d[r, j] + … or 0 + …) a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + … over `words` of k, all rows of the tile and
- * all columns of 1 or 2 vectors. Strides are in words. */
+ * all columns of so many vectors. Strides are in words. */
 typedef void pl_gemm_tile_fn(int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d,
                              int64_t ldd, int add);
 
@@ -72,22 +72,30 @@ typedef struct pl_gemm_packers {
     void (*b)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
     /* The same where k is contiguous in B (src[j·ld + p]). */
     void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
-    /* The same, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
+    /* One vector of columns of B where k is contiguous: word (p, j) to dst + p·stride + j. NULL: no wide tiles. */
+    void (*b_strip)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride);
+    /* As b_transposed, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
     void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
 } pl_gemm_packers;
 
 enum { PL_GEMM_MR_MAX = 32, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
+enum { PL_GEMM_VECTORS_MAX = 4 };
+
+/* [rows − 1][vectors − 1]; NULL where there is none. */
+typedef pl_gemm_tile_fn *const pl_gemm_tile_row[PL_GEMM_VECTORS_MAX];
 
 typedef struct pl_gemm_kernels {
-    int mr, nr, vector;                         /* largest tile, words in a vector (nr = 2 vectors) */
-    int step;                                   /* elements of k in a word */
-    int64_t k_block, k_block_packed;            /* longest stretch of k of one tile call; where A is packed */
-    int64_t k_block_whole;                      /* where A is not and k is no longer than this: all of it */
-    int multiple;                               /* words of k are a multiple of so many: zeros fill them up */
-    pl_gemm_tile_fn *const (*by_rows)[2];       /* [rows − 1][vectors − 1] */
-    pl_gemm_tile_fn *const (*by_rows_ahead)[2]; /* likewise; the words that lie behind B are asked for */
-    pl_gemm_tile_fn *const (*by_columns)[2];
-    const pl_gemm_packers *pack[2]; /* [A is read by columns][type of the operand] */
+    int mr, nr, vector;              /* largest tile, words in a vector (nr = 2 vectors) */
+    int step;                        /* elements of k in a word */
+    int64_t k_block, k_block_packed; /* longest stretch of k of one tile call; where A is packed */
+    /* Wide tiles by rows: the most rows with 3 and with 4 vectors; 0: there are none. They read less for each
+     * multiply-add, A once for more columns: 9 × 3 takes 12 numbers for 27 vectors, 12 × 2 takes 14 for 24. */
+    int wide_rows[PL_GEMM_VECTORS_MAX - 2];
+    int64_t k_block_wide; /* likewise of these */
+    int multiple;         /* words of k are a multiple of so many: zeros fill them up */
+    pl_gemm_tile_row *by_rows, *by_columns;
+    pl_gemm_tile_row *by_rows_ahead; /* the words that lie behind B are asked for */
+    const pl_gemm_packers *pack[2];  /* [A is read by columns][type of the operand] */
     /* What a thread does before its first tile of a call and behind its last one; NULL: nothing. */
     void (*enter)(void);
     void (*leave)(void);

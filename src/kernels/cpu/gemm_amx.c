@@ -131,6 +131,6 @@ AMX_TARGET static void tile_of(int rows, int vectors, int64_t words, const void 
 /* clang-format off: it takes the macros for types */
 ALL_ROWS(BOTH)
 
-pl_gemm_tile_fn *const pl_gemm_amx_tiles[PL_GEMM_MR_MAX][2] = {ALL_ROWS(ENTRY)};
+pl_gemm_tile_row pl_gemm_amx_tiles[PL_GEMM_MR_MAX] = {ALL_ROWS(ENTRY)};
 /* clang-format on */
 #endif

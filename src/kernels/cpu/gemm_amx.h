@@ -11,6 +11,6 @@ enum { PL_GEMM_AMX_WORDS = 16 }; /* a tile's share of k */
 void pl_gemm_amx_enter(void);
 void pl_gemm_amx_leave(void);
 
-extern pl_gemm_tile_fn *const pl_gemm_amx_tiles[PL_GEMM_MR_MAX][2]; /* [rows − 1][vectors − 1] */
+extern pl_gemm_tile_row pl_gemm_amx_tiles[PL_GEMM_MR_MAX];
 
 #endif

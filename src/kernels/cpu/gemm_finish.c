@@ -61,19 +61,17 @@ PL_V_INLINE void finish_vectors(const pl_gemm_epilogue *e, pl_real type, pl_acti
     PL_V_EACH pl_v_put(type, e->act_out, at[v].i * e->ld_act_out + at[v].j, y[v], count);
 }
 
-/* Two columns of vectors, ROWS rows of them: the shape of a tile that no edge cuts. */
-enum { ROWS = PL_V_ABREAST / 2 };
-
-PL_V_INLINE void finish_wide(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,
-                             int64_t i, int64_t j)
+/* `wide` columns of vectors, as many rows of them as go abreast. */
+PL_V_INLINE void finish_abreast(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int wide, const float *s,
+                                int64_t lds, int64_t i, int64_t j)
 {
     const int n = PL_V_ABREAST;
     pl_vf sum[PL_V_ABREAST];
     place at[PL_V_ABREAST];
     PL_V_EACH
     {
-        at[v] = (place){i + v / 2, j + v % 2 * PL_VW};
-        sum[v] = pl_v_load(s + v / 2 * lds + v % 2 * PL_VW);
+        at[v] = (place){i + v / wide, j + v % wide * PL_VW};
+        sum[v] = pl_v_load(s + v / wide * lds + v % wide * PL_VW);
     }
     finish_vectors(e, type, act, n, sum, at, PL_VW);
 }
@@ -93,12 +91,20 @@ PL_V_INLINE void finish_tile(const pl_gemm_epilogue *e, pl_real type, pl_activat
                              int64_t i, int64_t j, int64_t rows, int64_t columns)
 {
     int64_t r = 0;
-    if (columns == 2 * PL_VW)
-        for (; r + ROWS <= rows; r += ROWS) finish_wide(e, type, act, s + r * lds, lds, i + r, j);
+    const int two = columns == 2 * PL_VW, three = columns == 3 * PL_VW,
+              together = two ? PL_V_ABREAST / 2 : PL_V_ABREAST;
+    if (two || three)
+        for (; r + together <= rows; r += together) {
+            const float *at = s + r * lds;
+            finish_abreast(e, type, act, 2, at, lds, i + r, j);
+            if (two) continue;
+            finish_abreast(e, type, act, 2, at + together / 2 * lds, lds, i + r + together / 2, j);
+            finish_abreast(e, type, act, 1, at + 2 * PL_VW, lds, i + r, j + 2 * PL_VW);
+        }
     for (; r < rows; r++) finish_row(e, type, act, s + r * lds, i + r, j, columns);
 }
 
-/* C = act(first vector)·second vector, n rows of them. */
+/* C = act(first vector)·second vector, n rows of them; a wide tile has such pairs side by side. */
 PL_V_INLINE void gate_rows(const pl_gemm_epilogue *e, pl_real type, pl_activation act, int n, const float *s,
                            int64_t lds, int64_t i, int64_t j, int64_t count)
 {
@@ -112,11 +118,17 @@ PL_V_INLINE void gate_rows(const pl_gemm_epilogue *e, pl_real type, pl_activatio
 PL_V_INLINE void gate_tile(const pl_gemm_epilogue *e, pl_real type, pl_activation act, const float *s, int64_t lds,
                            int64_t i, int64_t j, int64_t rows, int64_t columns)
 {
-    int64_t r = 0;
-    if (columns == PL_VW)
-        for (; r + PL_V_ABREAST <= rows; r += PL_V_ABREAST)
-            gate_rows(e, type, act, PL_V_ABREAST, s + r * lds, lds, i + r, j, PL_VW);
-    for (; r < rows; r++) gate_rows(e, type, act, 1, s + r * lds, lds, i + r, j, columns);
+    for (int64_t q = 0; q < columns; q += PL_VW) {
+        const int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
+        const float *from = s + 2 * q;
+        int64_t r = 0;
+        if (count == PL_VW)
+            for (; r + PL_V_ABREAST <= rows; r += PL_V_ABREAST)
+                gate_rows(e, type, act, PL_V_ABREAST, from + r * lds, lds, i + r, j + q, PL_VW);
+        if (count == PL_VW)
+            for (; r + 2 <= rows; r += 2) gate_rows(e, type, act, 2, from + r * lds, lds, i + r, j + q, PL_VW);
+        for (; r < rows; r++) gate_rows(e, type, act, 1, from + r * lds, lds, i + r, j + q, count);
+    }
 }
 
 static void finish_gated(const pl_gemm_epilogue *e, const float *s, int64_t lds, int64_t i, int64_t j, int64_t rows,

@@ -76,14 +76,14 @@ PL_V_INLINE void pack_b(pl_real type, const void *src, int64_t ld, int64_t k, in
         pack_b_edge(type, src, whole * PL_GEMM_NR, ld, k, columns % PL_GEMM_NR, dst + whole * panel_words);
 }
 
-PL_V_INLINE void transpose_full(pl_real type, const void *src, int64_t at, int64_t ld, float *dst)
+PL_V_INLINE void transpose_full(pl_real type, const void *src, int64_t at, int64_t ld, float *dst, int64_t stride)
 {
     pl_vf v[PL_VW];
 #if PL_VW == 16
     if (type == PL_REAL_F32) {
         pl_gemm_load_transposed((const char *)((const float *)src + at), ld * (int64_t)sizeof(float), v);
 #pragma GCC unroll 16
-        for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * PL_GEMM_NR, v[p]);
+        for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * stride, v[p]);
         return;
     }
 #endif
@@ -91,28 +91,28 @@ PL_V_INLINE void transpose_full(pl_real type, const void *src, int64_t at, int64
     for (int j = 0; j < PL_VW; j++) v[j] = pl_v_get(type, src, at + j * ld, PL_VW);
     pl_gemm_transpose(v);
 #pragma GCC unroll 16
-    for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * PL_GEMM_NR, v[p]);
+    for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * stride, v[p]);
 }
 
 PL_V_INLINE void transpose_edge(pl_real type, const void *src, int64_t at, int64_t ld, int64_t k, int64_t columns,
-                                float *dst)
+                                float *dst, int64_t stride)
 {
     pl_vf v[PL_VW];
     for (int j = 0; j < PL_VW; j++) v[j] = j < columns ? pl_v_get(type, src, at + j * ld, k) : pl_v_zero();
     pl_gemm_transpose(v);
-    for (int p = 0; p < k; p++) pl_v_store(dst + p * PL_GEMM_NR, v[p]);
+    for (int p = 0; p < k; p++) pl_v_store(dst + p * stride, v[p]);
 }
 
 /* One vector of columns, all of k. */
 PL_V_INLINE void pack_strip(pl_real type, const void *src, int64_t at, int64_t ld, int64_t k, int64_t columns,
-                            float *dst)
+                            float *dst, int64_t stride)
 {
     for (int64_t p = 0; p < k; p += PL_VW) {
         int64_t steps = k - p < PL_VW ? k - p : PL_VW;
         if (steps == PL_VW && columns == PL_VW)
-            transpose_full(type, src, at + p, ld, dst + p * PL_GEMM_NR);
+            transpose_full(type, src, at + p, ld, dst + p * stride, stride);
         else
-            transpose_edge(type, src, at + p, ld, steps, columns, dst + p * PL_GEMM_NR);
+            transpose_edge(type, src, at + p, ld, steps, columns, dst + p * stride, stride);
     }
 }
 
@@ -122,15 +122,15 @@ PL_V_INLINE void pack_b_transposed(pl_real type, const void *src, int64_t ld, in
     for (int64_t j = 0; j < columns; j += PL_GEMM_NR, dst += panel_words)
         for (int64_t v = 0; v < PL_GEMM_NR; v += PL_VW) {
             int64_t left = columns - j - v, here = left < 0 ? 0 : left < PL_VW ? left : PL_VW;
-            pack_strip(type, src, here ? (j + v) * ld : 0, ld, k, here, dst + v);
+            pack_strip(type, src, here ? (j + v) * ld : 0, ld, k, here, dst + v, PL_GEMM_NR);
         }
 }
 
 PL_V_INLINE void pack_b_pair(pl_real type, const void *first, const void *second, int64_t ld, int64_t k,
                              int64_t columns, float *dst)
 {
-    pack_strip(type, first, 0, ld, k, columns, dst);
-    pack_strip(type, second, 0, ld, k, columns, dst + PL_VW);
+    pack_strip(type, first, 0, ld, k, columns, dst, PL_GEMM_NR);
+    pack_strip(type, second, 0, ld, k, columns, dst + PL_VW, PL_GEMM_NR);
 }
 
 #define PACKERS(name, type)                                                                                            \
@@ -152,6 +152,10 @@ PL_V_INLINE void pack_b_pair(pl_real type, const void *first, const void *second
     {                                                                                                                  \
         pack_b_transposed(type, src, ld, k, columns, dst, panel_words);                                                \
     }                                                                                                                  \
+    static void b_strip_##name(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride)     \
+    {                                                                                                                  \
+        pack_strip(type, src, 0, ld, k, columns, dst, stride);                                                         \
+    }                                                                                                                  \
     static void b_pair_##name(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns,           \
                               void *dst)                                                                               \
     {                                                                                                                  \
@@ -163,8 +167,8 @@ PACKERS(bf16, PL_REAL_BF16)
 PACKERS(f16, PL_REAL_F16)
 
 const pl_gemm_packers pl_gemm_pack[PL_GEMM_REALS] = {
-    [PL_REAL_F32] = {a_rows_f32, a_columns_f32, b_f32, b_transposed_f32, b_pair_f32},
-    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16, b_pair_bf16},
-    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16, b_pair_f16},
+    [PL_REAL_F32] = {a_rows_f32, a_columns_f32, b_f32, b_transposed_f32, b_strip_f32, b_pair_f32},
+    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16, b_strip_bf16, b_pair_bf16},
+    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16, b_strip_f16, b_pair_f16},
 };
 /* clang-format on */

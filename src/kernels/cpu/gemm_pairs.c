@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/pairs.h"
 
+#define WIDE_TILES 0
 #include "kernels/cpu/gemm_tiles.h"
 
 /* ---- operands ---- */
@@ -191,7 +192,6 @@ const pl_gemm_kernels pl_gemm_kernels_avx512_bf16 = {
     .multiple = 1,
     .k_block = 768,
     .k_block_packed = 384,
-    .k_block_whole = 768,
     .by_rows = by_rows,
     .by_rows_ahead = by_rows_ahead,
     .by_columns = by_columns,
@@ -253,7 +253,6 @@ const pl_gemm_kernels pl_gemm_kernels_amx = {
     .multiple = PL_GEMM_AMX_WORDS,
     .k_block = 256,
     .k_block_packed = 256,
-    .k_block_whole = 256,
     .by_rows = pl_gemm_amx_tiles,
     .enter = pl_gemm_amx_enter,
     .leave = pl_gemm_amx_leave,

@@ -3,6 +3,7 @@
  *      load_words, set_word             from memory; one word in every lane
  *      multiply_add(words a, words b, pl_vf sums)
  *      TILE_TARGET                      an attribute for instructions beyond the level's
+ *      WIDE_TILES                       1 where wide tiles are wanted by rows (9 × 3 and 6 × 4), else 0
  * and finds the tables by_rows, by_rows_ahead and by_columns, [rows − 1][vectors − 1]. No guard: included
  * once a kind. */
 
@@ -13,22 +14,25 @@
         words x = set_word(value);                                                                                     \
         acc[r][0] = multiply_add(x, b0, acc[r][0]);                                                                    \
         if (vectors > 1) acc[r][1] = multiply_add(x, b1, acc[r][1]);                                                   \
+        if (vectors > 2) acc[r][2] = multiply_add(x, b2, acc[r][2]);                                                   \
+        if (vectors > 3) acc[r][3] = multiply_add(x, b3, acc[r][3]);                                                   \
     }
 
 /* From zero, or from where the sums stand so far. */
-TILE_TARGET PL_V_INLINE void start_tile(int rows, int vectors, pl_vf acc[][2], const float *d, int64_t ldd, int add)
+TILE_TARGET PL_V_INLINE void start_tile(int rows, int vectors, pl_vf acc[][PL_GEMM_VECTORS_MAX], const float *d,
+                                        int64_t ldd, int add)
 {
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) acc[r][v] = add ? pl_v_load(d + r * ldd + v * PL_VW) : pl_v_zero();
 }
 
-TILE_TARGET PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][2], float *d, int64_t ldd)
+TILE_TARGET PL_V_INLINE void store_tile(int rows, int vectors, pl_vf acc[][PL_GEMM_VECTORS_MAX], float *d, int64_t ldd)
 {
 #pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) pl_v_store(d + r * ldd + v * PL_VW, acc[r][v]);
 }
 
@@ -43,12 +47,13 @@ TILE_TARGET PL_V_INLINE void tile_by_rows(int rows, int vectors, int ahead, int6
                                           const word *b, int64_t ldb, float *d, int64_t ldd, int add)
 {
     const int64_t all = k * ldb;
-    pl_vf acc[12][2];
+    pl_vf acc[12][PL_GEMM_VECTORS_MAX];
     start_tile(rows, vectors, acc, d, ldd, add);
     const word *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
         words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0;
+        words b2 = vectors > 2 ? load_words(b + 2 * PL_VW) : b0, b3 = vectors > 3 ? load_words(b + 3 * PL_VW) : b0;
         if (ahead) fetch_words(vectors, b, all);
         STEP(0, a0[0])
         STEP(1, a0[s])
@@ -69,11 +74,11 @@ TILE_TARGET PL_V_INLINE void tile_by_rows(int rows, int vectors, int ahead, int6
 TILE_TARGET PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, const word *a, const word *b,
                                              int64_t ldb, float *d, int64_t ldd, int add)
 {
-    pl_vf acc[12][2];
+    pl_vf acc[12][PL_GEMM_VECTORS_MAX];
     start_tile(rows, vectors, acc, d, ldd, add);
 #pragma GCC unroll 4
     for (int64_t p = 0; p < k; p++, b += ldb, a += rows) {
-        words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0;
+        words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0, b2 = b0, b3 = b0;
         STEP(0, a[0])
         STEP(1, a[1])
         STEP(2, a[2])
@@ -106,6 +111,12 @@ TILE_TARGET PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, c
     {                                                                                                                  \
         (void)s;                                                                                                       \
         tile_by_columns(rows, vectors, k, a, b, ldb, d, ldd, add);                                                     \
+    }
+#define WIDE_TILE(rows, vectors)                                                                                       \
+    TILE_TARGET static void by_rows_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,             \
+                                                       int64_t ldb, float *d, int64_t ldd, int add)                    \
+    {                                                                                                                  \
+        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add);                                                  \
     }
 /* clang-format off: it takes the macros for types */
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
@@ -141,7 +152,32 @@ TILES(12)
 #else
 #define ALL(form) FOUR(form)
 #endif
-static pl_gemm_tile_fn *const by_rows[][2] = {ALL(by_rows)};
-static pl_gemm_tile_fn *const by_rows_ahead[][2] = {ALL(by_rows_ahead)};
-static pl_gemm_tile_fn *const by_columns[][2] = {ALL(by_columns)};
+#if WIDE_TILES
+#define THREE(rows) WIDE_TILE(rows, 3)
+#define BOTH(rows)  THREE(rows) WIDE_TILE(rows, 4)
+BOTH(1)
+BOTH(2)
+BOTH(3)
+BOTH(4)
+BOTH(5)
+BOTH(6)
+THREE(7)
+THREE(8)
+THREE(9)
+#define WITH_3(rows)                                                                                                   \
+    {                                                                                                                  \
+        by_rows_##rows##_1, by_rows_##rows##_2, by_rows_##rows##_3                                                     \
+    }
+#define WITH_4(rows)                                                                                                   \
+    {                                                                                                                  \
+        by_rows_##rows##_1, by_rows_##rows##_2, by_rows_##rows##_3, by_rows_##rows##_4                                 \
+    }
+static pl_gemm_tile_row by_rows[] = {WITH_4(1), WITH_4(2),          WITH_4(3),          WITH_4(4),
+                                     WITH_4(5), WITH_4(6),          WITH_3(7),          WITH_3(8),
+                                     WITH_3(9), ENTRY(by_rows, 10), ENTRY(by_rows, 11), ENTRY(by_rows, 12)};
+#else
+static pl_gemm_tile_row by_rows[] = {ALL(by_rows)};
+#endif
+static pl_gemm_tile_row by_rows_ahead[] = {ALL(by_rows_ahead)};
+static pl_gemm_tile_row by_columns[] = {ALL(by_columns)};
 /* clang-format on */

@@ -91,7 +91,6 @@ const pl_gemm_kernels pl_gemm_kernels_ref = {
     .multiple = 1,
     .k_block = INT64_MAX,
     .k_block_packed = INT64_MAX,
-    .k_block_whole = INT64_MAX,
     .finish = finish,
     .thin = columns,
     .column_sum = column_sum,

@@ -237,17 +237,20 @@ static void test_all(void **state)
     }
 }
 
-/* The sum of an element takes several blocks; there are rows and columns for all threads; rows are 4 or 2 KiB long. */
+/* The sum of an element takes several blocks; there are rows and columns for all threads; rows are 4 or 2 KiB long;
+ * wide tiles have a pair of vectors too few at the end (48, 80), one and two blocks of k. */
 static void test_large(void **state)
 {
     (void)state;
     const sizes deep = {40, 1601, 70, 50}, wide = {100, 24, 300, 40}, crowded = {30, 24, 1024, 24},
-                long_block = {30, 701, 40, 30};
+                long_block = {30, 701, 40, 30}, odd_pairs = {29, 96, 48, 48}, blocks = {31, 784, 80, 96};
     for (pl_real type = PL_REAL_F32; type <= PL_REAL_F16; type++) {
         check(deep, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(wide, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(crowded, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
         check(long_block, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
+        check(odd_pairs, type, PL_ACT_GELU, 1, 0, PL_ISA_BASELINE, 3);
+        check(blocks, type, PL_ACT_SILU, 1, 0, PL_ISA_BASELINE, 3);
     }
 }
 
