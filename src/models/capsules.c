@@ -25,7 +25,7 @@
 
 #include "models/model.h"
 
-enum { COLOURS = 3, CHECKSUM_WIDTH = 128, F_STEP = 256, GATED_ROWS = 392 };
+enum { COLOURS = 3, CHECKSUM_WIDTH = 128, F_STEP = 256, GATED_ROWS = 784 };
 #define POSITION_STD 0.02
 
 typedef struct encoder {
