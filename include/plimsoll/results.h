@@ -98,7 +98,8 @@ PL_API PL_MUST_USE pl_status pl_results_page_path(const char *results, char *pag
 typedef struct pl_results_checked {
     uint64_t blocks; /* that were read and compared with their hash: all that are finished */
     uint64_t bytes;
-    uint64_t damaged; /* blocks, constants and marks */
+    uint64_t damaged;    /* blocks, constants and marks */
+    uint64_t not_finite; /* numbers of sound blocks that are infinite or NaN: the run made them so */
 } pl_results_checked;
 
 /* Reads all that is finished. `tell` (or NULL) hears what is damaged: "states of operator 12, realisation 0, state

@@ -297,7 +297,7 @@ pl_status pl_results_check(const char *path, bool repair, void (*tell)(void *, c
     uint64_t bad_marks = pl_block_reader_bad_marks(reader);
     pl_status status = pl_block_reader_check(reader, pass_on, &l, &c, err);
     if (status == PL_OK)
-        *checked = (pl_results_checked){c.checked, c.bytes, c.damaged + c.constants_damaged + bad_marks};
+        *checked = (pl_results_checked){c.checked, c.bytes, c.damaged + c.constants_damaged + bad_marks, c.not_finite};
     pl_block_reader_close(reader);
     return status;
 }

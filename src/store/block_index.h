@@ -142,9 +142,6 @@ pl_status pl_block_mark_write(const pl_block_index *, uint64_t block, const pl_b
 pl_status pl_block_marks_mend(const pl_block_index *, uint64_t *cleared, pl_error *);
 /* A file that is whole holds nothing to go on from: what was left there depends on when it was killed. */
 pl_status pl_block_carry_look(const pl_block_index *, bool empty_it, bool *was_empty, pl_error *);
-/* xxh64 of bytes of a file, read through the buffer. */
-pl_status pl_block_hash_range(int fd, const char *path, uint64_t offset, uint64_t bytes, void *buffer, size_t room,
-                              uint64_t *hash, pl_error *);
 /* Writes zeros. */
 pl_status pl_block_write_zeros(int fd, const char *path, uint64_t offset, uint64_t bytes, pl_error *);
 

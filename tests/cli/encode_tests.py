@@ -136,6 +136,41 @@ def test_attention_entropy():
     refused(2, "holds results of another configuration", "encode", write_encoder(out="one"))
 
 
+def test_numbers_that_are_not_finite():
+    """What f16 cannot hold is counted, said and marked, text by text. With mean pooling sketches grow with the weights of the last
+    norm: these are made so large that those of some texts are too large, but not of all."""
+    sets, keys = ("sketches", "checksums", "children"), {"pooling_method": "avg", "weights": "w.safetensors", "batch_size": DRAW.randint(1, 16)}
+    made = draw_weights({**SMALL, **keys}, DRAW, ("F32",))
+
+    def scale(by, *names):
+        for name in names:
+            made[name] = (*made[name][:2], [by * x for x in made[name][2]])
+        write_weights("w.safetensors", made)
+
+    scale(1e-3, "checksum_head.2.weight", "children_projection.weight")
+    _, said = run("encode", write_encoder(out="small", **keys))
+    check("infinite" not in said and "infinite" not in run("results", "check", "small/results.blocks")[0], said)
+    sketches = numbers_of("small/results.blocks")[1]
+    largest = [max(map(abs, sketches[i:i + 64])) for i in range(0, len(sketches), 64)]
+    scale(65504 / ((min(largest) + max(largest)) / 2), "encoder.pre_pool_norm.weight", "encoder.pre_pool_norm.bias")
+    _, said = run("encode", write_encoder(**keys))
+    rows, numbers = [False] * SMALL["count"], 0
+    for name in sets:
+        shape, of = numbers_of("out/results.blocks", name)
+        for i, x in enumerate(of):
+            if not math.isfinite(x):
+                rows[i // (len(of) // shape[0])] = True
+                numbers += 1
+    check(0 < sum(rows) < SMALL["count"], sum(rows), "of the texts have numbers that are not finite")
+    check([r >> 4 & 1 for r in numbers_of("out/results.blocks", "remarks")[1]] == rows, rows)
+    check(f"the capsules of text {rows.index(True)} have numbers that are infinite or NaN" in said, said)
+    check(f"{sum(rows)} have capsules with numbers that are infinite or NaN" in said, said)
+    check(f": 0 damaged; {numbers} number" in run("results", "check", "out/results.blocks")[0], numbers)
+    check(json.loads(run("results", "check", "--json", "out/results.blocks")[0])["not_finite"] == numbers, numbers)
+    page = page_of("out")
+    check(re.search(rf"have capsules with numbers that are infinite or NaN.*?>{sum(rows)}<", page, re.S), "the page does not say it")
+
+
 def test_results_know_their_weights():
     """By what is in the file, not by where it lies."""
     weights_for("a.safetensors", ("F32", "BF16"))
@@ -310,7 +345,7 @@ def test_page_about_results():
         check(said == texts[number] or said.endswith(" …") and texts[number].startswith(said[:-2]), said, texts[number])
     remarks = list(numbers_of("out/results.blocks", "remarks")[1])
     told = re.findall(r"data-l='number'>([\d,]+)</td>", page)
-    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(4)], told, remarks)
+    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(5)], told, remarks)
     norms = [math.sqrt(math.fsum(x * x for x in numbers[i:i + shape[2]])) for i in range(0, len(numbers), shape[2])]
     entropies = numbers_of("out/results.blocks", "entropy")[1]
     for title, values in (("Norms of the sketches", norms), ("Entropy of the attention", entropies)):
@@ -563,7 +598,7 @@ def test_plan_of_two_million():
 
 
 if __name__ == "__main__":
-    main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_results_know_their_weights,
+    main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_numbers_that_are_not_finite, test_results_know_their_weights,
                      test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
                      test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_killed_and_resumed],
           "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
