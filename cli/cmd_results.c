@@ -248,8 +248,7 @@ static pl_status report_one(const arguments *a, pl_error *err)
     pl_status status = pl_results_locate(a->file[0], results, sizeof results, err);
     if (status == PL_OK) status = pl_results_page_path(results, page, sizeof page, err);
     const char *to = a->html ? a->html : page;
-    const pl_file_use use[] = {{results, "the file of results", PL_FILE_READ}, {to, "--html", PL_FILE_WRITTEN}};
-    if (status == PL_OK) status = pl_files_check(use, 2, err);
+    if (status == PL_OK) status = pl_results_page_check(results, to, err);
     if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
     if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_text_save(to, text, bytes, err);
     if (status == PL_OK && !a->html) pl_say("page: %s\n", show(to, shown));

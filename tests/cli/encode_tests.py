@@ -394,6 +394,29 @@ def test_page_without_texts():
     check("Sketches of a text have 1,179,648 numbers together" in page and len(pictures(page)) == 2 and not neighbours(page), "long sketches")
 
 
+def test_page_replaces_nothing_that_is_read():
+    weights_for("w.safetensors")
+    shutil.copy(FONT, "font.ttf")
+    put("t.txt", "".join(f"text {i}\n" for i in range(20)))
+    keys = {"text_format": None, "count": None, "weights": "w.safetensors", "font": "font.ttf"}
+    encode(write_encoder(texts="t.txt", **keys))
+    os.mkdir("folder")
+    put("folder/a.txt", "a")
+    encode(write_encoder(texts="folder", out="other", storage="npy", **keys))
+    before = {name: read(name) for name in ("t.txt", "w.safetensors", "font.ttf", "out/texts.index", "out/results.yaml", "out/results.blocks", "out/results.processes.jsonl")}
+    os.symlink("t.txt", "link")
+    for name in (*before, "link", "out/../t.txt"):
+        refused(2, "the page .*are the same file; give another name", "results", "report", "out", "--html", name)
+    for name in ("folder/page.html", "folder/a.txt", "other/results/sketches.npy", "other/results/page.html"):
+        refused(2, "lies in .*where nothing else may be written", "results", "report", "other", "--html", name)
+    check(all(read(name) == text for name, text in before.items()), "a page was written over what is read")
+    os.mkdir("third")
+    shutil.copy("t.txt", "third/results.html")
+    _, said = run("encode", write_encoder(texts="third/results.html", out="third", **keys))
+    check("their page third/results.html was not made" in said and read("third/results.html") == before["t.txt"], said)
+    run("results", "report", "third", "--html", "page.html")
+
+
 # ---- killed, and gone on with ----
 
 FORMS = {"native": "results.blocks", "npy": "results", "hdf5": "results.h5"}
@@ -600,7 +623,7 @@ def test_plan_of_two_million():
 if __name__ == "__main__":
     main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_numbers_that_are_not_finite, test_results_know_their_weights,
                      test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                     test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_killed_and_resumed],
+                     test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
           "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                          test_long_texts_are_cut_between_characters, test_time_limit, test_stop_and_go_on, test_plan_of_two_million],
           "encode_kills": [test_killed_twenty_times]})
