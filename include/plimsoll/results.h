@@ -95,8 +95,8 @@ PL_API PL_MUST_USE pl_status pl_results_locate(const char *path, char *results, 
 /* Where the page about them lies by itself: beside them, results.html. */
 PL_API PL_MUST_USE pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_error *);
 
-/* PL_E_USAGE where a page that is written there ("-": nowhere) would replace the results, what lies beside them, or what
- * their config names: texts, weights. */
+/* PL_E_USAGE where a page that is written there ("-": nowhere) would replace the results, what lies beside them, or
+ * what their config names: texts, weights. */
 PL_API PL_MUST_USE pl_status pl_results_page_check(const char *results, const char *page, pl_error *);
 
 typedef struct pl_results_checked {

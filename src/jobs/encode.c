@@ -259,6 +259,13 @@ static void tell_left_out(pl_session *s, const encode *e)
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = (size_t)bytes});
 }
 
+static void tell_texts(pl_session *s)
+{
+    const pl_data *d = s->o.data;
+    const pl_event_kind kind = d->has_less ? PL_EVENT_WARNING : PL_EVENT_NOTE;
+    pl_session_tell(s, (pl_event){.kind = kind, .text = d->said, .text_bytes = strlen(d->said)});
+}
+
 static pl_status run_witness(pl_session *s, encode *e, pl_error *err)
 {
     PL_TRY(pl_encode_witness_open(s, s->settings->to, err));
@@ -273,6 +280,7 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     pl_error ignored;
     if (s->settings->to) return run_witness(s, e, err);
     e->committed_at = pl_run_now();
+    tell_texts(s);
     tell_cache(s, e);
     pl_status status = run_stretches(s, e, err);
     e->rows = 0;

@@ -25,7 +25,7 @@ static bool are_all_there(const pl_joining *j)
     return true;
 }
 
-/* What can have been made by moving, and is complete; no one writes to it or mends it meanwhile. NULL: there is none. */
+/* What can have been made by moving, and is complete; nobody writes to it or mends it meanwhile. NULL: none is. */
 static pl_block_reader *open_complete(const char *path)
 {
     struct stat st;

@@ -278,6 +278,39 @@ def test_forms_of_the_same_texts():
     check(export("lines/results.blocks")[-64:] == made[0][-64:], "the last line is not the last text")
 
 
+def test_names_tell_the_form():
+    """In capitals, too; what was taken is said, what is none of it refused with what helps, and what has no effect is no key."""
+    keys = {"text_format": None, "count": None, "out": "out"}
+    def said_of(name, **more):
+        out, _ = run("plan", config := write_encoder(texts=name, **{**keys, **more}))
+        said = encode(config)
+        shutil.rmtree("out")
+        told = re.search(r"All of the work\n(.*?)\.\n\d", out, re.S)
+        check(told and " ".join(told[1].split()) in said, told and told[1], said)
+        return " ".join(told[1].split())
+
+    put("T.JsonL", '{"text": "a"}\n{"text": "b"}\n')
+    shutil.copy("T.JsonL", "t.ndjson")
+    put("t.CSV", "id,text\r\n1,a\r\n2,b\r\n")
+    put("t.log", "one\ntwo\nthree\n")
+    os.mkdir("t.json")
+    put("t.json/a", "a")
+    for name, words in (("T.JsonL", "2 texts: JSON lines of T.JsonL"), ("t.ndjson", "2 texts: JSON lines of t.ndjson"), ("t.CSV", "2 texts: CSV records of t.CSV"),
+                        ("t.log", "3 texts: lines of t.log"), ("t.json", "1 text: files of t.json")):
+        check(said_of(name) == words, name, said_of(name))
+    check(said_of("t.log", count=2) == "the first 2 of 3 texts: lines of t.log", said_of("t.log", count=2))
+    check(said_of("t.log", count=4) == "3 texts: lines of t.log; there are no more (texts.count 4)", said_of("t.log", count=4))
+    check(said_of(None, text_format="grammar", count=7) == "7 texts: of a grammar", "of a grammar")
+    for name, why in (("a.json", "one JSON document"), ("a.TSV", "has tabs"), ("a.jsonl.gz", "is compressed; unpack it .gunzip"), ("a.zst", "is compressed"), ("a.parquet", "Parquet")):
+        put(name, '{"text": "a"}\n')
+        for command in ("plan", "encode"):
+            refused(2, f"encode.yaml:.*texts.path {name} .*{why}.*texts.format", command, write_encoder(texts=name, **keys))
+        encode(write_encoder(texts=name, **{**keys, "text_format": "jsonl", "out": "out-" + name}))
+    for name, more in (("t.log", {}), ("t.json", {}), (None, {"text_format": "grammar", "count": 5}), ("T.JsonL", {"text_format": "lines"})):
+        refused(2, 'texts.key "body" is not looked for', "plan", write_encoder(texts=name, text_key="body", **{**keys, **more}))
+    run("plan", write_encoder(text_key="body", **{**keys, "count": 5}))
+
+
 def test_equal_texts_are_encoded_alike():
     put("t.txt", "a\nb\na\nc\n")
     encode(write_encoder(texts="t.txt", text_format=None, count=None))
@@ -623,7 +656,7 @@ def test_plan_of_two_million():
 if __name__ == "__main__":
     main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_numbers_that_are_not_finite, test_results_know_their_weights,
                      test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                     test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
+                     test_forms_of_the_same_texts, test_names_tell_the_form, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
           "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                          test_long_texts_are_cut_between_characters, test_time_limit, test_stop_and_go_on, test_plan_of_two_million],
           "encode_kills": [test_killed_twenty_times]})

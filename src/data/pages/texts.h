@@ -90,6 +90,7 @@ pl_status pl_texts_prepare(const pl_texts_options *, pl_texts_result *, pl_error
 typedef struct pl_texts {
     pl_texts_form form;
     uint64_t seed, count; /* of texts that can be read */
+    uint64_t wanted;      /* as the setup has it; 0: all */
     pl_texts_info info;
     int fd, index_fd;                      /* of a folder no fd */
     _Atomic uint64_t window, index_window; /* where reading is, in windows */
