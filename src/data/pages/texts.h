@@ -57,6 +57,8 @@ typedef struct pl_texts_info {
     uint64_t content;      /* xxh64 of the file; of a folder: of paths, sizes and contents, in order; grammar: seed */
     uint64_t source_bytes; /* of the file, or of all files */
     int64_t mtime_ns;      /* of the file; of a folder 0 */
+    int64_t ctime_ns;      /* likewise; who edits a file in place can set that back, but not this. Copying, renaming and
+                            * linking change it, too: so it decides alone whether the index is made again */
     uint64_t listing;      /* folder: of paths, sizes and times, in any order */
     uint64_t names_bytes;  /* folder: of the paths in the index */
     uint64_t longest;      /* bytes that the longest text takes in its file */
