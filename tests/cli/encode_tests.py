@@ -311,6 +311,18 @@ def test_names_tell_the_form():
     run("plan", write_encoder(text_key="body", **{**keys, "count": 5}))
 
 
+def test_half_a_pair_is_counted():
+    """As a byte that is no UTF-8 is, with the same pixels as U+FFFD itself, with a cache of pages, too."""
+    with open("t.jsonl", "w") as file:
+        file.write('{"text": "\\ufffd"}\n{"text": "\\ud800"}\n{"text": "\\udc00"}\n{"text": "\\ud83d\\ude00"}\n')
+    for cache in ("none", "cache", "cache"):
+        encode(write_encoder(texts="t.jsonl", text_format=None, count=None, out="out", cache_dir=cache))
+        remarks, numbers = numbers_of("out/results.blocks", "remarks")[1], numbers_of("out/results.blocks")[1]
+        check([r & 2 for r in remarks] == [0, 2, 2, 0], list(remarks))
+        check(numbers[:64] == numbers[64:128] == numbers[128:192], "other pixels")
+        shutil.rmtree("out")
+
+
 def test_equal_texts_are_encoded_alike():
     put("t.txt", "a\nb\na\nc\n")
     encode(write_encoder(texts="t.txt", text_format=None, count=None))
@@ -656,7 +668,7 @@ def test_plan_of_two_million():
 if __name__ == "__main__":
     main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_numbers_that_are_not_finite, test_results_know_their_weights,
                      test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                     test_forms_of_the_same_texts, test_names_tell_the_form, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
+                     test_forms_of_the_same_texts, test_names_tell_the_form, test_half_a_pair_is_counted, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
           "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                          test_long_texts_are_cut_between_characters, test_time_limit, test_stop_and_go_on, test_plan_of_two_million],
           "encode_kills": [test_killed_twenty_times]})

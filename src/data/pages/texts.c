@@ -127,6 +127,7 @@ static pl_status read_file(pl_texts *t, const pl_text_place *p, void *buffer, si
         return pl_file_read_at(t->fd, t->path, p->offset, buffer, *bytes, err);
     }
     pl_unescape u = pl_unescape_begin(p->encoding, buffer, room);
+    u.marks_broken = true;
     PL_TRY(decode(t, p, &u, err));
     *bytes = u.bytes, *whole = u.whole;
     return PL_OK;

@@ -8,7 +8,8 @@
  *   grammar  made
  *
  * A mark of UTF-8 (EF BB BF) at the beginning of a file belongs to no text. Bytes that are no UTF-8, and zeros, are
- * given as they are. An empty text is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
+ * given as they are; half of a surrogate pair in JSON (\ud800) as the byte FF, which is no UTF-8 either. An empty text
+ * is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
  *
  * Preparing streams: memory does not grow with the number of texts, nor with the length of one, and what has been read
  * leaves the page cache. Reading asks for no memory and no library. */
