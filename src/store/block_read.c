@@ -221,9 +221,9 @@ static pl_status check_constants(pl_block_reader *r, void (*tell)(void *, uint64
 static pl_status check_structure(const pl_block_reader *r, void (*tell)(void *, uint64_t, const char *), void *context,
                                  pl_block_checked *c, pl_error *err)
 {
-    static const char *const what[] = {[PL_BLOCK_NATIVE] = "what lies between the datasets",
-                                       [PL_BLOCK_HDF5] = "what HDF5 has around its datasets",
-                                       [PL_BLOCK_NPY] = "the header of a .npy file"};
+    static const char *const what[] = {[PL_BLOCK_NATIVE] = "what lies between the datasets, or behind them",
+                                       [PL_BLOCK_HDF5] = "what HDF5 has around its datasets, or what lies behind them",
+                                       [PL_BLOCK_NPY] = "the header of a .npy file, or what lies behind its data"};
     bool is_sound;
     PL_TRY(pl_block_structure_check(&r->index, &is_sound, err));
     if (is_sound) return PL_OK;

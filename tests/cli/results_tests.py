@@ -369,6 +369,23 @@ def test_move_that_was_killed_at_the_end():
         check(os.path.exists(parts[2]) and os.path.exists("another-" + form), form, "a join that was refused took a part")
 
 
+def test_bytes_behind_the_end():
+    """What somebody appended is named; a repair and the run cut it off."""
+    for form in ("native", "npy", "hdf5"):
+        leave(form, form)
+        whole = form + "-whole"
+        shutil.copytree(form, whole) if form == "npy" else shutil.copy(form, whole)
+        files = [f"{form}/{name}" for name in os.listdir(form)] if form == "npy" else [form]
+        for file in files:
+            with open(file, "ab") as to:
+                to.write(DRAW.randbytes(DRAW.randint(1, 5000)))
+            done = subprocess.run([COMMAND, "results", "check", form], capture_output=True, text=True, env=environment())
+            check(done.returncode == 4 and "behind" in done.stderr and ": 1 damaged" in done.stdout, file, done.stdout, done.stderr)
+            run("results", "check", "--repair", form)
+            leave(form, form)
+            check(same_tree(form, whole) and ": 0 damaged" in run("results", "check", form)[0], file, "is not as it was")
+
+
 def hollow(path):
     """Zeros in place of the data, behind the index or header."""
     begin = 8192 if not path.endswith(".npy") else 10 + struct.unpack("<H", read(path)[8:10])[0]
@@ -391,7 +408,8 @@ def same_tree(a, b):
 
 
 GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving,
-                      test_move_that_was_killed_at_the_end]}
+                      test_move_that_was_killed_at_the_end,
+                      test_bytes_behind_the_end]}
 
 if __name__ == "__main__":
     main(GROUPS)
