@@ -1,6 +1,6 @@
-/* What lies in the files of a block file beside index and datasets: the headers of .npy, what libhdf5 has around the
- * data, zeros elsewhere. Its hash has the mark behind that of the last block; a run never writes there. Behind the end lies
- * nothing. */
+/* What lies in the files of a block file beside index and datasets: headers of .npy, what libhdf5 has around the
+ * data, zeros elsewhere. Its hash has the mark behind that of the last block; a run never writes there. Behind the
+ * end lies nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -249,6 +249,8 @@ def test_bits_hang_on_the_texts_alone():
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
     run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
+    with open("joined.yaml") as kept:
+        check(not re.search(rf"part:.*[0-9]/{parts}", kept.read()), "what was joined says that it is a part")
     run("results", "join", "--move", "moved", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "moved", shallow=False), f"{parts} parts, moved together, have other bytes than the whole")
     check(len(pictures(page_of("moved"))) == 6 and not any(n.endswith(".blocks") for n in os.listdir("parts")), "what is left of parts")
