@@ -96,16 +96,21 @@ static pl_status report_check(const arguments *a, const char *path, const pl_res
     static char text[6 * PATH_MAX + 256]; /* a byte of a path takes six at most */
     pl_line line = {text, sizeof text, 0};
     if (!a->json) {
-        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[SHOWN_BYTES] = "";
-        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s\n", show(path, shown),
+        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[SHOWN_BYTES] = "", others[64] = "";
+        if (c->not_finite)
+            snprintf(others, sizeof others, "; %" PRIu64 " number%s infinite or NaN", c->not_finite,
+                     c->not_finite == 1 ? " is" : "s are");
+        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s%s\n", show(path, shown),
                              pl_show_count(c->blocks, blocks), pl_show_plural(c->blocks),
                              pl_show_bytes(c->bytes, bytes), c->damaged,
-                             c->damaged && a->repair ? ", no longer counted as finished" : "");
+                             c->damaged && a->repair ? ", no longer counted as finished" : "", others);
     }
     pl_line_add(&line, "{\"schema\": \"plimsoll.results-check/1\", \"file\": \"");
     pl_line_json(&line, path, strlen(path));
-    pl_line_add(&line, "\", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"damaged\": %" PRIu64 "}\n", c->blocks,
-                c->bytes, c->damaged);
+    pl_line_add(&line,
+                "\", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"damaged\": %" PRIu64
+                ", \"not_finite\": %" PRIu64 "}\n",
+                c->blocks, c->bytes, c->damaged, c->not_finite);
     return pl_put(text, line.bytes, err);
 }
 
@@ -243,8 +248,7 @@ static pl_status report_one(const arguments *a, pl_error *err)
     pl_status status = pl_results_locate(a->file[0], results, sizeof results, err);
     if (status == PL_OK) status = pl_results_page_path(results, page, sizeof page, err);
     const char *to = a->html ? a->html : page;
-    const pl_file_use use[] = {{results, "the file of results", PL_FILE_READ}, {to, "--html", PL_FILE_WRITTEN}};
-    if (status == PL_OK) status = pl_files_check(use, 2, err);
+    if (status == PL_OK) status = pl_results_page_check(results, to, err);
     if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
     if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_text_save(to, text, bytes, err);
     if (status == PL_OK && !a->html) pl_say("page: %s\n", show(to, shown));

@@ -419,6 +419,10 @@ static void show(pl_view *v, const pl_event *e)
     case PL_EVENT_FINISHED:
         show_finished(v, e);
         break;
+    case PL_EVENT_NOTE:
+        pl_view_clear(v);
+        pl_say("%.*s\n", (int)e->text_bytes, e->text);
+        break;
     case PL_EVENT_SAVED:
     case PL_EVENT_WARNING:
         break;

@@ -19,7 +19,7 @@ static const char *const names[] = {
     [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",       [PL_EVENT_EVALUATED] = "evaluated",
     [PL_EVENT_SAVED] = "saved",         [PL_EVENT_TEXT] = "text",       [PL_EVENT_TEXT_END] = "text_end",
     [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped", [PL_EVENT_FINISHED] = "finished",
-    [PL_EVENT_TICK] = "part",
+    [PL_EVENT_TICK] = "part",           [PL_EVENT_NOTE] = "note",
 };
 
 static void add_real(pl_line *line, const char *key, double value)
@@ -130,6 +130,7 @@ void pl_view_json(pl_view *v, const pl_event *e)
         break;
     case PL_EVENT_TEXT:
     case PL_EVENT_WARNING:
+    case PL_EVENT_NOTE:
         add_text(&line, "text", e);
         break;
     case PL_EVENT_STOPPED:

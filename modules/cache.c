@@ -5,6 +5,7 @@
  * Uses are collected in a transaction that ends after so many or so many bytes; then the file leaves the kernel's
  * cache. Nothing waits for the disk: after a failure of power the file may be damaged, which whoever reads a value must
  * find out (data/pages/cache.c has a checksum in each). */
+#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdarg.h>
@@ -114,9 +115,20 @@ static bool is_failure(int status)
     return memchr(failures, status & 0xff, sizeof failures) != NULL;
 }
 
+/* A file that SQLite only reads may be closed to us, which is no damage; or its header asks for that, which is. */
+static bool is_closed_to_us(const pl_cache_store *s, int status)
+{
+    const char *path = s->db ? sqlite3_db_filename(s->db, "main") : NULL;
+    return (status & 0xff) == SQLITE_READONLY && path && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0;
+}
+
 static pl_cache_answer answer_of(pl_cache_store *s, int status)
 {
     const bool is_own = s->db && sqlite3_errcode(s->db) == status;
+    if (is_closed_to_us(s, status)) {
+        snprintf(s->why, sizeof s->why, "its file cannot be written: %s", strerror(errno));
+        return PL_CACHE_FAILED;
+    }
     snprintf(s->why, sizeof s->why, "%s", is_own ? sqlite3_errmsg(s->db) : sqlite3_errstr(status));
     return is_failure(status) ? PL_CACHE_FAILED : PL_CACHE_DAMAGED;
 }
@@ -256,6 +268,18 @@ static pl_cache_answer make_room(pl_cache_store *s, uint64_t bytes)
     return answer;
 }
 
+/* Until it has its bound: of any number, so in several transactions, that the journal keeps its own. */
+static pl_cache_answer give_up_more(pl_cache_store *s)
+{
+    pl_cache_answer answer = PL_CACHE_OK;
+    while (answer == PL_CACHE_OK && s->bytes > s->bytes_max && s->values) {
+        answer = begin(s);
+        if (answer == PL_CACHE_OK) answer = drop_oldest(s);
+        if (answer == PL_CACHE_OK) answer = count_use(s, 0);
+    }
+    return answer == PL_CACHE_OK ? commit(s) : answer;
+}
+
 static pl_cache_answer count_all(pl_cache_store *s)
 {
     const int64_t values = number_of(s, "SELECT count(*) FROM entry"),
@@ -263,8 +287,7 @@ static pl_cache_answer count_all(pl_cache_store *s)
                   clock = number_of(s, "SELECT coalesce(max(used), 0) FROM entry");
     if (values < 0 || bytes < 0 || clock < 0) return answer_of(s, SQLITE_CORRUPT);
     s->values = (uint64_t)values, s->bytes = (uint64_t)bytes, s->clock = clock;
-    const pl_cache_answer answer = make_room(s, 0); /* the file may have been allowed more */
-    return answer == PL_CACHE_OK ? commit(s) : answer;
+    return give_up_more(s); /* the file may have been allowed more */
 }
 
 static void close_store(pl_cache_store *s)
@@ -393,12 +416,12 @@ static pl_cache_answer keep_less(pl_cache_store *s)
 static pl_cache_answer put(pl_cache_store *s, const uint8_t *key, const void *value, uint64_t bytes)
 {
     const uint64_t cost = cost_of(bytes);
-    if (cost > s->bytes_max || bytes > PL_CACHE_VALUE_BYTES_MAX) return PL_CACHE_OK;
+    if (cost > s->bytes_max || bytes > PL_CACHE_VALUE_BYTES_MAX) return PL_CACHE_NONE;
     bind_key(s, GET, key);
     pl_cache_answer answer = step(s, GET); /* another thread may have put it meanwhile */
     sqlite3_reset(s->statement[GET]);
     if (answer != PL_CACHE_NONE) return answer;
-    answer = make_room(s, cost);
+    answer = make_room(s, cost); /* drops as much as it puts */
     if (answer == PL_CACHE_OK) answer = put_value(s, key, value, bytes, cost);
     return answer == PL_CACHE_FAILED && sqlite3_errcode(s->db) == SQLITE_FULL ? keep_less(s) : answer;
 }

@@ -95,10 +95,15 @@ PL_API PL_MUST_USE pl_status pl_results_locate(const char *path, char *results, 
 /* Where the page about them lies by itself: beside them, results.html. */
 PL_API PL_MUST_USE pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_error *);
 
+/* PL_E_USAGE where a page that is written there ("-": nowhere) would replace the results, what lies beside them, or
+ * what their config names: texts, weights. */
+PL_API PL_MUST_USE pl_status pl_results_page_check(const char *results, const char *page, pl_error *);
+
 typedef struct pl_results_checked {
     uint64_t blocks; /* that were read and compared with their hash: all that are finished */
     uint64_t bytes;
-    uint64_t damaged; /* blocks, constants and marks */
+    uint64_t damaged;    /* blocks, constants and marks */
+    uint64_t not_finite; /* numbers of sound blocks that are infinite or NaN: the run made them so */
 } pl_results_checked;
 
 /* Reads all that is finished. `tell` (or NULL) hears what is damaged: "states of operator 12, realisation 0, state

@@ -36,6 +36,7 @@ typedef enum pl_event_kind {
     /* The run is alive: about ten times a second at most, and after the first step, however long steps and validations
      * take. loss, lr, items_per_second: of the last step that is done, NaN before there is one. */
     PL_EVENT_TICK,
+    PL_EVENT_NOTE, /* text: what the run works on */
 } pl_event_kind;
 
 /* Where a metric is shown. */

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/api.h"
 #include "api/results.h"
 #include "base/alloc.h"
 #include "base/size.h"
+#include "config/schema.h"
 #include "store/beside.h"
 #include "store/npy.h"
 
@@ -297,9 +299,25 @@ pl_status pl_results_check(const char *path, bool repair, void (*tell)(void *, c
     uint64_t bad_marks = pl_block_reader_bad_marks(reader);
     pl_status status = pl_block_reader_check(reader, pass_on, &l, &c, err);
     if (status == PL_OK)
-        *checked = (pl_results_checked){c.checked, c.bytes, c.damaged + c.constants_damaged + bad_marks};
+        *checked = (pl_results_checked){c.checked, c.bytes, c.damaged + c.constants_damaged + bad_marks, c.not_finite};
     pl_block_reader_close(reader);
     return status;
+}
+
+/* What is joined is no part any more, and with that key its config would make one. One that cannot be read is kept as
+ * it is: the page says why. */
+static pl_status without_part(const char *path, char **text, size_t *bytes, pl_error *err)
+{
+    pl_error why;
+    pl_config *c = pl_config_create();
+    if (!c) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", path);
+    pl_status status = pl_config_load_file(c, path, &why);
+    const bool is_read = status == PL_OK;
+    for (const pl_config_key *key = pl_config_keys; is_read && status == PL_OK && key < PL_CONFIG_KEYS_END; key++)
+        if (pl_config_has_option(key, "part")) status = pl_config_set(c, key->path, "", path, err);
+    if (is_read && status == PL_OK) status = pl_config_text(c, PL_CONFIG_KEPT, text, bytes, err);
+    pl_config_destroy(c);
+    return is_read ? status : pl_file_read_all(path, CONFIG_BYTES_MAX, text, bytes, err);
 }
 
 /* With the config of a part the page about all of it finds what the results only name. */
@@ -310,7 +328,7 @@ static pl_status take_config(const char *path, const char *part, pl_error *err)
     PL_TRY(pl_beside_path(part, PL_BESIDE_CONFIG, from, err));
     PL_TRY(pl_beside_path(path, PL_BESIDE_CONFIG, to, err));
     if (access(from, R_OK) != 0 || access(to, F_OK) == 0) return PL_OK;
-    PL_TRY(pl_file_read_all(from, CONFIG_BYTES_MAX, &text, &bytes, err));
+    PL_TRY(without_part(from, &text, &bytes, err));
     pl_status status = pl_file_write_all(to, text, bytes, err);
     pl_free(text);
     return status;

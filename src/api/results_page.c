@@ -6,6 +6,7 @@
 
 #include "api/api.h"
 #include "api/results.h"
+#include "base/alloc.h"
 #include "base/json_read.h"
 #include "store/checksum.h"
 #include "store/folder.h"
@@ -77,6 +78,69 @@ pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_
     PL_TRY(pl_beside_path(results, PL_BESIDE_PAGE, path, err));
     int n = snprintf(page, room, "%s", path);
     return n >= 0 && (size_t)n < room ? PL_OK : pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", results);
+}
+
+/* ---- where the page may be written ---- */
+
+enum { USES_MAX = 32 };
+
+typedef struct uses {
+    pl_file_use use[USES_MAX];
+    size_t count;
+    char beside[2][PL_FILE_PATH_MAX], kept[PL_FILE_PATH_MAX];
+} uses;
+
+/* In a folder that is read a new file is one that would be read. */
+static void add_read(uses *u, const char *path, const char *name)
+{
+    if (u->count < USES_MAX)
+        u->use[u->count++] = (pl_file_use){path, name, is_folder(path) ? PL_FILE_CLOSED : PL_FILE_READ};
+}
+
+static void add_named(uses *u, const pl_config *c)
+{
+    pl_file_use named[USES_MAX];
+    const size_t all = pl_config_files(c, named, USES_MAX), count = all < USES_MAX ? all : USES_MAX;
+    for (size_t i = 0; i < count; i++)
+        if (named[i].role == PL_FILE_READ) add_read(u, named[i].path, named[i].name);
+}
+
+static pl_status check_uses(uses *u, const char *results, const char *page, const pl_config *c, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    const char *const *kept = pl_config_kept_files(c);
+    u->use[u->count++] = (pl_file_use){page, "the page", PL_FILE_WRITTEN};
+    add_read(u, results, "the results");
+    PL_TRY(pl_beside_path(results, PL_BESIDE_CONFIG, u->beside[0], err));
+    PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, u->beside[1], err));
+    add_read(u, u->beside[0], "the config of the results");
+    add_read(u, u->beside[1], "what processes told");
+    add_named(u, c);
+    PL_TRY(pl_files_check(u->use, u->count, err));
+    PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
+    const size_t others = u->count;
+    for (; *kept; kept++, u->count = others) {
+        PL_TRY(pl_path_join(u->kept, sizeof u->kept, folder, *kept, err));
+        add_read(u, u->kept, *kept);
+        PL_TRY(pl_files_check(u->use, u->count, err));
+    }
+    return PL_OK;
+}
+
+pl_status pl_results_page_check(const char *results, const char *page, pl_error *err)
+{
+    char beside[PL_FILE_PATH_MAX];
+    pl_error ignored;
+    uses *u = pl_alloc(1, sizeof *u);
+    pl_config *c = pl_config_create();
+    pl_status status = u && c ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to compare the page with what it is about");
+    if (status == PL_OK) status = pl_beside_path(results, PL_BESIDE_CONFIG, beside, err);
+    if (status == PL_OK && pl_config_load_file(c, beside, &ignored) != PL_OK) { /* then what it names is not known */
+    }
+    if (status == PL_OK) status = check_uses(u, results, page, c, err);
+    pl_config_destroy(c);
+    pl_free(u);
+    return status;
 }
 
 /* ---- the config, as the results hold it: {"model.arch": "cnn_operator", …} ---- */

@@ -139,6 +139,8 @@ static void add_up(const pl_compiler *c, pl_work *w)
     w->items = 0;
     w->seconds = 0;
     w->limit_seconds = c->data->limit_seconds;
+    _Static_assert(sizeof w->said == sizeof c->data->said, "one is copied to the other");
+    memcpy(w->said, c->data->said, sizeof w->said);
     w->measured = w->largest = 0;
     for (size_t i = 0; i < w->count; i++) {
         const pl_work_group *g = &w->group[i];

@@ -28,6 +28,7 @@ pl_status pl_text_open(pl_text_file *t, const char *path, pl_error *err)
         return status;
     }
     t->mtime_ns = mtime_of(&st);
+    t->ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
     posix_fadvise(t->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return PL_OK;
 }

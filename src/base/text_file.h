@@ -15,7 +15,7 @@ typedef struct pl_text_file {
     int fd;
     const char *path; /* the caller's */
     uint64_t bytes, at;
-    int64_t mtime_ns;
+    int64_t mtime_ns, ctime_ns; /* of its contents, which can be set; of anything about it, which cannot */
 } pl_text_file;
 
 /* PL_E_DATA when it cannot be opened, is no regular file or is empty. */

@@ -9,10 +9,11 @@
 #include "jobs/encode_witness.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
+#include "store/not_finite.h"
 
 #define COMMIT_SECONDS 2.0
 #define RATE_SECONDS   0.5
-enum { ENTROPIES = 512 }; /* put at once */
+enum { ENTROPIES = 512, REMARKS = 512 }; /* put at once */
 
 typedef struct encode {
     const pl_pages_data *d;
@@ -50,11 +51,57 @@ static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
 
 /* ---- what is written ---- */
 
-static void count_remarks(encode *e, const uint8_t *remarks)
+static void count_remarks(encode *e, uint8_t remarks)
 {
-    e->pages += e->rows;
-    for (uint64_t i = 0; i < e->rows; i++)
-        for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++) e->remarked[k] += remarks[i] >> k & 1;
+    e->pages++;
+    for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++) e->remarked[k] += remarks >> k & 1;
+}
+
+/* Bytes of one text in what is stored at a port. */
+static uint64_t bytes_of_text(const encode *e, uint32_t port)
+{
+    uint64_t offset, bytes;
+    (void)pl_block_piece(&e->d->layout, e->block, port, &offset, &bytes);
+    return bytes / texts_of(e->d, e->block);
+}
+
+/* Finite weights may make them, also where only f16 cannot hold the number. */
+static bool is_not_finite(const encode *e, const pl_store_call *call, uint64_t row)
+{
+    for (uint32_t k = 0; k < PL_PAGES_REMARKS; k++) {
+        const uint64_t one = bytes_of_text(e, k);
+        if (pl_not_finite_count(e->d->dataset[k].dtype, (const char *)call->port[k].at + row * one, one)) return true;
+    }
+    return false;
+}
+
+/* At once: who waits for the end may have waited for days. */
+static void tell_first(pl_session *s, const encode *e, uint64_t row)
+{
+    char text[160];
+    const uint64_t number = e->d->setup.first + e->block * e->d->setup.block + e->first + row;
+    const int bytes = snprintf(text, sizeof text,
+                               "the capsules of text %llu have numbers that are infinite or NaN; the end says of how "
+                               "many texts this is so",
+                               (unsigned long long)number);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = (size_t)bytes});
+}
+
+static pl_status put_remarks(pl_session *s, encode *e, const pl_store_call *call, pl_error *err)
+{
+    const uint8_t *drawn = call->port[PL_PAGES_REMARKS].at;
+    uint8_t piece[REMARKS];
+    for (uint64_t at = 0, n; at < e->rows; at += n) {
+        n = e->rows - at < REMARKS ? e->rows - at : REMARKS;
+        for (uint64_t i = 0; i < n; i++) {
+            piece[i] = (uint8_t)(drawn[at + i] | is_not_finite(e, call, at + i) << PL_PAGE_PLACE_NOT_FINITE);
+            if (e->remarked[PL_PAGE_PLACE_NOT_FINITE] == 0 && piece[i] >> PL_PAGE_PLACE_NOT_FINITE & 1)
+                tell_first(s, e, at + i);
+            count_remarks(e, piece[i]);
+        }
+        PL_TRY(pl_block_file_put(s->results, e->block, PL_PAGES_REMARKS, e->first + at, piece, n, err));
+    }
+    return PL_OK;
 }
 
 /* Of each capsule −Σ a·ln(a + 1e-8) over the patches (MODELS.md 1.3), from what the model gave out. */
@@ -83,14 +130,11 @@ static pl_status store(pl_session *s, void *job, const pl_store_call *call, pl_e
     if (!e->rows) return PL_OK; /* before commit everything runs once */
     if (s->settings->to) return pl_encode_witness_put(s, s->settings->to, call, err);
     if (e->d->setup.entropy) PL_TRY(put_entropy(s, e, &call->port[PL_PAGES_ENTROPY], err));
-    for (uint32_t k = 0; k <= PL_PAGES_REMARKS; k++) {
-        uint64_t offset, bytes;
-        (void)pl_block_piece(&e->d->layout, e->block, k, &offset, &bytes);
-        const uint64_t one = bytes / texts_of(e->d, e->block);
+    for (uint32_t k = 0; k < PL_PAGES_REMARKS; k++) {
+        const uint64_t one = bytes_of_text(e, k);
         PL_TRY(pl_block_file_put(s->results, e->block, k, e->first * one, call->port[k].at, e->rows * one, err));
     }
-    count_remarks(e, call->port[PL_PAGES_REMARKS].at);
-    return PL_OK;
+    return put_remarks(s, e, call, err);
 }
 
 static pl_status commit_now_and_then(pl_session *s, encode *e, pl_error *err)
@@ -202,6 +246,26 @@ static void tell_cache(pl_session *s, const encode *e)
         pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = strlen(text)});
 }
 
+/* At the end. */
+static void tell_left_out(pl_session *s, const encode *e)
+{
+    char text[160];
+    pl_page_cache_count count = {0};
+    if (e->d->cache) pl_page_cache_read_count(e->d->cache, &count);
+    if (count.left_out == 0) return;
+    const int bytes = snprintf(
+        text, sizeof text, "%llu of the pages, packed, have more than %d KiB: the cache of pages keeps none of these",
+        (unsigned long long)count.left_out, PL_CACHE_VALUE_BYTES_MAX >> 10);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_WARNING, .text = text, .text_bytes = (size_t)bytes});
+}
+
+static void tell_texts(pl_session *s)
+{
+    const pl_data *d = s->o.data;
+    const pl_event_kind kind = d->has_less ? PL_EVENT_WARNING : PL_EVENT_NOTE;
+    pl_session_tell(s, (pl_event){.kind = kind, .text = d->said, .text_bytes = strlen(d->said)});
+}
+
 static pl_status run_witness(pl_session *s, encode *e, pl_error *err)
 {
     PL_TRY(pl_encode_witness_open(s, s->settings->to, err));
@@ -216,6 +280,7 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     pl_error ignored;
     if (s->settings->to) return run_witness(s, e, err);
     e->committed_at = pl_run_now();
+    tell_texts(s);
     tell_cache(s, e);
     pl_status status = run_stretches(s, e, err);
     e->rows = 0;
@@ -226,6 +291,7 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     if (status == PL_E_STOPPED) end.kind = PL_EVENT_STOPPED;
     tell_remarks(s, e);
     tell_cache(s, e);
+    tell_left_out(s, e);
     pl_session_tell(s, end);
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct pl_work {
     pl_work_group *group;
     size_t count, largest, measured; /* largest: the one that is charged most */
     uint64_t items;
+    char said[400];       /* what it is done on: "30 texts: lines of t.txt"; "": nothing is said */
     double seconds;       /* negative: not known */
     double limit_seconds; /* a run ends by itself after so long; 0: none */
     double error;         /* of what follows from other sizes, as a share; negative: not known */

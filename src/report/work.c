@@ -125,6 +125,7 @@ static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
 void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
 {
     size_t from = out->bytes;
+    if (w->said[0]) pl_str_printf(out, "%s.\n", w->said);
     print_sizes(w, words, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     from = out->bytes;
@@ -161,6 +162,7 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
 {
     size_t shown = 0;
     pl_str_append(out, "<section><h2>All of the work</h2><p>");
+    if (w->said[0]) pl_html_text(out, w->said), pl_str_append(out, "</p><p>");
     print_sizes(w, words, out);
     pl_str_append(out, "</p><p>");
     print_time(w, out);
@@ -185,6 +187,7 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
 {
     pl_json_object(j);
     pl_json_kv_uint(j, "items", w->items);
+    if (w->said[0]) pl_json_kv_string(j, "of", w->said);
     pl_json_kv_double_if(j, w->seconds >= 0, "seconds", w->seconds);
     pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
     pl_json_kv_double_if(j, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);

@@ -147,6 +147,7 @@ pl_status pl_block_reader_verify_constant(pl_block_reader *, uint32_t dataset, b
 typedef struct pl_block_checked {
     uint64_t checked, damaged; /* blocks */
     uint64_t bytes;
+    uint64_t not_finite;        /* infinities and NaN in blocks that are sound: they were made so */
     uint32_t constants_damaged; /* and what lies beside the datasets: made whole when the run is planned again */
 } pl_block_checked;
 

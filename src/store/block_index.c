@@ -332,15 +332,20 @@ static pl_status open_one(const char *path, bool writable, int *fd, uint64_t *by
                  : pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(error));
 }
 
-static pl_status open_data(pl_block_index *ix, bool writable, uint64_t index_file_bytes, pl_error *err)
+static pl_status check_index_length(pl_block_index *ix, uint64_t index_file_bytes, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
     if (index_file_bytes < ix->head.at + ix->head.index_bytes)
         return pl_fail(err, PL_E_DATA,
                        "%s: ends at byte %" PRIu64 ", within its index, which ends at %" PRIu64
                        "; the file is truncated: move it away and make it anew",
                        ix->path, index_file_bytes, ix->head.at + ix->head.index_bytes);
     ix->short_files = index_file_bytes < ix->head.file_bytes;
+    return PL_OK;
+}
+
+static pl_status open_data(pl_block_index *ix, bool writable, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
     for (uint32_t i = 0; i < ix->head.datasets; i++) {
         uint64_t bytes;
         ix->data_fd[i] = ix->fd;
@@ -385,7 +390,7 @@ static pl_status check_path(const char *path, pl_status otherwise, bool *is_fold
                    path);
 }
 
-pl_status pl_block_index_open(pl_block_index *ix, const char *path, bool writable, bool *is_there, pl_error *err)
+pl_status pl_block_index_open_head(pl_block_index *ix, const char *path, bool writable, bool *is_there, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX];
     bool is_folder, there;
@@ -401,7 +406,13 @@ pl_status pl_block_index_open(pl_block_index *ix, const char *path, bool writabl
     if (is_folder != (ix->head.form == PL_BLOCK_NPY))
         return pl_fail(err, PL_E_DATA, "%s: is %s of results in the form %s; it was renamed or moved", path,
                        is_folder ? "a folder with the index" : "the index", pl_block_form_name(ix->head.form));
-    return open_data(ix, writable, bytes, err);
+    return check_index_length(ix, bytes, err);
+}
+
+pl_status pl_block_index_open(pl_block_index *ix, const char *path, bool writable, bool *is_there, pl_error *err)
+{
+    PL_TRY(pl_block_index_open_head(ix, path, writable, is_there, err));
+    return ix->fd < 0 ? PL_OK : open_data(ix, writable, err);
 }
 
 void pl_block_index_close(pl_block_index *ix)
@@ -519,7 +530,7 @@ static pl_status entry_differs(const pl_block_index *ix, uint64_t text_at, const
     return differs(ix, key, there, here, err);
 }
 
-static pl_status match_text(const pl_block_index *ix, const char *text, pl_error *err)
+pl_status pl_block_index_match_text(const pl_block_index *ix, const char *text, pl_error *err)
 {
     const pl_block_head *h = &ix->head;
     entry e;
@@ -593,7 +604,7 @@ static pl_status match_dataset(const pl_block_index *ix, uint32_t i, const pl_bl
 pl_status pl_block_index_match(const pl_block_index *ix, const pl_block_layout *l, pl_error *err)
 {
     const pl_block_head *h = &ix->head;
-    PL_TRY(match_text(ix, l->text, err));
+    PL_TRY(pl_block_index_match_text(ix, l->text, err));
     if (h->first != l->first) return number_differs(ix, "the beginning of its part", h->first, l->first, err);
     if (h->whole != l->whole) return number_differs(ix, "the whole of its parts", h->whole, l->whole, err);
     if (h->kinds != l->kinds) return number_differs(ix, "the number of kinds of blocks", h->kinds, l->kinds, err);

@@ -98,6 +98,8 @@ void pl_block_index_init(pl_block_index *, const char *path); /* nothing is open
 /* Opens a block file of any form and reads its header; PL_E_DATA when it is none or damaged. `is_there` (or NULL): a
  * file that is not there is no error then. Close it in any case. */
 pl_status pl_block_index_open(pl_block_index *, const char *path, bool writable, bool *is_there, pl_error *);
+/* The same without its datasets: of a folder whose files are gone but for the index. */
+pl_status pl_block_index_open_head(pl_block_index *, const char *path, bool writable, bool *is_there, pl_error *);
 void pl_block_index_close(pl_block_index *);
 /* Has the job of this process that file (pl_block_file_hold)? 1, 0, or -1 with errno when that cannot be told. */
 int pl_block_is_held(int fd);
@@ -105,6 +107,7 @@ int pl_block_is_held(int fd);
 pl_status pl_block_index_lock(const pl_block_index *, pl_error *);
 
 /* PL_E_CONFIG with the first difference between what the file is of and what it should be of. */
+pl_status pl_block_index_match_text(const pl_block_index *, const char *text, pl_error *);
 pl_status pl_block_index_match(const pl_block_index *, const pl_block_layout *, pl_error *);
 
 /* PATH/index, PATH/metrics.energy.npy; another form: the path itself. */
@@ -142,9 +145,6 @@ pl_status pl_block_mark_write(const pl_block_index *, uint64_t block, const pl_b
 pl_status pl_block_marks_mend(const pl_block_index *, uint64_t *cleared, pl_error *);
 /* A file that is whole holds nothing to go on from: what was left there depends on when it was killed. */
 pl_status pl_block_carry_look(const pl_block_index *, bool empty_it, bool *was_empty, pl_error *);
-/* xxh64 of bytes of a file, read through the buffer. */
-pl_status pl_block_hash_range(int fd, const char *path, uint64_t offset, uint64_t bytes, void *buffer, size_t room,
-                              uint64_t *hash, pl_error *);
 /* Writes zeros. */
 pl_status pl_block_write_zeros(int fd, const char *path, uint64_t offset, uint64_t bytes, pl_error *);
 

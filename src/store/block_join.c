@@ -117,6 +117,9 @@ static pl_status check_whole(const pl_joining *j, pl_error *err)
 
 static pl_status join_all(pl_joining *j, pl_error *err)
 {
+    bool finished = false;
+    if (j->moves) PL_TRY(pl_block_join_finish(j, &finished, err));
+    if (finished) return PL_OK;
     PL_TRY(pl_block_reader_open(j->part[0].path, false, &j->like, err));
     for (size_t i = 0; i < j->count; i++) PL_TRY(take_part(j, &j->part[i], err));
     qsort(j->part, j->count, sizeof *j->part, by_first);

@@ -33,10 +33,17 @@ pl_status pl_block_join_check_room(const pl_joining *, uint64_t index_bytes, uin
 /* Items of a kind below `done` of the whole are on the disk in their new place: the parts give theirs back, but for the
  * block of a part that has a later item, too. */
 pl_status pl_block_join_free(const pl_joining *, uint32_t kind, uint64_t done, pl_error *);
-/* All is on the disk. */
+/* All is on the disk. Of parts that are gone, or some of whose files are, what is there. */
 pl_status pl_block_join_remove_parts(const pl_joining *, pl_error *);
 
+/* ---- block_join_finish.c ---- */
+/* Was it killed while parts were removed? Then some are not there, and the whole is complete: it is checked, what is
+ * left of the parts is removed, and *finished. Else nothing is done. */
+pl_status pl_block_join_finish(pl_joining *, bool *finished, pl_error *);
+
 /* ---- block_join_copy.c ---- */
+/* What is there of the whole from before is all that will be left of the parts' blocks: is it sound? */
+pl_status pl_block_join_check_there(const pl_joining *, pl_block_reader *, pl_error *);
 /* The file of results that one run of all of the job would have made, in the form of the parts. What is there of it
  * already is gone on with. */
 pl_status pl_block_join_copy(const pl_joining *, pl_error *);

@@ -241,21 +241,25 @@ static pl_status make_file(copying *c, pl_block_form form, const pl_block_sizes 
     return pl_block_file_make_sparse(c->j->path, form, &c->layout, &found, err);
 }
 
-/* What is there from before is all that will be left of the parts' blocks. */
+pl_status pl_block_join_check_there(const pl_joining *j, pl_block_reader *r, pl_error *err)
+{
+    for (uint64_t block = 0; block < pl_block_count(pl_block_reader_layout(r)); block++) {
+        bool is_sound = true;
+        if (pl_block_reader_is_done(r, block)) PL_TRY(pl_block_reader_verify(r, block, &is_sound, err));
+        if (!is_sound)
+            return pl_fail(err, PL_E_DATA,
+                           "%s: its block %llu is damaged, so nothing is moved; \"plimsoll results check --repair\" "
+                           "takes it out, and joining puts it there again",
+                           j->path, (unsigned long long)block);
+    }
+    return PL_OK;
+}
+
 static pl_status check_there(const copying *c, pl_error *err)
 {
     pl_block_reader *r;
     PL_TRY(pl_block_reader_open(c->j->path, false, &r, err));
-    pl_status status = PL_OK;
-    for (uint64_t block = 0; block < pl_block_count(&c->layout) && status == PL_OK; block++) {
-        bool is_sound = true;
-        if (pl_block_reader_is_done(r, block)) status = pl_block_reader_verify(r, block, &is_sound, err);
-        if (status == PL_OK && !is_sound)
-            status = pl_fail(err, PL_E_DATA,
-                             "%s: its block %llu is damaged, so nothing is moved; \"plimsoll results check --repair\" "
-                             "takes it out, and joining puts it there again",
-                             c->j->path, (unsigned long long)block);
-    }
+    pl_status status = pl_block_join_check_there(c->j, r, err);
     pl_block_reader_close(r);
     return status;
 }

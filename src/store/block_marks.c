@@ -114,29 +114,6 @@ pl_status pl_block_marks_mend(const pl_block_index *ix, uint64_t *cleared, pl_er
 
 /* ---- bytes ---- */
 
-/* The kernel reads ahead in pieces of up to 2 MiB, and takes one out of the cache only when the range holds all of it:
- * so what was read a little before is named once more. */
-static void drop_behind(int fd, uint64_t end, uint64_t bytes)
-{
-    const uint64_t all = bytes + (4 << 20), from = end > all ? end - all : 0;
-    posix_fadvise(fd, (off_t)from, (off_t)(end - from), POSIX_FADV_DONTNEED);
-}
-
-pl_status pl_block_hash_range(int fd, const char *path, uint64_t offset, uint64_t bytes, void *buffer, size_t room,
-                              uint64_t *hash, pl_error *err)
-{
-    pl_checksum sum;
-    pl_checksum_init(&sum);
-    for (uint64_t at = 0; at < bytes; at += room) {
-        size_t n = bytes - at < room ? (size_t)(bytes - at) : room;
-        PL_TRY(pl_file_read_at(fd, path, offset + at, buffer, n, err));
-        pl_checksum_update(&sum, buffer, n);
-        drop_behind(fd, offset + at + n, n);
-    }
-    *hash = pl_checksum_value(&sum);
-    return PL_OK;
-}
-
 pl_status pl_block_write_zeros(int fd, const char *path, uint64_t offset, uint64_t bytes, pl_error *err)
 {
     static const char zeros[PL_BLOCK_ALIGN];

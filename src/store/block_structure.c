@@ -1,9 +1,11 @@
-/* What lies in the files of a block file beside index and datasets: the headers of .npy, what libhdf5 has around the
- * data, zeros elsewhere. Its hash has the mark behind that of the last block; a run never writes there. */
+/* What lies in the files of a block file beside index and datasets: headers of .npy, what libhdf5 has around the
+ * data, zeros elsewhere. Its hash has the mark behind that of the last block; a run never writes there. Behind the
+ * end lies nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -35,6 +37,39 @@ static pl_status each_gap(const pl_block_index *ix, gap_use use, void *context, 
     for (; next_extent(ix, at, &begin, &end); at = end)
         if (begin > at) PL_TRY(use(context, ix->fd, at, begin - at, err));
     return ix->head.file_bytes > at ? use(context, ix->fd, at, ix->head.file_bytes - at, err) : PL_OK;
+}
+
+/* ---- behind the end ---- */
+
+/* Each file of it, and where it must end: use gets the bytes that lie behind. */
+static pl_status each_rest(const pl_block_index *ix, gap_use use, void *context, pl_error *err)
+{
+    struct stat st;
+    for (uint32_t i = 0; i <= ix->head.datasets; i++) {
+        const bool is_index = i == ix->head.datasets;
+        const int fd = is_index ? ix->fd : ix->data_fd[i];
+        const uint64_t end = is_index ? ix->head.file_bytes : pl_block_file_end(ix, i);
+        if (!is_index && ix->head.form != PL_BLOCK_NPY) continue;
+        if (fstat(fd, &st) != 0)
+            return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", ix->path, strerror(errno));
+        if ((uint64_t)st.st_size > end) PL_TRY(use(context, fd, end, (uint64_t)st.st_size - end, err));
+    }
+    return PL_OK;
+}
+
+static pl_status count_rest(void *context, int fd, uint64_t at, uint64_t bytes, pl_error *err)
+{
+    (void)fd, (void)at, (void)err;
+    *(uint64_t *)context += bytes;
+    return PL_OK;
+}
+
+static pl_status cut_rest(void *context, int fd, uint64_t at, uint64_t bytes, pl_error *err)
+{
+    (void)bytes;
+    if (ftruncate(fd, (off_t)at) == 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: what lies behind its end cannot be cut off: %s", (const char *)context,
+                   strerror(errno));
 }
 
 /* ---- the hash ---- */
@@ -76,12 +111,14 @@ pl_status pl_block_structure_note(const pl_block_index *ix, pl_error *err)
 pl_status pl_block_structure_check(const pl_block_index *ix, bool *is_sound, pl_error *err)
 {
     pl_block_mark mark;
-    uint64_t hash = 0;
+    uint64_t hash = 0, rest = 0;
     *is_sound = false;
+    PL_TRY(each_rest(ix, count_rest, &rest, err));
     PL_TRY(pl_block_mark_read(ix, ix->head.blocks, &mark, err));
     pl_status status = hash_structure(ix, &hash, err);
     if (status == PL_E_DATA) return PL_OK; /* it ends too soon */
-    *is_sound = status == PL_OK && mark.hash == hash && mark.seal == pl_block_seal(ix, ix->head.blocks, hash);
+    *is_sound =
+        status == PL_OK && rest == 0 && mark.hash == hash && mark.seal == pl_block_seal(ix, ix->head.blocks, hash);
     return status;
 }
 
@@ -173,5 +210,6 @@ pl_status pl_block_structure_mend(const pl_block_index *ix, const pl_block_layou
     default:
         PL_TRY(each_gap(ix, empty_gap, (void *)ix->path, err));
     }
+    PL_TRY(each_rest(ix, cut_rest, (void *)ix->path, err));
     return pl_block_structure_note(ix, err);
 }

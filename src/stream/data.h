@@ -24,6 +24,8 @@ typedef struct pl_data_kind {
     void (*say_group)(const pl_data *, pl_str *);
 } pl_data_kind;
 
+enum { PL_DATA_SAID_BYTES = 400 };
+
 struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source;          /* NULL: the command reads no samples */
@@ -36,10 +38,12 @@ struct pl_data {
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
     uint64_t group_items, group_samples; /* samples of all those items together: texts, realisations */
-    const char *weights;  /* file of weights that the model begins with; NULL: it makes its own */
-    const char *instead;  /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
-    double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
-    uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
+    const char *weights;                 /* file of weights that the model begins with; NULL: it makes its own */
+    const char *instead; /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
+    char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */
+    bool has_less;                 /* than its config asks for: that is a warning, then */
+    double limit_seconds;          /* a run ends by itself after so long, and is gone on with; 0: none */
+    uint64_t epochs;               /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */

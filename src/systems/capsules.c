@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,25 +34,69 @@ SAME(TEXTS_GRAMMAR, TEXTS_GRAMMAR);
 
 /* ---- the texts ---- */
 
+/* Capitals are letters, too. */
 static bool ends_with(const char *text, const char *end)
 {
     const size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcmp(text + a - b, end) == 0;
+    return a >= b && strcasecmp(text + a - b, end) == 0;
+}
+
+/* What a name says of its file; what is not here has a text a line. remedy: such a file is not read. */
+static const struct {
+    const char *ending;
+    pl_texts_form form;
+    const char *remedy;
+} endings[] = {
+    {".jsonl", PL_TEXTS_JSONL, NULL},
+    {".ndjson", PL_TEXTS_JSONL, NULL},
+    {".csv", PL_TEXTS_CSV, NULL},
+    {".tsv", 0, "has tabs between its columns, where CSV with commas is read; convert it"},
+    {".json", 0, "is one JSON document, where one object a line is read; convert it (jq -c '.[]')"},
+    {".parquet", 0, "is Parquet, which is not read; convert it to JSON lines or CSV"},
+    {".gz", 0, "is compressed; unpack it (gunzip -k)"},
+    {".zst", 0, "is compressed; unpack it (unzstd)"},
+    {".xz", 0, "is compressed; unpack it (unxz -k)"},
+    {".bz2", 0, "is compressed; unpack it (bunzip2 -k)"},
+    {".zip", 0, "is compressed; unpack it (unzip)"},
+};
+
+static pl_status find_form_by_name(const pl_config *cfg, pl_texts_form *form, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    *form = PL_TEXTS_LINES;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        if (!ends_with(cfg->texts.path, endings[i].ending)) continue;
+        *form = endings[i].form;
+        if (!endings[i].remedy) break;
+        return pl_fail(err, PL_E_CONFIG, "%s: texts.path %.300s %s, or say what else it is with texts.format",
+                       pl_config_where(cfg, "texts.path", where, sizeof where), cfg->texts.path, endings[i].remedy);
+    }
+    return PL_OK;
 }
 
 /* What is not there is said when it is read. */
-static pl_status find_form(const pl_config_texts *c, pl_texts_form *form, pl_error *err)
+static pl_status find_form(const pl_config *cfg, pl_texts_form *form, pl_error *err)
 {
+    const pl_config_texts *c = &cfg->texts;
     struct stat st = {0};
     if (c->format != PL_CONFIG_TEXTS_AUTO) return *form = (pl_texts_form)(c->format - 1), PL_OK;
-    *form = PL_TEXTS_JSONL;
-    if (ends_with(c->path, ".jsonl") || ends_with(c->path, ".ndjson")) return PL_OK;
-    *form = PL_TEXTS_CSV;
-    if (ends_with(c->path, ".csv")) return PL_OK;
     if (stat(c->path, &st) != 0 && errno == EIO)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", c->path, strerror(errno));
-    *form = S_ISDIR(st.st_mode) ? PL_TEXTS_FOLDER : PL_TEXTS_LINES;
-    return PL_OK;
+    if (S_ISDIR(st.st_mode)) return *form = PL_TEXTS_FOLDER, PL_OK;
+    return find_form_by_name(cfg, form, err);
+}
+
+static pl_status check_key(const pl_config *cfg, pl_texts_form form, pl_error *err)
+{
+    static const char *const what[] = {[PL_TEXTS_LINES] = "lines have",
+                                       [PL_TEXTS_FOLDER] = "files of a folder have",
+                                       [PL_TEXTS_GRAMMAR] = "texts of a grammar have"};
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!cfg->texts.key[0] || form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: texts.key \"%.100s\" is not looked for: %s no keys and no columns; leave it out, or give "
+                   "texts.format jsonl or csv",
+                   pl_config_where(cfg, "texts.key", where, sizeof where), cfg->texts.key, what[form]);
 }
 
 pl_status pl_capsules_texts(const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
@@ -63,7 +108,8 @@ pl_status pl_capsules_texts(const pl_config *cfg, pl_texts_setup *setup, pl_erro
                               .column = key,
                               .seed = (uint64_t)cfg->encoder.seed,
                               .count = (uint64_t)c->count};
-    return find_form(c, &setup->form, err);
+    PL_TRY(find_form(cfg, &setup->form, err));
+    return c->path[0] || c->format != PL_CONFIG_TEXTS_AUTO ? check_key(cfg, setup->form, err) : PL_OK;
 }
 
 static bool are_of_grammar(const pl_config_texts *c) { return c->format == PL_CONFIG_TEXTS_GRAMMAR; }
@@ -303,7 +349,10 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     pl_pages_setup taken = *s;
     s->texts.fd = s->texts.index_fd = -1, s->font = (pl_font){0};
     PL_TRY(pl_pages_data_open(&taken, &d, err));
-    if (are_none(&c->texts)) d->data.instead = "of a grammar";
+    if (are_none(&c->texts)) {
+        d->data.instead = "of a grammar";
+        d->data.said[0] = 0;
+    }
     *data = &d->data;
     return PL_OK;
 }

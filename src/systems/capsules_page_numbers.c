@@ -254,7 +254,9 @@ pl_status pl_capsules_page_remarks(pl_capsules_page *p, pl_error *err)
     pl_status status = buffer ? read_remarks(p, &r, buffer, err) : pl_fail(err, PL_E_NOMEM, "no memory for remarks");
     pl_free(buffer);
     if (status != PL_OK) return status;
-    pl_html_section("Remarks", "Texts whose page is not as it was meant; the dataset remarks has all of them.", p->out);
+    pl_html_section("Remarks",
+                    "Texts whose page or capsules are not as they were meant; the dataset remarks has all of them.",
+                    p->out);
     pl_html_remarks_begin(p->out);
     for (int k = 0; k < PL_PAGE_REMARK_COUNT; k++) {
         const pl_html_remark row = {words[k], r.count[k], p->finished, r.first[k],

@@ -67,6 +67,27 @@ def test_bound():
     check(rows["cache of pages, at most"] == (1 << 20) + (4 << 20), rows)
 
 
+def test_pages_that_are_too_large():
+    """Dense pages of the largest size are left out and counted; others beside them are kept."""
+    with open("t.txt", "w") as file:
+        for i in range(12):
+            file.write("".join(DRAW.choices("@#MW%&8B" if i % 3 else "i ", k=6500)) + "\n")
+    keys = {"texts": "t.txt", "text_format": None, "count": None, "image_size": 896, "patch_size": 224}
+    plain, _ = results_of(write_encoder("plain.yaml", **keys))
+    for _ in range(2):
+        made, said = results_of(write_cached(**keys), quiet=False)
+        check(made == plain and "8 of the pages, packed, have more than 256 KiB" in said, said)
+        check("cannot be used" not in said and "out of memory" not in said, said)
+
+
+def test_lowered_bound():
+    results_of(write_cached(count=3000, image_size=224, patch_size=56))
+    large = os.path.getsize(f"cache/{NAME}")
+    _, said = results_of(write_cached(count=3000, image_size=224, patch_size=56, cache_size="2MiB"), quiet=False)
+    check(large > 4 << 20 and "was larger than it may be (pipeline.cache_size was lowered); it was made anew" in said, large, said)
+    check(os.path.getsize(f"cache/{NAME}") <= 2 << 20, os.path.getsize(f"cache/{NAME}"))
+
+
 def while_it_runs(config, out, act):
     process = subprocess.Popen([COMMAND, "encode", config, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
     while not os.path.exists(f"cache/{NAME}") and process.poll() is None:
@@ -149,4 +170,4 @@ def test_refused():
     check(done.returncode != 0 and b"libsqlite3-dev" in done.stderr and not os.path.exists("never"), done.returncode, done.stderr)
 
 
-main({"page_cache": [test_same_results, test_bound, test_removed_while_it_runs, test_killed, test_damaged, test_two_runs, test_refused]})
+main({"page_cache": [test_same_results, test_bound, test_pages_that_are_too_large, test_lowered_bound, test_removed_while_it_runs, test_killed, test_damaged, test_two_runs, test_refused]})

@@ -136,6 +136,41 @@ def test_attention_entropy():
     refused(2, "holds results of another configuration", "encode", write_encoder(out="one"))
 
 
+def test_numbers_that_are_not_finite():
+    """What f16 cannot hold is counted, said and marked, text by text. With mean pooling sketches grow with the weights of the last
+    norm: these are made so large that those of some texts are too large, but not of all."""
+    sets, keys = ("sketches", "checksums", "children"), {"pooling_method": "avg", "weights": "w.safetensors", "batch_size": DRAW.randint(1, 16)}
+    made = draw_weights({**SMALL, **keys}, DRAW, ("F32",))
+
+    def scale(by, *names):
+        for name in names:
+            made[name] = (*made[name][:2], [by * x for x in made[name][2]])
+        write_weights("w.safetensors", made)
+
+    scale(1e-3, "checksum_head.2.weight", "children_projection.weight")
+    _, said = run("encode", write_encoder(out="small", **keys))
+    check("infinite" not in said and "infinite" not in run("results", "check", "small/results.blocks")[0], said)
+    sketches = numbers_of("small/results.blocks")[1]
+    largest = [max(map(abs, sketches[i:i + 64])) for i in range(0, len(sketches), 64)]
+    scale(65504 / ((min(largest) + max(largest)) / 2), "encoder.pre_pool_norm.weight", "encoder.pre_pool_norm.bias")
+    _, said = run("encode", write_encoder(**keys))
+    rows, numbers = [False] * SMALL["count"], 0
+    for name in sets:
+        shape, of = numbers_of("out/results.blocks", name)
+        for i, x in enumerate(of):
+            if not math.isfinite(x):
+                rows[i // (len(of) // shape[0])] = True
+                numbers += 1
+    check(0 < sum(rows) < SMALL["count"], sum(rows), "of the texts have numbers that are not finite")
+    check([r >> 4 & 1 for r in numbers_of("out/results.blocks", "remarks")[1]] == rows, rows)
+    check(f"the capsules of text {rows.index(True)} have numbers that are infinite or NaN" in said, said)
+    check(f"{sum(rows)} have capsules with numbers that are infinite or NaN" in said, said)
+    check(f": 0 damaged; {numbers} number" in run("results", "check", "out/results.blocks")[0], numbers)
+    check(json.loads(run("results", "check", "--json", "out/results.blocks")[0])["not_finite"] == numbers, numbers)
+    page = page_of("out")
+    check(re.search(rf"have capsules with numbers that are infinite or NaN.*?>{sum(rows)}<", page, re.S), "the page does not say it")
+
+
 def test_results_know_their_weights():
     """By what is in the file, not by where it lies."""
     weights_for("a.safetensors", ("F32", "BF16"))
@@ -214,6 +249,8 @@ def test_bits_hang_on_the_texts_alone():
     check(found == list(numbers_of(whole)[1]), f"{parts} parts are not the whole")
     run("results", "join", "joined", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "joined", shallow=False), f"{parts} parts, joined, have other bytes than the whole")
+    with open("joined.yaml") as kept:
+        check(not re.search(rf"part:.*[0-9]/{parts}", kept.read()), "what was joined says that it is a part")
     run("results", "join", "--move", "moved", *(f"parts/results-{part}-of-{parts}.blocks" for part in range(1, parts + 1)))
     check(filecmp.cmp(whole, "moved", shallow=False), f"{parts} parts, moved together, have other bytes than the whole")
     check(len(pictures(page_of("moved"))) == 6 and not any(n.endswith(".blocks") for n in os.listdir("parts")), "what is left of parts")
@@ -241,6 +278,51 @@ def test_forms_of_the_same_texts():
     put("lines.txt", "\r\n".join(lines))
     encode(write_encoder(texts="lines.txt", text_format=None, count=None, seed=1, out="lines"))
     check(export("lines/results.blocks")[-64:] == made[0][-64:], "the last line is not the last text")
+
+
+def test_names_tell_the_form():
+    """In capitals, too; what was taken is said, what is none of it refused with what helps, and what has no effect is no key."""
+    keys = {"text_format": None, "count": None, "out": "out"}
+    def said_of(name, **more):
+        out, _ = run("plan", config := write_encoder(texts=name, **{**keys, **more}))
+        said = encode(config)
+        shutil.rmtree("out")
+        told = re.search(r"All of the work\n(.*?)\.\n\d", out, re.S)
+        check(told and " ".join(told[1].split()) in said, told and told[1], said)
+        return " ".join(told[1].split())
+
+    put("T.JsonL", '{"text": "a"}\n{"text": "b"}\n')
+    shutil.copy("T.JsonL", "t.ndjson")
+    put("t.CSV", "id,text\r\n1,a\r\n2,b\r\n")
+    put("t.log", "one\ntwo\nthree\n")
+    os.mkdir("t.json")
+    put("t.json/a", "a")
+    for name, words in (("T.JsonL", "2 texts: JSON lines of T.JsonL"), ("t.ndjson", "2 texts: JSON lines of t.ndjson"), ("t.CSV", "2 texts: CSV records of t.CSV"),
+                        ("t.log", "3 texts: lines of t.log"), ("t.json", "1 text: files of t.json")):
+        check(said_of(name) == words, name, said_of(name))
+    check(said_of("t.log", count=2) == "the first 2 of 3 texts: lines of t.log", said_of("t.log", count=2))
+    check(said_of("t.log", count=4) == "3 texts: lines of t.log; there are no more (texts.count 4)", said_of("t.log", count=4))
+    check(said_of(None, text_format="grammar", count=7) == "7 texts: of a grammar", "of a grammar")
+    for name, why in (("a.json", "one JSON document"), ("a.TSV", "has tabs"), ("a.jsonl.gz", "is compressed; unpack it .gunzip"), ("a.zst", "is compressed"), ("a.parquet", "Parquet")):
+        put(name, '{"text": "a"}\n')
+        for command in ("plan", "encode"):
+            refused(2, f"encode.yaml:.*texts.path {name} .*{why}.*texts.format", command, write_encoder(texts=name, **keys))
+        encode(write_encoder(texts=name, **{**keys, "text_format": "jsonl", "out": "out-" + name}))
+    for name, more in (("t.log", {}), ("t.json", {}), (None, {"text_format": "grammar", "count": 5}), ("T.JsonL", {"text_format": "lines"})):
+        refused(2, 'texts.key "body" is not looked for', "plan", write_encoder(texts=name, text_key="body", **{**keys, **more}))
+    run("plan", write_encoder(text_key="body", **{**keys, "count": 5}))
+
+
+def test_half_a_pair_is_counted():
+    """As a byte that is no UTF-8 is, with the same pixels as U+FFFD itself, with a cache of pages, too."""
+    with open("t.jsonl", "w") as file:
+        file.write('{"text": "\\ufffd"}\n{"text": "\\ud800"}\n{"text": "\\udc00"}\n{"text": "\\ud83d\\ude00"}\n')
+    for cache in ("none", "cache", "cache"):
+        encode(write_encoder(texts="t.jsonl", text_format=None, count=None, out="out", cache_dir=cache))
+        remarks, numbers = numbers_of("out/results.blocks", "remarks")[1], numbers_of("out/results.blocks")[1]
+        check([r & 2 for r in remarks] == [0, 2, 2, 0], list(remarks))
+        check(numbers[:64] == numbers[64:128] == numbers[128:192], "other pixels")
+        shutil.rmtree("out")
 
 
 def test_equal_texts_are_encoded_alike():
@@ -310,7 +392,7 @@ def test_page_about_results():
         check(said == texts[number] or said.endswith(" …") and texts[number].startswith(said[:-2]), said, texts[number])
     remarks = list(numbers_of("out/results.blocks", "remarks")[1])
     told = re.findall(r"data-l='number'>([\d,]+)</td>", page)
-    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(4)], told, remarks)
+    check([int(n) for n in told] == [sum(r >> k & 1 for r in remarks) for k in range(5)], told, remarks)
     norms = [math.sqrt(math.fsum(x * x for x in numbers[i:i + shape[2]])) for i in range(0, len(numbers), shape[2])]
     entropies = numbers_of("out/results.blocks", "entropy")[1]
     for title, values in (("Norms of the sketches", norms), ("Entropy of the attention", entropies)):
@@ -357,6 +439,29 @@ def test_page_without_texts():
     encode(write_encoder(out="wide", hidden_size=512, num_heads=8, target_capsules=2304, capsule_grid_shape="[48, 48]", count=2, block_texts=2))
     page = page_of("wide")
     check("Sketches of a text have 1,179,648 numbers together" in page and len(pictures(page)) == 2 and not neighbours(page), "long sketches")
+
+
+def test_page_replaces_nothing_that_is_read():
+    weights_for("w.safetensors")
+    shutil.copy(FONT, "font.ttf")
+    put("t.txt", "".join(f"text {i}\n" for i in range(20)))
+    keys = {"text_format": None, "count": None, "weights": "w.safetensors", "font": "font.ttf"}
+    encode(write_encoder(texts="t.txt", **keys))
+    os.mkdir("folder")
+    put("folder/a.txt", "a")
+    encode(write_encoder(texts="folder", out="other", storage="npy", **keys))
+    before = {name: read(name) for name in ("t.txt", "w.safetensors", "font.ttf", "out/texts.index", "out/results.yaml", "out/results.blocks", "out/results.processes.jsonl")}
+    os.symlink("t.txt", "link")
+    for name in (*before, "link", "out/../t.txt"):
+        refused(2, "the page .*are the same file; give another name", "results", "report", "out", "--html", name)
+    for name in ("folder/page.html", "folder/a.txt", "other/results/sketches.npy", "other/results/page.html"):
+        refused(2, "lies in .*where nothing else may be written", "results", "report", "other", "--html", name)
+    check(all(read(name) == text for name, text in before.items()), "a page was written over what is read")
+    os.mkdir("third")
+    shutil.copy("t.txt", "third/results.html")
+    _, said = run("encode", write_encoder(texts="third/results.html", out="third", **keys))
+    check("their page third/results.html was not made" in said and read("third/results.html") == before["t.txt"], said)
+    run("results", "report", "third", "--html", "page.html")
 
 
 # ---- killed, and gone on with ----
@@ -563,9 +668,9 @@ def test_plan_of_two_million():
 
 
 if __name__ == "__main__":
-    main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_results_know_their_weights,
+    main({"encode": [test_another_program_repeats_it, test_weights_of_a_file, test_attention_entropy, test_numbers_that_are_not_finite, test_results_know_their_weights,
                      test_only_the_product_of_cycles_counts, test_bits_hang_on_the_texts_alone,
-                     test_forms_of_the_same_texts, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_killed_and_resumed],
+                     test_forms_of_the_same_texts, test_names_tell_the_form, test_half_a_pair_is_counted, test_equal_texts_are_encoded_alike, test_page_about_results, test_page_without_texts, test_page_replaces_nothing_that_is_read, test_killed_and_resumed],
           "encode_refused": [test_refused, test_weights_refused, test_options_are_those_of_the_encoder, test_texts_that_change_meanwhile, test_parts_that_begin_together,
                          test_long_texts_are_cut_between_characters, test_time_limit, test_stop_and_go_on, test_plan_of_two_million],
           "encode_kills": [test_killed_twenty_times]})

@@ -5,14 +5,16 @@ those checks are skipped with a reason."""
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 import struct
 import subprocess
 import sys
 
-from cli_tests import COMMAND, Skipped, check, environment, main, read, refused, run
+from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
 
+DRAW = random.Random(SEED)
 LEAVE = os.environ.get("LEAVE_RESULTS", "")
 BLOCKS, OPERATORS, REALISATIONS, STATES, WIDTH, FEATURES = 21, 3, 2, 11, 700, 5
 
@@ -325,6 +327,65 @@ def test_join_by_moving():
     check(all(os.path.exists(f"part-{first}") for first in range(OPERATORS)), "a join that was refused took a part")
 
 
+def test_move_that_was_killed_at_the_end():
+    """All is in its new place, and some parts, or some of their files, are removed: the same command ends that."""
+    for form in ("native", "npy"):
+        parts = [f"{form}-{first}" for first in range(OPERATORS)]
+        leave(form, "whole-" + form)
+
+        def killed(gone, joined):
+            for first, part in enumerate(parts):
+                (shutil.rmtree if os.path.isdir(part) else os.remove)(part) if os.path.exists(part) else None
+                leave(form, part, first, 1)
+            if joined:
+                run("results", "join", joined, *parts)
+            for part in parts[:gone]:
+                (shutil.rmtree if form == "npy" else os.remove)(part)
+            if form == "npy" and gone < OPERATORS:  # killed within one: its index goes last
+                names = sorted(set(os.listdir(parts[gone])) - {"index"})
+                for name in DRAW.sample(names, DRAW.randint(1, len(names))):
+                    os.remove(f"{parts[gone]}/{name}")
+                if DRAW.random() < 0.5:
+                    shutil.rmtree(parts[gone])
+                    os.mkdir(parts[gone])
+
+        for gone in (1, 2, 3):
+            joined = f"{form}-joined-{gone}"
+            killed(gone, joined)
+            run("results", "join", "--move", joined, *parts)
+            check(same_tree(joined, "whole-" + form) and not any(os.path.exists(part) for part in parts), form, gone, "was not brought to its end")
+            run("results", "join", "--move", joined, *parts)
+        # What is not complete, not sound, or another job's takes no part.
+        killed(1, None)
+        leave(form, "begun-" + form, "stop")
+        refused(4, rf"{parts[0]}: cannot be", "results", "join", "--move", "begun-" + form, *parts)
+        refused(4, rf"{parts[0]}: cannot be", "results", "join", "--move", "none-" + form, *parts)
+        killed(1, "damaged-" + form)
+        file = "damaged-" + form + ("/outputs.fields.npy" if form == "npy" else "")
+        damage(file, os.path.getsize(file) // 2)
+        refused(4, "its block .* is damaged, so nothing is moved", "results", "join", "--move", "damaged-" + form, *parts)
+        shutil.copytree("whole-" + form, "another-" + form) if form == "npy" else shutil.copy("whole-" + form, "another-" + form)
+        refused(2, "another-.*: is no part of whole-", "results", "join", "--move", "whole-" + form, parts[0], "another-" + form, parts[2])
+        check(os.path.exists(parts[2]) and os.path.exists("another-" + form), form, "a join that was refused took a part")
+
+
+def test_bytes_behind_the_end():
+    """What somebody appended is named; a repair and the run cut it off."""
+    for form in ("native", "npy", "hdf5"):
+        leave(form, form)
+        whole = form + "-whole"
+        shutil.copytree(form, whole) if form == "npy" else shutil.copy(form, whole)
+        files = [f"{form}/{name}" for name in os.listdir(form)] if form == "npy" else [form]
+        for file in files:
+            with open(file, "ab") as to:
+                to.write(DRAW.randbytes(DRAW.randint(1, 5000)))
+            done = subprocess.run([COMMAND, "results", "check", form], capture_output=True, text=True, env=environment())
+            check(done.returncode == 4 and "behind" in done.stderr and ": 1 damaged" in done.stdout, file, done.stdout, done.stderr)
+            run("results", "check", "--repair", form)
+            leave(form, form)
+            check(same_tree(form, whole) and ": 0 damaged" in run("results", "check", form)[0], file, "is not as it was")
+
+
 def hollow(path):
     """Zeros in place of the data, behind the index or header."""
     begin = 8192 if not path.endswith(".npy") else 10 + struct.unpack("<H", read(path)[8:10])[0]
@@ -346,7 +407,9 @@ def same_tree(a, b):
     return sorted(os.listdir(a)) == sorted(os.listdir(b)) and all(read(f"{a}/{n}") == read(f"{b}/{n}") for n in os.listdir(a))
 
 
-GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving]}
+GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving,
+                      test_move_that_was_killed_at_the_end,
+                      test_bytes_behind_the_end]}
 
 if __name__ == "__main__":
     main(GROUPS)

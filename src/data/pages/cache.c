@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -144,12 +145,22 @@ static pl_cache_answer open_store(pl_page_cache *c, char *why, size_t room)
     return c->module->open(c->memory, sizeof c->memory, c->path, c->file_bytes, &c->store, why, room);
 }
 
+/* One that was allowed more would never be smaller: SQLite frees pages within it, and keeps them. */
+static void remove_larger(pl_page_cache *c)
+{
+    struct stat st;
+    if (stat(c->path, &st) != 0 || (uint64_t)st.st_size <= c->file_bytes) return;
+    remove_files(c);
+    note(c, "was larger than it may be", "pipeline.cache_size was lowered", "it was made anew");
+}
+
 void pl_page_cache_open(pl_page_cache *c, uint64_t recipe)
 {
     char why[160];
     if (c->store || c->told[0]) return;
     c->recipe = recipe;
     if (!lock_folder(c)) return;
+    remove_larger(c);
     pl_cache_answer answer = open_store(c, why, sizeof why);
     if (answer == PL_CACHE_DAMAGED) {
         remove_files(c);
@@ -221,8 +232,10 @@ void pl_page_cache_put(pl_page_cache *c, const void *text, size_t bytes, bool wh
     pthread_mutex_lock(&c->lock);
     pl_cache_answer answer = PL_CACHE_OK;
     if (c->store) answer = c->module->put(c->store, key.digest, value, packed);
-    if (c->store && answer != PL_CACHE_OK) give_up(c, answer, c->module->why(c->store));
+    const bool left_out = answer == PL_CACHE_NONE;
+    if (c->store && answer != PL_CACHE_OK && !left_out) give_up(c, answer, c->module->why(c->store));
     c->count.drawn += c->store != NULL;
+    c->count.left_out += left_out;
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -22,7 +22,8 @@ typedef struct pl_page_cache_setup {
 } pl_page_cache_setup;
 
 typedef struct pl_page_cache_count {
-    uint64_t found, drawn; /* pages that were there, and that were put */
+    uint64_t found, drawn; /* pages that were there, and that were not */
+    uint64_t left_out;     /* of these: larger, packed, than a value may be, so they are not kept */
     pl_cache_facts facts;  /* of the file and its memory, when it was closed */
 } pl_page_cache_count;
 

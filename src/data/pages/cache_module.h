@@ -14,13 +14,13 @@
 #define PL_CACHE_FILE   "plimsoll-cache.so"
 #define PL_CACHE_SYMBOL "pl_cache_functions"
 enum {
-    PL_CACHE_VERSION = 1,
+    PL_CACHE_VERSION = 2,
     PL_CACHE_KEY_BYTES = 16,
     PL_CACHE_MEMORY_BYTES = 1 << 20,     /* SQLite's, at most; measured: half of it */
     PL_CACHE_FILE_BYTES_MIN = 1 << 20,   /* of the file */
     PL_CACHE_JOURNAL_BYTES = 4 << 20,    /* of the journal beside it, at most */
     PL_CACHE_PAGE_CACHE_BYTES = 8 << 20, /* of both in the kernel's cache, at most */
-    PL_CACHE_VALUE_BYTES_MAX = 1 << 20
+    PL_CACHE_VALUE_BYTES_MAX = 256 << 10 /* SQLite has it in its memory as a whole */
 };
 
 typedef struct pl_cache_store pl_cache_store;
@@ -45,7 +45,7 @@ typedef struct pl_cache_module {
                             char *why, size_t room);
     pl_cache_answer (*get)(pl_cache_store *, const uint8_t key[PL_CACHE_KEY_BYTES], void *to, uint64_t room,
                            uint64_t *bytes);
-    /* A value of a key that has none. One that is larger than the file may be is not kept. */
+    /* A value of a key that has none. One that is too large is not kept: PL_CACHE_NONE. */
     pl_cache_answer (*put)(pl_cache_store *, const uint8_t key[PL_CACHE_KEY_BYTES], const void *value, uint64_t bytes);
     const char *(*why)(const pl_cache_store *); /* of the last answer that was no success */
     void (*tell)(pl_cache_store *, pl_cache_facts *);

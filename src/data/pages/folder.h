@@ -10,6 +10,7 @@ typedef struct pl_listed {
     uint64_t bytes;
     int64_t mtime_ns;
     uint64_t content; /* whatever who adds it wants to have back */
+    int64_t ctime_ns; /* not sorted along: 0 then */
 } pl_listed;
 typedef pl_status (*pl_listed_found)(void *context, const pl_listed *, pl_error *);
 

@@ -32,8 +32,11 @@ static pl_status visit(walk *w, size_t length, uint32_t depth, pl_error *err)
     if (S_ISDIR(own.st_mode)) return walk_folder(w, length, depth + 1, err);
     if (stat(w->path, &st) != 0) return S_ISLNK(own.st_mode) ? PL_OK : fail_here(w, err); /* it leads nowhere */
     if (!S_ISREG(st.st_mode)) return PL_OK;
-    const int64_t time = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    return w->found(w->context, &(pl_listed){w->path + w->below, (uint64_t)st.st_size, time, 0}, err);
+    const pl_listed file = {.path = w->path + w->below,
+                            .bytes = (uint64_t)st.st_size,
+                            .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
+                            .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec};
+    return w->found(w->context, &file, err);
 }
 
 /* w->path[0 … length) with a slash and the name behind it, for as long as it is visited. */

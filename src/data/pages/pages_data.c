@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/units.h"
 
 static const pl_pages_data *data_of(const pl_source *source)
 {
@@ -178,6 +179,31 @@ static void make_layout(pl_pages_data *d)
     d->data.sink = &d->sink;
 }
 
+/* ---- what they are ---- */
+
+static void say_texts(pl_pages_data *d)
+{
+    static const char *const forms[] = {[PL_TEXTS_LINES] = "lines of ",
+                                        [PL_TEXTS_JSONL] = "JSON lines of ",
+                                        [PL_TEXTS_CSV] = "CSV records of ",
+                                        [PL_TEXTS_FOLDER] = "files of ",
+                                        [PL_TEXTS_GRAMMAR] = "of a grammar"};
+    const pl_texts *t = &d->setup.texts;
+    char count[32], other[32];
+    pl_str s = pl_str_fixed(d->data.said, sizeof d->data.said);
+    const bool is_made = t->form == PL_TEXTS_GRAMMAR, is_some = t->count < t->info.count && !is_made;
+    (void)pl_format_count(t->count, count, sizeof count);
+    if (is_some)
+        pl_str_printf(&s, "the first %s of %s texts", count, pl_format_count(t->info.count, other, sizeof other));
+    if (!is_some) pl_str_printf(&s, "%s text%s", count, pl_plural(t->count));
+    pl_str_printf(&s, ": %s%.300s", forms[t->form], is_made ? "" : t->path);
+    d->data.has_less = !is_made && t->wanted > t->info.count;
+    if (d->data.has_less)
+        pl_str_printf(&s, "; there are no more (texts.count %s)", pl_format_count(t->wanted, other, sizeof other));
+    for (char *c = d->data.said; *c; c++) /* a name may be any bytes */
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
 /* ---- data ---- */
 
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
@@ -258,6 +284,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);
     if (o->weights) pl_facts_add(&d->data.identity, PL_FACT_WEIGHTS, o->weights_hash);
+    say_texts(d);
     make_layout(d);
     return PL_OK;
 }

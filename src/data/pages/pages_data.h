@@ -1,6 +1,7 @@
 /* Texts drawn as pages, as the data of a command: text n of a source (texts.h) is sample n, and a step of the source is
  * a block of the results. What comes out goes into a block file, whose layout is made here: of each text its sketches,
- * checksums and children, and remarks, a byte of PL_PAGE_… bits that says what of its page is not as it was meant.
+ * checksums and children, and remarks, a byte of PL_PAGE_… bits that says what of its page is not as it was meant, or
+ * of its capsules, which who encodes adds.
  *
  * Kind of blocks: "texts" (text by block_texts). */
 #ifndef PL_DATA_PAGES_DATA_H
@@ -17,7 +18,8 @@
     X(TRUNCATED, "truncated", "are longer than a page")                                                                \
     X(INVALID, "invalid", "have bytes that are no UTF-8, drawn as U+FFFD")                                             \
     X(MISSING, "missing_glyphs", "have characters that the font lacks, drawn as its box")                              \
-    X(UNSHAPED, "unshaped", "have lines whose letters could not be joined or ordered")
+    X(UNSHAPED, "unshaped", "have lines whose letters could not be joined or ordered")                                 \
+    X(NOT_FINITE, "not_finite", "have capsules with numbers that are infinite or NaN")
 #define PL_PAGE_REMARK_PLACE(c, word, text) PL_PAGE_PLACE_##c,
 enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
 

@@ -62,7 +62,7 @@ static pl_status open_source(pl_texts *t, const pl_texts_setup *s, pl_error *err
 pl_status pl_texts_open(pl_texts *t, const pl_texts_setup *s, const char *index_path, pl_error *err)
 {
     t->fd = t->index_fd = -1;
-    t->form = s->form, t->seed = s->seed, t->count = s->count;
+    t->form = s->form, t->seed = s->seed, t->count = t->wanted = s->count;
     t->path[0] = t->index_path[0] = 0;
     atomic_init(&t->window, 0), atomic_init(&t->index_window, 0);
     t->info = (pl_texts_info){.count = s->count, .recipe = pl_texts_recipe(s), .content = s->seed};
@@ -127,6 +127,7 @@ static pl_status read_file(pl_texts *t, const pl_text_place *p, void *buffer, si
         return pl_file_read_at(t->fd, t->path, p->offset, buffer, *bytes, err);
     }
     pl_unescape u = pl_unescape_begin(p->encoding, buffer, room);
+    u.marks_broken = true;
     PL_TRY(decode(t, p, &u, err));
     *bytes = u.bytes, *whole = u.whole;
     return PL_OK;

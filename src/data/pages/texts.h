@@ -8,7 +8,8 @@
  *   grammar  made
  *
  * A mark of UTF-8 (EF BB BF) at the beginning of a file belongs to no text. Bytes that are no UTF-8, and zeros, are
- * given as they are. An empty text is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
+ * given as they are; half of a surrogate pair in JSON (\ud800) as the byte FF, which is no UTF-8 either. An empty text
+ * is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
  *
  * Preparing streams: memory does not grow with the number of texts, nor with the length of one, and what has been read
  * leaves the page cache. Reading asks for no memory and no library. */
@@ -57,6 +58,8 @@ typedef struct pl_texts_info {
     uint64_t content;      /* xxh64 of the file; of a folder: of paths, sizes and contents, in order; grammar: seed */
     uint64_t source_bytes; /* of the file, or of all files */
     int64_t mtime_ns;      /* of the file; of a folder 0 */
+    int64_t ctime_ns;      /* likewise; who edits a file in place can set that back, but not this. Copying, renaming and
+                            * linking change it, too: so it decides alone whether the index is made again */
     uint64_t listing;      /* folder: of paths, sizes and times, in any order */
     uint64_t names_bytes;  /* folder: of the paths in the index */
     uint64_t longest;      /* bytes that the longest text takes in its file */
@@ -90,6 +93,7 @@ pl_status pl_texts_prepare(const pl_texts_options *, pl_texts_result *, pl_error
 typedef struct pl_texts {
     pl_texts_form form;
     uint64_t seed, count; /* of texts that can be read */
+    uint64_t wanted;      /* as the setup has it; 0: all */
     pl_texts_info info;
     int fd, index_fd;                      /* of a folder no fd */
     _Atomic uint64_t window, index_window; /* where reading is, in windows */

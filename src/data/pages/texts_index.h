@@ -6,9 +6,9 @@
  *     16  u32 form                          80  u64 folder: bytes of the files' part
  *     20  u32 bytes of an entry (16)        88  u64 bytes of the longest text
  *     24  u64 recipe: form, key, column     96  u64 xxh64 of what follows the header
- *     32  u64 number of texts              104  zeros
- *     40  u64 reserved, 0                  120  u64 xxh64 of bytes 0 … 119
- *     48  u64 bytes of the source
+ *     32  u64 number of texts              104  i64 when anything about it changed (ns)
+ *     40  u64 reserved, 0                  112  u64 reserved, 0
+ *     48  u64 bytes of the source          120  u64 xxh64 of bytes 0 … 119
  *
  *    128  folder: of each file i64 time of change (ns), u32 bytes of its path, its path below the folder;
  *         zeros up to a multiple of 16

@@ -59,7 +59,7 @@ static pl_status check_setup(const pl_texts_setup *s, pl_error *err)
 static pl_status add_listed(void *context, const pl_listed *l, pl_error *err)
 {
     preparation *p = context;
-    const uint64_t key[] = {l->bytes, (uint64_t)l->mtime_ns, XXH64(l->path, strlen(l->path), 0)};
+    const uint64_t key[] = {l->bytes, (uint64_t)l->mtime_ns, (uint64_t)l->ctime_ns, XXH64(l->path, strlen(l->path), 0)};
     (void)err;
     p->source.listing += XXH64(key, sizeof key, 0);
     p->source.source_bytes += l->bytes;
@@ -78,7 +78,7 @@ static pl_status examine(preparation *p, pl_error *err)
     }
     PL_TRY(pl_text_open(&p->file, s->path, err));
     p->source.source_bytes = p->file.bytes;
-    p->source.mtime_ns = p->file.mtime_ns;
+    p->source.mtime_ns = p->file.mtime_ns, p->source.ctime_ns = p->file.ctime_ns;
     return PL_OK;
 }
 
@@ -102,7 +102,8 @@ static pl_status try_reuse(const preparation *p, pl_texts_result *r, pl_error *e
     close(fd);
     if (i.recipe != p->source.recipe || form != p->o->setup.form)
         return stale(r, "the index was made for another form, key or column of texts");
-    if (i.source_bytes != p->source.source_bytes || i.mtime_ns != p->source.mtime_ns || i.listing != p->source.listing)
+    if (i.source_bytes != p->source.source_bytes || i.mtime_ns != p->source.mtime_ns ||
+        i.ctime_ns != p->source.ctime_ns || i.listing != p->source.listing)
         return stale(r, "the texts are no longer those that the index was made of");
     r->info = i, r->reused = true;
     return PL_OK;

@@ -46,7 +46,8 @@ pl_status pl_texts_parse_header(const char *name, const uint8_t h[PL_TEXTS_HEADE
                          .listing = pl_get_u64(h, 72),
                          .names_bytes = pl_get_u64(h, 80),
                          .longest = pl_get_u64(h, 88),
-                         .body_hash = pl_get_u64(h, 96)};
+                         .body_hash = pl_get_u64(h, 96),
+                         .ctime_ns = (int64_t)pl_get_u64(h, 104)};
     return check_numbers(name, *form, i, file_bytes, err);
 }
 

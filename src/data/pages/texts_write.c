@@ -112,6 +112,7 @@ static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_
     pl_put_u64(header, 32, w->count);
     pl_put_u64(header, 48, i->source_bytes);
     pl_put_u64(header, 56, (uint64_t)i->mtime_ns);
+    pl_put_u64(header, 104, (uint64_t)i->ctime_ns);
     pl_put_u64(header, 64, i->content);
     pl_put_u64(header, 72, i->listing);
     pl_put_u64(header, 80, w->names_bytes);

@@ -37,10 +37,19 @@ static void put_point(pl_unescape *u, uint32_t c)
     put(u, b, n);
 }
 
+static void put_broken(pl_unescape *u)
+{
+    static const uint8_t no_utf8 = 0xff;
+    if (u->marks_broken)
+        put(u, &no_utf8, 1);
+    else
+        put_point(u, REPLACEMENT);
+}
+
 /* The first half of a pair that has no second one. */
 static void flush_high(pl_unescape *u)
 {
-    if (u->high) put_point(u, REPLACEMENT);
+    if (u->high) put_broken(u);
     u->high = 0;
 }
 
@@ -56,8 +65,10 @@ static void take_unit(pl_unescape *u)
     flush_high(u);
     if (is_high)
         u->high = unit;
+    else if (is_low)
+        put_broken(u);
     else
-        put_point(u, is_low ? REPLACEMENT : unit);
+        put_point(u, unit);
 }
 
 static int digit_of(uint8_t c)

@@ -15,7 +15,9 @@ typedef struct pl_unescape {
     pl_text_encoding encoding;
     uint8_t *to;
     size_t room, bytes; /* decoded so far */
-    bool whole;         /* nothing was left out for want of room */
+    bool
+        marks_broken; /* half of a surrogate pair becomes a byte that is no UTF-8, to be counted as such; else U+FFFD */
+    bool whole;       /* nothing was left out for want of room */
     /* private */
     int state;
     uint32_t unit, high; /* the digits so far; the first half of a pair, or 0 */

@@ -1,8 +1,11 @@
 /* Pages packed and unpacked; and the cache of pages: whatever is found in it is what was put, to the bit; it keeps what
  * was used last and no more than it may; a file that is damaged, removed, or left by a process that was killed is no
  * error. */
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "unit/data/scratch.h"
@@ -72,14 +75,16 @@ static void test_smallest_pages(void **state)
 static char folder[96];
 static bool is_there;
 
-static pl_page_cache *new_cache(uint64_t recipe)
+static pl_page_cache *cache_of(uint64_t bound, uint32_t size, uint64_t recipe)
 {
     pl_page_cache *c;
-    const pl_page_cache_setup setup = {folder, BOUND, SIZE};
+    const pl_page_cache_setup setup = {folder, bound, size};
     if (pl_page_cache_create(&setup, &c, &err) != PL_OK) fail_msg("%s", err.text);
     pl_page_cache_open(c, recipe);
     return c;
 }
+
+static pl_page_cache *new_cache(uint64_t recipe) { return cache_of(BOUND, SIZE, recipe); }
 
 static void check_quiet(pl_page_cache *c)
 {
@@ -325,6 +330,118 @@ static void test_removed_meanwhile(void **state)
     pl_page_cache_destroy(c);
 }
 
+/* The largest pages there are: those that are larger, packed, than a value may be are drawn each time, and counted; all
+ * others are kept, however large. */
+static void test_large_pages(void **state)
+{
+    (void)state;
+    NEEDS_MODULE();
+    enum { LARGE = 896, PAGES = 10 };
+    uint8_t *page = malloc(LARGE * LARGE), *back = malloc(LARGE * LARGE),
+            *room = malloc(pl_page_cache_scratch_bytes(LARGE));
+    uint64_t left_out = 0;
+    begin_empty();
+    pl_page_cache *c = cache_of(5 << 20, LARGE, RECIPE);
+    for (uint32_t k = 0; k < PAGES; k++) {
+        uint8_t remarks;
+        make_page(page, LARGE, 1 + (unsigned)scratch_next(&dice, 256), (unsigned)scratch_next(&dice, 101),
+                  (unsigned)scratch_next(&dice, 101));
+        const uint64_t bytes = pl_pack(page, LARGE, room) + 9;
+        pl_page_cache_put(c, &k, sizeof k, true, room, page, 3);
+        const bool found = pl_page_cache_get(c, &k, sizeof k, true, room, back, &remarks);
+        assert_int_equal(found, bytes <= PL_CACHE_VALUE_BYTES_MAX);
+        if (found) assert_memory_equal(page, back, LARGE * LARGE);
+        left_out += !found;
+    }
+    /* The largest that there is room for: a byte and a bit for each pixel of its rows. */
+    memset(page, 255, LARGE * LARGE);
+    const uint32_t rows = (PL_CACHE_VALUE_BYTES_MAX - 9 - 256 - LARGE / 8 - 1) * 8 / (9 * LARGE);
+    for (uint32_t i = 0; i < rows * LARGE; i++) page[i] = (uint8_t)(i * 2654435761u >> 24);
+    assert_in_range(pl_pack(page, LARGE, room) + 9, PL_CACHE_VALUE_BYTES_MAX * 9 / 10, PL_CACHE_VALUE_BYTES_MAX);
+    memcpy(back, page, LARGE * LARGE);
+    for (uint32_t k = 1000; k < 1010; k++) {
+        uint8_t remarks;
+        pl_page_cache_put(c, &k, sizeof k, true, room, back, 3);
+        assert_true(pl_page_cache_get(c, &k, sizeof k, true, room, page, &remarks));
+        assert_memory_equal(page, back, LARGE * LARGE);
+    }
+    check_quiet(c);
+    pl_page_cache_count count;
+    pl_page_cache_read_count(c, &count);
+    assert_int_equal(count.left_out, left_out);
+    assert_true(left_out > 0 && left_out < PAGES);
+    assert_int_equal(count.facts.refused, 0);
+    pl_page_cache_destroy(c);
+    free(page), free(back), free(room);
+}
+
+/* Where it may have less from now on, the file has less. */
+static void test_lowered_bound(void **state)
+{
+    (void)state;
+    NEEDS_MODULE();
+    for (int i = 0; i < 6; i++) {
+        begin_empty();
+        pl_page_cache *c = cache_of(4 * BOUND, SIZE, RECIPE);
+        fill(c, 0, 100 + (uint32_t)scratch_next(&dice, 900));
+        check_quiet(c);
+        pl_page_cache_destroy(c);
+        const bool is_larger = size_of(PL_PAGE_CACHE_NAME) > BOUND;
+        c = new_cache(RECIPE);
+        if (is_larger) check_told(c, "made anew");
+        check_sizes();
+        fill(c, 0, 300);
+        assert_true(find(c, 299));
+        check_quiet(c);
+        check_sizes();
+        pl_page_cache_destroy(c);
+    }
+}
+
+/* Root may write everything but for this: without CAP_DAC_OVERRIDE it may what its bits say. Returns what it had. */
+static uint32_t change_rights(uint32_t rights)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &head, data) != 0) return 0;
+    const uint32_t bit = 1u << CAP_DAC_OVERRIDE, had = data[0].effective & bit;
+    data[0].effective = (data[0].effective & ~bit) | rights;
+    (void)!syscall(SYS_capset, &head, data);
+    return had;
+}
+
+/* That it cannot be written is no damage: it stays as it is. */
+static void test_read_only(void **state)
+{
+    (void)state;
+    NEEDS_MODULE();
+    char path[160];
+    begin_empty();
+    pl_page_cache *c = new_cache(RECIPE);
+    fill(c, 0, 100);
+    pl_page_cache_destroy(c);
+    snprintf(path, sizeof path, "%s/" PL_PAGE_CACHE_NAME, folder);
+    const uint64_t bytes = size_of(PL_PAGE_CACHE_NAME);
+    assert_int_equal(chmod(path, 0444), 0);
+    const uint32_t rights = change_rights(0);
+    if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0) { /* a system where they cannot be laid down */
+        (void)change_rights(rights);
+        skip();
+    }
+    c = new_cache(RECIPE);
+    check_told(c, "its file cannot be written: Permission denied");
+    assert_false(pl_page_cache_is_open(c));
+    fill(c, 0, 10);
+    pl_page_cache_destroy(c);
+    (void)change_rights(rights);
+    assert_int_equal(size_of(PL_PAGE_CACHE_NAME), bytes);
+    assert_int_equal(chmod(path, 0644), 0);
+    c = new_cache(RECIPE);
+    check_quiet(c);
+    assert_true(find(c, 0));
+    pl_page_cache_destroy(c);
+}
+
 /* Uses pages until it is killed, and tells of each. */
 static void use_for_ever(int to)
 {
@@ -398,6 +515,9 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_damaged),
                                        cmocka_unit_test(test_no_cache_at_all),
                                        cmocka_unit_test(test_removed_meanwhile),
+                                       cmocka_unit_test(test_large_pages),
+                                       cmocka_unit_test(test_lowered_bound),
+                                       cmocka_unit_test(test_read_only),
                                        cmocka_unit_test(test_killed)};
     dice = (scratch_random){.key = pl_philox_init(test_seed_said(argc, argv), 23)};
     return cmocka_run_group_tests(tests, open_module, close_module);

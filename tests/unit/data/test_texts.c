@@ -69,8 +69,7 @@ static void test_jsonl(void **state)
     IS(s, "{\"id\": 7, \"text\": \"\\u0041\\n\\t\\\"\\\\\\/\\b\\f\\r\", \"x\": [{\"text\": \"no\"}]}",
        "A\n\t\"\\/\b\f\r");
     IS(s, "{\"text\": \"\\u00e4\\u20AC\\uD83D\\uDE00\"}", "ä€😀");
-    IS(s, "{\"text\": \"\\ud800x\\udc00\\ud800\\ud83d\\ude00\\ud800\"}",
-       "\xef\xbf\xbdx\xef\xbf\xbd\xef\xbf\xbd😀\xef\xbf\xbd");
+    IS(s, "{\"text\": \"\\ud800x\\udc00\\ud800\\ud83d\\ude00\\ud800\"}", "\xffx\xff\xff😀\xff");
     IS(s, "{\"text\": \"\xff\\u00e4\xc3\"}", "\xffä\xc3");
     IS(s, "{\"te\\u0078t\": \"e\", \"other\": \"text\"}", "e");
     IS(s, "{\"text\": 1, \"text\": \"last\"}\n{\"text\": \"a\", \"text\": \"b\"}", "last|b");
@@ -212,7 +211,7 @@ static void add_piece(sample *all, scratch_random *random, pl_texts_form form)
         {"\n", "\\n", "\\u000a"},       {"\r", "\\r", "\\u000D"},  {"\t", "\\t", "\\u0009"},
         {",", ",", "\\u002c"},          {"ä", "ä", "\\u00E4"},     {"€", "€", "\\u20ac"},
         {"😀", "😀", "\\ud83D\\uDE00"},   {"{", "{", "\\u007b"},     {"\b", "\\b", "\\u0008"},
-        {"\xff", "\xff", "\xff"},       {"\xc3", "\xc3", "\xc3"},  {"\xef\xbf\xbd", "\\udc80", "\\uDC81"},
+        {"\xff", "\xff", "\xff"},       {"\xc3", "\xc3", "\xc3"},  {"\xff", "\\udc80", "\\uDC81"},
         {"word", "word", "w\\u006frd"}, {" ", " ", "\\u0020"},     {"\xef\xbb\xbf", "\xef\xbb\xbf", "\\ufeff"}};
     const uint32_t which = scratch_next(random, sizeof piece / sizeof *piece);
     const char *text = piece[which].text;

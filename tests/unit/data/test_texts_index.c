@@ -46,6 +46,53 @@ static void test_reused(void **state)
     assert_false(r.reused);
 }
 
+/* In place, with its size and its time as they were: the system has another time, which nobody can set. */
+static void edit_in_place(const char *path, char byte)
+{
+    struct stat before, after;
+    const int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &before), 0);
+    do { /* that time goes on in ticks */
+        const struct timespec times[2] = {before.st_atim, before.st_mtim};
+        assert_int_equal(pwrite(fd, &byte, 1, 0), 1);
+        assert_int_equal(futimens(fd, times), 0);
+        assert_int_equal(fstat(fd, &after), 0);
+    } while (after.st_ctim.tv_sec == before.st_ctim.tv_sec && after.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+    close(fd);
+}
+
+static void test_edited_in_place(void **state)
+{
+    (void)state;
+    pl_texts_result r;
+    pl_texts t;
+    char folder[200], file[240];
+    pl_texts_setup s = {.form = PL_TEXTS_LINES, .path = write_source("a\nbb\n", 5)};
+    snprintf(folder, sizeof folder, "%s", scratch_path("edited"));
+    snprintf(file, sizeof file, "%s/a.txt", folder);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    FILE *f = fopen(file, "w");
+    assert_true(f && fputs("text", f) >= 0 && fclose(f) == 0);
+    for (int i = 0; i < 2; i++) {
+        unlink(index_path);
+        open_texts(&t, &s);
+        const uint64_t identity = pl_texts_identity(&t);
+        pl_texts_close(&t);
+        edit_in_place(i ? file : s.path, 'x');
+        assert_int_equal(prepare(&s, &r), PL_OK);
+        assert_string_equal(r.reason, "the texts are no longer those that the index was made of");
+        open_texts(&t, &s);
+        assert_true(pl_texts_identity(&t) != identity);
+        pl_texts_close(&t);
+        edit_in_place(i ? file : s.path, i ? 't' : 'a');
+        open_texts(&t, &s); /* as it was: the same texts */
+        assert_int_equal(pl_texts_identity(&t), identity);
+        pl_texts_close(&t);
+        s = (pl_texts_setup){.form = PL_TEXTS_FOLDER, .path = folder};
+    }
+}
+
 static void test_first_texts(void **state)
 {
     (void)state;
@@ -405,6 +452,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reused),
+        cmocka_unit_test(test_edited_in_place),
         cmocka_unit_test(test_first_texts),
         cmocka_unit_test(test_asked_and_stopped),
         cmocka_unit_test(test_setups),

@@ -316,11 +316,11 @@ static void test_truncated(void **state)
     run_truncated(PL_BLOCK_NPY, "/outputs.fields.npy", 50000);
     run_truncated(PL_BLOCK_NPY, "/metrics.energy.npy",
                   sizeof expected_arrays()->energy - 20); /* all but five numbers */
-    run_structure(PL_BLOCK_NATIVE, "", -100, "what lies between the datasets;");
-    run_structure(PL_BLOCK_NPY, "/features.npy", 60, "the header of a .npy file;");
+    run_structure(PL_BLOCK_NATIVE, "", -100, "what lies between the datasets, or behind them;");
+    run_structure(PL_BLOCK_NPY, "/features.npy", 60, "the header of a .npy file, or what lies behind its data;");
     if (!has_hdf5()) return;
     run_truncated(PL_BLOCK_HDF5, "", 30000);
-    run_structure(PL_BLOCK_HDF5, "", 700, "what HDF5 has around its datasets;");
+    run_structure(PL_BLOCK_HDF5, "", 700, "what HDF5 has around its datasets, or what lies behind them;");
 }
 
 /* ---- what is not ours ---- */
