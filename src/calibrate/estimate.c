@@ -192,11 +192,23 @@ double pl_calibration_estimate(void *calibration, const pl_graph *g, const pl_no
     return near.count ? pl_node_work(g, n) * padding * mean_pace(&near) : -1;
 }
 
+double pl_calibration_estimate_key(pl_calibration *c, const char *key, double work)
+{
+    relative r;
+    double padding;
+    if (find_kin(c, NULL) != PL_OK || !read_point(key, &r, &padding)) return -1;
+    const pl_calibration_entry *own = pl_calibration_find(c, key);
+    const neighbours near = find_neighbours(&c->kin, &r, own ? (uint32_t)(own - c->entry) : UINT32_MAX);
+    return near.count ? work * padding * mean_pace(&near) : -1;
+}
+
 double pl_calibration_distance(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     relative r;
     double padding;
-    if (pl_calibration_seconds(c, g, n) >= 0) return 0;
+    const pl_calibration_entry *own = pl_op_is_outside(n->op) ? NULL : pl_calibration_recall_entry(c, g, n);
+    if (pl_op_is_outside(n->op) || pl_calibration_is_known(c, own)) return 0;
+    if (own) return INFINITY;
     if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return INFINITY;
     const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
     return near.count ? sqrt(near.square[0]) : INFINITY;

@@ -8,8 +8,10 @@
  * left out, with the nodes right after it, because a team waits for its last thread. The figures will be added up, and
  * a sum has the mean of its terms: of the rest counts the mean, slow samples included, for a run meets them as well (a
  * twentieth of a step, where the middle half says nothing of them). One sample counts no more than TAIL_TIMES the
- * median: what is slower was no matter of the kernel. The sites of a key (layers) have different usual times, so the
- * figure of a key is the mean of its sites' figures.
+ * median: what is slower was no matter of the kernel. Of FEW samples most may have met something: there it counts no
+ * more than FEW_TAIL the lower median, and a key whose figure is far above its own quickest run, or above what other
+ * sizes say of it, is run some more times. The sites of a key (layers) have different usual times, so the figure of a
+ * key is the mean of its sites' figures.
  *
  * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left
  * out. What is run once in a while (evaluation, first values, an update for which memory must be filled anew) gets a
@@ -35,11 +37,16 @@ enum {
     OFTEN_PASSES = 2,
     REFILL_EVERY = 8,
     KEYS_OF_A_GRAPH = 16,
-    TAIL_TIMES = 4
+    TAIL_TIMES = 4,
+    FEW = 16,
+    AGAIN_MAX = 3 /* so often a key is run RUNS_MIN times more */
 };
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
-#define SLOW_FLOPS_PER_SECOND 5e9  /* of a thread: less than any kernel but the reference does */
+#define FEW_TAIL              1.5
+#define DISAGREE_TIMES        2.0 /* the quickest run: then its runs disagree */
+#define FAR_TIMES             4.0 /* what follows from other sizes */
+#define SLOW_FLOPS_PER_SECOND 5e9 /* of a thread: less than any kernel but the reference does */
 
 typedef struct site {
     double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
@@ -53,8 +60,9 @@ typedef struct sampled {
     double work;
     site *sites; /* SITES_MAX of them */
     uint32_t site_count;
-    uint32_t runs; /* of all sites; counted up to RUNS_MIN */
-    bool wanted;   /* a site has room */
+    uint32_t runs;  /* of all sites; counted up to RUNS_MIN */
+    uint32_t again; /* how often it was asked for once more */
+    bool wanted;    /* a site has room */
 } sampled;
 
 typedef struct replay {
@@ -156,7 +164,7 @@ static pl_status choose_nodes(replay *r, pl_error *err)
         if (n->dead || pl_op_is_outside(n->op) || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
-        if (key.failed || pl_calibration_touch(r->c, memory) || is_near(r, n)) continue;
+        if (key.failed || pl_calibration_is_known(r->c, pl_calibration_touch(r->c, memory)) || is_near(r, n)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
@@ -457,7 +465,7 @@ static void summarise_site(site *s, double *seconds, double *spread)
     *spread = 0;
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
-    double sum = 0, most = TAIL_TIMES * s->seconds[n / 2];
+    double sum = 0, most = n < FEW ? FEW_TAIL * s->seconds[(n - 1) / 2] : TAIL_TIMES * s->seconds[n / 2];
     for (size_t i = 0; i < n; i++) sum += min_double(s->seconds[i], most);
     *seconds = sum / (double)n;
     *spread = (s->seconds[n - n / 4 - 1] - s->seconds[n / 4]) / 2;
@@ -485,11 +493,58 @@ static pl_status keep_results(replay *r, pl_error *err)
         double seconds, spread;
         uint64_t samples = count_samples(&r->keys[i]);
         if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
-        const pl_calibration_entry figures = {
-            .seconds = seconds, .spread = spread, .work = r->keys[i].work, .samples = samples ? samples : 1};
+        const pl_calibration_entry figures = {.seconds = seconds,
+                                              .spread = spread,
+                                              .work = r->keys[i].work,
+                                              .samples = samples ? samples : 1,
+                                              .brief = r->c->options.brief};
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, &figures, err));
         (void)pl_calibration_touch(r->c, r->keys[i].key);
         r->c->changed = true;
+    }
+    return PL_OK;
+}
+
+/* The mean over its sites of the quickest run. */
+static double quickest(const sampled *k)
+{
+    double sum = 0;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < k->site_count; i++)
+        if (k->sites[i].seen) sum += k->sites[i].fallback, seen++;
+    return seen ? sum / seen : 0;
+}
+
+static bool is_doubtful(const replay *r, sampled *k)
+{
+    double seconds, spread;
+    const uint64_t samples = count_samples(k);
+    if (samples >= (uint64_t)FEW * k->site_count || summarise(k, &seconds, &spread) == 0) return false;
+    if (samples == 0 || seconds > DISAGREE_TIMES * quickest(k)) return true;
+    const double expected = pl_calibration_estimate_key(r->c, k->key, k->work);
+    return expected >= 0 && seconds > FAR_TIMES * expected;
+}
+
+/* Are there keys that are to be run some more times? */
+static bool ask_again(replay *r)
+{
+    bool any = false;
+    for (size_t i = 0; i < r->key_count; i++) {
+        sampled *k = &r->keys[i];
+        if (k->runs < RUNS_MIN || k->again == AGAIN_MAX || !is_doubtful(r, k)) continue;
+        k->again++;
+        k->runs = 0;
+        r->rare++;
+        any = true;
+    }
+    return any;
+}
+
+static pl_status run_passes(replay *r, pl_error *err)
+{
+    while (!is_over(r) && !all_sampled(r)) {
+        PL_TRY(run_pass(r, err));
+        report(r);
     }
     return PL_OK;
 }
@@ -502,10 +557,9 @@ static pl_status measure(replay *r, pl_error *err)
     PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->machine.cache_bytes, err));
     r->shared_holds = PL_AREA_ACTIVATION;
     if (r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, PL_AREA_ACTIVATION);
-    while (!is_over(r) && !all_sampled(r)) {
-        PL_TRY(run_pass(r, err));
-        report(r);
-    }
+    do {
+        PL_TRY(run_passes(r, err));
+    } while (!is_exhausted(r, now_seconds() - r->begin) && ask_again(r));
     return keep_results(r, err);
 }
 
