@@ -9,6 +9,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -153,22 +154,30 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     return pl_fail(err, t->status, "%s", why.text);
 }
 
+/* A stage with a thread more, at best; that thread is of no use without a core: how many there must be then. */
+static double take_thread(pl_advice_stage *s, double cores)
+{
+    const double threads = s->threads;
+    if (s->per_second >= 0) s->per_second *= (threads + 1) / s->cores;
+    s->cores = threads + 1;
+    return cores > threads + 1 ? cores : threads + 1;
+}
+
 static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_advice_change *to)
 {
-    double per_second[PL_ADVICE_STAGES];
-    const double threads = v->plan->team.threads, fillers = pl_source_threads(v->data->source);
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = v->a->stage[i].per_second;
-    const double was = per_second[PL_ADVICE_WORK];
+    pl_advice_stage stage[PL_ADVICE_STAGES], *work = &stage[PL_ADVICE_WORK];
+    double cores = v->a->cores;
+    memcpy(stage, v->a->stage, sizeof stage);
     if (w->how == MORE_TEAM)
-        per_second[PL_ADVICE_WORK] = was < 0 ? -1 : was * (threads + 1) / threads;
+        cores = take_thread(work, cores);
     else if (w->how == MORE_FILLERS)
-        per_second[PL_ADVICE_FILL] *= (fillers + 1) / fillers;
+        take_thread(&stage[PL_ADVICE_FILL], INFINITY);
     else
-        per_second[PL_ADVICE_WORK] =
-            t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
+        work->per_second = t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
     to->measured = t->compiled.measured;
     to->at_best = w->how == MORE_TEAM || w->how == MORE_FILLERS;
-    to->per_second = pl_advice_rate(per_second);
+    to->cores = cores > v->a->cores ? (uint32_t)cores : 0;
+    to->per_second = pl_advice_rate(stage, cores);
 }
 
 /* To measure many samples at once takes long, and from fewer more follow. */
@@ -282,6 +291,7 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
 {
     const pl_work *work = v->plan->work;
     const pl_data_kind *kind;
+    pl_machine machine;
     PL_TRY(pl_system_of(v->config)->open(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
     kind = v->data->kind;
     if (v->group) PL_TRY(kind->choose(v->data, v->group - 1, err));
@@ -289,6 +299,8 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     v->a->samples = work->items * (v->data->group_samples / v->data->group_items);
     if (work->count == 1) v->a->samples = v->data->group_samples;
     v->a->of_largest = work->count > 1;
+    PL_TRY(pl_machine_read("", &machine, err));
+    v->a->cores = fmin(machine.cores_allowed, machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
     PL_TRY(try_changes(v, c, pinned, err));

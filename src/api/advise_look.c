@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,15 +14,19 @@
 #include "store/block_sink.h"
 #include "store/folder.h"
 
-enum { LINE_BYTES = 64, LOOK_ROWS = 64, LOOK_SLOTS = 16, LOOK_BYTES = 8 << 20, REMARKS = 8 };
+enum { LINE_BYTES = 64, LOOK_ROWS = 64, LOOK_SLOTS = 16, LOOK_LEAST = 3, LOOK_BYTES = 8 << 20, REMARKS = 8 };
 #define LOOK_SECONDS 0.1
+#define NEARLY       0.95
+#define TAIL         2.0
 
-static double now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static double now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 /* ---- filling, tried ---- */
 
@@ -34,6 +39,8 @@ typedef struct look {
     uint64_t samples, remarked[REMARKS];
     uint64_t timed; /* samples that the seconds are of */
     double seconds;
+    double each[LOOK_SLOTS]; /* seconds of a sample, slot by slot */
+    size_t slots;
 } look;
 
 static uint64_t room_of(const pl_source_layout *l)
@@ -78,17 +85,36 @@ static pl_status fill_slots(look *k, pl_error *err)
     for (uint32_t i = 0; i < slot.ports; at += pl_align_up(slot.port[i].bytes, LINE_BYTES), i++) slot.port[i].at = at;
     slot.micro_count = (k->source->batch + k->rows - 1) / k->rows;
     k->source->kind->prepare(k->source, scratch);
-    for (uint64_t i = 0; i <= slots && k->seconds < LOOK_SECONDS; i++) {
+    for (uint64_t i = 0; i <= slots && (i <= LOOK_LEAST || k->seconds < LOOK_SECONDS); i++) {
         slot.step = i ? (i - 1) * (steps / slots) : 0;
         slot.first_sample = slot.step * k->source->batch;
         const double before = now();
         PL_TRY(k->source->kind->fill(k->source, scratch, &slot, err));
         if (i == 0) continue;
-        k->seconds += now() - before;
+        const double seconds = now() - before;
+        k->seconds += seconds;
         k->timed += slot.counted;
+        if (slot.counted) k->each[k->slots++] = seconds / (double)slot.counted;
         count_remarks(k, &slot);
     }
     return PL_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of a sample: the mean of the slots, where one counts no more than TAIL times the median. */
+static double usual_seconds(look *k)
+{
+    double sum = 0;
+    if (k->slots == 0) return 0;
+    qsort(k->each, k->slots, sizeof *k->each, by_value);
+    const double most = TAIL * k->each[(k->slots - 1) / 2];
+    for (size_t i = 0; i < k->slots; i++) sum += fmin(k->each[i], most);
+    return sum / (double)k->slots;
 }
 
 static pl_status look_at(const pl_source *source, look *k, pl_error *err)
@@ -110,12 +136,21 @@ uint64_t pl_advice_results_bytes(const pl_plan *p)
     return 0;
 }
 
-double pl_advice_rate(const double per_second[PL_ADVICE_STAGES])
+static double slowest(const pl_advice_stage stage[PL_ADVICE_STAGES])
 {
-    double rate = per_second[PL_ADVICE_WORK];
+    double rate = stage[PL_ADVICE_WORK].per_second;
     for (int i = 0; i < PL_ADVICE_STAGES; i++)
-        if (rate >= 0 && per_second[i] >= 0 && per_second[i] < rate) rate = per_second[i];
+        if (rate >= 0 && stage[i].per_second >= 0 && stage[i].per_second < rate) rate = stage[i].per_second;
     return rate;
+}
+
+double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores)
+{
+    const double rate = slowest(stage);
+    double each = 0; /* seconds of cores that a sample takes */
+    for (int i = 0; i < PL_ADVICE_STAGES; i++)
+        if (stage[i].per_second > 0) each += stage[i].cores / stage[i].per_second;
+    return rate > 0 && each * rate > cores ? cores / each : rate;
 }
 
 static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
@@ -127,11 +162,12 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     pl_status status = look_at(source, k, &why);
     snprintf(s->name, sizeof s->name, "%s", source->kind->verb ? source->kind->verb : "fill");
     s->threads = pl_source_threads(source);
+    s->cores = s->threads;
     s->per_second = -1;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
-    if (status != PL_OK || k->timed == 0 || k->seconds <= 0)
-        return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
-    s->per_second = (double)s->threads * (double)k->timed / k->seconds;
+    const double each = usual_seconds(k);
+    if (status != PL_OK || each <= 0) return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
+    s->per_second = s->threads / each;
     snprintf(s->basis, sizeof s->basis, "tried with %" PRIu64 " %s", k->timed,
              k->timed == 1 ? words->sample : words->samples);
     return PL_OK;
@@ -143,20 +179,25 @@ static void find_work(pl_advising *v)
     const pl_data *d = v->data;
     snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
     s->threads = (uint32_t)v->plan->team.threads;
+    s->cores = fmin(s->threads, v->a->cores); /* its kernels were measured on these */
     s->per_second = v->compiled.seconds > 0 ? (double)d->group_samples / v->compiled.seconds : -1;
     snprintf(s->basis, sizeof s->basis, "%s%s",
              s->per_second < 0 ? "its kernels were not measured" : "from its kernels' times",
              v->plan->work->count > 1 ? ", of the largest shape" : "");
 }
 
+/* The disk is waited for, mostly; the rest of the time a core copies. */
 static void find_write(pl_advising *v)
 {
     char rate[32];
     pl_advice_stage *s = &v->a->stage[PL_ADVICE_WRITE];
+    const double begin = now(), busy = read_clock(CLOCK_THREAD_CPUTIME_ID);
     const double bytes = pl_disk_measure(v->data->sink->path),
                  each = (double)pl_advice_results_bytes(v->plan) / (double)v->a->samples;
+    const double seconds = now() - begin;
     snprintf(s->name, sizeof s->name, "write");
     s->threads = 1;
+    s->cores = seconds > 0 ? fmin(1, (read_clock(CLOCK_THREAD_CPUTIME_ID) - busy) / seconds) : 0;
     s->per_second = bytes > 0 && each > 0 ? bytes / each : -1;
     if (s->per_second < 0)
         snprintf(s->basis, sizeof s->basis, "its disk could not be tried");
@@ -165,26 +206,34 @@ static void find_write(pl_advising *v)
                  pl_format_bytes((uint64_t)bytes, rate, sizeof rate));
 }
 
+/* At most, and where filling is the slowest what the others leave. */
+static double find_cache_share(const pl_advice *a)
+{
+    pl_advice_stage rest[PL_ADVICE_STAGES];
+    if (a->bound < 0 || a->stage[PL_ADVICE_FILL].per_second > slowest(a->stage)) return a->share[PL_ADVICE_FILL];
+    memcpy(rest, a->stage, sizeof rest);
+    rest[PL_ADVICE_FILL].per_second = -1;
+    return 1 - a->per_second / pl_advice_rate(rest, a->cores);
+}
+
+/* The slowest stage, where the others leave it nearly all of its cores. */
 static void find_bound(pl_advising *v)
 {
     pl_advice *a = v->a;
-    double per_second[PL_ADVICE_STAGES];
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = a->stage[i].per_second;
-    const double rate = pl_advice_rate(per_second);
+    const double least = slowest(a->stage), rate = pl_advice_rate(a->stage, a->cores);
+    double work = v->plan->work->seconds; /* of shapes of their own rates */
+    a->per_second = rate > 0 ? rate : -1;
     a->bound = -1;
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) a->share[i] = -1;
-    for (int i = 0; i < PL_ADVICE_STAGES && rate > 0; i++) {
-        if (per_second[i] > 0) a->share[i] = rate / per_second[i];
-        if (per_second[i] == rate) a->bound = i;
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) {
+        const double own = a->stage[i].per_second;
+        a->share[i] = rate > 0 && own > 0 ? rate / own : -1;
+        if (rate > 0 && own == least) a->bound = i;
     }
-    a->cache_key = v->data->source->kind->cache_key;
-    a->cache_share = a->share[PL_ADVICE_FILL];
-    if (a->bound == PL_ADVICE_FILL) { /* the next slowest is left */
-        per_second[PL_ADVICE_FILL] = -1;
-        a->cache_share = 1 - rate / pl_advice_rate(per_second);
-    }
-    const double work = v->plan->work->seconds;
+    if (a->bound == PL_ADVICE_WORK) work *= least / rate;
     a->seconds = rate <= 0 ? -1 : a->bound == PL_ADVICE_WORK ? work : (double)a->samples / rate;
+    a->cache_key = v->data->source->kind->cache_key;
+    a->cache_share = find_cache_share(a);
+    if (a->bound >= 0 && rate < NEARLY * least) a->bound = PL_ADVICE_CORES;
 }
 
 /* ---- the risks ---- */

@@ -82,7 +82,7 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
     const json_t *work = json_object_get(e, "work");
     json_int_t samples = json_integer_value(json_object_get(e, "samples"));
     if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) ||
-        !is_seconds(work) || samples < 1)
+        !is_seconds(work) || !json_is_integer(json_object_get(e, "samples")) || samples < 0)
         return -1;
     const pl_calibration_entry figures = {.seconds = json_number_value(seconds),
                                           .spread = json_number_value(spread),

@@ -31,7 +31,7 @@ const pl_calibration_entry *pl_calibration_touch(pl_calibration *c, const char *
 
 bool pl_calibration_is_known(const pl_calibration *c, const pl_calibration_entry *e)
 {
-    return e && (!e->brief || c->options.brief);
+    return e && e->samples && (!e->brief || c->options.brief);
 }
 
 /* At most half of the slots are taken, so that a search always ends. */

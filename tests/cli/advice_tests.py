@@ -1,6 +1,7 @@
 """Tests of what the plan of an encoder advises: the bytes of each change are those of a plan with it, the slowest stage bounds, what
 is said to be safe is so. Called as cli_tests.py is."""
 import json
+import os
 import random
 import re
 import shutil
@@ -21,13 +22,25 @@ def of_stage(advice):
     return {s["stage"]: s["per_second"] for s in advice["stages"]}
 
 
+def rate_together(advice, cores, rates):
+    """The slowest stage bounds, unless all together take more cores than there are."""
+    each = sum(s["cores"] / rates[s["stage"]] for s in advice["stages"] if s["stage"] in rates)
+    return min(*rates.values(), cores / each)
+
+
 def check_rates(advice):
-    """The slowest stage bounds, and the time is that of its rate."""
+    """What bounds, and the time at that rate; and that a thread more is said to need a core, where there is none for it."""
     rates = of_stage(advice)
     known = {k: r for k, r in rates.items() if r is not None}
     check(list(rates) == ["draw", "encode", "write"] and all(r > 0 for r in known.values()), rates)
-    check(advice["bound"] == min(known, key=known.get), advice["bound"], rates)
-    check(abs(advice["seconds"] * known[advice["bound"]] / advice["samples"] - 1) < 1e-6, advice["seconds"], rates, advice["samples"])
+    check(advice["cores"] == len(os.sched_getaffinity(0)), advice["cores"])
+    rate, slowest = rate_together(advice, advice["cores"], known), min(known, key=known.get)
+    check(advice["bound"] == (slowest if rate >= 0.95 * known[slowest] else "cores"), advice["bound"], rates)
+    check(abs(advice["per_second"] / rate - 1) < 1e-6, advice["per_second"], rate)
+    check(abs(advice["seconds"] * rate / advice["samples"] - 1) < 1e-6, advice["seconds"], rates, advice["samples"])
+    threads = next(s["threads"] for s in advice["stages"] if s["stage"] == "encode") + 1
+    more = next(c for c in advice["changes"] if c["options"] == f"--threads {threads}")
+    check(more.get("cores", 0) == (threads if threads > advice["cores"] else 0), more)
 
 
 def numbers_are(effect, config, options):
@@ -68,6 +81,17 @@ def test_changes_are_planned():
     # what the config says already is no change
     least = advice_of(write_encoder(batch_size=16, H_cycles=1, L_cycles=1, precision="bfloat16"))[0]
     check(not {c["options"].split()[0] for c in least["changes"]} & {"--batch_size", "--precision", "--H_cycles", "--L_cycles"}, least["changes"])
+
+
+def test_cores_are_shared():
+    """A tiny model: its stages together take more than all cores. A thread more is no gain without a core more."""
+    cores = len(os.sched_getaffinity(0))
+    config = write_encoder(count=100000, L_cycles=1, patch_size=20, threads=cores)
+    advice, _ = advice_of(config)
+    check_rates(advice)
+    check(advice["bound"] == "cores", advice)
+    report = " ".join(run("plan", config)[0].split())
+    check(f"more than this machine's {cores} core" in report and f"on {cores + 1} cores, this machine has {cores}" in report, report)
 
 
 def test_disk_that_is_too_small():
@@ -149,6 +173,6 @@ def test_another_model_is_measured_anew():
 
 
 if __name__ == "__main__":
-    main({"encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk,
+    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk,
                             test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
                             test_another_model_is_measured_anew]})
