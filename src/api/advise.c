@@ -35,9 +35,10 @@ static const what_if changes[] = {
 
 typedef struct setting {
     const char *path, *value;
+    pl_advice_effect effect;
 } setting;
 static const setting smaller[] = {
-#define PL_LESS_ROW(path, value) {path, value},
+#define PL_LESS_ROW(path, value, effect) {path, value, PL_ADVICE_##effect},
 #include "api/what_if.def"
 };
 static const char *const shares[] = {
@@ -331,24 +332,52 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     return may_lack(status) ? PL_OK : status;
 }
 
+/* Where 1 of a number fits and what `before` has does not: the largest that does. */
+static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
+                              char value[VALUE_BYTES], tried *t, pl_error *err)
+{
+    int64_t fits = 1, over = strcmp(value, "1") == 0 ? number_of(before, path) : 0;
+    while (over - fits > 1) {
+        tried middle;
+        char text[VALUE_BYTES];
+        const int64_t number = fits + (over - fits) / 2;
+        snprintf(text, sizeof text, "%" PRId64, number);
+        PL_TRY(pl_config_set(c, path, text, "plan", err));
+        PL_TRY(try_config(v, c, UNKNOWN, &middle, err));
+        if (middle.status != PL_OK) {
+            over = number;
+            continue;
+        }
+        fits = number, *t = middle;
+        strcpy(value, text);
+    }
+    return PL_OK;
+}
+
 /* What would fit, behind the sentence of the refusal. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
     char text[200] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
     tried t = {.status = PL_E_BUDGET};
+    pl_advice_effect effect = PL_ADVICE_SAME;
     *c = *v->config;
     for (size_t i = 0; i < SMALLER && t.status == PL_E_BUDGET; i++) {
         *before = *c;
         if (!has_key(c, smaller[i].path)) continue;
         PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
-        say_option(smaller[i].path, smaller[i].value, &options);
+        char value[VALUE_BYTES];
+        snprintf(value, sizeof value, "%s", smaller[i].value);
         PL_TRY(try_config(v, c, UNKNOWN, &t, err));
+        if (t.status == PL_OK) PL_TRY(find_largest(v, c, before, smaller[i].path, value, &t, err));
+        say_option(smaller[i].path, value, &options);
+        if (smaller[i].effect > effect) effect = smaller[i].effect;
     }
     if (t.status == PL_OK)
-        pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
-                        pl_format_bytes(t.charged_bytes, charged, sizeof charged));
+        pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
+                        pl_format_bytes(t.charged_bytes, charged, sizeof charged),
+                        effect == PL_ADVICE_SAME ? "" : ", and the results are rounded otherwise");
     return PL_OK;
 }
 

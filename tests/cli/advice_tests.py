@@ -132,6 +132,15 @@ def test_budget_that_is_too_small():
     options = re.search(r"; it fits with (.*): ", err)
     check(options, err)
     check(json.loads(run("plan", config, "--budget", str(needs - 4096), *options[1].split(), "--json")[0])["process"]["charged_bytes"] < needs, err)
+    # the largest batch that fits is named; what changes the results says so
+    one, four = (json.loads(run("plan", config, "--batch_size", n, "--json")[0])["process"]["charged_bytes"] for n in ("1", "4"))
+    check(one < four, one, four)
+    _, err = run("plan", config, "--budget", str(four), code=3)
+    named = re.search(r"; it fits with --batch_size (\d+): ", err)
+    check(named and int(named[1]) >= 4 and "rounded" not in err, err)
+    run("plan", config, "--budget", str(four), "--batch_size", str(int(named[1]) + 1), code=3)
+    _, err = run("plan", config, "--budget", str(one - 4096), code=3)
+    check("it fits with" not in err or ("--precision" in err) == ("rounded otherwise" in err), err)
     _, err = run("plan", config, "--budget", "2MB", code=3)
     check("it fits with" not in err, err)
 
