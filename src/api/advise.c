@@ -280,7 +280,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
         PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
-    a->has_safe = t.status == PL_OK;
+    a->has_safe = t.status == PL_OK && !v->is_barred;
     a->safe_charged_bytes = t.charged_bytes;
     a->safe_disk_bytes = t.disk_bytes;
     return PL_OK;

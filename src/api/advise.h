@@ -18,6 +18,8 @@ typedef struct pl_advising {
     pl_data *data; /* of the plan's group */
     pl_advice *a;
     bool disk_is_there; /* reserved already */
+    bool is_barred;     /* results or cache cannot lie where they are to */
+    double left;        /* the share of the work that is not done */
     uint64_t disk_free; /* UINT64_MAX: not known */
 } pl_advising;
 

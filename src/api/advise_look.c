@@ -1,16 +1,20 @@
 /* The stages of a command's work and their rates; and what may go wrong with it. Filling and writing are tried: some
  * samples are filled as a thread of the ring would, and a few megabytes written where the results will lie. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/advise.h"
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "config/schema.h"
 #include "store/block_sink.h"
 #include "store/folder.h"
 
@@ -291,14 +295,61 @@ static void say_full(pl_advising *v, uint64_t need, pl_str *s)
     if (v->a->seconds >= 0) pl_str_printf(s, ", %s", pl_format_seconds(share * v->a->seconds, when, sizeof when));
 }
 
+static void bar(pl_advising *v, const char *name, const char *why)
+{
+    v->is_barred = true;
+    snprintf(add_risk(v, name, true)->text, sizeof v->a->risk->text, "%.480s", why);
+}
+
+/* May the nearest folder above that is there be written to? What cannot be told, the run finds out. */
+static pl_status check_writable(const char *path, pl_error *err)
+{
+    char at[PL_FILE_PATH_MAX];
+    struct stat st;
+    snprintf(at, sizeof at, "%s", path);
+    do {
+        char *slash = strrchr(at, '/');
+        snprintf(slash > at ? slash : at, 2, "%s", slash == at ? "/" : slash ? "" : ".");
+    } while (stat(at, &st) != 0 && errno == ENOENT && strcmp(at, ".") != 0 && strcmp(at, "/") != 0);
+    if (stat(at, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else if (access(at, W_OK | X_OK) == 0)
+        return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.300s cannot be made, for %.100s cannot be written to: %s; choose another folder", path, at,
+                   strerror(errno));
+}
+
+/* What is filled is kept there at the most: on a disk that has as much, or it is full before. */
+static void say_cache(pl_advising *v)
+{
+    const char *key = v->data->source->kind->cache_key;
+    const char *path = key ? pl_config_value_of(v->config, pl_config_find(key)) : NULL;
+    char text[sizeof v->a->risk->text], need[32], have[32];
+    uint64_t available;
+    pl_error why = {0};
+    if (!path || !path[0] || v->data->file_bytes == 0 || pl_disk_free(path, &available, &why) != PL_OK) return;
+    if ((double)v->data->file_bytes <= PL_ADVICE_ROOM * (double)available) return;
+    snprintf(text, sizeof text, "%.300s may become %s large, and %s are free there; make it smaller, or leave it out",
+             path, pl_format_bytes(v->data->file_bytes, need, sizeof need),
+             pl_format_bytes(available, have, sizeof have));
+    bar(v, "cache", text);
+}
+
 static pl_status find_disk(pl_advising *v, pl_error *err)
 {
     const pl_block_sink *sink = v->data->sink;
     pl_block_found found = {.is_new = true};
     pl_error why = {0};
-    const pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    if (status == PL_OK && found.is_new) status = check_writable(sink->path, &why);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK && status != PL_E_STORAGE) bar(v, "results", why.text);
+    if (status == PL_E_STORAGE && check_writable(sink->path, &why) != PL_OK) bar(v, "results", why.text);
     v->disk_is_there = status == PL_OK && !found.is_new;
+    v->left = v->disk_is_there && found.blocks ? 1 - (double)found.done / (double)found.blocks : 1;
+    v->a->done = (uint64_t)((1 - v->left) * (double)v->a->samples);
+    if (v->a->seconds >= 0) v->a->seconds *= v->left;
     if (pl_disk_free(sink->path, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
     return PL_OK;
 }
@@ -310,13 +361,15 @@ bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
 
 static pl_status say_disk(pl_advising *v, pl_error *err)
 {
-    char need[32], have[32], text[sizeof v->a->risk->text];
+    char need[32], have[32], done[32], all[32], text[sizeof v->a->risk->text];
     const uint64_t bytes = pl_advice_results_bytes(v->plan);
     pl_str s = pl_str_fixed(text, sizeof text);
     PL_TRY(find_disk(v, err));
     pl_str_printf(&s, "the results need %s", pl_format_bytes(bytes, need, sizeof need));
     if (v->disk_is_there)
-        pl_str_append(&s, ", which are reserved already");
+        pl_str_printf(&s, ", which are reserved already; %s of %s %s are done",
+                      pl_format_count(v->a->done, done, sizeof done), pl_format_count(v->a->samples, all, sizeof all),
+                      pl_plan_words_of(v->plan)->samples);
     else if (v->disk_free == UINT64_MAX)
         pl_str_append(&s, "; how much is free is not known");
     else
@@ -362,6 +415,7 @@ static void say_limit(pl_advising *v)
 pl_status pl_advise_risks(pl_advising *v, pl_error *err)
 {
     PL_TRY(say_disk(v, err));
+    say_cache(v);
     PL_TRY(say_memory(v, err));
     say_limit(v);
     return PL_OK;

@@ -40,16 +40,18 @@ typedef struct pl_advice_change {
 } pl_advice_change;
 
 typedef struct pl_advice_risk {
-    const char *name; /* "disk", "memory", "time limit" or what the samples are called; a constant */
-    bool is_bad;      /* else it was looked at and is well, or nothing can be done about it */
-    char text[500];   /* a sentence or two */
+    const char
+        *name;      /* "results", "disk", "cache", "memory", "time limit" or what the samples are called; a constant */
+    bool is_bad;    /* else it was looked at and is well, or nothing can be done about it */
+    char text[500]; /* a sentence or two */
 } pl_advice_risk;
 
-enum { PL_ADVICE_CHANGES_MAX = 12, PL_ADVICE_RISKS_MAX = 4 };
+enum { PL_ADVICE_CHANGES_MAX = 12, PL_ADVICE_RISKS_MAX = 6 };
 
 typedef struct pl_advice {
     uint64_t samples; /* of all the work */
-    double seconds;   /* of all of it at the rate of all stages together; negative: not known */
+    uint64_t done;    /* of them, as the file of results says: the seconds are of the rest */
+    double seconds;   /* of it at the rate of all stages together; negative: not known */
     double cores;     /* of this machine, that the process may use */
     pl_advice_stage stage[PL_ADVICE_STAGES];
     double per_second;              /* samples, of all stages together; negative: not known */

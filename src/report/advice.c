@@ -149,7 +149,7 @@ static void print_safe(const pl_advice *a, pl_str *out)
 {
     char charged[TEXT], disk[TEXT], time[TEXT];
     if (!a->has_safe) {
-        pl_str_append(out, "No option makes it fit memory and disk here.\n");
+        pl_str_append(out, "Not safe as it is, and no option that was tried mends what is marked above.\n");
         return;
     }
     if (!a->safe_options[0]) {
@@ -326,6 +326,7 @@ void pl_report_advice_json(const pl_advice *a, pl_json *j)
 {
     pl_json_object(j);
     pl_json_kv_uint(j, "samples", a->samples);
+    pl_json_kv_uint(j, "done", a->done);
     pl_json_kv_double_if(j, a->seconds >= 0, "seconds", a->seconds);
     pl_json_kv_double_if(j, a->per_second >= 0, "per_second", a->per_second);
     pl_json_kv_double(j, "cores", a->cores);

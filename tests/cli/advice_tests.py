@@ -122,7 +122,32 @@ def test_what_is_there_needs_no_disk():
     config = write_encoder(count=20)
     encode(config)
     disk = next(r for r in advice_of(config)[0]["risks"] if r["risk"] == "disk")
-    check(not disk["bad"] and "reserved already" in disk["text"], disk)
+    check(not disk["bad"] and "reserved already; 20 of 20 texts are done" in disk["text"], disk)
+
+
+def test_what_is_done_takes_no_time():
+    """A run that ended by itself after some blocks: the time is that of the others."""
+    config = write_encoder(count=4000, block_texts=16, L_cycles=8)
+    run("encode", config, "--time_limit", "0.05s", code=75)
+    done = int(re.search(r"(\d+) of (\d+) blocks", " ".join(run("results", "ls", "out/results.blocks")[0].replace(",", "").split()))[1])
+    check(0 < done < 250, done)
+    advice, _ = advice_of(config)
+    check(advice["done"] == 16 * done, advice["done"], done)
+    check(abs(advice["seconds"] * advice["per_second"] / (4000 - 16 * done) - 1) < 1e-6, advice)
+
+
+def test_where_nothing_can_be_written():
+    put("file", "")
+    for words in (["--out", "file/below"], ["--cache_dir", "cache", "--cache_size", str(shutil.disk_usage(".").free * 2)]):
+        advice, _ = advice_of(write_encoder(), *words)
+        name = "results" if words[0] == "--out" else "cache"
+        risk = next(r for r in advice["risks"] if r["risk"] == name)
+        check(risk["bad"] and advice["safe"] is None, risk, advice["safe"])
+        check("Not safe as it is" in run("plan", write_encoder(), *words)[0], words)
+    encode(write_encoder())
+    advice, _ = advice_of(write_encoder(H_cycles=2))
+    risk = next(r for r in advice["risks"] if r["risk"] == "results")
+    check(risk["bad"] and "another configuration" in risk["text"] and advice["safe"] is None, risk)
 
 
 def test_budget_that_is_too_small():
@@ -182,6 +207,6 @@ def test_another_model_is_measured_anew():
 
 
 if __name__ == "__main__":
-    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk,
+    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_what_is_done_takes_no_time, test_where_nothing_can_be_written,
                             test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
                             test_another_model_is_measured_anew]})
