@@ -288,7 +288,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 
 /* ---- all of it ---- */
 
-static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_error *err)
+static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *pinned, pl_error *err)
 {
     const pl_work *work = v->plan->work;
     const pl_data_kind *kind;
@@ -304,6 +304,8 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     v->a->cores = fmin(machine.cores_allowed, machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
+    plan->work->left_seconds = v->a->seconds;
+    plan->work->done = (uint64_t)round((1 - v->left) * (double)work->items);
     PL_TRY(try_changes(v, c, pinned, err));
     return find_safe(v, c, err);
 }
@@ -322,8 +324,8 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
                      .compiled = *compiled,
                      .plan = plan,
                      .a = pl_alloc(1, sizeof *v.a)};
-    pl_status status =
-        c && pinned && v.a ? advise(&v, c, pinned, err) : pl_fail(err, PL_E_NOMEM, "no memory for what a plan advises");
+    pl_status status = c && pinned && v.a ? advise(&v, plan, c, pinned, err)
+                                          : pl_fail(err, PL_E_NOMEM, "no memory for what a plan advises");
     pl_data_close(v.data);
     pl_config_destroy(pinned);
     pl_config_destroy(c);

@@ -348,7 +348,7 @@ static pl_status find_disk(pl_advising *v, pl_error *err)
     if (status == PL_E_STORAGE && check_writable(sink->path, &why) != PL_OK) bar(v, "results", why.text);
     v->disk_is_there = status == PL_OK && !found.is_new;
     v->left = v->disk_is_there && found.blocks ? 1 - (double)found.done / (double)found.blocks : 1;
-    v->a->done = (uint64_t)((1 - v->left) * (double)v->a->samples);
+    v->a->done = (uint64_t)round((1 - v->left) * (double)v->a->samples);
     if (v->a->seconds >= 0) v->a->seconds *= v->left;
     if (pl_disk_free(sink->path, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
     return PL_OK;
