@@ -133,7 +133,7 @@ def test_what_is_done_takes_no_time():
     check(0 < done < 250, done)
     advice, _ = advice_of(config)
     check(advice["done"] == 16 * done, advice["done"], done)
-    said = " ".join(run("plan", config, "--time_limit", "1ms")[0].split())
+    said = " ".join(run("plan", config, "--time_limit", "0.001s")[0].split())
     check(re.search(rf"{done} blocks? (is|are) done already; the rest takes", said) and f"of {250 - done} blocks that are left" in said, said)
     check(abs(advice["seconds"] * advice["per_second"] / (4000 - 16 * done) - 1) < 1e-6, advice)
 
