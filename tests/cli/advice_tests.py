@@ -5,9 +5,11 @@ import os
 import random
 import re
 import shutil
+import subprocess
 
-from cli_tests import SEED, check, main, read, refused, run
-from encode_tests import SMALL, encode, export, numbers_of, put, write_encoder
+import cli_tests
+from cli_tests import SEED, check, environment, main, read, refused, run
+from encode_tests import SMALL, encode, export, numbers_of, put, weights_for, write_encoder
 from work_tests import racing_environment
 
 DRAW = random.Random(SEED)
@@ -138,6 +140,28 @@ def test_what_is_done_takes_no_time():
     check(abs(advice["seconds"] * advice["per_second"] / (4000 - 16 * done) - 1) < 1e-6, advice)
 
 
+def read_bytes(*words):
+    """How many a command has asked the system for."""
+    child = subprocess.Popen([cli_tests.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    with open(f"/proc/{child.pid}/io") as file:
+        count = int(re.search(r"rchar: (\d+)", file.read())[1])
+    check(child.wait() == 0, words)
+    return count
+
+
+def test_weights_are_read_once():
+    """A plan reads the file once for each precision that it looks at, however many changes it plans."""
+    keys = {"hidden_size": 128, "num_layers": 2}
+    weights_for("w.safetensors", **keys)
+    size = os.path.getsize("w.safetensors")
+    config = write_encoder(**keys)
+    for _ in range(2):  # kernels are known then, as far as they will be
+        run("plan", config), run("plan", config, "--weights", "w.safetensors")
+    more = read_bytes("plan", config, "--weights", "w.safetensors") - read_bytes("plan", config)
+    check(1.5 * size < more < 3.5 * size, more, size)
+
+
 def test_where_nothing_can_be_written():
     put("file", "")
     for words in (["--out", "file/below"], ["--cache_dir", "cache", "--cache_size", str(shutil.disk_usage(".").free * 2)]):
@@ -209,6 +233,7 @@ def test_another_model_is_measured_anew():
 
 
 if __name__ == "__main__":
-    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_what_is_done_takes_no_time, test_where_nothing_can_be_written,
+    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_what_is_done_takes_no_time,
+                            test_weights_are_read_once, test_where_nothing_can_be_written,
                             test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
                             test_another_model_is_measured_anew]})
