@@ -45,10 +45,10 @@ enum {
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
 #define FEW_TAIL              1.5
-#define DISAGREE_TIMES        2.0 /* the quickest run: then its runs disagree */
-#define FAR_TIMES             4.0 /* what follows from other sizes */
-#define SLOW_TIMES            4.0 /* its work (pl_node_work), which is expected where there are no other sizes */
-#define SLOW_FLOPS_PER_SECOND 5e9 /* of a thread: less than any kernel but the reference does */
+#define DISAGREE_TIMES        2.0  /* the quickest run: then its runs disagree */
+#define FAR_TIMES             4.0  /* what follows from other sizes */
+#define SLOW_TIMES            16.0 /* its work (pl_node_work), which is expected where there are no other sizes */
+#define SLOW_FLOPS_PER_SECOND 5e9  /* of a thread: less than any kernel but the reference does */
 
 typedef struct site {
     double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
