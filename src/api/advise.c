@@ -9,6 +9,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/machine.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -34,9 +35,10 @@ static const what_if changes[] = {
 
 typedef struct setting {
     const char *path, *value;
+    pl_advice_effect effect;
 } setting;
 static const setting smaller[] = {
-#define PL_LESS_ROW(path, value) {path, value},
+#define PL_LESS_ROW(path, value, effect) {path, value, PL_ADVICE_##effect},
 #include "api/what_if.def"
 };
 static const char *const shares[] = {
@@ -153,22 +155,30 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     return pl_fail(err, t->status, "%s", why.text);
 }
 
+/* A stage with a thread more, at best; that thread is of no use without a core: how many there must be then. */
+static double take_thread(pl_advice_stage *s, double cores)
+{
+    const double threads = s->threads;
+    if (s->per_second >= 0) s->per_second *= (threads + 1) / s->cores;
+    s->cores = threads + 1;
+    return cores > threads + 1 ? cores : threads + 1;
+}
+
 static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_advice_change *to)
 {
-    double per_second[PL_ADVICE_STAGES];
-    const double threads = v->plan->team.threads, fillers = pl_source_threads(v->data->source);
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = v->a->stage[i].per_second;
-    const double was = per_second[PL_ADVICE_WORK];
+    pl_advice_stage stage[PL_ADVICE_STAGES], *work = &stage[PL_ADVICE_WORK];
+    double cores = v->a->cores;
+    memcpy(stage, v->a->stage, sizeof stage);
     if (w->how == MORE_TEAM)
-        per_second[PL_ADVICE_WORK] = was < 0 ? -1 : was * (threads + 1) / threads;
+        cores = take_thread(work, cores);
     else if (w->how == MORE_FILLERS)
-        per_second[PL_ADVICE_FILL] *= (fillers + 1) / fillers;
+        take_thread(&stage[PL_ADVICE_FILL], INFINITY);
     else
-        per_second[PL_ADVICE_WORK] =
-            t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
+        work->per_second = t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
     to->measured = t->compiled.measured;
     to->at_best = w->how == MORE_TEAM || w->how == MORE_FILLERS;
-    to->per_second = pl_advice_rate(per_second);
+    to->cores = cores > v->a->cores ? (uint32_t)cores : 0;
+    to->per_second = pl_advice_rate(stage, cores);
 }
 
 /* To measure many samples at once takes long, and from fewer more follow. */
@@ -270,7 +280,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
         PL_TRY(try_config(v, c, UNKNOWN, &t, err));
     }
     if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
-    a->has_safe = t.status == PL_OK;
+    a->has_safe = t.status == PL_OK && !v->is_barred;
     a->safe_charged_bytes = t.charged_bytes;
     a->safe_disk_bytes = t.disk_bytes;
     return PL_OK;
@@ -278,10 +288,11 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 
 /* ---- all of it ---- */
 
-static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_error *err)
+static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *pinned, pl_error *err)
 {
     const pl_work *work = v->plan->work;
     const pl_data_kind *kind;
+    pl_machine machine;
     PL_TRY(pl_system_of(v->config)->open(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
     kind = v->data->kind;
     if (v->group) PL_TRY(kind->choose(v->data, v->group - 1, err));
@@ -289,8 +300,12 @@ static pl_status advise(pl_advising *v, pl_config *c, pl_config *pinned, pl_erro
     v->a->samples = work->items * (v->data->group_samples / v->data->group_items);
     if (work->count == 1) v->a->samples = v->data->group_samples;
     v->a->of_largest = work->count > 1;
+    PL_TRY(pl_machine_read("", &machine, err));
+    v->a->cores = fmin(machine.cores_allowed, machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
+    plan->work->left_seconds = v->a->seconds;
+    plan->work->done = (uint64_t)round((1 - v->left) * (double)work->items);
     PL_TRY(try_changes(v, c, pinned, err));
     return find_safe(v, c, err);
 }
@@ -309,8 +324,8 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
                      .compiled = *compiled,
                      .plan = plan,
                      .a = pl_alloc(1, sizeof *v.a)};
-    pl_status status =
-        c && pinned && v.a ? advise(&v, c, pinned, err) : pl_fail(err, PL_E_NOMEM, "no memory for what a plan advises");
+    pl_status status = c && pinned && v.a ? advise(&v, plan, c, pinned, err)
+                                          : pl_fail(err, PL_E_NOMEM, "no memory for what a plan advises");
     pl_data_close(v.data);
     pl_config_destroy(pinned);
     pl_config_destroy(c);
@@ -319,24 +334,52 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     return may_lack(status) ? PL_OK : status;
 }
 
+/* Where 1 of a number fits and what `before` has does not: the largest that does. */
+static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
+                              char value[VALUE_BYTES], tried *t, pl_error *err)
+{
+    int64_t fits = 1, over = strcmp(value, "1") == 0 ? number_of(before, path) : 0;
+    while (over - fits > 1) {
+        tried middle;
+        char text[VALUE_BYTES];
+        const int64_t number = fits + (over - fits) / 2;
+        snprintf(text, sizeof text, "%" PRId64, number);
+        PL_TRY(pl_config_set(c, path, text, "plan", err));
+        PL_TRY(try_config(v, c, UNKNOWN, &middle, err));
+        if (middle.status != PL_OK) {
+            over = number;
+            continue;
+        }
+        fits = number, *t = middle;
+        strcpy(value, text);
+    }
+    return PL_OK;
+}
+
 /* What would fit, behind the sentence of the refusal. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
     char text[200] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
     tried t = {.status = PL_E_BUDGET};
+    pl_advice_effect effect = PL_ADVICE_SAME;
     *c = *v->config;
     for (size_t i = 0; i < SMALLER && t.status == PL_E_BUDGET; i++) {
         *before = *c;
         if (!has_key(c, smaller[i].path)) continue;
         PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
-        say_option(smaller[i].path, smaller[i].value, &options);
+        char value[VALUE_BYTES];
+        snprintf(value, sizeof value, "%s", smaller[i].value);
         PL_TRY(try_config(v, c, UNKNOWN, &t, err));
+        if (t.status == PL_OK) PL_TRY(find_largest(v, c, before, smaller[i].path, value, &t, err));
+        say_option(smaller[i].path, value, &options);
+        if (smaller[i].effect > effect) effect = smaller[i].effect;
     }
     if (t.status == PL_OK)
-        pl_error_append(refusal, "; it fits with %s: %s charged", pl_str_text(&options),
-                        pl_format_bytes(t.charged_bytes, charged, sizeof charged));
+        pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
+                        pl_format_bytes(t.charged_bytes, charged, sizeof charged),
+                        effect == PL_ADVICE_SAME ? "" : ", and the results are rounded otherwise");
     return PL_OK;
 }
 

@@ -18,6 +18,8 @@ typedef struct pl_advising {
     pl_data *data; /* of the plan's group */
     pl_advice *a;
     bool disk_is_there; /* reserved already */
+    bool is_barred;     /* results or cache cannot lie where they are to */
+    double left;        /* the share of the work that is not done */
     uint64_t disk_free; /* UINT64_MAX: not known */
 } pl_advising;
 
@@ -28,7 +30,8 @@ bool pl_advice_lacks_disk(const pl_advising *, uint64_t bytes);
 /* ---- advise_look.c ---- */
 pl_status pl_advise_stages(pl_advising *, pl_error *);
 pl_status pl_advise_risks(pl_advising *, pl_error *);
-/* Of three stages, the slower of whose rates are known; negative where the work's is not. */
-double pl_advice_rate(const double per_second[PL_ADVICE_STAGES]);
+/* Of all stages side by side on so many cores: that of the slowest whose rate is known, and no more than the cores have
+ * time for. Negative where the work's is not known. */
+double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores);
 
 #endif

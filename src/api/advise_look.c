@@ -1,27 +1,36 @@
 /* The stages of a command's work and their rates; and what may go wrong with it. Filling and writing are tried: some
  * samples are filled as a thread of the ring would, and a few megabytes written where the results will lie. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "api/advise.h"
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "config/schema.h"
 #include "store/block_sink.h"
 #include "store/folder.h"
 
-enum { LINE_BYTES = 64, LOOK_ROWS = 64, LOOK_SLOTS = 16, LOOK_BYTES = 8 << 20, REMARKS = 8 };
+enum { LINE_BYTES = 64, LOOK_ROWS = 64, LOOK_SLOTS = 16, LOOK_LEAST = 3, LOOK_BYTES = 8 << 20, REMARKS = 8 };
 #define LOOK_SECONDS 0.1
+#define NEARLY       0.95
+#define TAIL         2.0
 
-static double now(void)
+static double read_clock(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+static double now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 /* ---- filling, tried ---- */
 
@@ -34,6 +43,8 @@ typedef struct look {
     uint64_t samples, remarked[REMARKS];
     uint64_t timed; /* samples that the seconds are of */
     double seconds;
+    double each[LOOK_SLOTS]; /* seconds of a sample, slot by slot */
+    size_t slots;
 } look;
 
 static uint64_t room_of(const pl_source_layout *l)
@@ -78,17 +89,36 @@ static pl_status fill_slots(look *k, pl_error *err)
     for (uint32_t i = 0; i < slot.ports; at += pl_align_up(slot.port[i].bytes, LINE_BYTES), i++) slot.port[i].at = at;
     slot.micro_count = (k->source->batch + k->rows - 1) / k->rows;
     k->source->kind->prepare(k->source, scratch);
-    for (uint64_t i = 0; i <= slots && k->seconds < LOOK_SECONDS; i++) {
+    for (uint64_t i = 0; i <= slots && (i <= LOOK_LEAST || k->seconds < LOOK_SECONDS); i++) {
         slot.step = i ? (i - 1) * (steps / slots) : 0;
         slot.first_sample = slot.step * k->source->batch;
         const double before = now();
         PL_TRY(k->source->kind->fill(k->source, scratch, &slot, err));
         if (i == 0) continue;
-        k->seconds += now() - before;
+        const double seconds = now() - before;
+        k->seconds += seconds;
         k->timed += slot.counted;
+        if (slot.counted) k->each[k->slots++] = seconds / (double)slot.counted;
         count_remarks(k, &slot);
     }
     return PL_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Of a sample: the mean of the slots, where one counts no more than TAIL times the median. */
+static double usual_seconds(look *k)
+{
+    double sum = 0;
+    if (k->slots == 0) return 0;
+    qsort(k->each, k->slots, sizeof *k->each, by_value);
+    const double most = TAIL * k->each[(k->slots - 1) / 2];
+    for (size_t i = 0; i < k->slots; i++) sum += fmin(k->each[i], most);
+    return sum / (double)k->slots;
 }
 
 static pl_status look_at(const pl_source *source, look *k, pl_error *err)
@@ -110,12 +140,21 @@ uint64_t pl_advice_results_bytes(const pl_plan *p)
     return 0;
 }
 
-double pl_advice_rate(const double per_second[PL_ADVICE_STAGES])
+static double slowest(const pl_advice_stage stage[PL_ADVICE_STAGES])
 {
-    double rate = per_second[PL_ADVICE_WORK];
+    double rate = stage[PL_ADVICE_WORK].per_second;
     for (int i = 0; i < PL_ADVICE_STAGES; i++)
-        if (rate >= 0 && per_second[i] >= 0 && per_second[i] < rate) rate = per_second[i];
+        if (rate >= 0 && stage[i].per_second >= 0 && stage[i].per_second < rate) rate = stage[i].per_second;
     return rate;
+}
+
+double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores)
+{
+    const double rate = slowest(stage);
+    double each = 0; /* seconds of cores that a sample takes */
+    for (int i = 0; i < PL_ADVICE_STAGES; i++)
+        if (stage[i].per_second > 0) each += stage[i].cores / stage[i].per_second;
+    return rate > 0 && each * rate > cores ? cores / each : rate;
 }
 
 static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
@@ -127,11 +166,12 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     pl_status status = look_at(source, k, &why);
     snprintf(s->name, sizeof s->name, "%s", source->kind->verb ? source->kind->verb : "fill");
     s->threads = pl_source_threads(source);
+    s->cores = s->threads;
     s->per_second = -1;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
-    if (status != PL_OK || k->timed == 0 || k->seconds <= 0)
-        return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
-    s->per_second = (double)s->threads * (double)k->timed / k->seconds;
+    const double each = usual_seconds(k);
+    if (status != PL_OK || each <= 0) return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
+    s->per_second = s->threads / each;
     snprintf(s->basis, sizeof s->basis, "tried with %" PRIu64 " %s", k->timed,
              k->timed == 1 ? words->sample : words->samples);
     return PL_OK;
@@ -143,20 +183,25 @@ static void find_work(pl_advising *v)
     const pl_data *d = v->data;
     snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
     s->threads = (uint32_t)v->plan->team.threads;
+    s->cores = fmin(s->threads, v->a->cores); /* its kernels were measured on these */
     s->per_second = v->compiled.seconds > 0 ? (double)d->group_samples / v->compiled.seconds : -1;
     snprintf(s->basis, sizeof s->basis, "%s%s",
              s->per_second < 0 ? "its kernels were not measured" : "from its kernels' times",
              v->plan->work->count > 1 ? ", of the largest shape" : "");
 }
 
+/* The disk is waited for, mostly; the rest of the time a core copies. */
 static void find_write(pl_advising *v)
 {
     char rate[32];
     pl_advice_stage *s = &v->a->stage[PL_ADVICE_WRITE];
+    const double begin = now(), busy = read_clock(CLOCK_THREAD_CPUTIME_ID);
     const double bytes = pl_disk_measure(v->data->sink->path),
                  each = (double)pl_advice_results_bytes(v->plan) / (double)v->a->samples;
+    const double seconds = now() - begin;
     snprintf(s->name, sizeof s->name, "write");
     s->threads = 1;
+    s->cores = seconds > 0 ? fmin(1, (read_clock(CLOCK_THREAD_CPUTIME_ID) - busy) / seconds) : 0;
     s->per_second = bytes > 0 && each > 0 ? bytes / each : -1;
     if (s->per_second < 0)
         snprintf(s->basis, sizeof s->basis, "its disk could not be tried");
@@ -165,26 +210,34 @@ static void find_write(pl_advising *v)
                  pl_format_bytes((uint64_t)bytes, rate, sizeof rate));
 }
 
+/* At most, and where filling is the slowest what the others leave. */
+static double find_cache_share(const pl_advice *a)
+{
+    pl_advice_stage rest[PL_ADVICE_STAGES];
+    if (a->bound < 0 || a->stage[PL_ADVICE_FILL].per_second > slowest(a->stage)) return a->share[PL_ADVICE_FILL];
+    memcpy(rest, a->stage, sizeof rest);
+    rest[PL_ADVICE_FILL].per_second = -1;
+    return 1 - a->per_second / pl_advice_rate(rest, a->cores);
+}
+
+/* The slowest stage, where the others leave it nearly all of its cores. */
 static void find_bound(pl_advising *v)
 {
     pl_advice *a = v->a;
-    double per_second[PL_ADVICE_STAGES];
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) per_second[i] = a->stage[i].per_second;
-    const double rate = pl_advice_rate(per_second);
+    const double least = slowest(a->stage), rate = pl_advice_rate(a->stage, a->cores);
+    double work = v->plan->work->seconds; /* of shapes of their own rates */
+    a->per_second = rate > 0 ? rate : -1;
     a->bound = -1;
-    for (int i = 0; i < PL_ADVICE_STAGES; i++) a->share[i] = -1;
-    for (int i = 0; i < PL_ADVICE_STAGES && rate > 0; i++) {
-        if (per_second[i] > 0) a->share[i] = rate / per_second[i];
-        if (per_second[i] == rate) a->bound = i;
+    for (int i = 0; i < PL_ADVICE_STAGES; i++) {
+        const double own = a->stage[i].per_second;
+        a->share[i] = rate > 0 && own > 0 ? rate / own : -1;
+        if (rate > 0 && own == least) a->bound = i;
     }
-    a->cache_key = v->data->source->kind->cache_key;
-    a->cache_share = a->share[PL_ADVICE_FILL];
-    if (a->bound == PL_ADVICE_FILL) { /* the next slowest is left */
-        per_second[PL_ADVICE_FILL] = -1;
-        a->cache_share = 1 - rate / pl_advice_rate(per_second);
-    }
-    const double work = v->plan->work->seconds;
+    if (a->bound == PL_ADVICE_WORK) work *= least / rate;
     a->seconds = rate <= 0 ? -1 : a->bound == PL_ADVICE_WORK ? work : (double)a->samples / rate;
+    a->cache_key = v->data->source->kind->cache_key;
+    a->cache_share = find_cache_share(a);
+    if (a->bound >= 0 && rate < NEARLY * least) a->bound = PL_ADVICE_CORES;
 }
 
 /* ---- the risks ---- */
@@ -242,14 +295,61 @@ static void say_full(pl_advising *v, uint64_t need, pl_str *s)
     if (v->a->seconds >= 0) pl_str_printf(s, ", %s", pl_format_seconds(share * v->a->seconds, when, sizeof when));
 }
 
+static void bar(pl_advising *v, const char *name, const char *why)
+{
+    v->is_barred = true;
+    snprintf(add_risk(v, name, true)->text, sizeof v->a->risk->text, "%.480s", why);
+}
+
+/* May the nearest folder above that is there be written to? What cannot be told, the run finds out. */
+static pl_status check_writable(const char *path, pl_error *err)
+{
+    char at[PL_FILE_PATH_MAX];
+    struct stat st;
+    snprintf(at, sizeof at, "%s", path);
+    do {
+        char *slash = strrchr(at, '/');
+        snprintf(slash > at ? slash : at, 2, "%s", slash == at ? "/" : slash ? "" : ".");
+    } while (stat(at, &st) != 0 && errno == ENOENT && strcmp(at, ".") != 0 && strcmp(at, "/") != 0);
+    if (stat(at, &st) == 0 && !S_ISDIR(st.st_mode))
+        errno = ENOTDIR;
+    else if (access(at, W_OK | X_OK) == 0)
+        return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%.300s cannot be made, for %.100s cannot be written to: %s; choose another folder", path, at,
+                   strerror(errno));
+}
+
+/* What is filled is kept there at the most: on a disk that has as much, or it is full before. */
+static void say_cache(pl_advising *v)
+{
+    const char *key = v->data->source->kind->cache_key;
+    const char *path = key ? pl_config_value_of(v->config, pl_config_find(key)) : NULL;
+    char text[sizeof v->a->risk->text], need[32], have[32];
+    uint64_t available;
+    pl_error why = {0};
+    if (!path || !path[0] || v->data->file_bytes == 0 || pl_disk_free(path, &available, &why) != PL_OK) return;
+    if ((double)v->data->file_bytes <= PL_ADVICE_ROOM * (double)available) return;
+    snprintf(text, sizeof text, "%.300s may become %s large, and %s are free there; make it smaller, or leave it out",
+             path, pl_format_bytes(v->data->file_bytes, need, sizeof need),
+             pl_format_bytes(available, have, sizeof have));
+    bar(v, "cache", text);
+}
+
 static pl_status find_disk(pl_advising *v, pl_error *err)
 {
     const pl_block_sink *sink = v->data->sink;
     pl_block_found found = {.is_new = true};
     pl_error why = {0};
-    const pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    pl_status status = pl_block_file_look(sink->path, sink->form, sink->layout, &found, &why);
+    if (status == PL_OK && found.is_new) status = check_writable(sink->path, &why);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK && status != PL_E_STORAGE) bar(v, "results", why.text);
+    if (status == PL_E_STORAGE && check_writable(sink->path, &why) != PL_OK) bar(v, "results", why.text);
     v->disk_is_there = status == PL_OK && !found.is_new;
+    v->left = v->disk_is_there && found.blocks ? 1 - (double)found.done / (double)found.blocks : 1;
+    v->a->done = (uint64_t)round((1 - v->left) * (double)v->a->samples);
+    if (v->a->seconds >= 0) v->a->seconds *= v->left;
     if (pl_disk_free(sink->path, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
     return PL_OK;
 }
@@ -261,13 +361,15 @@ bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
 
 static pl_status say_disk(pl_advising *v, pl_error *err)
 {
-    char need[32], have[32], text[sizeof v->a->risk->text];
+    char need[32], have[32], done[32], all[32], text[sizeof v->a->risk->text];
     const uint64_t bytes = pl_advice_results_bytes(v->plan);
     pl_str s = pl_str_fixed(text, sizeof text);
     PL_TRY(find_disk(v, err));
     pl_str_printf(&s, "the results need %s", pl_format_bytes(bytes, need, sizeof need));
     if (v->disk_is_there)
-        pl_str_append(&s, ", which are reserved already");
+        pl_str_printf(&s, ", which are reserved already; %s of %s %s are done",
+                      pl_format_count(v->a->done, done, sizeof done), pl_format_count(v->a->samples, all, sizeof all),
+                      pl_plan_words_of(v->plan)->samples);
     else if (v->disk_free == UINT64_MAX)
         pl_str_append(&s, "; how much is free is not known");
     else
@@ -313,6 +415,7 @@ static void say_limit(pl_advising *v)
 pl_status pl_advise_risks(pl_advising *v, pl_error *err)
 {
     PL_TRY(say_disk(v, err));
+    say_cache(v);
     PL_TRY(say_memory(v, err));
     say_limit(v);
     return PL_OK;

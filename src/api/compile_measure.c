@@ -141,6 +141,7 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
                                                       : how->brief ? 10 * PL_BRIEF_SECONDS
                                                                    : 0,
                                  .near_distance = how->survey ? PL_SURVEY_NEAR : 0,
+                                 .brief = how->brief,
                                  .progress = tell_calibration,
                                  .progress_context = &c->told};
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));

@@ -138,6 +138,7 @@ static void add_up(const pl_compiler *c, pl_work *w)
 {
     w->items = 0;
     w->seconds = 0;
+    w->done = 0;
     w->limit_seconds = c->data->limit_seconds;
     _Static_assert(sizeof w->said == sizeof c->data->said, "one is copied to the other");
     memcpy(w->said, c->data->said, sizeof w->said);
@@ -149,6 +150,7 @@ static void add_up(const pl_compiler *c, pl_work *w)
         w->measured += g->measured;
         if (g->charged_bytes > w->group[w->largest].charged_bytes) w->largest = i;
     }
+    w->left_seconds = w->seconds;
     w->error = c->calibration ? pl_calibration_error(c->calibration) : -1;
 }
 
@@ -208,7 +210,7 @@ static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl
 static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
 {
     w->group[0].charged_bytes = pl_plan_charged_bytes(plan);
-    if (found->seconds >= 0) w->seconds = w->group[0].seconds = found->seconds;
+    if (found->seconds >= 0) w->seconds = w->left_seconds = w->group[0].seconds = found->seconds;
 }
 
 pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,

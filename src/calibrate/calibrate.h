@@ -45,6 +45,8 @@ typedef struct pl_calibration_options {
     /* Above 0 for a look at many graphs: a node that is no farther from a measured one (pl_calibration_distance) is not
      * measured, and the others at one place of the graph each. */
     double near_distance;
+    /* A short look: what is measured is marked so, and is measured again by the next who has more time. */
+    bool brief;
     /* Called now and then while measuring; NULL: not. done and total count keys. */
     void (*progress)(void *context, size_t done, size_t total, double seconds);
     void *progress_context;
@@ -85,11 +87,13 @@ double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node
 double pl_calibration_spread(void *calibration, const pl_graph *, const pl_node *);
 
 /* ---- estimate.c ---- */
-/* As pl_calibration_seconds; what was not measured is estimated from what was, of the same kind and of other sizes.
+/* As pl_calibration_seconds; what was not measured, or was disturbed and is far from what other sizes say, is estimated
+ * from what was, of the same kind and of other sizes.
  * Negative: nothing of the kind was measured. */
 double pl_calibration_estimate(void *calibration, const pl_graph *, const pl_node *);
 /* How far the nearest measured size is: the root of the sum of the squares of the logarithms of quotients. 0: this very
- * one; INFINITY: there is none. */
+ * one; INFINITY: there is none, or this very one was measured by a short look alone, and this is none, or was
+ * disturbed and is far from what other sizes say. */
 double pl_calibration_distance(pl_calibration *, const pl_graph *, const pl_node *);
 /* What estimates are off by: each entry in use is estimated from the others; the sum of the differences over the sum of
  * the seconds. Negative: there are no two of a kind. */

@@ -99,7 +99,7 @@ static pl_status find_kin(pl_calibration *c, pl_error *err)
         relative *r = &kin->relative[kin->count];
         const pl_calibration_entry *e = &c->entry[i];
         double padding;
-        if (e->work <= 0 || e->seconds <= 0 || !read_point(e->key, r, &padding)) continue;
+        if (e->samples == 0 || e->work <= 0 || e->seconds <= 0 || !read_point(e->key, r, &padding)) continue;
         r->entry = (uint32_t)i;
         r->pace = e->seconds / (e->work * padding);
         kin->count++;
@@ -181,22 +181,41 @@ static bool point_of(pl_calibration *c, const pl_graph *g, const pl_node *n, rel
     return !key.failed && read_point(memory, r, padding);
 }
 
+static const pl_calibration_entry *own_entry(pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    return pl_op_is_outside(n->op) ? NULL : pl_calibration_recall_entry(c, g, n);
+}
+
 double pl_calibration_estimate(void *calibration, const pl_graph *g, const pl_node *n)
 {
     pl_calibration *c = calibration;
     relative r;
     double padding;
+    const pl_calibration_entry *own = own_entry(c, g, n);
     const double known = pl_calibration_seconds(c, g, n);
-    if (known >= 0 || find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return known;
+    if (known >= 0 && !(own && own->samples == 0)) return known;
+    if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return -1;
     const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
     return near.count ? pl_node_work(g, n) * padding * mean_pace(&near) : -1;
+}
+
+double pl_calibration_estimate_key(pl_calibration *c, const char *key, double work)
+{
+    relative r;
+    double padding;
+    if (find_kin(c, NULL) != PL_OK || !read_point(key, &r, &padding)) return -1;
+    const pl_calibration_entry *own = pl_calibration_find(c, key);
+    const neighbours near = find_neighbours(&c->kin, &r, own ? (uint32_t)(own - c->entry) : UINT32_MAX);
+    return near.count ? work * padding * mean_pace(&near) : -1;
 }
 
 double pl_calibration_distance(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     relative r;
     double padding;
-    if (pl_calibration_seconds(c, g, n) >= 0) return 0;
+    const pl_calibration_entry *own = own_entry(c, g, n);
+    if (pl_op_is_outside(n->op) || pl_calibration_is_known(c, own)) return 0;
+    if (own) return INFINITY;
     if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return INFINITY;
     const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
     return near.count ? sqrt(near.square[0]) : INFINITY;

@@ -5,6 +5,8 @@
  *      …
  *      ]}
  *
+ * What a short look measured has "brief":true besides.
+ *
  * An entry a line, so that it is read line by line: in a small container the whole of it as a tree would take what the
  * plan needs. The entries that were used last stand last; those in front go when the file would be larger than
  * PL_CALIBRATION_FILE_BYTES_MAX. It is a cache: safe to delete, and whatever is wrong with it costs a new measurement
@@ -80,12 +82,13 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
     const json_t *work = json_object_get(e, "work");
     json_int_t samples = json_integer_value(json_object_get(e, "samples"));
     if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) ||
-        !is_seconds(work) || samples < 1)
+        !is_seconds(work) || !json_is_integer(json_object_get(e, "samples")) || samples < 0)
         return -1;
     const pl_calibration_entry figures = {.seconds = json_number_value(seconds),
                                           .spread = json_number_value(spread),
                                           .work = json_number_value(work),
-                                          .samples = (uint64_t)samples};
+                                          .samples = (uint64_t)samples,
+                                          .brief = json_is_true(json_object_get(e, "brief"))};
     *status = pl_calibration_put(c, key, &figures, err);
     return 0;
 }
@@ -226,6 +229,7 @@ static void print_entry(const pl_calibration_entry *e, const char *before, pl_st
     pl_json_kv_double(&json, "spread", e->spread);
     pl_json_kv_double(&json, "work", e->work);
     pl_json_kv_uint(&json, "samples", e->samples);
+    if (e->brief) pl_json_kv_bool(&json, "brief", true);
     pl_json_object_end(&json);
 }
 

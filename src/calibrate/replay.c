@@ -8,8 +8,11 @@
  * left out, with the nodes right after it, because a team waits for its last thread. The figures will be added up, and
  * a sum has the mean of its terms: of the rest counts the mean, slow samples included, for a run meets them as well (a
  * twentieth of a step, where the middle half says nothing of them). One sample counts no more than TAIL_TIMES the
- * median: what is slower was no matter of the kernel. The sites of a key (layers) have different usual times, so the
- * figure of a key is the mean of its sites' figures.
+ * median: what is slower was no matter of the kernel. Of FEW samples most may have met something: there it counts no
+ * more than FEW_TAIL the lower median, and a key whose figure is far above its own quickest run, or above what other
+ * sizes say of it, is run some more times; what is far off on a busy machine all the same is noted as none, and the
+ * next look measures it again. The sites of a key (layers) have different usual times, so the figure of a key is the
+ * mean of its sites' figures.
  *
  * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left
  * out. What is run once in a while (evaluation, first values, an update for which memory must be filled anew) gets a
@@ -35,10 +38,16 @@ enum {
     OFTEN_PASSES = 2,
     REFILL_EVERY = 8,
     KEYS_OF_A_GRAPH = 16,
-    TAIL_TIMES = 4
+    TAIL_TIMES = 4,
+    FEW = 16,
+    AGAIN_MAX = 2 /* so often a key is run RUNS_MIN times more */
 };
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
+#define FEW_TAIL              1.5
+#define DISAGREE_TIMES        2.0  /* the quickest run: then its runs disagree */
+#define FAR_TIMES             4.0  /* what follows from other sizes */
+#define SLOW_TIMES            16.0 /* its work (pl_node_work), which is expected where there are no other sizes */
 #define SLOW_FLOPS_PER_SECOND 5e9  /* of a thread: less than any kernel but the reference does */
 
 typedef struct site {
@@ -54,7 +63,9 @@ typedef struct sampled {
     site *sites; /* SITES_MAX of them */
     uint32_t site_count;
     uint32_t runs; /* of all sites; counted up to RUNS_MIN */
-    bool wanted;   /* a site has room */
+    uint64_t all_runs;
+    uint32_t again; /* how often it was asked for once more */
+    bool wanted;    /* a site has room */
 } sampled;
 
 typedef struct replay {
@@ -65,6 +76,7 @@ typedef struct replay {
     uint8_t *site_of; /* [nodes] which of its sites */
     sampled *keys;
     size_t key_count, key_capacity;
+    bool again;          /* only keys that are asked for once more are run, and what stands before them */
     size_t unseen, rare; /* sites that never ran; keys that ran less than RUNS_MIN times */
     uint32_t *trips;     /* [nodes] of the segment that begins here */
     bool *frequent;      /* [regions] a program with a backward pass or an update */
@@ -156,7 +168,7 @@ static pl_status choose_nodes(replay *r, pl_error *err)
         if (n->dead || pl_op_is_outside(n->op) || is_endless(r, n)) continue;
         pl_str key = pl_str_fixed(memory, sizeof memory);
         pl_calibration_key(g, n, &r->c->options, &key);
-        if (key.failed || pl_calibration_touch(r->c, memory) || is_near(r, n)) continue;
+        if (key.failed || pl_calibration_is_known(r->c, pl_calibration_touch(r->c, memory)) || is_near(r, n)) continue;
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
@@ -314,6 +326,7 @@ static void sample(replay *r, size_t node, double seconds)
     if (r->key_of[node] == PL_NONE) return;
     sampled *k = &r->keys[r->key_of[node]];
     site *s = &k->sites[r->site_of[node]];
+    k->all_runs++;
     if (k->runs < RUNS_MIN && ++k->runs == RUNS_MIN) r->rare--;
     if (s->seen && undisturbed) s->seconds[s->count++ % SAMPLES_MAX] = seconds;
     if (!s->seen || seconds < s->fallback) s->fallback = seconds;
@@ -360,9 +373,15 @@ static bool is_over(const replay *r)
 
 static bool takes_rare(const replay *r) { return r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0; }
 
+static bool is_asked_for(const replay *r, size_t node)
+{
+    return node < r->g->node_count && r->key_of[node] != PL_NONE && r->keys[r->key_of[node]].runs < RUNS_MIN;
+}
+
 /* Where moments share memory it is filled for them, which takes longer than all else of a pass. */
 static bool is_due(const replay *r, size_t node)
 {
+    if (r->again && !is_asked_for(r, node) && !is_asked_for(r, node + 1)) return false;
     bool rare = r->layout.moments_shared && touches(r, &r->g->node[node], PL_AREA_MOMENT);
     return r->run[node] && (!rare || takes_rare(r));
 }
@@ -457,7 +476,7 @@ static void summarise_site(site *s, double *seconds, double *spread)
     *spread = 0;
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
-    double sum = 0, most = TAIL_TIMES * s->seconds[n / 2];
+    double sum = 0, most = n < FEW ? FEW_TAIL * s->seconds[(n - 1) / 2] : TAIL_TIMES * s->seconds[n / 2];
     for (size_t i = 0; i < n; i++) sum += min_double(s->seconds[i], most);
     *seconds = sum / (double)n;
     *spread = (s->seconds[n - n / 4 - 1] - s->seconds[n / 4]) / 2;
@@ -479,17 +498,76 @@ static uint32_t summarise(sampled *k, double *seconds, double *spread)
     return seen;
 }
 
+/* The mean over its sites of the quickest run. */
+static double quickest(const sampled *k)
+{
+    double sum = 0;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < k->site_count; i++)
+        if (k->sites[i].seen) sum += k->sites[i].fallback, seen++;
+    return seen ? sum / seen : 0;
+}
+
+/* How often what follows from other sizes, or where there are none from its work, lies in the seconds. */
+static double times_expected(const replay *r, const sampled *k, double seconds)
+{
+    const double expected = pl_calibration_estimate_key(r->c, k->key, k->work);
+    return seconds / (expected > 0 ? expected : SLOW_TIMES * k->work);
+}
+
+static bool is_doubtful(const replay *r, sampled *k)
+{
+    double seconds, spread;
+    const uint64_t samples = count_samples(k);
+    if (samples >= FEW || summarise(k, &seconds, &spread) == 0) return false;
+    return samples == 0 || seconds > DISAGREE_TIMES * quickest(k) || times_expected(r, k, seconds) > FAR_TIMES;
+}
+
+/* Are there keys that are to be run some more times? */
+static bool ask_again(replay *r)
+{
+    r->again = false;
+    for (size_t i = 0; i < r->key_count; i++) {
+        sampled *k = &r->keys[i];
+        if (k->runs < RUNS_MIN || k->again == AGAIN_MAX || !is_doubtful(r, k)) continue;
+        k->again++;
+        k->runs = 0;
+        r->rare++;
+        r->again = true;
+    }
+    return r->again;
+}
+
+/* Most of its runs were disturbed: whatever it was that took so long, it was not the kernel. */
+static bool is_absurd(const replay *r, const sampled *k, double seconds)
+{
+    return 2 * count_samples(k) < k->all_runs && times_expected(r, k, seconds) > FAR_TIMES;
+}
+
 static pl_status keep_results(replay *r, pl_error *err)
 {
     for (size_t i = 0; i < r->key_count; i++) {
         double seconds, spread;
         uint64_t samples = count_samples(&r->keys[i]);
         if (summarise(&r->keys[i], &seconds, &spread) == 0) continue;
-        const pl_calibration_entry figures = {
-            .seconds = seconds, .spread = spread, .work = r->keys[i].work, .samples = samples ? samples : 1};
+        samples = is_absurd(r, &r->keys[i], seconds) ? 0 : samples ? samples : 1;
+        const pl_calibration_entry figures = {.seconds = seconds,
+                                              .spread = spread,
+                                              .work = r->keys[i].work,
+                                              .samples = samples,
+                                              .brief = r->c->options.brief};
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, &figures, err));
         (void)pl_calibration_touch(r->c, r->keys[i].key);
         r->c->changed = true;
+    }
+    return PL_OK;
+}
+
+static pl_status run_passes(replay *r, pl_error *err)
+{
+    while (!is_over(r) && !all_sampled(r)) {
+        PL_TRY(run_pass(r, err));
+        report(r);
     }
     return PL_OK;
 }
@@ -502,10 +580,9 @@ static pl_status measure(replay *r, pl_error *err)
     PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->machine.cache_bytes, err));
     r->shared_holds = PL_AREA_ACTIVATION;
     if (r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, PL_AREA_ACTIVATION);
-    while (!is_over(r) && !all_sampled(r)) {
-        PL_TRY(run_pass(r, err));
-        report(r);
-    }
+    do {
+        PL_TRY(run_passes(r, err));
+    } while (!is_exhausted(r, now_seconds() - r->begin) && ask_again(r));
     return keep_results(r, err);
 }
 

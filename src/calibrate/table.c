@@ -29,6 +29,11 @@ const pl_calibration_entry *pl_calibration_touch(pl_calibration *c, const char *
     return e;
 }
 
+bool pl_calibration_is_known(const pl_calibration *c, const pl_calibration_entry *e)
+{
+    return e && e->samples && (!e->brief || c->options.brief);
+}
+
 /* At most half of the slots are taken, so that a search always ends. */
 static int make_slots(pl_calibration *c)
 {
@@ -60,6 +65,7 @@ pl_status pl_calibration_put(pl_calibration *c, const char *key, const pl_calibr
     e->spread = figures->spread;
     e->work = figures->work;
     e->samples = figures->samples;
+    e->brief = figures->brief;
     pl_calibration_kin_clear(&c->kin);
     return PL_OK;
 refused:

@@ -9,9 +9,10 @@ enum { PL_CALIBRATION_KEY_BYTES = 1024, PL_CALIBRATION_PATH_BYTES = 4096 };
 typedef struct pl_calibration_entry {
     char *key;
     double seconds, spread;
-    double work; /* of the node that was measured (pl_node_work): how its seconds go over to other sizes */
-    uint64_t samples;
-    bool used; /* asked for, or measured, since the table was opened */
+    double work;      /* of the node that was measured (pl_node_work): how its seconds go over to other sizes */
+    uint64_t samples; /* 0: none that counts, for they were disturbed and are far from what other sizes say */
+    bool brief;       /* measured by a short look (pl_calibration_options.brief) */
+    bool used;        /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
 
 /* What the key of a job begins with (pl_calibration_finish). */
@@ -68,11 +69,15 @@ struct pl_calibration {
 const pl_calibration_entry *pl_calibration_find(const pl_calibration *, const char *key); /* NULL: not there */
 /* The same, and notes that it is in use: saving keeps it longest. */
 const pl_calibration_entry *pl_calibration_touch(pl_calibration *, const char *key);
+/* Does it need no measuring? What a short look found is known to such looks alone, what has no sample to none. */
+bool pl_calibration_is_known(const pl_calibration *, const pl_calibration_entry *);
 /* Adds or replaces. */
 pl_status pl_calibration_put(pl_calibration *, const char *key, const pl_calibration_entry *figures, pl_error *);
 void pl_calibration_clear(pl_calibration *);
 
 /* ---- estimate.c ---- */
+/* What the other entries say of a key, whether or not it has one. Negative: nothing. */
+double pl_calibration_estimate_key(pl_calibration *, const char *key, double work);
 void pl_calibration_kin_clear(pl_calibration_kin *);
 
 /* ---- calibrate.c ---- */

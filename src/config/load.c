@@ -513,13 +513,17 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
  * and what is being read, in buffers that double (tests/unit/config/test_parser.c measures it). */
 uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (uint64_t)text_bytes; }
 
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8; libyaml would take what follows for a second document */
+
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     PL_TRY(check_input(cfg, name, text, bytes, err));
     pl_config *fresh = pl_alloc(1, sizeof *fresh);
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     *fresh = *cfg;
-    loader l = {.name = name, .text = text, .bytes = bytes, .cfg = fresh, .err = err};
+    const size_t mark =
+        bytes >= 3 && memcmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* positions count from behind it */
+    loader l = {.name = name, .text = text + mark, .bytes = bytes - mark, .cfg = fresh, .err = err};
     const pl_alloc_place counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);
     pl_alloc_count_given(pl_config_parser_bytes(bytes), counted);

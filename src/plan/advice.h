@@ -8,18 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The stages work side by side: the slowest is the rate of all. */
+/* The stages work side by side: the slowest is the rate of all, unless the cores that they share are too few. */
 typedef enum pl_advice_stage_id {
     PL_ADVICE_FILL,
     PL_ADVICE_WORK,
     PL_ADVICE_WRITE,
     PL_ADVICE_STAGES
 } pl_advice_stage_id;
+enum { PL_ADVICE_CORES = PL_ADVICE_STAGES }; /* as what bounds the time */
 
 typedef struct pl_advice_stage {
     char name[32];
     uint32_t threads;
-    double per_second; /* samples; negative: not known */
+    double per_second; /* samples, where no other stage takes its cores; negative: not known */
+    double cores;      /* that it takes at that rate */
     char basis[96];    /* how that is known, or why not */
 } pl_advice_stage;
 
@@ -32,23 +34,28 @@ typedef struct pl_advice_change {
     bool fits;              /* the budget */
     bool at_best;           /* per_second is a bound, not a prediction */
     bool measured;          /* its kernels were, at their shapes */
+    uint32_t cores;         /* that it is with, for it needs more than there are; 0: those that there are */
     uint64_t charged_bytes; /* 0: not known */
     double per_second;      /* samples, of all stages together; negative: not known */
 } pl_advice_change;
 
 typedef struct pl_advice_risk {
-    const char *name; /* "disk", "memory", "time limit" or what the samples are called; a constant */
-    bool is_bad;      /* else it was looked at and is well, or nothing can be done about it */
-    char text[500];   /* a sentence or two */
+    const char
+        *name;      /* "results", "disk", "cache", "memory", "time limit" or what the samples are called; a constant */
+    bool is_bad;    /* else it was looked at and is well, or nothing can be done about it */
+    char text[500]; /* a sentence or two */
 } pl_advice_risk;
 
-enum { PL_ADVICE_CHANGES_MAX = 12, PL_ADVICE_RISKS_MAX = 4 };
+enum { PL_ADVICE_CHANGES_MAX = 12, PL_ADVICE_RISKS_MAX = 6 };
 
 typedef struct pl_advice {
     uint64_t samples; /* of all the work */
-    double seconds;   /* of all of it at the rate of the slowest stage; negative: not known */
+    uint64_t done;    /* of them, as the file of results says: the seconds are of the rest */
+    double seconds;   /* of it at the rate of all stages together; negative: not known */
+    double cores;     /* of this machine, that the process may use */
     pl_advice_stage stage[PL_ADVICE_STAGES];
-    int bound;                      /* the slowest stage; −1: one is not known */
+    double per_second;              /* samples, of all stages together; negative: not known */
+    int bound;                      /* the slowest stage; PL_ADVICE_CORES; −1: one is not known */
     double share[PL_ADVICE_STAGES]; /* of the seconds that the work takes; negative: not known */
     const char *cache_key;          /* where what is filled can be kept; NULL: nowhere */
     double cache_share;             /* of the seconds, that this saves at most; negative: not known */

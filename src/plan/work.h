@@ -21,6 +21,8 @@ typedef struct pl_work {
     uint64_t items;
     char said[400];       /* what it is done on: "30 texts: lines of t.txt"; "": nothing is said */
     double seconds;       /* negative: not known */
+    uint64_t done;        /* items whose results are there already */
+    double left_seconds;  /* of the others, by all stages where they are known; negative: not known */
     double limit_seconds; /* a run ends by itself after so long; 0: none */
     double error;         /* of what follows from other sizes, as a share; negative: not known */
 } pl_work;

@@ -36,9 +36,22 @@ static const char *effect_word(pl_advice_effect effect)
     return words[effect];
 }
 
-static double rate_of(const pl_advice *a) { return a->bound < 0 ? -1 : a->stage[a->bound].per_second; }
+static const char *bound_name(const pl_advice *a)
+{
+    return a->bound < 0 ? NULL : a->bound == PL_ADVICE_CORES ? "cores" : a->stage[a->bound].name;
+}
 
 /* ---- text ---- */
+
+static void print_together(const pl_advice *a, const pl_words *words, pl_str *out)
+{
+    char rate[TEXT], time[TEXT];
+    if (a->bound == PL_ADVICE_CORES)
+        pl_str_printf(out,
+                      "Together they take more than this machine's %g core%s, which bounds it: %s %s/s, %s in all.\n",
+                      a->cores, a->cores == 1 ? "" : "s", rate_text(a->per_second, rate), words->samples,
+                      pl_format_seconds(a->seconds, time, sizeof time));
+}
 
 static void print_cache(const pl_advice *a, pl_str *out)
 {
@@ -71,6 +84,7 @@ void pl_report_stages(const pl_advice *a, const pl_words *words, pl_str *out)
         }
     }
     const size_t from = out->bytes;
+    print_together(a, words, out);
     print_cache(a, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
 }
@@ -86,17 +100,27 @@ static void print_notes(const pl_advice *a, pl_str *out)
     if (a->of_largest) pl_str_append(out, "of the largest shape, which this plan is of\n");
 }
 
+/* What is one thread more here is one more than there are cores elsewhere. */
+static const char *cores_text(const pl_advice *a, const pl_advice_change *c, char text[TEXT])
+{
+    if (c->cores)
+        snprintf(text, TEXT, "; on %" PRIu32 " cores, this machine has %g", c->cores, a->cores);
+    else
+        text[0] = 0;
+    return text;
+}
+
 static void change_row(pl_table *t, const pl_advice *a, const pl_advice_change *c)
 {
-    char text[TEXT], bound[TEXT];
-    const bool known = c->per_second >= 0 && rate_of(a) > 0;
+    char text[TEXT], bound[TEXT], cores[TEXT];
+    const bool known = c->per_second >= 0 && a->per_second > 0;
     pl_table_cell(t, "%s", c->options);
     pl_table_cell(t, "%s%s", c->at_best && known ? "at most " : "", rate_text(c->per_second, text));
-    snprintf(bound, sizeof bound, "x %.2f", known ? c->per_second / rate_of(a) : 0);
+    snprintf(bound, sizeof bound, "x %.2f", known ? c->per_second / a->per_second : 0);
     pl_table_cell(t, "%s", known ? bound : "-");
     pl_table_megabytes(t, c->charged_bytes);
-    pl_table_cell(t, "%s%s%s", effect_text(c->effect), c->fits ? "" : "; does not fit the budget",
-                  is_estimated(c) ? " *" : "");
+    pl_table_cell(t, "%s%s%s%s", effect_text(c->effect), cores_text(a, c, cores),
+                  c->fits ? "" : "; does not fit the budget", is_estimated(c) ? " *" : "");
     pl_table_end_row(t);
 }
 
@@ -112,7 +136,7 @@ void pl_report_changes(const pl_plan *p, pl_str *out)
         pl_table_cell(&t, "charged, MB");
         pl_table_end_row(&t);
         pl_table_cell(&t, "as it is");
-        pl_table_cell(&t, "%s", rate_text(rate_of(a), text));
+        pl_table_cell(&t, "%s", rate_text(a->per_second, text));
         pl_table_cell(&t, "%s", "");
         pl_table_megabytes(&t, pl_plan_charged_bytes(p));
         pl_table_end_row(&t);
@@ -125,7 +149,7 @@ static void print_safe(const pl_advice *a, pl_str *out)
 {
     char charged[TEXT], disk[TEXT], time[TEXT];
     if (!a->has_safe) {
-        pl_str_append(out, "No option makes it fit memory and disk here.\n");
+        pl_str_append(out, "Not safe as it is, and no option that was tried mends what is marked above.\n");
         return;
     }
     if (!a->safe_options[0]) {
@@ -182,6 +206,7 @@ static void html_stages(const pl_advice *a, const pl_words *words, pl_str *out)
         pl_str_append(out, "</td></tr>\n");
     }
     pl_str_append(out, "</table><p>");
+    print_together(a, words, out);
     print_cache(a, out);
     pl_str_append(out, "</p></section>\n");
 }
@@ -189,7 +214,7 @@ static void html_stages(const pl_advice *a, const pl_words *words, pl_str *out)
 static void html_changes(const pl_plan *p, pl_str *out)
 {
     const pl_advice *a = p->advice;
-    char text[TEXT];
+    char text[TEXT], cores[TEXT];
     pl_str_printf(out,
                   "<section><h2>What would change it</h2>\n<table><tr><th>option</th><th class='n'>%s/s</th>"
                   "<th class='n'>charged</th><th>results</th></tr>\n",
@@ -200,8 +225,8 @@ static void html_changes(const pl_plan *p, pl_str *out)
         html_cell(out, "", c->options);
         pl_str_printf(out, "<td class='n'>%s%s</td>", c->at_best ? "at most " : "", rate_text(c->per_second, text));
         html_cell(out, " class='n'", c->charged_bytes ? pl_format_bytes(c->charged_bytes, text, sizeof text) : "-");
-        pl_str_printf(out, "<td>%s%s%s</td></tr>\n", effect_text(c->effect), c->fits ? "" : "; does not fit the budget",
-                      is_estimated(c) ? " *" : "");
+        pl_str_printf(out, "<td>%s%s%s%s</td></tr>\n", effect_text(c->effect), cores_text(a, c, cores),
+                      c->fits ? "" : "; does not fit the budget", is_estimated(c) ? " *" : "");
     }
     pl_str_append(out, "</table><p>");
     print_notes(a, out);
@@ -239,11 +264,12 @@ static void json_stages(const pl_advice *a, pl_json *j)
         pl_json_kv_string(j, "stage", s->name);
         pl_json_kv_uint(j, "threads", s->threads);
         pl_json_kv_double_if(j, s->per_second >= 0, "per_second", s->per_second);
+        pl_json_kv_double(j, "cores", s->cores);
         pl_json_kv_string(j, "basis", s->basis);
         pl_json_object_end(j);
     }
     pl_json_array_end(j);
-    pl_json_kv_string(j, "bound", a->bound < 0 ? NULL : a->stage[a->bound].name);
+    pl_json_kv_string(j, "bound", bound_name(a));
 }
 
 static void json_changes(const pl_advice *a, pl_json *j)
@@ -258,6 +284,7 @@ static void json_changes(const pl_advice *a, pl_json *j)
         pl_json_kv_bool(j, "fits", c->fits);
         pl_json_kv_bool(j, "at_best", c->at_best);
         pl_json_kv_bool(j, "measured", c->measured);
+        if (c->cores) pl_json_kv_uint(j, "cores", c->cores);
         pl_json_kv_double_if(j, c->per_second >= 0, "per_second", c->per_second);
         pl_json_kv_uint_if(j, c->charged_bytes, "charged_bytes", c->charged_bytes);
         pl_json_object_end(j);
@@ -299,7 +326,10 @@ void pl_report_advice_json(const pl_advice *a, pl_json *j)
 {
     pl_json_object(j);
     pl_json_kv_uint(j, "samples", a->samples);
+    pl_json_kv_uint(j, "done", a->done);
     pl_json_kv_double_if(j, a->seconds >= 0, "seconds", a->seconds);
+    pl_json_kv_double_if(j, a->per_second >= 0, "per_second", a->per_second);
+    pl_json_kv_double(j, "cores", a->cores);
     json_stages(a, j);
     if (a->cache_key) pl_json_kv_double_if(j, a->cache_share >= 0, "cache_saves_at_most", a->cache_share);
     json_changes(a, j);

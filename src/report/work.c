@@ -36,17 +36,29 @@ static void print_limit(const pl_work *w, const pl_words *words, pl_str *out)
     char limit[32], items[32], all[32];
     if (w->limit_seconds <= 0) return;
     pl_str_printf(out, "A run ends by itself after %s", pl_format_seconds(w->limit_seconds, limit, sizeof limit));
-    if (w->seconds < 0) {
+    if (w->left_seconds < 0) {
         pl_str_append(out, "; how far it comes is not known.\n");
-    } else if (w->seconds <= w->limit_seconds) {
+    } else if (w->left_seconds <= w->limit_seconds) {
         pl_str_append(out, ", which is enough for all.\n");
     } else {
         /* The one at work is made, and one at least. */
-        const double each = w->seconds / (double)w->items, made = floor(w->limit_seconds / each) + 1;
-        pl_str_printf(out, ": after about %s of %s %ss; the same command goes on, %.0f runs in all.\n",
-                      pl_format_count((uint64_t)made, items, sizeof items), pl_format_count(w->items, all, sizeof all),
-                      words->step, ceil((double)w->items / made));
+        const uint64_t left = w->items - w->done;
+        const double each = w->left_seconds / (double)left, made = floor(w->limit_seconds / each) + 1;
+        pl_str_printf(out, ": after about %s of %s %ss%s; the same command goes on, %.0f runs in all.\n",
+                      pl_format_count((uint64_t)made, items, sizeof items), pl_format_count(left, all, sizeof all),
+                      words->step, w->done ? " that are left" : "", ceil((double)left / made));
     }
+}
+
+static void print_done(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    char done[32], time[32];
+    if (!w->done) return;
+    pl_str_printf(out, "%s %s%s %s done already", pl_format_count(w->done, done, sizeof done), words->step,
+                  pl_plural(w->done), w->done == 1 ? "is" : "are");
+    if (w->left_seconds >= 0)
+        pl_str_printf(out, "; the rest takes %s", pl_format_seconds(w->left_seconds, time, sizeof time));
+    pl_str_append(out, ".\n");
 }
 
 static void print_sizes(const pl_work *w, const pl_words *words, pl_str *out)
@@ -130,6 +142,7 @@ void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     from = out->bytes;
     print_time(w, out);
+    print_done(w, words, out);
     print_limit(w, words, out);
     pl_str_fold(out, from, PL_TEXT_COLUMNS);
     if (w->count == 1) return;
@@ -166,6 +179,7 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
     print_sizes(w, words, out);
     pl_str_append(out, "</p><p>");
     print_time(w, out);
+    print_done(w, words, out);
     print_limit(w, words, out);
     if (w->count == 1) {
         pl_str_append(out, "</p></section>\n");

@@ -1,12 +1,15 @@
 """Tests of what the plan of an encoder advises: the bytes of each change are those of a plan with it, the slowest stage bounds, what
 is said to be safe is so. Called as cli_tests.py is."""
 import json
+import os
 import random
 import re
 import shutil
+import subprocess
 
-from cli_tests import SEED, check, main, read, refused, run
-from encode_tests import SMALL, encode, export, numbers_of, put, write_encoder
+import cli_tests
+from cli_tests import SEED, check, environment, main, read, refused, run
+from encode_tests import SMALL, encode, export, numbers_of, put, weights_for, write_encoder
 from work_tests import racing_environment
 
 DRAW = random.Random(SEED)
@@ -21,13 +24,25 @@ def of_stage(advice):
     return {s["stage"]: s["per_second"] for s in advice["stages"]}
 
 
+def rate_together(advice, cores, rates):
+    """The slowest stage bounds, unless all together take more cores than there are."""
+    each = sum(s["cores"] / rates[s["stage"]] for s in advice["stages"] if s["stage"] in rates)
+    return min(*rates.values(), cores / each)
+
+
 def check_rates(advice):
-    """The slowest stage bounds, and the time is that of its rate."""
+    """What bounds, and the time at that rate; and that a thread more is said to need a core, where there is none for it."""
     rates = of_stage(advice)
     known = {k: r for k, r in rates.items() if r is not None}
     check(list(rates) == ["draw", "encode", "write"] and all(r > 0 for r in known.values()), rates)
-    check(advice["bound"] == min(known, key=known.get), advice["bound"], rates)
-    check(abs(advice["seconds"] * known[advice["bound"]] / advice["samples"] - 1) < 1e-6, advice["seconds"], rates, advice["samples"])
+    check(advice["cores"] == len(os.sched_getaffinity(0)), advice["cores"])
+    rate, slowest = rate_together(advice, advice["cores"], known), min(known, key=known.get)
+    check(advice["bound"] == (slowest if rate >= 0.95 * known[slowest] else "cores"), advice["bound"], rates)
+    check(abs(advice["per_second"] / rate - 1) < 1e-6, advice["per_second"], rate)
+    check(abs(advice["seconds"] * rate / advice["samples"] - 1) < 1e-6, advice["seconds"], rates, advice["samples"])
+    threads = next(s["threads"] for s in advice["stages"] if s["stage"] == "encode") + 1
+    more = next(c for c in advice["changes"] if c["options"] == f"--threads {threads}")
+    check(more.get("cores", 0) == (threads if threads > advice["cores"] else 0), more)
 
 
 def numbers_are(effect, config, options):
@@ -70,10 +85,21 @@ def test_changes_are_planned():
     check(not {c["options"].split()[0] for c in least["changes"]} & {"--batch_size", "--precision", "--H_cycles", "--L_cycles"}, least["changes"])
 
 
+def test_cores_are_shared():
+    """A tiny model: its stages together take more than all cores. A thread more is no gain without a core more."""
+    cores = len(os.sched_getaffinity(0))
+    config = write_encoder(count=100000, L_cycles=1, patch_size=20, threads=cores)
+    advice, _ = advice_of(config)
+    check_rates(advice)
+    check(advice["bound"] == "cores", advice)
+    report = " ".join(run("plan", config)[0].split())
+    check(f"more than this machine's {cores} core" in report and f"on {cores + 1} cores, this machine has {cores}" in report, report)
+
+
 def test_disk_that_is_too_small():
     """What is safe is so: its plan needs no more than is free, and has nothing to advise."""
     free = shutil.disk_usage(".").free
-    documented = {k: None for k in SMALL}
+    documented = {**{k: None for k in SMALL}, "num_layers": 1, "H_cycles": 1, "L_cycles": 1}  # as many bytes of results, less to measure
     config = write_encoder(**documented, out="large")
     parts = DRAW.randrange(2, 9)
     count = str(free * parts // 92929)
@@ -98,7 +124,56 @@ def test_what_is_there_needs_no_disk():
     config = write_encoder(count=20)
     encode(config)
     disk = next(r for r in advice_of(config)[0]["risks"] if r["risk"] == "disk")
-    check(not disk["bad"] and "reserved already" in disk["text"], disk)
+    check(not disk["bad"] and "reserved already; 20 of 20 texts are done" in disk["text"], disk)
+
+
+def test_what_is_done_takes_no_time():
+    """A run that ended by itself after some blocks: the time is that of the others."""
+    config = write_encoder(count=4000, block_texts=16, L_cycles=8)
+    run("encode", config, "--time_limit", "0.05s", code=75)
+    done = int(re.search(r"(\d+) of (\d+) blocks", " ".join(run("results", "ls", "out/results.blocks")[0].replace(",", "").split()))[1])
+    check(0 < done < 250, done)
+    advice, _ = advice_of(config)
+    check(advice["done"] == 16 * done, advice["done"], done)
+    said = " ".join(run("plan", config, "--time_limit", "0.001s")[0].split())
+    check(re.search(rf"{done} blocks? (is|are) done already; the rest takes", said) and f"of {250 - done} blocks that are left" in said, said)
+    check(abs(advice["seconds"] * advice["per_second"] / (4000 - 16 * done) - 1) < 1e-6, advice)
+
+
+def read_bytes(*words):
+    """How many a command has asked the system for."""
+    child = subprocess.Popen([cli_tests.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    with open(f"/proc/{child.pid}/io") as file:
+        count = int(re.search(r"rchar: (\d+)", file.read())[1])
+    check(child.wait() == 0, words)
+    return count
+
+
+def test_weights_are_read_once():
+    """A plan reads the file once for each precision that it looks at, however many changes it plans."""
+    keys = {"hidden_size": 128, "num_layers": 2}
+    weights_for("w.safetensors", **keys)
+    size = os.path.getsize("w.safetensors")
+    config = write_encoder(**keys)
+    for _ in range(2):  # kernels are known then, as far as they will be
+        run("plan", config), run("plan", config, "--weights", "w.safetensors")
+    more = read_bytes("plan", config, "--weights", "w.safetensors") - read_bytes("plan", config)
+    check(1.5 * size < more < 3.5 * size, more, size)
+
+
+def test_where_nothing_can_be_written():
+    put("file", "")
+    for words in (["--out", "file/below"], ["--cache_dir", "cache", "--cache_size", str(shutil.disk_usage(".").free * 2)]):
+        advice, _ = advice_of(write_encoder(), *words)
+        name = "results" if words[0] == "--out" else "cache"
+        risk = next(r for r in advice["risks"] if r["risk"] == name)
+        check(risk["bad"] and advice["safe"] is None, risk, advice["safe"])
+        check("Not safe as it is" in run("plan", write_encoder(), *words)[0], words)
+    encode(write_encoder())
+    advice, _ = advice_of(write_encoder(H_cycles=2))
+    risk = next(r for r in advice["risks"] if r["risk"] == "results")
+    check(risk["bad"] and "another configuration" in risk["text"] and advice["safe"] is None, risk)
 
 
 def test_budget_that_is_too_small():
@@ -108,6 +183,15 @@ def test_budget_that_is_too_small():
     options = re.search(r"; it fits with (.*): ", err)
     check(options, err)
     check(json.loads(run("plan", config, "--budget", str(needs - 4096), *options[1].split(), "--json")[0])["process"]["charged_bytes"] < needs, err)
+    # the largest batch that fits is named; what changes the results says so
+    one, four = (json.loads(run("plan", config, "--batch_size", n, "--json")[0])["process"]["charged_bytes"] for n in ("1", "4"))
+    check(one < four, one, four)
+    _, err = run("plan", config, "--budget", str(four), code=3)
+    named = re.search(r"; it fits with --batch_size (\d+): ", err)
+    check(named and int(named[1]) >= 4 and "rounded" not in err, err)
+    run("plan", config, "--budget", str(four), "--batch_size", str(int(named[1]) + 1), code=3)
+    _, err = run("plan", config, "--budget", str(one - 4096), code=3)
+    check("it fits with" not in err or ("--precision" in err) == ("rounded otherwise" in err), err)
     _, err = run("plan", config, "--budget", "2MB", code=3)
     check("it fits with" not in err, err)
 
@@ -149,6 +233,7 @@ def test_another_model_is_measured_anew():
 
 
 if __name__ == "__main__":
-    main({"encode_advice": [test_changes_are_planned, test_disk_that_is_too_small, test_what_is_there_needs_no_disk,
+    main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_what_is_done_takes_no_time,
+                            test_weights_are_read_once, test_where_nothing_can_be_written,
                             test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
                             test_another_model_is_measured_anew]})

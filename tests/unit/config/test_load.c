@@ -207,6 +207,9 @@ static void nothing_means_all_defaults(void **state)
                                         "~",
                                         "train:\nmodel: ~\n",
                                         "\xef\xbb\xbf# after a byte order mark\n",
+                                        "\xef\xbb\xbf",
+                                        "\xef\xbb\xbfmodel:\n",
+                                        "\xef\xbb\xbf---\nmodel: {}\r\n",
                                         "model: {}\r\n"};
     for (size_t i = 0; i < COUNT(texts); i++) {
         pl_config cfg, defaults;
@@ -401,6 +404,19 @@ static void big_files_and_second_files_are_refused(void **state)
 }
 
 /* Deep nesting in every form that YAML has: refused at once, no recursion, no quadratic time. */
+/* What an editor put before it moves no position. */
+static void a_byte_order_mark_is_passed_over(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0}, plain = {0};
+    must_load(&cfg, "\xef\xbb\xbfmodel:\n  width: 96\n");
+    assert_int_equal(cfg.model.width, 96);
+    assert_int_equal(load(&cfg, "{model: {widht: 96}}", &plain), PL_E_CONFIG);
+    assert_int_equal(load(&cfg, "\xef\xbb\xbf{model: {widht: 96}}", &err), PL_E_CONFIG);
+    assert_string_equal(err.text, plain.text);
+}
+
 static void deep_nesting_is_refused_fast(void **state)
 {
     (void)state;
@@ -518,6 +534,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(each_mistake_has_its_sentence),
         cmocka_unit_test(long_text_is_refused),
         cmocka_unit_test(big_files_and_second_files_are_refused),
+        cmocka_unit_test(a_byte_order_mark_is_passed_over),
         cmocka_unit_test(deep_nesting_is_refused_fast),
         cmocka_unit_test(files_are_read_and_named),
         cmocka_unit_test(run_folder_follows_the_file),
