@@ -479,7 +479,7 @@ static void line_at(const char *text, size_t at, char *line, size_t room)
 
 /* An entry of a flat object of texts, {"KEY":"VALUE",…}, which is how systems say what made their results. */
 typedef struct entry {
-    uint64_t key, key_end, value, value_end;
+    uint64_t begin, key, key_end, value, value_end; /* begin: its '{' or ',' */
 } entry;
 
 /* From a quotation mark to behind the next. */
@@ -491,18 +491,33 @@ static bool skip_quoted(const char *text, uint64_t *at)
     return text[*at] && ++*at;
 }
 
+/* The entry that begins at `at`, which goes behind it. */
+static bool next_entry(const char *text, uint64_t *at, entry *e)
+{
+    if (text[*at] != (*at ? ',' : '{')) return false;
+    e->begin = (*at)++;
+    e->key = *at + 1;
+    if (!skip_quoted(text, at) || text[*at] != ':') return false;
+    e->key_end = *at - 1;
+    e->value = ++*at + 1;
+    if (!skip_quoted(text, at)) return false;
+    e->value_end = *at - 1;
+    return true;
+}
+
 /* The one in whose value that place lies. */
 static bool find_entry(const char *text, uint64_t place, entry *e)
 {
-    for (uint64_t at = 0; text[at] == (at ? ',' : '{');) {
-        e->key = ++at + 1;
-        if (!skip_quoted(text, &at) || text[at] != ':') return false;
-        e->key_end = at - 1;
-        e->value = ++at + 1;
-        if (!skip_quoted(text, &at)) return false;
-        e->value_end = at - 1;
+    for (uint64_t at = 0; next_entry(text, &at, e);)
         if (place < at) return place >= e->value;
-    }
+    return false;
+}
+
+static bool has_key(const char *text, const char *key, uint64_t length)
+{
+    entry e;
+    for (uint64_t at = 0; next_entry(text, &at, &e);)
+        if (e.key_end - e.key == length && memcmp(text + e.key, key, length) == 0) return true;
     return false;
 }
 
@@ -530,6 +545,36 @@ static pl_status entry_differs(const pl_block_index *ix, uint64_t text_at, const
     return differs(ix, key, there, here, err);
 }
 
+/* "key is value there and not set here", or the other way about. */
+static pl_status entry_lacks(const pl_block_index *ix, const char *text, const entry *e, bool is_here, pl_error *err)
+{
+    static const char not_set[] = "not set";
+    char key[AROUND], value[AROUND];
+    snprintf(key, sizeof key, "%.*s", (int)(e->key_end - e->key), text + e->key);
+    print_value(text + e->value, false, value, sizeof value);
+    return differs(ix, key, is_here ? not_set : value, is_here ? value : not_set, err);
+}
+
+/* Where the first difference is a key, one side has one that the other lacks. PL_OK: it is not. */
+static pl_status match_keys(const pl_block_index *ix, uint64_t text_at, const char *text, uint64_t place, pl_error *err)
+{
+    char buffer[1024] = "";
+    entry here, there;
+    uint64_t at = 0, zero = 0;
+    bool is_here;
+    while ((is_here = next_entry(text, &at, &here)) && place >= at) {
+    }
+    const uint64_t begin = is_here ? here.begin : at, left = ix->head.text_bytes - begin;
+    if (place < begin || begin >= ix->head.text_bytes || (is_here && place >= here.value)) return PL_OK;
+    PL_TRY(pl_file_read_at(ix->fd, ix->path, text_at + begin, buffer,
+                           left < sizeof buffer - 1 ? left : sizeof buffer - 1, err));
+    if (buffer[0] == ',') buffer[0] = '{'; /* as if it were the first */
+    const bool is_there = next_entry(buffer, &zero, &there);
+    if (is_there && !has_key(text, buffer + there.key, there.key_end - there.key))
+        return entry_lacks(ix, buffer, &there, false, err);
+    return is_here ? entry_lacks(ix, text, &here, true, err) : PL_OK;
+}
+
 pl_status pl_block_index_match_text(const pl_block_index *ix, const char *text, pl_error *err)
 {
     const pl_block_head *h = &ix->head;
@@ -546,6 +591,7 @@ pl_status pl_block_index_match_text(const pl_block_index *ix, const char *text, 
         while (same < n && at + same < length && buffer[same] == text[at + same]) same++;
         if (same == n && (at + n == length || n == sizeof buffer - 1)) continue;
         if (find_entry(text, at + same, &e)) return entry_differs(ix, text_at, text, &e, at + same, err);
+        PL_TRY(match_keys(ix, text_at, text, at + same, err));
         line_at(buffer, same, there, sizeof there);
         line_at(text, at + same, here, sizeof here);
         return differs(ix, "the text that says what made it", there, here, err);

@@ -133,7 +133,9 @@ def test_attention_entropy():
     encode(write_encoder(out="one", attention_entropy="true", batch_size=16))
     check(filecmp.cmp("threads/results.blocks", "one/results.blocks", shallow=False), "other bits with another batch")
     refused(2, "encoder.attention_entropy", "plan", write_encoder(attention_entropy="true", pooling_method="avg"))
-    refused(2, "holds results of another configuration", "encode", write_encoder(out="one"))
+    refused(2, "encoder.attention_entropy is true there and not set here", "encode", write_encoder(out="one"))
+    encode(write_encoder(out="plain"))
+    refused(2, "encoder.attention_entropy is not set there and true here", "encode", write_encoder(out="plain", attention_entropy="true"))
 
 
 def test_numbers_that_are_not_finite():
@@ -183,7 +185,7 @@ def test_results_know_their_weights():
     check(filecmp.cmp("whole/results.blocks", "out/results.blocks", shallow=False), "what was killed ended otherwise")
     weights_for("b.safetensors")
     refused(2, "holds results of another configuration", "encode", config, "--weights", "b.safetensors")
-    refused(2, "holds results of another configuration", "encode", config, "--weights", "none")
+    refused(2, "not set here", "encode", config, "--weights", "none")
     # Those of a witness are weights like any others.
     encode(write_encoder(out="seeded"))
     run("encode", write_encoder(out="seeded"), "--witness", "witness", "--only", "0")
