@@ -39,8 +39,8 @@ static int is_crowded(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 /* A is read where it is, by tiles of whole lines (AMX). */
 static int in_lines(const pl_gemm_plan *p) { return p->a_form == PL_GEMM_IN_PLACE && p->kernels->multiple > 1; }
 
-/* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Wide tiles
- * hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
+/* Rows of B a multiple of 4 KiB apart: every step of k is another page and the same few sets of each cache. Tiles of
+ * 16 words and more hide that behind their arithmetic; with narrow ones it cost a quarter of the rate. */
 static int is_far_apart(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
     return kernels->vector < 16 && c->b_row * (int64_t)sizeof(float) % 4096 == 0;
@@ -74,7 +74,8 @@ static int vectors_of(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     const pl_gemm_kernels *t = p->kernels;
     const int64_t vectors = c->n / t->vector;
-    if (!t->wide_rows[0] || p->a_form != PL_GEMM_IN_PLACE || c->n % t->vector != 0) return 2;
+    const int b_as_strips = c->b_col != 1 || c->b_type == PL_REAL_F32; /* or not packed at all */
+    if (!t->wide_rows[0] || p->a_form != PL_GEMM_IN_PLACE || !b_as_strips || c->n % t->vector != 0) return 2;
     if (c->gated) return vectors > 1 ? 4 : 2;
     return vectors % 3 == 0 || vectors >= WIDE_VECTORS ? 3 : 2;
 }
@@ -161,6 +162,7 @@ static int64_t sums_room(const pl_gemm_plan *p)
 static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     const pl_gemm_kernels *t = p->kernels;
+    if (p->a_form == PL_GEMM_IN_PLACE) return 1;
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
     int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;

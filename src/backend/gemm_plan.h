@@ -40,7 +40,7 @@
 enum {
     PL_GEMM_SUMS_WORDS = 8192,        /* waiting sums of a thread: 32 KiB; what a unit needs where A is read in lines */
     PL_GEMM_SUMS_WORDS_WIDE = 20480,  /* likewise, where tiles are wide: 80 KiB */
-    PL_GEMM_THREAD_WORDS = 32768,     /* all of a thread's memory: 128 KiB */
+    PL_GEMM_THREAD_WORDS = 32768,     /* all of a thread's memory, where A is packed: 128 KiB */
     PL_GEMM_THREAD_WORDS_MAX = 65536, /* where operands of 16 bits become f32 */
     PL_GEMM_GROUP_MAX = 48            /* row panels of A that are packed at a time */
 };

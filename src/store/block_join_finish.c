@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "store/block_join.h"
+#include "store/folder.h"
 
 static bool is_whole_part(const char *path)
 {
@@ -50,19 +51,44 @@ static pl_status check_left(const pl_joining *j, pl_join_part *p, pl_error *err)
     return pl_block_index_lock(p->held, err);
 }
 
-/* A folder that is empty has lost all its files; one whose files are gone but for the index is known by that. */
+static pl_status see_one(void *context, const char *name, pl_error *err)
+{
+    (void)name, (void)err;
+    *(bool *)context = false;
+    return PL_OK;
+}
+
+/* Of a part in the form npy, whose files were all removed already. */
+static bool is_empty_folder(const pl_joining *j, const char *path)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    bool is_empty = true;
+    pl_error ignored;
+    return pl_block_reader_form(j->like) == PL_BLOCK_NPY &&
+           pl_folder_each(path, list, see_one, &is_empty, &ignored) == PL_OK && is_empty;
+}
+
+/* A folder whose files are gone but for the index is known by that. */
 static pl_status hold_left(const pl_joining *j, pl_join_part *p, pl_error *err)
 {
     struct stat st;
     bool is_there = true;
     if (lstat(p->path, &st) != 0 && errno == ENOENT) return PL_OK;
-    if (S_ISDIR(st.st_mode) && rmdir(p->path) == 0) return PL_OK;
+    if (S_ISDIR(st.st_mode) && is_empty_folder(j, p->path)) return PL_OK;
     if (S_ISLNK(st.st_mode))
         return pl_fail(err, PL_E_USAGE, "%s: is a link; what is moved is removed: give what it leads to", p->path);
     p->held = pl_alloc(1, sizeof *p->held);
     if (!p->held) return pl_fail(err, PL_E_NOMEM, "%s: no memory to hold it", p->path);
     PL_TRY(pl_block_index_open_head(p->held, p->path, true, &is_there, err));
     return is_there ? check_left(j, p, err) : PL_OK;
+}
+
+/* One that has lost all its files: it is empty, or it is not removed. */
+static void remove_empty_folders(const pl_joining *j)
+{
+    for (size_t k = 0; k < j->count; k++)
+        if (!j->part[k].held && is_empty_folder(j, j->part[k].path) && rmdir(j->part[k].path) != 0) {
+        }
 }
 
 pl_status pl_block_join_finish(pl_joining *j, bool *finished, pl_error *err)
@@ -74,6 +100,7 @@ pl_status pl_block_join_finish(pl_joining *j, bool *finished, pl_error *err)
     for (size_t k = 0; k < j->count; k++) PL_TRY(hold_left(j, &j->part[k], err));
     PL_TRY(pl_block_join_check_there(j, j->like, err));
     PL_TRY(pl_block_join_remove_parts(j, err));
+    remove_empty_folders(j);
     *finished = true;
     return PL_OK;
 }

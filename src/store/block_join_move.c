@@ -123,6 +123,7 @@ static pl_status remove_part(const pl_joining *j, const pl_join_part *p, pl_erro
 
 pl_status pl_block_join_remove_parts(const pl_joining *j, pl_error *err)
 {
-    for (size_t k = 0; k < j->count; k++) PL_TRY(remove_part(j, &j->part[k], err));
+    for (size_t k = 0; k < j->count; k++)
+        if (j->part[k].held) PL_TRY(remove_part(j, &j->part[k], err));
     return PL_OK;
 }

@@ -459,6 +459,12 @@ def test_page_replaces_nothing_that_is_read():
     for name in ("folder/page.html", "folder/a.txt", "other/results/sketches.npy", "other/results/page.html"):
         refused(2, "lies in .*where nothing else may be written", "results", "report", "other", "--html", name)
     check(all(read(name) == text for name, text in before.items()), "a page was written over what is read")
+    for name, text in (("notes.md", "mine"), ("short", "<!doc")):
+        put(name, text)
+        refused(2, "is there already and is no page", "results", "report", "out", "--html", name)
+        check(read(name) == text.encode(), "a page was written over", name)
+    for _ in range(2):  # a page replaces a page
+        run("results", "report", "out", "--html", "again.html")
     os.mkdir("third")
     shutil.copy("t.txt", "third/results.html")
     _, said = run("encode", write_encoder(texts="third/results.html", out="third", **keys))

@@ -372,6 +372,33 @@ static void test_any_team_gives_the_same_bits(void **unused)
         }
 }
 
+/* Widths of wide tiles with every pair of types and either form of B, where random sizes seldom come: a product of f32
+ * and 16 bits is in the derivative of the loss. */
+static void test_widths_of_whole_vectors(void **unused)
+{
+    (void)unused;
+    static const int threads[] = {2};
+    static const int64_t widths[] = {16, 32, 48, 96, 192, 208};
+    const int types = PL_REAL_F16 + 1, forms = 4;
+    for (int i = 0; i < types * types * forms; i++)
+        for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+            const uint64_t seed = 5000 + (uint64_t)i * 10 + w;
+            state = seed;
+            const int64_t m = 1 + below(40), n = widths[w], k = 1 + below(60);
+            problem p = {.call = {.m = m, .n = n, .k = k, .a_type = (pl_real)(i % types)}};
+            p.call.b_type = (pl_real)(i / types % types), p.call.type = (pl_real)below(types);
+            const int a_columns = i / types / types % 2, b_columns = i / types / types / 2;
+            p.a = a_columns ? matrix_create(p.call.a_type, k, m, 1) : matrix_create(p.call.a_type, m, k, 1);
+            p.b = b_columns ? matrix_create(p.call.b_type, n, k, 1) : matrix_create(p.call.b_type, k, n, 1);
+            p.c = matrix_create(p.call.type, m, n, 2);
+            p.call.a = p.a.at, p.call.a_row = a_columns ? 1 : p.a.ld, p.call.a_col = a_columns ? p.a.ld : 1;
+            p.call.b = p.b.at, p.call.b_row = b_columns ? 1 : p.b.ld, p.call.b_col = b_columns ? p.b.ld : 1;
+            if (chance(60)) epilogue(&p);
+            check_problem(&p, threads, 1, seed);
+            problem_destroy(&p);
+        }
+}
+
 /* Cuts of k that go unnoticed: between pairs of bf16 as memory has them (A by rows) only even ones, and where tiles of
  * such pairs are multiplied (amx) those between tiles. */
 static int64_t grain_of(const pl_gemm_call *c, pl_isa isa)
@@ -524,6 +551,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_any_team_gives_the_same_bits),
         cmocka_unit_test(test_a_weight_gradient_may_be_cut),
+        cmocka_unit_test(test_widths_of_whole_vectors),
         cmocka_unit_test(test_any_cut_gives_the_same_bits),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_workspace_is_bounded),
