@@ -166,7 +166,7 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
     int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
-    room -= sums_room(p) + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
+    room -= PL_GEMM_SUMS_WORDS + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
     if (!narrow) return min_of(GROUP_ROWS / p->mr, room / (t->k_block_packed * p->mr));
     return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / p->mr, room / panel_words(p));

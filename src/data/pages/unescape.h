@@ -15,8 +15,8 @@ typedef struct pl_unescape {
     pl_text_encoding encoding;
     uint8_t *to;
     size_t room, bytes; /* decoded so far */
-    bool
-        marks_broken; /* half of a surrogate pair becomes a byte that is no UTF-8, to be counted as such; else U+FFFD */
+    /* Half of a surrogate pair becomes a byte that is no UTF-8, to be counted as such; else U+FFFD. */
+    bool marks_broken;
     bool whole;       /* nothing was left out for want of room */
     /* private */
     int state;
