@@ -8,6 +8,7 @@
 
 #include "again.h"
 #include "runner.h"
+#include "signals.h"
 
 extern char **environ;
 
@@ -88,7 +89,9 @@ static pl_status exec_runner(const pl_call *call, pl_error *err)
 {
     char *argv[PL_CALL_WORDS + 4];
     pl_status status = build_arguments(call, argv, err);
-    return status == PL_OK ? pl_runner_exec(call->word[PL_CALL_LOCK], argv, environ, err) : status;
+    if (status != PL_OK) return status;
+    pl_signals_hold();
+    return pl_runner_exec(call->word[PL_CALL_LOCK], argv, environ, err);
 }
 
 /* The words of this command, each with its end, for the process that goes on when the runner is through. */
@@ -119,6 +122,7 @@ pl_status pl_cli_go_on(int fd, pl_error *err)
         argv[count++] = word;
     if (bytes <= 0 || bytes == (ssize_t)sizeof block - 1)
         return pl_cli_error(err, PL_E_USAGE, "the command is too long to be begun again; begin it again by hand");
+    pl_signals_hold();
     execv("/proc/self/exe", argv);
     return pl_cli_error(err, PL_E_UNSUPPORTED, "the command cannot be begun again: %s; begin it again by hand",
                         strerror(errno));

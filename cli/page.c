@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "out.h"
+#include "signals.h"
 
 /* In a small cgroup a page that does not fit is refused as any memory is; without the fence the kernel would end the
  * process. */
@@ -46,6 +47,7 @@ void pl_page_make(const char *results, int quiet)
 pl_status pl_page_exec(const char *results, int quiet, pl_error *err)
 {
     char *argv[] = {"plimsoll", PL_CLI_PAGER, (char *)results, quiet == 0 ? "0" : quiet == 1 ? "1" : "2", NULL};
+    pl_signals_hold();
     execv("/proc/self/exe", argv);
     return pl_cli_error(err, PL_E_UNSUPPORTED, "the page cannot be made by a process of its own: %s", strerror(errno));
 }
@@ -53,6 +55,7 @@ pl_status pl_page_exec(const char *results, int quiet, pl_error *err)
 int pl_page_run(int argc, char **argv)
 {
     if (argc != 3) return pl_cli_usage("", PL_CLI_PAGER " is internal; use plimsoll results report", "");
+    pl_signals_leave();
     pl_page_make(argv[1], atoi(argv[2]));
     return 0;
 }

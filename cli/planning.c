@@ -126,6 +126,7 @@ static pl_status begin_with_module(const pl_config *config, pl_error *err)
                             PL_AGAIN_WORDS);
     for (int i = 0; i < count; i++) argv[i] = (char *)(uintptr_t)words[i];
     if (setenv(PL_CLI_MODULE, module, 1) != 0) return pl_cli_error(err, PL_E_NOMEM, "no memory to begin anew");
+    pl_signals_hold();
     return pl_process_restart(argv, environ, err);
 }
 

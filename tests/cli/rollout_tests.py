@@ -267,6 +267,25 @@ def test_stop_and_go_on():
     check("all is done" in said, said)
 
 
+def test_stopped_between_two_programs():
+    """A run of several shapes is planner, runner, planner, … by exec: a signal that finds the next one without a handler stops it as any does."""
+    preload = os.environ.get("PL_PRELOAD_SIGNAL_LIBRARY")
+    if not preload:
+        raise Skipped("PL_PRELOAD_SIGNAL_LIBRARY does not name the library")
+    config, wanted, begun = write_some(), 1, 1
+    run("rollout", config, "--quiet", "--out", "whole")
+    while begun >= wanted: # a program may begin another before it has handlers
+        wanted += 1 # the first program is the shell's
+        env = environment(LD_PRELOAD=preload, PL_PRELOAD_SIGNAL=f"{int(signal.SIGINT)}:{wanted}:begun")
+        process = subprocess.run([COMMAND, "rollout", config, "--out", f"stopped{wanted}"], capture_output=True, text=True, env=env, timeout=60)
+        begun = os.path.getsize("begun")
+        os.remove("begun")
+        check(process.returncode == (130 if begun >= wanted else 0), "program", wanted, "gave", process.returncode, process.stderr)
+        run("rollout", config, "--quiet", "--out", f"stopped{wanted}")
+        same_results("whole/results.blocks", f"stopped{wanted}/results.blocks")
+    check(begun > 4, "only", begun, "programs")
+
+
 def test_a_witness_is_whole_or_none():
     """Stopped, it leaves what was there; killed, nothing that the next one does not replace, and no parameters of another."""
     config, slow = write_rollout(), write_slow()
@@ -562,7 +581,7 @@ def test_full_disk():
 
 if __name__ == "__main__":
     main({"rollout": [test_another_program_repeats_it, test_another_program_repeats_other_kinds, test_features, test_size_of_the_field_does_not_count, test_results_are_those_of_the_witness,
-                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_a_witness_is_whole_or_none, test_a_witness_replaces_nothing_else, test_each_shape_has_a_trace, test_progress, test_as_planned,
+                      test_same_bits_however_it_is_cut, test_parts_are_those_of_the_whole, test_same_bits_after_kills, test_stop_and_go_on, test_stopped_between_two_programs, test_a_witness_is_whole_or_none, test_a_witness_replaces_nothing_else, test_each_shape_has_a_trace, test_progress, test_as_planned,
                       test_memory_does_not_know_how_many_states],
           "rollout_refused": [test_spaces_that_are_none, test_help_has_the_keys_of_rollouts, test_points_that_are_not_even, test_remedies_are_keys_of_a_rollout, test_results_of_another_config, test_damaged_results,
                               test_places_that_are_none, test_one_run_at_a_time, test_full_disk],
