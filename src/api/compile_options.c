@@ -16,16 +16,9 @@ _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads")
 
 static pl_team team_of(const pl_compiler *c)
 {
-    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
-                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
-                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
-                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
-                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16,
-                                  [PL_CONFIG_ISA_AMX] = PL_ISA_AMX};
-    pl_isa best = c->machine.isa, wanted = c->config->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->config->run.isa];
     int limit = pl_threads_limit(), most = c->machine.cores < limit ? c->machine.cores : limit;
     int threads = c->config->run.threads == PL_CONFIG_AUTO ? most : (int)c->config->run.threads;
-    return (pl_team){.threads = threads, .isa = wanted < best ? wanted : best};
+    return (pl_team){.threads = threads, .isa = pl_config_find_isa(c->config)};
 }
 
 static void say_budget(const pl_machine_budget *b, char *text, size_t room)

@@ -15,6 +15,7 @@ enum {
     STRIP_COLUMNS = 8,         /* column panels of a unit when A is packed */
     PACKED_STRIP_WORDS = 8192, /* of B, whose panels are packed side by side: 32 KiB */
     STRIP_K_BLOCK = 128,       /* so that a strip is some lines of memory wide */
+    WIDENED_COLUMNS = 3,       /* column panels of a unit whose sums wait, where A is widened in long blocks */
     UNITS_PER_THREAD = 4,      /* at least, where the product is large enough */
     LONG_BLOCKS = 4,  /* of k: more of them and the rows of a unit are not in the second-level cache, so that … */
     LONG_COLUMNS = 3, /* … as many column panels take each block of k together */
@@ -101,6 +102,12 @@ static int packs_strips(const pl_gemm_plan *p, const pl_gemm_call *c)
     return is_gradient(p, c) && far_apart && (p->kernels->vector < 16 || c->k * c->n > B_IN_L2_ELEMS);
 }
 
+/* A of 16 bits becomes f32, in blocks of k so long that most products have one. */
+static int in_long_blocks(const pl_gemm_plan *p)
+{
+    return p->a_form == PL_GEMM_BY_ROWS && p->kernels->k_block_widened > p->kernels->k_block_packed;
+}
+
 static int packs_both(const pl_gemm_plan *p) { return p->a_form != PL_GEMM_IN_PLACE && p->pack_b; }
 
 /* Words of a row of A, and of its copy by rows: an odd number of lines, lest all rows fall into the same sets. */
@@ -121,6 +128,7 @@ static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
     const int whole = c->gated && p->kernels->step == 1 && c->k <= GATED_K_BLOCK;
     int64_t limit = whole ? GATED_K_BLOCK : p->kernels->k_block, count;
     if (p->a_form != PL_GEMM_IN_PLACE) limit = p->kernels->k_block_packed;
+    if (in_long_blocks(p)) limit = p->kernels->k_block_widened;
     if (p->wide) limit = p->kernels->k_block_wide;
     if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
     count = pl_gemm_ceil_div(c->k, limit);
@@ -154,6 +162,7 @@ static int64_t panel_words(const pl_gemm_plan *p)
  * of a gated product leave no room for that. */
 static int64_t sums_room(const pl_gemm_plan *p)
 {
+    if (in_long_blocks(p)) return p->k_blocks > 1 ? PL_GEMM_SUMS_WORDS_WIDE : 0;
     return p->wide && p->panel_columns == p->nr ? PL_GEMM_SUMS_WORDS_WIDE : PL_GEMM_SUMS_WORDS;
 }
 
@@ -166,7 +175,8 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
     int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
     int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
-    room -= PL_GEMM_SUMS_WORDS + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
+    if (in_long_blocks(p)) room = PL_GEMM_THREAD_WORDS_LONG;
+    room -= sums_room(p) + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
     if (!narrow) return min_of(GROUP_ROWS / p->mr, room / (t->k_block_packed * p->mr));
     return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / p->mr, room / panel_words(p));
@@ -226,7 +236,7 @@ static void fit_sums(pl_gemm_plan *p)
 {
     if (in_lines(p)) return;
     int64_t tiles = sums_room(p) / (p->mr * p->nr);
-    p->unit_columns = min_of(p->unit_columns, tiles);
+    p->unit_columns = min_of(p->unit_columns, in_long_blocks(p) ? WIDENED_COLUMNS : tiles);
     p->unit_rows = min_of(p->unit_rows, tiles / p->unit_columns);
     count_units(p);
 }

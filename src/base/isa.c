@@ -57,3 +57,24 @@ pl_isa pl_isa_of_machine(void)
 #endif
     return PL_ISA_BASELINE;
 }
+
+#if defined(__x86_64__)
+static bool is_intel(void)
+{
+    unsigned most, b, c, d;
+    return __get_cpuid(0, &most, &b, &c, &d) && b == signature_INTEL_ebx && d == signature_INTEL_edx &&
+           c == signature_INTEL_ecx;
+}
+#endif
+
+/* Intel's processors execute VDPBF16PS at a quarter of the rate of f32 multiply-adds: with two products a lane that is
+ * half of what widened operands reach (bench_gemm --narrow). AMD's execute both alike. The vendor decides and no
+ * measurement, so that one machine always takes one level and makes the same bits. */
+pl_isa pl_isa_fastest(void)
+{
+    const pl_isa best = pl_isa_of_machine();
+#if defined(__x86_64__)
+    if (best == PL_ISA_AVX512_BF16 && is_intel()) return PL_ISA_AVX512;
+#endif
+    return best;
+}

@@ -15,7 +15,8 @@ typedef enum pl_isa {
     PL_ISA_COUNT
 } pl_isa;
 
-pl_isa pl_isa_of_machine(void);           /* the best level the processor and the operating system support */
+pl_isa pl_isa_of_machine(void);           /* the highest level the processor and the operating system support */
+pl_isa pl_isa_fastest(void);              /* the one that run.isa: auto takes; at most that of the machine */
 const char *pl_isa_name(pl_isa);          /* "ref", "baseline", "avx2", "avx512", "avx512_bf16", "amx" */
 int pl_isa_parse(const char *, pl_isa *); /* 0 on success */
 

@@ -185,6 +185,19 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
     return PL_OK;
 }
 
+pl_isa pl_config_find_isa(const pl_config *cfg)
+{
+    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
+                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
+                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
+                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
+                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16,
+                                  [PL_CONFIG_ISA_AMX] = PL_ISA_AMX};
+    const pl_isa best = pl_isa_of_machine(), asked = isas[cfg->run.isa];
+    if (cfg->run.isa == PL_CONFIG_ISA_AUTO) return pl_isa_fastest();
+    return asked < best ? asked : best;
+}
+
 /* ---- hashes: FNV-1a over key, zero byte, value; independent of the layout of the struct and of other keys ---- */
 
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)

@@ -88,6 +88,7 @@ typedef struct pl_gemm_kernels {
     int mr, nr, vector;              /* largest tile, words in a vector (nr = 2 vectors) */
     int step;                        /* elements of k in a word */
     int64_t k_block, k_block_packed; /* longest stretch of k of one tile call; where A is packed */
+    int64_t k_block_widened;         /* where A is packed by rows and becomes f32 */
     /* Wide tiles by rows: the most rows with 3 and with 4 vectors; 0: there are none. They read less for each
      * multiply-add, A once for more columns: 9 × 3 takes 12 numbers for 27 vectors, 12 × 2 takes 14 for 24. */
     int wide_rows[PL_GEMM_VECTORS_MAX - 2];

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/isa.h"
 #include "base/json.h"
 #include "config/schema.h"
 
@@ -64,19 +63,6 @@ pl_status pl_results_find_path(const pl_config *c, const char *key, const char *
 
 /* ---- what decides the numbers ---- */
 
-/* As this process would take it: another one may round differently. */
-static const char *isa_name(const pl_config *c)
-{
-    static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,
-                                  [PL_CONFIG_ISA_BASELINE] = PL_ISA_BASELINE,
-                                  [PL_CONFIG_ISA_AVX2] = PL_ISA_AVX2,
-                                  [PL_CONFIG_ISA_AVX512] = PL_ISA_AVX512,
-                                  [PL_CONFIG_ISA_AVX512_BF16] = PL_ISA_AVX512_BF16,
-                                  [PL_CONFIG_ISA_AMX] = PL_ISA_AMX};
-    const pl_isa best = pl_isa_of_machine(), asked = c->run.isa == PL_CONFIG_ISA_AUTO ? best : isas[c->run.isa];
-    return pl_isa_name(asked < best ? asked : best);
-}
-
 static void say_keys(const pl_config *c, pl_json *j, pl_str *text)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
@@ -102,7 +88,7 @@ pl_status pl_results_say_identity(const pl_config *c, const pl_facts *facts, pl_
         snprintf(name, sizeof name, PL_RESULTS_HASH "%s", facts->fact[i].name);
         pl_json_kv_string(&j, name, hash);
     }
-    pl_json_kv_string(&j, "run.isa", isa_name(c));
+    pl_json_kv_string(&j, "run.isa", pl_isa_name(pl_config_find_isa(c))); /* another level may round differently */
     pl_json_object_end(&j);
     return text->failed ? pl_fail(err, PL_E_NOMEM, "no memory to say what the results are made from") : PL_OK;
 }

@@ -94,6 +94,22 @@ PL_V_INLINE void transpose_full(pl_real type, const void *src, int64_t at, int64
     for (int p = 0; p < PL_VW; p++) pl_v_store(dst + p * stride, v[p]);
 }
 
+#if PL_VW == 16
+/* As transpose_full twice over, for 32 of k: bf16 is turned as pairs, words of 32 bits, and only then widened, which
+ * takes half the shuffles. */
+PL_V_INLINE void transpose_pairs(const uint16_t *src, int64_t ld, float *dst, int64_t stride)
+{
+    const __m512i high = _mm512_set1_epi32((int)0xffff0000);
+    pl_vf v[PL_VW];
+    pl_gemm_load_transposed((const char *)src, ld * (int64_t)sizeof *src, v);
+#pragma GCC unroll 16
+    for (int p = 0; p < PL_VW; p++) {
+        pl_v_store(dst + 2 * p * stride, (pl_vf)_mm512_slli_epi32((__m512i)v[p], 16));
+        pl_v_store(dst + (2 * p + 1) * stride, (pl_vf)_mm512_and_si512((__m512i)v[p], high));
+    }
+}
+#endif
+
 PL_V_INLINE void transpose_edge(pl_real type, const void *src, int64_t at, int64_t ld, int64_t k, int64_t columns,
                                 float *dst, int64_t stride)
 {
@@ -107,7 +123,13 @@ PL_V_INLINE void transpose_edge(pl_real type, const void *src, int64_t at, int64
 PL_V_INLINE void pack_strip(pl_real type, const void *src, int64_t at, int64_t ld, int64_t k, int64_t columns,
                             float *dst, int64_t stride)
 {
-    for (int64_t p = 0; p < k; p += PL_VW) {
+    int64_t p = 0;
+#if PL_VW == 16
+    if (type == PL_REAL_BF16 && columns == PL_VW)
+        for (; p + 2 * PL_VW <= k; p += 2 * PL_VW)
+            transpose_pairs((const uint16_t *)src + at + p, ld, dst + p * stride, stride);
+#endif
+    for (; p < k; p += PL_VW) {
         int64_t steps = k - p < PL_VW ? k - p : PL_VW;
         if (steps == PL_VW && columns == PL_VW)
             transpose_full(type, src, at + p, ld, dst + p * stride, stride);

@@ -16,6 +16,7 @@ const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .multiple = 1,
     .k_block = 384,
     .k_block_packed = 384,
+    .k_block_widened = WIDE_TILES ? 768 : 384,
 #if WIDE_TILES
     .wide_rows = {9, 6},
     .k_block_wide = 768,
