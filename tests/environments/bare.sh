@@ -3,7 +3,8 @@
 # A root with apt, make and certificates, nothing else, is made in FOLDER (kept for the next time: root.tar), the files of
 # SOURCE that git does not ignore are put into it, and there
 #   as root              make, which installs what is missing; a run of examples/tiny.yaml; make install; a short make demo
-#   as an ordinary user  the same with all packages there and NO_INSTALL=1, a debug build (a third of the time, the same road)
+#   as an ordinary user  the same in that folder, now the user's, with all packages there and NO_INSTALL=1; of what root
+#                        has built some is built again, the rest stays: a second whole build would show nothing more
 # Packages come from where this machine's apt gets them. Exit 77, with the reason, where that cannot be: not root, no
 # mmdebstrap, no mount, no packages.
 set -euo pipefail
@@ -51,6 +52,7 @@ done
 for f in /etc/resolv.conf /etc/hosts; do cp -L "$f" "$root$f" 2>>"$log" || true; done
 for m in proc sys dev; do mount --rbind "/$m" "$root/$m"; done
 
+project=/srv/project
 home_of() { chroot "$root" getent passwd "$1" | cut -d: -f6; }
 
 inside() { # USER, VARIABLE=VALUE…, command: what it says goes to the log
@@ -60,7 +62,7 @@ inside() { # USER, VARIABLE=VALUE…, command: what it says goes to the log
     echo "== $SECONDS s, $user: $*" | tee -a "$log"
     env -i "$(command -v chroot)" --userspec="$user" "$root" /usr/bin/env HOME="$home" TERM=dumb LANG=C.UTF-8 \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        /bin/bash -c 'cd "$1" && shift && exec /usr/bin/env "$@"' bash "$home/project" "$@" >"$folder/said.txt" 2>&1 </dev/null
+        /bin/bash -c 'cd "$1" && shift && exec /usr/bin/env "$@"' bash "$project" "$@" >"$folder/said.txt" 2>&1 </dev/null
     local code=$?
     cat "$folder/said.txt" >>"$log"
     return $code
@@ -68,16 +70,14 @@ inside() { # USER, VARIABLE=VALUE…, command: what it says goes to the log
 expect() { # pattern in what was said last
     grep -qE -- "$1" "$folder/said.txt" || fail "no \"$1\" in what was said"
 }
-unpack() { # USER: the tracked files, in a folder of its own
-    local home
-    home=$(home_of "$1")
-    mkdir -p "$root$home/project"
+unpack() { # the tracked files
+    mkdir -p "$root$project"
     if [ "$(git -C "$source" rev-parse --show-toplevel 2>>"$log")" = "$source" ]; then
         (cd "$source" && git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read) 2>>"$log"
     else
         tar -c -C "$source" --exclude='./build*' .
-    fi | tar -x -C "$root$home/project"
-    chroot "$root" chown -R "$1:" "$home"
+    fi | tar -x -C "$root$project"
+    chroot "$root" chown -R root: "$project"
 }
 
 # With the packages there, or NO_INSTALL=0: a build, a run, an installation, a demo of a minute.
@@ -96,15 +96,16 @@ first_commands() { # user, VARIABLE=VALUE…
     expect 'nats per token after 2 steps'
 }
 
-unpack root
+unpack
 inside root apt-get update -qq || skip "no packages can be had here: $(tail -n 1 "$log")"
 if inside root NO_INSTALL=1 make; then fail "make without a compiler ends with 0"; fi
 expect 'apt-get install .*gcc .*cmake'
 first_commands root
 # What the demo downloaded, where its package would have put it.
-chroot "$root" /bin/bash -c 'mkdir -p /usr/share/dictd && cp "$1"/usr/share/dictd/gcide.dict.dz /usr/share/dictd' bash \
-    "$(home_of root)/project/build/demo/unpacked"
+chroot "$root" /bin/bash -c 'mkdir -p /usr/share/dictd && cp "$1"/build/demo/unpacked/usr/share/dictd/gcide.dict.dz /usr/share/dictd' \
+    bash "$project"
 chroot "$root" useradd --create-home somebody
-unpack somebody
-first_commands somebody NO_INSTALL=1 CMAKE_OPTIONS=-DCMAKE_BUILD_TYPE=Debug
+rm -rf "$root$project"/runs "$root$project"/build/{plimsoll,demo,cli,src/libpl_api.a}
+chroot "$root" chown -R somebody: "$project"
+first_commands somebody NO_INSTALL=1
 echo "as root and as an ordinary user: make, a run, make install, make demo"
