@@ -325,10 +325,15 @@ static void say_cache(pl_advising *v)
 {
     const char *key = v->data->source->kind->cache_key;
     const char *path = key ? pl_config_value_of(v->config, pl_config_find(key)) : NULL;
-    char text[sizeof v->a->risk->text], need[32], have[32];
+    char text[sizeof v->a->risk->text], inside[PL_FILE_PATH_MAX], need[32], have[32];
     uint64_t available;
     pl_error why = {0};
-    if (!path || !path[0] || v->data->file_bytes == 0 || pl_disk_free(path, &available, &why) != PL_OK) return;
+    if (!path || !path[0] || v->data->file_bytes == 0) return;
+    if (snprintf(inside, sizeof inside, "%s/file", path) < (int)sizeof inside && check_writable(inside, &why) != PL_OK) {
+        bar(v, "cache", why.text);
+        return;
+    }
+    if (pl_disk_free(path, &available, &why) != PL_OK) return;
     if ((double)v->data->file_bytes <= PL_ADVICE_ROOM * (double)available) return;
     snprintf(text, sizeof text, "%.300s may become %s large, and %s are free there; make it smaller, or leave it out",
              path, pl_format_bytes(v->data->file_bytes, need, sizeof need),

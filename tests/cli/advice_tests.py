@@ -164,7 +164,7 @@ def test_weights_are_read_once():
 
 def test_where_nothing_can_be_written():
     put("file", "")
-    for words in (["--out", "file/below"], ["--cache_dir", "cache", "--cache_size", str(shutil.disk_usage(".").free * 2)]):
+    for words in (["--out", "file/below"], ["--cache_dir", "file/below"], ["--cache_dir", "file"], ["--cache_dir", "cache", "--cache_size", str(shutil.disk_usage(".").free * 2)]):
         advice, _ = advice_of(write_encoder(), *words)
         name = "results" if words[0] == "--out" else "cache"
         risk = next(r for r in advice["risks"] if r["risk"] == name)
