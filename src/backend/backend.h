@@ -107,6 +107,8 @@ typedef struct pl_call {
         pl_channel_dropout_call channel_dropout;
         pl_gate_call gate;
         pl_gate_bwd_call gate_bwd;
+        pl_blend_call blend;
+        pl_blend_bwd_call blend_bwd;
         pl_film_call film;
         pl_film_bwd_call film_bwd;
         pl_softmax_pool_call softmax_pool;

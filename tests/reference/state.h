@@ -75,6 +75,8 @@ void reference_append_coordinates(operands *);
 void reference_channel_dropout(operands *);
 void reference_gate(operands *);
 void reference_gate_bwd(operands *);
+void reference_blend(operands *);
+void reference_blend_bwd(operands *);
 void reference_film(operands *);
 void reference_film_bwd(operands *);
 void reference_softmax_pool(operands *);

@@ -71,6 +71,39 @@ static pl_id make_picked(maker *m, pl_id x)
                 node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(4)}, 1, (pl_id[]){capsules(m, t, 2, NULL)}, 1));
 }
 
+/* ---- blends ---- */
+
+static pl_id blend(maker *m, pl_id a, pl_id b, pl_id z) { return node(m, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, z}, 2); }
+
+static pl_id make_blend(maker *m, pl_id x) { return blend(m, linear(m, x, 3), linear(m, x, 3), linear(m, x, 1)); }
+static pl_id make_blend_of_itself(maker *m, pl_id x) { return blend(m, x, x, linear(m, x, 1)); }
+static pl_id make_blend_by_sample(maker *m, pl_id x)
+{
+    return blend(m, linear(m, x, C), x, linear(m, average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1), 1));
+}
+
+/* Nothing is learnt in front of the one or the other. */
+static pl_id make_blend_with_data(maker *m, pl_id x)
+{
+    pl_shape shape = value_of(m, x)->shape;
+    pl_id front = input(m, PL_DTYPE_F32, shape, "front"), behind = input(m, PL_DTYPE_F32, shape, "behind");
+    return blend(m, blend(m, front, x, linear(m, x, 1)), behind, linear(m, x, 1));
+}
+
+static pl_id make_gates(maker *m, pl_id x)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE}, in[3] = {x, linear(m, x, C), linear(m, x, 1)};
+    pl_build_node(&m->b, PL_OP_BLEND, NULL, 3, in, 2, out);
+    return out[1];
+}
+
+static void blends(void **unused)
+{
+    (void)unused;
+    CHECK(blend), CHECK(blend_of_itself), CHECK(blend_by_sample), CHECK(blend_with_data);
+    check_refused(make_gates, "a loss may not read them");
+}
+
 static void tokens(void **unused)
 {
     (void)unused;
@@ -80,6 +113,6 @@ static void tokens(void **unused)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(blends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
