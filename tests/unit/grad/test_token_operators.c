@@ -71,6 +71,32 @@ static pl_id make_picked(maker *m, pl_id x)
                 node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(4)}, 1, (pl_id[]){capsules(m, t, 2, NULL)}, 1));
 }
 
+/* Tokens [B,2,C]: a class token in front, which is dropped behind a layer that has seen it and the positions. */
+static pl_id make_class_token(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 2, NULL), all = with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
+    all = with(m, PL_OP_ADD_POSITIONS, all, weight(m, pl_shape_of(2, 3L, (int64_t)C)));
+    all = plus(m, all, capsules(m, all, 3, NULL));
+    return plus(m, t, node(m, PL_OP_DROP_ROW, NULL, 1, &all, 1));
+}
+
+/* What stays in front is zeros; both have another reader, so that their gradients are sums. */
+static pl_id make_rows_of_zeros(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL), front = node(m, PL_OP_PREPEND_ROW, NULL, 1, &t, 1);
+    pl_id rest = node(m, PL_OP_DROP_ROW, NULL, 1, &t, 1);
+    pl_id both = plus(m, t, node(m, PL_OP_PREPEND_ROW, NULL, 1, &rest, 1));
+    return plus(m, plus(m, front, linear(m, front, C)), node(m, PL_OP_PREPEND_ROW, NULL, 1, &both, 1));
+}
+
+/* The one weight of the tokens is their class: nothing is learnt in front of it. */
+static pl_id make_class_of_data(maker *m, pl_id x)
+{
+    pl_id t = input(m, PL_DTYPE_F32, pl_shape_of(3, (int64_t)B, 2L, (int64_t)C), "patches");
+    (void)x;
+    return with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
+}
+
 /* ---- blends ---- */
 
 static pl_id blend(maker *m, pl_id a, pl_id b, pl_id z) { return node(m, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, z}, 2); }
@@ -109,6 +135,7 @@ static void tokens(void **unused)
     (void)unused;
     CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
+    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data);
 }
 
 PL_TEST_PROGRAM(argc, argv)
