@@ -97,6 +97,15 @@ static pl_id make_class_of_data(maker *m, pl_id x)
     return with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
 }
 
+static pl_id mean(maker *m, pl_id t) { return average(m, t, PL_OP_ADAPTIVE_AVG_POOL, 1, 1); }
+
+/* The means of tokens, which have other readers, too, and of a few neighbours. */
+static pl_id make_means(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 5, NULL), some = average(m, t, PL_OP_ADAPTIVE_AVG_POOL, 3, 1);
+    return plus(m, plus(m, mean(m, t), mean(m, linear(m, t, C))), mean(m, some));
+}
+
 /* ---- blends ---- */
 
 static pl_id blend(maker *m, pl_id a, pl_id b, pl_id z) { return node(m, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, z}, 2); }
@@ -106,6 +115,13 @@ static pl_id make_blend_of_itself(maker *m, pl_id x) { return blend(m, x, x, lin
 static pl_id make_blend_by_sample(maker *m, pl_id x)
 {
     return blend(m, linear(m, x, C), x, linear(m, average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1), 1));
+}
+
+/* A gate of what all tokens of a sample are in the mean. */
+static pl_id make_blend_by_mean(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL);
+    return blend(m, linear(m, t, C), t, linear(m, mean(m, t), 1));
 }
 
 /* Nothing is learnt in front of the one or the other. */
@@ -126,7 +142,7 @@ static pl_id make_gates(maker *m, pl_id x)
 static void blends(void **unused)
 {
     (void)unused;
-    CHECK(blend), CHECK(blend_of_itself), CHECK(blend_by_sample), CHECK(blend_with_data);
+    CHECK(blend), CHECK(blend_of_itself), CHECK(blend_by_sample), CHECK(blend_by_mean), CHECK(blend_with_data);
     check_refused(make_gates, "a loss may not read them");
 }
 
@@ -135,7 +151,7 @@ static void tokens(void **unused)
     (void)unused;
     CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
-    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data);
+    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means);
 }
 
 PL_TEST_PROGRAM(argc, argv)
