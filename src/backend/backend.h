@@ -107,12 +107,16 @@ typedef struct pl_call {
         pl_channel_dropout_call channel_dropout;
         pl_gate_call gate;
         pl_gate_bwd_call gate_bwd;
+        pl_blend_call blend;
+        pl_blend_bwd_call blend_bwd;
         pl_film_call film;
         pl_film_bwd_call film_bwd;
         pl_softmax_pool_call softmax_pool;
         pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_patches_call patches;
         pl_add_positions_call add_positions;
+        pl_prepend_row_call prepend_row;
+        pl_drop_row_call drop_row;
         pl_capsule_pool_call capsule_pool;
         pl_capsule_pool_bwd_call capsule_pool_bwd;
         pl_top_k_call top_k;

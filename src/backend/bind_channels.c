@@ -37,6 +37,9 @@ static void exec_max_pool_bwd(const pl_call *c, pl_team team) { pl_max_pool_bwd_
 
 const pl_binding pl_binding_MAX_POOL_BWD = {bind_max_pool_bwd, NULL, exec_max_pool_bwd};
 
+/* Tokens are an image of one column. */
+static int64_t columns_of(const pl_shape *s) { return s->rank == 4 ? s->dim[2] : 1; }
+
 static void bind_resample(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     bool forward = n->op == PL_OP_AVG_POOL || n->op == PL_OP_ADAPTIVE_AVG_POOL || n->op == PL_OP_UPSAMPLE_BILINEAR;
@@ -49,11 +52,11 @@ static void bind_resample(const pl_graph *g, const pl_node *n, const pl_addresse
                                                           : PL_RESAMPLE_ADAPTIVE,
                                           .backward = !forward,
                                           .samples = x->dim[0],
-                                          .channels = x->dim[3],
+                                          .channels = pl_shape_last(x),
                                           .height = x->dim[1],
-                                          .width = x->dim[2],
+                                          .width = columns_of(x),
                                           .out_height = y->dim[1],
-                                          .out_width = y->dim[2],
+                                          .out_width = columns_of(y),
                                           .kernel = average ? n->attr[0].i : 0,
                                           .stride = average ? n->attr[1].i : 0,
                                           .from = pl_address_of(g, a, n->in[0]),

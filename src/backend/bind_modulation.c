@@ -1,4 +1,4 @@
-/* Gates, feature-wise affine maps, softmax pools. */
+/* Gates, blends, feature-wise affine maps, softmax pools. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
@@ -35,6 +35,46 @@ static void bind_gate_bwd(const pl_graph *g, const pl_node *n, const pl_addresse
 static void exec_gate_bwd(const pl_call *c, pl_team team) { pl_gate_bwd_exec(&c->u.gate_bwd, team); }
 
 const pl_binding pl_binding_GATE_BWD = {bind_gate_bwd, NULL, exec_gate_bwd};
+
+static void bind_blend(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    int64_t rows = pl_shape_rows(x);
+    call->u.blend = (pl_blend_call){.rows = rows,
+                                    .shared = rows / (int64_t)pl_shape_elems(&pl_in(g, n, 2)->shape),
+                                    .width = pl_shape_last(x),
+                                    .a = pl_address_of(g, a, n->in[0]),
+                                    .b = pl_address_of(g, a, n->in[1]),
+                                    .z = pl_address_of(g, a, n->in[2]),
+                                    .y = pl_address_of(g, a, n->out[0]),
+                                    .g = pl_address_of(g, a, n->out[1]),
+                                    .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_blend(const pl_call *c, pl_team team) { pl_blend_exec(&c->u.blend, team); }
+
+const pl_binding pl_binding_BLEND = {bind_blend, NULL, exec_blend};
+
+static void bind_blend_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 1)->shape;
+    int64_t rows = pl_shape_rows(x);
+    call->u.blend_bwd = (pl_blend_bwd_call){.rows = rows,
+                                            .shared = rows / (int64_t)pl_shape_elems(&pl_in(g, n, 3)->shape),
+                                            .width = pl_shape_last(x),
+                                            .dy = pl_address_of(g, a, n->in[0]),
+                                            .a = pl_address_of(g, a, n->in[1]),
+                                            .b = pl_address_of(g, a, n->in[2]),
+                                            .z = pl_address_of(g, a, n->in[3]),
+                                            .da = pl_address_of(g, a, n->out[0]),
+                                            .db = pl_address_of(g, a, n->out[1]),
+                                            .dz = pl_address_of(g, a, n->out[2]),
+                                            .type = pl_real_of(g, n->in[1])};
+}
+
+static void exec_blend_bwd(const pl_call *c, pl_team team) { pl_blend_bwd_exec(&c->u.blend_bwd, team); }
+
+const pl_binding pl_binding_BLEND_BWD = {bind_blend_bwd, NULL, exec_blend_bwd};
 
 /* Positions of a row of x [samples, ..., positions, channels]; all of a sample are rows of them. */
 static int64_t positions_of(const pl_shape *x) { return x->rank > 2 ? x->dim[x->rank - 2] : 1; }

@@ -1,4 +1,4 @@
-/* Patches of images, positions. */
+/* Patches of images, positions, a row in front. */
 #include "backend/backend.h"
 #include "ir/op.h"
 
@@ -33,3 +33,35 @@ static void bind_add_positions(const pl_graph *g, const pl_node *n, const pl_add
 static void exec_add_positions(const pl_call *c, pl_team team) { pl_add_positions_exec(&c->u.add_positions, team); }
 
 const pl_binding pl_binding_ADD_POSITIONS = {bind_add_positions, NULL, exec_add_positions};
+
+static void bind_prepend_row(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.prepend_row = (pl_prepend_row_call){.samples = x->dim[0],
+                                                .rows = x->dim[1],
+                                                .width = x->dim[2],
+                                                .x = pl_address_of(g, a, n->in[0]),
+                                                .row = pl_address_of(g, a, n->in[1]),
+                                                .y = pl_address_of(g, a, n->out[0]),
+                                                .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_prepend_row(const pl_call *c, pl_team team) { pl_prepend_row_exec(&c->u.prepend_row, team); }
+
+const pl_binding pl_binding_PREPEND_ROW = {bind_prepend_row, NULL, exec_prepend_row};
+
+static void bind_drop_row(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.drop_row = (pl_drop_row_call){.samples = x->dim[0],
+                                          .rows = x->dim[1] - 1,
+                                          .width = x->dim[2],
+                                          .x = pl_address_of(g, a, n->in[0]),
+                                          .y = pl_address_of(g, a, n->out[0]),
+                                          .sum = pl_address_of(g, a, n->out[1]),
+                                          .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_drop_row(const pl_call *c, pl_team team) { pl_drop_row_exec(&c->u.drop_row, team); }
+
+const pl_binding pl_binding_DROP_ROW = {bind_drop_row, NULL, exec_drop_row};

@@ -1,7 +1,7 @@
-/* Gates, feature-wise affine maps, softmax pools. Positions or samples are shared out; the one sum over many positions,
- * that of film's gradient, is taken as norms take theirs: a sample's rows are cut into blocks by its own size, each
- * block leaves partial sums in the workspace, and these are added in block order. So the bits depend neither on the
- * team nor on how many samples a call has.
+/* Gates, blends, feature-wise affine maps, softmax pools. Positions or samples are shared out; the one sum over many
+ * positions, that of film's gradient, is taken as norms take theirs: a sample's rows are cut into blocks by its own
+ * size, each block leaves partial sums in the workspace, and these are added in block order. So the bits depend neither
+ * on the team nor on how many samples a call has. A blend's gate has few rows: they are one thread's.
  *
  * film is a norm's second half, and its sums are those of a norm's backward pass, where the mean is 0: it has no
  * kernels of its own. */
@@ -62,6 +62,39 @@ void pl_gate_bwd_exec(const pl_gate_bwd_call *c, pl_team team)
     assert(c->gates == 1 || c->gates == c->channels);
     work w = {c, pl_kernels_get(team.isa), NULL};
     pl_parallel(team, c->positions * c->channels, gate_bwd_part, &w);
+}
+
+/* ---- blends: forward by rows; backward by gates, whose rows are summed ---- */
+
+static void blend_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_blend_call *c = w->call;
+    pl_range own = pl_range_of_part(c->rows, 1, part, parts);
+    w->kernels->blend(own.begin, own.end, c->shared, c->width, c->type, c->a, c->b, c->z, c->y, c->g);
+}
+
+void pl_blend_exec(const pl_blend_call *c, pl_team team)
+{
+    assert(c->shared > 0 && c->rows % c->shared == 0);
+    work w = {c, pl_kernels_get(team.isa), NULL};
+    pl_parallel(team, c->rows * c->width, blend_part, &w);
+}
+
+static void blend_bwd_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_blend_bwd_call *c = w->call;
+    pl_range own = pl_range_of_part(c->rows / c->shared, 1, part, parts);
+    w->kernels->blend_bwd(own.begin, own.end, c->shared, c->width, c->type, c->dy, c->a, c->b, c->z, c->da, c->db,
+                          c->dz);
+}
+
+void pl_blend_bwd_exec(const pl_blend_bwd_call *c, pl_team team)
+{
+    assert(c->shared > 0 && c->rows % c->shared == 0);
+    work w = {c, pl_kernels_get(team.isa), NULL};
+    pl_parallel(team, c->rows * c->width, blend_bwd_part, &w);
 }
 
 /* ---- feature-wise affine maps ----

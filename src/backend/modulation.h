@@ -1,5 +1,5 @@
-/* One value steers another: gates, feature-wise affine maps, sums over time with weights from a softmax; as plain
- * values, see calls.h, whose rules hold here too. */
+/* One value steers another: gates, blends, feature-wise affine maps, sums over time with weights from a softmax; as
+ * plain values, see calls.h, whose rules hold here too. */
 #ifndef PL_BACKEND_MODULATION_H
 #define PL_BACKEND_MODULATION_H
 
@@ -25,6 +25,27 @@ typedef struct pl_gate_bwd_call {
     pl_real type;
 } pl_gate_bwd_call;
 void pl_gate_bwd_exec(const pl_gate_bwd_call *, pl_team);
+
+/* y = σ(z)·a + (1 − σ(z))·b, of `shared` rows that follow one another with one logit. Where a and b are the same y is
+ * just that, and at the ends of the gate it is a or b. */
+typedef struct pl_blend_call {
+    int64_t rows, shared, width; /* rows: a multiple of shared */
+    const void *a, *b, *z;       /* z [rows / shared] */
+    void *y;                     /* may be a or b */
+    float *g;                    /* σ(z); NULL: not wanted */
+    pl_real type;
+} pl_blend_call;
+void pl_blend_exec(const pl_blend_call *, pl_team);
+
+/* da = σ(z)·dy, db = (1 − σ(z))·dy, dz = σ'(z)·Σ dy·(a − b) over its rows, each row's sum first, rows ascending */
+typedef struct pl_blend_bwd_call {
+    int64_t rows, shared, width;
+    const void *dy, *a, *b, *z;
+    void *da, *db,
+        *dz; /* each may be NULL: not wanted; da may be dy or a, db dy or b, not both the same; dz may be z */
+    pl_real type;
+} pl_blend_bwd_call;
+void pl_blend_bwd_exec(const pl_blend_bwd_call *, pl_team);
 
 /* y[b,p,c] = s[b,c]·x[b,p,c] + s[b,C+c] */
 typedef struct pl_film_call {

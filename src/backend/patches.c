@@ -1,9 +1,12 @@
-/* Patches of images, and positions added to every sample. Rows of patches and elements are shared out freely: nothing
- * is summed up. */
+/* Patches of images, positions added to every sample, a row in front of every sample. Rows of patches and elements are
+ * shared out freely: the one thing that is summed up are the first rows, as in column_sum.c. */
 #include <assert.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "backend/parallel.h"
 #include "backend/tokens.h"
+#include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
 typedef struct work {
@@ -30,7 +33,7 @@ void pl_patches_exec(const pl_patches_call *c, pl_team team)
     pl_parallel(team, c->samples * c->height * c->width * c->channels, patches_part, &w);
 }
 
-enum { GRAIN = 64 };
+enum { GRAIN = 64, LINE_FLOATS = 16 };
 
 static void positions_part(const void *context, int part, int parts)
 {
@@ -49,4 +52,63 @@ void pl_add_positions_exec(const pl_add_positions_call *c, pl_team team)
 {
     work w = {c, pl_kernels_get(team.isa)};
     pl_parallel(team, c->samples * c->elems_per_sample, positions_part, &w);
+}
+
+/* ---- a row in front ---- */
+
+static void copy_rows(pl_real type, int64_t rows, int64_t width, const void *from, int64_t first, void *to, int64_t at)
+{
+    memcpy(pl_real_at(type, to, at * width), pl_real_at(type, from, first * width),
+           (size_t)(rows * width * pl_real_bytes(type)));
+}
+
+static void prepend_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_prepend_row_call *c = w->call;
+    pl_range own = pl_range_of_part(c->samples * (1 + c->rows), 1, part, parts);
+    for (int64_t r = own.begin, count; r < own.end; r += count) {
+        int64_t b = r / (1 + c->rows), place = r % (1 + c->rows), left = 1 + c->rows - place;
+        void *to = pl_real_at(c->type, c->y, r * c->width);
+        count = place == 0 ? 1 : left < own.end - r ? left : own.end - r;
+        if (place > 0)
+            copy_rows(c->type, count, c->width, c->x, r - b - 1, c->y, r);
+        else if (c->row)
+            w->kernels->cast(c->width, PL_REAL_F32, c->row, c->type, to);
+        else
+            memset(to, 0, (size_t)(c->width * pl_real_bytes(c->type)));
+    }
+}
+
+void pl_prepend_row_exec(const pl_prepend_row_call *c, pl_team team)
+{
+    work w = {c, pl_kernels_get(team.isa)};
+    pl_parallel(team, c->samples * (1 + c->rows) * c->width, prepend_part, &w);
+}
+
+typedef struct drop_work {
+    const pl_drop_row_call *call;
+    const pl_gemm_kernels *kernels;
+} drop_work;
+
+static void drop_part(const void *context, int part, int parts)
+{
+    const drop_work *w = context;
+    const pl_drop_row_call *c = w->call;
+    pl_range own = pl_range_of_part(c->y ? c->samples * c->rows : 0, 1, part, parts);
+    for (int64_t r = own.begin, count; r < own.end; r += count) {
+        int64_t b = r / c->rows, left = (b + 1) * c->rows - r;
+        count = left < own.end - r ? left : own.end - r;
+        copy_rows(c->type, count, c->width, c->x, r + b + 1, c->y, r);
+    }
+    own = pl_range_of_part(c->sum ? c->width : 0, LINE_FLOATS, part, parts);
+    if (own.begin < own.end)
+        w->kernels->column_sum(c->type, pl_real_at(c->type, c->x, own.begin), (1 + c->rows) * c->width, c->samples,
+                               own.end - own.begin, c->sum + own.begin, 1);
+}
+
+void pl_drop_row_exec(const pl_drop_row_call *c, pl_team team)
+{
+    drop_work w = {c, pl_gemm_kernels_of(team.isa, PL_REAL_F32, PL_REAL_F32)};
+    pl_parallel(team, c->samples * (c->y ? c->rows : 1) * c->width, drop_part, &w);
 }

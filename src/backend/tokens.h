@@ -1,5 +1,5 @@
-/* Tokens of images as plain values: patches, positions, capsules that sum tokens up, and tokens that are picked; see
- * calls.h, whose rules hold here too. */
+/* Tokens of images as plain values: patches, positions, a row in front, capsules that sum tokens up, and tokens that
+ * are picked; see calls.h, whose rules hold here too. */
 #ifndef PL_BACKEND_TOKENS_H
 #define PL_BACKEND_TOKENS_H
 
@@ -28,6 +28,26 @@ typedef struct pl_add_positions_call {
     pl_real type;
 } pl_add_positions_call;
 void pl_add_positions_exec(const pl_add_positions_call *, pl_team);
+
+/* y[b] = row, then x[b] */
+typedef struct pl_prepend_row_call {
+    int64_t samples, rows, width; /* rows of a sample of x */
+    const void *x;                /* [samples, rows, width] */
+    const float *row;             /* NULL: zeros */
+    void *y;                      /* [samples, 1 + rows, width] */
+    pl_real type;
+} pl_prepend_row_call;
+void pl_prepend_row_exec(const pl_prepend_row_call *, pl_team);
+
+/* y[b] = x[b] without its first row; sum += Σ_b x[b,0], ascending */
+typedef struct pl_drop_row_call {
+    int64_t samples, rows, width; /* rows of a sample of y */
+    const void *x;                /* [samples, 1 + rows, width] */
+    void *y;                      /* [samples, rows, width] */
+    float *sum;                   /* [width]; either may be NULL: not wanted */
+    pl_real type;
+} pl_drop_row_call;
+void pl_drop_row_exec(const pl_drop_row_call *, pl_team);
 
 /* ---- capsule.c ---- */
 

@@ -1,5 +1,6 @@
-/* One value steers another: gates, feature-wise affine maps (FiLM, Perez et al. 2018), and sums over time with weights
- * from a softmax (temporal attention). Backward they need their inputs and nothing else (MODELS.md appendix A). */
+/* One value steers another: gates, blends of two values by a gate, feature-wise affine maps (FiLM, Perez et al. 2018),
+ * and sums over time with weights from a softmax (temporal attention). Backward they need their inputs and nothing else
+ * (MODELS.md appendix A). */
 #include "ir/op.h"
 
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_elem)
@@ -15,7 +16,11 @@ static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_ele
     return (pl_cost){flops_per_elem * elems, bytes};
 }
 
-static pl_cost cost_forward(const pl_graph *g, const pl_node *n) { return cost_of(g, n, n->op == PL_OP_GATE ? 12 : 2); }
+static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
+{
+    return cost_of(g, n, n->op == PL_OP_GATE ? 12 : n->op == PL_OP_BLEND ? 3 : 2);
+}
+
 static pl_cost cost_backward(const pl_graph *g, const pl_node *n)
 {
     return cost_of(g, n, n->op == PL_OP_GATE_BWD ? 30 : 6);
@@ -88,6 +93,82 @@ static pl_status shape_gate_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 }
 
 const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward, alias_backward, .out_min = -1};
+
+/* ---- blend: a, b [B,...,D], z → y = g·a + (1 − g)·b, [g f32] with g = σ(z) ----
+ * One logit for each row, or for rows that follow one another: z has the first dimensions of a, the samples at least,
+ * and may have ones behind them. [B,N,1] is a gate for each token, [B,1] or [B,1,1] one for each sample. The gates are
+ * an output for whoever wants to know them; no gradient comes back from there. */
+static bool are_gates_of(const pl_shape *z, const pl_shape *a)
+{
+    uint32_t k = 1;
+    if (z->rank < 1 || z->rank > a->rank || z->dim[0] != a->dim[0] || z->symbolic != a->symbolic) return false;
+    while (k < z->rank && k + 1 < a->rank && z->dim[k] == a->dim[k]) k++;
+    while (k < z->rank && z->dim[k] == 1) k++;
+    return k == z->rank;
+}
+
+static pl_status check_blend(const pl_graph *g, const pl_node *n, int a, pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
+    const pl_shape *s = &pl_in(g, n, a)->shape;
+    if (s->rank < 2 || s->symbolic & ~1u || pl_shape_elems(s) == 0)
+        return pl_fail_input(g, n, a, "[samples, ..., width]", err);
+    PL_TRY(pl_expect_shape(g, n, a + 1, s, "the shape of what it is blended with", err));
+    if (are_gates_of(&pl_in(g, n, a + 2)->shape, s)) return PL_OK;
+    return pl_fail_input(g, n, a + 2, "a logit for each row, or one for all rows of a sample", err);
+}
+
+static pl_status shape_blend(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_blend(g, n, 0, err));
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, pl_in(g, n, 0)->dtype};
+    out[1] = (pl_out){pl_in(g, n, 2)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_blend(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out[3];
+    if (n->out[1] != PL_NONE && pl_gradient_of(g, n->out[1]) != PL_NONE)
+        return g->b->status =
+                   pl_fail(g->b->err, PL_E_UNSUPPORTED,
+                           "%s: blend has no gradient rule for its second output, the gates: a loss may not read them",
+                           g->b->scope);
+    if (dy == PL_NONE) return PL_OK;
+    for (int k = 0; k < 3; k++) out[k] = pl_gradient_output(g, n->in[k]);
+    if (out[0] == PL_UNWANTED && out[1] == PL_UNWANTED && out[2] == PL_UNWANTED) return PL_OK;
+    pl_build_node(g->b, PL_OP_BLEND_BWD, NULL, 4, (pl_id[]){dy, n->in[0], n->in[1], n->in[2]}, 3, out);
+    for (int k = 0; k < 3; k++) pl_gradient_add(g, n->in[k], out[k]);
+    return g->b->status;
+}
+
+/* The values are blended number by number; the gates are read by many rows. */
+static pl_alias alias_blend(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 | 1u << 1 : 0};
+}
+
+const pl_op_rule pl_rule_BLEND = {shape_blend, gradient_blend, cost_forward, alias_blend, .recompute = true};
+
+/* ---- blend_bwd: dy, a, b, z → [da], [db], [dz] ---- */
+static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_blend(g, n, 1, err));
+    PL_TRY(pl_expect_shape(g, n, 0, &pl_in(g, n, 1)->shape, "the shape of the blended inputs", err));
+    for (int k = 0; k < 3; k++) out[k] = (pl_out){pl_in(g, n, k + 1)->shape, pl_in(g, n, k + 1)->dtype};
+    return PL_OK;
+}
+
+/* All three of a place are read before anything is written there, and a logit before its gradient. No storage is
+ * offered to two outputs. */
+static pl_alias alias_blend_bwd(const pl_node *n, int out)
+{
+    uint32_t dy = 1u << 0, may[3] = {dy | 1u << 1, (n->out[0] == PL_NONE ? dy : 0) | 1u << 2, 1u << 3};
+    return (pl_alias){.update = -1, .may = out < 3 ? may[out] : 0};
+}
+
+const pl_op_rule pl_rule_BLEND_BWD = {shape_blend_bwd, NULL, cost_backward, alias_blend_bwd, .out_min = -1};
 
 /* ---- film: x [B,...,C], s [B,2C] → y = s[b,c]·x + s[b,C+c] ----
  * First the scales, then the shifts, and no "1 +" in front of a scale. s is stored as x is, or as f32. */

@@ -1,5 +1,5 @@
 /* How images become rows of tokens: patches, which a linear layer turns into tokens (a convolution whose windows do not
- * overlap), and learned positions that are added to every sample's. */
+ * overlap), learned positions that are added to every sample's, and a learned row in front of them, the class token. */
 #include "ir/op.h"
 
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
@@ -75,3 +75,79 @@ static pl_alias alias_add_positions(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_ADD_POSITIONS = {shape_add_positions, gradient_add_positions, cost_add_positions,
                                           alias_add_positions, .recompute = true};
+
+/* ---- prepend_row: x [B,N,D], [row f32 [D]] → y [B,1+N,D]: row, or zeros, in front of every sample ----
+ * It and drop_row are each other's adjoint, but for the row, whose gradient drop_row sums up. */
+static pl_status check_tokens(const pl_graph *g, const pl_node *n, int64_t rows_min, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, 0)->shape;
+    PL_TRY(pl_expect_inputs(g, n, "rf", err));
+    if (s->rank != 3 || s->symbolic & ~1u || !is_size(s->dim[1]) || !is_size(s->dim[2]) || s->dim[1] == INT32_MAX)
+        return pl_fail_input(g, n, 0, "[samples, positions, width]", err);
+    if (s->dim[1] < rows_min) return pl_fail_input(g, n, 0, "a row that is left when the first is dropped", err);
+    const pl_shape row = pl_shape_of(1, s->dim[2]);
+    return pl_expect_shape(g, n, 1, &row, "one row, as wide as those of the input", err);
+}
+
+static pl_shape with_rows(pl_shape s, int64_t more)
+{
+    s.dim[1] += more;
+    return s;
+}
+
+static pl_status shape_prepend_row(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_tokens(g, n, 1, err));
+    out[0] = (pl_out){with_rows(pl_in(g, n, 0)->shape, 1), pl_in(g, n, 0)->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_prepend_row(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {pl_gradient_output(g, n->in[0]), PL_NONE};
+    if (dy == PL_NONE) return PL_OK;
+    pl_id in[2] = {dy, n->in[1] == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, n->in[1])};
+    if (out[0] == PL_UNWANTED && in[1] == PL_NONE) return PL_OK;
+    pl_build_node(g->b, PL_OP_DROP_ROW, NULL, 2, in, 2, out);
+    pl_gradient_add(g, n->in[0], out[0]);
+    if (in[1] != PL_NONE) pl_gradient_accumulated(g, n->in[1], out[1]);
+    return g->b->status;
+}
+
+static pl_cost cost_rows(const pl_graph *g, const pl_node *n)
+{
+    double bytes = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(pl_in(g, n, 1));
+    for (int k = 0; k < 2; k++)
+        if (n->out[k] != PL_NONE) bytes += pl_value_bytes_f(&g->value[n->out[k]]);
+    return (pl_cost){pl_value_elems_f(pl_in(g, n, 0)), bytes};
+}
+
+const pl_op_rule pl_rule_PREPEND_ROW = {shape_prepend_row, gradient_prepend_row, cost_rows, pl_alias_none,
+                                        .recompute = true};
+
+/* ---- drop_row: x [B,1+N,D], [sum f32 [D]] → [y [B,N,D]], [sum']: the first row of every sample is left out of y, and
+ * added to the sum, sample after sample ---- */
+static pl_status shape_drop_row(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(check_tokens(g, n, 2, err));
+    out[0] = (pl_out){with_rows(pl_in(g, n, 0)->shape, -1), pl_in(g, n, 0)->dtype};
+    if (pl_in(g, n, 1)) out[1] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_drop_row(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = n->out[0] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_PREPEND_ROW, NULL, 1, &dy, 1, &out));
+    return g->b->status;
+}
+
+static pl_alias alias_drop_row(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = out == 1 ? 1 : -1};
+}
+
+const pl_op_rule pl_rule_DROP_ROW = {shape_drop_row, gradient_drop_row, cost_rows,
+                                     alias_drop_row, .recompute = true, .out_min = -1};

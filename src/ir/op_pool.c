@@ -1,17 +1,29 @@
 /* Pools and changes of size of images [B,H,W,C] (MODELS.md 0.3, appendix A). Their backward nodes do not read x, so
- * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`. */
+ * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`.
+ *
+ * For adaptive averages tokens [B,N,D] are images of one column: with height=1 width=1 they give the mean over the
+ * tokens of each sample, [B,1,D]. */
 #include "ir/op.h"
 
 /* So that products of two of them fit 64 bits. */
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
+static bool is_adaptive(const pl_node *n)
+{
+    return n->op == PL_OP_ADAPTIVE_AVG_POOL || n->op == PL_OP_ADAPTIVE_AVG_POOL_BWD;
+}
+
 /* Dimensions 1 to 3 of an image are known numbers; only the samples may be counted in B. */
 static pl_status check_image(const pl_graph *g, const pl_node *n, int k, pl_error *err)
 {
     const pl_shape *s = &pl_in(g, n, k)->shape;
-    bool fine = s->rank == 4 && !(s->symbolic & ~1u);
-    for (uint32_t i = 0; fine && i < 4; i++) fine = is_size(s->dim[i]);
-    return fine ? PL_OK : pl_fail_input(g, n, k, "[samples, height, width, channels]", err);
+    bool fine = (s->rank == 4 || (s->rank == 3 && is_adaptive(n))) && !(s->symbolic & ~1u);
+    for (uint32_t i = 0; fine && i < s->rank; i++) fine = is_size(s->dim[i]);
+    if (fine) return PL_OK;
+    return pl_fail_input(g, n, k,
+                         is_adaptive(n) ? "[samples, height, width, channels] or [samples, positions, width]"
+                                        : "[samples, height, width, channels]",
+                         err);
 }
 
 static pl_status refuse(const pl_node *n, const char *why, pl_error *err)
@@ -21,7 +33,8 @@ static pl_status refuse(const pl_node *n, const char *why, pl_error *err)
 
 static pl_shape resized(pl_shape s, int64_t height, int64_t width)
 {
-    s.dim[1] = height, s.dim[2] = width;
+    s.dim[1] = height;
+    if (s.rank == 4) s.dim[2] = width;
     return s;
 }
 
@@ -51,7 +64,7 @@ static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd, pl_id ke
     if (dy == PL_NONE || !pl_gradient_is_wanted(g, x)) return PL_OK;
     const pl_shape *s = &g->b->graph->value[x].shape;
     pl_attr attr[PL_ATTR_MAX] = {n->attr[0], n->attr[1]};
-    attr[sized] = pl_attr_i(s->dim[1]), attr[sized + 1] = pl_attr_i(s->dim[2]);
+    attr[sized] = pl_attr_i(s->dim[1]), attr[sized + 1] = pl_attr_i(s->rank == 4 ? s->dim[2] : 1);
     bool has_kept = kept != PL_NONE;
     pl_id in[3] = {dy, has_kept ? kept : pl_gradient_take(g, x), has_kept ? pl_gradient_take(g, x) : PL_NONE};
     pl_id out = PL_NONE;
@@ -103,11 +116,6 @@ static pl_status shape_max_pool_bwd(const pl_graph *g, const pl_node *n, pl_out 
 const pl_op_rule pl_rule_MAX_POOL_BWD = {shape_max_pool_bwd, NULL, cost_moved, alias_add};
 
 /* ---- averages: x → y ---- */
-static bool is_adaptive(const pl_node *n)
-{
-    return n->op == PL_OP_ADAPTIVE_AVG_POOL || n->op == PL_OP_ADAPTIVE_AVG_POOL_BWD;
-}
-
 /* How many windows of `kernel` fit into n, `stride` apart; 0 where none does. */
 static int64_t windows(const pl_node *n, int64_t of)
 {
@@ -123,6 +131,7 @@ static pl_status shape_average(const pl_graph *g, const pl_node *n, pl_out out[]
     int64_t height = is_adaptive(n) ? n->attr[0].i : windows(n, x->shape.dim[1]);
     int64_t width = is_adaptive(n) ? n->attr[1].i : windows(n, x->shape.dim[2]);
     if (!is_size(height) || !is_size(width)) return refuse(n, "its windows do not fit the image, or it has none", err);
+    if (x->shape.rank == 3 && width != 1) return refuse(n, "tokens are one column, so that its width must be 1", err);
     out[0] = (pl_out){resized(x->shape, height, width), x->dtype};
     return PL_OK;
 }
@@ -146,6 +155,7 @@ static pl_status shape_average_bwd(const pl_graph *g, const pl_node *n, pl_out o
     int first = is_adaptive(n) ? 0 : 2;
     int64_t height = n->attr[first].i, width = n->attr[first + 1].i;
     if (!is_size(height) || !is_size(width)) return refuse(n, "height and width are no sizes of an image", err);
+    if (dy->shape.rank == 3 && width != 1) return refuse(n, "tokens are one column, so that its width must be 1", err);
     if (!is_adaptive(n) && (windows(n, height) != dy->shape.dim[1] || windows(n, width) != dy->shape.dim[2]))
         return refuse(n, "height and width are not those of an image with such a result", err);
     pl_shape s = resized(dy->shape, height, width);

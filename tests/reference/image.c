@@ -78,9 +78,16 @@ static double share_double(const pl_node *node, int64_t i, int64_t n, int64_t o,
     return fmax(0, 1 - fabs(at - (double)i));
 }
 
+/* Tokens are one column. */
+static pl_shape as_image(const pl_shape *s)
+{
+    return s->rank == 4 ? *s : pl_shape_of(4, s->dim[0], s->dim[1], (int64_t)1, s->dim[2]);
+}
+
 static void resample(operands *o, share_of share)
 {
-    const pl_shape *x = &operand(o, 0)->shape, *y = &o->r->graph->value[o->node->out[0]].shape;
+    const pl_shape from = as_image(&operand(o, 0)->shape), *x = &from;
+    const pl_shape result = as_image(&o->r->graph->value[o->node->out[0]].shape), *y = &result;
     double *to = scratch(o, pl_shape_elems(y)), *at = to;
     for (int64_t b = 0; b < y->dim[0]; b++)
         for (int64_t p = 0; p < y->dim[1]; p++)
@@ -95,7 +102,8 @@ static void resample(operands *o, share_of share)
 
 static void resample_bwd(operands *o, share_of share)
 {
-    const pl_shape *y = &operand(o, 0)->shape, *x = &o->r->graph->value[o->node->out[0]].shape;
+    const pl_shape result = as_image(&operand(o, 0)->shape), *y = &result;
+    const pl_shape from = as_image(&o->r->graph->value[o->node->out[0]].shape), *x = &from;
     double *dx = begin_gradient(o, x, 1);
     for (uint64_t e = 0; e < pl_shape_elems(y); e++) {
         int64_t c = (int64_t)e % y->dim[3], q = (int64_t)e / y->dim[3] % y->dim[2];

@@ -1,4 +1,4 @@
-/* Gates, feature-wise affine maps, sums over time with weights from a softmax (appendix A). */
+/* Gates, blends, feature-wise affine maps, sums over time with weights from a softmax (appendix A). */
 #include <math.h>
 
 #include "reference/state.h"
@@ -30,6 +30,41 @@ void reference_gate_bwd(operands *o)
     }
     put(o, 0, dx);
     put(o, 1, dg);
+}
+
+/* The logit of element e of a, in input `z`. */
+static int64_t logit_of(const operands *o, int a, int64_t e)
+{
+    return e / (int64_t)(pl_shape_elems(&operand(o, a)->shape) / pl_shape_elems(&operand(o, a + 2)->shape));
+}
+
+void reference_blend(operands *o)
+{
+    int64_t n = (int64_t)pl_shape_elems(&operand(o, 0)->shape), gates = (int64_t)pl_shape_elems(&operand(o, 2)->shape);
+    double *y = scratch(o, (uint64_t)n), *open = scratch(o, (uint64_t)gates);
+    for (int64_t k = 0; k < gates; k++) open[k] = open_by(o->in[2][k]);
+    for (int64_t e = 0; e < n; e++) {
+        double g = open[logit_of(o, 0, e)];
+        y[e] = g * o->in[0][e] + (1 - g) * o->in[1][e];
+    }
+    put(o, 0, y);
+    put(o, 1, open);
+}
+
+void reference_blend_bwd(operands *o)
+{
+    int64_t n = (int64_t)pl_shape_elems(&operand(o, 1)->shape);
+    double *da = scratch(o, (uint64_t)n), *db = scratch(o, (uint64_t)n);
+    double *dz = scratch(o, pl_shape_elems(&operand(o, 3)->shape));
+    for (int64_t e = 0; e < n; e++) {
+        double g = open_by(o->in[3][logit_of(o, 1, e)]), dy = o->in[0][e];
+        da[e] = g * dy;
+        db[e] = (1 - g) * dy;
+        dz[logit_of(o, 1, e)] += dy * (o->in[1][e] - o->in[2][e]) * g * (1 - g);
+    }
+    put(o, 0, da);
+    put(o, 1, db);
+    put(o, 2, dz);
 }
 
 void reference_film(operands *o)

@@ -1,4 +1,4 @@
-/* Tokens of images: patches, positions, capsules, what is picked and copied. */
+/* Tokens of images: patches, positions, a row in front, capsules, what is picked and copied. */
 #include <math.h>
 
 #include "reference/state.h"
@@ -25,6 +25,33 @@ void reference_add_positions(operands *o)
     uint64_t n = pl_shape_elems(&operand(o, 0)->shape), sample = pl_shape_elems(&operand(o, 1)->shape);
     for (uint64_t i = 0; i < n; i++) o->in[0][i] += o->in[1][i % sample];
     put(o, 0, o->in[0]);
+}
+
+/* y[b,0] = row, y[b,1 + n] = x[b,n] */
+void reference_prepend_row(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    double *y = scratch(o, reference_elems(o->r, o->node->out[0])), *at = y;
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t n = 0; n < 1 + s->dim[1]; n++)
+            for (int64_t d = 0; d < s->dim[2]; d++)
+                *at++ = n > 0 ? o->in[0][(b * s->dim[1] + n - 1) * s->dim[2] + d] : o->in[1] ? o->in[1][d] : 0;
+    put(o, 0, y);
+}
+
+void reference_drop_row(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    double *y = scratch(o, pl_shape_elems(s)), *at = y;
+    const double *x = o->in[0];
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t n = 0; n < s->dim[1]; n++)
+            for (int64_t d = 0; d < s->dim[2]; d++, x++) {
+                if (n > 0) *at++ = *x;
+                if (n == 0 && o->in[1]) o->in[1][d] += *x;
+            }
+    put(o, 0, y);
+    if (o->in[1]) put(o, 1, o->in[1]);
 }
 
 /* ---- capsules: a_k = softmax over the positions of the logits of k; y_k = Σ_n a_kn t_n ---- */

@@ -1,5 +1,5 @@
-/* Gates, and sums over time with weights from a softmax. What a vector of channels is multiplied with is computed for a
- * vector of positions at once where they share a gate. */
+/* Gates, blends, and sums over time with weights from a softmax. What a vector of channels is multiplied with is
+ * computed for a vector of positions at once where they share a gate. */
 #include "kernels/cpu/vec_real.h"
 #include "kernels/cpu/vecmath.h"
 #include "kernels/kernels.h"
@@ -96,6 +96,87 @@ void PL_KERNEL(gate_bwd)(int64_t positions, int64_t channels, int64_t gates, pl_
         PL_REAL_EACH(type, gate_each_bwd(REAL, positions * channels, dy, x, g, dx, dg));
     else
         PL_REAL_EACH(type, gate_all_bwd(REAL, positions, channels, dy, x, g, dx, dg));
+}
+
+/* ---- blends ---- */
+
+/* All lanes are the logit. */
+PL_V_INLINE pl_vf logit_of(pl_real type, const void *z, int64_t gate) { return pl_v_set(pl_real_get(type, z, gate)); }
+
+PL_V_INLINE float sigmoid_of(pl_vf x)
+{
+    pl_vf y = pl_v_sigmoid(x);
+    return y[0];
+}
+
+/* near + far_share·(far − near): what is the same in both stays as it is, and so does the one whose gate is open */
+PL_V_INLINE void blend_row(pl_real type, int64_t count, const void *near, const void *far, pl_vf far_share, void *y)
+{
+    for (int64_t i = 0; i < count; i += PL_VW) {
+        int64_t n = lanes(count - i);
+        pl_vf from = pl_v_get(type, near, i, n);
+        pl_v_put(type, y, i, pl_v_fma(far_share, pl_v_get(type, far, i, n) - from, from), n);
+    }
+}
+
+PL_V_INLINE void blend(pl_real type, int64_t begin, int64_t end, int64_t shared, int64_t width, const void *a,
+                       const void *b, const void *z, void *y, float *g)
+{
+    pl_vf logit = pl_v_zero(), far_share = pl_v_zero();
+    for (int64_t r = begin; r < end; r++) {
+        const void *from_a = pl_real_at(type, a, r * width), *from_b = pl_real_at(type, b, r * width);
+        if (r == begin || r % shared == 0) {
+            logit = logit_of(type, z, r / shared);
+            far_share = pl_v_sigmoid(-pl_v_abs(logit));
+        }
+        if (g && r % shared == 0) g[r / shared] = sigmoid_of(logit);
+        blend_row(type, width, logit[0] > 0 ? from_a : from_b, logit[0] > 0 ? from_b : from_a, far_share,
+                  pl_real_at(type, y, r * width));
+    }
+}
+
+/* Σ dy·(a − b) of a row, and what becomes of it: da and db may take the place of what they are made of. */
+PL_V_INLINE float blend_row_bwd(pl_real type, int64_t count, const void *dy, const void *a, const void *b, pl_vf open,
+                                pl_vf closed, void *da, void *db)
+{
+    pl_vf sum = pl_v_zero();
+    for (int64_t i = 0; i < count; i += PL_VW) {
+        int64_t n = lanes(count - i);
+        pl_vf d = pl_v_get(type, dy, i, n);
+        sum = pl_v_fma(d, pl_v_get(type, a, i, n) - pl_v_get(type, b, i, n), sum);
+        if (da) pl_v_put(type, da, i, d * open, n);
+        if (db) pl_v_put(type, db, i, d * closed, n);
+    }
+    return pl_v_sum(sum);
+}
+
+PL_V_INLINE void blend_bwd(pl_real type, int64_t begin, int64_t end, int64_t shared, int64_t width, const void *dy,
+                           const void *a, const void *b, const void *z, void *da, void *db, void *dz)
+{
+    for (int64_t k = begin; k < end; k++) {
+        pl_vf logit = logit_of(type, z, k), open = pl_v_sigmoid(logit), closed = pl_v_sigmoid(-logit);
+        pl_vf slope = pl_v_sigmoid_grad(logit);
+        float sum = 0;
+        for (int64_t r = k * shared; r < (k + 1) * shared; r++) {
+            int64_t at = r * width;
+            sum +=
+                blend_row_bwd(type, width, pl_real_at(type, dy, at), pl_real_at(type, a, at), pl_real_at(type, b, at),
+                              open, closed, da ? pl_real_at(type, da, at) : NULL, db ? pl_real_at(type, db, at) : NULL);
+        }
+        if (dz) pl_real_put(type, dz, k, sum * slope[0]);
+    }
+}
+
+void PL_KERNEL(blend)(int64_t begin, int64_t end, int64_t shared, int64_t width, pl_real type, const void *a,
+                      const void *b, const void *z, void *y, float *g)
+{
+    PL_REAL_EACH(type, blend(REAL, begin, end, shared, width, a, b, z, y, g));
+}
+
+void PL_KERNEL(blend_bwd)(int64_t begin, int64_t end, int64_t shared, int64_t width, pl_real type, const void *dy,
+                          const void *a, const void *b, const void *z, void *da, void *db, void *dz)
+{
+    PL_REAL_EACH(type, blend_bwd(REAL, begin, end, shared, width, dy, a, b, z, da, db, dz));
 }
 
 /* ---- sums over time ---- */

@@ -26,6 +26,33 @@ void PL_KERNEL(gate_bwd)(int64_t positions, int64_t channels, int64_t gates, pl_
     }
 }
 
+/* From the nearer of the two. */
+void PL_KERNEL(blend)(int64_t begin, int64_t end, int64_t shared, int64_t width, pl_real type, const void *a,
+                      const void *b, const void *z, void *y, float *g)
+{
+    for (int64_t i = begin * width; i < end * width; i++) {
+        double logit = pl_real_get(type, z, i / width / shared);
+        double near = pl_real_get(type, logit > 0 ? a : b, i), far = pl_real_get(type, logit > 0 ? b : a, i);
+        pl_real_put(type, y, i, (float)(near + sigmoid(-fabs(logit)) * (far - near)));
+        if (g && i % (width * shared) == 0) g[i / width / shared] = (float)sigmoid(logit);
+    }
+}
+
+void PL_KERNEL(blend_bwd)(int64_t begin, int64_t end, int64_t shared, int64_t width, pl_real type, const void *dy,
+                          const void *a, const void *b, const void *z, void *da, void *db, void *dz)
+{
+    for (int64_t k = begin; k < end; k++) {
+        double logit = pl_real_get(type, z, k), sum = 0;
+        for (int64_t i = k * shared * width; i < (k + 1) * shared * width; i++) {
+            double d = pl_real_get(type, dy, i);
+            sum += d * ((double)pl_real_get(type, a, i) - pl_real_get(type, b, i));
+            if (da) pl_real_put(type, da, i, (float)(d * sigmoid(logit)));
+            if (db) pl_real_put(type, db, i, (float)(d * sigmoid(-logit)));
+        }
+        if (dz) pl_real_put(type, dz, k, (float)(sum * ref_activation_slope(PL_ACT_SIGMOID, logit)));
+    }
+}
+
 static void find_shares(int64_t times, pl_real type, const void *e, float *share)
 {
     double largest = pl_real_get(type, e, 0), sum = 0;

@@ -300,7 +300,7 @@ static void softmax_pools(void **state)
 }
 
 /* Scores of any size; equal times have equal shares and scales 1 with shifts 0 change nothing (appendix E); a gate is
- * shut or open at its ends. */
+ * shut or open at its ends, and a blend is the one or the other. */
 static void at_the_edges(void **state)
 {
     (void)state;
@@ -318,6 +318,14 @@ static void at_the_edges(void **state)
         float room[16];
         pl_film_exec(&(pl_film_call){1, 1, 3, values, identity, y, PL_REAL_F32, PL_REAL_F32}, room, team);
         assert_memory_equal(y, values, sizeof y);
+        const float others[3] = {-3, 1e30f, 7}, means[3] = {-3, 5e29f, 2};
+        pl_blend_exec(&(pl_blend_call){3, 1, 1, values, others, ends, y, share, PL_REAL_F32}, team);
+        assert_memory_equal(y, means, sizeof y);
+        assert_true(share[0] == 0 && share[1] == 0.5f && share[2] == 1);
+        for (int z = -120; z <= 120; z++) {
+            pl_blend_exec(&(pl_blend_call){1, 1, 3, values, values, &(float){(float)z}, y, NULL, PL_REAL_F32}, team);
+            assert_memory_equal(y, values, sizeof y);
+        }
     }
 }
 

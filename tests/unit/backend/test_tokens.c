@@ -1,5 +1,6 @@
-/* Patches, positions, capsules, what is picked and copied, against loops straight from the definition: every level of
- * this machine, f32, bf16 and f16, several teams, sample by sample, in place, outputs left out, guard zones. */
+/* Patches, positions, a row in front, capsules, what is picked and copied, against loops straight from the definition:
+ * every level of this machine, f32, bf16 and f16, several teams, sample by sample, in place, outputs left out, guard
+ * zones. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,6 +121,71 @@ static void positions(void **state)
             check_positions(types[t], isa, 1, 1);
             check_positions(types[t], isa, 7, 33);
             check_positions(types[t], isa, 3, 5000);
+        }
+}
+
+/* ---- a row in front ---- */
+
+/* Rounded to the type, as it would be stored. */
+static float stored(pl_real type, float x)
+{
+    float y = 0;
+    pl_real_put(type, &y, 0, x);
+    return pl_real_get(type, &y, 0);
+}
+
+static void check_prepended(pl_real type, pl_isa isa, int64_t samples, int64_t rows, int64_t width)
+{
+    int64_t count = samples * (1 + rows) * width;
+    void *x = numbers(type, samples * rows * width, 1);
+    float *row = guarded_normal(width, 2);
+    for (int t = 0; t < 2 * TEAMS; t++) {
+        void *y = guarded(type, count);
+        pl_prepend_row_call c = {samples, rows, width, x, t % 2 ? NULL : row, y, type};
+        pl_prepend_row_exec(&c, (pl_team){teams[t / 2], isa});
+        for (int64_t i = 0; i < count; i++) {
+            int64_t b = i / width / (1 + rows), n = i / width % (1 + rows);
+            float first = t % 2 ? 0 : stored(type, row[i % width]);
+            assert_true(pl_real_get(type, y, i) ==
+                        (n == 0 ? first : pl_real_get(type, x, (b * rows + n - 1) * width + i % width)));
+        }
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+/* Samples are added one after the other to what is there, so a call for each gives the same bits. */
+static void check_dropped(pl_real type, pl_isa isa, int64_t samples, int64_t rows, int64_t width)
+{
+    int64_t of_x = (1 + rows) * width, of_y = rows * width;
+    void *x = numbers(type, samples * of_x, 1);
+    float *before = guarded_normal(width, 2), *want = guarded_copy(before, width);
+    for (int64_t i = 0; i < samples * width; i++) want[i % width] += pl_real_get(type, x, i / width * of_x + i % width);
+    for (int t = 0; t < 4 * TEAMS; t++) {
+        void *y = t % 4 == 3 ? NULL : guarded(type, samples * of_y);
+        float *sum = t % 4 == 2 ? NULL : guarded_copy(before, width);
+        int64_t each = t % 2 ? 1 : samples;
+        for (int64_t b = 0; b < samples; b += each) {
+            pl_drop_row_call c = {each, rows, width, pl_real_at(type, x, b * of_x), NULL, sum, type};
+            c.y = y ? pl_real_at(type, y, b * of_y) : NULL;
+            pl_drop_row_exec(&c, (pl_team){teams[t / 4], isa});
+        }
+        if (sum) assert_memory_equal(sum, want, (size_t)width * sizeof *sum);
+        for (int64_t i = 0; i < samples * of_y && y; i++)
+            assert_true(pl_real_get(type, y, i) == pl_real_get(type, x, i / of_y * of_x + width + i % of_y));
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void rows_in_front(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {7, 1, 33}, {2, 49, 96}, {5, 6, 401}};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int i = 0; i < TYPES * 5; i++) {
+            check_prepended(types[i / 5], isa, sizes[i % 5][0], sizes[i % 5][1], sizes[i % 5][2]);
+            check_dropped(types[i / 5], isa, sizes[i % 5][0], sizes[i % 5][1], sizes[i % 5][2]);
         }
 }
 
@@ -441,12 +507,9 @@ static void copies(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(patches),
-                                       cmocka_unit_test(a_page),
-                                       cmocka_unit_test(positions),
-                                       cmocka_unit_test(capsules),
-                                       cmocka_unit_test(the_first_of_equal_ones),
-                                       cmocka_unit_test(the_largest),
-                                       cmocka_unit_test(copies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(patches),     cmocka_unit_test(a_page),
+                                       cmocka_unit_test(positions),   cmocka_unit_test(rows_in_front),
+                                       cmocka_unit_test(capsules),    cmocka_unit_test(the_first_of_equal_ones),
+                                       cmocka_unit_test(the_largest), cmocka_unit_test(copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

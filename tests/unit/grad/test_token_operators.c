@@ -1,0 +1,161 @@
+/* The operators of tokens, and blends, one at a time, in the graph of around.h. */
+#include "around.h"
+
+/* ---- tokens ---- */
+
+static pl_id make_positions(maker *m, pl_id x)
+{
+    pl_shape sample = pl_shape_of(3, (int64_t)H, (int64_t)W, (int64_t)C);
+    return with(m, PL_OP_ADD_POSITIONS, x, weight(m, sample));
+}
+
+/* Of bytes, grey and not; nothing is learnt in front of them. */
+static pl_id make_patches(maker *m, pl_id x)
+{
+    pl_id grey = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, (int64_t)(2 * H), (int64_t)(2 * W)), "grey");
+    pl_id coloured = input(m, PL_DTYPE_U8, pl_shape_of(4, (int64_t)B, (int64_t)(3 * H), (int64_t)(3 * W), 3L), "rgb");
+    pl_id in[2] = {node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(3)}, 1, &grey, 1),
+                   node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(3), pl_attr_i(3)}, 1, &coloured, 1)};
+    (void)x;
+    return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
+}
+
+/* Rows of tokens seen as an image of 14 by 14 again: windows of 5 by 4 and 5 by 5 pixels, which overlap. */
+static pl_id make_pool_of_tokens(maker *m, pl_id x)
+{
+    pl_id page = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, 28L, 28L), "page");
+    pl_id tokens = node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(1)}, 1, &page, 1);
+    pl_id window = pl_build_view(&m->b, tokens, pl_shape_of(4, (int64_t)B, 14L, 14L, 4L), 0, NULL);
+    (void)x;
+    return linear(m, average(m, window, PL_OP_ADAPTIVE_AVG_POOL, 3, 4), C);
+}
+
+static pl_id gated(maker *m, pl_id x, int64_t hidden, int64_t out, int64_t rows, pl_id residual)
+{
+    pl_id wgu = weight(m, pl_shape_of(2, 2 * hidden, pl_shape_last(&value_of(m, x)->shape)));
+    pl_id in[4] = {x, wgu, weight(m, pl_shape_of(2, out, hidden)), residual};
+    return node(m, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(rows)}, 4, in, 1);
+}
+
+static pl_id make_gated(maker *m, pl_id x) { return gated(m, x, 7, C, 13, x); }
+static pl_id make_gated_twice(maker *m, pl_id x)
+{
+    return gated(m, plus(m, x, gated(m, x, 3, C, 1000, PL_NONE)), 5, 3, 8, PL_NONE);
+}
+
+static pl_id capsules(maker *m, pl_id x, int64_t count, pl_id *attention)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE}, in[2] = {x, linear(m, x, count)};
+    pl_build_node(&m->b, PL_OP_CAPSULE_POOL, NULL, 2, in, attention ? 2 : 1, out);
+    if (attention) *attention = out[1];
+    return out[0];
+}
+
+static pl_id make_capsules(maker *m, pl_id x) { return capsules(m, x, 7, NULL); }
+
+/* The loss reads the weights, too, and the tokens have another reader. */
+static pl_id make_capsules_and_weights(maker *m, pl_id x)
+{
+    pl_id attention, y = capsules(m, x, 3, &attention);
+    pl_id both[2] = {linear(m, y, 2), linear(m, attention, 2)};
+    return node(m, PL_OP_CONCAT, NULL, 2, both, 1);
+}
+
+/* Tokens [B,2,3] from an image, those that weigh most in two capsules, one of them perhaps twice. */
+static pl_id make_picked(maker *m, pl_id x)
+{
+    pl_id attention, t = capsules(m, x, 5, NULL), index;
+    capsules(m, t, 2, &attention);
+    index = node(m, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(4)}, 1, &attention, 1);
+    return plus(m, with(m, PL_OP_GATHER_ROWS, t, index),
+                node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(4)}, 1, (pl_id[]){capsules(m, t, 2, NULL)}, 1));
+}
+
+/* Tokens [B,2,C]: a class token in front, which is dropped behind a layer that has seen it and the positions. */
+static pl_id make_class_token(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 2, NULL), all = with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
+    all = with(m, PL_OP_ADD_POSITIONS, all, weight(m, pl_shape_of(2, 3L, (int64_t)C)));
+    all = plus(m, all, capsules(m, all, 3, NULL));
+    return plus(m, t, node(m, PL_OP_DROP_ROW, NULL, 1, &all, 1));
+}
+
+/* What stays in front is zeros; both have another reader, so that their gradients are sums. */
+static pl_id make_rows_of_zeros(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL), front = node(m, PL_OP_PREPEND_ROW, NULL, 1, &t, 1);
+    pl_id rest = node(m, PL_OP_DROP_ROW, NULL, 1, &t, 1);
+    pl_id both = plus(m, t, node(m, PL_OP_PREPEND_ROW, NULL, 1, &rest, 1));
+    return plus(m, plus(m, front, linear(m, front, C)), node(m, PL_OP_PREPEND_ROW, NULL, 1, &both, 1));
+}
+
+/* The one weight of the tokens is their class: nothing is learnt in front of it. */
+static pl_id make_class_of_data(maker *m, pl_id x)
+{
+    pl_id t = input(m, PL_DTYPE_F32, pl_shape_of(3, (int64_t)B, 2L, (int64_t)C), "patches");
+    (void)x;
+    return with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
+}
+
+static pl_id mean(maker *m, pl_id t) { return average(m, t, PL_OP_ADAPTIVE_AVG_POOL, 1, 1); }
+
+/* The means of tokens, which have other readers, too, and of a few neighbours. */
+static pl_id make_means(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 5, NULL), some = average(m, t, PL_OP_ADAPTIVE_AVG_POOL, 3, 1);
+    return plus(m, plus(m, mean(m, t), mean(m, linear(m, t, C))), mean(m, some));
+}
+
+/* ---- blends ---- */
+
+static pl_id blend(maker *m, pl_id a, pl_id b, pl_id z) { return node(m, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, z}, 2); }
+
+static pl_id make_blend(maker *m, pl_id x) { return blend(m, linear(m, x, 3), linear(m, x, 3), linear(m, x, 1)); }
+static pl_id make_blend_of_itself(maker *m, pl_id x) { return blend(m, x, x, linear(m, x, 1)); }
+static pl_id make_blend_by_sample(maker *m, pl_id x)
+{
+    return blend(m, linear(m, x, C), x, linear(m, average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1), 1));
+}
+
+/* A gate of what all tokens of a sample are in the mean. */
+static pl_id make_blend_by_mean(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL);
+    return blend(m, linear(m, t, C), t, linear(m, mean(m, t), 1));
+}
+
+/* Nothing is learnt in front of the one or the other. */
+static pl_id make_blend_with_data(maker *m, pl_id x)
+{
+    pl_shape shape = value_of(m, x)->shape;
+    pl_id front = input(m, PL_DTYPE_F32, shape, "front"), behind = input(m, PL_DTYPE_F32, shape, "behind");
+    return blend(m, blend(m, front, x, linear(m, x, 1)), behind, linear(m, x, 1));
+}
+
+static pl_id make_gates(maker *m, pl_id x)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE}, in[3] = {x, linear(m, x, C), linear(m, x, 1)};
+    pl_build_node(&m->b, PL_OP_BLEND, NULL, 3, in, 2, out);
+    return out[1];
+}
+
+static void blends(void **unused)
+{
+    (void)unused;
+    CHECK(blend), CHECK(blend_of_itself), CHECK(blend_by_sample), CHECK(blend_by_mean), CHECK(blend_with_data);
+    check_refused(make_gates, "a loss may not read them");
+}
+
+static void tokens(void **unused)
+{
+    (void)unused;
+    CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
+    CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
+    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(blends)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
