@@ -123,6 +123,8 @@ static pl_id make_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU); }
 static pl_id make_silu(maker *m, pl_id x) { return act(m, x, PL_ACT_SILU); }
 static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
 static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
+static pl_id make_sigmoid(maker *m, pl_id x) { return act(m, x, PL_ACT_SIGMOID); }
+static pl_id make_quick_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_QUICK_GELU); }
 static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
 
 static pl_id make_layer_norm(maker *m, pl_id x)
@@ -509,7 +511,7 @@ static void operators_agree_with_finite_differences(void **state)
     (void)state;
     CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
     CHECK(feed_forward), CHECK(feed_forward_all), CHECK(feed_forward_between);
-    CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
+    CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity), CHECK(sigmoid), CHECK(quick_gelu);
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm), CHECK(rms_norm_without_gain);
     CHECK(rms_norm_of_residual_without_gain);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);

@@ -133,6 +133,7 @@ static const attempt attempts[] = {
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hmcc6", "input 4", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(0)}, "hmcc", "position", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(1), I(6)}, "hmcc", "must not fall", NULL},
+    {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(PL_ACT_QUICK_GELU), I(6)}, "hmcc", "as quick_gelu does", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hocc", "input 1", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "qocc", "input 0", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hmec", "input 2", NULL},
