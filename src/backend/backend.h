@@ -113,6 +113,7 @@ typedef struct pl_call {
         pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_patches_call patches;
         pl_add_positions_call add_positions;
+        pl_rope_call rope;
         pl_capsule_pool_call capsule_pool;
         pl_capsule_pool_bwd_call capsule_pool_bwd;
         pl_top_k_call top_k;
