@@ -117,6 +117,7 @@ typedef struct pl_call {
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;
+        pl_rope_call rope;
         pl_capsule_pool_call capsule_pool;
         pl_capsule_pool_bwd_call capsule_pool_bwd;
         pl_top_k_call top_k;

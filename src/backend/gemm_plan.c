@@ -179,7 +179,8 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
     room -= sums_room(p) + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));
     if (!narrow) return min_of(GROUP_ROWS / p->mr, room / (t->k_block_packed * p->mr));
-    return min_of(packs_both(p) ? PL_GEMM_GROUP_MAX : GROUP_ROWS / p->mr, room / panel_words(p));
+    const int64_t most = packs_both(p) ? min_of(PL_GEMM_GROUP_MAX, p->row_panels) : GROUP_ROWS / p->mr;
+    return min_of(most, room / panel_words(p));
 }
 
 /* Shapes that suit the caches. */

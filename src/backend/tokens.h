@@ -1,5 +1,5 @@
-/* Tokens of images as plain values: patches, positions, a row in front, capsules that sum tokens up, and tokens that
- * are picked; see calls.h, whose rules hold here too. */
+/* Tokens as plain values: patches of images, positions, a row in front, rotations, capsules that sum tokens up, and
+ * tokens that are picked; see calls.h, whose rules hold here too. */
 #ifndef PL_BACKEND_TOKENS_H
 #define PL_BACKEND_TOKENS_H
 
@@ -48,6 +48,22 @@ typedef struct pl_drop_row_call {
     pl_real type;
 } pl_drop_row_call;
 void pl_drop_row_exec(const pl_drop_row_call *, pl_team);
+
+/* ---- rope.c ---- */
+
+/* Of each of the first `rotated` heads, with a and b for its halves and c and s for the cosines and sines of
+ * t·theta^(−i/h), i < h = head_width/2: y = [a·c − b·s, b·c + a·s]; the other heads as they are. Row r is at
+ * t = r mod positions. */
+typedef struct pl_rope_call {
+    int64_t rows, positions, heads, rotated, head_width;
+    double theta;
+    int adjoint; /* by the opposite angles */
+    const void *x;
+    void *y; /* may be x */
+    pl_real type;
+} pl_rope_call;
+uint64_t pl_rope_workspace_bytes(const pl_rope_call *, pl_team);
+void pl_rope_exec(const pl_rope_call *, void *workspace, pl_team);
 
 /* ---- capsule.c ---- */
 

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const char *const names[PL_ACT_COUNT] = {"none", "gelu", "silu", "tanh", "relu", "leaky_relu", "sigmoid"};
+static const char *const names[PL_ACT_COUNT] = {"none", "gelu",       "silu",    "tanh",
+                                                "relu", "leaky_relu", "sigmoid", "quick_gelu"};
 
 const char *pl_activation_name(pl_activation a) { return names[a]; }
 

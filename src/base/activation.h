@@ -1,9 +1,10 @@
 /* The activations that operators and kernels know: x → x (none), x·Φ(x) (GELU, exact), x·σ(x) (SiLU), tanh, max(0, x),
- * leaky ReLU (x or 0.01·x, whichever is larger; its slope at 0 is 0.01), σ(x). */
+ * leaky ReLU (x or 0.01·x, whichever is larger; its slope at 0 is 0.01), σ(x), x·σ(1.702·x) (QuickGELU). */
 #ifndef PL_BASE_ACTIVATION_H
 #define PL_BASE_ACTIVATION_H
 
 #define PL_LEAKY_RELU_SLOPE 0.01f
+#define PL_QUICK_GELU_SCALE 1.702f
 
 typedef enum pl_activation {
     PL_ACT_NONE,
@@ -13,10 +14,12 @@ typedef enum pl_activation {
     PL_ACT_RELU,
     PL_ACT_LEAKY_RELU,
     PL_ACT_SIGMOID,
+    PL_ACT_QUICK_GELU,
     PL_ACT_COUNT
 } pl_activation;
 
-const char *pl_activation_name(pl_activation); /* "none", "gelu", "silu", "tanh", "relu", "leaky_relu", "sigmoid" */
+/* "none", "gelu", "silu", "tanh", "relu", "leaky_relu", "sigmoid", "quick_gelu" */
+const char *pl_activation_name(pl_activation);
 int pl_activation_parse(const char *text, pl_activation *); /* 0 on success */
 
 #endif

@@ -261,7 +261,7 @@ static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err
         return pl_fail_input(g, n, 1, "moments, f32 [samples, rows of the whole image, 2, channels]", err);
     if (n->attr[POSITIONS].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a row has at least 1 position", pl_op_name(n->op), n->scope);
-    if (n->attr[ACT].i == PL_ACT_GELU || n->attr[ACT].i == PL_ACT_SILU)
+    if (n->attr[ACT].i == PL_ACT_GELU || n->attr[ACT].i == PL_ACT_SILU || n->attr[ACT].i == PL_ACT_QUICK_GELU)
         return pl_fail(err, PL_E_INTERNAL,
                        "%s in %s: the pool went first, so the activation must not fall anywhere, as %s does",
                        pl_op_name(n->op), n->scope, pl_activation_name((pl_activation)n->attr[ACT].i));

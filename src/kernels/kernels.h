@@ -22,6 +22,7 @@
 #include "kernels/dropout.h"
 #include "kernels/pool.h"
 #include "kernels/rollout.h"
+#include "kernels/rope.h"
 #include "kernels/spectrum.h"
 #include "kernels/vecmath.h"
 

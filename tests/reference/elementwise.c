@@ -1,5 +1,5 @@
 /* Activations (0.3): GELU x·Φ(x), exact; SiLU x·σ(x); tanh; max(0, x), whose slope at 0 is 0; leaky
- * ReLU, x or 0.01·x, whose slope at 0 is 0.01; σ. */
+ * ReLU, x or 0.01·x, whose slope at 0 is 0.01; σ; QuickGELU x·σ(1.702·x). */
 #include <math.h>
 
 #include "reference/state.h"
@@ -19,6 +19,8 @@ double reference_act(pl_activation act, double x)
         return x > 0 ? x : 0.01 * x;
     case PL_ACT_SIGMOID:
         return 1 / (1 + exp(-x));
+    case PL_ACT_QUICK_GELU:
+        return x / (1 + exp(-1.702 * x));
     default:
         return x;
     }
@@ -26,7 +28,7 @@ double reference_act(pl_activation act, double x)
 
 double reference_act_slope(pl_activation act, double x)
 {
-    double s = 1 / (1 + exp(-x)), phi = exp(-x * x / 2) / sqrt(2 * acos(-1));
+    double s = 1 / (1 + exp(-x)), quick = 1 / (1 + exp(-1.702 * x)), phi = exp(-x * x / 2) / sqrt(2 * acos(-1));
     switch (act) {
     case PL_ACT_GELU:
         return 0.5 * (1 + erf(x / sqrt(2))) + x * phi;
@@ -40,6 +42,8 @@ double reference_act_slope(pl_activation act, double x)
         return x > 0 ? 1 : 0.01;
     case PL_ACT_SIGMOID:
         return s * (1 - s);
+    case PL_ACT_QUICK_GELU:
+        return quick + 1.702 * x * quick * (1 - quick);
     default:
         return 1;
     }

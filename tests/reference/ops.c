@@ -223,6 +223,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_ADD_POSITIONS] = reference_add_positions,
     [PL_OP_PREPEND_ROW] = reference_prepend_row,
     [PL_OP_DROP_ROW] = reference_drop_row,
+    [PL_OP_ROPE] = reference_rope,
     [PL_OP_CAPSULE_POOL] = reference_capsule_pool,
     [PL_OP_CAPSULE_POOL_BWD] = reference_capsule_pool_bwd,
     [PL_OP_TOP_K] = reference_top_k,

@@ -1,4 +1,4 @@
-/* Tokens of images: patches, positions, a row in front, capsules, what is picked and copied. */
+/* Tokens: patches of images, positions, a row in front, rotations, capsules, what is picked and copied. */
 #include <math.h>
 
 #include "reference/state.h"
@@ -52,6 +52,23 @@ void reference_drop_row(operands *o)
             }
     put(o, 0, y);
     if (o->in[1]) put(o, 1, o->in[1]);
+}
+
+/* Of a head of 2h numbers q' = q·cos + rot(q)·sin, rot([a, b]) = [−b, a], of the angles t·theta^(−2i/2h), twice. */
+void reference_rope(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    const pl_attr *attr = o->node->attr;
+    int64_t width = pl_shape_last(s), head_width = width / attr[0].i, half = head_width / 2;
+    double *y = scratch(o, pl_shape_elems(s));
+    for (int64_t e = 0; e < (int64_t)pl_shape_elems(s); e++) {
+        int64_t t = e / width % s->dim[s->rank - 2], head = e % width / head_width, i = e % head_width;
+        double angle = (double)t * pow(attr[2].f, -2 * (double)(i % half) / (double)head_width);
+        double other = i < half ? -o->in[0][e + half] : o->in[0][e - half];
+        y[e] = o->in[0][e];
+        if (head < attr[1].i) y[e] = o->in[0][e] * cos(angle) + other * (attr[3].i ? -sin(angle) : sin(angle));
+    }
+    put(o, 0, y);
 }
 
 /* ---- capsules: a_k = softmax over the positions of the logits of k; y_k = Σ_n a_kn t_n ---- */

@@ -43,6 +43,9 @@ void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const
     case PL_ACT_SIGMOID:
         PL_REAL_EACH(type, map(REAL, PL_ACT_SIGMOID, count, x, y));
         break;
+    case PL_ACT_QUICK_GELU:
+        PL_REAL_EACH(type, map(REAL, PL_ACT_QUICK_GELU, count, x, y));
+        break;
     default:
         PL_REAL_EACH(type, map(REAL, PL_ACT_NONE, count, x, y));
         break;
@@ -87,6 +90,9 @@ void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, c
         break;
     case PL_ACT_SIGMOID:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_SIGMOID, count, x, dy, dx));
+        break;
+    case PL_ACT_QUICK_GELU:
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_QUICK_GELU, count, x, dy, dx));
         break;
     default:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_NONE, count, x, dy, dx));

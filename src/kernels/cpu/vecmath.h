@@ -1,8 +1,8 @@
 /* exp, erf, tanh, sigmoid and the activations with their derivatives on one vector (pl_vf).
  *
  * Errors, measured over all magnitudes by tests/unit/kernels/test_vecmath.c: exp ≤ 1 ulp, exp2 ≤ 3 ulp; log ≤ 1e-7 of
- * max(1, |log x|); erf, tanh, sigmoid ≤ 2e-7; GELU, SiLU ≤ 2e-7 of max(1, |x|); derivatives ≤ 1e-6. ±inf give limits,
- * NaN stays NaN.
+ * max(1, |log x|); erf, tanh, sigmoid ≤ 2e-7; GELU, SiLU, QuickGELU ≤ 2e-7 of max(1, |x|); derivatives ≤ 1e-6. ±inf
+ * give limits, NaN stays NaN.
  *
  * exp after Cephes: n = round(x/ln 2), r = x − n·ln 2 in two steps, 1 + r + r²·P(r), times 2ⁿ.
  * Φ(−|x|) = exp(−x²/2)·Q(|x|) with a polynomial Q (weighted minimax on [0, 5.25], error 8e-9 after the weight): the
@@ -176,6 +176,14 @@ PL_V_INLINE pl_vf pl_v_silu_grad(pl_vf x)
     return pl_v_fma(c * s, e * s, s);
 }
 
+/* x·σ(kx) is silu(kx)/k, so its derivative is that of SiLU at kx. */
+PL_V_INLINE pl_vf pl_v_quick_gelu(pl_vf x)
+{
+    return pl_v_max(pl_v_set(-89.0f), x) * pl_v_sigmoid(PL_QUICK_GELU_SCALE * x);
+}
+
+PL_V_INLINE pl_vf pl_v_quick_gelu_grad(pl_vf x) { return pl_v_silu_grad(PL_QUICK_GELU_SCALE * x); }
+
 /* Near 0 Cephes' odd polynomial, elsewhere 1 − 2/(exp(2|x|) + 1). */
 PL_V_INLINE pl_vf pl_v_tanh(pl_vf x)
 {
@@ -239,6 +247,9 @@ PL_V_INLINE void pl_v_act_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
     case PL_ACT_SIGMOID:
         PL_V_EACH y[v] = pl_v_sigmoid(x[v]);
         break;
+    case PL_ACT_QUICK_GELU:
+        PL_V_EACH y[v] = pl_v_quick_gelu(x[v]);
+        break;
     default:
         PL_V_EACH y[v] = x[v];
         break;
@@ -265,6 +276,9 @@ PL_V_INLINE void pl_v_act_grad_of(pl_activation act, int n, const pl_vf *x, pl_v
         break;
     case PL_ACT_SIGMOID:
         PL_V_EACH y[v] = pl_v_sigmoid_grad(x[v]);
+        break;
+    case PL_ACT_QUICK_GELU:
+        PL_V_EACH y[v] = pl_v_quick_gelu_grad(x[v]);
         break;
     default:
         PL_V_EACH y[v] = pl_v_set(1.0f);

@@ -25,6 +25,8 @@ static inline double ref_activation(pl_activation act, double x)
         return x < 0 ? PL_LEAKY_RELU_SLOPE * x : x;
     case PL_ACT_SIGMOID:
         return sigmoid(x);
+    case PL_ACT_QUICK_GELU:
+        return x < -435 ? 0 : x * sigmoid(PL_QUICK_GELU_SCALE * x);
     default:
         return x;
     }
@@ -46,6 +48,9 @@ static inline double ref_activation_slope(pl_activation act, double x)
         return x > 0 ? 1 : x <= 0 ? PL_LEAKY_RELU_SLOPE : x;
     case PL_ACT_SIGMOID:
         return sigmoid(c) * sigmoid(-c);
+    case PL_ACT_QUICK_GELU:
+        c *= PL_QUICK_GELU_SCALE;
+        return sigmoid(c) * (1 + c * sigmoid(-c));
     default:
         return 1;
     }

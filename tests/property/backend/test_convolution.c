@@ -303,6 +303,8 @@ static double activate(pl_activation act, double x)
         return x > 0 ? x : 0.01 * x;
     case PL_ACT_SIGMOID:
         return 1 / (1 + exp(-x));
+    case PL_ACT_QUICK_GELU:
+        return x / (1 + exp(-1.702 * x));
     default:
         return x;
     }

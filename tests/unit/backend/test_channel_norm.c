@@ -56,6 +56,8 @@ static double act_of(pl_activation act, double z)
         return z > 0 ? z : 0.01 * z;
     case PL_ACT_SIGMOID:
         return 1 / (1 + exp(-z));
+    case PL_ACT_QUICK_GELU:
+        return z / (1 + exp(-1.702 * z));
     default:
         return z;
     }
@@ -274,7 +276,7 @@ static void a_large_offset_costs_no_digits(void **state)
 
 static double slope_of(pl_activation act, double z)
 {
-    double s = 1 / (1 + exp(-z));
+    double s = 1 / (1 + exp(-z)), quick = 1 / (1 + exp(-1.702 * z));
     switch (act) {
     case PL_ACT_GELU:
         return 0.5 * erfc(-z / sqrt(2)) + z * exp(-z * z / 2) / sqrt(2 * acos(-1));
@@ -288,6 +290,8 @@ static double slope_of(pl_activation act, double z)
         return z > 0 ? 1 : 0.01;
     case PL_ACT_SIGMOID:
         return s * (1 - s);
+    case PL_ACT_QUICK_GELU:
+        return quick * (1 + 1.702 * z * (1 - quick));
     default:
         return 1;
     }

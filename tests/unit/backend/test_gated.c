@@ -104,11 +104,13 @@ typedef struct expected {
 
 static double activated(pl_activation act, double u)
 {
+    if (act == PL_ACT_QUICK_GELU) return u / (1 + exp(-1.702 * u));
     return act == PL_ACT_SILU ? u / (1 + exp(-u)) : u * 0.5 * (1 + erf(u / sqrt(2)));
 }
 static double slope(pl_activation act, double u)
 {
-    double s = 1 / (1 + exp(-u));
+    double s = 1 / (1 + exp(-u)), quick = 1 / (1 + exp(-1.702 * u));
+    if (act == PL_ACT_QUICK_GELU) return quick * (1 + 1.702 * u * (1 - quick));
     if (act == PL_ACT_SILU) return s * (1 + u * (1 - s));
     return 0.5 * (1 + erf(u / sqrt(2))) + u * exp(-u * u / 2) / sqrt(2 * acos(-1));
 }
@@ -233,6 +235,7 @@ static void test_all(void **state)
         check(square, type, PL_ACT_GELU, 0, 0, PL_ISA_REF, 7);
         check(other, type, PL_ACT_SILU, 0, 1, PL_ISA_REF, 7);
         check(other, type, PL_ACT_GELU, 1, 1, PL_ISA_REF, 7);
+        check(other, type, PL_ACT_QUICK_GELU, 1, 0, PL_ISA_REF, 7);
         check(one, type, PL_ACT_SILU, 1, 0, PL_ISA_REF, 3);
     }
 }

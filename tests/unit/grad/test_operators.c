@@ -123,6 +123,8 @@ static pl_id make_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU); }
 static pl_id make_silu(maker *m, pl_id x) { return act(m, x, PL_ACT_SILU); }
 static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
 static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
+static pl_id make_sigmoid(maker *m, pl_id x) { return act(m, x, PL_ACT_SIGMOID); }
+static pl_id make_quick_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_QUICK_GELU); }
 static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
 
 static pl_id make_layer_norm(maker *m, pl_id x)
@@ -194,6 +196,25 @@ static pl_id make_attention_full(maker *m, pl_id x)
     return attend(m, linear(m, x, D), linear(m, x, D), linear(m, x, D), 0);
 }
 static pl_id make_attention_of_itself(maker *m, pl_id x) { return attend(m, x, x, x, 1); }
+
+static pl_id rope(maker *m, pl_id x, int64_t heads, int64_t rotated, int64_t adjoint)
+{
+    pl_attr attr[] = {pl_attr_i(heads), pl_attr_i(rotated), pl_attr_f(7.5), pl_attr_i(adjoint)};
+    pl_id out = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_ROPE, attr, 1, &x, 1, &out);
+}
+
+static pl_id make_rope(maker *m, pl_id x) { return rope(m, x, 1, 1, 0); }
+static pl_id make_rope_adjoint(maker *m, pl_id x) { return rope(m, linear(m, x, 3 * D), 3, 2, 1); }
+static pl_id make_attention_rope(maker *m, pl_id x)
+{
+    return attend(m, rope(m, linear(m, x, D), 2, 2, 0), rope(m, x, 2, 2, 0), linear(m, x, D), 1);
+}
+static pl_id make_attention_rope_fused(maker *m, pl_id x)
+{
+    pl_id qkv = rope(m, linear(m, x, 3 * D), 6, 4, 0);
+    return attend(m, columns(m, qkv, 0, D), columns(m, qkv, D, D), columns(m, qkv, 2 * D, D), 1);
+}
 
 static pl_id make_attention_fused(maker *m, pl_id x)
 {
@@ -509,13 +530,14 @@ static void operators_agree_with_finite_differences(void **state)
     (void)state;
     CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
     CHECK(feed_forward), CHECK(feed_forward_all), CHECK(feed_forward_between);
-    CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity);
+    CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity), CHECK(sigmoid), CHECK(quick_gelu);
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm), CHECK(rms_norm_without_gain);
     CHECK(rms_norm_of_residual_without_gain);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);
     CHECK(conv2d), CHECK(conv2d_all), CHECK(conv2d_twice), CHECK(conv2d_patches);
     CHECK(fourier), CHECK(fourier_alone), CHECK(fourier_residual);
     CHECK(attention), CHECK(attention_full), CHECK(attention_fused);
+    CHECK(rope), CHECK(rope_adjoint), CHECK(attention_rope), CHECK(attention_rope_fused);
 }
 
 static void gradients_that_meet_are_added(void **state)

@@ -1,6 +1,7 @@
 /* Operators of images whose operands do not fit: each is refused with a sentence that names the operator and what is
  * wrong, since graphs are also read from files; and the same operands put right are taken, with the shapes that follow
  * from the definition. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,6 +137,7 @@ static const attempt attempts[] = {
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hmcc6", "input 4", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(0)}, "hmcc", "position", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(1), I(6)}, "hmcc", "must not fall", NULL},
+    {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(PL_ACT_QUICK_GELU), I(6)}, "hmcc", "as quick_gelu does", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hocc", "input 1", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "qocc", "input 0", NULL},
     {PL_OP_POOLED_BATCH_NORM, {F(1e-5), I(0), I(6)}, "hmec", "input 2", NULL},
@@ -316,6 +318,23 @@ static const attempt attempts[] = {
     {PL_OP_DROP_ROW, {{0}}, "7e", "input 1", NULL},
     {PL_OP_DROP_ROW, {{0}}, "l", "a row that is left", NULL},
     {PL_OP_DROP_ROW, {{0}}, "E", "input 0", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(1e4), I(0)}, "7", NULL, "[2,4,8]"},
+    {PL_OP_ROPE, {I(4), I(1), F(1), I(1)}, "F", NULL, "[2B,4,8]"},
+    {PL_OP_ROPE, {I(1), I(1), F(1e4)}, "G", NULL, "[2,4,8]"},
+    {PL_OP_ROPE, {I(3), I(2), F(1e4)}, "O", NULL, "[2B,4,6]"},
+    {PL_OP_ROPE, {I(2), I(2), F(1e4)}, "x", NULL, "[2,5,6,8]"},
+    {PL_OP_ROPE, {I(2), I(2), F(1e4)}, "E", "input 0 is f32 [4,8]", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(1e4)}, "I", "expected [samples, ..., positions, width]", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(1e4)}, "i", "input 0 is i32", NULL},
+    {PL_OP_ROPE, {I(3), I(3), F(1e4)}, "7", "whole heads", NULL},
+    {PL_OP_ROPE, {I(8), I(8), F(1e4)}, "7", "two halves", NULL},
+    {PL_OP_ROPE, {I(0), I(0), F(1e4)}, "7", "whole heads", NULL},
+    {PL_OP_ROPE, {I(INT64_MIN), I(1), F(1e4)}, "7", "whole heads", NULL},
+    {PL_OP_ROPE, {I(2), I(0), F(1e4)}, "7", "of 2 heads 0 cannot be turned", NULL},
+    {PL_OP_ROPE, {I(2), I(3), F(1e4)}, "7", "of 2 heads 3 cannot be turned", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(0.5)}, "7", "theta 0.5", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(INFINITY)}, "7", "theta inf", NULL},
+    {PL_OP_ROPE, {I(2), I(2), F(NAN)}, "7", "nan is not a finite number", NULL},
     {PL_OP_COLUMN_SUM, {{0}}, "7c", NULL, "[8]"},
     {PL_OP_COLUMN_SUM, {{0}}, "FE", NULL, "[4,8]"},
     {PL_OP_COLUMN_SUM, {{0}}, "77", NULL, "[2,4,8]"},

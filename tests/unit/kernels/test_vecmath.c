@@ -101,6 +101,11 @@ static double relu_grad(double v) { return v > 0; }
 static double leaky_relu(double v) { return v > 0 ? v : 0.01 * v; }
 static double leaky_relu_grad(double v) { return v > 0 ? 1 : 0.01; }
 static double sigmoid_grad(double v) { return sigmoid(v) * sigmoid(-v); }
+static double quick_gelu(double v) { return v < -400 ? 0 : v * sigmoid(1.702 * v); }
+static double quick_gelu_grad(double v)
+{
+    return fabs(v) > 400 ? v > 0 : sigmoid(1.702 * v) + 1.702 * v * sigmoid_grad(1.702 * v);
+}
 static double one(double v) { return (void)v, 1; }
 static double same(double v) { return v; }
 
@@ -117,9 +122,10 @@ static double worst_error(double (*f)(double))
 
 static void check_functions(const pl_kernels *kernels, const char *level)
 {
-    static double (*const value[PL_ACT_COUNT])(double) = {same, gelu, silu, tanh, relu, leaky_relu, sigmoid};
-    static double (*const slope[PL_ACT_COUNT])(double) = {one,       gelu_grad,       silu_grad,   tanh_grad,
-                                                          relu_grad, leaky_relu_grad, sigmoid_grad};
+    static double (*const value[PL_ACT_COUNT])(double) = {same, gelu,       silu,    tanh,
+                                                          relu, leaky_relu, sigmoid, quick_gelu};
+    static double (*const slope[PL_ACT_COUNT])(double) = {one,       gelu_grad,       silu_grad,    tanh_grad,
+                                                          relu_grad, leaky_relu_grad, sigmoid_grad, quick_gelu_grad};
     fill_inputs(12);
     for (int i = 0; i < COUNT; i++) dy[i] = 1;
     kernels->vecmath(PL_VECMATH_ERF, COUNT, x, y);
@@ -146,9 +152,10 @@ static void check_edges(const pl_kernels *kernels, const char *level)
         [PL_VECMATH_EXP] = exp_at, [PL_VECMATH_ERF] = erf_at, [PL_VECMATH_SIGMOID] = sigmoid_at};
     const float value[PL_ACT_COUNT][4] = {
         {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0},         {0, 0, INFINITY, 0}, {0, 0, 1, -1},
-        {0, 0, INFINITY, 0},         {0, 0, INFINITY, -INFINITY}, {0.5f, 0.5f, 1, 0}};
-    const float slope[PL_ACT_COUNT][4] = {{1, 1, 1, 1}, {0.5f, 0.5f, 1, 0},       {0.5f, 0.5f, 1, 0},  {1, 1, 0, 0},
-                                          {0, 0, 1, 0}, {0.01f, 0.01f, 1, 0.01f}, {0.25f, 0.25f, 0, 0}};
+        {0, 0, INFINITY, 0},         {0, 0, INFINITY, -INFINITY}, {0.5f, 0.5f, 1, 0},  {0, 0, INFINITY, 0}};
+    const float slope[PL_ACT_COUNT][4] = {{1, 1, 1, 1},         {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0},
+                                          {1, 1, 0, 0},         {0, 0, 1, 0},       {0.01f, 0.01f, 1, 0.01f},
+                                          {0.25f, 0.25f, 0, 0}, {0.5f, 0.5f, 1, 0}};
     float out[5];
     for (int f = 0; f < PL_VECMATH_COUNT; f++) {
         if (f == PL_VECMATH_EXP2 || f == PL_VECMATH_LOG) continue;
@@ -165,6 +172,22 @@ static void check_edges(const pl_kernels *kernels, const char *level)
         for (int i = 0; i < 4; i++) assert_true(fabsf(out[i] - slope[act][i]) < 1e-7f);
         assert_true(act == PL_ACT_NONE || isnan(out[4]));
     }
+}
+
+/* Closed forms, in more digits than an f32 has. */
+static void check_quick_gelu(const pl_kernels *kernels, const char *level)
+{
+    const float at[4] = {1, -1, 0, 0.5f}, ones[4] = {1, 1, 1, 1};
+    const double value[4] = {0.8457957659328212, -0.1542042340671787, 0, 0.3503884366063801};
+    const double slope[4] = {1.0677796065563341, -0.0677796065563341, 0.5, 0.8792219119654143};
+    float out[4];
+    kernels->activation(PL_ACT_QUICK_GELU, 4, PL_REAL_F32, at, out);
+    for (int i = 0; i < 4; i++)
+        if (fabs((double)out[i] - value[i]) > 1.5e-7) fail_msg("%s: %.9g at %g", level, (double)out[i], (double)at[i]);
+    kernels->activation_bwd(PL_ACT_QUICK_GELU, 4, PL_REAL_F32, at, ones, out);
+    for (int i = 0; i < 4; i++)
+        if (fabs((double)out[i] - slope[i]) > 3e-7)
+            fail_msg("%s: slope %.9g at %g", level, (double)out[i], (double)at[i]);
 }
 
 /* Whatever the length, exactly `count` elements are written, and each as in a long run. */
@@ -187,6 +210,7 @@ static void test_exp2(void **state) { (void)state, for_each_level(check_exp2); }
 static void test_log(void **state) { (void)state, for_each_level(check_log); }
 static void test_functions(void **state) { (void)state, for_each_level(check_functions); }
 static void test_edges(void **state) { (void)state, for_each_level(check_edges); }
+static void test_quick_gelu(void **state) { (void)state, for_each_level(check_quick_gelu); }
 static void test_lengths(void **state) { (void)state, for_each_level(check_lengths); }
 
 /* Asking for a level that the machine lacks gives the best below it. */
@@ -201,9 +225,9 @@ static void test_fallback(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exp),       cmocka_unit_test(test_exp2),  cmocka_unit_test(test_log),
-        cmocka_unit_test(test_functions), cmocka_unit_test(test_edges), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_fallback),
+        cmocka_unit_test(test_exp),        cmocka_unit_test(test_exp2),     cmocka_unit_test(test_log),
+        cmocka_unit_test(test_functions),  cmocka_unit_test(test_edges),    cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_quick_gelu), cmocka_unit_test(test_fallback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
