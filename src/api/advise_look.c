@@ -329,7 +329,8 @@ static void say_cache(pl_advising *v)
     uint64_t available;
     pl_error why = {0};
     if (!path || !path[0] || v->data->file_bytes == 0) return;
-    if (snprintf(inside, sizeof inside, "%s/file", path) < (int)sizeof inside && check_writable(inside, &why) != PL_OK) {
+    if (snprintf(inside, sizeof inside, "%s/file", path) < (int)sizeof inside &&
+        check_writable(inside, &why) != PL_OK) {
         bar(v, "cache", why.text);
         return;
     }
