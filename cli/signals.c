@@ -94,20 +94,25 @@ static sigset_t ends(void)
     return set;
 }
 
-static void install_end(void (*handler)(int))
+static void install_ends(void (*handler)(int))
 {
-    const sigset_t set = ends();
     install(SIGINT, handler);
     install(SIGTERM, handler);
     install(SIGHUP, handler);
+}
+
+static void hear_ends(void (*handler)(int))
+{
+    const sigset_t set = ends();
+    install_ends(handler);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL); /* what pl_signals_hold kept back is delivered here */
 }
 
 /* A thread other than the main one, which blocks the signal, is about to disappear; the main thread carries it over. */
 static void on_hold(int number) { (void)syscall(SYS_tgkill, getpid(), getpid(), number); }
 
-void pl_signals_leave(void) { install_end(on_leave); }
-void pl_signals_catch(void) { install_end(on_stop); }
+void pl_signals_leave(void) { hear_ends(on_leave); }
+void pl_signals_catch(void) { hear_ends(on_stop); }
 
 /* A blocked signal stays pending through exec, while handlers do not: without this, one that comes between exec and the
  * next program's handlers would end the process as if it had none. */
@@ -115,9 +120,7 @@ void pl_signals_hold(void)
 {
     const sigset_t set = ends();
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    install(SIGINT, on_hold);
-    install(SIGTERM, on_hold);
-    install(SIGHUP, on_hold);
+    install_ends(on_hold);
     if (stopped_by) on_hold(stopped_by); /* it came after the last look at pl_signal_stop */
 }
 

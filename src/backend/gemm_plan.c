@@ -174,7 +174,7 @@ static int64_t group_of(const pl_gemm_plan *p, const pl_gemm_call *c)
     if (p->a_form == PL_GEMM_IN_PLACE) return 1;
     int narrow = c->a_type != PL_REAL_F32 || c->b_type != PL_REAL_F32;
     int64_t block = narrow || p->strip > 1 ? p->k_block : t->k_block_packed;
-    int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_MAX : PL_GEMM_THREAD_WORDS;
+    int64_t room = narrow && t->step == 1 ? PL_GEMM_THREAD_WORDS_WIDENED : PL_GEMM_THREAD_WORDS;
     if (in_long_blocks(p)) room = PL_GEMM_THREAD_WORDS_LONG;
     room -= sums_room(p) + p->mr * p->nr + (p->pack_b || p->ragged ? p->strip * words_of(p, block) * p->nr : 0);
     if (p->strip > 1) return min_of(PL_GEMM_GROUP_MAX, room / panel_words(p));

@@ -43,12 +43,12 @@
 #include "kernels/gemm.h"
 
 enum {
-    PL_GEMM_SUMS_WORDS = 8192,        /* waiting sums of a thread: 32 KiB; what a unit needs where A is read in lines */
-    PL_GEMM_SUMS_WORDS_WIDE = 20480,  /* likewise, where tiles are wide or long: 80 KiB */
-    PL_GEMM_THREAD_WORDS = 32768,     /* all of a thread's memory, where A is packed: 128 KiB */
-    PL_GEMM_THREAD_WORDS_MAX = 65536, /* where operands of 16 bits become f32 */
-    PL_GEMM_THREAD_WORDS_LONG = 131072, /* the same, in long blocks of k: 512 KiB */
-    PL_GEMM_GROUP_MAX = 48              /* row panels of A that are packed at a time */
+    PL_GEMM_SUMS_WORDS = 8192,       /* waiting sums of a thread: 32 KiB; what a unit needs where A is read in lines */
+    PL_GEMM_SUMS_WORDS_WIDE = 20480, /* likewise, where tiles are wide or long: 80 KiB */
+    PL_GEMM_THREAD_WORDS = 32768,    /* all of a thread's memory, where A is packed: 128 KiB */
+    PL_GEMM_THREAD_WORDS_WIDENED = 65536, /* where operands of 16 bits become f32 */
+    PL_GEMM_THREAD_WORDS_LONG = 131072,   /* the same, in long blocks of k: 512 KiB */
+    PL_GEMM_GROUP_MAX = 48                /* row panels of A that are packed at a time */
 };
 
 typedef enum pl_gemm_form { PL_GEMM_IN_PLACE, PL_GEMM_BY_ROWS, PL_GEMM_BY_COLUMNS } pl_gemm_form;

@@ -275,7 +275,7 @@ def test_stopped_between_two_programs():
     config, wanted, begun = write_some(), 1, 1
     run("rollout", config, "--quiet", "--out", "whole")
     while begun >= wanted: # a program may begin another before it has handlers
-        wanted += 1 # the first program is the shell's
+        wanted += 1 # not the first program: who begins that one holds no signal back
         env = environment(LD_PRELOAD=preload, PL_PRELOAD_SIGNAL=f"{int(signal.SIGINT)}:{wanted}:begun")
         process = subprocess.run([COMMAND, "rollout", config, "--out", f"stopped{wanted}"], capture_output=True, text=True, env=env, timeout=60)
         begun = os.path.getsize("begun")
