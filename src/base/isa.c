@@ -68,7 +68,7 @@ static bool is_intel(void)
 #endif
 
 /* Intel's processors execute VDPBF16PS at a quarter of the rate of f32 multiply-adds: with two products a lane that is
- * half of what widened operands reach (0.5 to 0.6 against 0.8 to 1.0 of f32, bench_gemm --narrow on Emerald Rapids). The
+ * about half of f32's rate, of which widened operands reach 0.8 and more (bench_gemm --narrow, Emerald Rapids). The
  * vendor decides and no measurement, so that one machine always takes one level and makes the same bits. */
 pl_isa pl_isa_fastest(void)
 {
