@@ -9,12 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/philox.h"
-#include "plan/plan.h"
-#include "reference/interpret.h"
-#include "run/program.h"
 #include "support/program.h"
 #include "support/seed.h"
+#include "unit/run/text_program.h"
 
 enum { COUNT = 3 * 70 * 36 };
 
@@ -37,26 +34,6 @@ static const char text[] = "graph 1\n"
                            "node 4 rope region=0 in=3 out=6 heads=3 rotated=2 theta=10000 adjoint=1\n"
                            "end graph\n";
 
-static pl_plan *plan_of(pl_team team)
-{
-    pl_error err = {0};
-    pl_graph *g = NULL;
-    pl_plan *p = NULL;
-    pl_plan_options options = {.team = team, .process = pl_process_options_default()};
-    if (pl_graph_parse("t", text, strlen(text), &g, &err) != PL_OK || pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    if (pl_plan_create(g, &options, &p, &err) != PL_OK || pl_plan_check(p, &err) != PL_OK) fail_msg("%s", err.text);
-    return p;
-}
-
-static void fill(reference *r, pl_program *program, const char *name)
-{
-    pl_philox p = pl_philox_init(seed, pl_stream_id(name));
-    float *to = pl_program_find(program, name);
-    pl_philox_normal_f32(&p, 0, 0, 0, COUNT, to);
-    for (int i = 0; i < COUNT; i++) reference_find(r, name)[i] = to[i];
-}
-
 static void compare(reference *r, pl_program *program, const char *name)
 {
     const double *want = reference_find(r, name);
@@ -78,11 +55,11 @@ static void run_and_compare(pl_team team)
 {
     pl_error err = {0};
     pl_program *program = NULL;
-    pl_plan *plan = plan_of(team);
+    pl_plan *plan = text_plan(text, team);
     reference *r = reference_create(plan->graph);
     memset(memory, 0xFF, sizeof memory);
     if (pl_program_create(plan, memory, sizeof memory, &program, &err) != PL_OK) fail_msg("%s", err.text);
-    fill(r, program, "x"), fill(r, program, "z");
+    text_fill(seed, r, program, "x", COUNT), text_fill(seed, r, program, "z", COUNT);
     reference_run(r, 0, NULL, NULL);
     assert_int_equal(pl_program_run(program, 0, &(pl_program_hooks){0}, &err), PL_OK);
     compare(r, program, "y"), compare(r, program, "part"), compare(r, program, "back");
@@ -95,8 +72,7 @@ static void run_and_compare(pl_team team)
 static void nodes_are_those_of_the_interpreter(void **state)
 {
     (void)state;
-    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
-        run_and_compare((pl_team){1 + isa % 3, (pl_isa)isa});
+    text_each_level(run_and_compare);
 }
 
 PL_TEST_PROGRAM(argc, argv)

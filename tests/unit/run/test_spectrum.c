@@ -9,12 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/philox.h"
-#include "plan/plan.h"
-#include "reference/interpret.h"
-#include "run/program.h"
 #include "support/program.h"
 #include "support/seed.h"
+#include "unit/run/text_program.h"
 
 static _Alignas(64) unsigned char memory[1 << 20];
 static uint64_t seed;
@@ -42,26 +39,6 @@ static const char text[] = "graph 1\n"
                            "node 7 irfft2 region=0 in=7,0 out=10 add=0 adjoint=1\n"
                            "end graph\n";
 
-static pl_plan *plan_of(pl_team team)
-{
-    pl_error err = {0};
-    pl_graph *g = NULL;
-    pl_plan *p = NULL;
-    pl_plan_options options = {.team = team, .process = pl_process_options_default()};
-    if (pl_graph_parse("t", text, strlen(text), &g, &err) != PL_OK || pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    if (pl_plan_create(g, &options, &p, &err) != PL_OK || pl_plan_check(p, &err) != PL_OK) fail_msg("%s", err.text);
-    return p;
-}
-
-static void fill(reference *r, pl_program *program, const char *name, int count)
-{
-    pl_philox p = pl_philox_init(seed, pl_stream_id(name));
-    float *to = pl_program_find(program, name);
-    pl_philox_normal_f32(&p, 0, 0, 0, (uint64_t)count, to);
-    for (int i = 0; i < count; i++) reference_find(r, name)[i] = to[i];
-}
-
 /* Each within so many roundings of the largest. */
 static void compare(reference *r, pl_program *program, const char *name, int count)
 {
@@ -78,12 +55,12 @@ static void run_and_compare(pl_team team)
 {
     pl_error err = {0};
     pl_program *program = NULL;
-    pl_plan *plan = plan_of(team);
+    pl_plan *plan = text_plan(text, team);
     reference *r = reference_create(plan->graph);
     memset(memory, 0xFF, sizeof memory);
     if (pl_program_create(plan, memory, sizeof memory, &program, &err) != PL_OK) fail_msg("%s", err.text);
-    fill(r, program, "x", 3 * 10 * 9 * 5), fill(r, program, "z", 3 * 10 * 9 * 18),
-        fill(r, program, "r", 8 * 4 * 5 * 36);
+    text_fill(seed, r, program, "x", 3 * 10 * 9 * 5), text_fill(seed, r, program, "z", 3 * 10 * 9 * 18),
+        text_fill(seed, r, program, "r", 8 * 4 * 5 * 36);
     reference_run(r, 0, NULL, NULL);
     assert_int_equal(pl_program_run(program, 0, &(pl_program_hooks){0}, &err), PL_OK);
     compare(r, program, "s", 3 * 8 * 4 * 2 * 5), compare(r, program, "t", 3 * 8 * 4 * 2 * 18);
@@ -98,8 +75,7 @@ static void run_and_compare(pl_team team)
 static void nodes_are_those_of_the_interpreter(void **state)
 {
     (void)state;
-    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
-        run_and_compare((pl_team){1 + isa % 3, (pl_isa)isa});
+    text_each_level(run_and_compare);
 }
 
 /* The text with `was` replaced, once, is refused with these words. */
