@@ -1,14 +1,14 @@
 /* The heap of the runner: counted, by doing here what it will do there, in its order, under a meter (base/alloc.h).
  *
  *   what libraries ask for before the first line of ours, and the team
- *   the plan        its text is there while it is read, and leaves a gap below the plan
+ *   the plan        its text is there while it is read, at the end of the heap, and leaves its place
  *   the run         config, data and settings; for a moment a parser's tree
  *   the session     the bound program, the jobs' states, the lists of tensors
  *   a checkpoint    for a moment: two headers with their trees. Counted where a training begins, too: it may be
  *                   interrupted, and what goes on must fit where it began
  *
- * What comes after the plan goes into the gap while it fits. What no count can know is how malloc places it all: that
- * is LOST below, and no other figure here is a guess. tests/budget (heap) holds it against real runs. */
+ * What no count can know is how malloc places it all: that is LOST below, and no other figure here is a guess.
+ * tests/budget (heap) holds it against real runs. */
 #include "api/compiler.h"
 #include "base/alloc.h"
 #include "base/size.h"
@@ -53,23 +53,16 @@ static pl_status rehearse_run(pl_compiler *c, const pl_plan *plan, pl_error *err
     return pl_run_rehearse(c->settings.config_text, c->command, plan, &c->heap, err);
 }
 
-/* In blocks that are small beside the gap: it is full before the rest needs more. */
-static uint64_t beyond(const pl_alloc_meter *m, uint64_t bytes)
+/* For a moment, beside what is held. */
+static void pass(pl_alloc_meter *m, uint64_t bytes)
 {
-    return m->held_bytes + (bytes > m->gap_bytes ? bytes - m->gap_bytes : 0);
-}
-
-static void note_peak(pl_alloc_meter *m, uint64_t bytes)
-{
-    if (bytes > m->peak_bytes) m->peak_bytes = bytes;
+    if (m->held_bytes + bytes > m->peak_bytes) m->peak_bytes = m->held_bytes + bytes;
 }
 
 static void hold(pl_alloc_meter *m, uint64_t bytes)
 {
-    const uint64_t held = beyond(m, bytes);
-    m->gap_bytes -= bytes < m->gap_bytes ? bytes : m->gap_bytes;
-    m->held_bytes = held;
-    note_peak(m, held);
+    pass(m, bytes);
+    m->held_bytes += bytes;
 }
 
 typedef struct rehearsal {
@@ -81,17 +74,16 @@ typedef struct rehearsal {
 static void load(void *context)
 {
     rehearsal *r = context;
-    note_peak(&r->meter, beyond(&r->meter, r->compiler->heap.load_bytes));
+    pass(&r->meter, r->compiler->heap.load_bytes);
 }
 
 static pl_status rehearse(rehearsal *r, const pl_plan *plan, pl_error *err)
 {
     const pl_compiler *c = r->compiler;
     pl_alloc_meter *m = &r->meter;
-    m->held_bytes = c->plan_text_bytes; /* the lowest block; its place stays */
     PL_TRY(pl_plan_copy_as_read(plan, &r->copy, err));
-    m->gap_bytes = c->plan_text_bytes;
-    note_peak(m, beyond(m, c->heap.peak_bytes));
+    pass(m, c->plan_text_bytes);
+    pass(m, c->heap.peak_bytes);
     hold(m, c->heap.held_bytes);
     pl_session_options o = {.plan = r->copy, .settings = &c->settings.run, .data = c->data, .jobs = c->settings.jobs};
     return pl_session_rehearse(&o, load, r, err);

@@ -1,8 +1,10 @@
 /* Plans as files and texts, and what is asked of them. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/api.h"
 #include "api/choice.h"
+#include "base/process.h"
 #include "config/schema.h"
 #include "ir/properties.h"
 #include "report/report.h"
@@ -42,8 +44,12 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
 {
     char *text;
     size_t bytes;
-    PL_TRY(pl_file_read_all(path, LOCK_BYTES_MAX, &text, &bytes, err));
-    pl_status status = pl_plan_parse(path, text, bytes, plan, err);
+    struct stat st;
+    void *below = stat(path, &st) == 0 ? pl_process_take_below((size_t)st.st_size + 1) : NULL;
+    pl_status status = pl_file_read_all(path, LOCK_BYTES_MAX, &text, &bytes, err);
+    pl_free(below);
+    if (status != PL_OK) return status;
+    status = pl_plan_parse(path, text, bytes, plan, err);
     pl_free(text);
     if (status != PL_OK) return status;
     status = find_words(*plan, err);

@@ -8,7 +8,7 @@
 
 typedef struct block_header {
     _Alignas(max_align_t) size_t bytes;
-    pl_alloc_place place; /* where a meter counted it */
+    bool counted; /* by a meter */
 } block_header;
 
 _Static_assert(sizeof(block_header) == PL_ALLOC_HEADER_BYTES, "a block stays aligned");
@@ -69,24 +69,17 @@ pl_alloc_meter *pl_alloc_set_meter(pl_alloc_meter *m)
     return before;
 }
 
-pl_alloc_place pl_alloc_count_taken(uint64_t bytes)
+bool pl_alloc_count_taken(uint64_t bytes)
 {
-    const uint64_t chunk = chunk_of(bytes);
-    if (!meter) return PL_ALLOC_UNCOUNTED;
-    if (chunk <= meter->gap_bytes) {
-        meter->gap_bytes -= chunk;
-        return PL_ALLOC_IN_GAP;
-    }
-    meter->held_bytes += chunk;
+    if (!meter) return false;
+    meter->held_bytes += chunk_of(bytes);
     if (meter->held_bytes > meter->peak_bytes) meter->peak_bytes = meter->held_bytes;
-    return PL_ALLOC_ON_TOP;
+    return true;
 }
 
-void pl_alloc_count_given(uint64_t bytes, pl_alloc_place place)
+void pl_alloc_count_given(uint64_t bytes, bool counted)
 {
-    if (!meter) return;
-    if (place == PL_ALLOC_IN_GAP) meter->gap_bytes += chunk_of(bytes);
-    if (place == PL_ALLOC_ON_TOP) meter->held_bytes -= chunk_of(bytes);
+    if (meter && counted) meter->held_bytes -= chunk_of(bytes);
 }
 
 /* ---- blocks ---- */
@@ -94,13 +87,13 @@ void pl_alloc_count_given(uint64_t bytes, pl_alloc_place place)
 static void *resize_block(block_header *old, size_t bytes)
 {
     size_t whole, before = old ? old->bytes : 0;
-    const pl_alloc_place was = old ? old->place : PL_ALLOC_UNCOUNTED;
+    const bool was_counted = old && old->counted;
     if (__builtin_add_overflow(bytes, sizeof *old, &whole)) return NULL;
     block_header *h = old ? realloc(old, whole) : calloc(1, whole);
     if (!h) return pl_alloc_note_refusal(bytes), NULL;
     h->bytes = bytes;
-    h->place = pl_alloc_count_taken(whole);
-    pl_alloc_count_given(before + sizeof *h, was);
+    h->counted = pl_alloc_count_taken(whole);
+    pl_alloc_count_given(before + sizeof *h, was_counted);
     atomic_fetch_add_explicit(&live_bytes, chunk_bytes(bytes) - (old ? chunk_bytes(before) : 0), memory_order_relaxed);
     return h + 1;
 }
@@ -141,7 +134,7 @@ void pl_free(void *block)
     block_header *h = (block_header *)block - 1;
     atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
     atomic_fetch_sub_explicit(&live_bytes, chunk_bytes(h->bytes), memory_order_relaxed);
-    pl_alloc_count_given(h->bytes + sizeof *h, h->place);
+    pl_alloc_count_given(h->bytes + sizeof *h, h->counted);
     free(h);
 }
 

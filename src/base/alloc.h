@@ -6,6 +6,7 @@
 #ifndef PL_BASE_ALLOC_H
 #define PL_BASE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,20 +33,17 @@ uint64_t pl_alloc_live_bytes(void);
 enum { PL_ALLOC_HEADER_BYTES = 16 }; /* before each block: its size */
 
 /* What the requests of one thread would take of a heap of their own: for a rehearsal of what another process will ask
- * for. A gap lies below what is in use, left by something that was given back, and takes whatever still fits into it. A
- * block that is resized is there twice for a moment. Blocks that were counted are given back under the same meter, or
- * under none. */
+ * for. A block that is resized is there twice for a moment. Blocks that were counted are given back under the same
+ * meter, or under none. */
 typedef struct pl_alloc_meter {
-    uint64_t gap_bytes; /* left of it */
     uint64_t held_bytes, peak_bytes;
 } pl_alloc_meter;
-typedef enum pl_alloc_place { PL_ALLOC_UNCOUNTED, PL_ALLOC_IN_GAP, PL_ALLOC_ON_TOP } pl_alloc_place;
 
 /* From now on this thread's requests are counted; NULL: no longer. Returns the meter before. */
 pl_alloc_meter *pl_alloc_set_meter(pl_alloc_meter *);
-/* For a library's own requests: `bytes` as malloc is asked for them. Nothing without a meter. */
-pl_alloc_place pl_alloc_count_taken(uint64_t bytes);
-void pl_alloc_count_given(uint64_t bytes, pl_alloc_place);
+/* For a library's own requests: `bytes` as malloc is asked for them. Nothing without a meter, and then false. */
+bool pl_alloc_count_taken(uint64_t bytes);
+void pl_alloc_count_given(uint64_t bytes, bool counted);
 
 /* Told the bytes of each request that the system refuses (not those that a test or the seal does); NULL: nobody. */
 void pl_alloc_tell_refusals(void (*listener)(uint64_t bytes));

@@ -92,7 +92,7 @@ static void noting_free(void *block)
 /* Before each block that is counted. */
 typedef struct counted {
     _Alignas(max_align_t) size_t bytes;
-    pl_alloc_place place;
+    bool is_counted;
 } counted;
 
 static json_malloc_t uncounted_malloc;
@@ -114,7 +114,7 @@ static void counting_free(void *block)
     if (!block) return;
     if (!counting) return uncounted_free(block);
     counted *c = (counted *)block - 1;
-    pl_alloc_count_given(c->bytes, c->place);
+    pl_alloc_count_given(c->bytes, c->is_counted);
     uncounted_free(c);
 }
 

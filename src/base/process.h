@@ -160,6 +160,10 @@ uint64_t pl_process_thread_kernel_bytes(void);
  * stack made resident and writable where it may be written, default stack size of threads set. Registers all of them in
  * `owners`. PL_E_NOMEM / PL_E_USAGE with a sentence when a limit stands in the way. */
 pl_status pl_process_prepare(const pl_process_options *, pl_memory_owners *, pl_error *);
+/* All of what is left of the prepared heap but room for a block of `bytes`, which is at its very end if it is asked for
+ * next; for pl_free then. So what is needed for a moment only (the text of the plan) leaves no gap below what is made
+ * out of it. NULL where the heap was not prepared, or has no room: the block may be anywhere. */
+void *pl_process_take_below(size_t bytes);
 
 /* Called by every new thread itself, before "committed": touches its stack to the planned depth and registers it. */
 pl_status pl_process_adopt_thread(const pl_process_options *, pl_memory_owners *, pl_error *);

@@ -57,12 +57,13 @@ static void pin_malloc(void)
     mallopt(M_MXFAST, 0); /* what is given back joins its neighbours: see add_malloc in process_exec.c */
 }
 
+enum { HEADER = 8, SMALLEST_CHUNK = 32 }; /* malloc's own */
+
 /* Grows the heap to [begin, begin + heap_bytes) by one request that ends exactly there: sysmalloc extends the top chunk
  * by request + minimum chunk − old top, rounded up to pages. Gives *begin; *begin = 0 when malloc is not glibc's (a
  * sanitizer, valgrind, a preloaded allocator): then nothing can be fixed and the measurement shows what it holds. */
 static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
 {
-    enum { HEADER = 8, SMALLEST_CHUNK = 32 };
     *begin = 0;
     void *first = pl_alloc(1, 1); /* makes sure that there is a heap */
     if (!first) return pl_fail(err, PL_E_NOMEM, "no memory for a heap of %llu bytes", (unsigned long long)heap_bytes);
@@ -90,6 +91,16 @@ static pl_status grow_heap(uint64_t heap_bytes, uintptr_t *begin, pl_error *err)
     }
     *begin = start;
     return PL_OK;
+}
+
+static bool heap_is_fixed; /* grow_heap knows where it ends */
+
+void *pl_process_take_below(size_t bytes)
+{
+    if (!heap_is_fixed || bytes > SIZE_MAX / 2) return NULL;
+    const size_t rest = mallinfo2().keepcost, before = HEADER + PL_ALLOC_HEADER_BYTES;
+    const size_t above = (bytes + before + 15) / 16 * 16 + SMALLEST_CHUNK;
+    return rest > above + before ? pl_alloc(1, rest - above - before) : NULL;
 }
 
 static pl_status register_image(const pl_image *image, pl_memory_owners *owners, pl_error *err)
@@ -224,6 +235,7 @@ pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners
     pin_malloc();
     uintptr_t heap;
     PL_TRY(grow_heap(options->heap_bytes, &heap, err));
+    heap_is_fixed = heap != 0;
     if (heap) PL_TRY(pl_memory_owners_add(owners, PL_MEMORY_HEAP, "heap", (void *)heap, options->heap_bytes, err));
     PL_TRY(register_image(&image, owners, err));
     PL_TRY(populate_image(&image, owners, err));

@@ -524,7 +524,7 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     const size_t mark =
         bytes >= 3 && memcmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* positions count from behind it */
     loader l = {.name = name, .text = text + mark, .bytes = bytes - mark, .cfg = fresh, .err = err};
-    const pl_alloc_place counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
+    const bool counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);
     pl_alloc_count_given(pl_config_parser_bytes(bytes), counted);
     if (status == PL_OK) {

@@ -58,6 +58,26 @@ static const char *keep(pl_graph *g, const char *text, const char *last)
     return pl_pool_strdup(g->pool, text);
 }
 
+static int reserve(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes)
+{
+    void **array = array_pointer;
+    if (count <= *capacity) return 0;
+    void *bigger = pl_realloc(*array, count, elem_bytes);
+    if (!bigger) return -1;
+    memset((char *)bigger + *capacity * elem_bytes, 0, (count - *capacity) * elem_bytes);
+    *array = bigger;
+    *capacity = count;
+    return 0;
+}
+
+int pl_graph_reserve(pl_graph *g, size_t values, size_t nodes)
+{
+    return reserve(&g->value, &g->value_capacity, values, sizeof *g->value) ||
+                   reserve(&g->node, &g->node_capacity, nodes, sizeof *g->node)
+               ? -1
+               : 0;
+}
+
 /* What comes later cannot be an owner; check.c says so. */
 static void find_root(const pl_graph *g, pl_id id, pl_value *v)
 {
@@ -220,7 +240,8 @@ pl_graph *pl_graph_copy(const pl_graph *from)
 {
     pl_graph *g = pl_graph_create();
     if (!g) return NULL;
-    if (copy_names(g->pool, g->space, &g->space_count, from->space, from->space_count) ||
+    if (pl_graph_reserve(g, from->value_count, from->node_count) ||
+        copy_names(g->pool, g->space, &g->space_count, from->space, from->space_count) ||
         copy_names(g->pool, g->queue, &g->queue_count, from->queue, from->queue_count))
         goto refused;
     for (size_t i = 0; i < from->region_count; i++) {

@@ -99,6 +99,10 @@ pl_graph *pl_graph_create(void); /* with space "ram" and queues "main", "loader"
 void pl_graph_destroy(pl_graph *);
 pl_graph *pl_graph_copy(const pl_graph *); /* NULL when memory is refused */
 
+/* Room for so many, asked for once: an array that grows leaves holes in the heap, which nobody plans. 0, or -1 when
+ * memory is refused. */
+int pl_graph_reserve(pl_graph *, size_t values, size_t nodes);
+
 /* Ids of what was added, PL_NONE when memory is refused. The names are copied. */
 pl_id pl_graph_add_value(pl_graph *, const pl_value *);
 pl_id pl_graph_add_node(pl_graph *, const pl_node *); /* sets the producer of its outputs */

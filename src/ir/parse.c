@@ -239,6 +239,20 @@ static pl_status parse_line(pl_lex *l, pl_graph *g, pl_error *err)
     return pl_lex_fail(l, err, "expected region, value, node or end, found \"%.40s\"", l->value);
 }
 
+/* How many lines of values and of nodes the text has up to its end. Counted, not believed: a number in a damaged text
+ * could ask for any memory. */
+static int reserve(const pl_lex *l, pl_graph *g)
+{
+    size_t values = 0, nodes = 0;
+    for (pl_lex ahead = *l; pl_lex_line(&ahead);) {
+        const size_t left = (size_t)(ahead.end - ahead.at);
+        if (left >= 4 && memcmp(ahead.at, "end ", 4) == 0) break;
+        values += left >= 6 && memcmp(ahead.at, "value ", 6) == 0;
+        nodes += left >= 5 && memcmp(ahead.at, "node ", 5) == 0;
+    }
+    return pl_graph_reserve(g, values, nodes);
+}
+
 pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
 {
     pl_status status = PL_OK;
@@ -248,6 +262,7 @@ pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
     if (strcmp(l->value, "1") != 0)
         PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
     PL_TRY_DONE(pl_lex_end(l, err));
+    if (reserve(l, g)) PL_TRY_DONE(no_memory(l, err));
     for (;;) {
         if (!pl_lex_line(l)) PL_TRY_DONE(pl_lex_fail(l, err, "the text ends before \"end graph\"; it is truncated"));
         PL_TRY_DONE(pl_lex_expect(l, NULL, err));

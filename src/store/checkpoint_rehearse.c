@@ -95,7 +95,7 @@ done:
 /* An open header. */
 typedef struct header {
     uint64_t bytes;
-    pl_alloc_place place;
+    bool is_counted;
 } header;
 
 static pl_status open_header(const pl_checkpoint_spec *spec, const pl_st_list *list, const char *name, header *h,
@@ -116,8 +116,8 @@ static pl_status open_headers(const pl_checkpoint_spec *spec, pl_error *err)
     header model = {0}, state = {0};
     pl_status status = open_header(spec, &spec->model, PL_MODEL_FILE, &model, err);
     if (status == PL_OK && spec->state.count) status = open_header(spec, &spec->state, PL_STATE_FILE, &state, err);
-    pl_alloc_count_given(model.bytes, model.place);
-    pl_alloc_count_given(state.bytes, state.place);
+    pl_alloc_count_given(model.bytes, model.is_counted);
+    pl_alloc_count_given(state.bytes, state.is_counted);
     return status;
 }
 

@@ -241,7 +241,7 @@ def check_heap(bench, arguments):
     if not os.path.exists(bench.preload):
         raise Skip("no pl_preload_malloc.so")
     slack = []
-    for line in heap_commands(bench):
+    for line in (*heap_commands(bench), *heap_encoders(bench)):
         calls, text, words = count_heap_calls(bench, line)
         if any(calls[kind] for kind in ("malloc", "calloc", "realloc", "other")):
             raise Failure(f"the heap was asked after \"committed\"\n{words}\n{tail(text, 99)}")
@@ -272,6 +272,21 @@ def heap_commands(bench):
         yield bench.command("train", bench.config, *options, "--resume", "--steps", 3, "--progress", "json")
         yield bench.command("generate", out, "--tokens", 5, "--ledger")
         yield bench.command("eval", out, "--ledger")
+
+
+HEAP_APPLICATIONS = (2, 30, 198, 204, 212, 222, 234, 400)  # of one block: arrays of the graph double between some of these
+
+
+def heap_encoders(bench):
+    """As deep as recursion makes them: the text of the plan has up to hundreds of kilobytes."""
+    if not os.path.exists(os.path.join(os.path.dirname(bench.plimsoll), "plimsoll-draw.so")):
+        return
+    config = bench.path("encoder.yaml")
+    with open(config, "w", encoding="ascii") as f:
+        f.write("model: {arch: capsules}\ntexts: {format: grammar, count: 2}\npipeline: {batch_size: 1, block_texts: 2}\n"
+                "encoder: {image_size: 64, hidden_size: 64, num_heads: 4, num_layers: 1, H_cycles: 1}\n")
+    for applications in HEAP_APPLICATIONS:
+        yield bench.command("encode", config, "--set", f"encoder.L_cycles={applications}", "--out", bench.out(), "--quiet")
 
 
 def check_slack(calls, line, words):

@@ -1,13 +1,14 @@
 /* LD_PRELOAD: counts calls of the heap from the moment the program says "committed" (run/lockdown.c calls
- * pl_test_committed) until exit() begins, and names the callers. The report goes to the file that PL_MALLOC_REPORT
- * names, else to stderr:
+ * pl_test_committed) until exit() begins, or another program, and names the callers. The report goes to the file that
+ * PL_MALLOC_REPORT names, else to stderr:
  *
  *      malloc 1 calloc 0 realloc 0 free 1 other 0
  *      spare 65536 heap 458752
  *      malloc 1 plimsoll+0x1234
  *
- * spare: what the heap's end was never used of, of the whole heap, before and after. The one block that reaches up to
- * its very end is the one that makes it as large as it is planned (base/process_prepare.c).
+ * spare: what the heap's end was never used of, of the whole heap, before and after. Two blocks reach up to its very
+ * end without need: the one that makes it as large as it is planned and the text of the plan, which the heap has room
+ * for beside all that is read before the text goes (base/process_prepare.c).
  *
  * Its own work needs no heap: glibc exports its allocator a second time under __libc_ names. */
 #include <dlfcn.h>
@@ -46,7 +47,7 @@ static _Atomic(uintptr_t) lowest = UINTPTR_MAX;
 static void *note_end(void *block)
 {
     const uintptr_t begin = (uintptr_t)block, end = begin + (block ? malloc_usable_size(block) : 0);
-    enum { SMALLEST_CHUNK = 32, LARGE = 64 << 10 };
+    enum { SMALLEST_CHUNK = 32, LARGE = 4 << 10 };
     bool grows = end + SMALLEST_CHUNK + sizeof(size_t) >= (uintptr_t)sbrk(0) && end - begin > LARGE;
     if (!block || (grows && !atomic_load_explicit(&counting, memory_order_relaxed))) return block;
     for (uintptr_t seen = highest; end > seen && !atomic_compare_exchange_weak(&highest, &seen, end);) continue;
@@ -143,4 +144,11 @@ void pl_test_committed(void)
 {
     atexit(report);
     atomic_store(&counting, 1);
+}
+
+/* A run whose results are told by another program (cli/page.c) ends here. */
+EXPORT int execv(const char *path, char *const words[])
+{
+    if (atomic_exchange(&counting, 0)) report();
+    return execve(path, words, environ);
 }

@@ -77,25 +77,25 @@ static void test_a_meter_counts_what_is_asked_for(void **state)
     assert_int_equal(m.held_bytes, 3024);
 }
 
-static void test_a_gap_takes_what_fits(void **state)
+static void test_what_a_library_asks_for_is_counted(void **state)
 {
     (void)state;
-    pl_alloc_meter m = {.gap_bytes = 1500};
+    pl_alloc_meter m = {.held_bytes = 0};
+    char *before = pl_alloc(1, 1000);
     (void)pl_alloc_set_meter(&m);
-    char *a = pl_alloc(1, 1000), *b = pl_alloc(1, 1000), *c = pl_alloc(1, 100);
-    assert_int_equal(m.gap_bytes, 1500 - 1024 - 128);
-    assert_int_equal(m.held_bytes, 1024);
-    pl_free(b);
-    pl_free(a);
-    assert_int_equal(m.gap_bytes, 1500 - 128);
+    pl_free(before); /* counted by none */
     assert_int_equal(m.held_bytes, 0);
-    pl_free(c);
-    assert_int_equal(pl_alloc_count_taken(1), PL_ALLOC_IN_GAP); /* of a library */
-    assert_int_equal(m.gap_bytes, 1500 - 32);
-    pl_alloc_count_given(1, PL_ALLOC_IN_GAP);
-    assert_int_equal(m.gap_bytes, 1500);
+    assert_true(pl_alloc_count_taken(1));
+    assert_int_equal(m.held_bytes, 32);
+    pl_alloc_count_given(1, false);
+    assert_int_equal(m.held_bytes, 32);
+    pl_alloc_count_given(1, true);
+    assert_int_equal(m.held_bytes, 0);
     (void)pl_alloc_set_meter(NULL);
-    assert_int_equal(pl_alloc_count_taken(1), PL_ALLOC_UNCOUNTED);
+    assert_false(pl_alloc_count_taken(1));
+    pl_alloc_count_given(1, true);
+    assert_int_equal(m.held_bytes, 0);
+    assert_int_equal(m.peak_bytes, 32);
 }
 
 static void test_sizes_at_the_edge_are_refused(void **state)
@@ -113,8 +113,10 @@ static void test_sizes_at_the_edge_are_refused(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_requests_same_bytes),         cmocka_unit_test(test_bytes_are_those_of_chunks),
-        cmocka_unit_test(test_a_meter_counts_what_is_asked_for), cmocka_unit_test(test_a_gap_takes_what_fits),
+        cmocka_unit_test(test_same_requests_same_bytes),
+        cmocka_unit_test(test_bytes_are_those_of_chunks),
+        cmocka_unit_test(test_a_meter_counts_what_is_asked_for),
+        cmocka_unit_test(test_what_a_library_asks_for_is_counted),
         cmocka_unit_test(test_sizes_at_the_edge_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
