@@ -153,6 +153,30 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
     return status;
 }
 
+pl_status pl_cli_check_results(const pl_cli_input *in, const char *results, pl_error *err)
+{
+    /* docs/results.md; the page is not made where something else is already (src/api/results_page.c) */
+    static const struct {
+        const char *ending;
+        pl_file_role role;
+    } kinds[] = {{".html", PL_FILE_READ}, {".yaml", PL_FILE_WRITTEN}, {".processes.jsonl", PL_FILE_WRITTEN}};
+    enum { ENDINGS = sizeof kinds / sizeof *kinds };
+    list l = {.count = 0};
+    char page[PATH_MAX], beside[ENDINGS][PATH_MAX];
+    l.count = pl_config_files(in->config, l.use, USES_MAX - ENDINGS - 2);
+    add(&l, results, "the results", PL_FILE_READ);
+    add(&l, results, "the results", PL_FILE_CLOSED);
+    pl_status status = pl_results_page_path(results, page, sizeof page, err);
+    if (status != PL_OK) return status;
+    const int stem = (int)(strlen(page) - strlen(kinds[0].ending));
+    for (size_t i = 0; i < ENDINGS; i++) {
+        int n = snprintf(beside[i], PATH_MAX, "%.*s%s", stem, page, kinds[i].ending);
+        if (n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", results);
+        add(&l, beside[i], "what lies beside the results", kinds[i].role);
+    }
+    return pl_files_check(l.use, l.count, err);
+}
+
 /* A run makes its checkpoints' folder first of all, so without one these files are somebody else's. */
 pl_status pl_cli_check_new_run(const pl_cli_input *in, pl_error *err)
 {

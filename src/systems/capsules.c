@@ -19,6 +19,8 @@
 #include "store/folder.h"
 #include "store/weights.h"
 #include "systems/capsules.h"
+#include "config/schema.h"
+#include "systems/files.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
@@ -137,7 +139,8 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pipeline.time_limit \"%.40s\" is no time; write it as 90s, 30min, 12h or 1d",
                        pl_config_where(cfg, "pipeline.time_limit", where, sizeof where), p->time_limit);
-    if (!p->cache_dir[0] && pl_config_is_set(cfg, "pipeline.cache_size"))
+    const pl_config_key *size = pl_config_find("pipeline.cache_size"); /* kept configs have it, too */
+    if (!p->cache_dir[0] && pl_config_is_set(cfg, "pipeline.cache_size") && !pl_config_is_default(cfg, size))
         return pl_fail(err, PL_E_CONFIG, "%s: pipeline.cache_size is of no cache: name its folder (pipeline.cache_dir)",
                        pl_config_where(cfg, "pipeline.cache_size", where, sizeof where));
     if (p->block_texts >= p->batch_size) return PL_OK;
@@ -214,22 +217,30 @@ static pl_status lock_folder(void *context, pl_error *err)
     return PL_OK;
 }
 
-/* Its own files would be texts, other ones each time. Of a folder that is not there yet, the first above it that is. */
+/* What the run writes among the texts would be texts, other ones each time. */
 static pl_status check_apart(const pl_config *c, const char *out, pl_error *err)
 {
-    char texts[PATH_MAX], run[PATH_MAX], there[PATH_MAX], where[PL_CONFIG_WHERE_BYTES], *slash;
-    if (!realpath(c->texts.path, texts)) return PL_OK; /* said when it is read */
-    snprintf(run, sizeof run, "%s", out);
-    while (!realpath(run, there)) {
-        slash = strrchr(run, '/');
-        if (strcmp(run, ".") == 0 || slash == run) return PL_OK;
-        snprintf(slash ? slash : run, 2, "%s", slash ? "" : ".");
+    const struct {
+        const char *path, *what, *key;
+    } own[] = {{out, "the folder of the run", "run.out"},
+               {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
+               {c->run.trace, "the trace", "run.trace"}};
+    char where[PL_CONFIG_WHERE_BYTES];
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (!own[i].path[0]) continue;
+        if (!pl_files_are_one(own[i].path, c->texts.path) && !pl_file_is_below(own[i].path, c->texts.path)) continue;
+        return pl_fail(err, PL_E_CONFIG, "%s: %s, %.300s, lies within the texts, %.300s; choose another %s",
+                       pl_config_where(c, own[i].key, where, sizeof where), own[i].what, own[i].path, c->texts.path,
+                       own[i].key);
     }
-    const size_t bytes = strlen(texts);
-    if (strncmp(there, texts, bytes) != 0 || (there[bytes] && there[bytes] != '/')) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: the folder of the run, %.300s, lies within the texts, %.300s; choose another run.out",
-                   pl_config_where(c, "run.out", where, sizeof where), out, texts);
+    return PL_OK;
+}
+
+static pl_status spare_text(const pl_config *c, const char *index, pl_error *err)
+{
+    const pl_file_use uses[] = {{index, "the index of the texts", PL_FILE_WRITTEN},
+                                {c->texts.path, "texts.path", PL_FILE_READ}};
+    return pl_files_check(uses, sizeof uses / sizeof *uses, err);
 }
 
 /* Before anything is reserved: can pages be drawn with it? */
@@ -266,6 +277,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
     if (o.setup.form == PL_TEXTS_FOLDER) PL_TRY(check_apart(p->config, p->out, err));
+    PL_TRY(spare_text(p->config, path, err));
     pl_status status = pl_texts_prepare(&o, &result, err);
     if (m.lock >= 0) close(m.lock);
     return status;

@@ -17,15 +17,42 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* The path without links; of what is not there, that of its folder with the name. False when there is no folder. */
+/* Appends what is not there, name by name, as it will be called. */
+static bool append_names(char path[PATH_MAX], const char *names)
+{
+    for (size_t n; *(names += strspn(names, "/")); names += n) {
+        n = strcspn(names, "/");
+        const size_t length = strcmp(path, "/") == 0 ? 0 : strlen(path);
+        const bool is_here = n == 1 && names[0] == '.', is_above = n == 2 && memcmp(names, "..", 2) == 0;
+        if (is_here) continue;
+        if (is_above) {
+            *strrchr(path, '/') = 0;
+            if (!path[0]) strcpy(path, "/");
+            continue;
+        }
+        if (length + 1 + n >= PATH_MAX) return false;
+        path[length] = '/';
+        memcpy(path + length + 1, names, n);
+        path[length + 1 + n] = 0;
+    }
+    return true;
+}
+
+/* The path without links. Of what is not there, that of the nearest folder above it that is, with the rest: a run makes
+ * its folders later. False when it is too long. */
 static bool find_path(const char *path, char found[PATH_MAX])
 {
-    char folder[PATH_MAX], whole[PATH_MAX];
+    char above[PATH_MAX];
+    size_t end = strlen(path);
     if (realpath(path, found)) return true;
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    int n = snprintf(folder, sizeof folder, "%.*s", slash ? (int)(name - path) : 1, slash ? path : ".");
-    if (n < 0 || n >= PATH_MAX || !realpath(folder, whole)) return false;
-    return pl_path_join(found, PATH_MAX, whole, name, NULL) == PL_OK;
+    if (end >= sizeof above) return false;
+    for (;;) {
+        while (end > 0 && path[end - 1] == '/') end--;
+        while (end > 0 && path[end - 1] != '/') end--; /* the last name goes */
+        snprintf(above, sizeof above, "%.*s", end ? (int)end : 1, end ? path : ".");
+        if (realpath(above, found)) return append_names(found, path + end);
+        if (end == 0) return false;
+    }
 }
 
 bool pl_files_are_one(const char *a, const char *b)
@@ -37,10 +64,10 @@ bool pl_files_are_one(const char *a, const char *b)
     return find_path(a, path_a) && find_path(b, path_b) && strcmp(path_a, path_b) == 0;
 }
 
-static bool is_below(const char *path, const char *folder)
+bool pl_file_is_below(const char *path, const char *folder)
 {
     char inner[PATH_MAX], outer[PATH_MAX];
-    if (!find_path(path, inner) || !realpath(folder, outer)) return false;
+    if (!find_path(path, inner) || !find_path(folder, outer)) return false;
     size_t n = strlen(outer);
     return strncmp(inner, outer, n) == 0 && inner[n] == '/';
 }
@@ -50,7 +77,7 @@ static pl_status check_pair(const pl_file_use *written, const pl_file_use *other
     char temporary[PATH_MAX];
     int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, written->path);
     if (other->role == PL_FILE_CLOSED) {
-        if (!is_below(written->path, other->path)) return PL_OK;
+        if (!pl_file_is_below(written->path, other->path)) return PL_OK;
         return pl_fail(err, PL_E_USAGE,
                        "%s: %.350s lies in %.350s, where nothing else may be written; give another name", written->name,
                        written->path, other->path);

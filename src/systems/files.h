@@ -6,5 +6,7 @@
 
 /* Are these two one file, or will they be? */
 bool pl_files_are_one(const char *a, const char *b);
+/* Does the file lie in this folder, or will it? Neither need be there. */
+bool pl_file_is_below(const char *path, const char *folder);
 
 #endif

@@ -574,6 +574,14 @@ def test_refused():
     os.mkdir("folder")
     put("folder/a.txt", "a")
     refused(2, "lies within the texts", "encode", write_encoder(texts="folder", text_format=None, count=None, out="folder/runs/out"))
+    for words in (["--set", "pipeline.cache_dir=folder/cache"], ["--trace", "folder/trace.json"], ["--trace", "folder/new/trace.json"]):
+        refused(2, "lies within the texts", "encode", write_encoder(texts="folder", text_format=None, count=None), *words)
+    os.makedirs("out", exist_ok=True)
+    for name in ("texts.index", "results.yaml", "results.processes.jsonl"):
+        put("out/" + name, "a text\n")
+        refused(2, "are the same file", "encode", write_encoder(texts="out/" + name, text_format="lines", count=None))
+        check(read("out/" + name) == b"a text\n", name, "was written")
+        os.remove("out/" + name)
     run("encode", write_encoder(texts="folder", text_format=None, count=None, out="fresh"), "--witness", "witness")
     put("empty.txt", "")
     refused(4, "empty.txt", "encode", write_encoder(texts="empty.txt", text_format=None, count=None))

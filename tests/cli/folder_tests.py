@@ -11,6 +11,7 @@ import struct
 import subprocess
 
 from cli_tests import COMMAND, Skipped, await_event, check, environment, finish, last_checkpoint, main, read, refused, run, start, without_rights, write_config, write_text
+from encode_tests import encode, write_encoder
 
 BPE = {"tokenizer": "bpe", "vocab_size": 270}
 
@@ -472,10 +473,27 @@ def test_two_runs_share_a_cache():
                 check(process.returncode == 4 and re.search("cache/token.*start this one again", said), process.returncode, said)
 
 
+def test_trace_replaces_no_results():
+    """Whether they are there or will be."""
+    beside = ("results.html", "results.yaml", "results.processes.jsonl")
+    for form, names in (("native", ("results.blocks", *beside)), ("npy", ("results", "results/sketches.npy", *beside))):
+        config = write_encoder(storage=form, out="out-" + form)
+        for there in (False, True):
+            if there:
+                encode(config)
+            for name in names:
+                path = f"out-{form}/{name}"
+                was = read(path) if os.path.isfile(path) else None
+                refused(2, "(are the same file|where nothing else may be written); give another name", "encode", config, "--trace", path)
+                check((read(path) if os.path.isfile(path) else None) == was, path, "was written")
+        run("encode", config, "--trace", f"out-{form}/trace.json", "--set", "run.out=traced-" + form)
+        encode(f"out-{form}/results.yaml", "--set", "run.out=again-" + form)  # what is kept is a config
+
+
 GROUPS = {"folder": [test_other_model, test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
                      test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
                      test_failed_text_leaves_nothing, test_folder_in_use, test_folder_that_loses_its_lock, test_files_that_were_there, test_files_without_rights,
-                     test_event_files, test_event_files_of_a_run_that_died]}
+                     test_event_files, test_event_files_of_a_run_that_died, test_trace_replaces_no_results]}
 
 if __name__ == "__main__":
     main(GROUPS)

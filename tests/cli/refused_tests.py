@@ -191,11 +191,14 @@ def test_output_is_no_input():
                   ["train", config, "--resume", "--steps", "30", "--trace", "text.txt"], ["train", config, "--out", "new", "--trace", config],
                   ["train", config, "--resume", "--steps", "30", "--trace", "out/metrics.jsonl"],
                   ["train", config, "--resume", "--steps", "30", "--trace", "out/report.json"],
+                  ["train", config, "--out", "new", "--trace", "new/metrics.jsonl"], ["train", config, "--out", "new/", "--trace", "./new//plan.lock"],
+                  ["train", config, "--out", "new", "--trace", "new/x/.././report.json"],
                   ["train", config, "--text", "out/metrics.jsonl", "--resume", "--steps", "30"]):
         refused(2, " are the same file; give another name", *words)
         check({path: read(path) for path in before} == before and not os.path.exists("new"), words, "wrote something")
     for words in ([*verify, model, "out"], [*verify, "out/checkpoints/g.safetensors", "out"], [plan, config, "--html", f"{os.path.dirname(model)}/../page.html"],
                   ["train", config, "--resume", "--steps", "30", "--trace", "out/checkpoints/latest"],
+                  ["train", config, "--out", "new", "--trace", "new/checkpoints/x"],
                   [*verify, "copied/model.safetensors", "out", "--checkpoint", "copied"]):
         refused(2, "lies in .*, where nothing else may be written; give another name", *words)
         check({path: read(path) for path in before} == before, words, "wrote something")
