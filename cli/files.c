@@ -106,16 +106,10 @@ typedef struct paths {
     char checkpoints[PATH_MAX], own[OWN_FILES][PATH_MAX], kept[KEPT_MAX][PATH_MAX];
 } paths;
 
-/* The files of the config, and room for `others` is left. */
-static void add_named(list *l, const pl_cli_input *in, size_t others)
-{
-    const size_t room = USES_MAX - l->count - others, named = pl_config_files(in->config, l->use + l->count, room);
-    l->count += named < room ? named : room;
-}
-
 static pl_status add_settings(list *l, paths *p, const pl_cli_input *in, pl_error *err)
 {
-    add_named(l, in, 0);
+    const size_t room = USES_MAX - l->count, named = pl_config_files(in->config, l->use + l->count, room);
+    l->count += named < room ? named : room;
     pl_status status = join(p->checkpoints, in->out, "checkpoints", err);
     add(l, p->checkpoints, "checkpoints", PL_FILE_CLOSED);
     return status;
@@ -169,7 +163,11 @@ pl_status pl_cli_check_results(const pl_cli_input *in, const char *results, pl_e
     enum { ENDINGS = sizeof kinds / sizeof *kinds };
     list l = {.count = 0};
     char page[PATH_MAX], beside[ENDINGS][PATH_MAX];
-    add_named(&l, in, ENDINGS + 2);
+    pl_file_use named[USES_MAX];
+    const size_t all = pl_config_files(in->config, named, USES_MAX), count = all < USES_MAX ? all : USES_MAX;
+    for (size_t i = 0; i < count; i++) /* the results have a key of their own, too */
+        if (named[i].role == PL_FILE_READ || strcmp(named[i].name, "run.trace") == 0)
+            add(&l, named[i].path, named[i].name, named[i].role);
     add(&l, results, "the results", PL_FILE_READ);
     add(&l, results, "the results", PL_FILE_CLOSED);
     pl_status status = pl_results_page_path(results, page, sizeof page, err);

@@ -236,11 +236,11 @@ static int copy_names(pl_pool *pool, const char **to, uint32_t *count, const cha
     return 0;
 }
 
-pl_graph *pl_graph_copy(const pl_graph *from)
+static pl_graph *copy(const pl_graph *from, size_t values, size_t nodes)
 {
     pl_graph *g = pl_graph_create();
     if (!g) return NULL;
-    if (pl_graph_reserve(g, from->value_count, from->node_count) ||
+    if (pl_graph_reserve(g, values, nodes) ||
         copy_names(g->pool, g->space, &g->space_count, from->space, from->space_count) ||
         copy_names(g->pool, g->queue, &g->queue_count, from->queue, from->queue_count))
         goto refused;
@@ -259,6 +259,10 @@ refused:
     pl_graph_destroy(g);
     return NULL;
 }
+
+pl_graph *pl_graph_copy(const pl_graph *from) { return copy(from, 0, 0); }
+
+pl_graph *pl_graph_copy_as_read(const pl_graph *from) { return copy(from, from->value_count, from->node_count); }
 
 /* Windows on a value that later became an update still point at it: one step more. */
 pl_id pl_value_root(const pl_graph *g, pl_id id)
