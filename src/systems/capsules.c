@@ -223,6 +223,7 @@ static pl_status check_apart(const pl_config *c, const char *out, pl_error *err)
     const struct {
         const char *path, *what, *key;
     } own[] = {{out, "the folder of the run", "run.out"},
+               {c->pipeline.output, "the file of results", "pipeline.output"},
                {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
                {c->run.trace, "the trace", "run.trace"}};
     char where[PL_CONFIG_WHERE_BYTES];

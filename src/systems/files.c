@@ -60,7 +60,7 @@ bool pl_files_are_one(const char *a, const char *b)
     struct stat at_a, at_b;
     char path_a[PATH_MAX], path_b[PATH_MAX];
     bool is_a = stat(a, &at_a) == 0, is_b = stat(b, &at_b) == 0;
-    if (is_a || is_b) return is_a && is_b && is_same(&at_a, &at_b);
+    if (is_a && is_b) return is_same(&at_a, &at_b);
     return find_path(a, path_a) && find_path(b, path_b) && strcmp(path_a, path_b) == 0;
 }
 

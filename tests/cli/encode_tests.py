@@ -574,7 +574,7 @@ def test_refused():
     os.mkdir("folder")
     put("folder/a.txt", "a")
     refused(2, "lies within the texts", "encode", write_encoder(texts="folder", text_format=None, count=None, out="folder/runs/out"))
-    for words in (["--set", "pipeline.cache_dir=folder/cache"], ["--trace", "folder/trace.json"], ["--trace", "folder/new/trace.json"]):
+    for words in (["--output", "folder/r.blocks"], ["--set", "pipeline.cache_dir=folder/cache"], ["--trace", "folder/trace.json"], ["--trace", "folder/new/trace.json"]):
         refused(2, "lies within the texts", "encode", write_encoder(texts="folder", text_format=None, count=None), *words)
     os.makedirs("out", exist_ok=True)
     for name in ("texts.index", "results.yaml", "results.processes.jsonl"):

@@ -486,6 +486,7 @@ def test_trace_replaces_no_results():
                 was = read(path) if os.path.isfile(path) else None
                 refused(2, "(are the same file|where nothing else may be written); give another name", "encode", config, "--trace", path)
                 check((read(path) if os.path.isfile(path) else None) == was, path, "was written")
+        refused(2, "(are the same file|where nothing else may be written); give another name", "encode", config, "--trace", f"later/../out-{form}/{names[0]}")
         run("encode", config, "--trace", f"out-{form}/trace.json", "--set", "run.out=traced-" + form)
         encode(f"out-{form}/results.yaml", "--set", "run.out=again-" + form)  # what is kept is a config
 
