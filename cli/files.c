@@ -153,34 +153,6 @@ pl_status pl_cli_check_files(const pl_cli_command *command, const pl_cli_input *
     return status;
 }
 
-pl_status pl_cli_check_results(const pl_cli_input *in, const char *results, pl_error *err)
-{
-    /* docs/results.md; the page is not made where something else is already (src/api/results_page.c) */
-    static const struct {
-        const char *ending;
-        pl_file_role role;
-    } kinds[] = {{".html", PL_FILE_READ}, {".yaml", PL_FILE_WRITTEN}, {".processes.jsonl", PL_FILE_WRITTEN}};
-    enum { ENDINGS = sizeof kinds / sizeof *kinds };
-    list l = {.count = 0};
-    char page[PATH_MAX], beside[ENDINGS][PATH_MAX];
-    pl_file_use named[USES_MAX];
-    const size_t all = pl_config_files(in->config, named, USES_MAX), count = all < USES_MAX ? all : USES_MAX;
-    for (size_t i = 0; i < count; i++) /* the results have a key of their own, too */
-        if (named[i].role == PL_FILE_READ || strcmp(named[i].name, "run.trace") == 0)
-            add(&l, named[i].path, named[i].name, named[i].role);
-    add(&l, results, "the results", PL_FILE_READ);
-    add(&l, results, "the results", PL_FILE_CLOSED);
-    pl_status status = pl_results_page_path(results, page, sizeof page, err);
-    if (status != PL_OK) return status;
-    const int stem = (int)(strlen(page) - strlen(kinds[0].ending));
-    for (size_t i = 0; i < ENDINGS; i++) {
-        int n = snprintf(beside[i], PATH_MAX, "%.*s%s", stem, page, kinds[i].ending);
-        if (n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", results);
-        add(&l, beside[i], "what lies beside the results", kinds[i].role);
-    }
-    return pl_files_check(l.use, l.count, err);
-}
-
 /* A run makes its checkpoints' folder first of all, so without one these files are somebody else's. */
 pl_status pl_cli_check_new_run(const pl_cli_input *in, pl_error *err)
 {

@@ -29,8 +29,6 @@ pl_status pl_cli_check_words(const pl_cli_command *, const pl_cli_arguments *, p
 pl_status pl_cli_check_watched(const pl_cli_command *, const pl_cli_arguments *, char *const *watched, int pid,
                                pl_error *);
 pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_error *);
-/* Nor may it be these results, a file or a folder, or what lies beside them. */
-pl_status pl_cli_check_results(const pl_cli_input *, const char *results, pl_error *);
 /* PL_E_STORAGE when training in a folder that holds no run yet would write over files that are there. */
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
 

@@ -292,7 +292,6 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     *left = true;
     if (!pl_command_does(command, PL_USES_RESULTS)) return PL_OK;
     pl_status status = pl_work_find_left(in->config, command, &results, err);
-    if (status == PL_OK && results.path[0]) status = pl_cli_check_results(in, results.path, err);
     if (status == PL_OK) status = check_begun(&results, err);
     if (status != PL_OK) return status;
     *left = results.done < results.blocks;

@@ -67,7 +67,7 @@ PL_API PL_MUST_USE pl_status pl_text_copy(const char *path, int descriptor, pl_e
 typedef enum pl_file_role {
     PL_FILE_READ,
     PL_FILE_WRITTEN,
-    PL_FILE_CLOSED, /* a folder: nothing else is written in it or below */
+    PL_FILE_CLOSED, /* a folder: nothing else is written in its place, in it or below */
 } pl_file_role;
 typedef struct pl_file_use {
     const char *path, *name;

@@ -84,7 +84,7 @@ typedef struct pl_work_left {
 } pl_work_left;
 /* Looks at the file, and makes none; one that was cut off or repaired is made whole first, and what it lost is not
  * done. PL_E_CONFIG when it holds the results of another config, PL_E_DATA when it is no such file, PL_E_STORAGE when
- * the disk has no room for one. */
+ * the disk has no room for one, PL_E_USAGE when run.trace or what is read lies where it or what is beside it comes. */
 PL_API PL_MUST_USE pl_status pl_work_find_left(const pl_config *, pl_command, pl_work_left *, pl_error *);
 /* The same, and makes the file where there is none, all of its disk space reserved. A run needs it. */
 PL_API PL_MUST_USE pl_status pl_work_reserve(const pl_config *, pl_command, pl_work_left *, pl_error *);

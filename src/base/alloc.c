@@ -140,9 +140,14 @@ void pl_free(void *block)
 
 int pl_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes)
 {
-    void **array = array_pointer;
     if (count < *capacity) return 0;
-    size_t wanted = *capacity ? *capacity * 2 : 16;
+    return pl_reserve(array_pointer, capacity, *capacity ? *capacity * 2 : 16, elem_bytes);
+}
+
+int pl_reserve(void *array_pointer, size_t *capacity, size_t wanted, size_t elem_bytes)
+{
+    void **array = array_pointer;
+    if (wanted <= *capacity) return 0;
     void *bigger = pl_realloc(*array, wanted, elem_bytes);
     if (!bigger) return -1;
     memset((char *)bigger + *capacity * elem_bytes, 0, (wanted - *capacity) * elem_bytes);

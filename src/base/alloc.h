@@ -64,5 +64,7 @@ void pl_pool_destroy(pl_pool *);
 /* Growable array idiom: makes room for one more element of *array, doubling. Returns 0 on success, -1 when refused.
  *   if (pl_grow(&items, &item_capacity, item_count, sizeof *items)) return pl_fail(err, PL_E_NOMEM, …);  */
 int pl_grow(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes);
+/* Room for so many elements, asked for once: where the count is known, growing would leave holes in the heap. */
+int pl_reserve(void *array_pointer, size_t *capacity, size_t wanted, size_t elem_bytes);
 
 #endif

@@ -58,24 +58,10 @@ static const char *keep(pl_graph *g, const char *text, const char *last)
     return pl_pool_strdup(g->pool, text);
 }
 
-static int reserve(void *array_pointer, size_t *capacity, size_t count, size_t elem_bytes)
-{
-    void **array = array_pointer;
-    if (count <= *capacity) return 0;
-    void *bigger = pl_realloc(*array, count, elem_bytes);
-    if (!bigger) return -1;
-    memset((char *)bigger + *capacity * elem_bytes, 0, (count - *capacity) * elem_bytes);
-    *array = bigger;
-    *capacity = count;
-    return 0;
-}
-
 int pl_graph_reserve(pl_graph *g, size_t values, size_t nodes)
 {
-    return reserve(&g->value, &g->value_capacity, values, sizeof *g->value) ||
-                   reserve(&g->node, &g->node_capacity, nodes, sizeof *g->node)
-               ? -1
-               : 0;
+    if (pl_reserve(&g->value, &g->value_capacity, values, sizeof *g->value)) return -1;
+    return pl_reserve(&g->node, &g->node_capacity, nodes, sizeof *g->node);
 }
 
 /* What comes later cannot be an owner; check.c says so. */

@@ -97,7 +97,7 @@ typedef struct pl_graph {
 
 pl_graph *pl_graph_create(void); /* with space "ram" and queues "main", "loader"; NULL when memory is refused */
 void pl_graph_destroy(pl_graph *);
-pl_graph *pl_graph_copy(const pl_graph *); /* with room to grow; NULL when memory is refused */
+pl_graph *pl_graph_copy(const pl_graph *); /* NULL when memory is refused */
 /* Its arrays as long as they are, as the reader of a text makes them (ir/parse.h). */
 pl_graph *pl_graph_copy_as_read(const pl_graph *);
 

@@ -1,7 +1,6 @@
 /* The row of texts encoded to capsules: its index of texts, made once beside the run, and how its data are opened. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,12 @@
 #include "base/io.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "config/schema.h"
 #include "data/pages/pages_data.h"
 #include "models/model.h"
 #include "store/folder.h"
 #include "store/weights.h"
 #include "systems/capsules.h"
-#include "config/schema.h"
 #include "systems/files.h"
 #include "systems/results.h"
 #include "systems/system.h"

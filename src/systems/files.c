@@ -1,6 +1,6 @@
 /* May these files be written? A writer puts a new file in the place of the old, by way of a temporary one beside it:
  * neither may be one that is read too, or written under another name. Files that are there are compared by what they
- * are (a link and what it leads to are one file), those that are not by folder and name. */
+ * are (a link and what it leads to are one file), those that are not by the paths that they will have. */
 #include "systems/files.h"
 
 #include <limits.h>
@@ -76,12 +76,10 @@ static pl_status check_pair(const pl_file_use *written, const pl_file_use *other
 {
     char temporary[PATH_MAX];
     int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, written->path);
-    if (other->role == PL_FILE_CLOSED) {
-        if (!pl_file_is_below(written->path, other->path)) return PL_OK;
+    if (other->role == PL_FILE_CLOSED && pl_file_is_below(written->path, other->path))
         return pl_fail(err, PL_E_USAGE,
                        "%s: %.350s lies in %.350s, where nothing else may be written; give another name", written->name,
                        written->path, other->path);
-    }
     bool both = pl_files_are_one(written->path, other->path);
     if (!both && (n < 0 || n >= PATH_MAX || !pl_files_are_one(temporary, other->path))) return PL_OK;
     return pl_fail(err, PL_E_USAGE, "%s (%.350s%s) and %s (%.350s) are the same file; give another name", written->name,

@@ -192,7 +192,7 @@ def test_output_is_no_input():
                   ["train", config, "--resume", "--steps", "30", "--trace", "out/metrics.jsonl"],
                   ["train", config, "--resume", "--steps", "30", "--trace", "out/report.json"],
                   ["train", config, "--out", "new", "--trace", "new/metrics.jsonl"], ["train", config, "--out", "new/", "--trace", "./new//plan.lock"],
-                  ["train", config, "--out", "new", "--trace", "new/x/.././report.json"],
+                  ["train", config, "--out", "new", "--trace", "new/x/.././report.json"], ["train", config, "--out", "new", "--trace", "new/checkpoints"],
                   ["train", config, "--text", "out/metrics.jsonl", "--resume", "--steps", "30"]):
         refused(2, " are the same file; give another name", *words)
         check({path: read(path) for path in before} == before and not os.path.exists("new"), words, "wrote something")

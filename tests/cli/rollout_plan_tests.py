@@ -135,4 +135,5 @@ def test_stopped_between_operators():
 
 if __name__ == "__main__":
     main({"rollout_plan": [test_all_shapes_are_looked_over, test_shapes_in_words, test_refused_before_the_first, test_advice, test_left_to_the_search, test_never_two_at_once,
-                           test_stopped_between_operators]})
+                           test_stopped_between_operators]},
+         own_cache=True)  # others that measure meanwhile and save last would win
