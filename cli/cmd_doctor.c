@@ -177,7 +177,7 @@ static pl_status report(const arguments *a, const pl_doctor *doctor, pl_error *e
     pl_status status = make_pieces(a, doctor, pieces, err);
     if (status == PL_OK) status = join(pieces, &whole, err);
     if (status == PL_OK) status = deliver(a, &whole, err);
-    if (status == PL_OK && a->html) status = pl_text_save(a->html, pieces[3].text, pieces[3].bytes, err);
+    if (status == PL_OK && a->html) status = pl_page_save(a->html, pieces[3].text, pieces[3].bytes, err);
     free(whole.text);
     for (int i = 0; i < PIECES; i++) pl_text_free(pieces[i].text);
     return status;

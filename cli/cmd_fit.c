@@ -32,7 +32,7 @@ static pl_status put_form(const pl_fit_answer *answer, pl_fit_form form, const c
     bool here = !path || strcmp(path, "-") == 0;
     pl_status status = pl_fit_text(answer, form, pl_terminal_columns(STDOUT_FILENO),
                                    here && form == PL_FIT_REPORT && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
-    if (status == PL_OK) status = here ? pl_put(text, bytes, err) : pl_text_save(path, text, bytes, err);
+    if (status == PL_OK) status = here ? pl_put(text, bytes, err) : pl_page_save(path, text, bytes, err);
     pl_text_free(text);
     return status;
 }

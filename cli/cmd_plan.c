@@ -43,9 +43,10 @@ static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *pa
 {
     char *text = NULL;
     size_t bytes = 0;
+    pl_status (*save)(const char *, const char *, size_t, pl_error *) =
+        form == PL_PLAN_HTML ? pl_page_save : pl_text_save;
     pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
-    if (status == PL_OK)
-        status = path && strcmp(path, "-") ? pl_text_save(path, text, bytes, err) : pl_put(text, bytes, err);
+    if (status == PL_OK) status = path && strcmp(path, "-") ? save(path, text, bytes, err) : pl_put(text, bytes, err);
     pl_text_free(text);
     return status;
 }

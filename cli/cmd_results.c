@@ -250,7 +250,7 @@ static pl_status report_one(const arguments *a, pl_error *err)
     const char *to = a->html ? a->html : page;
     if (status == PL_OK) status = pl_results_page_check(results, to, err);
     if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
-    if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_text_save(to, text, bytes, err);
+    if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_page_save(to, text, bytes, err);
     if (status == PL_OK && !a->html) pl_say("page: %s\n", show(to, shown));
     pl_text_free(text);
     return status;

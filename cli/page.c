@@ -29,7 +29,7 @@ static pl_status write_page(const char *results, char page[PATH_MAX], pl_error *
     if (status == PL_OK) status = fence(err);
     if (status == PL_OK) status = pl_results_page_check(results, page, err);
     if (status == PL_OK) status = pl_results_report(results, PL_RESULTS_NONE, &text, &bytes, err);
-    if (status == PL_OK) status = pl_text_save(page, text, bytes, err);
+    if (status == PL_OK) status = pl_page_save(page, text, bytes, err);
     pl_text_free(text);
     return status;
 }

@@ -60,7 +60,11 @@ PL_API void pl_text_free(char *text); /* NULL is fine */
 /* Writes text so that nothing half-written is ever seen under this name; a link to a regular file is followed. Neither
  * asks for memory. */
 PL_API PL_MUST_USE pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_error *);
-/* The same with the contents of an open file. */
+/* The same with a page in HTML, but only in the place of another page, of an empty file or of none: PL_E_USAGE where
+ * something else is, which check asks before a page is made. */
+PL_API PL_MUST_USE pl_status pl_page_check(const char *path, pl_error *);
+PL_API PL_MUST_USE pl_status pl_page_save(const char *path, const char *page, size_t bytes, pl_error *);
+/* The same as save with the contents of an open file. */
 PL_API PL_MUST_USE pl_status pl_text_copy(const char *path, int descriptor, pl_error *);
 
 /* A file that is about to be read or written, and its name in error messages ("--html"). */

@@ -4,13 +4,18 @@
  *
  * A stage is a function of a file beside this one (compiler.h). What is done for each choice stands in fit/candidate.c,
  * which calls `stage` and `settle` (the account of the whole process) of compile_process.c. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "api/compile.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "run/trace.h"
+#include "systems/files.h"
 
 /* A budget that nobody gave as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
@@ -71,6 +76,19 @@ static pl_status refuse_at_once(const pl_compiler *c, const pl_compile_options *
     return pl_compiler_check_work(c, err);
 }
 
+/* Where it is to be, before anything is made; the run makes its own folder, and no other. */
+static pl_status check_trace(const pl_settings *s, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX] = ".";
+    if (!s->run.trace_path) return PL_OK;
+    PL_TRY(pl_trace_check(s->trace, err));
+    const char *slash = strrchr(s->trace, '/');
+    if (slash) snprintf(folder, sizeof folder, "%.*s", slash > s->trace ? (int)(slash - s->trace) : 1, s->trace);
+    if (access(folder, F_OK) == 0 || errno != ENOENT || pl_files_are_one(folder, s->out)) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: the folder %.350s is not there; make it first", s->trace,
+                   folder);
+}
+
 pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o, pl_compiler **compiler, pl_error *err)
 {
     pl_compiler *c = *compiler = pl_alloc(1, sizeof *c);
@@ -85,6 +103,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     PL_TRY(pl_machine_read("", &c->machine, err));
     PL_TRY(open_data(c, o, err));
     PL_TRY(pl_settings_fill(c->config, c->command, c->data, &c->settings, err));
+    PL_TRY(check_trace(&c->settings, err));
     PL_TRY(pl_compiler_reserve_words(c, given, err));
     PL_TRY(pl_compiler_find_options(c, &c->fit, err));
     c->fit.everything = o->everything;

@@ -8,6 +8,7 @@
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
+#include "systems/files.h"
 
 /* ---- run.dump ---- */
 
@@ -19,6 +20,9 @@ static pl_status dump(const pl_compiler *c, const char *stage, pl_str *text, pl_
                                     : pl_folder_create(c->settings.out, err);
     if (status == PL_OK) status = pl_path_of_part(name, sizeof name, whole, c->data->piece, err);
     if (status == PL_OK) status = pl_path_join(path, sizeof path, c->settings.out, name, err);
+    if (status == PL_OK && c->settings.run.trace_path && pl_files_are_one(path, c->settings.trace))
+        status = pl_fail(err, PL_E_USAGE,
+                         "run.trace and the dump of run.dump (%.350s) are the same file; give another name", path);
     if (status == PL_OK) status = pl_file_write_all(path, pl_str_text(text), text->bytes, err);
     pl_str_deinit(text);
     return status;

@@ -29,6 +29,17 @@ pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_erro
     return pl_file_write_all(path, text, bytes, err);
 }
 
+pl_status pl_page_check(const char *path, pl_error *err)
+{
+    return pl_file_check_replaced(path, "<!doctype html>", "page", err);
+}
+
+pl_status pl_page_save(const char *path, const char *text, size_t bytes, pl_error *err)
+{
+    PL_TRY(pl_page_check(path, err));
+    return pl_text_save(path, text, bytes, err);
+}
+
 static pl_status copy_all(pl_file_writer *w, int from, uint64_t bytes, pl_error *err)
 {
     char block[4096];

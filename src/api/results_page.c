@@ -127,25 +127,6 @@ static pl_status check_uses(uses *u, const char *results, const char *page, cons
     return PL_OK;
 }
 
-/* What is there already and is no page is of somebody else: results of another job, the system's font. */
-static pl_status check_replaced(const char *page, pl_error *err)
-{
-    static const char beginning[] = "<!doctype html>";
-    char found[sizeof beginning - 1];
-    uint64_t bytes;
-    pl_error ignored;
-    int fd;
-    if (pl_file_open(page, &fd, &bytes, &ignored) != PL_OK)
-        return PL_OK; /* not there; else writing says what is wrong */
-    const bool is_page =
-        bytes == 0 || (bytes >= sizeof found && pl_file_read_at(fd, page, 0, found, sizeof found, &ignored) == PL_OK &&
-                       memcmp(found, beginning, sizeof found) == 0);
-    close(fd);
-    return is_page ? PL_OK
-                   : pl_fail(err, PL_E_USAGE, "%s: is there already and is no page; choose another name for the page",
-                             page);
-}
-
 pl_status pl_results_page_check(const char *results, const char *page, pl_error *err)
 {
     char beside[PL_FILE_PATH_MAX];
@@ -157,7 +138,7 @@ pl_status pl_results_page_check(const char *results, const char *page, pl_error 
     if (status == PL_OK && pl_config_load_file(c, beside, &ignored) != PL_OK) { /* then what it names is not known */
     }
     if (status == PL_OK) status = check_uses(u, results, page, c, err);
-    if (status == PL_OK) status = check_replaced(page, err);
+    if (status == PL_OK) status = pl_page_check(page, err);
     pl_config_destroy(c);
     pl_free(u);
     return status;

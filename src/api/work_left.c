@@ -10,14 +10,16 @@
 
 /* A trace must not take the place of the results, which may be a folder, or of what lies beside them; nor they that of
  * what is read, but for the page: it is not made where something else is (results_page.c). */
-static pl_status check_uses(const pl_config *c, const char *results, pl_error *err)
+static pl_status check_uses(const pl_config *c, const pl_data *data, pl_error *err)
 {
     enum { READ_MAX = 16 };
-    char page[PL_FILE_PATH_MAX], config[PL_FILE_PATH_MAX], processes[PL_FILE_PATH_MAX];
+    const char *results = data->sink->path;
+    char trace[PL_FILE_PATH_MAX], page[PL_FILE_PATH_MAX], config[PL_FILE_PATH_MAX], processes[PL_FILE_PATH_MAX];
     PL_TRY(pl_beside_path(results, PL_BESIDE_PAGE, page, err));
     PL_TRY(pl_beside_path(results, PL_BESIDE_CONFIG, config, err));
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, processes, err));
-    pl_file_use named[READ_MAX], use[READ_MAX + 5] = {{c->run.trace, "run.trace", PL_FILE_WRITTEN},
+    PL_TRY(pl_path_of_part(trace, sizeof trace, c->run.trace, data->piece, err));
+    pl_file_use named[READ_MAX], use[READ_MAX + 5] = {{c->run.trace[0] ? trace : "", "run.trace", PL_FILE_WRITTEN},
                                                       {results, "the results", PL_FILE_CLOSED},
                                                       {page, "their page", PL_FILE_READ},
                                                       {config, "the config of the results", PL_FILE_WRITTEN},
@@ -37,7 +39,7 @@ static pl_status with_sink(const pl_config *c, pl_command command,
     pl_block_found found = {0};
     PL_TRY(pl_system_require(c, command, err));
     PL_TRY(pl_system_of(c)->open(c, command, PL_DATA_FOR_PLAN, NULL, &data, err));
-    pl_status status = data->sink ? check_uses(c, data->sink->path, err) : PL_OK;
+    pl_status status = data->sink ? check_uses(c, data, err) : PL_OK;
     if (data->sink && status == PL_OK) status = work(data->sink, &found, err);
     *left = (pl_work_left){.blocks = found.blocks, .done = found.done};
     if (data->sink) snprintf(left->path, sizeof left->path, "%s", data->sink->path);

@@ -350,6 +350,24 @@ pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_
     return status;
 }
 
+pl_status pl_file_check_replaced(const char *path, const char *beginning, const char *what, pl_error *err)
+{
+    char found[PL_FILE_BEGINNING_MAX];
+    size_t n = strlen(beginning);
+    uint64_t bytes;
+    pl_error ignored;
+    int fd;
+    if (pl_file_open(path, &fd, &bytes, &ignored) != PL_OK)
+        return PL_OK; /* not there; else writing says what is wrong */
+    if (n > bytes) n = (size_t)bytes;
+    const bool is_one = n <= sizeof found && pl_file_read_at(fd, path, 0, found, n, &ignored) == PL_OK &&
+                        memcmp(found, beginning, n) == 0;
+    close(fd);
+    return is_one ? PL_OK
+                  : pl_fail(err, PL_E_USAGE, "%s: is there already and is no %s; choose another name for the %s", path,
+                            what, what);
+}
+
 pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *err)
 {
     pl_file_writer w;

@@ -11,6 +11,8 @@ enum { PL_TRACE_STAGING_BYTES = 128 << 10 };
 
 typedef struct pl_trace pl_trace;
 
+/* Before anything is made: PL_E_USAGE where a file is that is no trace, PL_E_STORAGE where none can be made. */
+pl_status pl_trace_check(const char *path, pl_error *);
 /* memory: PL_TRACE_STAGING_BYTES, aligned to 64, the caller's. now: the time that counts as 0. */
 pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **, pl_error *);
 /* name and category live as long as the trace; times in seconds. False when the file cannot be written any more:

@@ -216,8 +216,8 @@ static pl_status lock_folder(void *context, pl_error *err)
     return PL_OK;
 }
 
-/* What the run writes among the texts would be texts, other ones each time. */
-static pl_status check_apart(const pl_config *c, const char *out, pl_error *err)
+/* What the run writes among the texts would be texts, other ones each time; in the cache it would be its own. */
+static pl_status check_apart(const pl_config *c, bool in_folder, const char *out, pl_error *err)
 {
     const struct {
         const char *path, *what, *key;
@@ -225,13 +225,18 @@ static pl_status check_apart(const pl_config *c, const char *out, pl_error *err)
                {c->pipeline.output, "the file of results", "pipeline.output"},
                {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
                {c->run.trace, "the trace", "run.trace"}};
+    const struct {
+        const char *path, *what;
+    } closed[] = {{in_folder ? c->texts.path : "", "the texts"}, {c->pipeline.cache_dir, "the cache"}};
+    enum { OWN = sizeof own / sizeof *own, CLOSED = sizeof closed / sizeof *closed };
     char where[PL_CONFIG_WHERE_BYTES];
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (!own[i].path[0]) continue;
-        if (!pl_files_are_one(own[i].path, c->texts.path) && !pl_file_is_below(own[i].path, c->texts.path)) continue;
-        return pl_fail(err, PL_E_CONFIG, "%s: %s, %.300s, lies within the texts, %.300s; choose another %s",
-                       pl_config_where(c, own[i].key, where, sizeof where), own[i].what, own[i].path, c->texts.path,
-                       own[i].key);
+    for (size_t i = 0; i < OWN * CLOSED; i++) {
+        const char *path = own[i % OWN].path, *folder = closed[i / OWN].path;
+        if (!path[0] || !folder[0] || path == folder) continue;
+        if (!pl_files_are_one(path, folder) && !pl_file_is_below(path, folder)) continue;
+        return pl_fail(err, PL_E_CONFIG, "%s: %s, %.300s, lies within %s, %.300s; choose another %s",
+                       pl_config_where(c, own[i % OWN].key, where, sizeof where), own[i % OWN].what, path,
+                       closed[i / OWN].what, folder, own[i % OWN].key);
     }
     return PL_OK;
 }
@@ -274,9 +279,9 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
         .index_path = path, .progress = tell, .context = &t, .before_writing = lock_folder, .writing = &m};
     PL_TRY(check_font(p->config, err));
     PL_TRY(pl_capsules_texts(p->config, &o.setup, err));
+    PL_TRY(check_apart(p->config, o.setup.form == PL_TEXTS_FOLDER, p->out, err));
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
-    if (o.setup.form == PL_TEXTS_FOLDER) PL_TRY(check_apart(p->config, p->out, err));
     PL_TRY(spare_text(p->config, path, err));
     pl_status status = pl_texts_prepare(&o, &result, err);
     if (m.lock >= 0) close(m.lock);

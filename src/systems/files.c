@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "plimsoll/config.h"
@@ -38,21 +39,49 @@ static bool append_names(char path[PATH_MAX], const char *names)
     return true;
 }
 
-/* The path without links. Of what is not there, that of the nearest folder above it that is, with the rest: a run makes
- * its folders later. False when it is too long. */
-static bool find_path(const char *path, char found[PATH_MAX])
+/* The nearest folder above that is there, without links, and where in the path the names of what is not begin. */
+static bool find_above(const char *path, char found[PATH_MAX], size_t *end)
 {
     char above[PATH_MAX];
-    size_t end = strlen(path);
-    if (realpath(path, found)) return true;
-    if (end >= sizeof above) return false;
     for (;;) {
-        while (end > 0 && path[end - 1] == '/') end--;
-        while (end > 0 && path[end - 1] != '/') end--; /* the last name goes */
-        snprintf(above, sizeof above, "%.*s", end ? (int)end : 1, end ? path : ".");
-        if (realpath(above, found)) return append_names(found, path + end);
-        if (end == 0) return false;
+        while (*end > 0 && path[*end - 1] == '/') --*end;
+        while (*end > 0 && path[*end - 1] != '/') --*end; /* the last name goes */
+        snprintf(above, sizeof above, "%.*s", *end ? (int)*end : 1, *end ? path : ".");
+        if (realpath(above, found)) return true;
+        if (*end == 0) return false;
     }
+}
+
+/* Where the first of the names is a link to what is not there yet, the path goes on from what it says. */
+static bool follow(const char *folder, const char *names, char path[PATH_MAX])
+{
+    char name[PATH_MAX], to[PATH_MAX];
+    const int first = (int)strcspn(names, "/");
+    int n = snprintf(name, sizeof name, "%s/%.*s", folder, first, names);
+    const ssize_t length = n > 0 && n < PATH_MAX ? readlink(name, to, sizeof to - 1) : -1;
+    if (length <= 0) return false;
+    to[length] = 0;
+    n = snprintf(name, sizeof name, "%s%s%s%s", to[0] == '/' ? "" : folder, to[0] == '/' ? "" : "/", to, names + first);
+    if (n <= 0 || n >= PATH_MAX) return false;
+    memcpy(path, name, (size_t)n + 1);
+    return true;
+}
+
+/* The path without links. Of what is not there, that of the nearest folder above it that is, with the rest: a run makes
+ * its folders later. False when it is too long, or its links lead in a circle. */
+static bool find_path(const char *given, char found[PATH_MAX])
+{
+    enum { LINKS_MAX = 40 };
+    char path[PATH_MAX];
+    if (strlen(given) >= sizeof path) return false;
+    strcpy(path, given);
+    for (int links = 0; links < LINKS_MAX; links++) {
+        size_t end = strlen(path);
+        if (realpath(path, found)) return true;
+        if (!find_above(path, found, &end)) return false;
+        if (!follow(found, path + end, path)) return append_names(found, path + end);
+    }
+    return false;
 }
 
 bool pl_files_are_one(const char *a, const char *b)

@@ -489,12 +489,60 @@ def test_trace_replaces_no_results():
         refused(2, "(are the same file|where nothing else may be written); give another name", "encode", config, "--trace", f"later/../out-{form}/{names[0]}")
         run("encode", config, "--trace", f"out-{form}/trace.json", "--set", "run.out=traced-" + form)
         encode(f"out-{form}/results.yaml", "--set", "run.out=again-" + form)  # what is kept is a config
+        os.symlink(f"real/{names[0]}", form)
+        os.symlink(f"../{form}", f"out-{form}/link")
+        for path in (form, f"out-{form}/link"):
+            refused(2, "are the same file|where nothing else may be written", "encode", config, "--set", "run.out=real", "--trace", path)
+            check(not os.path.exists("real"), "something was made")
+
+
+def refused_without(*words, code=2, made):
+    """The command is refused before it makes anything: what is here stays, and nothing comes."""
+    def all_files():
+        return {os.path.join(at, name): read(os.path.join(at, name)) for at, _, names in os.walk(".") for name in names if "lock" not in name}
+    before = all_files()
+    refused(code, made, *words)
+    now = all_files()
+    check(now == before, words, sorted(set(now) ^ set(before)))
+
+
+def test_a_trace_takes_the_place_of_a_trace_only():
+    config = write_encoder(out="out")
+    encode(config, "--set", "run.out=parts", "--part", "1/2")
+    encode(config, "--set", "run.out=out", "--dump", "plan")
+    none = "is there already and is no trace; choose another name for the trace"
+    for path in ("parts/results-1-of-2.blocks", "out/dump-plan.txt", "out/results.html", config):
+        refused_without("encode", config, "--part", "2/2", "--set", "run.out=parts", "--trace", path, made=f"{none}|same file")
+    refused_without("encode", config, "--set", "run.out=new", "--trace", "new/sub/trace.json", code=5, made="trace.json: cannot be created: the folder new/sub is not there")
+    refused(2, "run.trace and the dump .* are the same file", "encode", config, "--set", "run.out=new", "--dump", "plan", "--trace", "new/dump-plan.txt")
+    for path in ("ca/plimsoll-pages.sqlite", "ca/x", "ca"):
+        refused_without("encode", config, "--set", "pipeline.cache_dir=ca", "--set", "run.out=new", "--trace", path, made="lies within the cache")
+    for was in (None, b"", b'[\n{"ph"', "whole"):
+        if isinstance(was, bytes):
+            with open("trace.json", "wb") as file:
+                file.write(was)
+        encode(config, "--set", f"run.out=traced-{was}", "--trace", "trace.json")
+        events = json.loads(read("trace.json"))
+        check(events[0]["ph"] == "M" and events[1]["ph"] == "X", events[:2])
+
+
+def test_a_page_takes_the_place_of_a_page_only():
+    config = write_encoder(out="out")
+    encode(config)
+    for path in ("out/results.blocks", config):
+        before = read(path)
+        refused(2, "is there already and is no page; choose another name for the page|same file", "plan", config, "--set", "run.out=new", "--html", path)
+        check(read(path) == before, path, "was written")
+    for _ in range(2):
+        run("plan", config, "--set", "run.out=new", "--html", "page.html")
+    check(read("page.html").startswith(b"<!doctype html>"), "no page")
 
 
 GROUPS = {"folder": [test_other_model, test_other_text, test_other_text_in_a_shared_cache, test_two_runs_share_a_cache, test_other_tokenizer,
                      test_run_keeps_its_tokenizer, test_older_record, test_moved_folder, test_same_config_in_another_folder,
                      test_failed_text_leaves_nothing, test_folder_in_use, test_folder_that_loses_its_lock, test_files_that_were_there, test_files_without_rights,
-                     test_event_files, test_event_files_of_a_run_that_died, test_trace_replaces_no_results]}
+                     test_event_files, test_event_files_of_a_run_that_died, test_trace_replaces_no_results,
+                     test_a_trace_takes_the_place_of_a_trace_only, test_a_page_takes_the_place_of_a_page_only]}
 
 if __name__ == "__main__":
     main(GROUPS)

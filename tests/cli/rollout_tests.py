@@ -344,8 +344,10 @@ def test_each_shape_has_a_trace():
     os.mkdir("traces")
     run("rollout", config, "--quiet", "--trace", "traces/t.json", "--dump", "plan")
     check(sorted(os.listdir("traces")) == ["t-shape-1.json", "t-shape-2.json"], os.listdir("traces"))
+    refused(2, "are the same file|where nothing else may be written", "rollout", config, "--set", "dataset.output_path=traces/r-shape-1.blocks", "--trace", "traces/r.blocks")
+    check(sorted(os.listdir("traces")) == ["t-shape-1.json", "t-shape-2.json"], os.listdir("traces"))
     for shape in (1, 2):
-        nodes = {event["cat"] for event in json.load(open(f"traces/t-shape-{shape}.json"))}
+        nodes = {event["cat"] for event in json.load(open(f"traces/t-shape-{shape}.json")) if event["ph"] == "X"}
         check(any("layer.0" in n for n in nodes) and any("layer.1" in n for n in nodes) == (shape == 2), shape, nodes)
         check(os.path.getsize(f"out/dump-plan-shape-{shape}.txt") > 1000, shape)
     check(not os.path.exists("out/dump-plan.txt"), os.listdir("out"))
