@@ -105,6 +105,7 @@ typedef struct pl_call {
         pl_slice_call slice;
         pl_slice_bwd_call slice_bwd;
         pl_channel_dropout_call channel_dropout;
+        pl_path_dropout_call path_dropout;
         pl_gate_call gate;
         pl_gate_bwd_call gate_bwd;
         pl_blend_call blend;

@@ -172,3 +172,23 @@ static void exec_channel_dropout(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_CHANNEL_DROPOUT = {bind_channel_dropout, workspace_channel_dropout, exec_channel_dropout};
+
+static void bind_path_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    call->u.path_dropout = (pl_path_dropout_call){.samples = x->dim[0],
+                                                  .paths = n->attr[0].i,
+                                                  .elems = (int64_t)pl_shape_elems(x) / x->dim[0] / n->attr[0].i,
+                                                  .probability = (float)n->attr[1].f,
+                                                  .seed = (uint64_t)n->attr[2].i,
+                                                  .stream = (uint64_t)n->attr[3].i,
+                                                  .step = pl_address_of(g, a, n->in[1]),
+                                                  .first_sample = pl_address_of(g, a, n->in[2]),
+                                                  .x = pl_address_of(g, a, n->in[0]),
+                                                  .y = pl_address_of(g, a, n->out[0]),
+                                                  .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_path_dropout(const pl_call *c, pl_team team) { pl_path_dropout_exec(&c->u.path_dropout, team); }
+
+const pl_binding pl_binding_PATH_DROPOUT = {bind_path_dropout, NULL, exec_path_dropout};

@@ -5,7 +5,8 @@
 static void bind_patches(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;
-    call->u.patches = (pl_patches_call){.samples = x->dim[0],
+    call->u.patches = (pl_patches_call){.standardize = n->attr[2].i != 0,
+                                        .samples = x->dim[0],
                                         .height = x->dim[1],
                                         .width = x->dim[2],
                                         .depth = x->rank == 4 ? x->dim[3] : 1,

@@ -75,6 +75,14 @@ static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast,
 
 const pl_binding pl_binding_CAST = {bind_cast, NULL, exec_cast};
 
+/* In its place there is nothing to do. */
+static void exec_detach(const pl_call *c, pl_team team)
+{
+    if (c->u.cast.x != c->u.cast.y) pl_cast_exec(&c->u.cast, team);
+}
+
+const pl_binding pl_binding_DETACH = {bind_cast, NULL, exec_detach};
+
 /* Zero bytes for any dtype, a value for f32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

@@ -146,3 +146,35 @@ void pl_channel_dropout_exec(const pl_channel_dropout_call *c, void *workspace, 
     work w = {c, pl_kernels_get(team.isa), workspace};
     pl_parallel(team, c->samples * c->positions * c->channels, dropout_part, &w);
 }
+
+static int keeps(const pl_path_dropout_call *c, int64_t part)
+{
+    pl_philox philox = pl_philox_init(c->seed, c->stream);
+    uint32_t bits[4];
+    const int64_t path = part % c->paths;
+    pl_philox_block(&philox, (uint32_t)*c->step, (uint64_t)(*c->first_sample + part / c->paths), (uint32_t)(path / 4),
+                    bits);
+    return pl_uniform_f32(bits[path % 4]) >= c->probability;
+}
+
+static void path_dropout_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_path_dropout_call *c = w->call;
+    const size_t bytes = (size_t)(c->elems * pl_real_bytes(c->type));
+    const pl_range own = pl_range_of_part(c->samples * c->paths, 1, part, parts);
+    for (int64_t i = own.begin; i < own.end; i++) {
+        void *to = pl_real_at(c->type, c->y, i * c->elems);
+        const void *from = pl_real_at(c->type, c->x, i * c->elems);
+        if (!keeps(c, i))
+            memset(to, 0, bytes);
+        else if (to != from)
+            memcpy(to, from, bytes);
+    }
+}
+
+void pl_path_dropout_exec(const pl_path_dropout_call *c, pl_team team)
+{
+    work w = {.call = c};
+    pl_parallel(team, c->samples * c->paths * c->elems, path_dropout_part, &w);
+}

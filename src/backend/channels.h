@@ -62,4 +62,16 @@ typedef struct pl_channel_dropout_call {
 uint64_t pl_channel_dropout_workspace_bytes(const pl_channel_dropout_call *, pl_team);
 void pl_channel_dropout_exec(const pl_channel_dropout_call *, void *workspace, pl_team);
 
+/* y = x or 0, part by part: part i of a sample is kept where channel i of channel_dropout would be. y may be x. */
+typedef struct pl_path_dropout_call {
+    int64_t samples, paths, elems; /* elems of a part */
+    float probability;
+    uint64_t seed, stream;
+    const int64_t *step, *first_sample; /* (run) */
+    const void *x;
+    void *y;
+    pl_real type;
+} pl_path_dropout_call;
+void pl_path_dropout_exec(const pl_path_dropout_call *, pl_team);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "backend/parallel.h"
 #include "backend/tokens.h"
+#include "base/colours.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 
@@ -14,6 +15,16 @@ typedef struct work {
     const pl_kernels *kernels;
 } work;
 
+/* A row of patches, in whose cache lines it was just written. */
+static void standardize(const pl_patches_call *c, int64_t columns, float *y)
+{
+    const int64_t pixels = c->patch * c->patch;
+    for (int64_t i = 0; i < columns * c->channels; i++, y += pixels) {
+        const float mean = pl_colour_mean[i % c->channels], deviation = pl_colour_deviation[i % c->channels];
+        for (int64_t k = 0; k < pixels; k++) y[k] = (y[k] - mean) / deviation;
+    }
+}
+
 static void patches_part(const void *context, int part, int parts)
 {
     const work *w = context;
@@ -21,9 +32,11 @@ static void patches_part(const void *context, int part, int parts)
     int64_t columns = c->width / c->patch, line = c->width * c->depth;
     int64_t row_elems = columns * c->channels * c->patch * c->patch;
     pl_range rows = pl_range_of_part(c->samples * (c->height / c->patch), 1, part, parts);
-    for (int64_t r = rows.begin; r < rows.end; r++)
+    for (int64_t r = rows.begin; r < rows.end; r++) {
         w->kernels->patch_row(columns, c->patch, c->channels, c->depth, line, c->x + r * c->patch * line,
                               c->y + r * row_elems);
+        if (c->standardize) standardize(c, columns, c->y + r * row_elems);
+    }
 }
 
 void pl_patches_exec(const pl_patches_call *c, pl_team team)

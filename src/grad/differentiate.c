@@ -20,7 +20,8 @@ typedef struct finished { /* the last version of an accumulator */
 
 typedef struct driver {
     pl_gradient grad;
-    uint32_t *readers; /* [values] nodes of the program that read it */
+    uint32_t *readers; /* [values] nodes of the program that read it and pass a gradient to it */
+    bool *reached;     /* [values] of roots: something on the way from it to the loss passes a gradient */
     bool *wanted;      /* [values] of roots: as in pl_gradient */
     pl_id *waiting; /* [values] of a weight: the accumulator of the next reader to be visited; the others follow it */
     bool whole;     /* the batch is never cut into micro-batches */
@@ -28,15 +29,33 @@ typedef struct driver {
     size_t finished_count, finished_room;
 } driver;
 
-/* How many of the program's nodes read each value. */
-static void count_readers(const pl_graph *g, pl_id program, uint32_t *readers)
+/* Will a gradient reach an output of this node? */
+static bool is_reached(const pl_graph *g, const pl_node *n, const bool *reached)
 {
-    for (size_t i = 0; i < g->node_count; i++) {
+    if (pl_op_rule_of(n->op)->loss) return true;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (n->out[k] != PL_NONE && reached[pl_value_root(g, n->out[k])]) return true;
+    return false;
+}
+
+static bool is_of(const pl_graph *g, const pl_node *n, pl_id program)
+{
+    return !n->dead && pl_region_program(g, n->region) == program;
+}
+
+/* How many of the program's nodes read each value and pass a gradient to it: not those whose results are detached. What
+ * is read by none but such has one reader, and a gradient that stays zero. */
+static void count_readers(const pl_graph *g, pl_id program, uint32_t *readers, bool *reached)
+{
+    for (size_t i = g->node_count; i-- > 0;) {
         const pl_node *n = &g->node[i];
-        if (n->dead || pl_region_program(g, n->region) != program) continue;
+        if (!is_of(g, n, program) || !pl_op_rule_of(n->op)->gradient || !is_reached(g, n, reached)) continue;
         for (int k = 0; k < PL_NODE_IN_MAX; k++)
-            if (n->in[k] != PL_NONE) readers[n->in[k]]++;
+            if (n->in[k] != PL_NONE) readers[n->in[k]]++, reached[pl_value_root(g, n->in[k])] = true;
     }
+    for (size_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < PL_NODE_IN_MAX && is_of(g, &g->node[i], program); k++)
+            if (g->node[i].in[k] != PL_NONE && readers[g->node[i].in[k]] == 0) readers[g->node[i].in[k]] = 1;
 }
 
 /* A window on a weight would be trained by nobody. */
@@ -189,12 +208,13 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     d.grad.accumulator = pl_alloc(values, sizeof *d.grad.accumulator);
     d.waiting = pl_alloc(values, sizeof *d.waiting);
     d.readers = pl_alloc(values + 1, sizeof *d.readers);
+    d.reached = pl_alloc(values + 1, sizeof *d.reached);
     d.grad.wanted = d.wanted = pl_alloc(values + 1, sizeof *d.wanted);
     PL_TRY_DONE(check_loss(g, program, err));
-    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.wanted)
+    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.reached || !d.wanted)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
     d.whole = pl_graph_find_mixer(g, program) != PL_NONE;
-    count_readers(g, program, d.readers);
+    count_readers(g, program, d.readers, d.reached);
     find_wanted(&d, g, program);
     PL_TRY_DONE(check_windows(g, d.readers, err));
     for (size_t i = 0; i < values; i++) d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
@@ -210,6 +230,7 @@ done:
     pl_free(d.grad.accumulator);
     pl_free(d.waiting);
     pl_free(d.readers);
+    pl_free(d.reached);
     pl_free(d.wanted);
     pl_free(d.finished);
     return status;

@@ -8,7 +8,8 @@ bool pl_gradient_is_wanted(const pl_gradient *g, pl_id value)
 pl_id pl_gradient_of(const pl_gradient *g, pl_id value) { return value < g->count ? g->of[value] : PL_NONE; }
 
 /* What a rule cannot pass on must not get lost in silence: a weight has a gradient only where the operator accumulates
- * one, and a window only where the operator (attention) writes into a window of its base's gradient. */
+ * one, and a window, unless it is all of its base, only where the operator (attention) writes into a window of its
+ * base's gradient. */
 static bool passes(pl_gradient *g, pl_id value)
 {
     const pl_graph *graph = g->b->graph;
@@ -26,8 +27,34 @@ static bool passes(pl_gradient *g, pl_id value)
     return g->b->status == PL_OK;
 }
 
+/* Is it all of another value, in its order, in another shape? */
+static bool is_reshaped(const pl_graph *graph, const pl_value *v)
+{
+    if (v->view_of == PL_NONE || v->view_offset != 0 || !pl_value_is_contiguous(v)) return false;
+    const pl_value *base = &graph->value[v->view_of];
+    return pl_value_is_contiguous(base) && !base->shape.symbolic == !v->shape.symbolic &&
+           pl_shape_elems(&base->shape) == pl_shape_elems(&v->shape);
+}
+
+/* What reaches a value in another shape reaches the value. */
+static void add_reshaped(pl_gradient *g, pl_id value, pl_id contribution)
+{
+    const pl_graph *graph = g->b->graph;
+    if (is_reshaped(graph, &graph->value[contribution])) contribution = graph->value[contribution].view_of;
+    const pl_id base = graph->value[value].view_of;
+    const pl_shape shape = graph->value[base].shape;
+    if (!pl_shape_equal(&shape, &graph->value[contribution].shape))
+        contribution = pl_build_view(g->b, contribution, shape, 0, NULL);
+    pl_gradient_add(g, base, contribution);
+}
+
 void pl_gradient_add(pl_gradient *g, pl_id value, pl_id contribution)
 {
+    if (g->b->status == PL_OK && contribution != PL_NONE && value < g->count &&
+        is_reshaped(g->b->graph, &g->b->graph->value[value])) {
+        add_reshaped(g, value, contribution);
+        return;
+    }
     if (!pl_gradient_is_wanted(g, value) || contribution == PL_NONE || g->b->status != PL_OK || !passes(g, value))
         return;
     if (g->of[value] == PL_NONE) {

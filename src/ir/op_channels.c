@@ -167,3 +167,34 @@ static pl_alias alias_channel_dropout(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_CHANNEL_DROPOUT = {shape_channel_dropout, gradient_channel_dropout, cost_copied,
                                             alias_channel_dropout, .recompute = true};
+
+/* ---- path_dropout: x [B,...], step, first sample → x, but each of the `paths` equal parts of a sample, one behind the
+ * other, is zero with the probability, and not scaled where it is not: a part is a way to the result, and those that
+ * are left are weighed elsewhere. The mask is channel_dropout's, a number a path; so the backward pass is the same node
+ * on dy. */
+static pl_status shape_path_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "rLL", err));
+    const pl_value *x = pl_in(g, n, 0);
+    const int64_t paths = n->attr[0].i;
+    int64_t sample = 1;
+    for (uint32_t i = 1; i < x->shape.rank; i++) sample *= x->shape.dim[i];
+    if (x->shape.rank < 2 || x->shape.symbolic & ~1u || sample == 0)
+        return pl_fail_input(g, n, 0, "[samples, ...]", err);
+    if (paths < 1 || sample % paths) return refuse(n, "a sample has not so many equal parts", err);
+    if (!(n->attr[1].f >= 0 && n->attr[1].f < 1)) return refuse(n, "its probability is not in [0, 1)", err);
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
+static pl_status gradient_path_dropout(pl_gradient *g, const pl_node *n)
+{
+    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
+    if (dy == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
+    pl_id in[3] = {dy, n->in[1], n->in[2]};
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_PATH_DROPOUT, n->attr, 3, in, 1, &out));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_PATH_DROPOUT = {shape_path_dropout, gradient_path_dropout, cost_copied, alias_channel_dropout,
+                                         .recompute = true};

@@ -83,6 +83,9 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, alias_any, .recompute = true};
 
+/* ---- detach: x → the same, as a constant: no gradient passes, so what made it is not kept for one ---- */
+const pl_op_rule pl_rule_DETACH = {like_first, NULL, cost_elementwise, alias_any};
+
 /* ---- cast: x → the same numbers as the output is stored: the output says its dtype, so it is there before ---- */
 static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {

@@ -1,13 +1,15 @@
 /* How images become rows of tokens: patches, which a linear layer turns into tokens (a convolution whose windows do not
  * overlap), learned positions that are added to every sample's, and a learned row in front of them, the class token. */
+#include "base/colours.h"
 #include "ir/op.h"
 
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
 /* ---- patches: u8 [B,H,W] or [B,H,W,C] → f32 [B,(H/p)·(W/p),channels·p·p] ----
- * Each number is value/255. Those of a patch are in the order channel, row, column, which is that of a flattened weight
- * [out, channels, p, p]; patches are in the order row, column. A grey image is repeated for every channel. No gradient:
- * bytes are data. */
+ * Each number is v = value/255; standardize: (v − mean)/deviation of the three colours of the pictures that CLIP was
+ * trained on (base/colours.h). Those of a patch are in the order channel, row, column, which is that of a flattened
+ * weight [out, channels, p, p]; patches are in the order row, column. A grey image is repeated for every channel. No
+ * gradient: bytes are data. */
 static pl_status shape_patches(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
@@ -23,6 +25,9 @@ static pl_status shape_patches(const pl_graph *g, const pl_node *n, pl_out out[]
     if (!is_size(channels) || (s->rank == 4 && s->dim[3] != channels) || channels > INT32_MAX / patch / patch)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: patches of %lld channels cannot be made of this image",
                        pl_op_name(n->op), n->scope, (long long)channels);
+    if (n->attr[2].i && channels != PL_COLOURS)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: %d colours can be standardised, not %lld channels",
+                       pl_op_name(n->op), n->scope, PL_COLOURS, (long long)channels);
     pl_shape y = {.rank = 3, .symbolic = s->symbolic};
     y.dim[0] = s->dim[0], y.dim[1] = s->dim[1] / patch * (s->dim[2] / patch), y.dim[2] = channels * patch * patch;
     out[0] = (pl_out){y, PL_DTYPE_F32};

@@ -90,7 +90,7 @@ static pl_id embed(const encoder *e, pl_id pages)
     const int64_t p = e->c->patch_size;
     pl_id x = PL_NONE, y = PL_NONE;
     pl_builder_enter(b, "embedding");
-    pl_build_node(b, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(p), pl_attr_i(COLOURS)}, 1, &pages, 1, &x);
+    pl_build_node(b, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(p), pl_attr_i(COLOURS), pl_attr_i(0)}, 1, &pages, 1, &x);
     x = cast(e, x, e->type, "encode.patches");
     x = linear(e, x, pl_shape_of(4, e->width, (int64_t)COLOURS, p, p), COLOURS * p * p, "encoder.patch_embed");
     pl_id places = pl_model_truncated(e->m, PL_DTYPE_F32, POSITION_STD, pl_shape_of(3, (int64_t)1, e->tokens, e->width),

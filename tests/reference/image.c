@@ -187,3 +187,18 @@ void reference_channel_dropout(operands *o)
     }
     put(o, 0, o->in[0]);
 }
+
+/* Part i of `paths` of sample s is kept when uniform(bits of (step, first + s, i)) ≥ p. */
+void reference_path_dropout(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    int64_t paths = o->node->attr[0].i, of_sample = (int64_t)pl_shape_elems(s) / s->dim[0];
+    float p = (float)o->node->attr[1].f;
+    pl_philox philox = pl_philox_init((uint64_t)o->node->attr[2].i, (uint64_t)o->node->attr[3].i);
+    for (int64_t e = 0; e < s->dim[0] * of_sample; e++) {
+        uint32_t bits[4], i = (uint32_t)(e % of_sample / (of_sample / paths));
+        pl_philox_block(&philox, (uint32_t)o->in[1][0], (uint64_t)o->in[2][0] + (uint64_t)(e / of_sample), i / 4, bits);
+        if (pl_uniform_f32(bits[i % 4]) < p) o->in[0][e] = 0;
+    }
+    put(o, 0, o->in[0]);
+}

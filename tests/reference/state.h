@@ -73,6 +73,7 @@ void reference_slice(operands *);
 void reference_slice_bwd(operands *);
 void reference_append_coordinates(operands *);
 void reference_channel_dropout(operands *);
+void reference_path_dropout(operands *);
 void reference_gate(operands *);
 void reference_gate_bwd(operands *);
 void reference_blend(operands *);

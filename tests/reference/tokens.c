@@ -6,6 +6,8 @@
 /* y[b, (i, j), c, r, q] = x[b, i·p + r, j·p + q, c]/255 */
 void reference_patches(operands *o)
 {
+    static const double mean[] = {0.48145466, 0.4578275, 0.40821073},
+                        deviation[] = {0.26862954, 0.26130258, 0.27577711};
     const pl_shape *s = &operand(o, 0)->shape;
     int64_t p = o->node->attr[0].i, channels = o->node->attr[1].i, depth = s->rank == 4 ? s->dim[3] : 1;
     double *y = scratch(o, reference_elems(o->r, o->node->out[0])), *at = y;
@@ -15,7 +17,8 @@ void reference_patches(operands *o)
                 for (int64_t e = 0; e < channels * p * p; e++) {
                     int64_t c = e / (p * p), row = i * p + e / p % p, column = j * p + e % p;
                     int64_t pixel = (b * s->dim[1] + row) * s->dim[2] + column;
-                    *at++ = o->in[0][pixel * depth + (depth > 1 ? c : 0)] / 255;
+                    const double v = o->in[0][pixel * depth + (depth > 1 ? c : 0)] / 255;
+                    *at++ = o->node->attr[2].i ? (v - mean[c]) / deviation[c] : v;
                 }
     put(o, 0, y);
 }

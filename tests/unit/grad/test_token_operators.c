@@ -14,8 +14,8 @@ static pl_id make_patches(maker *m, pl_id x)
 {
     pl_id grey = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, (int64_t)(2 * H), (int64_t)(2 * W)), "grey");
     pl_id coloured = input(m, PL_DTYPE_U8, pl_shape_of(4, (int64_t)B, (int64_t)(3 * H), (int64_t)(3 * W), 3L), "rgb");
-    pl_id in[2] = {node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(3)}, 1, &grey, 1),
-                   node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(3), pl_attr_i(3)}, 1, &coloured, 1)};
+    pl_id in[2] = {node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(3), pl_attr_i(1)}, 1, &grey, 1),
+                   node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(3), pl_attr_i(3), pl_attr_i(0)}, 1, &coloured, 1)};
     (void)x;
     return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
 }
@@ -24,7 +24,7 @@ static pl_id make_patches(maker *m, pl_id x)
 static pl_id make_pool_of_tokens(maker *m, pl_id x)
 {
     pl_id page = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)B, 28L, 28L), "page");
-    pl_id tokens = node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(1)}, 1, &page, 1);
+    pl_id tokens = node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(1), pl_attr_i(0)}, 1, &page, 1);
     pl_id window = pl_build_view(&m->b, tokens, pl_shape_of(4, (int64_t)B, 14L, 14L, 4L), 0, NULL);
     (void)x;
     return linear(m, average(m, window, PL_OP_ADAPTIVE_AVG_POOL, 3, 4), C);
@@ -106,6 +106,67 @@ static pl_id make_means(maker *m, pl_id x)
     return plus(m, plus(m, mean(m, t), mean(m, linear(m, t, C))), mean(m, some));
 }
 
+/* ---- other shapes, and what passes no gradient ---- */
+
+static pl_id shaped(maker *m, pl_id x, pl_shape shape) { return pl_build_view(&m->b, x, shape, 0, NULL); }
+
+/* Tokens [B,6,C] as three ways of two tokens, each with a layer of attention of its own, side by side; one of them is
+ * left out. What reaches t comes in three shapes. */
+static pl_id make_ways(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 6, NULL), qkv = linear(m, shaped(m, t, pl_shape_of(3, 3L * B, 2L, (long)C)), 3 * C), in[3];
+    pl_attr attr[4] = {pl_attr_i(3), pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(9)};
+    for (int k = 0; k < 3; k++)
+        in[k] = pl_build_view(&m->b, qkv, pl_shape_of(3, 3L * B, 2L, (long)C), (int64_t)k * C,
+                              (int64_t[]){6 * C, 3 * C, 1});
+    pl_id o = node(m, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(0), pl_attr_f(0.7)}, 3, in, 2);
+    pl_id ways = plus(m, t, shaped(m, o, pl_shape_of(3, (long)B, 6L, (long)C)));
+    ways = node(m, PL_OP_PATH_DROPOUT, attr, 3, (pl_id[]){ways, m->step, m->first_sample}, 1);
+    pl_id flat = linear(m, shaped(m, ways, pl_shape_of(2, (long)B, 6L * C)), 6 * C);
+    return plus(m, ways, plus(m, shaped(m, flat, pl_shape_of(3, (long)B, 6L, (long)C)), t));
+}
+
+/* By a copy, so that both graphs have as many values, and with that the same inputs. */
+static pl_id make_doubled(maker *m, pl_id x)
+{
+    pl_id y = pl_build_temporary(&m->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, value_of(m, x)->shape, "copy");
+    return plus(m, x, pl_build_node(&m->b, PL_OP_CAST, NULL, 1, &x, 1, &y));
+}
+static pl_id make_half_detached(maker *m, pl_id x) { return plus(m, x, node(m, PL_OP_DETACH, NULL, 1, &x, 1)); }
+static pl_id make_detached_layers(maker *m, pl_id x)
+{
+    pl_id w = weight(m, pl_shape_of(2, (long)C, (long)C)), y = x;
+    for (int i = 0; i < 3; i++) y = node(m, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 2, (pl_id[]){y, w}, 1);
+    y = node(m, PL_OP_DETACH, NULL, 1, &y, 1);
+    return node(m, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 2, (pl_id[]){plus(m, x, y), w}, 1);
+}
+
+static reference *gradients_of(make_op make, pl_graph **g)
+{
+    *g = differentiated("detach", make, 0);
+    reference *r = reference_create(*g);
+    set_inputs(*g, r);
+    run(*g, r);
+    return r;
+}
+
+/* Of x + detach(x) a gradient reaches x once, of x + x twice. A weight that is read behind the detached value, too, has
+ * one reader that trains it, and so one sum. */
+static void detached(void **unused)
+{
+    (void)unused;
+    pl_graph *g[2];
+    reference *r[2] = {gradients_of(make_half_detached, &g[0]), gradients_of(make_doubled, &g[1])};
+    const double *half = reference_find(r[0], "grad.w0"), *whole = reference_find(r[1], "grad.w0");
+    for (int i = 0; i < 3 * C; i++)
+        if (half[i] == 0 || 2 * half[i] != whole[i]) fail_msg("w0[%d]: %.17g and %.17g", i, half[i], whole[i]);
+    for (int i = 0; i < 2; i++) reference_destroy(r[i]), pl_graph_destroy(g[i]);
+    g[0] = differentiated("detach", make_detached_layers, 0);
+    assert_int_not_equal(pl_graph_find_value(g[0], "grad.w1"), PL_NONE);
+    assert_int_equal(pl_graph_find_value(g[0], "sum.2.w1"), PL_NONE);
+    pl_graph_destroy(g[0]);
+}
+
 /* ---- blends ---- */
 
 static pl_id blend(maker *m, pl_id a, pl_id b, pl_id z) { return node(m, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, z}, 2); }
@@ -151,11 +212,11 @@ static void tokens(void **unused)
     (void)unused;
     CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
-    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means);
+    CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means), CHECK(ways);
 }
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(blends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(detached), cmocka_unit_test(blends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
