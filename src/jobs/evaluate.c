@@ -15,6 +15,7 @@ typedef struct evaluation {
     const double *loss;
     char *predictions; /* NULL: the program gives none out */
     uint64_t bytes, room;
+    uint64_t row_bytes; /* of a sample */
 } evaluation;
 
 /* ---- predictions ---- */
@@ -30,6 +31,13 @@ static pl_id find_predictions(const pl_graph *g)
     return PL_NONE;
 }
 
+static uint64_t row_bytes(const pl_value *v)
+{
+    uint64_t bytes = pl_dtype_bytes(v->dtype);
+    for (uint32_t i = 1; i < v->shape.rank; i++) bytes *= (uint64_t)v->shape.dim[i];
+    return bytes;
+}
+
 static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const pl_data *data)
 {
     const pl_id value = find_predictions(g);
@@ -37,11 +45,7 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
     if (value == PL_NONE || !pl_data_has(data, PL_PART_VALIDATION)) return 0;
     /* of the last step of the part as many micro-batches run as of the others */
     const uint64_t rows = pl_align_up(r->batch, micro) * data->source->steps_per_epoch[PL_PART_VALIDATION];
-    pl_shape one = g->value[value].shape;
-    one.dim[0] = 1;
-    uint64_t row = pl_dtype_bytes(g->value[value].dtype);
-    for (uint32_t i = 1; i < one.rank; i++) row *= (uint64_t)one.dim[i];
-    return pl_size_mul(rows, row, &bytes) ? UINT64_MAX : bytes;
+    return pl_size_mul(rows, row_bytes(&g->value[value]), &bytes) ? UINT64_MAX : bytes;
 }
 
 static pl_status store_predictions(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
@@ -62,11 +66,10 @@ static void begin_predictions(pl_session *s, evaluation *e)
     s->predicted = 0;
 }
 
-/* Where micro-batches do not divide the batch, the last of each step has rows for no sample. Rows are numbers of 4
- * bytes: one a sample. */
+/* Where micro-batches do not divide the batch, the last of each step has rows for no sample. */
 static void drop_padding(const pl_session *s, evaluation *e, uint64_t steps)
 {
-    const uint64_t bytes = steps * s->settings->batch * sizeof(float);
+    const uint64_t bytes = steps * s->settings->batch * e->row_bytes;
     if (e->bytes > bytes) e->bytes = bytes;
 }
 
@@ -87,6 +90,7 @@ static pl_status open_evaluate(pl_session *s, void *state, pl_error *err)
     if (staging != PL_NONE) {
         e->predictions = pl_session_address(s, staging);
         e->room = pl_value_bytes(g, staging);
+        e->row_bytes = row_bytes(&g->value[find_predictions(g)]);
     }
     return pl_session_find_loss(s, e->program, &e->loss, err);
 }

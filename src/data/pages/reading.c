@@ -1,0 +1,287 @@
+#include "data/pages/reading.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/permutation.h"
+#include "base/size.h"
+#include "base/units.h"
+
+enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
+enum { PAGES_PORT, LABELS_PORT };
+
+static const pl_reading *reading_of(const pl_source *source)
+{
+    return (const pl_reading *)((const char *)source - offsetof(pl_reading, source));
+}
+
+/* ---- a page's words ---- */
+
+/* Where a text as it is broken into lines (layout.h) has come to. */
+typedef struct place {
+    uint32_t row, column;
+} place;
+
+static bool takes(const pl_reading *r, place *at, uint32_t letters)
+{
+    if (at->column > 0 && at->column + 1 + letters > r->columns) at->row++, at->column = 0;
+    at->column += (at->column > 0) + letters;
+    return at->row < r->rows;
+}
+
+uint32_t pl_reading_words(const pl_reading *r, uint64_t number, uint32_t *word)
+{
+    const pl_lexicon *l = &r->setup.lexicon;
+    const pl_philox random = pl_philox_init(r->setup.seed, pl_stream_id("data/reading"));
+    place at = {0};
+    uint32_t bits[4], count = 0;
+    for (; count < r->setup.capsules; count++) {
+        if (count % 4 == 0) pl_philox_block(&random, 0, number, count / 4, bits);
+        word[count] = (uint32_t)((uint64_t)bits[count % 4] * l->count >> 32);
+        if (!takes(r, &at, l->bytes[word[count]])) break;
+    }
+    return count;
+}
+
+static size_t text_of(const pl_reading *r, const uint32_t *word, uint32_t count, char text[TEXT_BYTES])
+{
+    const pl_lexicon *l = &r->setup.lexicon;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) text[bytes++] = ' ';
+        memcpy(text + bytes, l->word[word[i]], l->bytes[word[i]]);
+        bytes += l->bytes[word[i]];
+    }
+    return bytes;
+}
+
+/* ---- the source ---- */
+
+/* The scratch of the thread that draws: this, then its drawer. */
+typedef struct worker {
+    pl_drawer *drawer; /* NULL: it could not be opened, as `error` says */
+    pl_status status;
+    pl_error error;
+    char text[TEXT_BYTES];
+} worker;
+
+static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYTES); }
+static uint64_t page_bytes(const pl_reading *r) { return (uint64_t)r->setup.image_size * r->setup.image_size; }
+
+static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
+{
+    const pl_reading *r = reading_of(source);
+    const uint64_t labels = (uint64_t)micro_batch * r->setup.capsules * sizeof(int32_t);
+    uint64_t pages;
+    if (pl_size_mul(page_bytes(r), micro_batch, &pages) || pages > INT64_MAX)
+        return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u pages of %u pixels either way is absurdly large",
+                       micro_batch, r->setup.image_size);
+    *l = (pl_source_layout){.port = {{"pages", PL_DTYPE_U8, pages, 0, NULL},
+                                     {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
+                            .ports = 2,
+                            .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&r->geometry), LINE_BYTES)};
+    return PL_OK;
+}
+
+static void prepare(const pl_source *source, void *scratch)
+{
+    const pl_reading *r = reading_of(source);
+    worker *w = scratch;
+    w->status = pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, (char *)scratch + worker_bytes(),
+                               pl_drawer_bytes(&r->geometry), &w->drawer, &w->error);
+}
+
+/* Which page sample `number` of a part is; false: there is none. Each epoch has an order of its own. */
+static bool find_page(const pl_reading *r, pl_part part, uint64_t number, uint64_t *page)
+{
+    const uint64_t all = r->count[part];
+    if (part == PL_PART_TRAIN) {
+        const pl_permutation order =
+            pl_permutation_init(all, pl_philox_init(r->setup.seed, pl_stream_id("data/reading/order")));
+        number = pl_permutation_at(&order, number / all, number % all);
+    }
+    if (number >= all) return false;
+    *page = r->page[part][number];
+    return true;
+}
+
+static bool find_sample(const pl_reading *r, pl_part part, uint64_t step, uint64_t in_step, uint64_t *page)
+{
+    return in_step < r->source.batch && find_page(r, part, step * r->source.batch + in_step, page);
+}
+
+/* Rows past the last page are empty paper. */
+static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
+{
+    const pl_reading *r = reading_of(source);
+    worker *w = scratch;
+    uint8_t *paper = slot->port[PAGES_PORT].at;
+    int32_t *label = slot->port[LABELS_PORT].at;
+    slot->counted = 0;
+    if (!w->drawer) return pl_fail(err, w->status, "%s", w->error.text);
+    for (uint32_t i = 0; i < slot->rows; i++, paper += page_bytes(r), label += r->setup.capsules) {
+        uint32_t word[CAPSULES_MAX], words = 0;
+        uint64_t page;
+        pl_page_remarks ignored;
+        if (find_sample(r, slot->part, slot->step, (uint64_t)slot->micro * slot->rows + i, &page)) {
+            words = pl_reading_words(r, page, word);
+            pl_draw_page(w->drawer, w->text, text_of(r, word, words, w->text), paper, &ignored);
+        } else {
+            memset(paper, 255, page_bytes(r));
+        }
+        for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
+        slot->counted += words;
+    }
+    return PL_OK;
+}
+
+static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
+{
+    const pl_reading *r = reading_of(source);
+    uint64_t words = 0, page;
+    uint32_t word[CAPSULES_MAX];
+    for (uint64_t i = 0; i < source->batch; i++)
+        if (find_sample(r, part, step, i, &page)) words += pl_reading_words(r, page, word);
+    return words;
+}
+
+static const pl_source_kind pages = {
+    .name = "reading", .describe = describe, .prepare = prepare, .fill = fill, .count = count, .verb = "draw"};
+
+/* ---- the parts ---- */
+
+static bool is_held_out(const pl_reading *r, uint64_t number)
+{
+    char text[TEXT_BYTES];
+    uint32_t word[CAPSULES_MAX];
+    const size_t bytes = text_of(r, word, pl_reading_words(r, number, word), text);
+    return (double)XXH64(text, bytes, r->setup.seed) < ldexp(r->setup.held_out, 64);
+}
+
+static pl_status part_pages(pl_reading *r, pl_error *err)
+{
+    const uint64_t all = r->setup.pages;
+    for (int part = 0; part < 2; part++)
+        if (!(r->page[part] = pl_alloc(all, sizeof *r->page[part])))
+            return pl_fail(err, PL_E_NOMEM, "no memory for the numbers of %" PRIu64 " pages; make reading.pages smaller",
+                           all);
+    for (uint64_t i = 0; i < all; i++) {
+        const int part = is_held_out(r, i) ? PL_PART_VALIDATION : PL_PART_TRAIN;
+        r->page[part][r->count[part]++] = (uint32_t)i;
+    }
+    const bool wants = r->setup.held_out > 0;
+    if (r->count[PL_PART_TRAIN] && (!wants || r->count[PL_PART_VALIDATION])) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "of %" PRIu64 " pages, reading.held_out %g leaves none %s; make reading.pages larger", all,
+                   r->setup.held_out, r->count[PL_PART_TRAIN] ? "to evaluate" : "to train with");
+}
+
+/* How many letters a line has, and lines a page: the font says it. */
+static pl_status measure_page(pl_reading *r, pl_error *err)
+{
+    pl_drawer *drawer = NULL;
+    void *memory = pl_alloc(1, pl_drawer_bytes(&r->geometry) + LINE_BYTES);
+    void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to try the font");
+    pl_status status = pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, at, pl_drawer_bytes(&r->geometry),
+                                      &drawer, err);
+    if (status == PL_OK) r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
+    pl_drawer_close(drawer);
+    pl_free(memory);
+    return status;
+}
+
+static pl_status check_words(const pl_reading *r, pl_error *err)
+{
+    const pl_lexicon *l = &r->setup.lexicon;
+    for (uint32_t w = 0; w < l->count; w++)
+        if (l->bytes[w] > r->columns)
+            return pl_fail(err, PL_E_CONFIG,
+                           "the word %s is longer than a line, which has %u letters on a page of %u pixels; make "
+                           "vision_encoder.image_size larger, or give shorter words",
+                           l->word[w], r->columns, r->setup.image_size);
+    return PL_OK;
+}
+
+/* ---- data ---- */
+
+static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
+{
+    const uint64_t lexicon = pl_facts_value(saved, "lexicon", 0);
+    (void)trains;
+    if (lexicon == pl_facts_value(&data->identity, "lexicon", 0)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.300s: was trained to read other words; give the lexicon, its seed and the number of words that "
+                   "it was trained with",
+                   saved_path);
+}
+
+static void close_data(pl_data *data)
+{
+    pl_reading *r = (pl_reading *)data;
+    pl_lexicon_deinit(&r->setup.lexicon);
+    pl_free((void *)(uintptr_t)r->setup.font.data);
+    pl_draw_unload(&r->draw);
+    for (int part = 0; part < 2; part++) pl_free(r->page[part]);
+    pl_free(r);
+}
+
+static const pl_data_kind kind = {.match = match, .close = close_data};
+
+static uint64_t hash_pages(const pl_reading *r)
+{
+    const uint64_t of[] = {r->setup.pages, r->setup.seed, r->columns, r->rows, r->setup.capsules,
+                           r->count[PL_PART_TRAIN]};
+    return XXH64(of, sizeof of, 0);
+}
+
+static void describe_data(pl_reading *r)
+{
+    const pl_reading_setup *s = &r->setup;
+    char train[32], held_out[32];
+    pl_str said = pl_str_fixed(r->data.said, sizeof r->data.said);
+    r->source = (pl_source){.kind = &pages, .batch = s->batch};
+    for (int part = 0; part < 2; part++) r->source.steps_per_epoch[part] = (r->count[part] + s->batch - 1) / s->batch;
+    r->data.source = &r->source;
+    r->data.path = "the pages";
+    pl_facts_add(&r->data.identity, "lexicon", s->lexicon.hash);
+    pl_facts_add(&r->data.identity, "font", s->font.hash);
+    pl_facts_add(&r->data.identity, "pages", hash_pages(r));
+    pl_facts_add(&r->data.validation, "samples", r->count[PL_PART_VALIDATION]);
+    pl_str_printf(&said, "%s pages of words, %s of them held out; %u letters a line, %u lines",
+                  pl_format_count(s->pages, train, sizeof train),
+                  pl_format_count(r->count[PL_PART_VALIDATION], held_out, sizeof held_out), r->columns, r->rows);
+}
+
+static pl_status fill_data(pl_reading *r, pl_error *err)
+{
+    r->geometry = pl_page_geometry_of(r->setup.image_size);
+    PL_TRY(pl_page_geometry_check(&r->geometry, err));
+    PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));
+    PL_TRY(measure_page(r, err));
+    PL_TRY(check_words(r, err));
+    PL_TRY(part_pages(r, err));
+    describe_data(r);
+    return PL_OK;
+}
+
+pl_status pl_reading_open(pl_reading_setup *setup, pl_reading **reading, pl_error *err)
+{
+    pl_reading *r = pl_alloc(1, sizeof *r);
+    if (!r) {
+        pl_lexicon_deinit(&setup->lexicon);
+        pl_free((void *)(uintptr_t)setup->font.data);
+        return pl_fail(err, PL_E_NOMEM, "no memory for the pages");
+    }
+    r->data.kind = &kind;
+    r->setup = *setup;
+    const pl_status status = fill_data(r, err);
+    if (status != PL_OK) return close_data(&r->data), status;
+    *reading = r;
+    return PL_OK;
+}

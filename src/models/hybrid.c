@@ -1,0 +1,186 @@
+/* Pages to words, through capsules (arch hybrid): the model of MODELS.md 2, which learns what arch capsules computes.
+ *
+ *   clip.*       the frozen tower, CLIP's vision transformer, under the names of its files on Hugging Face
+ *   vit.*        the trained tower, a vision transformer under the names of ViTModel
+ *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token (or one number for all)
+ *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
+ *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
+ *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times. Gradients
+ *                pass through the last of these cycles alone, so nothing of the others is kept
+ *   planner.*    ways to go on, refined by layers that all share, weighed by a score, and a gate for each page
+ *   q_head, output_head
+ *
+ * Weights are in f32. That of a convolution whose windows do not overlap, [out, 3, p, p] elsewhere, is the matrix
+ * [out, 3·p·p] here.
+ *
+ * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
+ * i32 [B,K], −1 where a page has no such word. "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's,
+ * "evaluate.loss" the sum of the cross-entropy of the words; both f64 [1]. "evaluate" stores of each sample how many words it has, how many of them are read
+ * rightly and whether all are, f32 [B,3]. */
+#include "models/hybrid.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/row_loss.h"
+
+#define WEIGHT_HALT   0.5
+#define WEIGHT_RECALL 0.5
+#define WEIGHT_CHILD  0.2
+#define WEIGHT_NORM   0.01
+enum { CONTROLS = 4, ALL_RIGHT = 2 };
+
+/* ---- losses ---- */
+
+static pl_id number(const pl_hybrid *k, double value)
+{
+    pl_builder *b = &k->m->b;
+    pl_id scale = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "scale.%zu",
+                                     b->status == PL_OK ? b->graph->value_count : 0);
+    return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, 1, &scale);
+}
+
+/* The mean over the rows of the whole batch, times what the term counts. */
+static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
+{
+    return number(k, weight / ((double)k->m->config->train.batch_size * (double)rows));
+}
+
+static void add_loss(const pl_hybrid *k, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id scale, pl_id loss)
+{
+    pl_id out = PL_NONE;
+    pl_build_node(&k->m->b, op, attr, b == PL_NONE ? 3 : 4,
+                  b == PL_NONE ? (pl_id[]){a, scale, loss} : (pl_id[]){a, b, scale, loss}, 1, &out);
+}
+
+static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id loss)
+{
+    pl_builder *b = &k->m->b;
+    pl_id right = PL_NONE;
+    pl_builder_enter(b, "words");
+    pl_id logits = pl_hybrid_linear(k, planned, k->words + CONTROLS, "output_head.output_proj");
+    pl_id scale = k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE] : number(k, 1);
+    add_loss(k, PL_OP_CROSS_ENTROPY, (pl_attr[]){pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)}, logits, k->labels, scale, loss);
+    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &right);
+    pl_builder_leave(b);
+    if (!k->m->training) {
+        pl_build_node(b, PL_OP_STORE, NULL, 1, &right, 0, NULL);
+        return;
+    }
+    pl_builder_enter(b, "halting");
+    pl_id all_right = b->status == PL_OK ? pl_build_view(b, right, pl_shape_of(2, PL_B(1), (int64_t)1), ALL_RIGHT,
+                                                         (int64_t[]){ALL_RIGHT + 1, 1})
+                                         : PL_NONE;
+    add_loss(k, PL_OP_BCE_WITH_LOGITS, NULL, pl_hybrid_halt(k, high), all_right, scale_of(k, WEIGHT_HALT, 1), loss);
+    pl_builder_leave(b);
+}
+
+/* The state is to be like the capsule, the mean of its children too, and a checksum of length one. */
+static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, pl_id loss)
+{
+    pl_builder *b = &k->m->b;
+    pl_builder_enter(b, "recall");
+    add_loss(k, PL_OP_COSINE_LOSS, NULL, high, c->sketches, scale_of(k, WEIGHT_RECALL, k->capsules), loss);
+    add_loss(k, PL_OP_SQUARED_ERROR, NULL, c->child_means, c->sketches,
+             scale_of(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
+    add_loss(k, PL_OP_NORM_PENALTY, NULL, c->checksums, PL_NONE,
+             scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
+    pl_builder_leave(b);
+}
+
+/* ---- programs ---- */
+
+static pl_status build_program(pl_hybrid *k, const char *name, bool training)
+{
+    pl_model *m = k->m;
+    const pl_model_port ports[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)},
+                                   {"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)}};
+    pl_id program = pl_model_begin_program(m, name), load[2];
+    m->training = training;
+    pl_id loss = pl_model_loss(m, name);
+    PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
+    k->labels = load[1];
+    pl_hybrid_capsules c = {.sketches = PL_NONE};
+    pl_id tokens = pl_hybrid_see(k, load[0]);
+    pl_hybrid_encode(k, tokens, &c);
+    pl_id high = pl_hybrid_reason(k, c.sketches);
+    read_words(k, pl_hybrid_plan(k, high), high, loss);
+    if (training) recall(k, &c, high, loss);
+    return m->b.status;
+}
+
+static int64_t inner_of(double expansion, int64_t width)
+{
+    enum { STEP = 256 };
+    return STEP * (int64_t)ceil(round(expansion * (double)width * 2 / 3) / STEP);
+}
+
+static pl_status build(pl_model *m)
+{
+    static const pl_input inputs[] = {PL_INPUT_LR, PL_INPUT_STEP, PL_INPUT_ITEM_SCALE, PL_INPUT_FIRST_SAMPLE};
+    const pl_config *c = m->config;
+    const int64_t patches = c->vision_encoder.image_size / c->vision_encoder.patch_size;
+    pl_hybrid k = {.m = m,
+                   .side = c->vision_encoder.image_size,
+                   .tokens = patches * patches,
+                   .width = c->vision_encoder.hidden_size,
+                   .capsules = c->vision_encoder.target_capsules,
+                   .words = c->reading.words,
+                   .encoder_inner = inner_of(c->vision_encoder.expansion, c->vision_encoder.hidden_size),
+                   .reasoner_inner = inner_of(c->reasoning.expansion, c->vision_encoder.hidden_size)};
+    pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
+    PL_TRY(m->b.status);
+    PL_TRY(build_program(&k, "train", true));
+    return build_program(&k, "evaluate", false);
+}
+
+/* ---- its part of a config ---- */
+
+static pl_status check_divides(const pl_config *c, const char *key, int64_t value, const char *by_key, int64_t by,
+                               pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (value % by == 0) return PL_OK;
+    pl_config_blame(c, by_key, key, where);
+    return pl_fail(err, PL_E_CONFIG, "%s: %s %" PRId64 " does not divide %s %" PRId64 "; take one that does", where,
+                   by_key, by, key, value);
+}
+
+static pl_status check_rope(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t width = c->vision_encoder.hidden_size / c->reasoning.num_heads;
+    if (width % 2 == 0) return PL_OK;
+    pl_config_blame(c, "reasoning.num_heads", "vision_encoder.hidden_size", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: reasoning.num_heads %" PRId64 " gives heads %" PRId64
+                   " numbers wide, which cannot be turned in pairs; take a number that gives an even width",
+                   where, c->reasoning.num_heads, width);
+}
+
+static pl_status check_children(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t side = c->vision_encoder.image_size / c->vision_encoder.patch_size, tokens = side * side;
+    if (c->vision_encoder.children_per_capsule <= tokens) return PL_OK;
+    pl_config_blame(c, "vision_encoder.children_per_capsule", "vision_encoder.patch_size", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: vision_encoder.children_per_capsule %" PRId64 " is more than the %" PRId64
+                   " patches of a page; take fewer",
+                   where, c->vision_encoder.children_per_capsule, tokens);
+}
+
+static pl_status check(const pl_config *c, pl_error *err)
+{
+    const int64_t width = c->vision_encoder.hidden_size;
+    const char *const width_key = "vision_encoder.hidden_size";
+    PL_TRY(check_divides(c, "vision_encoder.image_size", c->vision_encoder.image_size, "vision_encoder.patch_size",
+                         c->vision_encoder.patch_size, err));
+    PL_TRY(check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
+    PL_TRY(check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
+    PL_TRY(check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
+    PL_TRY(check_rope(c, err));
+    return check_children(c, err);
+}
+
+const pl_arch pl_arch_hybrid = {.build = build, .check = check, .plan_bytes_per_layer = 4 << 10};

@@ -1,0 +1,124 @@
+/* Layers that the parts of arch hybrid share. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/philox.h"
+#include "models/hybrid.h"
+
+static int64_t width_of(const pl_hybrid *k, pl_id x)
+{
+    return x == PL_NONE ? 1 : pl_shape_last(&k->m->b.graph->value[x].shape);
+}
+
+pl_id pl_hybrid_freeze(const pl_hybrid *k, bool frozen, pl_id weight)
+{
+    if (frozen && weight != PL_NONE) k->m->b.graph->value[weight].frozen = true;
+    return weight;
+}
+
+static pl_id torch_linear(const pl_hybrid *k, pl_id x, pl_id residual, int64_t out, const char *name)
+{
+    const int64_t in = width_of(k, x);
+    const double bound = 1 / sqrt((double)in);
+    pl_id w = pl_model_uniform(k->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, out, in), "%s.weight", name);
+    pl_id bias = pl_model_uniform(k->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name);
+    return pl_model_linear(k->m, x, w, bias, residual);
+}
+
+pl_id pl_hybrid_linear(const pl_hybrid *k, pl_id x, int64_t out, const char *name)
+{
+    return torch_linear(k, x, PL_NONE, out, name);
+}
+
+pl_id pl_hybrid_gelu(const pl_hybrid *k, pl_id x)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_GELU)}, 1, &x, 1, &out);
+}
+
+pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t out, const char *name)
+{
+    char layer[96];
+    snprintf(layer, sizeof layer, "%s.0", name);
+    x = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, inner, layer));
+    snprintf(layer, sizeof layer, "%s.2", name);
+    return pl_hybrid_linear(k, x, out, layer);
+}
+
+pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
+{
+    const pl_shape s = pl_shape_of(1, k->width);
+    pl_id in[3] = {x, pl_hybrid_freeze(k, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name)),
+                   pl_hybrid_freeze(k, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name))};
+    pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    return pl_build_node(&k->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(eps)}, 3, in,
+                         k->m->training && !frozen ? 3 : 1, out);
+}
+
+pl_id pl_hybrid_dropout(const pl_hybrid *k, double probability, pl_id x, pl_id residual)
+{
+    pl_model *m = k->m;
+    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed),
+                             pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+    pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
+}
+
+pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], bool taped)
+{
+    const pl_attr attr[3] = {pl_attr_i(heads), pl_attr_i(0), pl_attr_f(1 / sqrt((double)k->width / (double)heads))};
+    pl_id out[2] = {PL_NONE, PL_NONE};
+    return pl_build_node(&k->m->b, PL_OP_ATTENTION, attr, 3, qkv, k->m->training && taped ? 2 : 1, out);
+}
+
+/* ---- PyTorch's TransformerEncoderLayer ---- */
+
+/* in_proj is Xavier's for one matrix of [3D, D]; its bias and that behind it begin as zero. */
+static pl_id attention(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl_id residual, const char *name)
+{
+    pl_model *m = k->m;
+    const int64_t d = k->width, positions = k->m->b.status == PL_OK ? m->b.graph->value[x].shape.dim[1] : 1;
+    const double xavier = sqrt(6.0 / (4.0 * (double)d)), bound = 1 / sqrt((double)d);
+    pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -xavier, xavier, pl_shape_of(2, 3 * d, d), "%s.in_proj_weight", name);
+    pl_id bias = pl_model_constant(m, 0, pl_shape_of(1, 3 * d), "%s.in_proj_bias", name);
+    if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(l->sequences), positions / l->sequences, d));
+    pl_id qkv = pl_model_linear(m, x, w, bias, PL_NONE), in[3];
+    for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
+    x = pl_hybrid_attend(k, l->heads, in, true);
+    if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(1), positions, d));
+    w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "%s.out_proj.weight", name);
+    bias = pl_model_constant(m, 0, pl_shape_of(1, d), "%s.out_proj.bias", name);
+    if (!m->training || l->dropout == 0) return pl_model_linear(m, x, w, bias, residual);
+    return pl_hybrid_dropout(k, l->dropout, pl_model_linear(m, x, w, bias, PL_NONE), residual);
+}
+
+static pl_id feed_forward(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl_id residual, const char *name)
+{
+    char layer[128];
+    const bool drops = k->m->training && l->dropout > 0;
+    snprintf(layer, sizeof layer, "%s.linear1", name);
+    pl_id h = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, 4 * k->width, layer));
+    pl_builder_enter(&k->m->b, "inner");
+    if (drops) h = pl_hybrid_dropout(k, l->dropout, h, PL_NONE);
+    pl_builder_leave(&k->m->b);
+    snprintf(layer, sizeof layer, "%s.linear2", name);
+    if (!drops) return torch_linear(k, h, residual, k->width, layer);
+    return pl_hybrid_dropout(k, l->dropout, pl_hybrid_linear(k, h, k->width, layer), residual);
+}
+
+pl_id pl_hybrid_encoder_layer(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, const char *name)
+{
+    pl_builder *b = &k->m->b;
+    char part[128];
+    pl_builder_enter(b, "attention");
+    snprintf(part, sizeof part, "%s.norm1", name);
+    pl_id h = pl_hybrid_norm(k, x, l->eps, false, part);
+    snprintf(part, sizeof part, "%s.self_attn", name);
+    x = attention(k, l, h, x, part);
+    pl_builder_leave(b);
+    pl_builder_enter(b, "feed_forward");
+    snprintf(part, sizeof part, "%s.norm2", name);
+    x = feed_forward(k, l, pl_hybrid_norm(k, x, l->eps, false, part), x, name);
+    pl_builder_leave(b);
+    return x;
+}

@@ -1,0 +1,208 @@
+/* Two vision transformers see the page, one frozen and one trained; a gate for each token chooses between them, and an
+ * adapter refines what it chose. */
+#include <stdio.h>
+
+#include "base/colours.h"
+#include "models/hybrid.h"
+
+#define VIT_STD  0.02
+#define CLIP_EPS 1e-5
+#define VIT_EPS  1e-12
+#define TEL_EPS  1e-5
+
+/* The names of what both towers have. */
+typedef struct tower {
+    const char *class_token, *positions, *patches, *layers;
+    const char *query, *key, *value, *out, *norm1, *norm2, *inner, *outer; /* of a layer */
+    int64_t layer_count;
+    double eps;
+    pl_activation activation;
+    bool frozen, patch_bias, standardize;
+} tower;
+
+static const tower clip = {.class_token = "clip.vision_model.embeddings.class_embedding",
+                           .positions = "clip.vision_model.embeddings.position_embedding.weight",
+                           .patches = "clip.vision_model.embeddings.patch_embedding",
+                           .layers = "clip.vision_model.encoder.layers",
+                           .query = "self_attn.q_proj",
+                           .key = "self_attn.k_proj",
+                           .value = "self_attn.v_proj",
+                           .out = "self_attn.out_proj",
+                           .norm1 = "layer_norm1",
+                           .norm2 = "layer_norm2",
+                           .inner = "mlp.fc1",
+                           .outer = "mlp.fc2",
+                           .eps = CLIP_EPS,
+                           .activation = PL_ACT_QUICK_GELU,
+                           .frozen = true};
+
+static const tower vit = {.class_token = "vit.embeddings.cls_token",
+                          .positions = "vit.embeddings.position_embeddings",
+                          .patches = "vit.embeddings.patch_embeddings.projection",
+                          .layers = "vit.encoder.layer",
+                          .query = "attention.attention.query",
+                          .key = "attention.attention.key",
+                          .value = "attention.attention.value",
+                          .out = "attention.output.dense",
+                          .norm1 = "layernorm_before",
+                          .norm2 = "layernorm_after",
+                          .inner = "intermediate.dense",
+                          .outer = "output.dense",
+                          .eps = VIT_EPS,
+                          .activation = PL_ACT_GELU,
+                          .patch_bias = true};
+
+/* Normal weights, and a bias of zeros. */
+static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, bool bias, pl_id residual,
+                    const char *name)
+{
+    pl_model *m = k->m;
+    const int64_t in = m->b.status == PL_OK ? pl_shape_last(&m->b.graph->value[x].shape) : 1;
+    pl_id w = pl_model_normal(m, VIT_STD, pl_shape_of(2, out, in), "%s.weight", name), b = PL_NONE;
+    if (bias) b = pl_hybrid_freeze(k, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, out), "%s.bias", name));
+    return pl_model_linear(m, x, pl_hybrid_freeze(k, t->frozen, w), b, residual);
+}
+
+static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
+{
+    pl_builder *b = &k->m->b;
+    const pl_attr attr[] = {pl_attr_i(k->m->config->vision_encoder.patch_size), pl_attr_i(PL_COLOURS),
+                            pl_attr_i(t->standardize)};
+    pl_id x = PL_NONE, all = PL_NONE, placed = PL_NONE;
+    pl_builder_enter(b, "embedding");
+    pl_build_node(b, PL_OP_PATCHES, attr, 1, &pages, 1, &x);
+    x = linear(k, t, x, k->width, t->patch_bias, PL_NONE, t->patches);
+    pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
+    pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
+    pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_hybrid_freeze(k, t->frozen, token)}, 1, &all);
+    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){all, pl_hybrid_freeze(k, t->frozen, places)}, 1, &placed);
+    pl_builder_leave(b);
+    return placed;
+}
+
+static void name_part(char to[160], const tower *t, int layer, const char *part)
+{
+    snprintf(to, 160, "%s.%d.%s", t->layers, layer, part);
+}
+
+static pl_id attention(const pl_hybrid *k, const tower *t, pl_id x, int layer)
+{
+    const char *const parts[3] = {t->query, t->key, t->value};
+    char name[160];
+    pl_id qkv[3];
+    pl_builder_enter(&k->m->b, "attention");
+    name_part(name, t, layer, t->norm1);
+    pl_id h = pl_hybrid_norm(k, x, t->eps, t->frozen, name);
+    for (int i = 0; i < 3; i++) {
+        name_part(name, t, layer, parts[i]);
+        qkv[i] = linear(k, t, h, k->width, true, PL_NONE, name);
+    }
+    h = pl_hybrid_attend(k, k->m->config->vision_encoder.vit_heads, qkv, !t->frozen);
+    name_part(name, t, layer, t->out);
+    x = linear(k, t, h, k->width, true, x, name);
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id feed_forward(const pl_hybrid *k, const tower *t, pl_id x, int layer)
+{
+    char name[160];
+    pl_id out = PL_NONE;
+    pl_builder_enter(&k->m->b, "feed_forward");
+    name_part(name, t, layer, t->norm2);
+    pl_id h = pl_hybrid_norm(k, x, t->eps, t->frozen, name);
+    name_part(name, t, layer, t->inner);
+    h = linear(k, t, h, 4 * k->width, true, PL_NONE, name);
+    pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(t->activation)}, 1, &h, 1, &out);
+    name_part(name, t, layer, t->outer);
+    x = linear(k, t, out, k->width, true, x, name);
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id through(const pl_hybrid *k, const tower *t, pl_id x)
+{
+    for (int i = 0; i < t->layer_count; i++) {
+        pl_builder_enter(&k->m->b, "layer.%d", i);
+        x = feed_forward(k, t, attention(k, t, x, i), i);
+        pl_builder_leave(&k->m->b);
+    }
+    return x;
+}
+
+/* The class token has been of use to the others. */
+static pl_id without_class(const pl_hybrid *k, pl_id x)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_DROP_ROW, NULL, 1, &x, 1, &out);
+}
+
+/* The norm behind the last layer is CLIP's for the class token alone. */
+static pl_id see_frozen(const pl_hybrid *k, pl_id pages)
+{
+    const pl_config *c = k->m->config;
+    tower t = clip;
+    t.layer_count = c->vision_encoder.pretrained_layers;
+    t.standardize = c->vision_encoder.clip_normalize;
+    pl_builder_enter(&k->m->b, "frozen");
+    pl_id x = pl_hybrid_norm(k, embed(k, &t, pages), t.eps, true, "clip.vision_model.pre_layrnorm");
+    x = without_class(k, through(k, &t, x));
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id see_trained(const pl_hybrid *k, pl_id pages)
+{
+    tower t = vit;
+    t.layer_count = k->m->config->vision_encoder.vit_layers;
+    pl_builder_enter(&k->m->b, "vit");
+    pl_id x = through(k, &t, embed(k, &t, pages));
+    x = without_class(k, pl_hybrid_norm(k, x, t.eps, false, "vit.layernorm"));
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, logit}, 1, &out);
+}
+
+static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
+{
+    pl_id both = PL_NONE;
+    pl_builder_enter(&k->m->b, "fusion");
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){frozen, trained}, 1, &both);
+    pl_id f = blend(k, frozen, trained, pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate"));
+    pl_builder_leave(&k->m->b);
+    return f;
+}
+
+static pl_id adapt(const pl_hybrid *k, pl_id f)
+{
+    const pl_config *c = k->m->config;
+    const pl_hybrid_layer layer = {.heads = c->vision_encoder.num_heads,
+                                   .sequences = 1,
+                                   .eps = TEL_EPS,
+                                   .dropout = c->vision_encoder.dropout,
+                                   .activation = PL_ACT_GELU};
+    pl_id x = f;
+    char name[64];
+    if (c->vision_encoder.adapter_layers == 0) return f;
+    pl_builder_enter(&k->m->b, "adapter");
+    for (int i = 0; i < c->vision_encoder.adapter_layers; i++) {
+        pl_builder_enter(&k->m->b, "layer.%d", i);
+        snprintf(name, sizeof name, "adapter.layers.%d", i);
+        x = pl_hybrid_encoder_layer(k, &layer, x, name);
+        pl_builder_leave(&k->m->b);
+    }
+    x = blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"));
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+pl_id pl_hybrid_see(const pl_hybrid *k, pl_id pages)
+{
+    pl_id frozen = see_frozen(k, pages);
+    return adapt(k, fuse(k, frozen, see_trained(k, pages)));
+}
