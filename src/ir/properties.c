@@ -63,7 +63,8 @@ pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
     const pl_op_rule *rule = pl_op_rule_of(n->op);
     pl_id table = rule->ids_below || rule->ids_dim ? n->in[rule->ids_below] : PL_NONE;
     if (table == PL_NONE) return PL_NONE;
-    *below = g->value[table].shape.dim[rule->ids_dim];
+    const pl_shape *s = &g->value[table].shape;
+    *below = rule->ids_dim < 0 ? pl_shape_last(s) : s->dim[rule->ids_dim];
     return n->in[rule->ids];
 }
 
