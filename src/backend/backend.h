@@ -10,6 +10,7 @@
 #include "backend/modulation.h"
 #include "backend/pool.h"
 #include "backend/regression.h"
+#include "backend/row_loss.h"
 #include "backend/tokens.h"
 #include "ir/graph.h"
 
@@ -132,6 +133,8 @@ typedef struct pl_call {
         pl_embedding_bwd_call embedding_bwd;
         pl_linear_ce_call linear_ce;
         pl_regression_loss_call regression_loss;
+        pl_row_loss_call row_loss;
+        pl_count_right_call count_right;
         pl_activation_call activation;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;

@@ -50,6 +50,9 @@ static layout input_layout(const pl_node *n, int k)
         return k == 0 ? ROWS : WHOLE;
     case PL_OP_CAST:
         return SAMPLES;
+    case PL_OP_BCE_WITH_LOGITS:
+    case PL_OP_BCE_WITH_LOGITS_BWD:
+        return k == 1 ? SAMPLES : WHOLE;
     default:
         return WHOLE;
     }

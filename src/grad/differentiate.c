@@ -6,7 +6,11 @@
  * its last bits would depend on the size of these. A program that mixes the samples of a batch sees all of them at
  * once: there is one accumulator, to which the readers add one after the other.
  *
- * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it. */
+ * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it.
+ *
+ * A loss may have several terms, each node adding its own to the same value. Backward nodes that take the place of such
+ * nodes come in the opposite order, so the versions of the loss are dealt out anew: the first node in the new order
+ * takes the first. */
 #include "grad/differentiate.h"
 
 #include <stdio.h>
@@ -27,6 +31,8 @@ typedef struct driver {
     bool whole;     /* the batch is never cut into micro-batches */
     finished *finished;
     size_t finished_count, finished_room;
+    pl_id *losses; /* [loss_count + 1] the versions of the loss, in their order; the first is what comes in */
+    size_t loss_count;
 } driver;
 
 /* Will a gradient reach an output of this node? */
@@ -181,6 +187,11 @@ static pl_status zero_first(pl_graph *g, size_t first_zero, size_t zeros, pl_err
     return status == PL_OK ? pl_graph_group_programs(g, err) : status;
 }
 
+static bool is_loss(const pl_graph *g, const pl_node *n, pl_id program)
+{
+    return !n->dead && pl_op_rule_of(n->op)->loss && pl_region_program(g, n->region) == program;
+}
+
 /* One value must tell what is made smaller. */
 static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
 {
@@ -189,13 +200,35 @@ static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
         return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has no loss to differentiate", g->region[program].name);
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->dead || !pl_op_rule_of(n->op)->loss || pl_region_program(g, n->region) != program) continue;
+        if (!is_loss(g, n, program)) continue;
         pl_id other = pl_value_root(g, n->out[0]);
         if (other != loss)
             return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has two losses, %s and %s; add both to one value",
                            g->region[program].name, g->value[loss].name, g->value[other].name);
     }
     return PL_OK;
+}
+
+static void note_losses(driver *d, const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (!is_loss(g, n, program)) continue;
+        if (d->loss_count == 0) d->losses[0] = n->in[pl_op_rule_of(n->op)->alias(n, 0).update];
+        d->losses[++d->loss_count] = n->out[0];
+    }
+}
+
+static void deal_out_losses(const driver *d, pl_graph *g, pl_id program)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < g->node_count; i++) {
+        pl_node *n = &g->node[i];
+        if (!is_loss(g, n, program)) continue;
+        n->in[pl_op_rule_of(n->op)->alias(n, 0).update] = d->losses[k++];
+        n->out[0] = d->losses[k];
+        g->value[n->out[0]].producer = (pl_id)i;
+    }
 }
 
 pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
@@ -210,9 +243,11 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     d.readers = pl_alloc(values + 1, sizeof *d.readers);
     d.reached = pl_alloc(values + 1, sizeof *d.reached);
     d.grad.wanted = d.wanted = pl_alloc(values + 1, sizeof *d.wanted);
+    d.losses = pl_alloc(nodes + 1, sizeof *d.losses);
     PL_TRY_DONE(check_loss(g, program, err));
-    if (!d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.reached || !d.wanted)
+    if (!d.losses || !d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.reached || !d.wanted)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
+    note_losses(&d, g, program);
     d.whole = pl_graph_find_mixer(g, program) != PL_NONE;
     count_readers(g, program, d.readers, d.reached);
     find_wanted(&d, g, program);
@@ -222,6 +257,7 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     size_t zeros = g->node_count - nodes;
     b.phase = PL_PHASE_BACKWARD;
     for (size_t i = nodes; i-- > 0;) PL_TRY_DONE(visit(&d, (pl_id)i, program));
+    deal_out_losses(&d, g, program);
     PL_TRY_DONE(add_sums(&d, program));
     PL_TRY_DONE(zero_first(g, nodes, zeros, err));
     pl_graph_sweep(g);
@@ -233,5 +269,6 @@ done:
     pl_free(d.reached);
     pl_free(d.wanted);
     pl_free(d.finished);
+    pl_free(d.losses);
     return status;
 }

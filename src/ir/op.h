@@ -37,8 +37,9 @@ typedef struct pl_op_rule {
      * never left out, repeated or timed. */
     bool outside;
     bool loss;          /* its first output is the loss so far, to which it adds that of its samples */
+    bool scaled;        /* a loss: what it adds is times its scale already, so the sum is a mean */
     bool mixes_samples; /* what comes out for a sample depends on the others of its micro-batch */
-    /* Input `ids` holds ids below dimension `ids_dim` of input `ids_below`; both 0: it reads none. */
+    /* Input `ids` holds ids below dimension `ids_dim` (-1: the last) of input `ids_below`; both 0: it reads none. */
     int ids, ids_below, ids_dim;
     int loss_scale; /* gradients begin here, all times this input where it is given; 0: none begin */
 } pl_op_rule;

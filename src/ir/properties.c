@@ -14,6 +14,13 @@ bool pl_program_is_trained(const pl_graph *g, pl_id program)
     return false;
 }
 
+bool pl_program_has_mean_loss(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (pl_op_rule_of(g->node[i].op)->scaled && is_of(g, &g->node[i], program)) return true;
+    return false;
+}
+
 bool pl_program_loads(const pl_graph *g, pl_id program)
 {
     for (size_t i = 0; i < g->node_count; i++)
@@ -63,7 +70,8 @@ pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
     const pl_op_rule *rule = pl_op_rule_of(n->op);
     pl_id table = rule->ids_below || rule->ids_dim ? n->in[rule->ids_below] : PL_NONE;
     if (table == PL_NONE) return PL_NONE;
-    *below = g->value[table].shape.dim[rule->ids_dim];
+    const pl_shape *s = &g->value[table].shape;
+    *below = rule->ids_dim < 0 ? pl_shape_last(s) : s->dim[rule->ids_dim];
     return n->in[rule->ids];
 }
 

@@ -13,6 +13,9 @@ pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NON
 /* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
 pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
 
+/* Is that a mean already, for its terms come with their scales? Else it is the sum over the items. */
+bool pl_program_has_mean_loss(const pl_graph *, pl_id program);
+
 /* The first node of the program whose operator mixes the samples of a micro-batch: then the program computes the same
  * only if it sees the whole batch at once. PL_NONE: any micro-batch will do. */
 pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);

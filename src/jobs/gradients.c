@@ -10,6 +10,7 @@
 typedef struct batch_gradients {
     pl_id program, sum;
     const double *loss;
+    bool is_mean; /* the loss is one, and not the sum over the items */
 } batch_gradients;
 
 /* All that the program gives out but the loss, which comes last and as a mean. */
@@ -70,7 +71,7 @@ static pl_status run_gradients(pl_session *s, void *state, pl_error *err)
     pl_session_set_real(s, PL_INPUT_LR, 0);
     pl_session_set_step(s, s->step, counted);
     PL_TRY_DONE(run_scaled(s, b, entry, count, err));
-    loss = counted ? *b->loss / (double)counted : 0;
+    loss = counted ? *b->loss / (b->is_mean ? 1 : (double)counted) : 0;
     entry[count++] =
         (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
     pl_st_list list = {.entries = entry, .count = count};
@@ -88,6 +89,7 @@ static pl_status open_gradients(pl_session *s, void *state, pl_error *err)
     if (!s->o.data->source) return pl_fail(err, PL_E_DATA, "the plan takes a batch, but there is no data; plan again");
     PL_TRY(pl_session_find_program(s, "train", &b->program, err));
     b->sum = pl_graph_find_loss(s->o.plan->graph, b->program);
+    b->is_mean = pl_program_has_mean_loss(s->o.plan->graph, b->program);
     return pl_session_find_loss(s, b->program, &b->loss, err);
 }
 

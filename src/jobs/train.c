@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "ir/properties.h"
 #include "jobs/jobs.h"
 #include "run/finite.h"
 #include "run/session_impl.h"
@@ -10,6 +11,7 @@
 typedef struct training {
     pl_id program;
     const double *loss;
+    bool is_mean; /* the loss is one, and not the sum over the items */
     /* progress, saved */
     pl_plateau plateau;
     bool has_best;
@@ -144,7 +146,7 @@ static pl_status one_step(pl_session *s, const training *t, double *loss, double
     s->part = 0;
     s->parts = pl_program_count_trips(s->program, t->program);
     PL_TRY(pl_session_run_program(s, t->program, false, err));
-    *loss = counted ? *t->loss / (double)counted : 0;
+    *loss = counted ? *t->loss / (t->is_mean ? 1 : (double)counted) : 0;
     if (!isfinite(*loss)) return fail_diverged(s, s->step + 1, "the loss", err);
     s->last_loss = *loss;
     s->step++;
@@ -244,6 +246,7 @@ static pl_status open_train(pl_session *s, void *state, pl_error *err)
     if (!s->o.data->source)
         return pl_fail(err, PL_E_DATA, "the plan trains, but there is no data to train on; plan again");
     PL_TRY(pl_session_find_program(s, "train", &t->program, err));
+    t->is_mean = pl_program_has_mean_loss(s->o.plan->graph, t->program);
     return pl_session_find_loss(s, t->program, &t->loss, err);
 }
 

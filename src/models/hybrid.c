@@ -46,14 +46,15 @@ static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
     return number(k, weight / ((double)k->m->config->train.batch_size * (double)rows));
 }
 
-static void add_loss(const pl_hybrid *k, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id scale, pl_id loss)
+/* *loss is the sum so far, and then with this. */
+static void add_loss(const pl_hybrid *k, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id scale, pl_id *loss)
 {
-    pl_id out = PL_NONE;
-    pl_build_node(&k->m->b, op, attr, b == PL_NONE ? 3 : 4,
-                  b == PL_NONE ? (pl_id[]){a, scale, loss} : (pl_id[]){a, b, scale, loss}, 1, &out);
+    const pl_id of_one[] = {a, scale, *loss}, of_two[] = {a, b, scale, *loss};
+    *loss = PL_NONE;
+    pl_build_node(&k->m->b, op, attr, b == PL_NONE ? 3 : 4, b == PL_NONE ? of_one : of_two, 1, loss);
 }
 
-static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id loss)
+static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
     pl_id right = PL_NONE;
@@ -76,15 +77,15 @@ static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id loss
 }
 
 /* The state is to be like the capsule, the mean of its children too, and a checksum of length one. */
-static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, pl_id loss)
+static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
     pl_builder_enter(b, "recall");
     add_loss(k, PL_OP_COSINE_LOSS, NULL, high, c->sketches, scale_of(k, WEIGHT_RECALL, k->capsules), loss);
     add_loss(k, PL_OP_SQUARED_ERROR, NULL, c->child_means, c->sketches,
              scale_of(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
-    add_loss(k, PL_OP_NORM_PENALTY, NULL, c->checksums, PL_NONE,
-             scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
+    add_loss(k, PL_OP_NORM_PENALTY, NULL, c->checksums, PL_NONE, scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules),
+             loss);
     pl_builder_leave(b);
 }
 
@@ -104,8 +105,8 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     pl_id tokens = pl_hybrid_see(k, load[0]);
     pl_hybrid_encode(k, tokens, &c);
     pl_id high = pl_hybrid_reason(k, c.sketches);
-    read_words(k, pl_hybrid_plan(k, high), high, loss);
-    if (training) recall(k, &c, high, loss);
+    read_words(k, pl_hybrid_plan(k, high), high, &loss);
+    if (training) recall(k, &c, high, &loss);
     return m->b.status;
 }
 

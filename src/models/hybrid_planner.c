@@ -5,9 +5,8 @@
 #include "base/philox.h"
 #include "models/hybrid.h"
 
-#define PATH_DROPS 0.1
-#define NORM_EPS   1e-5
-#define HALT_BIAS  (-5.0)
+#define NORM_EPS  1e-5
+#define HALT_BIAS (-5.0)
 enum { HALT_OUTPUTS = 3, SCORE_SHARE = 2, GATE_SHARE = 4 };
 
 /* [B,P·K,D]: the ways of a sample, one behind the other. */
@@ -50,10 +49,10 @@ static pl_id refine(const pl_hybrid *k, pl_id x, int64_t paths)
 static pl_id drop_ways(const pl_hybrid *k, pl_id x, int64_t paths)
 {
     pl_model *m = k->m;
-    const pl_attr attr[] = {pl_attr_i(paths), pl_attr_f(PATH_DROPS), pl_attr_i(m->config->train.seed),
-                            pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+    const pl_attr attr[] = {pl_attr_i(paths), pl_attr_f(m->config->latent_planning.path_dropout),
+                            pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
     pl_id in[3] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    return m->training ? pl_build_node(&m->b, PL_OP_PATH_DROPOUT, attr, 3, in, 1, &out) : x;
+    return m->training && attr[1].f > 0 ? pl_build_node(&m->b, PL_OP_PATH_DROPOUT, attr, 3, in, 1, &out) : x;
 }
 
 /* Their mean by the softmax of a score of what each is in the mean. */
@@ -61,7 +60,8 @@ static pl_id weigh(const pl_hybrid *k, pl_id x, int64_t paths)
 {
     pl_model *m = k->m;
     const pl_attr grid[] = {pl_attr_i(paths), pl_attr_i(1)};
-    pl_id image = pl_model_view(m, x, pl_shape_of(4, PL_B(1), paths, k->capsules, k->width)), mean = PL_NONE, y = PL_NONE;
+    pl_id image = pl_model_view(m, x, pl_shape_of(4, PL_B(1), paths, k->capsules, k->width)), mean = PL_NONE,
+          y = PL_NONE;
     pl_builder_enter(&m->b, "score");
     pl_build_node(&m->b, PL_OP_ADAPTIVE_AVG_POOL, grid, 1, &image, 1, &mean);
     mean = pl_model_view(m, mean, pl_shape_of(3, PL_B(1), paths, k->width));

@@ -49,13 +49,24 @@ enum { WORDS, RIGHT, ALL_RIGHT, ROW };
 
 static size_t measure(const pl_data *data, const float *predictions, uint64_t count, pl_loss_metric *to)
 {
-    const uint64_t pages = pl_reading_of(data)->count[PL_PART_VALIDATION], rows = count / ROW < pages ? count / ROW : pages;
+    const uint64_t pages = pl_reading_of(data)->count[PL_PART_VALIDATION],
+                   rows = count / ROW < pages ? count / ROW : pages;
     double sum[ROW] = {0};
     for (uint64_t i = 0; i < rows; i++)
         for (int k = 0; k < ROW; k++) sum[k] += (double)predictions[i * ROW + k];
-    to[0] = (pl_loss_metric){"token_accuracy", "words read", "words read", 4, 3, PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
+    to[0] = (pl_loss_metric){"token_accuracy",
+                             "words read",
+                             "words read",
+                             4,
+                             3,
+                             PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
                              sum[WORDS] > 0 ? sum[RIGHT] / sum[WORDS] : 0};
-    to[1] = (pl_loss_metric){"exact_accuracy", "pages read", "pages read", 4, 3, PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
+    to[1] = (pl_loss_metric){"exact_accuracy",
+                             "pages read",
+                             "pages read",
+                             4,
+                             3,
+                             PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
                              rows ? sum[ALL_RIGHT] / (double)rows : 0};
     return 2;
 }
@@ -68,14 +79,13 @@ static pl_status load_module(const char *further, pl_error *err)
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
-const pl_system pl_system_hybrid = {.words = {"page", "pages", "word", "words", "pages/s", "pages", "step", "part",
-                                              "a word", "batch_size",
-                                              "batch_size, vision_encoder.hidden_size or .image_size",
-                                              "vision_encoder.hidden_size or its layers"},
-                                    .load_module = load_module,
-                                    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
-                                    .measure = measure,
-                                    .check = pl_model_check,
-                                    .open = open_hybrid};
+const pl_system pl_system_hybrid = {
+    .words = {"page", "pages", "word", "words", "pages/s", "pages", "step", "part", "a word", "batch_size",
+              "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
+    .load_module = load_module,
+    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+    .measure = measure,
+    .check = pl_model_check,
+    .open = open_hybrid};

@@ -165,6 +165,20 @@ static const pl_node *find_loss(const subject *s, const pl_graph *g)
     subject_broken(s, "there is no loss to differentiate");
 }
 
+/* What the sum that a loss adds to its value is to be multiplied with: the losses of rows have done so. */
+static double scale_of(const machine *m, const pl_node *loss)
+{
+    switch (loss->op) {
+    case PL_OP_LINEAR_CE:
+        return *reference_address(m->r, loss->in[3]);
+    case PL_OP_REGRESSION_LOSS:
+    case PL_OP_MINED_REGRESSION_LOSS:
+        return *reference_address(m->r, loss->in[2]);
+    default:
+        return 1;
+    }
+}
+
 /* The loss times its scale, with one element of a weight moved. */
 static double loss_at(const subject *s, const pl_graph *before, const char *weight, uint64_t elem, double by)
 {
@@ -172,8 +186,7 @@ static double loss_at(const subject *s, const pl_graph *before, const char *weig
     const pl_node *loss = find_loss(s, before);
     reference_find(m.r, weight)[elem] += by;
     run(&m);
-    const pl_id scale = loss->in[loss->op == PL_OP_LINEAR_CE ? 3 : 2];
-    double value = *reference_address(m.r, pl_value_root(before, loss->out[0])) * *reference_address(m.r, scale);
+    double value = *reference_address(m.r, pl_value_root(before, loss->out[0])) * scale_of(&m, loss);
     stop(&m);
     return value;
 }

@@ -101,6 +101,8 @@ void reference_linear_ce(operands *);
 void reference_linear_ce_bwd(operands *);
 void reference_regression_loss(operands *);
 void reference_regression_loss_bwd(operands *);
+void reference_row_loss(operands *);
+void reference_count_right(operands *);
 void reference_activation(operands *);
 void reference_activation_bwd(operands *);
 void reference_noise(operands *);

@@ -168,8 +168,8 @@ static pl_status part_pages(pl_reading *r, pl_error *err)
     const uint64_t all = r->setup.pages;
     for (int part = 0; part < 2; part++)
         if (!(r->page[part] = pl_alloc(all, sizeof *r->page[part])))
-            return pl_fail(err, PL_E_NOMEM, "no memory for the numbers of %" PRIu64 " pages; make reading.pages smaller",
-                           all);
+            return pl_fail(err, PL_E_NOMEM,
+                           "no memory for the numbers of %" PRIu64 " pages; make reading.pages smaller", all);
     for (uint64_t i = 0; i < all; i++) {
         const int part = is_held_out(r, i) ? PL_PART_VALIDATION : PL_PART_TRAIN;
         r->page[part][r->count[part]++] = (uint32_t)i;
@@ -188,8 +188,8 @@ static pl_status measure_page(pl_reading *r, pl_error *err)
     void *memory = pl_alloc(1, pl_drawer_bytes(&r->geometry) + LINE_BYTES);
     void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to try the font");
-    pl_status status = pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, at, pl_drawer_bytes(&r->geometry),
-                                      &drawer, err);
+    pl_status status =
+        pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, at, pl_drawer_bytes(&r->geometry), &drawer, err);
     if (status == PL_OK) r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
     pl_drawer_close(drawer);
     pl_free(memory);
@@ -235,8 +235,8 @@ static const pl_data_kind kind = {.match = match, .close = close_data};
 
 static uint64_t hash_pages(const pl_reading *r)
 {
-    const uint64_t of[] = {r->setup.pages, r->setup.seed, r->columns, r->rows, r->setup.capsules,
-                           r->count[PL_PART_TRAIN]};
+    const uint64_t of[] = {r->setup.pages, r->setup.seed,     r->columns,
+                           r->rows,        r->setup.capsules, r->count[PL_PART_TRAIN]};
     return XXH64(of, sizeof of, 0);
 }
 

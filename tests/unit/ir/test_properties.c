@@ -112,6 +112,25 @@ static void places_are_below_the_positions(void **state)
     pl_graph_destroy(g);
 }
 
+/* A label is a column of the logits. */
+static void labels_are_below_the_width(void **state)
+{
+    (void)state;
+    static const char labels[] = "graph 1\n"
+                                 "region 0 \"p\"\n"
+                                 "value 0 \"logits\" f32 [2,5,4] temporary program=0\n"
+                                 "value 1 \"label\" i32 [2,5] temporary program=0\n"
+                                 "value 2 \"y\" f32 [2,3] temporary program=0\n"
+                                 "node 0 load region=0 out=0,1\n"
+                                 "node 1 count_right region=0 in=0,1 out=2\n"
+                                 "end graph\n";
+    int64_t below = 0;
+    pl_graph *g = parse(labels);
+    assert_int_equal(pl_node_find_ids(g, &g->node[1], &below), 1);
+    assert_int_equal(below, 4);
+    pl_graph_destroy(g);
+}
+
 static void programs_are_what_their_nodes_do(void **state)
 {
     (void)state;
@@ -137,8 +156,8 @@ PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loss_is_what_adds_to_it), cmocka_unit_test(ids_are_below_the_fewest_rows),
+        cmocka_unit_test(the_loss_is_what_adds_to_it),      cmocka_unit_test(ids_are_below_the_fewest_rows),
         cmocka_unit_test(ids_are_followed_through_windows), cmocka_unit_test(places_are_below_the_positions),
-        cmocka_unit_test(programs_are_what_their_nodes_do)};
+        cmocka_unit_test(labels_are_below_the_width),       cmocka_unit_test(programs_are_what_their_nodes_do)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
