@@ -11,7 +11,7 @@
 #include "base/row_loss.h"
 #include "ir/op.h"
 
-enum { LABELLED_RIGHT_EXACT = 3 };
+enum { COUNTS = 3 }; /* labelled, right, all right */
 
 /* How many inputs have gradients; scale and loss are the two behind what is compared. */
 static int gradients_of(pl_op op)
@@ -43,7 +43,7 @@ static pl_status check_labels(const pl_graph *g, const pl_node *n, pl_error *err
     return PL_OK;
 }
 
-/* So much, and the version of the loss that comes out. */
+/* The next version of the loss, and of a backward node the gradients. */
 static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[])
 {
     out[0] = (pl_out){pl_in(g, n, loss_input(n->op))->shape, PL_DTYPE_F64};
@@ -118,7 +118,7 @@ static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out o
     PL_TRY(pl_expect_inputs(g, n, "ri", err));
     PL_TRY(check_labels(g, n, err));
     pl_shape s = pl_in(g, n, 0)->shape;
-    s.rank = 2, s.dim[1] = LABELLED_RIGHT_EXACT;
+    s.rank = 2, s.dim[1] = COUNTS;
     out[0] = (pl_out){s, PL_DTYPE_F32};
     return PL_OK;
 }

@@ -25,7 +25,7 @@ static void cross_entropy(maker *m, pl_id logits, pl_id target, pl_cross_entropy
     loss(m, PL_OP_CROSS_ENTROPY, (pl_attr[]){pl_attr_i(kind)}, logits, target);
 }
 
-/* Was the last label of each sample right? A column of the count, and a logit a sample. */
+/* Are all labels of a sample right? The target is a column of the counts, the logit a slice of a row of each sample. */
 static void halting(maker *m, pl_id x, pl_id logits, pl_id target)
 {
     pl_id right = with(m, PL_OP_COUNT_RIGHT, logits, target);
