@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Compares loss and every gradient of arch hybrid with PyTorch, on the same weights and the same batch.
+
+    plimsoll train CONFIG --steps 1 --checkpoint_every 1 --out RUN        (any checkpoint will do)
+    plimsoll verify --gradients g.safetensors RUN
+    tools/compare_hybrid.py g.safetensors RUN/checkpoints/step-00000001
+
+Needs `pip install torch safetensors`; neither the build nor the tests need it. It knows nothing of Plimsoll but its files. What is left out at random
+would be other numbers there: set vision_encoder.dropout and latent_planning.path_dropout to 0. The judge is PyTorch in f64; a difference is
+|a - b| / |b|, of the norms of a tensor. Ends with 1 when one is above 1e-4 (1e-7 absolute, where the gradient is zero by symmetry)."""
+import json
+import sys
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+
+LIMIT, ZERO = 1e-4, 1e-7
+CLIP = dict(p="clip.vision_model.", cls="embeddings.class_embedding", pos="embeddings.position_embedding.weight", patch="embeddings.patch_embedding",
+            layer="encoder.layers", q="self_attn.q_proj", k="self_attn.k_proj", v="self_attn.v_proj", o="self_attn.out_proj", n1="layer_norm1",
+            n2="layer_norm2", f1="mlp.fc1", f2="mlp.fc2", eps=1e-5, act=lambda x: x * torch.sigmoid(1.702 * x))
+VIT = dict(p="vit.", cls="embeddings.cls_token", pos="embeddings.position_embeddings", patch="embeddings.patch_embeddings.projection",
+           layer="encoder.layer", q="attention.attention.query", k="attention.attention.key", v="attention.attention.value",
+           o="attention.output.dense", n1="layernorm_before", n2="layernorm_after", f1="intermediate.dense", f2="output.dense", eps=1e-12, act=F.gelu)
+MEAN, DEVIATION = (.48145466, .4578275, .40821073), (.26862954, .26130258, .27577711)
+
+
+def read_config(text):
+    config = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if line[:1] != " ":
+            section = config.setdefault(key, {})
+        else:
+            section[key.strip()] = value.strip()
+    return config
+
+
+class Hybrid:
+    def __init__(self, weights, config):
+        self.w, self.c = weights, config
+        v, r, p = (config[name] for name in ("vision_encoder", "reasoning", "latent_planning"))
+        self.d, self.patch, self.capsules = int(v["hidden_size"]), int(v["patch_size"]), int(v["target_capsules"])
+        self.v, self.r, self.p = v, r, p
+
+    def linear(self, x, name):
+        return F.linear(x, self.w[name + ".weight"], self.w.get(name + ".bias"))
+
+    def norm(self, x, name, eps):
+        return F.layer_norm(x, (self.d,), self.w[name + ".weight"], self.w[name + ".bias"], eps)
+
+    def two(self, x, name):
+        return self.linear(F.gelu(self.linear(x, name + ".0")), name + ".2")
+
+    def attend(self, q, k, v, heads):
+        q, k, v = (z.unflatten(-1, (heads, -1)).transpose(1, 2) for z in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+    def tower(self, pages, t, layers, standardize):
+        x = pages.to(self.w["q_head.bias"].dtype)[:, None].expand(-1, 3, -1, -1) / 255
+        if standardize:
+            x = (x - x.new_tensor(MEAN).view(3, 1, 1)) / x.new_tensor(DEVIATION).view(3, 1, 1)
+        s, p = self.patch, t["p"]
+        x = F.conv2d(x, self.w[p + t["patch"] + ".weight"].view(self.d, 3, s, s), self.w.get(p + t["patch"] + ".bias"), stride=s).flatten(2).transpose(1, 2)
+        x = torch.cat([self.w[p + t["cls"]].expand(len(x), 1, -1), x], 1) + self.w[p + t["pos"]]
+        if t is CLIP:
+            x = self.norm(x, p + "pre_layrnorm", t["eps"])
+        for i in range(layers):
+            name = f"{p}{t['layer']}.{i}."
+            h = self.norm(x, name + t["n1"], t["eps"])
+            h = self.attend(*(self.linear(h, name + t[z]) for z in "qkv"), int(self.v["vit_heads"]))
+            x = x + self.linear(h, name + t["o"])
+            x = x + self.linear(t["act"](self.linear(self.norm(x, name + t["n2"], t["eps"]), name + t["f1"])), name + t["f2"])
+        return (x if t is CLIP else self.norm(x, "vit.layernorm", t["eps"]))[:, 1:]
+
+    def encoder_layer(self, x, name):
+        h = self.norm(x, name + ".norm1", 1e-5)
+        qkv = F.linear(h, self.w[name + ".self_attn.in_proj_weight"], self.w[name + ".self_attn.in_proj_bias"]).chunk(3, -1)
+        x = x + self.linear(self.attend(*qkv, int(self.v["num_heads"])), name + ".self_attn.out_proj")
+        return x + self.linear(F.gelu(self.linear(self.norm(x, name + ".norm2", 1e-5), name + ".linear1")), name + ".linear2")
+
+    def blocks(self, x, name, count, heads, eps, turned):
+        for i in range(count):
+            q, k, v = self.linear(x, f"{name}.{i}.self_attn.qkv_proj").chunk(3, -1)
+            if turned:
+                q, k = self.turn(q, heads), self.turn(k, heads)
+            x = F.rms_norm(x + self.linear(self.attend(q, k, v, heads), f"{name}.{i}.self_attn.o_proj"), (self.d,), eps=eps)
+            gate, up = self.linear(x, f"{name}.{i}.mlp.gate_up_proj").chunk(2, -1)
+            x = F.rms_norm(x + self.linear(F.silu(gate) * up, f"{name}.{i}.mlp.down_proj"), (self.d,), eps=eps)
+        return x
+
+    def turn(self, x, heads):
+        half = self.d // heads // 2
+        angle = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * 1e4 ** (-torch.arange(half, dtype=x.dtype) / half)
+        x = x.unflatten(-1, (heads, -1))
+        a, b = x[..., :half], x[..., half:]
+        c, s = angle.cos()[:, None], angle.sin()[:, None]
+        return torch.cat([a * c - b * s, b * c + a * s], -1).flatten(2)
+
+    def loss(self, pages, labels):
+        frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true").detach()
+        trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
+        g = torch.sigmoid(self.two(torch.cat([frozen, trained], -1), "fusion.gate"))
+        f = x = g * frozen + (1 - g) * trained
+        for i in range(int(self.v["adapter_layers"])):
+            x = self.encoder_layer(x, f"adapter.layers.{i}")
+        if x is not f:
+            s = torch.sigmoid(self.linear(f, "adapter.gate"))
+            x = s * x + (1 - s) * f
+        for _ in range(int(self.v["H_cycles"]) * int(self.v["L_cycles"])):
+            x = self.blocks(x, "encoder.L_blocks", int(self.v["num_layers"]), int(self.v["num_heads"]), 1e-6, False)
+        t = self.norm(x, "encoder.pre_pool_norm", 1e-6)
+        a = self.linear(t, "encoder.spatial_pool.attn_conv").softmax(1).transpose(1, 2)
+        capsules = a @ t
+        checksums = self.linear(F.relu(self.linear(capsules, "checksum_head.0")), "checksum_head.2")
+        index = a.topk(int(self.v["children_per_capsule"]), -1)[1]
+        children = self.linear(t.gather(1, index.flatten(1)[..., None].expand(-1, -1, self.d)), "children_projection").unflatten(1, index.shape[1:])
+        high, low = self.w["reasoner.H_init"].expand_as(capsules), self.w["reasoner.L_init"].expand_as(capsules)
+        net = lambda z: self.blocks(z, "reasoner.L_level.layers", int(self.r["L_layers"]), int(self.r["num_heads"]), 1e-5, True)
+        for _ in range(int(self.r["H_cycles"])):
+            high, low = high.detach(), low.detach()
+            for _ in range(int(self.r["L_cycles"])):
+                low = net(low + (high + capsules))
+            high = net(high + low)
+        logits = self.linear(self.plan(high), "output_head.output_proj")
+        seen = labels >= 0
+        right = ((logits.argmax(-1) == labels) | ~seen).all(-1)
+        halt = self.linear(high[:, 0], "q_head")[:, 0]
+        recall = (1 - F.cosine_similarity(high, capsules, -1)).mean() + .2 * F.mse_loss(children.mean(2), capsules) + .01 * ((checksums.norm(dim=-1) - 1) ** 2).mean()
+        return F.cross_entropy(logits[seen], labels[seen]) + .5 * F.binary_cross_entropy_with_logits(halt, right.to(halt.dtype)) + .5 * recall
+
+    def plan(self, z):
+        if self.p["enable_latent_planning"] != "true":
+            return z
+        ways = torch.stack([self.two(z, f"planner.path_generators.{i}") for i in range(int(self.p["latent_num_paths"]))], 1)
+        y = ways.flatten(0, 1)
+        for i in range(int(self.p["latent_planning_depth"])):
+            y = self.encoder_layer(y, f"planner.refinement.layers.{i}")
+        y = y.view_as(ways)
+        share = self.two(y.mean(2), "planner.path_scorer").softmax(1)
+        out = F.gelu(self.linear((share[..., None] * y).sum(1), "planner.output_projection.0"))
+        out = self.norm(out, "planner.output_projection.2", 1e-5) + z
+        if self.p["latent_use_adaptive_gate"] != "true":
+            return out
+        g = torch.sigmoid(self.two(z.mean(1), "planner.gate"))[:, None]
+        return g * out + (1 - g) * z
+
+
+def differentiate(weights, config, batch, dtype):
+    w = {name: t.to(dtype).requires_grad_() for name, t in weights.items()}
+    loss = Hybrid(w, config).loss(batch["train.pages"], batch["train.labels"].long())
+    loss.backward()
+    return loss.item(), {name: t.grad for name, t in w.items() if t.grad is not None}
+
+
+def main():
+    ours = load_file(sys.argv[1])
+    weights = load_file(sys.argv[2] + "/model.safetensors")
+    config = read_config(json.load(open(sys.argv[2] + "/run.json"))["config"])
+    loss, grads = differentiate(weights, config, ours, torch.float64)
+    _, single = differentiate(weights, config, ours, torch.float32)
+    print(f"loss {ours['loss'].item():.8f}, PyTorch in f64 {loss:.8f}")
+    largest = max(g.norm().item() for g in grads.values())
+    worst, failed = 0, abs(ours["loss"].item() - loss) > LIMIT * abs(loss)
+    print(f"{'tensor':70} {'norm':>10} {'difference':>11} {'PyTorch f32':>11}")
+    for name in sorted(grads):
+        if name not in weights or "grad." + name not in ours:
+            if not name.startswith(("clip.", "reasoner.H_init", "reasoner.L_init")):
+                failed, _ = True, print(name, "has no gradient in the file")
+            continue
+        want, got, size = grads[name], ours["grad." + name].double().view_as(grads[name]), grads[name].norm().item()
+        apart, torch_apart = (got - want).norm().item(), (single[name].double() - want).norm().item()
+        is_zero = size < 1e-5 * largest
+        bad = apart > ZERO if is_zero else apart > LIMIT * size
+        failed |= bad
+        worst = max(worst, 0 if is_zero else apart / size)
+        print(f"{name:70} {size:10.3e} {apart if is_zero else apart / size:11.2e} {torch_apart if is_zero else torch_apart / size:11.2e}{' zero' if is_zero else ''}{' FAILED' if bad else ''}")
+    print(f"largest difference {worst:.2e} of the norm, {LIMIT} allowed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
