@@ -10,8 +10,8 @@
 
 /* ---- patches.c ---- */
 
-/* y[b, gy·(W/p) + gx, c, r, q] = x[b, gy·p + r, gx·p + q, c]/255; of a grey image the same for each c. standardize: with
- * the mean and the deviation of colour c. */
+/* y[b, gy·(W/p) + gx, c, r, q] = x[b, gy·p + r, gx·p + q, c]/255; of a grey image the same for each c. standardize:
+ * then (y − mean)/deviation of colour c (base/colours.h). */
 typedef struct pl_patches_call {
     int standardize;
     int64_t samples, height, width, depth; /* depth: bytes of a pixel, 1 or `channels` */

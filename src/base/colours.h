@@ -1,4 +1,4 @@
-/* Mean and deviation of the colours of the pictures that CLIP was trained on (Radford et al. 2021), pixels in [0, 1]. */
+/* Mean and deviation of the colours, in [0, 1], of the pictures that CLIP was trained on (Radford et al. 2021). */
 #ifndef PL_BASE_COLOURS_H
 #define PL_BASE_COLOURS_H
 

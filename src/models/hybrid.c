@@ -5,8 +5,8 @@
  *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token (or one number for all)
  *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
  *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
- *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times. Gradients
- *                pass through the last of these cycles alone, so nothing of the others is kept
+ *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times.
+ *                Gradients pass through the last of these cycles alone, so nothing of the others is kept
  *   planner.*    ways to go on, refined by layers that all share, weighed by a score, and a gate for each page
  *   q_head, output_head
  *
@@ -15,8 +15,8 @@
  *
  * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word. "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's,
- * "evaluate.loss" the sum of the cross-entropy of the words; both f64 [1]. "evaluate" stores of each sample how many words it has, how many of them are read
- * rightly and whether all are, f32 [B,3]. */
+ * "evaluate.loss" the sum of the cross-entropy of the words; both f64 [1]. "evaluate" stores of each sample how many
+ * words it has, how many of them are read rightly and whether all are, f32 [B,3]. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>

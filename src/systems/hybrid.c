@@ -80,7 +80,7 @@ static pl_status load_module(const char *further, pl_error *err)
 }
 
 const pl_system pl_system_hybrid = {
-    .words = {"page", "pages", "word", "words", "pages/s", "pages", "step", "part", "a word", "batch_size",
+    .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
     .load_module = load_module,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,

@@ -15,7 +15,8 @@ typedef struct pl_lexicon {
     uint64_t hash; /* of all of them, in order */
 } pl_lexicon;
 
-/* The first `count` words of the file. PL_E_DATA with the line for what is no such word, is there twice, or is missing. */
+/* The first `count` words of the file. PL_E_DATA, with the line, for what is no such word or is there twice; and where
+ * there are fewer. */
 pl_status pl_lexicon_read(const char *path, uint32_t count, pl_lexicon *, pl_error *);
 /* Of two or three syllables, no two the same; at most PL_LEXICON_MADE_MAX. */
 pl_status pl_lexicon_make(uint64_t seed, uint32_t count, pl_lexicon *, pl_error *);
