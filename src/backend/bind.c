@@ -52,7 +52,15 @@ static layout input_layout(const pl_node *n, int k)
         return SAMPLES;
     case PL_OP_BCE_WITH_LOGITS:
     case PL_OP_BCE_WITH_LOGITS_BWD:
-        return k == 1 ? SAMPLES : WHOLE;
+        return k == 1 || k == 5 ? SAMPLES : WHOLE;
+    case PL_OP_COSINE_LOSS:
+    case PL_OP_COSINE_LOSS_BWD:
+    case PL_OP_SQUARED_ERROR:
+    case PL_OP_SQUARED_ERROR_BWD:
+        return k == 5 ? SAMPLES : WHOLE;
+    case PL_OP_NORM_PENALTY:
+    case PL_OP_NORM_PENALTY_BWD:
+        return k == 4 ? SAMPLES : WHOLE;
     default:
         return WHOLE;
     }

@@ -6,7 +6,11 @@
 static pl_row_loss_call call_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, int at)
 {
     const pl_shape *s = &pl_in(g, n, 0)->shape;
+    const pl_value *counted = pl_in(g, n, at + 3);
     return (pl_row_loss_call){.rows = pl_shape_rows(s),
+                              .rows_of_sample = pl_shape_rows(s) / s->dim[0],
+                              .counted = counted ? pl_address_of(g, a, n->in[at + 3]) : NULL,
+                              .counted_stride = counted ? counted->stride[0] : 0,
                               .width = pl_shape_last(s),
                               .a = pl_address_of(g, a, n->in[0]),
                               .scale = pl_address_of(g, a, n->in[at]),
@@ -39,7 +43,7 @@ static void bind_bce(const pl_graph *g, const pl_node *n, const pl_addresses *a,
     pl_row_loss_call *c = &call->u.row_loss;
     *c = call_of(g, n, a, 2);
     c->kind = PL_ROW_LOSS_BCE;
-    c->rows = pl_in(g, n, 0)->shape.dim[0], c->width = 1;
+    c->rows = pl_in(g, n, 0)->shape.dim[0], c->rows_of_sample = c->width = 1;
     c->y = pl_address_of(g, a, n->in[1]), c->y_stride = y->stride[0];
 }
 

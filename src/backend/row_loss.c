@@ -36,6 +36,7 @@ static void put(const pl_row_loss_call *c, void *to, int64_t i, double x) { pl_r
 static void put_zeros(const pl_row_loss_call *c, int64_t at)
 {
     for (int64_t v = at; v < at + c->width && c->da; v++) put(c, c->da, v, 0);
+    for (int64_t v = at; v < at + c->width && c->db; v++) put(c, c->db, v, 0);
 }
 
 static double softmax_row(const work *w, int64_t at, int64_t label)
@@ -134,7 +135,12 @@ static double norm_penalty_row(const work *w, int64_t row)
 
 static double term_of(const work *w, int64_t row)
 {
-    switch (w->call->kind) {
+    const pl_row_loss_call *c = w->call;
+    if (c->counted && c->counted[row / c->rows_of_sample * c->counted_stride] == 0) {
+        put_zeros(c, row * c->width);
+        return 0;
+    }
+    switch (c->kind) {
     case PL_ROW_LOSS_BCE:
         return bce_row(w, row);
     case PL_ROW_LOSS_COSINE:

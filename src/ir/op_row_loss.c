@@ -43,6 +43,21 @@ static pl_status check_labels(const pl_graph *g, const pl_node *n, pl_error *err
     return PL_OK;
 }
 
+static bool is_one_a_sample(const pl_shape *s)
+{
+    return s->rank >= 1 && !(s->symbolic & ~1u) && s->dim[0] >= 1 && (int64_t)pl_shape_elems(s) == s->dim[0];
+}
+
+static pl_status check_counted(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const int at = loss_input(n->op) + 2;
+    const pl_value *v = pl_in(g, n, at), *x = pl_in(g, n, 0);
+    if (!v ||
+        (is_one_a_sample(&v->shape) && v->shape.dim[0] == x->shape.dim[0] && v->shape.symbolic == x->shape.symbolic))
+        return PL_OK;
+    return pl_fail_input(g, n, at, "f32, one number for each sample", err);
+}
+
 /* The next version of the loss, and of a backward node the gradients. */
 static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[])
 {
@@ -54,7 +69,9 @@ static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[])
 /* The backward node computes the loss, too, so the forward node is replaced by it. */
 static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
 {
-    int gradients = gradients_of(n->op), ins = loss_input(n->op) + 1;
+    enum { BEHIND_LOSS = 2 }; /* the loss scale, which comes later, and what counts */
+    int gradients = gradients_of(n->op),
+        ins = loss_input(n->op) + 1 + (bwd == PL_OP_CROSS_ENTROPY_BWD ? 0 : BEHIND_LOSS);
     pl_id out[3] = {n->out[0], PL_UNWANTED, PL_UNWANTED};
     for (int k = 0; k < gradients; k++) out[k + 1] = pl_gradient_output(g, n->in[k]);
     if (out[1] == PL_UNWANTED && out[2] == PL_UNWANTED) return PL_OK;
@@ -133,14 +150,10 @@ const pl_op_rule pl_rule_COUNT_RIGHT = {shape_count_right, NULL,     cost_count_
                                         pl_alias_none,     .ids = 1, .ids_dim = -1};
 
 /* ---- bce_with_logits: q, y f32, one of each a sample, scale, loss → loss'; y may be a column of another value ---- */
-static bool is_one_a_sample(const pl_shape *s)
-{
-    return s->rank >= 1 && !(s->symbolic & ~1u) && s->dim[0] >= 1 && (int64_t)pl_shape_elems(s) == s->dim[0];
-}
-
 static pl_status shape_bce(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rfFDF", err));
+    PL_TRY(pl_expect_inputs(g, n, "rfFDFf", err));
+    PL_TRY(check_counted(g, n, err));
     const pl_shape *q = &pl_in(g, n, 0)->shape, *y = &pl_in(g, n, 1)->shape;
     if (!is_one_a_sample(q)) return pl_fail_input(g, n, 0, "one logit a sample", err);
     if (!is_one_a_sample(y) || y->dim[0] != q->dim[0] || y->symbolic != q->symbolic)
@@ -160,7 +173,8 @@ const pl_op_rule pl_rule_BCE_WITH_LOGITS_BWD = {shape_bce,    NULL,           co
 /* ---- cosine_loss, squared_error: a, b [samples,...,width], scale, loss → loss' ---- */
 static pl_status shape_pair(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrFDF", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrFDFf", err));
+    PL_TRY(check_counted(g, n, err));
     PL_TRY(check_rows(g, n, err));
     PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of what it is compared with", err));
     return shape_loss(g, n, out);
@@ -185,7 +199,8 @@ const pl_op_rule pl_rule_SQUARED_ERROR_BWD = {shape_pair,   NULL,           cost
 /* ---- norm_penalty: x [samples,...,width], scale, loss → loss' ---- */
 static pl_status shape_norm_penalty(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rFDF", err));
+    PL_TRY(pl_expect_inputs(g, n, "rFDFf", err));
+    PL_TRY(check_counted(g, n, err));
     PL_TRY(check_rows(g, n, err));
     return shape_loss(g, n, out);
 }

@@ -28,7 +28,8 @@
 #define WEIGHT_RECALL 0.5
 #define WEIGHT_CHILD  0.2
 #define WEIGHT_NORM   0.01
-enum { CONTROLS = 4, ALL_RIGHT = 2 };
+enum { CONTROLS = 4 };
+enum { WORDS, RIGHT, ALL_RIGHT, COUNTS }; /* of count_right */
 
 /* ---- losses ---- */
 
@@ -46,15 +47,26 @@ static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
     return number(k, weight / ((double)k->m->config->train.batch_size * (double)rows));
 }
 
-/* *loss is the sum so far, and then with this. */
+/* *loss is the sum so far, and then with this. Of what has no labels, pages without a word count nothing: where
+ * micro-batches do not divide the batch there are such rows. */
 static void add_loss(const pl_hybrid *k, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id scale, pl_id *loss)
 {
-    const pl_id of_one[] = {a, scale, *loss}, of_two[] = {a, b, scale, *loss};
-    *loss = PL_NONE;
-    pl_build_node(&k->m->b, op, attr, b == PL_NONE ? 3 : 4, b == PL_NONE ? of_one : of_two, 1, loss);
+    pl_id in[6] = {a}, out = PL_NONE;
+    int n = 1;
+    if (b != PL_NONE) in[n++] = b;
+    in[n++] = scale, in[n++] = *loss, in[n++] = PL_NONE, in[n++] = k->counted;
+    *loss = pl_build_node(&k->m->b, op, attr, op == PL_OP_CROSS_ENTROPY ? n - 2 : n, in, 1, &out);
 }
 
-static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
+/* A column of what is counted: how many words, how many of them right, and whether all. */
+static pl_id column(const pl_hybrid *k, pl_id counts, int64_t which)
+{
+    const int64_t stride[] = {COUNTS, 1};
+    return k->m->b.status == PL_OK ? pl_build_view(&k->m->b, counts, pl_shape_of(2, PL_B(1), (int64_t)1), which, stride)
+                                   : PL_NONE;
+}
+
+static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
     pl_id right = PL_NONE;
@@ -68,11 +80,10 @@ static void read_words(const pl_hybrid *k, pl_id planned, pl_id high, pl_id *los
         pl_build_node(b, PL_OP_STORE, NULL, 1, &right, 0, NULL);
         return;
     }
+    k->counted = column(k, right, WORDS);
     pl_builder_enter(b, "halting");
-    pl_id all_right = b->status == PL_OK ? pl_build_view(b, right, pl_shape_of(2, PL_B(1), (int64_t)1), ALL_RIGHT,
-                                                         (int64_t[]){ALL_RIGHT + 1, 1})
-                                         : PL_NONE;
-    add_loss(k, PL_OP_BCE_WITH_LOGITS, NULL, pl_hybrid_halt(k, high), all_right, scale_of(k, WEIGHT_HALT, 1), loss);
+    add_loss(k, PL_OP_BCE_WITH_LOGITS, NULL, pl_hybrid_halt(k, high), column(k, right, ALL_RIGHT),
+             scale_of(k, WEIGHT_HALT, 1), loss);
     pl_builder_leave(b);
 }
 

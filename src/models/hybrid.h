@@ -10,6 +10,7 @@ typedef struct pl_hybrid {
     int64_t width, capsules, words;
     int64_t encoder_inner, reasoner_inner; /* widths of their gated feed-forward layers */
     pl_id labels;
+    pl_id counted; /* f32 [B,1]: 0 for what is no page */
 } pl_hybrid;
 
 typedef struct pl_hybrid_capsules {

@@ -88,10 +88,10 @@ def check_train(bench, options, out):
     return charged
 
 
-def check_eval(bench, out):
+def check_eval(bench, out, predictions=True):
     """It has no lock file: where what it needs is less than what plans it, that is refused, and it gets more. Did it?"""
     process = bench.plan(command="evaluate", config=out)["process"]
-    line = bench.command("eval", out, "--ledger", "--predictions", out + ".csv")
+    line = bench.command("eval", out, "--ledger", *(("--predictions", out + ".csv") if predictions else ()))
     for limit in (process["charged_bytes"], process["charged_bytes"] + PLANNER_BYTES):
         _, errors = bench.run(line, prefix=bench.limited(limit), expect=(0, REFUSED))
         if bench.group.kills():

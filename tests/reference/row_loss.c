@@ -16,6 +16,14 @@ static void finish(operands *o, int scale, double sum, double *const gradient[2]
     }
 }
 
+/* Does the sample of this row count? */
+static bool counts(const operands *o, int scale, int64_t row)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    const double *counted = o->in[scale + 3];
+    return !counted || counted[row / (pl_shape_rows(s) / s->dim[0])] != 0;
+}
+
 static double *gradient_of(operands *o, int in) { return scratch(o, pl_shape_elems(&operand(o, in)->shape)); }
 
 /* p = s/Σs with s = exp, or as stablemax has it; dloss/dz_j = s'_j·(1/Σs − [j is the label]/s_j). */
@@ -46,6 +54,7 @@ static void bce(operands *o)
     double *d = gradient_of(o, 0), loss = 0;
     for (int64_t i = 0; i < (int64_t)pl_shape_elems(&operand(o, 0)->shape); i++) {
         const double q = o->in[0][i], y = o->in[1][i];
+        if (o->in[5] && o->in[5][i] == 0) continue;
         loss += y * log1p(exp(-q)) + (1 - y) * log1p(exp(q));
         d[i] = 1 / (1 + exp(-q)) - y;
     }
@@ -58,6 +67,7 @@ static void cosine(operands *o)
     double *da = gradient_of(o, 0), *db = gradient_of(o, 1), loss = 0;
     for (int64_t r = 0; r < pl_shape_rows(&operand(o, 0)->shape); r++) {
         const double *a = o->in[0] + r * width, *b = o->in[1] + r * width;
+        if (!counts(o, 2, r)) continue;
         double ab = 0, aa = 0, bb = 0;
         for (int64_t i = 0; i < width; i++) ab += a[i] * b[i], aa += a[i] * a[i], bb += b[i] * b[i];
         const double norms = sqrt(aa * bb), by = norms > PL_COSINE_EPS ? norms : PL_COSINE_EPS;
@@ -75,6 +85,7 @@ static void squared_error(operands *o)
     double *da = gradient_of(o, 0), *db = gradient_of(o, 1), loss = 0;
     for (int64_t i = 0; i < (int64_t)pl_shape_elems(&operand(o, 0)->shape); i++) {
         const double e = o->in[0][i] - o->in[1][i];
+        if (!counts(o, 2, i / pl_shape_last(&operand(o, 0)->shape))) continue;
         loss += e * e;
         da[i] = 2 * e, db[i] = -2 * e;
     }
@@ -88,6 +99,7 @@ static void norm_penalty(operands *o)
     for (int64_t r = 0; r < pl_shape_rows(&operand(o, 0)->shape); r++) {
         const double *x = o->in[0] + r * width;
         double norm = 0;
+        if (!counts(o, 1, r)) continue;
         for (int64_t i = 0; i < width; i++) norm = hypot(norm, x[i]);
         loss += (norm - 1) * (norm - 1);
         for (int64_t i = 0; i < width && norm > 0; i++) d[r * width + i] = 2 * (norm - 1) * x[i] / norm;

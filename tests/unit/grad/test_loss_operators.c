@@ -4,16 +4,19 @@
 #include "base/row_loss.h"
 
 /* What is compared, the loss's own scale, and the loss so far, which becomes what comes out. */
-static void loss(maker *m, pl_op op, const pl_attr *attr, pl_id a, pl_id b)
+static void loss_of(maker *m, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id counted)
 {
-    pl_id in[4] = {a, b};
+    pl_id in[6] = {a, b};
     int count = 0, at = b == PL_NONE ? 1 : 2;
     for (size_t i = 0; i < m->b.graph->value_count; i++) count += strncmp(m->b.graph->value[i].name, "weight.", 7) == 0;
     in[at] = pl_build_persistent(&m->b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, 1L), "weight.%d", count);
     in[at + 1] = m->sum;
-    m->sum = node(m, op, attr, at + 2, in, 1);
+    in[at + 2] = PL_NONE, in[at + 3] = counted;
+    m->sum = node(m, op, attr, counted == PL_NONE ? at + 2 : at + 4, in, 1);
     m->has_losses = true;
 }
+
+static void loss(maker *m, pl_op op, const pl_attr *attr, pl_id a, pl_id b) { loss_of(m, op, attr, a, b, PL_NONE); }
 
 static pl_id labels(maker *m)
 {
@@ -96,6 +99,31 @@ static pl_id make_all(maker *m, pl_id x)
     return x;
 }
 
+/* A number each sample, a column of three, some of them 0: those samples count nothing. (Of -1 … 1 about half.) */
+static pl_id counts(maker *m, int64_t column)
+{
+    char name[16];
+    snprintf(name, sizeof name, "counts.%d", (int)column);
+    pl_id x = input(m, PL_DTYPE_F32, pl_shape_of(2, (int64_t)B, 3L), name), y = PL_NONE;
+    pl_build_node(&m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &x, 1, &y);
+    return pl_build_view(&m->b, y, pl_shape_of(2, (int64_t)B, 1L), column, (int64_t[]){3, 1});
+}
+
+static pl_id make_some_count(maker *m, pl_id x)
+{
+    pl_id right = with(m, PL_OP_COUNT_RIGHT, linear(m, x, V), labels(m));
+    pl_id y = pl_build_view(&m->b, right, pl_shape_of(2, (int64_t)B, 1L), 2, (int64_t[]){3, 1});
+    pl_id q = linear(m, average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1), 1), sketch = linear(m, x, C);
+    for (int64_t column = 0; column < 3; column++) {
+        pl_id counted = counts(m, column);
+        loss_of(m, PL_OP_BCE_WITH_LOGITS, NULL, q, y, counted);
+        loss_of(m, PL_OP_COSINE_LOSS, NULL, x, sketch, counted);
+        loss_of(m, PL_OP_SQUARED_ERROR, NULL, x, sketch, counted);
+        loss_of(m, PL_OP_NORM_PENALTY, NULL, sketch, PL_NONE, counted);
+    }
+    return x;
+}
+
 /* The one in the middle has no part of what is learnt, so it stays where it is, in front of the others. */
 static pl_id make_around_data(maker *m, pl_id x)
 {
@@ -117,7 +145,7 @@ static void one_loss(void **unused)
 static void several_losses(void **unused)
 {
     (void)unused;
-    CHECK(all), CHECK(around_data);
+    CHECK(all), CHECK(around_data), CHECK(some_count);
 }
 
 /* Each version of the loss is made by the node in front of the one that reads it, and the last one is the last. */

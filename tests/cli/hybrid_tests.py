@@ -1,0 +1,118 @@
+"""Tests of arch hybrid as a person runs it: pages are learnt and evaluated, kills and going on, the same bits whatever the micro-batch, threads and
+recomputation, gradients that are given out, bad input. Called as cli_tests.py is."""
+import json
+import os
+import re
+import signal
+
+import cli_tests
+from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start
+
+SMALL = {"vision_encoder": {"image_size": 64, "hidden_size": 16, "pretrained_layers": 1, "vit_layers": 1, "vit_heads": 2, "adapter_layers": 1, "num_heads": 2,
+                            "num_layers": 1, "target_capsules": 3, "checksum_dim": 4},
+         "reasoning": {"num_heads": 2, "L_layers": 1}, "latent_planning": {"latent_num_paths": 2, "latent_planning_depth": 1},
+         "reading": {"words": 8, "pages": 60, "held_out": 0.3}, "train": {"batch_size": 6, "steps": 6, "learning_rate": 0.003}}
+
+
+def write_hybrid(path="hybrid.yaml", out="out", **sections):
+    merged = {name: {**keys, **sections.pop(name, {})} for name, keys in SMALL.items()}
+    merged["train"].setdefault("seed", SEED % 1000)
+    merged.update(sections)
+    with open(path, "w") as file:
+        file.write(f"model: {{arch: hybrid}}\nrun: {{out: {out}, threads: 1}}\n"
+                   + "".join(f"{name}: {json.dumps(keys)}\n" for name, keys in merged.items()))
+    module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
+    if not os.path.exists(module):
+        raise Skipped("pages cannot be drawn: the module plimsoll-draw.so was not built")
+    return path
+
+
+def test_learns_and_is_evaluated():
+    """Two words, one on a page: after a while each is told from the other, on pages that were never seen."""
+    config = write_hybrid(vision_encoder={"target_capsules": 1, "dropout": 0}, reading={"words": 2, "pages": 400, "held_out": 0.2},
+                          train={"batch_size": 16, "steps": 150, "learning_rate": 0.003, "eval_every": 50}, latent_planning={"path_dropout": 0})
+    out, err = run("train", config)
+    check("As planned, to the byte." in out + err, err[-500:])
+    last = [m for m in metrics("out") if "token_accuracy" in m][-1]
+    check(last["token_accuracy"] > 0.95 and last["exact_accuracy"] == last["token_accuracy"], last)
+    out, err = run("eval", "out")
+    check(re.search(r"words read\s+" + f"{last['token_accuracy']:.4f}"[:5], out) and "nats per word" in out, out)
+
+
+def test_same_bits_however_it_is_cut():
+    for name, words in (("whole", ["--micro_batch", "6"]), ("ones", ["--micro_batch", "1", "--threads", "2"]), ("four", ["--micro_batch", "4"]),
+                        ("again", ["--micro_batch", "2", "--gradient_checkpointing", "full"])):
+        run("train", write_hybrid(out=name), "--quiet", *words)
+    for name in ("ones", "four", "again"):
+        check(metrics(name) == metrics("whole"), name)
+        check(read(f"{last_checkpoint(name)}/model.safetensors") == read(f"{last_checkpoint('whole')}/model.safetensors"), name)
+
+
+def test_killed_and_gone_on():
+    config = write_hybrid(train={"steps": 40, "checkpoint_every": 5, "log_every": 1, "eval_every": 10})
+    run("train", config, "--quiet", "--out", "whole")
+    for number in (signal.SIGKILL, signal.SIGINT):
+        process = start("train", config, "--resume=auto")
+        await_event(process, "step", 12 if number == signal.SIGKILL else 25)
+        process.send_signal(number)
+        finish(process)
+    run("train", config, "--quiet", "--resume=auto")
+    same_run("out", "whole")
+
+
+def test_frozen_weights_stay():
+    """What is not trained is what the seed made it, has no gradient and no state; each trained weight has one, and changes."""
+    config = write_hybrid(train={"steps": 3, "checkpoint_every": 1, "keep_last": 3})
+    run("train", config, "--quiet")
+    first, last = (header(f"out/checkpoints/step-0000000{n}/model.safetensors") for n in (1, 3))
+    frozen = {name for name in first if name.startswith(("clip.", "reasoner.H_init", "reasoner.L_init"))}
+    check(len(frozen) == 21 + 2 and {name for name in first if first[name] == last[name]} == frozen,
+          sorted(frozen ^ {name for name in first if first[name] == last[name]}))
+    run("verify", "--gradients", "g.safetensors", "out")
+    check({name[5:] for name in header("g.safetensors") if name.startswith("grad.")} == set(first) - frozen, "gradients of other weights")
+    state = " ".join(header("out/checkpoints/step-00000003/state.safetensors"))
+    check("clip." not in state and "vit.layernorm.weight" in state, state[:300])
+
+
+def header(path):
+    """The bytes of each tensor."""
+    data = read(path)
+    size = int.from_bytes(data[:8], "little")
+    return {name: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]] for name, t in json.loads(data[8:8 + size]).items() if name != "__metadata__"}
+
+
+def test_other_words():
+    config = write_hybrid()
+    run("train", config, "--quiet")
+    refused(2, "was trained to read other words", "eval", "out", "--set", "reading.lexicon_seed=7")
+    with open("words.txt", "w") as file:
+        file.write("".join(f"{word}\n" for word in ("tea", "oak", "sun", "ice", "ash", "fog", "elm", "bay", "owl")))
+    run("train", write_hybrid(out="named", reading={"lexicon": "words.txt"}), "--quiet")
+    check(os.path.exists("named/report.json"), "no report")
+
+
+def test_bad_input():
+    for sections, code, words in (({"vision_encoder": {"hidden_size": 15}}, 2, r"vision_encoder.vit_heads 2 does not divide vision_encoder.hidden_size 15"),
+                                  ({"vision_encoder": {"image_size": 60}}, 2, r"vision_encoder.patch_size 16 does not divide vision_encoder.image_size 60"),
+                                  ({"vision_encoder": {"hidden_size": 6}}, 2, r"gives heads 3 numbers wide, which cannot be turned in pairs"),
+                                  ({"vision_encoder": {"children_per_capsule": 17}}, 2, r"more than the 16 patches of a page"),
+                                  ({"reading": {"pages": 1}}, 2, r"leaves none to (evaluate|train with)"),
+                                  ({"reading": {"lexicon": "none.txt"}}, 4, r"none.txt"), ({"reading": {"lexicon": "few.txt"}}, 4, r"few.txt: has 1 words, and reading.words is 8"),
+                                  ({"reading": {"lexicon": "empty.txt"}}, 4, r"empty.txt: has no words"),
+                                  ({"reading": {"lexicon": "long.txt", "words": 1}}, 2, r"the word abcdefgh is longer than a line, which has 6 letters"),
+                                  ({"reading": {"font": "few.txt"}}, 4, r"few.txt"), ({"reading": {"held_out": 1}}, 2, r"reading.held_out"),
+                                  ({"texts": {"count": 3}}, 2, r"texts")):
+        for name, text in (("few.txt", "one\n"), ("empty.txt", "\n"), ("long.txt", "abcdefgh\n")):
+            with open(name, "w") as file:
+                file.write(text)
+        config = write_hybrid(out="new", **json.loads(json.dumps(sections)))
+        for command in ("plan", "train"):
+            refused(code, words, command, config)
+        check(not os.path.exists("new/checkpoints"), sections, "began a run")
+    refused(2, "generate", "generate", write_hybrid())
+
+
+GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input]}
+
+if __name__ == "__main__":
+    main(GROUPS)
