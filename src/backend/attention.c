@@ -134,6 +134,19 @@ static int64_t tasks_of(const pl_attention_call *c, pl_team team)
     return !c->causal && pairs >= TASKS_PER_THREAD * team.threads ? pairs : pairs * blocks_of(c, block_of(c, team));
 }
 
+/* Of head `pair` of the call. */
+static pl_attention_dropout dropout_of(const pl_attention_drops *d, int64_t heads, int64_t tq, int64_t tk, int64_t pair)
+{
+    const int64_t row_blocks = (tk + 3) / 4;
+    if (d->probability == 0) return (pl_attention_dropout){0};
+    return (pl_attention_dropout){.philox = pl_philox_init(d->seed, d->stream),
+                                  .step = (uint32_t)*d->step,
+                                  .sample = (uint64_t)(*d->first_sample + pair / heads),
+                                  .block = (uint32_t)(pair % heads * tq * row_blocks),
+                                  .row_blocks = (uint32_t)row_blocks,
+                                  .probability = d->probability};
+}
+
 /* Of one worker. */
 static uint64_t forward_bytes(const pl_attention_call *c, pl_team team)
 {
@@ -169,7 +182,8 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
                               .ldv = c->sv.token,
                               .ldo = c->so.token,
                               .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
-                              .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL};
+                              .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL,
+                              .dropout = dropout_of(&c->drops, c->heads, c->tq, c->tk, task % pairs)};
     for (int64_t next = task % pairs + team.threads; begin < end; begin += block) {
         int64_t last = begin + block < end ? begin + block : end;
         fetch_ahead(c, &head, next, count > 1 ? begin : 0, begin, last);
@@ -255,7 +269,8 @@ static void run_bwd_task(const void *call, pl_team team, int64_t task, void *wor
                                   .dv = pl_real_at(c->type, c->dv, b * c->sdv.batch + inside),
                                   .lddq = c->sdq.token,
                                   .lddk = c->sdk.token,
-                                  .lddv = c->sdv.token};
+                                  .lddv = c->sdv.token,
+                                  .dropout = dropout_of(&c->drops, c->heads, c->tq, c->tk, pair)};
     int64_t pairs = c->batch * c->heads, next = pair + team.threads;
     if (s.per_head == 1 && next < pairs && is_large(pairs, c->tk, c->head_width, c->type)) {
         const matrix of_queries[] = {{c->q, c->sq}, {c->o, c->so}, {c->d_o, c->sdo}};

@@ -45,7 +45,7 @@ static layout input_layout(const pl_node *n, int k)
     case PL_OP_ATTENTION:
         return k < 3 ? ROWS : WHOLE;
     case PL_OP_ATTENTION_BWD:
-        return k != 4 ? ROWS : WHOLE; /* the log-sum-exp */
+        return k < 6 && k != 4 ? ROWS : WHOLE; /* the log-sum-exp */
     case PL_OP_CACHE_WRITE:
         return k == 0 ? ROWS : WHOLE;
     case PL_OP_CAST:

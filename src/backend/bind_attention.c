@@ -2,13 +2,23 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-enum { HEADS, CAUSAL, SCALE };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM };
 
 /* [B,T,width] as it lies in memory: distance between sequences and between tokens. */
 static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
 {
     const pl_value *v = &g->value[value];
     return (pl_attention_strides){v->stride[0], v->stride[1]};
+}
+
+/* step: the input that holds it; the number of the first sample is the next. */
+static pl_attention_drops drops_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, int step)
+{
+    return (pl_attention_drops){.probability = (float)n->attr[PROBABILITY].f,
+                                .seed = (uint64_t)n->attr[SEED].i,
+                                .stream = (uint64_t)n->attr[STREAM].i,
+                                .step = pl_address_of(g, a, n->in[step]),
+                                .first_sample = pl_address_of(g, a, n->in[step + 1])};
 }
 
 static void bind_attention(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -31,7 +41,8 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .o = pl_address_of(g, a, n->out[0]),
                                             .lse = pl_address_of(g, a, n->out[1]),
                                             .position = pl_address_of(g, a, n->in[3]),
-                                            .type = pl_real_of(g, n->in[0])};
+                                            .type = pl_real_of(g, n->in[0]),
+                                            .drops = drops_of(g, n, a, 4)};
 }
 
 static uint64_t workspace_attention(const pl_call *c, pl_team team)
@@ -52,7 +63,8 @@ static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_add
                                .head_width = q->shape.dim[2] / n->attr[HEADS].i,
                                .causal = (int)n->attr[CAUSAL].i,
                                .scale = (float)n->attr[SCALE].f,
-                               .type = pl_real_of(g, n->in[0])};
+                               .type = pl_real_of(g, n->in[0]),
+                               .drops = drops_of(g, n, a, 6)};
     c.q = pl_address_of(g, a, n->in[0]), c.sq = strides_of(g, n->in[0]);
     c.k = pl_address_of(g, a, n->in[1]), c.sk = strides_of(g, n->in[1]);
     c.v = pl_address_of(g, a, n->in[2]), c.sv = strides_of(g, n->in[2]);

@@ -199,6 +199,15 @@ typedef struct pl_attention_strides {
     int64_t batch, token;
 } pl_attention_strides;
 
+/* Dropout on the probabilities: o = (mask∘softmax(scale·q kᵀ)/(1−p)) v, the mask from Philox(seed, stream; step,
+ * sample, head, query, key), made again backward (kernels/attention.h). Sample b of the call is global sample
+ * *first_sample + b. p = 0: none; the pointers may then be NULL. */
+typedef struct pl_attention_drops {
+    float probability;
+    uint64_t seed, stream;
+    const int64_t *step, *first_sample; /* (run) */
+} pl_attention_drops;
+
 typedef struct pl_attention_call {
     int64_t batch, tq, tk, heads, head_width;
     int causal;
@@ -209,6 +218,7 @@ typedef struct pl_attention_call {
     float *lse;              /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
     const int64_t *position; /* (run) or NULL; when set, tk = *position + tq (a key-value cache filled so far) */
     pl_real type;
+    pl_attention_drops drops; /* not with a position */
 } pl_attention_call;
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *, pl_team);
 void pl_attention_exec(const pl_attention_call *, void *workspace, pl_team);
@@ -224,6 +234,7 @@ typedef struct pl_attention_bwd_call {
     void *dq, *dk, *dv; /* written, not accumulated */
     pl_attention_strides sdq, sdk, sdv;
     pl_real type;
+    pl_attention_drops drops; /* as it was forward */
 } pl_attention_bwd_call;
 uint64_t pl_attention_bwd_workspace_bytes(const pl_attention_bwd_call *, pl_team);
 void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_team);

@@ -26,16 +26,28 @@ int pl_op_in_min(pl_op op) { return rows[op].in_min; }
 int pl_op_in_max(pl_op op) { return rows[op].in_max; }
 int pl_op_out_max(pl_op op) { return rows[op].out_max; }
 
-char pl_op_attr(pl_op op, int k, char name[24])
+/* Where attribute k begins in the operator's list; its end when there is no such. */
+static const char *find_attr(pl_op op, int k)
 {
     const char *p = rows[op].attrs;
     for (; k > 0 && *p; p++) k -= *p == ' ';
-    const char *colon = strchr(p, ':');
-    if (k > 0 || !colon) return 0;
+    return p;
+}
+
+char pl_op_attr(pl_op op, int k, char name[24])
+{
+    const char *p = find_attr(op, k), *colon = strchr(p, ':');
+    if (!colon) return 0;
     size_t bytes = (size_t)(colon - p) < 23 ? (size_t)(colon - p) : 23;
     memcpy(name, p, bytes);
     name[bytes] = 0;
     return colon[1];
+}
+
+bool pl_op_attr_is_left_out(const pl_node *n, int k)
+{
+    const char *colon = strchr(find_attr(n->op, k), ':');
+    return n->attr[k].i == 0 && colon && colon[2] == '?';
 }
 
 pl_builder pl_builder_begin(pl_graph *g, pl_id region, pl_error *err)

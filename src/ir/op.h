@@ -54,6 +54,8 @@ static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outsid
 
 /* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */
 char pl_op_attr(pl_op, int k, char name[24]);
+/* Is attribute k one with a `?` in ops.def, and 0? Then texts do not show it. */
+bool pl_op_attr_is_left_out(const pl_node *, int k);
 int pl_op_in_min(pl_op);
 int pl_op_in_max(pl_op);
 int pl_op_out_max(pl_op);

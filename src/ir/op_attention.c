@@ -1,14 +1,27 @@
 /* Multi-head attention that never stores the T×T matrix: the output and one log-sum-exp a row are kept; the backward
- * pass computes the probabilities again in tiles (Dao et al. 2022, "FlashAttention"). */
+ * pass computes the probabilities again in tiles (Dao et al. 2022, "FlashAttention"). So it does with the mask of
+ * dropout on them, a function of (seed, stream, step, global sample, head, query, key):
+ *   o = (mask∘P/(1−p)) v,   dP = mask∘(do vᵀ)/(1−p),   dS = P∘(dP − rowsum(P∘dP)),   rowsum(P∘dP) = rowsum(do∘o) */
+#include <math.h>
+
 #include "ir/op.h"
 
-enum { HEADS, CAUSAL, SCALE };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY };
+
+enum { DROPOUT_FLOPS = 20 }; /* of a number of the mask, as in the operator dropout */
 
 static double score_flops(const pl_graph *g, const pl_node *n)
 {
     const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
     double rows = (double)pl_shape_rows(&q->shape), tk = (double)k->shape.dim[1], d = (double)pl_shape_last(&q->shape);
     return 2 * rows * tk * d * (n->attr[CAUSAL].i ? 0.5 : 1);
+}
+
+static double dropout_flops(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *q = pl_in(g, n, 0);
+    if (n->attr[PROBABILITY].f == 0) return 0;
+    return DROPOUT_FLOPS * score_flops(g, n) * (double)n->attr[HEADS].i / (2 * (double)pl_shape_last(&q->shape));
 }
 
 static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
@@ -23,6 +36,20 @@ static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
     return pl_expect_shape(g, n, 2, &k->shape, "the shape of the keys", err);
 }
 
+/* Input `step` is the step, the next one the number of the first sample. */
+static pl_status check_dropout(const pl_graph *g, const pl_node *n, int step, pl_error *err)
+{
+    const double blocks = ceil((double)pl_in(g, n, 1)->shape.dim[1] / 4), p = n->attr[PROBABILITY].f;
+    if (!(p >= 0 && p < 1))
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: its probability is not in [0, 1)", pl_op_name(n->op), n->scope);
+    if (p == 0) return PL_OK;
+    for (int k = step; k < step + 2; k++)
+        if (!pl_in(g, n, k)) return pl_fail_input(g, n, k, "i64 [1]: dropout needs step and first sample", err);
+    if (blocks * (double)pl_in(g, n, 0)->shape.dim[1] * (double)n->attr[HEADS].i > 0x1p32)
+        return pl_fail_input(g, n, 1, "fewer keys: dropout numbers at most 2^34 weights of a sample", err);
+    return PL_OK;
+}
+
 static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
 {
     pl_shape s = pl_in(g, n, 0)->shape;
@@ -31,11 +58,15 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
     return s;
 }
 
-/* attention: q, k, v, [position] → o, [lse [B,heads,T]] */
+/* attention: q, k, v, [position], [step], [first sample] → o, [lse [B,heads,T]]. Nothing is dropped while a cache is
+ * filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrL", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrrLLL", err));
     PL_TRY(check_qkv(g, n, err));
+    PL_TRY(check_dropout(g, n, 4, err));
+    if (pl_in(g, n, 3) && n->attr[PROBABILITY].f > 0)
+        return pl_fail_input(g, n, 3, "no position where weights are dropped", err);
     out[0] = (pl_out){pl_in(g, n, 0)->shape, pl_in(g, n, 0)->dtype};
     out[1] = (pl_out){lse_shape(g, n), PL_DTYPE_F32};
     return PL_OK;
@@ -98,8 +129,8 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
     pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE}, d_base[3] = {PL_NONE, PL_NONE, PL_NONE};
     bool fused = is_fused(g->b->graph, n);
     gradient_windows(g, n, fused, d_base, out);
-    pl_id in[6] = {n->in[0], n->in[1], n->in[2], n->out[0], n->out[1], d_o};
-    pl_build_node(g->b, PL_OP_ATTENTION_BWD, n->attr, 6, in, 3, out);
+    pl_id in[8] = {n->in[0], n->in[1], n->in[2], n->out[0], n->out[1], d_o, n->in[4], n->in[5]};
+    pl_build_node(g->b, PL_OP_ATTENTION_BWD, n->attr, 8, in, 3, out);
     for (int k = 0; k < (fused ? 1 : 3) && g->b->status == PL_OK; k++) {
         pl_id base = g->b->graph->value[n->in[k]].view_of;
         pl_gradient_add(g, base == PL_NONE ? n->in[k] : base, base == PL_NONE ? out[k] : d_base[k]);
@@ -110,16 +141,17 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
 static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
 {
     double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
-    return (pl_cost){2 * score_flops(g, n), 2 * q + 2 * kv};
+    return (pl_cost){2 * score_flops(g, n) + dropout_flops(g, n), 2 * q + 2 * kv};
 }
 
 const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention, pl_alias_none};
 
-/* attention_bwd: q, k, v, o, lse, do → dq, dk, dv */
+/* attention_bwd: q, k, v, o, lse, do, [step], [first sample] → dq, dk, dv */
 static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrrfr", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrrrfrLL", err));
     PL_TRY(check_qkv(g, n, err));
+    PL_TRY(check_dropout(g, n, 6, err));
     pl_shape q = pl_in(g, n, 0)->shape, lse = lse_shape(g, n);
     PL_TRY(pl_expect_shape(g, n, 3, &q, "the shape of the queries", err));
     PL_TRY(pl_expect_shape(g, n, 4, &lse, "f32 [B,heads,T]", err));
@@ -131,7 +163,7 @@ static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out
 static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 {
     double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
-    return (pl_cost){5 * score_flops(g, n), 4 * q + 4 * kv};
+    return (pl_cost){5 * score_flops(g, n) + dropout_flops(g, n), 4 * q + 4 * kv};
 }
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none, .out_min = 3};

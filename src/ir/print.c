@@ -84,6 +84,7 @@ static void print_attrs(const pl_node *n, pl_str *out)
 {
     char name[24], kind;
     for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
+        if (pl_op_attr_is_left_out(n, k)) continue;
         print_key(out, name);
         if (kind == 'f')
             pl_str_double(out, n->attr[k].f);

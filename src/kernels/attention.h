@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/narrow.h"
+#include "base/philox.h"
 
 typedef enum pl_attention_products {
     PL_ATTENTION_SINGLES,
@@ -25,6 +26,19 @@ typedef struct pl_attention_ahead {
 
 enum { PL_ATTENTION_AHEAD = 4 };
 
+/* Dropout on P: query i keeps its weight of key j when uniform(bits[j mod 4] of a Philox block) ≥ probability, with the
+ * counter (step, sample, block + i·row_blocks + j/4): the mask of the operator dropout (dropout.h) on P as
+ * [samples, heads, tq, 4·row_blocks]. What is kept is scaled by 1/(1 − probability); lse does not depend on it. */
+typedef struct pl_attention_dropout {
+    pl_philox philox;
+    uint32_t step;
+    uint64_t sample;            /* global sample index */
+    uint32_t block, row_blocks; /* of the head's first query; of a query, ⌈tk/4⌉ */
+    float probability;          /* [0, 1); 0: nothing is dropped, and the rest is not read */
+} pl_attention_dropout;
+
+static inline float pl_attention_kept_scale(const pl_attention_dropout *d) { return 1 / (1 - d->probability); }
+
 typedef struct pl_attention_head {
     int64_t tq, tk, head_width;
     int causal;
@@ -36,6 +50,7 @@ typedef struct pl_attention_head {
     void *o;                                      /* [tq,dh] */
     float *lse;                                   /* [tq] or NULL */
     pl_attention_ahead ahead[PL_ATTENTION_AHEAD]; /* in this order; rows 0: none */
+    pl_attention_dropout dropout;
 } pl_attention_head;
 
 typedef struct pl_attention_bwd_head {
@@ -49,6 +64,7 @@ typedef struct pl_attention_bwd_head {
     int64_t ldq, ldk, ldv, ldo, lddo;
     void *dq, *dk, *dv;
     int64_t lddq, lddk, lddv;
+    pl_attention_dropout dropout; /* as it was forward */
 } pl_attention_bwd_head;
 
 /* The share of a backward task: a whole head with both gradients; or a stretch of queries, all keys, dq alone; or all

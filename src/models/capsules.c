@@ -111,7 +111,7 @@ static pl_id attention(const encoder *e, pl_id x, int block)
     snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.qkv_proj", block);
     pl_id qkv = pl_model_linear(m, x, matrix(e, 3 * e->width, e->width, name), PL_NONE, PL_NONE);
     for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * e->width, e->width);
-    pl_attr attr[3] = {pl_attr_i(e->c->num_heads), pl_attr_i(0), pl_attr_f(scale)};
+    pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(e->c->num_heads), pl_attr_i(0), pl_attr_f(scale)};
     pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, 1, &out);
     snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.o_proj", block);
     x = norm(e, pl_model_linear(m, out, matrix(e, e->width, e->width, name), PL_NONE, x));

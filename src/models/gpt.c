@@ -41,7 +41,7 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
         in[2] = through_cache(m, in[2], 'v', block);
         in[3] = m->input[PL_INPUT_POSITION];
     }
-    pl_attr attr[3] = {pl_attr_i(c->heads), pl_attr_i(1), pl_attr_f(1 / sqrt((double)d / (double)c->heads))};
+    pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(c->heads), pl_attr_i(1), pl_attr_f(1 / sqrt((double)d / (double)c->heads))};
     pl_id o = pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, m->training ? 2 : 1, out);
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
     w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);

@@ -55,20 +55,34 @@ pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const
                          k->m->training && !frozen ? 3 : 1, out);
 }
 
+/* Of random numbers: that of the scope, or of one part of what it makes. */
+static int64_t stream_of(const pl_model *m, const char *part)
+{
+    char name[sizeof m->b.scope + 16];
+    snprintf(name, sizeof name, "%s%s%s", m->b.scope, part[0] ? "/" : "", part);
+    return (int64_t)pl_stream_id(name);
+}
+
 pl_id pl_hybrid_dropout(const pl_hybrid *k, double probability, pl_id x, pl_id residual)
 {
     pl_model *m = k->m;
-    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed),
-                             pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed), pl_attr_i(stream_of(m, ""))};
     pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
     return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
 }
 
-pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], bool taped)
+pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], double dropout, bool taped)
 {
-    const pl_attr attr[3] = {pl_attr_i(heads), pl_attr_i(0), pl_attr_f(1 / sqrt((double)k->width / (double)heads))};
-    pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&k->m->b, PL_OP_ATTENTION, attr, 3, qkv, k->m->training && taped ? 2 : 1, out);
+    pl_model *m = k->m;
+    const pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(heads),
+                                       pl_attr_i(0),
+                                       pl_attr_f(1 / sqrt((double)k->width / (double)heads)),
+                                       pl_attr_f(dropout),
+                                       pl_attr_i(dropout > 0 ? m->config->train.seed : 0),
+                                       pl_attr_i(dropout > 0 ? stream_of(m, "weights") : 0)};
+    pl_id in[6] = {qkv[0], qkv[1], qkv[2], PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
+    if (dropout > 0) in[4] = m->input[PL_INPUT_STEP], in[5] = m->input[PL_INPUT_FIRST_SAMPLE];
+    return pl_build_node(&m->b, PL_OP_ATTENTION, attr, 6, in, m->training && taped ? 2 : 1, out);
 }
 
 /* ---- PyTorch's TransformerEncoderLayer ---- */
@@ -84,7 +98,7 @@ static pl_id attention(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(l->sequences), positions / l->sequences, d));
     pl_id qkv = pl_model_linear(m, x, w, bias, PL_NONE), in[3];
     for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
-    x = pl_hybrid_attend(k, l->heads, in, true);
+    x = pl_hybrid_attend(k, l->heads, in, m->training ? l->dropout : 0, true);
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(1), positions, d));
     w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "%s.out_proj.weight", name);
     bias = pl_model_constant(m, 0, pl_shape_of(1, d), "%s.out_proj.bias", name);

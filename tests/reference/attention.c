@@ -1,20 +1,28 @@
 /* SDPA(Q,K,V) = softmax(scale·Q Kᵀ) V per head, with the T×T matrix stored, and its derivative (appendix A). Query i of
- * tq sees keys 0 … (tk − tq) + i when causal; with a position, tk = position + tq. */
+ * tq sees keys 0 … (tk − tq) + i when causal; with a position, tk = position + tq. With dropout P times a factor meets
+ * V: 1/(1 − p) where uniform(bits of (step, first + b, element)) ≥ p, else 0; elements are numbered [heads, tq, tk
+ * rounded up to 4]. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/philox.h"
 #include "reference/state.h"
 
-enum { HEADS, CAUSAL, SCALE };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM };
 
 typedef struct sizes {
     int64_t batch, tq, tk, room, heads, dh, width;
     double scale;
     bool causal;
+    float probability;
+    pl_philox philox;
+    const double *step, *first; /* of dropout */
 } sizes;
 
-static sizes sizes_of(const operands *o)
+/* step: the input that holds it; the next is the number of the first sample. */
+static sizes sizes_of(const operands *o, int step)
 {
+    const pl_attr *attr = o->node->attr;
     const pl_shape *q = &operand(o, 0)->shape, *k = &operand(o, 1)->shape;
     sizes s = {.batch = q->dim[0],
                .tq = q->dim[1],
@@ -23,7 +31,11 @@ static sizes sizes_of(const operands *o)
                .heads = o->node->attr[HEADS].i,
                .width = q->dim[2],
                .scale = o->node->attr[SCALE].f,
-               .causal = o->node->attr[CAUSAL].i};
+               .causal = o->node->attr[CAUSAL].i,
+               .probability = (float)attr[PROBABILITY].f,
+               .philox = pl_philox_init((uint64_t)attr[SEED].i, (uint64_t)attr[STREAM].i),
+               .step = o->in[step],
+               .first = o->in[step + 1]};
     s.dh = s.width / s.heads;
     return s;
 }
@@ -44,11 +56,20 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
+static double factor_of(const sizes *s, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    uint64_t element = (uint64_t)((h * s->tq + i) * ((s->tk + 3) / 4 * 4) + j);
+    uint32_t bits[4];
+    if (s->probability == 0) return 1;
+    pl_philox_block(&s->philox, (uint32_t)*s->step, (uint64_t)*s->first + (uint64_t)b, (uint32_t)(element / 4), bits);
+    return pl_uniform_f32(bits[element % 4]) >= s->probability ? 1 / (1 - (double)s->probability) : 0;
+}
+
 static bool sees(const sizes *s, int64_t i, int64_t j) { return !s->causal || j <= s->tk - s->tq + i; }
 
 void reference_attention(operands *o)
 {
-    sizes s = sizes_of(o);
+    sizes s = sizes_of(o, 4);
     if (o->in[3]) s.tk = (int64_t)o->in[3][0] + s.tq;
     double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)),
            *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
@@ -64,33 +85,35 @@ void reference_attention(operands *o)
                     top = p[j] > top ? p[j] : top;
                 }
                 for (int64_t j = 0; j < s.tk; j++) sum += exp(p[j] - top);
-                for (int64_t j = 0; j < s.tk; j++)
+                for (int64_t j = 0; j < s.tk; j++) {
+                    double weight = exp(p[j] - top) / sum * factor_of(&s, b, h, i, j);
                     for (int64_t d = 0; d < s.dh && sees(&s, i, j); d++)
-                        out[query_at(&s, b, h, i) + d] += exp(p[j] - top) / sum * o->in[2][key_at(&s, b, h, j) + d];
+                        out[query_at(&s, b, h, i) + d] += weight * o->in[2][key_at(&s, b, h, j) + d];
+                }
                 lse[(b * s.heads + h) * s.tq + i] = top + log(sum);
             }
     put(o, 0, out);
     put(o, 1, lse);
 }
 
-/* dV = Pᵀ dO;  dP = dO Vᵀ;  dS = P·(dP − Σ dO·O);  dQ = scale·dS K;  dK = scale·dSᵀ Q */
+/* dV = (factor∘P)ᵀ dO;  dP = factor∘(dO Vᵀ);  dS = P·(dP − Σ dO·O);  dQ = scale·dS K;  dK = scale·dSᵀ Q */
 static void one_pair(operands *o, const sizes *s, int64_t b, int64_t h, int64_t i, int64_t j, double **d)
 {
     int64_t at_q = query_at(s, b, h, i), at_k = key_at(s, b, h, j);
     const double *q = o->in[0] + at_q, *k = o->in[1] + at_k, *v = o->in[2] + at_k, *out = o->in[3] + at_q,
                  *d_o = o->in[5] + at_q;
     double p = exp(s->scale * dot(q, k, s->dh) - o->in[4][(b * s->heads + h) * s->tq + i]);
-    double ds = p * (dot(d_o, v, s->dh) - dot(d_o, out, s->dh));
+    double factor = factor_of(s, b, h, i, j), ds = p * (factor * dot(d_o, v, s->dh) - dot(d_o, out, s->dh));
     for (int64_t e = 0; e < s->dh; e++) {
         d[0][at_q + e] += s->scale * ds * k[e];
         d[1][at_k + e] += s->scale * ds * q[e];
-        d[2][at_k + e] += p * d_o[e];
+        d[2][at_k + e] += factor * p * d_o[e];
     }
 }
 
 void reference_attention_bwd(operands *o)
 {
-    sizes s = sizes_of(o);
+    sizes s = sizes_of(o, 6);
     double *d[3];
     for (int k = 0; k < 3; k++) d[k] = scratch(o, pl_shape_elems(&operand(o, k)->shape));
     for (int64_t b = 0; b < s.batch; b++)

@@ -27,7 +27,7 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width, pl_attention_p
 
 void PL_KERNEL(attention)(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace)
 {
-    if (h->tq <= FEW_QUERIES && h->type == PL_REAL_F32) {
+    if (h->tq <= FEW_QUERIES && h->type == PL_REAL_F32 && h->dropout.probability == 0) {
         PL_KERNEL(attention_few)(h, begin, end, workspace);
         return;
     }

@@ -8,13 +8,15 @@
  *   └─────────────────────┘                                  at the end o = O/l, lse = m·ln 2 + ln l
  *
  * P is rounded to bf16, in place; l is the sum of what was not. A key that a query does not see has P = 0 and its V is
- * multiplied all the same, up to 31 keys past the last one that some query of the panel sees: a NaN there spreads. */
+ * multiplied all the same, up to 31 keys past the last one that some query of the panel sees: a NaN there spreads.
+ * Dropout as in attention_forward.h: what is dropped becomes 0 in P, the scale is left to the end. */
 #if defined(PL_LEVEL_avx512)
 #define ATTENTION_PAIRS
 #include <float.h>
 #include <math.h>
 
 #include "kernels/cpu/attention_ahead.h"
+#include "kernels/cpu/attention_dropout.h"
 #include "kernels/cpu/attention_words.h"
 #include "kernels/cpu/gemm_amx.h"
 
@@ -158,6 +160,30 @@ TILE_TARGET static void weigh_panel(task *t, int64_t first, int64_t rows, int64_
     }
 }
 
+/* 0 in row i of P for the weights of query `query` that are dropped, of the first n keys of the block. */
+PL_V_INLINE void drop_row(const task *t, int64_t i, int64_t query, int64_t n)
+{
+    const pl_attention_dropout *d = &t->h->dropout;
+    const uint32_t block = d->block + (uint32_t)query * d->row_blocks + (uint32_t)(t->first_key / 4);
+    uint16_t *p = (uint16_t *)(t->s + i * LD_S);
+    for (int64_t j = 0; j < n; j += PL_V_PHILOX_ELEMS) {
+        pl_vu rows[PL_V_PHILOX_ROWS];
+        pl_v_philox(&d->philox, d->step, d->sample, block + (uint32_t)(j / 4), rows);
+        PL_V_UNROLL for (int r = 0; r < PL_V_PHILOX_ROWS; r++)
+        {
+            void *at = p + j + r * PL_VW;
+            __mmask16 mask = _mm512_movepi32_mask((__m512i)kept_of_bits(rows[r], d->probability));
+            _mm256_storeu_si256(at, _mm256_maskz_mov_epi16(mask, _mm256_loadu_si256(at)));
+        }
+    }
+}
+
+PL_V_CALL void drop_weights(const task *t, int64_t first, int64_t rows, int64_t keys)
+{
+    for (int64_t i = 0; i < rows; i++)
+        drop_row(t, i, first + i, clamp_to(keys_seen(t->h, first + i) - t->first_key, keys));
+}
+
 /* One panel, its first query being `first`, meets the block of keys in hand. */
 static void visit(task *t, int64_t first)
 {
@@ -168,6 +194,7 @@ static void visit(task *t, int64_t first)
     const word *q = t->q + (first - t->begin) * t->ldq;
     multiply_panels(t, rows, keys, t->ldq, q, t->ldq, t->k, t->k_panel, t->s, LD_S, 0);
     weigh_panel(t, first, rows, keys, correction);
+    if (t->h->dropout.probability > 0) drop_weights(t, first, rows, keys);
     if (t->first_key > 0)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t d = i * t->ldo; d < (i + 1) * t->ldo; d += PL_VW)
@@ -182,9 +209,10 @@ TILE_TARGET static void finish_row(const task *t, int64_t i)
     const pl_attention_head *h = t->h;
     const float *from = t->o + i * t->ldo, sum = t->sum[i];
     uint16_t *o = pl_real_at(h->type, h->o, (t->begin + i) * h->ldo);
+    const float factor = pl_attention_kept_scale(&h->dropout) / sum;
     const __mmask16 any = sum == 0 ? 0 : (__mmask16)0xffff;
     for (int64_t d = 0; d < h->head_width; d += PL_VW) {
-        __m512 value = _mm512_maskz_mul_ps(any, (__m512)pl_v_load(from + d), (__m512)pl_v_set(1 / sum));
+        __m512 value = _mm512_maskz_mul_ps(any, (__m512)pl_v_load(from + d), (__m512)pl_v_set(factor));
         _mm256_mask_storeu_epi16(o + d, words_mask(smaller(h->head_width - d, PL_VW)),
                                  (__m256i)_mm512_cvtneps_pbh(value));
     }

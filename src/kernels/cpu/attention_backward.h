@@ -10,6 +10,9 @@
  *       dQᵀ += Kᵀ·dS
  *   dq = scale·dQᵀ transposed back
  *
+ * With dropout P·dO has the P that met V forward, mask∘P/(1 − p), and dS = P∘(mask∘(V·dOᵀ)/(1 − p) − delta). delta is
+ * as it was, since rowsum(P∘dP) = rowsum(dO∘O).
+ *
  * Above the diagonal P and dS are exactly 0 or not visited. dk and dv are summed in place in the output, or, where that
  * is of 16 bits, in f32 beside it: they are rounded once, at the end.
  *
@@ -19,8 +22,10 @@
 #define PL_KERNELS_CPU_ATTENTION_BACKWARD_H
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "kernels/attention.h"
+#include "kernels/cpu/attention_dropout.h"
 #include "kernels/cpu/attention_words.h"
 
 _Static_assert(PL_ATTENTION_PART_QUERIES % GROUP == 0 && PL_ATTENTION_PART_KEYS % KEYS == 0,
@@ -38,7 +43,8 @@ typedef struct work {
     float *raw;                           /* P of ROWS keys as f32 [ROWS][GROUP] */
     float *dk, *dv;                       /* [keys of the part][lddk], [lddv] */
     int64_t ld_along, lddk, lddv;
-    float scale; /* of S */
+    float scale;      /* of S */
+    float kept_scale; /* 1/(1 − p) of dropout */
 } work;
 
 enum { LD_WEIGHTS = GROUP / STEP };
@@ -67,8 +73,10 @@ static uint64_t lay_out(int64_t head_width, int64_t sum_keys, float *memory, wor
     return pl_align_up((uint64_t)at * sizeof(float), 64);
 }
 
-/* P and dS of ROWS keys from row j on, the last `vectors` vectors of the panel, from vector v0. */
-TILE_TARGET PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, const work *w, int64_t j, int64_t keys)
+/* P and dS of ROWS keys from row j on, the last `vectors` vectors of the panel, from vector v0. mask: NULL where
+ * nothing is dropped; else P is what it was before the mask until dS is made. */
+TILE_TARGET PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, const work *w, const kept *mask,
+                                        int64_t j, int64_t keys)
 {
     pl_vf acc[ROWS][VECTORS];
     float *raw = w->raw + (STEP == 1 ? j * GROUP : 0) + v0 * PL_VW;
@@ -86,6 +94,7 @@ TILE_TARGET PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, 
     store_along(vectors, w->p + j * LD_WEIGHTS + v0 * PL_VW / STEP, acc);
     zero_tile(vectors, acc);
     multiply(0, vectors, steps, w->v + j * w->ld_along, w->ld_along, 1, w->d_ot + v0 * PL_VW, GROUP, acc);
+    if (mask) drop_tile(vectors, mask, w->kept_scale, j, v0, acc);
     PL_V_UNROLL for (int r = 0; r < ROWS; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++)
     {
         pl_vf p = pl_v_load(raw + r * GROUP + v * PL_VW);
@@ -94,21 +103,27 @@ TILE_TARGET PL_V_INLINE void score_rows(int vectors, int v0, const diagonal *g, 
     }
     store_along(vectors, w->ds + j * LD_WEIGHTS + v0 * PL_VW / STEP, acc);
     store_across(vectors, w->ds_across + j / STEP * GROUP + v0 * PL_VW, acc);
+    if (mask) {
+        load_tile(vectors, raw, GROUP, acc);
+        drop_tile(vectors, mask, w->kept_scale, j, v0, acc);
+        store_tile(vectors, raw, GROUP, acc);
+        store_along(vectors, w->p + j * LD_WEIGHTS + v0 * PL_VW / STEP, acc);
+    }
 }
 
-TILE_TARGET static void scores(int vectors, const diagonal *g, const work *w, int64_t keys)
+TILE_TARGET static void scores(int vectors, const diagonal *g, const work *w, const kept *mask, int64_t keys)
 {
     for (int64_t j = 0; j < keys; j += ROWS) {
         int v0 = first_vector(g, j);
         switch (vectors - v0) {
         case 3:
-            score_rows(3, v0, g, w, j, keys);
+            score_rows(3, v0, g, w, mask, j, keys);
             break;
         case 2:
-            score_rows(2, v0, g, w, j, keys);
+            score_rows(2, v0, g, w, mask, j, keys);
             break;
         default:
-            score_rows(1, v0, g, w, j, keys);
+            score_rows(1, v0, g, w, mask, j, keys);
             break;
         }
     }
@@ -243,7 +258,10 @@ static void one_block(const pl_attention_bwd_head *h, const pl_attention_part *p
     copy_along(h->type, w->k, w->ld_along, round_up(keys, ROWS), k, h->ldk, keys, w->width);
     copy_along(h->type, w->v, w->ld_along, round_up(keys, ROWS), v, h->ldv, keys, w->width);
     if (w->k_across != w->k) copy_across(h->type, w->k_across, w->tile_width, k, h->ldk, keys, w->width, 1);
-    scores(vectors, &g, w, keys);
+    kept drawn;
+    const bool drops = h->dropout.probability > 0;
+    if (drops) draw_kept(&h->dropout, first, key, vectors, g.limit, &drawn);
+    scores(vectors, &g, w, drops ? &drawn : NULL, keys);
     if (part->want_dq) add_query_gradient(vectors, &g, w);
     if (part->want_dkv) {
         int64_t at = key - part->key_begin;
@@ -287,7 +305,7 @@ static void attend_backward(const pl_attention_bwd_head *h, const pl_attention_p
     work w;
     int64_t sum_keys = h->type == PL_REAL_F32 || !part->want_dkv ? 0 : part->key_end - part->key_begin;
     lay_out(h->head_width, sum_keys, workspace, &w);
-    w.scale = h->scale * ATTENTION_LOG2_E;
+    w.scale = h->scale * ATTENTION_LOG2_E, w.kept_scale = pl_attention_kept_scale(&h->dropout);
     if (part->want_dkv) start_sums(h, part, &w);
     for (int64_t first = part->query_begin; first < part->query_end; first += GROUP) {
         int64_t count = smaller(h->tq - first, GROUP), end = part->key_end;

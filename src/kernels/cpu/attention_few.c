@@ -1,6 +1,6 @@
 /* Attention for a handful of queries (generation with a key-value cache), where lanes = queries would leave most lanes
  * idle: here lanes = elements of the head. Scores of a block of keys, online softmax on them, then o += p_j·v_j.
- * K and V are read once, where they lie: f32 alone, as generating is. */
+ * K and V are read once, where they lie: f32 alone and nothing dropped, as generating is. */
 #include <float.h>
 #include <math.h>
 

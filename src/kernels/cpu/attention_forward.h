@@ -10,6 +10,9 @@
  * Key blocks past the diagonal are not visited, and inside a block vectors of queries that see nothing are left out.
  * Everything of a task depends on its place alone, so the bits do not depend on who runs it.
  *
+ * With dropout the weights of P that are dropped become 0 between its sum and its product with V; 1/(1 − p) is left to
+ * the end.
+ *
  * Written once for every kind of word (attention_words.h): in pairs of bf16, P is rounded to bf16 before it meets V.
  * Included by one file a kind. */
 #ifndef PL_KERNELS_CPU_ATTENTION_FORWARD_H
@@ -20,6 +23,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/cpu/attention_ahead.h"
+#include "kernels/cpu/attention_dropout.h"
 #include "kernels/cpu/attention_words.h"
 
 enum { PANELS = PL_VW == 16 ? 2 : 4 };
@@ -38,6 +42,7 @@ typedef struct key_block {
     float *p;    /* [KEYS][GROUP], of which P takes the first words_of(KEYS) rows */
     float scale; /* of S */
     fetch *ahead;
+    const pl_attention_dropout *dropout; /* NULL: nothing is dropped */
 } key_block;
 
 /* S of ROWS keys from row j on, for the last `vectors` vectors of the panel, from vector v0; raises high. */
@@ -84,6 +89,18 @@ TILE_TARGET PL_V_INLINE void exponentials(int v0, int v1, float *p, int64_t begi
         PL_V_UNROLL for (int v = v0; v < v1; v++) total[v] = weigh(p + v * PL_VW, j, top[v], total[v]);
 }
 
+/* 0 in P, as words, for what is dropped. */
+PL_V_CALL void drop_weights(int vectors, const diagonal *g, const key_block *b, const panel *t)
+{
+    kept k;
+    draw_kept(b->dropout, t->first, b->first, vectors, g->limit, &k);
+    for (int v = 0; v < vectors; v++)
+        for (int64_t j = 0; j < words_of(g->limit[v]); j++) {
+            float *p = b->p + j * GROUP + v * PL_VW;
+            pl_v_store(p, (pl_vf)((pl_vu)pl_v_load(p) & kept_words(&k, j, v)));
+        }
+}
+
 /* The softmax step and Oᵀ = Oᵀ·correction + Vᵀ·P. */
 TILE_TARGET PL_V_INLINE void accumulate(int vectors, const diagonal *g, const key_block *b, const panel *t,
                                         const pl_vf *high)
@@ -109,6 +126,7 @@ TILE_TARGET PL_V_INLINE void accumulate(int vectors, const diagonal *g, const ke
         pl_vf before = pl_v_load(t->sum + v * PL_VW) * pl_v_load(t->correction + v * PL_VW);
         pl_v_store(t->sum + v * PL_VW, before + total[v]);
     }
+    if (b->dropout) drop_weights(vectors, g, b, t);
     for (int64_t d = 0; d < b->width; d += ROWS) {
         pl_vf acc[ROWS][VECTORS];
         fetch_some(b->ahead);
@@ -153,13 +171,14 @@ static void start_panel(const pl_attention_head *h, panel *t)
 /* A lane that saw no key has sum 0: o = 0, lse = −inf. A NaN in the sum stays one. */
 static void finish_panel(const pl_attention_head *h, panel *t)
 {
+    const float scale = pl_attention_kept_scale(&h->dropout);
     for (int v = 0; v < VECTORS; v++) {
         int64_t at = v * PL_VW, lanes = clamp_to(t->count - at, PL_VW);
         pl_vf zero = pl_v_zero(), sum = pl_v_load(t->sum + at);
         pl_vf lse = pl_v_fma(pl_v_load(t->top + at), pl_v_set(ATTENTION_LN_2), pl_v_log(sum));
         lse = pl_v_select_gt(sum, zero, lse, sum - INFINITY);
         if (h->lse) pl_v_store_part(h->lse + t->first + at, lse, lanes);
-        pl_v_store(t->sum + at, pl_v_select_gt(sum, zero, 1.0f / sum, sum * 0.0f));
+        pl_v_store(t->sum + at, pl_v_select_gt(sum, zero, scale / sum, sum * 0.0f));
     }
     void *o = pl_real_at(h->type, h->o, t->first * h->ldo);
     store_transposed(h->type, o, h->ldo, t->count, h->head_width, t->ot, t->sum);
@@ -189,6 +208,7 @@ static void attend(const pl_attention_head *h, int64_t begin, int64_t end, void 
     b.v = b.k + KEYS * b.ldk;
     b.scale = h->scale * ATTENTION_LOG2_E;
     b.ahead = &(fetch){.ahead = h->ahead};
+    b.dropout = h->dropout.probability > 0 ? &h->dropout : NULL;
     panel panels[PANELS];
     float *memory = (float *)(b.v + words_of(KEYS) * b.ldv);
     int64_t count = make_panels(h, begin, end, memory, panels), last = keys_seen(h, end - 1);

@@ -1,7 +1,8 @@
 /* Attention, scalar, sums in double precision: softmax over the keys a query sees, in two passes over the scores, which
  * are computed again instead of kept. The backward pass needs P only one element at a time:
  *   P = exp(scale·q·k − lse),  delta_i = Σ_d do·o,  dS = P·(do·v − delta),
- *   dq_i = scale·Σ_j dS k_j,  dk_j = scale·Σ_i dS q_i,  dv_j = Σ_i P do_i. */
+ *   dq_i = scale·Σ_j dS k_j,  dk_j = scale·Σ_i dS q_i,  dv_j = Σ_i P do_i.
+ * With dropout o and dv have P times its factor, 0 or 1/(1 − p), and dS has the factor times do·v. */
 #include <math.h>
 
 #include "base/size.h"
@@ -20,6 +21,15 @@ static int64_t visible(int causal, int64_t tq, int64_t tk, int64_t i)
 {
     int64_t seen = tk - tq + i + 1;
     return !causal || seen > tk ? tk : seen < 0 ? 0 : seen;
+}
+
+/* 0 where query i drops its weight of key j, else 1/(1 − p). */
+static double factor_of(const pl_attention_dropout *d, int64_t i, int64_t j)
+{
+    uint32_t bits[4], block = d->block + (uint32_t)i * d->row_blocks + (uint32_t)(j / 4);
+    if (d->probability == 0) return 1;
+    pl_philox_block(&d->philox, d->step, d->sample, block, bits);
+    return pl_uniform_f32(bits[j % 4]) >= d->probability ? pl_attention_kept_scale(d) : 0;
 }
 
 int64_t PL_KERNEL(attention_block_queries)(pl_attention_products products) { return (void)products, 16; }
@@ -41,8 +51,10 @@ static void one_query(const pl_attention_head *h, int64_t i, double *sum)
     for (int64_t d = 0; d < width; d++) sum[d] = 0;
     for (int64_t j = 0; j < n; j++) {
         double p = exp(h->scale * dot(h->type, width, h->q, i * h->ldq, h->k, j * h->ldk) - top);
+        double factor = factor_of(&h->dropout, i, j);
         total += p;
-        for (int64_t d = 0; d < width; d++) sum[d] += p * pl_real_get(h->type, h->v, j * h->ldv + d);
+        for (int64_t d = 0; d < width && factor > 0; d++)
+            sum[d] += factor * p * pl_real_get(h->type, h->v, j * h->ldv + d);
     }
     for (int64_t d = 0; d < width; d++) pl_real_put(h->type, h->o, i * h->ldo + d, n > 0 ? (float)(sum[d] / total) : 0);
     if (h->lse) h->lse[i] = n > 0 ? (float)(top + log(total)) : -INFINITY;
@@ -69,10 +81,11 @@ static double probability(const pl_attention_bwd_head *h, int64_t i, int64_t j)
     return exp(h->scale * dot(h->type, h->head_width, h->q, i * h->ldq, h->k, j * h->ldk) - h->lse[i]);
 }
 
-static double score_gradient(const pl_attention_bwd_head *h, int64_t i, int64_t j, double p)
+static double score_gradient(const pl_attention_bwd_head *h, int64_t i, int64_t j, double p, double factor)
 {
     double delta = dot(h->type, h->head_width, h->d_o, i * h->lddo, h->o, i * h->ldo);
-    return p * (dot(h->type, h->head_width, h->d_o, i * h->lddo, h->v, j * h->ldv) - delta);
+    double dp = factor > 0 ? factor * dot(h->type, h->head_width, h->d_o, i * h->lddo, h->v, j * h->ldv) : 0;
+    return p * (dp - delta);
 }
 
 static void query_gradient(const pl_attention_bwd_head *h, int64_t i, double *sum)
@@ -80,7 +93,7 @@ static void query_gradient(const pl_attention_bwd_head *h, int64_t i, double *su
     int64_t n = visible(h->causal, h->tq, h->tk, i);
     for (int64_t d = 0; d < h->head_width; d++) sum[d] = 0;
     for (int64_t j = 0; j < n; j++) {
-        double ds = score_gradient(h, i, j, probability(h, i, j));
+        double ds = score_gradient(h, i, j, probability(h, i, j), factor_of(&h->dropout, i, j));
         for (int64_t d = 0; d < h->head_width; d++) sum[d] += ds * pl_real_get(h->type, h->k, j * h->ldk + d);
     }
     for (int64_t d = 0; d < h->head_width; d++)
@@ -92,10 +105,11 @@ static void key_gradients(const pl_attention_bwd_head *h, int64_t j, double *dk,
     for (int64_t d = 0; d < h->head_width; d++) dk[d] = dv[d] = 0;
     for (int64_t i = 0; i < h->tq; i++) {
         if (j >= visible(h->causal, h->tq, h->tk, i)) continue;
-        double p = probability(h, i, j), ds = score_gradient(h, i, j, p);
+        double p = probability(h, i, j), factor = factor_of(&h->dropout, i, j);
+        double ds = score_gradient(h, i, j, p, factor);
         for (int64_t d = 0; d < h->head_width; d++) {
             dk[d] += ds * pl_real_get(h->type, h->q, i * h->ldq + d);
-            dv[d] += p * pl_real_get(h->type, h->d_o, i * h->lddo + d);
+            dv[d] += factor * p * pl_real_get(h->type, h->d_o, i * h->lddo + d);
         }
     }
     for (int64_t d = 0; d < h->head_width; d++) {

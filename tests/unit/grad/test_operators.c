@@ -56,8 +56,9 @@ static pl_id linear(maker *m, pl_id x, int64_t n)
 static pl_id attend(maker *m, pl_id q, pl_id k, pl_id v, int64_t causal)
 {
     pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&m->b, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7)}, 3,
-                         (pl_id[]){q, k, v}, 2, out);
+    return pl_build_node(&m->b, PL_OP_ATTENTION,
+                         (pl_attr[PL_ATTR_MAX]){pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7)}, 3, (pl_id[]){q, k, v},
+                         2, out);
 }
 
 /* Columns [first, first + width) of a [B,T,·] value. */

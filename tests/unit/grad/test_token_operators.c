@@ -97,6 +97,34 @@ static pl_id make_class_of_data(maker *m, pl_id x)
     return with(m, PL_OP_PREPEND_ROW, t, gain(m, t));
 }
 
+/* Two heads of 2, weights dropped; of 5 keys, which fill no whole number of blocks of the mask. */
+static pl_id attend(maker *m, pl_id q, pl_id k, pl_id v, int64_t causal)
+{
+    pl_attr attr[] = {pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7), pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(-8)};
+    return node(m, PL_OP_ATTENTION, attr, 6, (pl_id[]){q, k, v, PL_NONE, m->step, m->first_sample}, 2);
+}
+
+static pl_id make_attention_dropout(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 5, NULL);
+    return attend(m, linear(m, t, C), linear(m, t, C), t, 1);
+}
+
+static pl_id make_attention_dropout_across(maker *m, pl_id x) /* few queries, and all keys are seen */
+{
+    pl_id t = capsules(m, x, 5, NULL);
+    return attend(m, capsules(m, x, 3, NULL), t, linear(m, t, C), 0);
+}
+
+static pl_id make_attention_dropout_fused(maker *m, pl_id x)
+{
+    pl_id qkv = linear(m, capsules(m, x, 5, NULL), 3 * C), part[3];
+    for (int k = 0; k < 3; k++)
+        part[k] = pl_build_view(&m->b, qkv, pl_shape_of(3, (int64_t)B, 5L, (int64_t)C), k * C,
+                                (int64_t[]){5 * 3 * C, 3 * C, 1});
+    return attend(m, part[0], part[1], part[2], 1);
+}
+
 static pl_id mean(maker *m, pl_id t) { return average(m, t, PL_OP_ADAPTIVE_AVG_POOL, 1, 1); }
 
 /* The means of tokens, which have other readers, too, and of a few neighbours. */
@@ -119,7 +147,7 @@ static pl_id make_ways(maker *m, pl_id x)
     for (int k = 0; k < 3; k++)
         in[k] = pl_build_view(&m->b, qkv, pl_shape_of(3, 3L * B, 2L, (long)C), (int64_t)k * C,
                               (int64_t[]){6 * C, 3 * C, 1});
-    pl_id o = node(m, PL_OP_ATTENTION, (pl_attr[]){pl_attr_i(2), pl_attr_i(0), pl_attr_f(0.7)}, 3, in, 2);
+    pl_id o = node(m, PL_OP_ATTENTION, (pl_attr[PL_ATTR_MAX]){pl_attr_i(2), pl_attr_i(0), pl_attr_f(0.7)}, 3, in, 2);
     pl_id ways = plus(m, t, shaped(m, o, pl_shape_of(3, (long)B, 6L, (long)C)));
     ways = node(m, PL_OP_PATH_DROPOUT, attr, 3, (pl_id[]){ways, m->step, m->first_sample}, 1);
     pl_id flat = linear(m, shaped(m, ways, pl_shape_of(2, (long)B, 6L * C)), 6 * C);
@@ -213,6 +241,7 @@ static void tokens(void **unused)
     CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
     CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means), CHECK(ways);
+    CHECK(attention_dropout), CHECK(attention_dropout_across), CHECK(attention_dropout_fused);
 }
 
 PL_TEST_PROGRAM(argc, argv)

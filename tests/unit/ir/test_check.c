@@ -375,6 +375,43 @@ static void operands_of_attention(void **state)
     refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=0,50,3", "input 0");
 }
 
+static void dropout_of_attention(void **state)
+{
+    (void)state;
+    static const char forward[] = "in=14,15,16 out=17,18", backward[] = "in=14,15,16,17,18,28 out=31,32,33";
+    refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=1", "probability is not in [0, 1)");
+    refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=-0.1", "probability is not in [0, 1)");
+    refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=nan", "probability is not in [0, 1)");
+    refuse(forward, "in=14,15,16 out=17,18 probability=0.5", "input 4 is nothing, expected i64 [1]: dropout needs");
+    refuse(forward, "in=14,15,16,-,3 out=17,18 probability=0.5", "input 5 is nothing, expected i64 [1]");
+    refuse(forward, "in=14,15,16,-,4,3 out=17,18 probability=0.5", "input 4");
+    refuse(forward, "in=14,15,16,-,3,4 out=17,18 probability=0.5", "input 5");
+    refuse(forward, "in=14,15,16,3,3,3 out=17,18 probability=0.5", "no position where weights are dropped");
+    refuse(backward, "in=14,15,16,17,18,28 out=31,32,33 probability=1", "probability is not in [0, 1)");
+    refuse(backward, "in=14,15,16,17,18,28 out=31,32,33 probability=0.5", "input 6 is nothing");
+    refuse(backward, "in=14,15,16,17,18,28,3 out=31,32,33 probability=0.5", "input 7 is nothing");
+    refuse(backward, "in=14,15,16,17,18,28,4,3 out=31,32,33 probability=0.5", "input 6");
+}
+
+/* Blocks of the mask have numbers of 32 bits: 2^17 queries of 2^17 keys in one head are as many as there are. */
+static void blocks_of_the_mask_can_be_numbered(void **state)
+{
+    (void)state;
+    for (int heads = 1; heads <= 2; heads++) {
+        pl_error err = {0};
+        char text[512];
+        snprintf(text, sizeof text,
+                 "graph 1\nregion 0 \"p\"\nvalue 0 \"q\" f32 [1,131072,2] input\nvalue 1 \"step\" i64 [1] input\n"
+                 "value 2 \"o\" f32 [1,131072,2] output program=0\nnode 0 attention region=0 in=0,0,0,-,1,1 out=2 "
+                 "heads=%d causal=0 scale=1 probability=0.5\nend graph\n",
+                 heads);
+        pl_graph *g = parse(text);
+        if (heads == 1 && pl_graph_check(g, PL_STAGE_BOUND, &err) != PL_OK) fail_msg("%s", err.text);
+        if (heads == 2) must_fail(g, PL_STAGE_BOUND, text, "fewer keys");
+        pl_graph_destroy(g);
+    }
+}
+
 static void operands_of_tables_and_losses(void **state)
 {
     (void)state;
@@ -474,6 +511,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(numbers_of_16_bits_in_matrix_products),
         cmocka_unit_test(operands_of_norms),
         cmocka_unit_test(operands_of_attention),
+        cmocka_unit_test(dropout_of_attention),
+        cmocka_unit_test(blocks_of_the_mask_can_be_numbered),
         cmocka_unit_test(operands_of_tables_and_losses),
         cmocka_unit_test(operands_of_the_rest),
         cmocka_unit_test(ids_that_do_not_exist),
