@@ -78,6 +78,7 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .epsilon = c->train.epsilon,
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
+                        .angle = c->train.optimizer == PL_OPTIMIZER_ADAM_ATAN2,
                         .seed = (uint64_t)c->train.seed,
                         .lr = pl_input_find(g, PL_INPUT_LR),
                         .step = pl_input_find(g, PL_INPUT_STEP)};

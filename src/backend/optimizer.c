@@ -1,6 +1,6 @@
-/* AdamW, the sum of squares of gradients, the factor that clips them. Elements are shared out at multiples of a grain,
- * so that the same elements go through the vector loop and its tail, and blocks of 8-bit moments are not cut, whatever
- * the team. */
+/* AdamW and Adam-atan2, the sum of squares of gradients, the factor that clips them. Elements are
+ * shared out at multiples of a grain, so that the same elements go through the vector loop and its tail, and blocks of
+ * 8-bit moments are not cut, whatever the team. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -32,11 +32,12 @@ static pl_adamw_rates rates_of(const pl_adamw_call *c)
                             .rest1 = (float)(1 - (double)c->beta1),
                             .beta2 = c->beta2,
                             .rest2 = (float)(1 - (double)c->beta2),
-                            .rate = (float)(lr / correction1),
-                            .root_scale = (float)(1 / sqrt(correction2)),
+                            .rate = (float)(c->angle ? lr : lr / correction1),
+                            .root_scale = (float)((c->angle ? correction1 : 1) / sqrt(correction2)),
                             .eps = c->eps,
                             .decay = (float)(lr * c->weight_decay),
-                            .grad_scale = c->grad_scale ? *c->grad_scale : 1};
+                            .grad_scale = c->grad_scale ? *c->grad_scale : 1,
+                            .angle = c->angle};
 }
 
 static void adamw_part(const void *work, int part, int parts)

@@ -185,6 +185,25 @@ static void frozen_weights(void **state)
     refuse("\"q\" f32 [2,3,4] temporary program=0", "\"q\" f32 [2,3,4] weight frozen=1", words);
 }
 
+/* Both rules take the same, but Adam-atan2 has no eps. */
+static void optimizers(void **state)
+{
+    (void)state;
+    static const char *const broken[][2] = {{"6,35,45,46,4,3,43", "the shape of the weight"},
+                                            {"5,6,45,46,4,3,43", "the shape of the weight"},
+                                            {"5,35,6,46,4,3,43", "the shape of the weight"},
+                                            {"5,35,45,3,4,3,43", ""},
+                                            {"5,35,45,46,3,3,43", ""},
+                                            {"5,35,45,46,4,3,44", ""}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        char to[160];
+        snprintf(to, sizeof to, "adamw region=0 in=%s out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", broken[i][0]);
+        refuse("adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", to, broken[i][1]);
+        snprintf(to, sizeof to, "adam_atan2 region=0 in=%s out=47,48,49 beta1=0.9 beta2=0.95", broken[i][0]);
+        refuse("adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", to, broken[i][1]);
+    }
+}
+
 static void regions(void **state)
 {
     (void)state;
@@ -464,6 +483,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(values),
         cmocka_unit_test(frozen_weights),
         cmocka_unit_test(state_for_inference),
+        cmocka_unit_test(optimizers),
         cmocka_unit_test(regions),
         cmocka_unit_test(order_and_versions),
         cmocka_unit_test(outputs),
