@@ -6,7 +6,7 @@
  * twice.
  *
  * Plans that agree may all be wrong in the same way, so the update of each is also computed separately, from its own
- * gradients and in double, by the optimizer's definition: weights, moments of any storage and copies of
+ * gradients and in double, by the optimizer's definition: weights, averages, moments of any storage and copies of
  * weights in 16 bits must equal that result, except for the roundings of f32 and what the storage's own rounding then
  * makes of it.
  *

@@ -4,6 +4,7 @@
  *   g = scale·gradient;  m' = β1·m + (1 − β1)·g;  v' = β2·v + (1 − β2)·g²
  *   w' = w − lr·decay·w − lr/(1 − β1ᵗ)·m' / (√v'/√(1 − β2ᵗ) + ε)          decay: matrices only
  *   w' = w − lr·decay·w − lr·atan2(m'/(1 − β1ᵗ), √v'/√(1 − β2ᵗ))
+ *   average' = average + (1 − rate)·(w' − average), where averages are kept; only where w' was made
  *   scale = min(1, c/(norm + 1e-6))/S of the norm of all gradients/S; S: the loss scale. Where that norm is not finite,
  *   nothing changes and the step does not count in t.
  *
@@ -306,6 +307,20 @@ static void check_update(pl_verify_update *u, const pl_node *n)
     }
 }
 
+static void check_average(pl_verify_update *u, const pl_node *n)
+{
+    const pl_value *average = &u->g->value[pl_value_root(u->g, n->in[0])];
+    const float *before = (const float *)(const void *)u->before[0], *w = at(u, n->in[1]), *now = at(u, n->in[0]);
+    const uint64_t count = pl_shape_elems(&average->shape);
+    bool runs = n->predicate == PL_NONE || *(const int32_t *)at(u, n->predicate) != 0;
+    const double rest = runs ? 1 - in_f32(u->config->train.ema_rate) : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double old = (double)before[i], far = rest * ((double)w[i] - old), wanted = old + far;
+        double bound = LAST_UNIT * fabs(wanted) + UNIT * fabs(far) + SMALLEST;
+        if (isfinite(wanted)) note_distance(u, fabs((double)now[i] - wanted), runs ? bound : 0, "", average->name);
+    }
+}
+
 /* Of a window the samples lie apart. */
 static void check_cast(pl_verify_update *u, const pl_node *n)
 {
@@ -331,6 +346,8 @@ void pl_verify_update_see(pl_verify_update *u, uint32_t node, bool done)
     bool is_optimizer = pl_op_rule_of(n->op)->optimizer;
     if (is_optimizer && !done) copy_before(u, n);
     if (is_optimizer && done) check_update(u, n);
+    if (n->op == PL_OP_EMA && !done) memcpy(u->before[0], at(u, n->in[0]), pl_value_bytes(u->g, n->in[0]));
+    if (n->op == PL_OP_EMA && done) check_average(u, n);
     if (n->op == PL_OP_CAST && done) check_cast(u, n);
 }
 

@@ -170,6 +170,16 @@ static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.ada
 const pl_binding pl_binding_ADAMW = {bind_adamw, NULL, exec_adamw};
 const pl_binding pl_binding_ADAM_ATAN2 = {bind_adam_atan2, NULL, exec_adamw};
 
+static void bind_ema(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.ema = (pl_ema_call){elems(g, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]),
+                                pl_address_of(g, a, n->in[1])};
+}
+
+static void exec_ema(const pl_call *c, pl_team team) { pl_ema_exec(&c->u.ema, team); }
+
+const pl_binding pl_binding_EMA = {bind_ema, NULL, exec_ema};
+
 static void bind_sum_squares(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.sum_squares =

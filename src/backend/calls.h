@@ -348,6 +348,15 @@ typedef struct pl_adamw_call {
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
 
+/* An exponential moving average of weights: average += (1 − rate)·(w − average). */
+typedef struct pl_ema_call {
+    int64_t count;
+    float rate;
+    float *average;
+    const float *w;
+} pl_ema_call;
+void pl_ema_exec(const pl_ema_call *, pl_team);
+
 /* sum[0] (f64) += Σ x², fixed blocks. */
 typedef struct pl_sum_squares_call {
     int64_t count;

@@ -1,4 +1,4 @@
-/* AdamW and Adam-atan2, the sum of squares of gradients, the factor that clips them. Elements are
+/* AdamW and Adam-atan2, averages of weights, the sum of squares of gradients, the factor that clips them. Elements are
  * shared out at multiples of a grain, so that the same elements go through the vector loop and its tail, and blocks of
  * 8-bit moments are not cut, whatever the team. */
 #include <assert.h>
@@ -66,6 +66,27 @@ void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
                        .rates = rates_of(call),
                        .random = {pl_philox_init(call->seed, call->stream), (uint32_t)*call->step}};
     pl_parallel(team, call->count, adamw_part, &work);
+}
+
+/* ---- averages ---- */
+
+typedef struct ema_work {
+    const pl_ema_call *call;
+    const pl_kernels *kernels;
+} ema_work;
+
+static void ema_part(const void *work, int part, int parts)
+{
+    const ema_work *w = work;
+    const pl_ema_call *c = w->call;
+    pl_range range = pl_range_of_part(c->count, GRAIN_ELEMS, part, parts);
+    w->kernels->ema(range.begin, range.end, (float)(1 - (double)c->rate), c->average, c->w);
+}
+
+void pl_ema_exec(const pl_ema_call *call, pl_team team)
+{
+    ema_work work = {call, pl_kernels_get(team.isa)};
+    pl_parallel(team, call->count, ema_part, &work);
 }
 
 /* ---- sum of squares: at most MAX_BLOCKS blocks, cut by the count alone, added in order ---- */

@@ -60,6 +60,25 @@ static void add_skipped(updater *t)
     add_initial_zero(t, t->skipped);
 }
 
+/* The average follows what the optimizer has just written, and stands where the weight stands: begun as it, left as it
+ * was by a step that is skipped. */
+static void add_average(updater *t, pl_id weight, pl_id updated, const char *name)
+{
+    pl_graph *g = t->b.graph;
+    if (t->u->ema_rate == 0 || t->b.status != PL_OK) return;
+    pl_id average = pl_build_persistent(&t->b, PL_ROLE_AVERAGE, PL_DTYPE_F32, g->value[weight].shape, "ema.%s", name);
+    pl_id in[2] = {average, updated}, out = PL_NONE;
+    pl_build_node(&t->b, PL_OP_EMA, (pl_attr[]){pl_attr_f(t->u->ema_rate)}, 2, in, 1, &out);
+    if (t->b.status != PL_OK) return;
+    g->node[g->node_count - 1].predicate = t->finite;
+    pl_id program = pl_graph_find_program(g, "init");
+    if (program == PL_NONE) return;
+    pl_builder init = pl_builder_begin(g, program, t->b.err);
+    snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
+    pl_build_node(&init, PL_OP_CAST, NULL, 1, &weight, 1, &average);
+    t->b.status = init.status;
+}
+
 static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
 {
     pl_graph *g = t->b.graph;
@@ -85,6 +104,7 @@ static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
     g->node[g->node_count - 1].predicate = t->finite;
     add_initial_zero(t, m);
     add_initial_zero(t, v);
+    add_average(t, weight, out[0], name);
 }
 
 pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u, pl_error *err)

@@ -1,4 +1,4 @@
-/* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), and clipping by
+/* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), averages of weights and clipping by
  * the global norm (MODELS.md 0.5) are nodes like all others. */
 #include "base/block8.h"
 #include "ir/op.h"
@@ -121,3 +121,30 @@ static pl_cost cost_adam_atan2(const pl_graph *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_ADAM_ATAN2 = {shape_adamw, NULL, cost_adam_atan2, alias_adamw, .optimizer = true};
+
+/* ---- ema: average, w → average + (1 − rate)·(w − average), an exponential moving average ---- */
+static pl_status shape_ema(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *average = pl_in(g, n, 0);
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &average->shape, "the shape of the average", err));
+    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1))
+        return pl_fail(err, PL_E_INTERNAL, "ema in %s: the rate is at least 0 and below 1, not %g", n->scope,
+                       n->attr[0].f);
+    out[0] = (pl_out){average->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_ema(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    return (pl_cost){3 * e, 12 * e};
+}
+
+static pl_alias alias_ema(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_EMA = {shape_ema, NULL, cost_ema, alias_ema};

@@ -5,7 +5,8 @@
  *   sum of squares → clip_scale(sum, S, skipped)   clips by the norm of gradient/S; gives 1/S with it, and "finite",
  *                                              and counts the steps that are not
  *   adamw(…, scale, skipped) when finite       an overflow anywhere shows in the sum: the update is skipped, and the
- *                                              correction of the moments does not count it (as GradScaler has it)
+ *                                              correction of the moments does not count it (as GradScaler has it);
+ *                                              the averages of the weights stay, too
  *   loss_scale(finite, S, good)                overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
  *
  * S and the counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
@@ -95,6 +96,7 @@ static void scale_updates(scaler *s, size_t nodes)
 {
     for (size_t i = 0; i < nodes; i++) {
         pl_node *n = &s->g->node[i];
+        if (n->op == PL_OP_EMA && is_of(s, n)) n->predicate = s->finite;
         if (!is_optimizer(s, n)) continue;
         n->in[6] = s->clipped;
         n->in[7] = s->counted;

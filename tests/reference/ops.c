@@ -195,6 +195,14 @@ static void adam_atan2(operands *o)
     put(o, 2, v);
 }
 
+static void ema(operands *o)
+{
+    double *average = o->in[0], rate = (float)o->node->attr[0].f;
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) average[i] = rate * average[i] + (1 - rate) * o->in[1][i];
+    put(o, 0, average);
+}
+
 const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LOAD] = outside,
     [PL_OP_STORE] = outside,
@@ -286,6 +294,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LOSS_SCALE] = loss_scale,
     [PL_OP_ADAMW] = adamw,
     [PL_OP_ADAM_ATAN2] = adam_atan2,
+    [PL_OP_EMA] = ema,
     [PL_OP_NOISE] = reference_noise,
     [PL_OP_EVOLVE] = reference_evolve,
     [PL_OP_FIELD_METRICS] = reference_field_metrics,

@@ -1,4 +1,4 @@
-/* AdamW and Adam-atan2 over elements [begin, end), and sums of squares. begin is a multiple of the
+/* AdamW and Adam-atan2 over elements [begin, end), averages of weights, and sums of squares. begin is a multiple of the
  * vector width; only the last range of an array ends elsewhere. */
 #include "kernels/cpu/adamw_step.h"
 #include "kernels/kernels.h"
@@ -27,6 +27,19 @@ void PL_KERNEL(adamw)(int64_t begin, int64_t end, const pl_adamw_rates *rates, f
         adam(true, begin, end, rates, w, m, v, g);
     else
         adam(false, begin, end, rates, w, m, v, g);
+}
+
+/* The distance is scaled, not the average: one that equals its weight stays, none drifts by its rate's rounding. */
+void PL_KERNEL(ema)(int64_t begin, int64_t end, float rest, float *average, const float *w)
+{
+    int64_t i = begin;
+    for (; i + PL_VW <= end; i += PL_VW) {
+        pl_vf a = pl_v_load(average + i);
+        pl_v_store(average + i, pl_v_fma(pl_v_load(w + i) - a, pl_v_set(rest), a));
+    }
+    if (i == end) return;
+    pl_vf a = pl_v_load_part(average + i, end - i);
+    pl_v_store_part(average + i, pl_v_fma(pl_v_load_part(w + i, end - i) - a, pl_v_set(rest), a), end - i);
 }
 
 /* ---- Σ x² in double: lanes of half the number, converted as they are loaded ---- */

@@ -13,6 +13,11 @@ void PL_KERNEL(adamw)(int64_t begin, int64_t end, const pl_adamw_rates *k, float
     }
 }
 
+void PL_KERNEL(ema)(int64_t begin, int64_t end, float rest, float *average, const float *w)
+{
+    for (int64_t i = begin; i < end; i++) average[i] = (float)(average[i] + rest * ((double)w[i] - average[i]));
+}
+
 double PL_KERNEL(sum_squares)(int64_t begin, int64_t end, const float *x)
 {
     double sum = 0;

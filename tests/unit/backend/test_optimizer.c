@@ -1,4 +1,4 @@
-/* AdamW and Adam-atan2 against their formulas in double over several steps; sum of squares and
+/* AdamW and Adam-atan2 against their formulas in double over several steps; averages of weights, sum of squares and
  * clipping against theirs. */
 #include <float.h>
 #include <math.h>
@@ -175,6 +175,42 @@ static void test_angle_not_finite(void **state)
         }
 }
 
+/* ---- averages of weights ---- */
+
+static void check_ema(int64_t count, float rate, pl_isa isa)
+{
+    float *start = guarded_normal(count, 11), *w = guarded_normal(count, 12), *first = guarded_copy(start, count);
+    for (int step = 0; step < STEPS; step++) pl_ema_exec(&(pl_ema_call){count, rate, first, w}, (pl_team){1, isa});
+    for (int64_t i = 0; i < count; i++) {
+        double want = start[i];
+        for (int step = 0; step < STEPS; step++) want = (double)rate * want + (1 - (double)rate) * w[i];
+        assert_true(fabs(first[i] - want) <= 4 * (double)FLT_EPSILON * (fabs((double)start[i]) + fabs((double)w[i])));
+    }
+    for (int t = 0; t < THREAD_COUNTS; t++) {
+        float *a = guarded_copy(start, count);
+        for (int step = 0; step < STEPS; step++)
+            pl_ema_exec(&(pl_ema_call){count, rate, a, w}, (pl_team){thread_counts[t], isa});
+        assert_memory_equal(a, first, (size_t)count * 4);
+    }
+    float *same = guarded_copy(w, count); /* what equals its weight stays, at any rate, however often */
+    for (int step = 0; step < 100; step++) pl_ema_exec(&(pl_ema_call){count, rate, same, w}, (pl_team){2, isa});
+    assert_memory_equal(same, w, (size_t)count * 4);
+}
+
+static void test_ema(void **state)
+{
+    (void)state;
+    const float rates[] = {0, 0.5f, 0.9f, 0.999f, 0.999999f};
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int r = 0; r < 5; r++)
+            for (int c = 0; c < COUNTS; c++) {
+                if (counts[c] > 20000 && r > 0) continue;
+                check_ema(counts[c], rates[r], isa);
+                guarded_check_all();
+                guarded_free_all();
+            }
+}
+
 /* ---- sum of squares ---- */
 
 static double run_sum(const float *x, int64_t count, double before, pl_team team)
@@ -305,6 +341,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_adamw_zero_gradient),
                                        cmocka_unit_test(test_angle),
                                        cmocka_unit_test(test_angle_not_finite),
+                                       cmocka_unit_test(test_ema),
                                        cmocka_unit_test(test_sum_squares),
                                        cmocka_unit_test(test_sum_squares_range),
                                        cmocka_unit_test(test_sum_squares_workspace),
