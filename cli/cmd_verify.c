@@ -27,9 +27,9 @@ static const char about[] =
     "steps, and whether a second run gives the same bits. Mixed precision rounds: its plain plan (mixed_precision "
     "bf16 alone) has a bound of its own, printed with it, and the choices with it are compared with that plan. "
     "Nothing is written, and no budget binds. What else changes numbers on purpose (train.optimizer_state) stays as "
-    "it is. Each update is also compared with AdamW's, computed separately in double. Exit 6 when a plan makes another "
-    "update: more than 2^-12 of a gradient's largest number, 2^-16 of the loss, other bits the second time, or an "
-    "update further from AdamW's than roundings explain.\n"
+    "it is. Each update is also compared with the optimizer's, computed separately in double. Exit 6 when a plan makes "
+    "another update: more than 2^-12 of a gradient's largest number, 2^-16 of the loss, other bits the second time, or "
+    "an update further from the optimizer's than roundings explain.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
     "current weights, so that anyone can compare them with another framework, and prints what is in the file.\n";
@@ -74,7 +74,7 @@ static pl_status print_row(view *v, const pl_verify_row *r)
     pl_line line = {text, sizeof text, 0};
     pl_line_add(&line, "%.200s", r->choices);
     if (!(r->update_share <= 1))
-        pl_line_add(&line, " (%.80s is %.3g times as far from AdamW's as roundings explain)", r->update,
+        pl_line_add(&line, " (%.80s is %.3g times as far from its definition as roundings explain)", r->update,
                     r->update_share);
     else if (!r->same_bits)
         pl_line_add(&line, " (%s%.80s; bound %.2g)", r->gradient[0] ? "most in " : "all gradients", r->gradient,

@@ -6,8 +6,9 @@
  * twice.
  *
  * Plans that agree may all be wrong in the same way, so the update of each is also computed separately, from its own
- * gradients and in double, by the definition of AdamW: weights, moments of any storage and copies of weights in 16 bits
- * must equal that result, except for the roundings of f32 and what the storage's own rounding then makes of it.
+ * gradients and in double, by the optimizer's definition: weights, averages, moments of any storage and copies of
+ * weights in 16 bits must equal that result, except for the roundings of f32 and what the storage's own rounding then
+ * makes of it.
  *
  * Sixteen bits round, so the plain plan of each mixed precision has bounds of its own against the plain plan in f32,
  * and the choices with that precision are compared with it, as those in f32 are with theirs. What else changes numbers
@@ -60,7 +61,7 @@ typedef struct pl_verify_row {
     const char *update; /* the value with that share: a weight, or "m." or "v." and its name */
     bool same_bits;     /* losses, weights and optimizer state after two steps */
     bool repeats;       /* a second run gave the same bits */
-    bool within; /* the verdict: it repeats, updates as AdamW does, and has the same bits or is within the bounds */
+    bool within;        /* the verdict: it repeats, updates by definition, and has the same bits or is within bounds */
 } pl_verify_row;
 
 typedef struct pl_verify_options {

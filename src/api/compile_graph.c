@@ -78,10 +78,13 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
                         .epsilon = c->train.epsilon,
                         .weight_decay = c->train.weight_decay,
                         .clip = c->train.grad_clip,
+                        .angle = c->train.optimizer == PL_OPTIMIZER_ADAM_ATAN2,
+                        .ema_rate = c->train.ema_rate,
                         .seed = (uint64_t)c->train.seed,
                         .lr = pl_input_find(g, PL_INPUT_LR),
                         .step = pl_input_find(g, PL_INPUT_STEP)};
-    return pl_grad_add_update(g, train, &u, err);
+    PL_TRY(pl_grad_add_update(g, train, &u, err));
+    return pl_grad_read_averages(g, err);
 }
 
 /* Without an update nothing reads the gradients: they are what the program gives out, and so is the batch. */

@@ -39,11 +39,14 @@ static int count_state(const pl_compiler *of, uint64_t *bytes, const char **what
 {
     const bool updates = pl_command_does(of->command, PL_USES_UPDATE);
     uint64_t moments = 0, gradients = holds_gradients(of->config, of->command) ? of->trained_bytes : 0;
+    const uint64_t averages = updates && of->config->train.ema_rate > 0 ? of->trained_bytes : 0;
     *what = !updates    ? gradients ? "weights and gradients alone" : "the weights alone"
             : gradients ? "weights, gradients and optimizer state alone"
                         : "weights and optimizer state alone";
     if (updates && count_moments(of->config, of->trained_bytes, &moments)) return -1;
-    return pl_size_add(of->weight_bytes, gradients, bytes) || pl_size_add(*bytes, moments, bytes) ? -1 : 0;
+    const int over = pl_size_add(of->weight_bytes, averages, bytes) || pl_size_add(*bytes, gradients, bytes) ||
+                     pl_size_add(*bytes, moments, bytes);
+    return over ? -1 : 0;
 }
 
 /* What a process holds of its plan for each layer: its heap grows by 35 kB a layer for the smallest gpt and 5 kB for

@@ -418,8 +418,8 @@ static pl_status conclude(const pl_verify_result *r, pl_error *err)
 {
     if (r->failed == 0) return PL_OK;
     return pl_fail(err, PL_E_MISMATCH,
-                   "%llu of %llu plans make another update than the plain one, or than AdamW: a fault of Plimsoll or "
-                   "of this machine's memory; please report it with this table",
+                   "%llu of %llu plans make another update than the plain one, or than the definition: a fault of "
+                   "Plimsoll or of this machine's memory; please report it with this table",
                    (unsigned long long)r->failed, (unsigned long long)r->plans);
 }
 

@@ -22,7 +22,8 @@
 static bool stays(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
-    bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_STATE;
+    bool kept = v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_OPTIMIZER || v->role == PL_ROLE_AVERAGE ||
+                v->role == PL_ROLE_STATE;
     return kept && v->program == PL_NONE && pl_value_root(g, id) == id;
 }
 

@@ -1,8 +1,10 @@
-/* The update, computed apart: AdamW by its definition (Loshchilov & Hutter 2019), in double, from what the plan's own
- * update reads, and compared with what that leaves.
+/* The update, computed apart: AdamW (Loshchilov & Hutter 2019) or Adam-atan2 (Everett et al. 2024) by its definition,
+ * in double, from what the plan's own update reads, and compared with what that leaves.
  *
  *   g = scale·gradient;  m' = β1·m + (1 − β1)·g;  v' = β2·v + (1 − β2)·g²
  *   w' = w − lr·decay·w − lr/(1 − β1ᵗ)·m' / (√v'/√(1 − β2ᵗ) + ε)          decay: matrices only
+ *   w' = w − lr·decay·w − lr·atan2(m'/(1 − β1ᵗ), √v'/√(1 − β2ᵗ))
+ *   average' = average + (1 − rate)·(w' − average), where averages are kept; only where w' was made
  *   scale = min(1, c/(norm + 1e-6))/S of the norm of all gradients/S; S: the loss scale. Where that norm is not finite,
  *   nothing changes and the step does not count in t.
  *
@@ -39,6 +41,7 @@ typedef struct expected {
 
 typedef struct rates {
     double beta1, beta2, eps, decay, rate, root_scale, scale;
+    bool angle; /* atan2(m, root_scale·√v), in which a common factor of both does not count */
 } rates;
 
 /* What one node's update reads and writes. */
@@ -99,14 +102,20 @@ static rates rates_of(const pl_verify_update *u, bool matrix, double scale)
     const double beta1 = in_f32(c->train.beta1), beta2 = in_f32(c->train.beta2);
     double lr = *(const float *)pl_session_value(u->session, pl_input_name(PL_INPUT_LR));
     double t = (double)(*(const int64_t *)pl_session_value(u->session, pl_input_name(PL_INPUT_STEP)) - u->skipped);
+    bool angle = c->train.optimizer == PL_OPTIMIZER_ADAM_ATAN2;
+    double correction1 = 1 - pow(beta1, t), correction2 = 1 - pow(beta2, t);
     return (rates){.beta1 = beta1,
                    .beta2 = beta2,
-                   .eps = c->train.epsilon,
+                   .eps = angle ? 0 : c->train.epsilon,
                    .decay = matrix ? lr * c->train.weight_decay : 0,
-                   .rate = lr / (1 - pow(beta1, t)),
-                   .root_scale = 1 / sqrt(1 - pow(beta2, t)),
-                   .scale = scale};
+                   .rate = angle ? lr : lr / correction1,
+                   .root_scale = (angle ? correction1 : 1) / sqrt(correction2),
+                   .scale = scale,
+                   .angle = angle};
 }
+
+/* size: |m|; by: √v·root_scale + eps. */
+static double direction(const rates *r, double size, double by) { return r->angle ? atan2(size, by) : size / by; }
 
 static void expect(const rates *r, double w, double m, double v, double gradient, expected *new_w, expected *new_m,
                    expected *new_v)
@@ -117,9 +126,9 @@ static void expect(const rates *r, double w, double m, double v, double gradient
     *new_v = (expected){squares, UNIT * squares + (squares > 0 ? SMALLEST : 0)};
     double least = (1 - UNIT) * (sqrt(fmax(squares - new_v->bound, 0)) * r->root_scale + r->eps);
     double most = (1 + UNIT) * (sqrt(squares + new_v->bound) * r->root_scale + r->eps);
-    double size = fabs(new_m->value), step = r->rate * size / (sqrt(squares) * r->root_scale + r->eps);
-    double longest = r->rate * (size + new_m->bound) / least;
-    double shortest = r->rate * fmax(size - new_m->bound, 0) / most;
+    double size = fabs(new_m->value), step = r->rate * direction(r, size, sqrt(squares) * r->root_scale + r->eps);
+    double longest = r->rate * direction(r, size + new_m->bound, least);
+    double shortest = r->rate * direction(r, fmax(size - new_m->bound, 0), most);
     new_w->value = w - r->decay * w - copysign(step, new_m->value);
     new_w->bound = LAST_UNIT * fabs(new_w->value) + fmax(longest - step, step - shortest) + UNIT * longest +
                    UNIT * fabs(r->decay * w) + SMALLEST;
@@ -298,6 +307,20 @@ static void check_update(pl_verify_update *u, const pl_node *n)
     }
 }
 
+static void check_average(pl_verify_update *u, const pl_node *n)
+{
+    const pl_value *average = &u->g->value[pl_value_root(u->g, n->in[0])];
+    const float *before = (const float *)(const void *)u->before[0], *w = at(u, n->in[1]), *now = at(u, n->in[0]);
+    const uint64_t count = pl_shape_elems(&average->shape);
+    bool runs = n->predicate == PL_NONE || *(const int32_t *)at(u, n->predicate) != 0;
+    const double rest = runs ? 1 - in_f32(u->config->train.ema_rate) : 0;
+    for (uint64_t i = 0; i < count; i++) {
+        double old = (double)before[i], far = rest * ((double)w[i] - old), wanted = old + far;
+        double bound = LAST_UNIT * fabs(wanted) + UNIT * fabs(far) + SMALLEST;
+        if (isfinite(wanted)) note_distance(u, fabs((double)now[i] - wanted), runs ? bound : 0, "", average->name);
+    }
+}
+
 /* Of a window the samples lie apart. */
 static void check_cast(pl_verify_update *u, const pl_node *n)
 {
@@ -320,8 +343,11 @@ void pl_verify_update_see(pl_verify_update *u, uint32_t node, bool done)
     const pl_node *n = &u->g->node[node];
     if (n->op == PL_OP_CLIP_SCALE && !done && n->in[1] != PL_NONE)
         u->loss_scale = (double)*(const float *)at(u, n->in[1]);
-    if (n->op == PL_OP_ADAMW && !done) copy_before(u, n);
-    if (n->op == PL_OP_ADAMW && done) check_update(u, n);
+    bool is_optimizer = pl_op_rule_of(n->op)->optimizer;
+    if (is_optimizer && !done) copy_before(u, n);
+    if (is_optimizer && done) check_update(u, n);
+    if (n->op == PL_OP_EMA && !done) memcpy(u->before[0], at(u, n->in[0]), pl_value_bytes(u->g, n->in[0]));
+    if (n->op == PL_OP_EMA && done) check_average(u, n);
     if (n->op == PL_OP_CAST && done) check_cast(u, n);
 }
 
@@ -369,7 +395,7 @@ static void find_most(const pl_graph *g, uint64_t most[3])
 {
     const int in[3] = {0, 2, 3};
     for (size_t i = 0; i < g->node_count; i++)
-        for (int k = 0; k < 3 && g->node[i].op == PL_OP_ADAMW; k++) {
+        for (int k = 0; k < 3 && pl_op_rule_of(g->node[i].op)->optimizer; k++) {
             uint64_t bytes = pl_value_bytes(g, g->node[i].in[in[k]]);
             if (bytes > most[k]) most[k] = bytes;
         }

@@ -145,6 +145,7 @@ typedef struct pl_call {
         pl_uniform_call uniform;
         pl_dropout_call dropout;
         pl_adamw_call adamw;
+        pl_ema_call ema;
         pl_sum_squares_call sum_squares;
         pl_clip_scale_call clip_scale;
         pl_loss_scale_call loss_scale;

@@ -138,7 +138,8 @@ static pl_adamw_state state_of(pl_dtype moment)
     return moment == PL_DTYPE_U8 ? PL_ADAMW_8BIT : moment == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;
 }
 
-static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+/* What both rules have in common. */
+static void bind_optimizer(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.adamw = (pl_adamw_call){.count = elems(g, n->in[0]),
                                     .w = pl_address_of(g, a, n->out[0]),
@@ -147,20 +148,45 @@ static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *
                                     .g = pl_address_of(g, a, n->in[1]),
                                     .beta1 = (float)n->attr[0].f,
                                     .beta2 = (float)n->attr[1].f,
-                                    .eps = (float)n->attr[2].f,
-                                    .weight_decay = (float)n->attr[3].f,
                                     .lr = pl_address_of(g, a, n->in[4]),
                                     .step = pl_address_of(g, a, n->in[5]),
                                     .grad_scale = pl_address_of(g, a, n->in[6]),
                                     .state = state_of(pl_in(g, n, 2)->dtype),
-                                    .seed = (uint64_t)n->attr[4].i,
-                                    .stream = (uint64_t)n->attr[5].i,
                                     .skipped_steps = pl_address_of(g, a, n->in[7])};
+}
+
+static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_optimizer(g, n, a, call);
+    call->u.adamw.eps = (float)n->attr[2].f;
+    call->u.adamw.weight_decay = (float)n->attr[3].f;
+    call->u.adamw.seed = (uint64_t)n->attr[4].i;
+    call->u.adamw.stream = (uint64_t)n->attr[5].i;
+}
+
+static void bind_adam_atan2(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_optimizer(g, n, a, call);
+    call->u.adamw.angle = true;
+    call->u.adamw.weight_decay = (float)n->attr[2].f;
+    call->u.adamw.seed = (uint64_t)n->attr[3].i;
+    call->u.adamw.stream = (uint64_t)n->attr[4].i;
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }
 
 const pl_binding pl_binding_ADAMW = {bind_adamw, NULL, exec_adamw};
+const pl_binding pl_binding_ADAM_ATAN2 = {bind_adam_atan2, NULL, exec_adamw};
+
+static void bind_ema(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.ema = (pl_ema_call){elems(g, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]),
+                                pl_address_of(g, a, n->in[1])};
+}
+
+static void exec_ema(const pl_call *c, pl_team team) { pl_ema_exec(&c->u.ema, team); }
+
+const pl_binding pl_binding_EMA = {bind_ema, NULL, exec_ema};
 
 static void bind_sum_squares(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

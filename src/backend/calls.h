@@ -340,6 +340,7 @@ void pl_dropout_exec(const pl_dropout_call *, pl_team);
 /* ---- optimizer.c ---- */
 /* AdamW (Loshchilov & Hutter 2019): m = b1 m + (1−b1) g;  v = b2 v + (1−b2) g²;
  * w −= lr·wd·w;  w −= lr·(m/(1−b1ᵗ)) / (√(v/(1−b2ᵗ)) + eps), with g scaled by *grad_scale first when that is given.
+ * `angle`, Adam-atan2 (Everett et al. 2024): the last is w −= lr·atan2(m/(1−b1ᵗ), √(v/(1−b2ᵗ))), without eps.
  * m and v are f32, bf16, or codes and scales of 8 bits, as `state` says (kernels/adamw.h). The two smaller kinds are
  * rounded at random, by Philox(seed, stream; step, element). */
 typedef struct pl_adamw_call {
@@ -354,8 +355,18 @@ typedef struct pl_adamw_call {
     pl_adamw_state state;
     uint64_t seed, stream;
     const int32_t *skipped_steps; /* (run) [1] or NULL */
+    bool angle;
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
+
+/* An exponential moving average of weights: average += (1 − rate)·(w − average). */
+typedef struct pl_ema_call {
+    int64_t count;
+    float rate;
+    float *average;
+    const float *w;
+} pl_ema_call;
+void pl_ema_exec(const pl_ema_call *, pl_team);
 
 /* sum[0] (f64) += Σ x², fixed blocks. */
 typedef struct pl_sum_squares_call {

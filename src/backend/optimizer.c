@@ -1,6 +1,6 @@
-/* AdamW, the sum of squares of gradients, the factor that clips them. Elements are shared out at multiples of a grain,
- * so that the same elements go through the vector loop and its tail, and blocks of 8-bit moments are not cut, whatever
- * the team. */
+/* AdamW and Adam-atan2, averages of weights, the sum of squares of gradients, the factor that clips them. Elements are
+ * shared out at multiples of a grain, so that the same elements go through the vector loop and its tail, and blocks of
+ * 8-bit moments are not cut, whatever the team. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -32,11 +32,12 @@ static pl_adamw_rates rates_of(const pl_adamw_call *c)
                             .rest1 = (float)(1 - (double)c->beta1),
                             .beta2 = c->beta2,
                             .rest2 = (float)(1 - (double)c->beta2),
-                            .rate = (float)(lr / correction1),
-                            .root_scale = (float)(1 / sqrt(correction2)),
+                            .rate = (float)(c->angle ? lr : lr / correction1),
+                            .root_scale = (float)((c->angle ? correction1 : 1) / sqrt(correction2)),
                             .eps = c->eps,
                             .decay = (float)(lr * c->weight_decay),
-                            .grad_scale = c->grad_scale ? *c->grad_scale : 1};
+                            .grad_scale = c->grad_scale ? *c->grad_scale : 1,
+                            .angle = c->angle};
 }
 
 static void adamw_part(const void *work, int part, int parts)
@@ -65,6 +66,27 @@ void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
                        .rates = rates_of(call),
                        .random = {pl_philox_init(call->seed, call->stream), (uint32_t)*call->step}};
     pl_parallel(team, call->count, adamw_part, &work);
+}
+
+/* ---- averages ---- */
+
+typedef struct ema_work {
+    const pl_ema_call *call;
+    const pl_kernels *kernels;
+} ema_work;
+
+static void ema_part(const void *work, int part, int parts)
+{
+    const ema_work *w = work;
+    const pl_ema_call *c = w->call;
+    pl_range range = pl_range_of_part(c->count, GRAIN_ELEMS, part, parts);
+    w->kernels->ema(range.begin, range.end, (float)(1 - (double)c->rate), c->average, c->w);
+}
+
+void pl_ema_exec(const pl_ema_call *call, pl_team team)
+{
+    ema_work work = {call, pl_kernels_get(team.isa)};
+    pl_parallel(team, call->count, ema_part, &work);
 }
 
 /* ---- sum of squares: at most MAX_BLOCKS blocks, cut by the count alone, added in order ---- */

@@ -347,8 +347,9 @@ static pl_status run_node(replay *r, size_t node, pl_error *err)
     void *workspace =
         r->layout.workspace_bytes[node] ? r->scratch.base + r->layout.area[PL_AREA_WORKSPACE].begin : NULL;
     PL_TRY(pl_backend_bind(r->g, n, &addresses, workspace, &call, err));
-    call.predicate = NULL;                                       /* measured as if it ran */
-    if (n->op == PL_OP_ADAMW) call.u.adamw.skipped_steps = NULL; /* made-up gradients overflow, and the count rises */
+    call.predicate = NULL; /* measured as if it ran */
+    /* made-up gradients overflow, and the count rises */
+    if (pl_op_rule_of(n->op)->optimizer) call.u.adamw.skipped_steps = NULL;
     if (r->key_of[node] != PL_NONE) each_stretch(r, n, chill);
     double begin = now_seconds();
     pl_backend_exec(&call, r->c->options.team);

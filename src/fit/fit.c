@@ -53,7 +53,8 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
         bool held = b->first <= smallest->arena->peak_position && smallest->arena->peak_position < b->last;
         by_role[smallest->graph->value[i].role] += held ? b->bytes : 0;
     }
-    uint64_t state = by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER];
+    uint64_t state =
+        by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER] + by_role[PL_ROLE_AVERAGE];
     if (o->budget_bytes < o->floor_bytes)
         snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise the budget to %llu bytes",
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);

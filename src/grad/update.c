@@ -60,7 +60,26 @@ static void add_skipped(updater *t)
     add_initial_zero(t, t->skipped);
 }
 
-static void add_adamw(updater *t, pl_id weight, pl_id gradient)
+/* The average follows what the optimizer has just written, and stands where the weight stands: begun as it, left as it
+ * was by a step that is skipped. */
+static void add_average(updater *t, pl_id weight, pl_id updated, const char *name)
+{
+    pl_graph *g = t->b.graph;
+    if (t->u->ema_rate == 0 || t->b.status != PL_OK) return;
+    pl_id average = pl_build_persistent(&t->b, PL_ROLE_AVERAGE, PL_DTYPE_F32, g->value[weight].shape, "ema.%s", name);
+    pl_id in[2] = {average, updated}, out = PL_NONE;
+    pl_build_node(&t->b, PL_OP_EMA, (pl_attr[]){pl_attr_f(t->u->ema_rate)}, 2, in, 1, &out);
+    if (t->b.status != PL_OK) return;
+    g->node[g->node_count - 1].predicate = t->finite;
+    pl_id program = pl_graph_find_program(g, "init");
+    if (program == PL_NONE) return;
+    pl_builder init = pl_builder_begin(g, program, t->b.err);
+    snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
+    pl_build_node(&init, PL_OP_CAST, NULL, 1, &weight, 1, &average);
+    t->b.status = init.status;
+}
+
+static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
 {
     pl_graph *g = t->b.graph;
     char name[256];
@@ -70,16 +89,22 @@ static void add_adamw(updater *t, pl_id weight, pl_id gradient)
     pl_id m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
     pl_id v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
     if (t->b.status != PL_OK) return;
-    pl_attr attr[6] = {pl_attr_f(t->u->beta1),         pl_attr_f(t->u->beta2),
-                       pl_attr_f(t->u->epsilon),       pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0),
-                       pl_attr_i((int64_t)t->u->seed), pl_attr_i((int64_t)pl_stream_id(g->value[m].name))};
+    pl_attr attr[6];
+    int attrs = 0;
+    attr[attrs++] = pl_attr_f(t->u->beta1);
+    attr[attrs++] = pl_attr_f(t->u->beta2);
+    if (!t->u->angle) attr[attrs++] = pl_attr_f(t->u->epsilon);
+    attr[attrs++] = pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0);
+    attr[attrs++] = pl_attr_i((int64_t)t->u->seed);
+    attr[attrs++] = pl_attr_i((int64_t)pl_stream_id(g->value[m].name));
     pl_id in[8] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale, t->skipped},
           out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&t->b, PL_OP_ADAMW, attr, 8, in, 3, out);
+    pl_build_node(&t->b, t->u->angle ? PL_OP_ADAM_ATAN2 : PL_OP_ADAMW, attr, 8, in, 3, out);
     if (t->b.status != PL_OK) return;
     g->node[g->node_count - 1].predicate = t->finite;
     add_initial_zero(t, m);
     add_initial_zero(t, v);
+    add_average(t, weight, out[0], name);
 }
 
 pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u, pl_error *err)
@@ -98,7 +123,7 @@ pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u
     if (u->clip > 0) add_clipping(&t, values, newest);
     for (size_t i = 0; i < values && t.b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;
-        add_adamw(&t, pl_names_find(&names, g, g->value[i].name + sizeof "grad." - 1), newest[i]);
+        add_optimizer(&t, pl_names_find(&names, g, g->value[i].name + sizeof "grad." - 1), newest[i]);
     }
     PL_TRY_DONE(t.b.status);
     PL_TRY_DONE(pl_graph_group_programs(g, err));

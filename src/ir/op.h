@@ -42,6 +42,9 @@ typedef struct pl_op_rule {
     /* Input `ids` holds ids below dimension `ids_dim` (-1: the last) of input `ids_below`; both 0: it reads none. */
     int ids, ids_below, ids_dim;
     int loss_scale; /* gradients begin here, all times this input where it is given; 0: none begin */
+    /* Changes a weight by its gradient; all such have the same inputs and outputs: weight, gradient, m, v, learning
+     * rate, step, [gradient scale, [skipped steps]] → weight', m', v'. */
+    bool optimizer;
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);

@@ -1,5 +1,5 @@
-/* The update: AdamW (Loshchilov & Hutter 2019) and clipping by the global norm (MODELS.md 0.5) are nodes like all
- * others. */
+/* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), averages of weights and clipping by
+ * the global norm (MODELS.md 0.5) are nodes like all others. */
 #include "base/block8.h"
 #include "ir/op.h"
 
@@ -69,7 +69,7 @@ static pl_alias alias_loss_scale(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, alias_loss_scale, .out_min = 2};
 
-/* ---- adamw: w, gradient, m, v, lr, step, [gradient scale, [skipped steps]] → w', m', v'
+/* ---- adamw, adam_atan2: w, gradient, m, v, lr, step, [gradient scale, [skipped steps]] → w', m', v'
  * The step t of the formula is the step less those that were skipped: of moments that have seen nothing, the first.
  * Both moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
  * rounded at random, by seed, stream and step. ---- */
@@ -110,4 +110,41 @@ static pl_alias alias_adamw(const pl_node *n, int out)
     return (pl_alias){.update = out == 0 ? 0 : out + 1};
 }
 
-const pl_op_rule pl_rule_ADAMW = {shape_adamw, NULL, cost_adamw, alias_adamw};
+const pl_op_rule pl_rule_ADAMW = {shape_adamw, NULL, cost_adamw, alias_adamw, .optimizer = true};
+
+/* The polynomial of the angle. */
+static pl_cost cost_adam_atan2(const pl_graph *g, const pl_node *n)
+{
+    pl_cost cost = cost_adamw(g, n);
+    cost.flops += 20 * pl_value_elems_f(pl_in(g, n, 0));
+    return cost;
+}
+
+const pl_op_rule pl_rule_ADAM_ATAN2 = {shape_adamw, NULL, cost_adam_atan2, alias_adamw, .optimizer = true};
+
+/* ---- ema: average, w → average + (1 − rate)·(w − average), an exponential moving average ---- */
+static pl_status shape_ema(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_value *average = pl_in(g, n, 0);
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &average->shape, "the shape of the average", err));
+    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1))
+        return pl_fail(err, PL_E_INTERNAL, "ema in %s: the rate is at least 0 and below 1, not %g", n->scope,
+                       n->attr[0].f);
+    out[0] = (pl_out){average->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_ema(const pl_graph *g, const pl_node *n)
+{
+    double e = pl_value_elems_f(pl_in(g, n, 0));
+    return (pl_cost){3 * e, 12 * e};
+}
+
+static pl_alias alias_ema(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_EMA = {shape_ema, NULL, cost_ema, alias_ema};

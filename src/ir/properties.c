@@ -86,3 +86,21 @@ bool pl_graph_find_id_limit(const pl_graph *g, pl_id value, int64_t *below)
     }
     return *below < INT64_MAX;
 }
+
+pl_status pl_graph_pair_averages(const pl_graph *g, pl_id **partner, pl_error *err)
+{
+    *partner = NULL;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op != PL_OP_EMA || n->dead) continue;
+        if (!*partner) {
+            *partner = pl_alloc(g->value_count, sizeof **partner);
+            if (!*partner) return pl_fail(err, PL_E_NOMEM, "no memory to find the averages of weights");
+            for (size_t v = 0; v < g->value_count; v++) (*partner)[v] = PL_NONE;
+        }
+        const pl_id average = pl_value_root(g, n->in[0]), weight = pl_value_root(g, n->in[1]);
+        (*partner)[average] = weight;
+        (*partner)[weight] = average;
+    }
+    return PL_OK;
+}

@@ -10,6 +10,10 @@ bool pl_program_is_trained(const pl_graph *, pl_id program);
 bool pl_program_loads(const pl_graph *, pl_id program);
 pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NONE: none is */
 
+/* (*partner)[values]: of a weight its average (a node EMA makes it), of an average its weight, else PL_NONE; both own
+ * their bytes. *partner is NULL where there are no averages; else the caller frees it. PL_E_NOMEM. */
+pl_status pl_graph_pair_averages(const pl_graph *, pl_id **partner, pl_error *);
+
 /* The value that holds the loss of the program, which its gradients are of; PL_NONE when it has none. */
 pl_id pl_graph_find_loss(const pl_graph *, pl_id program);
 

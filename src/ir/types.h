@@ -22,6 +22,7 @@ typedef uint32_t pl_id; /* index into one of the graph's arrays */
     X(WEIGHT, "weight")                                                                                                \
     X(GRADIENT, "gradient")                                                                                            \
     X(OPTIMIZER, "optimizer")                                                                                          \
+    X(AVERAGE, "average")                                                                                              \
     X(STATE, "state")                                                                                                  \
     X(SAVED, "saved")                                                                                                  \
     X(TEMPORARY, "temporary")                                                                                          \

@@ -1,7 +1,8 @@
-/* What AdamW's kernels need besides the arrays. */
+/* What the kernels of AdamW and Adam-atan2 need besides the arrays. */
 #ifndef PL_KERNELS_ADAMW_H
 #define PL_KERNELS_ADAMW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/philox.h"
@@ -21,14 +22,16 @@ typedef struct pl_adamw_random {
     uint32_t step;
 } pl_adamw_random;
 
-/* The same for every element, computed once a call in double. */
+/* The same for every element, computed once a call in double. An angle stays when both its sides are multiplied, so for
+ * Adam-atan2 the correction of m goes into root_scale and the rate is lr alone. */
 typedef struct pl_adamw_rates {
     float beta1, rest1, beta2, rest2; /* rest = 1 − beta */
-    float rate;                       /* lr/(1 − beta1ᵗ) */
-    float root_scale;                 /* 1/√(1 − beta2ᵗ) */
+    float rate;                       /* lr/(1 − beta1ᵗ); of an angle lr */
+    float root_scale;                 /* 1/√(1 − beta2ᵗ); of an angle (1 − beta1ᵗ)/√(1 − beta2ᵗ) */
     float eps;
     float decay;      /* lr·weight_decay */
     float grad_scale; /* 1 without clipping */
+    bool angle;       /* steps by atan2(m, √v·root_scale) in place of m/(√v·root_scale + eps) */
 } pl_adamw_rates;
 
 #endif

@@ -14,6 +14,7 @@ const char *pl_report_role_title(pl_role role)
         [PL_ROLE_WEIGHT] = "weights",
         [PL_ROLE_GRADIENT] = "gradients",
         [PL_ROLE_OPTIMIZER] = "optimizer state",
+        [PL_ROLE_AVERAGE] = "averaged weights",
         [PL_ROLE_STATE] = "state",
         [PL_ROLE_SAVED] = "saved activations",
         [PL_ROLE_TEMPORARY] = "temporaries",

@@ -8,6 +8,7 @@ pl_report_group pl_report_group_of(pl_role role)
 {
     switch (role) {
     case PL_ROLE_WEIGHT:
+    case PL_ROLE_AVERAGE:
         return PL_GROUP_WEIGHTS;
     case PL_ROLE_GRADIENT:
         return PL_GROUP_GRADIENTS;

@@ -17,8 +17,8 @@
 
 enum { LABEL = 11 }; /* columns left of the picture */
 
-static const char letters[PL_ROLE_COUNT + 1] = "WGOCStkiorf";
-static const unsigned char ansi[PL_ROLE_COUNT] = {34, 33, 35, 36, 32, 92, 90, 37, 37, 31, 31};
+static const char letters[PL_ROLE_COUNT + 1] = "WGOACStkiorf";
+static const unsigned char ansi[PL_ROLE_COUNT] = {34, 33, 35, 94, 36, 32, 92, 90, 37, 37, 31, 31};
 
 typedef struct canvas {
     unsigned width, height;

@@ -121,7 +121,8 @@ static void arena_rows(const page *g, pl_table *t)
 {
     const pl_report_account *a = &g->account;
     for (int r = 0; r < PL_ROLE_COUNT; r++) {
-        if (r == PL_ROLE_OUTPUT) continue;
+        bool unasked = r == PL_ROLE_AVERAGE && a->role_bytes[r] == 0; /* most trainings keep none: no row of zeros */
+        if (r == PL_ROLE_OUTPUT || unasked) continue;
         if (r == PL_ROLE_INPUT)
             role_row(t, a, "inputs and outputs", PL_ROLE_INPUT, PL_ROLE_OUTPUT);
         else

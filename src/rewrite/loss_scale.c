@@ -5,7 +5,8 @@
  *   sum of squares → clip_scale(sum, S, skipped)   clips by the norm of gradient/S; gives 1/S with it, and "finite",
  *                                              and counts the steps that are not
  *   adamw(…, scale, skipped) when finite       an overflow anywhere shows in the sum: the update is skipped, and the
- *                                              correction of the moments does not count it (as GradScaler has it)
+ *                                              correction of the moments does not count it (as GradScaler has it);
+ *                                              the averages of the weights stay, too
  *   loss_scale(finite, S, good)                overflow: S/2 (never below 1); no overflow in 2000 steps: 2·S
  *
  * S and the counts are state, saved with the optimizer's. Factors of two: scaling itself rounds nothing.
@@ -29,11 +30,20 @@ static bool is_of(const scaler *s, const pl_node *n)
     return !n->dead && pl_region_program(s->g, n->region) == s->program;
 }
 
-/* The first node of the program with that operator; PL_NONE when there is none. */
-static pl_id find_node(const scaler *s, pl_op op)
+static bool is_optimizer(const scaler *s, const pl_node *n) { return pl_op_rule_of(n->op)->optimizer && is_of(s, n); }
+
+/* The first node of the program that updates a weight; PL_NONE when there is none. */
+static pl_id find_update(const scaler *s)
 {
     for (size_t i = 0; i < s->g->node_count; i++)
-        if (s->g->node[i].op == op && is_of(s, &s->g->node[i])) return (pl_id)i;
+        if (is_optimizer(s, &s->g->node[i])) return (pl_id)i;
+    return PL_NONE;
+}
+
+static pl_id find_clip(const scaler *s)
+{
+    for (size_t i = 0; i < s->g->node_count; i++)
+        if (s->g->node[i].op == PL_OP_CLIP_SCALE && is_of(s, &s->g->node[i])) return (pl_id)i;
     return PL_NONE;
 }
 
@@ -66,7 +76,7 @@ static void add_clip_scale(scaler *s, size_t nodes)
           out = sum;
     pl_build_node(&s->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
     for (size_t i = 0; i < nodes && s->b.status == PL_OK; i++) {
-        if (g->node[i].op != PL_OP_ADAMW || !is_of(s, &g->node[i])) continue;
+        if (!is_optimizer(s, &g->node[i])) continue;
         out = PL_NONE;
         sum = pl_build_node(&s->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){g->node[i].in[1], sum}, 1, &out);
     }
@@ -86,7 +96,8 @@ static void scale_updates(scaler *s, size_t nodes)
 {
     for (size_t i = 0; i < nodes; i++) {
         pl_node *n = &s->g->node[i];
-        if (n->op != PL_OP_ADAMW || !is_of(s, n)) continue;
+        if (n->op == PL_OP_EMA && is_of(s, n)) n->predicate = s->finite;
+        if (!is_optimizer(s, n)) continue;
         n->in[6] = s->clipped;
         n->in[7] = s->counted;
         n->predicate = s->finite;
@@ -110,7 +121,7 @@ static pl_status order(const scaler *s, size_t first, size_t nodes, size_t summe
 static pl_status add_update(scaler *s, pl_id first, pl_error *err)
 {
     size_t nodes = s->g->node_count;
-    pl_id clip = find_node(s, PL_OP_CLIP_SCALE);
+    pl_id clip = find_clip(s);
     s->b.phase = PL_PHASE_UPDATE;
     if (clip == PL_NONE)
         add_clip_scale(s, nodes);
@@ -128,7 +139,7 @@ static pl_status add_update(scaler *s, pl_id first, pl_error *err)
 pl_status pl_rewrite_loss_scale(pl_graph *g, pl_id program, pl_error *err)
 {
     scaler s = {.g = g, .program = program, .b = pl_builder_begin(g, program, err)};
-    pl_id first = find_node(&s, PL_OP_ADAMW);
+    pl_id first = find_update(&s);
     pl_builder_enter(&s.b, "loss_scale");
     if (first == PL_NONE) {
         s.scale = pl_build_persistent(&s.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "%s",

@@ -1,6 +1,7 @@
-/* Moments of AdamW in fewer bits. Operators and their order stay: only the storage of m and v, and of every version of
- * them, gets another dtype and, for 8 bits, another shape; initial zeros are zero bytes in all of them. */
+/* Moments of the optimizer in fewer bits. Operators and their order stay: only the storage of m and v, and of every
+ * version of them, gets another dtype and, for 8 bits, another shape; initial zeros are zero bytes in all of them. */
 #include "base/block8.h"
+#include "ir/op.h"
 #include "rewrite/rewrite.h"
 
 enum { ELEMS_MIN_8BIT = 4096 }; /* smaller tensors (norms, biases) gain nothing and matter most */
@@ -22,7 +23,7 @@ static void mark_moments(const pl_graph *g, bool *is_moment)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->op != PL_OP_ADAMW || n->dead) continue;
+        if (!pl_op_rule_of(n->op)->optimizer || n->dead) continue;
         for (int k = 2; k <= 3; k++) is_moment[pl_value_root(g, n->in[k])] = true;
     }
 }

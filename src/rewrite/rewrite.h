@@ -108,9 +108,9 @@ uint64_t pl_rewrite_layer_major_nodes(const pl_graph *, pl_id program, const pl_
 /* Else *why, as half a sentence. Needs: nothing but the updates. */
 bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char **why);
 
-/* optimizer_state.c: AdamW's moments in bf16 (PL_DTYPE_BF16), or in blocks of 8 bits (PL_DTYPE_U8, base/block8.h; those
- * of small weights stay f32), with random rounding; PL_DTYPE_F32: as they are. Needs: moments in f32. Changes the
- * numbers of a run: only where the user allows it. */
+/* optimizer_state.c: the optimizer's moments in bf16 (PL_DTYPE_BF16), or in blocks of 8 bits (PL_DTYPE_U8,
+ * base/block8.h; those of small weights stay f32), with random rounding; PL_DTYPE_F32: as they are. Needs: moments in
+ * f32. Changes the numbers of a run: only where the user allows it. */
 pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
 
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.

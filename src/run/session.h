@@ -65,7 +65,7 @@ double pl_session_step_seconds(const pl_session *);   /* median of the measured 
 void *pl_session_value(const pl_session *, const char *name);
 void *pl_session_address(const pl_session *, pl_id value); /* the same by its place in the plan's graph */
 
-/* Which file of a checkpoint holds a value of the graph. */
+/* Which file of a checkpoint holds a value of the graph; of a weight that has an average the other one does. */
 typedef enum pl_session_kept { PL_KEPT_NOT, PL_KEPT_WITH_MODEL, PL_KEPT_WITH_STATE } pl_session_kept;
 pl_session_kept pl_session_keeps(const pl_graph *, pl_id value);
 

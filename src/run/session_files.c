@@ -6,6 +6,7 @@
 #include "base/philox.h"
 #include "base/size.h"
 #include "ir/op.h"
+#include "ir/properties.h"
 #include "run/session_impl.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20 /* no config is longer */, CHECKPOINT_STEP = 1024 };
@@ -43,32 +44,48 @@ pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
     if (v->program != PL_NONE || pl_value_root(g, id) != id) return PL_KEPT_NOT;
-    if (v->role == PL_ROLE_WEIGHT || v->inference) return PL_KEPT_WITH_MODEL;
+    if (v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_AVERAGE || v->inference) return PL_KEPT_WITH_MODEL;
     bool state = v->role == PL_ROLE_OPTIMIZER || (v->role == PL_ROLE_STATE && !is_in_record(v));
     return state ? PL_KEPT_WITH_STATE : PL_KEPT_NOT;
 }
 
+/* The average of a weight is the model that others are given, under the weight's name; the weight itself is then only
+ * what training goes on with. partner: pl_graph_pair_averages. */
+static pl_session_kept keeps_paired(const pl_graph *g, const pl_id *partner, pl_id id)
+{
+    const bool has_average = partner && partner[id] != PL_NONE && g->value[id].role == PL_ROLE_WEIGHT;
+    return has_average ? PL_KEPT_WITH_STATE : pl_session_keeps(g, id);
+}
+
 /* Weights and moments first, then the numbers that come and go with a precision: a reader finds the same begin. */
-static pl_status list_kept(const pl_graph *g, const pl_program *program, pl_session_kept kept, pl_st_entry **list,
-                           size_t *count, pl_error *err)
+static pl_status list_kept(const pl_graph *g, const pl_id *partner, const pl_program *program, pl_session_kept kept,
+                           pl_st_entry **list, size_t *count, pl_error *err)
 {
     *count = 0;
-    for (size_t i = 0; i < g->value_count; i++) *count += pl_session_keeps(g, (pl_id)i) == kept;
+    for (size_t i = 0; i < g->value_count; i++) *count += keeps_paired(g, partner, (pl_id)i) == kept;
     *list = pl_alloc(*count + 1, sizeof **list);
     if (!*list) return pl_fail(err, PL_E_NOMEM, "no memory for the list of tensors");
     size_t at = 0;
     for (int state = 0; state < 2; state++)
-        for (size_t i = 0; i < g->value_count; i++)
-            if (pl_session_keeps(g, (pl_id)i) == kept && (g->value[i].role == PL_ROLE_STATE) == state)
-                PL_TRY(pl_session_fill_entry(g, program, (pl_id)i, &(*list)[at++], err));
+        for (size_t i = 0; i < g->value_count; i++) {
+            const pl_value *v = &g->value[i];
+            if (keeps_paired(g, partner, (pl_id)i) != kept || (v->role == PL_ROLE_STATE) != state) continue;
+            PL_TRY(pl_session_fill_entry(g, program, (pl_id)i, &(*list)[at], err));
+            if (v->role == PL_ROLE_AVERAGE && partner) (*list)[at].name = g->value[partner[i]].name;
+            at++;
+        }
     return PL_OK;
 }
 
 pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_entry **model, size_t *models,
                            pl_st_entry **state, size_t *states, pl_error *err)
 {
-    PL_TRY(list_kept(g, program, PL_KEPT_WITH_MODEL, model, models, err));
-    return list_kept(g, program, PL_KEPT_WITH_STATE, state, states, err);
+    pl_id *partner = NULL;
+    PL_TRY(pl_graph_pair_averages(g, &partner, err));
+    pl_status status = list_kept(g, partner, program, PL_KEPT_WITH_MODEL, model, models, err);
+    if (status == PL_OK) status = list_kept(g, partner, program, PL_KEPT_WITH_STATE, state, states, err);
+    pl_free(partner);
+    return status;
 }
 
 /* ---- the record ---- */

@@ -117,6 +117,8 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 /* ---- session_weights.c ---- */
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
+/* What was read as a model lies in the averages, where there are any: training begins with them. */
+void pl_session_begin_at_averages(pl_session *);
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */

@@ -1,5 +1,7 @@
 /* A model that begins with a file of weights (pl_data.weights): its header is matched with the graph when a plan is
  * made and when a session is opened, its numbers are read into the arena just before "committed". */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "run/session_impl.h"
 #include "store/weights.h"
@@ -36,4 +38,14 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
 {
     const uint64_t checksum = pl_facts_value(&s->o.data->identity, PL_FACT_WEIGHTS, 0);
     return s->weights ? pl_weights_load(s->weights, &s->spec.model, checksum, err) : PL_OK;
+}
+
+void pl_session_begin_at_averages(pl_session *s)
+{
+    const pl_graph *g = s->o.plan->graph;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op == PL_OP_EMA)
+            memcpy(pl_session_address(s, n->in[1]), pl_session_address(s, n->in[0]), pl_value_bytes(g, n->in[0]));
+    }
 }

@@ -204,6 +204,22 @@ def test_final_begins_with_pretrained_weights():
         check(tensors(best(f"out/loo-{name}")) == tensors(best(f"alone/loo-{name}")) != before, f"loo-{name} has seen a pre-training")
 
 
+def test_averages():
+    """With averages of the weights the predictions at the end are theirs, those of eval, too; final begins with them."""
+    config, still = write_clouds(), ("--learning_rate", "1e-60", "--quiet")
+    more = ("--set", "train.ema_rate=0.75", "--set", "train.optimizer=adam_atan2", "--no-loo")
+    run("train", config, "--quiet", *more)
+    run("train", config, "--quiet", *more[2:], "--out", "plain")
+    check(all(json.loads(read(f"out/{s}/report.json"))["difference_bytes"] == 0 for s in STAGES[:2]), "memory was not as planned", os.listdir("out"))
+    check(predictions("out", "final") != predictions("plain", "final"), "the averages predict what the weights do")
+    for stage in STAGES[:2]:
+        run("eval", f"out/{stage}", "--predictions", f"{stage}.csv")
+        check(read(f"{stage}.csv") == read(f"out/{stage}/predictions.csv"), stage, "eval predicts otherwise")
+    run("train", config, "--no-final", "--out", "next", "--quiet", *more)
+    run("train", config, "--resume", "--out", "next", *more, *still)
+    check(tensors(best("next/final")) == tensors(best("next/pretrain")), "final begins with other weights than the averages of pretrain")
+
+
 def test_other_commands():
     config = write_clouds()
     out, _ = run("plan", config)
@@ -458,7 +474,7 @@ def test_frames_that_are_others():
 
 
 if __name__ == "__main__":
-    main({"clouds": [test_protocol, test_one_of_them, test_final_begins_with_pretrained_weights, test_other_commands, test_killed_and_gone_on,
+    main({"clouds": [test_protocol, test_one_of_them, test_final_begins_with_pretrained_weights, test_averages, test_other_commands, test_killed_and_gone_on,
                      test_stopped_and_gone_on, test_held_out_labels_leave_no_trace],
           "early": [test_early_stopping],
           "clouds_refused": [test_flights_that_are_none, test_flights_that_say_nothing, test_frames_that_are_others]})

@@ -106,6 +106,10 @@ static void read_setting(subject *s, const char *key, const char *value)
         s->with.update_early = strcmp(value, "0") != 0;
     else if (strcmp(key, "clip") == 0)
         s->clip = strtod(value, NULL);
+    else if (strcmp(key, "angle") == 0)
+        s->angle = strcmp(value, "0") != 0;
+    else if (strcmp(key, "ema_rate") == 0)
+        s->ema_rate = strtod(value, NULL);
     else if (strcmp(key, "precision") == 0)
         s->with.precision = read_dtype(s, value);
     else if (strcmp(key, "moments") == 0)

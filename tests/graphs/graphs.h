@@ -30,7 +30,8 @@ typedef struct subject {
     size_t step_count;
     pl_rewrites with;
     pl_recompute_decision listed;
-    double clip;
+    double clip, ema_rate;
+    bool angle;
     pl_graph *graph;
     pl_str out;     /* what came out; empty: the graph is it */
     size_t numbers; /* that an oracle has compared */
@@ -58,7 +59,8 @@ void judge_graph(const subject *, const char *behind);
 void judge_same(subject *, const pl_graph *before, bool scaled, double within);
 /* Each gradient is the difference quotient of the loss. */
 void judge_gradients(subject *, const pl_graph *before);
-/* Weights and moments are AdamW's, computed apart from the gradients of `before`. */
+/* Weights and moments are AdamW's (Adam-atan2's), averages those of the weights, computed apart from the gradients of
+ * `before`. */
 void judge_update(subject *, const pl_graph *before);
 
 #endif

@@ -237,10 +237,11 @@ static double *find_of(machine *m, const char *prefix, const char *weight)
 static void expect_near(const subject *s, const char *what, const char *weight, double is, double wanted)
 {
     if (!(fabs(is - wanted) <= 1e-12 * (1 + fabs(wanted))))
-        subject_broken(s, "%s%s is %.17g, by AdamW's definition %.17g", what, weight, is, wanted);
+        subject_broken(s, "%s%s is %.17g, by definition %.17g", what, weight, is, wanted);
 }
 
-/* Loshchilov & Hutter 2019, algorithm 2; `a` has the gradients, `b` was updated, `c` not run at all. */
+/* Loshchilov & Hutter 2019, algorithm 2, or Everett et al. 2024; `a` has the gradients, `b` was updated, `c` not run at
+ * all. */
 static void judge_weight(subject *s, machine *a, machine *b, machine *c, pl_id weight)
 {
     const pl_value *v = &c->graph->value[weight];
@@ -253,8 +254,12 @@ static void judge_weight(subject *s, machine *a, machine *b, machine *c, pl_id w
         double ahead = m / (1 - pow(step_beta1, t)), size = sqrt(u / (1 - pow(step_beta2, t)));
         expect_near(s, "m.", v->name, find_of(b, "m.", v->name)[e], m);
         expect_near(s, "v.", v->name, find_of(b, "v.", v->name)[e], u);
-        expect_near(s, "", v->name, find_of(b, "", v->name)[e],
-                    w * (1 - lr * decay) - lr * ahead / (size + step_epsilon));
+        double direction = s->angle ? atan2(ahead, size) : ahead / (size + step_epsilon);
+        double updated = w * (1 - lr * decay) - lr * direction;
+        expect_near(s, "", v->name, find_of(b, "", v->name)[e], updated);
+        if (s->ema_rate == 0) continue;
+        expect_near(s, "ema.", v->name, find_of(b, "ema.", v->name)[e],
+                    s->ema_rate * find_of(c, "ema.", v->name)[e] + (1 - s->ema_rate) * updated);
     }
 }
 
@@ -264,8 +269,7 @@ void judge_update(subject *s, const pl_graph *before)
     run(&a);
     run(&b);
     for (pl_id i = 0; i < c.graph->value_count; i++) {
-        const pl_value *v = &c.graph->value[i];
-        bool weight = v->role == PL_ROLE_WEIGHT && v->program == PL_NONE && pl_value_root(c.graph, i) == i;
+        bool weight = pl_value_is_trained(c.graph, i) && pl_value_root(c.graph, i) == i;
         if (weight) judge_weight(s, &a, &b, &c, i);
     }
     stop(&a);

@@ -70,10 +70,13 @@ static pl_status update(subject *s, pl_error *err)
                         .epsilon = step_epsilon,
                         .weight_decay = step_decay,
                         .clip = s->clip,
+                        .angle = s->angle,
+                        .ema_rate = s->ema_rate,
                         .lr = pl_graph_find_value(s->graph, "input.lr"),
                         .step = pl_graph_find_value(s->graph, "input.step")};
     if (!before || u.lr == PL_NONE || u.step == PL_NONE) subject_broken(s, "update: no input.lr or input.step");
     pl_status status = pl_grad_add_update(s->graph, train_of(s), &u, err);
+    if (status == PL_OK) status = pl_grad_read_averages(s->graph, err);
     if (status == PL_OK) judge_graph(s, "update");
     if (status == PL_OK) judge_update(s, before);
     pl_graph_destroy(before);

@@ -176,6 +176,33 @@ static void adamw(operands *o)
     put(o, 2, v);
 }
 
+/* Likewise, but w −= lr·atan2(m/(1−b1ᵗ), √(v/(1−b2ᵗ))) */
+static void adam_atan2(operands *o)
+{
+    double *w = o->in[0], *m = o->in[2], *v = o->in[3], lr = o->in[4][0],
+           t = o->in[5][0] - (o->in[7] ? o->in[7][0] : 0), scale = o->in[6] ? o->in[6][0] : 1;
+    double b1 = (float)o->node->attr[0].f, b2 = (float)o->node->attr[1].f, wd = o->node->attr[2].f;
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) {
+        double g = o->in[1][i] * scale;
+        m[i] = b1 * m[i] + (1 - b1) * g;
+        v[i] = b2 * v[i] + (1 - b2) * g * g;
+        w[i] -= lr * wd * w[i];
+        w[i] -= lr * atan2(m[i] / (1 - pow(b1, t)), sqrt(v[i] / (1 - pow(b2, t))));
+    }
+    put(o, 0, w);
+    put(o, 1, m);
+    put(o, 2, v);
+}
+
+static void ema(operands *o)
+{
+    double *average = o->in[0], rate = (float)o->node->attr[0].f;
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) average[i] = rate * average[i] + (1 - rate) * o->in[1][i];
+    put(o, 0, average);
+}
+
 const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_LOAD] = outside,
     [PL_OP_STORE] = outside,
@@ -279,6 +306,8 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_CLIP_SCALE] = clip_scale,
     [PL_OP_LOSS_SCALE] = loss_scale,
     [PL_OP_ADAMW] = adamw,
+    [PL_OP_ADAM_ATAN2] = adam_atan2,
+    [PL_OP_EMA] = ema,
     [PL_OP_NOISE] = reference_noise,
     [PL_OP_EVOLVE] = reference_evolve,
     [PL_OP_FIELD_METRICS] = reference_field_metrics,

@@ -191,8 +191,11 @@ static void add_update(const tiny *t, pl_graph *g, pl_id train)
                         c->grad_clip,
                         pl_graph_find_value(g, "input.lr"),
                         pl_graph_find_value(g, "input.step"),
-                        t->seed};
+                        t->seed,
+                        c->optimizer == PL_OPTIMIZER_ADAM_ATAN2,
+                        c->ema_rate};
     must(pl_grad_add_update(g, train, &u, &err), &err, t);
+    must(pl_grad_read_averages(g, &err), &err, t);
     tiny_check(g, PL_STAGE_GRAD);
 }
 

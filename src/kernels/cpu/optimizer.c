@@ -1,22 +1,45 @@
-/* AdamW over elements [begin, end), and sums of squares. begin is a multiple of the vector width; only the last range
- * of an array ends elsewhere. */
+/* AdamW and Adam-atan2 over elements [begin, end), averages of weights, and sums of squares. begin is a multiple of the
+ * vector width; only the last range of an array ends elsewhere. */
 #include "kernels/cpu/adamw_step.h"
 #include "kernels/kernels.h"
 
-void PL_KERNEL(adamw)(int64_t begin, int64_t end, const pl_adamw_rates *rates, float *w, float *m, float *v,
+PL_V_INLINE void adam(bool angle, int64_t begin, int64_t end, const pl_adamw_rates *rates, float *w, float *m, float *v,
                       const float *g)
 {
     const pl_adamw_rates k = *rates;
     int64_t i = begin;
     for (; i + PL_VW <= end; i += PL_VW) {
-        moments s = update(&k, (moments){pl_v_load(w + i), pl_v_load(m + i), pl_v_load(v + i)}, pl_v_load(g + i));
+        moments s =
+            update(&k, angle, (moments){pl_v_load(w + i), pl_v_load(m + i), pl_v_load(v + i)}, pl_v_load(g + i));
         pl_v_store(w + i, s.w), pl_v_store(m + i, s.m), pl_v_store(v + i, s.v);
     }
     if (i == end) return;
     int64_t n = end - i;
     moments s = {pl_v_load_part(w + i, n), pl_v_load_part(m + i, n), pl_v_load_part(v + i, n)};
-    s = update(&k, s, pl_v_load_part(g + i, n)); /* pad lanes: 0/eps */
+    s = update(&k, angle, s, pl_v_load_part(g + i, n)); /* pad lanes: 0/eps, or the angle of 0, 0 */
     pl_v_store_part(w + i, s.w, n), pl_v_store_part(m + i, s.m, n), pl_v_store_part(v + i, s.v, n);
+}
+
+void PL_KERNEL(adamw)(int64_t begin, int64_t end, const pl_adamw_rates *rates, float *w, float *m, float *v,
+                      const float *g)
+{
+    if (rates->angle)
+        adam(true, begin, end, rates, w, m, v, g);
+    else
+        adam(false, begin, end, rates, w, m, v, g);
+}
+
+/* The distance is scaled, not the average: one that equals its weight stays, none drifts by its rate's rounding. */
+void PL_KERNEL(ema)(int64_t begin, int64_t end, float rest, float *average, const float *w)
+{
+    int64_t i = begin;
+    for (; i + PL_VW <= end; i += PL_VW) {
+        pl_vf a = pl_v_load(average + i);
+        pl_v_store(average + i, pl_v_fma(pl_v_load(w + i) - a, pl_v_set(rest), a));
+    }
+    if (i == end) return;
+    pl_vf a = pl_v_load_part(average + i, end - i);
+    pl_v_store_part(average + i, pl_v_fma(pl_v_load_part(w + i, end - i) - a, pl_v_set(rest), a), end - i);
 }
 
 /* ---- Σ x² in double: lanes of half the number, converted as they are loaded ---- */

@@ -1,6 +1,6 @@
-/* AdamW with moments of 16 and of 8 bits. The step is computed in f32 from what is read, as with f32 moments; only what
- * is written back is rounded, up or down at random, so that its mean is the exact moment: v moves by (1 − beta2) of
- * itself a step, less than half the distance of two bf16 numbers, and to nearest it would stand still.
+/* AdamW and Adam-atan2 with moments of 16 and of 8 bits. The step is computed in f32 from what is read, as with f32
+ * moments; only what is written back is rounded, up or down at random, so that its mean is the exact moment: v moves by
+ * (1 − beta2) of itself a step, less than half the distance of two bf16 numbers, and to nearest it would stand still.
  *
  * Invariant: no moment exists in f32 beyond one block, on the stack. */
 #include "base/block8.h"
@@ -58,17 +58,17 @@ PL_V_INLINE void store(float *p, pl_vf x, int64_t count)
         pl_v_store(p, x);
 }
 
-PL_V_INLINE void step_bf16(const pl_adamw_rates *k, pl_vi random, float *w, uint16_t *m, uint16_t *v, const float *g,
-                           int64_t count)
+PL_V_INLINE void step_bf16(const pl_adamw_rates *k, bool angle, pl_vi random, float *w, uint16_t *m, uint16_t *v,
+                           const float *g, int64_t count)
 {
-    moments s = update(k, (moments){load(w, count), widen(m, count), widen(v, count)}, load(g, count));
+    moments s = update(k, angle, (moments){load(w, count), widen(m, count), widen(v, count)}, load(g, count));
     store(w, s.w, count);
     narrow(m, s.m, random, count);
     narrow(v, s.v, random, count);
 }
 
-void PL_KERNEL(adamw_bf16)(int64_t begin, int64_t end, const pl_adamw_rates *rates, const pl_adamw_random *random,
-                           float *w, uint16_t *m, uint16_t *v, const float *g)
+PL_V_INLINE void adam_bf16(bool angle, int64_t begin, int64_t end, const pl_adamw_rates *rates,
+                           const pl_adamw_random *random, float *w, uint16_t *m, uint16_t *v, const float *g)
 {
     const pl_adamw_rates k = *rates;
     draw d;
@@ -76,10 +76,20 @@ void PL_KERNEL(adamw_bf16)(int64_t begin, int64_t end, const pl_adamw_rates *rat
         make_draw(&d, random, at);
         int64_t stop = end - at < DRAWN ? end - at : DRAWN, i = 0;
         for (; i + PL_VW <= stop; i += PL_VW)
-            step_bf16(&k, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i, PL_VW);
+            step_bf16(&k, angle, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i, PL_VW);
         if (i < stop)
-            step_bf16(&k, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i, stop - i);
+            step_bf16(&k, angle, pl_v_load_u16(d.bits + (int)i), w + at + i, m + at + i, v + at + i, g + at + i,
+                      stop - i);
     }
+}
+
+void PL_KERNEL(adamw_bf16)(int64_t begin, int64_t end, const pl_adamw_rates *rates, const pl_adamw_random *random,
+                           float *w, uint16_t *m, uint16_t *v, const float *g)
+{
+    if (rates->angle)
+        adam_bf16(true, begin, end, rates, random, w, m, v, g);
+    else
+        adam_bf16(false, begin, end, rates, random, w, m, v, g);
 }
 
 /* ---- 8 bits: base/block8.h; of v the root is kept, whose range is half as many powers of ten ----
@@ -119,13 +129,13 @@ static inline float unit_of(const unsigned char *codes, int bits_of_magnitude)
 }
 
 /* Elements [i, i + PL_VW) of a block, of which `count` are there: the step, and the new moments into the block. */
-PL_V_INLINE void step_8bit(const pl_adamw_rates *k, block *b, int i, float *w, const unsigned char *m,
+PL_V_INLINE void step_8bit(const pl_adamw_rates *k, bool angle, block *b, int i, float *w, const unsigned char *m,
                            const unsigned char *v, const float *g, int64_t count)
 {
     pl_vi code = pl_v_load_u8(m + i);
     pl_vf old_m = value_of(code & 0x7f) * b->unit_m, old_root = value_of(pl_v_load_u8(v + i)) * b->unit_root;
     old_m = pl_v_from_bits(pl_v_bits(old_m) | (code & 0x80) << 24);
-    moments s = update(k, (moments){load(w + i, count), old_m, old_root * old_root}, load(g + i, count));
+    moments s = update(k, angle, (moments){load(w + i, count), old_m, old_root * old_root}, load(g + i, count));
     pl_vf root = pl_v_sqrt(s.v);
     store(w + i, s.w, count);
     pl_v_store(b->m + i, s.m);
@@ -162,8 +172,8 @@ static inline void write_block(const block *b, const pl_adamw_random *random, in
     }
 }
 
-void PL_KERNEL(adamw_8bit)(int64_t begin, int64_t end, const pl_adamw_rates *rates, const pl_adamw_random *random,
-                           float *w, unsigned char *m, unsigned char *v, const float *g)
+PL_V_INLINE void adam_8bit(bool angle, int64_t begin, int64_t end, const pl_adamw_rates *rates,
+                           const pl_adamw_random *random, float *w, unsigned char *m, unsigned char *v, const float *g)
 {
     const pl_adamw_rates k = *rates;
     block b;
@@ -174,9 +184,18 @@ void PL_KERNEL(adamw_8bit)(int64_t begin, int64_t end, const pl_adamw_rates *rat
         b.largest_m = b.largest_root = pl_v_set_i32(0);
         int64_t stop = end - at < PL_BLOCK8_ELEMS ? end - at : PL_BLOCK8_ELEMS;
         int i = 0;
-        for (; i + PL_VW <= stop; i += PL_VW) step_8bit(&k, &b, i, w + at, codes_m, codes_v, g + at, PL_VW);
+        for (; i + PL_VW <= stop; i += PL_VW) step_8bit(&k, angle, &b, i, w + at, codes_m, codes_v, g + at, PL_VW);
         for (; i < PL_BLOCK8_ELEMS; i += PL_VW)
-            step_8bit(&k, &b, i, w + at, codes_m, codes_v, g + at, i < stop ? stop - i : 0);
+            step_8bit(&k, angle, &b, i, w + at, codes_m, codes_v, g + at, i < stop ? stop - i : 0);
         write_block(&b, random, at, codes_m, codes_v);
     }
+}
+
+void PL_KERNEL(adamw_8bit)(int64_t begin, int64_t end, const pl_adamw_rates *rates, const pl_adamw_random *random,
+                           float *w, unsigned char *m, unsigned char *v, const float *g)
+{
+    if (rates->angle)
+        adam_8bit(true, begin, end, rates, random, w, m, v, g);
+    else
+        adam_8bit(false, begin, end, rates, random, w, m, v, g);
 }

@@ -1,10 +1,10 @@
 /* Scalar reference of kernels/cpu/optimizer_small.c, in double, from base/narrow.h, base/block8.h and base/philox.h. */
-#include <math.h>
 #include <string.h>
 
 #include "base/block8.h"
 #include "base/narrow.h"
 #include "kernels/kernels.h"
+#include "kernels/ref/adamw_direction.h"
 
 typedef struct moments {
     double m, v;
@@ -15,7 +15,7 @@ static moments step(const pl_adamw_rates *k, moments s, float *w, float g)
     double gradient = (double)g * k->grad_scale;
     s.m = k->beta1 * s.m + k->rest1 * gradient;
     s.v = k->beta2 * s.v + k->rest2 * gradient * gradient;
-    *w = (float)(*w - (k->decay * (double)*w + k->rate * s.m / (sqrt(s.v) * k->root_scale + k->eps)));
+    *w = (float)(*w - (k->decay * (double)*w + k->rate * pl_adamw_direction(k, s.m, sqrt(s.v))));
     return s;
 }
 

@@ -198,7 +198,7 @@ static void scaled_updates_are_the_updates(void **state)
 
 /* ---- the loss scale ---- */
 
-/* Weights and moments, one after the other. */
+/* Weights, moments and averages, one after the other. */
 static unsigned char *copy_state(const tiny_run *run, uint64_t *bytes)
 {
     const pl_graph *g = run->plan->graph;
@@ -206,7 +206,8 @@ static unsigned char *copy_state(const tiny_run *run, uint64_t *bytes)
     assert_non_null(copy);
     *bytes = 0;
     for (size_t i = 0; i < g->value_count; i++) {
-        bool kept = g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER;
+        bool kept = g->value[i].role == PL_ROLE_WEIGHT || g->value[i].role == PL_ROLE_OPTIMIZER ||
+                    g->value[i].role == PL_ROLE_AVERAGE;
         if (!kept || g->value[i].program != PL_NONE || pl_value_root(g, (pl_id)i) != i) continue;
         memcpy(copy + *bytes, pl_program_address(run->program, (pl_id)i), pl_value_bytes(g, (pl_id)i));
         *bytes += pl_value_bytes(g, (pl_id)i);
@@ -263,6 +264,8 @@ static void other_choices_change_nothing(void **state)
             tiny_random(&t, seed);
             t.update = true;
             t.config.model.tie_embeddings = false;
+            t.config.train.ema_rate = seed % 2 ? 0.75 : 0;
+            t.config.train.optimizer = seed % 3 ? PL_OPTIMIZER_ADAM_ATAN2 : PL_OPTIMIZER_ADAMW;
             t.precision = narrow[i];
             unsigned char *plain = trained(&t, &bytes);
             t.recompute = false;
@@ -311,6 +314,8 @@ static void overflow_is_skipped_and_good_steps_grow(void **state)
         tiny_random(&t, seed);
         t.update = true;
         t.precision = PL_DTYPE_F16;
+        t.config.train.ema_rate = seed % 2 ? 0.75 : 0;
+        t.config.train.optimizer = seed % 3 ? PL_OPTIMIZER_ADAM_ATAN2 : PL_OPTIMIZER_ADAMW;
         tiny_run run = tiny_run_begin(&t, (pl_team){1 + (int)(seed % 2), pl_isa_of_machine()});
         set_growth(&run, 2);
         tiny_run_weights(&t, &run);

@@ -1,5 +1,5 @@
-/* AdamW with moments of 16 and 8 bits: against the formula in double with the same random bits; rounding without bias,
- * so that no moment sticks; the same bits with any team. */
+/* AdamW and Adam-atan2 with moments of 16 and 8 bits: against the formula in double with the same random bits; rounding
+ * without bias, so that no moment sticks; the same bits with any team. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include "support/program.h"
 
 enum { SEED = 11, STREAM = 77, STEP = 5 };
+static bool angle; /* which of the two */
 static const float beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, decay = 0.1f, lr = 1e-3f;
 static const int64_t counts[] = {1, 15, 127, 128, 129, 255, 256, 257, 1023, 1025, 8191, 20000};
 enum { COUNTS = sizeof counts / sizeof *counts };
@@ -43,7 +44,8 @@ static uint32_t random_bits(int64_t step, int64_t element)
 
 static void run(pl_adamw_state state, const arrays *a, int64_t count, int64_t step, float b2, pl_team team)
 {
-    pl_adamw_call call = {count, a->w, a->m, a->v, a->g, beta1, b2, eps, decay, &lr, &step, NULL, state, SEED, STREAM};
+    pl_adamw_call call = {count, a->w, a->m,  a->v, a->g,  beta1, b2,     eps,
+                          decay, &lr,  &step, NULL, state, SEED,  STREAM, .angle = angle};
     pl_adamw_exec(&call, team);
 }
 
@@ -142,7 +144,7 @@ static exact formula(pl_adamw_state state, const arrays *before, int64_t i)
     e.m = b1 * e.m + (1 - b1) * g;
     e.v = b2 * e.v + (1 - b2) * g * g;
     double m_hat = e.m / (1 - pow(b1, STEP)), v_hat = e.v / (1 - pow(b2, STEP));
-    e.w -= rate * decay * e.w + rate * m_hat / (sqrt(v_hat) + eps);
+    e.w -= rate * decay * e.w + rate * (angle ? atan2(m_hat, sqrt(v_hat)) : m_hat / (sqrt(v_hat) + eps));
     return e;
 }
 
@@ -197,9 +199,8 @@ static void check_step(pl_adamw_state state, int64_t count, pl_isa isa)
     }
 }
 
-static void test_step(void **state)
+static void check_steps(void)
 {
-    (void)state;
     for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
         for (int c = 0; c < COUNTS; c++)
             for (pl_adamw_state s = PL_ADAMW_BF16; s <= PL_ADAMW_8BIT; s++) {
@@ -207,6 +208,20 @@ static void test_step(void **state)
                 guarded_check_all();
                 guarded_free_all();
             }
+}
+
+static void test_step(void **state)
+{
+    (void)state;
+    check_steps();
+}
+
+static void test_step_of_angle(void **state)
+{
+    (void)state;
+    angle = true;
+    check_steps();
+    angle = false;
 }
 
 /* ---- many steps: a moment whose change is less than the distance of two numbers still moves, and rightly ---- */
@@ -313,7 +328,8 @@ static void test_not_finite(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_decay),
-                                       cmocka_unit_test(test_unbiased), cmocka_unit_test(test_not_finite)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_step), cmocka_unit_test(test_step_of_angle),
+                                       cmocka_unit_test(test_decay), cmocka_unit_test(test_unbiased),
+                                       cmocka_unit_test(test_not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

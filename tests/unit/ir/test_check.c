@@ -79,6 +79,8 @@ static const char legal[] =
     "value 57 \"rrstd\" f32 [2,3] temporary program=0\n"
     "value 58 \"drms\" f32 [2,3,4] temporary program=0\n"
     "value 59 \"dgain.2\" f32 [4] gradient program=0 update=27\n"
+    "value 60 \"ema.w\" f32 [4,4] average\n"
+    "value 61 \"ema.w.1\" f32 [4,4] average update=60\n"
     "node 0 fill region=0 out=7 value=0\n"
     "node 1 fill region=0 out=24 value=0\n"
     "node 2 fill region=0 out=26 value=0\n"
@@ -107,8 +109,9 @@ static const char legal[] =
     "node 25 clip_scale region=0 in=42 out=43,44 max_norm=1 phase=update\n"
     "node 26 adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0 "
     "seed=1 stream=-7 phase=update predicate=44\n"
-    "node 27 cache_write region=2 in=52,50,3 out=51\n"
-    "node 28 attention region=2 in=52,51,51,3 out=53 heads=2 causal=1 scale=0.5\n"
+    "node 27 ema region=0 in=60,47 out=61 rate=0.75 phase=update\n"
+    "node 28 cache_write region=2 in=52,50,3 out=51\n"
+    "node 29 attention region=2 in=52,51,51,3 out=53 heads=2 causal=1 scale=0.5\n"
     "end graph\n";
 
 static pl_graph *parse(const char *text)
@@ -183,6 +186,37 @@ static void frozen_weights(void **state)
     refuse("\"step\" i64 [1] input", "\"step\" i64 [1] input frozen=1", words);
     refuse("\"s\" f32 [2,3,4] temporary program=0", "\"s\" f32 [2,3,4] weight program=0 frozen=1", words);
     refuse("\"q\" f32 [2,3,4] temporary program=0", "\"q\" f32 [2,3,4] weight frozen=1", words);
+}
+
+static void averages(void **state)
+{
+    (void)state;
+    refuse("ema region=0 in=60,47", "ema region=0 in=60,6", "the shape of the average");
+    refuse("ema region=0 in=60,47", "ema region=0 in=60,43", "the shape of the average");
+    refuse("ema region=0 in=60,47 out=61", "ema region=0 in=60,47 out=47", "");
+    refuse("ema region=0 in=60,47", "ema region=0 in=60", "");
+    refuse("rate=0.75", "rate=1", "the rate is at least 0 and below 1, not 1");
+    refuse("rate=0.75", "rate=-0.5", "the rate is at least 0 and below 1, not -0.5");
+    refuse("rate=0.75", "rate=nan", "");
+}
+
+/* Both rules take the same, but Adam-atan2 has no eps. */
+static void optimizers(void **state)
+{
+    (void)state;
+    static const char *const broken[][2] = {{"6,35,45,46,4,3,43", "the shape of the weight"},
+                                            {"5,6,45,46,4,3,43", "the shape of the weight"},
+                                            {"5,35,6,46,4,3,43", "the shape of the weight"},
+                                            {"5,35,45,3,4,3,43", ""},
+                                            {"5,35,45,46,3,3,43", ""},
+                                            {"5,35,45,46,4,3,44", ""}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        char to[160];
+        snprintf(to, sizeof to, "adamw region=0 in=%s out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", broken[i][0]);
+        refuse("adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", to, broken[i][1]);
+        snprintf(to, sizeof to, "adam_atan2 region=0 in=%s out=47,48,49 beta1=0.9 beta2=0.95", broken[i][0]);
+        refuse("adamw region=0 in=5,35,45,46,4,3,43 out=47,48,49 beta1=0.9 beta2=0.95 eps=1e-08", to, broken[i][1]);
+    }
 }
 
 static void regions(void **state)
@@ -501,6 +535,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(values),
         cmocka_unit_test(frozen_weights),
         cmocka_unit_test(state_for_inference),
+        cmocka_unit_test(averages),
+        cmocka_unit_test(optimizers),
         cmocka_unit_test(regions),
         cmocka_unit_test(order_and_versions),
         cmocka_unit_test(outputs),
