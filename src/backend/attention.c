@@ -141,7 +141,8 @@ static pl_attention_dropout dropout_of(const pl_attention_drops *d, int64_t head
     if (d->probability == 0) return (pl_attention_dropout){0};
     return (pl_attention_dropout){.philox = pl_philox_init(d->seed, d->stream),
                                   .step = (uint32_t)*d->step,
-                                  .sample = (uint64_t)(*d->first_sample + pair / heads),
+                                  .sample =
+                                      (uint64_t)(*d->first_sample * (d->sequences ? d->sequences : 1) + pair / heads),
                                   .block = (uint32_t)(pair % heads * tq * row_blocks),
                                   .row_blocks = (uint32_t)row_blocks,
                                   .probability = d->probability};

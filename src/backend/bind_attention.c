@@ -2,7 +2,7 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES };
 
 /* [B,T,width] as it lies in memory: distance between sequences and between tokens. */
 static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
@@ -17,6 +17,7 @@ static pl_attention_drops drops_of(const pl_graph *g, const pl_node *n, const pl
     return (pl_attention_drops){.probability = (float)n->attr[PROBABILITY].f,
                                 .seed = (uint64_t)n->attr[SEED].i,
                                 .stream = (uint64_t)n->attr[STREAM].i,
+                                .sequences = n->attr[SEQUENCES].i ? n->attr[SEQUENCES].i : 1,
                                 .step = pl_address_of(g, a, n->in[step]),
                                 .first_sample = pl_address_of(g, a, n->in[step + 1])};
 }

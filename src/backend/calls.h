@@ -200,10 +200,11 @@ typedef struct pl_attention_strides {
 } pl_attention_strides;
 
 /* Dropout on the probabilities: o = (mask∘softmax(scale·q kᵀ)/(1−p)) v, the mask from Philox(seed, stream; step,
- * sample, head, query, key), made again backward (kernels/attention.h). Sample b of the call is global sample
- * *first_sample + b. p = 0: none; the pointers may then be NULL. */
+ * sample, head, query, key), made again backward (kernels/attention.h). Sequence b of the call is global sequence
+ * *first_sample·sequences + b, where a sample has so many (0: one). p = 0: none; the pointers may then be NULL. */
 typedef struct pl_attention_drops {
     float probability;
+    int64_t sequences;
     uint64_t seed, stream;
     const int64_t *step, *first_sample; /* (run) */
 } pl_attention_drops;

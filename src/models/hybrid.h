@@ -36,8 +36,9 @@ pl_id pl_hybrid_norm(const pl_hybrid *, pl_id x, double eps, bool frozen, const 
 pl_id pl_hybrid_dropout(const pl_hybrid *, double probability, pl_id x, pl_id residual);
 /* A weight that is not trained, from here on. */
 pl_id pl_hybrid_freeze(const pl_hybrid *, bool frozen, pl_id weight);
-/* Attention between three values. */
-pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], double dropout, bool taped);
+/* Attention between three values, in each of the sequences of a sample. */
+pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
+                       bool taped);
 /* PyTorch's TransformerEncoderLayer with the norm first, under its names. */
 pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id x, const char *name);
 

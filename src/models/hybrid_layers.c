@@ -71,7 +71,8 @@ pl_id pl_hybrid_dropout(const pl_hybrid *k, double probability, pl_id x, pl_id r
     return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
 }
 
-pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], double dropout, bool taped)
+pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
+                       bool taped)
 {
     pl_model *m = k->m;
     const pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(heads),
@@ -79,7 +80,8 @@ pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], do
                                        pl_attr_f(1 / sqrt((double)k->width / (double)heads)),
                                        pl_attr_f(dropout),
                                        pl_attr_i(dropout > 0 ? m->config->train.seed : 0),
-                                       pl_attr_i(dropout > 0 ? stream_of(m, "weights") : 0)};
+                                       pl_attr_i(dropout > 0 ? stream_of(m, "weights") : 0),
+                                       pl_attr_i(dropout > 0 && sequences > 1 ? sequences : 0)};
     pl_id in[6] = {qkv[0], qkv[1], qkv[2], PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
     if (dropout > 0) in[4] = m->input[PL_INPUT_STEP], in[5] = m->input[PL_INPUT_FIRST_SAMPLE];
     return pl_build_node(&m->b, PL_OP_ATTENTION, attr, 6, in, m->training && taped ? 2 : 1, out);
@@ -98,7 +100,7 @@ static pl_id attention(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(l->sequences), positions / l->sequences, d));
     pl_id qkv = pl_model_linear(m, x, w, bias, PL_NONE), in[3];
     for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
-    x = pl_hybrid_attend(k, l->heads, in, m->training ? l->dropout : 0, true);
+    x = pl_hybrid_attend(k, l->heads, in, m->training ? l->dropout : 0, l->sequences, true);
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(1), positions, d));
     w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "%s.out_proj.weight", name);
     bias = pl_model_constant(m, 0, pl_shape_of(1, d), "%s.out_proj.bias", name);

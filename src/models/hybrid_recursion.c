@@ -49,7 +49,7 @@ static pl_id attention(const pl_hybrid *k, const blocks *s, pl_id x, int block)
     snprintf(name, sizeof name, "%s.%d.self_attn.qkv_proj", s->names, block);
     pl_id qkv = turn(k, s, pl_model_linear(m, x, matrix(k, 3 * d, d, name), PL_NONE, PL_NONE));
     for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
-    pl_id o = pl_hybrid_attend(k, s->heads, in, 0, s->taped);
+    pl_id o = pl_hybrid_attend(k, s->heads, in, 0, 1, s->taped);
     snprintf(name, sizeof name, "%s.%d.self_attn.o_proj", s->names, block);
     x = norm(k, s, pl_model_linear(m, o, matrix(k, d, d, name), PL_NONE, x));
     pl_builder_leave(&m->b);

@@ -97,7 +97,7 @@ static pl_id attention(const pl_hybrid *k, const tower *t, pl_id x, int layer)
         name_part(name, t, layer, parts[i]);
         qkv[i] = linear(k, t, h, k->width, true, PL_NONE, name);
     }
-    h = pl_hybrid_attend(k, k->m->config->vision_encoder.vit_heads, qkv, 0, !t->frozen);
+    h = pl_hybrid_attend(k, k->m->config->vision_encoder.vit_heads, qkv, 0, 1, !t->frozen);
     name_part(name, t, layer, t->out);
     x = linear(k, t, h, k->width, true, x, name);
     pl_builder_leave(&k->m->b);

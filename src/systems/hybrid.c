@@ -38,9 +38,10 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     PL_TRY(read_font(c, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;
-    PL_TRY(pl_reading_open(&s, &r, err));
-    *data = &r->data;
-    return PL_OK;
+    status = pl_reading_open(&s, &r, err);
+    if (status == PL_E_DATA && c->reading.font[0]) pl_fail_prefix(err, status, "%s", c->reading.font);
+    if (status == PL_OK) *data = &r->data;
+    return status;
 }
 
 /* ---- what is read off predictions: of each page how many words it has, how many are read, and whether all are ---- */

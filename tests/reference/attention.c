@@ -8,7 +8,7 @@
 #include "base/philox.h"
 #include "reference/state.h"
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES };
 
 typedef struct sizes {
     int64_t batch, tq, tk, room, heads, dh, width;
@@ -17,6 +17,7 @@ typedef struct sizes {
     float probability;
     pl_philox philox;
     const double *step, *first; /* of dropout */
+    uint64_t sequences;         /* of a sample */
 } sizes;
 
 /* step: the input that holds it; the next is the number of the first sample. */
@@ -35,6 +36,7 @@ static sizes sizes_of(const operands *o, int step)
                .probability = (float)attr[PROBABILITY].f,
                .philox = pl_philox_init((uint64_t)attr[SEED].i, (uint64_t)attr[STREAM].i),
                .step = o->in[step],
+               .sequences = attr[SEQUENCES].i ? (uint64_t)attr[SEQUENCES].i : 1,
                .first = o->in[step + 1]};
     s.dh = s.width / s.heads;
     return s;
@@ -61,7 +63,8 @@ static double factor_of(const sizes *s, int64_t b, int64_t h, int64_t i, int64_t
     uint64_t element = (uint64_t)((h * s->tq + i) * ((s->tk + 3) / 4 * 4) + j);
     uint32_t bits[4];
     if (s->probability == 0) return 1;
-    pl_philox_block(&s->philox, (uint32_t)*s->step, (uint64_t)*s->first + (uint64_t)b, (uint32_t)(element / 4), bits);
+    pl_philox_block(&s->philox, (uint32_t)*s->step, (uint64_t)*s->first * s->sequences + (uint64_t)b,
+                    (uint32_t)(element / 4), bits);
     return pl_uniform_f32(bits[element % 4]) >= s->probability ? 1 / (1 - (double)s->probability) : 0;
 }
 

@@ -1,4 +1,4 @@
-/* Lexicons, from a seed and from files, good and bad; and pages of words: what is written on one is what its labels say,
+/* Lexicons, from a seed and from files, good and bad; pages of words: what is written on one is what its labels say,
  * whatever the micro-batch, each page belongs to one part, and of an epoch each page of a part comes once. */
 #include "unit/data/scratch.h"
 

@@ -142,12 +142,16 @@ static pl_id shaped(maker *m, pl_id x, pl_shape shape) { return pl_build_view(&m
  * left out. What reaches t comes in three shapes. */
 static pl_id make_ways(maker *m, pl_id x)
 {
-    pl_id t = capsules(m, x, 6, NULL), qkv = linear(m, shaped(m, t, pl_shape_of(3, 3L * B, 2L, (long)C)), 3 * C), in[3];
+    pl_id t = capsules(m, x, 6, NULL), qkv = linear(m, shaped(m, t, pl_shape_of(3, 3L * B, 2L, (long)C)), 3 * C);
+    pl_id in[6] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_attr attr[4] = {pl_attr_i(3), pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(9)};
     for (int k = 0; k < 3; k++)
         in[k] = pl_build_view(&m->b, qkv, pl_shape_of(3, 3L * B, 2L, (long)C), (int64_t)k * C,
                               (int64_t[]){6 * C, 3 * C, 1});
-    pl_id o = node(m, PL_OP_ATTENTION, (pl_attr[PL_ATTR_MAX]){pl_attr_i(2), pl_attr_i(0), pl_attr_f(0.7)}, 3, in, 2);
+    pl_attr drops[PL_ATTR_MAX] = {pl_attr_i(2), pl_attr_i(0),  pl_attr_f(0.7), pl_attr_f(0.3),
+                                  pl_attr_i(7), pl_attr_i(11), pl_attr_i(3)};
+    in[4] = m->step, in[5] = m->first_sample;
+    pl_id o = node(m, PL_OP_ATTENTION, drops, 6, in, 2);
     pl_id ways = plus(m, t, shaped(m, o, pl_shape_of(3, (long)B, 6L, (long)C)));
     ways = node(m, PL_OP_PATH_DROPOUT, attr, 3, (pl_id[]){ways, m->step, m->first_sample}, 1);
     pl_id flat = linear(m, shaped(m, ways, pl_shape_of(2, (long)B, 6L * C)), 6 * C);
