@@ -31,7 +31,7 @@ pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_erro
 
 pl_status pl_page_check(const char *path, pl_error *err)
 {
-    return pl_file_check_replaced(path, "<!doctype html>", "page", err);
+    return pl_file_check_replaced(path, "<!doctype html>", false, "page", err);
 }
 
 pl_status pl_page_save(const char *path, const char *text, size_t bytes, pl_error *err)

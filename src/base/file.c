@@ -350,7 +350,7 @@ pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_
     return status;
 }
 
-pl_status pl_file_check_replaced(const char *path, const char *beginning, const char *what, pl_error *err)
+pl_status pl_file_check_replaced(const char *path, const char *beginning, bool is_torn, const char *what, pl_error *err)
 {
     char found[PL_FILE_BEGINNING_MAX];
     size_t n = strlen(beginning);
@@ -359,8 +359,8 @@ pl_status pl_file_check_replaced(const char *path, const char *beginning, const 
     int fd;
     if (pl_file_open(path, &fd, &bytes, &ignored) != PL_OK)
         return PL_OK; /* not there; else writing says what is wrong */
-    if (n > bytes) n = (size_t)bytes;
-    const bool is_one = n <= sizeof found && pl_file_read_at(fd, path, 0, found, n, &ignored) == PL_OK &&
+    if (n > bytes && (is_torn || bytes == 0)) n = (size_t)bytes;
+    const bool is_one = n <= sizeof found && n <= bytes && pl_file_read_at(fd, path, 0, found, n, &ignored) == PL_OK &&
                         memcmp(found, beginning, n) == 0;
     close(fd);
     return is_one ? PL_OK

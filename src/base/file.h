@@ -7,6 +7,7 @@
 #ifndef PL_BASE_FILE_H
 #define PL_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -54,10 +55,10 @@ pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
 /* The same, or standard input to its end where the path is "-". */
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
-/* May one be put here that begins with `beginning` and is `what` ("page")? Where nothing is, or a file that begins so,
- * be it torn or empty. PL_E_USAGE: somebody else's is there. */
+/* May one be put here that begins with `beginning` and is `what` ("page")? Where nothing is, an empty file, or one that
+ * begins so; where is_torn, also one that ends within that. PL_E_USAGE: somebody else's is there. */
 enum { PL_FILE_BEGINNING_MAX = 128 };
-pl_status pl_file_check_replaced(const char *path, const char *beginning, const char *what, pl_error *);
+pl_status pl_file_check_replaced(const char *path, const char *beginning, bool is_torn, const char *what, pl_error *);
 /* create + write + commit. */
 pl_status pl_file_write_all(const char *path, const void *data, size_t bytes, pl_error *);
 /* mkdir -p. */

@@ -2,7 +2,7 @@
  *
  *   clip.*       the frozen tower, CLIP's vision transformer, under the names of its files on Hugging Face
  *   vit.*        the trained tower, a vision transformer under the names of ViTModel
- *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token (or one number for all)
+ *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token
  *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
  *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
  *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times.
@@ -124,7 +124,7 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 static int64_t inner_of(double expansion, int64_t width)
 {
     enum { STEP = 256 };
-    return STEP * (int64_t)ceil(round(expansion * (double)width * 2 / 3) / STEP);
+    return STEP * (int64_t)fmax(1, ceil(round(expansion * (double)width * 2 / 3) / STEP));
 }
 
 static pl_status build(pl_model *m)

@@ -17,12 +17,10 @@ typedef struct pl_hybrid_capsules {
     pl_id sketches, child_means, checksums; /* [B,K,D], [B,K,D], [B,K,R] */
 } pl_hybrid_capsules;
 
-/* A vision transformer's layer, or one of the adapter or the planner. */
+/* A layer of the adapter or the planner. */
 typedef struct pl_hybrid_layer {
     int64_t heads, sequences; /* what stands in a sample one behind the other; attention stays within each */
     double eps, dropout;
-    pl_activation activation;
-    bool frozen;
 } pl_hybrid_layer;
 
 /* ---- hybrid_layers.c ---- */

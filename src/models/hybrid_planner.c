@@ -34,8 +34,7 @@ static pl_id refine(const pl_hybrid *k, pl_id x, int64_t paths)
     const pl_hybrid_layer layer = {.heads = c->vision_encoder.num_heads,
                                    .sequences = paths,
                                    .eps = NORM_EPS,
-                                   .dropout = c->vision_encoder.dropout,
-                                   .activation = PL_ACT_GELU};
+                                   .dropout = c->vision_encoder.dropout};
     char name[64];
     for (int i = 0; i < c->latent_planning.latent_planning_depth; i++) {
         pl_builder_enter(&k->m->b, "layer.%d", i);

@@ -181,11 +181,8 @@ static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
 static pl_id adapt(const pl_hybrid *k, pl_id f)
 {
     const pl_config *c = k->m->config;
-    const pl_hybrid_layer layer = {.heads = c->vision_encoder.num_heads,
-                                   .sequences = 1,
-                                   .eps = TEL_EPS,
-                                   .dropout = c->vision_encoder.dropout,
-                                   .activation = PL_ACT_GELU};
+    const pl_hybrid_layer layer = {
+        .heads = c->vision_encoder.num_heads, .sequences = 1, .eps = TEL_EPS, .dropout = c->vision_encoder.dropout};
     pl_id x = f;
     char name[64];
     if (c->vision_encoder.adapter_layers == 0) return f;

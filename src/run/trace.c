@@ -55,7 +55,7 @@ pl_status pl_trace_check(const char *path, pl_error *err)
     if (strlen(path) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);
-    return pl_file_check_replaced(path, BEGINNING, "trace", err);
+    return pl_file_check_replaced(path, BEGINNING, true, "trace", err);
 }
 
 pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **trace, pl_error *err)

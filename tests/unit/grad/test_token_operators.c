@@ -100,7 +100,8 @@ static pl_id make_class_of_data(maker *m, pl_id x)
 /* Two heads of 2, weights dropped; of 5 keys, which fill no whole number of blocks of the mask. */
 static pl_id attend(maker *m, pl_id q, pl_id k, pl_id v, int64_t causal)
 {
-    pl_attr attr[] = {pl_attr_i(2), pl_attr_i(causal), pl_attr_f(0.7), pl_attr_f(0.4), pl_attr_i(7), pl_attr_i(-8)};
+    pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(2),   pl_attr_i(causal), pl_attr_f(0.7),
+                                 pl_attr_f(0.4), pl_attr_i(7),      pl_attr_i(-8)};
     return node(m, PL_OP_ATTENTION, attr, 6, (pl_id[]){q, k, v, PL_NONE, m->step, m->first_sample}, 2);
 }
 
