@@ -35,6 +35,11 @@ typedef struct driver {
     size_t loss_count;
 } driver;
 
+static bool is_of(const pl_graph *g, const pl_node *n, pl_id program)
+{
+    return !n->dead && pl_region_program(g, n->region) == program;
+}
+
 /* Will a gradient reach an output of this node? */
 static bool is_reached(const pl_graph *g, const pl_node *n, const bool *reached)
 {
@@ -42,11 +47,6 @@ static bool is_reached(const pl_graph *g, const pl_node *n, const bool *reached)
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (n->out[k] != PL_NONE && reached[pl_value_root(g, n->out[k])]) return true;
     return false;
-}
-
-static bool is_of(const pl_graph *g, const pl_node *n, pl_id program)
-{
-    return !n->dead && pl_region_program(g, n->region) == program;
 }
 
 /* How many of the program's nodes read each value and pass a gradient to it: not those whose results are detached. What
@@ -91,7 +91,7 @@ static void find_wanted(driver *d, const pl_graph *g, pl_id program)
         d->wanted[i] = pl_value_is_trained(g, (pl_id)i) && pl_value_root(g, (pl_id)i) == i;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        bool passes = !n->dead && pl_op_rule_of(n->op)->gradient && pl_region_program(g, n->region) == program;
+        bool passes = is_of(g, n, program) && pl_op_rule_of(n->op)->gradient;
         if (!passes || !reads_wanted(d, g, n)) continue;
         for (int k = 0; k < PL_NODE_OUT_MAX; k++)
             if (n->out[k] != PL_NONE) d->wanted[pl_value_root(g, n->out[k])] = true;
@@ -148,7 +148,7 @@ static pl_status visit(driver *d, pl_id id, pl_id program)
     pl_graph *g = grad->b->graph;
     pl_node n = g->node[id]; /* a copy: the array may move while rules add to it */
     const pl_op_rule *rule = pl_op_rule_of(n.op);
-    if (n.dead || !rule->gradient || pl_region_program(g, n.region) != program) return PL_OK;
+    if (!is_of(g, &n, program) || !rule->gradient) return PL_OK;
     snprintf(grad->b->scope, sizeof grad->b->scope, "%s", n.scope);
     grad->b->region = n.region;
     grad->replaced = false;
@@ -189,7 +189,7 @@ static pl_status zero_first(pl_graph *g, size_t first_zero, size_t zeros, pl_err
 
 static bool is_loss(const pl_graph *g, const pl_node *n, pl_id program)
 {
-    return !n->dead && pl_op_rule_of(n->op)->loss && pl_region_program(g, n->region) == program;
+    return is_of(g, n, program) && pl_op_rule_of(n->op)->loss;
 }
 
 /* One value must tell what is made smaller. */

@@ -23,23 +23,19 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "models/check.h"
 #include "models/model.h"
+#include "models/recursion.h"
 
-enum { COLOURS = 3, CHECKSUM_WIDTH = 128, F_STEP = 256, GATED_ROWS = 784 };
+enum { COLOURS = 3, CHECKSUM_WIDTH = 128 };
 #define POSITION_STD 0.02
 
 typedef struct encoder {
     pl_model *m;
     const pl_config_encoder *c;
     pl_dtype type; /* of what flows, and of matrices */
-    int64_t tokens, width, inner;
+    int64_t tokens, width;
 } encoder;
-
-static int64_t inner_of(const pl_config_encoder *c)
-{
-    const double wide = round(c->expansion * (double)c->hidden_size * 2 / 3);
-    return F_STEP * (int64_t)ceil(wide / F_STEP);
-}
 
 static int64_t side_of(const pl_config_encoder *c) { return c->image_size / c->patch_size; }
 
@@ -63,12 +59,6 @@ static pl_id cast(const encoder *e, pl_id x, pl_dtype to, const char *name)
     return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
 }
 
-/* LeCun's, cut at two deviations; no bias. */
-static pl_id matrix(const encoder *e, int64_t out, int64_t in, const char *name)
-{
-    return pl_model_truncated(e->m, e->type, 1 / sqrt((double)in), pl_shape_of(2, out, in), "%s.weight", name);
-}
-
 /* As PyTorch begins them. */
 static pl_id linear(const encoder *e, pl_id x, pl_shape weight, int64_t in, const char *name)
 {
@@ -76,12 +66,6 @@ static pl_id linear(const encoder *e, pl_id x, pl_shape weight, int64_t in, cons
     pl_id w = pl_model_uniform(e->m, e->type, -bound, bound, weight, "%s.weight", name);
     pl_id bias = pl_model_uniform(e->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, weight.dim[0]), "%s.bias", name);
     return pl_model_linear(e->m, x, pl_model_as_matrix(e->m, w), bias, PL_NONE);
-}
-
-static pl_id norm(const encoder *e, pl_id x)
-{
-    pl_id in[2] = {x, PL_NONE}, out = PL_NONE;
-    return pl_build_node(&e->m->b, PL_OP_RMS_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 2, in, 1, &out);
 }
 
 static pl_id embed(const encoder *e, pl_id pages)
@@ -101,96 +85,21 @@ static pl_id embed(const encoder *e, pl_id pages)
     return y;
 }
 
-static pl_id attention(const encoder *e, pl_id x, int block)
-{
-    pl_model *m = e->m;
-    char name[96];
-    pl_id in[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, out = PL_NONE;
-    const double scale = 1 / sqrt((double)e->width / (double)e->c->num_heads);
-    pl_builder_enter(&m->b, "attention");
-    snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.qkv_proj", block);
-    pl_id qkv = pl_model_linear(m, x, matrix(e, 3 * e->width, e->width, name), PL_NONE, PL_NONE);
-    for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * e->width, e->width);
-    pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(e->c->num_heads), pl_attr_i(0), pl_attr_f(scale)};
-    pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, 1, &out);
-    snprintf(name, sizeof name, "encoder.L_blocks.%d.self_attn.o_proj", block);
-    x = norm(e, pl_model_linear(m, out, matrix(e, e->width, e->width, name), PL_NONE, x));
-    pl_builder_leave(&m->b);
-    return x;
-}
-
-static pl_id feed_forward(const encoder *e, pl_id x, int block)
-{
-    pl_builder *b = &e->m->b;
-    char name[96];
-    pl_id in[4] = {x, PL_NONE, PL_NONE, x}, out = PL_NONE;
-    pl_builder_enter(b, "feed_forward");
-    snprintf(name, sizeof name, "encoder.L_blocks.%d.mlp.gate_up_proj", block);
-    in[1] = matrix(e, 2 * e->inner, e->width, name);
-    snprintf(name, sizeof name, "encoder.L_blocks.%d.mlp.down_proj", block);
-    in[2] = matrix(e, e->width, e->inner, name);
-    pl_build_node(b, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1,
-                  &out);
-    out = norm(e, out);
-    pl_builder_leave(b);
-    return out;
-}
-
 /* ---- recursion ---- */
 
-static pl_id blocks(const encoder *e, pl_id x)
+static pl_id recur(const encoder *e, pl_id x)
 {
-    pl_builder *b = &e->m->b;
-    for (int i = 0; i < e->c->num_layers; i++) {
-        pl_builder_enter(b, "block.%d", i);
-        x = feed_forward(e, attention(e, x, i), i);
-        pl_builder_leave(b);
-    }
-    return x;
-}
-
-static pl_id flat(const encoder *e, pl_id x)
-{
-    for (int64_t i = 0; i < e->c->H_cycles * e->c->L_cycles; i++) {
-        pl_builder_enter(&e->m->b, "cycle.%d", (int)i);
-        x = blocks(e, x);
-        pl_builder_leave(&e->m->b);
-    }
-    return x;
-}
-
-/* A state is the same vector for all tokens at first. */
-static pl_id plus(const encoder *e, pl_id state, pl_id x)
-{
-    pl_builder *b = &e->m->b;
-    if (b->status != PL_OK) return PL_NONE;
-    const bool is_vector = b->graph->value[state].shape.rank == 1;
-    pl_id out = PL_NONE;
-    return pl_build_node(b, is_vector ? PL_OP_ADD_POSITIONS : PL_OP_ADD, NULL, 2, (pl_id[]){x, state}, 1, &out);
-}
-
-static pl_id first_state(const encoder *e, const char *name)
-{
-    return pl_model_truncated(e->m, PL_DTYPE_F32, 1, pl_shape_of(1, e->width), "%s", name);
-}
-
-static pl_id two_states(const encoder *e, pl_id x)
-{
-    pl_builder *b = &e->m->b;
-    pl_id high = first_state(e, "encoder.H_init"), low = first_state(e, "encoder.L_init");
-    for (int64_t h = 0; h < e->c->H_cycles; h++) {
-        pl_builder_enter(b, "cycle.%d", (int)h);
-        for (int64_t l = 0; l < e->c->L_cycles; l++) {
-            pl_builder_enter(b, "low.%d", (int)l);
-            low = blocks(e, plus(e, low, plus(e, high, x)));
-            pl_builder_leave(b);
-        }
-        pl_builder_enter(b, "high");
-        high = blocks(e, plus(e, high, low));
-        pl_builder_leave(b);
-        pl_builder_leave(b);
-    }
-    return high;
+    const pl_recursion r = {.m = e->m,
+                            .names = "encoder.L_blocks",
+                            .states = "encoder",
+                            .count = e->c->num_layers,
+                            .heads = e->c->num_heads,
+                            .width = e->width,
+                            .inner = pl_recursion_inner(e->c->expansion, e->width),
+                            .eps = e->c->rms_norm_eps,
+                            .type = e->type};
+    if (e->c->recursion == PL_CONFIG_RECURSION_FLAT) return pl_recursion_flat(&r, x, e->c->H_cycles * e->c->L_cycles);
+    return pl_recursion_two_states(&r, x, e->c->H_cycles, e->c->L_cycles);
 }
 
 /* ---- capsules ---- */
@@ -277,12 +186,7 @@ static pl_id last_norm(const encoder *e, pl_id x)
 static pl_status build(pl_model *m)
 {
     const pl_config_encoder *c = &m->config->encoder;
-    const encoder e = {.m = m,
-                       .c = c,
-                       .type = type_of(c),
-                       .tokens = side_of(c) * side_of(c),
-                       .width = c->hidden_size,
-                       .inner = inner_of(c)};
+    const encoder e = {.m = m, .c = c, .type = type_of(c), .tokens = side_of(c) * side_of(c), .width = c->hidden_size};
     pl_builder *b = &m->b;
     m->seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
@@ -293,23 +197,12 @@ static pl_status build(pl_model *m)
     pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
-    pl_id x = embed(&e, load[0]);
-    x = c->recursion == PL_CONFIG_RECURSION_FLAT ? flat(&e, x) : two_states(&e, x);
+    pl_id x = recur(&e, embed(&e, load[0]));
     give_out(&e, last_norm(&e, x), load[1], load[0]);
     return b->status;
 }
 
 /* ---- its part of a config ---- */
-
-static pl_status divides(const pl_config *cfg, const char *key, int64_t value, const char *by_key, int64_t by,
-                         pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    if (value % by == 0) return PL_OK;
-    pl_config_blame(cfg, by_key, key, where);
-    return pl_fail(err, PL_E_CONFIG, "%s: %s %" PRId64 " does not divide %s %" PRId64 "; take one that does", where,
-                   by_key, by, key, value);
-}
 
 static pl_status check_grid(const pl_config *cfg, pl_error *err)
 {
@@ -354,7 +247,7 @@ static pl_status check_depth(const pl_config *cfg, pl_error *err)
     char where[PL_CONFIG_WHERE_BYTES];
     const bool two = c->recursion == PL_CONFIG_RECURSION_TRM;
     const int64_t blocks = c->num_layers * c->H_cycles * (c->L_cycles + two);
-    if (inner_of(c) < 1)
+    if (pl_recursion_inner(c->expansion, c->hidden_size) < 1)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: encoder.expansion %g leaves the feed-forward layers without a number; take a larger one",
                        pl_config_where(cfg, "encoder.expansion", where, sizeof where), c->expansion);
@@ -370,8 +263,8 @@ static pl_status check(const pl_config *cfg, pl_error *err)
 {
     const pl_config_encoder *c = &cfg->encoder;
     PL_TRY(check_depth(cfg, err));
-    PL_TRY(divides(cfg, "encoder.image_size", c->image_size, "encoder.patch_size", c->patch_size, err));
-    PL_TRY(divides(cfg, "encoder.hidden_size", c->hidden_size, "encoder.num_heads", c->num_heads, err));
+    PL_TRY(pl_check_divides(cfg, "encoder.image_size", c->image_size, "encoder.patch_size", c->patch_size, err));
+    PL_TRY(pl_check_divides(cfg, "encoder.hidden_size", c->hidden_size, "encoder.num_heads", c->num_heads, err));
     PL_TRY(check_grid(cfg, err));
     return check_children(cfg, err);
 }

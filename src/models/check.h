@@ -16,4 +16,8 @@ typedef struct pl_language_size {
 
 pl_status pl_language_check(const pl_config *, const pl_language_size *, pl_error *);
 
+/* PL_E_CONFIG where the one key's value does not divide the other's. */
+pl_status pl_check_divides(const pl_config *, const char *key, int64_t value, const char *by_key, int64_t by,
+                           pl_error *);
+
 #endif

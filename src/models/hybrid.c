@@ -20,9 +20,9 @@
 #include "models/hybrid.h"
 
 #include <inttypes.h>
-#include <math.h>
-
 #include "base/row_loss.h"
+#include "models/check.h"
+#include "models/recursion.h"
 
 #define WEIGHT_HALT   0.5
 #define WEIGHT_RECALL 0.5
@@ -121,12 +121,6 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     return m->b.status;
 }
 
-static int64_t inner_of(double expansion, int64_t width)
-{
-    enum { STEP = 256 };
-    return STEP * (int64_t)fmax(1, ceil(round(expansion * (double)width * 2 / 3) / STEP));
-}
-
 static pl_status build(pl_model *m)
 {
     static const pl_input inputs[] = {PL_INPUT_LR, PL_INPUT_STEP, PL_INPUT_ITEM_SCALE, PL_INPUT_FIRST_SAMPLE};
@@ -137,9 +131,7 @@ static pl_status build(pl_model *m)
                    .tokens = patches * patches,
                    .width = c->vision_encoder.hidden_size,
                    .capsules = c->vision_encoder.target_capsules,
-                   .words = c->reading.words,
-                   .encoder_inner = inner_of(c->vision_encoder.expansion, c->vision_encoder.hidden_size),
-                   .reasoner_inner = inner_of(c->reasoning.expansion, c->vision_encoder.hidden_size)};
+                   .words = c->reading.words};
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
     PL_TRY(m->b.status);
     PL_TRY(build_program(&k, "train", true));
@@ -147,16 +139,6 @@ static pl_status build(pl_model *m)
 }
 
 /* ---- its part of a config ---- */
-
-static pl_status check_divides(const pl_config *c, const char *key, int64_t value, const char *by_key, int64_t by,
-                               pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    if (value % by == 0) return PL_OK;
-    pl_config_blame(c, by_key, key, where);
-    return pl_fail(err, PL_E_CONFIG, "%s: %s %" PRId64 " does not divide %s %" PRId64 "; take one that does", where,
-                   by_key, by, key, value);
-}
 
 static pl_status check_rope(const pl_config *c, pl_error *err)
 {
@@ -182,16 +164,27 @@ static pl_status check_children(const pl_config *c, pl_error *err)
                    where, c->vision_encoder.children_per_capsule, tokens);
 }
 
+static pl_status check_inner(const pl_config *c, const char *key, double expansion, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (pl_recursion_inner(expansion, c->vision_encoder.hidden_size) > 0) return PL_OK;
+    pl_config_blame(c, key, "vision_encoder.hidden_size", where);
+    return pl_fail(err, PL_E_CONFIG, "%s: %s %g leaves the feed-forward layers no width; make it larger", where, key,
+                   expansion);
+}
+
 static pl_status check(const pl_config *c, pl_error *err)
 {
     const int64_t width = c->vision_encoder.hidden_size;
     const char *const width_key = "vision_encoder.hidden_size";
-    PL_TRY(check_divides(c, "vision_encoder.image_size", c->vision_encoder.image_size, "vision_encoder.patch_size",
-                         c->vision_encoder.patch_size, err));
-    PL_TRY(check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
-    PL_TRY(check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
-    PL_TRY(check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
+    PL_TRY(pl_check_divides(c, "vision_encoder.image_size", c->vision_encoder.image_size, "vision_encoder.patch_size",
+                            c->vision_encoder.patch_size, err));
+    PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
+    PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
+    PL_TRY(pl_check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
     PL_TRY(check_rope(c, err));
+    PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
+    PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));
     return check_children(c, err);
 }
 

@@ -8,7 +8,6 @@ typedef struct pl_hybrid {
     pl_model *m;
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
-    int64_t encoder_inner, reasoner_inner; /* widths of their gated feed-forward layers */
     pl_id labels;
     pl_id counted; /* f32 [B,1]: 0 for what is no page */
 } pl_hybrid;
@@ -31,9 +30,6 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t o
 pl_id pl_hybrid_gelu(const pl_hybrid *, pl_id x);
 /* NAME.weight, NAME.bias */
 pl_id pl_hybrid_norm(const pl_hybrid *, pl_id x, double eps, bool frozen, const char *name);
-pl_id pl_hybrid_dropout(const pl_hybrid *, double probability, pl_id x, pl_id residual);
-/* A weight that is not trained, from here on. */
-pl_id pl_hybrid_freeze(const pl_hybrid *, bool frozen, pl_id weight);
 /* Attention between three values, in each of the sequences of a sample. */
 pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
                        bool taped);

@@ -2,18 +2,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/philox.h"
 #include "models/hybrid.h"
 
 static int64_t width_of(const pl_hybrid *k, pl_id x)
 {
     return x == PL_NONE ? 1 : pl_shape_last(&k->m->b.graph->value[x].shape);
-}
-
-pl_id pl_hybrid_freeze(const pl_hybrid *k, bool frozen, pl_id weight)
-{
-    if (frozen && weight != PL_NONE) k->m->b.graph->value[weight].frozen = true;
-    return weight;
 }
 
 static pl_id torch_linear(const pl_hybrid *k, pl_id x, pl_id residual, int64_t out, const char *name)
@@ -48,27 +41,11 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t 
 pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
 {
     const pl_shape s = pl_shape_of(1, k->width);
-    pl_id in[3] = {x, pl_hybrid_freeze(k, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name)),
-                   pl_hybrid_freeze(k, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name))};
+    pl_id in[3] = {x, pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name)),
+                   pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name))};
     pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
     return pl_build_node(&k->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(eps)}, 3, in,
                          k->m->training && !frozen ? 3 : 1, out);
-}
-
-/* Of random numbers: that of the scope, or of one part of what it makes. */
-static int64_t stream_of(const pl_model *m, const char *part)
-{
-    char name[sizeof m->b.scope + 16];
-    snprintf(name, sizeof name, "%s%s%s", m->b.scope, part[0] ? "/" : "", part);
-    return (int64_t)pl_stream_id(name);
-}
-
-pl_id pl_hybrid_dropout(const pl_hybrid *k, double probability, pl_id x, pl_id residual)
-{
-    pl_model *m = k->m;
-    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed), pl_attr_i(stream_of(m, ""))};
-    pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
 }
 
 pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
@@ -80,7 +57,7 @@ pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], do
                                        pl_attr_f(1 / sqrt((double)k->width / (double)heads)),
                                        pl_attr_f(dropout),
                                        pl_attr_i(dropout > 0 ? m->config->train.seed : 0),
-                                       pl_attr_i(dropout > 0 ? stream_of(m, "weights") : 0),
+                                       pl_attr_i(dropout > 0 ? pl_model_stream(m, "weights") : 0),
                                        pl_attr_i(dropout > 0 && sequences > 1 ? sequences : 0)};
     pl_id in[6] = {qkv[0], qkv[1], qkv[2], PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
     if (dropout > 0) in[4] = m->input[PL_INPUT_STEP], in[5] = m->input[PL_INPUT_FIRST_SAMPLE];
@@ -105,21 +82,22 @@ static pl_id attention(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl
     w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "%s.out_proj.weight", name);
     bias = pl_model_constant(m, 0, pl_shape_of(1, d), "%s.out_proj.bias", name);
     if (!m->training || l->dropout == 0) return pl_model_linear(m, x, w, bias, residual);
-    return pl_hybrid_dropout(k, l->dropout, pl_model_linear(m, x, w, bias, PL_NONE), residual);
+    return pl_model_drop(m, l->dropout, pl_model_linear(m, x, w, bias, PL_NONE), residual);
 }
 
 static pl_id feed_forward(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl_id residual, const char *name)
 {
+    pl_model *m = k->m;
     char layer[128];
     const bool drops = k->m->training && l->dropout > 0;
     snprintf(layer, sizeof layer, "%s.linear1", name);
     pl_id h = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, 4 * k->width, layer));
     pl_builder_enter(&k->m->b, "inner");
-    if (drops) h = pl_hybrid_dropout(k, l->dropout, h, PL_NONE);
+    if (drops) h = pl_model_drop(m, l->dropout, h, PL_NONE);
     pl_builder_leave(&k->m->b);
     snprintf(layer, sizeof layer, "%s.linear2", name);
     if (!drops) return torch_linear(k, h, residual, k->width, layer);
-    return pl_hybrid_dropout(k, l->dropout, pl_hybrid_linear(k, h, k->width, layer), residual);
+    return pl_model_drop(m, l->dropout, pl_hybrid_linear(k, h, k->width, layer), residual);
 }
 
 pl_id pl_hybrid_encoder_layer(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, const char *name)

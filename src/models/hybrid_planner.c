@@ -2,7 +2,6 @@
  * for each page says how much of it counts. And the head that says whether reasoning may end. */
 #include <stdio.h>
 
-#include "base/philox.h"
 #include "models/hybrid.h"
 
 #define NORM_EPS  1e-5
@@ -49,7 +48,7 @@ static pl_id drop_ways(const pl_hybrid *k, pl_id x, int64_t paths)
 {
     pl_model *m = k->m;
     const pl_attr attr[] = {pl_attr_i(paths), pl_attr_f(m->config->latent_planning.path_dropout),
-                            pl_attr_i(m->config->train.seed), pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+                            pl_attr_i(m->config->train.seed), pl_attr_i(pl_model_stream(m, ""))};
     pl_id in[3] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
     return m->training && attr[1].f > 0 ? pl_build_node(&m->b, PL_OP_PATH_DROPOUT, attr, 3, in, 1, &out) : x;
 }

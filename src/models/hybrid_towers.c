@@ -59,8 +59,8 @@ static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, bo
     pl_model *m = k->m;
     const int64_t in = m->b.status == PL_OK ? pl_shape_last(&m->b.graph->value[x].shape) : 1;
     pl_id w = pl_model_normal(m, VIT_STD, pl_shape_of(2, out, in), "%s.weight", name), b = PL_NONE;
-    if (bias) b = pl_hybrid_freeze(k, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, out), "%s.bias", name));
-    return pl_model_linear(m, x, pl_hybrid_freeze(k, t->frozen, w), b, residual);
+    if (bias) b = pl_model_freeze(k->m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, out), "%s.bias", name));
+    return pl_model_linear(m, x, pl_model_freeze(k->m, t->frozen, w), b, residual);
 }
 
 static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
@@ -74,8 +74,9 @@ static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
     x = linear(k, t, x, k->width, t->patch_bias, PL_NONE, t->patches);
     pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
     pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
-    pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_hybrid_freeze(k, t->frozen, token)}, 1, &all);
-    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){all, pl_hybrid_freeze(k, t->frozen, places)}, 1, &placed);
+    pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_model_freeze(k->m, t->frozen, token)}, 1, &all);
+    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){all, pl_model_freeze(k->m, t->frozen, places)}, 1,
+                  &placed);
     pl_builder_leave(b);
     return placed;
 }

@@ -178,13 +178,30 @@ pl_id pl_model_norm(pl_model *m, pl_id x, const char *name)
 
 bool pl_model_drops(const pl_model *m) { return m->training && m->config->model.dropout > 0; }
 
-pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
+int64_t pl_model_stream(const pl_model *m, const char *part)
 {
-    if (!pl_model_drops(m)) return x;
-    pl_attr attr[3] = {pl_attr_f(m->config->model.dropout), pl_attr_i(m->config->train.seed),
-                       pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
+    char name[sizeof m->b.scope + 16];
+    snprintf(name, sizeof name, "%s%s%s", m->b.scope, part[0] ? "/" : "", part);
+    return (int64_t)pl_stream_id(name);
+}
+
+pl_id pl_model_drop(pl_model *m, double probability, pl_id x, pl_id residual)
+{
+    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed),
+                             pl_attr_i(pl_model_stream(m, ""))};
     pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
     return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
+}
+
+pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
+{
+    return pl_model_drops(m) ? pl_model_drop(m, m->config->model.dropout, x, residual) : x;
+}
+
+pl_id pl_model_freeze(pl_model *m, bool frozen, pl_id weight)
+{
+    if (frozen && weight != PL_NONE) m->b.graph->value[weight].frozen = true;
+    return weight;
 }
 
 /* ---- a graph ---- */

@@ -100,6 +100,12 @@ pl_activation pl_model_activation_of(pl_config_activation);
 pl_id pl_model_activation(pl_model *, pl_id x);
 /* Norm over the last dimension, of the kind the config says; weights NAME.weight (and NAME.bias). */
 pl_id pl_model_norm(pl_model *, pl_id x, const char *name);
+/* From here on the weight is not trained, where `frozen` says so. */
+pl_id pl_model_freeze(pl_model *, bool frozen, pl_id weight);
+/* Of random numbers: that of the scope, or ("" or a name) of one part of what it makes. */
+int64_t pl_model_stream(const pl_model *, const char *part);
+/* residual + dropout(x), with this probability. */
+pl_id pl_model_drop(pl_model *, double probability, pl_id x, pl_id residual);
 /* residual + dropout(x); without dropout (or outside training) residual + x, by an add node. */
 pl_id pl_model_dropout(pl_model *, pl_id x, pl_id residual);
 bool pl_model_drops(const pl_model *);

@@ -189,17 +189,6 @@ static bool tell(void *context, const char *what, uint64_t done, uint64_t total)
     return !t->progress || t->progress(t->context, what, done, total);
 }
 
-static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
-{
-    pl_font_file file;
-    PL_TRY(pl_font_find(c->texts.font[0] ? c->texts.font : NULL, &file, err));
-    void *memory = pl_alloc(1, file.bytes);
-    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
-    pl_status status = pl_font_read(&file, memory, font, err);
-    if (status != PL_OK) pl_free(memory), *font = (pl_font){0};
-    return status;
-}
-
 /* The parts of a job array begin together: who comes second waits, and finds the index made. */
 typedef struct making {
     pl_preparation *p;
@@ -256,7 +245,7 @@ static pl_status check_font(const pl_config *c, pl_error *err)
     pl_drawer *drawer = NULL;
     const pl_page_geometry geometry = pl_page_geometry_of((uint32_t)c->encoder.image_size);
     PL_TRY(pl_draw_load("encode", &draw, err));
-    pl_status status = read_font(c, &font, err);
+    pl_status status = pl_font_load(c->texts.font, &font, err);
     void *memory = status == PL_OK ? pl_alloc(1, pl_drawer_bytes(&geometry) + DRAWER_ALIGNMENT) : NULL;
     void *at = (void *)pl_align_up((uintptr_t)memory, DRAWER_ALIGNMENT);
     if (status == PL_OK && !memory) status = pl_fail(err, PL_E_NOMEM, "no memory to try the font");
@@ -348,7 +337,7 @@ static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *e
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
 {
     PL_TRY(open_texts(c, &s->texts, err));
-    PL_TRY(read_font(c, &s->font, err));
+    PL_TRY(pl_font_load(c->texts.font, &s->font, err));
     PL_TRY(read_weights(c, s, err));
     return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }

@@ -6,17 +6,6 @@
 #include "models/model.h"
 #include "systems/system.h"
 
-static pl_status read_font(const pl_config *c, pl_font *font, pl_error *err)
-{
-    pl_font_file file;
-    PL_TRY(pl_font_find(c->reading.font[0] ? c->reading.font : NULL, &file, err));
-    void *memory = pl_alloc(1, file.bytes);
-    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
-    pl_status status = pl_font_read(&file, memory, font, err);
-    if (status != PL_OK) pl_free(memory), *font = (pl_font){0};
-    return status;
-}
-
 static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
 {
     const uint32_t words = (uint32_t)c->reading.words;
@@ -35,7 +24,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)c->train.batch_size};
     (void)command, (void)use, (void)planned;
-    PL_TRY(read_font(c, &s.font, err));
+    PL_TRY(pl_font_load(c->reading.font, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;
     status = pl_reading_open(&s, &r, err);

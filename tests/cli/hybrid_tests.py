@@ -99,6 +99,8 @@ def test_bad_input():
                                   ({"vision_encoder": {"image_size": 60}}, 2, r"vision_encoder.patch_size 16 does not divide vision_encoder.image_size 60"),
                                   ({"vision_encoder": {"hidden_size": 6}}, 2, r"gives heads 3 numbers wide, which cannot be turned in pairs"),
                                   ({"vision_encoder": {"children_per_capsule": 17}}, 2, r"more than the 16 patches of a page"),
+                                  ({"vision_encoder": {"expansion": 0.001}}, 2, r"vision_encoder.expansion 0.001 leaves the feed-forward layers no width"),
+                                  ({"reasoning": {"expansion": 0.001}}, 2, r"reasoning.expansion 0.001 leaves the feed-forward layers no width"),
                                   ({"reading": {"pages": 1}}, 2, r"leaves none to (evaluate|train with)"),
                                   ({"reading": {"lexicon": "none.txt"}}, 4, r"none.txt"), ({"reading": {"lexicon": "few.txt"}}, 4, r"few.txt: has 1 words, and reading.words is 8"),
                                   ({"reading": {"lexicon": "empty.txt"}}, 4, r"empty.txt: has no words"),

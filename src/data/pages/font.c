@@ -6,6 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/alloc.h"
 #include "data/pages/font.h"
 
 /* Debian, Fedora and openSUSE, Arch, others; by hand. */
@@ -56,5 +57,17 @@ pl_status pl_font_read(const pl_font_file *f, void *memory, pl_font *font, pl_er
     pl_status status = pl_file_read_at(fd, f->path, 0, memory, f->bytes, err);
     close(fd);
     if (status == PL_OK) *font = (pl_font){memory, f->bytes, XXH64(memory, f->bytes, 0)};
+    return status;
+}
+
+pl_status pl_font_load(const char *path, pl_font *font, pl_error *err)
+{
+    pl_font_file file;
+    *font = (pl_font){0};
+    PL_TRY(pl_font_find(path && path[0] ? path : NULL, &file, err));
+    void *memory = pl_alloc(1, file.bytes);
+    if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory for the font %s", file.path);
+    pl_status status = pl_font_read(&file, memory, font, err);
+    if (status != PL_OK) pl_free(memory);
     return status;
 }

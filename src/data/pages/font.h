@@ -24,5 +24,7 @@ typedef struct pl_font {
 pl_status pl_font_find(const char *path, pl_font_file *, pl_error *);
 /* Into memory of file->bytes. Whether they are a font is found out when a drawer is opened. */
 pl_status pl_font_read(const pl_font_file *, void *memory, pl_font *, pl_error *);
+/* Both, into a block of pl_alloc, which is the caller's; path "": as find has NULL. *font is zero on failure. */
+pl_status pl_font_load(const char *path, pl_font *, pl_error *);
 
 #endif

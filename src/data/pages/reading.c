@@ -212,9 +212,12 @@ static pl_status check_words(const pl_reading *r, pl_error *err)
 
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
-    const uint64_t lexicon = pl_facts_value(saved, "lexicon", 0);
-    (void)trains;
-    if (lexicon == pl_facts_value(&data->identity, "lexicon", 0)) return PL_OK;
+    const pl_facts *now = &data->identity;
+    if (trains && pl_facts_value(saved, "font", 0) != pl_facts_value(now, "font", 0))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%.300s: was trained on pages of another font; give reading.font the one that it began with",
+                       saved_path);
+    if (pl_facts_value(saved, "lexicon", 0) == pl_facts_value(now, "lexicon", 0)) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: was trained to read other words; give the lexicon, its seed and the number of words that "
                    "it was trained with",

@@ -30,8 +30,6 @@ typedef struct pl_reading {
     uint64_t count[2];
 } pl_reading;
 
-enum { PL_READING_PAGES_MAX = 1 << 30 };
-
 /* Takes lexicon and font, also when it fails. PL_E_CONFIG where no word fits on a page or a part has no pages. */
 pl_status pl_reading_open(pl_reading_setup *, pl_reading **, pl_error *);
 static inline const pl_reading *pl_reading_of(const pl_data *d) { return (const pl_reading *)d; }

@@ -1,0 +1,130 @@
+#include "models/recursion.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { INNER_STEP = 256, GATED_ROWS = 784 };
+#define ROPE_THETA 1e4
+
+int64_t pl_recursion_inner(double expansion, int64_t width)
+{
+    const double wide = round(expansion * (double)width * 2 / 3);
+    return INNER_STEP * (int64_t)ceil(wide / INNER_STEP);
+}
+
+/* ---- a block; taped: gradients will come back ---- */
+
+/* LeCun's, cut at two deviations. */
+static pl_id matrix(const pl_recursion *r, int64_t out, int64_t in, int block, const char *part)
+{
+    return pl_model_truncated(r->m, r->type, 1 / sqrt((double)in), pl_shape_of(2, out, in), "%s.%d.%s.weight", r->names,
+                              block, part);
+}
+
+static pl_id norm(const pl_recursion *r, pl_id x, bool taped)
+{
+    pl_id in[2] = {x, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
+    return pl_build_node(&r->m->b, PL_OP_RMS_NORM, (pl_attr[]){pl_attr_f(r->eps)}, 2, in, taped ? 2 : 1, out);
+}
+
+static pl_id turn(const pl_recursion *r, pl_id qkv)
+{
+    const pl_attr attr[] = {pl_attr_i(3 * r->heads), pl_attr_i(2 * r->heads), pl_attr_f(ROPE_THETA), pl_attr_i(0)};
+    pl_id out = PL_NONE;
+    return r->turned ? pl_build_node(&r->m->b, PL_OP_ROPE, attr, 1, &qkv, 1, &out) : qkv;
+}
+
+static pl_id attention(const pl_recursion *r, pl_id x, int block, bool taped)
+{
+    pl_model *m = r->m;
+    const int64_t d = r->width;
+    const pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(r->heads), pl_attr_i(0),
+                                       pl_attr_f(1 / sqrt((double)d / (double)r->heads))};
+    pl_id in[3], out[2] = {PL_NONE, PL_NONE};
+    pl_builder_enter(&m->b, "attention");
+    pl_id qkv = turn(r, pl_model_linear(m, x, matrix(r, 3 * d, d, block, "self_attn.qkv_proj"), PL_NONE, PL_NONE));
+    for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
+    pl_build_node(&m->b, PL_OP_ATTENTION, attr, 3, in, taped ? 2 : 1, out);
+    x = norm(r, pl_model_linear(m, out[0], matrix(r, d, d, block, "self_attn.o_proj"), PL_NONE, x), taped);
+    pl_builder_leave(&m->b);
+    return x;
+}
+
+static pl_id feed_forward(const pl_recursion *r, pl_id x, int block, bool taped)
+{
+    pl_builder *b = &r->m->b;
+    pl_id in[4] = {x, PL_NONE, PL_NONE, x}, out = PL_NONE;
+    pl_builder_enter(b, "feed_forward");
+    in[1] = matrix(r, 2 * r->inner, r->width, block, "mlp.gate_up_proj");
+    in[2] = matrix(r, r->width, r->inner, block, "mlp.down_proj");
+    pl_build_node(b, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1,
+                  &out);
+    out = norm(r, out, taped);
+    pl_builder_leave(b);
+    return out;
+}
+
+static pl_id blocks(const pl_recursion *r, pl_id x, bool taped)
+{
+    for (int i = 0; i < r->count; i++) {
+        pl_builder_enter(&r->m->b, "block.%d", i);
+        x = feed_forward(r, attention(r, x, i, taped), i, taped);
+        pl_builder_leave(&r->m->b);
+    }
+    return x;
+}
+
+/* ---- over and over ---- */
+
+pl_id pl_recursion_flat(const pl_recursion *r, pl_id x, int64_t cycles)
+{
+    for (int64_t i = 0; i < cycles; i++) {
+        pl_builder_enter(&r->m->b, "cycle.%d", (int)i);
+        x = blocks(r, x, r->m->training);
+        pl_builder_leave(&r->m->b);
+    }
+    return x;
+}
+
+/* A state is the same vector for all tokens at first. */
+static pl_id plus(const pl_recursion *r, pl_id state, pl_id x)
+{
+    pl_builder *b = &r->m->b;
+    if (b->status != PL_OK) return PL_NONE;
+    const bool is_vector = b->graph->value[state].shape.rank == 1;
+    pl_id out = PL_NONE;
+    return pl_build_node(b, is_vector ? PL_OP_ADD_POSITIONS : PL_OP_ADD, NULL, 2, (pl_id[]){x, state}, 1, &out);
+}
+
+static pl_id first_state(const pl_recursion *r, const char *name)
+{
+    pl_id state = pl_model_truncated(r->m, PL_DTYPE_F32, 1, pl_shape_of(1, r->width), "%s.%s", r->states, name);
+    return pl_model_freeze(r->m, r->keeps_states, state);
+}
+
+static pl_id detached(const pl_recursion *r, pl_id x)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&r->m->b, PL_OP_DETACH, NULL, 1, &x, 1, &out);
+}
+
+pl_id pl_recursion_two_states(const pl_recursion *r, pl_id x, int64_t high_cycles, int64_t low_cycles)
+{
+    pl_builder *b = &r->m->b;
+    pl_id high = first_state(r, "H_init"), low = first_state(r, "L_init");
+    for (int64_t h = 0; h < high_cycles; h++) {
+        const bool is_last = h + 1 == high_cycles, taped = r->m->training && is_last;
+        pl_builder_enter(b, "cycle.%d", (int)h);
+        for (int64_t l = 0; l < low_cycles; l++) {
+            pl_builder_enter(b, "low.%d", (int)l);
+            low = blocks(r, plus(r, low, plus(r, high, x)), taped);
+            pl_builder_leave(b);
+        }
+        pl_builder_enter(b, "high");
+        high = blocks(r, plus(r, high, low), taped);
+        pl_builder_leave(b);
+        if (r->m->training && !is_last) high = detached(r, high), low = detached(r, low);
+        pl_builder_leave(b);
+    }
+    return high;
+}
