@@ -182,6 +182,33 @@ static void brief_moments(const pl_fit_result *r, const pl_choice *c, pl_str *ou
 
 static void say_moments(const pl_fit_result *r, const pl_choice *c, pl_str *out) { brief_moments(r, c, out); }
 
+/* It changes the last bits: only by leave of the user. */
+static size_t spread_shared_sums(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    to[0] = to[1] = *from;
+    if (v->frontier) {
+        to[0].shared_sums = frontier_form(v)->shared_sums;
+        return 1;
+    }
+    const bool allowed = pl_fit_leave(v->options, PL_CHOICE_SHARED_SUMS) & PL_FIT_ALLOW_SHARED_SUMS;
+    if (!allowed || !v->trains || !v->small) return 1;
+    to[1].shared_sums = true;
+    return pl_rewrite_share_sums_possible(form_of(v, from)->graph, v->train) ? 2 : 1;
+}
+
+static void say_shared_sums(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, c->shared_sums ? "one for a weight, however many nodes read it"
+                                      : "one for each node that reads a weight");
+}
+
+static void brief_shared_sums(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, c->shared_sums ? "shared" : "apart");
+}
+
 /* Where no input is kept the forward nodes of a deep model are there once for each group. */
 static bool is_small_tiled(const axis_view *v, const pl_choice *from, int64_t blocks, int64_t keep)
 {

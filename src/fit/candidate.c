@@ -45,7 +45,7 @@ static pl_status check_possible(const pl_graph *g, const pl_fit_options *o, cons
 static pl_status rewrite(pl_graph *g, const pl_fit_options *o, const pl_choice *c, pl_pass end, pl_error *err)
 {
     pl_rewrites r = rewrites_of(o, c);
-    PL_TRY(pl_rewrite_passes(g, &r, PL_PASS_PRECISION, PL_PASS_LAYER_MAJOR, err));
+    PL_TRY(pl_rewrite_passes(g, &r, 0, PL_PASS_LAYER_MAJOR, err));
     PL_TRY(check_possible(g, o, c, err));
     return pl_rewrite_passes(g, &r, PL_PASS_LAYER_MAJOR, end, err);
 }

@@ -38,6 +38,7 @@ typedef enum pl_fit_allow {
     PL_FIT_ALLOW_OPTIMIZER_8BIT = 1 << 1,
     PL_FIT_ALLOW_BF16 = 1 << 2,
     PL_FIT_ALLOW_FP16 = 1 << 3,
+    PL_FIT_ALLOW_SHARED_SUMS = 1 << 4,
 } pl_fit_allow;
 
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */

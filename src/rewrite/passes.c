@@ -18,6 +18,16 @@ static pl_status rewrite_each(const work *w, is_meant *meant, rewrite_program *r
     return PL_OK;
 }
 
+static pl_status share(const work *w, pl_id program, pl_error *err)
+{
+    return pl_rewrite_share_sums(w->g, program, err);
+}
+
+static pl_status share_sums(const work *w, pl_error *err)
+{
+    return w->r->shared_sums ? rewrite_each(w, pl_program_is_trained, share, err) : PL_OK;
+}
+
 static pl_status narrow(const work *w, pl_id program, pl_error *err)
 {
     return pl_rewrite_precision(w->g, program, w->r->precision, err);
@@ -122,6 +132,7 @@ static const struct {
     const char *name;
     pl_status (*run)(const work *, pl_error *);
 } passes[PL_PASS_COUNT] = {
+    [PL_PASS_SHARE_SUMS] = {"shared sums", share_sums},
     [PL_PASS_PRECISION] = {"precision", precision},
     [PL_PASS_CHUNK] = {"chunks", chunk},
     [PL_PASS_LAYER_MAJOR] = {"layer-major", layer_major},

@@ -6,6 +6,7 @@
 
 typedef enum pl_pass {
     /* what gives the graph its form: which nodes there are to be computed again depends on it */
+    PL_PASS_SHARE_SUMS,
     PL_PASS_PRECISION,
     PL_PASS_CHUNK,
     PL_PASS_LAYER_MAJOR,
@@ -33,6 +34,7 @@ typedef enum pl_recompute_rule {
 typedef struct pl_rewrites {
     int64_t micro_batch; /* samples at once */
     uint64_t trips;      /* micro-batches of a step */
+    bool shared_sums;    /* of the gradients of weights that several nodes read */
     pl_dtype precision;  /* of activations while training */
     int64_t feed_forward_rows;
     int64_t convolution_limit;             /* numbers of a sample; 0: none */

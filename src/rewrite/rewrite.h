@@ -15,10 +15,17 @@ pl_status pl_rewrite_bind_batch(pl_graph *, pl_id program, int64_t batch, const 
  * unless they are persistent. */
 pl_status pl_rewrite_keep_programs(pl_graph *, const char *const *names, size_t count, pl_error *);
 
+/* share_sums.c: the nodes that read one weight add their parts of its gradient to one sum, one after the other, instead
+ * of to one each. Needs: a differentiated program; comes before all other passes. The order in which terms are added
+ * changes, with several micro-batches by their size: the gradient is the same but for rounding. */
+pl_status pl_rewrite_share_sums(pl_graph *, pl_id program, pl_error *);
+/* Is there such a weight? */
+bool pl_rewrite_share_sums_possible(const pl_graph *, pl_id program);
+
 /* precision.c: within the repeated region of the program activations and their gradients become bf16 or f16 (f32: none
  * do), matrices are read as copies of that dtype that are made once before it. With f16 the loss is scaled.
- * Needs: a differentiated program, with its update or without one; comes before all other passes. Changes what is
- * computed. */
+ * Needs: a differentiated program, with its update or without one; comes before all passes but share_sums.
+ * Changes what is computed. */
 pl_status pl_rewrite_precision(pl_graph *, pl_id program, pl_dtype, pl_error *);
 
 /* loss_scale.c: what precision.c does for f16. */
@@ -117,7 +124,8 @@ pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);
 
-/* roles.c: forward values that the backward pass reads get the role "saved". For the ledger. */
+/* roles.c: forward values that the backward pass reads get the role "saved", sums of gradients "gradient".
+ * For the ledger. */
 pl_status pl_rewrite_mark_saved(pl_graph *, pl_error *);
 
 #endif

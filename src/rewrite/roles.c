@@ -10,7 +10,8 @@ pl_status pl_rewrite_mark_saved(pl_graph *g, pl_error *err)
             pl_id root = pl_value_root(g, g->node[i].in[k]);
             pl_value *v = &g->value[root];
             bool forward = v->producer != PL_NONE && g->node[v->producer].phase == PL_PHASE_FORWARD;
-            if (v->role == PL_ROLE_TEMPORARY && forward) v->role = PL_ROLE_SAVED;
+            bool zeroed = forward && g->node[v->producer].op == PL_OP_FILL; /* a sum of a weight's further reader */
+            if (v->role == PL_ROLE_TEMPORARY && forward) v->role = zeroed ? PL_ROLE_GRADIENT : PL_ROLE_SAVED;
         }
     }
     return PL_OK;

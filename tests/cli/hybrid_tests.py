@@ -1,6 +1,7 @@
 """Tests of arch hybrid as a person runs it: pages are learnt and evaluated, kills and going on, the same bits whatever the micro-batch, threads and
 recomputation, gradients that are given out, bad input. Called as cli_tests.py is."""
 import json
+import math
 import os
 import re
 import signal
@@ -49,6 +50,22 @@ def test_same_bits_however_it_is_cut():
     for name in ("ones", "four", "again"):
         check(metrics(name) == metrics("whole"), name)
         check(read(f"{last_checkpoint(name)}/model.safetensors") == read(f"{last_checkpoint('whole')}/model.safetensors"), name)
+
+
+def test_shared_sums():
+    """One sum for a weight that is read again and again: less memory, the same numbers but for rounding; by leave alone."""
+    run("train", write_hybrid(out="apart"), "--quiet", "--micro_batch", "2")
+    run("train", write_hybrid(out="shared"), "--quiet", "--micro_batch", "2", "--set", "train.shared_sums=on")
+    apart, shared = (read(f"{last_checkpoint(out)}/model.safetensors") for out in ("apart", "shared"))
+    check(apart != shared, "nothing was shared")
+    losses = [[m["loss"] for m in metrics(out) if "loss" in m] for out in ("apart", "shared")]
+    check(len(losses[0]) > 2 and all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(*losses)), losses)
+    tight = [write_hybrid(), "--micro_batch", "1", "--threads", "1", "--gradient_checkpointing", "full", "--budget"]
+    least = int(re.search(r"needs (\d+) bytes charged", run("plan", *tight, "1MB", code=3)[1])[1])
+    out, err = run("fit", *tight, str(least - 1), code=3)
+    check(re.search("fit.allow: shared_sums .*fits", out), out, err)
+    out, _ = run("fit", *tight, str(least - 1), "--set", "fit.allow=shared_sums")
+    check(re.search("gradient sums +one for a weight", out), out)
 
 
 def test_killed_and_gone_on():
@@ -117,7 +134,7 @@ def test_bad_input():
     refused(2, "generate", "generate", write_hybrid())
 
 
-GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input]}
+GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_shared_sums, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -102,7 +102,9 @@ static void read_setting(subject *s, const char *key, const char *value)
             *(int64_t *)((char *)&s->with + numbers[i].at) = strtoll(value, NULL, 10);
             return;
         }
-    if (strcmp(key, "update_early") == 0)
+    if (strcmp(key, "shared_sums") == 0)
+        s->with.shared_sums = strcmp(value, "0") != 0;
+    else if (strcmp(key, "update_early") == 0)
         s->with.update_early = strcmp(value, "0") != 0;
     else if (strcmp(key, "clip") == 0)
         s->clip = strtod(value, NULL);
