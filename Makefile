@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode bench soak fuzz environments install uninstall clean format size help
+.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid bench soak fuzz environments install uninstall clean format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -53,6 +53,12 @@ demo-encode: ## Texts drawn as pages and encoded to capsules: planned, killed, r
 	@$(configure)
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll npy_nearest
 	@BUILD=$(BUILD) tools/demo-encode.sh
+
+demo-hybrid: ## The words of drawn pages, read by the tiny hybrid model: killed, resumed, planned = measured
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@BUILD=$(BUILD) tools/demo-hybrid.sh
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench

@@ -48,9 +48,9 @@ def environment(**more):
     return env
 
 
-def run(*words, code=0, env=None, **options):
+def run(*words, code=0, env=None, timeout=120, **options):
     """Runs the command and returns (stdout, stderr); the exit code must be the one expected."""
-    done = subprocess.run([COMMAND, *words], capture_output=True, env=env or environment(), timeout=120, **options)
+    done = subprocess.run([COMMAND, *words], capture_output=True, env=env or environment(), timeout=timeout, **options)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     if done.returncode != code:
         raise Failed(f"plimsoll {' '.join(words)}: exit code {done.returncode}, not {code}\n{out[-2000:]}\n{err[-2000:]}")

@@ -22,24 +22,30 @@ def write_hybrid(path="hybrid.yaml", out="out", **sections):
     with open(path, "w") as file:
         file.write(f"model: {{arch: hybrid}}\nrun: {{out: {out}, threads: 1}}\n"
                    + "".join(f"{name}: {json.dumps(keys)}\n" for name, keys in merged.items()))
-    module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
-    if not os.path.exists(module):
-        raise Skipped("pages cannot be drawn: the module plimsoll-draw.so was not built")
+    need_pages()
     return path
 
 
+def need_pages():
+    module = os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-draw.so")
+    if not os.path.exists(module):
+        raise Skipped("pages cannot be drawn: the module plimsoll-draw.so was not built")
+
+
 def test_learns_and_is_evaluated():
-    """Five pages are told apart, which guessing cannot (ln 5 is 1.6); eval says what the run's own evaluation said."""
-    config = write_hybrid(vision_encoder={"target_capsules": 1, "dropout": 0, "hidden_size": 32, "adapter_layers": 0, "H_cycles": 1, "L_cycles": 1}, reading={"words": 5, "pages": 400}, latent_planning={"path_dropout": 0},
-                          train={"batch_size": 16, "steps": 700, "learning_rate": 0.001, "eval_every": 350, "log_every": 10})
+    """Pages of two words are read by two capsules, also those that were not trained with. Guessing reads one word in 16, and knowing which words
+    a page has, but not which comes first, one in two. eval says what the run's own evaluation said."""
+    config = write_hybrid(vision_encoder={"target_capsules": 2, "dropout": 0, "hidden_size": 32, "adapter_layers": 0, "H_cycles": 1, "L_cycles": 1},
+                          reasoning={"H_cycles": 1, "L_cycles": 1}, latent_planning={"path_dropout": 0}, reading={"words": 16, "pages": 2000, "held_out": 0.1},
+                          train={"batch_size": 32, "steps": 600, "learning_rate": 0.002, "warmup_steps": 100, "eval_every": 200, "log_every": 10})
     _, err = run("train", config)
     check("As planned, to the byte." in err, err[-500:])
     losses = [m["loss"] for m in metrics("out") if "loss" in m]
-    check(losses[0] > 1.6 and losses[-1] < 0.8, losses)
+    check(losses[0] > 2 and losses[-1] < 0.5, losses)
     out, _ = run("eval", "out")
     step = int(re.search(r"step +(\d+)", out)[1])  # the best one
     seen = next(m for m in metrics("out") if m["step"] == step and "token_accuracy" in m)
-    check(0 <= seen["exact_accuracy"] == seen["token_accuracy"] <= 1, seen)
+    check(seen["exact_accuracy"] <= seen["token_accuracy"] <= 1 and seen["token_accuracy"] > 0.9, seen)
     check(f"{seen['validation_loss']:.5f} nats per word" in out and re.search(r"words read +%.4f" % seen["token_accuracy"], out), out, seen)
 
 
@@ -134,7 +140,33 @@ def test_bad_input():
     refused(2, "generate", "generate", write_hybrid())
 
 
-GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_shared_sums, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input]}
+def words_read(*words):
+    """The share that eval tells."""
+    out, _ = run("eval", *words, "--json")
+    return json.loads(out)["token_accuracy"]
+
+
+def test_the_example_reads():
+    """examples/hybrid_tiny.yaml reads pages that it never saw, of words that it knows (MODELS.md 2.16: more than 0.9)."""
+    need_pages()
+    run("train", EXAMPLE, "--out", "out", "--quiet", timeout=LONG)
+    read_of = words_read("out")
+    check(0.9 < read_of <= 1, read_of)
+
+
+def test_the_example_learns_by_heart():
+    """Trained with 256 pages and no other, it reads more than 0.99 of them (MODELS.md 2.16). They are what eval reads when it is told that a
+    share of 0.99 is held out."""
+    need_pages()
+    run("train", EXAMPLE, "--out", "out", "--quiet", "--steps", "2000", "--set", "reading.pages=256", "--set", "reading.held_out=0", timeout=LONG)
+    by_heart = words_read("out", "--set", "reading.held_out=0.99")
+    check(0.99 < by_heart <= 1, by_heart)
+
+
+LONG = 3000
+EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/hybrid_tiny.yaml")
+GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_shared_sums, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
+          "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":
     main(GROUPS)
