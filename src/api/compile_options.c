@@ -10,7 +10,9 @@
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
 _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
                    (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT &&
-                   (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16,
+                   (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16 &&
+                   (int)PL_ALLOW_FROZEN_BF16 == (int)PL_FIT_ALLOW_FROZEN_BF16 &&
+                   (int)PL_ALLOW_FROZEN_FP16 == (int)PL_FIT_ALLOW_FROZEN_FP16,
                "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");
 

@@ -10,8 +10,8 @@
  *   planner.*    ways to go on, refined by layers that all share, weighed by a score, and a gate for each page
  *   q_head, output_head
  *
- * Weights are in f32. That of a convolution whose windows do not overlap, [out, 3, p, p] elsewhere, is the matrix
- * [out, 3·p·p] here.
+ * Weights are in f32. That of the trained tower's convolution, whose windows do not overlap, [out, 3, p, p] elsewhere,
+ * is the matrix [out, 3·p·p] here.
  *
  * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word. "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's,
@@ -173,6 +173,18 @@ static pl_status check_inner(const pl_config *c, const char *key, double expansi
                    expansion);
 }
 
+static pl_status check_thawed(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers, layers = c->vision_encoder.pretrained_layers;
+    if (thawed <= layers) return PL_OK;
+    pl_config_blame(c, "vision_encoder.unfreeze_pretrained_layers", "vision_encoder.pretrained_layers", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: vision_encoder.unfreeze_pretrained_layers %" PRId64 " is more than the %" PRId64
+                   " layers that the frozen tower has; take fewer",
+                   where, thawed, layers);
+}
+
 static pl_status check(const pl_config *c, pl_error *err)
 {
     const int64_t width = c->vision_encoder.hidden_size;
@@ -182,6 +194,7 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
+    PL_TRY(check_thawed(c, err));
     PL_TRY(check_rope(c, err));
     PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
     PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));

@@ -14,7 +14,7 @@
 typedef struct tower {
     const char *class_token, *positions, *patches, *layers;
     const char *query, *key, *value, *out, *norm1, *norm2, *inner, *outer; /* of a layer */
-    int64_t layer_count;
+    int64_t layer_count, thawed; /* layers; and so many of the last of a frozen tower are trained all the same */
     double eps;
     pl_activation activation;
     bool frozen, patch_bias, standardize;
@@ -53,14 +53,21 @@ static const tower vit = {.class_token = "vit.embeddings.cls_token",
                           .patch_bias = true};
 
 /* Normal weights, and a bias of zeros. */
+static pl_id weigh(const pl_hybrid *k, const tower *t, pl_id x, pl_shape weight, bool bias, pl_id residual,
+                   const char *name)
+{
+    pl_model *m = k->m;
+    pl_id w = pl_model_freeze(m, t->frozen, pl_model_normal(m, VIT_STD, weight, "%s.weight", name)), b = PL_NONE;
+    if (bias)
+        b = pl_model_freeze(m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, weight.dim[0]), "%s.bias", name));
+    return pl_model_linear(m, x, pl_model_as_matrix(m, w), b, residual);
+}
+
 static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, bool bias, pl_id residual,
                     const char *name)
 {
-    pl_model *m = k->m;
-    const int64_t in = m->b.status == PL_OK ? pl_shape_last(&m->b.graph->value[x].shape) : 1;
-    pl_id w = pl_model_normal(m, VIT_STD, pl_shape_of(2, out, in), "%s.weight", name), b = PL_NONE;
-    if (bias) b = pl_model_freeze(k->m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, out), "%s.bias", name));
-    return pl_model_linear(m, x, pl_model_freeze(k->m, t->frozen, w), b, residual);
+    const int64_t in = k->m->b.status == PL_OK ? pl_shape_last(&k->m->b.graph->value[x].shape) : 1;
+    return weigh(k, t, x, pl_shape_of(2, out, in), bias, residual, name);
 }
 
 static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
@@ -71,7 +78,10 @@ static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
     pl_id x = PL_NONE, all = PL_NONE, placed = PL_NONE;
     pl_builder_enter(b, "embedding");
     pl_build_node(b, PL_OP_PATCHES, attr, 1, &pages, 1, &x);
-    x = linear(k, t, x, k->width, t->patch_bias, PL_NONE, t->patches);
+    const int64_t p = k->m->config->vision_encoder.patch_size;
+    const pl_shape window = pl_shape_of(4, k->width, (int64_t)PL_COLOURS, p, p),
+                   matrix = pl_shape_of(2, k->width, PL_COLOURS * p * p);
+    x = weigh(k, t, x, t->frozen ? window : matrix, t->patch_bias, PL_NONE, t->patches);
     pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
     pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
     pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_model_freeze(k->m, t->frozen, token)}, 1, &all);
@@ -124,8 +134,10 @@ static pl_id feed_forward(const pl_hybrid *k, const tower *t, pl_id x, int layer
 static pl_id through(const pl_hybrid *k, const tower *t, pl_id x)
 {
     for (int i = 0; i < t->layer_count; i++) {
+        tower layer = *t;
+        layer.frozen = t->frozen && i < t->layer_count - t->thawed;
         pl_builder_enter(&k->m->b, "layer.%d", i);
-        x = feed_forward(k, t, attention(k, t, x, i), i);
+        x = feed_forward(k, &layer, attention(k, &layer, x, i), i);
         pl_builder_leave(&k->m->b);
     }
     return x;
@@ -144,6 +156,7 @@ static pl_id see_frozen(const pl_hybrid *k, pl_id pages)
     const pl_config *c = k->m->config;
     tower t = clip;
     t.layer_count = c->vision_encoder.pretrained_layers;
+    t.thawed = c->vision_encoder.unfreeze_pretrained_layers;
     t.standardize = c->vision_encoder.clip_normalize;
     pl_builder_enter(&k->m->b, "frozen");
     pl_id x = pl_hybrid_norm(k, embed(k, &t, pages), t.eps, true, "clip.vision_model.pre_layrnorm");

@@ -1,9 +1,11 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "data/pages/reading.h"
 #include "models/model.h"
+#include "systems/given_weights.h"
 #include "systems/system.h"
 
 static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
@@ -11,6 +13,46 @@ static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
     const uint32_t words = (uint32_t)c->reading.words;
     if (c->reading.lexicon[0]) return pl_lexicon_read(c->reading.lexicon, words, l, err);
     return pl_lexicon_make((uint64_t)c->reading.lexicon_seed, words, l, err);
+}
+
+/* ---- weights of the frozen tower ---- */
+
+/* The last norm is the class token's, which nothing reads; position_ids are the numbers 0, 1, 2, … */
+static const char *const unused[] = {"post_layernorm.weight", "post_layernorm.bias", "embeddings.position_ids", NULL};
+static const pl_weights_part tower = {"clip.", "vision_model.", unused};
+
+enum { SAID_BYTES = 240 };
+
+/* That its weights may be stored as. */
+static pl_real narrowest(const pl_config *c)
+{
+    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
+    const uint32_t allow = as == PL_CONFIG_FROZEN_AUTO ? c->fit.allow : 0;
+    if (as == PL_CONFIG_FROZEN_FP16 || (allow & PL_ALLOW_FROZEN_FP16)) return PL_REAL_F16;
+    return as == PL_CONFIG_FROZEN_BF16 || (allow & PL_ALLOW_FROZEN_BF16) ? PL_REAL_BF16 : PL_REAL_F32;
+}
+
+/* A run that was saved has its tower with it: only who begins one reads the file. */
+static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
+                              pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    pl_given_weights given;
+    pl_str text = pl_str_fixed(said, SAID_BYTES);
+    if (!c->vision_encoder.pretrained_weights[0] || command != PL_COMMAND_TRAIN) return PL_OK;
+    s->weights = c->vision_encoder.pretrained_weights;
+    if (c->train.init_from[0]) {
+        pl_config_blame(c, "train.init_from", "vision_encoder.pretrained_weights", where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.init_from brings the frozen tower of that run, and vision_encoder.pretrained_weights "
+                       "another one; leave one of the two out",
+                       where);
+    }
+    PL_TRY(pl_given_weights_check(s->weights, &tower, narrowest(c), &given, err));
+    s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;
+    pl_str_printf(&text, "the frozen tower is that of %.120s: %" PRIu64 " tensors", s->weights, given.read);
+    if (given.unread) pl_str_printf(&text, " (%" PRIu64 " more are of other parts and not used)", given.unread);
+    return PL_OK;
 }
 
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
@@ -23,7 +65,9 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)c->train.batch_size};
-    (void)command, (void)use, (void)planned;
+    char said[SAID_BYTES];
+    (void)use, (void)planned;
+    PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(pl_font_load(c->reading.font, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;

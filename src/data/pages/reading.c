@@ -217,6 +217,12 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
         return pl_fail(err, PL_E_CONFIG,
                        "%.300s: was trained on pages of another font; give reading.font the one that it began with",
                        saved_path);
+    if (trains && pl_facts_value(saved, PL_FACT_WEIGHTS, 0) != pl_facts_value(now, PL_FACT_WEIGHTS, 0))
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%.300s: was trained behind another frozen tower; give vision_encoder.pretrained_weights the file "
+            "that it began with",
+            saved_path);
     if (pl_facts_value(saved, "lexicon", 0) == pl_facts_value(now, "lexicon", 0)) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: was trained to read other words; give the lexicon, its seed and the number of words that "
@@ -230,6 +236,7 @@ static void close_data(pl_data *data)
     pl_lexicon_deinit(&r->setup.lexicon);
     pl_free((void *)(uintptr_t)r->setup.font.data);
     pl_draw_unload(&r->draw);
+    pl_free(r->weights);
     for (int part = 0; part < 2; part++) pl_free(r->page[part]);
     pl_free(r);
 }
@@ -255,10 +262,23 @@ static void describe_data(pl_reading *r)
     pl_facts_add(&r->data.identity, "lexicon", s->lexicon.hash);
     pl_facts_add(&r->data.identity, "font", s->font.hash);
     pl_facts_add(&r->data.identity, "pages", hash_pages(r));
+    if (s->weights) pl_facts_add(&r->data.identity, PL_FACT_WEIGHTS, s->weights_hash);
     pl_facts_add(&r->data.validation, "samples", r->count[PL_PART_VALIDATION]);
     pl_str_printf(&said, "%s pages of words, %s of them held out; %u letters a line, %u lines",
                   pl_format_count(s->pages, train, sizeof train),
                   pl_format_count(r->count[PL_PART_VALIDATION], held_out, sizeof held_out), r->columns, r->rows);
+    if (s->weights) pl_str_printf(&said, "; %s", s->weights_said);
+}
+
+/* Behind the opening the setup's texts are the caller's again. */
+static pl_status keep_weights(pl_reading *r, pl_error *err)
+{
+    if (!r->setup.weights) return PL_OK;
+    r->weights = pl_strdup(r->setup.weights);
+    if (!r->weights) return pl_fail(err, PL_E_NOMEM, "no memory for the pages");
+    r->data.weights = r->weights;
+    r->data.weights_part = r->setup.weights_part;
+    return PL_OK;
 }
 
 static pl_status fill_data(pl_reading *r, pl_error *err)
@@ -269,6 +289,7 @@ static pl_status fill_data(pl_reading *r, pl_error *err)
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));
     PL_TRY(part_pages(r, err));
+    PL_TRY(keep_weights(r, err));
     describe_data(r);
     return PL_OK;
 }

@@ -17,12 +17,17 @@ typedef struct pl_reading_setup {
     double held_out;     /* share of the pages, in [0, 1) */
     uint32_t image_size; /* pixels of a page, either way */
     uint32_t capsules, batch;
+    const char *weights; /* file that a part of the model begins with, copied; NULL: none */
+    const struct pl_weights_part *weights_part;
+    uint64_t weights_hash;
+    const char *weights_said; /* what is said of it, in the plan; copied */
 } pl_reading_setup;
 
 typedef struct pl_reading {
-    pl_data data; /* first: this is one. Identity: "lexicon", "font", "pages" */
+    pl_data data; /* first: this is one. Identity: "lexicon", "font", "pages", perhaps PL_FACT_WEIGHTS */
     pl_source source;
     pl_reading_setup setup;
+    char *weights; /* its path */
     pl_draw draw;
     pl_page_geometry geometry;
     uint32_t columns, rows; /* of a page */
