@@ -41,7 +41,7 @@ typedef struct pl_fit_permission {
     double seconds, work;   /* of its step, predicted without measuring anything; seconds negative: not known */
 } pl_fit_permission;
 
-enum { PL_FIT_PERMISSIONS_MAX = 20 };
+enum { PL_FIT_PERMISSIONS_MAX = 24 };
 
 typedef struct pl_fit_result {
     pl_fit_point *point;

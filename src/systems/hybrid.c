@@ -22,6 +22,7 @@ static const char *const unused[] = {"post_layernorm.weight", "post_layernorm.bi
 static const pl_weights_part tower = {"clip.", "vision_model.", unused};
 
 enum { SAID_BYTES = 240 };
+#define FEATURES_FILE "features.cache"
 
 /* That its weights may be stored as. */
 static pl_real narrowest(const pl_config *c)
@@ -55,6 +56,32 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
     return PL_OK;
 }
 
+/* ---- what it makes of pages, kept ---- */
+
+static pl_status find_features(const pl_config *c, pl_command command, pl_reading_setup *s, char path[PL_FILE_PATH_MAX],
+                               pl_error *err)
+{
+    const pl_config_vision_encoder *v = &c->vision_encoder;
+    char out[PL_FILE_PATH_MAX];
+    const uint64_t side = (uint64_t)(v->image_size / v->patch_size);
+    if (v->features_cache == 0) return PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, FEATURES_FILE, err));
+    const uint64_t of[] = {(uint64_t)v->patch_size,
+                           (uint64_t)v->hidden_size,
+                           (uint64_t)v->pretrained_layers,
+                           (uint64_t)v->vit_heads,
+                           (uint64_t)v->clip_normalize,
+                           (uint64_t)v->pretrained_precision,
+                           (uint64_t)c->train.mixed_precision,
+                           (uint64_t)pl_config_find_isa(c)};
+    s->features = side * side * (uint64_t)v->hidden_size;
+    s->keeps_features = command == PL_COMMAND_TRAIN;
+    s->features_path = path, s->features_bytes = v->features_cache;
+    s->features_key = pl_checksum_of(of, sizeof of);
+    return PL_OK;
+}
+
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
@@ -65,9 +92,10 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)c->train.batch_size};
-    char said[SAID_BYTES];
+    char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
     PL_TRY(find_weights(c, command, &s, said, err));
+    PL_TRY(find_features(c, command, &s, features, err));
     PL_TRY(pl_font_load(c->reading.font, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;
@@ -113,10 +141,13 @@ static pl_status load_module(const char *further, pl_error *err)
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
+static const char *const files[] = {FEATURES_FILE, NULL};
+
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
     .load_module = load_module,
+    .files = files,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},

@@ -1,17 +1,19 @@
-"""Tests of the frozen tower of arch hybrid: weights of a file under CLIP's names, storage in 16 bits, layers that are trained after all. Files are written
-and read by plain Python. Called as cli_tests.py is."""
+"""Tests of the frozen tower of arch hybrid: weights of a file under CLIP's names, storage in 16 bits, layers that are trained after all,
+features that are kept. Files are written and read by plain Python. Called as cli_tests.py is."""
 import json
 import math
 import os
 import random
 import re
 import shutil
+import signal
 import struct
 
-from cli_tests import SEED, check, last_checkpoint, main, metrics, read, refused, run
+from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, start
 from encode_oracle import write_weights
 from hybrid_tests import header, write_hybrid
 from rollout_oracle import load_weights
+from tower_oracle import Tower
 
 DRAW = random.Random(SEED)
 LAYERS, WIDTH = 2, 16
@@ -84,9 +86,9 @@ def test_weights_of_a_file():
     for dtypes, before, change, unread in ((("F32",), "", None, 0), (("F32", "F16", "BF16"), "", whole_model, 4), (("F16",), "clip.", whole_model, 4)):
         tower_file("clip.safetensors", dtypes, before, change)
         config = write_hybrid(out="out", **sections(vision_encoder={"pretrained_weights": "clip.safetensors"}))
-        out, _ = run("plan", config)
+        out, err = run("plan", config)
         said = f"frozen tower is that of clip.safetensors: {len(names())} tensors" + (f" ({unread} more are of other parts and not used)" if unread else "")
-        check(said in " ".join(out.split()), out[:1500])
+        check(said in " ".join((out + err).split()), err)
         train(config, "out")
         given = {name[len(before):]: tensor for name, tensor in read_tower("clip.safetensors", before).items()}
         for step in (1, 2):
@@ -205,7 +207,105 @@ def test_bad_files():
     check(not os.path.exists("new/checkpoints"), "began a run")
 
 
-GROUPS = {"tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
+def test_another_program_makes_the_same_features():
+    """What the tower makes of the pages of a batch, against the formulas in plain Python."""
+    tower_file("clip.safetensors")
+    config = write_hybrid(**sections(vision_encoder={"pretrained_weights": "clip.safetensors", "features_cache": "1MB"}, train={"batch_size": 2}))
+    run("train", config, "--quiet")
+    run("verify", "--gradients", "g.safetensors", "out")
+    data, entries = read("g.safetensors"), table("g.safetensors")
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    pages, made = (data[begin + entries[f"train.{name}"]["data_offsets"][0]:begin + entries[f"train.{name}"]["data_offsets"][1]] for name in ("pages", "features"))
+    weights = {name.removeprefix("vision_model."): tensor for name, tensor in of_tower("clip.safetensors", "").items()}
+    tower = Tower(weights, 2, LAYERS)
+    for i in range(2):
+        page = [pages[i * 4096 + r * 64:i * 4096 + (r + 1) * 64] for r in range(64)]
+        got = struct.unpack(f"<{16 * WIDTH}f", made[i * 64 * WIDTH:(i + 1) * 64 * WIDTH])
+        want = [v for row in tower.features(page) for v in row]
+        apart, size = math.dist(got, want), math.hypot(*want)
+        check(apart < 2e-6 * size and size > 1, i, apart / size)
+
+
+def run_of(out, cache, **keys):
+    config = write_hybrid(out=out, **sections(vision_encoder={"pretrained_weights": "clip.safetensors", "features_cache": cache},
+                                              train={"steps": 14, "eval_every": 7, "checkpoint_every": 7, "schedule": "constant", "warmup_steps": 0, **keys}))
+    return config
+
+
+def test_features_are_kept():
+    """The same bits without a cache, with one for all pages, with one for some, however the batch is cut and in 16 bits; killed and gone on, too."""
+    tower_file("clip.safetensors")
+    seen = []
+    for keys, cases in (({}, [("all", "1MB", ["--micro_batch", "6"]), ("some", 20000, ["--micro_batch", "4"])]),
+                        ({"mixed_precision": "bf16"}, [("ones", "1MB", ["--micro_batch", "1"])])):
+        shutil.rmtree("none", ignore_errors=True)
+        run("train", run_of("none", 0, **keys), "--quiet")
+        seen.append(metrics("none"))
+        for out, cache, words in cases:
+            _, err = run("train", run_of(out, cache, **keys), *words)
+            check("As planned, to the byte." in err, err[-500:])
+            check(metrics(out) == metrics("none"), out, keys)
+            check(read(f"{last_checkpoint(out)}/model.safetensors") == read(f"{last_checkpoint('none')}/model.safetensors"), out, keys)
+            check(os.path.getsize(f"{out}/features.cache") <= (10 ** 6 if cache == "1MB" else 20000), "larger than allowed")
+    check(seen[0] != seen[1], "16 bits give the numbers of 32")
+    places = known("some/features.cache")
+    check(0 < len(places) < 60 and all(places) and len(known("all/features.cache")) == 60 and all(known("all/features.cache")), places)
+    out, err = run("plan", run_of("new", 20000))
+    for words in (f"features of pages 0 to {len(places) - 1} are kept", "features of pages", "does not make it again: it takes"):
+        check(words in " ".join((out + err).split()), words, out, err)
+    config = run_of("killed", "1MB", steps=40, log_every=1)
+    process = start("train", config, "--resume=auto")
+    await_event(process, "step", 12)
+    process.send_signal(signal.SIGKILL)
+    finish(process)
+    run("train", config, "--resume=auto", "--quiet")
+    run("train", run_of("alive", 0, steps=40, log_every=1), "--quiet")
+    check(metrics("killed") == metrics("alive"), "another run after a kill")
+
+
+def known(path):
+    """Which places of a file of features have something in them."""
+    data = read(path)
+    count = struct.unpack("<8sQQQ", data[:32])[2]
+    return [value != 0 for value in struct.unpack(f"<{count}Q", data[64:64 + 8 * count])]
+
+
+def test_damaged_features():
+    """What is damaged is made again, and said; what is of another tower, too; what is no such file is left alone."""
+    tower_file("clip.safetensors")
+    run("train", run_of("none", 0, steps=21), "--quiet")
+    run("train", run_of("out", "1MB"), "--quiet")
+    whole = read("out/features.cache")
+    shutil.copytree("out", "saved")
+    def go_on():
+        _, err = run("train", run_of("out", "1MB", steps=21), "--resume")
+        check(metrics("out") == metrics("none") and read("out/features.cache") == whole, "other numbers")
+        shutil.rmtree("out")
+        shutil.copytree("saved", "out")
+        return " ".join(err.split())
+    def write(at, bytes_):
+        with open("out/features.cache", "r+b") as file:
+            file.seek(at)
+            file.write(bytes_)
+    check("features" not in go_on(), "a warning where nothing is wrong")
+    at = len(whole) - DRAW.randrange(1, 50 * 64 * WIDTH)
+    write(at, bytes([whole[at] ^ 1 << DRAW.randrange(8)]))
+    check(re.search(r"features.cache: the features of 1 page are no longer as they were written, and are made again", go_on()), "not said")
+    write(24, b"\xff")
+    check("features.cache: holds features of another tower or of other pages, or is damaged; they are made anew" in go_on(), "not said")
+    os.truncate("out/features.cache", len(whole) // 2)
+    check("they are made anew" in go_on(), "not said")
+    with open("out/features.cache", "w") as file:
+        file.write("mine")
+    refused(2, "features.cache: is no file of features; move it away", "train", run_of("out", "1MB", steps=21), "--resume")
+    check(read("out/features.cache") == b"mine", "written over")
+    refused(2, "vision_encoder.features_cache 4.00 kB is too small for the features of one page, which take 5.12 kB", "plan", run_of("new", "4KB"))
+    refused(2, "features_cache keeps what a frozen tower makes", "plan",
+            write_hybrid(out="new", **sections(vision_encoder={"features_cache": "1MB", "unfreeze_pretrained_layers": 1})))
+
+
+GROUPS = {"features": [test_another_program_makes_the_same_features, test_features_are_kept, test_damaged_features],
+          "tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
 
 if __name__ == "__main__":
     main(GROUPS)
