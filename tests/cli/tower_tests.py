@@ -141,6 +141,25 @@ def test_stored_in_16_bits():
         run("eval", word)
 
 
+def test_taken_by_leave():
+    """Where a budget asks for it, fit.allow says so and the key is auto; the run keeps what was taken."""
+    keys = {"vision_encoder": {"hidden_size": 96}, "memory": {"huge_pages": "off"},
+            "train": {"micro_batch": 1, "gradient_checkpointing": "full", "update_in_backward": "off", "optimizer_state": "f32", "mixed_precision": "off"}}
+    config = write_hybrid(out="new", **sections(**keys))
+    wide, narrow = (json.loads(run("plan", config, "--json", "--set", f"vision_encoder.pretrained_precision={word}")[0])["process"]["charged_bytes"]
+                    for word in ("f32", "bf16"))
+    matrices = 2 * (96 * 3 * 256 + 17 * 96 + LAYERS * 12 * 96 * 96)  # bytes that 16 bits spare
+    check(0.5 * matrices < wide - narrow < matrices + 8192, wide, narrow, matrices)  # the heap has its steps
+    budget = f"{wide - 60000}B"
+    refused(3, "the smallest plan needs", "plan", config, "--budget", budget)
+    config = write_hybrid(out="out", **sections(**keys, fit={"allow": ["frozen_bf16"]}))
+    run("train", config, "--budget", budget, "--quiet")
+    kinds = table(f"{last_checkpoint('out')}/model.safetensors")
+    check(kinds["clip.vision_model.encoder.layers.0.mlp.fc1.weight"]["dtype"] == "BF16" and kinds["vit.encoder.layer.0.intermediate.dense.weight"]["dtype"] == "F32", kinds)
+    check("pretrained_precision: bf16" in json.loads(read(f"{last_checkpoint('out')}/run.json"))["config"], "not kept")
+    run("eval", "out")
+
+
 def table(path):
     data = read(path)
     size = struct.unpack("<Q", data[:8])[0]
@@ -305,7 +324,7 @@ def test_damaged_features():
 
 
 GROUPS = {"features": [test_another_program_makes_the_same_features, test_features_are_kept, test_damaged_features],
-          "tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
+          "tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_taken_by_leave, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
 
 if __name__ == "__main__":
     main(GROUPS)
