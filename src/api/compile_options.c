@@ -11,6 +11,8 @@
 _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
                    (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT &&
                    (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16 &&
+                   (int)PL_ALLOW_FROZEN_BF16 == (int)PL_FIT_ALLOW_FROZEN_BF16 &&
+                   (int)PL_ALLOW_FROZEN_FP16 == (int)PL_FIT_ALLOW_FROZEN_FP16 &&
                    (int)PL_ALLOW_SHARED_SUMS == (int)PL_FIT_ALLOW_SHARED_SUMS,
                "fit.allow");
 _Static_assert((int)PL_CONFIG_THREADS_MAX == (int)PL_THREADS_MAX, "run.threads");

@@ -103,6 +103,8 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     PL_TRY(pl_compiler_find_heap(c, p, err));
     p->writer_cache_bytes = files_bytes(c, p);
     memcpy(p->budget, c->budget, sizeof p->budget);
+    _Static_assert(sizeof p->data == sizeof c->data->said, "one is copied to the other");
+    if (pl_command_does(c->command, PL_USES_UPDATE)) memcpy(p->data, c->data->said, sizeof p->data);
     return pl_plan_account(p, (int)pl_source_threads(c->data->source), err);
 }
 

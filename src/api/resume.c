@@ -17,7 +17,7 @@ static void destroy(pair *p)
 
 static pl_status read_pair(const pl_config *config, const pl_saved *saved, pair *p, bool *is_known, pl_error *err)
 {
-    static const pl_choice plain = {.moments = PL_DTYPE_F32, .precision = PL_DTYPE_F32};
+    static const pl_choice plain = {.moments = PL_DTYPE_F32, .precision = PL_DTYPE_F32, .frozen = PL_DTYPE_F32};
     pl_error why = {0};
     const char *text = saved->record->config;
     *p = (pair){pl_config_create(), pl_config_create()};

@@ -25,6 +25,15 @@ static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
     return 0;
 }
 
+/* Weights that are not trained can be stored in half the bytes. */
+static uint64_t count_frozen(const pl_config *c, uint64_t bytes)
+{
+    const pl_config_frozen_storage of = c->vision_encoder.pretrained_precision;
+    const uint32_t either = PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16;
+    const bool half = of == PL_CONFIG_FROZEN_AUTO ? c->fit.allow & either : of != PL_CONFIG_FROZEN_F32;
+    return half ? bytes / 2 : bytes;
+}
+
 /* Are all gradients complete before the first update? A norm over all of them needs that, and so does who wants no
  * weight updated early: but then layer_major, which does that, may be asked for all the same. */
 static bool holds_gradients(const pl_config *c, pl_command command)
@@ -44,7 +53,8 @@ static int count_state(const pl_compiler *of, uint64_t *bytes, const char **what
             : gradients ? "weights, gradients and optimizer state alone"
                         : "weights and optimizer state alone";
     if (updates && count_moments(of->config, of->trained_bytes, &moments)) return -1;
-    const int over = pl_size_add(of->weight_bytes, averages, bytes) || pl_size_add(*bytes, gradients, bytes) ||
+    const uint64_t weights = of->trained_bytes + count_frozen(of->config, of->weight_bytes - of->trained_bytes);
+    const int over = pl_size_add(weights, averages, bytes) || pl_size_add(*bytes, gradients, bytes) ||
                      pl_size_add(*bytes, moments, bytes);
     return over ? -1 : 0;
 }

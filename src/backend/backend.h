@@ -74,6 +74,7 @@ typedef struct pl_load_call { /* run/ copies a slot of data there */
 typedef struct pl_store_call { /* run/ hands them to who keeps them */
     pl_call_port port[PL_NODE_IN_MAX];
     uint32_t ports;
+    pl_id returned; /* which port of the data it gives back; PL_NONE: it is a result */
 } pl_store_call;
 
 typedef struct pl_call {

@@ -74,6 +74,7 @@ static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a
 static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast, team); }
 
 const pl_binding pl_binding_CAST = {bind_cast, NULL, exec_cast};
+const pl_binding pl_binding_REPLACE = {bind_cast, NULL, exec_cast};
 
 /* In its place there is nothing to do. */
 static void exec_detach(const pl_call *c, pl_team team)

@@ -1,6 +1,7 @@
 /* Where data enter and leave: load, store; tokens' embedding; and the loss: linear + cross-entropy. */
 #include "backend/backend.h"
 #include "ir/op.h"
+#include "ir/properties.h"
 
 static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
@@ -20,7 +21,7 @@ const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
 static void bind_store(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_store_call *c = &call->u.store;
-    *c = (pl_store_call){0};
+    *c = (pl_store_call){.returned = pl_node_returned_port(g, n)};
     for (int k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
         c->port[c->ports++] =
             (pl_call_port){pl_address_of(g, a, n->in[k]), pl_value_bytes(g, n->in[k]), g->value[n->in[k]].dtype};

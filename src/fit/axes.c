@@ -209,6 +209,27 @@ static void brief_shared_sums(const pl_fit_result *r, const pl_choice *c, pl_str
     pl_str_append(out, c->shared_sums ? "shared" : "apart");
 }
 
+/* Likewise. */
+static size_t spread_frozen(const axis_view *v, const pl_choice *from, pl_choice to[VALUES_MAX])
+{
+    size_t count = 1;
+    const uint32_t leave = v->trains ? pl_fit_leave(v->options, PL_CHOICE_FROZEN) : 0;
+    to[0] = to[1] = to[2] = *from;
+    if (v->frontier) to[0].frozen = frontier_form(v)->frozen;
+    if (v->frontier || !v->small) return 1;
+    if (leave & PL_FIT_ALLOW_FROZEN_BF16) to[count++].frozen = PL_DTYPE_BF16;
+    if (leave & PL_FIT_ALLOW_FROZEN_FP16) to[count++].frozen = PL_DTYPE_F16;
+    return count;
+}
+
+static void brief_frozen(const pl_fit_result *r, const pl_choice *c, pl_str *out)
+{
+    (void)r;
+    pl_str_append(out, pl_choice_say(c, PL_CHOICE_FROZEN));
+}
+
+static void say_frozen(const pl_fit_result *r, const pl_choice *c, pl_str *out) { brief_frozen(r, c, out); }
+
 /* Where no input is kept the forward nodes of a deep model are there once for each group. */
 static bool is_small_tiled(const axis_view *v, const pl_choice *from, int64_t blocks, int64_t keep)
 {

@@ -22,7 +22,8 @@
  * with smaller ones only, so which are dropped does not depend on the budget. And huge pages are taken at the end where
  * rounding up to them still fits: the plan of a larger budget would then not have fitted the smaller one.
  *
- * What changes numbers (precision, the optimizer's state) is tried only where the caller allows it. */
+ * What changes numbers (precision, the optimizer's state, the storage of frozen weights) is tried only where the caller
+ * allows it. */
 #ifndef PL_FIT_FIT_H
 #define PL_FIT_FIT_H
 
@@ -38,7 +39,9 @@ typedef enum pl_fit_allow {
     PL_FIT_ALLOW_OPTIMIZER_8BIT = 1 << 1,
     PL_FIT_ALLOW_BF16 = 1 << 2,
     PL_FIT_ALLOW_FP16 = 1 << 3,
-    PL_FIT_ALLOW_SHARED_SUMS = 1 << 4,
+    PL_FIT_ALLOW_FROZEN_BF16 = 1 << 4,
+    PL_FIT_ALLOW_FROZEN_FP16 = 1 << 5,
+    PL_FIT_ALLOW_SHARED_SUMS = 1 << 6,
 } pl_fit_allow;
 
 #define PL_FIT_WORTH 0.02 /* what a predicted time must differ by to count against the established order */

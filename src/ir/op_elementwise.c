@@ -125,3 +125,16 @@ static pl_alias alias_add_to(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_ADD_TO = {like_first, NULL, cost_elementwise, alias_add_to};
+
+/* ---- replace: x, old → x, as old is stored and in its place; a node that may not run leaves what was there. No
+ * gradient passes ---- */
+static pl_status shape_replace(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    if (!pl_dtype_is_real(pl_in(g, n, 1)->dtype)) return pl_fail_input(g, n, 1, "f32, bf16 or f16", err);
+    PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of what replaces it", err));
+    out[0] = (pl_out){pl_in(g, n, 1)->shape, pl_in(g, n, 1)->dtype};
+    return PL_OK;
+}
+
+const pl_op_rule pl_rule_REPLACE = {shape_replace, NULL, cost_cast, alias_add_to};

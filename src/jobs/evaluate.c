@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "ir/op.h"
+#include "ir/properties.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
 
@@ -25,7 +26,8 @@ static pl_id find_predictions(const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->op == PL_OP_STORE && strcmp(g->region[pl_region_program(g, n->region)].name, "evaluate") == 0)
+        if (n->op == PL_OP_STORE && pl_node_returned_port(g, n) == PL_NONE &&
+            strcmp(g->region[pl_region_program(g, n->region)].name, "evaluate") == 0)
             return n->in[0];
     }
     return PL_NONE;

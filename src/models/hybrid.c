@@ -10,13 +10,15 @@
  *   planner.*    ways to go on, refined by layers that all share, weighed by a score, and a gate for each page
  *   q_head, output_head
  *
- * Weights are in f32. That of a convolution whose windows do not overlap, [out, 3, p, p] elsewhere, is the matrix
- * [out, 3·p·p] here.
+ * Weights are in f32. That of the trained tower's convolution, whose windows do not overlap, [out, 3, p, p] elsewhere,
+ * is the matrix [out, 3·p·p] here.
  *
  * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
- * i32 [B,K], −1 where a page has no such word. "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's,
- * "evaluate.loss" the sum of the cross-entropy of the words; both f64 [1]. "evaluate" stores of each sample how many
- * words it has, how many of them are read rightly and whether all are, f32 [B,3]. */
+ * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
+ * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
+ * "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's, "evaluate.loss" the sum of the cross-entropy of
+ * the words; both f64 [1]. "evaluate" stores of each sample how many words it has, how many of them are read rightly
+ * and whether all are, f32 [B,3]. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
@@ -106,12 +108,15 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
     pl_model *m = k->m;
     const pl_model_port ports[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)},
-                                   {"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)}};
-    pl_id program = pl_model_begin_program(m, name), load[2];
+                                   {"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)},
+                                   {"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)},
+                                   {"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)}};
+    const bool keeps = m->config->vision_encoder.features_cache > 0;
+    pl_id program = pl_model_begin_program(m, name), load[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     m->training = training;
     pl_id loss = pl_model_loss(m, name);
-    PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
-    k->labels = load[1];
+    PL_TRY(pl_model_begin_micro(m, program, ports, keeps ? 4 : 2, load));
+    k->labels = load[1], k->features = load[2], k->missing = load[3];
     pl_hybrid_capsules c = {.sketches = PL_NONE};
     pl_id tokens = pl_hybrid_see(k, load[0]);
     pl_hybrid_encode(k, tokens, &c);
@@ -173,6 +178,29 @@ static pl_status check_inner(const pl_config *c, const char *key, double expansi
                    expansion);
 }
 
+static pl_status check_thawed(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers, layers = c->vision_encoder.pretrained_layers;
+    if (thawed <= layers) return PL_OK;
+    pl_config_blame(c, "vision_encoder.unfreeze_pretrained_layers", "vision_encoder.pretrained_layers", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: vision_encoder.unfreeze_pretrained_layers %" PRId64 " is more than the %" PRId64
+                   " layers that the frozen tower has; take fewer",
+                   where, thawed, layers);
+}
+
+static pl_status check_kept(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!c->vision_encoder.features_cache || !c->vision_encoder.unfreeze_pretrained_layers) return PL_OK;
+    pl_config_blame(c, "vision_encoder.features_cache", "vision_encoder.unfreeze_pretrained_layers", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: vision_encoder.features_cache keeps what a frozen tower makes, and "
+                   "vision_encoder.unfreeze_pretrained_layers trains a part of it; leave one of the two out",
+                   where);
+}
+
 static pl_status check(const pl_config *c, pl_error *err)
 {
     const int64_t width = c->vision_encoder.hidden_size;
@@ -182,6 +210,8 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
+    PL_TRY(check_thawed(c, err));
+    PL_TRY(check_kept(c, err));
     PL_TRY(check_rope(c, err));
     PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
     PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));

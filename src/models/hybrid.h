@@ -9,7 +9,8 @@ typedef struct pl_hybrid {
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
     pl_id labels;
-    pl_id counted; /* f32 [B,1]: 0 for what is no page */
+    pl_id features, missing; /* PL_NONE: what the frozen tower makes is not kept */
+    pl_id counted;           /* f32 [B,1]: 0 for what is no page */
 } pl_hybrid;
 
 typedef struct pl_hybrid_capsules {

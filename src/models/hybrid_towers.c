@@ -14,7 +14,7 @@
 typedef struct tower {
     const char *class_token, *positions, *patches, *layers;
     const char *query, *key, *value, *out, *norm1, *norm2, *inner, *outer; /* of a layer */
-    int64_t layer_count;
+    int64_t layer_count, thawed; /* layers; and so many of the last of a frozen tower are trained all the same */
     double eps;
     pl_activation activation;
     bool frozen, patch_bias, standardize;
@@ -53,14 +53,31 @@ static const tower vit = {.class_token = "vit.embeddings.cls_token",
                           .patch_bias = true};
 
 /* Normal weights, and a bias of zeros. */
+static pl_id weigh(const pl_hybrid *k, const tower *t, pl_id x, pl_shape weight, bool bias, pl_id residual,
+                   const char *name)
+{
+    pl_model *m = k->m;
+    pl_id w = pl_model_freeze(m, t->frozen, pl_model_normal(m, VIT_STD, weight, "%s.weight", name)), b = PL_NONE;
+    if (bias)
+        b = pl_model_freeze(m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, weight.dim[0]), "%s.bias", name));
+    return pl_model_linear(m, x, pl_model_as_matrix(m, w), b, residual);
+}
+
 static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, bool bias, pl_id residual,
                     const char *name)
 {
-    pl_model *m = k->m;
-    const int64_t in = m->b.status == PL_OK ? pl_shape_last(&m->b.graph->value[x].shape) : 1;
-    pl_id w = pl_model_normal(m, VIT_STD, pl_shape_of(2, out, in), "%s.weight", name), b = PL_NONE;
-    if (bias) b = pl_model_freeze(k->m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, out), "%s.bias", name));
-    return pl_model_linear(m, x, pl_model_freeze(k->m, t->frozen, w), b, residual);
+    const int64_t in = k->m->b.status == PL_OK ? pl_shape_last(&k->m->b.graph->value[x].shape) : 1;
+    return weigh(k, t, x, pl_shape_of(2, out, in), bias, residual, name);
+}
+
+/* Where numbers come in that 16 bits may hold: a step of that precision has them narrow from here on. */
+static pl_id come_in(const pl_hybrid *k, pl_id x, const char *of, const char *what)
+{
+    pl_builder *b = &k->m->b;
+    if (b->status != PL_OK) return PL_NONE;
+    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "%s.%s.%s",
+                                 k->m->training ? "train" : "evaluate", of, what);
+    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
 }
 
 static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
@@ -71,7 +88,11 @@ static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
     pl_id x = PL_NONE, all = PL_NONE, placed = PL_NONE;
     pl_builder_enter(b, "embedding");
     pl_build_node(b, PL_OP_PATCHES, attr, 1, &pages, 1, &x);
-    x = linear(k, t, x, k->width, t->patch_bias, PL_NONE, t->patches);
+    x = come_in(k, x, t->frozen ? "frozen" : "vit", "patches");
+    const int64_t p = k->m->config->vision_encoder.patch_size;
+    const pl_shape window = pl_shape_of(4, k->width, (int64_t)PL_COLOURS, p, p),
+                   matrix = pl_shape_of(2, k->width, PL_COLOURS * p * p);
+    x = weigh(k, t, x, t->frozen ? window : matrix, t->patch_bias, PL_NONE, t->patches);
     pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
     pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
     pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_model_freeze(k->m, t->frozen, token)}, 1, &all);
@@ -124,8 +145,10 @@ static pl_id feed_forward(const pl_hybrid *k, const tower *t, pl_id x, int layer
 static pl_id through(const pl_hybrid *k, const tower *t, pl_id x)
 {
     for (int i = 0; i < t->layer_count; i++) {
+        tower layer = *t;
+        layer.frozen = t->frozen && i < t->layer_count - t->thawed;
         pl_builder_enter(&k->m->b, "layer.%d", i);
-        x = feed_forward(k, t, attention(k, t, x, i), i);
+        x = feed_forward(k, &layer, attention(k, &layer, x, i), i);
         pl_builder_leave(&k->m->b);
     }
     return x;
@@ -138,16 +161,33 @@ static pl_id without_class(const pl_hybrid *k, pl_id x)
     return pl_build_node(&k->m->b, PL_OP_DROP_ROW, NULL, 1, &x, 1, &out);
 }
 
+/* Nodes of the micro-batch from `first` on run only where features are missing; they then take the place of what the
+ * data brought, and are given back. */
+static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
+{
+    pl_builder *b = &k->m->b;
+    pl_id kept = PL_NONE;
+    if (k->missing == PL_NONE || b->status != PL_OK) return made;
+    pl_build_node(b, PL_OP_REPLACE, NULL, 2, (pl_id[]){made, k->features}, 1, &kept);
+    pl_build_node(b, PL_OP_STORE, NULL, 1, &kept, 0, NULL);
+    if (b->status != PL_OK) return PL_NONE;
+    for (size_t i = first; i < b->graph->node_count; i++)
+        if (b->graph->node[i].region == b->region) b->graph->node[i].predicate = k->missing;
+    return come_in(k, kept, "frozen", "features");
+}
+
 /* The norm behind the last layer is CLIP's for the class token alone. */
 static pl_id see_frozen(const pl_hybrid *k, pl_id pages)
 {
     const pl_config *c = k->m->config;
     tower t = clip;
     t.layer_count = c->vision_encoder.pretrained_layers;
+    t.thawed = c->vision_encoder.unfreeze_pretrained_layers;
     t.standardize = c->vision_encoder.clip_normalize;
+    const size_t first = k->m->b.status == PL_OK ? k->m->b.graph->node_count : 0;
     pl_builder_enter(&k->m->b, "frozen");
     pl_id x = pl_hybrid_norm(k, embed(k, &t, pages), t.eps, true, "clip.vision_model.pre_layrnorm");
-    x = without_class(k, through(k, &t, x));
+    x = keep(k, first, without_class(k, through(k, &t, x)));
     pl_builder_leave(&k->m->b);
     return x;
 }

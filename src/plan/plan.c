@@ -197,6 +197,24 @@ done:
 uint64_t pl_plan_resident_bytes(const pl_plan *p) { return p->ledger.resident_bytes; }
 uint64_t pl_plan_charged_bytes(const pl_plan *p) { return p->ledger.charged_bytes + p->writer_cache_bytes; }
 
+static bool is_spared(const pl_graph *g, const pl_node *n)
+{
+    if (n->predicate == PL_NONE) return false;
+    const pl_id maker = g->value[pl_value_root(g, n->predicate)].producer;
+    return maker != PL_NONE && g->node[maker].op == PL_OP_LOAD;
+}
+
+double pl_plan_spared_seconds(const pl_plan *p, pl_id program)
+{
+    double total = 0;
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        const pl_node *n = &p->graph->node[i];
+        if (pl_region_program(p->graph, n->region) != program || !is_spared(p->graph, n)) continue;
+        if (p->seconds[i] > 0) total += p->seconds[i] * (double)pl_node_trips(p->graph, n);
+    }
+    return total;
+}
+
 double pl_plan_program_seconds(const pl_plan *p, pl_id program)
 {
     double total = 0;

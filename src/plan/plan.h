@@ -39,6 +39,8 @@ typedef struct pl_plan_arena {
 #define PL_PLAN_DISK_RESULTS "results"
 
 /* What files the run keeps or needs for a moment. */
+enum { PL_PLAN_DATA_BYTES = 400 };
+
 typedef struct pl_plan_disk_row {
     char name[PL_MEMORY_NAME_BYTES];
     uint64_t bytes;
@@ -60,14 +62,15 @@ struct pl_plan {
     uint64_t writer_cache_bytes; /* page cache of files being written: charged, not resident */
     size_t disk_count;
     pl_plan_disk_row disk[PL_PLAN_DISK_ROWS_MAX];
-    char budget[128];       /* how `memory.budget: auto` came about, in words; not a part of the text. "": a size */
-    char *config;           /* the effective config as YAML */
-    uint64_t numerics_hash; /* of everything that decides the numbers of the run */
-    pl_facts identity;      /* hashes of what the data were made from when this was planned; none: no data are read */
-    pl_facts validation;    /* what this command evaluates of the validation part: the items, and what they stand for */
-    const pl_words *words;  /* of the system; not a part of the text. NULL: pl_words_plain */
-    pl_work *work;          /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
-    pl_advice *advice;      /* on that work; not a part of the text. NULL: none was asked for */
+    char budget[128]; /* how `memory.budget: auto` came about, in words; not a part of the text. "": a size */
+    char data[PL_PLAN_DATA_BYTES]; /* what it is trained on, in words; likewise. "": nothing is said */
+    char *config;                  /* the effective config as YAML */
+    uint64_t numerics_hash;        /* of everything that decides the numbers of the run */
+    pl_facts identity;     /* hashes of what the data were made from when this was planned; none: no data are read */
+    pl_facts validation;   /* what this command evaluates of the validation part: the items, and what they stand for */
+    const pl_words *words; /* of the system; not a part of the text. NULL: pl_words_plain */
+    pl_work *work;         /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
+    pl_advice *advice;     /* on that work; not a part of the text. NULL: none was asked for */
 };
 
 /* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */
@@ -99,6 +102,8 @@ pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
 /* Predicted seconds of one run of the program, its regions' trips counted; negative when any of its nodes' are not
  * known: a sum that lacks a part is no prediction. */
 double pl_plan_program_seconds(const pl_plan *, pl_id program);
+/* Of these, what does not run where the data bring what it would make, from an earlier time. */
+double pl_plan_spared_seconds(const pl_plan *, pl_id program);
 
 /* What the plan calls its items and samples. */
 static inline const pl_words *pl_plan_words_of(const pl_plan *p) { return p->words ? p->words : &pl_words_plain; }

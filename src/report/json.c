@@ -45,6 +45,7 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_kv_string(j, "numerics_hash", hash);
     pl_json_kv_int(j, "threads", p->team.threads);
     pl_json_kv_string(j, "isa", pl_isa_name(p->team.isa));
+    if (p->data[0]) pl_json_kv_string(j, "data", p->data);
     pl_json_key(j, "model");
     pl_json_object(j);
     pl_json_kv_uint(j, "parameters", m.parameters);
@@ -58,6 +59,8 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_object_end(j);
     pl_id train = pl_graph_find_trained(p->graph);
     kv_seconds(j, "seconds_per_step", train == PL_NONE ? 0 : pl_plan_program_seconds(p, train));
+    const double spared = train == PL_NONE ? 0 : pl_plan_spared_seconds(p, train);
+    if (spared > 0) kv_seconds(j, "seconds_spared_per_step", spared);
 }
 
 /* ---- the ledger ---- */

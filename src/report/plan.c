@@ -65,6 +65,11 @@ static void print_head(const page *g)
     if (m.precision != PL_DTYPE_F32) pl_str_printf(g->out, "; activations in %s", pl_dtype_name(m.precision));
     pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, pl_plural((uint64_t)p->team.threads),
                   pl_isa_name(p->team.isa));
+    if (p->data[0]) {
+        char data[PL_PLAN_DATA_BYTES];
+        pl_text_clean(data, sizeof data, p->data);
+        pl_str_printf(g->out, "%s\n", data);
+    }
     pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
 
@@ -356,6 +361,19 @@ static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
     return sum;
 }
 
+static void print_spared(const page *g, pl_id train, double seconds)
+{
+    const double spared = pl_plan_spared_seconds(g->plan, train);
+    if (!(spared > 0) || !(seconds > 0)) return;
+    const size_t from = g->out->bytes;
+    pl_str_printf(
+        g->out,
+        "A step whose %s have been seen before, and what was made of them kept (see the disk), does not make it "
+        "again: it takes %.3g s less, %.0f %%.\n",
+        pl_plan_words_of(g->plan)->samples, spared, 100 * spared / seconds);
+    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
+}
+
 /* What a step does and how long it is predicted to take. */
 static void print_kinds(const page *g)
 {
@@ -378,6 +396,7 @@ static void print_kinds(const page *g)
         t.strong = true;
         kind_total(&t, &sum);
     }
+    print_spared(g, train, sum.seconds);
 }
 
 /* ---- the moment of the peak ---- */

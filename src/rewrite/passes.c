@@ -62,6 +62,11 @@ static pl_status layer_major(const work *w, pl_error *err)
     return w->r->layer_major ? rewrite_each(w, pl_program_is_trained, tile, err) : PL_OK;
 }
 
+static pl_status frozen_storage(const work *w, pl_error *err)
+{
+    return pl_rewrite_frozen_storage(w->g, w->r->frozen, err);
+}
+
 static pl_status recompute_by_rule(const work *w, pl_id program, pl_error *err)
 {
     return w->r->recompute == PL_RECOMPUTE_CHEAP ? pl_rewrite_recompute_cheap(w->g, program, err)
@@ -136,6 +141,7 @@ static const struct {
     [PL_PASS_PRECISION] = {"precision", precision},
     [PL_PASS_CHUNK] = {"chunks", chunk},
     [PL_PASS_LAYER_MAJOR] = {"layer-major", layer_major},
+    [PL_PASS_FROZEN_STORAGE] = {"frozen storage", frozen_storage},
     [PL_PASS_RECOMPUTE] = {"recompute", recompute},
     [PL_PASS_OPTIMIZER_STATE] = {"optimizer state", optimizer_state},
     [PL_PASS_DROP_UNREAD] = {"drop unread", drop_unread},

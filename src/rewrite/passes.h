@@ -10,6 +10,7 @@ typedef enum pl_pass {
     PL_PASS_PRECISION,
     PL_PASS_CHUNK,
     PL_PASS_LAYER_MAJOR,
+    PL_PASS_FROZEN_STORAGE,
     /* what is carried out on that form */
     PL_PASS_RECOMPUTE,
     PL_PASS_OPTIMIZER_STATE,
@@ -42,6 +43,7 @@ typedef struct pl_rewrites {
     pl_recompute_rule recompute;
     const pl_recompute_decision *decision;
     pl_dtype moments; /* PL_DTYPE_F32: as they are */
+    pl_dtype frozen;  /* likewise, of frozen matrices */
     bool update_early;
     uint32_t without; /* bits of passes that are left out, for who compares with and without */
     /* NULL, or called behind each pass. */

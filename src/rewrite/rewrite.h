@@ -120,6 +120,12 @@ bool pl_rewrite_layer_major_possible(const pl_graph *, pl_id program, const char
  * f32. Changes the numbers of a run: only where the user allows it. */
 pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
 
+/* frozen_storage.c: frozen matrices are stored in bf16 or f16 (PL_DTYPE_F32: as they are), rounded once when they get
+ * their first values; who reads one in f32 has a copy made right before, of which one is alive at a time. Needs: frozen
+ * weights in f32; precision and chunks have run, recompute has not. Changes the numbers of a run: only where the user
+ * allows it. */
+pl_status pl_rewrite_frozen_storage(pl_graph *, pl_dtype, pl_error *);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -180,6 +180,7 @@ static pl_status exec(const pl_program *p, const pl_call *call, const pl_trips *
                       pl_error *err)
 {
     if (call->op == PL_OP_LOAD) return h->load ? h->load(h->context, trips, &call->u.load, err) : PL_OK;
+    if (call->op == PL_OP_STORE && call->predicate && *call->predicate == 0) return PL_OK;
     if (call->op == PL_OP_STORE) return h->store ? h->store(h->context, trips, &call->u.store, err) : PL_OK;
     pl_backend_exec(call, p->plan->team);
     return PL_OK;

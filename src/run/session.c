@@ -244,6 +244,7 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     if (!loaded && s->settings->init_from) PL_TRY(pl_session_begin_from(s, s->settings->init_from, err));
     if (!loaded) PL_TRY(pl_session_take_weights(s, err));
     if (!loaded && (s->settings->init_from || s->weights)) pl_session_begin_at_averages(s);
+    PL_TRY(pl_session_make_known(s, err));
     if (s->o.owners) {
         PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));
         PL_TRY(check_heap(s, err));

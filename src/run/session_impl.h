@@ -67,6 +67,7 @@ struct pl_session {
     uint64_t faults_at_step_2;
 
     pl_id running;               /* the program that runs */
+    pl_slot slot;                /* whose data it has; its ports are gone */
     pl_session_watcher *watcher; /* NULL: none */
     void *watcher_context;
 
@@ -119,6 +120,8 @@ pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, b
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
 /* What was read as a model lies in the averages, where there are any: training begins with them. */
 void pl_session_begin_at_averages(pl_session *);
+/* Frozen weights as they are now, for a source that keeps what they make of its samples. */
+pl_status pl_session_make_known(pl_session *, pl_error *);
 
 /* ---- session_files.c ---- */
 pl_ring_options pl_session_ring_options(const pl_source *, const pl_run_settings *); /* stacks and booking: beside */

@@ -93,6 +93,13 @@ static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error
     return PL_OK;
 }
 
+static void tell_source(pl_session *s)
+{
+    const pl_source *source = s->o.data->source;
+    char text[PL_ERROR_TEXT_BYTES];
+    if (source->kind->tell && source->kind->tell(source, text, sizeof text)) pl_session_warn(s, text);
+}
+
 static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_call *call, pl_error *err)
 {
     pl_session *s = context;
@@ -107,8 +114,18 @@ static pl_status load_slot(void *context, const pl_trips *trips, const pl_load_c
     for (uint32_t k = 0; k < slot.ports; k++) PL_TRY(copy_port(&call->port[k], &slot.port[k], err));
     pl_session_set_integer(s, PL_INPUT_FIRST_SAMPLE, (int64_t)slot.first_sample);
     if (call->first_sample) *call->first_sample = (int64_t)slot.first_sample;
+    s->slot = slot;
     pl_ring_release(s->ring);
+    tell_source(s);
     return PL_OK;
+}
+
+/* What a program gives back of its data. */
+static pl_status return_port(pl_session *s, const pl_store_call *call, pl_error *err)
+{
+    const pl_source *source = s->o.data->source;
+    if (!source->kind->keep) return PL_OK;
+    return source->kind->keep(source, &s->slot, call->returned, call->port[0].at, err);
 }
 
 static bool runs(const pl_job *job, const char *program)
@@ -124,6 +141,7 @@ static pl_status store_slot(void *context, const pl_trips *trips, const pl_store
     pl_session *s = context;
     const char *program = s->o.plan->graph->region[s->running].name;
     (void)trips;
+    if (call->returned != PL_NONE) return return_port(s, call, err);
     for (size_t i = 0; i < s->jobs.count; i++)
         if (s->jobs.job[i]->store && runs(s->jobs.job[i], program))
             return s->jobs.job[i]->store(s, s->job_state[i], call, err);

@@ -10,7 +10,7 @@
 static pl_status open_matched(const pl_data *data, const pl_st_list *list, pl_safetensors **file, pl_error *err)
 {
     PL_TRY(pl_safetensors_open(data->weights, file, err));
-    return pl_weights_match(*file, list, err);
+    return pl_weights_match(*file, data->weights_part, list, err);
 }
 
 pl_status pl_session_check_weights(const pl_graph *g, const pl_data *data, pl_error *err)
@@ -37,7 +37,20 @@ pl_status pl_session_open_weights(pl_session *s, pl_error *err)
 pl_status pl_session_take_weights(pl_session *s, pl_error *err)
 {
     const uint64_t checksum = pl_facts_value(&s->o.data->identity, PL_FACT_WEIGHTS, 0);
-    return s->weights ? pl_weights_load(s->weights, &s->spec.model, checksum, err) : PL_OK;
+    return s->weights ? pl_weights_load(s->weights, s->o.data->weights_part, &s->spec.model, checksum, err) : PL_OK;
+}
+
+/* Only what trains keeps them: who evaluates a run reads nothing that the run may be writing. */
+pl_status pl_session_make_known(pl_session *s, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    const pl_source *source = s->o.data->source;
+    pl_checksum sum;
+    if (!source || !source->kind->known || !s->writes_checkpoints) return PL_OK;
+    pl_checksum_init(&sum);
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].frozen) pl_checksum_update(&sum, pl_session_address(s, (pl_id)i), pl_value_bytes(g, (pl_id)i));
+    return source->kind->known(source, pl_checksum_value(&sum), err);
 }
 
 void pl_session_begin_at_averages(pl_session *s)

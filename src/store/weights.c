@@ -3,6 +3,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "store/checksum.h"
 
@@ -13,6 +14,83 @@ static int real_of(pl_st_dtype dtype, pl_real *real)
     if (dtype != PL_ST_F32 && dtype != PL_ST_BF16 && dtype != PL_ST_F16) return -1;
     *real = dtype == PL_ST_F32 ? PL_REAL_F32 : dtype == PL_ST_BF16 ? PL_REAL_BF16 : PL_REAL_F16;
     return 0;
+}
+
+/* ---- the part ---- */
+
+typedef struct source {
+    const pl_safetensors *file;
+    const pl_weights_part *part; /* NULL: the whole model */
+    const char *before;          /* what stands before the root: so many bytes of a name */
+    size_t before_bytes;
+    bool found; /* is there a tensor of the part at all */
+} source;
+
+static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+/* The root begins a name, or a piece of it behind a dot. */
+static source source_of(const pl_safetensors *s, const pl_weights_part *part)
+{
+    source from = {.file = s, .part = part, .before = "", .found = !part};
+    for (size_t i = 0; !from.found && i < pl_safetensors_count(s); i++) {
+        const char *name = pl_safetensors_at(s, i)->name, *root = strstr(name, part->root);
+        while (root && root > name && root[-1] != '.') root = strstr(root + 1, part->root);
+        if (root) from = (source){s, part, name, (size_t)(root - name), true};
+    }
+    return from;
+}
+
+/* The model's name without the prefix of the part; NULL: the tensor is of another part. */
+static const char *name_in_part(const source *from, const char *name)
+{
+    if (!from->part) return name;
+    if (strncmp(name, from->before, from->before_bytes) != 0) return NULL;
+    return begins(name + from->before_bytes, from->part->root) ? name + from->before_bytes : NULL;
+}
+
+static bool is_read(const source *from, const char *name)
+{
+    const char *mine = name_in_part(from, name);
+    if (!from->part) return true;
+    const char *const *unused = from->part->unused;
+    for (; mine && unused && *unused; unused++)
+        if (strcmp(mine + strlen(from->part->root), *unused) == 0) return false;
+    return mine != NULL;
+}
+
+/* The entry's name in the file, but for what stands before the root; NULL: it is of another part. */
+static const char *name_of_entry(const source *from, const pl_st_entry *e)
+{
+    if (!from->part) return e->name;
+    return begins(e->name, from->part->prefix) ? e->name + strlen(from->part->prefix) : NULL;
+}
+
+static const pl_st_entry *entry_of(const source *from, const pl_st_list *list, const char *name)
+{
+    const char *mine = name_in_part(from, name);
+    for (size_t i = 0; mine && i < list->count; i++) {
+        const char *its = name_of_entry(from, &list->entries[i]);
+        if (its && strcmp(its, mine) == 0) return &list->entries[i];
+    }
+    return NULL;
+}
+
+static const pl_st_tensor *tensor_of(const source *from, const char *name)
+{
+    for (size_t i = 0; i < pl_safetensors_count(from->file); i++) {
+        const pl_st_tensor *t = pl_safetensors_at(from->file, i);
+        const char *mine = name_in_part(from, t->name);
+        if (mine && strcmp(mine, name) == 0) return t;
+    }
+    return NULL;
+}
+
+size_t pl_weights_count_unread(const pl_safetensors *s, const pl_weights_part *part)
+{
+    const source from = source_of(s, part);
+    size_t unread = 0;
+    for (size_t i = 0; i < pl_safetensors_count(s); i++) unread += !is_read(&from, pl_safetensors_at(s, i)->name);
+    return unread;
 }
 
 /* ---- the header ---- */
@@ -26,42 +104,51 @@ static pl_status check_dtype(const pl_safetensors *s, const pl_st_tensor *t, pl_
                    pl_safetensors_path(s), t->name, pl_st_dtype_name(t->dtype));
 }
 
-static const pl_st_entry *entry_of(const pl_st_list *list, const char *name)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->entries[i].name, name) == 0) return &list->entries[i];
-    return NULL;
-}
-
-static pl_status match_entry(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)
+static pl_status match_entry(const source *from, const pl_st_entry *e, const char *name, pl_error *err)
 {
     char want[256], have[256];
-    const pl_st_tensor *t = pl_safetensors_find(s, e->name);
+    const pl_st_tensor *t = tensor_of(from, name);
     pl_st_shape_print(e->dtype, e->rank, e->shape, want, sizeof want);
     if (!t)
         return pl_fail(err, PL_E_DATA,
-                       "%s: has no tensor \"%.200s\"; the model takes %s: add it under that name, or give the "
+                       "%s: has no tensor \"%.*s%.200s\"; the model takes %s: add it under that name, or give the "
                        "configuration of the model that these weights are of",
-                       pl_safetensors_path(s), e->name, want);
-    PL_TRY(check_dtype(s, t, err));
+                       pl_safetensors_path(from->file), (int)from->before_bytes, from->before, name, want);
+    PL_TRY(check_dtype(from->file, t, err));
     if (t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0) return PL_OK;
     pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
     return pl_fail(
         err, PL_E_DATA,
         "%s: tensor \"%.200s\" is %s there, but the model takes %s; give the configuration of the model that "
         "these weights are of",
-        pl_safetensors_path(s), e->name, have, want);
+        pl_safetensors_path(from->file), t->name, have, want);
 }
 
-pl_status pl_weights_match(const pl_safetensors *s, const pl_st_list *list, pl_error *err)
+static pl_status check_found(const source *from, pl_error *err)
 {
-    for (size_t i = 0; i < list->count; i++) PL_TRY(match_entry(s, &list->entries[i], err));
-    for (size_t i = 0; i < pl_safetensors_count(s); i++)
-        if (!entry_of(list, pl_safetensors_at(s, i)->name))
+    if (from->found) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: has no tensor whose name begins with \"%s\", alone or behind a dot; give a file of weights "
+                   "that has the names of Hugging Face",
+                   pl_safetensors_path(from->file), from->part->root);
+}
+
+pl_status pl_weights_match(const pl_safetensors *s, const pl_weights_part *part, const pl_st_list *list, pl_error *err)
+{
+    const source from = source_of(s, part);
+    PL_TRY(check_found(&from, err));
+    for (size_t i = 0; i < list->count; i++) {
+        const char *name = name_of_entry(&from, &list->entries[i]);
+        if (name) PL_TRY(match_entry(&from, &list->entries[i], name, err));
+    }
+    for (size_t i = 0; i < pl_safetensors_count(s); i++) {
+        const char *name = pl_safetensors_at(s, i)->name;
+        if (is_read(&from, name) && !entry_of(&from, list, name))
             return pl_fail(err, PL_E_DATA,
                            "%s: holds a tensor \"%.200s\", which the model has not got; leave it out, or give the "
                            "configuration of the model that these weights are of",
-                           pl_safetensors_path(s), pl_safetensors_at(s, i)->name);
+                           pl_safetensors_path(s), name);
+    }
     return PL_OK;
 }
 
@@ -105,7 +192,7 @@ static pl_status go_through(const pl_safetensors *s, bool last, take *taker, voi
 }
 
 typedef struct checking {
-    const pl_safetensors *file;
+    source from;
     pl_real narrowest;
 } checking;
 
@@ -119,6 +206,7 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
         [PL_REAL_F32] = {FLT_MAX, "f32"}, [PL_REAL_BF16] = {0x1.fep127, "bf16"}, [PL_REAL_F16] = {65504, "f16"}};
     const checking *c = context;
     pl_real as = PL_REAL_F32;
+    if (!is_read(&c->from, t->name)) return PL_OK;
     (void)real_of(t->dtype, &as);
     for (uint64_t i = 0; i < count; i++) {
         const double x = (double)pl_real_get(as, piece, (int64_t)i);
@@ -126,35 +214,47 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
         return pl_fail(err, PL_E_DATA,
                        "%s: tensor \"%.200s\", number %" PRIu64 " is %g; a finite one of at most %g either way was "
                        "expected, for the model holds weights in %s",
-                       pl_safetensors_path(c->file), t->name, first + i, x, limits[c->narrowest].largest,
+                       pl_safetensors_path(c->from.file), t->name, first + i, x, limits[c->narrowest].largest,
                        limits[c->narrowest].name);
     }
     return PL_OK;
 }
 
-pl_status pl_weights_check(const pl_safetensors *s, pl_real narrowest, uint64_t *checksum, pl_error *err)
+pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part, pl_real narrowest, uint64_t *checksum,
+                           pl_error *err)
 {
-    checking c = {s, narrowest};
-    for (size_t i = 0; i < pl_safetensors_count(s); i++) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
+    checking c = {source_of(s, part), narrowest};
+    PL_TRY(check_found(&c.from, err));
+    for (size_t i = 0; i < pl_safetensors_count(s); i++)
+        if (is_read(&c.from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
     return go_through(s, false, check_numbers, &c, checksum, err);
 }
+
+typedef struct loading {
+    source from;
+    const pl_st_list *to;
+} loading;
 
 static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t first, const void *piece, uint64_t count,
                              pl_error *err)
 {
-    const pl_st_entry *to = entry_of(context, t->name);
+    const loading *l = context;
+    const pl_st_entry *to = is_read(&l->from, t->name) ? entry_of(&l->from, l->to, t->name) : NULL;
     pl_real from = PL_REAL_F32, as = PL_REAL_F32;
     (void)err;
+    if (!to) return PL_OK;
     (void)real_of(t->dtype, &from), (void)real_of(to->dtype, &as);
     for (uint64_t i = 0; i < count; i++)
         pl_real_put(as, to->data, (int64_t)(first + i), pl_real_get(from, piece, (int64_t)i));
     return PL_OK;
 }
 
-pl_status pl_weights_load(const pl_safetensors *s, const pl_st_list *list, uint64_t checksum, pl_error *err)
+pl_status pl_weights_load(const pl_safetensors *s, const pl_weights_part *part, const pl_st_list *list,
+                          uint64_t checksum, pl_error *err)
 {
     uint64_t found;
-    PL_TRY(go_through(s, true, put_numbers, (void *)(uintptr_t)list, &found, err));
+    loading l = {source_of(s, part), list};
+    PL_TRY(go_through(s, true, put_numbers, &l, &found, err));
     if (found == checksum) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: was changed while this command began; start it again", pl_safetensors_path(s));
 }

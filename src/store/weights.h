@@ -7,14 +7,33 @@
 #include "base/narrow.h"
 #include "store/safetensors.h"
 
-/* Has the file each tensor of the list, in its shape, and no other? Reads no data. PL_E_DATA. */
-pl_status pl_weights_match(const pl_safetensors *, const pl_st_list *, pl_error *);
+/* A file that is of one part of the model alone, and perhaps of other models besides. */
+typedef struct pl_weights_part {
+    const char *prefix; /* of the model's names of that part, which the file's have not got: "clip." */
+    /* What the file's begin with: "vision_model.". There something more may stand before it, in all of them; tensors
+     * without it are of other parts, and not read. */
+    const char *root;
+    const char *const *unused; /* names behind the root that the model has no use for; NULL behind the last */
+} pl_weights_part;
 
-/* Reads it all: every number must be finite, also as `narrowest`. *checksum is the xxh64 of the file. PL_E_DATA. */
-pl_status pl_weights_check(const pl_safetensors *, pl_real narrowest, uint64_t *checksum, pl_error *);
+/* In all functions `part` may be NULL: then the file is of the whole model, under its names.
+ *
+ * Has the file each tensor of the list that is of the part, in its shape, and of the part no other? Reads no data.
+ * PL_E_DATA. */
+pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, const pl_st_list *, pl_error *);
 
-/* Into the places of a list that it matches, rounded or widened to what they hold. PL_E_DATA when the file is no longer
- * the one with that checksum: the places then hold anything. Asks for no memory. */
-pl_status pl_weights_load(const pl_safetensors *, const pl_st_list *, uint64_t checksum, pl_error *);
+/* Reads it all: every number of the part must be finite, also as `narrowest`. *checksum is the xxh64 of the file.
+ * PL_E_DATA. */
+pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
+                           pl_error *);
+
+/* Tensors that are not read: of other parts, or of no use. */
+size_t pl_weights_count_unread(const pl_safetensors *, const pl_weights_part *);
+
+/* Into the places of a list that it matches, rounded or widened to what they hold; places of other parts stay as they
+ * are. PL_E_DATA when the file is no longer the one with that checksum: the places then hold anything. Asks for no
+ * memory. */
+pl_status pl_weights_load(const pl_safetensors *, const pl_weights_part *, const pl_st_list *, uint64_t checksum,
+                          pl_error *);
 
 #endif

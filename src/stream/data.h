@@ -8,7 +8,8 @@
 #include "stream/source.h"
 
 typedef struct pl_data pl_data;
-struct pl_block_sink; /* store/block_sink.h */
+struct pl_block_sink;   /* store/block_sink.h */
+struct pl_weights_part; /* store/weights.h */
 
 /* Of the identity: the xxh64 of the file of weights. */
 #define PL_FACT_WEIGHTS "weights"
@@ -37,8 +38,9 @@ struct pl_data {
     /* Work whose shapes differ is done in groups, each by a plan of its own: how many they are, and of how many items
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
-    uint64_t group_items, group_samples; /* samples of all those items together: texts, realisations */
-    const char *weights;                 /* file of weights that the model begins with; NULL: it makes its own */
+    uint64_t group_items, group_samples;        /* samples of all those items together: texts, realisations */
+    const char *weights;                        /* file of weights that the model begins with; NULL: it makes its own */
+    const struct pl_weights_part *weights_part; /* NULL: of the whole model */
     const char *instead; /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
     char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */
     bool has_less;                 /* than its config asks for: that is a warning, then */

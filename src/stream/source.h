@@ -61,6 +61,13 @@ typedef struct pl_source_kind {
     pl_status (*fill)(const pl_source *, void *scratch, pl_slot *, pl_error *);
     /* Items of a step that enter the loss: known before its first micro-batch. */
     uint64_t (*count)(const pl_source *, pl_part, uint64_t step);
+    /* Of a source whose model gives a port back (a STORE in its place), so that what was computed once is known the
+     * next time; else NULL. known: just before "committed", what the values depend on beside the source (weights).
+     * keep: what was made of a slot, whose ports are gone; by who runs the programs. tell: a sentence about what has
+     * happened since it was last asked; false: nothing. The last two ask for no memory. */
+    pl_status (*known)(const pl_source *, uint64_t hash, pl_error *);
+    pl_status (*keep)(const pl_source *, const pl_slot *, uint32_t port, const void *made, pl_error *);
+    bool (*tell)(const pl_source *, char *text, size_t room);
     const char *verb;      /* what filling is: "draw"; NULL: "fill" */
     const char *cache_key; /* of the config: names where what was filled can be kept; NULL: nowhere */
     pl_source_remarks remarks;

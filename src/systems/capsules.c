@@ -17,9 +17,9 @@
 #include "data/pages/pages_data.h"
 #include "models/model.h"
 #include "store/folder.h"
-#include "store/weights.h"
 #include "systems/capsules.h"
 #include "systems/files.h"
+#include "systems/given_weights.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
@@ -291,47 +291,17 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
     return pl_texts_open(texts, &setup, path, err);
 }
 
-/* A plan opens the data once for each variation, and the file may be of gigabytes: what was checked is not read again
- * while it is the same file. Who loads it compares the checksum. */
-typedef struct checked_weights {
-    bool is_there;
-    dev_t device;
-    ino_t inode;
-    off_t bytes;
-    struct timespec changed;
-    uint64_t hash;
-} checked_weights;
-
-static bool is_same(const checked_weights *w, const struct stat *st)
-{
-    return w->is_there && w->device == st->st_dev && w->inode == st->st_ino && w->bytes == st->st_size &&
-           w->changed.tv_sec == st->st_ctim.tv_sec && w->changed.tv_nsec == st->st_ctim.tv_nsec;
-}
-
-/* Its numbers are looked at, too: what is no number, or too large for the precision, would be in all results. */
 static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *err)
 {
     static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
                                         [PL_CONFIG_ENCODER_BFLOAT16] = PL_REAL_BF16,
                                         [PL_CONFIG_ENCODER_FLOAT16] = PL_REAL_F16};
-    static _Thread_local checked_weights checked[sizeof narrowest / sizeof *narrowest];
-    checked_weights *known = &checked[c->encoder.precision];
-    struct stat st = {0};
-    pl_safetensors *file;
+    pl_given_weights given;
     if (!c->encoder.weights[0]) return PL_OK;
     s->weights = c->encoder.weights;
-    const bool is_seen = stat(s->weights, &st) == 0;
-    if (is_seen && is_same(known, &st)) return s->weights_hash = known->hash, PL_OK;
-    PL_TRY(pl_safetensors_open(s->weights, &file, err));
-    pl_status status = pl_weights_check(file, narrowest[c->encoder.precision], &s->weights_hash, err);
-    pl_safetensors_destroy(file);
-    *known = (checked_weights){.is_there = is_seen && status == PL_OK,
-                               .device = st.st_dev,
-                               .inode = st.st_ino,
-                               .bytes = st.st_size,
-                               .changed = st.st_ctim,
-                               .hash = s->weights_hash};
-    return status;
+    PL_TRY(pl_given_weights_check(s->weights, NULL, narrowest[c->encoder.precision], &given, err));
+    s->weights_hash = given.hash;
+    return PL_OK;
 }
 
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)

@@ -1,9 +1,11 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "data/pages/reading.h"
 #include "models/model.h"
+#include "systems/given_weights.h"
 #include "systems/system.h"
 
 static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
@@ -11,6 +13,73 @@ static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
     const uint32_t words = (uint32_t)c->reading.words;
     if (c->reading.lexicon[0]) return pl_lexicon_read(c->reading.lexicon, words, l, err);
     return pl_lexicon_make((uint64_t)c->reading.lexicon_seed, words, l, err);
+}
+
+/* ---- weights of the frozen tower ---- */
+
+/* The last norm is the class token's, which nothing reads; position_ids are the numbers 0, 1, 2, … */
+static const char *const unused[] = {"post_layernorm.weight", "post_layernorm.bias", "embeddings.position_ids", NULL};
+static const pl_weights_part tower = {"clip.", "vision_model.", unused};
+
+enum { SAID_BYTES = 240 };
+#define FEATURES_FILE "features.cache"
+
+/* That its weights may be stored as. */
+static pl_real narrowest(const pl_config *c)
+{
+    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
+    const uint32_t allow = as == PL_CONFIG_FROZEN_AUTO ? c->fit.allow : 0;
+    if (as == PL_CONFIG_FROZEN_FP16 || (allow & PL_ALLOW_FROZEN_FP16)) return PL_REAL_F16;
+    return as == PL_CONFIG_FROZEN_BF16 || (allow & PL_ALLOW_FROZEN_BF16) ? PL_REAL_BF16 : PL_REAL_F32;
+}
+
+/* A run that was saved has its tower with it: only who begins one reads the file. */
+static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
+                              pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    pl_given_weights given;
+    pl_str text = pl_str_fixed(said, SAID_BYTES);
+    if (!c->vision_encoder.pretrained_weights[0] || command != PL_COMMAND_TRAIN) return PL_OK;
+    s->weights = c->vision_encoder.pretrained_weights;
+    if (c->train.init_from[0]) {
+        pl_config_blame(c, "train.init_from", "vision_encoder.pretrained_weights", where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.init_from brings the frozen tower of that run, and vision_encoder.pretrained_weights "
+                       "another one; leave one of the two out",
+                       where);
+    }
+    PL_TRY(pl_given_weights_check(s->weights, &tower, narrowest(c), &given, err));
+    s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;
+    pl_str_printf(&text, "the frozen tower is that of %.120s: %" PRIu64 " tensors", s->weights, given.read);
+    if (given.unread) pl_str_printf(&text, " (%" PRIu64 " more are of other parts and not used)", given.unread);
+    return PL_OK;
+}
+
+/* ---- what it makes of pages, kept ---- */
+
+static pl_status find_features(const pl_config *c, pl_command command, pl_reading_setup *s, char path[PL_FILE_PATH_MAX],
+                               pl_error *err)
+{
+    const pl_config_vision_encoder *v = &c->vision_encoder;
+    char out[PL_FILE_PATH_MAX];
+    const uint64_t side = (uint64_t)(v->image_size / v->patch_size);
+    if (v->features_cache == 0) return PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, FEATURES_FILE, err));
+    const uint64_t of[] = {(uint64_t)v->patch_size,
+                           (uint64_t)v->hidden_size,
+                           (uint64_t)v->pretrained_layers,
+                           (uint64_t)v->vit_heads,
+                           (uint64_t)v->clip_normalize,
+                           (uint64_t)v->pretrained_precision,
+                           (uint64_t)c->train.mixed_precision,
+                           (uint64_t)pl_config_find_isa(c)};
+    s->features = side * side * (uint64_t)v->hidden_size;
+    s->keeps_features = command == PL_COMMAND_TRAIN;
+    s->features_path = path, s->features_bytes = v->features_cache;
+    s->features_key = pl_checksum_of(of, sizeof of);
+    return PL_OK;
 }
 
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
@@ -23,7 +92,10 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)c->train.batch_size};
-    (void)command, (void)use, (void)planned;
+    char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
+    (void)use, (void)planned;
+    PL_TRY(find_weights(c, command, &s, said, err));
+    PL_TRY(find_features(c, command, &s, features, err));
     PL_TRY(pl_font_load(c->reading.font, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;
@@ -69,10 +141,13 @@ static pl_status load_module(const char *further, pl_error *err)
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
+static const char *const files[] = {FEATURES_FILE, NULL};
+
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
     .load_module = load_module,
+    .files = files,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},

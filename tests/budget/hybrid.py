@@ -21,7 +21,10 @@ def draw_model(rng):
             "vision_encoder.children_per_capsule": rng.randint(1, 6), "vision_encoder.dropout": rng.choice((0, 0.1)), "vision_encoder.clip_normalize": yes(rng),
             "reasoning.num_heads": heads, "reasoning.L_layers": rng.randint(1, 3), "reasoning.H_cycles": rng.randint(1, 3), "reasoning.L_cycles": rng.randint(1, 3),
             "latent_planning.enable_latent_planning": yes(rng, 0.8), "latent_planning.latent_num_paths": rng.randint(1, 4),
-            "latent_planning.latent_planning_depth": rng.randint(1, 2), "latent_planning.latent_use_adaptive_gate": yes(rng, 0.8)}
+            "latent_planning.latent_planning_depth": rng.randint(1, 2), "latent_planning.latent_use_adaptive_gate": yes(rng, 0.8),
+            "vision_encoder.pretrained_precision": rng.choice(("auto", "f32", "bf16", "fp16")), "vision_encoder.unfreeze_pretrained_layers": rng.choice((0, 0, 1))}
+    if not keys["vision_encoder.unfreeze_pretrained_layers"]:
+        keys["vision_encoder.features_cache"] = rng.choice(("0", "100kB", "20MB"))
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}
 
 

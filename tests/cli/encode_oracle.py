@@ -166,7 +166,8 @@ def tensors_of(k):
 
 
 PACKED = {"F32": lambda x: struct.pack(f"<{len(x)}f", *x), "F16": lambda x: struct.pack(f"<{len(x)}e", *x),
-          "BF16": lambda x: b"".join(struct.pack("<f", v)[2:] for v in x), "F64": lambda x: struct.pack(f"<{len(x)}d", *x)}
+          "BF16": lambda x: b"".join(struct.pack("<f", v)[2:] for v in x), "F64": lambda x: struct.pack(f"<{len(x)}d", *x),
+          "I64": lambda x: struct.pack(f"<{len(x)}q", *x)}
 
 
 def write_weights(path, tensors):

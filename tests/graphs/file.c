@@ -116,6 +116,8 @@ static void read_setting(subject *s, const char *key, const char *value)
         s->with.precision = read_dtype(s, value);
     else if (strcmp(key, "moments") == 0)
         s->with.moments = read_dtype(s, value);
+    else if (strcmp(key, "frozen") == 0)
+        s->with.frozen = read_dtype(s, value);
     else if (strcmp(key, "recompute") == 0)
         read_recompute(s, value);
     else

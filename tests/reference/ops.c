@@ -298,6 +298,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_DETACH] = cast,
     [PL_OP_CAST] = cast,
     [PL_OP_ADD_TO] = add,
+    [PL_OP_REPLACE] = cast,
     [PL_OP_FILL] = fill,
     [PL_OP_NORMAL] = normal,
     [PL_OP_TRUNCATED_NORMAL] = truncated_normal,

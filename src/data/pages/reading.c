@@ -13,7 +13,7 @@
 #include "base/units.h"
 
 enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
-enum { PAGES_PORT, LABELS_PORT };
+enum { PAGES_PORT, LABELS_PORT, FEATURES_PORT, MISSING_PORT };
 
 static const pl_reading *reading_of(const pl_source *source)
 {
@@ -85,6 +85,13 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
                                      {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
                             .ports = 2,
                             .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&r->geometry), LINE_BYTES)};
+    if (!r->features) return PL_OK;
+    if (pl_size_mul(r->features->place_bytes, micro_batch, &pages) || pages > INT64_MAX)
+        return pl_fail(err, PL_E_CONFIG, "features of %u pages are absurdly large; make the micro-batch smaller",
+                       micro_batch);
+    l->port[FEATURES_PORT] = (pl_port){"features", PL_DTYPE_F32, pages, 0, NULL};
+    l->port[MISSING_PORT] = (pl_port){"missing", PL_DTYPE_I32, sizeof(int32_t), 0, NULL};
+    l->ports = MISSING_PORT + 1;
     return PL_OK;
 }
 
@@ -115,6 +122,72 @@ static bool find_sample(const pl_reading *r, pl_part part, uint64_t step, uint64
     return in_step < r->source.batch && find_page(r, part, step * r->source.batch + in_step, page);
 }
 
+/* ---- features ---- */
+
+/* Row i of a slot; false: it has no page. */
+static bool find_row(const pl_reading *r, const pl_slot *slot, uint32_t i, uint64_t *page)
+{
+    return find_sample(r, slot->part, slot->step, (uint64_t)slot->micro * slot->rows + i, page);
+}
+
+/* Those of all its pages, or none: what is not a page counts nothing, whatever its features are. */
+static bool read_features(const pl_reading *r, const pl_slot *slot)
+{
+    const uint64_t bytes = r->features->place_bytes;
+    char *to = slot->port[FEATURES_PORT].at;
+    uint64_t page;
+    for (uint32_t i = 0; i < slot->rows; i++)
+        if (find_row(r, slot, i, &page) && !pl_page_features_has(r->features, page)) return false;
+    for (uint32_t i = 0; i < slot->rows; i++, to += bytes)
+        if (!find_row(r, slot, i, &page))
+            memset(to, 0, bytes);
+        else if (!pl_page_features_read(r->features, page, to))
+            return false;
+    return true;
+}
+
+static bool are_finite(const float *x, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+static pl_status keep_features(const pl_source *source, const pl_slot *slot, uint32_t port, const void *made,
+                               pl_error *err)
+{
+    const pl_reading *r = reading_of(source);
+    const char *from = made;
+    uint64_t page;
+    if (!r->features || port != FEATURES_PORT) return PL_OK;
+    for (uint32_t i = 0; i < slot->rows; i++, from += r->features->place_bytes) {
+        if (!find_row(r, slot, i, &page)) continue;
+        if (!are_finite((const float *)(const void *)from, r->setup.features))
+            return pl_fail(err, PL_E_DATA,
+                           "what the frozen tower makes of page %" PRIu64
+                           " is not finite; give vision_encoder.pretrained_weights other weights, or f32 to "
+                           "vision_encoder.pretrained_precision and train.mixed_precision off",
+                           page);
+        if (!pl_page_features_has(r->features, page)) pl_page_features_write(r->features, page, from);
+    }
+    return PL_OK;
+}
+
+static pl_status know_features(const pl_source *source, uint64_t hash, pl_error *err)
+{
+    const pl_reading *r = reading_of(source);
+    const uint64_t key[] = {
+        r->setup.features_key, hash, r->setup.seed, r->setup.image_size, r->setup.capsules, r->setup.lexicon.hash,
+        r->setup.font.hash};
+    return r->features ? pl_page_features_open(r->features, XXH64(key, sizeof key, 0), err) : PL_OK;
+}
+
+static bool tell_features(const pl_source *source, char *text, size_t room)
+{
+    const pl_reading *r = reading_of(source);
+    return r->features && pl_page_features_tell(r->features, text, room);
+}
+
 /* Rows past the last page are empty paper. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
@@ -128,7 +201,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         uint32_t word[CAPSULES_MAX], words = 0;
         uint64_t page;
         pl_page_remarks ignored;
-        if (find_sample(r, slot->part, slot->step, (uint64_t)slot->micro * slot->rows + i, &page)) {
+        if (find_row(r, slot, i, &page)) {
             words = pl_reading_words(r, page, word);
             pl_draw_page(w->drawer, w->text, text_of(r, word, words, w->text), paper, &ignored);
         } else {
@@ -137,6 +210,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
         slot->counted += words;
     }
+    if (r->features) *(int32_t *)slot->port[MISSING_PORT].at = !read_features(r, slot);
     return PL_OK;
 }
 
@@ -150,8 +224,15 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
     return words;
 }
 
-static const pl_source_kind pages = {
-    .name = "reading", .describe = describe, .prepare = prepare, .fill = fill, .count = count, .verb = "draw"};
+static const pl_source_kind pages = {.name = "reading",
+                                     .describe = describe,
+                                     .prepare = prepare,
+                                     .fill = fill,
+                                     .count = count,
+                                     .known = know_features,
+                                     .keep = keep_features,
+                                     .tell = tell_features,
+                                     .verb = "draw"};
 
 /* ---- the parts ---- */
 
@@ -217,6 +298,12 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
         return pl_fail(err, PL_E_CONFIG,
                        "%.300s: was trained on pages of another font; give reading.font the one that it began with",
                        saved_path);
+    if (trains && pl_facts_value(saved, PL_FACT_WEIGHTS, 0) != pl_facts_value(now, PL_FACT_WEIGHTS, 0))
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%.300s: was trained behind another frozen tower; give vision_encoder.pretrained_weights the file "
+            "that it began with",
+            saved_path);
     if (pl_facts_value(saved, "lexicon", 0) == pl_facts_value(now, "lexicon", 0)) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: was trained to read other words; give the lexicon, its seed and the number of words that "
@@ -230,6 +317,9 @@ static void close_data(pl_data *data)
     pl_lexicon_deinit(&r->setup.lexicon);
     pl_free((void *)(uintptr_t)r->setup.font.data);
     pl_draw_unload(&r->draw);
+    pl_free(r->weights);
+    if (r->features) pl_page_features_deinit(r->features);
+    pl_free(r->features);
     for (int part = 0; part < 2; part++) pl_free(r->page[part]);
     pl_free(r);
 }
@@ -255,10 +345,41 @@ static void describe_data(pl_reading *r)
     pl_facts_add(&r->data.identity, "lexicon", s->lexicon.hash);
     pl_facts_add(&r->data.identity, "font", s->font.hash);
     pl_facts_add(&r->data.identity, "pages", hash_pages(r));
+    if (s->weights) pl_facts_add(&r->data.identity, PL_FACT_WEIGHTS, s->weights_hash);
     pl_facts_add(&r->data.validation, "samples", r->count[PL_PART_VALIDATION]);
     pl_str_printf(&said, "%s pages of words, %s of them held out; %u letters a line, %u lines",
                   pl_format_count(s->pages, train, sizeof train),
                   pl_format_count(r->count[PL_PART_VALIDATION], held_out, sizeof held_out), r->columns, r->rows);
+    if (s->weights) pl_str_printf(&said, "; %s", s->weights_said);
+    if (!s->keeps_features) return;
+    r->data.file = "features of pages";
+    r->data.file_bytes = pl_page_features_file_bytes(r->features);
+    r->data.kernel_cache_bytes = PL_PAGE_FEATURES_CACHE_BYTES;
+    pl_str_printf(&said, "; features of %s", r->features->places < s->pages ? "pages 0 to " : "all pages are kept");
+    if (r->features->places < s->pages) pl_str_printf(&said, "%" PRIu64 " are kept", r->features->places - 1);
+}
+
+static pl_status init_features(pl_reading *r, pl_error *err)
+{
+    const pl_reading_setup *s = &r->setup;
+    uint64_t bytes;
+    if (!s->features) return PL_OK;
+    if (pl_size_mul(s->features, sizeof(float), &bytes))
+        return pl_fail(err, PL_E_CONFIG, "the features of a page are absurdly large");
+    r->features = pl_alloc(1, sizeof *r->features);
+    if (!r->features) return pl_fail(err, PL_E_NOMEM, "no memory for the features of pages");
+    return pl_page_features_init(r->features, s->features_path, s->pages, bytes, s->features_bytes, err);
+}
+
+/* Behind the opening the setup's texts are the caller's again. */
+static pl_status keep_weights(pl_reading *r, pl_error *err)
+{
+    if (!r->setup.weights) return PL_OK;
+    r->weights = pl_strdup(r->setup.weights);
+    if (!r->weights) return pl_fail(err, PL_E_NOMEM, "no memory for the pages");
+    r->data.weights = r->weights;
+    r->data.weights_part = r->setup.weights_part;
+    return PL_OK;
 }
 
 static pl_status fill_data(pl_reading *r, pl_error *err)
@@ -269,6 +390,8 @@ static pl_status fill_data(pl_reading *r, pl_error *err)
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));
     PL_TRY(part_pages(r, err));
+    PL_TRY(keep_weights(r, err));
+    PL_TRY(init_features(r, err));
     describe_data(r);
     return PL_OK;
 }

@@ -2,11 +2,14 @@
  * of the lexicon. It has as many words as there are capsules, or as many as fit on it. A share of the pages, by a hash
  * of their text, is kept for evaluation.
  *
- * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none. */
+ * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none.
+ * Where features are kept, two more: "features" f32, those of the pages, and "missing" i32 [1]: 1 where those of some
+ * page are not known, and the model is to make them all and give the port back. */
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
 
 #include "data/pages/draw.h"
+#include "data/pages/page_features.h"
 #include "data/pages/lexicon.h"
 #include "stream/data.h"
 
@@ -17,12 +20,24 @@ typedef struct pl_reading_setup {
     double held_out;     /* share of the pages, in [0, 1) */
     uint32_t image_size; /* pixels of a page, either way */
     uint32_t capsules, batch;
+    const char *weights; /* file that a part of the model begins with, copied; NULL: none */
+    const struct pl_weights_part *weights_part;
+    uint64_t weights_hash;
+    const char *weights_said; /* what is said of it, in the plan; copied */
+    /* What the frozen part makes of a page, which the model gives back: so many f32, kept in this file, copied. */
+    uint64_t features;   /* 0: it gives nothing back */
+    bool keeps_features; /* false: the model has these ports, but the command has no file */
+    const char *features_path;
+    uint64_t features_bytes; /* of the file, at most */
+    uint64_t features_key;   /* what they depend on beside pages and weights */
 } pl_reading_setup;
 
 typedef struct pl_reading {
-    pl_data data; /* first: this is one. Identity: "lexicon", "font", "pages" */
+    pl_data data; /* first: this is one. Identity: "lexicon", "font", "pages", perhaps PL_FACT_WEIGHTS */
     pl_source source;
     pl_reading_setup setup;
+    char *weights;              /* its path */
+    pl_page_features *features; /* NULL: none are kept */
     pl_draw draw;
     pl_page_geometry geometry;
     uint32_t columns, rows; /* of a page */

@@ -18,6 +18,7 @@ static const struct {
                {PL_CHOICE_PRECISION, PL_DTYPE_F32, PL_DTYPE_BF16, false, false},
                {PL_CHOICE_MOMENTS, PL_DTYPE_F32, PL_DTYPE_U8, true, false},
                {PL_CHOICE_SHARED_SUMS, false, true, false, true},
+               {PL_CHOICE_FROZEN, PL_DTYPE_F32, PL_DTYPE_BF16, false, false},
                {PL_CHOICE_LAYER_MAJOR, 0, 1, false, false},
                {PL_CHOICE_LAYER_MAJOR, 1, 2, false, true},
                {PL_CHOICE_LAYER_MAJOR_KEEP, 0, 1, false, true},

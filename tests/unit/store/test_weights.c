@@ -1,5 +1,5 @@
 /* Weights of elsewhere: numbers of each type into places of each type, through more than one piece; a file that is no
- * longer the one that was looked at; what a header or a number can be wrong in. */
+ * longer the one that was looked at; what a header or a number can be wrong in; a file of which only a part is read. */
 #include "unit/store/scratch_folder.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ static void test_every_type_into_every_type(void **state)
     (void)state;
     draw_numbers();
     pl_safetensors *s = open_written("all");
-    assert_int_equal(pl_weights_check(s, PL_REAL_F16, &checksum, &err), PL_OK);
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F16, &checksum, &err), PL_OK);
     assert_int_equal(checksum, pl_checksum_of(bytes, read_bytes(in_folder("all"), bytes, sizeof bytes)));
     for (int t = 0; t < 3; t++) {
         pl_st_entry to[ENTRIES];
@@ -61,8 +61,8 @@ static void test_every_type_into_every_type(void **state)
         }
         const pl_st_list list = {.entries = to, .count = ENTRIES};
         pl_alloc_seal(1);
-        assert_int_equal(pl_weights_match(s, &list, &err), PL_OK);
-        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_OK);
+        assert_int_equal(pl_weights_match(s, NULL, &list, &err), PL_OK);
+        assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_OK);
         pl_alloc_seal(0);
         for (int i = 0; i < NUMBERS; i++) {
             const float from[] = {numbers[i], pl_f32_of_f16(halves[i]), pl_f32_of_bf16(brains[i])};
@@ -85,7 +85,7 @@ static void test_a_changed_file_is_told(void **state)
     (void)state;
     draw_numbers();
     pl_safetensors *s = open_written("changed");
-    assert_int_equal(pl_weights_check(s, PL_REAL_F32, &checksum, &err), PL_OK);
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F32, &checksum, &err), PL_OK);
     const uint64_t bytes = pl_safetensors_data_at(s) + pl_safetensors_at(s, 0)->bytes;
     pl_st_entry to[ENTRIES];
     for (int k = 0; k < ENTRIES; k++) to[k] = entries[k], to[k].data = place;
@@ -97,14 +97,14 @@ static void test_a_changed_file_is_told(void **state)
         assert_int_equal(pread(fd, &was, 1, (off_t)places[i]), 1);
         now = (char)(was ^ 1);
         assert_int_equal(pwrite(fd, &now, 1, (off_t)places[i]), 1);
-        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_E_DATA);
+        assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_E_DATA);
         assert_non_null(strstr(err.text, "changed: was changed while this command began; start it again"));
         assert_int_equal(pwrite(fd, &was, 1, (off_t)places[i]), 1);
         close(fd);
-        assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_OK);
+        assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_OK);
     }
     assert_int_equal(truncate(in_folder("changed"), (off_t)bytes), 0);
-    assert_int_equal(pl_weights_load(s, &list, checksum, &err), PL_E_DATA);
+    assert_int_equal(pl_weights_load(s, NULL, &list, checksum, &err), PL_E_DATA);
     pl_safetensors_destroy(s);
 }
 
@@ -113,7 +113,7 @@ static void expect(const pl_st_entry *with, size_t count, const char *sentence)
     pl_error err = {0};
     pl_safetensors *s = open_written("other");
     const pl_st_list list = {.entries = with, .count = count};
-    assert_int_equal(pl_weights_match(s, &list, &err), PL_E_DATA);
+    assert_int_equal(pl_weights_match(s, NULL, &list, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, in_folder("other")));
     if (!strstr(err.text, sentence)) fail_msg("%s\nnot %s", err.text, sentence);
     pl_safetensors_destroy(s);
@@ -140,25 +140,76 @@ static void test_numbers_that_are_refused(void **state)
     draw_numbers();
     numbers[NUMBERS - 1] = 70000;
     pl_safetensors *s = open_written("large");
-    assert_int_equal(pl_weights_check(s, PL_REAL_BF16, &checksum, &err), PL_OK);
-    assert_int_equal(pl_weights_check(s, PL_REAL_F16, &checksum, &err), PL_E_DATA);
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_BF16, &checksum, &err), PL_OK);
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F16, &checksum, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "tensor \"a\", number 20010 is 70000; a finite one of at most 65504"));
     pl_safetensors_destroy(s);
     draw_numbers();
     brains[5000] = 0x7fc0;
     s = open_written("nan");
-    assert_int_equal(pl_weights_check(s, PL_REAL_F32, &checksum, &err), PL_E_DATA);
+    assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F32, &checksum, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "tensor \"c\", number 5000 is nan"));
+    pl_safetensors_destroy(s);
+}
+
+/* A file of several models: of one part, whatever stands before its root, every tensor is taken and put in its place;
+ * the others, whatever they hold, and places of other parts stay as they are. */
+static void test_a_part_of_the_model(void **state)
+{
+    static const char *const unused[] = {"last.bias", NULL};
+    static const pl_weights_part part = {"tower.", "vision.", unused};
+    static const char *const before[] = {"", "model.", "vision_model.", "tower."};
+    float a[2] = {1, 2}, b = 3, lost = NAN, place[4] = {-1, -1, -1, -1};
+    int64_t ids[2] = {0, 1};
+    pl_error err = {0};
+    uint64_t checksum;
+    (void)state;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        char name[4][64];
+        static const char *const of_part[] = {"a", "b.weight", "last.bias"};
+        for (int k = 0; k < 3; k++) snprintf(name[k], sizeof name[k], "%svision.%s", before[i], of_part[k]);
+        pl_st_entry in[] = {{name[0], PL_ST_F32, 1, {2}, a, sizeof a},
+                            {name[1], PL_ST_F32, 0, {0}, &b, sizeof b},
+                            {name[2], PL_ST_I64, 1, {2}, ids, sizeof ids},
+                            {"zz", PL_ST_F32, 0, {0}, &lost, sizeof lost},
+                            {"avision.a", PL_ST_F32, 0, {0}, &lost, sizeof lost}};
+        pl_st_entry to[] = {{"vit.a", PL_ST_F32, 1, {2}, place, 8},
+                            {"tower.vision.a", PL_ST_F32, 1, {2}, place, 8},
+                            {"tower.vision.b.weight", PL_ST_F32, 0, {0}, place + 2, 4},
+                            {"tower.vision.c", PL_ST_F32, 0, {0}, place + 3, 4}};
+        const pl_st_list list = {.entries = in, .count = 5}, wanted = {.entries = to, .count = 3},
+                         more = {.entries = to, .count = 4}, fewer = {.entries = to, .count = 2};
+        pl_safetensors *s;
+        to[0].data = place + 3, to[0].shape[0] = 1, to[0].bytes = 4;
+        place[3] = -1;
+        assert_int_equal(pl_safetensors_write(&writer, in_folder("part"), &list, NULL, &err), PL_OK);
+        assert_int_equal(pl_safetensors_open(in_folder("part"), &s, &err), PL_OK);
+        assert_int_equal(pl_weights_check(s, &part, PL_REAL_F16, &checksum, &err), PL_OK);
+        assert_int_equal(pl_weights_count_unread(s, &part), 3);
+        assert_int_equal(pl_weights_match(s, &part, &wanted, &err), PL_OK);
+        assert_int_equal(pl_weights_load(s, &part, &wanted, checksum, &err), PL_OK);
+        assert_true(place[0] == 1 && place[1] == 2 && place[2] == 3 && place[3] == -1);
+        assert_int_equal(pl_weights_match(s, &part, &more, &err), PL_E_DATA);
+        snprintf(name[3], sizeof name[3], "has no tensor \"%svision.c\"", before[i]);
+        assert_non_null(strstr(err.text, name[3]));
+        assert_int_equal(pl_weights_match(s, &part, &fewer, &err), PL_E_DATA);
+        assert_non_null(strstr(err.text, "b.weight\", which the model has not got"));
+        assert_int_equal(pl_weights_check(s, NULL, PL_REAL_F16, &checksum, &err), PL_E_DATA);
+        pl_safetensors_destroy(s);
+    }
+    pl_safetensors *s = open_written("none");
+    const pl_st_list list = {.entries = entries, .count = ENTRIES};
+    assert_int_equal(pl_weights_match(s, &part, &list, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "has no tensor whose name begins with \"vision.\""));
     pl_safetensors_destroy(s);
 }
 
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_type_into_every_type),
-        cmocka_unit_test(test_a_changed_file_is_told),
-        cmocka_unit_test(test_what_does_not_match),
-        cmocka_unit_test(test_numbers_that_are_refused),
+        cmocka_unit_test(test_every_type_into_every_type), cmocka_unit_test(test_a_changed_file_is_told),
+        cmocka_unit_test(test_what_does_not_match),        cmocka_unit_test(test_numbers_that_are_refused),
+        cmocka_unit_test(test_a_part_of_the_model),
     };
     (void)argc, (void)argv;
     return cmocka_run_group_tests(tests, make_test_folder, remove_test_folder);

@@ -1,0 +1,17 @@
+/* A file of weights that a config names: looked through before a plan is made. */
+#ifndef PL_SYSTEMS_GIVEN_WEIGHTS_H
+#define PL_SYSTEMS_GIVEN_WEIGHTS_H
+
+#include "store/weights.h"
+
+typedef struct pl_given_weights {
+    uint64_t hash;         /* xxh64 of the file */
+    uint64_t read, unread; /* tensors */
+} pl_given_weights;
+
+/* Its numbers are looked at, too: what is no number, or too large for the narrowest type that it may be stored as,
+ * would be in all results. part: NULL, or a constant. PL_E_DATA. */
+pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, pl_real narrowest, pl_given_weights *,
+                                 pl_error *);
+
+#endif
