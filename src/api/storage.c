@@ -29,13 +29,14 @@ static pl_status find_root(pl_storage *s, const char *folder, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be read: %s", folder, strerror(errno));
 }
 
-pl_status pl_storage_look(const char *folder, const pl_storage_rules *rules, pl_storage **out, pl_error *err)
+static pl_status look(const char *folder, const pl_storage_rules *rules, bool is_brief, pl_storage **out, pl_error *err)
 {
     *out = NULL;
     PL_TRY(pl_storage_check_rules(rules, err));
     pl_storage *s = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", folder);
     s->rules = *rules;
+    s->is_brief = is_brief;
     s->now = (int64_t)time(NULL);
     s->pool = pl_pool_create();
     pl_status status = s->pool ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", folder);
@@ -46,6 +47,11 @@ pl_status pl_storage_look(const char *folder, const pl_storage_rules *rules, pl_
     if (status != PL_OK) return pl_storage_destroy(s), status;
     *out = s;
     return PL_OK;
+}
+
+pl_status pl_storage_look(const char *folder, const pl_storage_rules *rules, pl_storage **out, pl_error *err)
+{
+    return look(folder, rules, false, out, err);
 }
 
 void pl_storage_destroy(pl_storage *s)
@@ -83,7 +89,7 @@ void pl_storage_warn(const char *folder, char text[PL_STORAGE_WARNING_BYTES])
     char size[32];
     uint64_t bytes = 0, count = 0;
     text[0] = 0;
-    if (access(folder, F_OK) != 0 || pl_storage_look(folder, &none, &s, &ignored) != PL_OK) return;
+    if (access(folder, F_OK) != 0 || look(folder, &none, true, &s, &ignored) != PL_OK) return;
     for (size_t i = 0; i < s->entries; i++) {
         const pl_storage_item *m = &s->entry[i].item;
         if (m->kind != PL_STORAGE_TEMPORARY || m->fate != PL_STORAGE_GOES) continue;

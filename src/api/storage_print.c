@@ -84,7 +84,7 @@ static size_t print_items(pl_str *out, const pl_storage *s)
             pl_table_cell(&t, "%s", m->path);
             pl_table_cell(&t, "%s", kinds[m->kind]);
             pl_table_count(&t, m->bytes);
-            pl_table_cell(&t, "%s", pl_format_seconds(m->age_seconds, age, sizeof age));
+            pl_table_cell(&t, "%s", m->age_seconds < 1 ? "now" : pl_format_seconds(m->age_seconds, age, sizeof age));
             pl_table_cell(&t, "%s", fates[m->fate]);
             pl_table_cell(&t, "%s", m->why);
             pl_table_end_row(&t);

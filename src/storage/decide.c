@@ -233,7 +233,7 @@ static pl_status decide_part(pl_storage *s, pl_storage_entry *e, pl_error *err)
                                target);
     PL_TRY(set_of(s, target, m->path, &e->set, err));
     m->fate = PL_STORAGE_JOINS;
-    return pl_storage_text(s, &m->why, err, "goes when every byte of it is in %s", target);
+    return pl_storage_text(s, &m->why, err, "joined into %s and compared with it byte by byte", target);
 }
 
 /* What a join that was killed has made so far is gone on with. */

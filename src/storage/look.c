@@ -296,6 +296,7 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
     bool is_beside;
     const pl_storage_fate stays = PL_STORAGE_STAYS;
     if (pl_storage_ends_with(n->name, PL_FILE_TEMPORARY)) return add_temporary(r, n, err);
+    if (r->s->is_brief) return PL_OK;
     PL_TRY(read_head(r, n, &h, err));
     if (is_cache(n, &h)) return add_cache(r, n, err);
     if (is_blocks(&h) || is_hdf5(&h)) return add_results(r, n, PL_STORAGE_FILE, 0, is_blocks(&h), err);
@@ -387,7 +388,7 @@ static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool 
     char name[PL_STEP_NAME_BYTES];
     uint64_t step;
     *known = true;
-    if (pl_step_name_parse(n->name, &step) == 0) return add_step(r, n, c, step, err);
+    if (pl_step_name_parse(n->name, &step) == 0) return r->s->is_brief ? PL_OK : add_step(r, n, c, step, err);
     if (pl_storage_ends_with(n->name, ".tmp") && c->is_step) {
         snprintf(name, sizeof name, "%.*s", (int)(strlen(n->name) - 4), n->name);
         if (pl_step_name_parse(name, &step) == 0) return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
@@ -423,6 +424,7 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
     if (known) return PL_OK;
     if (pl_storage_ends_with(n->name, PL_FILE_TEMPORARY) && c.is_npy)
         return add_left_over(r, n, &c, PL_STORAGE_TREE, err);
+    if (c.has_index && c.is_npy && r->s->is_brief) return PL_OK;
     if (c.has_index && c.is_npy) return add_results(r, n, PL_STORAGE_TREE, c.bytes, true, err);
     PL_TRY(pl_storage_text(r->s, &below, err, "%s%s%s", r->folder->path, r->folder->path[0] ? "/" : "", n->name));
     return add_folder(r->s, below, r->folder->run, err);
@@ -430,12 +432,13 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
 
 /* ---- the walk ---- */
 
+/* A folder `checkpoints` alone may be another program's. */
 static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
 {
     pl_storage *s = r->s;
-    const bool is_run =
-        exists_as(r, "checkpoints", S_IFDIR) ||
-        (exists_as(r, "config.yaml", S_IFREG) && (exists_as(r, "plan.lock", S_IFREG) || exists_as(r, "lock", S_IFREG)));
+    const bool has_config = exists_as(r, "config.yaml", S_IFREG), has_lock = exists_as(r, "lock", S_IFREG);
+    const bool is_run = (exists_as(r, "checkpoints", S_IFDIR) && (has_config || has_lock)) ||
+                        (has_config && (has_lock || exists_as(r, "plan.lock", S_IFREG)));
     if (!is_run) return PL_OK;
     if (pl_grow(&s->run, &s->run_room, s->runs, sizeof *s->run) != 0)
         return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of what lies there", s->root);

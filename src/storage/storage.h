@@ -60,6 +60,7 @@ typedef struct pl_storage_folder {
 struct pl_storage {
     char root[PL_FILE_PATH_MAX];
     pl_storage_rules rules;
+    bool is_brief; /* temporary names alone: no file is opened for what is in it */
     pl_pool *pool;
     dev_t device;
     int64_t now;

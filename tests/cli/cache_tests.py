@@ -178,7 +178,7 @@ def test_policy():
         os.remove("probe.sqlite")
     cache, value = open_module(), {}
     oracle = Reference(cache.bytes_max())
-    for use in range(2500):
+    for use in range(1500):
         key = int(DRAW.paretovariate(0.6)) % 400 if DRAW.random() < 0.7 else DRAW.randrange(400)
         found = cache.get(key)
         check((found is not None) == oracle.get(key) and found in (None, value.get(key)), use, key, found is not None)

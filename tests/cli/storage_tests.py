@@ -362,7 +362,7 @@ def test_random_folders():
     for i in range(PARTS):
         leave("native", f"part{i}.blocks", i, 1)
     leave("npy", "npy")
-    for case in range(12):
+    for case in range(8):
         root, places = f"case{case}", ["", "temp/", "datasets/", "models/", "a b/", "temp/deep/"]
         os.makedirs(root)
         for n in range(DRAW.randrange(14)):
