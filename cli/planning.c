@@ -328,6 +328,15 @@ static pl_status reserve(const pl_cli_input *in, pl_call *call, int *held, pl_er
     return status == PL_OK ? hand_on(&results, held, err) : status;
 }
 
+/* Once, by the first process of a command that works in that folder. */
+static void warn_of_piles(const pl_cli_input *in, const pl_talk *talk, const char *name)
+{
+    static char text[PL_STORAGE_WARNING_BYTES];
+    if (talk->quiet > 1 || getenv(begun) || getenv(said)) return;
+    pl_storage_warn(in->out, text);
+    if (text[0]) pl_say("plimsoll %s: warning: %s\n", name, text);
+}
+
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
 {
     const char *name = call->command->name;
@@ -342,6 +351,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     bool left, prepared = false;
     int held = -1;
     pl_status status = pl_check_folder(in->config, command, &err);
+    if (status == PL_OK && (keep || pl_command_does(command, PL_USES_RESULTS))) warn_of_piles(in, talk, name);
     if (status == PL_OK) status = prepare_for_results(call->command, in, talk, &prepared, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;

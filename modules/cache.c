@@ -2,6 +2,14 @@
  * key when each was used last: a clock that ticks with every use. What they take is bounded before a value is put, and
  * SQLite is told how many pages the file may have at most, so the bound does not hang on the sum being right.
  *
+ * What goes first is what was not used for longest; but of values that were never asked for again, a cache that is
+ * full has only a sixteenth of itself on trial. So a scan of more than it holds does not wash out what is used, and one
+ * that comes again and again finds most of what fits, where plain LRU finds nothing. A value on trial that is asked for
+ * stays. That a cache whose values are not asked for any more fills with others all the same, one in 32 new ones stays
+ * at once (bimodal insertion: Qureshi et al., Adaptive insertion policies for high performance caching, 2007).
+ *
+ * In the table the clock of a value on trial is negative, less by TRIAL: so one order has those on trial first.
+ *
  * Uses are collected in a transaction that ends after so many or so many bytes; then the file leaves the kernel's
  * cache. Nothing waits for the disk: after a failure of power the file may be damaged, which whoever reads a value must
  * find out (data/pages/cache.c has a checksum in each). */
@@ -21,19 +29,25 @@ enum {
     PAGE_BYTES = 4096,
     OVERFLOW_BYTES = PAGE_BYTES - 4, /* of a value in each further page */
     CACHED_PAGES = 40,
+    TRIAL_SHARE = 16,        /* of the bytes are for values on trial: one part in so many */
+    STAYS_AT_ONCE = 32,      /* one of so many new ones */
+    VACUUM_PAGES = 64,       /* given back at once */
     USES_MAX = 128,          /* of a transaction, */
     CHANGED_MAX = 1 << 20,   /* and bytes */
     APPLICATION = 0x506c6d70 /* "Plmp" */
 };
 
-enum { GET, READ, TOUCH, PUT, PUT_PAGE, OLDEST, DROP, DROP_PAGE, BEGIN, COMMIT, STATEMENTS };
+#define TRIAL ((int64_t)1 << 62)
+
+enum { GET, READ, TOUCH, PUT, PUT_PAGE, OLDEST, OLDEST_STAYING, DROP, DROP_PAGE, BEGIN, COMMIT, STATEMENTS };
 static const char *const texts[STATEMENTS] = {
-    [GET] = "SELECT page FROM entry WHERE key = ?1",
+    [GET] = "SELECT page, used, bytes FROM entry WHERE key = ?1",
     [READ] = "SELECT packed FROM page WHERE id = ?1",
     [TOUCH] = "UPDATE entry SET used = ?2 WHERE key = ?1",
     [PUT] = "INSERT INTO entry(key, used, bytes, page) VALUES(?1, ?2, ?3, ?4)",
     [PUT_PAGE] = "INSERT INTO page(packed) VALUES(?1)",
-    [OLDEST] = "SELECT key, page, bytes FROM entry ORDER BY used LIMIT 1",
+    [OLDEST] = "SELECT key, page, bytes, used FROM entry ORDER BY used LIMIT 1",
+    [OLDEST_STAYING] = "SELECT key, page, bytes, used FROM entry WHERE used > 0 ORDER BY used LIMIT 1",
     [DROP] = "DELETE FROM entry WHERE key = ?1",
     [DROP_PAGE] = "DELETE FROM page WHERE id = ?1",
     [BEGIN] = "BEGIN",
@@ -46,7 +60,9 @@ struct pl_cache_store {
     sqlite3_stmt *statement[STATEMENTS];
     int fd; /* of the file, for the kernel's cache; closed last, for that lets go of the file's locks */
     uint64_t bytes_max, bytes, values;
+    uint64_t trial_bytes; /* of them on trial */
     int64_t clock;
+    uint32_t turn;       /* counts new ones up to STAYS_AT_ONCE */
     uint32_t uses, full; /* of the transaction; how often the file was */
     uint64_t changed;
     bool in_transaction;
@@ -222,7 +238,8 @@ static int execute(pl_cache_store *s, const char *format, ...)
 static int begin_file(pl_cache_store *s, uint64_t file_bytes)
 {
     int status = execute(s,
-                         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA page_size=%d; PRAGMA journal_mode=TRUNCATE; "
+                         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL; "
+                         "PRAGMA journal_mode=TRUNCATE; "
                          "PRAGMA synchronous=OFF; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA "
                          "secure_delete=OFF; PRAGMA cache_size=%d; PRAGMA cache_spill=%d;",
                          PAGE_BYTES, CACHED_PAGES, CACHED_PAGES);
@@ -240,31 +257,44 @@ static int begin_file(pl_cache_store *s, uint64_t file_bytes)
     return status;
 }
 
-static pl_cache_answer drop_oldest(pl_cache_store *s)
+/* Of those on trial where there are any, or of those that stay. */
+static pl_cache_answer drop_oldest(pl_cache_store *s, int which)
 {
     uint8_t key[PL_CACHE_KEY_BYTES];
-    const pl_cache_answer found = step(s, OLDEST);
-    if (found != PL_CACHE_OK) return found;
-    sqlite3_stmt *q = s->statement[OLDEST];
+    const pl_cache_answer found = step(s, which);
+    if (found != PL_CACHE_OK) return found == PL_CACHE_NONE ? answer_of(s, SQLITE_CORRUPT) : found;
+    sqlite3_stmt *q = s->statement[which];
     const bool whole = sqlite3_column_bytes(q, 0) == PL_CACHE_KEY_BYTES;
     if (whole) memcpy(key, sqlite3_column_blob(q, 0), sizeof key);
     const int64_t page = sqlite3_column_int64(q, 1), bytes = sqlite3_column_int64(q, 2);
+    const bool on_trial = sqlite3_column_int64(q, 3) < 0;
     sqlite3_reset(q);
-    if (!whole || bytes < 0 || (uint64_t)bytes > s->bytes || s->values == 0) return answer_of(s, SQLITE_CORRUPT);
+    if (!whole || bytes < 0 || (uint64_t)bytes > (on_trial ? s->trial_bytes : s->bytes) || s->values == 0)
+        return answer_of(s, SQLITE_CORRUPT);
     bind_key(s, DROP, key);
     sqlite3_bind_int64(s->statement[DROP_PAGE], 1, page);
     pl_cache_answer answer = run(s, DROP);
     if (answer == PL_CACHE_OK) answer = run(s, DROP_PAGE);
     s->bytes -= (uint64_t)bytes;
+    s->trial_bytes -= on_trial ? (uint64_t)bytes : 0;
     s->values--;
     return answer;
 }
 
+/* Who goes for a new value: of its own kind the oldest, unless those on trial have not their share yet. */
+static int choose_victim(const pl_cache_store *s, uint64_t bytes, bool on_trial)
+{
+    const bool trial_is_full = s->trial_bytes + bytes > s->bytes_max / TRIAL_SHARE;
+    if (s->trial_bytes == s->bytes) return OLDEST; /* all are */
+    return on_trial && trial_is_full && s->trial_bytes ? OLDEST : OLDEST_STAYING;
+}
+
 /* Until so many bytes more have room. */
-static pl_cache_answer make_room(pl_cache_store *s, uint64_t bytes)
+static pl_cache_answer make_room(pl_cache_store *s, uint64_t bytes, bool on_trial)
 {
     pl_cache_answer answer = begin(s);
-    while (answer == PL_CACHE_OK && s->bytes + bytes > s->bytes_max && s->values) answer = drop_oldest(s);
+    while (answer == PL_CACHE_OK && s->bytes + bytes > s->bytes_max && s->values)
+        answer = drop_oldest(s, choose_victim(s, bytes, on_trial));
     return answer;
 }
 
@@ -274,7 +304,7 @@ static pl_cache_answer give_up_more(pl_cache_store *s)
     pl_cache_answer answer = PL_CACHE_OK;
     while (answer == PL_CACHE_OK && s->bytes > s->bytes_max && s->values) {
         answer = begin(s);
-        if (answer == PL_CACHE_OK) answer = drop_oldest(s);
+        if (answer == PL_CACHE_OK) answer = drop_oldest(s, OLDEST);
         if (answer == PL_CACHE_OK) answer = count_use(s, 0);
     }
     return answer == PL_CACHE_OK ? commit(s) : answer;
@@ -284,9 +314,13 @@ static pl_cache_answer count_all(pl_cache_store *s)
 {
     const int64_t values = number_of(s, "SELECT count(*) FROM entry"),
                   bytes = number_of(s, "SELECT coalesce(sum(bytes), 0) FROM entry"),
-                  clock = number_of(s, "SELECT coalesce(max(used), 0) FROM entry");
-    if (values < 0 || bytes < 0 || clock < 0) return answer_of(s, SQLITE_CORRUPT);
-    s->values = (uint64_t)values, s->bytes = (uint64_t)bytes, s->clock = clock;
+                  trial = number_of(s, "SELECT coalesce(sum(bytes), 0) FROM entry WHERE used < 0"),
+                  clock = number_of(s, "SELECT coalesce(max(used), 0) FROM entry WHERE used > 0"),
+                  on_trial = number_of(s, "SELECT coalesce(max(used) + (1 << 62), 0) FROM entry WHERE used < 0");
+    if (values < 0 || bytes < 0 || trial < 0 || trial > bytes || clock < 0 || on_trial < 0)
+        return answer_of(s, SQLITE_CORRUPT);
+    s->values = (uint64_t)values, s->bytes = (uint64_t)bytes, s->trial_bytes = (uint64_t)trial;
+    s->clock = clock > on_trial ? clock : on_trial;
     return give_up_more(s); /* the file may have been allowed more */
 }
 
@@ -354,15 +388,19 @@ static pl_cache_answer get(pl_cache_store *s, const uint8_t *key, void *to, uint
     bind_key(s, GET, key);
     pl_cache_answer answer = step(s, GET);
     if (answer != PL_CACHE_OK) return answer;
-    const int64_t page = sqlite3_column_int64(s->statement[GET], 0);
+    const int64_t page = sqlite3_column_int64(s->statement[GET], 0), cost = sqlite3_column_int64(s->statement[GET], 2);
+    const bool on_trial = sqlite3_column_int64(s->statement[GET], 1) < 0;
     sqlite3_reset(s->statement[GET]);
+    if (cost < 0 || (on_trial && (uint64_t)cost > s->trial_bytes)) return answer_of(s, SQLITE_CORRUPT);
     answer = read_page(s, page, to, room, bytes);
     if (answer == PL_CACHE_OK) answer = begin(s);
     if (answer != PL_CACHE_OK) return answer;
     bind_key(s, TOUCH, key);
-    sqlite3_bind_int64(s->statement[TOUCH], 2, ++s->clock);
+    sqlite3_bind_int64(s->statement[TOUCH], 2, ++s->clock); /* and it stays */
     answer = run(s, TOUCH);
-    return answer == PL_CACHE_OK ? count_use(s, *bytes) : answer;
+    if (answer != PL_CACHE_OK) return answer;
+    s->trial_bytes -= on_trial ? (uint64_t)cost : 0;
+    return count_use(s, *bytes);
 }
 
 /* What a value takes of the file: as the file's format has it, its further pages, what is left of it in a leaf (which
@@ -385,20 +423,29 @@ static uint64_t cost_of(uint64_t bytes)
 }
 
 static pl_cache_answer put_value(pl_cache_store *s, const uint8_t *key, const void *value, uint64_t bytes,
-                                 uint64_t cost)
+                                 uint64_t cost, bool on_trial)
 {
     sqlite3_bind_blob(s->statement[PUT_PAGE], 1, value, (int)bytes, SQLITE_STATIC);
     pl_cache_answer answer = run(s, PUT_PAGE);
     if (answer != PL_CACHE_OK) return answer;
     bind_key(s, PUT, key);
-    sqlite3_bind_int64(s->statement[PUT], 2, ++s->clock);
+    sqlite3_bind_int64(s->statement[PUT], 2, ++s->clock - (on_trial ? TRIAL : 0));
     sqlite3_bind_int64(s->statement[PUT], 3, (int64_t)cost);
     sqlite3_bind_int64(s->statement[PUT], 4, sqlite3_last_insert_rowid(s->db));
     answer = run(s, PUT);
     if (answer != PL_CACHE_OK) return answer;
     s->bytes += cost;
+    s->trial_bytes += on_trial ? cost : 0;
     s->values++;
     return count_use(s, cost);
+}
+
+/* What comes first stays; of what comes to a full cache, one in so many. */
+static bool goes_on_trial(pl_cache_store *s, uint64_t cost)
+{
+    if (s->bytes + cost <= s->bytes_max || cost > s->bytes_max / TRIAL_SHARE) return false;
+    s->turn = (s->turn + 1) % STAYS_AT_ONCE;
+    return s->turn != 0;
 }
 
 /* The file has as many pages as it may, though the sum said that there was room: less is kept from now on. SQLite has
@@ -421,9 +468,40 @@ static pl_cache_answer put(pl_cache_store *s, const uint8_t *key, const void *va
     pl_cache_answer answer = step(s, GET); /* another thread may have put it meanwhile */
     sqlite3_reset(s->statement[GET]);
     if (answer != PL_CACHE_NONE) return answer;
-    answer = make_room(s, cost); /* drops as much as it puts */
-    if (answer == PL_CACHE_OK) answer = put_value(s, key, value, bytes, cost);
+    const bool on_trial = goes_on_trial(s, cost);
+    answer = make_room(s, cost, on_trial); /* drops as much as it puts */
+    if (answer == PL_CACHE_OK) answer = put_value(s, key, value, bytes, cost, on_trial);
     return answer == PL_CACHE_FAILED && sqlite3_errcode(s->db) == SQLITE_FULL ? keep_less(s) : answer;
+}
+
+/* ---- a smaller file ---- */
+
+/* Pages that no value has go from the end of the file, some at once, so that the journal keeps its bound. */
+static pl_cache_answer give_back_pages(pl_cache_store *s)
+{
+    int status = SQLITE_OK;
+    for (int64_t spare = number_of(s, "PRAGMA freelist_count"), before = spare + 1;
+         status == SQLITE_OK && spare > 0 && spare < before; spare = number_of(s, "PRAGMA freelist_count")) {
+        before = spare;
+        status = execute(s, "PRAGMA incremental_vacuum(%d);", VACUUM_PAGES);
+    }
+    return status == SQLITE_OK ? PL_CACHE_OK : answer_of(s, status);
+}
+
+static pl_cache_answer shrink(void *memory, uint64_t bytes, const char *path, uint64_t file_bytes, char *why,
+                              size_t room)
+{
+    pl_cache_store *s;
+    pl_cache_answer answer = open_store(memory, bytes, path, file_bytes, &s, why, room);
+    if (answer != PL_CACHE_OK) return answer;
+    const bool can = number_of(s, "PRAGMA auto_vacuum") == 2;
+    snprintf(why, room, "an earlier version made it, which cannot be made smaller");
+    answer = can ? give_back_pages(s) : PL_CACHE_NONE;
+    if (answer == PL_CACHE_OK && (uint64_t)number_of(s, "PRAGMA page_count") * PAGE_BYTES > file_bytes)
+        answer = answer_of(s, SQLITE_CORRUPT);
+    if (answer == PL_CACHE_FAILED || answer == PL_CACHE_DAMAGED) snprintf(why, room, "%s", s->why);
+    close_store(s);
+    return answer;
 }
 
 static const char *why(const pl_cache_store *s) { return s->why; }
@@ -444,4 +522,5 @@ __attribute__((visibility("default"))) const pl_cache_module pl_cache_functions 
                                                                                    .put = put,
                                                                                    .why = why,
                                                                                    .tell = tell,
+                                                                                   .shrink = shrink,
                                                                                    .close = close_store};

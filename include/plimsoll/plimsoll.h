@@ -29,6 +29,7 @@
 #include "plimsoll/run.h"
 #include "plimsoll/stages.h"
 #include "plimsoll/status.h"
+#include "plimsoll/storage.h"
 #include "plimsoll/synth.h"
 #include "plimsoll/verify.h"
 #include "plimsoll/version.h"

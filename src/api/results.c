@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/results.h"
+#include "api/storage.h"
 #include "base/alloc.h"
 #include "base/size.h"
 #include "config/schema.h"
@@ -312,16 +313,17 @@ static pl_status without_part(const char *path, char **text, size_t *bytes, pl_e
     pl_config *c = pl_config_create();
     if (!c) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", path);
     pl_status status = pl_config_load_file(c, path, &why);
-    const bool is_read = status == PL_OK;
+    const bool is_read = status == PL_OK, disk_fails = status == PL_E_STORAGE;
     for (const pl_config_key *key = pl_config_keys; is_read && status == PL_OK && key < PL_CONFIG_KEYS_END; key++)
         if (pl_config_has_option(key, "part")) status = pl_config_set(c, key->path, "", path, err);
     if (is_read && status == PL_OK) status = pl_config_text(c, PL_CONFIG_KEPT, text, bytes, err);
     pl_config_destroy(c);
+    if (disk_fails) return pl_fail(err, status, "%s", why.text);
     return is_read ? status : pl_file_read_all(path, CONFIG_BYTES_MAX, text, bytes, err);
 }
 
 /* With the config of a part the page about all of it finds what the results only name. */
-static pl_status take_config(const char *path, const char *part, pl_error *err)
+pl_status pl_results_take_config(const char *path, const char *part, pl_error *err)
 {
     char from[PL_FILE_PATH_MAX], to[PL_FILE_PATH_MAX], *text;
     size_t bytes;
@@ -337,5 +339,5 @@ static pl_status take_config(const char *path, const char *part, pl_error *err)
 pl_status pl_results_join(const char *path, const char *const *parts, size_t count, bool move, pl_error *err)
 {
     PL_TRY(pl_block_join(path, parts, count, move, err));
-    return take_config(path, parts[0], err);
+    return pl_results_take_config(path, parts[0], err);
 }

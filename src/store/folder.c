@@ -193,6 +193,19 @@ static pl_status refused(const char *folder, int locked, int fd, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: another run is using this folder; wait for it or choose another", folder);
 }
 
+long pl_folder_holder(const char *folder)
+{
+    char path[PL_FILE_PATH_MAX];
+    int fd = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    long pid = fd < 0 ? 0 : holder_of(fd, 0);
+    if (fd >= 0) close(fd);
+    if (pid || pl_path_join(path, sizeof path, folder, "lock", NULL) != PL_OK) return pid;
+    fd = pl_io_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+    pid = fd < 0 ? 0 : holder_of(fd, 0);
+    if (fd >= 0) close(fd);
+    return pid;
+}
+
 /* The folder is what is locked: a file in it could be removed, and then two would hold it. NFS locks only what is open
  * for writing, which no folder can be: there it is the file. */
 static pl_status take_lock(const char *folder, int folder_fd, int file_fd, int *lock, pl_error *err)

@@ -77,6 +77,9 @@ CASES = {
     "eval-json": (TRAINED, "eval out --json --ledger"),
     "verify": (TRAINED, "verify --gradients g.safetensors out"),
     "compare": (["plan mlp.yaml"], "verify mlp.yaml --set train.micro_batch=4"),
+    "storage-report": (TRAINED, "storage report out --keep-last 1"),
+    "storage-clean": (TRAINED, "storage clean out --keep-last 1"),
+    "storage-join": (["encode e.yaml --quiet --out temp/e --part 1/2", "encode e.yaml --quiet --out temp/e --part 2/2"], "storage clean . --consolidate"),
     "encode": ([], "encode e.yaml"),
     "encode-jsonl": ([], "encode e.yaml --texts t.jsonl --storage npy --num_workers 2 --trace trace.json --verbose"),
     "encode-csv": ([], "encode e.yaml --texts t.csv --text_key 1 --batch_size 2"), # libhdf5 brings GnuTLS, which does not survive that

@@ -13,6 +13,7 @@ import time
 import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
 from encode_tests import encode, put, write_encoder
+from lru_oracle import OK, Cache, Plain, Reference
 
 DRAW = random.Random(SEED)
 MODULE = "plimsoll-cache.so"
@@ -156,6 +157,71 @@ def test_two_runs():
     check(sum("another run has it" in s for s in said) <= 1, said)
 
 
+def open_module(path="x.sqlite", file_bytes=1 << 20):
+    module = os.path.join(os.path.dirname(COMMAND), MODULE)
+    if not os.path.exists(module):
+        raise Skipped("there is no module for a cache of pages")
+    cache = Cache(module, path, file_bytes)
+    check(cache.open() == OK, cache.why.value)
+    return cache
+
+
+def test_policy():
+    """Use by use, the module keeps what the oracle keeps; values are what was put; the file has its bound; closed, killed or not."""
+    sizes = [0, 10, 700, 2500, 4000, 9000, 30000]
+    cost = {}
+    for bytes_ in sizes:  # what the module says that one takes
+        probe = open_module("probe.sqlite")
+        probe.put(0, bytes(bytes_))
+        cost[bytes_] = probe.facts().bytes
+        probe.close()
+        os.remove("probe.sqlite")
+    cache, value = open_module(), {}
+    oracle = Reference(cache.bytes_max())
+    for use in range(1500):
+        key = int(DRAW.paretovariate(0.6)) % 400 if DRAW.random() < 0.7 else DRAW.randrange(400)
+        found = cache.get(key)
+        check((found is not None) == oracle.get(key) and found in (None, value.get(key)), use, key, found is not None)
+        if found is None:
+            value[key] = DRAW.randbytes(DRAW.choice(sizes))
+            check(cache.put(key, value[key]) == OK, use, cache.functions.why(cache.store))
+            oracle.put(key, cost[len(value[key])])
+        facts = cache.facts()
+        check((facts.bytes, facts.values, facts.refused) == (oracle.bytes(), len(oracle.keys()), 0), use, facts.bytes, oracle.bytes())
+        if DRAW.random() < 0.003:
+            cache.close()
+            check(os.path.getsize("x.sqlite") <= 1 << 20 and cache.open() == OK, use, cache.why.value)
+            oracle.turn = 0  # nobody remembers it
+    check(all((cache.get(key) is not None) == (key in oracle.keys()) for key in range(400)), "at the end")
+    cache.close()
+    check(cache.shrink(1 << 19) == OK and os.path.getsize("x.sqlite") <= 1 << 19, cache.why.value, os.path.getsize("x.sqlite"))
+
+
+def test_scans():
+    """One that comes again and again finds most of what fits, where plain LRU finds nothing; one that comes once washes nothing out;
+    what is wanted from now on comes in."""
+    cache, page = open_module(), bytes(4000)
+    cache.put(0, page)
+    fits = cache.bytes_max() // cache.facts().bytes
+
+    def ask(key):
+        found = cache.get(key) is not None
+        return found or (cache.put(key, page), False)[1]
+
+    plain = Plain(fits)
+    scan = range(5 * fits)
+    hits = [(sum(ask(key) for key in scan), sum(plain.ask(key) for key in scan)) for _ in range(3)]
+    check(all(found >= 0.7 * fits and none == 0 for found, none in hits[1:]), fits, hits)
+    hot = [10**6 + i for i in range(fits // 2)]
+    found = [sum(ask(key) for key in hot) for _ in range(40)]
+    check(found[-1] >= 0.6 * len(hot), "what is wanted now does not come in", found)
+    for key in range(2 * 10**6, 2 * 10**6 + 5 * fits):
+        ask(key)
+    left = sum(cache.get(key) is not None for key in hot)
+    check(left >= 0.9 * found[-1], "a scan washed out", found[-1] - left, "of", found[-1])
+    cache.close()
+
+
 def test_refused():
     config = write_cached()
     refused(2, "pipeline.cache_size is of no cache", "plan", write_encoder("none.yaml", cache_size="2MB"))
@@ -170,4 +236,4 @@ def test_refused():
     check(done.returncode != 0 and b"libsqlite3-dev" in done.stderr and not os.path.exists("never"), done.returncode, done.stderr)
 
 
-main({"page_cache": [test_same_results, test_bound, test_pages_that_are_too_large, test_lowered_bound, test_removed_while_it_runs, test_killed, test_damaged, test_two_runs, test_refused]})
+main({"page_cache": [test_same_results, test_bound, test_pages_that_are_too_large, test_lowered_bound, test_removed_while_it_runs, test_killed, test_damaged, test_two_runs, test_policy, test_scans, test_refused]})

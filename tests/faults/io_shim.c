@@ -70,13 +70,24 @@ static int file_count, rename_count;
 
 static int look_at(int fd, struct stat *st) { return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH); }
 
+/* Opened anew: a duplicate would hold on to the locks of the program's own. */
+static int keep_open(int fd)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const int again = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+    const int kept = (int)syscall(SYS_fcntl, again, F_DUPFD_CLOEXEC, KEPT_FD);
+    syscall(SYS_close, again);
+    return kept;
+}
+
 static written_file *find_file(int fd, const struct stat *st)
 {
     for (int i = 0; i < file_count; i++)
         if (file[i].device == st->st_dev && file[i].inode == st->st_ino) return &file[i];
     if (file_count == FILES_MAX) return NULL;
     file[file_count] = (written_file){st->st_dev, st->st_ino, st->st_size, -1, false};
-    file[file_count].fd = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, KEPT_FD);
+    file[file_count].fd = keep_open(fd);
     return &file[file_count++];
 }
 

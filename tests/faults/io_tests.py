@@ -128,6 +128,7 @@ COMMANDS = [
     Command("encode", ["encode", "lines.yaml", "--trace", "trace.json"], weight=3),
     Command("encode-folder", ["encode", "folder.yaml", "--storage", "npy"]),
     Command("witness", ["encode", "lines.yaml", "--witness", "w", "--only", "3"]),
+    Command("storage", ["storage", "clean", "store", "--consolidate", "--keep-last", "1", "--cache-size", "0"], base="stored", weight=3),
     Command("place", ["place", "buffers.csv", "--out", "placed.csv"]),
     Command("config", ["config", "config.yaml"]),
 ]
@@ -163,8 +164,28 @@ def write_text(path, words, seed):
         file.write(" ".join(source.choice(known) for _ in range(words)))
 
 
+def make_store():
+    """What storage clean has to do with: a run with checkpoints, parts of a job in both forms that are copied, left-overs, a cache."""
+    base = f"{ROOT}/base/stored"
+    shutil.copytree(f"{ROOT}/base/fresh", base)
+    shutil.copytree(f"{ROOT}/base/trained/out", f"{base}/store/models/run")
+    for form in ("native", "npy"):
+        for part in ("1/2", "2/2"):
+            if execute(base, ["encode", "lines.yaml", "--quiet", "--out", f"store/temp/{form}", "--storage", form, "--part", part]) != 0:
+                raise Failed(read(f"{base}/stderr.txt").decode())
+    for name in ("stdout.txt", "stderr.txt"):
+        os.remove(f"{base}/{name}")
+    shutil.copytree(f"{base}/store/models/run/checkpoints/step-00000003", f"{base}/store/models/run/checkpoints/step-00000001.tmp")
+    os.makedirs(f"{base}/store/temp/made.plimsoll.tmp")
+    os.makedirs(f"{base}/store/pages")
+    for name, data in (("temp/made.plimsoll.tmp/index", b"x"), ("temp/made.plimsoll.tmp/a.npy", b"x"), ("models/run/plan.html.plimsoll.tmp", b"x"),
+                       ("pages/plimsoll-pages.sqlite", b"SQLite format 3\0" + bytes(52) + b"Plmp" + bytes(60)), ("pages/plimsoll-pages.sqlite-journal", b"x")):
+        with open(f"{base}/store/{name}", "wb") as file:
+            file.write(data)
+
+
 def make_bases():
-    """fresh: a config and texts; planned: and the plan's lock file; begun: trained half way; trained: all the way."""
+    """fresh: a config and texts; planned: and the plan's lock file; begun: trained half way; trained: all the way; stored: much of it."""
     base = f"{ROOT}/base/fresh"
     os.makedirs(base)
     write_text(f"{base}/text.txt", 200, 1)
@@ -192,6 +213,7 @@ def make_bases():
     shutil.copytree(f"{ROOT}/base/fresh", f"{ROOT}/base/planned")
     if execute(f"{ROOT}/base/planned", ["plan", "config.yaml", "--out-lock", "a.lock"]) != 0:
         raise Failed(read(f"{ROOT}/base/planned/stderr.txt").decode())
+    make_store()
     for name in ("planned", "begun", "trained"):
         for extra in ("stdout.txt", "stderr.txt"):
             os.remove(f"{ROOT}/base/{name}/{extra}")
@@ -403,7 +425,7 @@ def all_faults(command, reference, edges):
         for what, forever in ways:
             for n in places(reference, kind, edges):
                 yield f"{kind}:{n}:{'forever' if forever else 'once'}:{what}"
-    if command.words[0] in ("train", "encode"):
+    if command.words[0] in ("train", "encode", "storage"):
         for kind, ways in DEATHS.items():
             for what in ways:
                 for n in places(reference, kind, edges):

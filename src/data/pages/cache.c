@@ -258,3 +258,38 @@ void pl_page_cache_read_count(pl_page_cache *c, pl_page_cache_count *count)
     *count = c->count;
     pthread_mutex_unlock(&c->lock);
 }
+
+/* ---- from outside ---- */
+
+/* First the journal: without its file it is nothing, and a journal alone would undo what another file never did. */
+pl_status pl_page_cache_remove(const char *folder, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME "-journal", err));
+    if (unlink(path) != 0 && errno != ENOENT)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME, err));
+    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+pl_status pl_page_cache_shrink(const char *folder, uint64_t file_bytes, pl_error *err)
+{
+    const pl_page_cache_setup o = {.folder = folder, .file_bytes = file_bytes};
+    pl_page_cache *c;
+    char why[160] = "";
+    if (file_bytes < PL_CACHE_FILE_BYTES_MIN)
+        return pl_fail(err, PL_E_USAGE, "%s: a cache has %d bytes at least; 0 removes it", folder,
+                       (int)PL_CACHE_FILE_BYTES_MIN);
+    PL_TRY(pl_page_cache_create(&o, &c, err));
+    pl_cache_answer answer = c->module->shrink(c->memory, sizeof c->memory, c->path, file_bytes, why, sizeof why);
+    pl_status status = PL_OK;
+    if (answer == PL_CACHE_NONE)
+        status =
+            pl_fail(err, PL_E_UNSUPPORTED, "%s: cannot be made smaller: %s; --cache-size 0 removes it", c->path, why);
+    else if (answer != PL_CACHE_OK)
+        status = pl_fail(err, answer == PL_CACHE_DAMAGED ? PL_E_DATA : PL_E_STORAGE,
+                         "%s: cannot be made smaller: %s; --cache-size 0 removes it", c->path, why);
+    pl_page_cache_destroy(c);
+    return status;
+}

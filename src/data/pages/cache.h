@@ -52,6 +52,11 @@ bool pl_page_cache_get(pl_page_cache *, const void *text, size_t bytes, bool who
 void pl_page_cache_put(pl_page_cache *, const void *text, size_t bytes, bool whole, void *scratch, const uint8_t *page,
                        uint8_t remarks);
 
+/* Of a folder whose lock the caller holds (flock of the folder, as runs do): its file goes, or gets a smaller bound in
+ * bytes of disk; PL_CACHE_FILE_BYTES_MIN at least. PL_E_UNSUPPORTED where the file cannot be made smaller. */
+pl_status pl_page_cache_remove(const char *folder, pl_error *);
+pl_status pl_page_cache_shrink(const char *folder, uint64_t file_bytes, pl_error *);
+
 /* What was not told yet: true, and a sentence. */
 bool pl_page_cache_tell(pl_page_cache *, char text[PL_PAGE_CACHE_TEXT_BYTES]);
 void pl_page_cache_read_count(pl_page_cache *, pl_page_cache_count *);

@@ -1,4 +1,5 @@
-/* What the module plimsoll-cache.so offers: values by key in one file, bounded, the least recently used given up first.
+/* What the module plimsoll-cache.so offers: values by key in one file, bounded in bytes, the least recently used given
+ * up first, and not washed out by a scan (modules/cache.c).
  * SQLite keeps them; it is part of the module and of nothing else, so that its settings are the module's own, and all
  * that it asks for comes from the caller's memory. Plain values: of src/ the module has this header and the heap
  * (heap.h).
@@ -14,7 +15,7 @@
 #define PL_CACHE_FILE   "plimsoll-cache.so"
 #define PL_CACHE_SYMBOL "pl_cache_functions"
 enum {
-    PL_CACHE_VERSION = 2,
+    PL_CACHE_VERSION = 3,
     PL_CACHE_KEY_BYTES = 16,
     PL_CACHE_MEMORY_BYTES = 1 << 20,     /* SQLite's, at most; measured: half of it */
     PL_CACHE_FILE_BYTES_MIN = 1 << 20,   /* of the file */
@@ -50,6 +51,10 @@ typedef struct pl_cache_module {
     const char *(*why)(const pl_cache_store *); /* of the last answer that was no success */
     void (*tell)(pl_cache_store *, pl_cache_facts *);
     void (*close)(pl_cache_store *); /* what was put stays */
+    /* A file that nobody has open gets a smaller bound: values go, the least recently used first, then the file is cut.
+     * PL_CACHE_NONE: it cannot be cut. */
+    pl_cache_answer (*shrink)(void *memory, uint64_t bytes, const char *path, uint64_t file_bytes, char *why,
+                              size_t room);
 } pl_cache_module;
 
 #endif

@@ -1,0 +1,289 @@
+/* Doing it: first parts are joined, then each thing goes for which the list says so. A thing is looked at again just
+ * before, under the lock that whoever could use it takes, and is left where it is another one by now.
+ *
+ * In what order makes it safe to be killed anywhere: a file goes by one call; a folder is renamed to a name under which
+ * nobody reads it and the next clean knows it as a left-over, then emptied. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "data/pages/cache.h"
+#include "storage/storage.h"
+#include "store/block_file.h"
+#include "store/checkpoint.h"
+#include "store/folder.h"
+
+static pl_status cannot(const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+static pl_status in_use(const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_STOPPED, "%s: a process is using it", path);
+}
+
+/* Is it the one that was looked at? */
+static pl_status check_same(const pl_storage_entry *e, const char *path, pl_error *err)
+{
+    struct stat st;
+    const bool is_there = lstat(path, &st) == 0;
+    if (!is_there && errno != ENOENT)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+    if (is_there && st.st_dev == e->device && st.st_ino == e->inode) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "%s: was changed since it was looked at", path);
+}
+
+/* Under another name, and that is on the disk: then what is in it may go. */
+static pl_status put_aside(const char *path, const char *aside, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, path, AT_FDCWD, aside, RENAME_NOREPLACE);
+    if (rc != 0) return cannot(path, err);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return pl_folder_sync(folder, err);
+}
+
+static pl_status remove_file(const char *path, pl_error *err)
+{
+    return unlink(path) == 0 || errno == ENOENT ? PL_OK : cannot(path, err);
+}
+
+/* ---- trees of results ---- */
+
+static pl_status remove_npy(void *context, const char *name, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (strcmp(name, "index") != 0 && !pl_storage_ends_with(name, ".npy")) return PL_OK;
+    PL_TRY(pl_path_join(path, sizeof path, context, name, err));
+    return remove_file(path, err);
+}
+
+/* What somebody else has put there stays, and the folder with it. */
+static pl_status empty_tree(char *path, pl_error *err)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    PL_TRY(pl_folder_each(path, list, remove_npy, path, err));
+    return rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? PL_OK : cannot(path, err);
+}
+
+pl_status pl_storage_remove_tree(const char *path, pl_error *err)
+{
+    char temporary[PL_FILE_PATH_MAX];
+    int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
+    if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    PL_TRY(put_aside(path, temporary, err));
+    return empty_tree(temporary, err);
+}
+
+/* ---- what processes left behind ---- */
+
+static pl_status remove_left_file(const char *path, pl_error *err)
+{
+    int fd;
+    bool is_held;
+    PL_TRY(pl_storage_hold(path, &fd, &is_held, err));
+    if (is_held) return in_use(path, err);
+    pl_status status = remove_file(path, err);
+    close(fd);
+    return status;
+}
+
+static pl_status remove_left_tree(char *path, pl_error *err)
+{
+    char index[PL_FILE_PATH_MAX];
+    int fd = -1;
+    bool is_held = false;
+    PL_TRY(pl_path_join(index, sizeof index, path, "index", err));
+    if (access(index, F_OK) == 0) PL_TRY(pl_storage_hold(index, &fd, &is_held, err));
+    if (is_held) return in_use(path, err);
+    pl_status status = empty_tree(path, err);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+/* ---- checkpoints ---- */
+
+static const char *const step_files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
+
+static pl_status empty_step(const char *path, pl_error *err)
+{
+    return pl_folder_remove(path, step_files, sizeof step_files / sizeof *step_files, err);
+}
+
+/* Nobody finds a folder of its name with files missing (store/checkpoint_save.c does the same). */
+static pl_status remove_step(const char *path, pl_error *err)
+{
+    char temporary[PL_FILE_PATH_MAX];
+    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    PL_TRY(put_aside(path, temporary, err));
+    return empty_step(temporary, err);
+}
+
+/* ---- caches ---- */
+
+/* Where the cache lies in the folder of a run itself, that lock is held already. */
+static bool is_of_run(const pl_storage *s, const pl_storage_entry *e, const char *folder)
+{
+    char run[PL_FILE_PATH_MAX];
+    return e->run != PL_STORAGE_NONE && pl_storage_path(s, s->run[e->run].path, run, NULL) == PL_OK &&
+           strcmp(run, folder) == 0;
+}
+
+static pl_status change_cache(const pl_storage *s, const pl_storage_entry *e, const char *path, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    int fd = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    if (fd < 0) return cannot(path, err);
+    pl_status status = PL_OK;
+    if (!is_of_run(s, e, folder) && pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0)
+        status = errno == EWOULDBLOCK ? in_use(path, err) : cannot(path, err);
+    if (status == PL_OK && e->item.fate == PL_STORAGE_GOES)
+        status = pl_page_cache_remove(folder, err);
+    else if (status == PL_OK)
+        status = pl_page_cache_shrink(folder, s->rules.cache_bytes, err);
+    close(fd);
+    return status;
+}
+
+/* ---- parts ---- */
+
+static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, const char *path, pl_error *err)
+{
+    char whole[PL_FILE_PATH_MAX];
+    pl_block_reader *held;
+    PL_TRY(pl_storage_path(s, s->set[e->set].target, whole, err));
+    PL_TRY(pl_storage_compare(whole, path, &held, err));
+    pl_status status = e->shape == PL_STORAGE_TREE ? pl_storage_remove_tree(path, err) : remove_file(path, err);
+    pl_block_reader_close(held);
+    return status;
+}
+
+/* ---- the list ---- */
+
+typedef struct work {
+    const pl_storage *s;
+    const pl_storage_ears *ears;
+    pl_storage_cleaned *cleaned;
+    pl_error *err;
+    pl_status first; /* failure */
+} work;
+
+static void note(work *w, const pl_storage_entry *e, pl_status status, uint64_t gained, const char *why)
+{
+    if (status == PL_OK) {
+        w->cleaned->items++;
+        w->cleaned->bytes += gained;
+    } else {
+        w->cleaned->left++;
+        if (w->first == PL_OK && status != PL_E_STOPPED) w->first = pl_fail(w->err, status, "%s", why);
+    }
+    if (w->ears->tell) w->ears->tell(w->ears->context, &e->item, gained, status == PL_OK ? NULL : why);
+}
+
+static uint64_t left_of_cache(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path, pl_error *err)
+{
+    PL_TRY(check_same(e, path, err));
+    if (e->item.kind == PL_STORAGE_CACHE) return change_cache(s, e, path, err);
+    if (e->item.fate == PL_STORAGE_JOINS) return remove_part(s, e, path, err);
+    switch (e->shape) {
+    case PL_STORAGE_FILE:
+        return remove_left_file(path, err);
+    case PL_STORAGE_TREE:
+        return remove_left_tree(path, err);
+    case PL_STORAGE_STEP:
+        return remove_step(path, err);
+    case PL_STORAGE_STEP_LEFT_OVER:
+        return empty_step(path, err);
+    }
+    return PL_OK;
+}
+
+static void do_one(work *w, const pl_storage_entry *e)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_error why = {0};
+    pl_status status = pl_storage_path(w->s, e->item.path, path, &why);
+    if (status == PL_OK) status = act(w->s, e, path, &why);
+    const uint64_t left = e->item.fate == PL_STORAGE_SHRINKS ? left_of_cache(path) : 0;
+    note(w, e, status, e->item.bytes > left ? e->item.bytes - left : 0, why.text);
+}
+
+static bool has_work(const pl_storage_entry *e)
+{
+    return e->item.fate == PL_STORAGE_GOES || e->item.fate == PL_STORAGE_SHRINKS || e->item.fate == PL_STORAGE_JOINS;
+}
+
+/* All of a run, or of what lies in none, under its lock. A part goes only when its set was joined. */
+static void do_all_of(work *w, size_t run, const bool *joined)
+{
+    const pl_storage *s = w->s;
+    for (size_t i = 0; i < s->entries; i++) {
+        const pl_storage_entry *e = &s->entry[i];
+        if (e->run != run || !has_work(e) || (e->set != PL_STORAGE_NONE && !joined[e->set])) continue;
+        do_one(w, e);
+    }
+}
+
+static void leave_run(work *w, size_t run, pl_status status, const pl_error *why)
+{
+    for (size_t i = 0; i < w->s->entries; i++)
+        if (w->s->entry[i].run == run && has_work(&w->s->entry[i])) note(w, &w->s->entry[i], status, 0, why->text);
+}
+
+static bool run_has_work(const pl_storage *s, size_t run)
+{
+    for (size_t i = 0; i < s->entries; i++)
+        if (s->entry[i].run == run && has_work(&s->entry[i])) return true;
+    return false;
+}
+
+static void do_run(work *w, size_t run, const bool *joined)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_error why = {0};
+    int lock = -1;
+    if (!run_has_work(w->s, run)) return;
+    pl_status status = pl_storage_path(w->s, w->s->run[run].path, path, &why);
+    if (status == PL_OK) status = pl_folder_lock(path, &lock, &why);
+    if (status == PL_OK)
+        do_all_of(w, run, joined);
+    else
+        leave_run(w, run, pl_folder_holder(path) > 0 ? PL_E_STOPPED : status, &why);
+    pl_folder_unlock(&lock);
+}
+
+static void join_sets(work *w, bool *joined)
+{
+    for (size_t i = 0; i < w->s->sets; i++) {
+        pl_error why = {0};
+        pl_status status = pl_storage_join(w->s, i, w->ears, &why);
+        joined[i] = status == PL_OK;
+        for (size_t k = 0; k < w->s->entries && status != PL_OK; k++)
+            if (w->s->entry[k].set == i) note(w, &w->s->entry[k], status, 0, why.text);
+    }
+}
+
+pl_status pl_storage_work(const pl_storage *s, const pl_storage_ears *ears, pl_storage_cleaned *cleaned, pl_error *err)
+{
+    work w = {.s = s, .ears = ears, .cleaned = cleaned, .err = err};
+    *cleaned = (pl_storage_cleaned){0};
+    bool *joined = pl_alloc(s->sets + 1, sizeof *joined);
+    if (!joined) return pl_fail(err, PL_E_NOMEM, "%s: no memory to clean it", s->root);
+    join_sets(&w, joined);
+    for (size_t run = 0; run < s->runs; run++) do_run(&w, run, joined);
+    do_all_of(&w, PL_STORAGE_NONE, joined);
+    pl_free(joined);
+    return w.first;
+}

@@ -1,0 +1,268 @@
+/* What becomes of what was found, under the rules. Nothing is deleted for its age; a checkpoint goes only where enough
+ * newer ones are sound. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "data/pages/cache.h"
+#include "storage/storage.h"
+#include "store/block_file.h"
+#include "store/checkpoint.h"
+
+/* ---- checkpoints ---- */
+
+enum { POINTER_BYTES = 256 };
+
+/* The step that the run's `latest` or `best` names; NO_STEP where there is none. One that cannot be read is no reason
+ * to delete what it may name. */
+#define NO_STEP UINT64_MAX
+static pl_status read_pointer(const pl_storage *s, size_t run, const char *pointer, uint64_t *step, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX], *text;
+    struct stat st;
+    *step = NO_STEP;
+    PL_TRY(pl_storage_path(s, s->run[run].path, folder, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, "checkpoints", err));
+    PL_TRY(pl_path_join(folder, sizeof folder, path, pointer, err));
+    if (lstat(folder, &st) != 0 && errno == ENOENT) return PL_OK;
+    PL_TRY(pl_file_read_all(folder, POINTER_BYTES, &text, NULL, err));
+    text[strcspn(text, "\n")] = 0;
+    const bool is_step = pl_step_name_parse(text, step) == 0;
+    pl_free(text);
+    if (is_step) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: names no checkpoint, so it is not known which one must stay; plimsoll train --resume "
+                   "makes it anew",
+                   folder);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const pl_storage_entry *x = *(pl_storage_entry *const *)a, *y = *(pl_storage_entry *const *)b;
+    return x->step < y->step ? 1 : -(x->step > y->step);
+}
+
+/* Its files against their checksums. Weights alone are sound, too, where no state is there. */
+static pl_status check_sound(const pl_storage *s, pl_storage_entry *e, bool *is_sound, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], state[PL_FILE_PATH_MAX];
+    struct stat st;
+    pl_error why = {0};
+    pl_saved saved;
+    PL_TRY(pl_storage_path(s, e->item.path, path, err));
+    PL_TRY(pl_path_join(state, sizeof state, path, PL_STATE_FILE, err));
+    const bool has_state = lstat(state, &st) == 0 || errno != ENOENT;
+    pl_status status = pl_saved_open(path, has_state ? PL_SAVED_WHOLE : PL_SAVED_WEIGHTS, &saved, &why);
+    pl_saved_deinit(&saved);
+    *is_sound = status == PL_OK;
+    if (status == PL_OK) return PL_OK;
+    if (status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
+    return pl_storage_text(s, &e->item.why, err, "is not counted: %.300s", why.text);
+}
+
+static pl_status thin_out(const pl_storage *s, size_t run, pl_storage_entry **step, size_t count, pl_error *err)
+{
+    uint64_t best, latest, kept = 0;
+    PL_TRY(read_pointer(s, run, "best", &best, err));
+    PL_TRY(read_pointer(s, run, "latest", &latest, err));
+    for (size_t i = 0; i < count; i++) {
+        pl_storage_item *m = &step[i]->item;
+        bool is_sound = true;
+        if (kept < s->rules.keep_last) {
+            PL_TRY(check_sound(s, step[i], &is_sound, err));
+            kept += is_sound;
+            if (is_sound) m->why = "one of the last";
+        } else if (step[i]->step == best || step[i]->step == latest) {
+            m->why = step[i]->step == best ? "the best" : "the latest";
+        } else {
+            m->fate = PL_STORAGE_GOES;
+            PL_TRY(
+                pl_storage_text(s, &m->why, err, "older than the last %" PRIu64 " that are sound", s->rules.keep_last));
+        }
+    }
+    return PL_OK;
+}
+
+static pl_status thin_out_run(const pl_storage *s, size_t run, pl_storage_entry **step, pl_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->entries; i++)
+        if (s->entry[i].run == run && s->entry[i].item.kind == PL_STORAGE_CHECKPOINT &&
+            s->entry[i].item.fate == PL_STORAGE_STAYS)
+            step[count++] = &s->entry[i];
+    if (count == 0) return PL_OK;
+    qsort(step, count, sizeof *step, newest_first);
+    return thin_out(s, run, step, count, err);
+}
+
+static pl_status thin_out_all(const pl_storage *s, pl_error *err)
+{
+    pl_status status = PL_OK;
+    if (!s->rules.keep_last || !s->entries) return PL_OK;
+    pl_storage_entry **step = pl_alloc(s->entries, sizeof *step);
+    if (!step) return pl_fail(err, PL_E_NOMEM, "%s: no memory for its checkpoints", s->root);
+    for (size_t run = 0; run < s->runs && status == PL_OK; run++) status = thin_out_run(s, run, step, err);
+    pl_free(step);
+    return status;
+}
+
+/* ---- caches ---- */
+
+static pl_status bound_cache(const pl_storage *s, pl_storage_item *m, pl_error *err)
+{
+    char bound[32];
+    if (m->bytes <= s->rules.cache_bytes) return PL_OK;
+    if (s->rules.cache_bytes == 0) {
+        m->fate = PL_STORAGE_GOES;
+        m->why = "a cache; pages are drawn again";
+        return PL_OK;
+    }
+    m->fate = PL_STORAGE_SHRINKS;
+    m->gain = m->bytes - s->rules.cache_bytes;
+    return pl_storage_text(s, &m->why, err, "has more than %s: what was not used for longest goes",
+                           pl_format_bytes(s->rules.cache_bytes, bound, sizeof bound));
+}
+
+pl_status pl_storage_check_rules(const pl_storage_rules *r, pl_error *err)
+{
+    if (!r->bounds_caches || r->cache_bytes == 0 || r->cache_bytes >= PL_CACHE_FILE_BYTES_MIN) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "--cache-size: a cache has %d bytes at least; give more, or 0 to remove caches",
+                   (int)PL_CACHE_FILE_BYTES_MIN);
+}
+
+/* ---- parts ---- */
+
+/* "NAME-I-of-N.ext" as the name of all of it, "NAME.ext", and I and N (pl_path_of_part). */
+static bool parse_part(const char *name, char whole[PL_FILE_PATH_MAX], unsigned *part, unsigned *parts)
+{
+    const char *dot = strrchr(name, '.'), *end = dot && dot != name ? dot : name + strlen(name), *at = NULL;
+    int used = 0;
+    for (const char *c = name; c + 4 < end; c++)
+        if (*c == '-' && sscanf(c, "-%u-of-%u%n", part, parts, &used) == 2 && c + used == end) at = c;
+    if (!at || at == name || sscanf(at, "-%u-of-%u", part, parts) != 2) return false;
+    snprintf(whole, PL_FILE_PATH_MAX, "%.*s%s", (int)(at - name), name, end);
+    return *part >= 1 && *part <= *parts;
+}
+
+/* datasets/SUB/NAME.ext of temp/SUB/NAME-I-of-N.ext. */
+static bool find_target(const char *path, char target[PL_FILE_PATH_MAX], unsigned *part, unsigned *parts)
+{
+    char whole[PL_FILE_PATH_MAX];
+    const size_t temp = strlen(PL_STORAGE_TEMP);
+    const char *slash = strrchr(path, '/');
+    if (strncmp(path, PL_STORAGE_TEMP "/", temp + 1) != 0 || !parse_part(slash + 1, whole, part, parts)) return false;
+    int n = snprintf(target, PL_FILE_PATH_MAX, PL_STORAGE_DATASETS "%.*s%s", (int)(slash + 1 - path - (ptrdiff_t)temp),
+                     path + temp, whole);
+    return n > 0 && n < PL_FILE_PATH_MAX;
+}
+
+static pl_status is_hdf5(const pl_storage *s, const pl_storage_entry *e, bool *is, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_block_reader *b = NULL;
+    PL_TRY(pl_storage_path(s, e->item.path, path, err));
+    PL_TRY(pl_block_reader_open(path, false, &b, err));
+    *is = pl_block_reader_form(b) == PL_BLOCK_HDF5;
+    pl_block_reader_close(b);
+    return PL_OK;
+}
+
+/* Of the parts of a target that are in the list: how many, and whether each is finished. */
+static unsigned count_parts(const pl_storage *s, const char *wanted, unsigned of, bool *all_finished)
+{
+    unsigned found = 0, part, parts;
+    char target[PL_FILE_PATH_MAX];
+    *all_finished = true;
+    for (size_t i = 0; i < s->entries; i++) {
+        const pl_storage_item *m = &s->entry[i].item;
+        if (m->kind != PL_STORAGE_PART || !find_target(m->path, target, &part, &parts) || parts != of ||
+            strcmp(target, wanted) != 0)
+            continue;
+        found++;
+        *all_finished &= s->entry[i].is_finished;
+    }
+    return found;
+}
+
+static pl_status is_there(const pl_storage *s, const char *target, bool *is, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    PL_TRY(pl_storage_path(s, target, path, err));
+    *is = lstat(path, &st) == 0;
+    if (*is || errno == ENOENT || errno == ENOTDIR) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+}
+
+static pl_status set_of(pl_storage *s, const char *target, const char *first, size_t *set, pl_error *err)
+{
+    for (*set = 0; *set < s->sets; ++*set)
+        if (strcmp(s->set[*set].target, target) == 0) return PL_OK;
+    if (pl_grow(&s->set, &s->set_room, s->sets, sizeof *s->set) != 0)
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory for its parts", s->root);
+    s->set[s->sets] = (pl_storage_set){.first = first};
+    PL_TRY(pl_storage_text(s, &s->set[s->sets].target, err, "%s", target));
+    s->sets++;
+    return PL_OK;
+}
+
+static pl_status decide_part(pl_storage *s, pl_storage_entry *e, pl_error *err)
+{
+    char target[PL_FILE_PATH_MAX];
+    unsigned part, parts;
+    bool finished, is_made, hdf5;
+    pl_storage_item *m = &e->item;
+    if (!find_target(m->path, target, &part, &parts)) return PL_OK;
+    PL_TRY(is_there(s, target, &is_made, err)); /* then some of the parts may be gone */
+    const unsigned found = count_parts(s, target, parts, &finished);
+    if (!is_made && found < parts)
+        return pl_storage_text(s, &m->why, err, "part %u of %u, of which %u are here", part, parts, found);
+    if (!is_made && !finished) return PL_OK;
+    PL_TRY(is_hdf5(s, e, &hdf5, err));
+    if (hdf5) {
+        m->why = "in HDF5 form, which results join shows as one without a copy: parts stay";
+        return PL_OK;
+    }
+    if (!s->rules.consolidates)
+        return pl_storage_text(s, &m->why, err, "%s %s",
+                               is_made ? "--consolidate removes what is whole in" : "--consolidate makes it part of",
+                               target);
+    PL_TRY(set_of(s, target, m->path, &e->set, err));
+    m->fate = PL_STORAGE_JOINS;
+    return pl_storage_text(s, &m->why, err, "joined into %s and compared with it byte by byte", target);
+}
+
+/* What a join that was killed has made so far is gone on with. */
+static void spare_half_joined(pl_storage *s)
+{
+    char path[PL_FILE_PATH_MAX];
+    for (size_t set = 0; set < s->sets; set++) {
+        snprintf(path, sizeof path, "%s" PL_FILE_TEMPORARY, s->set[set].target);
+        for (size_t i = 0; i < s->entries; i++) {
+            pl_storage_item *m = &s->entry[i].item;
+            if (m->fate != PL_STORAGE_GOES || strcmp(m->path, path) != 0) continue;
+            m->fate = PL_STORAGE_STAYS;
+            m->why = "parts that are half joined: gone on with";
+        }
+    }
+}
+
+pl_status pl_storage_decide(pl_storage *s, pl_error *err)
+{
+    PL_TRY(thin_out_all(s, err));
+    for (size_t i = 0; i < s->entries; i++) {
+        pl_storage_entry *e = &s->entry[i];
+        if (e->item.kind == PL_STORAGE_CACHE && s->rules.bounds_caches) PL_TRY(bound_cache(s, &e->item, err));
+        if (e->item.kind == PL_STORAGE_PART) PL_TRY(decide_part(s, e, err));
+    }
+    spare_half_joined(s);
+    for (size_t i = 0; i < s->entries; i++) {
+        pl_storage_item *m = &s->entry[i].item;
+        if (m->fate == PL_STORAGE_GOES || m->fate == PL_STORAGE_JOINS) m->gain = m->bytes;
+    }
+    return PL_OK;
+}

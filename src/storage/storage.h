@@ -1,0 +1,119 @@
+/* The storage of a folder: a list of what lies there, each with what is to become of it and why.
+ *
+ *   look.c    walks the folder and names what it finds: by content, or by a name that nobody else gives
+ *   decide.c  what becomes of checkpoints, caches and parts under the rules
+ *   held.c    who is using it: asked of the kernel, never guessed from an age
+ *   clean.c   does it, item by item; killed anywhere, what is left is whole and the next clean ends it
+ *   join.c    parts in temp/ as one file in datasets/
+ *
+ * Nothing is deleted that is not in the list, and each item is looked at again under its lock. */
+#ifndef PL_STORAGE_STORAGE_H
+#define PL_STORAGE_STORAGE_H
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "plimsoll/storage.h"
+
+#define PL_STORAGE_NONE SIZE_MAX
+
+#define PL_STORAGE_TEMP     "temp"
+#define PL_STORAGE_DATASETS "datasets"
+
+/* How a thing is removed. */
+typedef enum pl_storage_shape {
+    PL_STORAGE_FILE,
+    PL_STORAGE_TREE,          /* a folder of results in the form npy, whole or being made */
+    PL_STORAGE_STEP,          /* the folder of a checkpoint */
+    PL_STORAGE_STEP_LEFT_OVER /* the same under a temporary name */
+} pl_storage_shape;
+
+typedef struct pl_storage_entry {
+    pl_storage_item item;
+    pl_storage_shape shape;
+    size_t run; /* in whose folder it lies, or PL_STORAGE_NONE */
+    size_t set; /* of a part that joins */
+    uint64_t step;
+    bool is_finished; /* of results: every block is */
+    dev_t device;
+    ino_t inode;
+} pl_storage_entry;
+
+typedef struct pl_storage_run {
+    const char *path;
+    long holder; /* the process that is at work there; 0: none */
+} pl_storage_run;
+
+/* The parts of one job that lie in temp/, and what they become. */
+typedef struct pl_storage_set {
+    const char *target; /* from the folder on: datasets/… */
+    const char *first;  /* the path of one of them */
+} pl_storage_set;
+
+typedef struct pl_storage_folder {
+    const char *path;
+    size_t run;
+} pl_storage_folder;
+
+struct pl_storage {
+    char root[PL_FILE_PATH_MAX];
+    pl_storage_rules rules;
+    bool is_brief; /* temporary names alone: no file is opened for what is in it */
+    pl_pool *pool;
+    dev_t device;
+    int64_t now;
+    uint64_t disk_free;
+    pl_storage_entry *entry;
+    size_t entries, entry_room;
+    pl_storage_run *run;
+    size_t runs, run_room;
+    pl_storage_set *set;
+    size_t sets, set_room;
+    pl_storage_folder *folder; /* to walk, while looking */
+    size_t folders, folder_room;
+};
+
+/* From the root on, with it before. */
+pl_status pl_storage_path(const pl_storage *, const char *path, char full[PL_FILE_PATH_MAX], pl_error *);
+/* A text of the pool's. PL_E_NOMEM. */
+pl_status pl_storage_text(const pl_storage *, const char **to, pl_error *, const char *format, ...) PL_PRINTF(4, 5);
+bool pl_storage_ends_with(const char *name, const char *ending);
+
+/* ---- look.c ---- */
+pl_status pl_storage_walk(pl_storage *, pl_error *);
+
+/* ---- decide.c ---- */
+pl_status pl_storage_check_rules(const pl_storage_rules *, pl_error *); /* PL_E_USAGE */
+pl_status pl_storage_decide(pl_storage *, pl_error *);
+
+/* ---- held.c ---- */
+/* Has any process the file open? Asked by way of a lease, which the kernel grants only where none has. -1: it cannot
+ * be told here. */
+int pl_storage_is_open(const char *path);
+/* The locks that whoever makes a file of this temporary name takes, so that none begins while it is removed. *fd is -1
+ * and *is_held set where somebody has it. */
+pl_status pl_storage_hold(const char *path, int *fd, bool *is_held, pl_error *);
+
+/* ---- clean.c ---- */
+/* `joined` (or NULL) hears of a file in datasets/ that was made, and of a part that it was made of. */
+typedef struct pl_storage_ears {
+    void (*tell)(void *context, const pl_storage_item *, uint64_t gained, const char *problem);
+    void *context;
+    pl_status (*joined)(const char *target, const char *part, pl_error *);
+} pl_storage_ears;
+pl_status pl_storage_work(const pl_storage *, const pl_storage_ears *, pl_storage_cleaned *, pl_error *);
+/* Removes a tree of results as a whole or not at all as far as its name tells: it is renamed to a temporary name, then
+ * emptied. */
+pl_status pl_storage_remove_tree(const char *path, pl_error *);
+
+/* ---- join.c ---- */
+/* The target is whole, on the disk and under its name; then parts may go. */
+pl_status pl_storage_join(const pl_storage *, size_t set, const pl_storage_ears *, pl_error *);
+/* Is every byte of the part in the whole? PL_E_DATA with where it differs. The part stays locked until *held is
+ * closed by pl_block_reader_close. */
+struct pl_block_reader;
+pl_status pl_storage_compare(const char *whole, const char *part, struct pl_block_reader **held, pl_error *);
+
+#endif
