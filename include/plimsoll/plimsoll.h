@@ -31,6 +31,7 @@
 #include "plimsoll/status.h"
 #include "plimsoll/storage.h"
 #include "plimsoll/synth.h"
+#include "plimsoll/times.h"
 #include "plimsoll/verify.h"
 #include "plimsoll/version.h"
 
