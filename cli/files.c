@@ -17,7 +17,8 @@ static const struct {
     const char *name;
     bool train_writes, train_only;
 } own_files[] = {{"config.yaml", false, false}, {"metrics.jsonl", true, false}, {"report.json", true, false},
-                 {"lock", true, false},         {"plan.lock", true, true},      {"plan.html", true, true}};
+                 {"times.json", true, false},   {"lock", true, false},          {"plan.lock", true, true},
+                 {"plan.html", true, true}};
 enum { OWN_FILES = sizeof own_files / sizeof *own_files, KEPT_MAX = 8 };
 
 typedef struct list {

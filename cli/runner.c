@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "signals.h"
 
-enum { LEDGER_BYTES = 64 << 10 };
+enum { LEDGER_BYTES = 64 << 10, TIMES_BYTES = 48 << 10 };
 
 typedef struct runner {
     pl_call call;
@@ -27,7 +27,7 @@ typedef struct runner {
     pl_error error;
 } runner;
 
-static char ledger_text[LEDGER_BYTES];
+static char ledger_text[LEDGER_BYTES], times_text[TIMES_BYTES];
 
 static bool said(const runner *r, pl_call_word word) { return r->call.word[word] != NULL; }
 
@@ -51,11 +51,12 @@ static void hear(void *context, const pl_event *e)
     if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
 }
 
-/* The ledger's JSON on one line: a line break in JSON is layout, and so are the blanks behind it. */
-static void put_ledger_event(const char *json)
+/* A JSON text on one line: a line break in JSON is layout, and so are the blanks behind it. */
+static void put_json_event(const char *event, const char *json)
 {
     pl_error ignored = {0};
-    pl_status status = pl_put_text("{\"schema\":\"plimsoll.progress/1\",\"event\":\"ledger\",\"ledger\":", &ignored);
+    pl_status status =
+        pl_put_format(&ignored, "{\"schema\":\"plimsoll.progress/1\",\"event\":\"%s\",\"%s\":", event, event);
     while (*json && status == PL_OK) {
         size_t bytes = strcspn(json, "\n");
         status = pl_put(json, bytes, &ignored);
@@ -72,12 +73,33 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
     if (status != PL_OK) return status;
     bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
-    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_ledger_event(ledger_text);
+    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("ledger", ledger_text);
     if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
     if (n < 0 || n >= PATH_MAX)
         return pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT]);
     return pl_text_save(path, ledger_text, strlen(ledger_text), &r->error);
+}
+
+/* ---- the table of times: where nothing was run there is none ---- */
+
+static void say_times(runner *r)
+{
+    pl_error none = {0};
+    if (pl_run_times(r->run, PL_TIMES_TEXT, times_text, sizeof times_text, &none) != PL_OK) return;
+    pl_say("\n"), pl_say_bytes(times_text, strlen(times_text));
+}
+
+/* Kept where plimsoll report finds it, and told to programs. A run whose work is done does not fail for it. */
+static void keep_times(runner *r)
+{
+    static char path[PATH_MAX];
+    pl_error err = {0};
+    if (pl_run_times(r->run, PL_TIMES_JSON, times_text, sizeof times_text, &err) != PL_OK) return;
+    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("times", times_text);
+    pl_status status = pl_run_times_path(r->run, path, sizeof path, &err);
+    if (status == PL_OK && path[0]) status = pl_text_save(path, times_text, strlen(times_text), &err);
+    if (status != PL_OK && r->view.quiet < 2) pl_say("warning: the table of times is not kept: %.900s\n", err.text);
 }
 
 static void say_step_time(const pl_run_verdict *v)
@@ -101,12 +123,14 @@ static pl_status measure(runner *r, bool finished)
 {
     pl_run_verdict verdict = {0};
     char planned[PL_FORMAT_BYTES], measured[PL_FORMAT_BYTES];
+    keep_times(r);
     pl_status status = keep_ledger(r, &verdict);
     if (status != PL_OK) return status;
     tell(r, &verdict);
     const bool is_last = finished ? pl_run_results_left(r->run) == 0 : r->view.keeps_results; /* process of this job */
     if (said(r, PL_CALL_LEDGER) && is_last) {
         say_ledger(r, &verdict);
+        say_times(r);
         say_step_time(&verdict);
     }
     if (verdict.as_planned) return PL_OK;

@@ -30,6 +30,7 @@
 #include "plimsoll/stages.h"
 #include "plimsoll/status.h"
 #include "plimsoll/synth.h"
+#include "plimsoll/times.h"
 #include "plimsoll/verify.h"
 #include "plimsoll/version.h"
 

@@ -36,6 +36,9 @@ pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);
 pl_status pl_run_write_witness(pl_run *, uint64_t steps, const char *folder, pl_error *);
 pl_status pl_run_open_apart(const pl_plan *, const char *checkpoint, const volatile int *stop, pl_run **, pl_error *);
 pl_session *pl_run_session(pl_run *);
+const pl_session *pl_run_session_of(const pl_run *);
+const pl_plan *pl_run_plan(const pl_run *);
+const char *pl_run_folder(const pl_run *); /* of one that keeps checkpoints there; else NULL */
 
 /* What a runner's requests take of its heap beside the plan and what the session holds. */
 typedef struct pl_run_heap {

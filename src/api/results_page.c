@@ -87,7 +87,7 @@ enum { USES_MAX = 32 };
 typedef struct uses {
     pl_file_use use[USES_MAX];
     size_t count;
-    char beside[2][PL_FILE_PATH_MAX], kept[PL_FILE_PATH_MAX];
+    char beside[3][PL_FILE_PATH_MAX], kept[PL_FILE_PATH_MAX];
 } uses;
 
 /* In a folder that is read a new file is one that would be read. */
@@ -115,6 +115,8 @@ static pl_status check_uses(uses *u, const char *results, const char *page, cons
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, u->beside[1], err));
     add_read(u, u->beside[0], "the config of the results");
     add_read(u, u->beside[1], "what processes told");
+    PL_TRY(pl_beside_path(results, PL_BESIDE_TIMES, u->beside[2], err));
+    add_read(u, u->beside[2], "their table of times");
     add_named(u, c);
     PL_TRY(pl_files_check(u->use, u->count, err));
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));

@@ -180,6 +180,9 @@ pl_status pl_run_open_apart(const pl_plan *plan, const char *checkpoint, const v
 }
 
 pl_session *pl_run_session(pl_run *r) { return r->session; }
+const pl_session *pl_run_session_of(const pl_run *r) { return r->session; }
+const pl_plan *pl_run_plan(const pl_run *r) { return r->plan; }
+const char *pl_run_folder(const pl_run *r) { return r->settings.run.keep_last ? r->settings.run.out : NULL; }
 
 /* ---- what a runner will ask the heap for ---- */
 

@@ -14,18 +14,21 @@ static pl_status check_uses(const pl_config *c, const pl_data *data, pl_error *e
 {
     enum { READ_MAX = 16 };
     const char *results = data->sink->path;
-    char trace[PL_FILE_PATH_MAX], page[PL_FILE_PATH_MAX], config[PL_FILE_PATH_MAX], processes[PL_FILE_PATH_MAX];
+    char trace[PL_FILE_PATH_MAX], page[PL_FILE_PATH_MAX], config[PL_FILE_PATH_MAX], processes[PL_FILE_PATH_MAX],
+        times[PL_FILE_PATH_MAX];
     PL_TRY(pl_beside_path(results, PL_BESIDE_PAGE, page, err));
     PL_TRY(pl_beside_path(results, PL_BESIDE_CONFIG, config, err));
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, processes, err));
+    PL_TRY(pl_beside_path(results, PL_BESIDE_TIMES, times, err));
     PL_TRY(pl_path_of_part(trace, sizeof trace, c->run.trace, data->piece, err));
-    pl_file_use named[READ_MAX], use[READ_MAX + 5] = {{c->run.trace[0] ? trace : "", "run.trace", PL_FILE_WRITTEN},
+    pl_file_use named[READ_MAX], use[READ_MAX + 6] = {{c->run.trace[0] ? trace : "", "run.trace", PL_FILE_WRITTEN},
                                                       {results, "the results", PL_FILE_CLOSED},
                                                       {page, "their page", PL_FILE_READ},
                                                       {config, "the config of the results", PL_FILE_WRITTEN},
-                                                      {processes, "what processes told", PL_FILE_WRITTEN}};
+                                                      {processes, "what processes told", PL_FILE_WRITTEN},
+                                                      {times, "their table of times", PL_FILE_WRITTEN}};
     const size_t all = pl_config_files(c, named, READ_MAX);
-    size_t count = 5;
+    size_t count = 6;
     for (size_t i = 0; i < all && i < READ_MAX; i++)
         if (named[i].role == PL_FILE_READ) use[count++] = named[i];
     return pl_files_check(use, count, err);

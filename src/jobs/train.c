@@ -129,8 +129,11 @@ static pl_status check_state(const pl_session *s, pl_error *err)
 static pl_status save(pl_session *s, pl_error *err)
 {
     if (!s->writes_checkpoints || s->saved_step == s->step) return PL_OK;
+    const double began = pl_run_now();
     PL_TRY(check_state(s, err));
-    return pl_session_save(s, err);
+    PL_TRY(pl_session_save(s, err));
+    pl_session_spend(s, PL_SPENT_SAVING, began);
+    return PL_OK;
 }
 
 /* ---- steps ---- */
@@ -155,6 +158,7 @@ static pl_status one_step(pl_session *s, const training *t, double *loss, double
     if (s->steps_timed == 1) s->faults_at_step_2 = pl_process_count_faults().minor;
     double ended = pl_run_now();
     s->step_seconds[s->steps_timed++ % PL_SESSION_STEPS_KEPT] = ended - began;
+    pl_session_spend(s, PL_SPENT_STEPS, began);
     s->last_rate = rate_at(s, ended);
     if (s->steps_timed == 1) s->ticked_at = 0; /* the first loss is told at once */
     pl_session_tick(s, ended);
@@ -178,6 +182,7 @@ static pl_status evaluate(pl_session *s, training *t, pl_error *err)
     double loss, paused = pl_run_now();
     uint64_t items;
     pl_status status = pl_evaluate(s, s->settings->eval_batches, &loss, &items, err);
+    pl_session_spend(s, PL_SPENT_EVALUATING, paused);
     if (status == PL_E_DIVERGED) return fail_diverged(s, s->step, "the validation loss", err);
     if (status != PL_OK) return status;
     pl_plateau_update(&t->plateau, &s->settings->lr, loss);
@@ -197,6 +202,7 @@ static pl_status show(pl_session *s, pl_error *err)
     double paused = pl_run_now();
     for (size_t i = 1; i < s->jobs.count; i++)
         if (s->jobs.job[i] != &pl_job_evaluate) PL_TRY(pl_session_run_job(s, s->jobs.job[i], err));
+    pl_session_spend(s, PL_SPENT_SHOWING, paused);
     s->reported_at += pl_run_now() - paused;
     return PL_OK;
 }

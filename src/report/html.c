@@ -1,6 +1,7 @@
 /* The page: one file, no scripts, nothing loaded from elsewhere. Whatever comes from a graph or a path is escaped. */
 #include "report/html.h"
 #include "report/advice.h"
+#include "report/times.h"
 #include "report/work.h"
 
 #include <inttypes.h>
@@ -131,6 +132,25 @@ static pl_status write_counted(const pl_plan *p, const pl_report_options *o, pl_
     return PL_OK;
 }
 
+/* Where the time of a step is predicted to go. */
+static pl_status write_times(const pl_plan *p, pl_str *out, pl_error *err)
+{
+    const pl_id train = pl_graph_find_trained(p->graph);
+    pl_components components;
+    if (train == PL_NONE) return PL_OK;
+    PL_TRY(pl_components_create(p->graph, train, &components, err));
+    pl_report_times *t = pl_alloc(1, sizeof *t); /* large */
+    pl_status status = t ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the table of times");
+    if (t) {
+        pl_report_times_predict(p, train, &components, t);
+        pl_print(t->run, sizeof t->run, "step");
+        pl_html_times(t, out);
+    }
+    pl_free(t);
+    pl_components_deinit(&components);
+    return status;
+}
+
 pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, pl_str *out,
                          pl_error *err)
 {
@@ -146,6 +166,7 @@ pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_re
     if (p->advice) pl_report_advice_html(p, out);
     if (run && run->measured) pl_html_measured(&p->ledger, run->measured, out);
     PL_TRY(write_counted(p, o, out, err));
+    PL_TRY(write_times(p, out, err));
     pl_html_timeline(p, out);
     pl_str_append(out, "</main></body></html>\n");
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;

@@ -190,6 +190,7 @@ static pl_status run_call(pl_program *p, uint32_t node, const pl_trips *trips, c
 {
     const pl_call *call = &p->call[node];
     bool timed = hooks->seconds || hooks->timed;
+    if (hooks->clock) pl_run_clock_enter(hooks->clock, node);
     double begin = timed ? pl_run_now() : 0;
     if (p->moves[node]) PL_TRY(move(p, node, pl_trips_last(trips), err));
     if (hooks->begins) hooks->begins(hooks->context, node);
@@ -203,6 +204,7 @@ static pl_status run_call(pl_program *p, uint32_t node, const pl_trips *trips, c
 pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *hooks, pl_error *err)
 {
     pl_trips trips = {0};
+    if (hooks->clock) pl_run_clock_begin(hooks->clock);
     for (size_t i = p->entry[program]; i < p->leave[program]; i++) {
         const instruction *in = &p->code[i];
         switch (in->kind) {
@@ -221,6 +223,7 @@ pl_status pl_program_run(pl_program *p, pl_id program, const pl_program_hooks *h
             break;
         }
     }
+    if (hooks->clock) pl_run_clock_leave(hooks->clock);
     return PL_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "plan/plan.h"
+#include "run/clock.h"
 
 enum { PL_REGION_DEPTH_MAX = 8 };
 
@@ -29,6 +30,7 @@ typedef struct pl_program_hooks {
     void *context;
     bool single_trip;                             /* every region once: to execute each kernel before "committed" */
     double *seconds;                              /* [nodes] or NULL: time spent in each node is added */
+    pl_run_clock *clock;                          /* NULL, or told where the time of the program goes */
     void (*begins)(void *context, uint32_t node); /* NULL, or called before each node */
     /* NULL, or called after each node with its times (CLOCK_MONOTONIC, seconds). */
     pl_status (*timed)(void *context, uint32_t node, double begin, double end, pl_error *);

@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "ir/op.h"
+#include "ir/properties.h"
 #include "run/session_impl.h"
 #include "run/spaces.h"
 #include "run/threads.h"
@@ -128,6 +129,16 @@ static void close_jobs(pl_session *s)
     }
 }
 
+/* The program that is trained, else the one that the command runs again and again. */
+static pl_status find_timed(pl_session *s, pl_error *err)
+{
+    const pl_job *job = s->o.jobs.count ? s->o.jobs.job[0] : NULL;
+    s->timed = pl_graph_find_trained(s->o.plan->graph);
+    if (s->timed == PL_NONE && job) s->timed = pl_graph_find_program(s->o.plan->graph, job->program[job->repeated]);
+    s->clock = (pl_run_clock){.components = &s->components, .now = pl_run_now};
+    return pl_components_create(s->o.plan->graph, s->timed, &s->components, err);
+}
+
 static pl_status create(const pl_session_options *options, pl_session **session, pl_error *err)
 {
     pl_session *s = *session = pl_alloc(1, sizeof *s);
@@ -142,14 +153,14 @@ static pl_status create(const pl_session_options *options, pl_session **session,
     if (!pl_session_has_nodes(s, s->init)) s->init = PL_NONE;
     s->words = s->settings->words;
     snprintf(s->rate_key, sizeof s->rate_key, "%.30s_per_second", s->words->items);
-    return PL_OK;
+    return find_timed(s, err);
 }
 
 pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
 {
-    pl_session *s;
-    PL_TRY(create(options, &s, err));
+    pl_session *s = NULL;
     pl_status status = PL_OK;
+    PL_TRY_DONE(create(options, &s, err));
     int threads = s->o.plan->team.threads;
     PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
                             : pl_threads_probe(threads, err));
@@ -180,9 +191,9 @@ static pl_status bind_nowhere(pl_session *s, pl_error *err)
 pl_status pl_session_rehearse(const pl_session_options *options, void (*opened)(void *context), void *context,
                               pl_error *err)
 {
-    pl_session *s;
-    PL_TRY(create(options, &s, err));
+    pl_session *s = NULL;
     pl_status status = PL_OK;
+    PL_TRY_DONE(create(options, &s, err));
     PL_TRY_DONE(bind_nowhere(s, err));
     PL_TRY_DONE(open_jobs(s, err));
     PL_TRY_DONE(pl_session_list_tensors(s, err));
@@ -279,6 +290,7 @@ void pl_session_close(pl_session *s)
     pl_session_close_files(s);
     pl_safetensors_destroy(s->weights);
     pl_program_destroy(s->program);
+    pl_components_deinit(&s->components);
     unmap_memory(s);
     pl_free(s);
 }

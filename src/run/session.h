@@ -12,6 +12,7 @@
 
 #include "plimsoll/run.h"
 
+#include "ir/components.h"
 #include "plan/plan.h"
 #include "run/job.h"
 #include "run/lockdown.h"
@@ -62,6 +63,32 @@ uint64_t pl_session_minor_faults(const pl_session *); /* since the second step o
 uint64_t pl_session_items(const pl_session *);        /* that were gone through, those of the runs before it included */
 double pl_session_seconds(const pl_session *);        /* since "committed" */
 double pl_session_step_seconds(const pl_session *);   /* median of the measured steps; 0 when there were none */
+
+/* ---- where the time went: session_run.c ---- */
+typedef struct pl_session_spent {
+    double seconds;
+    uint64_t count; /* how often */
+} pl_session_spent;
+/* Of a training: whole steps, and what comes between them. */
+typedef enum pl_spent {
+    PL_SPENT_STEPS,
+    PL_SPENT_EVALUATING,
+    PL_SPENT_SHOWING,
+    PL_SPENT_SAVING,
+    PL_SPENT_COUNT
+} pl_spent;
+const char *pl_spent_name(pl_spent); /* "evaluating" */
+/* Of the program that the session runs again and again, since "committed". */
+typedef struct pl_session_times {
+    pl_id program; /* PL_NONE: there is none */
+    const pl_components *components;
+    const double *seconds;         /* [components], of all runs */
+    pl_session_spent runs;         /* of the program */
+    const pl_session_spent *spent; /* [PL_SPENT_COUNT] */
+    uint64_t first;                /* steps that were made before */
+} pl_session_times;
+pl_session_times pl_session_find_times(const pl_session *);
+
 void *pl_session_value(const pl_session *, const char *name);
 void *pl_session_address(const pl_session *, pl_id value); /* the same by its place in the plan's graph */
 

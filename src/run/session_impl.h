@@ -4,6 +4,7 @@
 
 #include "ir/inputs.h"
 #include "run/arena.h"
+#include "run/clock.h"
 #include "run/program.h"
 #include "run/session.h"
 #include "run/trace.h"
@@ -66,6 +67,12 @@ struct pl_session {
     uint64_t steps_timed;
     uint64_t faults_at_step_2;
 
+    /* where the time goes */
+    pl_id timed; /* the program whose time is told by components; PL_NONE: none */
+    pl_components components;
+    pl_run_clock clock;
+    pl_session_spent timed_runs, spent[PL_SPENT_COUNT];
+
     pl_id running;               /* the program that runs */
     pl_session_watcher *watcher; /* NULL: none */
     void *watcher_context;
@@ -101,6 +108,9 @@ void pl_session_set_step(pl_session *, uint64_t step, uint64_t counted);
 void pl_session_tick(pl_session *, double now);
 double pl_session_wall_seconds(void); /* since 1970, for files that others read */
 pl_status pl_session_run_program(pl_session *, pl_id program, bool single_trip, pl_error *);
+
+/* What a session did since `began` was this. */
+void pl_session_spend(pl_session *, pl_spent, double began);
 
 /* Into the trace if there is one. Where that cannot be written the run goes on without it, after a warning. */
 void pl_session_trace(pl_session *, const char *name, const char *category, double begin, double end);

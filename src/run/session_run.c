@@ -80,6 +80,30 @@ bool pl_session_should_stop(const pl_session *s) { return s->o.stop && *s->o.sto
 void *pl_session_value(const pl_session *s, const char *name) { return pl_program_find(s->program, name); }
 void *pl_session_address(const pl_session *s, pl_id value) { return pl_program_address(s->program, value); }
 
+/* ---- where the time goes ---- */
+
+const char *pl_spent_name(pl_spent what)
+{
+    static const char *const names[PL_SPENT_COUNT] = {"steps", "evaluating", "showing", "saving"};
+    return names[what];
+}
+
+void pl_session_spend(pl_session *s, pl_spent what, double began)
+{
+    s->spent[what].seconds += pl_run_now() - began;
+    s->spent[what].count++;
+}
+
+pl_session_times pl_session_find_times(const pl_session *s)
+{
+    return (pl_session_times){.program = s->timed,
+                              .components = &s->components,
+                              .seconds = s->clock.seconds,
+                              .runs = s->timed_runs,
+                              .spent = s->spent,
+                              .first = s->step > s->steps_timed ? s->step - s->steps_timed : 0};
+}
+
 /* ---- running programs ---- */
 
 static pl_status copy_port(const pl_call_port *to, const pl_port *from, pl_error *err)
@@ -208,6 +232,7 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     s->running = program;
     hooks.store = store_slot;
     hooks.trip = end_part;
+    if (program == s->timed) hooks.clock = &s->clock;
     double began = pl_run_now();
     bool watched = s->o.listener && (s->part_seconds <= 0 || s->part_seconds >= PL_SESSION_TICK_SECONDS);
     uint64_t before = s->part;
@@ -215,6 +240,7 @@ pl_status pl_session_run_program(pl_session *s, pl_id program, bool single_trip,
     hooks.timed = s->watcher ? watch_node : s->trace ? trace_node : watched ? tick_node : NULL;
     PL_TRY(pl_program_run(s->program, program, &hooks, err));
     double ended = pl_run_now();
+    if (program == s->timed) s->timed_runs.seconds += ended - began, s->timed_runs.count++;
     if (s->part > before) s->part_seconds = (ended - began) / (double)(s->part - before);
     pl_session_tick(s, ended);
     return PL_OK;

@@ -75,10 +75,14 @@ pl_status pl_beside_append(const char *results, const pl_process_told *told, pl_
 
 pl_status pl_beside_forget(const char *results, pl_error *err)
 {
+    static const char *const told[] = {PL_BESIDE_PROCESSES, PL_BESIDE_TIMES};
     char path[PL_FILE_PATH_MAX];
-    PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
-    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        PL_TRY(pl_beside_path(results, told[i], path, err));
+        if (unlink(path) != 0 && errno != ENOENT)
+            return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+    }
+    return PL_OK;
 }
 
 /* ---- reading ---- */

@@ -1,6 +1,7 @@
 /* What lies beside a file of results, NAME.blocks or NAME.h5 or a folder NAME: NAME.html, the page about it; of systems
  * whose page asks for it NAME.yaml, the whole config that it was made with last; and NAME.processes.jsonl, in which
- * each process that worked on it and came to its end left a line of what it planned and measured. */
+ * each process that worked on it and came to its end left a line of what it planned and measured; and NAME.times.json,
+ * where the time of the last of them went. */
 #ifndef PL_STORE_BESIDE_H
 #define PL_STORE_BESIDE_H
 
@@ -13,6 +14,7 @@
 #define PL_BESIDE_PAGE      ".html"
 #define PL_BESIDE_CONFIG    ".yaml"
 #define PL_BESIDE_PROCESSES ".processes.jsonl"
+#define PL_BESIDE_TIMES     ".times.json"
 
 /* A process: which of the groups of its work it was planned for, and how it went. */
 typedef struct pl_process_told {

@@ -113,7 +113,7 @@ def same_run(a, b):
 
 def test_help_names_every_command():
     out, _ = run("help")
-    for name in ("plan", "fit", "train", "generate", "eval", "verify", "place", "recompute", "results", "synth", "draw", "doctor", "config", "completion", "help"):
+    for name in ("plan", "fit", "train", "generate", "eval", "verify", "place", "recompute", "results", "report", "synth", "draw", "doctor", "config", "completion", "help"):
         check(f"  {name} " in out, name, "is not in the help")
         text, _ = run("help", name)
         check(text.startswith(f"plimsoll {name}: ") and "usage: plimsoll " + name in text, text[:200])
@@ -414,7 +414,7 @@ def test_train_json():
     lines = [json.loads(line) for line in out.split("\n") if line]
     check(all(line["schema"] == "plimsoll.progress/1" for line in lines), "schema")
     kinds = [line["event"] for line in lines]
-    for kind in ("committed", "step", "evaluated", "saved", "text", "text_end", "finished", "ledger"):
+    for kind in ("committed", "step", "evaluated", "saved", "text", "text_end", "finished", "times", "ledger"):
         check(kind in kinds, kind, "is missing in", kinds)
     check(kinds[0] == "committed" and kinds[-1] == "ledger" and lines[-1]["ledger"]["as_planned"], "order")
     check(all(math.isfinite(line["loss"]) for line in lines if line["event"] == "step"), "loss")

@@ -1,0 +1,29 @@
+/* Where the time of a run went: each component of its program, measured and predicted (docs/times.md). */
+#ifndef PLIMSOLL_TIMES_H
+#define PLIMSOLL_TIMES_H
+
+#include <stddef.h>
+
+#include "plimsoll/run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum pl_times_form { PL_TIMES_TEXT, PL_TIMES_JSON /* schema plimsoll.times/1 */, PL_TIMES_HTML } pl_times_form;
+
+/* The table of what the run has done since it was opened, as text or JSON into the caller's memory (48 KiB suffice;
+ * terminated). Asks for no memory. PL_E_USAGE where nothing was run. */
+PL_API PL_MUST_USE pl_status pl_run_times(const pl_run *, pl_times_form, char *text, size_t room, pl_error *);
+/* Where its JSON belongs, so that pl_times_report finds it: times.json in the folder of a training, NAME.times.json
+ * beside results; "": the command keeps nothing. */
+PL_API PL_MUST_USE pl_status pl_run_times_path(const pl_run *, char *path, size_t room, pl_error *);
+
+/* The table that the run in this folder left, or the run that made these results, in a block for pl_text_free; as HTML
+ * a page for itself. PL_E_DATA when there is none. */
+PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, char **text, size_t *bytes, pl_error *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

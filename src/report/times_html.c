@@ -1,0 +1,124 @@
+/* The table of times on a page: the rows of the text, with a bar for each component's share. */
+#include <inttypes.h>
+
+#include "base/locale.h"
+#include "base/units.h"
+#include "report/html.h"
+#include "report/times.h"
+
+static const char *const pass_class[PL_PHASE_COUNT] = {"weight", "gradient", "optimizer"};
+
+static void cell(pl_str *out, const char *label, const char *text)
+{
+    pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", label, text);
+}
+
+static void cell_seconds(pl_str *out, const char *label, double seconds)
+{
+    char text[32];
+    cell(out, label, seconds < 0 ? "unknown" : seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "–");
+}
+
+static void cell_ratio(pl_str *out, const char *label, double part, double whole, const char *format)
+{
+    char text[32] = "–";
+    if (part > 0 && whole > 0) pl_print(text, sizeof text, format, part / whole);
+    cell(out, label, text);
+}
+
+static double shown(const pl_report_times *t, const pl_report_time *r)
+{
+    return t->runs ? r->seconds : r->predicted_seconds;
+}
+
+static double whole_of(const pl_report_times *t) { return t->runs ? t->seconds : t->predicted_seconds; }
+
+static void put_row(const pl_report_times *t, const pl_report_time *r, const char *title, const char *class,
+                    pl_str *out)
+{
+    const double seconds = shown(t, r), whole = whole_of(t);
+    pl_str_printf(out, "<tr%s><td>", class ? "" : " class='total'");
+    pl_html_text(out, title);
+    pl_str_append(out, "</td>");
+    if (t->runs) cell_seconds(out, "measured", r->seconds);
+    cell_ratio(out, "share, %", 100 * seconds, whole, "%.1f");
+    cell_seconds(out, "predicted", r->predicted_seconds);
+    cell_ratio(out, "GFLOP", r->flops, 1e9, "%.3f");
+    cell_ratio(out, "of rate, %", seconds > 0 ? 100 * r->flops / seconds : 0, t->flops_per_second, "%.0f");
+    cell_seconds(out, "at least", r->least_seconds);
+    pl_str_append(out, "<td class='bar'>");
+    if (class && seconds > 0 && whole > 0)
+        pl_str_printf(out, "<i class='%s' style='width:%.2f%%'></i>", class,
+                      seconds < whole ? 100 * seconds / whole : 100.0);
+    pl_str_append(out, "</td></tr>\n");
+}
+
+static void put_rows(const pl_report_times *t, pl_str *out)
+{
+    char title[64];
+    pl_report_time sum = pl_report_times_sum(t);
+    const pl_report_time other = {.seconds = t->other_seconds};
+    for (size_t i = 0; i < t->count; i++)
+        put_row(t, &t->row[i], pl_report_time_title(&t->row[i], title, sizeof title), pass_class[t->row[i].phase], out);
+    if (t->runs) put_row(t, &other, "other", "staging", out);
+    sum.seconds += t->other_seconds;
+    pl_print(title, sizeof title, "a %s", t->run);
+    put_row(t, &sum, title, NULL, out);
+}
+
+static void put_besides(const pl_report_times *t, pl_str *out)
+{
+    char text[32];
+    if (!t->besides_count) return;
+    pl_str_append(out, "<p>Besides: ");
+    for (size_t i = 0; i < t->besides_count; i++) {
+        const pl_report_besides *b = &t->besides[i];
+        if (i) pl_str_append(out, ", ");
+        pl_html_text(out, b->name);
+        pl_str_printf(out, " %s in %" PRIu64 " time%s", pl_format_seconds(b->seconds, text, sizeof text), b->count,
+                      pl_plural(b->count));
+    }
+    pl_str_append(out, ".</p>\n");
+}
+
+void pl_html_times(const pl_report_times *t, pl_str *out)
+{
+    if (!t->count || !(whole_of(t) > 0)) return;
+    pl_str_append(out, "<section><h2>Time by component</h2><p>Of a ");
+    pl_html_text(out, t->run);
+    if (t->runs)
+        pl_str_printf(out, ", the mean of %" PRIu64, t->runs);
+    else
+        pl_str_append(out, ", predicted");
+    if (t->runs && t->first)
+        pl_str_printf(out, " (%" PRIu64 " to %" PRIu64 ", since it went on)", t->first + 1, t->first + t->runs);
+    if (t->flops_per_second > 0)
+        pl_str_printf(out,
+                      ". Rate: %.1f GFLOP/s, %.1f GB/s, the best of the plan's own nodes when they were calibrated; "
+                      "computing and moving at that rate takes at least the time of the last column",
+                      t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
+    pl_str_append(out, ".</p><table class='labels'><tr><th></th>");
+    if (t->runs) pl_str_append(out, "<th class='n'>measured</th>");
+    pl_str_append(out, "<th class='n'>share, %</th><th class='n'>predicted</th><th class='n'>GFLOP</th><th "
+                       "class='n'>of rate, %</th><th class='n'>at least</th><th></th></tr>\n");
+    put_rows(t, out);
+    pl_str_append(out, "</table>\n<div class='legend'><span><i class='weight'></i>forward</span><span><i "
+                       "class='gradient'></i>backward</span><span><i class='optimizer'></i>update</span></div>\n");
+    put_besides(t, out);
+    pl_str_append(out, "</section>\n");
+}
+
+pl_status pl_report_times_page(const char *title, const pl_report_times *t, pl_str *out, pl_error *err)
+{
+    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
+                       "content='width=device-width'><title>");
+    pl_html_text(out, title);
+    pl_str_append(out, " – times</title>\n<style>\n");
+    pl_str_append(out, pl_html_style);
+    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
+    pl_html_text(out, title);
+    pl_str_append(out, "</h1>\n");
+    pl_html_times(t, out);
+    pl_str_append(out, "</main></body></html>\n");
+    return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
+}
