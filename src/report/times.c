@@ -36,11 +36,13 @@ static void learn_rates(const pl_plan *p, const pl_components *c, pl_report_time
     }
 }
 
+/* What was measured to take less (a node too small to set a rate) takes that. */
 static double least_of(const pl_report_times *t, const node_time *n)
 {
     if (!(t->flops_per_second > 0) || !(t->bytes_per_second > 0)) return -1;
     const double computing = n->cost.flops / t->flops_per_second, moving = n->cost.bytes / t->bytes_per_second;
-    return n->trips * (computing > moving ? computing : moving);
+    const double least = computing > moving ? computing : moving;
+    return n->trips * (n->seconds >= 0 && n->seconds < least ? n->seconds : least);
 }
 
 /* A sum that lacks a part is not known. */

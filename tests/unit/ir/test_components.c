@@ -50,12 +50,11 @@ static pl_graph *graph_of(const char *const *scope, const pl_phase *phase, size_
     for (size_t i = 0; i <= count; i++)
         pl_str_printf(&s, "value %zu \"v%zu\" f32 [1] output program=%d\n", i, i, i < count ? 0 : 2);
     for (size_t i = 0; i <= count; i++)
-        pl_str_printf(&s, "node %zu fill %s region=%d out=%zu value=0 scope=\"%s\"\n", i,
-                      i < count ? pl_phase_name(phase[i]) : "forward",
+        pl_str_printf(&s, "node %zu fill region=%d out=%zu value=0 phase=%s scope=\"%s\"\n", i,
                       i == count ? 2
                       : i % 2    ? 1
                                  : 0,
-                      i, i < count ? scope[i] : "elsewhere");
+                      i, pl_phase_name(i < count ? phase[i] : PL_PHASE_FORWARD), i < count ? scope[i] : "elsewhere");
     pl_str_append(&s, "end graph\n");
     pl_graph *g = parse(&s);
     pl_str_deinit(&s);
