@@ -8,6 +8,9 @@
 #include "api/results.h"
 #include "base/alloc.h"
 #include "base/json_read.h"
+#include "report/html.h"
+#include "report/html_rollout.h"
+#include "report/times.h"
 #include "store/checksum.h"
 #include "store/folder.h"
 #include "systems/results.h"
@@ -82,7 +85,7 @@ pl_status pl_results_page_path(const char *results, char *page, size_t room, pl_
 
 /* ---- where the page may be written ---- */
 
-enum { USES_MAX = 32 };
+enum { USES_MAX = 32, TIMES_BYTES_MAX = 1 << 20 };
 
 typedef struct uses {
     pl_file_use use[USES_MAX];
@@ -206,6 +209,29 @@ static void read_given(const char *path, pl_page_wish *wish, pl_error *why)
     wish->why = c ? NULL : why->text;
 }
 
+/* Where the time of the last process went. One that was killed, or of an earlier version, has left nothing; and a file
+ * that cannot be read is no reason to have no page. */
+static pl_status write_times(const char *path, pl_str *out, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX], *text = NULL;
+    size_t bytes;
+    pl_error why = {0};
+    pl_status status = PL_OK;
+    pl_report_times *times = pl_alloc(1, sizeof *times); /* large */
+    if (!times) return pl_fail(err, PL_E_NOMEM, "%s: no memory for its table of times", path);
+    PL_TRY_DONE(pl_beside_path(path, PL_BESIDE_TIMES, file, &why));
+    if (access(file, F_OK) != 0) goto done;
+    PL_TRY_DONE(pl_file_read_all(file, TIMES_BYTES_MAX, &text, &bytes, &why));
+    PL_TRY_DONE(pl_report_times_read(file, text, bytes, times, &why));
+    pl_html_times(times, out);
+done:
+    pl_free(times);
+    pl_free(text);
+    if (status != PL_E_NOMEM) return PL_OK;
+    *err = why;
+    return status;
+}
+
 static pl_status write_page(const pl_results *r, const char *path, size_t only, pl_config *c, pl_str *out,
                             pl_error *err)
 {
@@ -218,6 +244,9 @@ static pl_status write_page(const pl_results *r, const char *path, size_t only, 
     wish.told = told;
     if (pl_system_of(c)->keeps_config) read_given(path, &wish, &why);
     pl_status status = pl_system_of(c)->page(c, &wish, out, err);
+    if (status == PL_OK) status = write_times(path, out, err);
+    pl_html_rollout_end(out);
+    if (status == PL_OK && out->failed) status = pl_fail(err, PL_E_NOMEM, "%s: no memory for the page", path);
     pl_config_destroy((pl_config *)(uintptr_t)wish.given);
     pl_free(told);
     return status;

@@ -105,7 +105,7 @@ static void cell_seconds(pl_table *t, double seconds)
     if (seconds < 0)
         pl_table_cell(t, "?");
     else
-        pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "-");
+        pl_table_cell(t, "%s", seconds >= PL_REPORT_TIME_SHOWN ? pl_format_seconds(seconds, text, sizeof text) : "-");
 }
 
 static void cell_flops(pl_table *t, double flops)

@@ -12,7 +12,8 @@
 #include "ir/components.h"
 #include "plan/plan.h"
 
-#define PL_TIMES_SCHEMA "plimsoll.times/1"
+#define PL_REPORT_TIME_SHOWN 1e-9 /* less is shown as none */
+#define PL_TIMES_SCHEMA      "plimsoll.times/1"
 enum { PL_REPORT_TIMES_NAME = 40, PL_REPORT_TIMES_BESIDES = 4, PL_REPORT_TIMES_BYTES = 48 << 10 /* of any form */ };
 
 typedef struct pl_report_time {

@@ -16,7 +16,10 @@ static void cell(pl_str *out, const char *label, const char *text)
 static void cell_seconds(pl_str *out, const char *label, double seconds)
 {
     char text[32];
-    cell(out, label, seconds < 0 ? "unknown" : seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : "–");
+    cell(out, label,
+         seconds < 0                       ? "unknown"
+         : seconds >= PL_REPORT_TIME_SHOWN ? pl_format_seconds(seconds, text, sizeof text)
+                                           : "–");
 }
 
 static void cell_ratio(pl_str *out, const char *label, double part, double whole, const char *format)

@@ -378,7 +378,6 @@ static pl_status write_parts(pl_capsules_page *p, pl_error *err)
     PL_TRY(pl_capsules_page_near(p, err));
     PL_TRY(pl_capsules_page_numbers(p, err));
     PL_TRY(pl_capsules_page_remarks(p, err));
-    pl_html_rollout_end(p->out);
     return p->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
 }
 

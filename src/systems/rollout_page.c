@@ -249,7 +249,6 @@ static pl_status write_parts(pl_rollout_page *p, pl_error *err)
     PL_TRY(pl_rollout_page_metrics(p, err));
     PL_TRY(pl_rollout_page_coverage(p, err));
     PL_TRY(pl_rollout_page_shapes(p, err));
-    pl_html_rollout_end(p->out);
     return p->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
 }
 

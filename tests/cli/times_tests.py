@@ -100,6 +100,7 @@ def test_of_results():
     check("Time by component of a run of step, mean of 3:" in err, err)
     t = table("out")
     check(t["program"] == "step" and t["runs"] == 3 and len(adds_up(t)) > 1 and t == table("out/results.blocks") == json.loads(read("out/results.times.json")), t)
+    check(read("out/results.html").count(b"<h2>Time by component</h2>") == 1 and read("out/results.html").endswith(b"</main></body></html>\n"), "the page")
     run("rollout", write_rollout(), "--out", "again", "--quiet")
     check(os.path.exists("again/results.times.json"), "a quiet one keeps it, too")
 
