@@ -372,11 +372,11 @@ def test_progress():
     out, _ = run("rollout", config, "--progress", "json", env=racing)
     events = [json.loads(line) for line in out.splitlines()]
     kinds = [e["event"] for e in events]
-    check(kinds[0] == "committed" and kinds[-2:] == ["finished", "ledger"] and kinds.count("step") == 2 and "part" in kinds, kinds)
+    check(kinds[0] == "committed" and kinds[-3:] == ["finished", "times", "ledger"] and kinds.count("step") == 2 and "part" in kinds, kinds)
     told = json.loads(run("results", "ls", "out/results.blocks", "--json")[0])
-    there = [e["result_bytes"] for e in events[:-1]]
+    there = [e["result_bytes"] for e in events[:-2]]
     check(there == sorted(there) and there[0] == 0 and there[-1] == told["bytes"] == told["done_bytes"], there, told)
-    check(all(e["planned_result_bytes"] == told["bytes"] for e in events[:-1]), events)
+    check(all(e["planned_result_bytes"] == told["bytes"] for e in events[:-2]), events)
     parts = [e for e in events if e["event"] == "part"]
     check(all(0 < e["part"] <= e["parts"] == 400 for e in parts), parts)
     check(all((e["seconds_left"] is None) == (e["states_per_second"] is None) for e in parts), "time left without a rate", parts)
