@@ -42,15 +42,25 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
     static const struct {
         const char *name;
         const pl_cli_body *body;
-    } rows[] = {{"plan", &pl_cli_plan},       {"fit", &pl_cli_fit},
-                {"train", &pl_cli_train},     {"generate", &pl_cli_generate},
-                {"eval", &pl_cli_eval},       {"verify", &pl_cli_verify},
-                {"rollout", &pl_cli_rollout}, {"encode", &pl_cli_encode},
-                {"place", &pl_cli_place},     {"recompute", &pl_cli_recompute},
-                {"results", &pl_cli_results}, {"synth", &pl_cli_synth},
-                {"draw", &pl_cli_draw},       {"doctor", &pl_cli_doctor},
-                {"config", &pl_cli_config},   {"completion", &pl_cli_completion},
-                {"help", &pl_cli_help},       {"embed", &pl_cli_job},
+    } rows[] = {{"plan", &pl_cli_plan},
+                {"fit", &pl_cli_fit},
+                {"train", &pl_cli_train},
+                {"generate", &pl_cli_generate},
+                {"eval", &pl_cli_eval},
+                {"verify", &pl_cli_verify},
+                {"rollout", &pl_cli_rollout},
+                {"encode", &pl_cli_encode},
+                {"place", &pl_cli_place},
+                {"recompute", &pl_cli_recompute},
+                {"results", &pl_cli_results},
+                {"report", &pl_cli_report},
+                {"synth", &pl_cli_synth},
+                {"draw", &pl_cli_draw},
+                {"doctor", &pl_cli_doctor},
+                {"config", &pl_cli_config},
+                {"completion", &pl_cli_completion},
+                {"help", &pl_cli_help},
+                {"embed", &pl_cli_job},
                 {"distil", &pl_cli_job}};
     const size_t count = sizeof rows / sizeof *rows;
     for (size_t i = 0; i < count; i++) {
