@@ -85,7 +85,8 @@ DEATHS = {"open": ["kill"], "write": ["kill", "torn", "lost"], "sync": ["kill", 
 RETRIED = ("4", "short")  # EINTR, and what is cut short: nobody may notice
 CODES = (1, 2, 3, 4, 5, 6)
 CASES_MIN = 3  # of each command, however short the time is
-SIDE = re.compile(r"(^|/)(lock|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
+# Times are of one process: where it died behind the last step, the next one has nothing to tell.
+SIDE = re.compile(r"(^|/)(lock|(.*\.)?times\.json|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
 PROCESSES = "results.processes.jsonl"
 TIMES = ("tokens_per_second", "seconds")
 
