@@ -110,6 +110,16 @@ static pl_status fail_diverged(const pl_session *s, uint64_t step, const char *w
         what, (unsigned long long)step, s->last_lr, from);
 }
 
+/* The loss of the first step is that of no update: a smaller learning rate would not help. */
+static pl_status fail_loss(const pl_session *s, pl_error *err)
+{
+    if (s->step > 0) return fail_diverged(s, s->step + 1, "the loss", err);
+    return pl_fail(
+        err, PL_E_DIVERGED,
+        "the loss is not finite at step 1, before any update: the weights that it begins with are too large, or "
+        "too large for 16 bits; give others, or take train.mixed_precision: off");
+}
+
 /* The loss of a step is that of the weights before its update. What the update made of them is seen here, so that no
  * checkpoint ever holds a number that is not finite. */
 static pl_status check_state(const pl_session *s, pl_error *err)
@@ -150,7 +160,7 @@ static pl_status one_step(pl_session *s, const training *t, double *loss, double
     s->parts = pl_program_count_trips(s->program, t->program);
     PL_TRY(pl_session_run_program(s, t->program, false, err));
     *loss = counted ? *t->loss / (t->is_mean ? 1 : (double)counted) : 0;
-    if (!isfinite(*loss)) return fail_diverged(s, s->step + 1, "the loss", err);
+    if (!isfinite(*loss)) return fail_loss(s, err);
     s->last_loss = *loss;
     s->step++;
     s->part = 0;

@@ -268,6 +268,8 @@ def test_features_are_kept():
             check(read(f"{last_checkpoint(out)}/model.safetensors") == read(f"{last_checkpoint('none')}/model.safetensors"), out, keys)
             check(os.path.getsize(f"{out}/features.cache") <= (10 ** 6 if cache == "1MB" else 20000), "larger than allowed")
     check(seen[0] != seen[1], "16 bits give the numbers of 32")
+    out, _ = run("eval", "all")
+    check(f"{min(m['validation_loss'] for m in metrics('all') if 'validation_loss' in m):.5f}" in out, out)
     places = known("some/features.cache")
     check(0 < len(places) < 60 and all(places) and len(known("all/features.cache")) == 60 and all(known("all/features.cache")), places)
     out, err = run("plan", run_of("new", 20000))
@@ -283,6 +285,14 @@ def test_features_are_kept():
     check(metrics("killed") == metrics("alive"), "another run after a kill")
 
 
+def test_features_that_are_not_finite():
+    """Weights that are numbers, but make none: a sentence about the tower, kept or not, and nothing is saved."""
+    tower_file("clip.safetensors", change=lambda made: made.update({"vision_model.pre_layrnorm.weight": ("F32", [WIDTH], [3e38] * WIDTH)}))
+    refused(4, r"what the frozen tower makes of page \d+ is not finite; give vision_encoder.pretrained_weights other weights", "train", run_of("kept", "1MB"))
+    refused(1, r"the loss is not finite at step 1, before any update: the weights that it begins with are too large", "train", run_of("not", 0))
+    check(not any(known("kept/features.cache")) and not os.listdir("kept/checkpoints"), "something was kept")
+
+
 def known(path):
     """Which places of a file of features have something in them."""
     data = read(path)
@@ -293,12 +303,12 @@ def known(path):
 def test_damaged_features():
     """What is damaged is made again, and said; what is of another tower, too; what is no such file is left alone."""
     tower_file("clip.safetensors")
-    run("train", run_of("none", 0, steps=21), "--quiet")
+    run("train", run_of("none", 0, steps=30), "--quiet")
     run("train", run_of("out", "1MB"), "--quiet")
     whole = read("out/features.cache")
     shutil.copytree("out", "saved")
     def go_on():
-        _, err = run("train", run_of("out", "1MB", steps=21), "--resume")
+        _, err = run("train", run_of("out", "1MB", steps=30), "--resume")
         check(metrics("out") == metrics("none") and read("out/features.cache") == whole, "other numbers")
         shutil.rmtree("out")
         shutil.copytree("saved", "out")
@@ -317,14 +327,14 @@ def test_damaged_features():
     check("they are made anew" in go_on(), "not said")
     with open("out/features.cache", "w") as file:
         file.write("mine")
-    refused(2, "features.cache: is no file of features; move it away", "train", run_of("out", "1MB", steps=21), "--resume")
+    refused(2, "features.cache: is no file of features; move it away", "train", run_of("out", "1MB", steps=30), "--resume")
     check(read("out/features.cache") == b"mine", "written over")
     refused(2, "vision_encoder.features_cache 4.00 kB is too small for the features of one page, which take 5.12 kB", "plan", run_of("new", "4KB"))
     refused(2, "features_cache keeps what a frozen tower makes", "plan",
             write_hybrid(out="new", **sections(vision_encoder={"features_cache": "1MB", "unfreeze_pretrained_layers": 1})))
 
 
-GROUPS = {"features": [test_another_program_makes_the_same_features, test_features_are_kept, test_damaged_features],
+GROUPS = {"features": [test_another_program_makes_the_same_features, test_features_are_kept, test_features_that_are_not_finite, test_damaged_features],
           "tower": [test_weights_of_a_file, test_a_seeded_tower_again, test_stored_in_16_bits, test_taken_by_leave, test_layers_are_thawed, test_goes_on_with_its_tower, test_bad_files]}
 
 if __name__ == "__main__":
