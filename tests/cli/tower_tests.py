@@ -124,7 +124,7 @@ def test_stored_in_16_bits():
         def digits(made, narrow=narrow):
             for name, (was, shape, numbers) in made.items():
                 made[name] = was, shape, narrow(numbers)
-        for change in (None, digits):
+        for change in (None, digits) if word == "bf16" else (None,):
             tower_file("clip.safetensors", change=change)
             given = of_tower("clip.safetensors", "")
             for out, precision in (("wide", "f32"), (word, word)):
@@ -138,7 +138,7 @@ def test_stored_in_16_bits():
             check(all(kind == "F32" for name, kind in kinds.items() if not name.startswith("clip.")), kinds)
             same = metrics("wide") == metrics(word)
             check(same == (change is not None), word, "the same loss" if same else "another loss", change)
-        run("eval", word)
+    run("eval", "fp16")
 
 
 def test_taken_by_leave():
