@@ -119,7 +119,7 @@ static void tell(void *context, const pl_storage_item *m, uint64_t gained, const
     telling *t = context;
     char shown[SHOWN_BYTES] = "", bytes[PL_FORMAT_BYTES], why[SHOWN_BYTES] = "";
     if (problem) {
-        pl_say("plimsoll storage: %s: left: %s\n", show(m->path, shown), show(problem, why));
+        pl_say("plimsoll storage: warning: %s is left: %s\n", show(m->path, shown), show(problem, why));
         return;
     }
     const char *what = m->fate == PL_STORAGE_SHRINKS ? "made smaller" : "removed";

@@ -305,7 +305,7 @@ pl_status pl_results_check(const char *path, bool repair, void (*tell)(void *, c
     return status;
 }
 
-/* What is joined is no part any more, and with that key its config would make one. One that cannot be read is kept as
+/* What is joined is no part any more, and with that key its config would make one. One that is no config is kept as
  * it is: the page says why. */
 static pl_status without_part(const char *path, char **text, size_t *bytes, pl_error *err)
 {
@@ -313,13 +313,13 @@ static pl_status without_part(const char *path, char **text, size_t *bytes, pl_e
     pl_config *c = pl_config_create();
     if (!c) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", path);
     pl_status status = pl_config_load_file(c, path, &why);
-    const bool is_read = status == PL_OK, disk_fails = status == PL_E_STORAGE;
+    const bool is_read = status == PL_OK, is_odd = status == PL_E_CONFIG || status == PL_E_USAGE;
     for (const pl_config_key *key = pl_config_keys; is_read && status == PL_OK && key < PL_CONFIG_KEYS_END; key++)
         if (pl_config_has_option(key, "part")) status = pl_config_set(c, key->path, "", path, err);
     if (is_read && status == PL_OK) status = pl_config_text(c, PL_CONFIG_KEPT, text, bytes, err);
     pl_config_destroy(c);
-    if (disk_fails) return pl_fail(err, status, "%s", why.text);
-    return is_read ? status : pl_file_read_all(path, CONFIG_BYTES_MAX, text, bytes, err);
+    if (is_odd) return pl_file_read_all(path, CONFIG_BYTES_MAX, text, bytes, err);
+    return is_read ? status : pl_fail(err, status, "%s", why.text);
 }
 
 /* With the config of a part the page about all of it finds what the results only name. */

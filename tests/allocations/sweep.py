@@ -125,6 +125,7 @@ DO_NOT_FIT = ("plan-small", "fit-small", "place-tight")
 VARIES = ("doctor-command",) # how often it looks depends on the time
 DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|(minor|major)_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
 FIGURE = re.compile(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kMGT]?B|ns|us|ms|s|min|h|%)\b)?|0x[0-9a-f]+| +|--+")
+TELLS_CHANGES = ("storage-clean", "storage-join")
 SENTENCE = re.compile(r"\b(memory|stack)\b.*; .*raise the limit|refuses thread .* raise the limit .*memory")
 OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
@@ -255,12 +256,12 @@ class Place:
 
 
 def said(done):
-    """The result, without what differs from run to run: times, and what other processes and chance decide; all figures of the doctor, who
-    looks at a whole machine, and of those who make plan after plan, for the heap of one may be a step of 64 kB larger; a plan that counts
+    """The result, without what differs from run to run: times, and what other processes and chance decide; all figures of the doctor and
+    of storage, who look at a whole machine, and of those who make plan after plan, for the heap of one may be a step of 64 kB larger; a plan that counts
     a sanitizer's pages."""
     words = done.args[1:]
     differs = words[0] == "plan" and b"libasan" in done.stdout
-    figures = words[0] in ("doctor", "fit") or (words[0] == "verify" and "--gradients" not in words)
+    figures = words[0] in ("doctor", "fit", "storage") or (words[0] == "verify" and "--gradients" not in words)
     return done.returncode, b"" if differs else (FIGURE if figures else DURATION).sub(b"#", done.stdout)
 
 
@@ -319,7 +320,10 @@ class Series:
             self.left |= place.names()
         place.restore_cache()
         done = place.run(place.words, {})
-        if said(done) != said(self.good):
+        wrong = said(done) != said(self.good)
+        if self.case in TELLS_CHANGES:  # what was done before is not said again; what is left is the same
+            wrong = done.returncode != self.good.returncode or difference(leftovers(place.path), self.kept)
+        if wrong:
             raise Failure(f"the good run after it: exit code {done.returncode}\n{done.stdout.decode(errors='replace')[-300:]}\n"
                           f"{done.stderr.decode(errors='replace')[-600:]}")
         place.restore()
