@@ -77,7 +77,7 @@ CASES = {
     "eval-json": (TRAINED, "eval out --json --ledger"),
     "verify": (TRAINED, "verify --gradients g.safetensors out"),
     "compare": (["plan mlp.yaml"], "verify mlp.yaml --set train.micro_batch=4"),
-    "storage-report": (TRAINED, "storage report out --keep-last 1"),
+    "storage-report": (TRAINED, "storage report out --keep-last 1 --json"),
     "storage-clean": (TRAINED, "storage clean out --keep-last 1"),
     "storage-join": (["encode e.yaml --quiet --out temp/e --part 1/2", "encode e.yaml --quiet --out temp/e --part 2/2"], "storage clean . --consolidate"),
     "encode": ([], "encode e.yaml"),
