@@ -20,7 +20,7 @@ END
 
 rm -rf "$out"
 mkdir -p "$out"
-set -- examples/hybrid_tiny.yaml --out "$out/run" ${DEMO_STEPS:+--steps "$DEMO_STEPS"}
+set -- examples/hybrid_tiny.yaml --out "$out/run" --checkpoint_every 50 ${DEMO_STEPS:+--steps "$DEMO_STEPS"}
 
 say "What the training will take (plimsoll plan)"
 "$plimsoll" plan "$@" | head -20
