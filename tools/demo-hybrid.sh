@@ -1,7 +1,7 @@
 #!/bin/sh
 # The demo of hybrid vision training: the tiny model learns to read the words of drawn pages. It is killed once in the middle and goes
-# on. Ends with planned against measured, and what it reads of pages that it never saw. BUILD names the build folder; DEMO_STEPS
-# says how many steps the training has (those of the example).
+# on. Ends with planned against measured, the time of each component, and what it reads of pages that it never saw. BUILD names the
+# build folder; DEMO_STEPS says how many steps the training has (those of the example).
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
