@@ -84,6 +84,18 @@ static void put_besides(const pl_report_times *t, pl_str *out)
     pl_str_append(out, ".</p>\n");
 }
 
+/* Of the passes that there are. */
+static void put_legend(const pl_report_times *t, pl_str *out)
+{
+    bool there[PL_PHASE_COUNT] = {false};
+    for (size_t i = 0; i < t->count; i++) there[t->row[i].phase] = true;
+    pl_str_append(out, "<div class='legend'>");
+    for (int k = 0; k < PL_PHASE_COUNT; k++)
+        if (there[k])
+            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", pass_class[k], pl_phase_name((pl_phase)k));
+    pl_str_append(out, "</div>\n");
+}
+
 void pl_html_times(const pl_report_times *t, pl_str *out)
 {
     if (!t->count || !(whole_of(t) > 0)) return;
@@ -105,8 +117,8 @@ void pl_html_times(const pl_report_times *t, pl_str *out)
     pl_str_append(out, "<th class='n'>share, %</th><th class='n'>predicted</th><th class='n'>GFLOP</th><th "
                        "class='n'>of rate, %</th><th class='n'>at least</th><th></th></tr>\n");
     put_rows(t, out);
-    pl_str_append(out, "</table>\n<div class='legend'><span><i class='weight'></i>forward</span><span><i "
-                       "class='gradient'></i>backward</span><span><i class='optimizer'></i>update</span></div>\n");
+    pl_str_append(out, "</table>\n");
+    put_legend(t, out);
     put_besides(t, out);
     pl_str_append(out, "</section>\n");
 }
