@@ -81,7 +81,7 @@ def documented():
 CHANGED = {"model.dropout": "0.1", "model.init_std": "0.03", "data.validation_fraction": "0.1", "train.batch_size": "4", "train.steps": "61",
            "train.epochs": "3", "train.learning_rate": "0.0025", "train.schedule": "plateau", "train.min_lr_ratio": "0.2", "train.warmup_steps": "7",
            "train.plateau_patience": "5", "train.plateau_factor": "0.25", "train.optimizer": "adam_atan2", "train.optimizer_state": "bf16", "train.ema_rate": "0.5", "train.beta1": "0.8", "train.beta2": "0.9",
-           "train.epsilon": "1e-07", "train.weight_decay": "0.2", "train.grad_clip": "1.5", "train.mixed_precision": "bf16", "train.seed": "9",
+           "train.epsilon": "1e-07", "train.weight_decay": "0.2", "train.grad_clip": "1.5", "train.mixed_precision": "bf16", "train.shared_sums": "on", "train.seed": "9",
            "train.early_stopping_patience": "70", "train.early_stopping_min_delta": "0.125", "fit.allow": "bf16"}
 
 
