@@ -36,9 +36,24 @@ def read_config(text):
     return config
 
 
+def ramp(step, steps):
+    """What progressive_fusion adds at this step (from 1)."""
+    second = int(.7 * steps)
+    return .3 if step <= int(.2 * steps) else 0 if step <= second else .3 - .6 * (min(step, steps) - second) / (steps - second)
+
+
+def update_codes(weights, state):
+    """The codes as the step makes them, from the sums of the one before."""
+    book, sums, sizes, averages = weights["output_head.vq_codebook"].double(), state["codes.sums"].double(), state["codes.sizes"].double(), state["codes.averages"].double()
+    if sums[:, -1].sum() == 0:
+        return book
+    sizes, averages = .99 * sizes + .01 * sums[:, -1], .99 * averages + .01 * sums[:, :-1]
+    return averages / ((sizes + 1e-5) / (sizes.sum() + len(sizes) * 1e-5) * sizes.sum())[:, None]
+
+
 class Hybrid:
-    def __init__(self, weights, config):
-        self.w, self.c = weights, config
+    def __init__(self, weights, config, state, step):
+        self.w, self.c, self.state, self.step = weights, config, state, step
         v, r, p = (config[name] for name in ("vision_encoder", "reasoning", "latent_planning"))
         self.d, self.patch, self.capsules = int(v["hidden_size"]), int(v["patch_size"]), int(v["target_capsules"])
         self.v, self.r, self.p = v, r, p
@@ -98,9 +113,16 @@ class Hybrid:
         return torch.cat([a * c - b * s, b * c + a * s], -1).flatten(2)
 
     def loss(self, pages, labels):
+        deep = int(self.r["halt_max_steps"]) > 1
+        if deep:
+            stays = self.state["carry.done"] > 0
+            pages = torch.where(stays[:, None, None], self.state["carry.pages"], pages)
+            labels = torch.where(stays[:, None], self.state["carry.labels"].long(), labels)
         frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
         trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
-        g = torch.sigmoid(self.two(torch.cat([frozen, trained], -1), "fusion.gate"))
+        gated = self.v["fusion_type"] == "gated"
+        z = self.two(torch.cat([frozen, trained], -1), "fusion.gate") if gated else self.w["fusion.alpha"]
+        g = torch.sigmoid(z + ramp(self.step, int(self.c["train"]["steps"])) if self.v["progressive_fusion"] == "true" else z)
         f = x = g * frozen + (1 - g) * trained
         for i in range(int(self.v["adapter_layers"])):
             x = self.encoder_layer(x, f"adapter.layers.{i}")
@@ -116,18 +138,30 @@ class Hybrid:
         index = a.topk(int(self.v["children_per_capsule"]), -1)[1]
         children = self.linear(t.gather(1, index.flatten(1)[..., None].expand(-1, -1, self.d)), "children_projection").unflatten(1, index.shape[1:])
         high, low = self.w["reasoner.H_init"].expand_as(capsules), self.w["reasoner.L_init"].expand_as(capsules)
+        if deep:
+            high, low = (torch.where(stays[:, None, None], self.state["carry." + name].to(z.dtype), z) for name, z in (("z_H", high), ("z_L", low)))
         net = lambda z: self.blocks(z, "reasoner.L_level.layers", int(self.r["L_layers"]), int(self.r["num_heads"]), 1e-5, True)
         for _ in range(int(self.r["H_cycles"])):
             high, low = high.detach(), low.detach()
             for _ in range(int(self.r["L_cycles"])):
                 low = net(low + (high + capsules))
             high = net(high + low)
-        logits = self.linear(self.plan(high), "output_head.output_proj")
+        planned = read = self.plan(high)
+        commitment = 0
+        if self.c["output_head"]["vq_codebook"] != "none":
+            book = self.w["output_head.vq_codebook"].detach()
+            code = book[torch.cdist(planned.detach(), book[None]).argmin(-1)]
+            commitment = .25 * F.mse_loss(planned, code)
+            if self.c["output_head"]["vq_codebook"] == "straight_through":
+                read = planned + (code - planned).detach()
+        logits = self.linear(read, "output_head.output_proj")
         seen = labels >= 0
         right = ((logits.argmax(-1) == labels) | ~seen).all(-1)
         halt = self.linear(high[:, 0], "q_head")[:, 0]
         recall = (1 - F.cosine_similarity(high, capsules, -1)).mean() + .2 * F.mse_loss(children.mean(2), capsules) + .01 * ((checksums.norm(dim=-1) - 1) ** 2).mean()
-        return F.cross_entropy(logits[seen], labels[seen]) + .5 * F.binary_cross_entropy_with_logits(halt, right.to(halt.dtype)) + .5 * recall
+        words = F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=-1, reduction="none")
+        words = (words.sum(1) / seen.sum(1)).mean() if deep else words.sum() / seen.sum()
+        return words + commitment + .5 * F.binary_cross_entropy_with_logits(halt, right.to(halt.dtype)) + .5 * recall
 
     def plan(self, z):
         if self.p["enable_latent_planning"] != "true":
@@ -154,9 +188,9 @@ def is_frozen(name, vision):
     return name in ("reasoner.H_init", "reasoner.L_init")
 
 
-def differentiate(weights, config, batch, dtype):
+def differentiate(weights, config, state, step, batch, dtype):
     w = {name: t.to(dtype).requires_grad_(not is_frozen(name, config["vision_encoder"])) for name, t in weights.items()}
-    loss = Hybrid(w, config).loss(batch["train.pages"], batch["train.labels"].long())
+    loss = Hybrid(w, config, state, step).loss(batch["train.pages"], batch["train.labels"].long())
     loss.backward()
     return loss.item(), {name: t.grad for name, t in w.items() if t.grad is not None}
 
@@ -165,8 +199,11 @@ def main():
     ours = load_file(sys.argv[1])
     weights = load_file(sys.argv[2] + "/model.safetensors")
     config = read_config(json.load(open(sys.argv[2] + "/run.json"))["config"])
-    loss, grads = differentiate(weights, config, ours, torch.float64)
-    _, single = differentiate(weights, config, ours, torch.float32)
+    state, step = load_file(sys.argv[2] + "/state.safetensors"), int(sys.argv[2].rstrip("/").rsplit("-", 1)[1]) + 1
+    if "output_head.vq_codebook" in weights:
+        weights["output_head.vq_codebook"] = update_codes(weights, state)  # no leaf: no gradient
+    loss, grads = differentiate(weights, config, state, step, ours, torch.float64)
+    _, single = differentiate(weights, config, state, step, ours, torch.float32)
     print(f"loss {ours['loss'].item():.8f}, PyTorch in f64 {loss:.8f}")
     largest = max(g.norm().item() for g in grads.values())
     worst, failed = 0, abs(ours["loss"].item() - loss) > LIMIT * abs(loss)

@@ -4,6 +4,7 @@
 #define PL_BACKEND_BACKEND_H
 
 #include "backend/calls.h"
+#include "backend/carry.h"
 #include "backend/channel_norm.h"
 #include "backend/channels.h"
 #include "backend/convolution_pool.h"
@@ -108,6 +109,12 @@ typedef struct pl_call {
         pl_slice_bwd_call slice_bwd;
         pl_channel_dropout_call channel_dropout;
         pl_path_dropout_call path_dropout;
+        pl_carry_call carry;
+        pl_halt_call halt;
+        pl_ramp_call ramp;
+        pl_nearest_code_call nearest_code;
+        pl_code_sum_call code_sum;
+        pl_code_update_call code_update;
         pl_gate_call gate;
         pl_gate_bwd_call gate_bwd;
         pl_blend_call blend;

@@ -53,6 +53,10 @@ static layout input_layout(const pl_node *n, int k)
     case PL_OP_BCE_WITH_LOGITS:
     case PL_OP_BCE_WITH_LOGITS_BWD:
         return k == 1 || k == 5 ? SAMPLES : WHOLE;
+    case PL_OP_CODE_SUM:
+        return k == 3 ? SAMPLES : WHOLE;
+    case PL_OP_CROSS_ENTROPY:
+    case PL_OP_CROSS_ENTROPY_BWD:
     case PL_OP_COSINE_LOSS:
     case PL_OP_COSINE_LOSS_BWD:
     case PL_OP_SQUARED_ERROR:

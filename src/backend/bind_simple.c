@@ -82,6 +82,13 @@ static void exec_detach(const pl_call *c, pl_team team)
     if (c->u.cast.x != c->u.cast.y) pl_cast_exec(&c->u.cast, team);
 }
 
+static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_node copy = {.in = {n->in[1]}, .out = {n->out[0]}};
+    bind_cast(g, &copy, a, call);
+}
+
+const pl_binding pl_binding_STRAIGHT_THROUGH = {bind_straight_through, NULL, exec_detach};
 const pl_binding pl_binding_DETACH = {bind_cast, NULL, exec_detach};
 
 /* Zero bytes for any dtype, a value for f32. */

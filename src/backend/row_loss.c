@@ -136,10 +136,12 @@ static double norm_penalty_row(const work *w, int64_t row)
 static double term_of(const work *w, int64_t row)
 {
     const pl_row_loss_call *c = w->call;
-    if (c->counted && c->counted[row / c->rows_of_sample * c->counted_stride] == 0) {
+    const double counted = c->counted ? (double)c->counted[row / c->rows_of_sample * c->counted_stride] : 1;
+    if (counted == 0) {
         put_zeros(c, row * c->width);
         return 0;
     }
+    const work of_sample = {c, w->term, w->slope_scale / counted};
     switch (c->kind) {
     case PL_ROW_LOSS_BCE:
         return bce_row(w, row);
@@ -150,7 +152,7 @@ static double term_of(const work *w, int64_t row)
     case PL_ROW_LOSS_NORM_PENALTY:
         return norm_penalty_row(w, row);
     default:
-        return cross_entropy_row(w, row);
+        return cross_entropy_row(&of_sample, row) / counted;
     }
 }
 

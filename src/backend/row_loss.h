@@ -27,7 +27,8 @@ typedef struct pl_row_loss_call {
     const int32_t *target; /* [rows] of cross-entropy: < width; negative: none */
     const float *y;        /* of BCE: one a row, y_stride apart */
     int64_t y_stride;
-    const float *counted; /* one a sample of rows_of_sample rows, counted_stride apart; 0: it counts nothing. Or NULL */
+    const float *counted; /* one a sample of rows_of_sample rows, counted_stride apart; 0: it counts nothing; terms of
+                             cross-entropy are divided by it. Or NULL */
     int64_t rows_of_sample, counted_stride;
     const float *scale;      /* (run) [1] */
     double *loss;            /* [1] accumulates */

@@ -70,8 +70,7 @@ static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[])
 static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
 {
     enum { BEHIND_LOSS = 2 }; /* the loss scale, which comes later, and what counts */
-    int gradients = gradients_of(n->op),
-        ins = loss_input(n->op) + 1 + (bwd == PL_OP_CROSS_ENTROPY_BWD ? 0 : BEHIND_LOSS);
+    int gradients = gradients_of(n->op), ins = loss_input(n->op) + 1 + BEHIND_LOSS;
     pl_id out[3] = {n->out[0], PL_UNWANTED, PL_UNWANTED};
     for (int k = 0; k < gradients; k++) out[k + 1] = pl_gradient_output(g, n->in[k]);
     if (out[1] == PL_UNWANTED && out[2] == PL_UNWANTED) return PL_OK;
@@ -103,14 +102,16 @@ static pl_alias alias_loss(const pl_node *n, int out)
     return (pl_alias){.update = -1, .may = 1u << (out - 1)};
 }
 
-/* ---- cross_entropy: logits [samples,...,V], target [samples,...], scale, loss → loss' ---- */
+/* ---- cross_entropy: logits [samples,...,V], target [samples,...], scale, loss, [loss scale], [counted] → loss' ----
+ * Of a sample with so many `counted` the terms are divided by that: a mean, where it is how many labels it has. */
 static pl_status shape_cross_entropy(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "riFDF", err));
+    PL_TRY(pl_expect_inputs(g, n, "riFDFf", err));
     if (n->attr[0].i < 0 || n->attr[0].i >= PL_CROSS_ENTROPY_COUNT)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: there is no kind %lld of it", pl_op_name(n->op), n->scope,
                        (long long)n->attr[0].i);
     PL_TRY(check_labels(g, n, err));
+    PL_TRY(check_counted(g, n, err));
     return shape_loss(g, n, out);
 }
 
@@ -122,7 +123,7 @@ static pl_status gradient_cross_entropy(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_CROSS_ENTROPY = {shape_cross_entropy, gradient_cross_entropy, cost_exponents, alias_loss,
                                           .loss = true,        .scaled = true,         .ids = 1,       .ids_dim = -1};
 
-/* ---- cross_entropy_bwd: …, [loss scale] → loss', [dlogits] ---- */
+/* ---- cross_entropy_bwd: the same → loss', [dlogits] ---- */
 const pl_op_rule pl_rule_CROSS_ENTROPY_BWD = {shape_cross_entropy, NULL,         cost_exponents,
                                               alias_loss,          .loss = true, .scaled = true,
                                               .loss_scale = 4,     .ids = 1,     .ids_dim = -1};

@@ -16,9 +16,9 @@
  * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
- * "train.loss" is the mean of all of MODELS.md 2.10 but the codebook's, "evaluate.loss" the sum of the cross-entropy of
- * the words; both f64 [1]. "evaluate" stores of each sample how many words it has, how many of them are read rightly
- * and whether all are, f32 [B,3]. */
+ * "train.loss" is the mean of all of MODELS.md 2.10, "evaluate.loss" the sum of the cross-entropy of the words; both
+ * f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many of them are read
+ * rightly, what gates and planner did. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
@@ -30,6 +30,7 @@
 #define WEIGHT_RECALL 0.5
 #define WEIGHT_CHILD  0.2
 #define WEIGHT_NORM   0.01
+#define WEIGHT_CODES  0.25
 enum { CONTROLS = 4 };
 enum { WORDS, RIGHT, ALL_RIGHT, COUNTS }; /* of count_right */
 
@@ -51,13 +52,13 @@ static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
 
 /* *loss is the sum so far, and then with this. Of what has no labels, pages without a word count nothing: where
  * micro-batches do not divide the batch there are such rows. */
-static void add_loss(const pl_hybrid *k, pl_op op, const pl_attr *attr, pl_id a, pl_id b, pl_id scale, pl_id *loss)
+static void add_loss(const pl_hybrid *k, pl_op op, pl_id a, pl_id b, pl_id scale, pl_id *loss)
 {
     pl_id in[6] = {a}, out = PL_NONE;
     int n = 1;
     if (b != PL_NONE) in[n++] = b;
     in[n++] = scale, in[n++] = *loss, in[n++] = PL_NONE, in[n++] = k->counted;
-    *loss = pl_build_node(&k->m->b, op, attr, op == PL_OP_CROSS_ENTROPY ? n - 2 : n, in, 1, &out);
+    *loss = pl_build_node(&k->m->b, op, NULL, n, in, 1, &out);
 }
 
 /* A column of what is counted: how many words, how many of them right, and whether all. */
@@ -68,24 +69,47 @@ static pl_id column(const pl_hybrid *k, pl_id counts, int64_t which)
                                    : PL_NONE;
 }
 
+/* The mean over all words of the batch; where pages stay for several steps, over those of a page and then over pages,
+ * for how many words the pages of a step have is then known to nobody before the step. */
+static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss)
+{
+    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
+    const bool by_page = k->carried != NULL;
+    pl_id scale = by_page ? scale_of(k, 1, 1) : k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE] : number(k, 1);
+    pl_id in[6] = {logits, k->labels, scale, *loss, PL_NONE, by_page ? column(k, right, WORDS) : PL_NONE},
+          out = PL_NONE;
+    *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, by_page ? 6 : 4, in, 1, &out);
+}
+
+static void tell(const pl_hybrid *k, pl_id right, pl_id high)
+{
+    k->told->halt = pl_hybrid_halt(k, high);
+    pl_id told = pl_hybrid_tell(k, right);
+    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &told, 0, NULL);
+}
+
 static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
+    pl_hybrid_code code;
     pl_id right = PL_NONE;
     pl_builder_enter(b, "words");
-    pl_id logits = pl_hybrid_linear(k, planned, k->words + CONTROLS, "output_head.output_proj");
-    pl_id scale = k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE] : number(k, 1);
-    add_loss(k, PL_OP_CROSS_ENTROPY, (pl_attr[]){pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)}, logits, k->labels, scale, loss);
+    pl_id logits =
+        pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + CONTROLS, "output_head.output_proj");
     pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &right);
+    add_words(k, logits, right, loss);
     pl_builder_leave(b);
     if (!k->m->training) {
-        pl_build_node(b, PL_OP_STORE, NULL, 1, &right, 0, NULL);
+        tell(k, right, high);
         return;
     }
     k->counted = column(k, right, WORDS);
+    if (code.code != PL_NONE)
+        pl_hybrid_learn_code(k, planned, &code, scale_of(k, WEIGHT_CODES, k->capsules * k->width), loss);
     pl_builder_enter(b, "halting");
-    add_loss(k, PL_OP_BCE_WITH_LOGITS, NULL, pl_hybrid_halt(k, high), column(k, right, ALL_RIGHT),
-             scale_of(k, WEIGHT_HALT, 1), loss);
+    pl_id halt = pl_hybrid_halt(k, high);
+    add_loss(k, PL_OP_BCE_WITH_LOGITS, halt, column(k, right, ALL_RIGHT), scale_of(k, WEIGHT_HALT, 1), loss);
+    if (k->carried) pl_hybrid_end_carry(k, halt);
     pl_builder_leave(b);
 }
 
@@ -94,15 +118,28 @@ static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, 
 {
     pl_builder *b = &k->m->b;
     pl_builder_enter(b, "recall");
-    add_loss(k, PL_OP_COSINE_LOSS, NULL, high, c->sketches, scale_of(k, WEIGHT_RECALL, k->capsules), loss);
-    add_loss(k, PL_OP_SQUARED_ERROR, NULL, c->child_means, c->sketches,
+    add_loss(k, PL_OP_COSINE_LOSS, high, c->sketches, scale_of(k, WEIGHT_RECALL, k->capsules), loss);
+    add_loss(k, PL_OP_SQUARED_ERROR, c->child_means, c->sketches,
              scale_of(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
-    add_loss(k, PL_OP_NORM_PENALTY, NULL, c->checksums, PL_NONE, scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules),
-             loss);
+    add_loss(k, PL_OP_NORM_PENALTY, c->checksums, PL_NONE, scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
     pl_builder_leave(b);
 }
 
 /* ---- programs ---- */
+
+/* Those of the data, or where a page stays that page. The labels go with them. */
+static pl_id take_pages(pl_hybrid *k, const pl_id load[2])
+{
+    k->labels = load[1];
+    if (!k->carried) return load[0];
+    pl_builder_enter(&k->m->b, "carry");
+    pl_id pages = pl_hybrid_take(k, k->carried->pages, load[0], 0);
+    k->labels = pl_hybrid_take(k, k->carried->labels, load[1], k->words);
+    pl_hybrid_keep(k, &k->carried->pages, pages);
+    pl_hybrid_keep(k, &k->carried->labels, k->labels);
+    pl_builder_leave(&k->m->b);
+    return pages;
+}
 
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
@@ -115,10 +152,17 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     pl_id program = pl_model_begin_program(m, name), load[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     m->training = training;
     pl_id loss = pl_model_loss(m, name);
+    pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_hybrid_carried carried;
+    k->told = training ? NULL : &told;
+    k->carried = training && pl_hybrid_carries(m->config) ? &carried : NULL;
+    if (k->carried) pl_hybrid_begin_carry(k, &carried);
+    pl_hybrid_begin_fusion(k);
+    pl_hybrid_begin_codes(k);
     PL_TRY(pl_model_begin_micro(m, program, ports, keeps ? 4 : 2, load));
-    k->labels = load[1], k->features = load[2], k->missing = load[3];
+    k->features = load[2], k->missing = load[3];
     pl_hybrid_capsules c = {.sketches = PL_NONE};
-    pl_id tokens = pl_hybrid_see(k, load[0]);
+    pl_id tokens = pl_hybrid_see(k, take_pages(k, load));
     pl_hybrid_encode(k, tokens, &c);
     pl_id high = pl_hybrid_reason(k, c.sketches);
     read_words(k, pl_hybrid_plan(k, high), high, &loss);
@@ -193,12 +237,34 @@ static pl_status check_thawed(const pl_config *c, pl_error *err)
 static pl_status check_kept(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
+    if (c->vision_encoder.features_cache && pl_hybrid_carries(c)) {
+        pl_config_blame(c, "vision_encoder.features_cache", "reasoning.halt_max_steps", where);
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: vision_encoder.features_cache keeps what the tower makes of the pages that a step brings, and "
+            "with reasoning.halt_max_steps above 1 a step works on those that stay, too; leave one of the two "
+            "out",
+            where);
+    }
     if (!c->vision_encoder.features_cache || !c->vision_encoder.unfreeze_pretrained_layers) return PL_OK;
     pl_config_blame(c, "vision_encoder.features_cache", "vision_encoder.unfreeze_pretrained_layers", where);
     return pl_fail(err, PL_E_CONFIG,
                    "%s: vision_encoder.features_cache keeps what a frozen tower makes, and "
                    "vision_encoder.unfreeze_pretrained_layers trains a part of it; leave one of the two out",
                    where);
+}
+
+/* Its schedule is of all steps. */
+static pl_status check_progress(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!c->vision_encoder.progressive_fusion || c->train.steps != PL_CONFIG_AUTO) return PL_OK;
+    pl_config_blame(c, "vision_encoder.progressive_fusion", "train.steps", where);
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: vision_encoder.progressive_fusion follows the share of the steps that are done, and train.steps "
+        "is auto; say how many there are",
+        where);
 }
 
 static pl_status check(const pl_config *c, pl_error *err)
@@ -215,6 +281,7 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(check_rope(c, err));
     PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
     PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));
+    PL_TRY(check_progress(c, err));
     return check_children(c, err);
 }
 

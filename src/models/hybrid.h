@@ -4,13 +4,35 @@
 
 #include "models/model.h"
 
+/* What an evaluation tells of each sample beside its words: f32 [B,…], PL_NONE where the model has no such part. */
+typedef struct pl_hybrid_told {
+    pl_id halt;                        /* [B,1] the logit of "reasoning may end" */
+    pl_id fusion_gates, adapter_gates; /* [B,N,1] */
+    pl_id planner_gate;                /* [B,1] */
+    pl_id scores;                      /* [B,P,1] of the planner's ways */
+} pl_hybrid_told;
+
+/* Deep supervision: what the batch carries from step to step. */
+typedef struct pl_hybrid_carried {
+    pl_id done, pages, labels, high, low; /* a row for each place of the batch */
+} pl_hybrid_carried;
+
+/* The codebook of the output head; PL_NONE: there is none. */
+typedef struct pl_hybrid_codes {
+    pl_id book, sums;
+} pl_hybrid_codes;
+
 typedef struct pl_hybrid {
     pl_model *m;
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
     pl_id labels;
-    pl_id features, missing; /* PL_NONE: what the frozen tower makes is not kept */
-    pl_id counted;           /* f32 [B,1]: 0 for what is no page */
+    pl_id features, missing;    /* PL_NONE: what the frozen tower makes is not kept */
+    pl_id counted;              /* f32 [B,1]: 0 for what is no page */
+    pl_hybrid_told *told;       /* NULL while training */
+    pl_hybrid_carried *carried; /* NULL: each step has pages of its own */
+    pl_hybrid_codes codes;
+    pl_id fusion_bias; /* [1] added to the logits of the fusion's gates; PL_NONE: nothing is */
 } pl_hybrid;
 
 typedef struct pl_hybrid_capsules {
@@ -29,6 +51,8 @@ pl_id pl_hybrid_linear(const pl_hybrid *, pl_id x, int64_t out, const char *name
 /* linear(gelu(linear(x))) of NAME.0 and NAME.2 */
 pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t out, const char *name);
 pl_id pl_hybrid_gelu(const pl_hybrid *, pl_id x);
+/* σ(logit)·a + (1 − σ(logit))·b; the gates go to *gates, where that is not NULL. */
+pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *gates);
 /* NAME.weight, NAME.bias */
 pl_id pl_hybrid_norm(const pl_hybrid *, pl_id x, double eps, bool frozen, const char *name);
 /* Attention between three values, in each of the sequences of a sample. */
@@ -37,12 +61,42 @@ pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], dou
 /* PyTorch's TransformerEncoderLayer with the norm first, under its names. */
 pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id x, const char *name);
 
-/* ---- hybrid_towers.c: pages u8 [B,H,W] → tokens [B,N,D], through both towers, fusion and adapter ---- */
+/* ---- hybrid_towers.c ---- */
+/* Where a program begins: what is added to the fusion's gates at this step. */
+void pl_hybrid_begin_fusion(pl_hybrid *);
+/* pages u8 [B,H,W] → tokens [B,N,D], through both towers, fusion and adapter ---- */
 pl_id pl_hybrid_see(const pl_hybrid *, pl_id pages);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);
 pl_id pl_hybrid_reason(const pl_hybrid *, pl_id capsules); /* z_H [B,K,D] */
+
+/* ---- hybrid_carry.c ---- */
+bool pl_hybrid_carries(const pl_config *);
+/* Makes the state of a program that trains. */
+void pl_hybrid_begin_carry(const pl_hybrid *, pl_hybrid_carried *);
+/* The rows of the places that are taken, else the fresh ones; ids are below a number. */
+pl_id pl_hybrid_take(const pl_hybrid *, pl_id state, pl_id fresh, int64_t below);
+/* Likewise of a state of the reasoner, which begins as a vector for all capsules. */
+pl_id pl_hybrid_take_state(const pl_hybrid *, pl_id state, pl_id vector);
+void pl_hybrid_keep(const pl_hybrid *, pl_id *state, pl_id rows);
+/* Which samples are finished, by the logit that says that all are right. */
+void pl_hybrid_end_carry(const pl_hybrid *, pl_id halt);
+
+/* ---- hybrid_codes.c ---- */
+/* Where a program begins, before its micro-batches: the codes are what the steps so far have made them. */
+void pl_hybrid_begin_codes(pl_hybrid *);
+typedef struct pl_hybrid_code {
+    pl_id index, code; /* of each capsule the nearest code */
+} pl_hybrid_code;
+/* What words are read from. */
+pl_id pl_hybrid_find_code(const pl_hybrid *, pl_id planned, pl_hybrid_code *);
+/* Adds to the sums of the codes, and to the loss with this scale. */
+void pl_hybrid_learn_code(pl_hybrid *, pl_id planned, const pl_hybrid_code *, pl_id scale, pl_id *loss);
+
+/* ---- hybrid_told.c ---- */
+/* [B, PL_TOLD_COLUMNS], columns of base/told.h; `right` as count_right gives it. */
+pl_id pl_hybrid_tell(const pl_hybrid *, pl_id right);
 
 /* ---- hybrid_planner.c ---- */
 pl_id pl_hybrid_plan(const pl_hybrid *, pl_id high); /* as `high` */

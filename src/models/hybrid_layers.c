@@ -38,6 +38,14 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t 
     return pl_hybrid_linear(k, x, out, layer);
 }
 
+pl_id pl_hybrid_blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit, pl_id *gates)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE};
+    pl_build_node(&k->m->b, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, logit}, gates ? 2 : 1, out);
+    if (gates) *gates = out[1];
+    return out[0];
+}
+
 pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
 {
     const pl_shape s = pl_shape_of(1, k->width);

@@ -64,6 +64,7 @@ static pl_id weigh(const pl_hybrid *k, pl_id x, int64_t paths)
     pl_build_node(&m->b, PL_OP_ADAPTIVE_AVG_POOL, grid, 1, &image, 1, &mean);
     mean = pl_model_view(m, mean, pl_shape_of(3, PL_B(1), paths, k->width));
     pl_id score = pl_hybrid_two_linears(k, mean, k->width / SCORE_SHARE, 1, "planner.path_scorer");
+    if (k->told) k->told->scores = score;
     x = pl_model_view(m, x, pl_shape_of(3, PL_B(1), paths, k->capsules * k->width));
     pl_build_node(&m->b, PL_OP_SOFTMAX_POOL, NULL, 2, (pl_id[]){x, score}, 1, &y);
     pl_builder_leave(&m->b);
@@ -75,11 +76,11 @@ static pl_id gate(const pl_hybrid *k, pl_id planned, pl_id high)
     pl_builder *b = &k->m->b;
     const pl_attr grid[] = {pl_attr_i(1), pl_attr_i(1)};
     const int64_t inner = k->width / GATE_SHARE;
-    pl_id mean = PL_NONE, out = PL_NONE;
+    pl_id mean = PL_NONE;
     pl_builder_enter(b, "gate");
     pl_build_node(b, PL_OP_ADAPTIVE_AVG_POOL, grid, 1, &high, 1, &mean);
     pl_id logit = pl_hybrid_two_linears(k, mean, inner ? inner : 1, 1, "planner.gate");
-    pl_build_node(b, PL_OP_BLEND, NULL, 3, (pl_id[]){planned, high, logit}, 1, &out);
+    pl_id out = pl_hybrid_blend(k, planned, high, logit, k->told ? &k->told->planner_gate : NULL);
     pl_builder_leave(b);
     return out;
 }

@@ -57,6 +57,30 @@ void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
 
 /* ---- over capsules ---- */
 
+/* Training goes through them once a step, from the states in which the last step has left a page that stays; evaluation
+ * as often as a page may stay. */
+static pl_id reason(const pl_hybrid *k, const pl_recursion *r, pl_id capsules)
+{
+    const pl_config *c = k->m->config;
+    const int64_t calls = k->m->training ? 1 : c->reasoning.halt_max_steps;
+    pl_id state[PL_RECURSION_STATES];
+    pl_recursion_begin(r, state);
+    if (k->carried) {
+        state[PL_RECURSION_HIGH] = pl_hybrid_take_state(k, k->carried->high, state[PL_RECURSION_HIGH]);
+        state[PL_RECURSION_LOW] = pl_hybrid_take_state(k, k->carried->low, state[PL_RECURSION_LOW]);
+    }
+    for (int64_t i = 0; i < calls; i++) {
+        if (calls > 1) pl_builder_enter(&k->m->b, "call.%d", (int)i);
+        pl_recursion_go_on(r, capsules, c->reasoning.H_cycles, c->reasoning.L_cycles, state);
+        if (calls > 1) pl_builder_leave(&k->m->b);
+    }
+    if (k->carried) {
+        pl_hybrid_keep(k, &k->carried->high, state[PL_RECURSION_HIGH]);
+        pl_hybrid_keep(k, &k->carried->low, state[PL_RECURSION_LOW]);
+    }
+    return state[PL_RECURSION_HIGH];
+}
+
 pl_id pl_hybrid_reason(const pl_hybrid *k, pl_id capsules)
 {
     const pl_config *c = k->m->config;
@@ -72,7 +96,7 @@ pl_id pl_hybrid_reason(const pl_hybrid *k, pl_id capsules)
                             .turned = true,
                             .keeps_states = true};
     pl_builder_enter(&k->m->b, "reasoner");
-    pl_id high = pl_recursion_two_states(&r, capsules, c->reasoning.H_cycles, c->reasoning.L_cycles);
+    pl_id high = reason(k, &r, capsules);
     pl_builder_leave(&k->m->b);
     return high;
 }

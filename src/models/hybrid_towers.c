@@ -203,21 +203,63 @@ static pl_id see_trained(const pl_hybrid *k, pl_id pages)
     return x;
 }
 
-static pl_id blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit)
+/* ---- fusion ---- */
+
+#define BIAS       0.3
+#define BIAS_UNTIL 0.2 /* of all steps */
+#define BIAS_FALLS 0.7
+
+void pl_hybrid_begin_fusion(pl_hybrid *k)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, logit}, 1, &out);
+    pl_model *m = k->m;
+    k->fusion_bias = PL_NONE;
+    if (!m->config->vision_encoder.progressive_fusion) return;
+    const int64_t steps = m->config->train.steps;
+    const pl_attr attr[] = {pl_attr_f(BIAS), pl_attr_i((int64_t)(BIAS_UNTIL * (double)steps)),
+                            pl_attr_i((int64_t)(BIAS_FALLS * (double)steps)), pl_attr_i(steps)};
+    pl_id now = PL_NONE;
+    pl_builder_enter(&m->b, "fusion");
+    k->fusion_bias = pl_model_state(m, BIAS, pl_shape_of(1, (int64_t)1), "fusion.progressive_bias");
+    if (m->training)
+        k->fusion_bias =
+            pl_build_node(&m->b, PL_OP_RAMP, attr, 2, (pl_id[]){k->fusion_bias, m->input[PL_INPUT_STEP]}, 1, &now);
+    pl_builder_leave(&m->b);
+}
+
+/* One number for all tokens, seen as a logit for each. */
+static pl_id learned_average(const pl_hybrid *k)
+{
+    pl_builder *b = &k->m->b;
+    pl_id out = PL_NONE,
+          zeros = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1),
+                                     "zeros.%zu", b->status == PL_OK ? b->graph->value_count : 0);
+    pl_id alpha = pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha");
+    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeros);
+    return pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, alpha}, 1, &out);
+}
+
+static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
+{
+    pl_id both = PL_NONE;
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){frozen, trained}, 1, &both);
+    return pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate");
 }
 
 static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
 {
-    pl_id both = PL_NONE;
-    pl_builder_enter(&k->m->b, "fusion");
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){frozen, trained}, 1, &both);
-    pl_id f = blend(k, frozen, trained, pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate"));
-    pl_builder_leave(&k->m->b);
+    pl_builder *b = &k->m->b;
+    const bool gated = k->m->config->vision_encoder.fusion_type == PL_CONFIG_FUSION_GATED;
+    pl_id biased = PL_NONE;
+    pl_builder_enter(b, "fusion");
+    pl_id logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
+    if (k->fusion_bias != PL_NONE)
+        logit = pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){logit, k->fusion_bias}, 1, &biased);
+    pl_id f = pl_hybrid_blend(k, frozen, trained, logit, k->told ? &k->told->fusion_gates : NULL);
+    pl_builder_leave(b);
     return f;
 }
+
+/* ---- adapter ---- */
 
 static pl_id adapt(const pl_hybrid *k, pl_id f)
 {
@@ -234,7 +276,7 @@ static pl_id adapt(const pl_hybrid *k, pl_id f)
         x = pl_hybrid_encoder_layer(k, &layer, x, name);
         pl_builder_leave(&k->m->b);
     }
-    x = blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"));
+    x = pl_hybrid_blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"), k->told ? &k->told->adapter_gates : NULL);
     pl_builder_leave(&k->m->b);
     return x;
 }

@@ -40,10 +40,10 @@ static pl_id lasting(pl_model *m, pl_role role, pl_dtype dtype, pl_shape shape, 
 
 static void text_of(char name[256], const char *fmt, va_list args) { vsnprintf(name, 256, fmt, args); }
 
-static pl_id constant(pl_model *m, pl_role role, double value, pl_shape shape, const char *name)
+static pl_id constant(pl_model *m, pl_role role, pl_dtype dtype, double value, pl_shape shape, const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, role, PL_DTYPE_F32, shape, name, &is_new);
+    pl_id id = lasting(m, role, dtype, shape, name, &is_new);
     if (is_new) init_node(m, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, id);
     return id;
 }
@@ -58,11 +58,11 @@ static pl_id normal(pl_model *m, double std, pl_shape shape, const char *name)
 }
 
 /* From a generator, in f32, then as it is stored. */
-static pl_id drawn(pl_model *m, pl_op op, const pl_attr *attr, int ins, pl_dtype dtype, pl_shape shape,
+static pl_id drawn(pl_model *m, pl_role role, pl_op op, const pl_attr *attr, int ins, pl_dtype dtype, pl_shape shape,
                    const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, PL_ROLE_WEIGHT, dtype, shape, name, &is_new), wide = id;
+    pl_id id = lasting(m, role, dtype, shape, name, &is_new), wide = id;
     if (!is_new) return id;
     if (dtype != PL_DTYPE_F32)
         wide = pl_build_temporary(&m->init, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "init.%s", name);
@@ -83,7 +83,7 @@ pl_id pl_model_weight(pl_model *m, pl_model_init kind, pl_shape shape, const cha
     NAMED(name, fmt);
     double std = m->config->model.init_std;
     if (kind == PL_INIT_ZERO || kind == PL_INIT_ONE)
-        return constant(m, PL_ROLE_WEIGHT, kind == PL_INIT_ONE ? 1 : 0, shape, name);
+        return constant(m, PL_ROLE_WEIGHT, PL_DTYPE_F32, kind == PL_INIT_ONE ? 1 : 0, shape, name);
     if (kind == PL_INIT_PROJECTION) std /= sqrt(2.0 * (double)m->config->model.layers);
     return normal(m, std, shape, name);
 }
@@ -97,14 +97,41 @@ pl_id pl_model_normal(pl_model *m, double std, pl_shape shape, const char *fmt, 
 pl_id pl_model_constant(pl_model *m, double value, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    return constant(m, PL_ROLE_WEIGHT, value, shape, name);
+    return constant(m, PL_ROLE_WEIGHT, PL_DTYPE_F32, value, shape, name);
 }
 
 pl_id pl_model_state(pl_model *m, double value, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    pl_id id = constant(m, PL_ROLE_STATE, value, shape, name);
+    pl_id id = constant(m, PL_ROLE_STATE, PL_DTYPE_F32, value, shape, name);
     if (id != PL_NONE) m->b.graph->value[id].inference = true;
+    return id;
+}
+
+pl_id pl_model_uniform_state(pl_model *m, double low, double high, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
+                      pl_attr_i((int64_t)pl_stream_id(name))};
+    pl_id id = drawn(m, PL_ROLE_STATE, PL_OP_UNIFORM, attr, 1, PL_DTYPE_F32, shape, name);
+    if (id != PL_NONE) m->b.graph->value[id].inference = true;
+    return id;
+}
+
+pl_id pl_model_carried(pl_model *m, pl_dtype dtype, double value, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    return constant(m, PL_ROLE_STATE, dtype, value, shape, name);
+}
+
+pl_id pl_model_carried_copy(pl_model *m, pl_id of, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    bool is_new;
+    if (of == PL_NONE) return PL_NONE;
+    const pl_value v = m->b.graph->value[of];
+    pl_id id = lasting(m, PL_ROLE_STATE, v.dtype, v.shape, name, &is_new);
+    if (is_new) init_node(m, PL_OP_CAST, NULL, 1, &of, id);
     return id;
 }
 
@@ -113,14 +140,14 @@ pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_
     NAMED(name, fmt);
     pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
                       pl_attr_i((int64_t)pl_stream_id(name))};
-    return drawn(m, PL_OP_UNIFORM, attr, 1, dtype, shape, name);
+    return drawn(m, PL_ROLE_WEIGHT, PL_OP_UNIFORM, attr, 1, dtype, shape, name);
 }
 
 pl_id pl_model_truncated(pl_model *m, pl_dtype dtype, double std, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
     pl_attr attr[] = {pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
-    return drawn(m, PL_OP_TRUNCATED_NORMAL, attr, 0, dtype, shape, name);
+    return drawn(m, PL_ROLE_WEIGHT, PL_OP_TRUNCATED_NORMAL, attr, 0, dtype, shape, name);
 }
 
 pl_id pl_model_view(pl_model *m, pl_id x, pl_shape shape)

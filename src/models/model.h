@@ -85,6 +85,11 @@ pl_id pl_model_normal(pl_model *, double std, pl_shape, const char *fmt, ...) PL
 pl_id pl_model_constant(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
 /* Likewise no weight but lasting state that evaluating needs, and that is saved with the weights. */
 pl_id pl_model_state(pl_model *, double value, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
+/* The same, uniform from low to high. */
+pl_id pl_model_uniform_state(pl_model *, double low, double high, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
+/* Likewise what training alone goes on with, saved beside the moments: all alike (0, but for f32), or a copy. */
+pl_id pl_model_carried(pl_model *, pl_dtype, double value, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
+pl_id pl_model_carried_copy(pl_model *, pl_id of, const char *fmt, ...) PL_PRINTF(3, 4);
 /* Likewise one that may be of 16 bits, normal and cut at two deviations (truncated_normal), std what is left of it. */
 pl_id pl_model_truncated(pl_model *, pl_dtype, double std, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 /* Likewise one that may be of 16 bits, uniform from low to high, for the item whose number is the input ITEM, where

@@ -108,10 +108,17 @@ static pl_id detached(const pl_recursion *r, pl_id x)
     return pl_build_node(&r->m->b, PL_OP_DETACH, NULL, 1, &x, 1, &out);
 }
 
-pl_id pl_recursion_two_states(const pl_recursion *r, pl_id x, int64_t high_cycles, int64_t low_cycles)
+void pl_recursion_begin(const pl_recursion *r, pl_id state[PL_RECURSION_STATES])
+{
+    state[PL_RECURSION_HIGH] = first_state(r, "H_init");
+    state[PL_RECURSION_LOW] = first_state(r, "L_init");
+}
+
+void pl_recursion_go_on(const pl_recursion *r, pl_id x, int64_t high_cycles, int64_t low_cycles,
+                        pl_id state[PL_RECURSION_STATES])
 {
     pl_builder *b = &r->m->b;
-    pl_id high = first_state(r, "H_init"), low = first_state(r, "L_init");
+    pl_id high = state[PL_RECURSION_HIGH], low = state[PL_RECURSION_LOW];
     for (int64_t h = 0; h < high_cycles; h++) {
         const bool is_last = h + 1 == high_cycles, taped = r->m->training && is_last;
         pl_builder_enter(b, "cycle.%d", (int)h);
@@ -126,5 +133,13 @@ pl_id pl_recursion_two_states(const pl_recursion *r, pl_id x, int64_t high_cycle
         if (r->m->training && !is_last) high = detached(r, high), low = detached(r, low);
         pl_builder_leave(b);
     }
-    return high;
+    state[PL_RECURSION_HIGH] = high, state[PL_RECURSION_LOW] = low;
+}
+
+pl_id pl_recursion_two_states(const pl_recursion *r, pl_id x, int64_t high_cycles, int64_t low_cycles)
+{
+    pl_id state[PL_RECURSION_STATES];
+    pl_recursion_begin(r, state);
+    pl_recursion_go_on(r, x, high_cycles, low_cycles, state);
+    return state[PL_RECURSION_HIGH];
 }

@@ -25,5 +25,10 @@ pl_id pl_recursion_flat(const pl_recursion *, pl_id x, int64_t cycles);
 /* H times: L times low = blocks(low + high + x), then high = blocks(high + low), which comes out. While training,
  * gradients pass through the last of the H cycles alone, and nothing of the others is kept. */
 pl_id pl_recursion_two_states(const pl_recursion *, pl_id x, int64_t high_cycles, int64_t low_cycles);
+/* The same in two: what the states, high and low, are at first, a vector for all tokens; and from any states on. */
+enum { PL_RECURSION_HIGH, PL_RECURSION_LOW, PL_RECURSION_STATES };
+void pl_recursion_begin(const pl_recursion *, pl_id state[PL_RECURSION_STATES]);
+void pl_recursion_go_on(const pl_recursion *, pl_id x, int64_t high_cycles, int64_t low_cycles,
+                        pl_id state[PL_RECURSION_STATES]);
 
 #endif

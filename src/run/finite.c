@@ -46,8 +46,8 @@ bool pl_finite_tensor(const pl_st_entry *e)
         return is_finite_f32(e->data, e->bytes / sizeof(uint32_t));
     case PL_ST_BF16:
         return is_finite_bf16(e->data, e->bytes / sizeof(uint16_t));
-    case PL_ST_U8:
-        return is_finite_block8(e->data, e->bytes / PL_BLOCK8_BYTES);
+    case PL_ST_U8: /* moments in blocks; what is state and no moment is bytes, pages for example */
+        return e->optional || is_finite_block8(e->data, e->bytes / PL_BLOCK8_BYTES);
     default:
         return true;
     }

@@ -100,6 +100,8 @@ static pl_facts reversed(const pl_facts *facts)
     return to;
 }
 
+static bool trains(const pl_session *s) { return s->settings->keep_last > 0; }
+
 static void shape_record(pl_session *s)
 {
     const pl_run_settings *r = s->settings;
@@ -120,7 +122,8 @@ static void shape_record(pl_session *s)
     s->spec.record = &s->record_shape;
     s->spec.model.metadata = model_metadata;
     s->spec.model.metadata_count = 1;
-    s->spec.state.more_numbers = true; /* of another precision */
+    s->spec.state.more_numbers = true;       /* of another precision */
+    s->spec.state.more_tensors = !trains(s); /* moments, where only what a step begins with is wanted */
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -279,8 +282,6 @@ pl_status pl_session_measure_staging(const pl_graph *g, const pl_run_settings *r
 }
 
 /* ---- opening ---- */
-
-static bool trains(const pl_session *s) { return s->settings->keep_last > 0; }
 
 pl_status pl_session_list_tensors(pl_session *s, pl_error *err)
 {

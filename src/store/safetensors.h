@@ -71,6 +71,7 @@ typedef struct pl_st_list {
     const pl_st_text *metadata;
     size_t metadata_count;
     bool more_numbers; /* reading: the file may hold further tensors of one element */
+    bool more_tensors; /* reading: it may hold any further ones */
 } pl_st_list;
 
 /* ---- safetensors.c ---- */

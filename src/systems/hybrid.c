@@ -6,6 +6,7 @@
 #include "data/pages/reading.h"
 #include "models/model.h"
 #include "systems/given_weights.h"
+#include "systems/hybrid_measure.h"
 #include "systems/system.h"
 
 static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
@@ -86,12 +87,14 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                              pl_data **data, pl_error *err)
 {
     pl_reading *r;
+    const int64_t side = c->vision_encoder.image_size / c->vision_encoder.patch_size;
     pl_reading_setup s = {.pages = (uint64_t)c->reading.pages,
                           .seed = (uint64_t)c->reading.lexicon_seed,
                           .held_out = c->reading.held_out,
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
-                          .batch = (uint32_t)c->train.batch_size};
+                          .batch = (uint32_t)c->train.batch_size,
+                          .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
     PL_TRY(find_weights(c, command, &s, said, err));
@@ -103,34 +106,6 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     if (status == PL_E_DATA && c->reading.font[0]) pl_fail_prefix(err, status, "%s", c->reading.font);
     if (status == PL_OK) *data = &r->data;
     return status;
-}
-
-/* ---- what is read off predictions: of each page how many words it has, how many are read, and whether all are ---- */
-
-enum { WORDS, RIGHT, ALL_RIGHT, ROW };
-
-static size_t measure(const pl_data *data, const float *predictions, uint64_t count, pl_loss_metric *to)
-{
-    const uint64_t pages = pl_reading_of(data)->count[PL_PART_VALIDATION],
-                   rows = count / ROW < pages ? count / ROW : pages;
-    double sum[ROW] = {0};
-    for (uint64_t i = 0; i < rows; i++)
-        for (int k = 0; k < ROW; k++) sum[k] += (double)predictions[i * ROW + k];
-    to[0] = (pl_loss_metric){"token_accuracy",
-                             "words read",
-                             "words read",
-                             4,
-                             3,
-                             PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
-                             sum[WORDS] > 0 ? sum[RIGHT] / sum[WORDS] : 0};
-    to[1] = (pl_loss_metric){"exact_accuracy",
-                             "pages read",
-                             "pages read",
-                             4,
-                             3,
-                             PL_METRIC_IN_FILE | PL_METRIC_VALIDATED,
-                             rows ? sum[ALL_RIGHT] / (double)rows : 0};
-    return 2;
 }
 
 /* It stays: the handle is given up, and so its memory is never. */
@@ -151,6 +126,6 @@ const pl_system pl_system_hybrid = {
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
-    .measure = measure,
+    .measure = pl_hybrid_measure,
     .check = pl_model_check,
     .open = open_hybrid};

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import signal
+import struct
 
 import cli_tests
 from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start
@@ -46,7 +47,67 @@ def test_learns_and_is_evaluated():
     step = int(re.search(r"step +(\d+)", out)[1])  # the best one
     seen = next(m for m in metrics("out") if m["step"] == step and "token_accuracy" in m)
     check(seen["exact_accuracy"] <= seen["token_accuracy"] <= 1 and seen["token_accuracy"] > 0.9, seen)
+    for name in ("fusion", "planner"):
+        check(0 < seen[name + "_gate_mean"] < 1 and 0 <= seen[name + "_gate_std"] < 0.5, seen)
+        check(re.search(r"%s gate +%.4f" % (name, seen[name + "_gate_mean"]), out), out, seen)
+    check("adapter_gate_mean" not in seen, "gates of an adapter that is not there")
+    check(0 < seen["path_entropy"] <= 0.6932 and 0 <= seen["q_halt_accuracy"] <= 1, seen)
     check(f"{seen['validation_loss']:.5f} nats per word" in out and re.search(r"words read +%.4f" % seen["token_accuracy"], out), out, seen)
+
+
+# Pages that stay for several steps, codes, and a fusion that is led: everything that lasts from step to step.
+WHOLE = {"vision_encoder": {"progressive_fusion": True}, "reasoning": {"halt_max_steps": 4, "halt_exploration": 0.5}, "output_head": {"vq_codebook": "beside"}}
+
+
+def lasting(folder):
+    """What a run's last checkpoint holds, as bytes."""
+    return {**header(f"{last_checkpoint(folder)}/model.safetensors"), **header(f"{last_checkpoint(folder)}/state.safetensors")}
+
+
+def test_what_lasts_has_the_same_bits():
+    """However the batch is cut, and with padding; and each part of it does something."""
+    for name, words in (("whole", ["--micro_batch", "6"]), ("ones", ["--micro_batch", "1", "--threads", "2"]),
+                        ("four", ["--micro_batch", "4", "--gradient_checkpointing", "full"])):
+        run("train", write_hybrid(out=name, **json.loads(json.dumps(WHOLE))), "--quiet", *words)
+    whole = lasting("whole")
+    for name in ("ones", "four"):
+        check(metrics(name) == metrics("whole"), name)
+        other = lasting(name)
+        check(other == whole, name, [key for key in whole if whole[key] != other.get(key)])
+    done = struct.unpack("6i", whole["carry.done"])
+    check(all(0 <= n < 4 for n in done) and any(done), done)
+    check(struct.unpack("f", whole["fusion.progressive_bias"])[0] == struct.unpack("f", struct.pack("f", -0.3))[0], "the bias of the last step")
+    sizes = struct.unpack("8f", whole["codes.sizes"])
+    # 5 updates of 18 vectors each have been taken in, the sixth waits in the sums
+    check(abs(sum(sizes) - (8 * 0.99 ** 5 + 18 * (1 - 0.99 ** 5))) < 1e-3, sizes)
+    sums = struct.unpack(f"{8 * 17}f", whole["codes.sums"])
+    check(sum(sums[16::17]) == 18, sums[16::17])
+
+
+def test_pages_stay_and_leave():
+    """Where the head says from the first that all is right, no page stays; where it never does, each stays as long as it may."""
+    def pages_of(out, **keys):
+        run("train", write_hybrid(out=out, reasoning={"halt_max_steps": 3, **keys}, train={"steps": 4, "checkpoint_every": 1, "keep_last": 4, "log_every": 1, "eval_every": 4}), "--quiet")
+        states = [header(f"{out}/checkpoints/step-0000000{n}/state.safetensors") for n in (1, 2, 3, 4)]
+        return [s["carry.pages"] for s in states], [struct.unpack("6i", s["carry.done"]) for s in states]
+    pages, done = pages_of("stays", halt_exploration=0)
+    check(done == [(1,) * 6, (2,) * 6, (0,) * 6, (1,) * 6], done)
+    check(pages[0] == pages[1] == pages[2] != pages[3], "pages")
+    first = [m["loss"] for m in metrics("stays") if "loss" in m]
+    run("train", write_hybrid(out="alone", train={"steps": 4, "log_every": 1, "eval_every": 4}), "--quiet")
+    apart = [abs(a - b["loss"]) for a, b in zip(first, (m for m in metrics("alone") if "loss" in m))]
+    check(apart[0] < 1e-5 < apart[1], "the first step is the same, the next one is not", apart)
+
+
+def test_other_fusions():
+    run("train", write_hybrid(out="average", vision_encoder={"fusion_type": "learned_avg"}), "--quiet")
+    last = header(f"{last_checkpoint('average')}/model.safetensors")
+    alpha = struct.unpack("f", last["fusion.alpha"])[0]
+    check(0 < abs(alpha - 0.5) < 0.1 and "fusion.gate.0.weight" not in last, alpha)
+    told = [m for m in metrics("average") if "fusion_gate_mean" in m][-1]
+    check(abs(told["fusion_gate_mean"] - 1 / (1 + math.exp(-alpha))) < 1e-6 and told["fusion_gate_std"] < 1e-6, told, alpha)
+    run("train", write_hybrid(out="straight", output_head={"vq_codebook": "straight_through"}), "--quiet")
+    run("eval", "straight")
 
 
 def test_same_bits_however_it_is_cut():
@@ -75,7 +136,7 @@ def test_shared_sums():
 
 
 def test_killed_and_gone_on():
-    config = write_hybrid(train={"steps": 40, "checkpoint_every": 5, "log_every": 1, "eval_every": 10})
+    config = write_hybrid(train={"steps": 60, "checkpoint_every": 5, "log_every": 1, "eval_every": 10}, **json.loads(json.dumps(WHOLE)))
     run("train", config, "--quiet", "--out", "whole")
     for number in (signal.SIGKILL, signal.SIGINT):
         process = start("train", config, "--resume=auto")
@@ -124,6 +185,11 @@ def test_bad_input():
                                   ({"vision_encoder": {"children_per_capsule": 17}}, 2, r"more than the 16 patches of a page"),
                                   ({"vision_encoder": {"expansion": 0.001}}, 2, r"vision_encoder.expansion 0.001 leaves the feed-forward layers no width"),
                                   ({"reasoning": {"expansion": 0.001}}, 2, r"reasoning.expansion 0.001 leaves the feed-forward layers no width"),
+                                  ({"vision_encoder": {"fusion_type": "attention"}}, 2, r"fusion_type"),
+                                  ({"vision_encoder": {"progressive_fusion": True}, "train": {"steps": "auto"}}, 2, r"progressive_fusion follows .* train.steps is auto; say how many"),
+                                  ({"output_head": {"vq_codebook": "yes"}}, 2, r"vq_codebook"),
+                                  ({"vision_encoder": {"features_cache": "10MB"}, "reasoning": {"halt_max_steps": 2}}, 2, r"features_cache keeps .* those that stay, too; leave one"),
+                                  ({"reasoning": {"halt_max_steps": 0}}, 2, r"halt_max_steps"),
                                   ({"reading": {"pages": 1}}, 2, r"leaves none to (evaluate|train with)"),
                                   ({"reading": {"lexicon": "none.txt"}}, 4, r"none.txt"), ({"reading": {"lexicon": "few.txt"}}, 4, r"few.txt: has 1 words, and reading.words is 8"),
                                   ({"reading": {"lexicon": "empty.txt"}}, 4, r"empty.txt: has no words"),
@@ -165,7 +231,8 @@ def test_the_example_learns_by_heart():
 
 LONG = 3000
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/hybrid_tiny.yaml")
-GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_shared_sums, test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
+GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
+                     test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

@@ -35,15 +35,16 @@ static void cross_entropy(operands *o)
     for (int64_t r = 0; r < rows; r++) {
         const double *z = o->in[0] + r * width;
         const int64_t label = (int64_t)o->in[1][r];
+        const double of = o->in[5] ? o->in[5][r / (rows / operand(o, 0)->shape.dim[0])] : 1;
         double sum = 0;
-        if (label < 0) continue;
+        if (label < 0 || of == 0) continue;
         for (int64_t v = 0; v < width; v++) {
             s[v] = !stable ? exp(z[v]) : z[v] < 0 ? 1 / (1 - z[v]) : 1 + z[v];
             slope[v] = !stable ? s[v] : z[v] < 0 ? s[v] * s[v] : 1;
             sum += s[v];
         }
-        loss -= log(s[label] / sum);
-        for (int64_t v = 0; v < width; v++) d[r * width + v] = slope[v] * (1 / sum - (v == label) / s[label]);
+        loss -= log(s[label] / sum) / of;
+        for (int64_t v = 0; v < width; v++) d[r * width + v] = slope[v] * (1 / sum - (v == label) / s[label]) / of;
     }
     finish(o, 2, loss, (double *[2]){d, NULL});
 }

@@ -30,6 +30,7 @@ typedef struct pl_reading_setup {
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
     uint64_t features_key;   /* what they depend on beside pages and weights */
+    uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
 
 typedef struct pl_reading {

@@ -150,8 +150,10 @@ static inline void set_inputs(const pl_graph *g, reference *r)
 static inline void set_states(const pl_graph *g, reference *r)
 {
     for (size_t i = 0; i < g->value_count; i++)
-        for (uint64_t e = 0; g->value[i].role == PL_ROLE_STATE && e < reference_elems(r, (pl_id)i); e++)
-            reference_address(r, (pl_id)i)[e] = (float)(0.5 + tiny_uniform(5, pl_value_root(g, (pl_id)i), e));
+        for (uint64_t e = 0; g->value[i].role == PL_ROLE_STATE && e < reference_elems(r, (pl_id)i); e++) {
+            const double u = tiny_uniform(5, pl_value_root(g, (pl_id)i), e);
+            reference_address(r, (pl_id)i)[e] = g->value[i].dtype == PL_DTYPE_I32 ? floor(V * u) : (float)(0.5 + u);
+        }
 }
 
 static inline double run(const pl_graph *g, reference *r)

@@ -32,6 +32,8 @@ static void check_at(uint64_t at, float x, bool finite)
     assert_int_equal(check(PL_ST_F32, whole, sizeof whole), finite);
     assert_int_equal(check(PL_ST_BF16, half, sizeof half), finite);
     assert_int_equal(check(PL_ST_U8, blocks, sizeof blocks), finite);
+    assert_true(pl_finite_tensor(
+        &(pl_st_entry){.name = "bytes", .dtype = PL_ST_U8, .data = blocks, .bytes = sizeof blocks, .optional = true}));
     whole[at] = 0, half[at] = 0, memset(row, 0xff, PL_BLOCK8_ELEMS), memset(row + PL_BLOCK8_ELEMS, 0, 4);
 }
 

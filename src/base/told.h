@@ -1,0 +1,21 @@
+/* What an evaluation of arch hybrid tells of each page: columns of f32 [samples, PL_TOLD_COLUMNS]. */
+#ifndef PL_BASE_TOLD_H
+#define PL_BASE_TOLD_H
+
+enum {
+    PL_TOLD_WORDS,
+    PL_TOLD_RIGHT,     /* of these, are read as they are */
+    PL_TOLD_ALL_RIGHT, /* 1 or 0 */
+    PL_TOLD_HALT,      /* logit of "all are right" */
+    PL_TOLD_FUSION,    /* variance (over n - 1) and mean of the page's gates; PL_TOLD_ABSENT: there are none */
+    PL_TOLD_ADAPTER = PL_TOLD_FUSION + 2,
+    PL_TOLD_PLANNER = PL_TOLD_ADAPTER + 2, /* the page's gate, or PL_TOLD_ABSENT */
+    PL_TOLD_WAYS,                          /* scores of the planner's ways; PL_TOLD_NO_WAY: there is none */
+    PL_TOLD_WAYS_MAX = 8,
+    PL_TOLD_COLUMNS = PL_TOLD_WAYS + PL_TOLD_WAYS_MAX
+};
+
+#define PL_TOLD_ABSENT (-1.0)
+#define PL_TOLD_NO_WAY (-1e30)
+
+#endif

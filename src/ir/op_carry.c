@@ -1,0 +1,114 @@
+/* What a batch carries from step to step: of each of its S places a row of numbers, for which a sample may stay several
+ * steps (deep supervision, Jolicoeur-Martineau 2025). Sample number n of the data stands in place n mod S, S being the
+ * batch; rows of a micro-batch past the last place are padding, and nothing of them is kept. `done` counts how many
+ * steps the sample in a place has had; 0: the place is free, and what the data bring takes it.
+ *
+ * What is carried is detached: no gradient passes from a step to the one before it. */
+#include "ir/op.h"
+
+/* [S,...] and [samples,...]: as many numbers a row. */
+static pl_status expect_places(const pl_graph *g, const pl_node *n, int state, int rows, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, state)->shape, *x = &pl_in(g, n, rows)->shape;
+    if (x->rank < 1 || x->symbolic & ~1u || pl_shape_elems(x) == 0)
+        return pl_fail_input(g, n, rows, "[samples, ...]", err);
+    bool fits = s->rank == x->rank && !s->symbolic && s->dim[0] >= 1;
+    for (uint32_t i = 1; fits && i < x->rank; i++) fits = s->dim[i] == x->dim[i];
+    return fits ? PL_OK : pl_fail_input(g, n, state, "[places, ...], a row like those of the samples for each", err);
+}
+
+static bool is_count(const pl_value *done, int64_t places)
+{
+    return done->shape.rank == 1 && !done->shape.symbolic && (places < 0 || done->shape.dim[0] == places);
+}
+
+/* ---- carry_read: state [S,...], fresh [samples,...], done i32 [S], first sample → y as fresh ----
+ * The row of the place where it is taken, else the fresh one. below: of ids, so many; what a state holds that is
+ * neither one of them nor −1 becomes −1, so that nothing that a file says makes a reader of ids leave its table. */
+static pl_status shape_carry_read(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "..iL", err));
+    PL_TRY(expect_places(g, n, 0, 1, err));
+    const pl_value *state = pl_in(g, n, 0), *fresh = pl_in(g, n, 1);
+    if (state->dtype != fresh->dtype) return pl_fail_input(g, n, 0, "of the type of the fresh rows", err);
+    if (n->attr[0].i < 0 || (n->attr[0].i && state->dtype != PL_DTYPE_I32))
+        return pl_fail(err, PL_E_INTERNAL, "carry_read in %s: only ids, i32, are below a number", n->scope);
+    if (!is_count(pl_in(g, n, 2), state->shape.dim[0])) return pl_fail_input(g, n, 2, "i32 [places]", err);
+    out[0] = (pl_out){fresh->shape, fresh->dtype};
+    return PL_OK;
+}
+
+static pl_cost cost_carry_read(const pl_graph *g, const pl_node *n)
+{
+    return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 1))};
+}
+
+static pl_alias alias_carry_read(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 1};
+}
+
+const pl_op_rule pl_rule_CARRY_READ = {shape_carry_read, NULL, cost_carry_read, alias_carry_read};
+
+/* ---- carry_write: state [S,...], x [samples,...], first sample → state' ---- */
+static pl_status shape_carry_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "..L", err));
+    PL_TRY(expect_places(g, n, 0, 1, err));
+    const pl_value *state = pl_in(g, n, 0);
+    if (state->dtype != pl_in(g, n, 1)->dtype) return pl_fail_input(g, n, 1, "of the type of the state", err);
+    out[0] = (pl_out){state->shape, state->dtype};
+    return PL_OK;
+}
+
+static pl_alias alias_first(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_CARRY_WRITE = {shape_carry_write, NULL, cost_carry_read, alias_first};
+
+/* ---- halt: done i32 [S], q [samples,1], step, first sample → done' ----
+ * One more step is done. A sample is finished, and its place free, after `limit` of them, or sooner where q > 0: but
+ * with probability `exploration` not before a number of steps that is drawn from 2 … limit, for each step anew. */
+static pl_status shape_halt(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "irLL", err));
+    const pl_shape *q = &pl_in(g, n, 1)->shape;
+    if (!is_count(pl_in(g, n, 0), -1) || pl_in(g, n, 0)->shape.dim[0] < 1)
+        return pl_fail_input(g, n, 0, "i32 [places]", err);
+    if (q->rank < 1 || q->symbolic & ~1u || (int64_t)pl_shape_elems(q) != q->dim[0])
+        return pl_fail_input(g, n, 1, "one logit a sample", err);
+    if (n->attr[0].i < 1 || n->attr[0].i > INT32_MAX || !(n->attr[1].f >= 0 && n->attr[1].f <= 1))
+        return pl_fail(err, PL_E_INTERNAL, "halt in %s: a limit of at least 1, and a probability in [0, 1]", n->scope);
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_I32};
+    return PL_OK;
+}
+
+static pl_cost cost_halt(const pl_graph *g, const pl_node *n)
+{
+    return (pl_cost){20 * pl_value_elems_f(pl_in(g, n, 1)), 12 * pl_value_elems_f(pl_in(g, n, 1))};
+}
+
+const pl_op_rule pl_rule_HALT = {shape_halt, NULL, cost_halt, alias_first};
+
+/* ---- ramp: state f32 [1], step → state' = high while step ≤ first, 0 while step ≤ second, then straight from high to
+ * −high at `last`, and there it stays ---- */
+static pl_status shape_ramp(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "FL", err));
+    if (n->attr[1].i < 0 || n->attr[2].i < n->attr[1].i || n->attr[3].i <= n->attr[2].i)
+        return pl_fail(err, PL_E_INTERNAL, "ramp in %s: first, second and last are not in their order", n->scope);
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_ramp(const pl_graph *g, const pl_node *n)
+{
+    (void)g, (void)n;
+    return (pl_cost){4, 12};
+}
+
+const pl_op_rule pl_rule_RAMP = {shape_ramp, NULL, cost_ramp, alias_first};

@@ -1,0 +1,10 @@
+/* What is read off the predictions of arch hybrid (base/told.h). */
+#ifndef PL_SYSTEMS_HYBRID_MEASURE_H
+#define PL_SYSTEMS_HYBRID_MEASURE_H
+
+#include "plimsoll/run.h"
+#include "stream/data.h"
+
+size_t pl_hybrid_measure(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
+
+#endif
