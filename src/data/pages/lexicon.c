@@ -87,20 +87,22 @@ static pl_status take_line(pl_lexicon *l, const places *p, uint32_t number, cons
 {
     if (!is_word(text, bytes))
         return pl_fail(err, PL_E_DATA,
-                       "%s:%" PRIu64 ": is no word of 1 to %d letters, digits or signs of ASCII without spaces", path,
-                       line, PL_LEXICON_WORD_BYTES - 1);
+                       "%s:%" PRIu64 ": is no word of 1 to %d letters, digits or signs of ASCII without spaces; "
+                       "write one word a line",
+                       path, line, PL_LEXICON_WORD_BYTES - 1);
     memcpy(l->word[number], text, bytes);
     l->bytes[number] = (uint8_t)bytes;
     return find_twin(l, p, number, path, line, err);
 }
 
-/* Empty lines are no words. */
+/* Empty lines are no words, and neither is the mark that some editors put in front of a text in UTF-8. */
 static pl_status take_lines(pl_lexicon *l, const places *p, const char *text, size_t bytes, const char *path,
                             pl_error *err)
 {
     uint32_t found = 0;
     uint64_t line = 1;
-    for (size_t at = 0; at < bytes && found < l->count; line++) {
+    const size_t begin = bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    for (size_t at = begin; at < bytes && found < l->count; line++) {
         const char *end = memchr(text + at, '\n', bytes - at);
         size_t length = end ? (size_t)(end - text) - at : bytes - at, next = at + length + 1;
         if (length > 0 && text[at + length - 1] == '\r') length--;

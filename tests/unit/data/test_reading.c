@@ -68,6 +68,9 @@ static void test_files(void **state)
     (void)state;
     read_file("one\ntwo\r\n\nthree", 3, NULL);
     read_file("one\ntwo\none\n", 2, NULL); /* no more is read */
+    read_file("\xef\xbb\xbf"
+              "one\ntwo\n",
+              2, NULL); /* behind a mark */
     read_file("one\ntwo\none\n", 3, "lexicon.txt:3: the word one is there twice");
     read_file("one\ntwo\n", 3, "has 2 words, and reading.words is 3");
     read_file("", 1, "has no words");
