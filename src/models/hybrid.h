@@ -53,6 +53,8 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t o
 pl_id pl_hybrid_gelu(const pl_hybrid *, pl_id x);
 /* σ(logit)·a + (1 − σ(logit))·b; the gates go to *gates, where that is not NULL. */
 pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *gates);
+/* In f32; where activations are narrow what is f32 comes out narrow (rewrite/precision.c), and the other way about. */
+pl_id pl_hybrid_cast(const pl_hybrid *, pl_id x);
 /* NAME.weight, NAME.bias */
 pl_id pl_hybrid_norm(const pl_hybrid *, pl_id x, double eps, bool frozen, const char *name);
 /* Attention between three values, in each of the sequences of a sample. */

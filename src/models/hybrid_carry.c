@@ -29,7 +29,7 @@ pl_id pl_hybrid_take_state(const pl_hybrid *k, pl_id state, pl_id vector)
                                      "zeros.%zu", b->status == PL_OK ? b->graph->value_count : 0);
     pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeros);
     pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, vector}, 1, &fresh);
-    return pl_hybrid_take(k, state, fresh, 0);
+    return pl_hybrid_cast(k, pl_hybrid_take(k, state, fresh, 0));
 }
 
 void pl_hybrid_keep(const pl_hybrid *k, pl_id *state, pl_id rows)

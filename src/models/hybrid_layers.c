@@ -46,6 +46,15 @@ pl_id pl_hybrid_blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit, pl_id *
     return out[0];
 }
 
+pl_id pl_hybrid_cast(const pl_hybrid *k, pl_id x)
+{
+    pl_builder *b = &k->m->b;
+    if (b->status != PL_OK) return PL_NONE;
+    pl_id out = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "cast.%zu",
+                                   b->graph->value_count);
+    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &out);
+}
+
 pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
 {
     const pl_shape s = pl_shape_of(1, k->width);

@@ -75,8 +75,8 @@ static pl_id reason(const pl_hybrid *k, const pl_recursion *r, pl_id capsules)
         if (calls > 1) pl_builder_leave(&k->m->b);
     }
     if (k->carried) {
-        pl_hybrid_keep(k, &k->carried->high, state[PL_RECURSION_HIGH]);
-        pl_hybrid_keep(k, &k->carried->low, state[PL_RECURSION_LOW]);
+        pl_hybrid_keep(k, &k->carried->high, pl_hybrid_cast(k, state[PL_RECURSION_HIGH]));
+        pl_hybrid_keep(k, &k->carried->low, pl_hybrid_cast(k, state[PL_RECURSION_LOW]));
     }
     return state[PL_RECURSION_HIGH];
 }

@@ -235,7 +235,7 @@ static pl_id learned_average(const pl_hybrid *k)
                                      "zeros.%zu", b->status == PL_OK ? b->graph->value_count : 0);
     pl_id alpha = pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha");
     pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeros);
-    return pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, alpha}, 1, &out);
+    return pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){pl_hybrid_cast(k, zeros), alpha}, 1, &out);
 }
 
 static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)

@@ -23,7 +23,9 @@ def draw_model(rng):
             "latent_planning.enable_latent_planning": yes(rng, 0.8), "latent_planning.latent_num_paths": rng.randint(1, 4),
             "latent_planning.latent_planning_depth": rng.randint(1, 2), "latent_planning.latent_use_adaptive_gate": yes(rng, 0.8),
             "vision_encoder.pretrained_precision": rng.choice(("auto", "f32", "bf16", "fp16")), "vision_encoder.unfreeze_pretrained_layers": rng.choice((0, 0, 1))}
-    if not keys["vision_encoder.unfreeze_pretrained_layers"]:
+    keys.update({"reasoning.halt_max_steps": rng.choice((1, 1, 2, 4)), "vision_encoder.fusion_type": rng.choice(("gated", "gated", "learned_avg")),
+                 "vision_encoder.progressive_fusion": yes(rng), "output_head.vq_codebook": rng.choice(("none", "beside", "straight_through"))})
+    if not keys["vision_encoder.unfreeze_pretrained_layers"] and keys["reasoning.halt_max_steps"] == 1:
         keys["vision_encoder.features_cache"] = rng.choice(("0", "100kB", "20MB"))
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}
 

@@ -108,6 +108,11 @@ def test_other_fusions():
     check(abs(told["fusion_gate_mean"] - 1 / (1 + math.exp(-alpha))) < 1e-6 and told["fusion_gate_std"] < 1e-6, told, alpha)
     run("train", write_hybrid(out="straight", output_head={"vq_codebook": "straight_through"}), "--quiet")
     run("eval", "straight")
+    keys = json.loads(json.dumps(WHOLE))
+    keys["vision_encoder"]["fusion_type"] = "learned_avg"
+    for name, micro in (("narrow", 6), ("cut", 4)):  # what is carried stays f32
+        run("train", write_hybrid(out=name, **json.loads(json.dumps(keys))), "--quiet", "--micro_batch", str(micro), "--set", "train.mixed_precision=bf16")
+    check(lasting("narrow") == lasting("cut") and len(lasting("cut")["carry.z_H"]) == 6 * 3 * 16 * 4, "16 bits")
 
 
 def test_same_bits_however_it_is_cut():
