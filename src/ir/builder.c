@@ -183,7 +183,7 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
     char name[24];
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
     for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs && out[i] != PL_UNWANTED ? out[i] : PL_NONE;
-    for (int i = 0; i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
+    for (int i = 0; attr && i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
     pl_out made[PL_NODE_OUT_MAX] = {0};
     for (int i = 0; i < rows[op].in_min; i++)
         if (n.in[i] == PL_NONE) {

@@ -30,7 +30,7 @@ bool pl_program_loads(const pl_graph *g, pl_id program)
 
 pl_id pl_node_returned_port(const pl_graph *g, const pl_node *n)
 {
-    if (n->op != PL_OP_STORE) return PL_NONE;
+    if (n->op != PL_OP_STORE || !n->attr[0].i) return PL_NONE;
     const pl_id root = pl_value_root(g, n->in[0]), maker = g->value[root].producer;
     if (maker == PL_NONE || g->node[maker].op != PL_OP_LOAD) return PL_NONE;
     pl_id k = 0;

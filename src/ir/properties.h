@@ -8,8 +8,8 @@
 /* Is the program trained: has it a backward pass or an update? And does it load data? Without nodes neither. */
 bool pl_program_is_trained(const pl_graph *, pl_id program);
 bool pl_program_loads(const pl_graph *, pl_id program);
-/* Of a STORE whose value lies in the place of a port that a LOAD of the program brings: which port of it. What a model
- * makes there is given back to who brought it. PL_NONE: of any other node. */
+/* Of a STORE with the attribute `back`, whose value lies in the place of a port that a LOAD of the program brings:
+ * which port of it. What a model makes there is given back to who brought it. PL_NONE: of any other node. */
 pl_id pl_node_returned_port(const pl_graph *, const pl_node *);
 pl_id pl_graph_find_trained(const pl_graph *); /* the first such program; PL_NONE: none is */
 

@@ -169,7 +169,7 @@ static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
     pl_id kept = PL_NONE;
     if (k->missing == PL_NONE || b->status != PL_OK) return made;
     pl_build_node(b, PL_OP_REPLACE, NULL, 2, (pl_id[]){made, k->features}, 1, &kept);
-    pl_build_node(b, PL_OP_STORE, NULL, 1, &kept, 0, NULL);
+    pl_build_node(b, PL_OP_STORE, (pl_attr[]){pl_attr_i(1)}, 1, &kept, 0, NULL);
     if (b->status != PL_OK) return PL_NONE;
     for (size_t i = first; i < b->graph->node_count; i++)
         if (b->graph->node[i].region == b->region) b->graph->node[i].predicate = k->missing;

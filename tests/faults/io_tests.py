@@ -86,7 +86,7 @@ RETRIED = ("4", "short")  # EINTR, and what is cut short: nobody may notice
 CODES = (1, 2, 3, 4, 5, 6)
 CASES_MIN = 3  # of each command, however short the time is
 # Times are of one process: where it died behind the last step, the next one has nothing to tell.
-SIDE = re.compile(r"(^|/)(lock|(.*\.)?times\.json|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
+SIDE = re.compile(r"(^|/)(lock|(.*\.)?times\.json(\.plimsoll\.tmp)?|events\.out\.tfevents\..*|std(out|err)\.txt|calls\.log)$")
 PROCESSES = "results.processes.jsonl"
 TIMES = ("tokens_per_second", "seconds")
 
