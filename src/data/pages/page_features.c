@@ -26,9 +26,9 @@ typedef struct header {
 } header;
 _Static_assert(sizeof(header) == HEADER_BYTES, "a header");
 
-static uint64_t sum_of(const void *data, size_t bytes)
+static uint64_t sum_of(const void *data, size_t bytes, uint64_t seed)
 {
-    const uint64_t sum = XXH64(data, bytes, 0);
+    const uint64_t sum = XXH64(data, bytes, seed);
     return sum ? sum : 1;
 }
 
@@ -100,7 +100,7 @@ static header header_of(const pl_page_features *f, uint64_t key)
 {
     header h = {.key = key, .places = f->places, .place_bytes = f->place_bytes};
     memcpy(h.magic, magic, sizeof magic);
-    h.sum = sum_of(&h, offsetof(header, sum));
+    h.sum = sum_of(&h, offsetof(header, sum), 0);
     return h;
 }
 
@@ -142,6 +142,7 @@ pl_status pl_page_features_open(pl_page_features *f, uint64_t key, pl_error *err
     struct stat st;
     header was = {.key = 0};
     const header wanted = header_of(f, key);
+    f->seed = wanted.sum;
     PL_TRY(lock(f, err));
     if (fstat(f->fd, &st) != 0) return fail_file(f, "looked at", errno, err);
     if (st.st_size >= HEADER_BYTES) PL_TRY(pl_file_read_at(f->fd, f->path, 0, &was, sizeof was, err));
@@ -199,7 +200,7 @@ bool pl_page_features_read(pl_page_features *f, uint64_t item, void *to)
     if (pl_file_read_at(f->fd, f->path, place_at(f, item), to, f->place_bytes, &ignored) != PL_OK)
         return give_up(f, errno), false;
     count_moved(f, f->place_bytes);
-    if (sum_of(to, f->place_bytes) == sum) return true;
+    if (sum_of(to, f->place_bytes, f->seed + item) == sum) return true;
     forget(f, item, sum);
     return false;
 }
@@ -208,7 +209,7 @@ void pl_page_features_write(pl_page_features *f, uint64_t item, const void *from
 {
     pl_error ignored;
     if (f->fd < 0 || item >= f->places || f->failed) return;
-    const uint64_t sum = sum_of(from, f->place_bytes);
+    const uint64_t sum = sum_of(from, f->place_bytes, f->seed + item);
     if (pl_file_put(f->fd, f->path, place_at(f, item), from, f->place_bytes, &ignored) != PL_OK ||
         pl_file_put(f->fd, f->path, table_at(item), &sum, sizeof sum, &ignored) != PL_OK) {
         give_up(f, errno);

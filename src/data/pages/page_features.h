@@ -2,7 +2,8 @@
  * the first pages, as many as its size allows.
  *
  *   64 bytes    a header: what the features are of, how many places there are, and a checksum of it
- *   8 a place   the checksum of what lies in the place (xxh64, 1 for 0); 0: nothing
+ *   8 a place   the checksum of what lies in the place (xxh64, 1 for 0; its seed the header's sum plus the place's
+ *               number, so that what was of another header or place does not count); 0: nothing
  *   at a page   the places
  *
  * A place counts where its checksum is that of its bytes, so nothing here needs to be written in an order, or to have
@@ -24,6 +25,7 @@ typedef struct pl_page_features {
     int fd; /* -1: not open */
     char *path;
     uint64_t places, place_bytes;
+    uint64_t seed;                          /* of the places' checksums: the header's sum; a place adds its number */
     _Atomic uint64_t *sum;                  /* [places] */
     _Atomic uint64_t moved;                 /* bytes since the page cache was last emptied */
     _Atomic uint32_t damaged;               /* places that were, since it was last told */
