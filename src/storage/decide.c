@@ -17,6 +17,13 @@
 
 enum { POINTER_BYTES = 256 };
 
+/* "step-…", and at most one newline behind it. */
+static bool parse_pointer(char *text, size_t bytes, uint64_t *step)
+{
+    if (bytes && text[bytes - 1] == '\n') text[--bytes] = 0;
+    return strlen(text) == bytes && pl_step_name_parse(text, step) == 0;
+}
+
 /* The step that the run's `latest` or `best` names; NO_STEP where there is none. One that cannot be read is no reason
  * to delete what it may name. */
 #define NO_STEP UINT64_MAX
@@ -24,14 +31,14 @@ static pl_status read_pointer(const pl_storage *s, size_t run, const char *point
 {
     char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX], *text;
     struct stat st;
+    size_t bytes;
     *step = NO_STEP;
     PL_TRY(pl_storage_path(s, s->run[run].path, folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "checkpoints", err));
     PL_TRY(pl_path_join(folder, sizeof folder, path, pointer, err));
     if (lstat(folder, &st) != 0 && errno == ENOENT) return PL_OK;
-    PL_TRY(pl_file_read_all(folder, POINTER_BYTES, &text, NULL, err));
-    text[strcspn(text, "\n")] = 0;
-    const bool is_step = pl_step_name_parse(text, step) == 0;
+    PL_TRY(pl_file_read_all(folder, POINTER_BYTES, &text, &bytes, err));
+    const bool is_step = parse_pointer(text, bytes, step);
     pl_free(text);
     if (is_step) return PL_OK;
     return pl_fail(err, PL_E_DATA,
@@ -40,44 +47,76 @@ static pl_status read_pointer(const pl_storage *s, size_t run, const char *point
                    folder);
 }
 
+/* The same, and that step is one of the list. */
+static pl_status find_pointer(const pl_storage *s, size_t run, const char *pointer, pl_storage_entry *const *step,
+                              size_t count, uint64_t *named, pl_error *err)
+{
+    PL_TRY(read_pointer(s, run, pointer, named, err));
+    for (size_t i = 0; i < count; i++)
+        if (step[i]->step == *named) return PL_OK;
+    if (*named == NO_STEP) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s/%s%scheckpoints/%s: names step %" PRIu64 ", of which no checkpoint is there that can be read, "
+                   "so it is not known which one must stay",
+                   s->root, s->run[run].path, s->run[run].path[0] ? "/" : "", pointer, *named);
+}
+
 static int newest_first(const void *a, const void *b)
 {
     const pl_storage_entry *x = *(pl_storage_entry *const *)a, *y = *(pl_storage_entry *const *)b;
     return x->step < y->step ? 1 : -(x->step > y->step);
 }
 
-/* Its files against their checksums. Weights alone are sound, too, where no state is there. */
-static pl_status check_sound(const pl_storage *s, pl_storage_entry *e, bool *is_sound, pl_error *err)
+/* The best step as a checkpoint's run.json has it: train --resume makes `best` by that. */
+static uint64_t best_of(const pl_record *r) { return r && r->has_best ? r->best_step : NO_STEP; }
+
+/* Its files against their checksums. Nothing resumes from weights alone: without its state it does not count. */
+static pl_status check_sound(const pl_storage *s, pl_storage_entry *e, bool *is_sound, uint64_t *best, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX], state[PL_FILE_PATH_MAX];
-    struct stat st;
+    char path[PL_FILE_PATH_MAX];
     pl_error why = {0};
     pl_saved saved;
     PL_TRY(pl_storage_path(s, e->item.path, path, err));
-    PL_TRY(pl_path_join(state, sizeof state, path, PL_STATE_FILE, err));
-    const bool has_state = lstat(state, &st) == 0 || errno != ENOENT;
-    pl_status status = pl_saved_open(path, has_state ? PL_SAVED_WHOLE : PL_SAVED_WEIGHTS, &saved, &why);
-    pl_saved_deinit(&saved);
+    pl_status status = pl_saved_open(path, PL_SAVED_WHOLE, &saved, &why);
     *is_sound = status == PL_OK;
+    if (*is_sound && *best == NO_STEP) *best = best_of(saved.record);
+    pl_saved_deinit(&saved);
     if (status == PL_OK) return PL_OK;
     if (status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
     return pl_storage_text(s, &e->item.why, err, "is not counted: %.300s", why.text);
 }
 
+/* Of the latest, from which a run goes on though newer ones may be there. */
+static pl_status read_best(const pl_storage *s, const pl_storage_entry *e, uint64_t *best, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_saved saved;
+    PL_TRY(pl_storage_path(s, e->item.path, path, err));
+    pl_status status = pl_saved_open(path, PL_SAVED_RECORD, &saved, err);
+    if (status == PL_OK) *best = best_of(saved.record);
+    pl_saved_deinit(&saved);
+    return status;
+}
+
+/* From the newest on; a step that a run.json calls the best is no newer than that run.json is. */
 static pl_status thin_out(const pl_storage *s, size_t run, pl_storage_entry **step, size_t count, pl_error *err)
 {
-    uint64_t best, latest, kept = 0;
-    PL_TRY(read_pointer(s, run, "best", &best, err));
-    PL_TRY(read_pointer(s, run, "latest", &latest, err));
+    uint64_t best, latest, kept = 0, newest_best = NO_STEP, latest_best = NO_STEP;
+    PL_TRY(find_pointer(s, run, "best", step, count, &best, err));
+    PL_TRY(find_pointer(s, run, "latest", step, count, &latest, err));
     for (size_t i = 0; i < count; i++) {
         pl_storage_item *m = &step[i]->item;
+        const uint64_t is = step[i]->step;
         bool is_sound = true;
+        if (is == latest) PL_TRY(read_best(s, step[i], &latest_best, err));
         if (kept < s->rules.keep_last) {
-            PL_TRY(check_sound(s, step[i], &is_sound, err));
+            PL_TRY(check_sound(s, step[i], &is_sound, &newest_best, err));
             kept += is_sound;
             if (is_sound) m->why = "one of the last";
-        } else if (step[i]->step == best || step[i]->step == latest) {
-            m->why = step[i]->step == best ? "the best" : "the latest";
+        } else if (is == best || is == newest_best || is == latest_best) {
+            m->why = "the best";
+        } else if (is == latest) {
+            m->why = "the latest";
         } else {
             m->fate = PL_STORAGE_GOES;
             PL_TRY(

@@ -258,11 +258,19 @@ static bool is_record(const char *name)
            (strncmp(name, "dump-", 5) == 0 && pl_storage_ends_with(name, ".txt"));
 }
 
+/* RUN/checkpoints itself, and no other folder of that name below the run. */
+static bool is_in_checkpoints(const reading *r)
+{
+    if (r->folder->run == PL_STORAGE_NONE) return false;
+    const char *run = r->s->run[r->folder->run].path, *path = r->folder->path;
+    const size_t n = strlen(run);
+    if (n && (strncmp(path, run, n) != 0 || path[n] != '/')) return false;
+    return strcmp(path + (n ? n + 1 : 0), "checkpoints") == 0;
+}
+
 static bool is_pointer(const reading *r, const char *name)
 {
-    const char *folder = strrchr(r->folder->path, '/');
-    folder = folder ? folder + 1 : r->folder->path;
-    return strcmp(folder, "checkpoints") == 0 && (strcmp(name, "latest") == 0 || strcmp(name, "best") == 0);
+    return is_in_checkpoints(r) && (strcmp(name, "latest") == 0 || strcmp(name, "best") == 0);
 }
 
 /* NAME.html, .yaml and .processes.jsonl of results NAME.h5 or NAME.blocks or of a folder NAME. */
@@ -400,12 +408,6 @@ static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool 
     }
     *known = false;
     return PL_OK;
-}
-
-static bool is_in_checkpoints(const reading *r)
-{
-    const char *folder = strrchr(r->folder->path, '/');
-    return r->folder->run != PL_STORAGE_NONE && strcmp(folder ? folder + 1 : r->folder->path, "checkpoints") == 0;
 }
 
 static pl_status add_one_folder(reading *r, seen *n, pl_error *err)

@@ -159,6 +159,46 @@ def test_damaged_checkpoint_is_not_counted():
     check(snapshot("other") == before, "something is gone")
 
 
+def test_without_state():
+    """Weights alone are nothing that a run goes on from."""
+    train("run", steps=4)
+    os.remove("run/checkpoints/step-00000004/state.safetensors")
+    run("storage", "clean", "run", "--keep-last", "1")
+    check({"step-00000003", "step-00000004"} <= set(steps_of("run")) and "step-00000001" not in steps_of("run"), steps_of("run"))
+    run("train", "run", "--resume", "--steps", "5", "--quiet")
+
+
+def test_other_checkpoints():
+    """What a person copied into the run, under whatever name, is not the run's."""
+    train("run", steps=4)
+    for to in ("backup/checkpoints", "phase1/deep/checkpoints", "checkpoints/checkpoints"):
+        shutil.copytree("run/checkpoints", f"run/{to}", ignore=shutil.ignore_patterns("checkpoints"))
+        os.makedirs(f"run/{to}/step-00000009.tmp")
+    before = snapshot("run")
+    run("storage", "clean", "run", "--keep-last", "1")
+    own = re.compile(r"checkpoints/step-[0-9]+(/[^/]*)?")
+    check({p for p in before if p not in snapshot("run") and not own.fullmatch(p)} == set() and len(steps_of("run")) < 4, steps_of("run"))
+
+
+def test_best_stays():
+    train("run", steps=6)
+    best = "run/checkpoints/best"
+    name = read(best).decode().strip()
+    for text in (b"step-00000077", name.encode() + b"\njunk", name.encode() + b"\n\n", name.encode() + b"\0", b""):
+        put(best, text)
+        before = snapshot("run")
+        refused(4, "best: names", "storage", "clean", "run", "--keep-last", "1")
+        check(snapshot("run") == before, text, "something is gone")
+    put(best, name.encode() + b"\n")
+    check("best" in report("run", "--keep-last", "1")[f"checkpoints/{name}"]["why"] or name == steps_of("run")[-1], "with a newline")
+    # of an older step, as the newest says, when `best` is gone
+    os.remove(best)
+    record = json.loads(read("run/checkpoints/step-00000006/run.json"))
+    wanted = {"step-00000006", f"step-{record['best']['step']:08}"}
+    run("storage", "clean", "run", "--keep-last", "1")
+    check(set(steps_of("run")) == wanted, steps_of("run"), wanted)
+
+
 def test_in_use():
     train("run", steps=4)
     put(f"run/plan.html{TEMPORARY}")
@@ -407,5 +447,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_in_use, test_left_overs, test_consolidate, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_in_use, test_left_overs, test_consolidate, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
