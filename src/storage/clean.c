@@ -13,7 +13,6 @@
 #include "data/pages/cache.h"
 #include "storage/storage.h"
 #include "store/block_file.h"
-#include "store/checkpoint.h"
 #include "store/folder.h"
 
 static pl_status cannot(const char *path, pl_error *err)
@@ -105,25 +104,6 @@ static pl_status remove_left_tree(char *path, pl_error *err)
     return status;
 }
 
-/* ---- checkpoints ---- */
-
-static const char *const step_files[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
-
-static pl_status empty_step(const char *path, pl_error *err)
-{
-    return pl_folder_remove(path, step_files, sizeof step_files / sizeof *step_files, err);
-}
-
-/* Nobody finds a folder of its name with files missing (store/checkpoint_save.c does the same). */
-static pl_status remove_step(const char *path, pl_error *err)
-{
-    char temporary[PL_FILE_PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
-    PL_TRY(put_aside(path, temporary, err));
-    return empty_step(temporary, err);
-}
-
 /* ---- caches ---- */
 
 /* Where the cache lies in the folder of a run itself, that lock is held already. */
@@ -172,6 +152,8 @@ typedef struct work {
     pl_storage_cleaned *cleaned;
     pl_error *err;
     pl_status first; /* failure */
+    pl_status kept;  /* of the run at hand: may its checkpoints go? */
+    pl_error why_not;
 } work;
 
 static void note(work *w, const pl_storage_entry *e, pl_status status, uint64_t gained, const char *why)
@@ -203,9 +185,10 @@ static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path,
     case PL_STORAGE_TREE:
         return remove_left_tree(path, err);
     case PL_STORAGE_STEP:
-        return remove_step(path, err);
+        return pl_storage_remove_step(path, err);
     case PL_STORAGE_STEP_LEFT_OVER:
-        return empty_step(path, err);
+        PL_TRY(pl_storage_check_replaced(path, err));
+        return pl_storage_empty_step(path, err);
     }
     return PL_OK;
 }
@@ -232,7 +215,10 @@ static void do_all_of(work *w, size_t run, const bool *joined)
     for (size_t i = 0; i < s->entries; i++) {
         const pl_storage_entry *e = &s->entry[i];
         if (e->run != run || !has_work(e) || (e->set != PL_STORAGE_NONE && !joined[e->set])) continue;
-        do_one(w, e);
+        if (e->shape == PL_STORAGE_STEP && w->kept != PL_OK)
+            note(w, e, w->kept, 0, w->why_not.text);
+        else
+            do_one(w, e);
     }
 }
 
@@ -257,6 +243,7 @@ static void do_run(work *w, size_t run, const bool *joined)
     if (!run_has_work(w->s, run)) return;
     pl_status status = pl_storage_path(w->s, w->s->run[run].path, path, &why);
     if (status == PL_OK) status = pl_folder_lock(path, &lock, &why);
+    if (status == PL_OK) w->kept = pl_storage_check_kept(w->s, run, &w->why_not);
     if (status == PL_OK)
         do_all_of(w, run, joined);
     else

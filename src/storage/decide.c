@@ -78,9 +78,10 @@ static pl_status check_sound(const pl_storage *s, pl_storage_entry *e, bool *is_
     pl_saved saved;
     PL_TRY(pl_storage_path(s, e->item.path, path, err));
     pl_status status = pl_saved_open(path, PL_SAVED_WHOLE, &saved, &why);
-    *is_sound = status == PL_OK;
-    if (*is_sound && *best == NO_STEP) *best = best_of(saved.record);
+    if (status == PL_OK && *best == NO_STEP) *best = best_of(saved.record);
     pl_saved_deinit(&saved);
+    if (status == PL_OK) status = pl_storage_check_step(path, &why);
+    *is_sound = e->is_sound = status == PL_OK;
     if (status == PL_OK) return PL_OK;
     if (status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
     return pl_storage_text(s, &e->item.why, err, "is not counted: %.300s", why.text);
@@ -104,6 +105,8 @@ static pl_status thin_out(const pl_storage *s, size_t run, pl_storage_entry **st
     uint64_t best, latest, kept = 0, newest_best = NO_STEP, latest_best = NO_STEP;
     PL_TRY(find_pointer(s, run, "best", step, count, &best, err));
     PL_TRY(find_pointer(s, run, "latest", step, count, &latest, err));
+    s->run[run].best = best;
+    s->run[run].latest = latest;
     for (size_t i = 0; i < count; i++) {
         pl_storage_item *m = &step[i]->item;
         const uint64_t is = step[i]->step;
@@ -134,6 +137,9 @@ static pl_status thin_out_run(const pl_storage *s, size_t run, pl_storage_entry 
             s->entry[i].item.fate == PL_STORAGE_STAYS)
             step[count++] = &s->entry[i];
     if (count == 0) return PL_OK;
+    for (size_t i = 0; i < count && s->run[run].has_links; i++)
+        step[i]->item.why = "stays: among the checkpoints of this run are links, or other things that are no files";
+    if (s->run[run].has_links) return PL_OK;
     qsort(step, count, sizeof *step, newest_first);
     return thin_out(s, run, step, count, err);
 }
@@ -147,6 +153,38 @@ static pl_status thin_out_all(const pl_storage *s, pl_error *err)
     for (size_t run = 0; run < s->runs && status == PL_OK; run++) status = thin_out_run(s, run, step, err);
     pl_free(step);
     return status;
+}
+
+/* ---- once more, under the lock ---- */
+
+static pl_status check_stays(const pl_storage *s, const pl_storage_entry *e, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    PL_TRY(pl_storage_path(s, e->item.path, path, err));
+    if (lstat(path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode &&
+        (!e->is_sound || pl_storage_check_step(path, NULL) == PL_OK))
+        return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "%s: was to stay, and was changed since it was looked at: none older goes", path);
+}
+
+pl_status pl_storage_check_kept(const pl_storage *s, size_t run, pl_error *err)
+{
+    uint64_t best, latest;
+    bool thins = false;
+    for (size_t i = 0; i < s->entries; i++)
+        thins |=
+            s->entry[i].run == run && s->entry[i].shape == PL_STORAGE_STEP && s->entry[i].item.fate == PL_STORAGE_GOES;
+    if (!thins) return PL_OK;
+    PL_TRY(read_pointer(s, run, "best", &best, err));
+    PL_TRY(read_pointer(s, run, "latest", &latest, err));
+    if (best != s->run[run].best || latest != s->run[run].latest)
+        return pl_fail(err, PL_E_STOPPED, "%s/%s: its best or latest has changed since it was looked at", s->root,
+                       s->run[run].path);
+    for (size_t i = 0; i < s->entries; i++)
+        if (s->entry[i].run == run && s->entry[i].shape == PL_STORAGE_STEP && s->entry[i].item.fate == PL_STORAGE_STAYS)
+            PL_TRY(check_stays(s, &s->entry[i], err));
+    return PL_OK;
 }
 
 /* ---- caches ---- */

@@ -325,6 +325,7 @@ typedef struct content {
     const char *path;
     uint64_t bytes;
     bool has_index, is_npy, is_step;
+    bool has_links; /* or other things that are no files */
 } content;
 
 static pl_status note_content(void *context, const char *name, pl_error *err)
@@ -343,6 +344,7 @@ static pl_status note_content(void *context, const char *name, pl_error *err)
     if (lstat(path, &st) != 0) return errno == ENOENT ? PL_OK : cannot_see(path, err);
     for (size_t i = 0; i < sizeof step / sizeof *step; i++) in_step |= strcmp(name, step[i]) == 0;
     if (!S_ISREG(st.st_mode) || !in_step) c->is_step = false;
+    if (!S_ISREG(st.st_mode)) c->has_links = true;
     const bool is_index = strcmp(name, "index") == 0;
     if (!S_ISREG(st.st_mode) || !(is_index || pl_storage_ends_with(name, ".npy"))) c->is_npy = false;
     c->has_index |= is_index;
@@ -370,6 +372,7 @@ static pl_status add_step(reading *r, seen *n, const content *c, uint64_t step, 
     e->item.bytes += c->bytes;
     e->shape = PL_STORAGE_STEP;
     e->step = step;
+    if (c->has_links) r->s->run[r->folder->run].has_links = true;
     if (status != PL_OK) e->run = PL_STORAGE_NONE; /* decide.c thins out those of runs */
     return PL_OK;
 }
@@ -390,6 +393,19 @@ static pl_status add_left_over(reading *r, seen *n, const content *c, pl_storage
     return PL_OK;
 }
 
+/* It goes only when the one that took its place is sound. */
+static pl_status add_old(reading *r, seen *n, const content *c, pl_error *err)
+{
+    pl_storage_entry *e;
+    pl_error why = {0};
+    if (r->s->is_brief) return PL_OK;
+    if (pl_storage_check_replaced(c->path, &why) == PL_OK)
+        return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
+    PL_TRY(add(r, n, PL_STORAGE_TEMPORARY, PL_STORAGE_STAYS, NULL, &e, err));
+    e->item.bytes += c->bytes;
+    return pl_storage_text(r->s, &e->item.why, err, "stays, as the one in its place is not sound: %.300s", why.text);
+}
+
 /* step-… of a run, and what a kill leaves of one (store/checkpoint_save.c). */
 static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool *known, pl_error *err)
 {
@@ -403,8 +419,7 @@ static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool 
     }
     if (pl_storage_ends_with(n->name, ".old") && c->is_step) {
         snprintf(name, sizeof name, "%.*s", (int)(strlen(n->name) - 4), n->name);
-        if (pl_step_name_parse(name, &step) == 0 && find(r, name))
-            return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
+        if (pl_step_name_parse(name, &step) == 0 && find(r, name)) return add_old(r, n, c, err);
     }
     *known = false;
     return PL_OK;
@@ -444,7 +459,7 @@ static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
     if (!is_run) return PL_OK;
     if (pl_grow(&s->run, &s->run_room, s->runs, sizeof *s->run) != 0)
         return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of what lies there", s->root);
-    s->run[s->runs] = (pl_storage_run){folder->path, pl_folder_holder(r->path)};
+    s->run[s->runs] = (pl_storage_run){.path = folder->path, .holder = pl_folder_holder(r->path)};
     folder->run = s->runs++;
     return PL_OK;
 }
@@ -458,10 +473,11 @@ static pl_status add_each(reading *r, pl_error *err)
             PL_TRY(add_file(r, n, err));
         else if (S_ISDIR(n->st.st_mode))
             PL_TRY(add_one_folder(r, n, err));
-        else if (S_ISLNK(n->st.st_mode))
+        else if (S_ISLNK(n->st.st_mode)) {
+            if (is_in_checkpoints(r)) r->s->run[r->folder->run].has_links = true;
             PL_TRY(add(r, n, PL_STORAGE_LINK, PL_STORAGE_STAYS, "a link: it and what it leads to are left alone", NULL,
                        err));
-        else
+        } else
             PL_TRY(add(r, n, PL_STORAGE_UNKNOWN, PL_STORAGE_STAYS, "no regular file: left alone", NULL, err));
     }
     return PL_OK;

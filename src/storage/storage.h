@@ -4,6 +4,7 @@
  *   decide.c  what becomes of checkpoints, caches and parts under the rules
  *   held.c    who is using it: asked of the kernel, never guessed from an age
  *   clean.c   does it, item by item; killed anywhere, what is left is whole and the next clean ends it
+ *   step.c    the folder of a checkpoint
  *   join.c    parts in temp/ as one file in datasets/
  *
  * Nothing is deleted that is not in the list, and each item is looked at again under its lock. */
@@ -37,13 +38,16 @@ typedef struct pl_storage_entry {
     size_t set; /* of a part that joins */
     uint64_t step;
     bool is_finished; /* of results: every block is */
+    bool is_sound;    /* of a checkpoint: was read, and counts as one of the last */
     dev_t device;
     ino_t inode;
 } pl_storage_entry;
 
 typedef struct pl_storage_run {
     const char *path;
-    long holder; /* the process that is at work there; 0: none */
+    long holder;           /* the process that is at work there; 0: none */
+    bool has_links;        /* among its checkpoints, or in them; or other things that are no files */
+    uint64_t best, latest; /* the steps that the pointers named when its checkpoints were thinned out */
 } pl_storage_run;
 
 /* The parts of one job that lie in temp/, and what they become. */
@@ -87,6 +91,9 @@ pl_status pl_storage_walk(pl_storage *, pl_error *);
 /* ---- decide.c ---- */
 pl_status pl_storage_check_rules(const pl_storage_rules *, pl_error *); /* PL_E_USAGE */
 pl_status pl_storage_decide(pl_storage *, pl_error *);
+/* Under the lock: do the run's pointers name what they named, and are the checkpoints there that were to stay?
+ * PL_E_STOPPED where not. */
+pl_status pl_storage_check_kept(const pl_storage *, size_t run, pl_error *);
 
 /* ---- held.c ---- */
 /* Has any process the file open? Asked by way of a lease, which the kernel grants only where none has. -1: it cannot
@@ -107,6 +114,15 @@ pl_status pl_storage_work(const pl_storage *, const pl_storage_ears *, pl_storag
 /* Removes a tree of results as a whole or not at all as far as its name tells: it is renamed to a temporary name, then
  * emptied. */
 pl_status pl_storage_remove_tree(const char *path, pl_error *);
+
+/* ---- step.c ---- */
+/* A folder with the three files of a checkpoint, none of them a link: PL_E_DATA where it is not. */
+pl_status pl_storage_check_step(const char *path, pl_error *);
+/* Is the checkpoint sound for which step-N.old was put aside? PL_OK for a path of another ending. */
+pl_status pl_storage_check_replaced(const char *old, pl_error *);
+pl_status pl_storage_remove_step(const char *path, pl_error *);
+/* One that has a temporary name. */
+pl_status pl_storage_empty_step(const char *path, pl_error *);
 
 /* ---- join.c ---- */
 /* The target is whole, on the disk and under its name; then parts may go. */

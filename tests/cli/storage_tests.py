@@ -1,5 +1,6 @@
 """Tests of plimsoll storage: what is told, what goes and what stays; killed anywhere is the matter of tests/faults. Results come
 from leave_results (LEAVE_RESULTS). Called as cli_tests.py is."""
+import ctypes
 import fcntl
 import json
 import os
@@ -197,6 +198,96 @@ def test_best_stays():
     wanted = {"step-00000006", f"step-{record['best']['step']:08}"}
     run("storage", "clean", "run", "--keep-last", "1")
     check(set(steps_of("run")) == wanted, steps_of("run"), wanted)
+
+
+def test_old_without_its_new():
+    """What was put aside goes when what took its place is sound, and else stays."""
+    train("run", steps=3)
+    new, old = "run/checkpoints/step-00000003", "run/checkpoints/step-00000003.old"
+    shutil.copytree(new, old)
+    shutil.copytree(new, "aside")
+    wanted = snapshot(old)
+
+    def damage():
+        shutil.copytree("aside", new)
+        put(f"{new}/state.safetensors", b"x")
+
+    def lead_back():
+        os.makedirs(new)
+        for name in wanted:
+            os.symlink(f"../step-00000003.old/{name}", f"{new}/{name}")
+
+    for make in (lambda: put(new), lambda: os.makedirs(new), lambda: os.symlink("nowhere", new), lambda: os.symlink("step-00000003.old", new), damage, lead_back):
+        shutil.rmtree(new) if os.path.isdir(new) and not os.path.islink(new) else os.remove(new)
+        make()
+        run("storage", "clean", "run")
+        check(os.path.isdir(old) and snapshot(old) == wanted, "it went", os.listdir("run/checkpoints"))
+        check("stays" == report("run")["checkpoints/step-00000003.old"]["fate"], "is told")
+    shutil.rmtree(new)
+    shutil.copytree("aside", new)
+    run("storage", "clean", "run")
+    check(not os.path.exists(old) and os.path.exists(new), "it stays for ever")
+
+
+def test_links_among_checkpoints():
+    """The bytes of a newer one may lie in an older one."""
+    for i, (name, to) in enumerate((("step-00000004/model.safetensors", "../step-00000001/model.safetensors"), ("step-00000007", "step-00000001"))):
+        train(f"run{i}", steps=4)
+        path = f"run{i}/checkpoints/{name}"
+        if os.path.exists(path):
+            put(f"run{i}/checkpoints/step-00000001/model.safetensors", read(path))
+            os.remove(path)
+        os.symlink(to, path)
+        before = snapshot(f"run{i}")
+        run("storage", "clean", f"run{i}", "--keep-last", "1")
+        check(snapshot(f"run{i}") == before, "something went")
+        check("links" in report(f"run{i}", "--keep-last", "1")["checkpoints/step-00000001"]["why"], "no word of it")
+
+
+def test_changed_after_the_look():
+    """A run went on, or a person was at work, between the look and the lock."""
+    path = os.path.join(os.path.dirname(COMMAND), "libplimsoll.so")
+    if not os.path.exists(path):
+        raise Skipped("there is no shared library")
+    lib = ctypes.CDLL(path)
+    lib.pl_storage_destroy.argtypes = [ctypes.c_void_p]
+    lib.pl_storage_clean.argtypes = [ctypes.c_void_p] * 5
+    rules, error, cleaned = (ctypes.c_uint64 * 8)(1), ctypes.create_string_buffer(1 << 16), ctypes.create_string_buffer(256)
+    train("run", steps=4)
+    points, last = (f"run/checkpoints/{n}" for n in ("latest", "step-00000004"))
+
+    def replace():
+        shutil.copytree(last, "again")
+        shutil.rmtree(last)
+        os.rename("again", last)
+
+    for change in (lambda: put(points, b"step-00000002"), replace, lambda: os.remove(f"{last}/state.safetensors"), lambda: shutil.rmtree(last)):
+        put(points, b"step-00000004")
+        storage = ctypes.c_void_p()
+        check(lib.pl_storage_look(b"run", ctypes.byref(rules), ctypes.byref(storage), error) == 0, error.raw[:300])
+        change()
+        before = snapshot("run")
+        lib.pl_storage_clean(storage, None, None, cleaned, error)
+        lib.pl_storage_destroy(storage)
+        check(snapshot("run") == before, "something went", set(before) - set(snapshot("run")))
+
+
+def test_protected_checkpoint():
+    """What cannot go stays under its name, whole."""
+    train("run", steps=4)
+    step = "run/checkpoints/step-00000001"
+    before = snapshot(step)
+    if os.geteuid() == 0:
+        made = subprocess.run(["chattr", "+i", f"{step}/model.safetensors", f"{step}/state.safetensors", f"{step}/run.json"], capture_output=True)
+        if made.returncode:
+            raise Skipped("root may do everything here")
+    os.chmod(step, 0o500)
+    done = subprocess.run([COMMAND, "storage", "clean", "run", "--keep-last", "1"], capture_output=True, text=True, env=environment())
+    if os.geteuid() == 0:
+        subprocess.run(["chattr", "-R", "-i", "run/checkpoints"], check=True)
+    check(done.returncode == 5 and os.path.isdir(step) and snapshot(step) == before, done)
+    os.chmod(step, 0o700)
+    run("train", "run", "--resume", "--steps", "5", "--quiet")
 
 
 def test_in_use():
@@ -447,5 +538,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_in_use, test_left_overs, test_consolidate, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
