@@ -69,13 +69,18 @@ static pl_status empty_tree(char *path, pl_error *err)
     return rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? PL_OK : cannot(path, err);
 }
 
-pl_status pl_storage_remove_tree(const char *path, pl_error *err)
+/* As a whole or not at all as far as its name tells: it is renamed to a temporary name, then emptied. */
+static pl_status remove_tree(const pl_block_reader *r, const char *path, pl_error *err)
 {
     char temporary[PL_FILE_PATH_MAX];
     int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
     if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    PL_TRY(pl_storage_check_alone(r, path, err));
     PL_TRY(put_aside(path, temporary, err));
-    return empty_tree(temporary, err);
+    pl_status status = pl_storage_check_alone(r, temporary, err);
+    if (status != PL_OK) return (void)put_aside(temporary, path, NULL), status;
+    PL_TRY(pl_storage_remove_own(r, temporary, err));
+    return rmdir(temporary) == 0 || errno == ENOENT ? PL_OK : cannot(temporary, err);
 }
 
 /* ---- what processes left behind ---- */
@@ -139,7 +144,7 @@ static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, con
     pl_block_reader *held;
     PL_TRY(pl_storage_path(s, s->set[e->set].target, whole, err));
     PL_TRY(pl_storage_compare(whole, path, &held, err));
-    pl_status status = e->shape == PL_STORAGE_TREE ? pl_storage_remove_tree(path, err) : remove_file(path, err);
+    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, err) : remove_file(path, err);
     pl_block_reader_close(held);
     return status;
 }

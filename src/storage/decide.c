@@ -260,7 +260,7 @@ static unsigned count_parts(const pl_storage *s, const char *wanted, unsigned of
             strcmp(target, wanted) != 0)
             continue;
         found++;
-        *all_finished &= s->entry[i].is_finished;
+        *all_finished &= s->entry[i].is_finished && !s->entry[i].has_others;
     }
     return found;
 }
@@ -293,7 +293,7 @@ static pl_status decide_part(pl_storage *s, pl_storage_entry *e, pl_error *err)
     unsigned part, parts;
     bool finished, is_made, hdf5;
     pl_storage_item *m = &e->item;
-    if (!find_target(m->path, target, &part, &parts)) return PL_OK;
+    if (e->has_others || !find_target(m->path, target, &part, &parts)) return PL_OK;
     PL_TRY(is_there(s, target, &is_made, err)); /* then some of the parts may be gone */
     const unsigned found = count_parts(s, target, parts, &finished);
     if (!is_made && found < parts)

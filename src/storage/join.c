@@ -72,6 +72,9 @@ pl_status pl_storage_compare(const char *whole, const char *part, pl_block_reade
     *held = NULL;
     pl_status status = pl_block_reader_open(whole, false, &w, err);
     if (status == PL_OK) status = pl_block_reader_open(part, true, held, err); /* and locks it */
+    if (status == PL_OK) status = pl_storage_check_regular(*held, part, err);
+    if (status == PL_OK) status = pl_storage_check_regular(w, whole, err);
+    if (status == PL_OK) status = pl_storage_check_apart(*held, part, w, whole, err);
     if (status == PL_OK) status = compare_all(whole, part, w, *held, err);
     pl_block_reader_close(w);
     if (status == PL_OK) return PL_OK;
@@ -145,6 +148,27 @@ static pl_status make(const pl_storage *s, const char *target, const char *full,
     return sync_folders(s, target, err);
 }
 
+static pl_status check_part(const char *path, pl_error *err)
+{
+    pl_block_reader *r;
+    PL_TRY(pl_block_reader_open(path, false, &r, err));
+    pl_status status = pl_storage_check_regular(r, path, err);
+    if (status == PL_OK) status = pl_storage_check_alone(r, path, err);
+    pl_block_reader_close(r);
+    return status;
+}
+
+/* Somebody copied it there, or a clean was killed: it is brought to the disk before a part goes. */
+static pl_status take_whole(const pl_storage *s, const char *target, const char *full, pl_error *err)
+{
+    pl_block_reader *r;
+    PL_TRY(pl_block_reader_open(full, false, &r, err));
+    pl_status status = pl_storage_check_regular(r, full, err);
+    if (status == PL_OK) status = pl_storage_sync_own(r, full, err);
+    pl_block_reader_close(r);
+    return status == PL_OK ? sync_folders(s, target, err) : status;
+}
+
 pl_status pl_storage_join(const pl_storage *s, size_t set, const pl_storage_ears *ears, pl_error *err)
 {
     char full[PL_FILE_PATH_MAX];
@@ -153,7 +177,10 @@ pl_status pl_storage_join(const pl_storage *s, size_t set, const pl_storage_ears
     const char *target = s->set[set].target;
     PL_TRY(pl_storage_path(s, target, full, err));
     pl_status status = list_parts(s, set, &parts, err);
-    if (status == PL_OK && lstat(full, &st) != 0) {
+    for (size_t i = 0; i < parts.count && status == PL_OK; i++) status = check_part(parts.path[i], err);
+    if (status == PL_OK && lstat(full, &st) == 0)
+        status = take_whole(s, target, full, err);
+    else if (status == PL_OK) {
         if (errno == ENOENT)
             status = make(s, target, full, &parts, err);
         else

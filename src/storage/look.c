@@ -235,6 +235,10 @@ static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64
     if (status == PL_E_DATA && !is_ours) return add(r, n, PL_STORAGE_UNKNOWN, PL_STORAGE_STAYS, not_ours, NULL, err);
     status = add(r, n, PL_STORAGE_RESULTS, PL_STORAGE_STAYS, "damaged results; plimsoll results check", &e, err);
     if (status == PL_OK && b) status = describe_results(r->s, e, b, err);
+    if (status == PL_OK && b && e->item.kind == PL_STORAGE_PART && pl_storage_check_alone(b, path, &why) != PL_OK) {
+        e->has_others = true;
+        status = pl_storage_text(r->s, &e->item.why, err, "stays: %.600s", why.text);
+    }
     pl_block_reader_close(b);
     if (status != PL_OK) return status;
     e->shape = shape;

@@ -5,6 +5,7 @@
  *   held.c    who is using it: asked of the kernel, never guessed from an age
  *   clean.c   does it, item by item; killed anywhere, what is left is whole and the next clean ends it
  *   step.c    the folder of a checkpoint
+ *   own.c     the files of results, as their layout names them
  *   join.c    parts in temp/ as one file in datasets/
  *
  * Nothing is deleted that is not in the list, and each item is looked at again under its lock. */
@@ -38,6 +39,7 @@ typedef struct pl_storage_entry {
     size_t set; /* of a part that joins */
     uint64_t step;
     bool is_finished; /* of results: every block is */
+    bool has_others;  /* of a part: files in it that are not its own */
     bool is_sound;    /* of a checkpoint: was read, and counts as one of the last */
     dev_t device;
     ino_t inode;
@@ -111,9 +113,18 @@ typedef struct pl_storage_ears {
     pl_status (*joined)(const char *target, const char *part, pl_error *);
 } pl_storage_ears;
 pl_status pl_storage_work(const pl_storage *, const pl_storage_ears *, pl_storage_cleaned *, pl_error *);
-/* Removes a tree of results as a whole or not at all as far as its name tells: it is renamed to a temporary name, then
- * emptied. */
-pl_status pl_storage_remove_tree(const char *path, pl_error *);
+/* ---- own.c ---- */
+struct pl_block_reader;
+/* PL_E_DATA where one of its files, or its folder, is a link or another thing. */
+pl_status pl_storage_check_regular(const struct pl_block_reader *, const char *path, pl_error *);
+/* PL_E_DATA where a file of the part is one of the whole, too. */
+pl_status pl_storage_check_apart(const struct pl_block_reader *, const char *part, const struct pl_block_reader *,
+                                 const char *whole, pl_error *);
+/* PL_E_DATA where other files lie in its folder. */
+pl_status pl_storage_check_alone(const struct pl_block_reader *, const char *path, pl_error *);
+pl_status pl_storage_sync_own(const struct pl_block_reader *, const char *path, pl_error *);
+/* Its files; not the folder. */
+pl_status pl_storage_remove_own(const struct pl_block_reader *, const char *path, pl_error *);
 
 /* ---- step.c ---- */
 /* A folder with the three files of a checkpoint, none of them a link: PL_E_DATA where it is not. */
@@ -129,7 +140,6 @@ pl_status pl_storage_empty_step(const char *path, pl_error *);
 pl_status pl_storage_join(const pl_storage *, size_t set, const pl_storage_ears *, pl_error *);
 /* Is every byte of the part in the whole? PL_E_DATA with where it differs. The part stays locked until *held is
  * closed by pl_block_reader_close. */
-struct pl_block_reader;
 pl_status pl_storage_compare(const char *whole, const char *part, struct pl_block_reader **held, pl_error *);
 
 #endif

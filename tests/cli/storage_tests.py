@@ -379,6 +379,62 @@ def test_consolidate():
     check(snapshot("store") == before, set(before) ^ set(snapshot("store")))
 
 
+def test_files_in_a_part():
+    """A person's own file in the folder of a part: that job stays as it is."""
+    for i in range(PARTS):
+        leave("npy", f"store/temp/some-{i + 1}-of-{PARTS}", i, 1)
+        leave("npy", f"store/temp/other-{i + 1}-of-{PARTS}", i, 1)
+    put("store/temp/some-1-of-3/mine.npy", b"mine")
+    before = {p: d for p, d in snapshot("store").items() if "other" not in p}
+    check("mine.npy" in report("store", "--consolidate")["temp/some-1-of-3"]["why"], "no word of it")
+    run("storage", "clean", "store", "--consolidate")
+    after = snapshot("store")
+    check(before.items() <= after.items() and not any("temp/other" in p or "datasets/some" in p for p in after), sorted(after))
+    # the others go where the whole is there
+    leave("npy", "store/datasets/some")
+    run("storage", "clean", "store", "--consolidate")
+    check(os.listdir("store/temp") == ["some-1-of-3"] and "mine.npy" in os.listdir("store/temp/some-1-of-3"), os.listdir("store/temp"))
+
+
+def test_whole_of_links():
+    """What is in the whole is to be there when the parts are gone."""
+    for how in (os.symlink, os.link):
+        leave("npy", "store/temp/some-1-of-1", 0, PARTS)
+        leave("npy", "store/datasets/some")
+        for name in os.listdir("store/datasets/some"):
+            if name != "index":
+                os.remove(f"store/datasets/some/{name}")
+                how(os.path.abspath(f"store/temp/some-1-of-1/{name}"), f"store/datasets/some/{name}")
+        before = snapshot("store")
+        done = subprocess.run([COMMAND, "storage", "clean", "store", "--consolidate"], capture_output=True, text=True, env=environment())
+        check(done.returncode == 4 and snapshot("store") == before, done, set(before) ^ set(snapshot("store")))
+        shutil.rmtree("store")
+    for i in range(PARTS):
+        leave("native", f"store/temp/some-{i + 1}-of-{PARTS}.blocks", i, 1)
+    leave("native", "elsewhere.blocks")
+    os.makedirs("store/datasets")
+    os.symlink("../../elsewhere.blocks", "store/datasets/some.blocks")
+    done = subprocess.run([COMMAND, "storage", "clean", "store", "--consolidate"], capture_output=True, text=True, env=environment())
+    check(done.returncode == 4 and len(os.listdir("store/temp")) == PARTS, done)
+
+
+def test_whole_is_brought_to_the_disk():
+    if not shutil.which("strace"):
+        raise Skipped("there is no strace")
+    for form, end in (("native", ".blocks"), ("npy", "")):
+        for i in range(PARTS):
+            leave(form, f"store/temp/some-{i + 1}-of-{PARTS}{end}", i, 1)
+        leave(form, f"store/datasets/some{end}")
+        whole = os.path.abspath(f"store/datasets/some{end}")
+        names = {whole, os.path.dirname(whole)} | ({os.path.join(whole, n) for n in os.listdir(whole)} if form == "npy" else set())
+        done = subprocess.run(["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,unlink,unlinkat,renameat2", "-o", "trace", COMMAND, "storage", "clean", "store", "--consolidate"], capture_output=True, env=environment())
+        if done.returncode:
+            raise Skipped("nothing can be traced here")
+        before = re.split(r"unlink|renameat2", read("trace").decode())[0]
+        check(names <= set(re.findall(r"f(?:data)?sync\(\d+<([^>]*)>\) += 0", before)) and os.listdir("store/temp") == [], names, before)
+        shutil.rmtree("store")
+
+
 def test_damaged_parts():
     for i in range(PARTS):
         leave("native", f"store/temp/some-{i + 1}-of-{PARTS}.blocks", i, 1)
@@ -538,5 +594,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
