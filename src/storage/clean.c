@@ -214,17 +214,26 @@ static bool has_work(const pl_storage_entry *e)
 }
 
 /* All of a run, or of what lies in none, under its lock. A part goes only when its set was joined. */
-static void do_all_of(work *w, size_t run, const bool *joined)
+static void do_each_of(work *w, size_t run, const bool *joined, bool steps)
 {
     const pl_storage *s = w->s;
     for (size_t i = 0; i < s->entries; i++) {
         const pl_storage_entry *e = &s->entry[i];
-        if (e->run != run || !has_work(e) || (e->set != PL_STORAGE_NONE && !joined[e->set])) continue;
+        if (e->run != run || !has_work(e) || (e->shape == PL_STORAGE_STEP) != steps ||
+            (e->set != PL_STORAGE_NONE && !joined[e->set]))
+            continue;
         if (e->shape == PL_STORAGE_STEP && w->kept != PL_OK)
             note(w, e, w->kept, 0, w->why_not.text);
         else
             do_one(w, e);
     }
+}
+
+/* A checkpoint goes after what was put aside for it. */
+static void do_all_of(work *w, size_t run, const bool *joined)
+{
+    do_each_of(w, run, joined, false);
+    do_each_of(w, run, joined, true);
 }
 
 static void leave_run(work *w, size_t run, pl_status status, const pl_error *why)

@@ -66,6 +66,20 @@ static pl_status rename_step(const char *from, const char *to, pl_error *err)
     return pl_folder_sync(folder, err);
 }
 
+/* One file that must stay (chattr +i) would leave a folder that no run can put away. */
+static pl_status check_removable(const char *path, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX];
+    if (access(path, W_OK | X_OK) != 0)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
+    for (int i = 0; i < STEP_FILES; i++) {
+        PL_TRY(pl_path_join(file, sizeof file, path, step_files[i], err));
+        if (access(file, W_OK) != 0 && errno == EPERM)
+            return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", file, strerror(errno));
+    }
+    return PL_OK;
+}
+
 pl_status pl_storage_remove_step(const char *path, pl_error *err)
 {
     char temporary[PL_FILE_PATH_MAX];
@@ -73,8 +87,7 @@ pl_status pl_storage_remove_step(const char *path, pl_error *err)
     int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
     if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(count_files(path, &files, err));
-    if (access(path, W_OK | X_OK) != 0)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s", path, strerror(errno));
+    PL_TRY(check_removable(path, err));
     PL_TRY(rename_step(path, temporary, err));
     pl_status status = pl_storage_empty_step(temporary, err);
     if (status != PL_OK && count_files(temporary, &left, NULL) == PL_OK && left == files)

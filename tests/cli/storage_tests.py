@@ -227,6 +227,10 @@ def test_old_without_its_new():
     shutil.copytree("aside", new)
     run("storage", "clean", "run")
     check(not os.path.exists(old) and os.path.exists(new), "it stays for ever")
+    # both go where the one is old enough
+    shutil.copytree("run/checkpoints/step-00000001", "run/checkpoints/step-00000001.old")
+    run("storage", "clean", "run", "--keep-last", "1")
+    check(not any("step-00000001" in name for name in os.listdir("run/checkpoints")), os.listdir("run/checkpoints"))
 
 
 def test_links_among_checkpoints():
@@ -278,7 +282,7 @@ def test_protected_checkpoint():
     step = "run/checkpoints/step-00000001"
     before = snapshot(step)
     if os.geteuid() == 0:
-        made = subprocess.run(["chattr", "+i", f"{step}/model.safetensors", f"{step}/state.safetensors", f"{step}/run.json"], capture_output=True)
+        made = subprocess.run(["chattr", "+i", f"{step}/state.safetensors"], capture_output=True)
         if made.returncode:
             raise Skipped("root may do everything here")
     os.chmod(step, 0o500)
