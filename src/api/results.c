@@ -330,9 +330,10 @@ pl_status pl_results_take_config(const char *path, const char *part, pl_error *e
     size_t bytes;
     PL_TRY(pl_beside_path(part, PL_BESIDE_CONFIG, from, err));
     PL_TRY(pl_beside_path(path, PL_BESIDE_CONFIG, to, err));
-    if (access(from, R_OK) != 0 && errno != ENOENT && errno != EACCES)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", from, strerror(errno));
-    if (access(from, R_OK) != 0 || access(to, F_OK) == 0) return PL_OK;
+    const int missing = access(from, R_OK) != 0 ? errno : 0;
+    if (missing && missing != ENOENT && missing != EACCES)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", from, strerror(missing));
+    if (missing || access(to, F_OK) == 0) return PL_OK;
     PL_TRY(without_part(from, &text, &bytes, err));
     pl_status status = pl_file_write_all(to, text, bytes, err);
     pl_free(text);
