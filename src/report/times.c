@@ -216,6 +216,6 @@ void pl_report_times_text(const pl_report_times *t, pl_str *out)
     put_besides(t, out);
     if (t->flops_per_second > 0 && t->bytes_per_second > 0)
         pl_str_printf(out,
-                      "Rate: %.1f GFLOP/s, %.1f GB/s, the best of the plan's own nodes when they were calibrated.\n",
+                      "Rate: %.1f GFLOP/s, %.1f GB/s: the best of the plan's own nodes,\nas calibrated.\n",
                       t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
 }

@@ -131,7 +131,7 @@ def test_json_has_reports_only():
     out, _ = run("train", write_config(train={"log_every": 30}), "--progress", "json")
     events = [json.loads(line) for line in out.splitlines()]
     check([e["step"] for e in events if e["event"] == "step"] == [30, 60, 90, 120], events)
-    known = {"committed", "step", "evaluated", "saved", "text", "text_end", "warning", "finished", "ledger"}
+    known = {"committed", "step", "evaluated", "saved", "text", "text_end", "warning", "finished", "times", "ledger"}
     check({e["event"] for e in events} <= known, "an event that is not documented", events)
 
 
