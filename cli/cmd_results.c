@@ -51,31 +51,17 @@ typedef struct arguments {
 
 static int complain(pl_status status, const pl_error *err) { return pl_cli_complain("results", status, err); }
 
-/* A path as a terminal may show it: what would act there becomes a question mark. */
-enum { SHOWN_BYTES = 1024 };
-static const char *show(const char *path, char text[SHOWN_BYTES])
-{
-    pl_line line = {text, SHOWN_BYTES, 0};
-    for (size_t at = 0, bytes = strlen(path); at < bytes;) {
-        size_t n = pl_character_bytes(path + at, bytes - at);
-        bool shown = n > 0 && path[at] != '\n' && path[at] != '\t';
-        pl_line_bytes(&line, shown ? path + at : "?", shown ? n : 1);
-        at += n ? n : 1;
-    }
-    return text;
-}
-
 /* ---- ls ---- */
 
 static pl_status list_one(const arguments *a, const char *path, pl_error *err)
 {
     pl_results *results;
-    char *text = NULL, shown[SHOWN_BYTES] = "";
+    char *text = NULL, shown[PL_SHOWN_BYTES] = "";
     size_t bytes = 0;
     pl_status status = pl_results_open(path, &results, err);
     if (status != PL_OK) return status;
     status = pl_results_print(results, a->json ? PL_RESULTS_JSON : PL_RESULTS_TEXT, &text, &bytes, err);
-    if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_format(err, "%s\n", show(path, shown));
+    if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_format(err, "%s\n", pl_show_plainly(path, shown));
     if (status == PL_OK) status = pl_put(text, bytes, err);
     if (status == PL_OK && a->count > 1 && !a->json) status = pl_put_text("\n", err);
     pl_text_free(text);
@@ -87,8 +73,8 @@ static pl_status list_one(const arguments *a, const char *path, pl_error *err)
 
 static void tell(void *context, const char *name)
 {
-    char shown[SHOWN_BYTES] = "";
-    pl_say("plimsoll results: %s: %s: damaged\n", show(context, shown), name);
+    char shown[PL_SHOWN_BYTES] = "";
+    pl_say("plimsoll results: %s: %s: damaged\n", pl_show_plainly(context, shown), name);
 }
 
 static pl_status report_check(const arguments *a, const char *path, const pl_results_checked *c, pl_error *err)
@@ -96,12 +82,12 @@ static pl_status report_check(const arguments *a, const char *path, const pl_res
     static char text[6 * PATH_MAX + 256]; /* a byte of a path takes six at most */
     pl_line line = {text, sizeof text, 0};
     if (!a->json) {
-        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[SHOWN_BYTES] = "", others[64] = "";
+        char blocks[PL_FORMAT_BYTES], bytes[PL_FORMAT_BYTES], shown[PL_SHOWN_BYTES] = "", others[64] = "";
         if (c->not_finite)
             snprintf(others, sizeof others, "; %" PRIu64 " number%s infinite or NaN", c->not_finite,
                      c->not_finite == 1 ? " is" : "s are");
-        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s%s\n", show(path, shown),
-                             pl_show_count(c->blocks, blocks), pl_show_plural(c->blocks),
+        return pl_put_format(err, "%s: %s finished block%s read, %s: %" PRIu64 " damaged%s%s\n",
+                             pl_show_plainly(path, shown), pl_show_count(c->blocks, blocks), pl_show_plural(c->blocks),
                              pl_show_bytes(c->bytes, bytes), c->damaged,
                              c->damaged && a->repair ? ", no longer counted as finished" : "", others);
     }
@@ -242,7 +228,7 @@ static pl_status export_one(const arguments *a, const char *path, pl_error *err)
 static pl_status report_one(const arguments *a, pl_error *err)
 {
     static char results[PATH_MAX], page[PATH_MAX];
-    char *text = NULL, shown[SHOWN_BYTES] = "";
+    char *text = NULL, shown[PL_SHOWN_BYTES] = "";
     size_t bytes = 0;
     const bool to_stdout = a->html && strcmp(a->html, "-") == 0;
     pl_status status = pl_results_locate(a->file[0], results, sizeof results, err);
@@ -251,7 +237,7 @@ static pl_status report_one(const arguments *a, pl_error *err)
     if (status == PL_OK) status = pl_results_page_check(results, to, err);
     if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
     if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_page_save(to, text, bytes, err);
-    if (status == PL_OK && !a->html) pl_say("page: %s\n", show(to, shown));
+    if (status == PL_OK && !a->html) pl_say("page: %s\n", pl_show_plainly(to, shown));
     pl_text_free(text);
     return status;
 }

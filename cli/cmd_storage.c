@@ -27,27 +27,12 @@ static const char about[] =
     "                       where options say so: old checkpoints, caches, parts that\n"
     "                       were joined\n"
     "\n"
-    "FOLDER is that of a run, or one above. What a process is using is left alone, and so are links and all that is "
-    "not "
-    "known to be Plimsoll's. Killed at any instant, the same command ends what was begun. Options that say what clean "
-    "is "
+    "FOLDER is that of a run, or one above. What a process is using is left alone, "
+    "and so are links and all that is not known to be Plimsoll's. Killed at any "
+    "instant, the same command ends what was begun. Options that say what clean is "
     "to do may be given to report, too.\n";
 
 static int complain(pl_status status, const pl_error *err) { return pl_cli_complain("storage", status, err); }
-
-/* A name as a terminal may show it: what would act there becomes a question mark. */
-enum { SHOWN_BYTES = 1024 };
-static const char *show(const char *path, char text[SHOWN_BYTES])
-{
-    pl_line line = {text, SHOWN_BYTES, 0};
-    for (size_t at = 0, bytes = strlen(path); at < bytes;) {
-        size_t n = pl_character_bytes(path + at, bytes - at);
-        bool shown = n > 0 && path[at] != '\n' && path[at] != '\t';
-        pl_line_bytes(&line, shown ? path + at : "?", shown ? n : 1);
-        at += n ? n : 1;
-    }
-    return text;
-}
 
 /* ---- options ---- */
 
@@ -117,15 +102,16 @@ typedef struct telling {
 static void tell(void *context, const pl_storage_item *m, uint64_t gained, const char *problem)
 {
     telling *t = context;
-    char shown[SHOWN_BYTES] = "", bytes[PL_FORMAT_BYTES], why[SHOWN_BYTES] = "";
+    char shown[PL_SHOWN_BYTES] = "", bytes[PL_FORMAT_BYTES], why[PL_SHOWN_BYTES] = "";
     if (problem) {
-        pl_say("plimsoll storage: warning: %s is left: %s\n", show(m->path, shown), show(problem, why));
+        pl_say("plimsoll storage: warning: %s is left: %s\n", pl_show_plainly(m->path, shown),
+               pl_show_plainly(problem, why));
         return;
     }
     const char *what = m->fate == PL_STORAGE_SHRINKS ? "made smaller" : "removed";
     if (t->status == PL_OK)
-        t->status = pl_put_format(t->err, "%s: %s, %s: %s\n", show(m->path, shown), what, pl_show_bytes(gained, bytes),
-                                  show(m->why, why));
+        t->status = pl_put_format(t->err, "%s: %s, %s: %s\n", pl_show_plainly(m->path, shown), what,
+                                  pl_show_bytes(gained, bytes), pl_show_plainly(m->why, why));
 }
 
 static pl_status clean(const char *folder, const pl_storage_rules *rules, pl_error *err)

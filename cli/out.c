@@ -164,6 +164,19 @@ static void json_character(pl_line *line, const char *text, size_t bytes)
         pl_line_bytes(line, text, bytes);
 }
 
+const char *pl_show_plainly(const char *name, char text[PL_SHOWN_BYTES])
+{
+    pl_line line = {text, PL_SHOWN_BYTES, 0};
+    text[0] = 0;
+    for (size_t at = 0, bytes = strlen(name); at < bytes;) {
+        size_t n = pl_character_bytes(name + at, bytes - at);
+        bool shown = n > 0 && name[at] != '\n' && name[at] != '\t';
+        pl_line_bytes(&line, shown ? name + at : "?", shown ? n : 1);
+        at += n ? n : 1;
+    }
+    return text;
+}
+
 void pl_line_json(pl_line *line, const char *text, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {

@@ -32,6 +32,11 @@ void pl_line_bytes(pl_line *, const char *text, size_t bytes);
 /* The inside of a JSON string: escaped, bytes that are no UTF-8 replaced by U+FFFD. */
 void pl_line_json(pl_line *, const char *text, size_t bytes);
 
+/* A path, or another text of somebody else's, as a terminal may show it: what would act there becomes a question mark.
+ * Returns the text. */
+enum { PL_SHOWN_BYTES = 1024 };
+const char *pl_show_plainly(const char *name, char text[PL_SHOWN_BYTES]);
+
 /* Bytes of the UTF-8 character at text, or 0: broken, or a control character other than newline and tab. */
 size_t pl_character_bytes(const char *text, size_t bytes);
 
