@@ -2,6 +2,7 @@
  * No link is followed, and no other file system entered. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -369,6 +370,7 @@ static pl_status add_step(reading *r, seen *n, const content *c, uint64_t step, 
     pl_error why = {0};
     pl_saved saved;
     pl_status status = pl_saved_open(c->path, PL_SAVED_RECORD, &saved, &why);
+    const uint64_t recorded = status == PL_OK ? saved.record->step : step;
     pl_saved_deinit(&saved);
     if (status != PL_OK && status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
     PL_TRY(add(r, n, PL_STORAGE_CHECKPOINT, PL_STORAGE_STAYS,
@@ -377,8 +379,10 @@ static pl_status add_step(reading *r, seen *n, const content *c, uint64_t step, 
     e->shape = PL_STORAGE_STEP;
     e->step = step;
     if (c->has_links) r->s->run[r->folder->run].has_links = true;
-    if (status != PL_OK) e->run = PL_STORAGE_NONE; /* decide.c thins out those of runs */
-    return PL_OK;
+    if (status != PL_OK || recorded != step) e->run = PL_STORAGE_NONE; /* decide.c thins out those of runs */
+    if (recorded == step) return PL_OK;
+    return pl_storage_text(r->s, &e->item.why, err, "a copy of step %" PRIu64 " under another number: left alone",
+                           recorded);
 }
 
 static pl_status add_left_over(reading *r, seen *n, const content *c, pl_storage_shape shape, pl_error *err)
@@ -453,14 +457,30 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
 
 /* ---- the walk ---- */
 
-/* A folder `checkpoints` alone may be another program's. */
+/* As pl_folder_lock writes it: the number of a process, and the end of the line. */
+static bool is_lock(const head *h)
+{
+    size_t digits = 0;
+    while (digits < h->count && h->bytes[digits] >= '0' && h->bytes[digits] <= '9') digits++;
+    return digits && digits + 1 == h->count && h->bytes[digits] == '\n';
+}
+
+static pl_status has_own_lock(reading *r, bool *has, pl_error *err)
+{
+    head h = {0};
+    if (exists_as(r, "lock", S_IFREG)) PL_TRY(read_head(r, find(r, "lock"), &h, err));
+    *has = is_lock(&h);
+    return PL_OK;
+}
+
+/* config.yaml and `checkpoints` may be another program's, and so may any `lock` but ours: in a folder without ours none
+ * is taken, for that would be written there. */
 static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
 {
     pl_storage *s = r->s;
-    const bool has_config = exists_as(r, "config.yaml", S_IFREG), has_lock = exists_as(r, "lock", S_IFREG);
-    const bool is_run = (exists_as(r, "checkpoints", S_IFDIR) && (has_config || has_lock)) ||
-                        (has_config && (has_lock || exists_as(r, "plan.lock", S_IFREG)));
-    if (!is_run) return PL_OK;
+    bool is_run = exists_as(r, "config.yaml", S_IFREG) || exists_as(r, "checkpoints", S_IFDIR), is_locked = false;
+    if (is_run) PL_TRY(has_own_lock(r, &is_locked, err));
+    if (!is_locked) return PL_OK;
     if (pl_grow(&s->run, &s->run_room, s->runs, sizeof *s->run) != 0)
         return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of what lies there", s->root);
     s->run[s->runs] = (pl_storage_run){.path = folder->path, .holder = pl_folder_holder(r->path)};

@@ -181,6 +181,35 @@ def test_other_checkpoints():
     check({p for p in before if p not in snapshot("run") and not own.fullmatch(p)} == set() and len(steps_of("run")) < 4, steps_of("run"))
 
 
+def test_another_programs_checkpoints():
+    """A config.yaml and a folder `checkpoints` are nobody's mark, and a file `lock` that does not hold a process number is not ours:
+    nothing of it goes, and nothing is written there."""
+    for lock in (None, b"held by me\n", b"", b"12\n34\n", b"12"):
+        folder = f"project{len(lock or b'')}{lock is None}"
+        put(f"{folder}/config.yaml", b"model: resnet50\n")
+        put(f"{folder}/checkpoints/step-00000009.tmp/model.safetensors", b"x" * 9000)
+        os.makedirs(f"{folder}/checkpoints/step-00000008.tmp")
+        for step in ("step-00000007", "step-00000007.old"):
+            put(f"{folder}/checkpoints/{step}/model.safetensors", b"y" * 9000)
+        if lock is not None:
+            put(f"{folder}/lock", lock)
+        before = snapshot(folder)
+        check(all(i["fate"] == "stays" and i["kind"] == "unknown" for i in report(folder).values()), folder, report(folder))
+        run("storage", "clean", folder, "--keep-last", "1")
+        check(snapshot(folder) == before and (lock is None) == (not os.path.exists(f"{folder}/lock")), folder, "has changed")
+        check(lock is None or read(f"{folder}/lock") == lock, folder, "its lock was written")
+
+
+def test_copied_under_another_number():
+    """What a checkpoint is of, its record says; a copy with a higher number takes no place among those that are kept."""
+    train("run", steps=4)
+    shutil.copytree("run/checkpoints/step-00000001", "run/checkpoints/step-00000099")
+    told = report("run", "--keep-last", "1")["checkpoints/step-00000099"]
+    check(told["fate"] == "stays" and "step 1" in told["why"], told)
+    run("storage", "clean", "run", "--keep-last", "1")
+    check({"step-00000099", "step-00000004"} <= set(steps_of("run")) and "step-00000002" not in steps_of("run"), steps_of("run"))
+
+
 def test_best_stays():
     train("run", steps=6)
     best = "run/checkpoints/best"
@@ -598,5 +627,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
