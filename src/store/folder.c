@@ -40,7 +40,8 @@ pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     while (status == PL_OK && (bytes = getdents64(fd, list, PL_FOLDER_LIST_BYTES)) > 0)
         status = each_in_batch(list, bytes, use, context, err);
-    if (bytes < 0) status = pl_fail(err, PL_E_STORAGE, "%s: cannot be listed: %s", path, strerror(errno));
+    if (bytes < 0 && errno != ENOENT) /* ENOENT: it was removed meanwhile */
+        status = pl_fail(err, PL_E_STORAGE, "%s: cannot be listed: %s", path, strerror(errno));
     close(fd);
     return status;
 }
