@@ -373,13 +373,16 @@ static pl_status add_step(reading *r, seen *n, const content *c, uint64_t step, 
     const uint64_t recorded = status == PL_OK ? saved.record->step : step;
     pl_saved_deinit(&saved);
     if (status != PL_OK && status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
-    PL_TRY(add(r, n, PL_STORAGE_CHECKPOINT, PL_STORAGE_STAYS,
-               status == PL_OK ? "a checkpoint" : "its run.json cannot be read: left alone", &e, err));
+    const char *what = status != PL_OK ? "its run.json cannot be read: left alone"
+                       : !c->is_step   ? "has things in it that are not of a checkpoint: left alone"
+                                       : "a checkpoint";
+    PL_TRY(add(r, n, PL_STORAGE_CHECKPOINT, PL_STORAGE_STAYS, what, &e, err));
     e->item.bytes += c->bytes;
     e->shape = PL_STORAGE_STEP;
     e->step = step;
     if (c->has_links) r->s->run[r->folder->run].has_links = true;
-    if (status != PL_OK || recorded != step) e->run = PL_STORAGE_NONE; /* decide.c thins out those of runs */
+    /* decide.c thins out those of runs */
+    if (status != PL_OK || !c->is_step || recorded != step) e->run = PL_STORAGE_NONE;
     if (recorded == step) return PL_OK;
     return pl_storage_text(r->s, &e->item.why, err, "a copy of step %" PRIu64 " under another number: left alone",
                            recorded);

@@ -10,8 +10,9 @@
 
 enum { PL_FOLDER_LIST_BYTES = 4096 };
 
-/* Calls `use` for each name in the folder but . and .. until it fails; a folder that is not there is empty,
- * and one that is removed meanwhile ends. Names that come or go meanwhile may or may not be seen. `list` is memory of the caller, aligned to 8. */
+/* Calls `use` for each name in the folder but . and .. until it fails; a folder that is not there is empty, and one
+ * that is removed meanwhile ends there. Names that come or go meanwhile may or may not be seen. `list` is memory of the
+ * caller, aligned to 8. */
 pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
                          pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
 

@@ -210,6 +210,20 @@ def test_copied_under_another_number():
     check({"step-00000099", "step-00000004"} <= set(steps_of("run")) and "step-00000002" not in steps_of("run"), steps_of("run"))
 
 
+def test_things_in_a_checkpoint():
+    """What a person put into a checkpoint keeps it: nothing is gained there, and its folder keeps its name."""
+    for i, name in enumerate(("notes.txt", "plots/loss.png")):
+        train(f"run{i}", steps=4)
+        put(f"run{i}/checkpoints/step-00000001/{name}", b"z" * 9000)
+        before = {p: what for p, what in snapshot(f"run{i}").items() if "step-00000001" in p}
+        told = report(f"run{i}", "--keep-last", "1")["checkpoints/step-00000001"]
+        check((told["fate"], told["gain"]) == ("stays", 0) and "not of a checkpoint" in told["why"], told)
+        run("storage", "clean", f"run{i}", "--keep-last", "1")
+        check({"step-00000001", "step-00000004"} <= set(steps_of(f"run{i}")), steps_of(f"run{i}"))
+        check(i == 1 or "step-00000002" not in steps_of(f"run{i}"), "what is no file keeps all of the run:", steps_of(f"run{i}"))
+        check(before.items() <= snapshot(f"run{i}").items(), "something of it went")
+
+
 def test_best_stays():
     train("run", steps=6)
     best = "run/checkpoints/best"
@@ -627,5 +641,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_things_in_a_checkpoint, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
