@@ -90,6 +90,12 @@ pl_status pl_run_times_path(const pl_run *run, char *path, size_t room, pl_error
 
 static bool is_there(const char *path) { return access(path, F_OK) == 0; }
 
+static bool has(const char *folder, const char *name)
+{
+    char path[PL_FILE_PATH_MAX];
+    return pl_path_join(path, sizeof path, folder, name, NULL) == PL_OK && is_there(path);
+}
+
 /* Of a training in its folder, of results beside them. */
 static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_error *err)
 {
@@ -102,6 +108,8 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
     if (pl_results_locate(path, results, sizeof results, &ignored) == PL_OK) {
         PL_TRY(pl_beside_path(results, PL_BESIDE_TIMES, file, err));
         if (is_there(file)) return PL_OK;
+    } else if (!has(path, "config.yaml") && !has(path, "checkpoints")) {
+        return pl_fail(err, PL_E_DATA, "%s: holds neither a run nor results; name the folder of one", path);
     }
     return pl_fail(err, PL_E_DATA,
                    "%s: has no table of times: a run writes it when it ends or is stopped, and versions before it did "

@@ -118,6 +118,8 @@ def test_what_has_none():
     os.remove("out/times.json")
     refused(4, "has no table of times", "report", "out")
     refused(4, "does not exist", "report", "nowhere")
+    os.makedirs("empty")
+    refused(4, "holds neither a run nor results", "report", "empty")
     refused(2, "the folder of one run", "report")
     refused(2, "the folder of one run", "report", "out", "out")
     with open("out/times.json", "w") as file:
