@@ -88,7 +88,7 @@ static int open_shared(pl_file_writer *w, bool *is_held)
 {
     snprintf(w->temporary, sizeof w->temporary, "%s" PL_FILE_TEMPORARY, w->path);
     int fd = open_new(w->temporary);
-    if (fd < 0) return -1;
+    if (fd < 0) return *is_held = errno == EWOULDBLOCK, -1; /* a lease: somebody is asking who has it open */
     *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || has_lost_name(fd, w->temporary);
     if (!*is_held) return fd;
     close(fd);

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "data/pages/cache.h"
 #include "storage/storage.h"
+#include "store/beside.h"
 #include "store/block_file.h"
 #include "store/checkpoint.h"
 #include "store/folder.h"
@@ -256,7 +257,7 @@ static bool is_prepared(const head *h)
 static bool is_record(const char *name)
 {
     static const char *const names[] = {"config.yaml", "plan.lock",      "plan.html",  "metrics.jsonl", "report.json",
-                                        "lock",        "tokenizer.json", "trace.json", "report.html"};
+                                        "lock",        "tokenizer.json", "trace.json", "report.html",   "times.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return strncmp(name, "events.out.tfevents.", 20) == 0 ||
@@ -278,7 +279,7 @@ static bool is_pointer(const reading *r, const char *name)
     return is_in_checkpoints(r) && (strcmp(name, "latest") == 0 || strcmp(name, "best") == 0);
 }
 
-/* NAME.html, .yaml and .processes.jsonl of results NAME.h5 or NAME.blocks or of a folder NAME. */
+/* NAME.html, .yaml, .processes.jsonl and .times.json of results NAME.h5 or NAME.blocks or of a folder NAME. */
 static pl_status find_beside(reading *r, const char *name, size_t stem, const char *form, bool *is, pl_error *err)
 {
     char other[2 * NAME_MAX];
@@ -294,11 +295,11 @@ static pl_status find_beside(reading *r, const char *name, size_t stem, const ch
 
 static pl_status is_beside_results(reading *r, const char *name, bool *is, pl_error *err)
 {
-    static const char *const endings[] = {".html", ".yaml", ".processes.jsonl"}, *const forms[] = {"", ".blocks",
-                                                                                                   ".h5"};
+    static const char *const forms[] = {"", ".blocks", ".h5"};
+    static const char *const endings[] = {PL_BESIDE_PAGE, PL_BESIDE_CONFIG, PL_BESIDE_PROCESSES, PL_BESIDE_TIMES};
     *is = false;
-    for (size_t i = 0; i < 3; i++)
-        for (size_t k = 0; k < 3 && pl_storage_ends_with(name, endings[i]); k++)
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (size_t k = 0; k < sizeof forms / sizeof *forms && pl_storage_ends_with(name, endings[i]); k++)
             PL_TRY(find_beside(r, name, strlen(name) - strlen(endings[i]), forms[k], is, err));
     return PL_OK;
 }

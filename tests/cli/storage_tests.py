@@ -99,6 +99,7 @@ def test_report():
     put(f"store/models/run/metrics.jsonl{TEMPORARY}")
     put("store/mine\nand \x1b[31mred.txt")
     put("store/models/run/mine.txt")
+    put("store/datasets/all.times.json")
     put(b"store/\xff.bin")
     os.symlink("nowhere", "store/dangling")
     os.symlink("../outside", "store/out")
@@ -107,7 +108,7 @@ def test_report():
     told = report("store")
     kinds = {path: (i["kind"], i["fate"]) for path, i in told.items()}
     wanted = {"models/run/checkpoints/step-00000005": ("checkpoint", "stays"), "datasets/all.blocks": ("results", "stays"), "datasets/all": ("results", "stays"),
-              "temp/some-2-of-3.blocks": ("part", "stays"), f"temp/pages/{CACHE}": ("cache", "stays"), "models/run/metrics.jsonl": ("records", "stays"),
+              "temp/some-2-of-3.blocks": ("part", "stays"), f"temp/pages/{CACHE}": ("cache", "stays"), "models/run/metrics.jsonl": ("records", "stays"), "models/run/times.json": ("records", "stays"), "datasets/all.times.json": ("records", "stays"),
               f"models/run/metrics.jsonl{TEMPORARY}": ("temporary", "goes"), "models/run/tokens.bin": ("prepared data", "stays"),
               "mine\nand \x1b[31mred.txt": ("unknown", "stays"), "models/run/mine.txt": ("unknown", "stays"), "\ufffd.bin": ("unknown", "stays"),
               "dangling": ("link", "stays"), "out": ("link", "stays"), "models/run/checkpoints/latest": ("records", "stays")}

@@ -1,7 +1,9 @@
 /* What a file may be written over: a regular file, or a link to one. Whatever else is there (a device, a pipe, a
  * folder, a link that leads nowhere or to one of those) is refused, and is afterwards what it was. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -160,6 +162,21 @@ static void two_writers_have_files_of_their_own(void **state)
     assert_int_equal(mkdir(folder, 0700) | chdir(folder), 0);
 }
 
+/* As `plimsoll storage report` holds a lease on it for a moment, to ask who has it open. */
+static void who_looks_at_the_temporary_file_disturbs_nobody(void **state)
+{
+    (void)state;
+    int fd = open("page" PL_FILE_TEMPORARY, O_CREAT | O_RDWR, 0600);
+    assert_true(fd >= 0 && fcntl(fd, F_SETSIG, SIGURG) == 0);
+    if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) {
+        print_message("skipped: leases are not to be had here: %s\n", strerror(errno));
+        close(fd);
+        return;
+    }
+    must_write("page", "new");
+    assert_int_equal(fcntl(fd, F_SETLEASE, F_UNLCK) | close(fd), 0);
+}
+
 static void a_missing_folder_is_named(void **state)
 {
     (void)state;
@@ -210,6 +227,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup_teardown(a_link_at_the_temporary_name_is_not_followed, begin, end),
         cmocka_unit_test_setup_teardown(what_only_looks_temporary_stays, begin, end),
         cmocka_unit_test_setup_teardown(two_writers_have_files_of_their_own, begin, end),
+        cmocka_unit_test_setup_teardown(who_looks_at_the_temporary_file_disturbs_nobody, begin, end),
         cmocka_unit_test_setup_teardown(a_missing_folder_is_named, begin, end),
         cmocka_unit_test_setup_teardown(a_failed_write_back_is_heard, begin, end),
         cmocka_unit_test_setup_teardown(an_interrupted_call_is_made_again, begin, end),
