@@ -48,7 +48,7 @@ static pl_status take_job(pl_config *job, const pl_config *given, bool trains, p
     job->memory = given->memory;
     job->fit = given->fit;
     job->run.isa = given->run.isa;
-    to->batch_size = from->batch_size;
+    to->batch_size = pl_config_batch(given); /* the kernels are those of the product */
     to->optimizer = from->optimizer;
     to->grad_clip = from->grad_clip;
     const uint32_t decides = PL_CONFIG_FLAG_MODEL | (trains ? 0 : PL_CONFIG_FLAG_NUMERICS);

@@ -297,7 +297,7 @@ static pl_status plan_plain(verification *v, int64_t micro_batch, pl_error *err)
  * batch, where there is one, and 1. */
 static pl_status find_micro_batches(verification *v, pl_error *err)
 {
-    int64_t batch = v->config->train.batch_size, micro = batch;
+    int64_t batch = pl_config_batch(v->config), micro = batch;
     pl_status status = plan_plain(v, micro, err);
     while (status == PL_E_BUDGET && micro > 1) {
         pl_error_clear(err);

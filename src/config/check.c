@@ -72,11 +72,13 @@ static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_
     const pl_config_alias *alias = pl_config_find_alias(from->by);
     if (alias->systems >> pl_config_system_of(cfg) & 1) return PL_OK;
     pl_config_print_archs(pl_config_archs_in(alias->systems), &archs);
+    const bool is_said = pl_config_is_set(cfg, "model.arch");
+    const char *first =
+        pl_config_keys[PL_CONFIG_KEY_model_arch].names[__builtin_ctz(pl_config_archs_in(alias->systems))];
     return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" stands for %s only when model.arch is %s; write \"%s\" under %s%s%s%s",
-                   pl_config_where(cfg, key->path, where, sizeof where), alias->word, key->path, text, key->name,
-                   key->section->name, pl_config_is_set(cfg, "model.arch") ? "" : ", or \"arch: ",
-                   pl_config_is_set(cfg, "model.arch") ? "" : text,
-                   pl_config_is_set(cfg, "model.arch") ? "" : "\" under model");
+                   pl_config_where(cfg, key->path, where, sizeof where), alias->path, key->path, text, key->name,
+                   key->section->name, is_said ? "" : ", or \"arch: ", is_said ? "" : first,
+                   is_said ? "" : "\" under model");
 }
 
 pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, pl_error *err)
@@ -110,11 +112,19 @@ static pl_status check_batch(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
-    if (t->micro_batch > t->batch_size)
-        return pl_fail(
-            err, PL_E_CONFIG,
-            "%s: train.micro_batch %" PRId64 " is more than train.batch_size %" PRId64 "; take at most that, or auto",
-            pl_config_blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch, t->batch_size);
+    const int64_t batch = pl_config_batch(cfg);
+    if (batch > PL_CONFIG_BATCH_MAX)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.gradient_accumulation_steps %" PRId64 " times train.batch_size %" PRId64
+                       " is more than %d samples; take fewer",
+                       pl_config_blame(cfg, "train.gradient_accumulation_steps", "train.batch_size", where),
+                       t->gradient_accumulation_steps, t->batch_size, PL_CONFIG_BATCH_MAX);
+    if (t->micro_batch > batch)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: train.micro_batch %" PRId64 " is more than train.batch_size%s %" PRId64
+                       "; take at most that, or auto",
+                       pl_config_blame(cfg, "train.micro_batch", "train.batch_size", where), t->micro_batch,
+                       batch == t->batch_size ? "" : " times gradient_accumulation_steps,", batch);
     return PL_OK;
 }
 

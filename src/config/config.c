@@ -21,6 +21,8 @@ int64_t pl_config_feed_forward(const pl_config *cfg)
     return cfg->model.feed_forward == PL_CONFIG_AUTO ? 4 * cfg->model.width : cfg->model.feed_forward;
 }
 
+int64_t pl_config_batch(const pl_config *cfg) { return cfg->train.batch_size * cfg->train.gradient_accumulation_steps; }
+
 void pl_config_default(pl_config *cfg)
 {
     memset(cfg, 0, sizeof *cfg);

@@ -39,6 +39,7 @@ enum {
     PL_CONFIG_THREADS_MAX = 64,
     PL_CONFIG_BPE_VOCABULARY_MAX = 65535,
     PL_CONFIG_VOCABULARY_MAX = 1 << 20,
+    PL_CONFIG_BATCH_MAX = 1 << 24,
 };
 
 /* Systems and their archs: systems.def. */
@@ -153,6 +154,7 @@ bool pl_config_is_set(const pl_config *, const char *path); /* by file, environm
  * needs data.text …". */
 pl_status pl_config_require(const pl_config *, const char *path, const char *command, pl_error *);
 int64_t pl_config_feed_forward(const pl_config *);       /* model.feed_forward, auto resolved */
+int64_t pl_config_batch(const pl_config *);              /* samples that an update is made of */
 pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belongs to */
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
  * a save_name it is the folder of that name there, or in runs/; run.out is taken as it is where it has one already. */

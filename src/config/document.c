@@ -343,7 +343,7 @@ static const char markdown_rule[] =
 static void alias_row(const pl_config_alias *alias, pl_str *out)
 {
     const char *comma = "";
-    pl_str_printf(out, "| `%s` | `%s` | ", alias->word, pl_config_keys[alias->key].path);
+    pl_str_printf(out, "| `%s` | `%s` | ", alias->path, pl_config_keys[alias->key].path);
     pl_config_print_archs(pl_config_archs_in(alias->systems), out);
     pl_str_append(out, " | ");
     for (const pl_config_meaning *m = alias->meanings; m->word; m++, comma = ", ")
@@ -353,9 +353,10 @@ static void alias_row(const pl_config_alias *alias, pl_str *out)
 
 static void markdown_aliases(pl_str *out)
 {
-    pl_str_append(out, "\n## Other names\n\nOutside of any section a file may say these keys by other words, too, but "
-                       "each key once. A run keeps them\nby their own names.\n\n"
-                       "| word | key | when `model.arch` is | values |\n|---|---|---|---|\n");
+    pl_str_append(
+        out, "\n## Other names\n\nA file may say these keys by other words, too (with a dot: in that section), but "
+             "each key once. A run keeps them\nby their own names.\n\n"
+             "| word | key | when `model.arch` is | values |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);
 }

@@ -256,17 +256,6 @@ static void change_section(pl_json *json, const char *before, const char *name)
     }
 }
 
-static void sections_schema(pl_json *json)
-{
-    const char *before = "";
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        change_section(json, before, key->section->name);
-        before = key->section->name;
-        key_schema(json, key);
-    }
-    change_section(json, before, "");
-}
-
 /* What the key takes, and the words that stand for values. */
 static void alias_schema(pl_json *json, const pl_config_alias *alias)
 {
@@ -293,6 +282,25 @@ static void alias_schema(pl_json *json, const pl_config_alias *alias)
     pl_json_object_end(json);
 }
 
+static void aliases_schema(pl_json *json, const char *section)
+{
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (strcmp(alias->section, section) == 0) alias_schema(json, alias);
+}
+
+static void sections_schema(pl_json *json)
+{
+    const char *before = "";
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        const char *name = key->section->name;
+        change_section(json, before, name);
+        if (*name && strcmp(before, name) != 0) aliases_schema(json, name);
+        before = name;
+        key_schema(json, key);
+    }
+    change_section(json, before, "");
+}
+
 void pl_config_print_json_schema(pl_str *out)
 {
     pl_json json = pl_json_begin(out, false);
@@ -304,8 +312,7 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_key(&json, "properties");
     pl_json_object(&json);
     sections_schema(&json);
-    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        alias_schema(&json, alias);
+    aliases_schema(&json, "");
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

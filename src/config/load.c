@@ -205,7 +205,7 @@ static const char *nearest_outside(const char *word, size_t *best)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (!key->section->name[0] && pl_nearer(word, key->name, best)) near = key->name;
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        if (pl_nearer(word, alias->word, best)) near = alias->word;
+        if (!alias->section[0] && pl_nearer(word, alias->word, best)) near = alias->word;
     return near;
 }
 
@@ -235,6 +235,8 @@ static pl_status unknown_key(loader *l, const place *p, const char *word)
     pl_config_shown(word, strlen(word), shown);
     for (const pl_config_key *key = pl_config_keys; p->section && key < PL_CONFIG_KEYS_END; key++)
         if (key->section == p->section) consider(&c, key->name);
+    for (const pl_config_alias *a = pl_config_aliases; p->section && a < PL_CONFIG_ALIASES_END; a++)
+        if (strcmp(a->section, p->section->name) == 0) consider(&c, a->word);
     consider_sections(&c, p);
     print_outer(word, outer, sizeof outer);
     at(l, l->event.start_mark);
@@ -370,7 +372,7 @@ static pl_status read_value(loader *l, const pl_config_key *key, const pl_config
     const yaml_mark_t mark = l->event.start_mark;
     pl_config_origin from = {
         .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
-    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->word);
+    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->path);
     if (l->event.type == YAML_SEQUENCE_START_EVENT && (key->type == PL_CONFIG_SET || key->type == PL_CONFIG_LIST)) {
         pl_config_value value = {0};
         PL_TRY(read_list(l, key, mark, &value));
@@ -395,9 +397,9 @@ static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_a
     const pl_config_alias *before = l->seen_as[i];
     if (l->seen_key[i] && alias != before)
         return FAIL_HERE(l, "%s: %s is here a second time, as \"%s\"; the first, \"%s\", is on line %u; take one out",
-                         at(l, l->event.start_mark), key->path, alias ? alias->word : key->name,
-                         before ? before->word : key->name, l->seen_key[i]);
-    const char *name = alias ? alias->word : key->path;
+                         at(l, l->event.start_mark), key->path, alias ? alias->path : key->name,
+                         before ? before->path : key->name, l->seen_key[i]);
+    const char *name = alias ? alias->path : key->path;
     PL_TRY(not_twice(l, &l->seen_key[i], "key", name, strlen(name)));
     l->seen_as[i] = alias;
     return read_value(l, key, alias);
@@ -414,7 +416,7 @@ static pl_status read_entry(loader *l, const place *p)
         return FAIL_HERE(l, "%s: a key of %.*s must be a word", at(l, l->event.start_mark), (int)p->bytes, p->name);
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
     if (key) return read_key(l, key, NULL);
-    const pl_config_alias *alias = p->depth ? NULL : pl_config_find_alias(word);
+    const pl_config_alias *alias = pl_config_find_alias_in(p->section, word);
     if (alias) return read_key(l, &pl_config_keys[alias->key], alias);
     if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));

@@ -186,8 +186,8 @@ const pl_config_system_default pl_config_defaults[] = {
 
 #define MEANS(word, value) {word, value},
 const pl_config_alias pl_config_aliases[] = {
-#define ALIAS(systems, word, s, k, help, ...)                                                                          \
-    {systems, #word, PL_CONFIG_KEY_##s##_##k, help, (const pl_config_meaning[]){__VA_ARGS__{NULL, NULL}}},
+#define ALIAS_AT(systems, in, path, word, s, k, help, ...)                                                             \
+    {systems, in, word, path, PL_CONFIG_KEY_##s##_##k, help, (const pl_config_meaning[]){__VA_ARGS__{NULL, NULL}}},
 #include "config/sections.def"
 };
 
@@ -257,10 +257,17 @@ const pl_config_key *pl_config_find_in(const pl_config_section *section, const c
     return NULL;
 }
 
-const pl_config_alias *pl_config_find_alias(const char *word)
+const pl_config_alias *pl_config_find_alias(const char *path)
 {
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        if (strcmp(alias->word, word) == 0) return alias;
+        if (strcmp(alias->path, path) == 0) return alias;
+    return NULL;
+}
+
+const pl_config_alias *pl_config_find_alias_in(const pl_config_section *section, const char *word)
+{
+    for (const pl_config_alias *alias = pl_config_aliases; section && alias < PL_CONFIG_ALIASES_END; alias++)
+        if (strcmp(alias->section, section->name) == 0 && strcmp(alias->word, word) == 0) return alias;
     return NULL;
 }
 

@@ -91,13 +91,15 @@ typedef struct pl_config_system_default {
     double real;
 } pl_config_system_default;
 
-/* Another name of a key, outside of any section, and words for its values; in which systems' files. */
+/* Another name of a key, in a section or outside of any, and words for its values; in which systems' files. */
 typedef struct pl_config_meaning {
     const char *word, *means; /* words in any case; NULL behind the last */
 } pl_config_meaning;
 typedef struct pl_config_alias {
     uint32_t systems;
+    const char *section; /* where it stands; "": outside of any */
     const char *word;
+    const char *path; /* "section.word", or the word alone */
     pl_config_key_id key;
     const char *help; /* "" when the key's says it all */
     const pl_config_meaning *meanings;
@@ -109,15 +111,16 @@ enum {
 #include "config/sections.def"
     ,
     PL_CONFIG_ALIAS_COUNT = 0
-#define ALIAS(...) +1
+#define ALIAS_AT(...) +1
 #include "config/sections.def"
 };
 extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT];
 extern const pl_config_alias pl_config_aliases[PL_CONFIG_ALIAS_COUNT];
 #define PL_CONFIG_DEFAULTS_END (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
 #define PL_CONFIG_ALIASES_END  (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
-/* By its word, or NULL. */
-const pl_config_alias *pl_config_find_alias(const char *word);
+/* By its path, or by its word in that section; or NULL. */
+const pl_config_alias *pl_config_find_alias(const char *path);
+const pl_config_alias *pl_config_find_alias_in(const pl_config_section *, const char *word);
 /* The row of its own that the key's default has in this system, or NULL. */
 const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
 

@@ -47,7 +47,7 @@ static pl_id number(const pl_hybrid *k, double value)
 /* The mean over the rows of the whole batch, times what the term counts. */
 static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
 {
-    return number(k, weight / ((double)k->m->config->train.batch_size * (double)rows));
+    return number(k, weight / ((double)pl_config_batch(k->m->config) * (double)rows));
 }
 
 /* *loss is the sum so far, and then with this. Of what has no labels, pages without a word count nothing: where
@@ -267,6 +267,48 @@ static pl_status check_progress(const pl_config *c, pl_error *err)
         where);
 }
 
+/* The documented section has keys for what other sections say, too. */
+static pl_status check_frozen(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const char *const freeze = "task_training.freeze_pretrained", *const layers =
+                                                                      "vision_encoder.unfreeze_pretrained_layers";
+    const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers;
+    if (!c->task_training.freeze_pretrained && thawed == 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: task_training.freeze_pretrained is false: say with %s how many of the %" PRId64
+                       " layers of the frozen tower, the last ones, are trained",
+                       pl_config_where(c, freeze, where, sizeof where), layers, c->vision_encoder.pretrained_layers);
+    if (c->task_training.freeze_pretrained && thawed && pl_config_is_set(c, freeze))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: task_training.freeze_pretrained is true, and %s %" PRId64 "; leave one of the two out",
+                       pl_config_blame(c, freeze, layers, where), layers, thawed);
+    return PL_OK;
+}
+
+static pl_status check_documented(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t width = c->reasoning.hidden_size;
+    if (width != PL_CONFIG_AUTO && width != c->vision_encoder.hidden_size)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: reasoning.hidden_size %" PRId64 " is not vision_encoder.hidden_size %" PRId64
+                       ", and capsules go from one to the other as they are; leave it out",
+                       pl_config_blame(c, "reasoning.hidden_size", "vision_encoder.hidden_size", where), width,
+                       c->vision_encoder.hidden_size);
+    if (c->n2n_pretrain.enabled)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: n2n_pretrain.enabled is true, and the training of the adapter on noisy features is not "
+                       "built yet; write false",
+                       pl_config_where(c, "n2n_pretrain.enabled", where, sizeof where));
+    if (c->dataset.use_denoiser && c->dataset.denoiser_path[0])
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: dataset.denoiser_path names a denoiser, and none is built yet; leave it out, or write "
+                       "use_denoiser: false: pages are drawn without noise",
+                       pl_config_where(c, "dataset.denoiser_path", where, sizeof where));
+    return check_frozen(c, err);
+}
+
 static pl_status check(const pl_config *c, pl_error *err)
 {
     const int64_t width = c->vision_encoder.hidden_size;
@@ -282,6 +324,7 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
     PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));
     PL_TRY(check_progress(c, err));
+    PL_TRY(check_documented(c, err));
     return check_children(c, err);
 }
 

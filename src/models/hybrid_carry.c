@@ -6,7 +6,7 @@ bool pl_hybrid_carries(const pl_config *c) { return c->reasoning.halt_max_steps 
 
 void pl_hybrid_begin_carry(const pl_hybrid *k, pl_hybrid_carried *c)
 {
-    const int64_t places = k->m->config->train.batch_size;
+    const int64_t places = pl_config_batch(k->m->config);
     const pl_shape states = pl_shape_of(3, places, k->capsules, k->width);
     c->done = pl_model_carried(k->m, PL_DTYPE_I32, 0, pl_shape_of(1, places), "carry.done");
     c->pages = pl_model_carried(k->m, PL_DTYPE_U8, 0, pl_shape_of(3, places, k->side, k->side), "carry.pages");

@@ -278,6 +278,7 @@ static pl_id adapt(const pl_hybrid *k, pl_id f)
     }
     x = pl_hybrid_blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"), k->told ? &k->told->adapter_gates : NULL);
     pl_builder_leave(&k->m->b);
+    if (c->task_training.freeze_n2n_adapter) pl_model_freeze_all(k->m, "adapter.");
     return x;
 }
 

@@ -69,7 +69,7 @@ static pl_status check_activations(const pl_config *cfg, const pl_language_size 
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
     bool chosen = t->micro_batch != PL_CONFIG_AUTO;
-    int64_t sequences = chosen ? t->micro_batch : t->batch_size;
+    int64_t sequences = chosen ? t->micro_batch : pl_config_batch(cfg);
     uint64_t bytes;
     if (!pl_size_mul((uint64_t)sequences * (uint64_t)cfg->model.sequence, 4 * s->widest, &bytes) &&
         bytes <= LARGEST_VALUE_BYTES)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/philox.h"
 #include "base/regression.h"
@@ -229,6 +230,14 @@ pl_id pl_model_freeze(pl_model *m, bool frozen, pl_id weight)
 {
     if (frozen && weight != PL_NONE) m->b.graph->value[weight].frozen = true;
     return weight;
+}
+
+void pl_model_freeze_all(pl_model *m, const char *prefix)
+{
+    for (size_t i = 0; m->b.status == PL_OK && i < m->b.graph->value_count; i++) {
+        pl_value *v = &m->b.graph->value[i];
+        if (v->role == PL_ROLE_WEIGHT && strncmp(v->name, prefix, strlen(prefix)) == 0) v->frozen = true;
+    }
 }
 
 /* ---- a graph ---- */

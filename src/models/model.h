@@ -107,6 +107,8 @@ pl_id pl_model_activation(pl_model *, pl_id x);
 pl_id pl_model_norm(pl_model *, pl_id x, const char *name);
 /* From here on the weight is not trained, where `frozen` says so. */
 pl_id pl_model_freeze(pl_model *, bool frozen, pl_id weight);
+/* Likewise all weights there are whose names begin so. */
+void pl_model_freeze_all(pl_model *, const char *prefix);
 /* Of random numbers: that of the scope, or ("" or a name) of one part of what it makes. */
 int64_t pl_model_stream(const pl_model *, const char *part);
 /* residual + dropout(x), with this probability. */

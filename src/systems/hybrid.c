@@ -7,6 +7,7 @@
 #include "models/model.h"
 #include "systems/given_weights.h"
 #include "systems/hybrid_measure.h"
+#include "systems/hybrid_stages.h"
 #include "systems/system.h"
 
 static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
@@ -93,7 +94,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .held_out = c->reading.held_out,
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
-                          .batch = (uint32_t)c->train.batch_size,
+                          .batch = (uint32_t)pl_config_batch(c),
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
@@ -106,6 +107,12 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     if (status == PL_E_DATA && c->reading.font[0]) pl_fail_prefix(err, status, "%s", c->reading.font);
     if (status == PL_OK) *data = &r->data;
     return status;
+}
+
+static pl_status check_hybrid(const pl_config *c, pl_error *err)
+{
+    PL_TRY(pl_hybrid_check_stage(c, err));
+    return pl_model_check(c, err);
 }
 
 /* It stays: the handle is given up, and so its memory is never. */
@@ -127,5 +134,9 @@ const pl_system pl_system_hybrid = {
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
     .measure = pl_hybrid_measure,
-    .check = pl_model_check,
-    .open = open_hybrid};
+    .keep_predictions = pl_hybrid_keep_predictions,
+    .check = check_hybrid,
+    .open = open_hybrid,
+    .name_stage = pl_hybrid_name_stage,
+    .take_stage = pl_hybrid_take_stage,
+    .report_stages = pl_hybrid_report_stages};

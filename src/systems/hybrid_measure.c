@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/told.h"
+#include "data/pages/read_pages.h"
 #include "data/pages/reading.h"
 
 enum { SHOWN = PL_METRIC_IN_FILE | PL_METRIC_VALIDATED };
@@ -90,14 +91,19 @@ static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
     return add(to, n, "path_entropy", "path entropy", all / (double)p->count);
 }
 
+static pages pages_of(const pl_data *data, const float *predictions, uint64_t count)
+{
+    const pl_reading *r = pl_reading_of(data);
+    const uint64_t there = r->count[PL_PART_VALIDATION], rows = count / PL_TOLD_COLUMNS;
+    return (pages){predictions, rows < there ? rows : there, r->setup.gates};
+}
+
 size_t pl_hybrid_measure(const pl_data *data, const float *predictions, uint64_t count, pl_loss_metric *to)
 {
     static const char *const fusion[4] = {"fusion_gate_mean", "fusion gate", "fusion_gate_std", "its std"},
                              *const adapter[4] = {"adapter_gate_mean", "adapter gate", "adapter_gate_std", "its std"},
                              *const planner[4] = {"planner_gate_mean", "planner gate", "planner_gate_std", "its std"};
-    const pl_reading *r = pl_reading_of(data);
-    const uint64_t there = r->count[PL_PART_VALIDATION], rows = count / PL_TOLD_COLUMNS;
-    const pages p = {predictions, rows < there ? rows : there, r->setup.gates};
+    const pages p = pages_of(data, predictions, count);
     size_t n = 0;
     n = add(to, n, "token_accuracy", "words read", share(sum(&p, PL_TOLD_RIGHT), sum(&p, PL_TOLD_WORDS)));
     n = add(to, n, "exact_accuracy", "pages read", share(sum(&p, PL_TOLD_ALL_RIGHT), (double)p.count));
@@ -106,4 +112,11 @@ size_t pl_hybrid_measure(const pl_data *data, const float *predictions, uint64_t
     n = add_gates(&p, to, n, adapter, PL_TOLD_ADAPTER + 1, p.gates);
     n = add_gates(&p, to, n, planner, PL_TOLD_PLANNER, 1);
     return add_entropy(&p, to, n);
+}
+
+pl_status pl_hybrid_keep_predictions(const pl_data *data, const float *predictions, uint64_t count, const char *path,
+                                     pl_error *err)
+{
+    const pages p = pages_of(data, predictions, count);
+    return pl_read_pages_write(path, pl_reading_of(data)->page[PL_PART_VALIDATION], p.row, p.count, err);
 }

@@ -6,5 +6,8 @@
 #include "stream/data.h"
 
 size_t pl_hybrid_measure(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
+/* A line for each page (data/pages/read_pages.h). */
+pl_status pl_hybrid_keep_predictions(const pl_data *, const float *predictions, uint64_t count, const char *path,
+                                     pl_error *);
 
 #endif

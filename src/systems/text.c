@@ -25,7 +25,7 @@ pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err
 pl_sampler_options pl_text_sampler(const pl_config *c)
 {
     return (pl_sampler_options){.sequence = (uint32_t)c->model.sequence,
-                                .batch = (uint32_t)c->train.batch_size,
+                                .batch = (uint32_t)pl_config_batch(c),
                                 .validation_fraction = c->data.validation_fraction,
                                 .seed = (uint64_t)c->train.seed};
 }

@@ -10,7 +10,7 @@ static pl_status check_tokens(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_train *t = &cfg->train;
-    const uint64_t tokens = (uint64_t)t->batch_size * (uint64_t)cfg->model.sequence; /* 2^48 at most */
+    const uint64_t tokens = (uint64_t)pl_config_batch(cfg) * (uint64_t)cfg->model.sequence; /* 2^48 at most */
     uint64_t seen;
     if (t->steps == PL_CONFIG_AUTO || (!pl_size_mul(tokens, (uint64_t)t->steps, &seen) && seen <= INT64_MAX))
         return PL_OK;

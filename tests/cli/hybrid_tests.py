@@ -211,6 +211,107 @@ def test_bad_input():
     refused(2, "generate", "generate", write_hybrid())
 
 
+# ---- the documented config, and its trainings ----
+
+PRETRAINED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/hybrid_pretrained.yaml")
+
+
+def test_the_documented_file():
+    """Its own names mean keys of train and others, each once."""
+    out, _ = run("config", PRETRAINED)
+    for line in ("batch_size: 192", "gradient_accumulation_steps: 4", "learning_rate: 0.0001", "warmup_steps: 3000", "mixed_precision: bf16", "progressive_fusion: true",
+                 "min_lr_ratio: 0.1", "beta2: 0.95", "ema_rate: 0.999", "seed: 0"):
+        check(f"  {line}\n" in out, line, out)
+    check("  lr:" not in out, out)
+    text = read(PRETRAINED).decode()
+    for old, new, words in (("lr: 1e-4\n  steps", "lrr: 1e-4\n  steps", 'unknown key "lrr" in task_training; did you mean "lr"?'),
+                            ("seed: 0", "train: {batch_size: 4}", 'train.batch_size is here a second time, as "batch_size"; the first, "task_training.batch_size", is on line'),
+                            ("arch: hybrid", "arch: gpt", '"task_training.batch_size" stands for train.batch_size only when model.arch is hybrid'),
+                            ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
+                            ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
+                            ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
+                            ("n2n_pretrain:\n  enabled: false", "n2n_pretrain:\n  enabled: true", "is not built yet; write false"),
+                            ("cache_images: true", "denoiser_path: unet.safetensors", "dataset.denoiser_path names a denoiser, and none is built yet"),
+                            ("freeze_pretrained: true", "freeze_pretrained: false", "say with vision_encoder.unfreeze_pretrained_layers how many of the 12 layers"),
+                            ("  freeze_pretrained: true", "  freeze_pretrained: true\nvision_encoder:\n  unfreeze_pretrained_layers: 2", "second time"),
+                            ("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 100000", "is more than 16777216 samples; take fewer")):
+        check(old in text, old)
+        with open("wrong.yaml", "w") as file:
+            file.write(text.replace(old, new))
+        refused(2, words, "plan", "wrong.yaml")
+    refused(2, "task_training.freeze_pretrained is true, and vision_encoder.unfreeze_pretrained_layers 2", "plan", PRETRAINED, "--set", "vision_encoder.unfreeze_pretrained_layers=2")
+
+
+def test_no_effect_is_told():
+    config = write_hybrid(task_training={"torch_compile": True, "pin_memory": True, "num_workers": 4}, dataset={"cache_images": True})
+    out = " ".join(run("train", config, "--steps", "1")[1].split())
+    for words in ("task_training.torch_compile (operators are fused always", "task_training.pin_memory (the processor computes)", "task_training.num_workers (one thread draws",
+                  "dataset.cache_images (a page is drawn"):
+        check(words in out, words, out[:3000])
+
+
+def test_batches_of_an_update():
+    """So many batches are one of their product, to the last bit."""
+    run("train", write_hybrid(out="one", train={"batch_size": 12}), "--quiet")
+    run("train", write_hybrid(out="three", train={"batch_size": 4, "gradient_accumulation_steps": 3}), "--quiet")
+    check(metrics("one") == metrics("three") and lasting("one") == lasting("three"), "other bits")
+    refused(2, "train.micro_batch 13 is more than train.batch_size times gradient_accumulation_steps, 12", "plan", "hybrid.yaml", "--set", "train.gradient_accumulation_steps=3",
+            "--set", "train.batch_size=4", "--micro_batch", "13")
+
+
+def test_the_adapter_stays():
+    """Frozen it has neither moments nor gradients, and its weights stay, while what stands before it learns through it."""
+    run("train", write_hybrid(task_training={"freeze_n2n_adapter": True}, train={"checkpoint_every": 1, "keep_last": 6}), "--quiet")
+    first, last = (header(f"out/checkpoints/step-0000000{n}/model.safetensors") for n in (1, 6))
+    moved = [name for name in first if first[name] != last[name]]
+    check(not any(name.startswith(("adapter.", "clip.")) for name in moved), moved)
+    check(any(name.startswith("vit.") for name in moved) and any(name.startswith("fusion.") for name in moved), moved)
+    state = header("out/checkpoints/step-00000006/state.safetensors")
+    check(any("vit." in name for name in state) and not any("adapter." in name for name in state), list(state))
+    run("verify", "--gradients", "g.safetensors", "out")
+    check(not any("adapter." in name for name in header("g.safetensors")), "gradients of the adapter")
+
+
+def test_task_and_finetune():
+    """Two trainings, a folder each: the second begins with the weights of the first and trains the last layers of the tower. Stopped
+    in between it goes on, with the same bits."""
+    keys = {"vision_encoder": {"pretrained_layers": 2}, "finetune": {"enabled": True, "unfreeze_pretrained_layers": 1, "lr": 0.001}, "train": {"checkpoint_every": 1, "keep_last": 6}}
+    config = write_hybrid(**json.loads(json.dumps(keys)))
+    refused(4, "holds no training that finetune could begin with", "train", config, "--stage", "finetune")
+    out, err = run("train", config)
+    for folder in ("out/task", "out/finetune"):
+        pages = read(f"{folder}/predictions.csv").decode().splitlines()
+        last = metrics(folder)[-1]
+        told = [line.split(",") for line in pages[1:]]
+        check(pages[0].startswith("page,words,right,all_right,q_halt"), pages[0])
+        right = sum(int(line[2]) for line in told) / sum(int(line[1]) for line in told)
+        check(f"{os.path.basename(folder)} " in out and f"{right:.3f}" in out, out, right)
+        check(len(told) == len({line[0] for line in told}), "pages twice", last)
+    rows = json.loads(read("out/results.json"))["trainings"]
+    check([row["training"] for row in rows] == ["task", "finetune"], rows)
+    check(b"Pages that are read" in read("out/results.html") and err.count("As planned, to the byte.") == 1, err[-2000:])
+    task, first, last = (header(f"out/{name}/model.safetensors") for name in ("task/checkpoints/step-00000006", "finetune/checkpoints/step-00000001", "finetune/checkpoints/step-00000006"))
+    layer = "clip.vision_model.encoder.layers.%d.mlp.fc1.weight"
+    check(task[layer % 0] == first[layer % 0] == last[layer % 0], "the first layer stays")
+    check(task[layer % 1] != first[layer % 1] != last[layer % 1], "the last layer learns")
+    refused(5, "out/task: was begun before; continue with --resume", "train", config)
+    out, _ = run("train", config, "--resume")
+    check("finetune" in out, out)
+    # what is damaged is said, and made anew when it is gone
+    with open("out/finetune/predictions.csv", "a") as file:
+        file.write("7,1,2\n")
+    refused(4, "predictions.csv:", "train", config, "--resume")
+    os.remove("out/finetune/predictions.csv")
+    run("train", config, "--resume")
+    # by hand, and in parts
+    other = write_hybrid("other.yaml", out="parts", **json.loads(json.dumps(keys)))
+    run("train", other, "--stage", "task", "--quiet")
+    check(os.listdir("parts") != [] and not os.path.exists("parts/finetune"), os.listdir("parts"))
+    run("train", other, "--stage", "finetune", "--quiet")
+    check(lasting("parts/finetune") == lasting("out/finetune"), "other bits")
+    refused(2, "--stage: there is no stage dream; they are task and finetune", "train", other, "--stage", "dream")
+
+
 def words_read(*words):
     """The share that eval tells."""
     out, _ = run("eval", *words, "--json")
@@ -238,6 +339,7 @@ LONG = 3000
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/hybrid_tiny.yaml")
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
+          "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

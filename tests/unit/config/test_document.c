@@ -127,8 +127,11 @@ static void the_schema_is_json_with_every_key(void **state)
         }
         check_description(key, at);
     }
-    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        check_alias(alias, json_object_get(json_object_get(schema, "properties"), alias->word));
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
+        json_t *in = json_object_get(schema, "properties");
+        if (alias->section[0]) in = json_object_get(json_object_get(in, alias->section), "properties");
+        check_alias(alias, json_object_get(in, alias->word));
+    }
     assert_int_equal(count_keys(schema), PL_CONFIG_KEY_COUNT);
     json_decref(schema);
     pl_str_deinit(&text);

@@ -185,10 +185,11 @@ static void each_mistake_has_its_sentence(void **state)
          "\"cosine\"?"},
         {CLOUDS "train: {gradient_checkpointing: true}\n",
          "c.yaml:2:33: train.gradient_checkpointing must be off, auto or full, not \"true\""},
-        {"epochs: 3\n", "c.yaml:1:9: \"epochs\" stands for train.epochs only when model.arch is clouds; write "
-                        "\"epochs\" under train, or \"arch: clouds\" under model"},
+        {"epochs: 3\n",
+         "c.yaml:1:9: \"epochs\" stands for train.epochs only when model.arch is clouds or hybrid; write "
+         "\"epochs\" under train, or \"arch: clouds\" under model"},
         {"model: {arch: mlp}\nepochs: 3\n", "c.yaml:2:9: \"epochs\" stands for train.epochs only when model.arch is "
-                                            "clouds; write \"epochs\" under train"},
+                                            "clouds or hybrid; write \"epochs\" under train"},
         {"model: {arch: mlp}\nscheduler: cosine\n", "c.yaml:2:12: \"scheduler\" stands for train.schedule only when "
                                                     "model.arch is clouds; write \"schedule\" under "
                                                     "train"},

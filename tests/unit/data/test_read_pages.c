@@ -1,0 +1,68 @@
+/* The file of pages that were read, there and back: its sums against those of the rows that it was written from. */
+#include "unit/data/scratch.h"
+
+#include "base/told.h"
+#include "data/pages/read_pages.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+enum { MOST = 300 };
+static uint64_t seed;
+static scratch_random numbers;
+static pl_error err;
+static float told[MOST][PL_TOLD_COLUMNS];
+static uint32_t page[MOST];
+
+static void test_there_and_back(void **state)
+{
+    const char *path = scratch_path("predictions.csv");
+    pl_read_pages sum, wanted = {.pages = MOST};
+    (void)state;
+    for (uint32_t i = 0; i < MOST; i++) {
+        const uint64_t words = scratch_next(&numbers, 12), right = scratch_next(&numbers, words + 1);
+        const bool all = right == words, halts = scratch_next(&numbers, 2) == 1;
+        page[i] = UINT32_MAX - i;
+        told[i][PL_TOLD_WORDS] = (float)words, told[i][PL_TOLD_RIGHT] = (float)right, told[i][PL_TOLD_ALL_RIGHT] = all;
+        told[i][PL_TOLD_HALT] = halts ? 1e-6f : -3.4e38f;
+        told[i][PL_TOLD_FUSION + 1] = 0.123456789f;
+        told[i][PL_TOLD_ADAPTER + 1] = told[i][PL_TOLD_PLANNER] = (float)PL_TOLD_ABSENT;
+        wanted.words += words, wanted.right += right, wanted.all_right += all, wanted.halted_rightly += all == halts;
+    }
+    assert_int_equal(pl_read_pages_write(path, page, told[0], MOST, &err), PL_OK);
+    if (pl_read_pages_sum(path, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_memory_equal(&sum, &wanted, sizeof sum);
+    assert_int_equal(pl_read_pages_write(path, page, told[0], 0, &err), PL_OK);
+    assert_int_equal(pl_read_pages_sum(path, &sum, &err), PL_OK);
+    assert_int_equal(sum.pages, 0);
+}
+
+static void refuse(const char *text, const char *words)
+{
+    pl_read_pages sum;
+    const char *path = scratch_file("damaged.csv", text, strlen(text));
+    assert_int_equal(pl_read_pages_sum(path, &sum, &err), PL_E_DATA);
+    if (!strstr(err.text, words)) fail_msg("%s", err.text);
+}
+
+static void test_damaged(void **state)
+{
+#define HEAD "page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n"
+    (void)state;
+    refuse("", ":1: is no file of pages that were read");
+    refuse("page,words\n", ":1: is no file of pages that were read");
+    refuse(HEAD "1,2,2,1,-5,,,\n1,2,2\n", ":3: is no page");
+    refuse(HEAD "1,2,3,0,-5,,,\n", ":2: is no page"); /* more are right than there are */
+    refuse(HEAD "1,-2,-3,0,-5,,,\n", ":2: is no page");
+    refuse(HEAD "1,2,2,2,-5,,,\n", ":2: is no page");
+    refuse(HEAD "1,nan,2,1,-5,,,\n", ":2: is no page");
+    refuse(HEAD "1,2,2,1,nan,,,\n", ":2: is no page");
+    refuse(HEAD "1,2,2,1,-5,,,", ":2: is no page"); /* cut off */
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_damaged)};
+    seed = test_seed_said(argc, argv);
+    numbers = (scratch_random){.key = pl_philox_init(seed, 23)};
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
