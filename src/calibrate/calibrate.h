@@ -31,8 +31,9 @@
 /* Of all calls together. A search may ask for dozens of graphs, and one whose attention takes a second for each layer
  * would be measured for minutes: the calls get less and less, and at the end what is not known stays unknown. */
 #define PL_CALIBRATION_TOTAL_SECONDS_MAX 24.0
-/* A thousand kernels, some fifty configurations. A larger file is not read; saving keeps what was used last. */
-#define PL_CALIBRATION_FILE_BYTES_MAX (UINT64_C(256) << 10)
+/* Four thousand kernels: what a search over the largest models asks for, more than a thousand, and much beside it. A
+ * larger file is not read; saving keeps what was used last. */
+#define PL_CALIBRATION_FILE_BYTES_MAX (UINT64_C(1) << 20)
 
 typedef struct pl_calibration pl_calibration;
 

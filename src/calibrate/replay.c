@@ -15,8 +15,10 @@
  * mean of its sites' figures.
  *
  * Layers repeat: a key is sampled at SITES_MAX places of the graph at most, and in a deep model the others are left
- * out. What is run once in a while (evaluation, first values, an update for which memory must be filled anew) gets a
- * pass in four. What a node would find cold in the run is taken out of the caches before it (warmth.h). */
+ * out; of long kernels at fewer, so that a trip through the sites of one takes some SITES_SECONDS. What is run once in
+ * a while (evaluation, first values, an update for which memory must be filled anew) gets one site, and a pass in four;
+ * when the time that is meant for a graph is over, what has run often enough is left out. What a node would find cold
+ * in the run is taken out of the caches before it (warmth.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -44,6 +46,7 @@ enum {
 };
 enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define SEGMENT_SECONDS       0.03 /* repeat a region until about this long */
+#define SITES_SECONDS         0.03 /* of a key and what is run for its sake, by their work */
 #define FEW_TAIL              1.5
 #define DISAGREE_TIMES        2.0  /* the quickest run: then its runs disagree */
 #define FAR_TIMES             4.0  /* what follows from other sizes */
@@ -60,6 +63,7 @@ typedef struct site {
 typedef struct sampled {
     char *key;
     double work;
+    double trip; /* work of a trip through its sites */
     site *sites; /* SITES_MAX of them */
     uint32_t site_count;
     uint32_t runs; /* of all sites; counted up to RUNS_MIN */
@@ -76,7 +80,7 @@ typedef struct replay {
     uint8_t *site_of; /* [nodes] which of its sites */
     sampled *keys;
     size_t key_count, key_capacity;
-    bool again;          /* only keys that are asked for once more are run, and what stands before them */
+    bool again;          /* only keys that lack runs are run, and what stands before them */
     size_t unseen, rare; /* sites that never ran; keys that ran less than RUNS_MIN times */
     uint32_t *trips;     /* [nodes] of the segment that begins here */
     bool *frequent;      /* [regions] a program with a backward pass or an update */
@@ -123,6 +127,28 @@ static pl_status refuse(const replay *r, pl_error *err)
     return pl_fail(err, PL_E_NOMEM, "no memory to measure the kernels of a graph of %zu nodes", r->g->node_count);
 }
 
+/* One execution could take longer than all measuring may: attention over a million tokens in a few megabytes. */
+static bool is_endless(const replay *r, const pl_node *n)
+{
+    const pl_calibration_options *o = &r->c->options;
+    double flops = pl_op_rule_of(n->op)->cost(r->g, n).flops;
+    return flops / (SLOW_FLOPS_PER_SECOND * o->team.threads) > o->total_seconds_max;
+}
+
+/* The node before leaves the caches as they will be, so it is run as well. */
+static bool runs_before(const replay *r, size_t node)
+{
+    return node > 0 && !r->g->node[node - 1].dead && !pl_op_is_outside(r->g->node[node - 1].op) &&
+           !is_endless(r, &r->g->node[node - 1]);
+}
+
+static bool has_enough_sites(const replay *r, const sampled *k, size_t node)
+{
+    const pl_id program = pl_region_program(r->g, r->g->node[node].region);
+    const uint32_t most = r->c->options.near_distance > 0 || !r->frequent[program] ? 1 : SITES_MAX;
+    return k->site_count >= most || (k->site_count && k->trip >= SITES_SECONDS);
+}
+
 static pl_status add_site(replay *r, size_t node, const char *key, pl_error *err)
 {
     size_t k = 0;
@@ -136,19 +162,13 @@ static pl_status add_site(replay *r, size_t node, const char *key, pl_error *err
         r->keys[k].sites = pl_alloc(SITES_MAX, sizeof *r->keys[k].sites);
         if (!r->keys[k].key || !r->keys[k].sites) return refuse(r, err);
     }
-    if (r->keys[k].site_count >= (r->c->options.near_distance > 0 ? 1 : SITES_MAX)) return PL_OK;
+    if (has_enough_sites(r, &r->keys[k], node)) return PL_OK;
+    r->keys[k].trip += r->keys[k].work;
+    if (runs_before(r, node) && !r->run[node - 1]) r->keys[k].trip += pl_node_work(r->g, &r->g->node[node - 1]);
     r->site_of[node] = (uint8_t)r->keys[k].site_count++;
     r->key_of[node] = (uint32_t)k;
     r->run[node] = true;
     return PL_OK;
-}
-
-/* One execution could take longer than all measuring may: attention over a million tokens in a few megabytes. */
-static bool is_endless(const replay *r, const pl_node *n)
-{
-    const pl_calibration_options *o = &r->c->options;
-    double flops = pl_op_rule_of(n->op)->cost(r->g, n).flops;
-    return flops / (SLOW_FLOPS_PER_SECOND * o->team.threads) > o->total_seconds_max;
 }
 
 static bool is_near(const replay *r, const pl_node *n)
@@ -172,8 +192,7 @@ static pl_status choose_nodes(replay *r, pl_error *err)
         PL_TRY(add_site(r, i, memory, err));
     }
     for (size_t i = 1; i < g->node_count; i++)
-        if (r->key_of[i] != PL_NONE && !g->node[i - 1].dead && !pl_op_is_outside(g->node[i - 1].op))
-            r->run[i - 1] |= !is_endless(r, &g->node[i - 1]);
+        if (r->key_of[i] != PL_NONE) r->run[i - 1] |= runs_before(r, i);
     return PL_OK;
 }
 
@@ -365,14 +384,19 @@ static bool is_exhausted(const replay *r, double seconds)
 }
 
 /* Few keys need little time: the whole of it is meant for a graph of which nothing is known. */
-static bool is_over(const replay *r)
+static bool is_late(const replay *r, double seconds)
 {
     double share = r->key_count < KEYS_OF_A_GRAPH ? (double)r->key_count / KEYS_OF_A_GRAPH : 1;
-    double seconds = now_seconds() - r->begin;
-    return is_exhausted(r, seconds) || (r->unseen == 0 && r->rare == 0 && seconds > share * r->c->options.seconds_max);
+    return seconds > share * r->c->options.seconds_max;
 }
 
-static bool takes_rare(const replay *r) { return r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0; }
+static bool is_over(const replay *r)
+{
+    double seconds = now_seconds() - r->begin;
+    return is_exhausted(r, seconds) || (r->unseen == 0 && r->rare == 0 && is_late(r, seconds));
+}
+
+static bool takes_rare(const replay *r) { return r->again || r->pass < OFTEN_PASSES || r->pass % RARE_EVERY == 0; }
 
 static bool is_asked_for(const replay *r, size_t node)
 {
@@ -567,6 +591,7 @@ static pl_status keep_results(replay *r, pl_error *err)
 static pl_status run_passes(replay *r, pl_error *err)
 {
     while (!is_over(r) && !all_sampled(r)) {
+        r->again |= r->pass > 0 && is_late(r, now_seconds() - r->begin);
         PL_TRY(run_pass(r, err));
         report(r);
     }

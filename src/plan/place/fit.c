@@ -36,7 +36,7 @@ typedef struct placed {
 typedef struct chunk {
     uint32_t count;
     uint32_t first_min, first_max, last_min, last_max; /* hull [first_min, last_max), core [first_max, last_min) */
-    uint64_t end, gap;                                 /* highest end; largest gap between two entries */
+    uint64_t end, gap;                                 /* highest end; no gap between two entries is larger */
     placed entry[CHUNK];                               /* sorted by begin */
 } chunk;
 
@@ -262,6 +262,25 @@ static void summarise(chunk *c)
     }
 }
 
+/* What an entry changes that was put in at this place. A gap that it lies in gets smaller, which is not looked into. */
+static void add_to_summary(chunk *c, uint32_t at)
+{
+    const placed *p = &c->entry[at];
+    uint64_t gap = 0;
+    if (c->count == 1) {
+        summarise(c);
+        return;
+    }
+    if (at == 0 && c->entry[1].begin > p->end) gap = c->entry[1].begin - p->end;
+    if (at + 1 == c->count && p->begin > c->end) gap = p->begin - c->end;
+    if (gap > c->gap) c->gap = gap;
+    if (p->end > c->end) c->end = p->end;
+    if (p->first < c->first_min) c->first_min = p->first;
+    if (p->first > c->first_max) c->first_max = p->first;
+    if (p->last < c->last_min) c->last_min = p->last;
+    if (p->last > c->last_max) c->last_max = p->last;
+}
+
 /* The place in the order of the first chunk with an entry at or above the offset, or of the last chunk. */
 static uint32_t chunk_at(const place_fitter *fitter, const window *w, uint64_t offset)
 {
@@ -305,7 +324,7 @@ static void insert_into(place_fitter *fitter, window *w, const place_item *item,
     while (at < c->count && c->entry[at].begin < offset) at++;
     memmove(&c->entry[at + 1], &c->entry[at], (c->count++ - at) * sizeof *c->entry);
     c->entry[at] = (placed){offset, offset + item->size, item->first, item->last};
-    summarise(c);
+    add_to_summary(c, at);
     if (fitter->window_count > 1) {
         fitter->steps += STEPS_PER_INSERT;
         return;
