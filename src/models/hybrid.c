@@ -274,12 +274,12 @@ static pl_status check_frozen(const pl_config *c, pl_error *err)
     const char *const freeze = "task_training.freeze_pretrained", *const layers =
                                                                       "vision_encoder.unfreeze_pretrained_layers";
     const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers;
-    if (!c->task_training.freeze_pretrained && thawed == 0)
+    if (c->task_training.freeze_pretrained == PL_SWITCH_OFF && thawed == 0)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: task_training.freeze_pretrained is false: say with %s how many of the %" PRId64
                        " layers of the frozen tower, the last ones, are trained",
                        pl_config_where(c, freeze, where, sizeof where), layers, c->vision_encoder.pretrained_layers);
-    if (c->task_training.freeze_pretrained && thawed && pl_config_is_set(c, freeze))
+    if (c->task_training.freeze_pretrained == PL_SWITCH_ON && thawed)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: task_training.freeze_pretrained is true, and %s %" PRId64 "; leave one of the two out",
                        pl_config_blame(c, freeze, layers, where), layers, thawed);

@@ -66,8 +66,7 @@ static pl_status become_finetune(pl_config *c, pl_error *err)
     PL_TRY(pl_config_set(c, "vision_encoder.pretrained_weights", "none", why, err));
     snprintf(number, sizeof number, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
     PL_TRY(pl_config_set(c, "vision_encoder.unfreeze_pretrained_layers", number, why, err));
-    PL_TRY(pl_config_set(c, "task_training.freeze_pretrained",
-                         c->finetune.unfreeze_pretrained_layers ? "false" : "true", why, err));
+    PL_TRY(pl_config_set(c, "task_training.freeze_pretrained", "auto", why, err));
     snprintf(number, sizeof number, "%.17g", c->finetune.learning_rate);
     return pl_config_set(c, "train.learning_rate", number, why, err);
 }

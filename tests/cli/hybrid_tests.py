@@ -277,6 +277,9 @@ def test_task_and_finetune():
     in between it goes on, with the same bits."""
     keys = {"vision_encoder": {"pretrained_layers": 2}, "finetune": {"enabled": True, "unfreeze_pretrained_layers": 1, "lr": 0.001}, "train": {"checkpoint_every": 1, "keep_last": 6}}
     config = write_hybrid(**json.loads(json.dumps(keys)))
+    run("plan", write_hybrid("thawed.yaml", out="thawed", vision_encoder={"unfreeze_pretrained_layers": 1}))
+    run("train", "thawed.yaml", "--quiet", "--steps", "2")
+    run("eval", "thawed")  # its config says every key
     refused(4, "holds no training that finetune could begin with", "train", config, "--stage", "finetune")
     out, err = run("train", config)
     for folder in ("out/task", "out/finetune"):
