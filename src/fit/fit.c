@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fit/recompute.h"
+#include "ir/op.h"
 #include "ir/properties.h"
 
 /* The largest values alive at the plan's peak, in words. */
@@ -100,10 +101,18 @@ pl_status pl_fit(const pl_graph *graph, const pl_fit_options *o, pl_plan **plan,
     return pl_fit_find(graph, o, NULL, plan, err);
 }
 
-/* Of a sample. Where both have one name it is one; else the graph knows. */
-static int64_t items_of(const pl_graph *graph, bool trained, const pl_words *words)
+/* Of a sample: what enters a loss, at most (a page may have fewer words). Where both have one name it is one. */
+static int64_t items_of(const pl_graph *g, bool trained, const pl_words *words)
 {
-    return !trained || (words && strcmp(words->item, words->sample) == 0) ? 1 : pl_fit_rows(graph);
+    int64_t most = 1;
+    if (!trained || (words && strcmp(words->item, words->sample) == 0)) return 1;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || !pl_op_rule_of(n->op)->loss || n->in[0] == PL_NONE) continue;
+        const int64_t rows = pl_shape_rows(&g->value[n->in[0]].shape);
+        if (rows > most) most = rows;
+    }
+    return most;
 }
 
 pl_status pl_fit_find(const pl_graph *graph, const pl_fit_options *o, pl_fit_result *result, pl_plan **plan,
