@@ -61,7 +61,7 @@ def test_past_its_end():
 
 # No training of a text reads them: what a rollout's results hold against a config, its own tests try. Names are no keys.
 OF_OTHERS = ("outside", "texts", "encoder", "pipeline", "metadata", "parameter_space", "sampling", "simulation", "dataset", "logging", "Other names",
-             "vision_encoder", "reasoning", "latent_planning", "reading")
+             "vision_encoder", "reasoning", "latent_planning", "reading", "n2n_pretrain", "task_training", "finetune")
 
 
 def documented():
@@ -78,7 +78,7 @@ def documented():
     return found
 
 
-CHANGED = {"model.dropout": "0.1", "model.init_std": "0.03", "data.validation_fraction": "0.1", "train.batch_size": "4", "train.steps": "61",
+CHANGED = {"model.dropout": "0.1", "model.init_std": "0.03", "data.validation_fraction": "0.1", "train.batch_size": "4", "train.gradient_accumulation_steps": "3", "train.steps": "61",
            "train.epochs": "3", "train.learning_rate": "0.0025", "train.schedule": "plateau", "train.min_lr_ratio": "0.2", "train.warmup_steps": "7",
            "train.plateau_patience": "5", "train.plateau_factor": "0.25", "train.optimizer": "adam_atan2", "train.optimizer_state": "bf16", "train.ema_rate": "0.5", "train.beta1": "0.8", "train.beta2": "0.9",
            "train.epsilon": "1e-07", "train.weight_decay": "0.2", "train.grad_clip": "1.5", "train.mixed_precision": "bf16", "train.shared_sums": "on", "train.seed": "9",
