@@ -30,8 +30,7 @@ static const char about[] =
     "  train CONFIG --lock PLAN --resume=auto\n"
     "\n"
     "A config of cloud heights, or of pages with finetune.enabled, may mean several trainings: each has a folder in "
-    "that "
-    "of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
+    "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
     "results.json and results.html. --stage NAME makes one of them.\n";
 
 /* A stage that is trained is evaluated. */

@@ -7,59 +7,38 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/line_file.h"
 
 static const char header[] = "flight,frame,seconds,true_km,predicted_km,mean_km\n";
-enum { LINE_BYTES = 256, BLOCK_BYTES = 4096, FIELDS = 6 };
+enum { FIELDS = 6 };
 #define FILE_BYTES_MAX (UINT64_C(1) << 30)
 
 /* ---- writing ---- */
 
-/* Lines are gathered: a system call for each would be slow on a disk far away. */
-typedef struct block {
-    pl_file_writer *file;
-    size_t bytes;
-    char text[BLOCK_BYTES];
-} block;
+typedef struct told {
+    void (*at)(const void *, uint64_t, pl_prediction *);
+    const void *context;
+    uint64_t count;
+} told;
 
-static pl_status flush(block *b, pl_error *err)
+static pl_status put_all(pl_line_file *l, const void *context, pl_error *err)
 {
-    const size_t bytes = b->bytes;
-    b->bytes = 0;
-    return pl_file_write(b->file, b->text, bytes, err);
-}
-
-static pl_status put_line(block *b, const pl_prediction *p, pl_error *err)
-{
-    if (b->bytes + LINE_BYTES > BLOCK_BYTES) PL_TRY(flush(b, err));
-    const int n = snprintf(b->text + b->bytes, LINE_BYTES, "%s,%" PRIu64 ",%.17g,%.9g,%.9g,%.9g\n", p->flight, p->frame,
-                           p->seconds, p->truth, p->predicted, p->mean);
-    b->bytes += (size_t)n;
-    return PL_OK;
-}
-
-static pl_status put_all(block *b, void (*at)(const void *, uint64_t, pl_prediction *), const void *context,
-                         uint64_t count, pl_error *err)
-{
-    memcpy(b->text, header, sizeof header - 1);
-    b->bytes = sizeof header - 1;
-    for (uint64_t i = 0; i < count; i++) {
+    const told *all = context;
+    pl_line_put(l, "%s", header);
+    for (uint64_t i = 0; i < all->count; i++) {
         pl_prediction p;
-        at(context, i, &p);
-        PL_TRY(put_line(b, &p, err));
+        all->at(all->context, i, &p);
+        PL_TRY(pl_line_begin(l, err));
+        pl_line_put(l, "%s,%" PRIu64 ",%.17g,%.9g,%.9g,%.9g\n", p.flight, p.frame, p.seconds, p.truth, p.predicted,
+                    p.mean);
     }
-    return flush(b, err);
+    return PL_OK;
 }
 
 pl_status pl_predictions_write(const char *path, void (*at)(const void *context, uint64_t i, pl_prediction *),
                                const void *context, uint64_t count, pl_error *err)
 {
-    pl_file_writer file;
-    block b = {.file = &file};
-    PL_TRY(pl_file_create(&file, path, err));
-    pl_status status = put_all(&b, at, context, count, err);
-    if (status == PL_OK) return pl_file_commit(&file, err);
-    pl_file_abandon(&file);
-    return status;
+    return pl_line_file_write(path, put_all, &(told){at, context, count}, err);
 }
 
 /* ---- reading ---- */

@@ -2,75 +2,51 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/told.h"
+#include "base/line_file.h"
 
 static const char header[] = "page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n";
-enum { LINE_BYTES = 192, BLOCK_BYTES = 4096, NUMBERS = 5 /* that each line has */ };
+enum { NUMBERS = 5 /* that each line has */ };
 #define FILE_BYTES_MAX (UINT64_C(1) << 32)
 
 /* ---- writing ---- */
 
-/* Lines are gathered: a system call for each would be slow on a disk far away. */
-typedef struct block {
-    pl_file_writer *file;
-    size_t bytes;
-    char text[BLOCK_BYTES];
-} block;
+typedef struct read {
+    const uint32_t *page;
+    const float *told;
+    uint64_t count;
+} read;
 
-static pl_status flush(block *b, pl_error *err)
+static void put_gate(pl_line_file *l, float mean)
 {
-    const size_t bytes = b->bytes;
-    b->bytes = 0;
-    return pl_file_write(b->file, b->text, bytes, err);
+    pl_line_put(l, ",");
+    if (mean >= 0) pl_line_put(l, "%.6g", (double)mean);
 }
 
-static void put(block *b, const char *format, double number)
+static pl_status put_all(pl_line_file *l, const void *context, pl_error *err)
 {
-    b->bytes += (size_t)snprintf(b->text + b->bytes, LINE_BYTES / 8, format, number);
-}
-
-static void put_gate(block *b, float mean)
-{
-    b->text[b->bytes++] = ',';
-    if (mean >= 0) put(b, "%.6g", (double)mean);
-}
-
-static pl_status put_line(block *b, uint32_t page, const float *told, pl_error *err)
-{
-    static const int counts[] = {PL_TOLD_WORDS, PL_TOLD_RIGHT, PL_TOLD_ALL_RIGHT};
-    if (b->bytes + LINE_BYTES > BLOCK_BYTES) PL_TRY(flush(b, err));
-    put(b, "%.0f", (double)page);
-    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) put(b, ",%.0f", (double)told[counts[k]]);
-    put(b, ",%.9g", (double)told[PL_TOLD_HALT]);
-    put_gate(b, told[PL_TOLD_FUSION + 1]);
-    put_gate(b, told[PL_TOLD_ADAPTER + 1]);
-    put_gate(b, told[PL_TOLD_PLANNER]);
-    b->text[b->bytes++] = '\n';
+    const read *r = context;
+    pl_line_put(l, "%s", header);
+    for (uint64_t i = 0; i < r->count; i++) {
+        const float *told = r->told + i * PL_TOLD_COLUMNS;
+        PL_TRY(pl_line_begin(l, err));
+        pl_line_put(l, "%" PRIu32 ",%.0f,%.0f,%.0f,%.9g", r->page[i], (double)told[PL_TOLD_WORDS],
+                    (double)told[PL_TOLD_RIGHT], (double)told[PL_TOLD_ALL_RIGHT], (double)told[PL_TOLD_HALT]);
+        put_gate(l, told[PL_TOLD_FUSION + 1]);
+        put_gate(l, told[PL_TOLD_ADAPTER + 1]);
+        put_gate(l, told[PL_TOLD_PLANNER]);
+        pl_line_put(l, "\n");
+    }
     return PL_OK;
-}
-
-static pl_status put_all(block *b, const uint32_t *page, const float *told, uint64_t count, pl_error *err)
-{
-    memcpy(b->text, header, sizeof header - 1);
-    b->bytes = sizeof header - 1;
-    for (uint64_t i = 0; i < count; i++) PL_TRY(put_line(b, page[i], told + i * PL_TOLD_COLUMNS, err));
-    return flush(b, err);
 }
 
 pl_status pl_read_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *err)
 {
-    pl_file_writer file;
-    block b = {.file = &file};
-    PL_TRY(pl_file_create(&file, path, err));
-    pl_status status = put_all(&b, page, told, count, err);
-    if (status == PL_OK) return pl_file_commit(&file, err);
-    pl_file_abandon(&file);
-    return status;
+    return pl_line_file_write(path, put_all, &(read){page, told, count}, err);
 }
 
 /* ---- reading ---- */

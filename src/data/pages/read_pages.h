@@ -8,8 +8,6 @@
 #ifndef PL_DATA_READ_PAGES_H
 #define PL_DATA_READ_PAGES_H
 
-#include <stdbool.h>
-
 #include "base/file.h"
 
 /* Sums over the lines of a file. */
