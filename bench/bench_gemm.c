@@ -1,7 +1,8 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--onednn] [--narrow] [--brief]: rates of the matrix products of
- * the model in issue 3's table (width 256, feed-forward 1024, vocabulary 788, 6 layers), against the multiply-add peak
- * measured in the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times
- * as fast they are with operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--width D] [--onednn] [--narrow] [--brief]: rates of the matrix
+ * products of the language model of the demo (width 256, feed-forward 1024, vocabulary 788, 6 layers), or of one of
+ * another width D and feed-forward 4 D (768: the vision systems), against the multiply-add peak measured in the same
+ * run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they are with
+ * operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,11 @@
 typedef struct options {
     pl_team team;
     int64_t tokens; /* 0: some that are usual */
+    int64_t width;
     int onednn, narrow;
 } options;
 
-enum { SIZES = 4, TOKENS_MAX = 1 << 30 };
+enum { SIZES = 4, TOKENS_MAX = 1 << 30, WIDTH_MAX = 1 << 14 };
 
 static const char *const product_names[BENCH_PRODUCT_COUNT] = {"forward", "dX", "dW"};
 
@@ -34,12 +36,15 @@ static int parse(int argc, char **argv, options *o)
             o->team.threads = atoi(value), i++;
         else if (value && strcmp(argv[i], "--tokens") == 0)
             o->tokens = atoll(value), i++;
+        else if (value && strcmp(argv[i], "--width") == 0)
+            o->width = atoll(value), i++;
         else if (value && strcmp(argv[i], "--isa") == 0 && pl_isa_parse(value, &o->team.isa) == 0)
             i++;
         else
             return -1;
     }
-    bool possible = o->tokens >= 0 && o->tokens <= TOKENS_MAX && o->team.isa <= pl_isa_of_machine();
+    bool possible = o->tokens >= 0 && o->tokens <= TOKENS_MAX && o->width >= 1 && o->width <= WIDTH_MAX &&
+                    o->team.isa <= pl_isa_of_machine();
     return o->team.threads >= 1 && possible ? 0 : -1;
 }
 
@@ -107,15 +112,15 @@ static int print_model_rate(const bench_model *model, const int64_t *tokens, con
 int main(int argc, char **argv)
 {
     static const int64_t usual[SIZES] = {128, 256, 512, 4096}, small[SIZES] = {16, 32, 64, 128};
-    const bench_model model = {.width = 256, .feed_forward = 1024, .vocab = 788, .layers = 6};
-    options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}};
+    options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}, .width = 256};
     bench_begin(
         &argc, argv,
-        "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--tokens M] [--onednn] [--narrow] "
-        "[--brief]");
+        "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--tokens M] [--width D] [--onednn] "
+        "[--narrow] [--brief]");
     if (parse(argc, argv, &o)) return bench_refuse();
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes a minute: through a pipe, too, each line when it is known */
+    const bench_model model = {.width = o.width, .feed_forward = 4 * o.width, .vocab = 788, .layers = 6};
     const int64_t *all = bench_is_brief() ? small : usual;
     bench_linear linears[BENCH_LINEARS];
     bench_model_linears(&model, linears);

@@ -171,6 +171,10 @@ static void pack_wide(const job *j, const columns_of_b *s, const block *b, const
 {
     const pl_gemm_call *c = j->call;
     const int64_t vector = j->plan.kernels->vector;
+    if (c->b_col == 1 && !c->gated) {
+        packers_of(j, c->b_type)->b_rows(s->b, c->b_row, b->k, s->count, own->b, j->plan.nr);
+        return;
+    }
     const int sides = c->gated ? 2 : 1;
     for (int64_t v = 0; v < s->count / vector * sides; v++) {
         const int64_t column = v / sides * vector + v % sides * c->n;

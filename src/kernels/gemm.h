@@ -74,6 +74,8 @@ typedef struct pl_gemm_packers {
     void (*b_transposed)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t panel_words);
     /* One vector of columns of B where k is contiguous: word (p, j) to dst + p·stride + j. NULL: no wide tiles. */
     void (*b_strip)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride);
+    /* One wide panel of B, whole vectors of columns: word (p, j) to dst + p·stride + j. NULL: no wide tiles. */
+    void (*b_rows)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride);
     /* As b_transposed, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
     void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
 } pl_gemm_packers;

@@ -58,7 +58,8 @@ static float get(const matrix *m, int64_t i, int64_t j) { return pl_real_get(m->
 
 static matrix matrix_create(pl_real type, int64_t rows, int64_t columns, float scale)
 {
-    matrix m = {.type = type, .rows = rows, .columns = columns, .ld = columns + (chance(50) ? 0 : below(20))};
+    const int64_t gap = chance(50) ? 0 : chance(70) ? below(20) : 320 + below(400); /* far rows are packed */
+    matrix m = {.type = type, .rows = rows, .columns = columns, .ld = columns + gap};
     m.bytes = (rows * m.ld + 2 * GUARD) * pl_real_bytes(type);
     m.block = aligned_alloc(64, ((size_t)m.bytes + 127) / 64 * 64);
     assert_non_null(m.block);
