@@ -112,6 +112,17 @@ class Hybrid:
         c, s = angle.cos()[:, None], angle.sin()[:, None]
         return torch.cat([a * c - b * s, b * c + a * s], -1).flatten(2)
 
+    def fuse(self, frozen, trained):
+        if self.v["fusion_type"] == "attention":  # a softmax over the two sources, for each query and token
+            q = self.linear(trained, "fusion.query")
+            scores = torch.stack([q @ self.linear(x, "fusion.key").transpose(1, 2) for x in (frozen, trained)]) / self.d**0.5
+            shares = scores.softmax(0)
+            return shares[0] @ self.linear(frozen, "fusion.value") + shares[1] @ self.linear(trained, "fusion.value")
+        gated = self.v["fusion_type"] == "gated"
+        z = self.two(torch.cat([frozen, trained], -1), "fusion.gate") if gated else self.w["fusion.alpha"]
+        g = torch.sigmoid(z + ramp(self.step, int(self.c["train"]["steps"])) if self.v["progressive_fusion"] == "true" else z)
+        return g * frozen + (1 - g) * trained
+
     def loss(self, pages, labels):
         deep = int(self.r["halt_max_steps"]) > 1
         if deep:
@@ -120,10 +131,7 @@ class Hybrid:
             labels = torch.where(stays[:, None], self.state["carry.labels"].long(), labels)
         frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
         trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
-        gated = self.v["fusion_type"] == "gated"
-        z = self.two(torch.cat([frozen, trained], -1), "fusion.gate") if gated else self.w["fusion.alpha"]
-        g = torch.sigmoid(z + ramp(self.step, int(self.c["train"]["steps"])) if self.v["progressive_fusion"] == "true" else z)
-        f = x = g * frozen + (1 - g) * trained
+        f = x = self.fuse(frozen, trained)
         for i in range(int(self.v["adapter_layers"])):
             x = self.encoder_layer(x, f"adapter.layers.{i}")
         if x is not f:

@@ -12,6 +12,7 @@
 #include "backend/pool.h"
 #include "backend/regression.h"
 #include "backend/row_loss.h"
+#include "backend/sigmoid_attention.h"
 #include "backend/tokens.h"
 #include "ir/graph.h"
 
@@ -137,6 +138,8 @@ typedef struct pl_call {
         pl_repeat_bwd_call repeat_bwd;
         pl_attention_call attention;
         pl_attention_bwd_call attention_bwd;
+        pl_sigmoid_attention_call sigmoid_attention;
+        pl_sigmoid_attention_bwd_call sigmoid_attention_bwd;
         pl_embedding_call embedding;
         pl_embedding_bwd_call embedding_bwd;
         pl_linear_ce_call linear_ce;

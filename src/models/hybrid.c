@@ -254,10 +254,17 @@ static pl_status check_kept(const pl_config *c, pl_error *err)
                    where);
 }
 
-/* Its schedule is of all steps. */
+/* Its schedule is of all steps, and of gates. */
 static pl_status check_progress(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
+    if (c->vision_encoder.progressive_fusion && c->vision_encoder.fusion_type == PL_CONFIG_FUSION_ATTENTION) {
+        pl_config_blame(c, "vision_encoder.progressive_fusion", "vision_encoder.fusion_type", where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: vision_encoder.progressive_fusion adds to the logits of the fusion's gates, and "
+                       "vision_encoder.fusion_type attention has no gate; leave it out, or take gated",
+                       where);
+    }
     if (!c->vision_encoder.progressive_fusion || c->train.steps != PL_CONFIG_AUTO) return PL_OK;
     pl_config_blame(c, "vision_encoder.progressive_fusion", "train.steps", where);
     return pl_fail(

@@ -1,5 +1,6 @@
 /* Two vision transformers see the page, one frozen and one trained; a gate for each token chooses between them, and an
  * adapter refines what it chose. */
+#include <math.h>
 #include <stdio.h>
 
 #include "base/colours.h"
@@ -245,17 +246,56 @@ static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
     return pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate");
 }
 
-static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
+static pl_id filled(const pl_hybrid *k, double value)
 {
     pl_builder *b = &k->m->b;
+    pl_id out = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(2, PL_B(1), k->width), "filled.%zu",
+                                   b->status == PL_OK ? b->graph->value_count : 0);
+    return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, 1, &out);
+}
+
+/* a - b, b by an affine map that turns its sign */
+static pl_id minus(const pl_hybrid *k, pl_id a, pl_id b)
+{
+    pl_id map = PL_NONE, turned = PL_NONE, out = PL_NONE;
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){filled(k, -1), filled(k, 0)}, 1, &map);
+    pl_build_node(&k->m->b, PL_OP_FILM, NULL, 2, (pl_id[]){b, map}, 1, &turned);
+    return pl_build_node(&k->m->b, PL_OP_ADD, NULL, 2, (pl_id[]){a, turned}, 1, &out);
+}
+
+/* Each token of the trained tower asks every token of both, and a softmax over the two towers weighs what these say: of
+ * two it is a sigmoid of the difference of their scores. Both towers have the same keys' matrix, so that is the score of
+ * their difference, in which a bias would cancel. */
+static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
+{
+    pl_model *m = k->m;
+    const int64_t d = k->width;
+    const double bound = 1 / sqrt((double)d);
+    pl_id out = PL_NONE, apart = minus(k, frozen, trained), query = pl_hybrid_linear(k, trained, d, "fusion.query");
+    pl_id key = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.key.weight");
+    pl_id value = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.value.weight");
+    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, d), "fusion.value.bias");
+    const pl_id in[4] = {query, pl_model_linear(m, apart, key, PL_NONE, PL_NONE),
+                         pl_model_linear(m, apart, value, PL_NONE, PL_NONE),
+                         pl_model_linear(m, trained, value, bias, PL_NONE)};
+    return pl_build_node(&m->b, PL_OP_SIGMOID_ATTENTION, (pl_attr[]){pl_attr_f(bound)}, 4, in, 1, &out);
+}
+
+static pl_id choose(const pl_hybrid *k, pl_id frozen, pl_id trained)
+{
     const bool gated = k->m->config->vision_encoder.fusion_type == PL_CONFIG_FUSION_GATED;
-    pl_id biased = PL_NONE;
-    pl_builder_enter(b, "fusion");
-    pl_id logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
+    pl_id biased = PL_NONE, logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
     if (k->fusion_bias != PL_NONE)
-        logit = pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){logit, k->fusion_bias}, 1, &biased);
-    pl_id f = pl_hybrid_blend(k, frozen, trained, logit, k->told ? &k->told->fusion_gates : NULL);
-    pl_builder_leave(b);
+        logit = pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){logit, k->fusion_bias}, 1, &biased);
+    return pl_hybrid_blend(k, frozen, trained, logit, k->told ? &k->told->fusion_gates : NULL);
+}
+
+static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
+{
+    const bool attends = k->m->config->vision_encoder.fusion_type == PL_CONFIG_FUSION_ATTENTION;
+    pl_builder_enter(&k->m->b, "fusion");
+    pl_id f = attends ? attend_both(k, frozen, trained) : choose(k, frozen, trained);
+    pl_builder_leave(&k->m->b);
     return f;
 }
 

@@ -25,6 +25,8 @@ def draw_model(rng):
             "vision_encoder.pretrained_precision": rng.choice(("auto", "f32", "bf16", "fp16")), "vision_encoder.unfreeze_pretrained_layers": rng.choice((0, 0, 1))}
     keys.update({"reasoning.halt_max_steps": rng.choice((1, 1, 2, 4)), "vision_encoder.fusion_type": rng.choice(("gated", "gated", "learned_avg")),
                  "vision_encoder.progressive_fusion": yes(rng), "output_head.vq_codebook": rng.choice(("none", "beside", "straight_through"))})
+    if rng.random() < 0.2:
+        keys.update({"vision_encoder.fusion_type": "attention", "vision_encoder.progressive_fusion": False})
     if not keys["vision_encoder.unfreeze_pretrained_layers"] and keys["reasoning.halt_max_steps"] == 1:
         keys["vision_encoder.features_cache"] = rng.choice(("0", "100kB", "20MB"))
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}

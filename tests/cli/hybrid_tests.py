@@ -106,6 +106,14 @@ def test_other_fusions():
     check(0 < abs(alpha - 0.5) < 0.1 and "fusion.gate.0.weight" not in last, alpha)
     told = [m for m in metrics("average") if "fusion_gate_mean" in m][-1]
     check(abs(told["fusion_gate_mean"] - 1 / (1 + math.exp(-alpha))) < 1e-6 and told["fusion_gate_std"] < 1e-6, told, alpha)
+    for name, words in (("attend", ["--micro_batch", "6"]), ("attend_cut", ["--micro_batch", "1", "--threads", "2", "--gradient_checkpointing", "full"])):
+        run("train", write_hybrid(out=name, vision_encoder={"fusion_type": "attention"}), "--quiet", *words)
+    check(lasting("attend") == lasting("attend_cut"), "attention, cut")
+    names = [name for name in header(f"{last_checkpoint('attend')}/model.safetensors") if name.startswith("fusion.")]
+    check(sorted(names) == ["fusion.key.weight", "fusion.query.bias", "fusion.query.weight", "fusion.value.bias", "fusion.value.weight"], names)
+    told = [m for m in metrics("attend") if "word_accuracy" in m or "token_accuracy" in m][-1]
+    check("fusion_gate_mean" not in told and "adapter_gate_mean" in told, told)
+    run("train", write_hybrid(out="attend_narrow", vision_encoder={"fusion_type": "attention"}), "--quiet", "--set", "train.mixed_precision=bf16")
     run("train", write_hybrid(out="straight", output_head={"vq_codebook": "straight_through"}), "--quiet")
     run("eval", "straight")
     keys = json.loads(json.dumps(WHOLE))
@@ -190,7 +198,8 @@ def test_bad_input():
                                   ({"vision_encoder": {"children_per_capsule": 17}}, 2, r"more than the 16 patches of a page"),
                                   ({"vision_encoder": {"expansion": 0.001}}, 2, r"vision_encoder.expansion 0.001 leaves the feed-forward layers no width"),
                                   ({"reasoning": {"expansion": 0.001}}, 2, r"reasoning.expansion 0.001 leaves the feed-forward layers no width"),
-                                  ({"vision_encoder": {"fusion_type": "attention"}}, 2, r"fusion_type"),
+                                  ({"vision_encoder": {"fusion_type": "sum"}}, 2, r"fusion_type"),
+                                  ({"vision_encoder": {"fusion_type": "attention", "progressive_fusion": True}}, 2, r"progressive_fusion .* attention has no gate; leave it out"),
                                   ({"vision_encoder": {"progressive_fusion": True}, "train": {"steps": "auto"}}, 2, r"progressive_fusion follows .* train.steps is auto; say how many"),
                                   ({"output_head": {"vq_codebook": "yes"}}, 2, r"vq_codebook"),
                                   ({"vision_encoder": {"features_cache": "10MB"}, "reasoning": {"halt_max_steps": 2}}, 2, r"features_cache keeps .* those that stay, too; leave one"),

@@ -134,3 +134,52 @@ void reference_softmax_pool_bwd(operands *o)
     put(o, 0, dx);
     put(o, 1, de);
 }
+
+/* σ(scale·q_i·k_j) of sample b; q in input `q`, k in the next one. */
+static double weight_of(const operands *o, int q, int64_t b, int64_t i, int64_t j)
+{
+    const pl_shape *s = &operand(o, q)->shape;
+    const double *query = o->in[q] + (b * s->dim[1] + i) * s->dim[2];
+    const double *key = o->in[q + 1] + (b * s->dim[1] + j) * s->dim[2];
+    double score = 0;
+    for (int64_t d = 0; d < s->dim[2]; d++) score += query[d] * key[d];
+    return open_by(o->node->attr[0].f * score);
+}
+
+void reference_sigmoid_attention(operands *o)
+{
+    const pl_shape *s = &operand(o, 0)->shape;
+    const int64_t t = s->dim[1], width = s->dim[2];
+    double *y = scratch(o, pl_shape_elems(s));
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t i = 0; i < t; i++)
+            for (int64_t j = 0; j < t; j++)
+                for (int64_t d = 0; d < width; d++)
+                    y[(b * t + i) * width + d] += weight_of(o, 0, b, i, j) * o->in[2][(b * t + j) * width + d] +
+                                                  o->in[3][(b * t + j) * width + d];
+    put(o, 0, y);
+}
+
+void reference_sigmoid_attention_bwd(operands *o)
+{
+    const pl_shape *s = &operand(o, 1)->shape;
+    const int64_t t = s->dim[1], width = s->dim[2];
+    const double *d_o = o->in[0], *q = o->in[1], *k = o->in[2], *v = o->in[3];
+    double *d[4];
+    for (int i = 0; i < 4; i++) d[i] = scratch(o, pl_shape_elems(s));
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t i = 0; i < t; i++)
+            for (int64_t j = 0; j < t; j++) {
+                const int64_t of_i = (b * t + i) * width, of_j = (b * t + j) * width;
+                double a = weight_of(o, 1, b, i, j), da = 0;
+                for (int64_t c = 0; c < width; c++) da += d_o[of_i + c] * v[of_j + c];
+                const double ds = da * a * (1 - a) * o->node->attr[0].f;
+                for (int64_t c = 0; c < width; c++) {
+                    d[0][of_i + c] += ds * k[of_j + c];
+                    d[1][of_j + c] += ds * q[of_i + c];
+                    d[2][of_j + c] += a * d_o[of_i + c];
+                    d[3][of_j + c] += d_o[of_i + c];
+                }
+            }
+    for (int i = 0; i < 4; i++) put(o, i, d[i]);
+}

@@ -90,6 +90,8 @@ void reference_film(operands *);
 void reference_film_bwd(operands *);
 void reference_softmax_pool(operands *);
 void reference_softmax_pool_bwd(operands *);
+void reference_sigmoid_attention(operands *);
+void reference_sigmoid_attention_bwd(operands *);
 void reference_patches(operands *);
 void reference_add_positions(operands *);
 void reference_prepend_row(operands *);

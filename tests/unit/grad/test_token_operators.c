@@ -240,6 +240,35 @@ static void blends(void **unused)
     check_refused(make_gates, "a loss may not read them");
 }
 
+static pl_id sigmoid_attention(maker *m, pl_id q, pl_id k, pl_id v, pl_id u)
+{
+    return node(m, PL_OP_SIGMOID_ATTENTION, (pl_attr[]){pl_attr_f(0.7)}, 4, (pl_id[]){q, k, v, u}, 1);
+}
+
+static pl_id make_sigmoid_attention(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 5, NULL);
+    return sigmoid_attention(m, linear(m, t, 3), linear(m, t, 3), linear(m, t, 3), linear(m, t, 3));
+}
+/* One value is all four, and has another reader. */
+static pl_id make_sigmoid_attention_of_itself(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL);
+    return plus(m, t, sigmoid_attention(m, t, t, t, t));
+}
+/* Some gradients alone are wanted. */
+static pl_id make_sigmoid_attention_to_data(maker *m, pl_id x)
+{
+    pl_id t = capsules(m, x, 3, NULL), a = input(m, PL_DTYPE_F32, value_of(m, t)->shape, "a");
+    return sigmoid_attention(m, sigmoid_attention(m, a, a, t, a), a, sigmoid_attention(m, a, t, a, t), a);
+}
+
+static void attention_of_sigmoids(void **unused)
+{
+    (void)unused;
+    CHECK(sigmoid_attention), CHECK(sigmoid_attention_of_itself), CHECK(sigmoid_attention_to_data);
+}
+
 static void tokens(void **unused)
 {
     (void)unused;
@@ -251,6 +280,7 @@ static void tokens(void **unused)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(detached), cmocka_unit_test(blends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(attention_of_sigmoids),
+                                       cmocka_unit_test(detached), cmocka_unit_test(blends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
