@@ -46,7 +46,8 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
     uint64_t bytes = 0, micro = r->micro_batch ? r->micro_batch : 1;
     if (value == PL_NONE || !pl_data_has(data, PL_PART_VALIDATION)) return 0;
     /* of the last step of the part as many micro-batches run as of the others */
-    const uint64_t rows = pl_align_up(r->batch, micro) * data->source->steps_per_epoch[PL_PART_VALIDATION];
+    const uint64_t of_step = (r->batch + micro - 1) / micro * micro;
+    const uint64_t rows = of_step * data->source->steps_per_epoch[PL_PART_VALIDATION];
     return pl_size_mul(rows, row_bytes(&g->value[value]), &bytes) ? UINT64_MAX : bytes;
 }
 
