@@ -14,7 +14,8 @@ static const char about[] =
     "Prints the table of times that a run left when it ended or was stopped: for each component of the model (and its "
     "backward pass, and the update) the time of a step, measured and predicted, what it computes, its share of the "
     "machine's rate, and the least time that could take. Beside the steps: evaluating, saving. FOLDER is that of a "
-    "training, or of a rollout or encoding, or their results. A run that went on shows its last part.\n";
+    "training, or of a rollout or encoding, or their results. A run that went on shows its last part. The page of a "
+    "training of arch hybrid has its gates by step, too.\n";
 
 static pl_status report(const pl_cli_arguments *a, pl_error *err)
 {

@@ -20,7 +20,8 @@ PL_API PL_MUST_USE pl_status pl_run_times(const pl_run *, pl_times_form, char *t
 PL_API PL_MUST_USE pl_status pl_run_times_path(const pl_run *, char *path, size_t room, pl_error *);
 
 /* The table that the run in this folder left, or the run that made these results, in a block for pl_text_free; as HTML
- * a page for itself. PL_E_DATA when there is none. */
+ * a page for itself, with curves of gates where the run's metrics.jsonl has such numbers. PL_E_DATA when there is no
+ * table. */
 PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, char **text, size_t *bytes, pl_error *);
 
 #ifdef __cplusplus

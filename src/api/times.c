@@ -8,11 +8,13 @@
 #include "api/api.h"
 #include "base/alloc.h"
 #include "report/times.h"
+#include "report/validated.h"
 #include "store/beside.h"
 #include "store/folder.h"
 
-#define TIMES_FILE "times.json"
-enum { FILE_BYTES_MAX = 1 << 20 /* of a table of so many rows */ };
+#define TIMES_FILE   "times.json"
+#define METRICS_FILE "metrics.jsonl"
+enum { FILE_BYTES_MAX = 1 << 20 /* of a table of so many rows */, METRICS_BYTES_MAX = 1 << 30 };
 
 /* ---- of a run ---- */
 
@@ -117,9 +119,32 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
                    path);
 }
 
+/* What validations told, of a training that has such numbers: results have no such file. */
+static pl_status print_validated(const char *path, pl_str *out, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX], *lines;
+    size_t bytes;
+    PL_TRY(pl_path_join(file, sizeof file, path, METRICS_FILE, err));
+    if (!is_there(file)) return PL_OK;
+    PL_TRY(pl_file_read_all(file, METRICS_BYTES_MAX, &lines, &bytes, err));
+    const pl_status status = pl_html_validated(lines, bytes, out, err);
+    pl_free(lines);
+    return status;
+}
+
+static pl_status print_page(const char *path, const pl_report_times *t, pl_str *out, pl_error *err)
+{
+    pl_str sections = {0};
+    pl_status status = print_validated(path, &sections, err);
+    if (status == PL_OK && sections.failed) status = pl_fail(err, PL_E_NOMEM, "no memory for the page");
+    if (status == PL_OK) status = pl_report_times_page(path, t, pl_str_text(&sections), out, err);
+    pl_str_deinit(&sections);
+    return status;
+}
+
 static pl_status print(const char *path, const pl_report_times *t, pl_times_form form, pl_str *out, pl_error *err)
 {
-    if (form == PL_TIMES_HTML) return pl_report_times_page(path, t, out, err);
+    if (form == PL_TIMES_HTML) return print_page(path, t, out, err);
     if (form == PL_TIMES_TEXT)
         pl_report_times_text(t, out);
     else

@@ -18,7 +18,8 @@
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
  * "train.loss" is the mean of all of MODELS.md 2.10, "evaluate.loss" the sum of the cross-entropy of the words; both
  * f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many of them are read
- * rightly, what gates and planner did. */
+ * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
+ * adapter, planner. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
@@ -84,8 +85,12 @@ static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss
 static void tell(const pl_hybrid *k, pl_id right, pl_id high)
 {
     k->told->halt = pl_hybrid_halt(k, high);
-    pl_id told = pl_hybrid_tell(k, right);
-    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &told, 0, NULL);
+    const pl_id gates[] = {k->told->fusion_gates, k->told->adapter_gates, k->told->planner_gate};
+    pl_id out[4] = {pl_hybrid_tell(k, right)};
+    int n = 1;
+    for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
+        if (gates[i] != PL_NONE) out[n++] = gates[i];
+    pl_build_node(&k->m->b, PL_OP_STORE, NULL, n, out, 0, NULL);
 }
 
 static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)

@@ -61,7 +61,8 @@ pl_status pl_report_times_read(const char *name, const char *text, size_t bytes,
 
 /* ---- times_html.c ---- */
 void pl_html_times(const pl_report_times *, pl_str *out); /* a section */
-/* A page of its own. */
-pl_status pl_report_times_page(const char *title, const pl_report_times *, pl_str *out, pl_error *);
+/* A page of its own; behind the table, sections that are written already ("": none). */
+pl_status pl_report_times_page(const char *title, const pl_report_times *, const char *sections, pl_str *out,
+                               pl_error *);
 
 #endif

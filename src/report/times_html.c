@@ -123,7 +123,8 @@ void pl_html_times(const pl_report_times *t, pl_str *out)
     pl_str_append(out, "</section>\n");
 }
 
-pl_status pl_report_times_page(const char *title, const pl_report_times *t, pl_str *out, pl_error *err)
+pl_status pl_report_times_page(const char *title, const pl_report_times *t, const char *sections, pl_str *out,
+                               pl_error *err)
 {
     pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
                        "content='width=device-width'><title>");
@@ -134,6 +135,7 @@ pl_status pl_report_times_page(const char *title, const pl_report_times *t, pl_s
     pl_html_text(out, title);
     pl_str_append(out, "</h1>\n");
     pl_html_times(t, out);
+    pl_str_append(out, sections);
     pl_str_append(out, "</main></body></html>\n");
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
 }

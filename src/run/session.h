@@ -12,6 +12,7 @@
 
 #include "plimsoll/run.h"
 
+#include "base/predicted.h"
 #include "ir/components.h"
 #include "plan/plan.h"
 #include "run/job.h"
@@ -25,10 +26,10 @@ typedef struct pl_session_options {
     pl_job_list jobs;
     /* What the system reads off a loss (at most PL_LOSS_METRICS_MAX); NULL: nothing. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
-    /* And off the predictions of the first `count` samples of the validation part, which the program "evaluate" gave
-     * out; at most PL_LOSS_METRICS_MAX together. Asks for no memory. NULL: nothing. */
-    size_t (*measure)(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
-    /* Writes them, with what they are of, into a file. Asks for no memory. NULL: it has no such file. */
+    /* And off what the program "evaluate" gave out; at most PL_LOSS_METRICS_MAX together. Asks for no memory. NULL:
+     * nothing. */
+    size_t (*measure)(const pl_data *, const pl_predicted *, pl_loss_metric *);
+    /* Writes the rows, with what they are of, into a file. Asks for no memory. NULL: it has no such file. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
     pl_memory_owners *owners; /* of the process; NULL in a host program: nothing is registered or measured */

@@ -57,9 +57,8 @@ struct pl_session {
     int32_t *good_steps;
     int32_t *skipped_steps; /* of a program with an update, saved; NULL: none */
 
-    /* of the last evaluation, in planned staging; samples 0: it gave none out */
-    const float *predictions;
-    uint64_t predicted;
+    /* of the last evaluation, in planned staging; count 0: it gave none out */
+    pl_predicted predicted;
 
     double committed_at, reported_at;
     uint64_t reported_items;

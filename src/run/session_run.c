@@ -19,8 +19,8 @@ static size_t metrics_of_loss(const pl_session *s, double loss, pl_loss_metric *
 size_t pl_session_find_metrics(const pl_session *s, double loss, pl_loss_metric *metric)
 {
     const size_t count = metrics_of_loss(s, loss, metric);
-    if (!s->o.measure || s->predicted == 0) return count;
-    return count + s->o.measure(s->o.data, s->predictions, s->predicted, metric + count);
+    if (!s->o.measure || s->predicted.count == 0) return count;
+    return count + s->o.measure(s->o.data, &s->predicted, metric + count);
 }
 
 static bool has_loss(const pl_event *e)

@@ -80,6 +80,7 @@ struct pl_source {
     uint32_t at_once;            /* samples in memory at once that are asked for; 0: the planner chooses */
     uint32_t threads;            /* that fill side by side; 0: one */
     uint64_t steps_per_epoch[2]; /* by part; 0: there is no such part */
+    uint64_t samples[2];         /* by part; 0: not told, as many as fill its steps */
 };
 
 static inline uint32_t pl_source_threads(const pl_source *s) { return s && s->threads ? s->threads : s ? 1 : 0; }

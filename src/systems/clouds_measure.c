@@ -30,7 +30,7 @@ static pl_scored pair_at(const void *context, uint64_t i)
     return (pl_scored){pl_clouds_data_seen(j->data, i).height_km, predicted_km(j, i)};
 }
 
-size_t pl_clouds_measure(const pl_data *data, const float *predictions, uint64_t count, pl_loss_metric *to)
+size_t pl_clouds_measure(const pl_data *data, const pl_predicted *predicted, pl_loss_metric *to)
 {
     static const char *const quantile[PL_SCORE_QUANTILES][2] = {{"error_q25_km", "25 % of |e|"},
                                                                 {"error_q50_km", "50 % of |e|"},
@@ -38,8 +38,8 @@ size_t pl_clouds_measure(const pl_data *data, const float *predictions, uint64_t
                                                                 {"error_q90_km", "90 % of |e|"},
                                                                 {"error_q95_km", "95 % of |e|"}};
     enum { FILE = PL_METRIC_IN_FILE, SHOWN = PL_METRIC_IN_FILE | PL_METRIC_VALIDATED };
-    const judged j = {pl_clouds_data_of(data), predictions};
-    const pl_scores s = pl_score(pair_at, &j, count_of(j.data, count));
+    const judged j = {pl_clouds_data_of(data), predicted->row};
+    const pl_scores s = pl_score(pair_at, &j, count_of(j.data, predicted->count));
     size_t n = 0;
     to[n++] = (pl_loss_metric){"mae_km", "MAE, km", "MAE km", 4, 3, SHOWN, s.mae};
     to[n++] = (pl_loss_metric){"rmse_km", "RMSE, km", "RMSE km", 4, 3, SHOWN, s.rmse};

@@ -1,10 +1,12 @@
 /* How many words and pages are read, whether the model knows when all are, and what its gates and its planner did.
  *
  * The spread of gates over all pages is made of each page's mean and variance: the sum of squares within pages, and
- * that of the means about their mean. */
+ * that of the means about their mean. Least, largest and median of them are those of histograms, one for each part of
+ * the model that has gates. */
 #include "systems/hybrid_measure.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/told.h"
 #include "data/pages/read_pages.h"
@@ -17,6 +19,18 @@ typedef struct pages {
     uint64_t count;
     uint64_t gates; /* of a page, each of fusion and adapter */
 } pages;
+
+/* A part of the model that has gates, and the keys of what is told of them. */
+typedef struct gated {
+    int mean_at; /* column */
+    const char *words, *mean, *deviation, *least, *largest, *median;
+} gated;
+
+#define GATED(column, name)                                                                                            \
+    {                                                                                                                  \
+        column, name " gate", name "_gate_mean", name "_gate_std", name "_gate_min", name "_gate_max",                 \
+            name "_gate_median"                                                                                        \
+    }
 
 static double at(const pages *p, uint64_t page, int column)
 {
@@ -65,22 +79,42 @@ static double entropy_of(const pages *p, uint64_t page)
     return log(all) - weighed / all;
 }
 
-static size_t add(pl_loss_metric *to, size_t n, const char *key, const char *words, double value)
+static size_t add(pl_loss_metric *to, size_t n, const char *key, const char *words, double value, uint32_t uses)
 {
-    to[n] = (pl_loss_metric){key, words, words, 4, 3, SHOWN, value};
+    to[n] = (pl_loss_metric){key, words, words, 4, 3, uses, value};
+    return n + 1;
+}
+
+/* Of the metric before it; where that is in the same line, without "its". */
+static size_t add_its(pl_loss_metric *to, size_t n, const char *key, const char *words, double value, uint32_t uses)
+{
+    to[n] = (pl_loss_metric){key, words, words + strlen("its "), 4, 3, uses, value};
     return n + 1;
 }
 
 /* Gates are told where there are some: a part that the model has not got has a number below 0 in place of its mean. */
-static size_t add_gates(const pages *p, pl_loss_metric *to, size_t n, const char *const name[4], int mean_at,
-                        uint64_t gates)
+static bool has_gates(const pages *p, const gated *g) { return p->count && at(p, 0, g->mean_at) >= 0; }
+
+static size_t add_gates(const pages *p, const gated *g, uint64_t gates, const pl_histogram *h, pl_loss_metric *to,
+                        size_t n)
 {
     double mean, deviation;
-    if (p->count == 0 || at(p, 0, mean_at) < 0) return n;
-    spread_of(p, mean_at, gates, &mean, &deviation);
-    n = add(to, n, name[0], name[1], mean);
-    to[n] = (pl_loss_metric){name[2], name[3], name[3], 4, 3, PL_METRIC_IN_FILE, deviation};
-    return n + 1;
+    spread_of(p, g->mean_at, gates, &mean, &deviation);
+    n = add(to, n, g->mean, g->words, mean, SHOWN);
+    n = add_its(to, n, g->least, "its min", (double)h->least, SHOWN);
+    n = add_its(to, n, g->largest, "its max", (double)h->largest, SHOWN);
+    n = add_its(to, n, g->median, "its median", pl_histogram_median(h), PL_METRIC_IN_FILE);
+    return add_its(to, n, g->deviation, "its std", deviation, PL_METRIC_IN_FILE);
+}
+
+static size_t add_all_gates(const pages *p, const pl_histogram *h, pl_loss_metric *to, size_t n)
+{
+    static const gated parts[] = {GATED(PL_TOLD_FUSION + 1, "fusion"), GATED(PL_TOLD_ADAPTER + 1, "adapter"),
+                                  GATED(PL_TOLD_PLANNER, "planner")};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (has_gates(p, &parts[i]))
+            n = add_gates(p, &parts[i], parts[i].mean_at == PL_TOLD_PLANNER ? 1 : p->gates, h++, to, n);
+    return n;
 }
 
 static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
@@ -88,7 +122,7 @@ static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
     double all = 0;
     if (p->count == 0 || at(p, 0, PL_TOLD_WAYS) <= PL_TOLD_NO_WAY) return n;
     for (uint64_t i = 0; i < p->count; i++) all += entropy_of(p, i);
-    return add(to, n, "path_entropy", "path entropy", all / (double)p->count);
+    return add(to, n, "path_entropy", "path entropy", all / (double)p->count, SHOWN);
 }
 
 static pages pages_of(const pl_data *data, const float *predictions, uint64_t count)
@@ -98,19 +132,14 @@ static pages pages_of(const pl_data *data, const float *predictions, uint64_t co
     return (pages){predictions, rows < there ? rows : there, r->setup.gates};
 }
 
-size_t pl_hybrid_measure(const pl_data *data, const float *predictions, uint64_t count, pl_loss_metric *to)
+size_t pl_hybrid_measure(const pl_data *data, const pl_predicted *predicted, pl_loss_metric *to)
 {
-    static const char *const fusion[4] = {"fusion_gate_mean", "fusion gate", "fusion_gate_std", "its std"},
-                             *const adapter[4] = {"adapter_gate_mean", "adapter gate", "adapter_gate_std", "its std"},
-                             *const planner[4] = {"planner_gate_mean", "planner gate", "planner_gate_std", "its std"};
-    const pages p = pages_of(data, predictions, count);
+    const pages p = pages_of(data, predicted->row, predicted->count);
     size_t n = 0;
-    n = add(to, n, "token_accuracy", "words read", share(sum(&p, PL_TOLD_RIGHT), sum(&p, PL_TOLD_WORDS)));
-    n = add(to, n, "exact_accuracy", "pages read", share(sum(&p, PL_TOLD_ALL_RIGHT), (double)p.count));
-    n = add(to, n, "q_halt_accuracy", "q_halt right", halts_rightly(&p));
-    n = add_gates(&p, to, n, fusion, PL_TOLD_FUSION + 1, p.gates);
-    n = add_gates(&p, to, n, adapter, PL_TOLD_ADAPTER + 1, p.gates);
-    n = add_gates(&p, to, n, planner, PL_TOLD_PLANNER, 1);
+    n = add(to, n, "token_accuracy", "words read", share(sum(&p, PL_TOLD_RIGHT), sum(&p, PL_TOLD_WORDS)), SHOWN);
+    n = add(to, n, "exact_accuracy", "pages read", share(sum(&p, PL_TOLD_ALL_RIGHT), (double)p.count), SHOWN);
+    n = add(to, n, "q_halt_accuracy", "q_halt right", halts_rightly(&p), SHOWN);
+    n = add_all_gates(&p, predicted->histogram, to, n);
     return add_entropy(&p, to, n);
 }
 

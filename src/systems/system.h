@@ -8,6 +8,7 @@
 #ifndef PL_SYSTEMS_SYSTEM_H
 #define PL_SYSTEMS_SYSTEM_H
 
+#include "base/predicted.h"
 #include "config/config.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
@@ -55,9 +56,9 @@ typedef struct pl_system {
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
-     * the end of the part come last). NULL: nothing. */
-    size_t (*measure)(const pl_data *, const float *predictions, uint64_t count, pl_loss_metric *);
-    /* Writes them, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
+     * the end of the part come last; of its further inputs a histogram is kept). NULL: nothing. */
+    size_t (*measure)(const pl_data *, const pl_predicted *, pl_loss_metric *);
+    /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
     /* What no single key can tell, its model included. PL_E_CONFIG. */

@@ -49,3 +49,34 @@ class Tower:
             h = [[v / (1 + math.exp(-1.702 * v)) for v in row] for row in self.linear(self.norm(x, name + "layer_norm2"), name + "mlp.fc1")]
             x = plus(x, self.linear(h, name + "mlp.fc2"))
         return x[1:]
+
+
+class TrainedTower(Tower):
+    """ViTModel, up to the last hidden state without the class token. weights: name behind "vit." → (shape, numbers), the convolution as a matrix."""
+    RENAMED = (("embeddings.cls_token", "embeddings.class_embedding"), ("embeddings.position_embeddings", "embeddings.position_embedding.weight"), ("encoder.layer.", "encoder.layers."),
+               (".attention.attention.query.", ".self_attn.q_proj."), (".attention.attention.key.", ".self_attn.k_proj."), (".attention.attention.value.", ".self_attn.v_proj."))
+
+    def __init__(self, weights, heads, layers):
+        super().__init__(weights, heads, layers, 1e-12)
+        for old, new in self.RENAMED:
+            self.w = {name.replace(old, new): tensor for name, tensor in self.w.items()}
+
+    def patches(self, page, p):
+        name, side = "embeddings.patch_embeddings.projection", len(page)
+        return self.linear([[page[top + i][left + j] / 255 for _ in range(3) for i in range(p) for j in range(p)] for top in range(0, side, p) for left in range(0, side, p)], name)
+
+    def attention(self, h, name):
+        self.w.update({f"{name}.out_proj.{kind}": self.w[name.replace("self_attn", "attention.output.dense") + "." + kind] for kind in ("weight", "bias")})
+        return super().attention(h, name)
+
+    def features(self, page, p=16):
+        x = plus([self.w["embeddings.class_embedding"]] + self.patches(page, p), self.w["embeddings.position_embedding.weight"])
+        for i in range(self.layers):
+            name = f"encoder.layers.{i}."
+            x = plus(x, self.attention(self.norm(x, name + "layernorm_before"), name + "self_attn"))
+            x = plus(x, self.linear(gelu(self.linear(self.norm(x, name + "layernorm_after"), name + "intermediate.dense")), name + "output.dense"))
+        return self.norm(x, "layernorm")[1:]
+
+
+def gelu(rows):
+    return [[v * (1 + math.erf(v / math.sqrt(2))) / 2 for v in row] for row in rows]

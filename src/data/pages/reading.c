@@ -339,7 +339,10 @@ static void describe_data(pl_reading *r)
     char train[32], held_out[32];
     pl_str said = pl_str_fixed(r->data.said, sizeof r->data.said);
     r->source = (pl_source){.kind = &pages, .batch = s->batch};
-    for (int part = 0; part < 2; part++) r->source.steps_per_epoch[part] = (r->count[part] + s->batch - 1) / s->batch;
+    for (int part = 0; part < 2; part++) {
+        r->source.steps_per_epoch[part] = (r->count[part] + s->batch - 1) / s->batch;
+        r->source.samples[part] = r->count[part];
+    }
     r->data.source = &r->source;
     r->data.path = "the pages";
     pl_facts_add(&r->data.identity, "lexicon", s->lexicon.hash);

@@ -156,7 +156,7 @@ static void text_and_page_show_it(void **state)
         if (!strstr(s.data, shown[i])) fail_msg("\"%s\" is not in:\n%s", shown[i], s.data);
     for (const char *line = s.data, *end; (end = strchr(line, '\n')); line = end + 1)
         if (end - line > 100) fail_msg("too wide: %.*s", (int)(end - line), line);
-    assert_int_equal(pl_report_times_page("a run & more", &table, &page, &err), PL_OK);
+    assert_int_equal(pl_report_times_page("a run & more", &table, "", &page, &err), PL_OK);
     assert_non_null(strstr(page.data, "a run &#38; more"));
     assert_non_null(strstr(page.data, "&#60;b&#62;"));
     assert_null(strstr(page.data, "<b>"));

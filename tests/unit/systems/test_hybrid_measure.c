@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -43,6 +45,23 @@ static void fill(float row[PAGES + PADDING][PL_TOLD_COLUMNS], int ways)
     }
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorted; how many they are is odd. */
+static void order(int gates, double *least, double *median, double *largest)
+{
+    float all[PAGES * GATES];
+    const size_t count = (size_t)(PAGES * gates);
+    for (int p = 0; p < PAGES; p++)
+        for (int k = 0; k < gates; k++) all[p * gates + k] = (float)gate_at(p, k);
+    qsort(all, count, sizeof *all, by_size);
+    *least = (double)all[0], *median = (double)all[count / 2], *largest = (double)all[count - 1];
+}
+
 static void moments(int gates, double *mean, double *deviation)
 {
     double sum = 0, squares = 0;
@@ -69,7 +88,27 @@ static size_t measure(int ways, pl_loss_metric *to)
     pl_reading r = {.setup.gates = GATES};
     r.count[PL_PART_VALIDATION] = PAGES;
     fill(row, ways);
-    return pl_hybrid_measure(&r.data, row[0], sizeof row / sizeof(float), to);
+    pl_histogram h[2] = {{0}, {0}}; /* fusion and planner: there is no adapter */
+    for (int p = 0; p < PAGES; p++)
+        for (int k = 0; k < GATES; k++) {
+            const float gate = (float)gate_at(p, k);
+            pl_histogram_add(&h[0], &gate, 1);
+            if (k == 0) pl_histogram_add(&h[1], &gate, 1);
+        }
+    return pl_hybrid_measure(&r.data, &(pl_predicted){row[0], sizeof row / sizeof(float), h}, to);
+}
+
+static void check_order(const pl_loss_metric *m, size_t count, const char *name, int gates)
+{
+    double least, median, largest;
+    char key[64];
+    order(gates, &least, &median, &largest);
+    snprintf(key, sizeof key, "%s_gate_min", name);
+    assert_float_equal(value_of(m, count, key), least, 0);
+    snprintf(key, sizeof key, "%s_gate_max", name);
+    assert_float_equal(value_of(m, count, key), largest, 0);
+    snprintf(key, sizeof key, "%s_gate_median", name);
+    assert_float_equal(value_of(m, count, key), median, 0.5 / PL_HISTOGRAM_BINS + 1e-9);
 }
 
 static void every_number(void **state)
@@ -88,6 +127,9 @@ static void every_number(void **state)
     assert_float_equal(value_of(m, count, "planner_gate_mean"), mean, 1e-6);
     assert_float_equal(value_of(m, count, "planner_gate_std"), deviation, 1e-6);
     assert_true(isnan(value_of(m, count, "adapter_gate_mean")));
+    assert_true(isnan(value_of(m, count, "adapter_gate_median")));
+    check_order(m, count, "fusion", GATES);
+    check_order(m, count, "planner", 1);
     assert_float_equal(value_of(m, count, "path_entropy"), entropy(3), 1e-6);
 }
 
