@@ -100,7 +100,8 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     if (!(f.left <= f.right)) return;
     if (c->mark_words) f.left = fmin(f.left, c->mark), f.right = fmax(f.right, c->mark);
     if (c->from_zero) f.low = fmin(f.low, 0);
-    double room = f.high > f.low ? 0.05 * (f.high - f.low) : 0.5;
+    const double span = f.high - f.low, least = 1e-3 * fmax(fabs(f.low), fabs(f.high));
+    double room = span > 0 ? fmax(0.05 * span, (least - span) / 2) : 0.5; /* what is nearly constant is shown so */
     if (!c->from_zero) f.low -= room;
     f.high += room;
     if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;

@@ -117,6 +117,10 @@ def test_what_is_shown():
             high = {name: float(y) for name, y in paths}
             check(list(high) == ["valid", "train", "most", "least"] and high["most"] <= min(high["valid"], high["train"]) and max(high["valid"], high["train"]) <= high["least"], high)
             check(all(f"</i>{word}</span>" in section for word in ("mean", "median", "largest", "least")), section)
+    with open("out/metrics.jsonl", "w") as file:  # nearly constant: a unit in the last place
+        file.writelines(f'{{"step":{k},"validation_loss":1,"path_entropy":{value}}}\n' for k, value in enumerate((0.6931471805599453, 0.6931471805599454, "null"), 1))
+    page, _ = run("report", "out", "--html", "-")
+    check(page.count("class='soft end tick'") in range(3, 9) and len(re.findall("<circle", page)) == 2 and "Gates" not in page, page)
     run("train", write_hybrid(out="plain", vision_encoder={"adapter_layers": 0}, latent_planning={"enable_latent_planning": False}), "--quiet")
     page, _ = run("report", "plain", "--html", "-")
     check("Gates: fusion" in page and "adapter</h2>" not in page and "planner</h2>" not in page and "Path entropy" not in page, page)
