@@ -264,8 +264,8 @@ static pl_id minus(const pl_hybrid *k, pl_id a, pl_id b)
 }
 
 /* Each token of the trained tower asks every token of both, and a softmax over the two towers weighs what these say: of
- * two it is a sigmoid of the difference of their scores. Both towers have the same keys' matrix, so that is the score of
- * their difference, in which a bias would cancel. */
+ * two it is a sigmoid of the difference of their scores. The keys of both come from one matrix, so that is the score of
+ * the towers' difference, in which a bias would cancel. */
 static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
 {
     pl_model *m = k->m;

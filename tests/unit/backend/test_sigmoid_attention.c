@@ -73,8 +73,8 @@ static void assert_near(pl_real type, const void *got, int result, int64_t count
     }
 }
 
-/* Samples [first, first + samples); `without`: a gradient that is not wanted, 0 for none. Workspaces are asked for where
- * they are NULL. */
+/* Samples [first, first + samples); `without`: a gradient that is not wanted, 0 for none. A workspace that is NULL is
+ * asked for. */
 static void run(const shape *s, pl_real type, pl_team team, void *const in[INPUTS], void *const out[RESULTS],
                 int64_t first, int64_t samples, int without, void *workspace[2])
 {
