@@ -73,6 +73,13 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
     return PL_OK;
 }
 
+/* What the user allows and the weights that the data bring can do. */
+static uint32_t find_allowed(const pl_compiler *c)
+{
+    const uint32_t allow = c->config->fit.allow;
+    return c->data->weights_exceed_f16 ? allow & ~(uint32_t)PL_FIT_ALLOW_FROZEN_FP16 : allow;
+}
+
 pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
@@ -81,7 +88,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
         .plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},
         .words = c->settings.run.words,
         .batch = c->settings.run.batch,
-        .allow = c->config->fit.allow,
+        .allow = find_allowed(c),
         .stage = pl_compiler_stage,
         .settle = pl_compiler_settle,
         .tell = tell_search,

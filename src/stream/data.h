@@ -41,6 +41,7 @@ struct pl_data {
     uint64_t group_items, group_samples;        /* samples of all those items together: texts, realisations */
     const char *weights;                        /* file of weights that the model begins with; NULL: it makes its own */
     const struct pl_weights_part *weights_part; /* NULL: of the whole model */
+    bool weights_exceed_f16;                    /* some of them: a search leaves that type out */
     const char *instead; /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
     char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */
     bool has_less;                 /* than its config asks for: that is a warning, then */

@@ -26,13 +26,23 @@ static const pl_weights_part tower = {"clip.", "vision_model.", unused};
 enum { SAID_BYTES = 240 };
 #define FEATURES_FILE "features.cache"
 
-/* That its weights may be stored as. */
+/* That its weights must do as; bf16, which a search may take, holds what f32 does. */
 static pl_real narrowest(const pl_config *c)
 {
     const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
     const uint32_t allow = as == PL_CONFIG_FROZEN_AUTO ? c->fit.allow : 0;
-    if (as == PL_CONFIG_FROZEN_FP16 || (allow & PL_ALLOW_FROZEN_FP16)) return PL_REAL_F16;
+    if (as == PL_CONFIG_FROZEN_FP16) return PL_REAL_F16;
     return as == PL_CONFIG_FROZEN_BF16 || (allow & PL_ALLOW_FROZEN_BF16) ? PL_REAL_BF16 : PL_REAL_F32;
+}
+
+/* Weights that f32 holds are good, also where a search may take f16 and they are too large for that. */
+static bool exceed_f16(const pl_config *c, const char *path)
+{
+    pl_given_weights unread;
+    pl_error ignored;
+    const bool may =
+        c->vision_encoder.pretrained_precision == PL_CONFIG_FROZEN_AUTO && (c->fit.allow & PL_ALLOW_FROZEN_FP16) != 0;
+    return may && pl_given_weights_check(path, &tower, PL_REAL_F16, &unread, &ignored) != PL_OK;
 }
 
 /* A run that was saved has its tower with it: only who begins one reads the file. */
@@ -55,6 +65,8 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
     s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;
     pl_str_printf(&text, "the frozen tower is that of %.120s: %" PRIu64 " tensors", s->weights, given.read);
     if (given.unread) pl_str_printf(&text, " (%" PRIu64 " more are of other parts and not used)", given.unread);
+    s->weights_exceed_f16 = exceed_f16(c, s->weights);
+    if (s->weights_exceed_f16) pl_str_append(&text, "; some are too large for fp16, which is not tried");
     return PL_OK;
 }
 

@@ -217,6 +217,15 @@ def test_bad_files():
         tower_file("bad.safetensors", change=change)
         for command in ("plan", "train"):
             refused(4, "bad.safetensors: .*" + words, command, write_hybrid(out="new", **sections(vision_encoder={"pretrained_weights": "bad.safetensors", **keys})))
+    # where a search may take fp16, what is too large for it alone is no mistake
+    tower_file("large.safetensors", change=large)
+    allowed = sections(vision_encoder={"pretrained_weights": "large.safetensors"}, fit={"allow": ["frozen_fp16"]})
+    out, _ = run("plan", write_hybrid(out="new", **json.loads(json.dumps(allowed))))
+    check("some are too large for fp16, which is not tried" in out.replace("\n", " "), out[:600])
+    allowed["fit"]["allow"].append("frozen_bf16")
+    tight = int(json.loads(run("plan", write_hybrid(out="new", **json.loads(json.dumps(allowed))), "--json", "--set", "vision_encoder.pretrained_precision=bf16")[0])["process"]["charged_bytes"])
+    plan = json.loads(run("plan", write_hybrid(out="new", **json.loads(json.dumps(allowed))), "--json", "--budget", str(tight))[0])
+    check(plan["process"]["charged_bytes"] <= tight, "bf16 may still be taken")
     tower_file("bad.safetensors")
     data = read("bad.safetensors")
     for size in (0, 7, 100, len(data) - 1):

@@ -382,6 +382,7 @@ static pl_status keep_weights(pl_reading *r, pl_error *err)
     if (!r->weights) return pl_fail(err, PL_E_NOMEM, "no memory for the pages");
     r->data.weights = r->weights;
     r->data.weights_part = r->setup.weights_part;
+    r->data.weights_exceed_f16 = r->setup.weights_exceed_f16;
     return PL_OK;
 }
 
