@@ -1,10 +1,13 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "data/pages/reading.h"
 #include "models/model.h"
+#include "store/checkpoint.h"
 #include "systems/given_weights.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
@@ -45,7 +48,23 @@ static bool exceed_f16(const pl_config *c, const char *path)
     return may && pl_given_weights_check(path, &tower, PL_REAL_F16, &unread, &ignored) != PL_OK;
 }
 
-/* A run that was saved has its tower with it: only who begins one reads the file. */
+/* The checksum of the file that the run in the config's folder began with; 0: there is none, and a
+ * run that begins there has to read its file. What is damaged the run finds out. */
+static pl_status find_saved_hash(const pl_config *c, uint64_t *hash, pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    pl_saved saved;
+    pl_error damaged;
+    *hash = 0;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    if (pl_saved_find(out, PL_SAVED_RECORD, &saved, &damaged) != PL_OK) return PL_OK;
+    if (saved.record) *hash = pl_facts_value(&saved.record->identity, PL_FACT_WEIGHTS, 0);
+    pl_saved_deinit(&saved);
+    return PL_OK;
+}
+
+/* A run that was saved has its tower with it: only who begins one needs the file, and who goes on while it is there
+ * compares it with the one that the run began with. */
 static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
                               pl_error *err)
 {
@@ -60,6 +79,13 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
                        "%s: train.init_from brings the frozen tower of that run, and vision_encoder.pretrained_weights "
                        "another one; leave one of the two out",
                        where);
+    }
+    if (access(s->weights, F_OK) != 0 && errno == ENOENT) {
+        PL_TRY(find_saved_hash(c, &s->weights_hash, err));
+        if (s->weights_hash) {
+            pl_str_printf(&text, "the frozen tower is the run's own: %.120s is not there any more", s->weights);
+            return s->weights_said = said, s->weights = NULL, PL_OK;
+        }
     }
     PL_TRY(pl_given_weights_check(s->weights, &tower, narrowest(c), &given, err));
     s->weights_hash = given.hash, s->weights_part = &tower, s->weights_said = said;

@@ -194,6 +194,16 @@ def test_goes_on_with_its_tower():
     refused(2, "train.init_from brings the frozen tower", "plan", write_hybrid(out="new", **sections(vision_encoder={"pretrained_weights": "moved.safetensors"}, train={"init_from": "out"})))
     os.remove("moved.safetensors")
     run("eval", "out")
+    before = of_tower(f"{last_checkpoint('out')}/model.safetensors", "clip.")
+    out, _ = run("plan", config("moved.safetensors", 4))
+    check("the frozen tower is the run's own" in out.replace("\n", " "), out[:500])
+    refused(5, "continue it with --resume", "train", config("moved.safetensors", 4))
+    run("train", config("moved.safetensors", 4), "--resume", "--quiet")
+    check(last_checkpoint("out").endswith("00000004") and of_tower(f"{last_checkpoint('out')}/model.safetensors", "clip.") == before, "another tower")
+    refused(4, "moved.safetensors", "train", write_hybrid("anew.yaml", out="anew", **sections(vision_encoder={"pretrained_weights": "moved.safetensors"})))
+    tower_file("moved.safetensors", change=lambda made: made["vision_model.pre_layrnorm.bias"][2].__setitem__(0, 0.5))
+    run("train", write_hybrid("whole.yaml", out="whole", **sections(vision_encoder={"pretrained_weights": "moved.safetensors"}, train={"steps": 4})), "--quiet")
+    refused(2, "another frozen tower", "train", config("moved.safetensors", 5), "--resume")
 
 
 def test_bad_files():

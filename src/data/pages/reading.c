@@ -348,12 +348,12 @@ static void describe_data(pl_reading *r)
     pl_facts_add(&r->data.identity, "lexicon", s->lexicon.hash);
     pl_facts_add(&r->data.identity, "font", s->font.hash);
     pl_facts_add(&r->data.identity, "pages", hash_pages(r));
-    if (s->weights) pl_facts_add(&r->data.identity, PL_FACT_WEIGHTS, s->weights_hash);
+    if (s->weights_hash) pl_facts_add(&r->data.identity, PL_FACT_WEIGHTS, s->weights_hash);
     pl_facts_add(&r->data.validation, "samples", r->count[PL_PART_VALIDATION]);
     pl_str_printf(&said, "%s pages of words, %s of them held out; %u letters a line, %u lines",
                   pl_format_count(s->pages, train, sizeof train),
                   pl_format_count(r->count[PL_PART_VALIDATION], held_out, sizeof held_out), r->columns, r->rows);
-    if (s->weights) pl_str_printf(&said, "; %s", s->weights_said);
+    if (s->weights_said) pl_str_printf(&said, "; %s", s->weights_said);
     if (!s->keeps_features) return;
     r->data.file = "features of pages";
     r->data.file_bytes = pl_page_features_file_bytes(r->features);

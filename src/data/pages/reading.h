@@ -22,7 +22,7 @@ typedef struct pl_reading_setup {
     uint32_t capsules, batch;
     const char *weights; /* file that a part of the model begins with, copied; NULL: none */
     const struct pl_weights_part *weights_part;
-    uint64_t weights_hash;
+    uint64_t weights_hash; /* of the file; without one, of that which the run to go on with began with, or 0 */
     bool weights_exceed_f16;
     const char *weights_said; /* what is said of it, in the plan; copied */
     /* What the frozen part makes of a page, which the model gives back: so many f32, kept in this file, copied. */
