@@ -29,7 +29,8 @@ static const char about[] =
     "checkpoint: a container starts, and starts again, with\n"
     "  train CONFIG --lock PLAN --resume=auto\n"
     "\n"
-    "A config of cloud heights, or of pages with finetune.enabled, may mean several trainings: each has a folder in "
+    "A config of cloud heights, or of pages with n2n_pretrain.enabled or "
+    "finetune.enabled, may mean several trainings: each has a folder in "
     "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
     "results.json and results.html. --stage NAME makes one of them.\n";
 

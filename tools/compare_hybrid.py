@@ -6,7 +6,8 @@
     tools/compare_hybrid.py g.safetensors RUN/checkpoints/step-00000001
 
 Needs `pip install torch safetensors`; neither the build nor the tests need it. It knows nothing of Plimsoll but its files. What is left out at random
-would be other numbers there: set vision_encoder.dropout and latent_planning.path_dropout to 0. The judge is PyTorch in f64; a difference is
+would be other numbers there: set vision_encoder.dropout and latent_planning.path_dropout to 0; and where n2n_pretrain.only is true, n2n_pretrain.noise to
+1e-12, of which no number of a small batch is left out. The judge is PyTorch in f64; a difference is
 |a - b| / |b|, of the norms of a tensor. Ends with 1 when one is above 1e-4 (1e-7 absolute, where the gradient is zero by symmetry)."""
 import json
 import sys
@@ -72,7 +73,7 @@ class Hybrid:
         return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
     def tower(self, pages, t, layers, standardize):
-        x = pages.to(self.w["q_head.bias"].dtype)[:, None].expand(-1, 3, -1, -1) / 255
+        x = pages.to(self.w[t["p"] + t["cls"]].dtype)[:, None].expand(-1, 3, -1, -1) / 255
         if standardize:
             x = (x - x.new_tensor(MEAN).view(3, 1, 1)) / x.new_tensor(DEVIATION).view(3, 1, 1)
         s, p = self.patch, t["p"]
@@ -123,7 +124,17 @@ class Hybrid:
         g = torch.sigmoid(z + ramp(self.step, int(self.c["train"]["steps"])) if self.v["progressive_fusion"] == "true" else z)
         return g * frozen + (1 - g) * trained
 
+    def adapt(self, f):
+        x = f
+        for i in range(int(self.v["adapter_layers"])):
+            x = self.encoder_layer(x, f"adapter.layers.{i}")
+        s = torch.sigmoid(self.linear(f, "adapter.gate")) if x is not f else 0
+        return s * x + (1 - s) * f
+
     def loss(self, pages, labels):
+        if self.c["n2n_pretrain"]["only"] == "true":
+            clean = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
+            return F.mse_loss(self.adapt(clean), clean)
         deep = int(self.r["halt_max_steps"]) > 1
         if deep:
             stays = self.state["carry.done"] > 0
@@ -131,12 +142,7 @@ class Hybrid:
             labels = torch.where(stays[:, None], self.state["carry.labels"].long(), labels)
         frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
         trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
-        f = x = self.fuse(frozen, trained)
-        for i in range(int(self.v["adapter_layers"])):
-            x = self.encoder_layer(x, f"adapter.layers.{i}")
-        if x is not f:
-            s = torch.sigmoid(self.linear(f, "adapter.gate"))
-            x = s * x + (1 - s) * f
+        x = self.adapt(self.fuse(frozen, trained))
         for _ in range(int(self.v["H_cycles"]) * int(self.v["L_cycles"])):
             x = self.blocks(x, "encoder.L_blocks", int(self.v["num_layers"]), int(self.v["num_heads"]), 1e-6, False)
         t = self.norm(x, "encoder.pre_pool_norm", 1e-6)

@@ -162,7 +162,7 @@ const char *const *pl_config_kept_files(const pl_config *c)
     return pl_system_of(c)->files ? pl_system_of(c)->files : none;
 }
 
-const pl_words *pl_config_words(const pl_config *c) { return &pl_system_of(c)->words; }
+const pl_words *pl_config_words(const pl_config *c) { return pl_system_words(c); }
 
 /* ---- by command ---- */
 

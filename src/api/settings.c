@@ -101,7 +101,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     PL_TRY(print_config(c, s->out, &s->config_text, err));
     if (system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
     s->run = (pl_run_settings){.out = s->out,
-                               .words = &system->words,
+                               .words = pl_system_words(c),
                                .batch = (uint32_t)batch_of(c, data),
                                .micro_batch = (uint32_t)micro_batch_of(c, command, data),
                                .steps = steps,

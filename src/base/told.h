@@ -15,6 +15,14 @@ enum {
     PL_TOLD_COLUMNS = PL_TOLD_WAYS + PL_TOLD_WAYS_MAX
 };
 
+/* That of the training of its adapter alone: columns of f32 [samples, PL_TOLD_NOISE_COLUMNS]. */
+enum {
+    PL_TOLD_NOISE,         /* sum of squares of what is noise in a page's features */
+    PL_TOLD_NOISE_LEFT,    /* and of what the adapter's output is off the clean ones */
+    PL_TOLD_NOISE_ADAPTER, /* as PL_TOLD_ADAPTER */
+    PL_TOLD_NOISE_COLUMNS = PL_TOLD_NOISE_ADAPTER + 2
+};
+
 #define PL_TOLD_ABSENT (-1.0)
 #define PL_TOLD_NO_WAY (-1e30)
 

@@ -19,10 +19,14 @@
  * "train.loss" is the mean of all of MODELS.md 2.10, "evaluate.loss" the sum of the cross-entropy of the words; both
  * f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many of them are read
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
- * adapter, planner. */
+ * adapter, planner.
+ *
+ * n2n_pretrain.only: both programs are those of another training, of the adapter alone (hybrid_n2n.c), whose model has
+ * clip.* and adapter.*. "evaluate.loss" is the sum of the mean squared error of each page. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
+
 #include "base/row_loss.h"
 #include "models/check.h"
 #include "models/recursion.h"
@@ -32,43 +36,8 @@
 #define WEIGHT_CHILD  0.2
 #define WEIGHT_NORM   0.01
 #define WEIGHT_CODES  0.25
-enum { CONTROLS = 4 };
-enum { WORDS, RIGHT, ALL_RIGHT, COUNTS }; /* of count_right */
 
 /* ---- losses ---- */
-
-static pl_id number(const pl_hybrid *k, double value)
-{
-    pl_builder *b = &k->m->b;
-    pl_id scale = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "scale.%zu",
-                                     b->status == PL_OK ? b->graph->value_count : 0);
-    return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, 1, &scale);
-}
-
-/* The mean over the rows of the whole batch, times what the term counts. */
-static pl_id scale_of(const pl_hybrid *k, double weight, int64_t rows)
-{
-    return number(k, weight / ((double)pl_config_batch(k->m->config) * (double)rows));
-}
-
-/* *loss is the sum so far, and then with this. Of what has no labels, pages without a word count nothing: where
- * micro-batches do not divide the batch there are such rows. */
-static void add_loss(const pl_hybrid *k, pl_op op, pl_id a, pl_id b, pl_id scale, pl_id *loss)
-{
-    pl_id in[6] = {a}, out = PL_NONE;
-    int n = 1;
-    if (b != PL_NONE) in[n++] = b;
-    in[n++] = scale, in[n++] = *loss, in[n++] = PL_NONE, in[n++] = k->counted;
-    *loss = pl_build_node(&k->m->b, op, NULL, n, in, 1, &out);
-}
-
-/* A column of what is counted: how many words, how many of them right, and whether all. */
-static pl_id column(const pl_hybrid *k, pl_id counts, int64_t which)
-{
-    const int64_t stride[] = {COUNTS, 1};
-    return k->m->b.status == PL_OK ? pl_build_view(&k->m->b, counts, pl_shape_of(2, PL_B(1), (int64_t)1), which, stride)
-                                   : PL_NONE;
-}
 
 /* The mean over all words of the batch; where pages stay for several steps, over those of a page and then over pages,
  * for how many words the pages of a step have is then known to nobody before the step. */
@@ -76,8 +45,11 @@ static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss
 {
     const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
     const bool by_page = k->carried != NULL;
-    pl_id scale = by_page ? scale_of(k, 1, 1) : k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE] : number(k, 1);
-    pl_id in[6] = {logits, k->labels, scale, *loss, PL_NONE, by_page ? column(k, right, WORDS) : PL_NONE},
+    pl_id scale = by_page          ? pl_hybrid_scale(k, 1, 1)
+                  : k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE]
+                                   : pl_hybrid_number(k, 1);
+    pl_id in[6] = {logits, k->labels, scale,
+                   *loss,  PL_NONE,   by_page ? pl_hybrid_column(k, right, PL_RIGHT_WORDS) : PL_NONE},
           out = PL_NONE;
     *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, by_page ? 6 : 4, in, 1, &out);
 }
@@ -99,8 +71,8 @@ static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
     pl_hybrid_code code;
     pl_id right = PL_NONE;
     pl_builder_enter(b, "words");
-    pl_id logits =
-        pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + CONTROLS, "output_head.output_proj");
+    pl_id logits = pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + PL_HYBRID_CONTROLS,
+                                    "output_head.output_proj");
     pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &right);
     add_words(k, logits, right, loss);
     pl_builder_leave(b);
@@ -108,12 +80,13 @@ static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
         tell(k, right, high);
         return;
     }
-    k->counted = column(k, right, WORDS);
+    k->counted = pl_hybrid_column(k, right, PL_RIGHT_WORDS);
     if (code.code != PL_NONE)
-        pl_hybrid_learn_code(k, planned, &code, scale_of(k, WEIGHT_CODES, k->capsules * k->width), loss);
+        pl_hybrid_learn_code(k, planned, &code, pl_hybrid_scale(k, WEIGHT_CODES, k->capsules * k->width), loss);
     pl_builder_enter(b, "halting");
     pl_id halt = pl_hybrid_halt(k, high);
-    add_loss(k, PL_OP_BCE_WITH_LOGITS, halt, column(k, right, ALL_RIGHT), scale_of(k, WEIGHT_HALT, 1), loss);
+    pl_hybrid_add_loss(k, PL_OP_BCE_WITH_LOGITS, halt, pl_hybrid_column(k, right, PL_RIGHT_ALL),
+                       pl_hybrid_scale(k, WEIGHT_HALT, 1), loss);
     if (k->carried) pl_hybrid_end_carry(k, halt);
     pl_builder_leave(b);
 }
@@ -123,10 +96,11 @@ static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, 
 {
     pl_builder *b = &k->m->b;
     pl_builder_enter(b, "recall");
-    add_loss(k, PL_OP_COSINE_LOSS, high, c->sketches, scale_of(k, WEIGHT_RECALL, k->capsules), loss);
-    add_loss(k, PL_OP_SQUARED_ERROR, c->child_means, c->sketches,
-             scale_of(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
-    add_loss(k, PL_OP_NORM_PENALTY, c->checksums, PL_NONE, scale_of(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
+    pl_hybrid_add_loss(k, PL_OP_COSINE_LOSS, high, c->sketches, pl_hybrid_scale(k, WEIGHT_RECALL, k->capsules), loss);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, c->child_means, c->sketches,
+                       pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
+    pl_hybrid_add_loss(k, PL_OP_NORM_PENALTY, c->checksums, PL_NONE,
+                       pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
     pl_builder_leave(b);
 }
 
@@ -146,6 +120,25 @@ static pl_id take_pages(pl_hybrid *k, const pl_id load[2])
     return pages;
 }
 
+static void read_pages(pl_hybrid *k, const pl_id load[2], pl_id *loss)
+{
+    pl_hybrid_capsules c = {.sketches = PL_NONE};
+    pl_id tokens = pl_hybrid_see(k, take_pages(k, load));
+    pl_hybrid_encode(k, tokens, &c);
+    pl_id high = pl_hybrid_reason(k, c.sketches);
+    read_words(k, pl_hybrid_plan(k, high), high, loss);
+    if (k->m->training) recall(k, &c, high, loss);
+}
+
+/* What its steps begin with, before their micro-batches. */
+static void begin_reading(pl_hybrid *k, pl_hybrid_carried *carried)
+{
+    k->carried = k->m->training && pl_hybrid_carries(k->m->config) ? carried : NULL;
+    if (k->carried) pl_hybrid_begin_carry(k, carried);
+    pl_hybrid_begin_fusion(k);
+    pl_hybrid_begin_codes(k);
+}
+
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
     pl_model *m = k->m;
@@ -160,18 +153,13 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_carried carried;
     k->told = training ? NULL : &told;
-    k->carried = training && pl_hybrid_carries(m->config) ? &carried : NULL;
-    if (k->carried) pl_hybrid_begin_carry(k, &carried);
-    pl_hybrid_begin_fusion(k);
-    pl_hybrid_begin_codes(k);
+    if (!m->config->n2n_pretrain.only) begin_reading(k, &carried);
     PL_TRY(pl_model_begin_micro(m, program, ports, keeps ? 4 : 2, load));
-    k->features = load[2], k->missing = load[3];
-    pl_hybrid_capsules c = {.sketches = PL_NONE};
-    pl_id tokens = pl_hybrid_see(k, take_pages(k, load));
-    pl_hybrid_encode(k, tokens, &c);
-    pl_id high = pl_hybrid_reason(k, c.sketches);
-    read_words(k, pl_hybrid_plan(k, high), high, &loss);
-    if (training) recall(k, &c, high, &loss);
+    k->labels = load[1], k->features = load[2], k->missing = load[3];
+    if (m->config->n2n_pretrain.only)
+        pl_hybrid_learn_from_noise(k, load[0], &loss);
+    else
+        read_pages(k, load, &loss);
     return m->b.status;
 }
 
@@ -298,6 +286,28 @@ static pl_status check_frozen(const pl_config *c, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_n2n(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const char *const key = c->n2n_pretrain.only ? "n2n_pretrain.only" : "n2n_pretrain.enabled",
+                      *const layers = "vision_encoder.adapter_layers",
+                      *const freeze = "task_training.freeze_n2n_adapter",
+                      *const thaw = "vision_encoder.unfreeze_pretrained_layers";
+    if (!c->n2n_pretrain.only && !c->n2n_pretrain.enabled) return PL_OK;
+    if (c->vision_encoder.adapter_layers == 0)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s is true, and with %s 0 there is no adapter to train; write false",
+                       pl_config_blame(c, key, layers, where), key, layers);
+    if (!c->n2n_pretrain.only) return PL_OK;
+    if (c->task_training.freeze_n2n_adapter)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s trains the adapter alone, and %s says that it stays; leave one out",
+                       pl_config_blame(c, key, freeze, where), key, freeze);
+    if (c->vision_encoder.unfreeze_pretrained_layers)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: %s trains the adapter alone, and %s a part of the frozen tower; leave one out",
+                       pl_config_blame(c, key, thaw, where), key, thaw);
+    return PL_OK;
+}
+
 static pl_status check_documented(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -308,16 +318,12 @@ static pl_status check_documented(const pl_config *c, pl_error *err)
                        ", and capsules go from one to the other as they are; leave it out",
                        pl_config_blame(c, "reasoning.hidden_size", "vision_encoder.hidden_size", where), width,
                        c->vision_encoder.hidden_size);
-    if (c->n2n_pretrain.enabled)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: n2n_pretrain.enabled is true, and the training of the adapter on noisy features is not "
-                       "built yet; write false",
-                       pl_config_where(c, "n2n_pretrain.enabled", where, sizeof where));
     if (c->dataset.use_denoiser && c->dataset.denoiser_path[0])
         return pl_fail(err, PL_E_CONFIG,
                        "%s: dataset.denoiser_path names a denoiser, and none is built yet; leave it out, or write "
                        "use_denoiser: false: pages are drawn without noise",
                        pl_config_where(c, "dataset.denoiser_path", where, sizeof where));
+    PL_TRY(check_n2n(c, err));
     return check_frozen(c, err);
 }
 

@@ -45,6 +45,22 @@ typedef struct pl_hybrid_layer {
     double eps, dropout;
 } pl_hybrid_layer;
 
+/* Logits behind those of the words: EXPAND, STOP, MERGE, PAD. */
+enum { PL_HYBRID_CONTROLS = 4 };
+
+/* Columns of what count_right counts: how many words, how many of them right, and whether all. */
+typedef enum pl_hybrid_right { PL_RIGHT_WORDS, PL_RIGHT_RIGHT, PL_RIGHT_ALL, PL_RIGHT_COUNTS } pl_hybrid_right;
+
+/* ---- hybrid_loss.c ---- */
+pl_id pl_hybrid_fill(const pl_hybrid *, pl_dtype, double value, pl_shape);
+pl_id pl_hybrid_number(const pl_hybrid *, double value);
+/* The mean over the rows of the whole batch, times what the term counts. */
+pl_id pl_hybrid_scale(const pl_hybrid *, double weight, int64_t rows);
+/* *loss is the sum so far, and then with this; b may be PL_NONE. Of what has no labels, pages without a word count
+ * nothing: where micro-batches do not divide the batch there are such rows. */
+void pl_hybrid_add_loss(const pl_hybrid *, pl_op, pl_id a, pl_id b, pl_id scale, pl_id *loss);
+pl_id pl_hybrid_column(const pl_hybrid *, pl_id counts, pl_hybrid_right);
+
 /* ---- hybrid_layers.c ---- */
 /* NAME.weight [out, width of x] and NAME.bias, as PyTorch begins them. */
 pl_id pl_hybrid_linear(const pl_hybrid *, pl_id x, int64_t out, const char *name);
@@ -53,6 +69,7 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t o
 pl_id pl_hybrid_gelu(const pl_hybrid *, pl_id x);
 /* σ(logit)·a + (1 − σ(logit))·b; the gates go to *gates, where that is not NULL. */
 pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *gates);
+pl_id pl_hybrid_minus(const pl_hybrid *, pl_id a, pl_id b);
 /* In f32; where activations are narrow what is f32 comes out narrow (rewrite/precision.c), and the other way about. */
 pl_id pl_hybrid_cast(const pl_hybrid *, pl_id x);
 /* NAME.weight, NAME.bias */
@@ -66,8 +83,15 @@ pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id 
 /* ---- hybrid_towers.c ---- */
 /* Where a program begins: what is added to the fusion's gates at this step. */
 void pl_hybrid_begin_fusion(pl_hybrid *);
-/* pages u8 [B,H,W] → tokens [B,N,D], through both towers, fusion and adapter ---- */
+/* pages u8 [B,H,W] → tokens [B,N,D], through both towers, fusion and adapter; through the frozen tower alone; and
+ * tokens through the adapter. */
 pl_id pl_hybrid_see(const pl_hybrid *, pl_id pages);
+pl_id pl_hybrid_see_frozen(const pl_hybrid *, pl_id pages);
+pl_id pl_hybrid_adapt(const pl_hybrid *, pl_id tokens);
+
+/* ---- hybrid_n2n.c ---- */
+/* The training of the adapter alone: its loss, and outside training what is told of each page. */
+void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);
@@ -97,6 +121,8 @@ pl_id pl_hybrid_find_code(const pl_hybrid *, pl_id planned, pl_hybrid_code *);
 void pl_hybrid_learn_code(pl_hybrid *, pl_id planned, const pl_hybrid_code *, pl_id scale, pl_id *loss);
 
 /* ---- hybrid_told.c ---- */
+/* Variance and mean of a page's gates [B,N,1]: [B,2]. PL_NONE: PL_TOLD_ABSENT. */
+pl_id pl_hybrid_spread(const pl_hybrid *, pl_id gates);
 /* [B, PL_TOLD_COLUMNS], columns of base/told.h; `right` as count_right gives it. */
 pl_id pl_hybrid_tell(const pl_hybrid *, pl_id right);
 

@@ -23,12 +23,8 @@ pl_id pl_hybrid_take(const pl_hybrid *k, pl_id state, pl_id fresh, int64_t below
 
 pl_id pl_hybrid_take_state(const pl_hybrid *k, pl_id state, pl_id vector)
 {
-    pl_builder *b = &k->m->b;
-    pl_id fresh = PL_NONE,
-          zeros = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->capsules, k->width),
-                                     "zeros.%zu", b->status == PL_OK ? b->graph->value_count : 0);
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeros);
-    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, vector}, 1, &fresh);
+    pl_id fresh = PL_NONE, zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->width));
+    pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, vector}, 1, &fresh);
     return pl_hybrid_cast(k, pl_hybrid_take(k, state, fresh, 0));
 }
 

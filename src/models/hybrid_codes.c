@@ -4,7 +4,6 @@
 
 #define RATE      0.99
 #define SMOOTHING 1e-5
-enum { CONTROLS = 4 };
 
 void pl_hybrid_begin_codes(pl_hybrid *k)
 {
@@ -17,7 +16,8 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
     pl_id book =
         pl_model_uniform_state(m, -bound, bound, pl_shape_of(2, k->words, k->width), "output_head.vq_codebook");
     pl_model_freeze(
-        m, true, pl_model_normal(m, 1, pl_shape_of(2, (int64_t)CONTROLS, k->width), "output_head.control_embeddings"));
+        m, true,
+        pl_model_normal(m, 1, pl_shape_of(2, (int64_t)PL_HYBRID_CONTROLS, k->width), "output_head.control_embeddings"));
     k->codes.book = book;
     if (m->training) {
         pl_id in[4] = {pl_model_carried(m, PL_DTYPE_F32, 0, pl_shape_of(2, k->words, k->width + 1), "codes.sums"), book,

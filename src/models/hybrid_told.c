@@ -6,14 +6,11 @@
 
 static pl_id absent(const pl_hybrid *k, double value, int64_t columns)
 {
-    pl_builder *b = &k->m->b;
-    pl_id out = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(2, PL_B(1), columns), "absent.%zu",
-                                   b->status == PL_OK ? b->graph->value_count : 0);
-    return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, 1, &out);
+    return pl_hybrid_fill(k, PL_DTYPE_F32, value, pl_shape_of(2, PL_B(1), columns));
 }
 
 /* Gates are above 0, so their mean magnitude is their mean. */
-static pl_id spread(const pl_hybrid *k, pl_id gates)
+pl_id pl_hybrid_spread(const pl_hybrid *k, pl_id gates)
 {
     pl_id all = PL_NONE, two = PL_NONE;
     _Static_assert(PL_FIELD_MEAN_MAGNITUDE == PL_FIELD_VARIANCE + 1, "a slice of two columns");
@@ -32,8 +29,8 @@ pl_id pl_hybrid_tell(const pl_hybrid *k, pl_id right)
     pl_id part[7] = {right, t->halt}, out = PL_NONE;
     int parts = 2;
     pl_builder_enter(&k->m->b, "told");
-    part[parts++] = spread(k, t->fusion_gates);
-    part[parts++] = spread(k, t->adapter_gates);
+    part[parts++] = pl_hybrid_spread(k, t->fusion_gates);
+    part[parts++] = pl_hybrid_spread(k, t->adapter_gates);
     part[parts++] = t->planner_gate == PL_NONE
                         ? absent(k, PL_TOLD_ABSENT, 1)
                         : pl_model_view(k->m, t->planner_gate, pl_shape_of(2, PL_B(1), (int64_t)1));

@@ -178,7 +178,7 @@ static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
 }
 
 /* The norm behind the last layer is CLIP's for the class token alone. */
-static pl_id see_frozen(const pl_hybrid *k, pl_id pages)
+pl_id pl_hybrid_see_frozen(const pl_hybrid *k, pl_id pages)
 {
     const pl_config *c = k->m->config;
     tower t = clip;
@@ -230,13 +230,9 @@ void pl_hybrid_begin_fusion(pl_hybrid *k)
 /* One number for all tokens, seen as a logit for each. */
 static pl_id learned_average(const pl_hybrid *k)
 {
-    pl_builder *b = &k->m->b;
-    pl_id out = PL_NONE,
-          zeros = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1),
-                                     "zeros.%zu", b->status == PL_OK ? b->graph->value_count : 0);
+    pl_id out = PL_NONE, zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1));
     pl_id alpha = pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha");
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeros);
-    return pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){pl_hybrid_cast(k, zeros), alpha}, 1, &out);
+    return pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){pl_hybrid_cast(k, zeros), alpha}, 1, &out);
 }
 
 static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
@@ -244,23 +240,6 @@ static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
     pl_id both = PL_NONE;
     pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){frozen, trained}, 1, &both);
     return pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate");
-}
-
-static pl_id filled(const pl_hybrid *k, double value)
-{
-    pl_builder *b = &k->m->b;
-    pl_id out = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(2, PL_B(1), k->width), "filled.%zu",
-                                   b->status == PL_OK ? b->graph->value_count : 0);
-    return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, 1, &out);
-}
-
-/* a - b, b by an affine map that turns its sign */
-static pl_id minus(const pl_hybrid *k, pl_id a, pl_id b)
-{
-    pl_id map = PL_NONE, turned = PL_NONE, out = PL_NONE;
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){filled(k, -1), filled(k, 0)}, 1, &map);
-    pl_build_node(&k->m->b, PL_OP_FILM, NULL, 2, (pl_id[]){b, map}, 1, &turned);
-    return pl_build_node(&k->m->b, PL_OP_ADD, NULL, 2, (pl_id[]){a, turned}, 1, &out);
 }
 
 /* Each token of the trained tower asks every token of both, and a softmax over the two towers weighs what these say: of
@@ -271,7 +250,8 @@ static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
     pl_model *m = k->m;
     const int64_t d = k->width;
     const double bound = 1 / sqrt((double)d);
-    pl_id out = PL_NONE, apart = minus(k, frozen, trained), query = pl_hybrid_linear(k, trained, d, "fusion.query");
+    pl_id out = PL_NONE, apart = pl_hybrid_minus(k, frozen, trained),
+          query = pl_hybrid_linear(k, trained, d, "fusion.query");
     pl_id key = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.key.weight");
     pl_id value = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.value.weight");
     pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, d), "fusion.value.bias");
@@ -301,7 +281,7 @@ static pl_id fuse(const pl_hybrid *k, pl_id frozen, pl_id trained)
 
 /* ---- adapter ---- */
 
-static pl_id adapt(const pl_hybrid *k, pl_id f)
+pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
 {
     const pl_config *c = k->m->config;
     const pl_hybrid_layer layer = {
@@ -324,6 +304,6 @@ static pl_id adapt(const pl_hybrid *k, pl_id f)
 
 pl_id pl_hybrid_see(const pl_hybrid *k, pl_id pages)
 {
-    pl_id frozen = see_frozen(k, pages);
-    return adapt(k, fuse(k, frozen, see_trained(k, pages)));
+    pl_id frozen = pl_hybrid_see_frozen(k, pages);
+    return pl_hybrid_adapt(k, fuse(k, frozen, see_trained(k, pages)));
 }

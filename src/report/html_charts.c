@@ -60,14 +60,12 @@ void pl_html_components(const pl_report_components *c, pl_str *out)
 
 void pl_html_losses(const pl_report_run *run, const pl_words *words, pl_str *out)
 {
-    char unit[64];
     const pl_html_curve curves[] = {
         {run->training, run->training_count, "train", "weight", "training", false},
         {run->validation, run->validation_count, "valid", "gradient", "validation", true},
     };
-    snprintf(unit, sizeof unit, "nat per %s", words->item);
     pl_html_curves(&(pl_html_chart){.title = "Loss",
-                                    .unit = unit,
+                                    .unit = words->loss,
                                     .axis = "step",
                                     .least_tick = 1,
                                     .curve = curves,

@@ -7,7 +7,7 @@
 #include "base/json_read.h"
 #include "report/html.h"
 
-enum { CURVES = 4, CHARTS = 4 };
+enum { CURVES = 4, CHARTS = 5 };
 
 typedef struct row {
     const char *title, *unit;
@@ -29,6 +29,9 @@ static const row rows[CHARTS] = {
     GATES("fusion", "tokens"),
     GATES("adapter", "tokens"),
     GATES("planner", "pages"),
+    {"Noise left",
+     "of what noise adds to the features, in squares, behind the adapter: 1 where it leaves them as they came",
+     {{"noise_left", "valid", "gradient", "noise left"}}},
     {"Path entropy",
      "nat, of the shares of the planner's ways: the logarithm of their number when all count alike",
      {{"path_entropy", "valid", "gradient", "path entropy"}}},

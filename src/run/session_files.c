@@ -1,5 +1,6 @@
 /* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -430,6 +431,27 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     return PL_OK;
 }
 
+/* Of another training of the same model, which may hold a part of it: what it has not got begins as in a new run. */
+static pl_status take_part(pl_session *s, const pl_saved *saved, pl_error *err)
+{
+    pl_st_list part = s->spec.model;
+    size_t found;
+    char text[320];
+    PL_TRY(pl_saved_count(saved, &part, &found, err));
+    if (found == 0)
+        return pl_fail(err, PL_E_DATA, "%s: has no weights of this model; name another run with train.init_from",
+                       saved->path);
+    for (size_t i = 0; i < part.count; i++) s->model_entry[i].optional = true;
+    part.more_tensors = true;
+    pl_status status = pl_saved_load(saved, &part, NULL, err);
+    for (size_t i = 0; i < part.count; i++) s->model_entry[i].optional = false;
+    if (status != PL_OK || found == part.count) return status;
+    snprintf(text, sizeof text, "begins with %zu of its %zu tensors from %.200s; the others begin anew", found,
+             part.count, saved->path);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
+    return PL_OK;
+}
+
 /* A new run's weights, those of another: its best, else its latest; the optimizer begins anew. */
 pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err)
 {
@@ -445,7 +467,7 @@ pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err
     if (status == PL_OK && saved.warning[0]) pl_session_warn(s, saved.warning);
     if (status == PL_OK)
         status = pl_saved_match(&saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err);
-    if (status == PL_OK) status = pl_saved_load(&saved, &s->spec.model, NULL, err);
+    if (status == PL_OK) status = take_part(s, &saved, err);
     pl_saved_deinit(&saved);
     return status;
 }

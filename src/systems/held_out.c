@@ -35,7 +35,7 @@ static pl_status check_evaluation(const pl_config *cfg, const pl_config_key *not
         const pl_config_key *key = pl_config_find(paths[i]);
         if (pl_config_origin_at(cfg, key)->level < level || pl_config_is_default(cfg, key)) continue;
         return pl_fail(err, PL_E_CONFIG, "%s: %s needs %s held out, but %s is 0; raise it, or take %s out",
-                       pl_config_blame(cfg, paths[i], nothing->path, where), paths[i], pl_system_of(cfg)->words.data,
+                       pl_config_blame(cfg, paths[i], nothing->path, where), paths[i], pl_system_words(cfg)->data,
                        nothing->path, paths[i]);
     }
     return PL_OK;

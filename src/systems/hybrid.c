@@ -122,6 +122,25 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     return PL_OK;
 }
 
+/* Trained alone the adapter reads nothing: its loss is a page's. */
+static const pl_words words_of_n2n = {"page",
+                                      "pages",
+                                      "page",
+                                      "pages",
+                                      "pages/s",
+                                      "pages",
+                                      "step",
+                                      "part",
+                                      "mean squared error of the features",
+                                      "batch_size",
+                                      "batch_size, vision_encoder.hidden_size or .image_size",
+                                      "vision_encoder.hidden_size or its layers"};
+
+static const pl_words *words_of(const pl_config *c)
+{
+    return c->n2n_pretrain.only ? &words_of_n2n : &pl_system_hybrid.words;
+}
+
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
@@ -133,6 +152,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)pl_config_batch(c),
+                          .counts_pages = c->n2n_pretrain.only,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
@@ -166,6 +186,7 @@ static const char *const files[] = {FEATURES_FILE, NULL};
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
+    .words_of = words_of,
     .load_module = load_module,
     .files = files,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,

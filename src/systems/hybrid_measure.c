@@ -15,8 +15,8 @@
 enum { SHOWN = PL_METRIC_IN_FILE | PL_METRIC_VALIDATED };
 
 typedef struct pages {
-    const float *row;
-    uint64_t count;
+    const float *row; /* of so many columns each */
+    uint64_t count, columns;
     uint64_t gates; /* of a page, each of fusion and adapter */
 } pages;
 
@@ -34,7 +34,7 @@ typedef struct gated {
 
 static double at(const pages *p, uint64_t page, int column)
 {
-    return (double)p->row[page * PL_TOLD_COLUMNS + (uint64_t)column];
+    return (double)p->row[page * p->columns + (uint64_t)column];
 }
 
 static double sum(const pages *p, int column)
@@ -128,14 +128,25 @@ static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
 static pages pages_of(const pl_data *data, const float *predictions, uint64_t count)
 {
     const pl_reading *r = pl_reading_of(data);
-    const uint64_t there = r->count[PL_PART_VALIDATION], rows = count / PL_TOLD_COLUMNS;
-    return (pages){predictions, rows < there ? rows : there, r->setup.gates};
+    const uint64_t columns = r->setup.counts_pages ? PL_TOLD_NOISE_COLUMNS : PL_TOLD_COLUMNS,
+                   there = r->count[PL_PART_VALIDATION], rows = count / columns;
+    return (pages){predictions, rows < there ? rows : there, columns, r->setup.gates};
+}
+
+/* Of the training of the adapter alone: 1 where it leaves the features as they came. */
+static size_t measure_noise(const pages *p, const pl_histogram *h, pl_loss_metric *to)
+{
+    static const gated adapter = GATED(PL_TOLD_NOISE_ADAPTER + 1, "adapter");
+    const double left = share(sum(p, PL_TOLD_NOISE_LEFT), sum(p, PL_TOLD_NOISE));
+    const size_t n = add(to, 0, "noise_left", "noise left", left, SHOWN);
+    return has_gates(p, &adapter) ? add_gates(p, &adapter, p->gates, h, to, n) : n;
 }
 
 size_t pl_hybrid_measure(const pl_data *data, const pl_predicted *predicted, pl_loss_metric *to)
 {
     const pages p = pages_of(data, predicted->row, predicted->count);
     size_t n = 0;
+    if (pl_reading_of(data)->setup.counts_pages) return measure_noise(&p, predicted->histogram, to);
     n = add(to, n, "token_accuracy", "words read", share(sum(&p, PL_TOLD_RIGHT), sum(&p, PL_TOLD_WORDS)), SHOWN);
     n = add(to, n, "exact_accuracy", "pages read", share(sum(&p, PL_TOLD_ALL_RIGHT), (double)p.count), SHOWN);
     n = add(to, n, "q_halt_accuracy", "q_halt right", halts_rightly(&p), SHOWN);
@@ -147,5 +158,7 @@ pl_status pl_hybrid_keep_predictions(const pl_data *data, const float *predictio
                                      pl_error *err)
 {
     const pages p = pages_of(data, predictions, count);
-    return pl_read_pages_write(path, pl_reading_of(data)->page[PL_PART_VALIDATION], p.row, p.count, err);
+    const pl_reading *r = pl_reading_of(data);
+    if (r->setup.counts_pages) return pl_cleaned_pages_write(path, r->page[PL_PART_VALIDATION], p.row, p.count, err);
+    return pl_read_pages_write(path, r->page[PL_PART_VALIDATION], p.row, p.count, err);
 }

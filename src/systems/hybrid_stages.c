@@ -9,17 +9,29 @@
 #include "report/words_read.h"
 #include "store/folder.h"
 
-enum { STAGES = 2 };
+enum { STAGES = 3 };
+#define N2N      "n2n"
 #define TASK     "task"
 #define FINETUNE "finetune"
 
 /* ---- which there are ---- */
 
+/* Those of the config, in their order. */
+static uint32_t list_stages(const pl_config *c, const char *name[STAGES])
+{
+    uint32_t stages = 0;
+    if (c->n2n_pretrain.enabled) name[stages++] = N2N;
+    name[stages++] = TASK;
+    if (c->finetune.enabled) name[stages++] = FINETUNE;
+    return stages;
+}
+
+/* Where it is one training that nobody named, it is no stage. */
 bool pl_hybrid_name_stage(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
 {
-    static const char *const all[STAGES] = {TASK, FINETUNE};
-    const char *only = c->task_training.stage;
-    if (k >= (only[0] ? 1 : STAGES) || (!only[0] && !c->finetune.enabled)) return false;
+    const char *all[STAGES], *only = c->task_training.stage;
+    const uint32_t stages = list_stages(c, all);
+    if (k >= (only[0] ? 1 : stages) || (!only[0] && stages == 1)) return false;
     snprintf(name, PL_STAGE_NAME_BYTES, "%s", only[0] ? only : all[k]);
     return true;
 }
@@ -28,15 +40,24 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *only = c->task_training.stage;
-    if (!only[0] || strcmp(only, TASK) == 0 || strcmp(only, FINETUNE) == 0) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s; they are " TASK " and " FINETUNE,
+    const bool is_stage = strcmp(only, N2N) == 0 || strcmp(only, TASK) == 0 || strcmp(only, FINETUNE) == 0;
+    if (c->n2n_pretrain.only && (only[0] || c->n2n_pretrain.enabled || c->finetune.enabled))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: n2n_pretrain.only makes the config that of one training, and %s asks for others; leave one "
+                       "of the two out",
+                       pl_config_where(c, "n2n_pretrain.only", where, sizeof where),
+                       only[0]                   ? "task_training.stage"
+                       : c->n2n_pretrain.enabled ? "n2n_pretrain.enabled"
+                                                 : "finetune.enabled");
+    if (!only[0] || is_stage) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s; they are " N2N ", " TASK " and " FINETUNE,
                    pl_config_where(c, "task_training.stage", where, sizeof where), only);
 }
 
 /* ---- one of them ---- */
 
 /* Named by hand it may come before its time. */
-static pl_status check_task(const char *folder, pl_error *err)
+static pl_status check_earlier(const char *folder, const char *stage, const char *earlier, pl_error *err)
 {
     pl_saved saved;
     pl_error damaged;
@@ -47,28 +68,74 @@ static pl_status check_task(const char *folder, pl_error *err)
         if (is_there) return PL_OK;
     }
     return pl_fail(err, PL_E_DATA,
-                   "%s: holds no training that finetune could begin with; make it first, with the same command and "
-                   "--stage task, or name another with train.init_from",
-                   folder);
+                   "%s: holds no training that %s could begin with; make it first, with the same command and "
+                   "--stage %s, or name another with train.init_from",
+                   folder, stage, earlier);
 }
 
-/* The tower comes with the weights of the task, whatever file that one had it from. */
-static pl_status become_finetune(pl_config *c, pl_error *err)
+/* Named by hand it begins with what train.init_from says, else with the training before it; of several only the first
+ * begins there. The tower comes with the weights, whatever file the earlier training had it from. */
+static pl_status begin_behind(pl_config *c, const char *stage, const char *earlier, pl_error *err)
 {
-    static const char why[] = "the training behind task";
-    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX], number[64];
-    if (!c->train.init_from[0]) {
+    char why[64], out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    snprintf(why, sizeof why, "the training behind %s", earlier);
+    if (!c->task_training.stage[0] || !c->train.init_from[0]) {
         PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-        PL_TRY(pl_path_join(folder, sizeof folder, out, TASK, err));
-        PL_TRY(check_task(folder, err));
+        PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
+        PL_TRY(check_earlier(folder, stage, earlier, err));
         PL_TRY(pl_config_set(c, "train.init_from", folder, why, err));
     }
-    PL_TRY(pl_config_set(c, "vision_encoder.pretrained_weights", "none", why, err));
-    snprintf(number, sizeof number, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
-    PL_TRY(pl_config_set(c, "vision_encoder.unfreeze_pretrained_layers", number, why, err));
-    PL_TRY(pl_config_set(c, "task_training.freeze_pretrained", "auto", why, err));
-    snprintf(number, sizeof number, "%.17g", c->finetune.learning_rate);
-    return pl_config_set(c, "train.learning_rate", number, why, err);
+    return pl_config_set(c, "vision_encoder.pretrained_weights", "none", why, err);
+}
+
+typedef struct setting {
+    const char *key, *value;
+} setting;
+
+static pl_status set_all(pl_config *c, const setting *s, const char *why, pl_error *err)
+{
+    for (; s->key; s++) PL_TRY(pl_config_set(c, s->key, s->value, why, err));
+    return PL_OK;
+}
+
+/* What belongs to reading is left out, and what the section says of this training comes in. */
+static pl_status become_n2n(pl_config *c, pl_error *err)
+{
+    char steps[32], batch[32], rate[32];
+    const setting to[] = {{"n2n_pretrain.only", "true"},
+                          {"train.steps", steps},
+                          {"train.batch_size", batch},
+                          {"train.gradient_accumulation_steps", "1"},
+                          {"train.learning_rate", rate},
+                          {"train.warmup_steps", "auto"},
+                          {"task_training.freeze_n2n_adapter", "false"},
+                          {"task_training.freeze_pretrained", "auto"},
+                          {"vision_encoder.unfreeze_pretrained_layers", "0"},
+                          {"vision_encoder.progressive_fusion", "false"},
+                          {"reasoning.halt_max_steps", "1"},
+                          {NULL, NULL}};
+    snprintf(steps, sizeof steps, "%" PRId64, c->n2n_pretrain.steps);
+    snprintf(batch, sizeof batch, "%" PRId64, c->n2n_pretrain.batch_size);
+    snprintf(rate, sizeof rate, "%.17g", c->n2n_pretrain.learning_rate);
+    return set_all(c, to, "the training of the adapter", err);
+}
+
+static pl_status become_task(pl_config *c, pl_error *err)
+{
+    return c->n2n_pretrain.enabled ? begin_behind(c, TASK, N2N, err) : PL_OK;
+}
+
+static pl_status become_finetune(pl_config *c, pl_error *err)
+{
+    char layers[32], rate[32];
+    const setting to[] = {{"vision_encoder.unfreeze_pretrained_layers", layers},
+                          {"task_training.freeze_pretrained", "auto"},
+                          {"train.learning_rate", rate},
+                          {NULL, NULL}};
+    snprintf(layers, sizeof layers, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
+    snprintf(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
+    PL_TRY(begin_behind(c, FINETUNE, TASK, err));
+    return set_all(c, to, "the training behind task", err);
 }
 
 pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)
@@ -76,9 +143,12 @@ pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)
     char name[PL_STAGE_NAME_BYTES];
     PL_TRY(pl_hybrid_check_stage(c, err));
     if (!pl_hybrid_name_stage(c, k, name)) return pl_fail(err, PL_E_INTERNAL, "there is no training %u", k);
+    if (strcmp(name, N2N) == 0) PL_TRY(become_n2n(c, err));
+    if (strcmp(name, TASK) == 0) PL_TRY(become_task(c, err));
     if (strcmp(name, FINETUNE) == 0) PL_TRY(become_finetune(c, err));
-    PL_TRY(pl_config_set(c, "finetune.enabled", "false", "it is one training", err));
-    return pl_config_set(c, "task_training.stage", "", "it is one training", err);
+    static const setting one[] = {
+        {"n2n_pretrain.enabled", "false"}, {"finetune.enabled", "false"}, {"task_training.stage", ""}, {NULL, NULL}};
+    return set_all(c, one, "it is one training", err);
 }
 
 /* ---- what they have brought ---- */
@@ -95,6 +165,8 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     if (!*is_done) return PL_OK;
     PL_TRY(pl_read_pages_sum(path, &sum, err));
     *row = (pl_words_read_row){.name = name,
+                               .cleans = strcmp(name, N2N) == 0,
+                               .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,
                                .pages = sum.pages,
                                .words = sum.words,
                                .token_accuracy = share(sum.right, sum.words),

@@ -22,6 +22,12 @@ static const char *const names[] = {
 
 const pl_system *pl_system_of(const pl_config *c) { return rows[pl_config_system_of(c)]; }
 
+const pl_words *pl_system_words(const pl_config *c)
+{
+    const pl_system *y = pl_system_of(c);
+    return y->words_of ? y->words_of(c) : &y->words;
+}
+
 const char *pl_system_name(const pl_config *c) { return names[pl_config_system_of(c)]; }
 
 const pl_system *pl_system_named(const char *name)

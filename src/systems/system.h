@@ -44,6 +44,8 @@ typedef struct pl_page_wish {
 
 typedef struct pl_system {
     pl_words words;
+    /* Those of this config, constants; NULL: `words` are those of all. */
+    const pl_words *(*words_of)(const pl_config *);
     /* Loads the module that its runs need, for good; the process begins with that (pl_process_begin), so that what it
      * holds is part of the plan. NULL: it needs none. */
     pl_status (*load_module)(const char *further, pl_error *);
@@ -90,6 +92,7 @@ typedef struct pl_system {
 } pl_system;
 
 const pl_system *pl_system_of(const pl_config *);
+const pl_words *pl_system_words(const pl_config *);
 const char *pl_system_name(const pl_config *);      /* as in systems.def */
 const pl_system *pl_system_named(const char *name); /* NULL: there is none of that name */
 /* PL_E_USAGE, naming those that there are, when it has no such command. */

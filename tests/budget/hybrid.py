@@ -27,6 +27,8 @@ def draw_model(rng):
                  "vision_encoder.progressive_fusion": yes(rng), "output_head.vq_codebook": rng.choice(("none", "beside", "straight_through"))})
     if rng.random() < 0.2:
         keys.update({"vision_encoder.fusion_type": "attention", "vision_encoder.progressive_fusion": False})
+    if rng.random() < 0.2:  # the adapter alone
+        keys.update({"n2n_pretrain.only": True, "vision_encoder.adapter_layers": rng.randint(1, 2), "vision_encoder.unfreeze_pretrained_layers": 0})
     if not keys["vision_encoder.unfreeze_pretrained_layers"] and keys["reasoning.halt_max_steps"] == 1:
         keys["vision_encoder.features_cache"] = rng.choice(("0", "100kB", "20MB"))
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}

@@ -31,7 +31,7 @@ TINY = {
     "generate": {"tokens": 40},
     "run": {"threads": 1, "out": "out"},
 }
-TIMES = ("tokens_per_second", "words_per_second", "samples_per_second", "seconds")
+TIMES = ("tokens_per_second", "words_per_second", "pages_per_second", "samples_per_second", "seconds")
 
 
 class Failed(Exception):

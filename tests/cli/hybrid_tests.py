@@ -239,7 +239,6 @@ def test_the_documented_file():
                             ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
                             ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
                             ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
-                            ("n2n_pretrain:\n  enabled: false", "n2n_pretrain:\n  enabled: true", "is not built yet; write false"),
                             ("cache_images: true", "denoiser_path: unet.safetensors", "dataset.denoiser_path names a denoiser, and none is built yet"),
                             ("freeze_pretrained: true", "freeze_pretrained: false", "say with vision_encoder.unfreeze_pretrained_layers how many of the 12 layers"),
                             ("  freeze_pretrained: true", "  freeze_pretrained: true\nvision_encoder:\n  unfreeze_pretrained_layers: 2", "second time"),
@@ -320,7 +319,77 @@ def test_task_and_finetune():
     check(os.listdir("parts") != [] and not os.path.exists("parts/finetune"), os.listdir("parts"))
     run("train", other, "--stage", "finetune", "--quiet")
     check(lasting("parts/finetune") == lasting("out/finetune"), "other bits")
-    refused(2, "--stage: there is no stage dream; they are task and finetune", "train", other, "--stage", "dream")
+    # what the whole begins with is what its first training begins with
+    run("train", config, "--out", "third", "--set", "train.init_from=out/task", "--quiet")
+    check(b"/third/task\n" in read("third/finetune/config.yaml") and b"/out/task\n" in read("third/task/config.yaml"), read("third/finetune/config.yaml"))
+    refused(2, "--stage: there is no stage dream; they are n2n, task and finetune", "train", other, "--stage", "dream")
+
+
+NOISY = {"vision_encoder": {"dropout": 0}, "n2n_pretrain": {"enabled": True, "steps": 120, "batch_size": 10, "lr": 0.01, "noise": 0.2}}
+
+
+def test_the_adapter_alone():
+    """Noise2Noise: the adapter sees noisy features and noisy targets alone, and what it makes of them comes nearer to the clean ones. The task begins
+    with it. What noise is there to begin with, follows from its share; and of a training that has come near, the loss is about that of the targets."""
+    keys = {**NOISY, "task_training": {"freeze_n2n_adapter": True}}
+    config = write_hybrid(**json.loads(json.dumps(keys)))
+    refused(4, "out/n2n: holds no training that task could begin with; make it first, with the same command and --stage n2n", "train", config, "--stage", "task")
+    out, err = run("train", config)
+    check(err.count("As planned, to the byte.") == 1, err[-2000:])
+    seen = [m for m in metrics("out/n2n") if "noise_left" in m]
+    check(seen[-1]["noise_left"] < 0.7 * seen[0]["noise_left"] and 0 < seen[-1]["adapter_gate_mean"] < 1 and "token_accuracy" not in seen[-1], seen[0], seen[-1])
+    lines = [[float(x) for x in line.split(",")] for line in read("out/n2n/predictions.csv").decode().splitlines()[1:]]
+    best = min(seen, key=lambda m: m["validation_loss"])
+    noise, left = (sum(line[k] for line in lines) for k in (1, 2))
+    of_page = 16 * 16 * len(lines)  # tokens and features
+    check(math.isclose(left / noise, best["noise_left"], rel_tol=1e-4) and math.isclose(left / of_page, best["validation_loss"], rel_tol=1e-4), left, noise, best)
+    # what is left out is a quarter of the clean squares: p / (1 - p)
+    clean = features_of(config)
+    check(abs(noise / of_page / (0.25 * clean) - 1) < 0.2, noise / of_page, clean)
+    trained = [m["loss"] for m in metrics("out/n2n") if "loss" in m]
+    check(0.8 < trained[-1] / (noise / of_page) < 2 and trained[0] > trained[-1], trained, noise / of_page)
+    # its model is the tower and the adapter, with which the task begins
+    last = header(f"{last_checkpoint('out/n2n')}/model.safetensors")
+    check(all(name.startswith(("clip.", "adapter.")) for name in last) and any(name.startswith("adapter.") for name in last), list(last))
+    task = header(f"{last_checkpoint('out/task')}/model.safetensors")
+    best = header(f"out/n2n/checkpoints/step-{best['step']:08d}/model.safetensors")
+    check(all(task[name] == best[name] for name in best), "the task has another adapter, or tower")
+    check(f"begins with {len(best)} of its {len(task)} tensors from out/n2n/checkpoints/step-" in err, err)
+    rows = json.loads(read("out/results.json"))["trainings"]
+    check([row["training"] for row in rows] == ["n2n", "task"] and math.isclose(rows[0]["noise_left"], left / noise, rel_tol=1e-6), rows)
+    check("token_accuracy" not in rows[0] and "noise_left" not in rows[1] and "noise left" in out and b"noise left" in read("out/results.html"), rows, out)
+    told, _ = run("eval", "out/n2n")
+    check(re.search(r"noise left +%.4f" % (left / noise), told) and "mean squared error of the features" in told, told)
+    run("report", "out/n2n", "--html", "page.html")
+    check(b"Noise left" in read("page.html"), "no chart")
+    # by hand, in parts: the same bits
+    other = write_hybrid("other.yaml", out="parts", **json.loads(json.dumps(keys)))
+    for stage in ("n2n", "task"):
+        run("train", other, "--stage", stage, "--quiet")
+        check(lasting("parts/" + stage) == lasting("out/" + stage), stage, "other bits")
+
+
+def features_of(config):
+    """The mean square of what the frozen tower makes of pages: what is left of it where all but nothing is left out, and of the noise."""
+    run("train", config, "--stage", "n2n", "--out", "all", "--set", "n2n_pretrain.noise=0.5", "--set", "n2n_pretrain.steps=1", "--quiet")
+    lines = [[float(x) for x in line.split(",")] for line in read("all/n2n/predictions.csv").decode().splitlines()[1:]]
+    return sum(line[1] for line in lines) / (16 * 16 * len(lines))  # half are left out, half twice as large: the noise is as large as what it is of, whatever falls
+
+
+def test_noise_however_it_is_cut():
+    """The same bits whatever the micro-batch, the threads and what is recomputed; a batch that micro-batches do not divide has rows of no page."""
+    keys = {"n2n_pretrain": {"only": True}, "train": {"batch_size": 7, "steps": 4}}
+    for k, words in enumerate((["--micro_batch", "7"], ["--micro_batch", "2"], ["--micro_batch", "3", "--threads", "2"], ["--set", "train.gradient_checkpointing=full"])):
+        run("train", write_hybrid(out=f"out{k}", **json.loads(json.dumps(keys))), "--quiet", *words)
+        check(k == 0 or (lasting(f"out{k}") == lasting("out0") and metrics(f"out{k}") == metrics("out0")), words, "other bits")
+    run("train", write_hybrid(out="kept", **{**keys, "vision_encoder": {"features_cache": "10MB"}}), "--quiet")
+    check(lasting("kept") == lasting("out0"), "other bits with features that are kept")
+    for sections, words in (({"n2n_pretrain": {"only": True, "enabled": True}}, "n2n_pretrain.only makes the config that of one training, and n2n_pretrain.enabled"),
+                            ({"n2n_pretrain": {"enabled": True}, "vision_encoder": {"adapter_layers": 0}}, "with vision_encoder.adapter_layers 0 there is no adapter to train"),
+                            ({"n2n_pretrain": {"only": True}, "vision_encoder": {"unfreeze_pretrained_layers": 1}}, "trains the adapter alone, and vision_encoder.unfreeze"),
+                            ({"n2n_pretrain": {"only": True}, "task_training": {"freeze_n2n_adapter": True}}, "freeze_n2n_adapter says that it stays"),
+                            ({"n2n_pretrain": {"noise": 1}}, "n2n_pretrain.noise must be a number above 0 and below 1")):
+        refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **sections))
 
 
 def words_read(*words):
@@ -350,7 +419,8 @@ LONG = 3000
 EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/hybrid_tiny.yaml")
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
-          "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune],
+          "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
+                               test_noise_however_it_is_cut],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

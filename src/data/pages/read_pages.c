@@ -9,9 +9,38 @@
 #include "base/told.h"
 #include "base/line_file.h"
 
-static const char header[] = "page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n";
-enum { NUMBERS = 5 /* that each line has */ };
+enum { NUMBERS_MAX = 5 };
 #define FILE_BYTES_MAX (UINT64_C(1) << 32)
+
+/* What a file holds, as its first line says it: of each line so many numbers, behind which others may stand that are
+ * for people alone. */
+typedef struct form {
+    const char *header;
+    int numbers;
+    bool (*add)(const double number[], pl_read_pages *); /* false: no page has such numbers */
+} form;
+
+static bool add_read(const double number[], pl_read_pages *sum)
+{
+    const double words = number[1], right = number[2], all = number[3];
+    if (!(words >= 0 && words <= 1e6 && right >= 0 && right <= words && (all == 0 || all == 1)) || isnan(number[4]))
+        return false;
+    sum->words += (uint64_t)words, sum->right += (uint64_t)right, sum->all_right += all > 0;
+    sum->halted_rightly += (number[4] > 0) == (all > 0);
+    return true;
+}
+
+static bool add_cleaned(const double number[], pl_read_pages *sum)
+{
+    if (!(number[1] >= 0 && isfinite(number[1]) && number[2] >= 0 && isfinite(number[2]))) return false;
+    sum->noise += number[1], sum->noise_left += number[2];
+    return true;
+}
+
+enum { READ, CLEANED, FORMS };
+static const form forms[FORMS] = {
+    [READ] = {"page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n", 5, add_read},
+    [CLEANED] = {"page,noise,noise_left,adapter_gate\n", 3, add_cleaned}};
 
 /* ---- writing ---- */
 
@@ -27,10 +56,10 @@ static void put_gate(pl_line_file *l, float mean)
     if (mean >= 0) pl_line_put(l, "%.6g", (double)mean);
 }
 
-static pl_status put_all(pl_line_file *l, const void *context, pl_error *err)
+static pl_status put_read(pl_line_file *l, const void *context, pl_error *err)
 {
     const read *r = context;
-    pl_line_put(l, "%s", header);
+    pl_line_put(l, "%s", forms[READ].header);
     for (uint64_t i = 0; i < r->count; i++) {
         const float *told = r->told + i * PL_TOLD_COLUMNS;
         PL_TRY(pl_line_begin(l, err));
@@ -46,15 +75,35 @@ static pl_status put_all(pl_line_file *l, const void *context, pl_error *err)
 
 pl_status pl_read_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *err)
 {
-    return pl_line_file_write(path, put_all, &(read){page, told, count}, err);
+    return pl_line_file_write(path, put_read, &(read){page, told, count}, err);
+}
+
+static pl_status put_cleaned(pl_line_file *l, const void *context, pl_error *err)
+{
+    const read *r = context;
+    pl_line_put(l, "%s", forms[CLEANED].header);
+    for (uint64_t i = 0; i < r->count; i++) {
+        const float *told = r->told + i * PL_TOLD_NOISE_COLUMNS;
+        PL_TRY(pl_line_begin(l, err));
+        pl_line_put(l, "%" PRIu32 ",%.9g,%.9g", r->page[i], (double)told[PL_TOLD_NOISE],
+                    (double)told[PL_TOLD_NOISE_LEFT]);
+        put_gate(l, told[PL_TOLD_NOISE_ADAPTER + 1]);
+        pl_line_put(l, "\n");
+    }
+    return PL_OK;
+}
+
+pl_status pl_cleaned_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count,
+                                 pl_error *err)
+{
+    return pl_line_file_write(path, put_cleaned, &(read){page, told, count}, err);
 }
 
 /* ---- reading ---- */
 
-/* The numbers that each line has; what stands behind them is for people. */
-static bool parse_line(const char *line, double number[NUMBERS])
+static bool parse_line(const char *line, int numbers, double number[NUMBERS_MAX])
 {
-    for (int k = 0; k < NUMBERS; k++) {
+    for (int k = 0; k < numbers; k++) {
         char *end;
         number[k] = strtod(line, &end);
         if (end == line || *end != ',') return false;
@@ -63,35 +112,29 @@ static bool parse_line(const char *line, double number[NUMBERS])
     return true;
 }
 
-/* Counts that a page can have. */
-static bool is_sound(const double number[NUMBERS])
+static const form *form_of(const char *text)
 {
-    const double words = number[1], right = number[2], all = number[3];
-    return words >= 0 && words <= 1e6 && right >= 0 && right <= words && (all == 0 || all == 1) && !isnan(number[4]);
-}
-
-static void add(const double number[NUMBERS], pl_read_pages *sum)
-{
-    sum->pages++;
-    sum->words += (uint64_t)number[1], sum->right += (uint64_t)number[2], sum->all_right += number[3] > 0;
-    sum->halted_rightly += (number[4] > 0) == (number[3] > 0);
+    for (int k = 0; k < FORMS; k++)
+        if (strncmp(text, forms[k].header, strlen(forms[k].header)) == 0) return &forms[k];
+    return NULL;
 }
 
 static pl_status parse(const char *path, char *text, pl_read_pages *sum, pl_error *err)
 {
-    if (strncmp(text, header, sizeof header - 1) != 0)
+    const form *f = form_of(text);
+    if (!f)
         return pl_fail(err, PL_E_DATA, "%s:1: is no file of pages that were read; its first line is not \"%.*s\"", path,
-                       (int)sizeof header - 2, header);
-    for (char *line = text + sizeof header - 1; *line;) {
-        double number[NUMBERS];
+                       (int)strcspn(forms[READ].header, "\n"), forms[READ].header);
+    for (char *line = text + strlen(f->header); *line;) {
+        double number[NUMBERS_MAX];
         char *end = strchr(line, '\n');
         if (end) *end = 0;
-        if (!end || !parse_line(line, number) || !is_sound(number))
+        if (!end || !parse_line(line, f->numbers, number) || !f->add(number, sum))
             return pl_fail(err, PL_E_DATA,
                            "%s:%" PRIu64 ": is no page; delete the file and train again with --resume, which makes it "
                            "anew",
                            path, sum->pages + 2);
-        add(number, sum);
+        sum->pages++;
         line = end + 1;
     }
     return PL_OK;

@@ -1,7 +1,12 @@
-/* The file of predictions of pages that are read: a line for each page that was held out.
+/* The file of predictions of pages: a line for each page that was held out. Of those that are read
  *
  *     page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate
  *     118,12,11,0,-2.4071,0.51302,0.48822,0.50911
+ *
+ * and of those whose features the adapter alone was trained to clean, sums of squares,
+ *
+ *     page,noise,noise_left,adapter_gate
+ *     118,4412.07,3980.15,0.48822
  *
  * q_halt is the logit of "all are right", gates are means over the page; a part that the model has not got leaves its
  * column empty. */
@@ -14,12 +19,14 @@
 typedef struct pl_read_pages {
     uint64_t pages, words, right, all_right;
     uint64_t halted_rightly; /* q_halt is above 0 just where all are right */
+    double noise, noise_left;
 } pl_read_pages;
 
 /* Line i of `count`: the number of the page, and its row as base/told.h has it. The file is whole or not there. Asks
  * for no memory. */
 pl_status pl_read_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
-/* PL_E_DATA with the line that is none. */
+pl_status pl_cleaned_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
+/* Of either file. PL_E_DATA with the line that is none. */
 pl_status pl_read_pages_sum(const char *path, pl_read_pages *, pl_error *);
 
 #endif

@@ -188,6 +188,9 @@ static bool tell_features(const pl_source *source, char *text, size_t room)
     return r->features && pl_page_features_tell(r->features, text, room);
 }
 
+/* Of a page with so many words. Every page has one at least. */
+static uint64_t items_of(const pl_reading *r, uint32_t words) { return r->setup.counts_pages ? words > 0 : words; }
+
 /* Rows past the last page are empty paper. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
@@ -208,7 +211,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
             memset(paper, 255, page_bytes(r));
         }
         for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
-        slot->counted += words;
+        slot->counted += items_of(r, words);
     }
     if (r->features) *(int32_t *)slot->port[MISSING_PORT].at = !read_features(r, slot);
     return PL_OK;
@@ -217,11 +220,11 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
 static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
 {
     const pl_reading *r = reading_of(source);
-    uint64_t words = 0, page;
+    uint64_t items = 0, page;
     uint32_t word[CAPSULES_MAX];
     for (uint64_t i = 0; i < source->batch; i++)
-        if (find_sample(r, part, step, i, &page)) words += pl_reading_words(r, page, word);
-    return words;
+        if (find_sample(r, part, step, i, &page)) items += items_of(r, pl_reading_words(r, page, word));
+    return items;
 }
 
 static const pl_source_kind pages = {.name = "reading",

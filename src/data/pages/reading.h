@@ -31,6 +31,7 @@ typedef struct pl_reading_setup {
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
     uint64_t features_key;   /* what they depend on beside pages and weights */
+    bool counts_pages;       /* an item is a page, not a word of it: nothing is read */
     uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
 

@@ -62,6 +62,19 @@ static void the_documented_model(void **state)
     pl_graph_destroy(g);
 }
 
+/* The training of the adapter alone has the frozen tower beside it and nothing else. */
+static void the_adapter_alone(void **state)
+{
+    (void)state;
+    static pl_config c;
+    begin(&c);
+    c.n2n_pretrain.only = true;
+    pl_graph *g = build(&c);
+    assert_int_equal(numbers(g, "", true), 21264385);
+    assert_int_equal(numbers(g, "", false), 85799424 - 2 * 768 + 21264385);
+    pl_graph_destroy(g);
+}
+
 static void the_tiny_model(void **state)
 {
     (void)state;
@@ -80,6 +93,7 @@ static void the_tiny_model(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_documented_model), cmocka_unit_test(the_tiny_model)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_documented_model), cmocka_unit_test(the_adapter_alone),
+                                       cmocka_unit_test(the_tiny_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -385,8 +385,8 @@ static void check_words(const char *text)
 static void test_words_are_those_of_the_system(void **state)
 {
     (void)state;
-    static const pl_words words = {"voxel", "voxels", "scan", "scans",   "voxels/s", "scans",
-                                   "step",  "part",   "nats", "at_once", "edge",     "edge"};
+    static const pl_words words = {"voxel", "voxels", "scan",           "scans",   "voxels/s", "scans",
+                                   "step",  "part",   "nats per voxel", "at_once", "edge",     "edge"};
     pl_plan *p = make(mlp_words, true, false);
     char(*name)[16] = calloc(p->graph->value_count, sizeof *name);
     pl_str text = {0}, json = {0}, html = {0};
@@ -402,7 +402,7 @@ static void test_words_are_those_of_the_system(void **state)
     check_words(pl_str_text(&text));
     check_words(pl_str_text(&json));
     check_words(pl_str_text(&html));
-    assert_non_null(strstr(pl_str_text(&html), "nat per voxel"));
+    assert_non_null(strstr(pl_str_text(&html), "nats per voxel"));
     pl_str_deinit(&text);
     pl_str_deinit(&json);
     pl_str_deinit(&html);

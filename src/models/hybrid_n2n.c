@@ -1,0 +1,88 @@
+/* The training of the adapter alone (MODELS.md 2.5), by Noise2Noise (Lehtinen 2018): a page's features, as the frozen
+ * tower makes them, are made noisy twice, and the adapter is to make of each what the other is,
+ * (mse(A(f1), f2) + mse(A(f2), f1)) / 2. The noise leaves features out, each with the same probability, and makes the
+ * others larger: its mean is zero and the two are independent, so what comes nearest to the noisy target comes nearest
+ * to the clean features. Evaluation knows those, and asks how far from them the adapter's output is. */
+#include "base/rollout.h"
+#include "base/told.h"
+#include "models/hybrid.h"
+
+static pl_id noisy(const pl_hybrid *k, pl_id f, const char *which)
+{
+    pl_model *m = k->m;
+    const pl_attr attr[] = {pl_attr_f(m->config->n2n_pretrain.noise), pl_attr_i(m->config->train.seed),
+                            pl_attr_i(pl_model_stream(m, which))};
+    /* An evaluation has the same noise at every step of a training. */
+    pl_id step = m->training ? m->input[PL_INPUT_STEP] : pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
+    pl_id in[3] = {f, step, m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 3, in, 1, &out);
+}
+
+static pl_id adapt(const pl_hybrid *k, pl_id f, const char *which)
+{
+    pl_builder_enter(&k->m->b, "%s", which);
+    pl_id y = pl_hybrid_adapt(k, f);
+    pl_builder_leave(&k->m->b);
+    return y;
+}
+
+/* What is no page has no words: logits of nothing are enough to count them. */
+static pl_id count_words(const pl_hybrid *k)
+{
+    pl_id counts = PL_NONE, logits = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->words));
+    pl_build_node(&k->m->b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &counts);
+    return pl_hybrid_column(k, counts, PL_RIGHT_WORDS);
+}
+
+/* [B,1]: the sum of squares of a page's a - b */
+static pl_id apart(const pl_hybrid *k, pl_id a, pl_id b)
+{
+    pl_id all = PL_NONE, energy = PL_NONE, wide = pl_hybrid_cast(k, a),
+          difference = pl_hybrid_minus(k, wide, pl_hybrid_cast(k, b));
+    pl_id image = pl_model_view(k->m, difference, pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, k->width));
+    pl_build_node(&k->m->b, PL_OP_FIELD_METRICS, NULL, 1, &image, 1, &all);
+    return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(PL_FIELD_ENERGY), pl_attr_i(1)}, 1, &all, 1,
+                         &energy);
+}
+
+/* Columns of base/told.h, and the gates themselves. */
+static void tell(const pl_hybrid *k, pl_id clean, pl_id noisy, pl_id cleaned)
+{
+    pl_id part[3], row = PL_NONE;
+    pl_builder_enter(&k->m->b, "told");
+    part[0] = apart(k, noisy, clean);
+    part[1] = apart(k, cleaned, clean);
+    part[2] = pl_hybrid_spread(k, k->told->adapter_gates);
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
+    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 2, (pl_id[]){row, k->told->adapter_gates}, 0, NULL);
+    pl_builder_leave(&k->m->b);
+}
+
+static void learn(const pl_hybrid *k, pl_id clean, pl_id *loss)
+{
+    pl_id first = noisy(k, clean, "first"), second = noisy(k, clean, "second");
+    pl_id of_first = adapt(k, first, "first"), of_second = adapt(k, second, "second");
+    pl_id scale = pl_hybrid_scale(k, 0.5, k->tokens * k->width);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, of_first, second, scale, loss);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, of_second, first, scale, loss);
+}
+
+static void evaluate(const pl_hybrid *k, pl_id clean, pl_id *loss)
+{
+    pl_id made_noisy = noisy(k, clean, "held_out"), cleaned = pl_hybrid_adapt(k, made_noisy);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, cleaned, clean, pl_hybrid_number(k, 1 / (double)(k->tokens * k->width)),
+                       loss);
+    tell(k, clean, made_noisy, cleaned);
+}
+
+void pl_hybrid_learn_from_noise(pl_hybrid *k, pl_id pages, pl_id *loss)
+{
+    pl_id clean = pl_hybrid_see_frozen(k, pages);
+    pl_builder_enter(&k->m->b, "n2n");
+    k->counted = count_words(k);
+    if (k->m->training)
+        learn(k, clean, loss);
+    else
+        evaluate(k, clean, loss);
+    pl_builder_leave(&k->m->b);
+}
