@@ -21,12 +21,15 @@
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
  * adapter, planner.
  *
- * n2n_pretrain.only: both programs are those of another training, of the adapter alone (hybrid_n2n.c), whose model has
- * clip.* and adapter.*. "evaluate.loss" is the sum of the mean squared error of each page. */
+ * denoiser.only and n2n_pretrain.only: both programs are those of another training, of the denoiser alone
+ * (hybrid_denoiser.c), denoiser.*, for which the data bring "noise" f32 and "numbers" i64 [B,…] (base/rollout.h), or of
+ * the adapter alone (hybrid_n2n.c), whose model has clip.* and adapter.*. "evaluate.loss" is then the sum of the mean
+ * squared error of each page. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
 
+#include "base/rollout.h"
 #include "base/row_loss.h"
 #include "models/check.h"
 #include "models/recursion.h"
@@ -139,24 +142,45 @@ static void begin_reading(pl_hybrid *k, pl_hybrid_carried *carried)
     pl_hybrid_begin_codes(k);
 }
 
+/* Ports of the data, in their order; how many there are. */
+static size_t list_ports(const pl_hybrid *k, pl_model_port port[4])
+{
+    const pl_config *c = k->m->config;
+    size_t n = 0;
+    port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)};
+    port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
+    if (c->denoiser.only) {
+        port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS)};
+        port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
+    } else if (c->vision_encoder.features_cache) {
+        port[n++] = (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
+        port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)};
+    }
+    return n;
+}
+
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
     pl_model *m = k->m;
-    const pl_model_port ports[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)},
-                                   {"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)},
-                                   {"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)},
-                                   {"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)}};
-    const bool keeps = m->config->vision_encoder.features_cache > 0;
+    pl_model_port port[4];
+    const bool n2n = m->config->n2n_pretrain.only, denoises = m->config->denoiser.only;
     pl_id program = pl_model_begin_program(m, name), load[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     m->training = training;
     pl_id loss = pl_model_loss(m, name);
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_carried carried;
     k->told = training ? NULL : &told;
-    if (!m->config->n2n_pretrain.only) begin_reading(k, &carried);
-    PL_TRY(pl_model_begin_micro(m, program, ports, keeps ? 4 : 2, load));
-    k->labels = load[1], k->features = load[2], k->missing = load[3];
-    if (m->config->n2n_pretrain.only)
+    if (!n2n && !denoises) begin_reading(k, &carried);
+    PL_TRY(pl_model_begin_micro(m, program, port, list_ports(k, port), load));
+    k->labels = load[1];
+    k->features = k->missing = k->noise = k->numbers = PL_NONE;
+    if (denoises) {
+        k->noise = load[2], k->numbers = load[3];
+        pl_hybrid_learn_to_denoise(k, load[0], &loss);
+        return m->b.status;
+    }
+    k->features = load[2], k->missing = load[3];
+    if (n2n)
         pl_hybrid_learn_from_noise(k, load[0], &loss);
     else
         read_pages(k, load, &loss);
@@ -308,6 +332,33 @@ static pl_status check_n2n(const pl_config *c, pl_error *err)
     return PL_OK;
 }
 
+/* Its grid is halved at each level. */
+static pl_status check_denoiser(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t side = c->vision_encoder.image_size, parts = INT64_C(1) << c->denoiser.depth;
+    if (!c->denoiser.only) return PL_OK;
+    if (side % parts) {
+        pl_config_blame(c, "denoiser.depth", "vision_encoder.image_size", where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: denoiser.depth %" PRId64
+                       " halves the grid of a page so often, and vision_encoder.image_size %" PRId64
+                       " is no multiple of %" PRId64 "; take fewer levels",
+                       where, c->denoiser.depth, side, parts);
+    }
+    const char *key = c->vision_encoder.features_cache          ? "vision_encoder.features_cache"
+                      : c->vision_encoder.pretrained_weights[0] ? "vision_encoder.pretrained_weights"
+                      : c->n2n_pretrain.only                    ? "n2n_pretrain.only"
+                                                                : NULL;
+    if (!key) return PL_OK;
+    pl_config_blame(c, "denoiser.only", key, where);
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: denoiser.only trains the denoiser alone, which has no frozen tower and no adapter, and there is "
+        "%s; leave one of the two out",
+        where, key);
+}
+
 static pl_status check_documented(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -324,6 +375,7 @@ static pl_status check_documented(const pl_config *c, pl_error *err)
                        "use_denoiser: false: pages are drawn without noise",
                        pl_config_where(c, "dataset.denoiser_path", where, sizeof where));
     PL_TRY(check_n2n(c, err));
+    PL_TRY(check_denoiser(c, err));
     return check_frozen(c, err);
 }
 

@@ -28,6 +28,7 @@ typedef struct pl_hybrid {
     int64_t width, capsules, words;
     pl_id labels;
     pl_id features, missing;    /* PL_NONE: what the frozen tower makes is not kept */
+    pl_id noise, numbers;       /* rows of base/rollout.h, of each page; PL_NONE: the data bring none */
     pl_id counted;              /* f32 [B,1]: 0 for what is no page */
     pl_hybrid_told *told;       /* NULL while training */
     pl_hybrid_carried *carried; /* NULL: each step has pages of its own */
@@ -60,6 +61,10 @@ pl_id pl_hybrid_scale(const pl_hybrid *, double weight, int64_t rows);
  * nothing: where micro-batches do not divide the batch there are such rows. */
 void pl_hybrid_add_loss(const pl_hybrid *, pl_op, pl_id a, pl_id b, pl_id scale, pl_id *loss);
 pl_id pl_hybrid_column(const pl_hybrid *, pl_id counts, pl_hybrid_right);
+/* How many words each page has, where nothing is read: what is no page has none. */
+pl_id pl_hybrid_count_words(const pl_hybrid *);
+/* [B,1]: the sum of squares of a sample's a - b, numbers of such an image. */
+pl_id pl_hybrid_apart(const pl_hybrid *, pl_id a, pl_id b, pl_shape image);
 
 /* ---- hybrid_layers.c ---- */
 /* NAME.weight [out, width of x] and NAME.bias, as PyTorch begins them. */
@@ -92,6 +97,10 @@ pl_id pl_hybrid_adapt(const pl_hybrid *, pl_id tokens);
 /* ---- hybrid_n2n.c ---- */
 /* The training of the adapter alone: its loss, and outside training what is told of each page. */
 void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
+
+/* ---- hybrid_denoiser.c ---- */
+/* Likewise of the denoiser alone. */
+void pl_hybrid_learn_to_denoise(pl_hybrid *, pl_id pages, pl_id *loss);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);

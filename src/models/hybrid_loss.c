@@ -1,4 +1,5 @@
 /* Terms of the losses of arch hybrid. */
+#include "base/rollout.h"
 #include "models/hybrid.h"
 
 pl_id pl_hybrid_fill(const pl_hybrid *k, pl_dtype dtype, double value, pl_shape shape)
@@ -33,4 +34,20 @@ pl_id pl_hybrid_column(const pl_hybrid *k, pl_id counts, pl_hybrid_right which)
     const int64_t stride[] = {PL_RIGHT_COUNTS, 1};
     return k->m->b.status == PL_OK ? pl_build_view(&k->m->b, counts, pl_shape_of(2, PL_B(1), (int64_t)1), which, stride)
                                    : PL_NONE;
+}
+
+pl_id pl_hybrid_count_words(const pl_hybrid *k)
+{
+    pl_id counts = PL_NONE, logits = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->words));
+    pl_build_node(&k->m->b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &counts);
+    return pl_hybrid_column(k, counts, PL_RIGHT_WORDS);
+}
+
+pl_id pl_hybrid_apart(const pl_hybrid *k, pl_id a, pl_id b, pl_shape image)
+{
+    pl_id all = PL_NONE, energy = PL_NONE, wide = pl_hybrid_cast(k, a),
+          difference = pl_model_view(k->m, pl_hybrid_minus(k, wide, pl_hybrid_cast(k, b)), image);
+    pl_build_node(&k->m->b, PL_OP_FIELD_METRICS, NULL, 1, &difference, 1, &all);
+    return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(PL_FIELD_ENERGY), pl_attr_i(1)}, 1, &all, 1,
+                         &energy);
 }

@@ -3,8 +3,6 @@
  * (mse(A(f1), f2) + mse(A(f2), f1)) / 2. The noise leaves features out, each with the same probability, and makes the
  * others larger: its mean is zero and the two are independent, so what comes nearest to the noisy target comes nearest
  * to the clean features. Evaluation knows those, and asks how far from them the adapter's output is. */
-#include "base/rollout.h"
-#include "base/told.h"
 #include "models/hybrid.h"
 
 static pl_id noisy(const pl_hybrid *k, pl_id f, const char *which)
@@ -26,32 +24,14 @@ static pl_id adapt(const pl_hybrid *k, pl_id f, const char *which)
     return y;
 }
 
-/* What is no page has no words: logits of nothing are enough to count them. */
-static pl_id count_words(const pl_hybrid *k)
-{
-    pl_id counts = PL_NONE, logits = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->words));
-    pl_build_node(&k->m->b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &counts);
-    return pl_hybrid_column(k, counts, PL_RIGHT_WORDS);
-}
-
-/* [B,1]: the sum of squares of a page's a - b */
-static pl_id apart(const pl_hybrid *k, pl_id a, pl_id b)
-{
-    pl_id all = PL_NONE, energy = PL_NONE, wide = pl_hybrid_cast(k, a),
-          difference = pl_hybrid_minus(k, wide, pl_hybrid_cast(k, b));
-    pl_id image = pl_model_view(k->m, difference, pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, k->width));
-    pl_build_node(&k->m->b, PL_OP_FIELD_METRICS, NULL, 1, &image, 1, &all);
-    return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(PL_FIELD_ENERGY), pl_attr_i(1)}, 1, &all, 1,
-                         &energy);
-}
-
 /* Columns of base/told.h, and the gates themselves. */
 static void tell(const pl_hybrid *k, pl_id clean, pl_id noisy, pl_id cleaned)
 {
+    const pl_shape features = pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, k->width);
     pl_id part[3], row = PL_NONE;
     pl_builder_enter(&k->m->b, "told");
-    part[0] = apart(k, noisy, clean);
-    part[1] = apart(k, cleaned, clean);
+    part[0] = pl_hybrid_apart(k, noisy, clean, features);
+    part[1] = pl_hybrid_apart(k, cleaned, clean, features);
     part[2] = pl_hybrid_spread(k, k->told->adapter_gates);
     pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
     pl_build_node(&k->m->b, PL_OP_STORE, NULL, 2, (pl_id[]){row, k->told->adapter_gates}, 0, NULL);
@@ -79,7 +59,7 @@ void pl_hybrid_learn_from_noise(pl_hybrid *k, pl_id pages, pl_id *loss)
 {
     pl_id clean = pl_hybrid_see_frozen(k, pages);
     pl_builder_enter(&k->m->b, "n2n");
-    k->counted = count_words(k);
+    k->counted = pl_hybrid_count_words(k);
     if (k->m->training)
         learn(k, clean, loss);
     else

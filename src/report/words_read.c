@@ -29,17 +29,20 @@ static int heads_of(const pl_words_read_report *p)
 
 static int shares_of(const pl_words_read_report *p) { return heads_of(p) - (HEADS - SHARES); }
 
-static void share_cell(pl_table *t, const pl_words_read_row *r, int k)
+/* "-" where the training has none. Of hardly any noise a great many times may be left. */
+static const char *format_share(const pl_words_read_row *r, int k, char to[32])
 {
     double share;
     if (find_share(r, k, &share))
-        pl_table_cell(t, "%.3f", share);
+        snprintf(to, 32, share < 1000 ? "%.3f" : "%.3g", share);
     else
-        pl_table_cell(t, "-");
+        snprintf(to, 32, "-");
+    return to;
 }
 
 void pl_words_read_text(const pl_words_read_report *p, pl_str *out)
 {
+    char number[32];
     pl_str_printf(out, "%s\n\n", p->title);
     for (pl_table t = pl_table_begin(out, heads_of(p) == HEADS ? "lrrrrrr" : "lrrrrr"); pl_table_pass(&t);) {
         for (int k = 0; k < heads_of(p); k++) pl_table_cell(&t, "%s", heads[k]);
@@ -48,7 +51,7 @@ void pl_words_read_text(const pl_words_read_report *p, pl_str *out)
             pl_table_cell(&t, "%s", p->row[i].name);
             pl_table_count(&t, p->row[i].pages);
             pl_table_count(&t, p->row[i].words);
-            for (int k = 0; k < shares_of(p); k++) share_cell(&t, &p->row[i], k);
+            for (int k = 0; k < shares_of(p); k++) pl_table_cell(&t, "%s", format_share(&p->row[i], k, number));
             pl_table_end_row(&t);
         }
     }
@@ -83,7 +86,7 @@ void pl_words_read_json(const pl_words_read_report *p, pl_str *out)
 
 static void put_table(const pl_words_read_report *p, pl_str *out)
 {
-    double share;
+    char number[32];
     pl_html_section("Trainings", "Each judged by the pages that were held out.", out);
     pl_str_append(out, "<table class='labels'><tr>");
     for (int k = 0; k < heads_of(p); k++) pl_str_printf(out, "<th%s>%s</th>", k ? " class='n'" : "", heads[k]);
@@ -94,11 +97,7 @@ static void put_table(const pl_words_read_report *p, pl_str *out)
         pl_html_text(out, r->name);
         pl_str_printf(out, "</td><td class='n'>%llu</td><td class='n'>%llu</td>", (unsigned long long)r->pages,
                       (unsigned long long)r->words);
-        for (int k = 0; k < shares_of(p); k++)
-            if (find_share(r, k, &share))
-                pl_str_printf(out, "<td class='n'>%.3f</td>", share);
-            else
-                pl_str_append(out, "<td class='n'>-</td>");
+        for (int k = 0; k < shares_of(p); k++) pl_str_printf(out, "<td class='n'>%s</td>", format_share(r, k, number));
         pl_str_append(out, "</tr>\n");
     }
     pl_str_append(out, "</table></section>\n");

@@ -26,7 +26,7 @@ static pl_status read_lexicon(const pl_config *c, pl_lexicon *l, pl_error *err)
 static const char *const unused[] = {"post_layernorm.weight", "post_layernorm.bias", "embeddings.position_ids", NULL};
 static const pl_weights_part tower = {"clip.", "vision_model.", unused};
 
-enum { SAID_BYTES = 240 };
+enum { SAID_BYTES = 240, PIXEL_MAX = 255 };
 #define FEATURES_FILE "features.cache"
 
 /* That its weights must do as; bf16, which a search may take, holds what f32 does. */
@@ -122,7 +122,7 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     return PL_OK;
 }
 
-/* Trained alone the adapter reads nothing: its loss is a page's. */
+/* What is trained alone, the adapter or the denoiser, reads nothing: its loss is a page's. */
 static const pl_words words_of_n2n = {"page",
                                       "pages",
                                       "page",
@@ -136,9 +136,22 @@ static const pl_words words_of_n2n = {"page",
                                       "batch_size, vision_encoder.hidden_size or .image_size",
                                       "vision_encoder.hidden_size or its layers"};
 
+static const pl_words words_of_denoiser = {"page",
+                                           "pages",
+                                           "page",
+                                           "pages",
+                                           "pages/s",
+                                           "pages",
+                                           "step",
+                                           "part",
+                                           "mean squared error of the pixels",
+                                           "batch_size",
+                                           "batch_size, denoiser.channels or vision_encoder.image_size",
+                                           "denoiser.channels or its depth"};
+
 static const pl_words *words_of(const pl_config *c)
 {
-    return c->n2n_pretrain.only ? &words_of_n2n : &pl_system_hybrid.words;
+    return c->denoiser.only ? &words_of_denoiser : c->n2n_pretrain.only ? &words_of_n2n : &pl_system_hybrid.words;
 }
 
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
@@ -152,7 +165,8 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)pl_config_batch(c),
-                          .counts_pages = c->n2n_pretrain.only,
+                          .counts_pages = c->n2n_pretrain.only || c->denoiser.only,
+                          .noise = c->denoiser.only ? c->denoiser.noise / PIXEL_MAX : 0,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;

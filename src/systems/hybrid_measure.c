@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/colours.h"
 #include "base/told.h"
 #include "data/pages/read_pages.h"
 #include "data/pages/reading.h"
@@ -133,12 +134,34 @@ static pages pages_of(const pl_data *data, const float *predictions, uint64_t co
     return (pages){predictions, rows < there ? rows : there, columns, r->setup.gates};
 }
 
-/* Of the training of the adapter alone: 1 where it leaves the features as they came. */
-static size_t measure_noise(const pages *p, const pl_histogram *h, pl_loss_metric *to)
+/* Of a mean square over numbers from 0 to 1: the peak is 1. */
+static double decibels(double squares, double numbers)
+{
+    return squares > 0 ? -10 * log10(squares / numbers) : INFINITY;
+}
+
+static size_t add_decibels(pl_loss_metric *to, size_t n, const char *key, const char *words, double value)
+{
+    if (!isfinite(value)) return n;
+    to[n] = (pl_loss_metric){key, words, words, 2, 2, SHOWN, value};
+    return n + 1;
+}
+
+/* Of pages the peak signal-to-noise ratio, by the mean square over all pixels of all of them. */
+static size_t add_ratios(const pages *p, const pl_reading *r, pl_loss_metric *to, size_t n)
+{
+    const double side = r->setup.image_size, numbers = PL_COLOURS * side * side * (double)p->count;
+    n = add_decibels(to, n, "psnr_noisy", "PSNR of noisy pages, dB", decibels(sum(p, PL_TOLD_NOISE), numbers));
+    return add_decibels(to, n, "psnr", "PSNR, dB", decibels(sum(p, PL_TOLD_NOISE_LEFT), numbers));
+}
+
+/* Of what is trained alone: 1 where it leaves features or pages as they came. */
+static size_t measure_noise(const pages *p, const pl_reading *r, const pl_histogram *h, pl_loss_metric *to)
 {
     static const gated adapter = GATED(PL_TOLD_NOISE_ADAPTER + 1, "adapter");
     const double left = share(sum(p, PL_TOLD_NOISE_LEFT), sum(p, PL_TOLD_NOISE));
-    const size_t n = add(to, 0, "noise_left", "noise left", left, SHOWN);
+    size_t n = add(to, 0, "noise_left", "noise left", left, SHOWN);
+    if (r->setup.noise > 0) n = add_ratios(p, r, to, n);
     return has_gates(p, &adapter) ? add_gates(p, &adapter, p->gates, h, to, n) : n;
 }
 
@@ -146,7 +169,8 @@ size_t pl_hybrid_measure(const pl_data *data, const pl_predicted *predicted, pl_
 {
     const pages p = pages_of(data, predicted->row, predicted->count);
     size_t n = 0;
-    if (pl_reading_of(data)->setup.counts_pages) return measure_noise(&p, predicted->histogram, to);
+    const pl_reading *r = pl_reading_of(data);
+    if (r->setup.counts_pages) return measure_noise(&p, r, predicted->histogram, to);
     n = add(to, n, "token_accuracy", "words read", share(sum(&p, PL_TOLD_RIGHT), sum(&p, PL_TOLD_WORDS)), SHOWN);
     n = add(to, n, "exact_accuracy", "pages read", share(sum(&p, PL_TOLD_ALL_RIGHT), (double)p.count), SHOWN);
     n = add(to, n, "q_halt_accuracy", "q_halt right", halts_rightly(&p), SHOWN);

@@ -10,6 +10,7 @@
 #include "store/folder.h"
 
 enum { STAGES = 3 };
+#define DENOISER "denoiser"
 #define N2N      "n2n"
 #define TASK     "task"
 #define FINETUNE "finetune"
@@ -40,17 +41,19 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *only = c->task_training.stage;
-    const bool is_stage = strcmp(only, N2N) == 0 || strcmp(only, TASK) == 0 || strcmp(only, FINETUNE) == 0;
-    if (c->n2n_pretrain.only && (only[0] || c->n2n_pretrain.enabled || c->finetune.enabled))
+    const bool is_stage =
+        strcmp(only, DENOISER) == 0 || strcmp(only, N2N) == 0 || strcmp(only, TASK) == 0 || strcmp(only, FINETUNE) == 0;
+    const char *alone = c->denoiser.only ? "denoiser.only" : c->n2n_pretrain.only ? "n2n_pretrain.only" : NULL;
+    if (alone && (only[0] || c->n2n_pretrain.enabled || c->finetune.enabled))
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: n2n_pretrain.only makes the config that of one training, and %s asks for others; leave one "
-                       "of the two out",
-                       pl_config_where(c, "n2n_pretrain.only", where, sizeof where),
+                       "%s: %s makes the config that of one training, and %s asks for others; leave one of the two out",
+                       pl_config_where(c, alone, where, sizeof where), alone,
                        only[0]                   ? "task_training.stage"
                        : c->n2n_pretrain.enabled ? "n2n_pretrain.enabled"
                                                  : "finetune.enabled");
     if (!only[0] || is_stage) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s; they are " N2N ", " TASK " and " FINETUNE,
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: there is no stage %.60s; they are " DENOISER ", " N2N ", " TASK " and " FINETUNE,
                    pl_config_where(c, "task_training.stage", where, sizeof where), only);
 }
 
@@ -120,6 +123,33 @@ static pl_status become_n2n(pl_config *c, pl_error *err)
     return set_all(c, to, "the training of the adapter", err);
 }
 
+/* As the source trains it: Adam, whose rate is halved where five evaluations bring nothing. */
+static pl_status become_denoiser(pl_config *c, pl_error *err)
+{
+    char steps[32], batch[32], rate[32];
+    const setting to[] = {{"denoiser.only", "true"},
+                          {"train.steps", steps},
+                          {"train.batch_size", batch},
+                          {"train.gradient_accumulation_steps", "1"},
+                          {"train.learning_rate", rate},
+                          {"train.optimizer", "adamw"},
+                          {"train.weight_decay", "0"},
+                          {"train.beta2", "0.999"},
+                          {"train.schedule", "plateau"},
+                          {"train.plateau_patience", "5"},
+                          {"train.plateau_factor", "0.5"},
+                          {"train.warmup_steps", "0"},
+                          {"vision_encoder.features_cache", "0"},
+                          {"vision_encoder.pretrained_weights", "none"},
+                          {"vision_encoder.progressive_fusion", "false"},
+                          {"reasoning.halt_max_steps", "1"},
+                          {NULL, NULL}};
+    snprintf(steps, sizeof steps, "%" PRId64, c->denoiser.steps);
+    snprintf(batch, sizeof batch, "%" PRId64, c->denoiser.batch_size);
+    snprintf(rate, sizeof rate, "%.17g", c->denoiser.learning_rate);
+    return set_all(c, to, "the training of the denoiser", err);
+}
+
 static pl_status become_task(pl_config *c, pl_error *err)
 {
     return c->n2n_pretrain.enabled ? begin_behind(c, TASK, N2N, err) : PL_OK;
@@ -143,6 +173,7 @@ pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)
     char name[PL_STAGE_NAME_BYTES];
     PL_TRY(pl_hybrid_check_stage(c, err));
     if (!pl_hybrid_name_stage(c, k, name)) return pl_fail(err, PL_E_INTERNAL, "there is no training %u", k);
+    if (strcmp(name, DENOISER) == 0) PL_TRY(become_denoiser(c, err));
     if (strcmp(name, N2N) == 0) PL_TRY(become_n2n(c, err));
     if (strcmp(name, TASK) == 0) PL_TRY(become_task(c, err));
     if (strcmp(name, FINETUNE) == 0) PL_TRY(become_finetune(c, err));
@@ -165,7 +196,7 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     if (!*is_done) return PL_OK;
     PL_TRY(pl_read_pages_sum(path, &sum, err));
     *row = (pl_words_read_row){.name = name,
-                               .cleans = strcmp(name, N2N) == 0,
+                               .cleans = strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0,
                                .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,
                                .pages = sum.pages,
                                .words = sum.words,

@@ -322,7 +322,7 @@ def test_task_and_finetune():
     # what the whole begins with is what its first training begins with
     run("train", config, "--out", "third", "--set", "train.init_from=out/task", "--quiet")
     check(b"/third/task\n" in read("third/finetune/config.yaml") and b"/out/task\n" in read("third/task/config.yaml"), read("third/finetune/config.yaml"))
-    refused(2, "--stage: there is no stage dream; they are n2n, task and finetune", "train", other, "--stage", "dream")
+    refused(2, "--stage: there is no stage dream; they are denoiser, n2n, task and finetune", "train", other, "--stage", "dream")
 
 
 NOISY = {"vision_encoder": {"dropout": 0}, "n2n_pretrain": {"enabled": True, "steps": 120, "batch_size": 10, "lr": 0.01, "noise": 0.2}}
@@ -392,6 +392,61 @@ def test_noise_however_it_is_cut():
         refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **sections))
 
 
+PAGES = {"vision_encoder": {"image_size": 48}, "denoiser": {"channels": 8, "depth": 2, "steps": 250, "batch_size": 8, "lr": 0.01}}
+
+
+def test_the_denoiser_alone():
+    """The U-Net sees noisy pages and noisy targets alone, and takes most of the noise off pages that it never saw; what an evaluation says follows from
+    the lines of its pages."""
+    config = write_hybrid(**{**json.loads(json.dumps(PAGES)), "reading": {"words": 500, "pages": 300, "held_out": 0.2}})
+    out, err = run("train", config, "--stage", "denoiser")
+    check(err.count("As planned, to the byte.") == 1, err[-2000:])
+    seen = [m for m in metrics("out/denoiser") if "noise_left" in m]
+    best = min(seen, key=lambda m: m["validation_loss"])
+    check(best["noise_left"] < 0.8 and best["psnr"] > best["psnr_noisy"] + 1 and "adapter_gate_mean" not in best, seen)
+    lines = [line.split(",") for line in read("out/denoiser/predictions.csv").decode().splitlines()[1:]]
+    noise, left = (sum(float(line[k]) for line in lines) for k in (1, 2))
+    numbers = 48 * 48 * 3 * len(lines)
+    check(all(line[3] == "" for line in lines) and len(lines) > 20, lines[:3])
+    check(math.isclose(left / noise, best["noise_left"], rel_tol=1e-4) and math.isclose(left / numbers, best["validation_loss"], rel_tol=1e-4), left, noise, best)
+    check(abs(best["psnr"] + 10 * math.log10(left / numbers)) < 0.01 and abs(best["psnr_noisy"] + 10 * math.log10(noise / numbers)) < 0.01, best)
+    # deviations are drawn evenly up to 50 of 255: their mean square is a third of the largest's
+    check(0.5 < noise / numbers / ((50 / 255) ** 2 / 3) < 1.6, noise / numbers)
+    deviations = sorted((float(line[1]) / (48 * 48 * 3)) ** 0.5 * 255 for line in lines)
+    check(deviations[0] < 15 and 35 < deviations[-1] < 52, deviations)
+    check(all(name.startswith("denoiser.") for name in header(f"{last_checkpoint('out/denoiser')}/model.safetensors")), "more than the denoiser")
+    rows = json.loads(read("out/results.json"))["trainings"]
+    check([row["training"] for row in rows] == ["denoiser"] and math.isclose(rows[0]["noise_left"], left / noise, rel_tol=1e-6) and "noise left" in out, rows)
+    told, _ = run("eval", "out/denoiser")
+    check(re.search(r"PSNR, dB +%.2f" % best["psnr"], told) and "mean squared error of the pixels" in told, told)
+    # of a noisy target the noise stays in the loss, of a clean one it does not
+    run("train", config, "--stage", "denoiser", "--out", "clean", "--set", "denoiser.target=clean", "--quiet")
+    of_noisy, of_clean = ([m["loss"] for m in metrics(out + "/denoiser") if "loss" in m][-20:] for out in ("out", "clean"))
+    check(0.6 < sum(of_noisy) / 20 / (noise / numbers) < 2 and sum(of_clean) / 20 < 0.5 * noise / numbers, of_noisy, of_clean, noise / numbers)
+    check(max(m["psnr"] for m in metrics("clean/denoiser") if "psnr" in m) > best["psnr_noisy"] + 1, "a clean target teaches nothing")
+
+
+def test_the_denoiser_however_it_is_cut():
+    """The same bits whatever the threads and what is recomputed, and after a kill; its norms see a whole batch, so there is one micro-batch."""
+    keys = {**json.loads(json.dumps(PAGES)), "train": {"batch_size": 7, "steps": 4, "seed": SEED % 1000}}
+    keys["denoiser"].update({"only": True})
+    for k, words in enumerate(([], ["--threads", "2"], ["--set", "train.gradient_checkpointing=full"])):
+        run("train", write_hybrid(out=f"out{k}", **json.loads(json.dumps(keys))), "--quiet", *words)
+        check(k == 0 or (lasting(f"out{k}") == lasting("out0") and metrics(f"out{k}") == metrics("out0")), words, "other bits")
+    config = write_hybrid(out="parts", **json.loads(json.dumps(keys)))
+    run("train", config, "--quiet", "--steps", "2", "--set", "train.schedule=constant")
+    run("train", config, "--quiet", "--steps", "4", "--set", "train.schedule=constant", "--resume")
+    run("train", config, "--quiet", "--steps", "4", "--set", "train.schedule=constant", "--out", "whole")
+    check(lasting("parts") == lasting("whole"), "other bits after going on")
+    for sections, words in (({"denoiser": {"only": True}, "finetune": {"enabled": True}}, "denoiser.only makes the config that of one training, and finetune.enabled"),
+                            ({"denoiser": {"only": True, "depth": 5}}, "denoiser.depth 5 halves the grid of a page so often, and vision_encoder.image_size 48"),
+                            ({"denoiser": {"only": True}, "n2n_pretrain": {"only": True}}, "trains the denoiser alone, which has no frozen tower .* there is n2n_pretrain.only"),
+                            ({"denoiser": {"only": True, "depth": 2}, "vision_encoder": {"features_cache": "1MB"}}, "there is vision_encoder.features_cache; leave one"),
+                            ({"denoiser": {"noise": 0}}, "denoiser.noise must be a number above 0")):
+        refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **{"vision_encoder": {"image_size": 48}, **sections}))
+    refused(2, "batch_norm_update in denoiser.down.0 mixes the samples of a batch of 7, so it must see all at once; set it to auto", "train", config, "--micro_batch", "2", "--out", "new")
+
+
 def words_read(*words):
     """The share that eval tells."""
     out, _ = run("eval", *words, "--json")
@@ -420,7 +475,7 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../exampl
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
-                               test_noise_however_it_is_cut],
+                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

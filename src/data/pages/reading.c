@@ -9,11 +9,12 @@
 
 #include "base/alloc.h"
 #include "base/permutation.h"
+#include "base/rollout.h"
 #include "base/size.h"
 #include "base/units.h"
 
 enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
-enum { PAGES_PORT, LABELS_PORT, FEATURES_PORT, MISSING_PORT };
+enum { PAGES_PORT, LABELS_PORT, FEATURES_PORT, MISSING_PORT, NOISE_PORT = FEATURES_PORT, NUMBERS_PORT };
 
 static const pl_reading *reading_of(const pl_source *source)
 {
@@ -85,6 +86,12 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
                                      {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
                             .ports = 2,
                             .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&r->geometry), LINE_BYTES)};
+    if (r->setup.noise > 0) {
+        const uint64_t row = PL_ROLLOUT_COLUMNS * sizeof(float), id = PL_ROLLOUT_IDS * sizeof(int64_t);
+        l->port[NOISE_PORT] = (pl_port){"noise", PL_DTYPE_F32, micro_batch * row, 0, NULL};
+        l->port[NUMBERS_PORT] = (pl_port){"numbers", PL_DTYPE_I64, micro_batch * id, 0, NULL};
+        l->ports = NUMBERS_PORT + 1;
+    }
     if (!r->features) return PL_OK;
     if (pl_size_mul(r->features->place_bytes, micro_batch, &pages) || pages > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "features of %u pages are absurdly large; make the micro-batch smaller",
@@ -188,6 +195,36 @@ static bool tell_features(const pl_source *source, char *text, size_t room)
     return r->features && pl_page_features_tell(r->features, text, room);
 }
 
+/* ---- noise ---- */
+
+/* Each time a page is seen, its noise is another: in evaluation always that of epoch 0. */
+static void describe_noise(const pl_reading *r, pl_part part, uint64_t number, uint64_t page, float *row, int64_t *id)
+{
+    const pl_philox random = pl_philox_init(r->setup.seed, pl_stream_id("data/reading/noise"));
+    const uint64_t epoch = part == PL_PART_TRAIN ? number / r->count[part] : 0;
+    uint32_t bits[4];
+    pl_philox_block(&random, (uint32_t)epoch, page, 0, bits);
+    memset(row, 0, PL_ROLLOUT_COLUMNS * sizeof *row);
+    row[PL_ROLLOUT_NOISE_KIND] = PL_NOISE_GAUSSIAN;
+    row[PL_ROLLOUT_NOISE_SCALE] = (float)(r->setup.noise * ldexp(bits[0], -32));
+    row[PL_ROLLOUT_NOISE_SCHEDULE] = PL_NOISE_SCHEDULE_CONSTANT;
+    id[PL_ROLLOUT_OPERATOR] = (int64_t)page;
+    id[PL_ROLLOUT_REALISATION] = (int64_t)(uint32_t)epoch;
+}
+
+static void fill_noise(const pl_reading *r, pl_slot *slot)
+{
+    float *row = slot->port[NOISE_PORT].at;
+    int64_t *id = slot->port[NUMBERS_PORT].at;
+    for (uint32_t i = 0; i < slot->rows; i++, row += PL_ROLLOUT_COLUMNS, id += PL_ROLLOUT_IDS) {
+        const uint64_t in_step = (uint64_t)slot->micro * slot->rows + i,
+                       number = slot->step * r->source.batch + in_step;
+        uint64_t page = 0;
+        (void)find_row(r, slot, i, &page); /* what is no page has the noise of one */
+        describe_noise(r, slot->part, number, page, row, id);
+    }
+}
+
 /* Of a page with so many words. Every page has one at least. */
 static uint64_t items_of(const pl_reading *r, uint32_t words) { return r->setup.counts_pages ? words > 0 : words; }
 
@@ -213,6 +250,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
         slot->counted += items_of(r, words);
     }
+    if (r->setup.noise > 0) fill_noise(r, slot);
     if (r->features) *(int32_t *)slot->port[MISSING_PORT].at = !read_features(r, slot);
     return PL_OK;
 }

@@ -3,6 +3,8 @@
  * of their text, is kept for evaluation.
  *
  * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none.
+ * For a model that makes pages noisy two more: "noise" f32 [B,PL_ROLLOUT_COLUMNS] and "numbers" i64 [B,PL_ROLLOUT_IDS]
+ * (base/rollout.h): page n of epoch e has the deviation and the number that these two say.
  * Where features are kept, two more: "features" f32, those of the pages, and "missing" i32 [1]: 1 where those of some
  * page are not known, and the model is to make them all and give the port back. */
 #ifndef PL_DATA_READING_H
@@ -31,8 +33,9 @@ typedef struct pl_reading_setup {
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
     uint64_t features_key;   /* what they depend on beside pages and weights */
-    bool counts_pages;       /* an item is a page, not a word of it: nothing is read */
-    uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
+    double noise; /* largest deviation, pixels being 0 to 1, of what the model is to add to pages; 0: it adds nothing */
+    bool counts_pages; /* an item is a page, not a word of it: nothing is read */
+    uint32_t gates;    /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
 
 typedef struct pl_reading {

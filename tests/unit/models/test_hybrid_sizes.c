@@ -75,6 +75,19 @@ static void the_adapter_alone(void **state)
     pl_graph_destroy(g);
 }
 
+/* The denoiser alone; its running means and variances are not among the figures. */
+static void the_denoiser(void **state)
+{
+    (void)state;
+    static pl_config c;
+    begin(&c);
+    c.denoiser.only = true;
+    pl_graph *g = build(&c);
+    assert_int_equal(numbers(g, "", true), 7766051);
+    assert_int_equal(numbers(g, "denoiser.", true), 7766051);
+    pl_graph_destroy(g);
+}
+
 static void the_tiny_model(void **state)
 {
     (void)state;
@@ -94,6 +107,6 @@ PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_documented_model), cmocka_unit_test(the_adapter_alone),
-                                       cmocka_unit_test(the_tiny_model)};
+                                       cmocka_unit_test(the_denoiser), cmocka_unit_test(the_tiny_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,205 @@
+/* The U-Net that takes noise out of pages (MODELS.md 2.6), and its training: a page in three colours, each number of it
+ * noisy by itself, comes out as the page was. `depth` levels down, each of two convolutions, a batch norm and a relu
+ * behind each, and a pool that halves the grid, with twice the channels of the one before; as many up again, a
+ * transposed convolution that doubles the grid, beside what the level had on the way down, and two convolutions. Last a
+ * convolution of one pixel back to three colours.
+ *
+ *   denoiser.encoders.L.0, .1, .3, .4     convolution, norm, convolution, norm of level L
+ *   denoiser.bottleneck.0, .1, .3, .4
+ *   denoiser.upconvs.L, denoiser.decoders.L.0, .1, .3, .4
+ *   denoiser.final_conv
+ *
+ * Weights of convolutions are [out,k,k,in] here, those of the transposed ones [in,k,k,out].
+ *
+ * What is to come out is the same page with other noise of as large a deviation, or the clean page: the mean of the
+ * noise is zero, so both have the same best answer (Noise2Noise, Lehtinen 2018). The norms see a whole batch at a time. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/colours.h"
+#include "base/convolution.h"
+#include "base/rollout.h"
+#include "models/hybrid.h"
+
+#define NORM_EPS      1e-5
+#define NORM_MOMENTUM 0.1
+enum { DEPTH_MAX = 8, KERNEL = 3, UP = 2 };
+
+typedef struct image_size {
+    int64_t height, channels;
+} image_size;
+
+/* A builder that has failed gives values that are none. */
+static image_size size_of(const pl_hybrid *k, pl_id x)
+{
+    if (x == PL_NONE || k->m->b.status != PL_OK) return (image_size){1, 1};
+    const pl_shape *s = &k->m->b.graph->value[x].shape;
+    return (image_size){s->dim[1], s->dim[3]};
+}
+
+/* ---- layers, begun as PyTorch begins them ---- */
+
+static pl_id convolve(const pl_hybrid *k, pl_id x, int64_t out, int64_t kernel, const char *name)
+{
+    pl_model *m = k->m;
+    const image_size in = size_of(k, x);
+    const double bound = 1 / sqrt((double)(in.channels * kernel * kernel));
+    const pl_convolution_shape s = {.batch = 1,
+                                    .height = in.height,
+                                    .width = in.height,
+                                    .in = in.channels,
+                                    .out_height = in.height,
+                                    .out_width = in.height,
+                                    .out = out,
+                                    .kernel = kernel,
+                                    .stride = 1,
+                                    .pad = kernel / 2};
+    const pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(1), pl_attr_i(kernel / 2),
+                            pl_attr_i(pl_convolution_choose(&s))};
+    pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, out, kernel, kernel, in.channels),
+                               "%s.weight", name);
+    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name), y = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, w, bias}, 1, &y);
+}
+
+/* Of a transposed convolution PyTorch takes the outputs of a kernel for what a number is made of. */
+static pl_id double_grid(const pl_hybrid *k, pl_id x, const char *name)
+{
+    pl_model *m = k->m;
+    const int64_t in = size_of(k, x).channels, out = in / 2;
+    const double bound = 1 / sqrt((double)(out * UP * UP));
+    pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, in, (int64_t)UP, (int64_t)UP, out),
+                               "%s.weight", name);
+    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name), y = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_CONV_TRANSPOSE2D, (pl_attr[]){pl_attr_i(UP)}, 3, (pl_id[]){x, w, bias}, 1, &y);
+}
+
+/* relu(norm(x)): while training by the statistics of the batch, which the running ones come nearer to. */
+static pl_id normalise(const pl_hybrid *k, pl_id x, const char *name)
+{
+    pl_model *m = k->m;
+    pl_builder *b = &m->b;
+    const image_size size = size_of(k, x);
+    const pl_shape s = pl_shape_of(1, size.channels);
+    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_RELU)},
+                  how[] = {pl_attr_f(NORM_MOMENTUM), pl_attr_i(size.height)};
+    pl_id gain = pl_model_constant(m, 1, s, "%s.weight", name), offset = pl_model_constant(m, 0, s, "%s.bias", name);
+    pl_id mean = pl_model_state(m, 0, s, "%s.running_mean", name),
+          variance = pl_model_state(m, 1, s, "%s.running_var", name);
+    pl_id moments = PL_NONE, running[2] = {PL_NONE, PL_NONE}, y[3] = {PL_NONE, PL_NONE, PL_NONE};
+    if (!m->training)
+        return pl_build_node(b, PL_OP_BATCH_NORM_EVAL, attr, 5, (pl_id[]){x, mean, variance, gain, offset}, 1, y);
+    pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &x, 1, &moments);
+    pl_build_node(b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, mean, variance}, 2, running);
+    return pl_build_node(b, PL_OP_BATCH_NORM, attr, 4, (pl_id[]){x, moments, gain, offset}, 3, y);
+}
+
+static pl_id block(const pl_hybrid *k, pl_id x, int64_t channels, const char *name)
+{
+    char part[96];
+    for (int i = 0; i < 2; i++) {
+        snprintf(part, sizeof part, "%s.%d", name, 3 * i);
+        x = convolve(k, x, channels, KERNEL, part);
+        snprintf(part, sizeof part, "%s.%d", name, 3 * i + 1);
+        x = normalise(k, x, part);
+    }
+    return x;
+}
+
+static pl_id halve_grid(const pl_hybrid *k, pl_id x)
+{
+    pl_id out[2] = {PL_NONE, PL_NONE};
+    return pl_build_node(&k->m->b, PL_OP_MAX_POOL, NULL, 1, &x, k->m->training ? 2 : 1, out);
+}
+
+/* ---- the network ---- */
+
+static pl_id go_down(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_id *skip)
+{
+    char name[64];
+    pl_builder_enter(&k->m->b, "down.%d", level);
+    snprintf(name, sizeof name, "denoiser.encoders.%d", level);
+    *skip = block(k, x, channels, name);
+    x = halve_grid(k, *skip);
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id go_up(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_id skip)
+{
+    char name[64];
+    pl_id both = PL_NONE;
+    pl_builder_enter(&k->m->b, "up.%d", level);
+    snprintf(name, sizeof name, "denoiser.upconvs.%d", level);
+    pl_id larger = double_grid(k, x, name);
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){larger, skip}, 1, &both);
+    snprintf(name, sizeof name, "denoiser.decoders.%d", level);
+    x = block(k, both, channels, name);
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+static pl_id denoise(const pl_hybrid *k, pl_id x)
+{
+    const pl_config_denoiser *c = &k->m->config->denoiser;
+    pl_id skip[DEPTH_MAX];
+    const int depth = (int)c->depth;
+    for (int i = 0; i < depth; i++) x = go_down(k, x, c->channels << i, i, &skip[i]);
+    pl_builder_enter(&k->m->b, "bottom");
+    x = block(k, x, c->channels << depth, "denoiser.bottleneck");
+    pl_builder_leave(&k->m->b);
+    for (int i = depth - 1; i >= 0; i--) x = go_up(k, x, c->channels << i, i, skip[i]);
+    pl_builder_enter(&k->m->b, "out");
+    x = convolve(k, x, PL_COLOURS, 1, "denoiser.final_conv");
+    pl_builder_leave(&k->m->b);
+    return x;
+}
+
+/* ---- its training ---- */
+
+/* Numbers from 0 to 1. */
+static pl_id colour(const pl_hybrid *k, pl_id pages)
+{
+    const pl_attr attr[] = {pl_attr_i(1), pl_attr_i(PL_COLOURS), pl_attr_i(0)};
+    pl_id rows = PL_NONE;
+    pl_build_node(&k->m->b, PL_OP_PATCHES, attr, 1, &pages, 1, &rows);
+    return pl_model_view(k->m, rows, pl_shape_of(4, PL_B(1), k->side, k->side, (int64_t)PL_COLOURS));
+}
+
+/* How large the noise of a page is, and which it is, the data say (base/rollout.h). */
+static pl_id noisy(const pl_hybrid *k, pl_id x, const char *which)
+{
+    const pl_attr attr[] = {pl_attr_i(k->m->config->train.seed), pl_attr_i(pl_model_stream(k->m, which)), pl_attr_i(0),
+                            pl_attr_i(0)};
+    pl_id step = pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1)), out = PL_NONE;
+    pl_id in[4] = {x, k->noise, k->numbers, step};
+    return pl_build_node(&k->m->b, PL_OP_NOISE, attr, 4, in, 1, &out);
+}
+
+static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleaned)
+{
+    const pl_shape page = pl_shape_of(4, PL_B(1), k->side, k->side, (int64_t)PL_COLOURS);
+    pl_id part[3], row = PL_NONE;
+    pl_builder_enter(&k->m->b, "told");
+    part[0] = pl_hybrid_apart(k, made_noisy, clean, page);
+    part[1] = pl_hybrid_apart(k, cleaned, clean, page);
+    part[2] = pl_hybrid_spread(k, PL_NONE);
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
+    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &row, 0, NULL);
+    pl_builder_leave(&k->m->b);
+}
+
+void pl_hybrid_learn_to_denoise(pl_hybrid *k, pl_id pages, pl_id *loss)
+{
+    const bool training = k->m->training, from_clean = k->m->config->denoiser.target == PL_CONFIG_DENOISED_CLEAN;
+    const int64_t numbers = k->side * k->side * PL_COLOURS;
+    pl_builder_enter(&k->m->b, "denoiser");
+    pl_id clean = colour(k, pages), first = noisy(k, clean, "first");
+    pl_id target = !training || from_clean ? clean : noisy(k, clean, "second");
+    pl_id cleaned = denoise(k, pl_hybrid_cast(k, first));
+    k->counted = pl_hybrid_count_words(k);
+    pl_id scale = training ? pl_hybrid_scale(k, 1, numbers) : pl_hybrid_number(k, 1 / (double)numbers);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, cleaned, pl_hybrid_cast(k, target), scale, loss);
+    if (!training) tell(k, clean, first, cleaned);
+    pl_builder_leave(&k->m->b);
+}
