@@ -74,7 +74,8 @@ class Hybrid:
         return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
     def tower(self, pages, t, layers, standardize):
-        x = pages.to(self.w[t["p"] + t["cls"]].dtype)[:, None].expand(-1, 3, -1, -1) / 255
+        x = pages.to(self.w[t["p"] + t["cls"]].dtype)
+        x = (x if x.dim() == 4 else x[:, None].expand(-1, 3, -1, -1)) / 255
         if standardize:
             x = (x - x.new_tensor(MEAN).view(3, 1, 1)) / x.new_tensor(DEVIATION).view(3, 1, 1)
         s, p = self.patch, t["p"]
@@ -135,7 +136,9 @@ class Hybrid:
     def two_convolutions(self, x, name):
         for i in (0, 3):
             x = self.convolve(x, f"{name}.{i}", 1)
-            x = F.relu(F.batch_norm(x, None, None, self.w[f"{name}.{i + 1}.weight"], self.w[f"{name}.{i + 1}.bias"], training=True))
+            mean, variance, gain, offset = (self.w[f"{name}.{i + 1}.{z}"] for z in ("running_mean", "running_var", "weight", "bias"))
+            alone = self.c["denoiser"]["only"] == "true"
+            x = F.relu(F.batch_norm(x, None if alone else mean, None if alone else variance, gain, offset, training=alone))
         return x
 
     def convolve(self, x, name, pad):
@@ -153,9 +156,11 @@ class Hybrid:
         return self.convolve(x, "denoiser.final_conv", 0)
 
     def loss(self, pages, labels):
-        if self.c["denoiser"]["only"] == "true":
+        if "denoiser.final_conv.bias" in self.w:
             clean = pages.to(self.w["denoiser.final_conv.bias"].dtype)[:, None].expand(-1, 3, -1, -1) / 255
-            return F.mse_loss(self.denoise(clean), clean)
+            if self.c["denoiser"]["only"] == "true":
+                return F.mse_loss(self.denoise(clean), clean)
+            pages = (self.denoise(clean).clamp(0, 1) * 255).round()
         if self.c["n2n_pretrain"]["only"] == "true":
             clean = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
             return F.mse_loss(self.adapt(clean), clean)
@@ -218,16 +223,16 @@ class Hybrid:
         return g * out + (1 - g) * z
 
 
-def is_frozen(name, vision):
-    """The tower but for its last layers, where so many are trained; and what the reasoner begins with."""
+def is_frozen(name, vision, front):
+    """The tower but for its last layers, where so many are trained; what the reasoner begins with; and the denoiser in front."""
     if name.startswith(CLIP["p"]):
         layer = name.removeprefix(CLIP["p"] + CLIP["layer"] + ".").split(".")[0]
         return not layer.isdigit() or int(layer) < int(vision["pretrained_layers"]) - int(vision.get("unfreeze_pretrained_layers", 0))
-    return name in ("reasoner.H_init", "reasoner.L_init") or ".running_" in name
+    return name in ("reasoner.H_init", "reasoner.L_init") or name.startswith("denoiser.") and (".running_" in name or front)
 
 
 def differentiate(weights, config, state, step, batch, dtype):
-    w = {name: t.to(dtype).requires_grad_(not is_frozen(name, config["vision_encoder"])) for name, t in weights.items()}
+    w = {name: t.to(dtype).requires_grad_(not is_frozen(name, config["vision_encoder"], config["denoiser"]["only"] != "true")) for name, t in weights.items()}
     loss = Hybrid(w, config, state, step).loss(batch["train.pages"], batch["train.labels"].long())
     loss.backward()
     return loss.item(), {name: t.grad for name, t in w.items() if t.grad is not None}

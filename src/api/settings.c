@@ -125,6 +125,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                                .held_out = held_out ? held_out->path : NULL,
                                .own = s->own,
                                .trace_path = c->run.trace[0] ? s->trace : NULL};
+    if (system->find_part) system->find_part(c, &s->run);
     return PL_OK;
 }
 

@@ -125,6 +125,7 @@ typedef struct pl_call {
         pl_softmax_pool_call softmax_pool;
         pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_patches_call patches;
+        pl_pixels_call pixels;
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;

@@ -20,6 +20,18 @@ static void exec_patches(const pl_call *c, pl_team team) { pl_patches_exec(&c->u
 
 const pl_binding pl_binding_PATCHES = {bind_patches, NULL, exec_patches};
 
+static void bind_pixels(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.pixels = (pl_pixels_call){.elems = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape),
+                                      .x = pl_address_of(g, a, n->in[0]),
+                                      .y = pl_address_of(g, a, n->out[0]),
+                                      .type = pl_real_of(g, n->in[0])};
+}
+
+static void exec_pixels(const pl_call *c, pl_team team) { pl_pixels_exec(&c->u.pixels, team); }
+
+const pl_binding pl_binding_PIXELS = {bind_pixels, NULL, exec_pixels};
+
 static void bind_add_positions(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const int64_t once = (int64_t)pl_shape_elems(&pl_in(g, n, 1)->shape);

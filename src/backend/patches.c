@@ -1,6 +1,7 @@
 /* Patches of images, positions added to every sample, a row in front of every sample. Rows of patches and elements are
  * shared out freely: the one thing that is summed up are the first rows, as in column_sum.c. */
 #include <assert.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -47,6 +48,18 @@ void pl_patches_exec(const pl_patches_call *c, pl_team team)
 }
 
 enum { GRAIN = 64, LINE_FLOATS = 16 };
+
+/* In double, where the product is exact, so that every level rounds alike. */
+static uint8_t pixel_of(float x) { return (uint8_t)lrint(255 * (double)(x > 1 ? 1 : x > 0 ? x : 0)); }
+
+static void pixels_part(const void *context, int part, int parts)
+{
+    const pl_pixels_call *c = context;
+    pl_range own = pl_range_of_part(c->elems, GRAIN, part, parts);
+    for (int64_t i = own.begin; i < own.end; i++) c->y[i] = pixel_of(pl_real_get(c->type, c->x, i));
+}
+
+void pl_pixels_exec(const pl_pixels_call *c, pl_team team) { pl_parallel(team, c->elems, pixels_part, c); }
 
 static void positions_part(const void *context, int part, int parts)
 {

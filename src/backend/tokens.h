@@ -21,6 +21,15 @@ typedef struct pl_patches_call {
 } pl_patches_call;
 void pl_patches_exec(const pl_patches_call *, pl_team);
 
+/* y = 255·x, cut and rounded to bytes (op_patches.c) */
+typedef struct pl_pixels_call {
+    int64_t elems;
+    const void *x;
+    uint8_t *y;
+    pl_real type;
+} pl_pixels_call;
+void pl_pixels_exec(const pl_pixels_call *, pl_team);
+
 /* y[b] = x[b] + p */
 typedef struct pl_add_positions_call {
     int64_t samples, elems_per_sample;

@@ -42,6 +42,24 @@ static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, pl_alias_none, .recompute = true};
 
+/* ---- pixels: x [samples,...] → u8 of the same shape: 255·x, cut to 0 … 255 and rounded to the nearest, of two equally
+ * near to the even one; what is no number becomes 0. No gradient: bytes are data. ---- */
+static pl_status shape_pixels(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    if (pl_in(g, n, 0)->shape.rank < 1) return pl_fail_input(g, n, 0, "[samples, ...]", err);
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_U8};
+    return PL_OK;
+}
+
+static pl_cost cost_pixels(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){3 * pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_elems_f(x)};
+}
+
+const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, pl_alias_none, .recompute = true};
+
 /* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample; or p [D], for each token, too ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {

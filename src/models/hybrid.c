@@ -149,7 +149,7 @@ static size_t list_ports(const pl_hybrid *k, pl_model_port port[4])
     size_t n = 0;
     port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)};
     port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
-    if (c->denoiser.only) {
+    if (c->denoiser.only || c->reading.noise > 0) {
         port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS)};
         port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
     } else if (c->vision_encoder.features_cache) {
@@ -172,15 +172,14 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     k->told = training ? NULL : &told;
     if (!n2n && !denoises) begin_reading(k, &carried);
     PL_TRY(pl_model_begin_micro(m, program, port, list_ports(k, port), load));
+    const bool with_noise = denoises || m->config->reading.noise > 0;
     k->labels = load[1];
-    k->features = k->missing = k->noise = k->numbers = PL_NONE;
-    if (denoises) {
-        k->noise = load[2], k->numbers = load[3];
+    k->noise = with_noise ? load[2] : PL_NONE, k->numbers = with_noise ? load[3] : PL_NONE;
+    k->features = with_noise ? PL_NONE : load[2], k->missing = with_noise ? PL_NONE : load[3];
+    load[0] = pl_hybrid_make_pages(k, load[0]);
+    if (denoises)
         pl_hybrid_learn_to_denoise(k, load[0], &loss);
-        return m->b.status;
-    }
-    k->features = load[2], k->missing = load[3];
-    if (n2n)
+    else if (n2n)
         pl_hybrid_learn_from_noise(k, load[0], &loss);
     else
         read_pages(k, load, &loss);
@@ -193,6 +192,7 @@ static pl_status build(pl_model *m)
     const pl_config *c = m->config;
     const int64_t patches = c->vision_encoder.image_size / c->vision_encoder.patch_size;
     pl_hybrid k = {.m = m,
+                   .coloured = pl_hybrid_makes_pages(c),
                    .side = c->vision_encoder.image_size,
                    .tokens = patches * patches,
                    .width = c->vision_encoder.hidden_size,
@@ -333,19 +333,58 @@ static pl_status check_n2n(const pl_config *c, pl_error *err)
 }
 
 /* Its grid is halved at each level. */
-static pl_status check_denoiser(const pl_config *c, pl_error *err)
+static pl_status check_grid(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const int64_t side = c->vision_encoder.image_size, parts = INT64_C(1) << c->denoiser.depth;
-    if (!c->denoiser.only) return PL_OK;
-    if (side % parts) {
-        pl_config_blame(c, "denoiser.depth", "vision_encoder.image_size", where);
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: denoiser.depth %" PRId64
-                       " halves the grid of a page so often, and vision_encoder.image_size %" PRId64
-                       " is no multiple of %" PRId64 "; take fewer levels",
-                       where, c->denoiser.depth, side, parts);
-    }
+    if (side % parts == 0) return PL_OK;
+    pl_config_blame(c, "denoiser.depth", "vision_encoder.image_size", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: denoiser.depth %" PRId64
+                   " halves the grid of a page so often, and vision_encoder.image_size %" PRId64
+                   " is no multiple of %" PRId64 "; take fewer levels",
+                   where, c->denoiser.depth, side, parts);
+}
+
+/* Its weights come out of another run's files as they are there, in f32. */
+static pl_status check_narrow(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
+    const bool searches =
+        as == PL_CONFIG_FROZEN_AUTO && (c->fit.allow & (PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16)) != 0;
+    const char *key = searches ? "fit.allow" : "vision_encoder.pretrained_precision";
+    if (!c->dataset.use_denoiser || !c->dataset.denoiser_path[0]) return PL_OK;
+    if (!searches && (as == PL_CONFIG_FROZEN_AUTO || as == PL_CONFIG_FROZEN_F32)) return PL_OK;
+    pl_config_blame(c, "dataset.denoiser_path", key, where);
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: dataset.denoiser_path brings weights in f32, and %s stores what is frozen in 16 bits; leave one "
+        "of the two out",
+        where, key);
+}
+
+/* What the tower makes of a page is kept under the page's number, as if it were always the same page. */
+static pl_status check_made_pages(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const char *key = c->reading.noise > 0 ? "reading.noise" : "dataset.denoiser_path";
+    if (!pl_hybrid_makes_pages(c)) return PL_OK;
+    if (c->dataset.use_denoiser && c->dataset.denoiser_path[0]) PL_TRY(check_grid(c, err));
+    PL_TRY(check_narrow(c, err));
+    if (!c->vision_encoder.features_cache) return PL_OK;
+    pl_config_blame(c, key, "vision_encoder.features_cache", where);
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: vision_encoder.features_cache keeps what the tower makes of pages as they are drawn, and %s "
+                   "makes others of them; leave one of the two out",
+                   where, key);
+}
+
+static pl_status check_denoiser(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!c->denoiser.only) return check_made_pages(c, err);
+    PL_TRY(check_grid(c, err));
     const char *key = c->vision_encoder.features_cache          ? "vision_encoder.features_cache"
                       : c->vision_encoder.pretrained_weights[0] ? "vision_encoder.pretrained_weights"
                       : c->n2n_pretrain.only                    ? "n2n_pretrain.only"
@@ -369,11 +408,6 @@ static pl_status check_documented(const pl_config *c, pl_error *err)
                        ", and capsules go from one to the other as they are; leave it out",
                        pl_config_blame(c, "reasoning.hidden_size", "vision_encoder.hidden_size", where), width,
                        c->vision_encoder.hidden_size);
-    if (c->dataset.use_denoiser && c->dataset.denoiser_path[0])
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: dataset.denoiser_path names a denoiser, and none is built yet; leave it out, or write "
-                       "use_denoiser: false: pages are drawn without noise",
-                       pl_config_where(c, "dataset.denoiser_path", where, sizeof where));
     PL_TRY(check_n2n(c, err));
     PL_TRY(check_denoiser(c, err));
     return check_frozen(c, err);

@@ -24,6 +24,7 @@ typedef struct pl_hybrid_codes {
 
 typedef struct pl_hybrid {
     pl_model *m;
+    bool coloured;        /* pages have three colours: they are made noisy, or come through the denoiser */
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
     pl_id labels;
@@ -99,6 +100,10 @@ pl_id pl_hybrid_adapt(const pl_hybrid *, pl_id tokens);
 void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
 
 /* ---- hybrid_denoiser.c ---- */
+/* Are pages other than the data bring them? */
+bool pl_hybrid_makes_pages(const pl_config *);
+/* As the towers see them: with noise, and through the denoiser, where the config says so, u8 [B,H,W,3]. */
+pl_id pl_hybrid_make_pages(const pl_hybrid *, pl_id pages);
 /* Likewise of the denoiser alone. */
 void pl_hybrid_learn_to_denoise(pl_hybrid *, pl_id pages, pl_id *loss);
 

@@ -1,5 +1,6 @@
 /* Deep supervision (MODELS.md 2.7): a page stays in its place of the batch for several steps, each with a loss and an
  * update of its own, and the reasoner goes on from the states in which it left it. */
+#include "base/colours.h"
 #include "models/hybrid.h"
 
 bool pl_hybrid_carries(const pl_config *c) { return c->reasoning.halt_max_steps > 1; }
@@ -9,7 +10,9 @@ void pl_hybrid_begin_carry(const pl_hybrid *k, pl_hybrid_carried *c)
     const int64_t places = pl_config_batch(k->m->config);
     const pl_shape states = pl_shape_of(3, places, k->capsules, k->width);
     c->done = pl_model_carried(k->m, PL_DTYPE_I32, 0, pl_shape_of(1, places), "carry.done");
-    c->pages = pl_model_carried(k->m, PL_DTYPE_U8, 0, pl_shape_of(3, places, k->side, k->side), "carry.pages");
+    const pl_shape grey = pl_shape_of(3, places, k->side, k->side),
+                   coloured = pl_shape_of(4, places, k->side, k->side, (int64_t)PL_COLOURS);
+    c->pages = pl_model_carried(k->m, PL_DTYPE_U8, 0, k->coloured ? coloured : grey, "carry.pages");
     c->labels = pl_model_carried(k->m, PL_DTYPE_I32, 0, pl_shape_of(2, places, k->capsules), "carry.labels");
     c->high = pl_model_carried(k->m, PL_DTYPE_F32, 0, states, "carry.z_H");
     c->low = pl_model_carried(k->m, PL_DTYPE_F32, 0, states, "carry.z_L");

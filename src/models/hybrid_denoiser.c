@@ -11,8 +11,9 @@
  *
  * Weights of convolutions are [out,k,k,in] here, those of the transposed ones [in,k,k,out].
  *
- * What is to come out is the same page with other noise of as large a deviation, or the clean page: the mean of the
- * noise is zero, so both have the same best answer (Noise2Noise, Lehtinen 2018). The norms see a whole batch at a time. */
+ * What is to come out is the same page with other noise of as large a deviation, or the clean page: the mean of
+ * the noise is zero, so both have the same best answer (Noise2Noise, Lehtinen 2018). The norms see a whole batch
+ * at a time. */
 #include <math.h>
 #include <stdio.h>
 
@@ -36,6 +37,9 @@ static image_size size_of(const pl_hybrid *k, pl_id x)
     const pl_shape *s = &k->m->b.graph->value[x].shape;
     return (image_size){s->dim[1], s->dim[3]};
 }
+
+/* In front of towers it stays as it is. */
+static bool learns(const pl_hybrid *k) { return k->m->training && k->m->config->denoiser.only; }
 
 /* ---- layers, begun as PyTorch begins them ---- */
 
@@ -87,7 +91,7 @@ static pl_id normalise(const pl_hybrid *k, pl_id x, const char *name)
     pl_id mean = pl_model_state(m, 0, s, "%s.running_mean", name),
           variance = pl_model_state(m, 1, s, "%s.running_var", name);
     pl_id moments = PL_NONE, running[2] = {PL_NONE, PL_NONE}, y[3] = {PL_NONE, PL_NONE, PL_NONE};
-    if (!m->training)
+    if (!learns(k))
         return pl_build_node(b, PL_OP_BATCH_NORM_EVAL, attr, 5, (pl_id[]){x, mean, variance, gain, offset}, 1, y);
     pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &x, 1, &moments);
     pl_build_node(b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, mean, variance}, 2, running);
@@ -109,7 +113,7 @@ static pl_id block(const pl_hybrid *k, pl_id x, int64_t channels, const char *na
 static pl_id halve_grid(const pl_hybrid *k, pl_id x)
 {
     pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&k->m->b, PL_OP_MAX_POOL, NULL, 1, &x, k->m->training ? 2 : 1, out);
+    return pl_build_node(&k->m->b, PL_OP_MAX_POOL, NULL, 1, &x, learns(k) ? 2 : 1, out);
 }
 
 /* ---- the network ---- */
@@ -155,7 +159,7 @@ static pl_id denoise(const pl_hybrid *k, pl_id x)
     return x;
 }
 
-/* ---- its training ---- */
+/* ---- pages ---- */
 
 /* Numbers from 0 to 1. */
 static pl_id colour(const pl_hybrid *k, pl_id pages)
@@ -175,6 +179,29 @@ static pl_id noisy(const pl_hybrid *k, pl_id x, const char *which)
     pl_id in[4] = {x, k->noise, k->numbers, step};
     return pl_build_node(&k->m->b, PL_OP_NOISE, attr, 4, in, 1, &out);
 }
+
+/* ---- in front of the towers ---- */
+
+static bool is_denoised(const pl_config *c) { return c->dataset.use_denoiser && c->dataset.denoiser_path[0]; }
+static bool is_noisy(const pl_config *c) { return c->reading.noise > 0; }
+
+bool pl_hybrid_makes_pages(const pl_config *c) { return !c->denoiser.only && (is_denoised(c) || is_noisy(c)); }
+
+pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
+{
+    pl_id bytes = PL_NONE;
+    if (!k->coloured) return pages;
+    pl_builder_enter(&k->m->b, "denoiser");
+    pl_id x = colour(k, pages);
+    if (is_noisy(k->m->config)) x = noisy(k, x, "page");
+    if (is_denoised(k->m->config)) x = denoise(k, pl_hybrid_cast(k, x));
+    pl_build_node(&k->m->b, PL_OP_PIXELS, NULL, 1, &x, 1, &bytes);
+    pl_builder_leave(&k->m->b);
+    pl_model_freeze_all(k->m, "denoiser.");
+    return bytes;
+}
+
+/* ---- its training: what is told ---- */
 
 static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleaned)
 {

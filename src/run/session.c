@@ -252,9 +252,9 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
     if (!loaded && s->init == PL_NONE)
         return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
-    if (!loaded && s->settings->init_from) PL_TRY(pl_session_begin_from(s, s->settings->init_from, err));
+    if (!loaded) PL_TRY(pl_session_begin_from(s, err));
     if (!loaded) PL_TRY(pl_session_take_weights(s, err));
-    if (!loaded && (s->settings->init_from || s->weights)) pl_session_begin_at_averages(s);
+    if (!loaded && (s->settings->init_from || s->settings->part_from || s->weights)) pl_session_begin_at_averages(s);
     PL_TRY(pl_session_make_known(s, err));
     if (s->o.owners) {
         PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));

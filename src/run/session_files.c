@@ -431,45 +431,75 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     return PL_OK;
 }
 
-/* Of another training of the same model, which may hold a part of it: what it has not got begins as in a new run. */
-static pl_status take_part(pl_session *s, const pl_saved *saved, pl_error *err)
+/* A folder whose weights a new run begins with: those whose names begin so, and the key that names the folder. */
+typedef struct origin {
+    const char *folder, *prefix, *key;
+} origin;
+
+static bool is_of(const origin *o, const pl_st_entry *e) { return strncmp(e->name, o->prefix, strlen(o->prefix)) == 0; }
+
+/* Entries that are wanted, one behind the other, from `from` on; what the file has not got is left as it is. */
+static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *saved, size_t *from, size_t *found,
+                              pl_error *err)
 {
-    pl_st_list part = s->spec.model;
-    size_t found;
+    pl_st_list part = {.entries = s->model_entry + *from, .more_tensors = true};
+    size_t count = 0;
+    for (; *from < s->spec.model.count && is_of(o, &s->model_entry[*from]); (*from)++, part.count++)
+        s->model_entry[*from].optional = true;
+    pl_status status = pl_saved_count(saved, &part, &count, err);
+    if (status == PL_OK && count) status = pl_saved_load(saved, &part, NULL, err);
+    for (size_t i = 0; i < part.count; i++) s->model_entry[*from - 1 - i].optional = false;
+    *found += count;
+    return status;
+}
+
+/* Of another training of the same model, which may hold a part of it: what it has not got begins as in a new run. */
+static pl_status take_part(pl_session *s, const origin *o, const pl_saved *saved, pl_error *err)
+{
+    const size_t all = s->spec.model.count;
+    size_t found = 0;
     char text[320];
-    PL_TRY(pl_saved_count(saved, &part, &found, err));
+    for (size_t i = 0; i < all;) {
+        if (!is_of(o, &s->model_entry[i]))
+            i++;
+        else
+            PL_TRY(take_entries(s, o, saved, &i, &found, err));
+    }
     if (found == 0)
-        return pl_fail(err, PL_E_DATA, "%s: has no weights of this model; name another run with train.init_from",
-                       saved->path);
-    for (size_t i = 0; i < part.count; i++) s->model_entry[i].optional = true;
-    part.more_tensors = true;
-    pl_status status = pl_saved_load(saved, &part, NULL, err);
-    for (size_t i = 0; i < part.count; i++) s->model_entry[i].optional = false;
-    if (status != PL_OK || found == part.count) return status;
-    snprintf(text, sizeof text, "begins with %zu of its %zu tensors from %.200s; the others begin anew", found,
-             part.count, saved->path);
+        return pl_fail(err, PL_E_DATA,
+                       "%s: has no weights of this model that begin with \"%s\"; name another run with %s", saved->path,
+                       o->prefix, o->key);
+    if (found == all) return PL_OK;
+    snprintf(text, sizeof text, "begins with %zu of its %zu tensors from %.200s", found, all, saved->path);
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
     return PL_OK;
 }
 
 /* A new run's weights, those of another: its best, else its latest; the optimizer begins anew. */
-pl_status pl_session_begin_from(pl_session *s, const char *folder, pl_error *err)
+static pl_status take_origin(pl_session *s, const origin *o, pl_error *err)
 {
     pl_saved saved = {0};
-    pl_status status = pl_saved_find_best(folder, PL_SAVED_WEIGHTS, &saved, err);
-    if (status == PL_OK && !saved.record) status = pl_saved_find(folder, PL_SAVED_WEIGHTS, &saved, err);
+    const bool is_part = o->prefix[0] != 0;
+    pl_status status = pl_saved_find_best(o->folder, PL_SAVED_WEIGHTS, &saved, err);
+    if (status == PL_OK && !saved.record) status = pl_saved_find(o->folder, PL_SAVED_WEIGHTS, &saved, err);
     if (status == PL_OK && !saved.record)
-        status = pl_fail(
-            err, PL_E_DATA,
-            "%s: has no checkpoint to begin with; name the folder of a run that was trained, or leave train.init_from "
-            "out to begin with random weights",
-            folder);
+        status = pl_fail(err, PL_E_DATA,
+                         "%s: has no checkpoint to begin with; name the folder of a run that was trained, or leave %s "
+                         "out%s",
+                         o->folder, o->key, is_part ? "" : " to begin with random weights");
     if (status == PL_OK && saved.warning[0]) pl_session_warn(s, saved.warning);
-    if (status == PL_OK)
+    if (status == PL_OK && !is_part)
         status = pl_saved_match(&saved, s->settings->model_hash, s->settings->config_text, &s->spec.model, err);
-    if (status == PL_OK) status = take_part(s, &saved, err);
+    if (status == PL_OK) status = take_part(s, o, &saved, err);
     pl_saved_deinit(&saved);
     return status;
+}
+
+pl_status pl_session_begin_from(pl_session *s, pl_error *err)
+{
+    const pl_run_settings *r = s->settings;
+    if (r->part_from) PL_TRY(take_origin(s, &(origin){r->part_from, r->part, r->part_key}, err));
+    return r->init_from ? take_origin(s, &(origin){r->init_from, "", "train.init_from"}, err) : PL_OK;
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)

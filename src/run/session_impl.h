@@ -146,7 +146,7 @@ pl_status pl_session_check_counter(const pl_saved *, const char *key, double oth
                                    pl_error *);
 pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
-pl_status pl_session_begin_from(pl_session *, const char *folder, pl_error *); /* weights alone, of another run */
+pl_status pl_session_begin_from(pl_session *, pl_error *); /* weights alone, of the runs that the settings name */
 pl_status pl_session_save(pl_session *, pl_error *);
 void pl_session_close_files(pl_session *);
 

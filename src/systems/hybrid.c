@@ -166,7 +166,8 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)pl_config_batch(c),
                           .counts_pages = c->n2n_pretrain.only || c->denoiser.only,
-                          .noise = c->denoiser.only ? c->denoiser.noise / PIXEL_MAX : 0,
+                          .denoises = c->denoiser.only,
+                          .noise = (c->denoiser.only ? c->denoiser.noise : c->reading.noise) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
@@ -195,12 +196,20 @@ static pl_status load_module(const char *further, pl_error *err)
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
+static void find_part(const pl_config *c, pl_run_settings *r)
+{
+    static const char key[] = "dataset.denoiser_path";
+    if (c->denoiser.only || !c->dataset.use_denoiser || !c->dataset.denoiser_path[0]) return;
+    r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key;
+}
+
 static const char *const files[] = {FEATURES_FILE, NULL};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
     .words_of = words_of,
+    .find_part = find_part,
     .load_module = load_module,
     .files = files,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,

@@ -161,7 +161,7 @@ static size_t measure_noise(const pages *p, const pl_reading *r, const pl_histog
     static const gated adapter = GATED(PL_TOLD_NOISE_ADAPTER + 1, "adapter");
     const double left = share(sum(p, PL_TOLD_NOISE_LEFT), sum(p, PL_TOLD_NOISE));
     size_t n = add(to, 0, "noise_left", "noise left", left, SHOWN);
-    if (r->setup.noise > 0) n = add_ratios(p, r, to, n);
+    if (r->setup.denoises) n = add_ratios(p, r, to, n);
     return has_gates(p, &adapter) ? add_gates(p, &adapter, p->gates, h, to, n) : n;
 }
 

@@ -82,6 +82,9 @@ typedef struct pl_system {
     pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
     /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */
     pl_status (*report_stages)(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+    /* A part of the model that a training begins with from another folder: the settings part_from, part and part_key,
+     * constants or texts of the config. NULL: there is none. */
+    void (*find_part)(const pl_config *, pl_run_settings *);
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);

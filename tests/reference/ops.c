@@ -258,6 +258,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_SIGMOID_ATTENTION] = reference_sigmoid_attention,
     [PL_OP_SIGMOID_ATTENTION_BWD] = reference_sigmoid_attention_bwd,
     [PL_OP_PATCHES] = reference_patches,
+    [PL_OP_PIXELS] = reference_pixels,
     [PL_OP_ADD_POSITIONS] = reference_add_positions,
     [PL_OP_PREPEND_ROW] = reference_prepend_row,
     [PL_OP_DROP_ROW] = reference_drop_row,

@@ -91,6 +91,38 @@ static void a_page(void **state)
     }
 }
 
+/* ---- pixels ---- */
+
+static void pixels(void **state)
+{
+    (void)state;
+    static const struct {
+        float x;
+        uint8_t y;
+    } known[] = {
+        {0, 0},     {1, 255},   {-0.0f, 0},      {-3, 0},         {1.5f, 255},    {0.5f, 128}, /* 127.5: to even */
+        {0.1f, 26}, {0.3f, 77}, {1 / 255.0f, 1}, {INFINITY, 255}, {-INFINITY, 0}, {NAN, 0}};
+    enum { KNOWN = sizeof known / sizeof *known, COUNT = 1000 };
+    for (int type = 0; type < TYPES; type++) {
+        void *x = numbers(types[type], COUNT, 4);
+        for (int i = 0; i < KNOWN; i++)
+            if (type == 0 || i < 6 || i > 8) pl_real_put(types[type], x, i, known[i].x);
+        for (int t = 0; t < TEAMS; t++) {
+            uint8_t *y = guarded_bytes(COUNT, 3);
+            pl_pixels_exec(&(pl_pixels_call){COUNT, x, y, types[type]}, (pl_team){teams[t], pl_isa_of_machine()});
+            for (int i = 0; i < COUNT; i++) {
+                const double v = fmin(fmax((double)pl_real_get(types[type], x, i), 0), 1) * 255;
+                if (i < KNOWN && (type == 0 || i < 6 || i > 8))
+                    assert_int_equal(y[i], known[i].y);
+                else
+                    assert_true(fabs(v - y[i]) <= 0.5);
+            }
+        }
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
 /* ---- positions ---- */
 
 static void check_positions(pl_real type, pl_isa isa, int64_t samples, int64_t elems)
@@ -507,9 +539,14 @@ static void copies(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(patches),     cmocka_unit_test(a_page),
-                                       cmocka_unit_test(positions),   cmocka_unit_test(rows_in_front),
-                                       cmocka_unit_test(capsules),    cmocka_unit_test(the_first_of_equal_ones),
-                                       cmocka_unit_test(the_largest), cmocka_unit_test(copies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(patches),
+                                       cmocka_unit_test(a_page),
+                                       cmocka_unit_test(pixels),
+                                       cmocka_unit_test(positions),
+                                       cmocka_unit_test(rows_in_front),
+                                       cmocka_unit_test(capsules),
+                                       cmocka_unit_test(the_first_of_equal_ones),
+                                       cmocka_unit_test(the_largest),
+                                       cmocka_unit_test(copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,15 @@ static pl_id make_patches(maker *m, pl_id x)
     return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
 }
 
+/* Numbers, some of them below 0 and above 1, as bytes; nothing is learnt in front of them. */
+static pl_id make_pixels(maker *m, pl_id x)
+{
+    const pl_shape image = pl_shape_of(4, (int64_t)B, (int64_t)H, (int64_t)W, (int64_t)C);
+    pl_id shown = input(m, PL_DTYPE_F32, image, "shown"), bytes = node(m, PL_OP_PIXELS, NULL, 1, &shown, 1);
+    (void)x;
+    return linear(m, node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(1), pl_attr_i(C), pl_attr_i(0)}, 1, &bytes, 1), 3);
+}
+
 /* Rows of tokens seen as an image of 14 by 14 again: windows of 5 by 4 and 5 by 5 pixels, which overlap. */
 static pl_id make_pool_of_tokens(maker *m, pl_id x)
 {
@@ -272,7 +281,7 @@ static void attention_of_sigmoids(void **unused)
 static void tokens(void **unused)
 {
     (void)unused;
-    CHECK(positions), CHECK(patches), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
+    CHECK(positions), CHECK(patches), CHECK(pixels), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
     CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means), CHECK(ways);
     CHECK(attention_dropout), CHECK(attention_dropout_across), CHECK(attention_dropout_fused);

@@ -314,6 +314,8 @@ static const attempt attempts[] = {
     {PL_OP_PATCHES, {I(2), I(INT32_MAX)}, "A", "2147483647 channels", NULL},
     {PL_OP_PATCHES, {I(2), I(3)}, "D", "input 0", NULL},
     {PL_OP_PATCHES, {I(2), I(3)}, "t", "input 0 is f32", NULL},
+    {PL_OP_PIXELS, {{0}}, "x", NULL, "[2,5,6,8]"},
+    {PL_OP_PIXELS, {{0}}, "A", "input 0", NULL},
     {PL_OP_ADD_POSITIONS, {{0}}, "7E", NULL, "[2,4,8]"},
     {PL_OP_ADD_POSITIONS, {{0}}, "FE", NULL, "[2B,4,8]"},
     {PL_OP_ADD_POSITIONS, {{0}}, "GE", NULL, "[2,4,8]"},
