@@ -8,7 +8,8 @@
  *               n ──▶              For each block of k a thread packs, into memory of its own, only what it cannot
  *      m  ┌──────┬──────┬───┐      read in place:         f32                   pairs of bf16         widened
  *      │  │ unit │ unit │   │        forward  y = x Wᵀ   B (k contiguous)      B                     A and B
- *      ▼  ├──────┼──────┼───┤        dx = dy W           nothing               B                     A and B
+ *      ▼  ├──────┼──────┼───┤        dx = dy W           B, if its rows are    B                     A and B
+ *         │      │      │   │                            far apart
  *         │ unit │ unit │   │        dW += dyᵀ x         A (rows contiguous)   A and B               A and B
  *         └──────┴──────┴───┘
  *   B packed        one panel at a time, many rows that stay in the second-level cache

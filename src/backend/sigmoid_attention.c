@@ -32,7 +32,8 @@ typedef struct rows {
     const pl_kernels *kernels;
     int64_t tokens;
     float scale;
-    float *a, *ds; /* ds NULL: scores become weights; else it holds dA and becomes the gradient of the scores */
+    float *a;  /* scores become weights */
+    float *ds; /* holds dA and becomes the gradient of the scores; NULL: it is not wanted */
 } rows;
 
 static void weigh_part(const void *context, int part, int parts)
@@ -40,12 +41,13 @@ static void weigh_part(const void *context, int part, int parts)
     const rows *r = context;
     pl_range own = pl_range_of_part(r->tokens, GRAIN, part, parts);
     const int64_t begin = own.begin * r->tokens, end = own.end * r->tokens;
-    if (r->ds) {
-        for (int64_t i = begin; i < end; i++) r->ds[i] *= r->scale * r->a[i] * (1 - r->a[i]);
-        return;
-    }
     for (int64_t i = begin; i < end; i++) r->a[i] *= r->scale;
-    r->kernels->vecmath(PL_VECMATH_SIGMOID, end - begin, r->a + begin, r->a + begin);
+    if (r->ds) { /* of the scores: of a weight near 1 its distance from 1 would be lost */
+        float *ds = r->ds + begin;
+        r->kernels->activation_bwd(PL_ACT_SIGMOID, end - begin, PL_REAL_F32, r->a + begin, ds, ds);
+        for (int64_t i = begin; i < end; i++) r->ds[i] *= r->scale;
+    }
+    r->kernels->activation(PL_ACT_SIGMOID, end - begin, PL_REAL_F32, r->a + begin, r->a + begin);
 }
 
 static void weigh(int64_t tokens, float scale, float *a, float *ds, pl_team team)
@@ -173,8 +175,7 @@ void pl_sigmoid_attention_bwd_exec(const pl_sigmoid_attention_bwd_call *c, void 
         backward_products(c, b, a, ds, product);
         for (int i = 0; i < BACKWARD_PRODUCTS; i++) {
             if (is_wanted(c, i)) pl_gemm_exec(&product[i], behind, team);
-            if (i == DA && is_wanted(c, A)) weigh(c->tokens, c->scale, a, NULL, team);
-            if (i == DA && is_wanted(c, DA)) weigh(c->tokens, c->scale, a, ds, team);
+            if (i == DA && is_wanted(c, A)) weigh(c->tokens, c->scale, a, is_wanted(c, DA) ? ds : NULL, team);
         }
         if (c->du) spread_sum(c, b, sum, team);
     }

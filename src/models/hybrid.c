@@ -2,7 +2,7 @@
  *
  *   clip.*       the frozen tower, CLIP's vision transformer, under the names of its files on Hugging Face
  *   vit.*        the trained tower, a vision transformer under the names of ViTModel
- *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token
+ *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token, or attention between the two
  *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
  *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
  *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times.

@@ -1,5 +1,5 @@
-/* Two vision transformers see the page, one frozen and one trained; a gate for each token chooses between them, and an
- * adapter refines what it chose. */
+/* Two vision transformers see the page, one frozen and one trained; a gate for each token (or attention between them)
+ * makes one of the two, and an adapter refines that. */
 #include <math.h>
 #include <stdio.h>
 
@@ -255,10 +255,11 @@ static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
     pl_id key = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.key.weight");
     pl_id value = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.value.weight");
     pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, d), "fusion.value.bias");
-    const pl_id in[4] = {query, pl_model_linear(m, apart, key, PL_NONE, PL_NONE),
-                         pl_model_linear(m, apart, value, PL_NONE, PL_NONE),
-                         pl_model_linear(m, trained, value, bias, PL_NONE)};
-    return pl_build_node(&m->b, PL_OP_SIGMOID_ATTENTION, (pl_attr[]){pl_attr_f(bound)}, 4, in, 1, &out);
+    pl_id keys = pl_model_linear(m, apart, key, PL_NONE, PL_NONE);
+    pl_id values = pl_model_linear(m, apart, value, PL_NONE, PL_NONE);
+    pl_id of_trained = pl_model_linear(m, trained, value, bias, PL_NONE);
+    return pl_build_node(&m->b, PL_OP_SIGMOID_ATTENTION, (pl_attr[]){pl_attr_f(bound)}, 4,
+                         (pl_id[]){query, keys, values, of_trained}, 1, &out);
 }
 
 static pl_id choose(const pl_hybrid *k, pl_id frozen, pl_id trained)

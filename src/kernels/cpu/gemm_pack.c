@@ -148,12 +148,12 @@ PL_V_INLINE void pack_b_transposed(pl_real type, const void *src, int64_t ld, in
         }
 }
 
-PL_V_INLINE void pack_b_rows(pl_real type, const void *src, int64_t ld, int64_t k, int64_t columns, float *dst,
-                             int64_t stride)
+/* Whole vectors of f32: who is narrower is never in wide tiles. */
+static void b_rows_f32(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride)
 {
     for (int64_t p = 0; p < k; p++)
         for (int64_t j = 0; j < columns; j += PL_VW)
-            pl_v_store(dst + p * stride + j, pl_v_get(type, src, p * ld + j, PL_VW));
+            pl_v_store((float *)dst + p * stride + j, pl_v_get(PL_REAL_F32, src, p * ld + j, PL_VW));
 }
 
 PL_V_INLINE void pack_b_pair(pl_real type, const void *first, const void *second, int64_t ld, int64_t k,
@@ -186,10 +186,6 @@ PL_V_INLINE void pack_b_pair(pl_real type, const void *first, const void *second
     {                                                                                                                  \
         pack_strip(type, src, 0, ld, k, columns, dst, stride);                                                         \
     }                                                                                                                  \
-    static void b_rows_##name(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride)      \
-    {                                                                                                                  \
-        pack_b_rows(type, src, ld, k, columns, dst, stride);                                                           \
-    }                                                                                                                  \
     static void b_pair_##name(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns,           \
                               void *dst)                                                                               \
     {                                                                                                                  \
@@ -202,7 +198,7 @@ PACKERS(f16, PL_REAL_F16)
 
 const pl_gemm_packers pl_gemm_pack[PL_GEMM_REALS] = {
     [PL_REAL_F32] = {a_rows_f32, a_columns_f32, b_f32, b_transposed_f32, b_strip_f32, b_rows_f32, b_pair_f32},
-    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16, b_strip_bf16, b_rows_bf16, b_pair_bf16},
-    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16, b_strip_f16, b_rows_f16, b_pair_f16},
+    [PL_REAL_BF16] = {a_rows_bf16, a_columns_bf16, b_bf16, b_transposed_bf16, b_strip_bf16, NULL, b_pair_bf16},
+    [PL_REAL_F16] = {a_rows_f16, a_columns_f16, b_f16, b_transposed_f16, b_strip_f16, NULL, b_pair_f16},
 };
 /* clang-format on */

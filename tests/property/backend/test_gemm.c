@@ -490,6 +490,97 @@ static void test_a_weight_gradient_may_be_cut(void **unused)
     }
 }
 
+/* ---- rows of B that are far apart, and so packed ---- */
+
+static matrix matrix_of(pl_real type, int64_t rows, int64_t columns, int64_t ld)
+{
+    matrix m = {.type = type, .rows = rows, .columns = columns, .ld = ld};
+    m.bytes = (rows * ld + 2 * GUARD) * pl_real_bytes(type);
+    m.block = aligned_alloc(64, ((size_t)m.bytes + 127) / 64 * 64);
+    assert_non_null(m.block);
+    memset(m.block, GUARD_BYTE, (size_t)m.bytes);
+    m.at = pl_real_at(type, m.block, GUARD);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) pl_real_put(type, m.at, i * ld + j, draw_real(1));
+    return m;
+}
+
+/* With rows of B `ld` apart; the same numbers each time. */
+static problem far_problem(int64_t m, int64_t n, int64_t k, int64_t ld, int kind)
+{
+    problem p = {0};
+    state = (uint64_t)(m * 1000003 + n * 1009 + k);
+    p.a = matrix_of(PL_REAL_F32, m, k, k), p.b = matrix_of(PL_REAL_F32, k, n, ld);
+    p.c = matrix_of(PL_REAL_F32, m, n, n + 3);
+    p.call = (pl_gemm_call){.m = m, .n = n, .k = k, .a = p.a.at, .b = p.b.at, .a_row = k, .a_col = 1, .b_row = ld};
+    p.call.b_col = 1;
+    p.call.accumulate = kind == 1;
+    p.grad_is_c = kind == 2;
+    if (kind == 2) p.call.act = PL_ACT_GELU;
+    return p;
+}
+
+/* Rows [first, first + count) of the whole, into its own rows of C. */
+static void run_rows(const problem *p, const matrix *c, int64_t first, int64_t count, pl_team team)
+{
+    problem part = *p;
+    part.call.m = count, part.c = *c;
+    part.call.a = pl_real_at(PL_REAL_F32, p->a.at, first * p->a.ld);
+    part.c.at = pl_real_at(PL_REAL_F32, c->at, first * c->ld);
+    if (p->grad_is_c) part.call.grad_of = part.c.at, part.call.ld_grad_of = c->ld;
+    run_part(&part, team);
+}
+
+/* Steps [first, first + count) of k, added to C unless they are the first of a fresh sum. */
+static void run_steps(const problem *p, const matrix *c, int64_t first, int64_t count, pl_team team)
+{
+    problem part = *p;
+    part.call.k = count, part.c = *c;
+    part.call.accumulate |= first > 0;
+    part.call.a = pl_real_at(PL_REAL_F32, p->a.at, first);
+    part.call.b = pl_real_at(PL_REAL_F32, p->b.at, first * p->b.ld);
+    run_part(&part, team);
+}
+
+static void check_far_cuts(const problem *p, const result *whole, pl_team team)
+{
+    const int64_t rows = p->call.m / 2, steps = p->call.k / 3;
+    matrix by_rows = matrix_copy(&p->c), by_steps = matrix_copy(&p->c);
+    if (rows) run_rows(p, &by_rows, 0, rows, team);
+    run_rows(p, &by_rows, rows, p->call.m - rows, team);
+    assert_true(same_bits(&by_rows, &whole->c));
+    if (!p->grad_is_c) { /* the derivative is of the whole sum */
+        run_steps(p, &by_steps, 0, steps, team);
+        run_steps(p, &by_steps, steps, p->call.k - steps, team);
+        assert_true(same_bits(&by_steps, &whole->c));
+    }
+    free(by_rows.block), free(by_steps.block);
+}
+
+static void check_far(int64_t m, int64_t n, int64_t k, int kind, pl_isa isa)
+{
+    problem near = far_problem(m, n, k, n, kind), far = far_problem(m, n, k, 512 + n, kind);
+    result as_it_lies = run(&near, (pl_team){1, isa});
+    for (int threads = 1; threads <= 3; threads += 2) {
+        result packed = run(&far, (pl_team){threads, isa});
+        assert_true(same_bits(&as_it_lies.c, &packed.c));
+        if (threads == 3) check_far_cuts(&far, &packed, (pl_team){2, isa});
+        for (int i = 0; i < 10; i++) assert_true(check_element(&far, &packed, below(m), below(n)));
+        result_destroy(&packed);
+    }
+    result_destroy(&as_it_lies);
+    problem_destroy(&near), problem_destroy(&far);
+}
+
+static void test_far_rows_have_the_same_bits(void **unused)
+{
+    static const int64_t n[] = {32, 48, 96, 107, 208, 788}, k[] = {60, 769, 1600}, m[] = {1, 8, 40, 100};
+    (void)unused;
+    for (int isa = PL_ISA_REF + 1; isa <= (int)pl_isa_of_machine(); isa++)
+        for (int i = 0; i < 6 * 3 * 4; i++)
+            for (int kind = 0; kind < 3; kind++) check_far(m[i % 4], n[i / 12], k[i / 4 % 3], kind, (pl_isa)isa);
+}
+
 static void test_column_sums(void **unused)
 {
     (void)unused;
@@ -558,6 +649,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_a_weight_gradient_may_be_cut),
         cmocka_unit_test(test_widths_of_whole_vectors),
         cmocka_unit_test(test_any_cut_gives_the_same_bits),
+        cmocka_unit_test(test_far_rows_have_the_same_bits),
         cmocka_unit_test(test_column_sums),
         cmocka_unit_test(test_workspace_is_bounded),
     };
