@@ -166,7 +166,8 @@ typedef struct columns_of_b { /* one panel */
     const void *b;
 } columns_of_b;
 
-/* A panel of rows as they lie, or vector by vector; of a gated product one of the gates and one of what they are multiplied with, in turn. */
+/* A panel of rows as they lie, or vector by vector; of a gated product one of the gates and one of what they are
+ * multiplied with, in turn. */
 static void pack_wide(const job *j, const columns_of_b *s, const block *b, const scratch *own)
 {
     const pl_gemm_call *c = j->call;

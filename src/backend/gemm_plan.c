@@ -42,11 +42,11 @@ static int is_crowded(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 /* A is read where it is, by tiles of whole lines (AMX). */
 static int in_lines(const pl_gemm_plan *p) { return p->a_form == PL_GEMM_IN_PLACE && p->kernels->multiple > 1; }
 
-/* Rows of B that are read as they lie are so many bytes apart: each second or third step of k is another page, and where
- * powers of two are in that the same few sets of each cache. (Tiles of 16 words hide more of it behind their arithmetic.
- * Gradient of x, Zen 3 and Sapphire Rapids, widths of 384 and 512 to 3072: packed it is 1.1 to 1.4 times as fast, up to
- * 3 times where the last panel is ragged.) Of one panel of rows each number of B is read once, and packing is one time
- * more. */
+/* Rows of B that are read as they lie are so many bytes apart: each second or third step of k is another page, and
+ * where powers of two are in that the same few sets of each cache. (Tiles of 16 words hide more of it behind their
+ * arithmetic. Gradient of x, Zen 3 and Sapphire Rapids, widths of 384 and 512 to 3072: packed it is 1.1 to 1.4 times as
+ * fast, up to 3 times where the last panel is ragged.) Of one panel of rows each number of B is read once, and packing
+ * is one time more. */
 static int is_far_apart(const pl_gemm_plan *p, const pl_gemm_call *c)
 {
     int64_t bytes = c->b_row * (int64_t)sizeof(float);
