@@ -7,8 +7,9 @@
  *            the high halves first; where k is odd the last word is filled up with a zero
  *            or sixteen such words at a time (AMX), k filled up with zeros to a multiple of 32
  * B is read by rows of nr words, word (p, j) at b[p·stride + j]: as the caller holds it where n is contiguous and a
- * word is an element (and rows are not far apart), else from panels of nr columns that are packed (stride nr;
- * columns past n are zero, or a wide panel ends there). A is read in either of two forms, a panel of `rows` ≤ mr rows at a time:
+ * word is an element (and rows are not far apart), else from panels of nr columns that are packed (stride nr; columns
+ * past n are zero, or a wide panel ends there). A is read in either of two forms, a panel of `rows` ≤ mr rows at a
+ * time:
  *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
  *   by columns  word (r, p) at a[p·rows + r]: packed
  * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile starts it
