@@ -32,7 +32,8 @@ static const char about[] =
     "A config of cloud heights, or of pages with n2n_pretrain.enabled or "
     "finetune.enabled, may mean several trainings: each has a folder in "
     "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
-    "results.json and results.html. --stage NAME makes one of them.\n";
+    "results.json and results.html. --stage NAME makes one of them. Where they "
+    "take different amounts of memory (pages), all are planned before the first begins.\n";
 
 /* A stage that is trained is evaluated. */
 static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)
@@ -67,7 +68,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
-    if (status == PL_OK) status = pl_cli_take_stage(&in, &stage, &err);
+    if (status == PL_OK) status = pl_cli_take_stage(command, &in, &talk, &stage, &err);
     if (status == PL_OK) status = check_lock(&in, &stage, &err);
     if (status == PL_OK && !stage.all_done) status = pl_cli_check_new_run(&in, &err);
     int code = status != PL_OK  ? pl_cli_complain(command->name, status, &err)

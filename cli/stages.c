@@ -18,16 +18,62 @@ static pl_status check_begun(const char *before, const char *now, pl_error *err)
                         before, now);
 }
 
-pl_status pl_cli_take_stage(pl_cli_input *in, pl_stage *stage, pl_error *err)
+static pl_status name_stage(const pl_stage *stage, pl_status status, pl_error *err)
+{
+    const pl_error why = *err;
+    return pl_cli_error(err, status, "%s (%u of %u), which comes later: %.700s", stage->name, stage->number,
+                        stage->count, why.text);
+}
+
+static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
+                             const pl_config *whole, uint32_t k, pl_error *err)
+{
+    pl_stage stage = {0};
+    pl_plan *plan = NULL;
+    pl_cli_input later = *in;
+    later.config = pl_config_copy(whole);
+    if (!later.config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_stage_ahead(later.config, k, &stage, err);
+    if (status == PL_OK && stage.count)
+        status = pl_cli_make_plan(command->name, &later, PL_COMMAND_TRAIN, talk, true, &plan, err);
+    pl_plan_destroy(plan);
+    pl_config_destroy(later.config);
+    return status == PL_OK || !stage.count ? status : name_stage(&stage, status, err);
+}
+
+/* What cannot fit is refused before the first training begins, not when its turn comes. */
+static pl_status check_later(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
+                             const pl_config *whole, const pl_stage *first, pl_error *err)
+{
+    pl_status status = PL_OK;
+    for (uint32_t k = first->number; status == PL_OK && k < first->count; k++)
+        status = check_stage(command, in, talk, whole, k, err);
+    return status;
+}
+
+static pl_status find(const pl_cli_command *command, pl_cli_input *in, const pl_talk *talk, const pl_config *whole,
+                      pl_stage *stage, pl_error *err)
 {
     const char *before = getenv(begun);
     pl_status status = pl_stage_find(in->config, before ? PL_STAGE_GO_ON : PL_STAGE_BEGIN, stage, err);
     if (status != PL_OK || stage->count == 0) return status;
     status = check_begun(before, in->out, err);
+    /* before the stages count as begun: to make a plan, the process may begin anew */
+    if (status == PL_OK && !before && !stage->all_done) status = check_later(command, in, talk, whole, stage, err);
     if (status == PL_OK && setenv(begun, in->out, 1) != 0)
         status = pl_cli_error(err, PL_E_NOMEM, "no memory to name the stages to the next process");
     if (status != PL_OK || stage->all_done) return status;
     return pl_config_run_folder(in->config, in->out, sizeof in->out, err);
+}
+
+pl_status pl_cli_take_stage(const pl_cli_command *command, pl_cli_input *in, const pl_talk *talk, pl_stage *stage,
+                            pl_error *err)
+{
+    pl_config *whole = pl_config_copy(in->config);
+    if (!whole) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = find(command, in, talk, whole, stage, err);
+    pl_config_destroy(whole);
+    return status;
 }
 
 static pl_status keep(const pl_cli_input *in, pl_stage_form form, const char *name, char path[PATH_MAX], pl_error *err)

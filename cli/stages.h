@@ -7,8 +7,9 @@
 #include "planning.h"
 
 /* The config becomes that of the stage that is next, the input's folder its own. A config of one training stays as it
- * is (stage->count 0). PL_E_CONFIG where the config was changed between two stages. */
-pl_status pl_cli_take_stage(pl_cli_input *, pl_stage *, pl_error *);
+ * is (stage->count 0). Whoever begins the first of them makes a plan of those that come later, too: what cannot fit is
+ * refused at once. PL_E_CONFIG where the config was changed between two stages. */
+pl_status pl_cli_take_stage(const pl_cli_command *, pl_cli_input *, const pl_talk *, pl_stage *, pl_error *);
 /* All are done: prints the table, and keeps it as JSON and as a page. Returns the exit code. */
 int pl_cli_conclude_stages(const pl_cli_input *, const pl_talk *);
 

@@ -15,6 +15,7 @@ typedef struct pl_config pl_config;
 
 /* A config with every default; NULL when memory is refused. The caller's to destroy. */
 PL_API pl_config *pl_config_create(void);
+PL_API pl_config *pl_config_copy(const pl_config *); /* likewise, with the same values */
 PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
 
 /* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger

@@ -42,6 +42,10 @@ typedef struct pl_stage {
  * to be gone on with, PL_E_DATA where there is nothing to go on with. */
 PL_API PL_MUST_USE pl_status pl_stage_find(pl_config *, pl_stage_asked, pl_stage *, pl_error *);
 
+/* For a plan of a stage whose turn has not come: the config of them all becomes that of number k, from 0, whatever is
+ * done. count 0: it has none such, or its stages take as much as each other, so that one plan speaks for all. */
+PL_API PL_MUST_USE pl_status pl_stage_ahead(pl_config *, uint32_t k, pl_stage *, pl_error *);
+
 typedef enum pl_stage_form { PL_STAGE_TEXT, PL_STAGE_JSON, PL_STAGE_HTML } pl_stage_form;
 /* What the stages that are done have brought, for the config of them all (not of one). pl_text_free. PL_E_DATA where
  * none is done. */

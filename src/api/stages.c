@@ -109,6 +109,19 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
     return stage->all_done ? PL_OK : become(c, out, &s, stage, err);
 }
 
+pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *err)
+{
+    survey s = {.first = k};
+    char out[PL_FILE_PATH_MAX], name[PL_STAGE_NAME_BYTES];
+    const pl_system *y = pl_system_of(c);
+    *stage = (pl_stage){0};
+    if (!y->stages_differ || !y->name_stage(c, k, name)) return PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    while (y->name_stage(c, s.count, name)) s.count++;
+    stage->count = s.count;
+    return become(c, out, &s, stage, err);
+}
+
 pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, size_t *bytes, pl_error *err)
 {
     pl_str out = {0};

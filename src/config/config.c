@@ -14,6 +14,13 @@ pl_config *pl_config_create(void)
     return c;
 }
 
+pl_config *pl_config_copy(const pl_config *from)
+{
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (c) *c = *from;
+    return c;
+}
+
 void pl_config_destroy(pl_config *c) { pl_free(c); }
 
 int64_t pl_config_feed_forward(const pl_config *cfg)

@@ -220,5 +220,6 @@ const pl_system pl_system_hybrid = {
     .check = check_hybrid,
     .open = open_hybrid,
     .name_stage = pl_hybrid_name_stage,
+    .stages_differ = true,
     .take_stage = pl_hybrid_take_stage,
     .report_stages = pl_hybrid_report_stages};

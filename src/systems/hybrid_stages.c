@@ -85,7 +85,7 @@ static pl_status begin_behind(pl_config *c, const char *stage, const char *earli
     if (!c->task_training.stage[0] || !c->train.init_from[0]) {
         PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
         PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
-        PL_TRY(check_earlier(folder, stage, earlier, err));
+        if (c->task_training.stage[0]) PL_TRY(check_earlier(folder, stage, earlier, err));
         PL_TRY(pl_config_set(c, "train.init_from", folder, why, err));
     }
     return pl_config_set(c, "vision_encoder.pretrained_weights", "none", why, err);

@@ -481,6 +481,18 @@ def test_pages_through_the_denoiser():
         refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **json.loads(json.dumps({**keys, **sections}))))
 
 
+def test_what_comes_later_must_fit():
+    """A later training that cannot fit is refused before the first begins."""
+    config = write_hybrid(**{**json.loads(json.dumps(NOISY)), "finetune": {"enabled": True, "unfreeze_pretrained_layers": 1}})
+    least = {name: int(re.search(r"needs (\d+) bytes charged", run("train", config, "--stage", name, "--budget", "1MB", "--set", "train.init_from=x", code=3)[1])[1])
+             for name in ("n2n", "task", "finetune")}
+    check(least["n2n"] < least["task"] < least["finetune"], least)
+    for name, number in (("task", 2), ("finetune", 3)):
+        _, err = run("train", config, "--budget", str(least[name] - 1), code=3)
+        check(f"{name} ({number} of 3), which comes later: the smallest plan needs {least[name]} bytes charged" in " ".join(err.split()), err)
+        check(not os.path.exists("out"), "began")
+
+
 def words_read(*words):
     """The share that eval tells."""
     out, _ = run("eval", *words, "--json")
@@ -509,7 +521,8 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../exampl
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
-                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser],
+                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser,
+                               test_what_comes_later_must_fit],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":
