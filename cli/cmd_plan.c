@@ -4,6 +4,7 @@
 
 #include "out.h"
 #include "planning.h"
+#include "plimsoll/stages.h"
 
 #define PL_COMMAND_ROW(id, name, ...) " " name
 static const char commands[] =
@@ -81,11 +82,25 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     return status;
 }
 
+/* --stage NAME: the plan of that training. Of several that nobody names it is that of the config's own keys. */
+static pl_status take_stage(pl_cli_input *in, pl_error *err)
+{
+    pl_stage stage;
+    pl_config *named = pl_config_copy(in->config);
+    if (!named) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_stage_ahead(named, 0, &stage, err);
+    if (status != PL_OK || stage.count != 1) return pl_config_destroy(named), status;
+    pl_config_destroy(in->config);
+    in->config = named;
+    return PL_OK;
+}
+
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = take_stage(&in, &err);
     if (status == PL_OK) status = plan(command, &in, &err);
     pl_cli_release(&in);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);

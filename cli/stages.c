@@ -21,8 +21,8 @@ static pl_status check_begun(const char *before, const char *now, pl_error *err)
 static pl_status name_stage(const pl_stage *stage, pl_status status, pl_error *err)
 {
     const pl_error why = *err;
-    return pl_cli_error(err, status, "%s (%u of %u), which comes later: %.700s", stage->name, stage->number,
-                        stage->count, why.text);
+    return pl_cli_error(err, status, "%.700s (%s, %u of %u trainings)", why.text, stage->name, stage->number,
+                        stage->count);
 }
 
 static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
@@ -41,13 +41,19 @@ static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *
     return status == PL_OK || !stage.count ? status : name_stage(&stage, status, err);
 }
 
-/* What cannot fit is refused before the first training begins, not when its turn comes. */
+/* What cannot fit is refused before the first training begins, not when its turn comes. What is wrong with one may be
+ * wrong with the first, too, and is then said of that. */
 static pl_status check_later(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
                              const pl_config *whole, const pl_stage *first, pl_error *err)
 {
     pl_status status = PL_OK;
     for (uint32_t k = first->number; status == PL_OK && k < first->count; k++)
         status = check_stage(command, in, talk, whole, k, err);
+    if (status == PL_OK || status == PL_E_STOPPED) return status;
+    const pl_error why = *err;
+    const pl_status of_first = check_stage(command, in, talk, whole, first->number - 1, err);
+    if (of_first != PL_OK) return of_first;
+    *err = why;
     return status;
 }
 

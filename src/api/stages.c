@@ -103,6 +103,7 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
     if (!y->name_stage || !y->name_stage(c, 0, stage->name)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(survey_stages(c, out, &s, err));
+    if (y->check_begun && s.begun == UINT32_MAX) PL_TRY(y->check_begun(c, err));
     if (asked == PL_STAGE_BEGIN) PL_TRY(check_asked(c, out, &s, err));
     stage->count = s.count;
     stage->all_done = s.first == UINT32_MAX;

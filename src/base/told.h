@@ -15,10 +15,11 @@ enum {
     PL_TOLD_COLUMNS = PL_TOLD_WAYS + PL_TOLD_WAYS_MAX
 };
 
-/* That of the training of its adapter alone: columns of f32 [samples, PL_TOLD_NOISE_COLUMNS]. */
+/* That of the training of its adapter alone, or of the denoiser, whose numbers are of pixels, not of features: columns
+ * of f32 [samples, PL_TOLD_NOISE_COLUMNS]. */
 enum {
-    PL_TOLD_NOISE,         /* sum of squares of what is noise in a page's features */
-    PL_TOLD_NOISE_LEFT,    /* and of what the adapter's output is off the clean ones */
+    PL_TOLD_NOISE,         /* sum of squares of what is noise in a page */
+    PL_TOLD_NOISE_LEFT,    /* and of what comes out is off the clean page */
     PL_TOLD_NOISE_ADAPTER, /* as PL_TOLD_ADAPTER */
     PL_TOLD_NOISE_COLUMNS = PL_TOLD_NOISE_ADAPTER + 2
 };

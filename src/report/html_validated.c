@@ -30,7 +30,7 @@ static const row rows[CHARTS] = {
     GATES("adapter", "tokens"),
     GATES("planner", "pages"),
     {"Noise left",
-     "of what noise adds to the features, in squares, behind the adapter: 1 where it leaves them as they came",
+     "of what noise adds to features or pixels, in squares, behind adapter or denoiser: 1 where these leave it",
      {{"noise_left", "valid", "gradient", "noise left"}}},
     {"Path entropy",
      "nat, of the shares of the planner's ways: the logarithm of their number when all count alike",

@@ -465,10 +465,13 @@ static pl_status take_part(pl_session *s, const origin *o, const pl_saved *saved
         else
             PL_TRY(take_entries(s, o, saved, &i, &found, err));
     }
-    if (found == 0)
+    if (found == 0 && o->prefix[0])
         return pl_fail(err, PL_E_DATA,
                        "%s: has no weights of this model that begin with \"%s\"; name another run with %s", saved->path,
                        o->prefix, o->key);
+    if (found == 0)
+        return pl_fail(err, PL_E_DATA, "%s: has no tensor of this model; name another run with %s", saved->path,
+                       o->key);
     if (found == all) return PL_OK;
     snprintf(text, sizeof text, "begins with %zu of its %zu tensors from %.200s", found, all, saved->path);
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
@@ -495,11 +498,33 @@ static pl_status take_origin(pl_session *s, const origin *o, pl_error *err)
     return status;
 }
 
+/* Of a run that is begun with the part's folder may be gone: that run has the part. */
+static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
+{
+    const origin o = {s->settings->init_from, s->settings->part, NULL};
+    pl_saved saved = {0};
+    *has = false;
+    pl_status status = pl_saved_find(o.folder, PL_SAVED_RECORD, &saved, err);
+    for (size_t i = 0; status == PL_OK && saved.record && !*has && i < s->spec.model.count; i++) {
+        const pl_st_list one = {.entries = &s->model_entry[i], .count = 1};
+        size_t found = 0;
+        if (is_of(&o, &s->model_entry[i])) status = pl_saved_count(&saved, &one, &found, err);
+        *has = found > 0;
+        if (is_of(&o, &s->model_entry[i])) break; /* it has all of them, or none */
+    }
+    pl_saved_deinit(&saved);
+    return status;
+}
+
+/* The part last: it is what its own key names, whatever the run had that comes first. */
 pl_status pl_session_begin_from(pl_session *s, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
-    if (r->part_from) PL_TRY(take_origin(s, &(origin){r->part_from, r->part, r->part_key}, err));
-    return r->init_from ? take_origin(s, &(origin){r->init_from, "", "train.init_from"}, err) : PL_OK;
+    bool has = false;
+    if (r->init_from) PL_TRY(take_origin(s, &(origin){r->init_from, "", "train.init_from"}, err));
+    if (!r->part_from) return PL_OK;
+    if (r->init_from && access(r->part_from, F_OK) != 0) PL_TRY(has_part(s, &has, err));
+    return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key}, err);
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)

@@ -56,7 +56,7 @@ typedef struct pl_run_settings {
     const char *trace_path; /* NULL: none */
     const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */
     const char *init_from;  /* a training that begins: the folder of the run whose weights it begins with; NULL: none */
-    const char *part_from;  /* likewise, before those: the folder of a run with a part of the model; NULL: none */
+    const char *part_from;  /* likewise, behind those: the folder of a run with a part of the model; NULL: none */
     const char *part;       /* how the names of that part's tensors begin */
     const char *part_key;   /* of the config, which names that folder */
     const char *to;         /* the file that a job writes its result to, where it does */

@@ -165,7 +165,7 @@ pl_status pl_saved_find_best(const char *folder, pl_saved_part part, pl_saved *s
     *s = (pl_saved){0};
     PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
     PL_TRY(pl_path_join(path, sizeof path, checkpoints, "best", err));
-    if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) return PL_OK;
     pl_status status = read_pointer(checkpoints, "best", &step, &why);
     if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);

@@ -166,6 +166,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)pl_config_batch(c),
                           .counts_pages = c->n2n_pretrain.only || c->denoiser.only,
+                          .makes_noisy = c->denoiser.only || c->reading.noise > 0,
                           .denoises = c->denoiser.only,
                           .noise = (c->denoiser.only ? c->denoiser.noise : c->reading.noise) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
@@ -220,6 +221,7 @@ const pl_system pl_system_hybrid = {
     .check = check_hybrid,
     .open = open_hybrid,
     .name_stage = pl_hybrid_name_stage,
+    .check_begun = pl_hybrid_check_begun,
     .stages_differ = true,
     .take_stage = pl_hybrid_take_stage,
     .report_stages = pl_hybrid_report_stages};

@@ -37,6 +37,37 @@ bool pl_hybrid_name_stage(const pl_config *c, uint32_t k, char name[PL_STAGE_NAM
     return true;
 }
 
+/* Each is judged by pages that were held out. */
+static pl_status check_judged(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], name[PL_STAGE_NAME_BYTES];
+    if (c->reading.held_out > 0 || !pl_hybrid_name_stage(c, 0, name)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: the training %s is judged by pages that were held out, and reading.held_out is 0; raise it",
+                   pl_config_where(c, "reading.held_out", where, sizeof where), name);
+}
+
+/* A layer that a later training thaws comes out of the earlier one's files in the form in which that one kept it. */
+static pl_status check_thawing(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
+    const bool searches =
+        as == PL_CONFIG_FROZEN_AUTO && (c->fit.allow & (PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16)) != 0;
+    const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers;
+    const char *key = searches ? "fit.allow" : "vision_encoder.pretrained_precision";
+    const char *thaws = c->finetune.enabled && c->finetune.unfreeze_pretrained_layers > thawed
+                            ? "finetune.unfreeze_pretrained_layers"
+                        : c->n2n_pretrain.enabled && thawed ? "vision_encoder.unfreeze_pretrained_layers"
+                                                            : NULL;
+    if (!thaws || (!searches && (as == PL_CONFIG_FROZEN_AUTO || as == PL_CONFIG_FROZEN_F32))) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: %s stores what is frozen in 16 bits, and %s trains layers in a later training that were stored so "
+        "before; leave one of the two out",
+        pl_config_blame(c, key, thaws, where), key, thaws);
+}
+
 pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -51,7 +82,8 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
                        only[0]                   ? "task_training.stage"
                        : c->n2n_pretrain.enabled ? "n2n_pretrain.enabled"
                                                  : "finetune.enabled");
-    if (!only[0] || is_stage) return PL_OK;
+    PL_TRY(check_thawing(c, err));
+    if (!only[0] || is_stage) return check_judged(c, err);
     return pl_fail(err, PL_E_CONFIG,
                    "%s: there is no stage %.60s; they are " DENOISER ", " N2N ", " TASK " and " FINETUNE,
                    pl_config_where(c, "task_training.stage", where, sizeof where), only);
@@ -76,16 +108,28 @@ static pl_status check_earlier(const char *folder, const char *stage, const char
                    folder, stage, earlier);
 }
 
+pl_status pl_hybrid_check_begun(const pl_config *c, pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    const char *only = c->task_training.stage;
+    const char *earlier = strcmp(only, FINETUNE) == 0                          ? TASK
+                          : strcmp(only, TASK) == 0 && c->n2n_pretrain.enabled ? N2N
+                                                                               : NULL;
+    if (!earlier || c->train.init_from[0]) return PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
+    return check_earlier(folder, only, earlier, err);
+}
+
 /* Named by hand it begins with what train.init_from says, else with the training before it; of several only the first
  * begins there. The tower comes with the weights, whatever file the earlier training had it from. */
-static pl_status begin_behind(pl_config *c, const char *stage, const char *earlier, pl_error *err)
+static pl_status begin_behind(pl_config *c, const char *earlier, pl_error *err)
 {
     char why[64], out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
     snprintf(why, sizeof why, "the training behind %s", earlier);
     if (!c->task_training.stage[0] || !c->train.init_from[0]) {
         PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
         PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
-        if (c->task_training.stage[0]) PL_TRY(check_earlier(folder, stage, earlier, err));
         PL_TRY(pl_config_set(c, "train.init_from", folder, why, err));
     }
     return pl_config_set(c, "vision_encoder.pretrained_weights", "none", why, err);
@@ -152,7 +196,7 @@ static pl_status become_denoiser(pl_config *c, pl_error *err)
 
 static pl_status become_task(pl_config *c, pl_error *err)
 {
-    return c->n2n_pretrain.enabled ? begin_behind(c, TASK, N2N, err) : PL_OK;
+    return c->n2n_pretrain.enabled ? begin_behind(c, N2N, err) : PL_OK;
 }
 
 static pl_status become_finetune(pl_config *c, pl_error *err)
@@ -164,7 +208,7 @@ static pl_status become_finetune(pl_config *c, pl_error *err)
                           {NULL, NULL}};
     snprintf(layers, sizeof layers, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
     snprintf(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
-    PL_TRY(begin_behind(c, FINETUNE, TASK, err));
+    PL_TRY(begin_behind(c, TASK, err));
     return set_all(c, to, "the training behind task", err);
 }
 
@@ -194,9 +238,10 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
     *is_done = access(path, F_OK) == 0;
     if (!*is_done) return PL_OK;
-    PL_TRY(pl_read_pages_sum(path, &sum, err));
+    const bool cleans = strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0;
+    PL_TRY(pl_read_pages_sum(path, cleans, &sum, err));
     *row = (pl_words_read_row){.name = name,
-                               .cleans = strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0,
+                               .cleans = cleans,
                                .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,
                                .pages = sum.pages,
                                .words = sum.words,

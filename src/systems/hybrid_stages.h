@@ -1,5 +1,6 @@
-/* The trainings of a config of pages that are read: task, and behind it finetune, which begins with the weights of task
- * and trains the last layers of the frozen tower, too. */
+/* The trainings of a config of pages that are read: n2n, of the adapter alone; task, which may begin with that; and
+ * behind it finetune, which begins with the weights of task and trains the last layers of the frozen tower, too. And the
+ * denoiser's, which is made by name alone. */
 #ifndef PL_SYSTEMS_HYBRID_STAGES_H
 #define PL_SYSTEMS_HYBRID_STAGES_H
 
@@ -8,6 +9,7 @@
 bool pl_hybrid_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
 /* Of the one that is named. PL_E_CONFIG. */
 pl_status pl_hybrid_check_stage(const pl_config *, pl_error *);
+pl_status pl_hybrid_check_begun(const pl_config *, pl_error *);
 pl_status pl_hybrid_take_stage(pl_config *, uint32_t k, pl_error *);
 pl_status pl_hybrid_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
 

@@ -427,7 +427,7 @@ def test_the_denoiser_alone():
 
 
 def test_the_denoiser_however_it_is_cut():
-    """The same bits whatever the threads and what is recomputed, and after a kill; its norms see a whole batch, so there is one micro-batch."""
+    """The same bits whatever the threads and what is recomputed, and after going on; its norms see a whole batch, so there is one micro-batch."""
     keys = {**json.loads(json.dumps(PAGES)), "train": {"batch_size": 7, "steps": 4, "seed": SEED % 1000}}
     keys["denoiser"].update({"only": True})
     for k, words in enumerate(([], ["--threads", "2"], ["--set", "train.gradient_checkpointing=full"])):
@@ -472,6 +472,15 @@ def test_pages_through_the_denoiser():
     run("train", "c0.yaml", "--steps", "8", "--resume", "--quiet")
     told, _ = run("eval", "out0")
     check("nats per word" in told, told)
+    # what begins with it has the denoiser, too; another one that is named is the one that it has
+    run("train", "c0.yaml", "--set", "train.init_from=out0", "--out", "behind", "--quiet")
+    began = header(f"{last_checkpoint('behind')}/model.safetensors")
+    check(all(began[name] == denoiser[name] for name in denoiser), "another denoiser")
+    run("train", write_hybrid("other.yaml", out="other", **json.loads(json.dumps({**PAGES, "denoiser": {**keys["denoiser"], "steps": 2}}))), "--stage", "denoiser", "--quiet")
+    run("train", "c0.yaml", "--set", "train.init_from=out0", "--set", "dataset.denoiser_path=other/denoiser", "--out", "third", "--quiet")
+    began = header(f"{last_checkpoint('third')}/model.safetensors")
+    check(any(began[name] != denoiser[name] for name in denoiser), "not the denoiser that is named")
+    refused(4, 'has no tensor of this model; name another run with train.init_from', "train", "other.yaml", "--stage", "denoiser", "--out", "new3", "--set", "train.init_from=plain")
     refused(4, "out/denoiser: has no checkpoint to begin with; name the folder of a run that was trained, or leave dataset.denoiser_path out", "train", "c0.yaml", "--out", "new")
     refused(4, 'has no weights of this model that begin with "denoiser."; name another run with dataset.denoiser_path', "train", "c0.yaml", "--out", "new2", "--set",
             "dataset.denoiser_path=plain")
@@ -489,8 +498,15 @@ def test_what_comes_later_must_fit():
     check(least["n2n"] < least["task"] < least["finetune"], least)
     for name, number in (("task", 2), ("finetune", 3)):
         _, err = run("train", config, "--budget", str(least[name] - 1), code=3)
-        check(f"{name} ({number} of 3), which comes later: the smallest plan needs {least[name]} bytes charged" in " ".join(err.split()), err)
+        said = " ".join(err.split())
+        check(f"the smallest plan needs {least[name]} bytes charged" in said and f"({name}, {number} of 3 trainings)" in said, err)
         check(not os.path.exists("out"), "began")
+    refused(3, r"\(n2n, 1 of 3 trainings\)", "train", config, "--budget", "1MB")  # of what the first has, too, the first is told
+    refused(2, "pretrained_precision stores what is frozen in 16 bits, and finetune.unfreeze_pretrained_layers trains layers in a later training", "train", config,
+            "--set", "vision_encoder.pretrained_precision=bf16")
+    refused(2, "the training n2n is judged by pages that were held out, and reading.held_out is 0", "train", config, "--set", "reading.held_out=0")
+    plans = {name: re.search(r"([\d,]+) parameters", run("plan", config, *(["--stage", name] if name else []))[0])[1] for name in ("", "n2n", "task", "denoiser")}
+    check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)
 
 
 def words_read(*words):

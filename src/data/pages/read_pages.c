@@ -1,5 +1,6 @@
 #include "data/pages/read_pages.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ static bool add_read(const double number[], pl_read_pages *sum)
 
 static bool add_cleaned(const double number[], pl_read_pages *sum)
 {
-    if (!(number[1] >= 0 && isfinite(number[1]) && number[2] >= 0 && isfinite(number[2]))) return false;
+    if (!(number[1] >= 0 && number[1] <= FLT_MAX && number[2] >= 0 && number[2] <= FLT_MAX)) return false;
     sum->noise += number[1], sum->noise_left += number[2];
     return true;
 }
@@ -112,41 +113,32 @@ static bool parse_line(const char *line, int numbers, double number[NUMBERS_MAX]
     return true;
 }
 
-static const form *form_of(const char *text)
+static pl_status parse(const char *path, char *text, const form *f, pl_read_pages *sum, pl_error *err)
 {
-    for (int k = 0; k < FORMS; k++)
-        if (strncmp(text, forms[k].header, strlen(forms[k].header)) == 0) return &forms[k];
-    return NULL;
-}
-
-static pl_status parse(const char *path, char *text, pl_read_pages *sum, pl_error *err)
-{
-    const form *f = form_of(text);
-    if (!f)
-        return pl_fail(err, PL_E_DATA, "%s:1: is no file of pages that were read; its first line is not \"%.*s\"", path,
-                       (int)strcspn(forms[READ].header, "\n"), forms[READ].header);
+    static const char remedy[] = "delete the file and train again with --resume, which makes it anew";
+    if (strncmp(text, f->header, strlen(f->header)) != 0)
+        return pl_fail(err, PL_E_DATA, "%s:1: the first line of such a file is \"%.*s\", and this one's is another; %s",
+                       path, (int)strcspn(f->header, "\n"), f->header, remedy);
     for (char *line = text + strlen(f->header); *line;) {
         double number[NUMBERS_MAX];
         char *end = strchr(line, '\n');
         if (end) *end = 0;
         if (!end || !parse_line(line, f->numbers, number) || !f->add(number, sum))
-            return pl_fail(err, PL_E_DATA,
-                           "%s:%" PRIu64 ": is no page; delete the file and train again with --resume, which makes it "
-                           "anew",
-                           path, sum->pages + 2);
+            return pl_fail(err, PL_E_DATA, "%s:%" PRIu64 ": is no page; %s", path, sum->pages + 2, remedy);
         sum->pages++;
         line = end + 1;
     }
-    return PL_OK;
+    if (sum->pages) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: has no page; %s", path, remedy);
 }
 
-pl_status pl_read_pages_sum(const char *path, pl_read_pages *sum, pl_error *err)
+pl_status pl_read_pages_sum(const char *path, bool cleaned, pl_read_pages *sum, pl_error *err)
 {
     char *text;
     size_t bytes;
     *sum = (pl_read_pages){0};
     PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    pl_status status = parse(path, text, sum, err);
+    pl_status status = parse(path, text, &forms[cleaned ? CLEANED : READ], sum, err);
     pl_free(text);
     return status;
 }

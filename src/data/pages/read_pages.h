@@ -3,7 +3,8 @@
  *     page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate
  *     118,12,11,0,-2.4071,0.51302,0.48822,0.50911
  *
- * and of those whose features the adapter alone was trained to clean, sums of squares,
+ * and of those from whose features the adapter alone, or from whose pixels the denoiser was trained to take noise,
+ * sums of squares,
  *
  *     page,noise,noise_left,adapter_gate
  *     118,4412.07,3980.15,0.48822
@@ -26,7 +27,7 @@ typedef struct pl_read_pages {
  * for no memory. */
 pl_status pl_read_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
 pl_status pl_cleaned_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
-/* Of either file. PL_E_DATA with the line that is none. */
-pl_status pl_read_pages_sum(const char *path, pl_read_pages *, pl_error *);
+/* Of the one file or the other. PL_E_DATA with the line that is none, or where there is none. */
+pl_status pl_read_pages_sum(const char *path, bool cleaned, pl_read_pages *, pl_error *);
 
 #endif

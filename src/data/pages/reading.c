@@ -86,7 +86,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
                                      {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
                             .ports = 2,
                             .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&r->geometry), LINE_BYTES)};
-    if (r->setup.noise > 0) {
+    if (r->setup.makes_noisy) {
         const uint64_t row = PL_ROLLOUT_COLUMNS * sizeof(float), id = PL_ROLLOUT_IDS * sizeof(int64_t);
         l->port[NOISE_PORT] = (pl_port){"noise", PL_DTYPE_F32, micro_batch * row, 0, NULL};
         l->port[NUMBERS_PORT] = (pl_port){"numbers", PL_DTYPE_I64, micro_batch * id, 0, NULL};
@@ -250,7 +250,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
         slot->counted += items_of(r, words);
     }
-    if (r->setup.noise > 0) fill_noise(r, slot);
+    if (r->setup.makes_noisy) fill_noise(r, slot);
     if (r->features) *(int32_t *)slot->port[MISSING_PORT].at = !read_features(r, slot);
     return PL_OK;
 }

@@ -33,10 +33,11 @@ typedef struct pl_reading_setup {
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
     uint64_t features_key;   /* what they depend on beside pages and weights */
-    double noise; /* largest deviation, pixels being 0 to 1, of what the model is to add to pages; 0: it adds nothing */
-    bool denoises;     /* what the model makes are pages again */
-    bool counts_pages; /* an item is a page, not a word of it: nothing is read */
-    uint32_t gates;    /* of a page, in each layer of gates: what the model tells of them is of so many */
+    double noise;            /* largest deviation, pixels being 0 to 1, of what the model is to add to pages */
+    bool makes_noisy;        /* and whether it is */
+    bool denoises;           /* what the model makes are pages again */
+    bool counts_pages;       /* an item is a page, not a word of it: nothing is read */
+    uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
 
 typedef struct pl_reading {

@@ -1,4 +1,6 @@
 /* The file of pages that were read, there and back: its sums against those of the rows that it was written from. */
+#include <math.h>
+
 #include "unit/data/scratch.h"
 
 #include "base/told.h"
@@ -29,27 +31,46 @@ static void test_there_and_back(void **state)
         wanted.words += words, wanted.right += right, wanted.all_right += all, wanted.halted_rightly += all == halts;
     }
     assert_int_equal(pl_read_pages_write(path, page, told[0], MOST, &err), PL_OK);
-    if (pl_read_pages_sum(path, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_read_pages_sum(path, false, &sum, &err) != PL_OK) fail_msg("%s", err.text);
     assert_memory_equal(&sum, &wanted, sizeof sum);
+    assert_int_equal(pl_read_pages_sum(path, true, &sum, &err), PL_E_DATA); /* of the other kind */
     assert_int_equal(pl_read_pages_write(path, page, told[0], 0, &err), PL_OK);
-    assert_int_equal(pl_read_pages_sum(path, &sum, &err), PL_OK);
-    assert_int_equal(sum.pages, 0);
+    assert_int_equal(pl_read_pages_sum(path, false, &sum, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "has no page; delete the file"));
 }
 
-static void refuse(const char *text, const char *words)
+static void test_cleaned(void **state)
+{
+    enum { COUNT = 3 };
+    static const float rows[COUNT][PL_TOLD_NOISE_COLUMNS] = {
+        {4, 2, 0.25f, 0.5f}, {8, 1, 0.25f, (float)PL_TOLD_ABSENT}, {0.5f, 3e38f, 0, 0}};
+    static const uint32_t of_page[COUNT] = {7, 0, UINT32_MAX};
+    (void)state;
+    pl_read_pages sum;
+    const char *path = scratch_file("cleaned.csv", "", 0);
+    assert_int_equal(pl_cleaned_pages_write(path, of_page, rows[0], COUNT, &err), PL_OK);
+    if (pl_read_pages_sum(path, true, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(sum.pages, COUNT);
+    assert_true(sum.noise == 12.5 && fabs(sum.noise_left / 3e38 - 1) < 1e-6 && sum.words == 0);
+    assert_int_equal(pl_read_pages_sum(path, false, &sum, &err), PL_E_DATA);
+}
+
+static void refuse_of(bool cleaned, const char *text, const char *words)
 {
     pl_read_pages sum;
     const char *path = scratch_file("damaged.csv", text, strlen(text));
-    assert_int_equal(pl_read_pages_sum(path, &sum, &err), PL_E_DATA);
+    assert_int_equal(pl_read_pages_sum(path, cleaned, &sum, &err), PL_E_DATA);
     if (!strstr(err.text, words)) fail_msg("%s", err.text);
 }
+
+static void refuse(const char *text, const char *words) { refuse_of(false, text, words); }
 
 static void test_damaged(void **state)
 {
 #define HEAD "page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n"
     (void)state;
-    refuse("", ":1: is no file of pages that were read");
-    refuse("page,words\n", ":1: is no file of pages that were read");
+    refuse("", ":1: the first line of such a file is \"page,words,right");
+    refuse("page,words\n", ":1: the first line of such a file is \"page,words,right");
     refuse(HEAD "1,2,2,1,-5,,,\n1,2,2\n", ":3: is no page");
     refuse(HEAD "1,2,3,0,-5,,,\n", ":2: is no page"); /* more are right than there are */
     refuse(HEAD "1,-2,-3,0,-5,,,\n", ":2: is no page");
@@ -57,11 +78,20 @@ static void test_damaged(void **state)
     refuse(HEAD "1,nan,2,1,-5,,,\n", ":2: is no page");
     refuse(HEAD "1,2,2,1,nan,,,\n", ":2: is no page");
     refuse(HEAD "1,2,2,1,-5,,,", ":2: is no page"); /* cut off */
+#define CLEANED "page,noise,noise_left,adapter_gate\n"
+    refuse(CLEANED "1,2,2,\n", ":1: the first line");
+    refuse_of(true, HEAD "1,2,2,1,-5,,,\n", ":1: the first line of such a file is \"page,noise,noise_left");
+    refuse_of(true, CLEANED "1,2,-2,\n", ":2: is no page");
+    refuse_of(true, CLEANED "1,2,2,\n1,1e308,2,\n",
+              ":3: is no page"); /* f32 has none so large, and their sum is not finite */
+    refuse_of(true, CLEANED "1,nan,2,\n", ":2: is no page");
+    refuse_of(true, CLEANED, "has no page; delete the file");
 }
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_cleaned),
+                                       cmocka_unit_test(test_damaged)};
     seed = test_seed_said(argc, argv);
     numbers = (scratch_random){.key = pl_philox_init(seed, 23)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
