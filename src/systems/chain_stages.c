@@ -62,6 +62,11 @@ pl_status pl_chain_check_stage(const pl_config *c, pl_error *err)
                        "%s: %s is for one training, and chain.stages %" PRId64 " asks for several, each of which sets "
                        "it; leave it out, or write chain.stages 0",
                        pl_config_blame(c, by_hand, "chain.stages", where), by_hand, c->chain.stages);
+    if (c->chain.stages && c->chain.held_out <= 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: each of the trainings that chain.stages %" PRId64 " asks for is judged by chains that were "
+                       "held out, and chain.held_out is 0; raise it, or write chain.stages 0",
+                       pl_config_blame(c, "chain.held_out", "chain.stages", where), c->chain.stages);
     if (!c->chain.stage[0] || find_stage(c, c->chain.stage, &k)) return PL_OK;
     pl_config_where(c, "chain.stage", where, sizeof where);
     if (c->chain.stages == 0)

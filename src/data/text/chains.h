@@ -9,8 +9,8 @@
  * the end (base/chain.h).
  *
  * The file is a token file (tokens.h). Of each chain it has the Q tokens of the question and the R = T - Q - 1 - n
- * behind eot, which are the targets; and behind the last of them one number for each chain, how many of its R tokens are
- * no padding. Its recipe is that of the layout. */
+ * behind eot, which are the targets; and behind the last chain one number for each, how many of its R tokens are no
+ * padding. Its recipe is that of the layout. */
 #ifndef PL_DATA_CHAINS_H
 #define PL_DATA_CHAINS_H
 
