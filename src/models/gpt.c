@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "models/check.h"
-#include "models/language.h"
+#include "models/gpt.h"
 
 static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
 {
@@ -82,25 +82,51 @@ static pl_id block_of(const pl_language *l, pl_id x, int block)
     return x;
 }
 
-static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
+pl_id pl_gpt_through(const pl_language *l, pl_id x)
+{
+    pl_model *m = l->m;
+    for (int i = 0; i < m->config->model.layers; i++) x = block_of(l, x, i);
+    pl_builder_enter(&m->b, "head");
+    x = pl_model_norm(m, x, "transformer.ln_f");
+    pl_builder_leave(&m->b);
+    return x;
+}
+
+pl_id pl_gpt_token_table(const pl_language *l)
+{
+    return pl_model_weight(l->m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, l->m->config->model.width),
+                           "transformer.wte.weight");
+}
+
+pl_id pl_gpt_place_table(const pl_language *l)
+{
+    const pl_config_model *c = &l->m->config->model;
+    return pl_model_weight(l->m, PL_INIT_NORMAL, pl_shape_of(2, c->sequence, c->width), "transformer.wpe.weight");
+}
+
+pl_id pl_gpt_output_weight(const pl_language *l)
 {
     pl_model *m = l->m;
     const pl_config_model *c = &m->config->model;
+    if (c->tie_embeddings) return pl_gpt_token_table(l);
+    pl_builder_enter(&m->b, "head");
+    pl_id weight = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "lm_head.weight");
+    pl_builder_leave(&m->b);
+    return weight;
+}
+
+static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
+{
+    pl_model *m = l->m;
     pl_id out = PL_NONE;
     pl_builder_enter(&m->b, "embedding");
-    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "transformer.wte.weight");
-    pl_id places = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->sequence, c->width), "transformer.wpe.weight");
+    pl_id table = pl_gpt_token_table(l), places = pl_gpt_place_table(l);
     pl_id in[4] = {tokens, table, places, l->generating ? m->input[PL_INPUT_POSITION] : PL_NONE};
     pl_id x = pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &out);
     x = pl_model_dropout(m, x, PL_NONE);
     pl_builder_leave(&m->b);
-    for (int i = 0; i < c->layers; i++) x = block_of(l, x, i);
-    pl_builder_enter(&m->b, "head");
-    x = pl_model_norm(m, x, "transformer.ln_f");
-    *output_weight = c->tie_embeddings
-                         ? table
-                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "lm_head.weight");
-    pl_builder_leave(&m->b);
+    x = pl_gpt_through(l, x);
+    *output_weight = pl_gpt_output_weight(l);
     return x;
 }
 
@@ -140,7 +166,7 @@ static pl_status check_heads(const pl_config *cfg, pl_error *err)
 }
 
 /* The widest layer of a token: the feed-forward, or attention with three of the width. */
-static pl_status check(const pl_config *cfg, pl_error *err)
+pl_status pl_gpt_check(const pl_config *cfg, pl_error *err)
 {
     const uint64_t d = (uint64_t)cfg->model.width, inner = (uint64_t)pl_config_feed_forward(cfg);
     PL_TRY(check_heads(cfg, err));
@@ -153,4 +179,4 @@ static pl_status check(const pl_config *cfg, pl_error *err)
                              err);
 }
 
-const pl_arch pl_arch_gpt = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};
+const pl_arch pl_arch_gpt = {.build = build, .check = pl_gpt_check, .plan_bytes_per_layer = 16 << 10};

@@ -71,6 +71,7 @@ CASES = {
     "train-fp16": ([], "train c.yaml --mixed_precision fp16 --optimizer_state bf16"),
     "train-major": ([], "train c.yaml --set train.layer_major=1 --set train.update_in_backward=on --gradient_checkpointing full"),
     "train-chunks": ([], "train c.yaml --set train.feed_forward_rows=4 --optimizer_state 8bit --micro_batch 4 --set train.update_in_backward=on"),
+    "train-chain": ([], "train chain.yaml"),
     "train-resume": (TRAINED, "train c.yaml --resume --steps 3 --verbose"),
     "generate": (TRAINED, "generate out --prompt a"),
     "eval": (TRAINED, "eval out"),
@@ -156,6 +157,10 @@ def write_inputs(folder):
         "e.yaml": "model: {arch: capsules}\ntexts: {path: texts}\npipeline: {block_texts: 2, batch_size: auto}\nrun: {threads: 1, out: out}\n"
                   "encoder: {image_size: 40, patch_size: 20, hidden_size: 8, num_heads: 1, num_layers: 1, H_cycles: 1, L_cycles: 1, "
                   "target_capsules: 2, capsule_grid_shape: [1, 2], children_per_capsule: 1, checksum_dim: 2}\n",
+        "chain.yaml": "model: {arch: chain, width: 8, layers: 1, heads: 2, sequence: 20}\n"
+                      "chain: {file: chains.jsonl, question: 5, latents: 1, stages: 0, replaced: 1, held_out: 0.5}\n"
+                      "train: {batch_size: 4, micro_batch: 2, steps: 2, eval_batches: 1}\nmemory: {budget: 1GB}\nrun: {threads: 1, out: out}\n",
+        "chains.jsonl": '{"question": "1+2*3", "steps": ["1+2=3", "3*3=9"], "answer": "9"}\n' * 8,
         "texts/a.txt": "the ship\n",
         "texts/b.txt": "عربي\n",
         "t.jsonl": '{"text": "the ship"}\n{"text": "e\u0301"}\n{"text": ""}\n',
@@ -171,7 +176,7 @@ def write_inputs(folder):
     for path, text in texts.items():
         with open(os.path.join(folder, path), "w") as file:
             file.write(text)
-    for path in ("text.txt", "texts", "texts/a.txt", "texts/b.txt", "t.jsonl", "t.csv"):
+    for path in ("text.txt", "chains.jsonl", "texts", "texts/a.txt", "texts/b.txt", "t.jsonl", "t.csv"):
         os.utime(os.path.join(folder, path), (1, 1)) # files of tokens and indices hold its time
 
 

@@ -1,0 +1,189 @@
+/* Latent thoughts (arch chain; MODELS.md 2.8, Hao et al. 2024, arXiv 2412.06769): gpt's blocks and weights, under its
+ * names, over chains of thought (data/text/chains.h).
+ *
+ * Between bot and eot nothing is decoded: what goes in at a latent's place t is h(t − 1) + P[t], where h is what came
+ * out of the last norm one place before. So latent i is known when the sequence up to it has been through all blocks,
+ * and n latents take n passes over what is before them, each a token longer than the one before, and one over the
+ * whole sequence. Every pass computes its prefix anew; gradients go back through all of them.
+ *
+ *     x₀ = tokens of question and bot;   xᵢ₊₁ = xᵢ, last(blocks(xᵢ)) + P;   loss(blocks(xₙ, eot and what is behind it))
+ *
+ * One graph holds three programs: init, train, evaluate. "train.loss", "evaluate.loss" f64 [1]: sums of cross-entropy
+ * of what stands behind eot. "evaluate" stores of each chain what base/chain.h lists. */
+#include <inttypes.h>
+
+#include "base/chain.h"
+#include "base/row_loss.h"
+#include "models/gpt.h"
+
+enum { LATENTS_MAX = 256, SEQUENCE_MAX = 65535 };
+
+typedef struct chain {
+    pl_language l;
+    pl_model *m;
+    int64_t width, sequence;
+    int64_t prefix;  /* question and bot */
+    int64_t latents; /* n */
+    int64_t rest;    /* eot, and what is behind it but the last */
+} chain;
+
+/* ---- rows of a sample lie one behind the other, so a run of them is a slice of all its numbers ---- */
+
+static pl_id flat(const chain *c, pl_id x, int64_t rows)
+{
+    return pl_model_view(c->m, x, pl_shape_of(2, PL_B(1), rows * c->width));
+}
+
+static pl_id unfold(const chain *c, pl_id x, int64_t rows)
+{
+    return pl_model_view(c->m, x, pl_shape_of(3, PL_B(1), rows, c->width));
+}
+
+static pl_id take_rows(const chain *c, pl_id x, int64_t first, int64_t rows)
+{
+    const pl_attr attr[] = {pl_attr_i(first * c->width), pl_attr_i(rows * c->width)};
+    pl_id out = PL_NONE;
+    return pl_build_node(&c->m->b, PL_OP_SLICE, attr, 1, &x, 1, &out);
+}
+
+static pl_id join(const chain *c, pl_id x, pl_id behind)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&c->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){x, behind}, 1, &out);
+}
+
+/* ---- forward ---- */
+
+/* Of a latent's place, whose token is −1, only the place. */
+static pl_id embed(const chain *c, pl_id tokens)
+{
+    pl_builder *b = &c->m->b;
+    pl_id x = PL_NONE, out = PL_NONE;
+    pl_builder_enter(b, "embedding");
+    pl_id in[4] = {tokens, pl_gpt_token_table(&c->l), PL_NONE, PL_NONE};
+    pl_build_node(b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &x);
+    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){x, pl_gpt_place_table(&c->l)}, 1, &out);
+    pl_builder_leave(b);
+    return flat(c, out, c->sequence);
+}
+
+/* x, of so many rows, and the latent behind it. */
+static pl_id think(const chain *c, pl_id embedded, pl_id x, int64_t rows)
+{
+    pl_id h = flat(c, pl_gpt_through(&c->l, unfold(c, x, rows)), rows), latent = PL_NONE;
+    pl_id in[2] = {take_rows(c, embedded, rows, 1), take_rows(c, h, rows - 1, 1)};
+    pl_build_node(&c->m->b, PL_OP_ADD, NULL, 2, in, 1, &latent);
+    return join(c, x, latent);
+}
+
+/* [B,rest,width]: what the tokens behind the latents are read from. */
+static pl_id go_through(const chain *c, pl_id tokens)
+{
+    pl_builder *b = &c->m->b;
+    pl_id embedded = embed(c, tokens), x = embedded;
+    if (c->latents) x = take_rows(c, embedded, 0, c->prefix);
+    for (int64_t i = 0; i < c->latents; i++) {
+        pl_builder_enter(b, "latent.%d", (int)i);
+        x = think(c, embedded, x, c->prefix + i);
+        pl_builder_leave(b);
+    }
+    const int64_t before = c->prefix + c->latents;
+    if (c->latents) x = join(c, x, take_rows(c, embedded, before, c->rest));
+    pl_id h = pl_gpt_through(&c->l, unfold(c, x, c->sequence));
+    return unfold(c, take_rows(c, flat(c, h, c->sequence), before, c->rest), c->rest);
+}
+
+/* ---- programs ---- */
+
+static void tell(const chain *c, pl_id logits, pl_id targets, pl_id answers)
+{
+    pl_builder *b = &c->m->b;
+    pl_id right[2] = {PL_NONE, PL_NONE};
+    pl_builder_enter(b, "told");
+    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, targets}, 1, &right[0]);
+    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, answers}, 1, &right[1]);
+    pl_id told = join(c, right[0], right[1]);
+    pl_build_node(b, PL_OP_STORE, NULL, 1, &told, 0, NULL);
+    pl_builder_leave(b);
+}
+
+/* Tokens are counted in logits, so the loss is read off them, too. */
+static void evaluate(const chain *c, pl_id h, pl_id weight, const pl_id load[3], pl_id loss)
+{
+    pl_builder *b = &c->m->b;
+    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
+    pl_id logits = pl_model_linear(c->m, h, weight, PL_NONE, PL_NONE), out = PL_NONE;
+    pl_id one = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "evaluate.one");
+    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(1)}, 0, NULL, 1, &one);
+    pl_id in[4] = {logits, load[1], one, loss};
+    pl_build_node(b, PL_OP_CROSS_ENTROPY, attr, 4, in, 1, &out);
+    tell(c, logits, load[1], load[2]);
+}
+
+static pl_status build_program(chain *c, const char *name, bool training)
+{
+    pl_model *m = c->m;
+    const pl_shape tokens = pl_shape_of(2, PL_B(1), c->sequence), rest = pl_shape_of(2, PL_B(1), c->rest);
+    const pl_model_port ports[] = {
+        {"tokens", PL_DTYPE_I32, tokens}, {"targets", PL_DTYPE_I32, rest}, {"answers", PL_DTYPE_I32, rest}};
+    pl_id program = pl_model_begin_program(m, name), load[3];
+    m->training = training;
+    pl_id loss = pl_model_loss(m, name);
+    PL_TRY(pl_model_begin_micro(m, program, ports, 3, load));
+    pl_id h = go_through(c, load[0]), weight = pl_gpt_output_weight(&c->l);
+    pl_builder_enter(&m->b, "loss");
+    if (training)
+        pl_model_cross_entropy(m, h, weight, load[1], loss);
+    else
+        evaluate(c, h, weight, load, loss);
+    pl_builder_leave(&m->b);
+    return m->b.status;
+}
+
+static int64_t latents_of(const pl_config *c) { return c->chain.latents * c->chain.replaced; }
+static int64_t rest_of(const pl_config *c) { return c->model.sequence - c->chain.question - 1 - latents_of(c); }
+
+static pl_status build(pl_model *m)
+{
+    static const pl_input inputs[] = {PL_INPUT_LR, PL_INPUT_STEP, PL_INPUT_ITEM_SCALE, PL_INPUT_FIRST_SAMPLE};
+    const pl_config *cfg = m->config;
+    chain c = {.l = {.m = m, .vocab = PL_CHAIN_VOCAB, .read = 1},
+               .m = m,
+               .width = cfg->model.width,
+               .sequence = cfg->model.sequence,
+               .prefix = cfg->chain.question + 1,
+               .latents = latents_of(cfg),
+               .rest = rest_of(cfg)};
+    pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
+    PL_TRY(m->b.status);
+    PL_TRY(build_program(&c, "train", true));
+    return build_program(&c, "evaluate", false);
+}
+
+/* ---- its part of a config ---- */
+
+/* Behind eot the shortest has the mark, one byte of an answer and the end. */
+static pl_status check(const pl_config *c, pl_error *err)
+{
+    enum { SHORTEST = 3 };
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t latents = latents_of(c), least = c->chain.question + 1 + latents + SHORTEST;
+    if (latents > LATENTS_MAX)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: chain.latents %" PRId64 " for each of %" PRId64 " steps (chain.replaced) are more than the "
+                       "%d latents that a sequence may have, each a pass of its own; take fewer",
+                       pl_config_blame(c, "chain.latents", "chain.replaced", where), c->chain.latents,
+                       c->chain.replaced, LATENTS_MAX);
+    if (c->model.sequence > SEQUENCE_MAX)
+        return pl_fail(err, PL_E_CONFIG, "%s: model.sequence %" PRId64 " is more than the %d tokens of a chain",
+                       pl_config_where(c, "model.sequence", where, sizeof where), c->model.sequence, SEQUENCE_MAX);
+    if (c->model.sequence < least)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: model.sequence %" PRId64 " has no room for a question of %" PRId64
+                       " tokens (chain.question), %" PRId64 " latents and an answer; make it %" PRId64 " at least",
+                       pl_config_blame(c, "model.sequence", "chain.question", where), c->model.sequence,
+                       c->chain.question, latents, least);
+    return pl_gpt_check(c, err);
+}
+
+const pl_arch pl_arch_chain = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};

@@ -1,0 +1,133 @@
+/* The row of chains of thought whose steps become latent (MODELS.md 2.8). */
+#include "systems/chain.h"
+
+#include <math.h>
+
+#include "data/text/chain_data.h"
+#include "data/text/prepare.h"
+#include "models/model.h"
+
+#define CHAINS_FILE "chains.bin"
+
+pl_chain_layout pl_chain_layout_of(const pl_config *c)
+{
+    return (pl_chain_layout){.sequence = (uint32_t)c->model.sequence,
+                             .question = (uint32_t)c->chain.question,
+                             .latents = (uint32_t)(c->chain.latents * c->chain.replaced),
+                             .replaced = (uint32_t)c->chain.replaced,
+                             .answer_only = c->chain.answer_only};
+}
+
+static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    return pl_path_join(path, PL_FILE_PATH_MAX, out, CHAINS_FILE, err);
+}
+
+/* ---- from lines to their file ---- */
+
+typedef struct preparation {
+    pl_preparation *p;
+    const char *path;
+} preparation;
+
+static pl_status before_writing(void *context, pl_error *err)
+{
+    preparation *w = context;
+    PL_TRY(pl_preparation_lock(w->p, err));
+    return pl_made_file(&w->p->made, w->path, err);
+}
+
+/* A run that goes on keeps its file: another one is refused before anything is written. */
+static pl_status check_same(const pl_preparation *p, const char *path, pl_error *err)
+{
+    const pl_config *c = p->config;
+    const uint64_t then = p->saved.record ? pl_facts_value(&p->saved.record->identity, "chains", 0) : 0;
+    uint64_t now;
+    if (!then || c->run.resume == PL_SWITCH_OFF) return PL_OK;
+    PL_TRY(pl_text_find_hash(c->chain.file, path, &now, err));
+    if (now == then) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.300s: are not the chains that the run in %.300s was trained on; resume with its file, or train "
+                   "on this one in another folder with --out",
+                   c->chain.file, p->out);
+}
+
+static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
+{
+    const pl_config *c = p->config;
+    char path[PL_FILE_PATH_MAX];
+    preparation writing = {p, path};
+    PL_TRY(pl_config_require(c, "chain.file", "this command", err));
+    PL_TRY(find_path(c, path, err));
+    PL_TRY(check_same(p, path, err));
+    const pl_file_use uses[] = {{path, "the chains as tokens", PL_FILE_WRITTEN},
+                                {c->chain.file, "chain.file", PL_FILE_READ}};
+    PL_TRY(pl_files_check(uses, 2, err));
+    const pl_chains_options o = {.path = c->chain.file,
+                                 .tokens_path = path,
+                                 .layout = pl_chain_layout_of(c),
+                                 .progress = progress,
+                                 .context = context,
+                                 .before_writing = before_writing,
+                                 .writing = &writing};
+    return pl_chains_prepare(&o, err);
+}
+
+/* ---- the rest of the row ---- */
+
+static pl_status open_chains(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                             pl_data **data, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    pl_chain_data *d;
+    (void)command, (void)use, (void)planned;
+    PL_TRY(find_path(c, path, err));
+    const pl_chain_setup s = {.path = path,
+                              .layout = pl_chain_layout_of(c),
+                              .batch = (uint32_t)pl_config_batch(c),
+                              .seed = (uint64_t)c->train.seed,
+                              .held_out = c->chain.held_out};
+    PL_TRY(pl_chain_data_open(&s, &d, err));
+    *data = &d->data;
+    return PL_OK;
+}
+
+static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *to)
+{
+    (void)validation;
+    to[0] = (pl_loss_metric){.key = "perplexity",
+                             .words = "perplexity",
+                             .brief = "ppl",
+                             .decimals = 3,
+                             .brief_decimals = -1,
+                             .uses = PL_METRIC_IN_FILE | PL_METRIC_AT_STEPS | PL_METRIC_VALIDATED,
+                             .value = exp(loss)};
+    return 1;
+}
+
+static pl_status check(const pl_config *c, pl_error *err)
+{
+    PL_TRY(pl_chain_check_stage(c, err));
+    return pl_model_check(c, err);
+}
+
+static const char *const files[] = {CHAINS_FILE, NULL};
+
+const pl_system pl_system_chain = {
+    .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
+              "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
+    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+    .metrics = metrics,
+    .measure = pl_chain_measure,
+    .keep_predictions = pl_chain_keep_predictions,
+    .check = check,
+    .prepare = prepare,
+    .files = files,
+    .open = open_chains,
+    .name_stage = pl_chain_name_stage,
+    .take_stage = pl_chain_take_stage,
+    .report_stages = pl_chain_report_stages};

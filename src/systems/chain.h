@@ -1,0 +1,25 @@
+/* The system of chains of thought: what its files share. Within this room. */
+#ifndef PL_SYSTEMS_CHAIN_H
+#define PL_SYSTEMS_CHAIN_H
+
+#include "base/predicted.h"
+#include "data/text/chains.h"
+#include "systems/system.h"
+
+/* ---- chain.c ---- */
+pl_chain_layout pl_chain_layout_of(const pl_config *);
+
+/* ---- chain_measure.c ---- */
+size_t pl_chain_measure(const pl_data *, const pl_predicted *, pl_loss_metric *);
+/* A line for each chain that was held out. */
+pl_status pl_chain_keep_predictions(const pl_data *, const float *predictions, uint64_t count, const char *path,
+                                    pl_error *);
+
+/* ---- chain_stages.c ---- */
+bool pl_chain_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
+/* Of the one that is named, and of what stages set. PL_E_CONFIG. */
+pl_status pl_chain_check_stage(const pl_config *, pl_error *);
+pl_status pl_chain_take_stage(pl_config *, uint32_t k, pl_error *);
+pl_status pl_chain_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+
+#endif

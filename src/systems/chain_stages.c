@@ -1,0 +1,167 @@
+/* The curriculum: stage-0 learns chains with all their steps, stage-k with latents in place of the first k, and answer
+ * with no steps at all behind as many latents as the last stage has. Each is a training of its own, that begins with
+ * the weights of the one before it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/text/told_chains.h"
+#include "report/chains.h"
+#include "store/folder.h"
+#include "systems/chain.h"
+
+enum { STAGES_MAX = 66 }; /* 0 to 64, and answer */
+#define ANSWER "answer"
+#define PREFIX "stage-"
+
+/* ---- which there are ---- */
+
+static uint32_t count_stages(const pl_config *c)
+{
+    return c->chain.stages ? (uint32_t)c->chain.stages + 1 + c->chain.answer_stage : 0;
+}
+
+static void name_of(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
+{
+    if (k > (uint64_t)c->chain.stages)
+        snprintf(name, PL_STAGE_NAME_BYTES, ANSWER);
+    else
+        snprintf(name, PL_STAGE_NAME_BYTES, PREFIX "%u", k);
+}
+
+/* The number of the one that is named; false: there is none of that name. */
+static bool find_stage(const pl_config *c, const char *named, uint32_t *k)
+{
+    char name[PL_STAGE_NAME_BYTES];
+    for (*k = 0; *k < count_stages(c); ++*k) {
+        name_of(c, *k, name);
+        if (strcmp(name, named) == 0) return true;
+    }
+    return false;
+}
+
+bool pl_chain_name_stage(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
+{
+    const char *only = c->chain.stage;
+    if (k >= (only[0] ? 1 : count_stages(c))) return false;
+    if (only[0])
+        snprintf(name, PL_STAGE_NAME_BYTES, "%s", only);
+    else
+        name_of(c, k, name);
+    return true;
+}
+
+pl_status pl_chain_check_stage(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    uint32_t k;
+    const char *by_hand = c->chain.replaced ? "chain.replaced" : c->chain.answer_only ? "chain.answer_only" : NULL;
+    if (c->chain.stages && by_hand)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: %s is for one training, and chain.stages %" PRId64 " asks for several, each of which sets "
+                       "it; leave it out, or write chain.stages 0",
+                       pl_config_blame(c, by_hand, "chain.stages", where), by_hand, c->chain.stages);
+    if (c->chain.stages && c->chain.held_out <= 0)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: each of the trainings that chain.stages %" PRId64 " asks for is judged by chains that were "
+                       "held out, and chain.held_out is 0; raise it, or write chain.stages 0",
+                       pl_config_blame(c, "chain.held_out", "chain.stages", where), c->chain.stages);
+    if (!c->chain.stage[0] || find_stage(c, c->chain.stage, &k)) return PL_OK;
+    pl_config_where(c, "chain.stage", where, sizeof where);
+    if (c->chain.stages == 0)
+        return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s, since chain.stages is 0; leave it out", where,
+                       c->chain.stage);
+    return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s; they are " PREFIX "0 to " PREFIX "%" PRId64 "%s",
+                   where, c->chain.stage, c->chain.stages, c->chain.answer_stage ? " and " ANSWER : "");
+}
+
+/* ---- one of them ---- */
+
+/* Named by hand it may come before its time. */
+static pl_status check_earlier(const char *folder, const char *stage, const char *earlier, pl_error *err)
+{
+    pl_saved saved;
+    pl_error damaged;
+    if (access(folder, F_OK) == 0) {
+        pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
+        const bool is_there = status != PL_OK || saved.record; /* what is damaged the run finds out */
+        if (status == PL_OK) pl_saved_deinit(&saved);
+        if (is_there) return PL_OK;
+    }
+    return pl_fail(err, PL_E_DATA,
+                   "%s: holds no training that %s could begin with; make it first, with the same command and "
+                   "--stage %s, or name another with train.init_from",
+                   folder, stage, earlier);
+}
+
+/* Of several, only the first begins where train.init_from says. */
+static pl_status begin_behind(pl_config *c, uint32_t k, pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX], name[PL_STAGE_NAME_BYTES], earlier[PL_STAGE_NAME_BYTES];
+    if (k == 0 || (c->chain.stage[0] && c->train.init_from[0])) return PL_OK;
+    name_of(c, k, name);
+    name_of(c, k - 1, earlier);
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
+    if (c->chain.stage[0]) PL_TRY(check_earlier(folder, name, earlier, err));
+    return pl_config_set(c, "train.init_from", folder, "the stage before", err);
+}
+
+pl_status pl_chain_take_stage(pl_config *c, uint32_t k, pl_error *err)
+{
+    static const char why[] = "the stage";
+    char replaced[32];
+    PL_TRY(pl_chain_check_stage(c, err));
+    if (c->chain.stage[0] && !find_stage(c, c->chain.stage, &k))
+        return pl_fail(err, PL_E_INTERNAL, "there is no stage %s", c->chain.stage);
+    PL_TRY(begin_behind(c, k, err));
+    const bool is_answer = k > (uint64_t)c->chain.stages;
+    snprintf(replaced, sizeof replaced, "%" PRId64, is_answer ? c->chain.stages : (int64_t)k);
+    PL_TRY(pl_config_set(c, "chain.replaced", replaced, why, err));
+    PL_TRY(pl_config_set(c, "chain.answer_only", is_answer ? "true" : "false", why, err));
+    PL_TRY(pl_config_set(c, "chain.stages", "0", why, err));
+    return pl_config_set(c, "chain.stage", "", why, err);
+}
+
+/* ---- what they have brought ---- */
+
+static pl_status read_row(const pl_config *c, const char *out, const char *name, pl_chains_row *row, bool *is_done,
+                          pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    pl_told_chains sum;
+    uint32_t k = 0;
+    PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
+    *is_done = access(path, F_OK) == 0;
+    if (!*is_done) return PL_OK;
+    PL_TRY(pl_told_chains_sum(path, &sum, err));
+    (void)find_stage(c, name, &k);
+    const uint64_t steps = k > (uint64_t)c->chain.stages ? (uint64_t)c->chain.stages : k;
+    *row = (pl_chains_row){.name = name,
+                           .latents = steps * (uint64_t)c->chain.latents,
+                           .chains = sum.chains,
+                           .tokens = sum.tokens,
+                           .token_accuracy = sum.tokens ? (double)sum.right / (double)sum.tokens : 0,
+                           .answer_accuracy = sum.chains ? (double)sum.answers_right / (double)sum.chains : 0};
+    return PL_OK;
+}
+
+pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
+{
+    static void (*const writers[])(const pl_chains_report *, pl_str *) = {
+        [PL_STAGE_TEXT] = pl_chains_text, [PL_STAGE_JSON] = pl_chains_json, [PL_STAGE_HTML] = pl_chains_html};
+    char name[STAGES_MAX][PL_STAGE_NAME_BYTES];
+    pl_chains_row row[STAGES_MAX];
+    uint32_t stages = 0, rows = 0;
+    for (; stages < STAGES_MAX && pl_chain_name_stage(c, stages, name[stages]); stages++) {
+        bool is_done;
+        PL_TRY(read_row(c, out, name[stages], &row[rows], &is_done, err));
+        rows += is_done;
+    }
+    if (rows == 0)
+        return pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
+    writers[form](&(pl_chains_report){row, rows, stages}, text);
+    return PL_OK;
+}
