@@ -1,5 +1,5 @@
-/* The trainings of a config of pages that are read: n2n, of the adapter alone; task, which may begin with that; and
- * behind it finetune, which begins with the weights of task and trains the last layers of the frozen tower, too. And the
+/* The trainings of a config of pages that are read: n2n, of the adapter alone; task, which may begin with that; behind
+ * it finetune, which begins with the weights of task and trains the last layers of the frozen tower, too. And the
  * denoiser's, which is made by name alone. */
 #ifndef PL_SYSTEMS_HYBRID_STAGES_H
 #define PL_SYSTEMS_HYBRID_STAGES_H
