@@ -29,11 +29,11 @@ static const char about[] =
     "checkpoint: a container starts, and starts again, with\n"
     "  train CONFIG --lock PLAN --resume=auto\n"
     "\n"
-    "A config of cloud heights, or of pages with n2n_pretrain.enabled or "
+    "A config of cloud heights or chains of thought, or of pages with n2n_pretrain.enabled or "
     "finetune.enabled, may mean several trainings: each has a folder in "
     "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
     "results.json and results.html. --stage NAME makes one of them. Where they "
-    "take different amounts of memory (pages), all are planned before the first begins.\n";
+    "take different amounts of memory (all but cloud heights), all are planned before the first begins.\n";
 
 /* A stage that is trained is evaluated. */
 static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)

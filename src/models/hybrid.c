@@ -346,16 +346,20 @@ static pl_status check_grid(const pl_config *c, pl_error *err)
                    where, c->denoiser.depth, side, parts);
 }
 
+const char *pl_hybrid_narrows(const pl_config *c)
+{
+    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
+    const bool searches = (c->fit.allow & (PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16)) != 0;
+    if (as == PL_CONFIG_FROZEN_AUTO) return searches ? "fit.allow" : NULL;
+    return as == PL_CONFIG_FROZEN_F32 ? NULL : "vision_encoder.pretrained_precision";
+}
+
 /* Its weights come out of another run's files as they are there, in f32. */
 static pl_status check_narrow(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
-    const bool searches =
-        as == PL_CONFIG_FROZEN_AUTO && (c->fit.allow & (PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16)) != 0;
-    const char *key = searches ? "fit.allow" : "vision_encoder.pretrained_precision";
-    if (!c->dataset.use_denoiser || !c->dataset.denoiser_path[0]) return PL_OK;
-    if (!searches && (as == PL_CONFIG_FROZEN_AUTO || as == PL_CONFIG_FROZEN_F32)) return PL_OK;
+    const char *key = pl_hybrid_narrows(c);
+    if (!key) return PL_OK;
     pl_config_blame(c, "dataset.denoiser_path", key, where);
     return pl_fail(
         err, PL_E_CONFIG,
@@ -370,8 +374,10 @@ static pl_status check_made_pages(const pl_config *c, pl_error *err)
     char where[PL_CONFIG_WHERE_BYTES];
     const char *key = c->reading.noise > 0 ? "reading.noise" : "dataset.denoiser_path";
     if (!pl_hybrid_makes_pages(c)) return PL_OK;
-    if (c->dataset.use_denoiser && c->dataset.denoiser_path[0]) PL_TRY(check_grid(c, err));
-    PL_TRY(check_narrow(c, err));
+    if (pl_hybrid_is_denoised(c)) {
+        PL_TRY(check_grid(c, err));
+        PL_TRY(check_narrow(c, err));
+    }
     if (!c->vision_encoder.features_cache) return PL_OK;
     pl_config_blame(c, key, "vision_encoder.features_cache", where);
     return pl_fail(err, PL_E_CONFIG,

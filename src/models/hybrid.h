@@ -100,6 +100,10 @@ pl_id pl_hybrid_adapt(const pl_hybrid *, pl_id tokens);
 void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
 
 /* ---- hybrid_denoiser.c ---- */
+/* Does a denoiser stand in front of the towers? */
+bool pl_hybrid_is_denoised(const pl_config *);
+/* The key by which what is frozen is stored in 16 bits, or may be; NULL: it is f32. */
+const char *pl_hybrid_narrows(const pl_config *);
 /* Are pages other than the data bring them? */
 bool pl_hybrid_makes_pages(const pl_config *);
 /* As the towers see them: with noise, and through the denoiser, where the config says so, u8 [B,H,W,3]. */

@@ -182,10 +182,17 @@ static pl_id noisy(const pl_hybrid *k, pl_id x, const char *which)
 
 /* ---- in front of the towers ---- */
 
-static bool is_denoised(const pl_config *c) { return c->dataset.use_denoiser && c->dataset.denoiser_path[0]; }
+bool pl_hybrid_is_denoised(const pl_config *c)
+{
+    return !c->denoiser.only && c->dataset.use_denoiser && c->dataset.denoiser_path[0];
+}
+
 static bool is_noisy(const pl_config *c) { return c->reading.noise > 0; }
 
-bool pl_hybrid_makes_pages(const pl_config *c) { return !c->denoiser.only && (is_denoised(c) || is_noisy(c)); }
+bool pl_hybrid_makes_pages(const pl_config *c)
+{
+    return !c->denoiser.only && (pl_hybrid_is_denoised(c) || is_noisy(c));
+}
 
 pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 {
@@ -194,7 +201,7 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     pl_builder_enter(&k->m->b, "denoiser");
     pl_id x = colour(k, pages);
     if (is_noisy(k->m->config)) x = noisy(k, x, "page");
-    if (is_denoised(k->m->config)) x = denoise(k, pl_hybrid_cast(k, x));
+    if (pl_hybrid_is_denoised(k->m->config)) x = denoise(k, pl_hybrid_cast(k, x));
     pl_build_node(&k->m->b, PL_OP_PIXELS, NULL, 1, &x, 1, &bytes);
     pl_builder_leave(&k->m->b);
     pl_model_freeze_all(k->m, "denoiser.");

@@ -505,13 +505,11 @@ static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
     pl_saved saved = {0};
     *has = false;
     pl_status status = pl_saved_find(o.folder, PL_SAVED_RECORD, &saved, err);
-    for (size_t i = 0; status == PL_OK && saved.record && !*has && i < s->spec.model.count; i++) {
-        const pl_st_list one = {.entries = &s->model_entry[i], .count = 1};
-        size_t found = 0;
-        if (is_of(&o, &s->model_entry[i])) status = pl_saved_count(&saved, &one, &found, err);
-        *has = found > 0;
-        if (is_of(&o, &s->model_entry[i])) break; /* it has all of them, or none */
-    }
+    size_t i = 0, found = 0; /* it has all of them, or none: the first tells */
+    while (i < s->spec.model.count && !is_of(&o, &s->model_entry[i])) i++;
+    const pl_st_list first = {.entries = s->model_entry + i, .count = i < s->spec.model.count};
+    if (status == PL_OK && saved.record) status = pl_saved_count(&saved, &first, &found, err);
+    *has = found > 0;
     pl_saved_deinit(&saved);
     return status;
 }

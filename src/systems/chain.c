@@ -129,6 +129,7 @@ const pl_system pl_system_chain = {
     .files = files,
     .open = open_chains,
     .name_stage = pl_chain_name_stage,
+    .check_begun = pl_chain_check_begun,
     .stages_differ = true, /* each latent is a pass more */
     .take_stage = pl_chain_take_stage,
     .report_stages = pl_chain_report_stages};

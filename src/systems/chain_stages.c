@@ -78,33 +78,24 @@ pl_status pl_chain_check_stage(const pl_config *c, pl_error *err)
 
 /* ---- one of them ---- */
 
-/* Named by hand it may come before its time. */
-static pl_status check_earlier(const char *folder, const char *stage, const char *earlier, pl_error *err)
+pl_status pl_chain_check_begun(const pl_config *c, pl_error *err)
 {
-    pl_saved saved;
-    pl_error damaged;
-    if (access(folder, F_OK) == 0) {
-        pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
-        const bool is_there = status != PL_OK || saved.record; /* what is damaged the run finds out */
-        if (status == PL_OK) pl_saved_deinit(&saved);
-        if (is_there) return PL_OK;
-    }
-    return pl_fail(err, PL_E_DATA,
-                   "%s: holds no training that %s could begin with; make it first, with the same command and "
-                   "--stage %s, or name another with train.init_from",
-                   folder, stage, earlier);
+    char name[PL_STAGE_NAME_BYTES], earlier[PL_STAGE_NAME_BYTES];
+    uint32_t k;
+    if (!find_stage(c, c->chain.stage, &k) || k == 0) return PL_OK;
+    name_of(c, k, name);
+    name_of(c, k - 1, earlier);
+    return pl_system_check_earlier(c, name, earlier, err);
 }
 
 /* Of several, only the first begins where train.init_from says. */
 static pl_status begin_behind(pl_config *c, uint32_t k, pl_error *err)
 {
-    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX], name[PL_STAGE_NAME_BYTES], earlier[PL_STAGE_NAME_BYTES];
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX], earlier[PL_STAGE_NAME_BYTES];
     if (k == 0 || (c->chain.stage[0] && c->train.init_from[0])) return PL_OK;
-    name_of(c, k, name);
     name_of(c, k - 1, earlier);
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
-    if (c->chain.stage[0]) PL_TRY(check_earlier(folder, name, earlier, err));
     return pl_config_set(c, "train.init_from", folder, "the stage before", err);
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "data/pages/reading.h"
-#include "models/model.h"
+#include "models/hybrid.h"
 #include "store/checkpoint.h"
 #include "systems/given_weights.h"
 #include "systems/hybrid_measure.h"
@@ -200,7 +200,7 @@ static pl_status load_module(const char *further, pl_error *err)
 static void find_part(const pl_config *c, pl_run_settings *r)
 {
     static const char key[] = "dataset.denoiser_path";
-    if (c->denoiser.only || !c->dataset.use_denoiser || !c->dataset.denoiser_path[0]) return;
+    if (!pl_hybrid_is_denoised(c)) return;
     r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key;
 }
 

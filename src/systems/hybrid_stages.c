@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/pages/read_pages.h"
+#include "models/hybrid.h"
 #include "report/words_read.h"
 #include "store/folder.h"
 
@@ -51,16 +52,13 @@ static pl_status check_judged(const pl_config *c, pl_error *err)
 static pl_status check_thawing(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
-    const bool searches =
-        as == PL_CONFIG_FROZEN_AUTO && (c->fit.allow & (PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16)) != 0;
     const int64_t thawed = c->vision_encoder.unfreeze_pretrained_layers;
-    const char *key = searches ? "fit.allow" : "vision_encoder.pretrained_precision";
+    const char *key = pl_hybrid_narrows(c);
     const char *thaws = c->finetune.enabled && c->finetune.unfreeze_pretrained_layers > thawed
                             ? "finetune.unfreeze_pretrained_layers"
                         : c->n2n_pretrain.enabled && thawed ? "vision_encoder.unfreeze_pretrained_layers"
                                                             : NULL;
-    if (!thaws || (!searches && (as == PL_CONFIG_FROZEN_AUTO || as == PL_CONFIG_FROZEN_F32))) return PL_OK;
+    if (!thaws || !key) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
         "%s: %s stores what is frozen in 16 bits, and %s trains layers in a later training that were stored so "
@@ -91,34 +89,11 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 
 /* ---- one of them ---- */
 
-/* Named by hand it may come before its time. */
-static pl_status check_earlier(const char *folder, const char *stage, const char *earlier, pl_error *err)
-{
-    pl_saved saved;
-    pl_error damaged;
-    if (access(folder, F_OK) == 0) {
-        pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
-        const bool is_there = status != PL_OK || saved.record; /* what is damaged the run finds out */
-        if (status == PL_OK) pl_saved_deinit(&saved);
-        if (is_there) return PL_OK;
-    }
-    return pl_fail(err, PL_E_DATA,
-                   "%s: holds no training that %s could begin with; make it first, with the same command and "
-                   "--stage %s, or name another with train.init_from",
-                   folder, stage, earlier);
-}
-
 pl_status pl_hybrid_check_begun(const pl_config *c, pl_error *err)
 {
-    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
     const char *only = c->task_training.stage;
-    const char *earlier = strcmp(only, FINETUNE) == 0                          ? TASK
-                          : strcmp(only, TASK) == 0 && c->n2n_pretrain.enabled ? N2N
-                                                                               : NULL;
-    if (!earlier || c->train.init_from[0]) return PL_OK;
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
-    return check_earlier(folder, only, earlier, err);
+    if (strcmp(only, FINETUNE) == 0) return pl_system_check_earlier(c, FINETUNE, TASK, err);
+    return strcmp(only, TASK) == 0 && c->n2n_pretrain.enabled ? pl_system_check_earlier(c, TASK, N2N, err) : PL_OK;
 }
 
 /* Named by hand it begins with what train.init_from says, else with the training before it; of several only the first
@@ -145,53 +120,60 @@ static pl_status set_all(pl_config *c, const setting *s, const char *why, pl_err
     return PL_OK;
 }
 
-/* What belongs to reading is left out, and what the section says of this training comes in. */
-static pl_status become_n2n(pl_config *c, pl_error *err)
+/* What a section says of a training of its own; `only` makes the config that training's, which does not read. */
+typedef struct own_training {
+    const char *only;
+    int64_t steps, batch_size;
+    double learning_rate;
+} own_training;
+
+static pl_status become_own(pl_config *c, const own_training *t, const char *why, pl_error *err)
 {
     char steps[32], batch[32], rate[32];
-    const setting to[] = {{"n2n_pretrain.only", "true"},
+    const setting to[] = {{t->only, "true"},
                           {"train.steps", steps},
                           {"train.batch_size", batch},
                           {"train.gradient_accumulation_steps", "1"},
                           {"train.learning_rate", rate},
-                          {"train.warmup_steps", "auto"},
-                          {"task_training.freeze_n2n_adapter", "false"},
-                          {"task_training.freeze_pretrained", "auto"},
-                          {"vision_encoder.unfreeze_pretrained_layers", "0"},
                           {"vision_encoder.progressive_fusion", "false"},
                           {"reasoning.halt_max_steps", "1"},
                           {NULL, NULL}};
-    snprintf(steps, sizeof steps, "%" PRId64, c->n2n_pretrain.steps);
-    snprintf(batch, sizeof batch, "%" PRId64, c->n2n_pretrain.batch_size);
-    snprintf(rate, sizeof rate, "%.17g", c->n2n_pretrain.learning_rate);
-    return set_all(c, to, "the training of the adapter", err);
+    snprintf(steps, sizeof steps, "%" PRId64, t->steps);
+    snprintf(batch, sizeof batch, "%" PRId64, t->batch_size);
+    snprintf(rate, sizeof rate, "%.17g", t->learning_rate);
+    return set_all(c, to, why, err);
+}
+
+static pl_status become_n2n(pl_config *c, pl_error *err)
+{
+    static const char why[] = "the training of the adapter";
+    static const setting to[] = {{"train.warmup_steps", "auto"},
+                                 {"task_training.freeze_n2n_adapter", "false"},
+                                 {"task_training.freeze_pretrained", "auto"},
+                                 {"vision_encoder.unfreeze_pretrained_layers", "0"},
+                                 {NULL, NULL}};
+    const pl_config_n2n_pretrain *n = &c->n2n_pretrain;
+    PL_TRY(become_own(c, &(own_training){"n2n_pretrain.only", n->steps, n->batch_size, n->learning_rate}, why, err));
+    return set_all(c, to, why, err);
 }
 
 /* As the source trains it: Adam, whose rate is halved where five evaluations bring nothing. */
 static pl_status become_denoiser(pl_config *c, pl_error *err)
 {
-    char steps[32], batch[32], rate[32];
-    const setting to[] = {{"denoiser.only", "true"},
-                          {"train.steps", steps},
-                          {"train.batch_size", batch},
-                          {"train.gradient_accumulation_steps", "1"},
-                          {"train.learning_rate", rate},
-                          {"train.optimizer", "adamw"},
-                          {"train.weight_decay", "0"},
-                          {"train.beta2", "0.999"},
-                          {"train.schedule", "plateau"},
-                          {"train.plateau_patience", "5"},
-                          {"train.plateau_factor", "0.5"},
-                          {"train.warmup_steps", "0"},
-                          {"vision_encoder.features_cache", "0"},
-                          {"vision_encoder.pretrained_weights", "none"},
-                          {"vision_encoder.progressive_fusion", "false"},
-                          {"reasoning.halt_max_steps", "1"},
-                          {NULL, NULL}};
-    snprintf(steps, sizeof steps, "%" PRId64, c->denoiser.steps);
-    snprintf(batch, sizeof batch, "%" PRId64, c->denoiser.batch_size);
-    snprintf(rate, sizeof rate, "%.17g", c->denoiser.learning_rate);
-    return set_all(c, to, "the training of the denoiser", err);
+    static const char why[] = "the training of the denoiser";
+    static const setting to[] = {{"train.optimizer", "adamw"},
+                                 {"train.weight_decay", "0"},
+                                 {"train.beta2", "0.999"},
+                                 {"train.schedule", "plateau"},
+                                 {"train.plateau_patience", "5"},
+                                 {"train.plateau_factor", "0.5"},
+                                 {"train.warmup_steps", "0"},
+                                 {"vision_encoder.features_cache", "0"},
+                                 {"vision_encoder.pretrained_weights", "none"},
+                                 {NULL, NULL}};
+    const pl_config_denoiser *d = &c->denoiser;
+    PL_TRY(become_own(c, &(own_training){"denoiser.only", d->steps, d->batch_size, d->learning_rate}, why, err));
+    return set_all(c, to, why, err);
 }
 
 static pl_status become_task(pl_config *c, pl_error *err)

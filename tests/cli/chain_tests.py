@@ -262,6 +262,7 @@ def test_stages_go_on():
     run("train", config, "--quiet", "--resume")
     refused(4, "holds no training that stage-1 could begin with; make it first, with the same command and --stage stage-0", "train", config, "--out", "hand",
             "--stage", "stage-1")
+    run("plan", config, "--out", "hand", "--stage", "stage-1")  # a plan needs nothing of an earlier training
     for stage in ("stage-0", "stage-1", "answer"):
         run("train", config, "--quiet", "--out", "hand", "--stage", stage)
     for stage in ("stage-0", "stage-1", "answer"):
