@@ -7,10 +7,12 @@
 
 Needs `pip install torch safetensors`; neither the build nor the tests need it. It knows nothing of Plimsoll but its files. What is left out at random
 would be other numbers there: set vision_encoder.dropout and latent_planning.path_dropout to 0; and where n2n_pretrain.only is true, n2n_pretrain.noise to
-1e-12, of which no number of a small batch is left out; where denoiser.only is true, denoiser.noise to 1e-6. The judge is PyTorch in f64; a difference is
+1e-12, of which no number of a small batch is left out; where denoiser.only or page_policy.only is true, denoiser.noise to 1e-6, and page_policy.dropout to
+0: what the policy draws is drawn here once more. The judge is PyTorch in f64; a difference is
 |a - b| / |b|, of the norms of a tensor. Ends with 1 when one is above 1e-4 (1e-7 absolute,
 or what PyTorch itself is off in f32, where the gradient is zero by symmetry)."""
 import json
+import math
 import sys
 
 import torch
@@ -51,6 +53,40 @@ def update_codes(weights, state):
         return book
     sizes, averages = .99 * sizes + .01 * sums[:, -1], .99 * averages + .01 * sums[:, :-1]
     return averages / ((sizes + 1e-5) / (sizes.sum() + len(sizes) * 1e-5) * sizes.sum())[:, None]
+
+
+M64 = (1 << 64) - 1
+CHOICES = (("size", 7, 3), ("across", 11, 5), ("down", 11, 5))
+
+
+def random_words(seed, stream, step, sample, count):
+    """Philox 4x32-10 (Salmon et al. 2011), as src/base/philox.h keys and counts it."""
+    def mix(x):
+        x = (x + 0x9e3779b97f4a7c15) & M64
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 & M64
+        x = (x ^ x >> 27) * 0x94d049bb133111eb & M64
+        return x ^ x >> 31
+    scope, words = 0xcbf29ce484222325, []
+    for byte in stream.encode():
+        scope = (scope ^ byte) * 0x100000001b3 & M64
+    key = mix(mix(seed) ^ scope)
+    for block in range(-(-count // 4)):
+        c, k0, k1 = (block, sample & 0xFFFFFFFF, sample >> 32, step), key & 0xFFFFFFFF, key >> 32
+        for _ in range(10):
+            a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+            c = (b >> 32) ^ c[1] ^ k0, b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k1, a & 0xFFFFFFFF
+            k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+        words += c
+    return words[:count]
+
+
+def gumbel(words):
+    return [-math.log(-math.log(((w >> 8) + .5) / 2**24)) for w in words]
+
+
+def normal(words):
+    pairs = zip(words[::2], words[1::2])
+    return [math.sqrt(-2 * math.log((a + .5) / 2**32)) * turn(2 * math.pi * (b + .5) / 2**32) for a, b in pairs for turn in (math.cos, math.sin)]
 
 
 class Hybrid:
@@ -155,7 +191,45 @@ class Hybrid:
             x = self.two_convolutions(torch.cat([x, skips[i]], 1), f"denoiser.decoders.{i}")
         return self.convolve(x, "denoiser.final_conv", 0)
 
+    def draw(self, said, count, stream, kind):
+        """[B, count, n]: numbers near what is said, for each sample of this step."""
+        b, n = said.shape
+        first, seed = (self.step - 1) * b, int(self.c["train"]["seed"])
+        rows = [kind(random_words(seed, stream, self.step, first + i, -(-count * n // 4) * 4))[:count * n] for i in range(b)]
+        return said.detach()[:, None], torch.tensor(rows, dtype=said.dtype).view(b, count, n)
+
+    def judge(self, pages, feature):
+        """The loss of the policy: what it has drawn, tried and kept."""
+        count = int(self.c["page_policy"]["samples"])
+        x = F.relu(self.linear(feature[:, :768].to(self.w["policy.strength.bias"].dtype), "policy.layers.0"))
+        x = F.relu(self.linear(x, "policy.layers.3"))
+        logits, ids = {}, {}
+        for name, n, as_is in CHOICES:
+            prior = torch.zeros(n, dtype=x.dtype)
+            prior[as_is] = math.log(n - 1)
+            logits[name] = self.linear(x, "policy." + name) + prior
+            said, random = self.draw(logits[name], count, "policy/" + name, gumbel)
+            ids[name] = (said + random).argmax(-1)
+        strength = self.linear(x, "policy.strength")
+        said, random = self.draw(strength, count, "policy/strength", normal)
+        tried = (said + float(self.c["page_policy"]["exploration"]) * random)[..., 0]
+        clean, apart = pages[:, 3].to(x.dtype) / 255, torch.empty_like(tried)
+        for b in range(len(pages)):
+            for g in range(count):
+                moved = torch.full_like(pages[b, 0], 255)
+                right, down, side = int(ids["across"][b, g]) - 5, int(ids["down"][b, g]) - 5, moved.shape[-1]
+                to = [slice(max(0, z), side + min(0, z)) for z in (down, right)]
+                moved[to[0], to[1]] = pages[b, ids["size"][b, g]][tuple(slice(max(0, -z), side - max(0, z)) for z in (down, right))]
+                noisy = (moved.to(x.dtype) / 255).expand(1, 3, -1, -1)
+                s = torch.sigmoid(tried[b, g])
+                apart[b, g] = ((s * self.denoise(noisy) + (1 - s) * noisy - clean[b]) ** 2).sum().detach()
+        kept = (-apart).topk(count // 2, -1)[1]
+        rows = sum(F.cross_entropy(logits[name][:, None].expand(-1, count // 2, -1).flatten(0, 1), ids[name].gather(1, kept).flatten()) for name, _, _ in CHOICES)
+        return rows + F.mse_loss(torch.sigmoid(strength).expand(-1, count // 2), torch.sigmoid(tried.gather(1, kept)))
+
     def loss(self, pages, labels):
+        if self.c["page_policy"]["only"] == "true":
+            return self.judge(pages, labels)
         if "denoiser.final_conv.bias" in self.w:
             clean = pages.to(self.w["denoiser.final_conv.bias"].dtype)[:, None].expand(-1, 3, -1, -1) / 255
             if self.c["denoiser"]["only"] == "true":
@@ -233,7 +307,8 @@ def is_frozen(name, vision, front):
 
 def differentiate(weights, config, state, step, batch, dtype):
     w = {name: t.to(dtype).requires_grad_(not is_frozen(name, config["vision_encoder"], config["denoiser"]["only"] != "true")) for name, t in weights.items()}
-    loss = Hybrid(w, config, state, step).loss(batch["train.pages"], batch["train.labels"].long())
+    seen = batch["train.feature"] if config["page_policy"]["only"] == "true" else batch["train.labels"].long()
+    loss = Hybrid(w, config, state, step).loss(batch["train.pages"], seen)
     loss.backward()
     return loss.item(), {name: t.grad for name, t in w.items() if t.grad is not None}
 

@@ -9,6 +9,7 @@
 #include "backend/channels.h"
 #include "backend/convolution_pool.h"
 #include "backend/modulation.h"
+#include "backend/policy.h"
 #include "backend/pool.h"
 #include "backend/regression.h"
 #include "backend/row_loss.h"
@@ -34,8 +35,9 @@ int pl_has_few_tokens(const pl_shape *);
 /* ---- nodes whose calls calls.h does not know (source.c, cache.c) ---- */
 typedef struct pl_fill_value_call {
     uint64_t count;
-    float value;
-    float *y;
+    double value;
+    void *y;  /* f32, */
+    bool ids; /* or i32 */
 } pl_fill_value_call;
 
 typedef struct pl_normal_call {
@@ -126,6 +128,8 @@ typedef struct pl_call {
         pl_softmax_pool_bwd_call softmax_pool_bwd;
         pl_patches_call patches;
         pl_pixels_call pixels;
+        pl_perturb_call perturb;
+        pl_shift_call shift;
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;

@@ -91,7 +91,7 @@ static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_
 const pl_binding pl_binding_STRAIGHT_THROUGH = {bind_straight_through, NULL, exec_detach};
 const pl_binding pl_binding_DETACH = {bind_cast, NULL, exec_detach};
 
-/* Zero bytes for any dtype, a value for f32. */
+/* Zero bytes for any dtype, a value for f32 and i32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->fill_is_value = n->attr[0].f != 0;
@@ -99,7 +99,8 @@ static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a
         call->u.fill = (pl_fill_call){pl_value_bytes(g, n->out[0]), pl_address_of(g, a, n->out[0])};
     else
         call->u.fill_value =
-            (pl_fill_value_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0])};
+            (pl_fill_value_call){(uint64_t)elems(g, n->out[0]), n->attr[0].f, pl_address_of(g, a, n->out[0]),
+                                 g->value[n->out[0]].dtype == PL_DTYPE_I32};
 }
 
 static void exec_fill(const pl_call *c, pl_team team)

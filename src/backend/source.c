@@ -8,8 +8,14 @@
 
 void pl_fill_value_exec(const pl_fill_value_call *c, pl_team team)
 {
+    float *y = c->y;
+    int32_t *id = c->y;
     (void)team;
-    for (uint64_t i = 0; i < c->count; i++) c->y[i] = c->value;
+    for (uint64_t i = 0; i < c->count; i++)
+        if (c->ids)
+            id[i] = (int32_t)c->value;
+        else
+            y[i] = (float)c->value;
 }
 
 enum { NORMAL_CHUNK = 4096 };

@@ -2,6 +2,8 @@
 #ifndef PL_BASE_TOLD_H
 #define PL_BASE_TOLD_H
 
+#include "base/policy.h"
+
 enum {
     PL_TOLD_WORDS,
     PL_TOLD_RIGHT,     /* of these, are read as they are */
@@ -22,6 +24,14 @@ enum {
     PL_TOLD_NOISE_LEFT,    /* and of what comes out is off the clean page */
     PL_TOLD_NOISE_ADAPTER, /* as PL_TOLD_ADAPTER */
     PL_TOLD_NOISE_COLUMNS = PL_TOLD_NOISE_ADAPTER + 2
+};
+
+/* That of the policy: those columns, what comes out being what its best action makes of a page, and more. */
+enum {
+    PL_TOLD_DENOISED =
+        PL_TOLD_NOISE_COLUMNS, /* the sum of squares of how far the denoiser alone is off the clean page */
+    PL_TOLD_POLICY,            /* its logits (base/policy.h) */
+    PL_TOLD_POLICY_COLUMNS = PL_TOLD_POLICY + PL_POLICY_LOGITS
 };
 
 #define PL_TOLD_ABSENT (-1.0)

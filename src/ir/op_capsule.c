@@ -148,7 +148,8 @@ static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], 
 
 const pl_op_rule pl_rule_TOP_K = {shape_top_k, NULL, cost_moved, pl_alias_none, .recompute = true};
 
-/* ---- gather_rows: t [B,...,D], index i32 [B,...] → [B,...,D]: the tokens at these positions, 0 … N − 1 ---- */
+/* ---- gather_rows: t [B,...,D] of any type, index i32 [B,...] → [B,...,D]: the tokens at these positions, 0 … N − 1
+ * ---- */
 static pl_status check_gather(const pl_graph *g, const pl_node *n, int index, pl_error *err)
 {
     const pl_shape *s = &pl_in(g, n, index)->shape;
@@ -169,7 +170,7 @@ static bool are_of_the_same_samples(const pl_shape *a, const pl_shape *b)
 
 static pl_status shape_gather_rows(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ri", err));
+    PL_TRY(pl_expect_inputs(g, n, ".i", err));
     PL_TRY(check_tokens(g, n, 0, err));
     PL_TRY(check_gather(g, n, 1, err));
     const pl_value *t = pl_in(g, n, 0);
@@ -226,7 +227,7 @@ static pl_alias alias_gather_rows_bwd(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_GATHER_ROWS_BWD = {shape_gather_rows_bwd, NULL, cost_moved, alias_gather_rows_bwd};
 
-/* ---- repeat: x [...,D] → [...,count,D] ---- */
+/* ---- repeat: x [...,D] of any type → [...,count,D] ---- */
 static pl_status check_count(const pl_node *n, pl_error *err)
 {
     if (n->attr[0].i >= 1 && n->attr[0].i <= INT32_MAX) return PL_OK;
@@ -236,7 +237,7 @@ static pl_status check_count(const pl_node *n, pl_error *err)
 
 static pl_status shape_repeat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
+    PL_TRY(pl_expect_inputs(g, n, ".", err));
     PL_TRY(check_count(n, err));
     const pl_value *x = pl_in(g, n, 0);
     pl_shape s = x->shape;

@@ -1,5 +1,7 @@
 /* Nodes without inputs, which write into a value that exists already (a weight, an accumulator, a port); and what takes
  * data out again. */
+#include <math.h>
+
 #include "ir/op.h"
 
 static pl_status given(const pl_graph *g, const pl_node *n, int outs, pl_out out[], pl_error *err)
@@ -71,12 +73,15 @@ static pl_cost cost_store(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, pl_alias_none, .outside = true};
 
-/* ---- fill: → every element = value (f32), or zero bytes for other dtypes ---- */
+/* ---- fill: → every element = value (f32, or a whole number, i32), or zero bytes for other dtypes ---- */
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    if (out[0].dtype != PL_DTYPE_F32 && n->attr[0].f != 0)
-        return pl_fail(err, PL_E_INTERNAL, "fill in %s: only f32 can be filled with other than 0", n->scope);
+    const double value = n->attr[0].f;
+    const bool whole = value >= INT32_MIN && value <= INT32_MAX && value == floor(value);
+    if (out[0].dtype != PL_DTYPE_F32 && value != 0 && !(out[0].dtype == PL_DTYPE_I32 && whole))
+        return pl_fail(err, PL_E_INTERNAL,
+                       "fill in %s: only f32 can be filled with other than 0, and i32 with whole numbers", n->scope);
     return PL_OK;
 }
 

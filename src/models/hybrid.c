@@ -21,14 +21,18 @@
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
  * adapter, planner.
  *
- * denoiser.only and n2n_pretrain.only: both programs are those of another training, of the denoiser alone
- * (hybrid_denoiser.c), denoiser.*, for which the data bring "noise" f32 and "numbers" i64 [B,…] (base/rollout.h), or of
- * the adapter alone (hybrid_n2n.c), whose model has clip.* and adapter.*. "evaluate.loss" is then the sum of the mean
- * squared error of each page. */
+ * denoiser.only, page_policy.only and n2n_pretrain.only: both programs are those of another training. Of the denoiser
+ * alone (hybrid_denoiser.c), denoiser.*, for which the data bring "noise" f32 and "numbers" i64 [B,…] (base/rollout.h);
+ * of the policy alone (hybrid_policy.c), policy.* and the denoiser that it tries, for which they bring "pages" in all
+ * sizes of the font, "feature" in the place of the labels, "noise" and "numbers"; or of the adapter alone
+ * (hybrid_n2n.c), whose model has clip.* and adapter.*. "evaluate.loss" is then the sum of the mean squared error of
+ * each page. */
 #include "models/hybrid.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "base/policy.h"
 #include "base/rollout.h"
 #include "base/row_loss.h"
 #include "models/check.h"
@@ -142,14 +146,41 @@ static void begin_reading(pl_hybrid *k, pl_hybrid_carried *carried)
     pl_hybrid_begin_codes(k);
 }
 
+static const char *const aims[] = {[PL_HYBRID_READS] = NULL,
+                                   [PL_HYBRID_ADAPTS] = "n2n_pretrain.only",
+                                   [PL_HYBRID_DENOISES] = "denoiser.only",
+                                   [PL_HYBRID_CHOOSES] = "page_policy.only"};
+
+pl_hybrid_aim pl_hybrid_aim_of(const pl_config *c)
+{
+    return c->page_policy.only    ? PL_HYBRID_CHOOSES
+           : c->denoiser.only     ? PL_HYBRID_DENOISES
+           : c->n2n_pretrain.only ? PL_HYBRID_ADAPTS
+                                  : PL_HYBRID_READS;
+}
+
+const char *pl_hybrid_aim_key(const pl_config *c) { return aims[pl_hybrid_aim_of(c)]; }
+
+bool pl_hybrid_has_noise(const pl_config *c)
+{
+    const pl_hybrid_aim aim = pl_hybrid_aim_of(c);
+    return aim == PL_HYBRID_DENOISES || aim == PL_HYBRID_CHOOSES || c->reading.noise > 0;
+}
+
 /* Ports of the data, in their order; how many there are. */
 static size_t list_ports(const pl_hybrid *k, pl_model_port port[4])
 {
     const pl_config *c = k->m->config;
     size_t n = 0;
-    port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)};
-    port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
-    if (c->denoiser.only || c->reading.noise > 0) {
+    const int64_t sizes = PL_POLICY_SIZES, feature = PL_POLICY_FEATURES + 1;
+    if (c->page_policy.only) {
+        port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(4, PL_B(1), sizes, k->side, k->side)};
+        port[n++] = (pl_model_port){"feature", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), feature)};
+    } else {
+        port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)};
+        port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
+    }
+    if (pl_hybrid_has_noise(c)) {
         port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS)};
         port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
     } else if (c->vision_encoder.features_cache) {
@@ -163,23 +194,27 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
     pl_model *m = k->m;
     pl_model_port port[4];
-    const bool n2n = m->config->n2n_pretrain.only, denoises = m->config->denoiser.only;
+    const pl_hybrid_aim aim = pl_hybrid_aim_of(m->config);
     pl_id program = pl_model_begin_program(m, name), load[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     m->training = training;
     pl_id loss = pl_model_loss(m, name);
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_carried carried;
     k->told = training ? NULL : &told;
-    if (!n2n && !denoises) begin_reading(k, &carried);
+    if (aim == PL_HYBRID_READS) begin_reading(k, &carried);
     PL_TRY(pl_model_begin_micro(m, program, port, list_ports(k, port), load));
-    const bool with_noise = denoises || m->config->reading.noise > 0;
+    const bool with_noise = pl_hybrid_has_noise(m->config);
     k->labels = load[1];
     k->noise = with_noise ? load[2] : PL_NONE, k->numbers = with_noise ? load[3] : PL_NONE;
     k->features = with_noise ? PL_NONE : load[2], k->missing = with_noise ? PL_NONE : load[3];
+    if (aim == PL_HYBRID_CHOOSES) {
+        pl_hybrid_learn_policy(k, load[0], load[1], &loss);
+        return m->b.status;
+    }
     load[0] = pl_hybrid_make_pages(k, load[0]);
-    if (denoises)
+    if (aim == PL_HYBRID_DENOISES)
         pl_hybrid_learn_to_denoise(k, load[0], &loss);
-    else if (n2n)
+    else if (aim == PL_HYBRID_ADAPTS)
         pl_hybrid_learn_from_noise(k, load[0], &loss);
     else
         read_pages(k, load, &loss);
@@ -386,22 +421,51 @@ static pl_status check_made_pages(const pl_config *c, pl_error *err)
                    where, key);
 }
 
-static pl_status check_denoiser(const pl_config *c, pl_error *err)
+/* Pages alone are trained with, or what is said of them: no tower, no adapter. */
+static pl_status check_alone(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    if (!c->denoiser.only) return check_made_pages(c, err);
+    const char *const only = pl_hybrid_aim_key(c);
+    const char *key = c->vision_encoder.features_cache                         ? "vision_encoder.features_cache"
+                      : c->vision_encoder.pretrained_weights[0]                ? "vision_encoder.pretrained_weights"
+                      : c->n2n_pretrain.only                                   ? "n2n_pretrain.only"
+                      : c->denoiser.only && strcmp(only, "denoiser.only") != 0 ? "denoiser.only"
+                                                                               : NULL;
     PL_TRY(check_grid(c, err));
-    const char *key = c->vision_encoder.features_cache          ? "vision_encoder.features_cache"
-                      : c->vision_encoder.pretrained_weights[0] ? "vision_encoder.pretrained_weights"
-                      : c->n2n_pretrain.only                    ? "n2n_pretrain.only"
-                                                                : NULL;
     if (!key) return PL_OK;
-    pl_config_blame(c, "denoiser.only", key, where);
+    pl_config_blame(c, only, key, where);
     return pl_fail(
         err, PL_E_CONFIG,
-        "%s: denoiser.only trains the denoiser alone, which has no frozen tower and no adapter, and there is "
-        "%s; leave one of the two out",
-        where, key);
+        "%s: %s trains the %s alone, which has no frozen tower and no adapter, and there is %s; leave one of "
+        "the two out",
+        where, only, c->page_policy.only ? "policy" : "denoiser", key);
+}
+
+/* It tries what a denoiser makes of pages, and without one nothing is tried. */
+static pl_status check_policy(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    PL_TRY(check_alone(c, err));
+    if (pl_hybrid_is_denoised(c)) return check_narrow(c, err);
+    const char *key = c->dataset.use_denoiser ? "dataset.denoiser_path" : "dataset.use_denoiser";
+    pl_config_blame(c, "page_policy.only", key, where);
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: page_policy.only learns how pages pass a denoiser, and %s; train one with --stage denoiser, and name "
+        "its folder with dataset.denoiser_path",
+        where, c->dataset.use_denoiser ? "dataset.denoiser_path names none" : "dataset.use_denoiser is false");
+}
+
+static pl_status check_aim(const pl_config *c, pl_error *err)
+{
+    switch (pl_hybrid_aim_of(c)) {
+    case PL_HYBRID_CHOOSES:
+        return check_policy(c, err);
+    case PL_HYBRID_DENOISES:
+        return check_alone(c, err);
+    default:
+        return check_made_pages(c, err);
+    }
 }
 
 static pl_status check_documented(const pl_config *c, pl_error *err)
@@ -415,7 +479,7 @@ static pl_status check_documented(const pl_config *c, pl_error *err)
                        pl_config_blame(c, "reasoning.hidden_size", "vision_encoder.hidden_size", where), width,
                        c->vision_encoder.hidden_size);
     PL_TRY(check_n2n(c, err));
-    PL_TRY(check_denoiser(c, err));
+    PL_TRY(check_aim(c, err));
     return check_frozen(c, err);
 }
 

@@ -4,6 +4,19 @@
 
 #include "models/model.h"
 
+/* What a config's training is of. */
+typedef enum pl_hybrid_aim {
+    PL_HYBRID_READS,    /* the whole */
+    PL_HYBRID_ADAPTS,   /* the adapter alone: n2n_pretrain.only */
+    PL_HYBRID_DENOISES, /* the denoiser alone: denoiser.only */
+    PL_HYBRID_CHOOSES,  /* the policy alone: page_policy.only */
+} pl_hybrid_aim;
+pl_hybrid_aim pl_hybrid_aim_of(const pl_config *);
+/* "page_policy.only", or whichever key it is that makes it another training; NULL: it reads. */
+const char *pl_hybrid_aim_key(const pl_config *);
+/* Is noise added to its pages? */
+bool pl_hybrid_has_noise(const pl_config *);
+
 /* What an evaluation tells of each sample beside its words: f32 [B,…], PL_NONE where the model has no such part. */
 typedef struct pl_hybrid_told {
     pl_id halt;                        /* [B,1] the logit of "reasoning may end" */
@@ -64,7 +77,7 @@ void pl_hybrid_add_loss(const pl_hybrid *, pl_op, pl_id a, pl_id b, pl_id scale,
 pl_id pl_hybrid_column(const pl_hybrid *, pl_id counts, pl_hybrid_right);
 /* How many words each page has, where nothing is read: what is no page has none. */
 pl_id pl_hybrid_count_words(const pl_hybrid *);
-/* [B,1]: the sum of squares of a sample's a - b, numbers of such an image. */
+/* [B,1]: the sum of squares of a sample's a - b, f32, numbers of such an image; of several images a sample of each. */
 pl_id pl_hybrid_apart(const pl_hybrid *, pl_id a, pl_id b, pl_shape image);
 
 /* ---- hybrid_layers.c ---- */
@@ -110,6 +123,16 @@ bool pl_hybrid_makes_pages(const pl_config *);
 pl_id pl_hybrid_make_pages(const pl_hybrid *, pl_id pages);
 /* Likewise of the denoiser alone. */
 void pl_hybrid_learn_to_denoise(pl_hybrid *, pl_id pages, pl_id *loss);
+/* Of `copies` pages for each sample: their shape in colours [B·copies,H,W,3]; they themselves, numbers from 0 to 1,
+ * from u8 [B·copies,H,W]; with the noise that the data say of each (base/rollout.h); and through the U-Net. */
+pl_shape pl_hybrid_image(const pl_hybrid *, int64_t copies);
+pl_id pl_hybrid_colour(const pl_hybrid *, pl_id pages, int64_t copies);
+pl_id pl_hybrid_noisy(const pl_hybrid *, pl_id x, const char *which);
+pl_id pl_hybrid_denoise(const pl_hybrid *, pl_id x);
+
+/* ---- hybrid_policy.c ---- */
+/* The training of the policy alone: pages u8 [B, PL_POLICY_SIZES, H, W], feature f32 [B, PL_POLICY_FEATURES + 1]. */
+void pl_hybrid_learn_policy(pl_hybrid *, pl_id pages, pl_id feature, pl_id *loss);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);

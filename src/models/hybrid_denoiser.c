@@ -143,7 +143,7 @@ static pl_id go_up(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_
     return x;
 }
 
-static pl_id denoise(const pl_hybrid *k, pl_id x)
+pl_id pl_hybrid_denoise(const pl_hybrid *k, pl_id x)
 {
     const pl_config_denoiser *c = &k->m->config->denoiser;
     pl_id skip[DEPTH_MAX];
@@ -161,17 +161,20 @@ static pl_id denoise(const pl_hybrid *k, pl_id x)
 
 /* ---- pages ---- */
 
-/* Numbers from 0 to 1. */
-static pl_id colour(const pl_hybrid *k, pl_id pages)
+pl_shape pl_hybrid_image(const pl_hybrid *k, int64_t copies)
+{
+    return pl_shape_of(4, PL_B(copies), k->side, k->side, (int64_t)PL_COLOURS);
+}
+
+pl_id pl_hybrid_colour(const pl_hybrid *k, pl_id pages, int64_t copies)
 {
     const pl_attr attr[] = {pl_attr_i(1), pl_attr_i(PL_COLOURS), pl_attr_i(0)};
     pl_id rows = PL_NONE;
     pl_build_node(&k->m->b, PL_OP_PATCHES, attr, 1, &pages, 1, &rows);
-    return pl_model_view(k->m, rows, pl_shape_of(4, PL_B(1), k->side, k->side, (int64_t)PL_COLOURS));
+    return pl_model_view(k->m, rows, pl_hybrid_image(k, copies));
 }
 
-/* How large the noise of a page is, and which it is, the data say (base/rollout.h). */
-static pl_id noisy(const pl_hybrid *k, pl_id x, const char *which)
+pl_id pl_hybrid_noisy(const pl_hybrid *k, pl_id x, const char *which)
 {
     const pl_attr attr[] = {pl_attr_i(k->m->config->train.seed), pl_attr_i(pl_model_stream(k->m, which)), pl_attr_i(0),
                             pl_attr_i(0)};
@@ -191,7 +194,9 @@ static bool is_noisy(const pl_config *c) { return c->reading.noise > 0; }
 
 bool pl_hybrid_makes_pages(const pl_config *c)
 {
-    return !c->denoiser.only && (pl_hybrid_is_denoised(c) || is_noisy(c));
+    const pl_hybrid_aim aim = pl_hybrid_aim_of(c);
+    const bool sees = aim == PL_HYBRID_READS || aim == PL_HYBRID_ADAPTS;
+    return sees && (pl_hybrid_is_denoised(c) || is_noisy(c));
 }
 
 pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
@@ -199,9 +204,9 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     pl_id bytes = PL_NONE;
     if (!k->coloured) return pages;
     pl_builder_enter(&k->m->b, "denoiser");
-    pl_id x = colour(k, pages);
-    if (is_noisy(k->m->config)) x = noisy(k, x, "page");
-    if (pl_hybrid_is_denoised(k->m->config)) x = denoise(k, pl_hybrid_cast(k, x));
+    pl_id x = pl_hybrid_colour(k, pages, 1);
+    if (is_noisy(k->m->config)) x = pl_hybrid_noisy(k, x, "page");
+    if (pl_hybrid_is_denoised(k->m->config)) x = pl_hybrid_denoise(k, pl_hybrid_cast(k, x));
     pl_build_node(&k->m->b, PL_OP_PIXELS, NULL, 1, &x, 1, &bytes);
     pl_builder_leave(&k->m->b);
     pl_model_freeze_all(k->m, "denoiser.");
@@ -212,11 +217,11 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 
 static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleaned)
 {
-    const pl_shape page = pl_shape_of(4, PL_B(1), k->side, k->side, (int64_t)PL_COLOURS);
+    const pl_shape page = pl_hybrid_image(k, 1);
     pl_id part[3], row = PL_NONE;
     pl_builder_enter(&k->m->b, "told");
     part[0] = pl_hybrid_apart(k, made_noisy, clean, page);
-    part[1] = pl_hybrid_apart(k, cleaned, clean, page);
+    part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), clean, page);
     part[2] = pl_hybrid_spread(k, PL_NONE);
     pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
     pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &row, 0, NULL);
@@ -228,9 +233,9 @@ void pl_hybrid_learn_to_denoise(pl_hybrid *k, pl_id pages, pl_id *loss)
     const bool training = k->m->training, from_clean = k->m->config->denoiser.target == PL_CONFIG_DENOISED_CLEAN;
     const int64_t numbers = k->side * k->side * PL_COLOURS;
     pl_builder_enter(&k->m->b, "denoiser");
-    pl_id clean = colour(k, pages), first = noisy(k, clean, "first");
-    pl_id target = !training || from_clean ? clean : noisy(k, clean, "second");
-    pl_id cleaned = denoise(k, pl_hybrid_cast(k, first));
+    pl_id clean = pl_hybrid_colour(k, pages, 1), first = pl_hybrid_noisy(k, clean, "first");
+    pl_id target = !training || from_clean ? clean : pl_hybrid_noisy(k, clean, "second");
+    pl_id cleaned = pl_hybrid_denoise(k, pl_hybrid_cast(k, first));
     k->counted = pl_hybrid_count_words(k);
     pl_id scale = training ? pl_hybrid_scale(k, 1, numbers) : pl_hybrid_number(k, 1 / (double)numbers);
     pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, cleaned, pl_hybrid_cast(k, target), scale, loss);

@@ -49,7 +49,8 @@ pl_id pl_hybrid_blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit, pl_id *
 /* b by an affine map that turns its sign */
 pl_id pl_hybrid_minus(const pl_hybrid *k, pl_id a, pl_id b)
 {
-    const pl_shape row = pl_shape_of(2, PL_B(1), width_of(k, a));
+    pl_shape row = pl_shape_of(2, PL_B(1), width_of(k, a));
+    if (a != PL_NONE) row.dim[0] = k->m->b.graph->value[a].shape.dim[0];
     pl_id minus_one = pl_hybrid_fill(k, PL_DTYPE_F32, -1, row), zero = pl_hybrid_fill(k, PL_DTYPE_F32, 0, row);
     pl_id map = PL_NONE, turned = PL_NONE, out = PL_NONE;
     pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){minus_one, zero}, 1, &map);

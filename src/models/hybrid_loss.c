@@ -45,8 +45,7 @@ pl_id pl_hybrid_count_words(const pl_hybrid *k)
 
 pl_id pl_hybrid_apart(const pl_hybrid *k, pl_id a, pl_id b, pl_shape image)
 {
-    pl_id all = PL_NONE, energy = PL_NONE, wide = pl_hybrid_cast(k, a),
-          difference = pl_model_view(k->m, pl_hybrid_minus(k, wide, pl_hybrid_cast(k, b)), image);
+    pl_id all = PL_NONE, energy = PL_NONE, difference = pl_model_view(k->m, pl_hybrid_minus(k, a, b), image);
     pl_build_node(&k->m->b, PL_OP_FIELD_METRICS, NULL, 1, &difference, 1, &all);
     return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(PL_FIELD_ENERGY), pl_attr_i(1)}, 1, &all, 1,
                          &energy);

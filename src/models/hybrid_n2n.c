@@ -30,8 +30,9 @@ static void tell(const pl_hybrid *k, pl_id clean, pl_id noisy, pl_id cleaned)
     const pl_shape features = pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, k->width);
     pl_id part[3], row = PL_NONE;
     pl_builder_enter(&k->m->b, "told");
-    part[0] = pl_hybrid_apart(k, noisy, clean, features);
-    part[1] = pl_hybrid_apart(k, cleaned, clean, features);
+    pl_id wide = pl_hybrid_cast(k, clean);
+    part[0] = pl_hybrid_apart(k, pl_hybrid_cast(k, noisy), wide, features);
+    part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), wide, features);
     part[2] = pl_hybrid_spread(k, k->told->adapter_gates);
     pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
     pl_build_node(&k->m->b, PL_OP_STORE, NULL, 2, (pl_id[]){row, k->told->adapter_gates}, 0, NULL);

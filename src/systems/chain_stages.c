@@ -85,7 +85,7 @@ pl_status pl_chain_check_begun(const pl_config *c, pl_error *err)
     if (!find_stage(c, c->chain.stage, &k) || k == 0) return PL_OK;
     name_of(c, k, name);
     name_of(c, k - 1, earlier);
-    return pl_system_check_earlier(c, name, earlier, err);
+    return pl_system_check_earlier(c, &(pl_earlier){name, earlier, "train.init_from", c->train.init_from}, err);
 }
 
 /* Of several, only the first begins where train.init_from says. */

@@ -17,15 +17,15 @@ static bool is_trained(const char *folder)
     return has_record;
 }
 
-pl_status pl_system_check_earlier(const pl_config *c, const char *stage, const char *earlier, pl_error *err)
+pl_status pl_system_check_earlier(const pl_config *c, const pl_earlier *e, pl_error *err)
 {
     char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
-    if (c->train.init_from[0]) return PL_OK;
+    if (e->named[0]) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
+    PL_TRY(pl_path_join(folder, sizeof folder, out, e->earlier, err));
     if (is_trained(folder)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds no training that %s could begin with; make it first, with the same command and "
-                   "--stage %s, or name another with train.init_from",
-                   folder, stage, earlier);
+                   "--stage %s, or name another with %s",
+                   folder, e->stage, e->earlier, e->key);
 }

@@ -149,15 +149,41 @@ static const pl_words words_of_denoiser = {"page",
                                            "batch_size, denoiser.channels or vision_encoder.image_size",
                                            "denoiser.channels or its depth"};
 
+/* What is learnt are actions, what is judged the pages that come of them. */
+static const pl_words words_of_policy = {"page",
+                                         "pages",
+                                         "page",
+                                         "pages",
+                                         "pages/s",
+                                         "pages",
+                                         "step",
+                                         "part",
+                                         "mean squared error of the pixels",
+                                         "batch_size",
+                                         "batch_size, page_policy.samples or vision_encoder.image_size",
+                                         "denoiser.channels or its depth"};
+
 static const pl_words *words_of(const pl_config *c)
 {
-    return c->denoiser.only ? &words_of_denoiser : c->n2n_pretrain.only ? &words_of_n2n : &pl_system_hybrid.words;
+    static const pl_words *const words[] = {[PL_HYBRID_READS] = &pl_system_hybrid.words,
+                                            [PL_HYBRID_ADAPTS] = &words_of_n2n,
+                                            [PL_HYBRID_DENOISES] = &words_of_denoiser,
+                                            [PL_HYBRID_CHOOSES] = &words_of_policy};
+    return words[pl_hybrid_aim_of(c)];
+}
+
+/* The policy tries a denoiser on such pages as that was trained with. */
+static double noise_of(const pl_config *c)
+{
+    const pl_hybrid_aim aim = pl_hybrid_aim_of(c);
+    return aim == PL_HYBRID_DENOISES || aim == PL_HYBRID_CHOOSES ? c->denoiser.noise : c->reading.noise;
 }
 
 static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
     pl_reading *r;
+    const pl_hybrid_aim aim = pl_hybrid_aim_of(c);
     const int64_t side = c->vision_encoder.image_size / c->vision_encoder.patch_size;
     pl_reading_setup s = {.pages = (uint64_t)c->reading.pages,
                           .seed = (uint64_t)c->reading.lexicon_seed,
@@ -165,10 +191,11 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .image_size = (uint32_t)c->vision_encoder.image_size,
                           .capsules = (uint32_t)c->vision_encoder.target_capsules,
                           .batch = (uint32_t)pl_config_batch(c),
-                          .counts_pages = c->n2n_pretrain.only || c->denoiser.only,
-                          .makes_noisy = c->denoiser.only || c->reading.noise > 0,
-                          .denoises = c->denoiser.only,
-                          .noise = (c->denoiser.only ? c->denoiser.noise : c->reading.noise) / PIXEL_MAX,
+                          .counts_pages = aim != PL_HYBRID_READS,
+                          .makes_noisy = pl_hybrid_has_noise(c),
+                          .denoises = aim == PL_HYBRID_DENOISES || aim == PL_HYBRID_CHOOSES,
+                          .chooses = aim == PL_HYBRID_CHOOSES,
+                          .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
     (void)use, (void)planned;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/colours.h"
+#include "base/policy.h"
 #include "base/told.h"
 #include "data/pages/read_pages.h"
 #include "data/pages/reading.h"
@@ -129,7 +130,9 @@ static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
 static pages pages_of(const pl_data *data, const float *predictions, uint64_t count)
 {
     const pl_reading *r = pl_reading_of(data);
-    const uint64_t columns = r->setup.counts_pages ? PL_TOLD_NOISE_COLUMNS : PL_TOLD_COLUMNS,
+    const uint64_t columns = r->setup.chooses        ? PL_TOLD_POLICY_COLUMNS
+                             : r->setup.counts_pages ? PL_TOLD_NOISE_COLUMNS
+                                                     : PL_TOLD_COLUMNS,
                    there = r->count[PL_PART_VALIDATION], rows = count / columns;
     return (pages){predictions, rows < there ? rows : there, columns, r->setup.gates};
 }
@@ -152,7 +155,24 @@ static size_t add_ratios(const pages *p, const pl_reading *r, pl_loss_metric *to
 {
     const double side = r->setup.image_size, numbers = PL_COLOURS * side * side * (double)p->count;
     n = add_decibels(to, n, "psnr_noisy", "PSNR of noisy pages, dB", decibels(sum(p, PL_TOLD_NOISE), numbers));
+    if (r->setup.chooses)
+        n = add_decibels(to, n, "psnr_denoised", "of denoised ones", decibels(sum(p, PL_TOLD_DENOISED), numbers));
     return add_decibels(to, n, "psnr", "PSNR, dB", decibels(sum(p, PL_TOLD_NOISE_LEFT), numbers));
+}
+
+/* Of all pages the share that the policy leaves in their size and place, how much the denoiser counts, and how sure the
+ * choices are: the entropy of all three, in nats. */
+static size_t add_choices(const pages *p, pl_loss_metric *to, size_t n)
+{
+    double as_is = 0, strength = 0, entropy = 0;
+    for (uint64_t i = 0; i < p->count; i++) {
+        const pl_policy_choice c = pl_policy_choose(p->row + i * p->columns + PL_TOLD_POLICY);
+        as_is += c.size == 0 && c.across == 0 && c.down == 0;
+        strength += c.strength, entropy += c.entropy;
+    }
+    n = add(to, n, "as_is", "drawn as they are", share(as_is, (double)p->count), SHOWN);
+    n = add(to, n, "strength", "strength", share(strength, (double)p->count), SHOWN);
+    return add(to, n, "choice_entropy", "choice entropy", share(entropy, (double)p->count), SHOWN);
 }
 
 /* Of what is trained alone: 1 where it leaves features or pages as they came. */
@@ -162,6 +182,7 @@ static size_t measure_noise(const pages *p, const pl_reading *r, const pl_histog
     const double left = share(sum(p, PL_TOLD_NOISE_LEFT), sum(p, PL_TOLD_NOISE));
     size_t n = add(to, 0, "noise_left", "noise left", left, SHOWN);
     if (r->setup.denoises) n = add_ratios(p, r, to, n);
+    if (r->setup.chooses) n = add_choices(p, to, n);
     return has_gates(p, &adapter) ? add_gates(p, &adapter, p->gates, h, to, n) : n;
 }
 
@@ -183,6 +204,7 @@ pl_status pl_hybrid_keep_predictions(const pl_data *data, const float *predictio
 {
     const pages p = pages_of(data, predictions, count);
     const pl_reading *r = pl_reading_of(data);
+    if (r->setup.chooses) return pl_chosen_pages_write(path, r->page[PL_PART_VALIDATION], p.row, p.count, err);
     if (r->setup.counts_pages) return pl_cleaned_pages_write(path, r->page[PL_PART_VALIDATION], p.row, p.count, err);
     return pl_read_pages_write(path, r->page[PL_PART_VALIDATION], p.row, p.count, err);
 }

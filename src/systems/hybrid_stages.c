@@ -12,6 +12,7 @@
 
 enum { STAGES = 3 };
 #define DENOISER "denoiser"
+#define POLICY   "policy"
 #define N2N      "n2n"
 #define TASK     "task"
 #define FINETUNE "finetune"
@@ -70,9 +71,10 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *only = c->task_training.stage;
-    const bool is_stage =
-        strcmp(only, DENOISER) == 0 || strcmp(only, N2N) == 0 || strcmp(only, TASK) == 0 || strcmp(only, FINETUNE) == 0;
-    const char *alone = c->denoiser.only ? "denoiser.only" : c->n2n_pretrain.only ? "n2n_pretrain.only" : NULL;
+    static const char *const stages[] = {DENOISER, POLICY, N2N, TASK, FINETUNE};
+    bool is_stage = false;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) is_stage |= strcmp(only, stages[i]) == 0;
+    const char *alone = pl_hybrid_aim_key(c);
     if (alone && (only[0] || c->n2n_pretrain.enabled || c->finetune.enabled))
         return pl_fail(err, PL_E_CONFIG,
                        "%s: %s makes the config that of one training, and %s asks for others; leave one of the two out",
@@ -83,7 +85,7 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
     PL_TRY(check_thawing(c, err));
     if (!only[0] || is_stage) return check_judged(c, err);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: there is no stage %.60s; they are " DENOISER ", " N2N ", " TASK " and " FINETUNE,
+                   "%s: there is no stage %.60s; they are " DENOISER ", " POLICY ", " N2N ", " TASK " and " FINETUNE,
                    pl_config_where(c, "task_training.stage", where, sizeof where), only);
 }
 
@@ -92,8 +94,14 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 pl_status pl_hybrid_check_begun(const pl_config *c, pl_error *err)
 {
     const char *only = c->task_training.stage;
-    if (strcmp(only, FINETUNE) == 0) return pl_system_check_earlier(c, FINETUNE, TASK, err);
-    return strcmp(only, TASK) == 0 && c->n2n_pretrain.enabled ? pl_system_check_earlier(c, TASK, N2N, err) : PL_OK;
+    const pl_earlier all[] = {{FINETUNE, TASK, "train.init_from", c->train.init_from},
+                              {TASK, N2N, "train.init_from", c->train.init_from},
+                              {POLICY, DENOISER, "dataset.denoiser_path", c->dataset.denoiser_path}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const bool begins_alone = strcmp(all[i].stage, TASK) == 0 && !c->n2n_pretrain.enabled;
+        if (strcmp(only, all[i].stage) == 0 && !begins_alone) return pl_system_check_earlier(c, &all[i], err);
+    }
+    return PL_OK;
 }
 
 /* Named by hand it begins with what train.init_from says, else with the training before it; of several only the first
@@ -176,6 +184,25 @@ static pl_status become_denoiser(pl_config *c, pl_error *err)
     return set_all(c, to, why, err);
 }
 
+/* It tries the denoiser of the same run where no other is named. Its own pages are noisy as the denoiser's were. */
+static pl_status become_policy(pl_config *c, pl_error *err)
+{
+    static const char why[] = "the training of the policy";
+    static const setting to[] = {{"train.warmup_steps", "auto"},
+                                 {"vision_encoder.features_cache", "0"},
+                                 {"vision_encoder.pretrained_weights", "none"},
+                                 {NULL, NULL}};
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    const pl_config_page_policy *p = &c->page_policy;
+    PL_TRY(become_own(c, &(own_training){"page_policy.only", p->steps, p->batch_size, p->learning_rate}, why, err));
+    if (!c->dataset.denoiser_path[0]) {
+        PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+        PL_TRY(pl_path_join(folder, sizeof folder, out, DENOISER, err));
+        PL_TRY(pl_config_set(c, "dataset.denoiser_path", folder, why, err));
+    }
+    return set_all(c, to, why, err);
+}
+
 static pl_status become_task(pl_config *c, pl_error *err)
 {
     return c->n2n_pretrain.enabled ? begin_behind(c, N2N, err) : PL_OK;
@@ -200,6 +227,7 @@ pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)
     PL_TRY(pl_hybrid_check_stage(c, err));
     if (!pl_hybrid_name_stage(c, k, name)) return pl_fail(err, PL_E_INTERNAL, "there is no training %u", k);
     if (strcmp(name, DENOISER) == 0) PL_TRY(become_denoiser(c, err));
+    if (strcmp(name, POLICY) == 0) PL_TRY(become_policy(c, err));
     if (strcmp(name, N2N) == 0) PL_TRY(become_n2n(c, err));
     if (strcmp(name, TASK) == 0) PL_TRY(become_task(c, err));
     if (strcmp(name, FINETUNE) == 0) PL_TRY(become_finetune(c, err));
@@ -220,8 +248,9 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
     *is_done = access(path, F_OK) == 0;
     if (!*is_done) return PL_OK;
-    const bool cleans = strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0;
-    PL_TRY(pl_read_pages_sum(path, cleans, &sum, err));
+    const bool chooses = strcmp(name, POLICY) == 0,
+               cleans = chooses || strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0;
+    PL_TRY(pl_read_pages_sum(path, chooses ? PL_LINES_CHOSEN : cleans ? PL_LINES_CLEANED : PL_LINES_READ, &sum, err));
     *row = (pl_words_read_row){.name = name,
                                .cleans = cleans,
                                .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,

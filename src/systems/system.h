@@ -115,9 +115,14 @@ pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl
 pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 
 /* ---- earlier.c ---- */
-/* Named by hand a stage may come before its time: PL_E_DATA where there is no training `earlier` that `stage` could
- * begin with, unless train.init_from names another. */
-pl_status pl_system_check_earlier(const pl_config *, const char *stage, const char *earlier, pl_error *);
+/* A stage begins with what an earlier one has made, unless a key names another folder. */
+typedef struct pl_earlier {
+    const char *stage, *earlier, *key;
+    const char *named; /* what the key says; "": nothing */
+} pl_earlier;
+
+/* Named by hand a stage may come before its time: PL_E_DATA where there is nothing that it could begin with. */
+pl_status pl_system_check_earlier(const pl_config *, const pl_earlier *, pl_error *);
 
 #define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
 #define PL_ARCH_ROW(id, name, system)

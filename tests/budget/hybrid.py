@@ -36,6 +36,8 @@ def draw_model(rng):
     if rng.random() < 0.15:  # the denoiser alone
         keys.update({"vision_encoder.features_cache": "0", "denoiser.only": True, "n2n_pretrain.only": False, "denoiser.channels": rng.choice((2, 5, 8)),
                      "denoiser.depth": rng.randint(1, 3 if patch == 8 else 4), "denoiser.target": rng.choice(("noisy", "clean"))})
+        if rng.random() < 0.5:  # or the policy that tries one
+            keys.update({"denoiser.only": False, "page_policy.only": True, "page_policy.samples": rng.randint(2, 9), "vision_encoder.pretrained_precision": "f32"})
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}
 
 
@@ -50,12 +52,22 @@ def draw_train(rng):
     return keys
 
 
+def train_denoiser(bench, keys):
+    """That of one step, of the same config, in a folder of its own."""
+    out = bench.out()
+    of_it = {**keys, "page_policy.only": "false", "denoiser.only": "true", "train.steps": 1, "run.out": out}
+    bench.run(bench.command("train", bench.config, "--quiet", *random_config.options_of(of_it)))
+    return out
+
+
 def run_one(bench, seed, index, found):
     rng = random.Random(f"{seed}/{index}")
     keys = {**draw_model(rng), **draw_train(rng)}
     bench.config = bench.path(f"hybrid-{index}.yaml")
     with open(bench.config, "w", encoding="utf-8") as f:
         f.write("model: {arch: hybrid}\n")
+    if keys.get("page_policy.only") == "true":
+        keys["dataset.denoiser_path"] = train_denoiser(bench, keys)
     keys["run.out"] = out = bench.out()
     draw_budget(rng, bench, keys)
     charged = check_train(bench, random_config.options_of(keys), out)

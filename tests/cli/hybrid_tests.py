@@ -447,6 +447,77 @@ def test_the_denoiser_however_it_is_cut():
     refused(2, "batch_norm_update in denoiser.down.0 mixes the samples of a batch of 7, so it must see all at once; set it to auto", "train", config, "--micro_batch", "2", "--out", "new")
 
 
+POLICY = {**PAGES, "reading": {"words": 30, "pages": 200, "held_out": 0.2}, "page_policy": {"samples": 4, "steps": 60, "batch_size": 8, "lr": 1e-3}}
+
+
+def test_a_policy_over_pages():
+    """It learns to leave pages in their size and place, where they are nearest to the clean ones, and how much the denoiser counts. What an evaluation says
+    follows from the lines of its pages."""
+    config = write_hybrid(**json.loads(json.dumps(POLICY)))
+    refused(4, "out/denoiser: holds no training that policy could begin with; make it first, with the same command and --stage denoiser, or name another with dataset.denoiser_path",
+            "train", config, "--stage", "policy")
+    run("train", config, "--stage", "denoiser", "--quiet")
+    out, err = run("train", config, "--stage", "policy")
+    check(err.count("As planned, to the byte.") == 1 and re.search(r"begins with \d+ of its \d+ tensors from out/denoiser/checkpoints/step-", err), err[-2000:])
+    seen = [m for m in metrics("out/policy") if "noise_left" in m]
+    best = min(seen, key=lambda m: m["validation_loss"])
+    check(best["as_is"] == 1 and best["psnr"] > best["psnr_noisy"] + 1 and best["psnr_denoised"] > best["psnr_noisy"] + 1, seen)
+    check(seen[-1]["choice_entropy"] < 0.8 * seen[0]["choice_entropy"] and 0 < best["strength"] < 1 and "adapter_gate_mean" not in best, seen)
+    text = read("out/policy/predictions.csv").decode().splitlines()
+    lines = [[float(x) for x in line.split(",")] for line in text[1:]]
+    check(text[0] == "page,noise,noise_left,denoised_left,size,across,down,strength" and len(lines) > 20, text[:2])
+    noise, left, denoised = (sum(line[k] for line in lines) for k in (1, 2, 3))
+    numbers = 48 * 48 * 3 * len(lines)
+    check(math.isclose(left / noise, best["noise_left"], rel_tol=1e-4) and math.isclose(left / numbers, best["validation_loss"], rel_tol=1e-4), left, noise, best)
+    for key, squares in (("psnr", left), ("psnr_denoised", denoised), ("psnr_noisy", noise)):
+        check(abs(best[key] + 10 * math.log10(squares / numbers)) < 0.01, key, best)
+    check(all(line[4:7] == [0, 0, 0] for line in lines) and math.isclose(sum(line[7] for line in lines) / len(lines), best["strength"], rel_tol=1e-4), lines[:2])
+    saved, began = header(f"{last_checkpoint('out/policy')}/model.safetensors"), header(f"{last_checkpoint('out/denoiser')}/model.safetensors")
+    check(all(name.startswith(("denoiser.", "policy.")) for name in saved) and set(began) < set(saved), sorted(saved))
+    kept = header(f"out/denoiser/checkpoints/{read('out/denoiser/checkpoints/best').decode().strip()}/model.safetensors")
+    check(all(saved[name] == kept[name] for name in kept), "another denoiser")
+    check(not any("denoiser." in name for name in header(f"{last_checkpoint('out/policy')}/state.safetensors")), "moments of the denoiser")
+    rows = json.loads(read("out/results.json"))["trainings"]
+    check([row["training"] for row in rows] == ["policy"] and math.isclose(rows[0]["noise_left"], left / noise, rel_tol=1e-6) and "noise left" in out, rows)
+    told, _ = run("eval", "out/policy")
+    check(re.search(r"PSNR, dB +%.2f" % best["psnr"], told) and re.search(r"drawn as they are +1\.0", told), told)
+    # where it stands in the place of the denoiser, as a folder of one: it has it
+    run("train", write_hybrid("behind.yaml", out="behind", **{**json.loads(json.dumps(POLICY)), "dataset": {"denoiser_path": "out/policy"}}), "--quiet")
+    behind = header(f"{last_checkpoint('behind')}/model.safetensors")
+    check(all(behind[name] == kept[name] for name in kept) and not any(name.startswith("policy.") for name in behind), "another denoiser")
+
+
+def test_the_policy_however_it_is_cut():
+    """The same bits whatever the micro-batch, the threads and what is recomputed, after going on, and where it was killed; other actions with another seed."""
+    keys = json.loads(json.dumps(POLICY))
+    keys["denoiser"]["steps"] = 3
+    keys["train"] = {"steps": 4, "batch_size": 7, "seed": SEED % 1000, "schedule": "constant"}
+    run("train", write_hybrid(**json.loads(json.dumps(keys))), "--stage", "denoiser", "--quiet")
+    keys.update({"dataset": {"denoiser_path": "out/denoiser"}, "page_policy": {"only": True, "samples": 4}})
+    for k, words in enumerate((["--micro_batch", "7"], ["--micro_batch", "2"], ["--micro_batch", "3", "--threads", "2"], ["--set", "train.gradient_checkpointing=full"])):
+        run("train", write_hybrid(out=f"out{k}", **json.loads(json.dumps(keys))), "--quiet", *words)
+        check(k == 0 or (lasting(f"out{k}") == lasting("out0") and metrics(f"out{k}") == metrics("out0")), words, "other bits")
+    config = write_hybrid(out="parts", **json.loads(json.dumps(keys)))
+    run("train", config, "--quiet", "--steps", "2")
+    run("train", config, "--quiet", "--steps", "4", "--resume")
+    check(lasting("parts") == lasting("out0"), "other bits after going on")
+    run("train", config, "--quiet", "--out", "other", "--set", f"train.seed={SEED % 1000 + 1}")
+    check(lasting("other") != lasting("out0"), "the same actions")
+    out, _ = run("train", config, "--quiet", "--out", "bf16", "--set", "train.mixed_precision=bf16")
+    check(all(math.isfinite(m["loss"]) for m in metrics("bf16") if "loss" in m), "no numbers in bf16")
+    for sections, words in (({"page_policy": {"only": True}, "finetune": {"enabled": True}}, "page_policy.only makes the config that of one training, and finetune.enabled"),
+                            ({"dataset": {"denoiser_path": "none"}}, "page_policy.only learns how pages pass a denoiser, and dataset.denoiser_path names none; train one with --stage denoiser"),
+                            ({"dataset": {"denoiser_path": "out/denoiser", "use_denoiser": False}}, "pass a denoiser, and dataset.use_denoiser is false"),
+                            ({"denoiser": {"depth": 5}}, "denoiser.depth 5 halves the grid"),
+                            ({"denoiser": {"only": True, "depth": 2}}, "page_policy.only trains the policy alone, which has no frozen tower and no adapter, and there is denoiser.only"),
+                            ({"vision_encoder": {"image_size": 48, "features_cache": "1MB"}}, "there is vision_encoder.features_cache; leave one"),
+                            ({"vision_encoder": {"image_size": 48, "pretrained_precision": "bf16"}}, "brings weights in f32, and vision_encoder.pretrained_precision stores"),
+                            ({"page_policy": {"only": True, "samples": 1}}, "page_policy.samples must be"),
+                            ({"page_policy": {"only": True, "exploration": 0}}, "page_policy.exploration must be a number above 0")):
+        refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **json.loads(json.dumps({**keys, **sections}))))
+    refused(4, "", "train", config, "--out", "new", "--set", "denoiser.channels=4")
+
+
 def test_pages_through_the_denoiser():
     """In front of the towers it stays as its training left it, whatever is trained behind it; the pages that stay for several steps are the same pages.
     The run has it: its folder may go."""
@@ -538,6 +609,7 @@ GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
                                test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser,
+                               test_a_policy_over_pages, test_the_policy_however_it_is_cut,
                                test_what_comes_later_must_fit],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 

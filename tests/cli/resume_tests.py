@@ -61,7 +61,7 @@ def test_past_its_end():
 
 # No training of a text reads them: what a rollout's results hold against a config, its own tests try. Names are no keys.
 OF_OTHERS = ("outside", "texts", "encoder", "pipeline", "metadata", "parameter_space", "sampling", "simulation", "dataset", "logging", "Other names",
-             "vision_encoder", "reasoning", "latent_planning", "reading", "denoiser", "n2n_pretrain", "task_training", "finetune", "chain")
+             "vision_encoder", "reasoning", "latent_planning", "reading", "denoiser", "page_policy", "n2n_pretrain", "task_training", "finetune", "chain")
 
 
 def documented():

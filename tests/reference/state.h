@@ -94,6 +94,8 @@ void reference_sigmoid_attention(operands *);
 void reference_sigmoid_attention_bwd(operands *);
 void reference_patches(operands *);
 void reference_pixels(operands *);
+void reference_perturb(operands *);
+void reference_shift(operands *);
 void reference_add_positions(operands *);
 void reference_prepend_row(operands *);
 void reference_drop_row(operands *);

@@ -38,10 +38,10 @@ static bool add_cleaned(const double number[], pl_read_pages *sum)
     return true;
 }
 
-enum { READ, CLEANED, FORMS };
-static const form forms[FORMS] = {
-    [READ] = {"page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n", 5, add_read},
-    [CLEANED] = {"page,noise,noise_left,adapter_gate\n", 3, add_cleaned}};
+static const form forms[PL_LINES_KINDS] = {
+    [PL_LINES_READ] = {"page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n", 5, add_read},
+    [PL_LINES_CLEANED] = {"page,noise,noise_left,adapter_gate\n", 3, add_cleaned},
+    [PL_LINES_CHOSEN] = {"page,noise,noise_left,denoised_left,size,across,down,strength\n", 3, add_cleaned}};
 
 /* ---- writing ---- */
 
@@ -60,7 +60,7 @@ static void put_gate(pl_line_file *l, float mean)
 static pl_status put_read(pl_line_file *l, const void *context, pl_error *err)
 {
     const read *r = context;
-    pl_line_put(l, "%s", forms[READ].header);
+    pl_line_put(l, "%s", forms[PL_LINES_READ].header);
     for (uint64_t i = 0; i < r->count; i++) {
         const float *told = r->told + i * PL_TOLD_COLUMNS;
         PL_TRY(pl_line_begin(l, err));
@@ -82,7 +82,7 @@ pl_status pl_read_pages_write(const char *path, const uint32_t *page, const floa
 static pl_status put_cleaned(pl_line_file *l, const void *context, pl_error *err)
 {
     const read *r = context;
-    pl_line_put(l, "%s", forms[CLEANED].header);
+    pl_line_put(l, "%s", forms[PL_LINES_CLEANED].header);
     for (uint64_t i = 0; i < r->count; i++) {
         const float *told = r->told + i * PL_TOLD_NOISE_COLUMNS;
         PL_TRY(pl_line_begin(l, err));
@@ -98,6 +98,27 @@ pl_status pl_cleaned_pages_write(const char *path, const uint32_t *page, const f
                                  pl_error *err)
 {
     return pl_line_file_write(path, put_cleaned, &(read){page, told, count}, err);
+}
+
+static pl_status put_chosen(pl_line_file *l, const void *context, pl_error *err)
+{
+    const read *r = context;
+    pl_line_put(l, "%s", forms[PL_LINES_CHOSEN].header);
+    for (uint64_t i = 0; i < r->count; i++) {
+        const float *told = r->told + i * PL_TOLD_POLICY_COLUMNS;
+        const pl_policy_choice c = pl_policy_choose(told + PL_TOLD_POLICY);
+        PL_TRY(pl_line_begin(l, err));
+        pl_line_put(l, "%" PRIu32 ",%.9g,%.9g,%.9g,%d,%d,%d,%.6g\n", r->page[i], (double)told[PL_TOLD_NOISE],
+                    (double)told[PL_TOLD_NOISE_LEFT], (double)told[PL_TOLD_DENOISED], c.size, c.across, c.down,
+                    c.strength);
+    }
+    return PL_OK;
+}
+
+pl_status pl_chosen_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count,
+                                pl_error *err)
+{
+    return pl_line_file_write(path, put_chosen, &(read){page, told, count}, err);
 }
 
 /* ---- reading ---- */
@@ -132,13 +153,13 @@ static pl_status parse(const char *path, char *text, const form *f, pl_read_page
     return pl_fail(err, PL_E_DATA, "%s: has no page; %s", path, remedy);
 }
 
-pl_status pl_read_pages_sum(const char *path, bool cleaned, pl_read_pages *sum, pl_error *err)
+pl_status pl_read_pages_sum(const char *path, pl_page_lines_kind kind, pl_read_pages *sum, pl_error *err)
 {
     char *text;
     size_t bytes;
     *sum = (pl_read_pages){0};
     PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    pl_status status = parse(path, text, &forms[cleaned ? CLEANED : READ], sum, err);
+    pl_status status = parse(path, text, &forms[kind], sum, err);
     pl_free(text);
     return status;
 }

@@ -9,12 +9,20 @@
  *     page,noise,noise_left,adapter_gate
  *     118,4412.07,3980.15,0.48822
  *
+ * and of those for which the policy alone was trained, noise_left being that of what its choice makes of the page and
+ * denoised_left that of the denoiser alone,
+ *
+ *     page,noise,noise_left,denoised_left,size,across,down,strength
+ *     118,4412.07,391.2,402.6,0,0,-1,0.9313
+ *
  * q_halt is the logit of "all are right", gates are means over the page; a part that the model has not got leaves its
  * column empty. */
 #ifndef PL_DATA_READ_PAGES_H
 #define PL_DATA_READ_PAGES_H
 
 #include "base/file.h"
+
+typedef enum pl_page_lines_kind { PL_LINES_READ, PL_LINES_CLEANED, PL_LINES_CHOSEN, PL_LINES_KINDS } pl_page_lines_kind;
 
 /* Sums over the lines of a file. */
 typedef struct pl_read_pages {
@@ -27,7 +35,8 @@ typedef struct pl_read_pages {
  * for no memory. */
 pl_status pl_read_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
 pl_status pl_cleaned_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
-/* Of the one file or the other. PL_E_DATA with the line that is none, or where there is none. */
-pl_status pl_read_pages_sum(const char *path, bool cleaned, pl_read_pages *, pl_error *);
+pl_status pl_chosen_pages_write(const char *path, const uint32_t *page, const float *told, uint64_t count, pl_error *);
+/* Of a file of this kind. PL_E_DATA with the line that is none, or where there is none. */
+pl_status pl_read_pages_sum(const char *path, pl_page_lines_kind, pl_read_pages *, pl_error *);
 
 #endif

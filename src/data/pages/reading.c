@@ -9,12 +9,22 @@
 
 #include "base/alloc.h"
 #include "base/permutation.h"
+#include "base/policy.h"
 #include "base/rollout.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "data/pages/trigrams.h"
 
 enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
-enum { PAGES_PORT, LABELS_PORT, FEATURES_PORT, MISSING_PORT, NOISE_PORT = FEATURES_PORT, NUMBERS_PORT };
+enum {
+    PAGES_PORT,
+    LABELS_PORT,
+    FEATURE_PORT = LABELS_PORT,
+    FEATURES_PORT,
+    MISSING_PORT,
+    NOISE_PORT = FEATURES_PORT,
+    NUMBERS_PORT
+};
 
 static const pl_reading *reading_of(const pl_source *source)
 {
@@ -63,10 +73,10 @@ static size_t text_of(const pl_reading *r, const uint32_t *word, uint32_t count,
 
 /* ---- the source ---- */
 
-/* The scratch of the thread that draws: this, then its drawer. */
+/* The scratch of the thread that draws: this, then its drawers. */
 typedef struct worker {
-    pl_drawer *drawer; /* NULL: it could not be opened, as `error` says */
-    pl_status status;
+    pl_drawer *drawer[PL_POLICY_SIZES]; /* one for each size */
+    pl_status status;                   /* of opening them; why not, `error` says */
     pl_error error;
     char text[TEXT_BYTES];
 } worker;
@@ -74,18 +84,45 @@ typedef struct worker {
 static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYTES); }
 static uint64_t page_bytes(const pl_reading *r) { return (uint64_t)r->setup.image_size * r->setup.image_size; }
 
+/* In which each page is drawn, and the form of one of them: lines are as far apart as the font is large. */
+static uint32_t sizes_of(const pl_reading *r) { return r->setup.chooses ? PL_POLICY_SIZES : 1; }
+
+static pl_page_geometry geometry_of(const pl_reading *r, uint32_t size)
+{
+    pl_page_geometry g = r->geometry;
+    if (!r->setup.chooses) return g;
+    g.font_px = g.font_px + size - PL_POLICY_SIZE_AS_IS;
+    g.pitch_px = g.pitch_px + size - PL_POLICY_SIZE_AS_IS;
+    return g;
+}
+
+static uint64_t drawer_bytes(const pl_reading *r, uint32_t size)
+{
+    const pl_page_geometry g = geometry_of(r, size);
+    return pl_align_up(pl_drawer_bytes(&g), LINE_BYTES);
+}
+
+static uint64_t drawers_bytes(const pl_reading *r)
+{
+    uint64_t bytes = 0;
+    for (uint32_t k = 0; k < sizes_of(r); k++) bytes += drawer_bytes(r, k);
+    return bytes;
+}
+
 static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
 {
     const pl_reading *r = reading_of(source);
-    const uint64_t labels = (uint64_t)micro_batch * r->setup.capsules * sizeof(int32_t);
+    const uint64_t labels = (uint64_t)micro_batch * r->setup.capsules * sizeof(int32_t),
+                   feature = (uint64_t)micro_batch * (PL_POLICY_FEATURES + 1) * sizeof(float);
     uint64_t pages;
-    if (pl_size_mul(page_bytes(r), micro_batch, &pages) || pages > INT64_MAX)
+    if (pl_size_mul(sizes_of(r) * page_bytes(r), micro_batch, &pages) || pages > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u pages of %u pixels either way is absurdly large",
                        micro_batch, r->setup.image_size);
     *l = (pl_source_layout){.port = {{"pages", PL_DTYPE_U8, pages, 0, NULL},
                                      {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
                             .ports = 2,
-                            .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&r->geometry), LINE_BYTES)};
+                            .scratch_bytes = worker_bytes() + drawers_bytes(r)};
+    if (r->setup.chooses) l->port[FEATURE_PORT] = (pl_port){"feature", PL_DTYPE_F32, feature, 0, NULL};
     if (r->setup.makes_noisy) {
         const uint64_t row = PL_ROLLOUT_COLUMNS * sizeof(float), id = PL_ROLLOUT_IDS * sizeof(int64_t);
         l->port[NOISE_PORT] = (pl_port){"noise", PL_DTYPE_F32, micro_batch * row, 0, NULL};
@@ -106,8 +143,12 @@ static void prepare(const pl_source *source, void *scratch)
 {
     const pl_reading *r = reading_of(source);
     worker *w = scratch;
-    w->status = pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, (char *)scratch + worker_bytes(),
-                               pl_drawer_bytes(&r->geometry), &w->drawer, &w->error);
+    char *at = (char *)scratch + worker_bytes();
+    w->status = PL_OK;
+    for (uint32_t k = 0; k < sizes_of(r) && w->status == PL_OK; at += drawer_bytes(r, k), k++) {
+        const pl_page_geometry g = geometry_of(r, k);
+        w->status = pl_drawer_open(&r->draw, &g, &r->setup.font, at, drawer_bytes(r, k), &w->drawer[k], &w->error);
+    }
 }
 
 /* Which page sample `number` of a part is; false: there is none. Each epoch has an order of its own. */
@@ -228,26 +269,49 @@ static void fill_noise(const pl_reading *r, pl_slot *slot)
 /* Of a page with so many words. Every page has one at least. */
 static uint64_t items_of(const pl_reading *r, uint32_t words) { return r->setup.counts_pages ? words > 0 : words; }
 
+static void draw_sizes(const pl_reading *r, worker *w, size_t bytes, uint8_t *paper)
+{
+    pl_page_remarks ignored;
+    for (uint32_t k = 0; k < sizes_of(r); k++, paper += page_bytes(r))
+        pl_draw_page(w->drawer[k], w->text, bytes, paper, &ignored);
+}
+
+/* Beside its pictures: of a text its numbers, of a page that is read its words. */
+static void fill_row(const pl_reading *r, const worker *w, pl_slot *slot, uint32_t i, const uint32_t *word,
+                     uint32_t words, size_t bytes)
+{
+    const uint32_t width = PL_POLICY_FEATURES, capsules = r->setup.capsules;
+    if (r->setup.chooses) {
+        float *feature = (float *)slot->port[FEATURE_PORT].at + (size_t)i * (width + 1);
+        pl_trigram_feature(r->setup.seed, w->text, bytes, width, feature);
+        feature[width] = words > 0;
+        return;
+    }
+    int32_t *label = (int32_t *)slot->port[LABELS_PORT].at + (size_t)i * capsules;
+    for (uint32_t k = 0; k < capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
+}
+
 /* Rows past the last page are empty paper. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
     const pl_reading *r = reading_of(source);
+    const uint64_t row = sizes_of(r) * page_bytes(r);
     worker *w = scratch;
     uint8_t *paper = slot->port[PAGES_PORT].at;
-    int32_t *label = slot->port[LABELS_PORT].at;
     slot->counted = 0;
-    if (!w->drawer) return pl_fail(err, w->status, "%s", w->error.text);
-    for (uint32_t i = 0; i < slot->rows; i++, paper += page_bytes(r), label += r->setup.capsules) {
+    if (w->status != PL_OK) return pl_fail(err, w->status, "%s", w->error.text);
+    for (uint32_t i = 0; i < slot->rows; i++, paper += row) {
         uint32_t word[CAPSULES_MAX], words = 0;
+        size_t bytes = 0;
         uint64_t page;
-        pl_page_remarks ignored;
         if (find_row(r, slot, i, &page)) {
             words = pl_reading_words(r, page, word);
-            pl_draw_page(w->drawer, w->text, text_of(r, word, words, w->text), paper, &ignored);
+            bytes = text_of(r, word, words, w->text);
+            draw_sizes(r, w, bytes, paper);
         } else {
-            memset(paper, 255, page_bytes(r));
+            memset(paper, 255, row);
         }
-        for (uint32_t k = 0; k < r->setup.capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
+        fill_row(r, w, slot, i, word, words, bytes);
         slot->counted += items_of(r, words);
     }
     if (r->setup.makes_noisy) fill_noise(r, slot);
@@ -303,17 +367,25 @@ static pl_status part_pages(pl_reading *r, pl_error *err)
                    r->setup.held_out, r->count[PL_PART_TRAIN] ? "to evaluate" : "to train with");
 }
 
+static pl_status measure_size(pl_reading *r, uint32_t size, void *memory, pl_error *err)
+{
+    pl_drawer *drawer = NULL;
+    const pl_page_geometry g = geometry_of(r, size);
+    void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
+    PL_TRY(pl_drawer_open(&r->draw, &g, &r->setup.font, at, drawer_bytes(r, size), &drawer, err));
+    if (!r->setup.chooses || size == PL_POLICY_SIZE_AS_IS)
+        r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
+    pl_drawer_close(drawer);
+    return PL_OK;
+}
+
 /* How many letters a line has, and lines a page: the font says it. */
 static pl_status measure_page(pl_reading *r, pl_error *err)
 {
-    pl_drawer *drawer = NULL;
-    void *memory = pl_alloc(1, pl_drawer_bytes(&r->geometry) + LINE_BYTES);
-    void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
+    void *memory = pl_alloc(1, drawers_bytes(r) + LINE_BYTES);
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to try the font");
-    pl_status status =
-        pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, at, pl_drawer_bytes(&r->geometry), &drawer, err);
-    if (status == PL_OK) r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
-    pl_drawer_close(drawer);
+    pl_status status = PL_OK;
+    for (uint32_t k = 0; k < sizes_of(r) && status == PL_OK; k++) status = measure_size(r, k, memory, err);
     pl_free(memory);
     return status;
 }
@@ -430,7 +502,10 @@ static pl_status keep_weights(pl_reading *r, pl_error *err)
 static pl_status fill_data(pl_reading *r, pl_error *err)
 {
     r->geometry = pl_page_geometry_of(r->setup.image_size);
-    PL_TRY(pl_page_geometry_check(&r->geometry, err));
+    for (uint32_t k = 0; k < sizes_of(r); k++) {
+        const pl_page_geometry g = geometry_of(r, k);
+        PL_TRY(pl_page_geometry_check(&g, err));
+    }
     PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));

@@ -5,6 +5,9 @@
  * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none.
  * For a model that makes pages noisy two more: "noise" f32 [B,PL_ROLLOUT_COLUMNS] and "numbers" i64 [B,PL_ROLLOUT_IDS]
  * (base/rollout.h): page n of epoch e has the deviation and the number that these two say.
+ * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and in the place
+ * of the labels there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind it stands 1, or 0 for what is no
+ * page.
  * Where features are kept, two more: "features" f32, those of the pages, and "missing" i32 [1]: 1 where those of some
  * page are not known, and the model is to make them all and give the port back. */
 #ifndef PL_DATA_READING_H
@@ -36,6 +39,7 @@ typedef struct pl_reading_setup {
     double noise;            /* largest deviation, pixels being 0 to 1, of what the model is to add to pages */
     bool makes_noisy;        /* and whether it is */
     bool denoises;           /* what the model makes are pages again */
+    bool chooses;            /* and how they are drawn: it is to have them in all sizes, and their texts' features */
     bool counts_pages;       /* an item is a page, not a word of it: nothing is read */
     uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;

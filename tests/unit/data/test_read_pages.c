@@ -3,6 +3,8 @@
 
 #include "unit/data/scratch.h"
 
+#include "base/alloc.h"
+#include "base/policy.h"
 #include "base/told.h"
 #include "data/pages/read_pages.h"
 #include "support/program.h"
@@ -31,11 +33,11 @@ static void test_there_and_back(void **state)
         wanted.words += words, wanted.right += right, wanted.all_right += all, wanted.halted_rightly += all == halts;
     }
     assert_int_equal(pl_read_pages_write(path, page, told[0], MOST, &err), PL_OK);
-    if (pl_read_pages_sum(path, false, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_read_pages_sum(path, PL_LINES_READ, &sum, &err) != PL_OK) fail_msg("%s", err.text);
     assert_memory_equal(&sum, &wanted, sizeof sum);
-    assert_int_equal(pl_read_pages_sum(path, true, &sum, &err), PL_E_DATA); /* of the other kind */
+    assert_int_equal(pl_read_pages_sum(path, PL_LINES_CLEANED, &sum, &err), PL_E_DATA); /* of the other kind */
     assert_int_equal(pl_read_pages_write(path, page, told[0], 0, &err), PL_OK);
-    assert_int_equal(pl_read_pages_sum(path, false, &sum, &err), PL_E_DATA);
+    assert_int_equal(pl_read_pages_sum(path, PL_LINES_READ, &sum, &err), PL_E_DATA);
     assert_non_null(strstr(err.text, "has no page; delete the file"));
 }
 
@@ -49,17 +51,39 @@ static void test_cleaned(void **state)
     pl_read_pages sum;
     const char *path = scratch_file("cleaned.csv", "", 0);
     assert_int_equal(pl_cleaned_pages_write(path, of_page, rows[0], COUNT, &err), PL_OK);
-    if (pl_read_pages_sum(path, true, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_read_pages_sum(path, PL_LINES_CLEANED, &sum, &err) != PL_OK) fail_msg("%s", err.text);
     assert_int_equal(sum.pages, COUNT);
     assert_true(sum.noise == 12.5 && fabs(sum.noise_left / 3e38 - 1) < 1e-6 && sum.words == 0);
-    assert_int_equal(pl_read_pages_sum(path, false, &sum, &err), PL_E_DATA);
+    assert_int_equal(pl_read_pages_sum(path, PL_LINES_READ, &sum, &err), PL_E_DATA);
+}
+
+static void test_chosen(void **state)
+{
+    enum { COUNT = 2 };
+    static float rows[COUNT][PL_TOLD_POLICY_COLUMNS] = {{4, 2, -1, -1, 3}, {8, 1, -1, -1, 5}};
+    static const uint32_t of_page[COUNT] = {7, UINT32_MAX};
+    (void)state;
+    pl_read_pages sum;
+    char *text;
+    size_t bytes;
+    const char *path = scratch_file("chosen.csv", "", 0);
+    rows[0][PL_TOLD_POLICY + PL_POLICY_SIZE + PL_POLICY_SIZE_AS_IS] = 1;
+    rows[0][PL_TOLD_POLICY + PL_POLICY_ACROSS + 10] = 1;
+    assert_int_equal(pl_chosen_pages_write(path, of_page, rows[0], COUNT, &err), PL_OK);
+    if (pl_read_pages_sum(path, PL_LINES_CHOSEN, &sum, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_true(sum.pages == COUNT && sum.noise == 12 && sum.noise_left == 3 && sum.words == 0);
+    assert_int_equal(pl_read_pages_sum(path, PL_LINES_CLEANED, &sum, &err), PL_E_DATA);
+    assert_int_equal(pl_file_read_all(path, 1 << 20, &text, &bytes, &err), PL_OK);
+    assert_string_equal(text, "page,noise,noise_left,denoised_left,size,across,down,strength\n7,4,2,3,0,5,-5,0.5\n"
+                              "4294967295,8,1,5,-3,-5,-5,0.5\n");
+    pl_free(text);
 }
 
 static void refuse_of(bool cleaned, const char *text, const char *words)
 {
     pl_read_pages sum;
     const char *path = scratch_file("damaged.csv", text, strlen(text));
-    assert_int_equal(pl_read_pages_sum(path, cleaned, &sum, &err), PL_E_DATA);
+    assert_int_equal(pl_read_pages_sum(path, cleaned ? PL_LINES_CLEANED : PL_LINES_READ, &sum, &err), PL_E_DATA);
     if (!strstr(err.text, words)) fail_msg("%s", err.text);
 }
 
@@ -91,7 +115,7 @@ static void test_damaged(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_cleaned),
-                                       cmocka_unit_test(test_damaged)};
+                                       cmocka_unit_test(test_chosen), cmocka_unit_test(test_damaged)};
     seed = test_seed_said(argc, argv);
     numbers = (scratch_random){.key = pl_philox_init(seed, 23)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

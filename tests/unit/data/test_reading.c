@@ -1,6 +1,13 @@
 /* Lexicons, from a seed and from files, good and bad; pages of words: what is written on one is what its labels say,
  * whatever the micro-batch, each page belongs to one part, and of an epoch each page of a part comes once. */
+#include <math.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "unit/data/scratch.h"
+
+#include "base/philox.h"
+#include "base/policy.h"
 
 #include "data/pages/layout.h"
 #include "data/pages/reading.h"
@@ -85,16 +92,21 @@ static void test_files(void **state)
 
 /* ---- pages ---- */
 
-static pl_reading *open_reading(uint32_t words, uint64_t pages, double held_out, uint32_t image_size, pl_error *err)
+static pl_reading *open_setup(pl_reading_setup s, uint32_t words, pl_error *err)
 {
-    pl_reading_setup s = {
-        .pages = pages, .seed = seed, .held_out = held_out, .image_size = image_size, .capsules = 12, .batch = 5};
     void *memory = pl_alloc(1, file.bytes);
     pl_reading *r = NULL;
     assert_non_null(memory);
     assert_int_equal(pl_font_read(&file, memory, &s.font, err), PL_OK);
     assert_int_equal(pl_lexicon_make(seed, words, &s.lexicon, err), PL_OK);
     return pl_reading_open(&s, &r, err) == PL_OK ? r : NULL;
+}
+
+static pl_reading *open_reading(uint32_t words, uint64_t pages, double held_out, uint32_t image_size, pl_error *err)
+{
+    const pl_reading_setup s = {
+        .pages = pages, .seed = seed, .held_out = held_out, .image_size = image_size, .capsules = 12, .batch = 5};
+    return open_setup(s, words, err);
 }
 
 typedef struct batch {
@@ -187,6 +199,106 @@ static void test_pages_are_read(void **state)
     }
 }
 
+/* ---- pages of which a policy says how they are drawn ---- */
+
+enum { CHOSEN_SIDE = 96, CHOSEN_PIXELS = CHOSEN_SIDE * CHOSEN_SIDE, FEATURE = PL_POLICY_FEATURES + 1 };
+
+static size_t text_of_page(const pl_reading *r, uint64_t number, char text[12 * PL_LEXICON_WORD_BYTES])
+{
+    uint32_t word[64];
+    const uint32_t words = pl_reading_words(r, number, word);
+    text[0] = 0;
+    for (uint32_t i = 0; i < words; i++)
+        sprintf(text + strlen(text), "%s%s", i ? " " : "", r->setup.lexicon.word[word[i]]);
+    return strlen(text);
+}
+
+/* Each size by a drawer of its own: 12 pixels on lines of 16, and up to 3 more or less of both. */
+static void check_sizes(const pl_reading *r, const char *text, const uint8_t *pages)
+{
+    static uint8_t drawn[CHOSEN_PIXELS];
+    pl_page_remarks remarks;
+    pl_error err;
+    for (int k = 0; k < PL_POLICY_SIZES; k++) {
+        const uint32_t more = (uint32_t)k - 3;
+        const pl_page_geometry g = {CHOSEN_SIDE, 12 + more, 10, 16 + more, true};
+        void *memory = aligned_alloc(64, (pl_drawer_bytes(&g) + 63) / 64 * 64);
+        pl_drawer *d;
+        assert_int_equal(pl_drawer_open(&r->draw, &g, &r->setup.font, memory, pl_drawer_bytes(&g), &d, &err), PL_OK);
+        pl_draw_page(d, text, strlen(text), drawn, &remarks);
+        assert_memory_equal(drawn, pages + k * CHOSEN_PIXELS, CHOSEN_PIXELS);
+        pl_drawer_close(d);
+        free(memory);
+    }
+}
+
+/* The mean of the vectors of " ab", "abc", … "yz ", in double. */
+static void check_feature(const char *text, const float *feature)
+{
+    char all[12 * PL_LEXICON_WORD_BYTES + 2];
+    const int windows = sprintf(all, " %s ", text) - 2;
+    const pl_philox random = pl_philox_init(seed, pl_stream_id("data/trigrams"));
+    double sum[PL_POLICY_FEATURES] = {0};
+    for (int i = 0; i < windows; i++) {
+        float vector[PL_POLICY_FEATURES];
+        pl_philox_normal_f32(&random, 0, XXH64(all + i, 3, 0), 0, PL_POLICY_FEATURES, vector);
+        for (int k = 0; k < PL_POLICY_FEATURES; k++) sum[k] += (double)vector[k];
+    }
+    for (int k = 0; k < PL_POLICY_FEATURES; k++) assert_true(fabs(sum[k] / windows - (double)feature[k]) < 1e-5);
+    assert_true(feature[PL_POLICY_FEATURES] == 1);
+}
+
+static void test_all_sizes(void **state)
+{
+    (void)state;
+    NEEDS_MODULE();
+    enum { ROWS = 5 };
+    static uint8_t pages[ROWS * PL_POLICY_SIZES * CHOSEN_PIXELS];
+    static float feature[ROWS * FEATURE];
+    pl_error err = {0};
+    pl_source_layout l;
+    pl_reading *r = open_setup((pl_reading_setup){.pages = 60,
+                                                  .seed = seed,
+                                                  .held_out = 0.3,
+                                                  .image_size = CHOSEN_SIDE,
+                                                  .capsules = 12,
+                                                  .batch = ROWS,
+                                                  .counts_pages = true,
+                                                  .chooses = true},
+                               40, &err);
+    if (!r) fail_msg("%s", err.text);
+    const uint64_t last = r->source.steps_per_epoch[1] - 1;
+    assert_int_equal(r->source.kind->describe(&r->source, ROWS, &l, &err), PL_OK);
+    assert_int_equal(l.ports, 2);
+    assert_int_equal(l.port[0].bytes, sizeof pages);
+    assert_int_equal(l.port[1].bytes, sizeof feature);
+    void *scratch = aligned_alloc(64, (l.scratch_bytes + 63) / 64 * 64);
+    memset(scratch, 0, l.scratch_bytes);
+    r->source.kind->prepare(&r->source, scratch);
+    for (uint64_t step = 0; step <= last; step += last ? last : 1) {
+        pl_slot slot = {.ports = 2, .part = PL_PART_VALIDATION, .step = step, .micro_count = 1, .rows = ROWS};
+        slot.port[0].at = pages, slot.port[1].at = feature;
+        assert_int_equal(r->source.kind->fill(&r->source, scratch, &slot, &err), PL_OK);
+        const uint64_t left = r->count[1] - step * ROWS, rows = left < ROWS ? left : ROWS;
+        assert_int_equal(slot.counted, rows);
+        for (uint64_t i = 0; i < ROWS; i++) {
+            char text[12 * PL_LEXICON_WORD_BYTES];
+            if (i < rows) {
+                text_of_page(r, r->page[1][step * ROWS + i], text);
+                check_sizes(r, text, pages + i * PL_POLICY_SIZES * CHOSEN_PIXELS);
+                check_feature(text, feature + i * FEATURE);
+            } else { /* no page */
+                for (int k = 0; k < FEATURE; k++) assert_true(feature[i * FEATURE + (uint64_t)k] == 0);
+            }
+        }
+    }
+    free(scratch);
+    pl_data_close(&r->data);
+    assert_null(open_setup(
+        (pl_reading_setup){.pages = 60, .seed = seed, .image_size = 38, .capsules = 12, .batch = ROWS, .chooses = true},
+        40, &err));
+}
+
 /* Pages by what is on them. */
 static void test_parts(void **state)
 {
@@ -250,8 +362,8 @@ static int close_module(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     seed = test_seed_said(argc, argv);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_made), cmocka_unit_test(test_files),
-                                       cmocka_unit_test(test_pages_are_read), cmocka_unit_test(test_parts),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_made),           cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_pages_are_read), cmocka_unit_test(test_all_sizes),
+                                       cmocka_unit_test(test_parts),          cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, open_module, close_module);
 }

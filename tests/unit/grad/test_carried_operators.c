@@ -1,6 +1,7 @@
 /* What is carried from step to step, codebooks and what stands for what, in the graph of around.h. */
 #include "around.h"
 
+#include "base/policy.h"
 #include "base/row_loss.h"
 
 enum { PLACES = 3, CODES = 5 };
@@ -37,6 +38,46 @@ static pl_id make_carried_ids(maker *m, pl_id x)
     pl_id weight_of = input(m, PL_DTYPE_F32, pl_shape_of(1, 1L), "weight.0");
     pl_id in[4] = {linear(m, x, V), ids, weight_of, m->sum};
     m->sum = node(m, PL_OP_CROSS_ENTROPY, (pl_attr[]){pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)}, 4, in, 1);
+    m->has_losses = true;
+    return x;
+}
+
+/* A policy: of each sample actions are drawn, tried on what no gradient comes to, and the best are learnt from. Of what
+ * is drawn nothing changes where a weight moves by as little as a difference does. */
+static pl_id make_policy(maker *m, pl_id x)
+{
+    enum { CHOICES = 5, TRIED = 6, KEPT = 3 };
+    const pl_shape one_each = pl_shape_of(1, (int64_t)(B * TRIED)), rows = pl_shape_of(2, (int64_t)B, (int64_t)TRIED);
+    const pl_attr gumbel[] = {pl_attr_i(TRIED), pl_attr_i(PL_PERTURB_GUMBEL), pl_attr_f(1), pl_attr_i(5), pl_attr_i(6)},
+                  normal[] = {pl_attr_i(TRIED), pl_attr_i(PL_PERTURB_NORMAL), pl_attr_f(2), pl_attr_i(5), pl_attr_i(7)};
+    const int64_t line = W, along = 1;
+    pl_id mean = average(m, x, PL_OP_ADAPTIVE_AVG_POOL, 1, 1);
+    pl_id flat = pl_build_view(&m->b, mean, pl_shape_of(2, (int64_t)B, (int64_t)C), 0, (int64_t[]){C, 1});
+    pl_id logits = linear(m, flat, CHOICES),
+          drawn = node(m, PL_OP_PERTURB, gumbel, 3, (pl_id[]){logits, m->step, m->first_sample}, 1);
+    pl_id action = node(m, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(1)}, 1, &drawn, 1);
+    pl_id pages = input(m, PL_DTYPE_U8, pl_shape_of(3, (int64_t)(B * TRIED), (int64_t)H, (int64_t)W), "pages");
+    pl_id id = pl_build_view(&m->b, action, one_each, 0, (int64_t[]){1});
+    pl_id moved = node(m, PL_OP_SHIFT, (pl_attr[]){pl_attr_i(2)}, 3, (pl_id[]){pages, id, id}, 1);
+    pl_id seen = node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(1), pl_attr_i(1), pl_attr_i(0)}, 1, &moved, 1);
+    pl_id image = pl_build_view(&m->b, seen, pl_shape_of(4, (int64_t)(B * TRIED), (int64_t)H, (int64_t)W, (int64_t)1),
+                                0, (int64_t[]){H * W, line, along, 1});
+    pl_id energy = average(m, image, PL_OP_ADAPTIVE_AVG_POOL, 1, 1);
+    pl_id reward = pl_build_view(&m->b, energy, rows, 0, (int64_t[]){TRIED, 1});
+    pl_id kept = node(m, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(KEPT)}, 1, &reward, 1);
+    pl_id done = with(m, PL_OP_GATHER_ROWS, action, kept);
+    pl_id said = node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(KEPT)}, 1, &logits, 1);
+    pl_id scale = input(m, PL_DTYPE_F32, pl_shape_of(1, 1L), "weight.0");
+    m->sum = node(m, PL_OP_CROSS_ENTROPY, (pl_attr[]){pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)}, 4,
+                  (pl_id[]){said, done, scale, m->sum}, 1);
+    /* near what no weight moves: differences would see what gradients are not to */
+    pl_id held = input(m, PL_DTYPE_F32, pl_shape_of(2, (int64_t)B, 1L), "held");
+    pl_id strength = linear(m, flat, 1),
+          near = node(m, PL_OP_PERTURB, normal, 3, (pl_id[]){held, m->step, m->first_sample}, 1);
+    pl_id tried = with(m, PL_OP_GATHER_ROWS, near, kept),
+          again = node(m, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(KEPT)}, 1, &strength, 1);
+    pl_id weight_of = input(m, PL_DTYPE_F32, pl_shape_of(1, 1L), "weight.1");
+    m->sum = node(m, PL_OP_SQUARED_ERROR, NULL, 4, (pl_id[]){again, tried, weight_of, m->sum}, 1);
     m->has_losses = true;
     return x;
 }
@@ -128,7 +169,7 @@ static pl_id make_means_of_samples(maker *m, pl_id x)
 static void carried(void **unused)
 {
     (void)unused;
-    CHECK(carried), CHECK(carried_ids), CHECK(halting_steps), CHECK(ramps);
+    CHECK(carried), CHECK(carried_ids), CHECK(halting_steps), CHECK(ramps), CHECK(policy);
 }
 
 static void codes(void **unused)

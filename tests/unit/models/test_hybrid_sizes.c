@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -88,6 +89,21 @@ static void the_denoiser(void **state)
     pl_graph_destroy(g);
 }
 
+/* The policy alone is trained, and the denoiser that it tries stays as it is (MODELS.md 2.6: 270,366). */
+static void the_policy(void **state)
+{
+    (void)state;
+    static pl_config c;
+    begin(&c);
+    c.page_policy.only = c.dataset.use_denoiser = true;
+    snprintf(c.dataset.denoiser_path, sizeof c.dataset.denoiser_path, "some");
+    pl_graph *g = build(&c);
+    assert_int_equal(numbers(g, "", true), 270366);
+    assert_int_equal(numbers(g, "policy.", false), 270366);
+    assert_int_equal(numbers(g, "denoiser.", false), 7766051 + 5888); /* and the running means and variances */
+    pl_graph_destroy(g);
+}
+
 static void the_tiny_model(void **state)
 {
     (void)state;
@@ -107,6 +123,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_documented_model), cmocka_unit_test(the_adapter_alone),
-                                       cmocka_unit_test(the_denoiser), cmocka_unit_test(the_tiny_model)};
+                                       cmocka_unit_test(the_denoiser), cmocka_unit_test(the_policy),
+                                       cmocka_unit_test(the_tiny_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

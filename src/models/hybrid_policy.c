@@ -1,0 +1,265 @@
+/* A policy over pages (MODELS.md 2.6): of each text it says in which size it is drawn, how far the page is moved across
+ * and down, and how much the denoiser counts in σ(strength)·denoised + (1 − σ(strength))·noisy. The denoiser stays as
+ * it is. It learns from what it has tried (ReST-EM, Singh et al. 2023): of each page `samples` actions are drawn as it
+ * says them, each is done, and the half that comes nearest to the clean page, which is drawn as it is, counts: the mean
+ * of the cross-entropies of its choices, and of the squared differences of the strengths. A step is one round of it:
+ * its batch is tried, and then learnt from once.
+ *
+ *   policy.layers.0, .3                relu behind each, dropout behind the first
+ *   policy.size, .across, .down        logits of the choices (base/policy.h)
+ *   policy.strength
+ *
+ * All actions that are tried on a page have the same noise, so that only they differ. Evaluation does what the policy
+ * says is best, and tells how far that is from the clean page, beside the noisy page and what the denoiser alone makes
+ * of it. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/colours.h"
+#include "base/policy.h"
+#include "base/rollout.h"
+#include "base/row_loss.h"
+#include "models/hybrid.h"
+
+enum { WIDTH = 256, CHOICES = 3 };
+
+/* The choices, as columns of base/policy.h. */
+static const struct {
+    const char *name;
+    int64_t count, as_is;
+} choices[CHOICES] = {{"size", PL_POLICY_SIZES, PL_POLICY_SIZE_AS_IS},
+                      {"across", PL_POLICY_SHIFTS, PL_POLICY_SHIFT_AS_IS},
+                      {"down", PL_POLICY_SHIFTS, PL_POLICY_SHIFT_AS_IS}};
+
+/* What is said of each page: logits [B,count], and of the strength [B,1]. */
+typedef struct policy {
+    pl_id choice[CHOICES], strength;
+} policy;
+
+/* What is done with each page, once or several times: ids [B,copies,1], and the logit of the strength, likewise. */
+typedef struct actions {
+    int64_t copies;
+    pl_id choice[CHOICES], strength;
+} actions;
+
+/* ---- the network ---- */
+
+static pl_id relu(const pl_hybrid *k, pl_id x)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &x, 1, &out);
+}
+
+/* Before anything is learnt, what changes nothing is as likely as all the rest together. Where all choices began alike,
+ * hardly one action in a thousand would leave a page where it is, and the policy would settle for small letters, which
+ * are wrong in fewer pixels. */
+static pl_id lean(const pl_hybrid *k, pl_id logits, int64_t count, int64_t as_is)
+{
+    const int64_t columns[] = {as_is, 1, count - as_is - 1};
+    pl_id part[3], prior = PL_NONE, out = PL_NONE;
+    for (int i = 0; i < 3; i++)
+        part[i] =
+            pl_hybrid_fill(k, PL_DTYPE_F32, i == 1 ? log((double)(count - 1)) : 0, pl_shape_of(2, PL_B(1), columns[i]));
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &prior);
+    return pl_build_node(&k->m->b, PL_OP_ADD, NULL, 2, (pl_id[]){logits, prior}, 1, &out);
+}
+
+static policy judge(const pl_hybrid *k, pl_id feature)
+{
+    policy p;
+    char name[64];
+    pl_id x = relu(k, pl_hybrid_linear(k, feature, WIDTH, "policy.layers.0"));
+    if (k->m->training && k->m->config->page_policy.dropout > 0)
+        x = pl_model_drop(k->m, k->m->config->page_policy.dropout, x, PL_NONE);
+    x = relu(k, pl_hybrid_linear(k, x, WIDTH, "policy.layers.3"));
+    for (int i = 0; i < CHOICES; i++) {
+        snprintf(name, sizeof name, "policy.%s", choices[i].name);
+        pl_id logits = pl_hybrid_linear(k, x, choices[i].count, name);
+        p.choice[i] = lean(k, logits, choices[i].count, choices[i].as_is);
+    }
+    p.strength = pl_hybrid_linear(k, x, 1, "policy.strength");
+    return p;
+}
+
+/* ---- actions ---- */
+
+static pl_id best(const pl_hybrid *k, pl_id x, int64_t count)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(count)}, 1, &x, 1, &out);
+}
+
+static pl_id perturb(const pl_hybrid *k, pl_id x, int64_t count, pl_perturbation kind, double scale, const char *which)
+{
+    pl_model *m = k->m;
+    const pl_attr attr[] = {pl_attr_i(count), pl_attr_i(kind), pl_attr_f(scale), pl_attr_i(m->config->train.seed),
+                            pl_attr_i(pl_model_stream(m, which))};
+    pl_id in[3] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
+    return pl_build_node(&m->b, PL_OP_PERTURB, attr, 3, in, 1, &out);
+}
+
+static actions draw(const pl_hybrid *k, const policy *p, int64_t copies)
+{
+    actions a = {.copies = copies};
+    for (int i = 0; i < CHOICES; i++)
+        a.choice[i] = best(k, perturb(k, p->choice[i], copies, PL_PERTURB_GUMBEL, 1, choices[i].name), 1);
+    a.strength = perturb(k, p->strength, copies, PL_PERTURB_NORMAL, k->m->config->page_policy.exploration, "strength");
+    return a;
+}
+
+static actions take_best(const pl_hybrid *k, const policy *p)
+{
+    const int64_t one = 1;
+    actions a = {.copies = one, .strength = pl_model_view(k->m, p->strength, pl_shape_of(3, PL_B(1), one, one))};
+    for (int i = 0; i < CHOICES; i++)
+        a.choice[i] = best(k, pl_model_view(k->m, p->choice[i], pl_shape_of(3, PL_B(1), one, choices[i].count)), 1);
+    return a;
+}
+
+/* ---- what comes of them ---- */
+
+static pl_id repeat(const pl_hybrid *k, pl_id x, int64_t copies)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(copies)}, 1, &x, 1, &out);
+}
+
+static pl_id gather(const pl_hybrid *k, pl_id rows, pl_id index)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_GATHER_ROWS, NULL, 2, (pl_id[]){rows, index}, 1, &out);
+}
+
+static pl_id sizes_of(const pl_hybrid *k, pl_id pages)
+{
+    return pl_model_view(k->m, pages, pl_shape_of(3, PL_B(1), (int64_t)PL_POLICY_SIZES, k->side * k->side));
+}
+
+/* u8 [B·copies,H,W] */
+static pl_id place(const pl_hybrid *k, pl_id pages, const actions *a)
+{
+    pl_model *m = k->m;
+    const pl_shape one = pl_shape_of(1, PL_B(a->copies));
+    pl_id which = pl_model_view(m, a->choice[0], pl_shape_of(2, PL_B(1), a->copies)), out = PL_NONE;
+    pl_id drawn =
+        pl_model_view(m, gather(k, sizes_of(k, pages), which), pl_shape_of(3, PL_B(a->copies), k->side, k->side));
+    pl_id across = pl_model_view(m, a->choice[1], one), down = pl_model_view(m, a->choice[2], one);
+    return pl_build_node(&m->b, PL_OP_SHIFT, (pl_attr[]){pl_attr_i(PL_POLICY_SHIFT_AS_IS)}, 3,
+                         (pl_id[]){drawn, across, down}, 1, &out);
+}
+
+/* What makes the copies of a page noisy is the same for all. */
+static pl_hybrid noise_of_copies(const pl_hybrid *k, int64_t copies)
+{
+    pl_hybrid all = *k;
+    all.noise =
+        pl_model_view(k->m, repeat(k, k->noise, copies), pl_shape_of(2, PL_B(copies), (int64_t)PL_ROLLOUT_COLUMNS));
+    all.numbers =
+        pl_model_view(k->m, repeat(k, k->numbers, copies), pl_shape_of(2, PL_B(copies), (int64_t)PL_ROLLOUT_IDS));
+    return all;
+}
+
+/* f32, whatever the network computes in. */
+static pl_id denoise(const pl_hybrid *k, pl_id noisy)
+{
+    return pl_hybrid_cast(k, pl_hybrid_denoise(k, pl_hybrid_cast(k, noisy)));
+}
+
+/* The sum of squares [B,copies] of how far what comes of each action is from the clean page [B,H,W,3]. */
+static pl_id try_all(const pl_hybrid *k, pl_id pages, const actions *a, pl_id clean, pl_id *made)
+{
+    pl_model *m = k->m;
+    const pl_shape image = pl_hybrid_image(k, a->copies);
+    const pl_hybrid all = noise_of_copies(k, a->copies);
+    pl_id noisy = pl_hybrid_noisy(&all, pl_hybrid_colour(k, place(k, pages, a), a->copies), "page");
+    pl_id cleaned = denoise(k, noisy);
+    pl_id strength = pl_model_view(m, a->strength, pl_shape_of(2, PL_B(a->copies), (int64_t)1));
+    pl_id flat = pl_model_view(m, clean, pl_shape_of(2, PL_B(1), k->side * k->side * PL_COLOURS));
+    *made = pl_hybrid_blend(k, cleaned, noisy, strength, NULL);
+    pl_id apart = pl_hybrid_apart(k, *made, pl_model_view(m, repeat(k, flat, a->copies), image), image);
+    return pl_model_view(m, apart, pl_shape_of(2, PL_B(1), a->copies));
+}
+
+/* ---- training ---- */
+
+static void learn_choice(const pl_hybrid *k, pl_id logits, pl_id ids, pl_id kept, int64_t count, pl_id *loss)
+{
+    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
+    pl_id said = repeat(k, logits, count), done = gather(k, ids, kept), scale = pl_hybrid_scale(k, 1, count);
+    pl_id in[6] = {said, done, scale, *loss, PL_NONE, k->counted}, out = PL_NONE;
+    *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, 6, in, 1, &out);
+}
+
+static pl_id sigmoid(const pl_hybrid *k, pl_id x)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_SIGMOID)}, 1, &x, 1, &out);
+}
+
+static void learn(const pl_hybrid *k, const policy *p, const actions *a, pl_id apart, pl_id *loss)
+{
+    const int64_t count = a->copies / 2;
+    pl_id none = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(2, PL_B(1), a->copies));
+    pl_id kept = best(k, pl_hybrid_minus(k, none, apart), count);
+    for (int i = 0; i < CHOICES; i++) learn_choice(k, p->choice[i], a->choice[i], kept, count, loss);
+    pl_id said = sigmoid(k, repeat(k, p->strength, count)), tried = sigmoid(k, gather(k, a->strength, kept));
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, said, tried, pl_hybrid_scale(k, 1, count), loss);
+}
+
+/* ---- evaluation ---- */
+
+static void tell(const pl_hybrid *k, const policy *p, pl_id noisy, pl_id denoised, pl_id apart, pl_id clean)
+{
+    const pl_shape page = pl_hybrid_image(k, 1);
+    pl_id noise = pl_hybrid_apart(k, noisy, clean, page), left = pl_hybrid_apart(k, denoised, clean, page);
+    pl_id gates = pl_hybrid_spread(k, PL_NONE), row = PL_NONE;
+    pl_id part[] = {noise, apart, gates, left, p->choice[0], p->choice[1], p->choice[2], p->strength};
+    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, sizeof part / sizeof *part, part, 1, &row);
+    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &row, 0, NULL);
+}
+
+static void evaluate(const pl_hybrid *k, const policy *p, pl_id pages, pl_id clean, pl_id *loss)
+{
+    const actions a = take_best(k, p);
+    const double numbers = (double)(k->side * k->side * PL_COLOURS);
+    pl_id made, apart = try_all(k, pages, &a, clean, &made);
+    pl_id noisy = pl_hybrid_noisy(k, clean, "page"), denoised = denoise(k, noisy);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, made, clean, pl_hybrid_number(k, 1 / numbers), loss);
+    pl_builder_enter(&k->m->b, "told");
+    tell(k, p, noisy, denoised, apart, clean);
+    pl_builder_leave(&k->m->b);
+}
+
+/* ---- both ---- */
+
+/* As it is drawn where nothing is decided. */
+static pl_id clean_page(const pl_hybrid *k, pl_id pages)
+{
+    pl_id as_is = pl_hybrid_fill(k, PL_DTYPE_I32, PL_POLICY_SIZE_AS_IS, pl_shape_of(2, PL_B(1), (int64_t)1));
+    pl_id page = gather(k, sizes_of(k, pages), as_is);
+    return pl_hybrid_colour(k, pl_model_view(k->m, page, pl_shape_of(3, PL_B(1), k->side, k->side)), 1);
+}
+
+/* Behind its numbers a feature says whether there is a page at all. */
+static pl_id feature_part(const pl_hybrid *k, pl_id feature, int64_t first, int64_t count)
+{
+    pl_id out = PL_NONE;
+    return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(first), pl_attr_i(count)}, 1, &feature, 1, &out);
+}
+
+void pl_hybrid_learn_policy(pl_hybrid *k, pl_id pages, pl_id feature, pl_id *loss)
+{
+    pl_builder_enter(&k->m->b, "policy");
+    k->counted = feature_part(k, feature, PL_POLICY_FEATURES, 1);
+    const policy p = judge(k, feature_part(k, feature, 0, PL_POLICY_FEATURES));
+    pl_id clean = clean_page(k, pages);
+    if (k->m->training) {
+        const actions a = draw(k, &p, k->m->config->page_policy.samples);
+        pl_id made, apart = try_all(k, pages, &a, clean, &made);
+        learn(k, &p, &a, apart, loss);
+    } else {
+        evaluate(k, &p, pages, clean, loss);
+    }
+    pl_builder_leave(&k->m->b);
+    pl_model_freeze_all(k->m, "denoiser.");
+}
