@@ -140,6 +140,12 @@ bool pl_config_is_set(const pl_config *cfg, const char *path)
     return key && pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT;
 }
 
+bool pl_config_is_option(const pl_config *cfg, const char *path)
+{
+    const pl_config_key *key = pl_config_find(path);
+    return key && pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_COMMAND_LINE;
+}
+
 pl_status pl_config_require(const pl_config *cfg, const char *path, const char *command, pl_error *err)
 {
     const pl_config_key *key = pl_config_find(path);

@@ -8,7 +8,8 @@ static bool differs(const pl_config *saved, const pl_config *now, const pl_confi
     return is_read && !pl_config_value_equal(saved, now, key);
 }
 
-/* Of a path the contents count, which whoever knows their hash compares; so of records with paths their names. */
+/* Of a path the contents count, which whoever knows their hash compares, unless the key says that what is written does;
+ * so of records with paths their names. */
 static void print_what_counts(const pl_config_key *key, const void *value, pl_str *out)
 {
     if (key->type == PL_CONFIG_RECORDS)
@@ -19,7 +20,8 @@ static void print_what_counts(const pl_config_key *key, const void *value, pl_st
 
 static bool begun_differently(const pl_config *saved, const pl_config *now, const pl_config_key *key)
 {
-    if (key->type == PL_CONFIG_PATH || !differs(saved, now, key)) return false;
+    const bool by_contents = key->type == PL_CONFIG_PATH && !(key->flags & PL_CONFIG_FLAG_AS_WRITTEN);
+    if (by_contents || !differs(saved, now, key)) return false;
     return key->type != PL_CONFIG_RECORDS ||
            !pl_config_same_record_names(key, pl_config_value_of(saved, key), pl_config_value_of(now, key));
 }

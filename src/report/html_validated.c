@@ -7,7 +7,7 @@
 #include "base/json_read.h"
 #include "report/html.h"
 
-enum { CURVES = 4, CHARTS = 5 };
+enum { CURVES = 4, CHARTS = 8 };
 
 typedef struct row {
     const char *title, *unit;
@@ -32,6 +32,17 @@ static const row rows[CHARTS] = {
     {"Noise left",
      "of what noise adds to features or pixels, in squares, behind adapter or denoiser: 1 where these leave it",
      {{"noise_left", "valid", "gradient", "noise left"}}},
+    {"Signal to noise",
+     "dB, peak, over the pixels of all pages that were validated",
+     {{"psnr", "valid", "gradient", "what comes out"},
+      {"psnr_denoised", "train", "weight", "behind the denoiser alone"},
+      {"psnr_noisy", "most", "saved", "noisy pages"}}},
+    {"Choices of the policy",
+     "how much the denoiser counts, in the mean, and the share of pages that are drawn as they are",
+     {{"strength", "valid", "gradient", "strength"}, {"as_is", "train", "weight", "drawn as they are"}}},
+    {"Choice entropy",
+     "nat, of size and place together: 6.74 where each is as likely as any other",
+     {{"choice_entropy", "valid", "gradient", "choice entropy"}}},
     {"Path entropy",
      "nat, of the shares of the planner's ways: the logarithm of their number when all count alike",
      {{"path_entropy", "valid", "gradient", "path entropy"}}},

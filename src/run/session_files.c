@@ -431,12 +431,22 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     return PL_OK;
 }
 
-/* A folder whose weights a new run begins with: those whose names begin so, and the key that names the folder. */
+/* A folder whose weights a new run begins with: those whose names begin so, the key that names the folder, and the
+ * keys that say how large they are; NULL: the model's own. */
 typedef struct origin {
-    const char *folder, *prefix, *key;
+    const char *folder, *prefix, *key, *sizes;
 } origin;
 
 static bool is_of(const origin *o, const pl_st_entry *e) { return strncmp(e->name, o->prefix, strlen(o->prefix)) == 0; }
+
+static pl_status load_entries(const origin *o, const pl_saved *saved, const pl_st_list *part, pl_error *err)
+{
+    pl_error why;
+    const pl_status status = pl_saved_load(saved, part, NULL, &why);
+    if (status == PL_OK) return PL_OK;
+    if (status != PL_E_DATA || !o->sizes) return *err = why, status;
+    return pl_fail(err, status, "%s; %s must be what they are in that run's config.yaml", why.text, o->sizes);
+}
 
 /* Entries that are wanted, one behind the other, from `from` on; what the file has not got is left as it is. */
 static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *saved, size_t *from, size_t *found,
@@ -447,7 +457,7 @@ static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *sa
     for (; *from < s->spec.model.count && is_of(o, &s->model_entry[*from]); (*from)++, part.count++)
         s->model_entry[*from].optional = true;
     pl_status status = pl_saved_count(saved, &part, &count, err);
-    if (status == PL_OK && count) status = pl_saved_load(saved, &part, NULL, err);
+    if (status == PL_OK && count) status = load_entries(o, saved, &part, err);
     for (size_t i = 0; i < part.count; i++) s->model_entry[*from - 1 - i].optional = false;
     *found += count;
     return status;
@@ -501,7 +511,7 @@ static pl_status take_origin(pl_session *s, const origin *o, pl_error *err)
 /* Of a run that is begun with the part's folder may be gone: that run has the part. */
 static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
 {
-    const origin o = {s->settings->init_from, s->settings->part, NULL};
+    const origin o = {s->settings->init_from, s->settings->part, NULL, NULL};
     pl_saved saved = {0};
     *has = false;
     pl_status status = pl_saved_find(o.folder, PL_SAVED_RECORD, &saved, err);
@@ -519,10 +529,10 @@ pl_status pl_session_begin_from(pl_session *s, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
     bool has = false;
-    if (r->init_from) PL_TRY(take_origin(s, &(origin){r->init_from, "", "train.init_from"}, err));
+    if (r->init_from) PL_TRY(take_origin(s, &(origin){r->init_from, "", "train.init_from", NULL}, err));
     if (!r->part_from) return PL_OK;
     if (r->init_from && access(r->part_from, F_OK) != 0) PL_TRY(has_part(s, &has, err));
-    return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key}, err);
+    return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key, r->part_sizes}, err);
 }
 
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)

@@ -226,9 +226,9 @@ static pl_status load_module(const char *further, pl_error *err)
 
 static void find_part(const pl_config *c, pl_run_settings *r)
 {
-    static const char key[] = "dataset.denoiser_path";
+    static const char key[] = "dataset.denoiser_path", sizes[] = "denoiser.channels and denoiser.depth";
     if (!pl_hybrid_is_denoised(c)) return;
-    r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key;
+    r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key, r->part_sizes = sizes;
 }
 
 static const char *const files[] = {FEATURES_FILE, NULL};

@@ -128,6 +128,19 @@ static pl_status set_all(pl_config *c, const setting *s, const char *why, pl_err
     return PL_OK;
 }
 
+/* Does the command line say it of the training that it names? Of several it speaks of the task's. */
+static bool is_said(const pl_config *c, const char *key)
+{
+    return c->task_training.stage[0] && pl_config_is_option(c, key);
+}
+
+static pl_status begin_with(pl_config *c, const setting *s, const char *why, pl_error *err)
+{
+    for (; s->key; s++)
+        if (!is_said(c, s->key)) PL_TRY(pl_config_set(c, s->key, s->value, why, err));
+    return PL_OK;
+}
+
 /* What a section says of a training of its own; `only` makes the config that training's, which does not read. */
 typedef struct own_training {
     const char *only;
@@ -138,8 +151,7 @@ typedef struct own_training {
 static pl_status become_own(pl_config *c, const own_training *t, const char *why, pl_error *err)
 {
     char steps[32], batch[32], rate[32];
-    const setting to[] = {{t->only, "true"},
-                          {"train.steps", steps},
+    const setting to[] = {{"train.steps", steps},
                           {"train.batch_size", batch},
                           {"train.gradient_accumulation_steps", "1"},
                           {"train.learning_rate", rate},
@@ -149,7 +161,8 @@ static pl_status become_own(pl_config *c, const own_training *t, const char *why
     snprintf(steps, sizeof steps, "%" PRId64, t->steps);
     snprintf(batch, sizeof batch, "%" PRId64, t->batch_size);
     snprintf(rate, sizeof rate, "%.17g", t->learning_rate);
-    return set_all(c, to, why, err);
+    PL_TRY(pl_config_set(c, t->only, "true", why, err));
+    return begin_with(c, to, why, err);
 }
 
 static pl_status become_n2n(pl_config *c, pl_error *err)
@@ -162,7 +175,7 @@ static pl_status become_n2n(pl_config *c, pl_error *err)
                                  {NULL, NULL}};
     const pl_config_n2n_pretrain *n = &c->n2n_pretrain;
     PL_TRY(become_own(c, &(own_training){"n2n_pretrain.only", n->steps, n->batch_size, n->learning_rate}, why, err));
-    return set_all(c, to, why, err);
+    return begin_with(c, to, why, err);
 }
 
 /* As the source trains it: Adam, whose rate is halved where five evaluations bring nothing. */
@@ -172,16 +185,16 @@ static pl_status become_denoiser(pl_config *c, pl_error *err)
     static const setting to[] = {{"train.optimizer", "adamw"},
                                  {"train.weight_decay", "0"},
                                  {"train.beta2", "0.999"},
-                                 {"train.schedule", "plateau"},
-                                 {"train.plateau_patience", "5"},
-                                 {"train.plateau_factor", "0.5"},
                                  {"train.warmup_steps", "0"},
                                  {"vision_encoder.features_cache", "0"},
                                  {"vision_encoder.pretrained_weights", "none"},
                                  {NULL, NULL}};
+    static const setting falls[] = {
+        {"train.schedule", "plateau"}, {"train.plateau_patience", "5"}, {"train.plateau_factor", "0.5"}, {NULL, NULL}};
     const pl_config_denoiser *d = &c->denoiser;
+    if (!is_said(c, "train.schedule")) PL_TRY(begin_with(c, falls, why, err));
     PL_TRY(become_own(c, &(own_training){"denoiser.only", d->steps, d->batch_size, d->learning_rate}, why, err));
-    return set_all(c, to, why, err);
+    return begin_with(c, to, why, err);
 }
 
 /* It tries the denoiser of the same run where no other is named. Its own pages are noisy as the denoiser's were. */
@@ -200,7 +213,7 @@ static pl_status become_policy(pl_config *c, pl_error *err)
         PL_TRY(pl_path_join(folder, sizeof folder, out, DENOISER, err));
         PL_TRY(pl_config_set(c, "dataset.denoiser_path", folder, why, err));
     }
-    return set_all(c, to, why, err);
+    return begin_with(c, to, why, err);
 }
 
 static pl_status become_task(pl_config *c, pl_error *err)
@@ -218,7 +231,7 @@ static pl_status become_finetune(pl_config *c, pl_error *err)
     snprintf(layers, sizeof layers, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
     snprintf(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
     PL_TRY(begin_behind(c, TASK, err));
-    return set_all(c, to, "the training behind task", err);
+    return begin_with(c, to, "the training behind task", err);
 }
 
 pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)

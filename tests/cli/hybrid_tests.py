@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import struct
 
@@ -481,6 +482,9 @@ def test_a_policy_over_pages():
     check([row["training"] for row in rows] == ["policy"] and math.isclose(rows[0]["noise_left"], left / noise, rel_tol=1e-6) and "noise left" in out, rows)
     told, _ = run("eval", "out/policy")
     check(re.search(r"PSNR, dB +%.2f" % best["psnr"], told) and re.search(r"drawn as they are +1\.0", told), told)
+    run("report", "out/policy", "--html", "page.html")
+    page = read("page.html").decode()
+    check(all(words in page for words in ("Signal to noise", "behind the denoiser alone", "Choices of the policy", "Choice entropy")) and "Path entropy" not in page, "charts")
     # where it stands in the place of the denoiser, as a folder of one: it has it
     run("train", write_hybrid("behind.yaml", out="behind", **{**json.loads(json.dumps(POLICY)), "dataset": {"denoiser_path": "out/policy"}}), "--quiet")
     behind = header(f"{last_checkpoint('behind')}/model.safetensors")
@@ -515,7 +519,9 @@ def test_the_policy_however_it_is_cut():
                             ({"page_policy": {"only": True, "samples": 1}}, "page_policy.samples must be"),
                             ({"page_policy": {"only": True, "exploration": 0}}, "page_policy.exploration must be a number above 0")):
         refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **json.loads(json.dumps({**keys, **sections}))))
-    refused(4, "", "train", config, "--out", "new", "--set", "denoiser.channels=4")
+    for value, tensor in (("channels=4", "denoiser.encoders.0.0.weight"), ("depth=1", "denoiser.bottleneck.0.weight")):
+        refused(4, f'tensor "{tensor}" is .* was expected; denoiser.channels and denoiser.depth must be what they are in that run.s config.yaml', "train", config,
+                "--out", "new", "--set", "denoiser." + value)
 
 
 def test_pages_through_the_denoiser():
@@ -540,6 +546,10 @@ def test_pages_through_the_denoiser():
     run("train", plain, "--quiet")
     check(metrics("plain") != metrics("out0") and not any("denoiser." in name for name in header(f"{last_checkpoint('plain')}/model.safetensors")), "is not left out")
     os.rename("out/denoiser", "gone")
+    for value, key in (("dataset.denoiser_path=gone", 'dataset.denoiser_path is "?gone"? here and out/denoiser in the saved run'),
+                       ("dataset.denoiser_path=none", "dataset.denoiser_path is none here and out/denoiser in the saved run"),
+                       ("dataset.use_denoiser=false", "dataset.use_denoiser is false here and true in the saved run")):
+        refused(2, key + ", which keeps it from its first step to its last", "train", "c0.yaml", "--steps", "8", "--resume", "--set", value)
     run("train", "c0.yaml", "--steps", "8", "--resume", "--quiet")
     told, _ = run("eval", "out0")
     check("nats per word" in told, told)
@@ -580,6 +590,24 @@ def test_what_comes_later_must_fit():
     check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)
 
 
+def test_the_command_line_of_a_stage():
+    """What the command line says counts for the training that it names, before what the training's section says; of several it speaks of the task's."""
+    config = write_hybrid(**{**json.loads(json.dumps(NOISY)), "denoiser": {"channels": 2, "depth": 2, "steps": 9, "batch_size": 3}})
+    words = ("--quiet", "--steps", "2", "--batch_size", "5", "--learning_rate", "0.002", "--set", "train.schedule=constant")
+    for name in ("n2n", "denoiser"):
+        run("train", config, "--stage", name, *words)
+        seen = [m for m in metrics(f"out/{name}") if "loss" in m]
+        check([m["step"] for m in seen] == [1, 2] and all(math.isclose(m["lr"], 0.002, rel_tol=1e-6) for m in seen), name, seen)
+        said = read(f"out/{name}/config.yaml").decode()
+        check(re.search(r"batch_size: 5\b", said), said)
+    refused(2, "denoiser.only trains the denoiser alone, .* there is vision_encoder.features_cache; leave one", "train", config, "--stage", "denoiser", "--out", "new",
+            "--set", "vision_encoder.features_cache=1MB")
+    shutil.rmtree("out")
+    run("train", config, "--quiet", "--steps", "3")
+    steps = {name: [m["step"] for m in metrics(f"out/{name}") if "loss" in m][-1] for name in ("n2n", "task")}
+    check(steps["task"] == 3 and steps["n2n"] != 3, steps)
+
+
 def words_read(*words):
     """The share that eval tells."""
     out, _ = run("eval", *words, "--json")
@@ -609,7 +637,7 @@ GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
                                test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser,
-                               test_a_policy_over_pages, test_the_policy_however_it_is_cut,
+                               test_a_policy_over_pages, test_the_policy_however_it_is_cut, test_the_command_line_of_a_stage,
                                test_what_comes_later_must_fit],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
 
