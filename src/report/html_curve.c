@@ -53,16 +53,19 @@ static void draw_dots(const frame *f, const pl_report_point *point, size_t count
                 x_of(f, point[i].step), y_of(f, point[i].value), f->chart->axis, point[i].step, point[i].value);
 }
 
+/* The number of a tick: a multiple, not a sum, so that 0 is 0 and never -0. */
+static double number_of(double tick, double step) { return tick == 0 ? 0 : tick * step; }
+
 static void draw_axes(const frame *f)
 {
-    double step = pl_html_tick(f->high - f->low, 6);
-    for (double v = ceil(f->low / step) * step; v <= f->high; v += step)
+    double step = pl_html_tick(f->high - f->low, 6), v;
+    for (double k = ceil(f->low / step); (v = number_of(k, step)) <= f->high; k++)
         pl_str_printf(f->out,
                       "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
                       "y='%.1f'>%.5g</text>\n",
                       LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5, v);
     step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick);
-    for (double v = ceil(f->left / step) * step; v <= f->right; v += step)
+    for (double k = ceil(f->left / step); (v = number_of(k, step)) <= f->right; k++)
         pl_str_printf(f->out,
                       "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
                       "y='%d'>%.8g</text>\n",

@@ -30,7 +30,7 @@ static const row rows[CHARTS] = {
     GATES("adapter", "tokens"),
     GATES("planner", "pages"),
     {"Noise left",
-     "of what noise adds to features or pixels, in squares, behind adapter or denoiser: 1 where these leave it",
+     "of what noise adds to features or pixels, in squares, behind adapter, denoiser or policy: 1 where these leave it",
      {{"noise_left", "valid", "gradient", "noise left"}}},
     {"Signal to noise",
      "dB, peak, over the pixels of all pages that were validated",

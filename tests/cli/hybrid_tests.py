@@ -485,6 +485,7 @@ def test_a_policy_over_pages():
     run("report", "out/policy", "--html", "page.html")
     page = read("page.html").decode()
     check(all(words in page for words in ("Signal to noise", "behind the denoiser alone", "Choices of the policy", "Choice entropy")) and "Path entropy" not in page, "charts")
+    check(">-0<" not in page and not re.search(r">-?[\d.]+e-1\d<", page), "a tick that is 0 but for rounding")
     # where it stands in the place of the denoiser, as a folder of one: it has it
     run("train", write_hybrid("behind.yaml", out="behind", **{**json.loads(json.dumps(POLICY)), "dataset": {"denoiser_path": "out/policy"}}), "--quiet")
     behind = header(f"{last_checkpoint('behind')}/model.safetensors")
