@@ -118,19 +118,20 @@ static pl_status clean(const char *folder, const pl_storage_rules *rules, pl_err
 {
     pl_storage *s;
     pl_storage_cleaned c;
-    char bytes[PL_FORMAT_BYTES], count[PL_FORMAT_BYTES], left[PL_FORMAT_BYTES];
+    char bytes[PL_FORMAT_BYTES], count[PL_FORMAT_BYTES];
     pl_error unsaid = {0};
     telling t = {PL_OK, &unsaid};
     pl_status status = pl_storage_look(folder, rules, &s, err);
     if (status != PL_OK) return status;
     status = pl_storage_clean(s, tell, &t, &c, err);
     pl_storage_destroy(s);
-    if (t.status == PL_OK && c.left)
-        t.status = pl_put_format(&unsaid, "%s removed, %s; %s left\n", pl_show_count(c.items, count),
-                                 pl_show_bytes(c.bytes, bytes), pl_show_count(c.left, left));
-    else if (t.status == PL_OK)
+    if (t.status == PL_OK)
         t.status =
-            pl_put_format(&unsaid, "%s removed, %s\n", pl_show_count(c.items, count), pl_show_bytes(c.bytes, bytes));
+            pl_put_format(&unsaid, "%s removed, %s", pl_show_count(c.items, count), pl_show_bytes(c.bytes, bytes));
+    if (t.status == PL_OK && c.left) t.status = pl_put_format(&unsaid, "; %s left", pl_show_count(c.left, count));
+    if (t.status == PL_OK && c.in_use)
+        t.status = pl_put_format(&unsaid, "; %s in use and left alone", pl_show_count(c.in_use, count));
+    if (t.status == PL_OK) t.status = pl_put_format(&unsaid, "\n");
     if (status != PL_OK || t.status == PL_OK) return status;
     *err = unsaid;
     return t.status;

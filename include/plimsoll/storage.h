@@ -82,6 +82,7 @@ PL_API PL_MUST_USE pl_status pl_storage_print(const pl_storage *, pl_storage_for
 typedef struct pl_storage_cleaned {
     uint64_t items, bytes; /* that are gone, and what that gave to the disk */
     uint64_t left;         /* that should have gone and did not: `tell` heard why */
+    uint64_t in_use;       /* what a process was using when it was looked at: whatever it is, it was left alone */
 } pl_storage_cleaned;
 
 /* Does what was found when it was looked at, each under the lock of who could be using it, and looked at again first.

@@ -91,7 +91,10 @@ static pl_status remove_left_file(const char *path, pl_error *err)
     bool is_held;
     PL_TRY(pl_storage_hold(path, &fd, &is_held, err));
     if (is_held) return in_use(path, err);
-    pl_status status = remove_file(path, err);
+    struct stat st;
+    const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0; /* between opening and locking it */
+    pl_status status =
+        is_removed ? pl_fail(err, PL_E_STOPPED, "%s: somebody else has removed it", path) : remove_file(path, err);
     close(fd);
     return status;
 }
@@ -198,12 +201,21 @@ static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path,
     return PL_OK;
 }
 
+static bool is_gone(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
+/* What somebody else has removed meanwhile, another clean for one, is neither removed here nor left. */
 static void do_one(work *w, const pl_storage_entry *e)
 {
     char path[PL_FILE_PATH_MAX];
     pl_error why = {0};
     pl_status status = pl_storage_path(w->s, e->item.path, path, &why);
+    if (status == PL_OK && is_gone(path)) return;
     if (status == PL_OK) status = act(w->s, e, path, &why);
+    if (status != PL_OK && is_gone(path)) return;
     const uint64_t left = e->item.fate == PL_STORAGE_SHRINKS ? left_of_cache(path) : 0;
     note(w, e, status, e->item.bytes > left ? e->item.bytes - left : 0, why.text);
 }
@@ -280,6 +292,7 @@ pl_status pl_storage_work(const pl_storage *s, const pl_storage_ears *ears, pl_s
 {
     work w = {.s = s, .ears = ears, .cleaned = cleaned, .err = err};
     *cleaned = (pl_storage_cleaned){0};
+    for (size_t i = 0; i < s->entries; i++) cleaned->in_use += s->entry[i].item.fate == PL_STORAGE_IN_USE;
     bool *joined = pl_alloc(s->sets + 1, sizeof *joined);
     if (!joined) return pl_fail(err, PL_E_NOMEM, "%s: no memory to clean it", s->root);
     join_sets(&w, joined);

@@ -41,6 +41,7 @@ pl_status pl_storage_hold(const char *path, int *fd, bool *is_held, pl_error *er
 {
     *is_held = false;
     *fd = pl_io_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    if (*fd < 0 && errno == EWOULDBLOCK) return *is_held = true, PL_OK; /* a lease: it is being asked about right now */
     if (*fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened to see who uses it: %s; remove it by hand", path,
                        strerror(errno));

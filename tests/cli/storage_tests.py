@@ -338,6 +338,20 @@ def test_protected_checkpoint():
     run("train", "run", "--resume", "--steps", "5", "--quiet")
 
 
+def test_two_at_once():
+    """Each thing is removed by one of two cleans, and counted once. What the other has in its hands at that moment is in use; what it has removed, nothing."""
+    count = 400
+    os.makedirs("run")
+    for i in range(count):
+        put(f"run/{i}.html{TEMPORARY}")
+    both = [subprocess.Popen([COMMAND, "storage", "clean", "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) for _ in range(2)]
+    said = [process.communicate() for process in both]
+    check([process.returncode for process in both] == [0, 0] and all(line.endswith(": a process is using it") for _, err in said for line in err.splitlines()), said)
+    last = run("storage", "clean", "run")  # what each saw in the other's hands while it looked
+    removed = [int(re.search(r"^(\d+) removed, ", out, re.M)[1]) for out, _ in (*said, last)]
+    check(sum(removed) == count and not os.listdir("run"), removed)
+
+
 def test_in_use():
     train("run", steps=4)
     put(f"run/plan.html{TEMPORARY}")
@@ -346,7 +360,7 @@ def test_in_use():
     fd = os.open("run", os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     out, said = run("storage", "clean", "run", "--keep-last", "1")
-    check(snapshot("run") == before and "0 removed" in out, out, said)
+    check(snapshot("run") == before and re.fullmatch(r"0 removed, 0 B; [1-9]\d* in use and left alone\n", out), out, said)
     told = report("run", "--keep-last", "1")
     check(all(i["fate"] == "in use" and f"process {os.getpid()}" in i["why"] for i in told.values() if i["kind"] in ("checkpoint", "temporary")), told)
     os.close(fd)
@@ -642,5 +656,5 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
-main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_things_in_a_checkpoint, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
+main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_things_in_a_checkpoint, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_two_at_once, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
                   test_refused, test_warning, test_random_folders]})
