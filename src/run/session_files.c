@@ -448,44 +448,56 @@ static pl_status load_entries(const origin *o, const pl_saved *saved, const pl_s
     return pl_fail(err, status, "%s; %s must be what they are in that run's config.yaml", why.text, o->sizes);
 }
 
+/* Tensors that were found in a file, and how many it has. */
+typedef struct taken {
+    size_t found, there;
+} taken;
+
 /* Entries that are wanted, one behind the other, from `from` on; what the file has not got is left as it is. */
-static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *saved, size_t *from, size_t *found,
+static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *saved, size_t *from, taken *t,
                               pl_error *err)
 {
     pl_st_list part = {.entries = s->model_entry + *from, .more_tensors = true};
     size_t count = 0;
     for (; *from < s->spec.model.count && is_of(o, &s->model_entry[*from]); (*from)++, part.count++)
         s->model_entry[*from].optional = true;
-    pl_status status = pl_saved_count(saved, &part, &count, err);
+    pl_status status = pl_saved_count(saved, &part, &count, &t->there, err);
     if (status == PL_OK && count) status = load_entries(o, saved, &part, err);
     for (size_t i = 0; i < part.count; i++) s->model_entry[*from - 1 - i].optional = false;
-    *found += count;
+    t->found += count;
     return status;
+}
+
+/* What is not as one would think: tensors that begin at random, and those that find no place. */
+static void tell_taken(pl_session *s, const origin *o, const pl_saved *saved, const taken *t)
+{
+    const size_t all = s->spec.model.count, unused = o->prefix[0] ? 0 : t->there - t->found;
+    char text[400];
+    pl_str out = pl_str_fixed(text, sizeof text);
+    if (t->found == all && !unused) return;
+    pl_str_printf(&out, "begins with %zu of its %zu tensors from %.200s", t->found, all, saved->path);
+    if (unused) pl_str_printf(&out, "; %zu more that are there have no place here", unused);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
 }
 
 /* Of another training of the same model, which may hold a part of it: what it has not got begins as in a new run. */
 static pl_status take_part(pl_session *s, const origin *o, const pl_saved *saved, pl_error *err)
 {
-    const size_t all = s->spec.model.count;
-    size_t found = 0;
-    char text[320];
-    for (size_t i = 0; i < all;) {
+    taken t = {0};
+    for (size_t i = 0; i < s->spec.model.count;) {
         if (!is_of(o, &s->model_entry[i]))
             i++;
         else
-            PL_TRY(take_entries(s, o, saved, &i, &found, err));
+            PL_TRY(take_entries(s, o, saved, &i, &t, err));
     }
-    if (found == 0 && o->prefix[0])
+    if (t.found == 0 && o->prefix[0])
         return pl_fail(err, PL_E_DATA,
                        "%s: has no weights of this model that begin with \"%s\"; name another run with %s", saved->path,
                        o->prefix, o->key);
-    if (found == 0)
+    if (t.found == 0)
         return pl_fail(err, PL_E_DATA, "%s: has no tensor of this model; name another run with %s", saved->path,
                        o->key);
-    if (found == all) return PL_OK;
-    snprintf(text, sizeof text, "begins with %zu of its %zu tensors from %.200s", found, all, saved->path);
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
-    return PL_OK;
+    return tell_taken(s, o, saved, &t), PL_OK;
 }
 
 /* A new run's weights, those of another: its best, else its latest; the optimizer begins anew. */
@@ -515,10 +527,10 @@ static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
     pl_saved saved = {0};
     *has = false;
     pl_status status = pl_saved_find(o.folder, PL_SAVED_RECORD, &saved, err);
-    size_t i = 0, found = 0; /* it has all of them, or none: the first tells */
+    size_t i = 0, found = 0, there; /* it has all of them, or none: the first tells */
     while (i < s->spec.model.count && !is_of(&o, &s->model_entry[i])) i++;
     const pl_st_list first = {.entries = s->model_entry + i, .count = i < s->spec.model.count};
-    if (status == PL_OK && saved.record) status = pl_saved_count(&saved, &first, &found, err);
+    if (status == PL_OK && saved.record) status = pl_saved_count(&saved, &first, &found, &there, err);
     *has = found > 0;
     pl_saved_deinit(&saved);
     return status;

@@ -100,8 +100,8 @@ pl_status pl_saved_match(const pl_saved *, uint64_t model_hash, const char *conf
  * first byte is read, so a mismatch leaves the memory as it was. */
 pl_status pl_saved_load(const pl_saved *, const pl_st_list *model, const pl_st_list *state, pl_error *);
 
-/* How many tensors of the list its model has. */
-pl_status pl_saved_count(const pl_saved *, const pl_st_list *model, size_t *found, pl_error *);
+/* How many tensors of the list its model has, and how many in all. */
+pl_status pl_saved_count(const pl_saved *, const pl_st_list *model, size_t *found, size_t *all, pl_error *);
 /* Does its file of that list lack one of the optional entries? */
 pl_status pl_saved_lacks(const pl_saved *, const pl_st_list *state, bool *lacks, pl_error *);
 

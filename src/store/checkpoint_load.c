@@ -276,12 +276,13 @@ static pl_status match_state(const pl_saved *s, const pl_safetensors *file, cons
     return status;
 }
 
-pl_status pl_saved_count(const pl_saved *s, const pl_st_list *model, size_t *found, pl_error *err)
+pl_status pl_saved_count(const pl_saved *s, const pl_st_list *model, size_t *found, size_t *all, pl_error *err)
 {
     pl_safetensors *file;
     *found = 0;
     PL_TRY(open_tensors(s, PL_MODEL_FILE, &file, err));
     for (size_t i = 0; i < model->count; i++) *found += pl_safetensors_find(file, model->entries[i].name) != NULL;
+    *all = pl_safetensors_count(file);
     pl_safetensors_destroy(file);
     return PL_OK;
 }

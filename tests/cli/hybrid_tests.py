@@ -558,6 +558,8 @@ def test_pages_through_the_denoiser():
     run("train", "c0.yaml", "--set", "train.init_from=out0", "--out", "behind", "--quiet")
     began = header(f"{last_checkpoint('behind')}/model.safetensors")
     check(all(began[name] == denoiser[name] for name in denoiser), "another denoiser")
+    _, err = run("train", plain, "--set", "train.init_from=out0", "--out", "without")
+    check(re.search(r"begins with (\d+) of its \1 tensors from out0/checkpoints/\S+; %d more that are there have no place here" % len(denoiser), err), err)
     run("train", write_hybrid("other.yaml", out="other", **json.loads(json.dumps({**PAGES, "denoiser": {**keys["denoiser"], "steps": 2}}))), "--stage", "denoiser", "--quiet")
     run("train", "c0.yaml", "--set", "train.init_from=out0", "--set", "dataset.denoiser_path=other/denoiser", "--out", "third", "--quiet")
     began = header(f"{last_checkpoint('third')}/model.safetensors")
