@@ -177,10 +177,10 @@ static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
 static pl_id last_norm(const encoder *e, pl_id x)
 {
     const pl_shape s = pl_shape_of(1, e->width);
-    pl_id in[3] = {x, pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight"),
-                   pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias")};
-    pl_id out = PL_NONE;
-    return pl_build_node(&e->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 3, in, 1, &out);
+    pl_id gain = pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight");
+    pl_id offset = pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias"), out = PL_NONE;
+    return pl_build_node(&e->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 3,
+                         (pl_id[]){x, gain, offset}, 1, &out);
 }
 
 static pl_status build(pl_model *m)
@@ -191,9 +191,10 @@ static pl_status build(pl_model *m)
     m->seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
     pl_builder_enter(b, "data");
-    pl_id load[2] = {pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
-                                        pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages"),
-                     pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks")};
+    pl_id load[2];
+    load[0] = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
+                                 pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
+    load[1] = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks");
     pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);

@@ -33,9 +33,8 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
     pl_id qkv = pl_model_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
-    pl_id in[4] = {pl_model_columns(m, qkv, 0, d), pl_model_columns(m, qkv, d, d), pl_model_columns(m, qkv, 2 * d, d),
-                   PL_NONE},
-          out[2] = {PL_NONE, PL_NONE};
+    pl_id in[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
+    for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * d, d);
     if (l->generating) {
         in[1] = through_cache(m, in[1], 'k', block);
         in[2] = through_cache(m, in[2], 'v', block);

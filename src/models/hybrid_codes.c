@@ -20,10 +20,10 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
         pl_model_normal(m, 1, pl_shape_of(2, (int64_t)PL_HYBRID_CONTROLS, k->width), "output_head.control_embeddings"));
     k->codes.book = book;
     if (m->training) {
-        pl_id in[4] = {pl_model_carried(m, PL_DTYPE_F32, 0, pl_shape_of(2, k->words, k->width + 1), "codes.sums"), book,
-                       pl_model_carried(m, PL_DTYPE_F32, 1, pl_shape_of(1, k->words), "codes.sizes"),
-                       pl_model_carried_copy(m, book, "codes.averages")};
-        pl_id out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+        pl_id in[4] = {PL_NONE, book, PL_NONE, PL_NONE}, out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+        in[0] = pl_model_carried(m, PL_DTYPE_F32, 0, pl_shape_of(2, k->words, k->width + 1), "codes.sums");
+        in[2] = pl_model_carried(m, PL_DTYPE_F32, 1, pl_shape_of(1, k->words), "codes.sizes");
+        in[3] = pl_model_carried_copy(m, book, "codes.averages");
         pl_build_node(b, PL_OP_CODE_UPDATE, (pl_attr[]){pl_attr_f(RATE), pl_attr_f(SMOOTHING)}, 4, in, 4, out);
         k->codes = (pl_hybrid_codes){out[1], out[0]};
     }

@@ -70,9 +70,9 @@ pl_id pl_hybrid_cast(const pl_hybrid *k, pl_id x)
 pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
 {
     const pl_shape s = pl_shape_of(1, k->width);
-    pl_id in[3] = {x, pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name)),
-                   pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name))};
-    pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_id gain = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name));
+    pl_id offset = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name));
+    pl_id in[3] = {x, gain, offset}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
     return pl_build_node(&k->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(eps)}, 3, in,
                          k->m->training && !frozen ? 3 : 1, out);
 }
