@@ -1,8 +1,8 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--sample T] [--width D] [--onednn] [--narrow] [--brief]: rates of the matrix
- * products of the language model of the demo (width 256, feed-forward 1024, vocabulary 788, 6 layers), or of one of
- * another width D and feed-forward 4 D (768: the vision systems), against the multiply-add peak measured in the same
- * run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they are with
- * operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--sample T] [--width D] [--onednn] [--narrow] [--brief]: rates
+ * of the matrix products of the language model of the demo (width 256, feed-forward 1024, vocabulary 788, 6 layers), or
+ * of one of another width D and feed-forward 4 D (768: the vision systems), against the multiply-add peak measured in
+ * the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they
+ * are with operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -27,10 +27,10 @@
  * are dealt to calls. So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs
  * of bf16 (avx512_bf16), subnormal operands count as zero, and if A has k alone contiguous the second of each pair is
  * added before the first. Where it multiplies tiles of them (amx) and A has k alone contiguous, each 32 elements of k
- * are summed by themselves and then added: such a product may be cut along k only at multiples of 32. So is the gradient
- * of a weight whose samples have a known number of tokens, k_sample, that fills most of a multiple of 32: each sample is
- * then summed by itself in such groups, the last one filled up with zeros, and calls may be cut between samples and
- * between groups. k_first says where in its sample the first token is (pl_gemm_end_of_tokens).
+ * are summed by themselves and then added: such a product may be cut along k only at multiples of 32. So is the
+ * gradient of a weight whose samples have a known number of tokens, k_sample, that fills most of a multiple of 32: each
+ * sample is then summed by itself in such groups, the last one filled up with zeros, and calls may be cut between
+ * samples and between groups. k_first says where in its sample the first token is (pl_gemm_end_of_tokens).
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
@@ -140,8 +140,8 @@ void pl_convolution_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_
 /* ---- feed_forward.c: y = h W2ᵀ + b2 (+ residual), h = act(x W1ᵀ + b1) or, gated, act(g)·u with g and u the halves of
  * x W1ᵀ, chunk_rows rows at a time: a chunk's hidden values lie in the workspace, of the layer's type; forward g and u
  * never exist. The backward pass makes them again. The bits are those of the single products, with the activation and
- * its derivative in their epilogues. In bf16 a chunk of the backward pass may end up to 31 rows earlier, with a group of
- * tokens, and has at least one group. ---- */
+ * its derivative in their epilogues. In bf16 a chunk of the backward pass may end up to 31 rows earlier, with a group
+ * of tokens, and has at least one group. ---- */
 typedef struct pl_feed_forward_layer { /* what both passes know */
     int64_t rows, in, hidden, out, chunk_rows;
     int64_t tokens; /* rows of a sample, or 0: k_sample of the gradients of weights in bf16; chunks end accordingly */

@@ -29,12 +29,12 @@
  *
  * dW += dyᵀ x by AMX. A call may end wherever a micro-batch does, between samples, and no sum over 32 tokens may reach
  * across. So each sample's tokens are filled up with zeros to a multiple of 32, in the packed copies alone; k is then
- * counted with them, and a block of k may have tokens of several samples. Zeros cost time: where a
- * sample has fewer than 8 or, of a small weight, 16 of 32 tokens, or nobody says how many, operands are widened as
- * for f16. The choice is the model's, never that of batch, micro-batch or team. Packed for each unit again, both operands are dear, a fifth of the
- * time: a unit is as large as 256 KiB for A and B and a second-level cache of 2 MB for C allow. Measured on Emerald
- * Rapids, both threads of a core, width 768, feed-forward 3072, samples of 196 and 197: 1200 to 1500 GFLOP/s after 275
- * (widened), of 2460 that tiles without memory reach.
+ * counted with them, and a block of k may have tokens of several samples. Zeros cost time: where a sample has fewer
+ * than 8 or, of a small weight, 16 of 32 tokens, or nobody says how many, operands are widened as for f16. The choice
+ * is the model's, never that of batch, micro-batch or team. Packed for each unit again, both operands are dear: a unit
+ * is as large as 256 KiB for A and B and a second-level cache of 2 MB for C allow. Measured on Emerald Rapids, both
+ * threads of a core, width 768, feed-forward 3072, samples of 196 and 197: 1200 to 1500 GFLOP/s after 275 (widened), of
+ * 2460 that tiles without memory reach.
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
  * both operands are packed as f32, where tiles are wide, and for AMX.

@@ -3,9 +3,9 @@
  * Where k is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match.
  * Where A must be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of
  * sums is that of single products in ascending k. Subnormal operands and sums count as zero.
- * AMX (gemm_amx.c) takes the same words, those of A by rows, sixteen at a time; where the caller has A by columns, their
- * pairs are turned into rows.
- * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
+ * AMX (gemm_amx.c) takes the same words, those of A by rows, sixteen at a time; where the caller has A by columns,
+ * their pairs are turned into rows. Nothing of this is called on processors without the instruction
+ * (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 
 #if defined(PL_LEVEL_avx512)

@@ -1,6 +1,6 @@
 /* Gradients of weights that are told how many tokens a sample has (k_sample): random tokens, samples, widths, strides
  * and types against sums in double; at every level of this machine the same bits with any team, with the samples dealt
- * to calls in any way, and with cuts between groups of tokens, as the chunks of feed-forward layers and of the loss make
+ * to calls in any way, and with cuts between groups of tokens, as chunks of feed-forward layers and of the loss make
  * them. Samples that fill too little of their groups, and all levels but amx, have the bits of k_sample 0. Outputs and
  * workspace stand between guard zones.
  *
