@@ -1,8 +1,8 @@
-/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--width D] [--onednn] [--narrow] [--brief]: rates of the matrix
- * products of the language model of the demo (width 256, feed-forward 1024, vocabulary 788, 6 layers), or of one of
- * another width D and feed-forward 4 D (768: the vision systems), against the multiply-add peak measured in the same
- * run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they are with
- * operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
+/* bench_gemm [--threads N] [--isa LEVEL] [--tokens M] [--sample T] [--width D] [--onednn] [--narrow] [--brief]: rates
+ * of the matrix products of the language model of the demo (width 256, feed-forward 1024, vocabulary 788, 6 layers), or
+ * of one of another width D and feed-forward 4 D (768: the vision systems), against the multiply-add peak measured in
+ * the same run, with --onednn beside oneDNN's matmul on the same strides, and with --narrow how many times as fast they
+ * are with operands of 16 bits. With --brief (bench.h) the numbers of tokens are small. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@ typedef struct options {
     pl_team team;
     int64_t tokens; /* 0: some that are usual */
     int64_t width;
+    int64_t sample; /* tokens of a sample; 0: not told */
     int onednn, narrow;
 } options;
 
@@ -36,6 +37,8 @@ static int parse(int argc, char **argv, options *o)
             o->team.threads = atoi(value), i++;
         else if (value && strcmp(argv[i], "--tokens") == 0)
             o->tokens = atoll(value), i++;
+        else if (value && strcmp(argv[i], "--sample") == 0)
+            o->sample = atoll(value), i++;
         else if (value && strcmp(argv[i], "--width") == 0)
             o->width = atoll(value), i++;
         else if (value && strcmp(argv[i], "--isa") == 0 && pl_isa_parse(value, &o->team.isa) == 0)
@@ -43,8 +46,8 @@ static int parse(int argc, char **argv, options *o)
         else
             return -1;
     }
-    bool possible = o->tokens >= 0 && o->tokens <= TOKENS_MAX && o->width >= 1 && o->width <= WIDTH_MAX &&
-                    o->team.isa <= pl_isa_of_machine();
+    bool possible = o->tokens >= 0 && o->tokens <= TOKENS_MAX && o->sample >= 0 && o->width >= 1 &&
+                    o->width <= WIDTH_MAX && o->team.isa <= pl_isa_of_machine();
     return o->team.threads >= 1 && possible ? 0 : -1;
 }
 
@@ -113,10 +116,10 @@ int main(int argc, char **argv)
 {
     static const int64_t usual[SIZES] = {128, 256, 512, 4096}, small[SIZES] = {16, 32, 64, 128};
     options o = {.team = {.threads = 2, .isa = pl_isa_of_machine()}, .width = 256};
-    bench_begin(
-        &argc, argv,
-        "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--tokens M] [--width D] [--onednn] "
-        "[--narrow] [--brief]");
+    bench_begin(&argc, argv,
+                "bench_gemm [--threads N] [--isa baseline|avx2|avx512|avx512_bf16|amx] [--tokens M] [--sample T] "
+                "[--width D] [--onednn] "
+                "[--narrow] [--brief]");
     if (parse(argc, argv, &o)) return bench_refuse();
     if (o.onednn && !bench_onednn_available()) fprintf(stderr, "bench_gemm: built without oneDNN\n"), o.onednn = 0;
     setvbuf(stdout, NULL, _IOLBF, 0); /* it takes a minute: through a pipe, too, each line when it is known */
@@ -124,6 +127,7 @@ int main(int argc, char **argv)
     const int64_t *all = bench_is_brief() ? small : usual;
     bench_linear linears[BENCH_LINEARS];
     bench_model_linears(&model, linears);
+    for (int i = 0; i < BENCH_LINEARS; i++) linears[i].sample = o.sample;
     double peak = bench_fma_peak(o.team);
     printf("%s, %d threads, multiply-add peak %.1f GFLOP/s\n", pl_isa_name(o.team.isa), o.team.threads, peak * 1e-9);
     for (int t = 0; t < (o.tokens ? 1 : SIZES); t++)

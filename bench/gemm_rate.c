@@ -66,7 +66,8 @@ static pl_gemm_call call_of(bench_product product, const bench_linear *l, int64_
                               .b_col = 1,
                               .c = w,
                               .ldc = l->in,
-                              .accumulate = 1};
+                              .accumulate = 1,
+                              .k_sample = l->sample};
     }
 }
 

@@ -17,6 +17,7 @@ typedef enum bench_product { BENCH_FORWARD, BENCH_DX, BENCH_DW, BENCH_PRODUCT_CO
 
 typedef struct bench_linear { /* y[tokens, out] = x[tokens, in] Wᵀ, W[out, in] */
     int64_t out, in, times;   /* how often the model has it */
+    int64_t sample;           /* tokens of a sample, which the gradient of W is told; 0: it is not */
 } bench_linear;
 
 enum { BENCH_LINEARS = 5 };

@@ -22,6 +22,7 @@ static pl_feed_forward_layer layer_of(const pl_graph *g, const pl_node *n, const
 {
     const pl_value *x = pl_in(g, n, at->x), *w1 = pl_in(g, n, at->x + 1), *w2 = pl_in(g, n, at->x + 2);
     return (pl_feed_forward_layer){.rows = pl_shape_rows(&x->shape),
+                                   .tokens = pl_tokens_of(&x->shape),
                                    .in = w1->shape.dim[1],
                                    .hidden = w2->shape.dim[1],
                                    .out = w2->shape.dim[0],

@@ -47,6 +47,7 @@ static void bind_linear_dw(const pl_graph *g, const pl_node *n, const pl_address
     call->u.gemm =
         pl_gemm_linear_dw(pl_real_of(g, n->in[0]), pl_shape_last(&dy->shape), pl_shape_last(&x->shape),
                           pl_shape_rows(&x->shape), at(g, a, n->in[0]), at(g, a, n->in[1]), at(g, a, n->out[0]));
+    call->u.gemm.k_sample = pl_tokens_of(&x->shape);
 }
 
 const pl_binding pl_binding_LINEAR_DW = {bind_linear_dw, workspace_gemm, exec_gemm};

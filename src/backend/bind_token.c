@@ -84,7 +84,8 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
                                             .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL,
                                             .loss_scale = backward ? pl_address_of(g, a, n->in[6]) : NULL,
-                                            .type = pl_real_of(g, n->in[0])};
+                                            .type = pl_real_of(g, n->in[0]),
+                                            .tokens = pl_tokens_of(&h->shape)};
 }
 
 static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)

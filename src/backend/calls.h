@@ -27,7 +27,10 @@
  * are dealt to calls. So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs
  * of bf16 (avx512_bf16), subnormal operands count as zero, and if A has k alone contiguous the second of each pair is
  * added before the first. Where it multiplies tiles of them (amx) and A has k alone contiguous, each 32 elements of k
- * are summed by themselves and then added: such a product may be cut along k only at multiples of 32.
+ * are summed by themselves and then added: such a product may be cut along k only at multiples of 32. So is the
+ * gradient of a weight whose samples have a known number of tokens, k_sample, that fills most of a multiple of 32: each
+ * sample is then summed by itself in such groups, the last one filled up with zeros, and calls may be cut between
+ * samples and between groups. k_first says where in its sample the first token is (pl_gemm_end_of_tokens).
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
@@ -55,6 +58,7 @@ typedef struct pl_gemm_call {
     int64_t ld_grad_of;
     void *act_again; /* [m,n] or NULL */
     int64_t ld_act_again;
+    int64_t k_sample, k_first; /* k_sample 0: k may be cut anywhere */
     int gated; /* B has 2n columns: C[i,j] = act(s[i,j])·s[i,n+j] and nothing else; k is contiguous in B */
 } pl_gemm_call;
 uint64_t pl_gemm_workspace_bytes(const pl_gemm_call *, pl_team);   /* pointers are not looked at */
@@ -67,6 +71,11 @@ pl_gemm_call pl_gemm_linear(pl_real, int64_t m, int64_t n, int64_t k, const void
 pl_gemm_call pl_gemm_linear_dx(pl_real, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx);
 /* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */
 pl_gemm_call pl_gemm_linear_dw(pl_real, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x, float *dw);
+
+/* Where the stretch of at most `limit` of `rows` tokens that begins with `first` may end: at their end, or at that of a
+ * group (above). With k_sample > 0 the limit is at least PL_GEMM_TOKEN_GROUP. */
+enum { PL_GEMM_TOKEN_GROUP = 32 };
+int64_t pl_gemm_end_of_tokens(int64_t first, int64_t limit, int64_t rows, int64_t k_sample);
 
 /* out[j] (+)= Σ_i x[i,j] over rows, one after the other: bias gradients. */
 typedef struct pl_column_sum_call {
@@ -131,9 +140,11 @@ void pl_convolution_dw_exec(const pl_convolution_dw_call *, void *workspace, pl_
 /* ---- feed_forward.c: y = h W2ᵀ + b2 (+ residual), h = act(x W1ᵀ + b1) or, gated, act(g)·u with g and u the halves of
  * x W1ᵀ, chunk_rows rows at a time: a chunk's hidden values lie in the workspace, of the layer's type; forward g and u
  * never exist. The backward pass makes them again. The bits are those of the single products, with the activation and
- * its derivative in their epilogues. ---- */
+ * its derivative in their epilogues. In bf16 a chunk of the backward pass may end up to 31 rows earlier, with a group
+ * of tokens, and has at least one group. ---- */
 typedef struct pl_feed_forward_layer { /* what both passes know */
     int64_t rows, in, hidden, out, chunk_rows;
+    int64_t tokens; /* rows of a sample, or 0: k_sample of the gradients of weights in bf16; chunks end accordingly */
     int gated;
     int dots; /* as in pl_gemm_call */
     pl_activation act;
@@ -279,6 +290,7 @@ typedef struct pl_linear_ce_call {
     float *dweight;
     pl_real type;
     const float *loss_scale; /* (run) [1] or NULL: both gradients are that many times as large */
+    int64_t tokens;          /* as in pl_feed_forward_layer */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);

@@ -260,7 +260,10 @@ static void ref_work(const void *work_call, int part, int parts)
 static pl_gemm_call product_of(const pl_convolution_dw_call *c)
 {
     const pl_convolution_shape *s = &c->shape;
-    return pl_gemm_linear_dw(c->type, s->out, s->in, s->batch * s->height * s->width, c->dy, c->x, c->dw);
+    const int64_t pixels = s->height * s->width;
+    pl_gemm_call product = pl_gemm_linear_dw(c->type, s->out, s->in, s->batch * pixels, c->dy, c->x, c->dw);
+    product.k_sample = pixels;
+    return product;
 }
 
 uint64_t pl_convolution_dw_workspace_bytes(const pl_convolution_dw_call *c, pl_team team)

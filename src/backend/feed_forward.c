@@ -111,6 +111,23 @@ static bool is_wanted(const pl_feed_forward_bwd_call *c, int product)
     return to[product] != NULL;
 }
 
+/* What of the layer's tokens the gradients of its weights are told: chunks end with a group of them, so that their size
+ * is not to be seen (calls.h). */
+static int64_t tokens_of(const layer *l) { return l->type == PL_REAL_BF16 ? l->tokens : 0; }
+
+/* The layer as the backward pass cuts it: a chunk has a group of tokens at least. */
+static layer cut_of(const pl_feed_forward_bwd_call *c)
+{
+    layer l = c->layer;
+    if (tokens_of(&l) > 0 && l.chunk_rows < PL_GEMM_TOKEN_GROUP) l.chunk_rows = PL_GEMM_TOKEN_GROUP;
+    return l;
+}
+
+static int64_t end_of_chunk(const layer *l, int64_t first)
+{
+    return pl_gemm_end_of_tokens(first, l->chunk_rows, l->rows, tokens_of(l));
+}
+
 static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, int64_t rows, void *hidden, void *inner,
                               pl_gemm_call product[BACKWARD_PRODUCTS])
 {
@@ -128,6 +145,8 @@ static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, 
     }
     product[2] = pl_gemm_linear_dw(l->type, l->out, l->hidden, rows, dy, hidden, c->dw2);
     product[3] = pl_gemm_linear_dw(l->type, width, l->in, rows, inner, x, c->dw1);
+    product[2].k_sample = product[3].k_sample = tokens_of(l);
+    product[2].k_first = product[3].k_first = tokens_of(l) ? first % tokens_of(l) : 0;
     product[4] = pl_gemm_linear_dx(l->type, rows, l->in, width, inner, l->w1, in_row(l, c->dx, first));
     product[4].residual = in_row(l, c->partial, first), product[4].ld_residual = l->in;
     product[0].ldc = product[3].a_col = product[4].a_row = inner_stride;
@@ -137,17 +156,17 @@ static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, 
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *c, pl_team team)
 {
     static float somewhere;
-    const layer *l = &c->layer;
+    const layer l = cut_of(c);
     pl_gemm_call product[BACKWARD_PRODUCTS];
     uint64_t bytes = 0;
-    if (l->rows == 0) return 0;
-    const int64_t rows[2] = {smaller(l->rows, l->chunk_rows), (l->rows - 1) % l->chunk_rows + 1};
-    for (int i = 0; i < 2; i++) {
-        backward_products(c, 0, rows[i], &somewhere, &somewhere, product);
+    for (int64_t first = 0, end; first < l.rows; first = end) {
+        end = end_of_chunk(&l, first);
+        backward_products(c, 0, end - first, &somewhere, &somewhere, product);
+        product[2].k_first = product[3].k_first = tokens_of(&l) ? first % tokens_of(&l) : 0;
         for (int k = 0; k < BACKWARD_PRODUCTS; k++)
             if (is_wanted(c, k)) bytes = larger(bytes, pl_gemm_workspace_bytes(&product[k], team));
     }
-    return chunk_bytes(l, l->hidden) + chunk_bytes(l, inner_of(l)) + bytes;
+    return l.rows == 0 ? 0 : chunk_bytes(&l, l.hidden) + chunk_bytes(&l, inner_of(&l)) + bytes;
 }
 
 typedef struct gate_work {
@@ -183,12 +202,12 @@ static void between(const pl_feed_forward_bwd_call *c, int64_t rows, void *hidde
 
 void pl_feed_forward_bwd_exec(const pl_feed_forward_bwd_call *c, void *workspace, pl_team team)
 {
-    const layer *l = &c->layer;
+    const layer l = cut_of(c);
     pl_gemm_call product[BACKWARD_PRODUCTS];
-    char *hidden = workspace, *inner = hidden + chunk_bytes(l, l->hidden),
-         *behind = inner + chunk_bytes(l, inner_of(l));
-    for (int64_t first = 0; first < l->rows; first += l->chunk_rows) {
-        int64_t rows = smaller(l->rows - first, l->chunk_rows);
+    char *hidden = workspace, *inner = hidden + chunk_bytes(&l, l.hidden),
+         *behind = inner + chunk_bytes(&l, inner_of(&l));
+    for (int64_t first = 0, rows; first < l.rows; first += rows) {
+        rows = end_of_chunk(&l, first) - first;
         backward_products(c, first, rows, hidden, inner, product);
         for (int k = 0; k < BACKWARD_PRODUCTS; k++) {
             if (is_wanted(c, k)) pl_gemm_exec(&product[k], behind, team);

@@ -104,7 +104,7 @@ static block block_of(const job *j, int64_t index)
 {
     const pl_gemm_plan *p = &j->plan;
     block b = {.begin = index * p->k_block, .first = index == 0, .last = index + 1 == p->k_blocks};
-    b.k = min_of(p->k_block, j->call->k - b.begin);
+    b.k = min_of(p->k_block, p->k - b.begin);
     b.words = pl_gemm_ceil_div(b.k, (int64_t)p->kernels->step * p->kernels->multiple) * p->kernels->multiple;
     return b;
 }
@@ -151,12 +151,44 @@ static void pack_rows(const job *j, rows_of_a *rows, int64_t count, int64_t k, v
     for (int64_t i = 0; i < count; i++) rows[i].a = words_from(to, (rows[i].begin - first) * j->plan.a_stride);
 }
 
+/* A block of turned A may have tokens of several samples, each with zeros behind it. */
+typedef struct stretch {
+    int64_t row, count, filled; /* tokens of one sample, and with the zeros behind them */
+} stretch;
+
+/* What begins `done` elements, as tiles count them, behind the block's first. */
+static stretch stretch_of(const job *j, const block *b, int64_t done)
+{
+    const pl_gemm_call *c = j->call;
+    const int64_t at = c->k_first + b->begin + done, filled = pl_gemm_whole_groups(c->k_sample), begin = at % filled;
+    stretch s = {.row = at / filled * c->k_sample + begin - c->k_first};
+    s.count = min_of(min_of(c->k_sample - begin, b->k - done), c->k - s.row);
+    s.filled = pl_gemm_whole_groups(s.count);
+    return s;
+}
+
+static void turn_rows(const job *j, rows_of_a *rows, int64_t count, const block *b, void *to)
+{
+    const pl_gemm_call *c = j->call;
+    const int64_t first = rows[0].begin, all = rows[count - 1].begin + rows[count - 1].count - first;
+    stretch s;
+    for (int64_t done = 0; done < b->k; done += s.filled) {
+        s = stretch_of(j, b, done);
+        packers_of(j, c->a_type)
+            ->a_turned(a_at(c, first, s.row), c->a_col, all, s.count, words_from(to, done / j->plan.kernels->step),
+                       j->plan.a_stride);
+    }
+    for (int64_t i = 0; i < count; i++) rows[i].a = words_from(to, (rows[i].begin - first) * j->plan.a_stride);
+}
+
 static void take_rows(const job *j, int64_t first, int64_t count, const block *b, const scratch *own, rows_of_a *rows)
 {
     for (int64_t i = 0; i < count; i++) {
         int64_t begin = row_of(j, first + i);
-        rows[i] = (rows_of_a){begin, row_of(j, first + i + 1) - begin, a_at(j->call, begin, b->begin)};
+        rows[i] = (rows_of_a){begin, row_of(j, first + i + 1) - begin, NULL};
+        if (j->plan.a_form != PL_GEMM_TURNED) rows[i].a = a_at(j->call, begin, b->begin);
     }
+    if (j->plan.a_form == PL_GEMM_TURNED) turn_rows(j, rows, count, b, own->a);
     if (j->plan.a_form == PL_GEMM_BY_COLUMNS) pack_columns(j, rows, count, b->k, own->a);
     if (j->plan.a_form == PL_GEMM_BY_ROWS) pack_rows(j, rows, count, b->k, own->a);
 }
@@ -185,6 +217,19 @@ static void pack_wide(const job *j, const columns_of_b *s, const block *b, const
     }
 }
 
+/* Panels of B, where A is turned. */
+static void pack_stretches(const job *j, int64_t column, int64_t columns, const block *b, void *to)
+{
+    const pl_gemm_call *c = j->call;
+    stretch s;
+    for (int64_t done = 0; done < b->k; done += s.filled) {
+        s = stretch_of(j, b, done);
+        packers_of(j, c->b_type)
+            ->b(pl_real_at(c->b_type, c->b, s.row * c->b_row + column), c->b_row, s.count, columns,
+                words_from(to, done / j->plan.kernels->step * j->plan.nr), b->words * j->plan.nr);
+    }
+}
+
 /* Panel `panel` of a unit that has columns [begin, end); where several are packed at a time, with those behind it. */
 static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, const block *b, const scratch *own)
 {
@@ -192,18 +237,21 @@ static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, con
     const pl_gemm_kernels *t = j->plan.kernels;
     columns_of_b s = {.begin = panel * j->plan.panel_columns, .stride = c->b_row};
     s.count = min_of(j->plan.panel_columns, c->n - s.begin);
-    s.b = pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
+    const int turned = j->plan.a_form == PL_GEMM_TURNED;
+    s.b = turned ? NULL : pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
     int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * j->plan.nr;
     int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * j->plan.nr, c->n) - s.begin;
-    if (j->plan.wide)
+    if (turned && at == 0)
+        pack_stretches(j, s.begin, columns, b, own->b);
+    else if (j->plan.wide)
         pack_wide(j, &s, b, own);
     else if (c->gated)
         packers_of(j, c->b_type)
             ->b_pair(s.b, pl_real_at(c->b_type, s.b, c->n * c->b_col), c->b_col, b->k, s.count, own->b);
     else if (c->b_col != 1)
         packers_of(j, c->b_type)->b_transposed(s.b, c->b_col, b->k, s.count, own->b, 0);
-    else if (at == 0)
+    else if (!turned && at == 0)
         packers_of(j, c->b_type)->b(s.b, c->b_row, b->k, columns, own->b, words);
     s.b = words_from(own->b, at * words), s.stride = j->plan.nr;
     return s;

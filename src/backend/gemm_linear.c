@@ -36,3 +36,10 @@ pl_gemm_call pl_gemm_linear_dw(pl_real type, int64_t m, int64_t n, int64_t rows,
     c.b_row = n, c.b_col = 1;
     return c;
 }
+
+int64_t pl_gemm_end_of_tokens(int64_t first, int64_t limit, int64_t rows, int64_t k_sample)
+{
+    if (rows - first <= limit) return rows;
+    const int64_t end = first + limit;
+    return k_sample > 0 ? end - end % k_sample % PL_GEMM_TOKEN_GROUP : end;
+}

@@ -14,6 +14,7 @@
 enum { LINE_FLOATS = 16, LINE_BYTES = 64 };
 
 typedef struct ce_layout {
+    int64_t tokens;         /* that the gradient of the weight is told; then chunks end with groups of them (calls.h) */
     int64_t chunk_rows, ld; /* rows of logits start on a cache line */
     pl_real dlogits_type;
     int64_t dlogits_ld; /* in the place of the logits */
@@ -28,14 +29,20 @@ static pl_real dlogits_type_of(const pl_linear_ce_call *c, pl_team team)
 
 static ce_layout layout_of(const pl_linear_ce_call *c, pl_team team)
 {
-    int64_t chunk_rows = c->chunk_rows < c->rows ? c->chunk_rows : c->rows;
+    const int64_t tokens = c->type == PL_REAL_BF16 ? c->tokens : 0;
+    int64_t chunk_rows = tokens && c->chunk_rows < PL_GEMM_TOKEN_GROUP ? PL_GEMM_TOKEN_GROUP : c->chunk_rows;
+    if (chunk_rows > c->rows) chunk_rows = c->rows;
     int64_t ld = (c->vocab + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
     uint64_t row_loss = (uint64_t)(chunk_rows * ld) * sizeof(float);
     uint64_t end = row_loss + (uint64_t)chunk_rows * sizeof(double);
     pl_real type = dlogits_type_of(c, team);
-    return (ce_layout){chunk_rows, ld,
-                       type,       ld * (int64_t)sizeof(float) / pl_real_bytes(type),
-                       row_loss,   pl_align_up(end, LINE_BYTES)};
+    return (ce_layout){.tokens = tokens,
+                       .chunk_rows = chunk_rows,
+                       .ld = ld,
+                       .dlogits_type = type,
+                       .dlogits_ld = ld * (int64_t)sizeof(float) / pl_real_bytes(type),
+                       .row_loss_offset = row_loss,
+                       .gemm_offset = pl_align_up(end, LINE_BYTES)};
 }
 
 /* logits[rows,V] = h[rows,D]·Wᵀ, in f32 */
@@ -56,21 +63,23 @@ static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, i
     return product;
 }
 
-/* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] */
-static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, const void *dlogits,
-                                    const void *h)
+/* dW[V,D] += dlogitsᵀ[V,rows]·h[rows,D] of the rows from `first` on */
+static pl_gemm_call dweight_product(const pl_linear_ce_call *c, const ce_layout *l, int64_t first, int64_t rows,
+                                    const void *dlogits, const void *h)
 {
     pl_gemm_call product = pl_gemm_linear_dw(c->type, c->vocab, c->width, rows, dlogits, h, c->dweight);
     product.a_type = l->dlogits_type, product.a_col = l->dlogits_ld;
+    product.k_sample = l->tokens, product.k_first = l->tokens ? first % l->tokens : 0;
     return product;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t products_workspace_bytes(const pl_linear_ce_call *c, const ce_layout *l, int64_t rows, pl_team team)
+static uint64_t products_workspace_bytes(const pl_linear_ce_call *c, const ce_layout *l, int64_t first, int64_t rows,
+                                         pl_team team)
 {
     pl_gemm_call logits = logits_product(c, l, rows, NULL, NULL), dh = dh_product(c, l, rows, NULL, NULL);
-    pl_gemm_call dweight = dweight_product(c, l, rows, NULL, NULL);
+    pl_gemm_call dweight = dweight_product(c, l, first, rows, NULL, NULL);
     uint64_t bytes = larger(pl_gemm_workspace_bytes(&logits, team), pl_gemm_workspace_bytes(&dh, team));
     return larger(bytes, pl_gemm_workspace_bytes(&dweight, team));
 }
@@ -79,9 +88,11 @@ uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
 {
     if (c->rows == 0) return 0;
     ce_layout l = layout_of(c, team);
-    uint64_t bytes = products_workspace_bytes(c, &l, l.chunk_rows, team);
-    int64_t last_rows = c->rows % l.chunk_rows;
-    if (last_rows) bytes = larger(bytes, products_workspace_bytes(c, &l, last_rows, team));
+    uint64_t bytes = 0;
+    for (int64_t first = 0, end; first < c->rows; first = end) {
+        end = pl_gemm_end_of_tokens(first, l.chunk_rows, c->rows, l.tokens);
+        bytes = larger(bytes, products_workspace_bytes(c, &l, first, end - first, team));
+    }
     return l.gemm_offset + bytes;
 }
 
@@ -131,7 +142,7 @@ static void run_chunk(const pl_linear_ce_call *c, const ce_layout *l, int64_t fi
         pl_gemm_exec(&dh, gemm_workspace, team);
     }
     if (c->dweight) {
-        pl_gemm_call dweight = dweight_product(c, l, rows, logits, h);
+        pl_gemm_call dweight = dweight_product(c, l, first, rows, logits, h);
         pl_gemm_exec(&dweight, gemm_workspace, team);
     }
 }
@@ -140,8 +151,8 @@ void pl_linear_ce_exec(const pl_linear_ce_call *c, void *workspace, pl_team team
 {
     assert(c->rows >= 0 && c->vocab > 0 && (c->rows == 0 || c->chunk_rows > 0));
     ce_layout l = layout_of(c, team);
-    for (int64_t first = 0; first < c->rows; first += l.chunk_rows) {
-        int64_t left = c->rows - first;
-        run_chunk(c, &l, first, left < l.chunk_rows ? left : l.chunk_rows, workspace, team);
+    for (int64_t first = 0, end; first < c->rows; first = end) {
+        end = pl_gemm_end_of_tokens(first, l.chunk_rows, c->rows, l.tokens);
+        run_chunk(c, &l, first, end - first, workspace, team);
     }
 }

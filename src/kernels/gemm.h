@@ -12,6 +12,7 @@
  * time:
  *   by rows     word (r, p) at a[r·stride + p]: as the caller holds it where k is contiguous, or widened
  *   by columns  word (r, p) at a[p·rows + r]: packed
+ * and where the caller holds its columns, but tiles take rows (AMX), it is turned while it is packed.
  * Every element is one chain of fused multiply-adds in ascending k (separate rounding at baseline). A tile starts it
  * at zero or goes on where d stands, so the bits depend on no cut, neither into rows and columns nor along k. Within
  * pairs the order is the other where A is by rows, as memory has it; where A is by columns the earlier one is packed
@@ -79,6 +80,8 @@ typedef struct pl_gemm_packers {
     void (*b_rows)(const void *src, int64_t ld, int64_t k, int64_t columns, void *dst, int64_t stride);
     /* As b_transposed, one panel, of two sources: `columns` ≤ one vector of the first and, behind it, of the second. */
     void (*b_pair)(const void *first, const void *second, int64_t ld, int64_t k, int64_t columns, void *dst);
+    /* As a_columns, into rows: row r at dst + r·stride, its words filled up to `multiple` with zeros. NULL: none. */
+    void (*a_turned)(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride);
 } pl_gemm_packers;
 
 enum { PL_GEMM_MR_MAX = 32, PL_GEMM_NR_MAX = 32, PL_GEMM_REALS = PL_REAL_F16 + 1 };
@@ -116,8 +119,9 @@ typedef struct pl_gemm_kernels {
 /* The table for operands of these types at a level; on a processor family without that level, the best one below it. */
 const pl_gemm_kernels *pl_gemm_kernels_of(pl_isa, pl_real a, pl_real b);
 
-/* The same where k is contiguous in A, which may have a table without tiles by columns. Not for a product whose k a
- * caller may cut anywhere (gradients of weights, k = tokens): AMX's bits depend on where it is. */
+/* The same where k is contiguous in A, or A is turned: a table that may have no tiles by columns. Not for a product
+ * whose k a caller may cut anywhere (gradients of weights, k = tokens of samples of unknown length): AMX's bits depend
+ * on where it is. */
 const pl_gemm_kernels *pl_gemm_kernels_by_rows(pl_isa, pl_real a, pl_real b);
 
 #endif

@@ -1,9 +1,9 @@
 /* Matrix products of bf16 by AMX: tdpbf16ps multiplies a tile of 16 rows × 16 words of A by one of 16 words × 16
- * columns of B, 8192 multiply-adds in 16 cycles. Operands are those of gemm_pairs.c with A by rows, k filled up with
- * zeros to whole tiles. Four tiles of sums, two of A and two of B are all eight there are: 32 × 32 of C.
- * Within a tile the first halves of the words and the second ones are two chains, which are then added to the element:
- * the bits depend on where k is cut, which here is always at a multiple of 32. Subnormal operands and sums count as
- * zero. Nothing of this is called where the system has not granted tiles (pl_isa_of_machine). */
+ * columns of B, 8192 multiply-adds in 16 cycles. Operands are those of gemm_pairs.c with A by rows (as it is, or
+ * turned), k filled up with zeros to whole tiles. Four tiles of sums, two of A and two of B are all eight there are: 32
+ * × 32 of C. Within a tile the first halves of the words and the second ones are two chains, which are then added to
+ * the element: the bits depend on where k is cut, which here is always at a multiple of 32. Subnormal operands and sums
+ * count as zero. Nothing of this is called where the system has not granted tiles (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 
 #if defined(PL_LEVEL_avx512)

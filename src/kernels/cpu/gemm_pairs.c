@@ -3,8 +3,9 @@
  * Where k is contiguous in A, it is read in place, the earlier neighbour in the low half, and B is packed to match.
  * Where A must be packed (gradients of weights, k = tokens) the earlier one comes into the high half: then the chain of
  * sums is that of single products in ascending k. Subnormal operands and sums count as zero.
- * AMX (gemm_amx.c) takes the same words, those of A by rows, sixteen at a time.
- * Nothing of this is called on processors without the instruction (pl_isa_of_machine). */
+ * AMX (gemm_amx.c) takes the same words, those of A by rows, sixteen at a time; where the caller has A by columns,
+ * their pairs are turned into rows. Nothing of this is called on processors without the instruction
+ * (pl_isa_of_machine). */
 #include "kernels/cpu/gemm_level.h"
 
 #if defined(PL_LEVEL_avx512)
@@ -215,6 +216,47 @@ static void a_rows_whole(const void *src, int64_t ld, int64_t rows, int64_t k, v
         for (int64_t p = (k + 1) / 2; p < whole_tiles(k); p++) ((word *)dst)[r * stride + p] = 0;
 }
 
+/* The square of 32 rows and columns at src, of which `count` and those in the mask are there: a column's pairs of rows,
+ * 16 words, to a line each. Pairs of four columns stand behind one another in each lane, first the lower four. */
+PL_V_INLINE void turn_square(const uint16_t *src, int64_t ld, int64_t count, __mmask32 mask, word *dst, int64_t stride)
+{
+    words pairs[2][PL_VW];
+#pragma GCC unroll 16
+    for (int p = 0; p < PL_VW; p++, src += 2 * ld) {
+        words first = _mm512_maskz_loadu_epi16(2 * p < count ? mask : 0, src);
+        words second = _mm512_maskz_loadu_epi16(2 * p + 1 < count ? mask : 0, src + ld);
+        pairs[0][p] = _mm512_unpacklo_epi16(first, second);
+        pairs[1][p] = _mm512_unpackhi_epi16(first, second);
+    }
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+        pl_vf v[PL_VW];
+        pl_gemm_load_transposed((const char *)pairs[half], sizeof(words), v);
+#pragma GCC unroll 16
+        for (int i = 0; i < PL_VW; i++) {
+            const int column = i / 4 * 8 + i % 4 + 4 * half;
+            if (mask >> column & 1) _mm512_storeu_si512(dst + column * stride, (__m512i)v[i]);
+        }
+    }
+}
+
+enum { SQUARE = 2 * PL_VW };
+
+/* A by columns into rows. */
+static void a_turned(const void *src, int64_t ld, int64_t rows, int64_t k, void *dst, int64_t stride)
+{
+    for (int64_t p = 0; p < k; p += SQUARE)
+        for (int64_t r = 0; r < rows; r += SQUARE) {
+            const uint16_t *from = (const uint16_t *)src + p * ld + r;
+            word *to = (word *)dst + r * stride + p / 2;
+            if (k - p >= SQUARE && rows - r >= SQUARE)
+                turn_square(from, ld, SQUARE, ~(__mmask32)0, to, stride);
+            else
+                turn_square(from, ld, k - p, (__mmask32)((UINT64_C(1) << (rows - r < SQUARE ? rows - r : SQUARE)) - 1),
+                            to, stride);
+        }
+}
+
 /* Behind the words of k in each panel. */
 static void fill_panels(int64_t k, int64_t columns, void *dst, int64_t panel_words)
 {
@@ -241,8 +283,11 @@ static void pair_whole(const void *first, const void *second, int64_t ld, int64_
     fill_panels(k, PL_GEMM_NR, dst, 0);
 }
 
-static const pl_gemm_packers in_tiles[PL_GEMM_REALS] = {
-    [PL_REAL_BF16] = {.a_rows = a_rows_whole, .b = b_whole, .b_transposed = turned_whole, .b_pair = pair_whole}};
+static const pl_gemm_packers in_tiles[PL_GEMM_REALS] = {[PL_REAL_BF16] = {.a_rows = a_rows_whole,
+                                                                          .a_turned = a_turned,
+                                                                          .b = b_whole,
+                                                                          .b_transposed = turned_whole,
+                                                                          .b_pair = pair_whole}};
 
 extern const pl_gemm_kernels pl_gemm_kernels_amx;
 const pl_gemm_kernels pl_gemm_kernels_amx = {
