@@ -448,6 +448,24 @@ def test_the_denoiser_however_it_is_cut():
     refused(2, "batch_norm_update in denoiser.down.0 mixes the samples of a batch of 7, so it must see all at once; set it to auto", "train", config, "--micro_batch", "2", "--out", "new")
 
 
+def test_an_own_training_is_killed():
+    """The adapter alone, and the denoiser, each killed as a stage and gone on with: what is left in the end is what a run in one piece leaves."""
+    keys = {**json.loads(json.dumps(PAGES)), "train": {"checkpoint_every": 5, "log_every": 1, "eval_every": 10}}
+    keys["denoiser"].update({"channels": 4, "steps": 40})
+    config = write_hybrid(**{**keys, "n2n_pretrain": {"steps": 60, "batch_size": 8}})
+    for name in ("n2n", "denoiser"):
+        run("train", config, "--stage", name, "--quiet", "--out", "whole")
+        for number in (signal.SIGKILL, signal.SIGINT):
+            process = start("train", config, "--stage", name, "--resume=auto")
+            await_event(process, "step", 12 if number == signal.SIGKILL else 25)
+            process.send_signal(number)
+            finish(process)
+            check(not os.path.exists(f"out/{name}/predictions.csv"), name, "was through before it was stopped")
+        run("train", config, "--stage", name, "--quiet", "--resume=auto")
+        same_run(f"out/{name}", f"whole/{name}")
+        check(read(f"out/{name}/predictions.csv") == read(f"whole/{name}/predictions.csv"), name, "other pages")
+
+
 POLICY = {**PAGES, "reading": {"words": 30, "pages": 200, "held_out": 0.2}, "page_policy": {"samples": 4, "steps": 60, "batch_size": 8, "lr": 1e-3}}
 
 
@@ -641,7 +659,7 @@ EXAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../exampl
 GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_cut, test_what_lasts_has_the_same_bits, test_pages_stay_and_leave, test_other_fusions, test_shared_sums,
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
-                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_pages_through_the_denoiser,
+                               test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_an_own_training_is_killed, test_pages_through_the_denoiser,
                                test_a_policy_over_pages, test_the_policy_however_it_is_cut, test_the_command_line_of_a_stage,
                                test_what_comes_later_must_fit],
           "hybrid_reads": [test_the_example_reads, test_the_example_learns_by_heart]}
