@@ -67,6 +67,22 @@ static pl_status check_thawing(const pl_config *c, pl_error *err)
         pl_config_blame(c, key, thaws, where), key, thaws);
 }
 
+/* A tower goes from one training to the next in the form in which its files have it, and each training searches alone:
+ * one might store 16 bits and the next want 32, which would be found out when the first is through. */
+static pl_status check_form(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES], name[PL_STAGE_NAME_BYTES];
+    const bool searches = c->vision_encoder.pretrained_precision == PL_CONFIG_FROZEN_AUTO && pl_hybrid_narrows(c);
+    const bool are_several = !c->task_training.stage[0] && pl_hybrid_name_stage(c, 0, name);
+    if (!searches || !are_several) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: fit.allow lets each of several trainings choose whether it stores what is frozen in 16 bits, and "
+        "each begins with what the one before it stored; say it for all with "
+        "vision_encoder.pretrained_precision (f32, bf16 or fp16)",
+        pl_config_where(c, "fit.allow", where, sizeof where));
+}
+
 pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -83,6 +99,7 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
                        : c->n2n_pretrain.enabled ? "n2n_pretrain.enabled"
                                                  : "finetune.enabled");
     PL_TRY(check_thawing(c, err));
+    PL_TRY(check_form(c, err));
     if (!only[0] || is_stage) return check_judged(c, err);
     return pl_fail(err, PL_E_CONFIG,
                    "%s: there is no stage %.60s; they are " DENOISER ", " POLICY ", " N2N ", " TASK " and " FINETUNE,

@@ -606,6 +606,11 @@ def test_what_comes_later_must_fit():
     refused(3, r"\(n2n, 1 of 3 trainings\)", "train", config, "--budget", "1MB")  # of what the first has, too, the first is told
     refused(2, "pretrained_precision stores what is frozen in 16 bits, and finetune.unfreeze_pretrained_layers trains layers in a later training", "train", config,
             "--set", "vision_encoder.pretrained_precision=bf16")
+    searched = write_hybrid("searched.yaml", **{**json.loads(json.dumps(NOISY)), "fit": {"allow": ["frozen_bf16"]}})
+    refused(2, "fit.allow lets each of several trainings choose whether it stores what is frozen in 16 bits, .*; say it for all with vision_encoder.pretrained_precision",
+            "train", searched)
+    for words in (["--set", "vision_encoder.pretrained_precision=bf16"], ["--stage", "n2n"]):  # said for all, or there is one
+        run("train", searched, "--quiet", "--steps", "2", "--out", words[-1], *words)
     refused(2, "the training n2n is judged by pages that were held out, and reading.held_out is 0", "train", config, "--set", "reading.held_out=0")
     plans = {name: re.search(r"([\d,]+) parameters", run("plan", config, *(["--stage", name] if name else []))[0])[1] for name in ("", "n2n", "task", "denoiser")}
     check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)
