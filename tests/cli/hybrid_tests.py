@@ -323,7 +323,7 @@ def test_task_and_finetune():
     # what the whole begins with is what its first training begins with
     run("train", config, "--out", "third", "--set", "train.init_from=out/task", "--quiet")
     check(b"/third/task\n" in read("third/finetune/config.yaml") and b"/out/task\n" in read("third/task/config.yaml"), read("third/finetune/config.yaml"))
-    refused(2, "--stage: there is no stage dream; they are denoiser, n2n, task and finetune", "train", other, "--stage", "dream")
+    refused(2, "--stage: there is no stage dream; they are denoiser, policy, n2n, task and finetune", "train", other, "--stage", "dream")
 
 
 NOISY = {"vision_encoder": {"dropout": 0}, "n2n_pretrain": {"enabled": True, "steps": 120, "batch_size": 10, "lr": 0.01, "noise": 0.2}}
