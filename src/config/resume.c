@@ -8,8 +8,8 @@ static bool differs(const pl_config *saved, const pl_config *now, const pl_confi
     return is_read && !pl_config_value_equal(saved, now, key);
 }
 
-/* Of a path the contents count, which whoever knows their hash compares, unless the key says that what is written does;
- * so of records with paths their names. */
+/* Of a path the contents count, which whoever knows their hash compares, or only whether there is one; so of records
+ * with paths their names. */
 static void print_what_counts(const pl_config_key *key, const void *value, pl_str *out)
 {
     if (key->type == PL_CONFIG_RECORDS)
@@ -18,10 +18,16 @@ static void print_what_counts(const pl_config_key *key, const void *value, pl_st
         pl_config_print_value(key, value, out);
 }
 
+static bool is_some(const pl_config *c, const pl_config_key *key)
+{
+    return ((const char *)pl_config_value_of(c, key))[0] != 0;
+}
+
 static bool begun_differently(const pl_config *saved, const pl_config *now, const pl_config_key *key)
 {
-    const bool by_contents = key->type == PL_CONFIG_PATH && !(key->flags & PL_CONFIG_FLAG_AS_WRITTEN);
-    if (by_contents || !differs(saved, now, key)) return false;
+    if (!differs(saved, now, key)) return false;
+    if (key->type == PL_CONFIG_PATH)
+        return key->flags & PL_CONFIG_FLAG_SOME && is_some(saved, key) != is_some(now, key);
     return key->type != PL_CONFIG_RECORDS ||
            !pl_config_same_record_names(key, pl_config_value_of(saved, key), pl_config_value_of(now, key));
 }

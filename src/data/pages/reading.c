@@ -84,7 +84,7 @@ typedef struct worker {
 static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYTES); }
 static uint64_t page_bytes(const pl_reading *r) { return (uint64_t)r->setup.image_size * r->setup.image_size; }
 
-/* In which each page is drawn, and the form of one of them: lines are as far apart as the font is large. */
+/* In which each page is drawn, and the form of one of them: lines are 4 pixels farther apart than the font is large. */
 static uint32_t sizes_of(const pl_reading *r) { return r->setup.chooses ? PL_POLICY_SIZES : 1; }
 
 static pl_page_geometry geometry_of(const pl_reading *r, uint32_t size)
