@@ -5,6 +5,7 @@
 #include "out.h"
 #include "planning.h"
 #include "progress.h"
+#include "stages.h"
 
 enum { JSON, HTML, LOCK, QUIET };
 static const pl_cli_option options[] = {
@@ -89,6 +90,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_cli_plan_stage(command, &in, &err);
     if (status == PL_OK) status = fit(command, &in, &err);
     pl_cli_release(&in);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);

@@ -4,7 +4,7 @@
 
 #include "out.h"
 #include "planning.h"
-#include "plimsoll/stages.h"
+#include "stages.h"
 
 #define PL_COMMAND_ROW(id, name, ...) " " name
 static const char commands[] =
@@ -82,56 +82,12 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     return status;
 }
 
-/* The config of its training number k in *named; NULL where there is none such. */
-static pl_status look_ahead(const pl_config *config, uint32_t k, pl_stage *stage, pl_config **named, pl_error *err)
-{
-    *named = pl_config_copy(config);
-    if (!*named) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
-    pl_status status = pl_stage_ahead(*named, k, stage, err);
-    if (status == PL_OK && stage->count) return PL_OK;
-    pl_config_destroy(*named);
-    *named = NULL;
-    return status;
-}
-
-/* What is printed speaks of one training alone. */
-static pl_status tell_others(const pl_config *config, uint32_t count, pl_error *err)
-{
-    pl_say(
-        "plimsoll plan: this config is %u trainings, and what follows is the plan of its own keys; --stage NAME plans "
-        "one of them:",
-        count);
-    for (uint32_t k = 0; k < count; k++) {
-        pl_stage stage;
-        pl_config *named;
-        pl_status status = look_ahead(config, k, &stage, &named, err);
-        if (status != PL_OK) return pl_say("\n"), status;
-        if (named) pl_say("%s %s", k ? "," : "", stage.name);
-        pl_config_destroy(named);
-    }
-    pl_say("\n");
-    return PL_OK;
-}
-
-/* --stage NAME: the plan of that training. Of several that nobody names it is that of the config's own keys. */
-static pl_status take_stage(pl_cli_input *in, pl_error *err)
-{
-    pl_stage stage;
-    pl_config *named;
-    const pl_status status = look_ahead(in->config, 0, &stage, &named, err);
-    if (status != PL_OK || !named) return status;
-    if (stage.count > 1) return pl_config_destroy(named), tell_others(in->config, stage.count, err);
-    pl_config_destroy(in->config);
-    in->config = named;
-    return PL_OK;
-}
-
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    if (status == PL_OK) status = take_stage(&in, &err);
+    if (status == PL_OK) status = pl_cli_plan_stage(command, &in, &err);
     if (status == PL_OK) status = plan(command, &in, &err);
     pl_cli_release(&in);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);

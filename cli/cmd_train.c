@@ -32,7 +32,8 @@ static const char about[] =
     "A config of cloud heights or chains of thought, or of pages with n2n_pretrain.enabled or "
     "finetune.enabled, may mean several trainings: each has a folder in "
     "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
-    "results.json and results.html. --stage NAME makes one of them. Where they "
+    "results.json and results.html. --stage NAME makes one of them; of pages there are denoiser "
+    "and policy, too, which are made by name alone. Where they "
     "take different amounts of memory (all but cloud heights), all are planned before the first begins.\n";
 
 /* A stage that is trained is evaluated. */

@@ -114,3 +114,47 @@ int pl_cli_conclude_stages(const pl_cli_input *in, const pl_talk *talk)
     if (status == PL_OK && !talk->quiet) pl_say("kept: %s, %s\n", json, page);
     return status == PL_OK ? 0 : pl_cli_complain("train", status, &err);
 }
+
+/* ---- one of them, planned alone ---- */
+
+/* The config of its training number k in *named; NULL where there is none such. */
+static pl_status look_ahead(const pl_config *config, uint32_t k, pl_stage *stage, pl_config **named, pl_error *err)
+{
+    *named = pl_config_copy(config);
+    if (!*named) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_stage_ahead(*named, k, stage, err);
+    if (status == PL_OK && stage->count) return PL_OK;
+    pl_config_destroy(*named);
+    *named = NULL;
+    return status;
+}
+
+/* What is printed speaks of one training alone. */
+static pl_status tell_others(const pl_cli_command *command, const pl_config *config, uint32_t count, pl_error *err)
+{
+    pl_say("plimsoll %s: this config is %u trainings, and what follows is of its own keys; --stage NAME plans one of "
+           "them:",
+           command->name, count);
+    for (uint32_t k = 0; k < count; k++) {
+        pl_stage stage;
+        pl_config *named;
+        pl_status status = look_ahead(config, k, &stage, &named, err);
+        if (status != PL_OK) return pl_say("\n"), status;
+        if (named) pl_say("%s %s", k ? "," : "", stage.name);
+        pl_config_destroy(named);
+    }
+    pl_say("\n");
+    return PL_OK;
+}
+
+pl_status pl_cli_plan_stage(const pl_cli_command *command, pl_cli_input *in, pl_error *err)
+{
+    pl_stage stage;
+    pl_config *named;
+    const pl_status status = look_ahead(in->config, 0, &stage, &named, err);
+    if (status != PL_OK || !named) return status;
+    if (stage.count > 1) return pl_config_destroy(named), tell_others(command, in->config, stage.count, err);
+    pl_config_destroy(in->config);
+    in->config = named;
+    return PL_OK;
+}

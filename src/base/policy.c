@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/softmax.h"
+
 /* Of equal ones the first, as operators have it. */
 static int largest(const float *logit, int count)
 {
@@ -11,17 +13,6 @@ static int largest(const float *logit, int count)
     return best;
 }
 
-static double entropy(const float *logit, int count)
-{
-    const double top = (double)logit[largest(logit, count)];
-    double all = 0, weighed = 0;
-    for (int i = 0; i < count; i++) {
-        const double below = (double)logit[i] - top, e = exp(below);
-        all += e, weighed += e > 0 ? e * below : 0;
-    }
-    return log(all) - weighed / all;
-}
-
 pl_policy_choice pl_policy_choose(const float *logits)
 {
     const float *size = logits + PL_POLICY_SIZE, *across = logits + PL_POLICY_ACROSS, *down = logits + PL_POLICY_DOWN;
@@ -29,6 +20,7 @@ pl_policy_choice pl_policy_choose(const float *logits)
                               .across = largest(across, PL_POLICY_SHIFTS) - PL_POLICY_SHIFT_AS_IS,
                               .down = largest(down, PL_POLICY_SHIFTS) - PL_POLICY_SHIFT_AS_IS,
                               .strength = 1 / (1 + exp(-(double)logits[PL_POLICY_STRENGTH])),
-                              .entropy = entropy(size, PL_POLICY_SIZES) + entropy(across, PL_POLICY_SHIFTS) +
-                                         entropy(down, PL_POLICY_SHIFTS)};
+                              .entropy = pl_softmax_entropy(size, PL_POLICY_SIZES) +
+                                         pl_softmax_entropy(across, PL_POLICY_SHIFTS) +
+                                         pl_softmax_entropy(down, PL_POLICY_SHIFTS)};
 }

@@ -85,7 +85,7 @@ pl_id pl_hybrid_apart(const pl_hybrid *, pl_id a, pl_id b, pl_shape image);
 pl_id pl_hybrid_linear(const pl_hybrid *, pl_id x, int64_t out, const char *name);
 /* linear(gelu(linear(x))) of NAME.0 and NAME.2 */
 pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t out, const char *name);
-pl_id pl_hybrid_gelu(const pl_hybrid *, pl_id x);
+pl_id pl_hybrid_activate(const pl_hybrid *, pl_activation, pl_id x);
 /* σ(logit)·a + (1 − σ(logit))·b; the gates go to *gates, where that is not NULL. */
 pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *gates);
 pl_id pl_hybrid_minus(const pl_hybrid *, pl_id a, pl_id b);

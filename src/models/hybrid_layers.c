@@ -23,17 +23,17 @@ pl_id pl_hybrid_linear(const pl_hybrid *k, pl_id x, int64_t out, const char *nam
     return torch_linear(k, x, PL_NONE, out, name);
 }
 
-pl_id pl_hybrid_gelu(const pl_hybrid *k, pl_id x)
+pl_id pl_hybrid_activate(const pl_hybrid *k, pl_activation act, pl_id x)
 {
     pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_GELU)}, 1, &x, 1, &out);
+    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(act)}, 1, &x, 1, &out);
 }
 
 pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t out, const char *name)
 {
     char layer[96];
     snprintf(layer, sizeof layer, "%s.0", name);
-    x = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, inner, layer));
+    x = pl_hybrid_activate(k, PL_ACT_GELU, pl_hybrid_linear(k, x, inner, layer));
     snprintf(layer, sizeof layer, "%s.2", name);
     return pl_hybrid_linear(k, x, out, layer);
 }
@@ -120,7 +120,7 @@ static pl_id feed_forward(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x,
     char layer[128];
     const bool drops = k->m->training && l->dropout > 0;
     snprintf(layer, sizeof layer, "%s.linear1", name);
-    pl_id h = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, 4 * k->width, layer));
+    pl_id h = pl_hybrid_activate(k, PL_ACT_GELU, pl_hybrid_linear(k, x, 4 * k->width, layer));
     pl_builder_enter(&k->m->b, "inner");
     if (drops) h = pl_model_drop(m, l->dropout, h, PL_NONE);
     pl_builder_leave(&k->m->b);

@@ -94,7 +94,7 @@ pl_id pl_hybrid_plan(const pl_hybrid *k, pl_id high)
     if (!c->latent_planning.enable_latent_planning) return high;
     pl_builder_enter(b, "planner");
     pl_id x = weigh(k, drop_ways(k, refine(k, part_ways(k, high, paths), paths), paths), paths);
-    x = pl_hybrid_gelu(k, pl_hybrid_linear(k, x, k->width, "planner.output_projection.0"));
+    x = pl_hybrid_activate(k, PL_ACT_GELU, pl_hybrid_linear(k, x, k->width, "planner.output_projection.0"));
     x = pl_hybrid_norm(k, x, NORM_EPS, false, "planner.output_projection.2");
     pl_build_node(b, PL_OP_ADD, NULL, 2, (pl_id[]){x, high}, 1, &out);
     if (c->latent_planning.latent_use_adaptive_gate) out = gate(k, out, high);

@@ -44,12 +44,6 @@ typedef struct actions {
 
 /* ---- the network ---- */
 
-static pl_id relu(const pl_hybrid *k, pl_id x)
-{
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &x, 1, &out);
-}
-
 /* Before anything is learnt, what changes nothing is as likely as all the rest together. Where all choices began alike,
  * hardly one action in a thousand would leave a page where it is, and the policy would settle for small letters, which
  * are wrong in fewer pixels. */
@@ -68,10 +62,10 @@ static policy judge(const pl_hybrid *k, pl_id feature)
 {
     policy p;
     char name[64];
-    pl_id x = relu(k, pl_hybrid_linear(k, feature, WIDTH, "policy.layers.0"));
+    pl_id x = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, feature, WIDTH, "policy.layers.0"));
     if (k->m->training && k->m->config->page_policy.dropout > 0)
         x = pl_model_drop(k->m, k->m->config->page_policy.dropout, x, PL_NONE);
-    x = relu(k, pl_hybrid_linear(k, x, WIDTH, "policy.layers.3"));
+    x = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, x, WIDTH, "policy.layers.3"));
     for (int i = 0; i < CHOICES; i++) {
         snprintf(name, sizeof name, "policy.%s", choices[i].name);
         pl_id logits = pl_hybrid_linear(k, x, choices[i].count, name);
@@ -190,19 +184,14 @@ static void learn_choice(const pl_hybrid *k, pl_id logits, pl_id ids, pl_id kept
     *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, 6, in, 1, &out);
 }
 
-static pl_id sigmoid(const pl_hybrid *k, pl_id x)
-{
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_SIGMOID)}, 1, &x, 1, &out);
-}
-
 static void learn(const pl_hybrid *k, const policy *p, const actions *a, pl_id apart, pl_id *loss)
 {
     const int64_t count = a->copies / 2;
     pl_id none = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(2, PL_B(1), a->copies));
     pl_id kept = best(k, pl_hybrid_minus(k, none, apart), count);
     for (int i = 0; i < CHOICES; i++) learn_choice(k, p->choice[i], a->choice[i], kept, count, loss);
-    pl_id said = sigmoid(k, repeat(k, p->strength, count)), tried = sigmoid(k, gather(k, a->strength, kept));
+    pl_id said = pl_hybrid_activate(k, PL_ACT_SIGMOID, repeat(k, p->strength, count)),
+          tried = pl_hybrid_activate(k, PL_ACT_SIGMOID, gather(k, a->strength, kept));
     pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, said, tried, pl_hybrid_scale(k, 1, count), loss);
 }
 

@@ -122,46 +122,22 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     return PL_OK;
 }
 
-/* What is trained alone, the adapter or the denoiser, reads nothing: its loss is a page's. */
-static const pl_words words_of_n2n = {"page",
-                                      "pages",
-                                      "page",
-                                      "pages",
-                                      "pages/s",
-                                      "pages",
-                                      "step",
-                                      "part",
-                                      "mean squared error of the features",
-                                      "batch_size",
-                                      "batch_size, vision_encoder.hidden_size or .image_size",
-                                      "vision_encoder.hidden_size or its layers"};
+/* What is trained alone reads nothing: its loss is a page's. */
+#define WORDS_OF_PAGES(loss, sizes, weights)                                                                           \
+    {                                                                                                                  \
+        "page", "pages", "page", "pages", "pages/s", "pages", "step", "part", loss, "batch_size", sizes, weights       \
+    }
 
-static const pl_words words_of_denoiser = {"page",
-                                           "pages",
-                                           "page",
-                                           "pages",
-                                           "pages/s",
-                                           "pages",
-                                           "step",
-                                           "part",
-                                           "mean squared error of the pixels",
-                                           "batch_size",
-                                           "batch_size, denoiser.channels or vision_encoder.image_size",
-                                           "denoiser.channels or its depth"};
-
+static const pl_words words_of_n2n =
+    WORDS_OF_PAGES("mean squared error of the features", "batch_size, vision_encoder.hidden_size or .image_size",
+                   "vision_encoder.hidden_size or its layers");
+static const pl_words words_of_denoiser =
+    WORDS_OF_PAGES("mean squared error of the pixels", "batch_size, denoiser.channels or vision_encoder.image_size",
+                   "denoiser.channels or its depth");
 /* What is learnt are actions, what is judged the pages that come of them. */
-static const pl_words words_of_policy = {"page",
-                                         "pages",
-                                         "page",
-                                         "pages",
-                                         "pages/s",
-                                         "pages",
-                                         "step",
-                                         "part",
-                                         "mean squared error of the pixels",
-                                         "batch_size",
-                                         "batch_size, page_policy.samples or vision_encoder.image_size",
-                                         "denoiser.channels or its depth"};
+static const pl_words words_of_policy =
+    WORDS_OF_PAGES("mean squared error of the pixels", "batch_size, page_policy.samples or vision_encoder.image_size",
+                   "denoiser.channels or its depth");
 
 static const pl_words *words_of(const pl_config *c)
 {
@@ -172,7 +148,7 @@ static const pl_words *words_of(const pl_config *c)
     return words[pl_hybrid_aim_of(c)];
 }
 
-/* The policy tries a denoiser on such pages as that was trained with. */
+/* The policy has the key of the denoiser that it tries; whether that was trained with the same, nobody asks. */
 static double noise_of(const pl_config *c)
 {
     const pl_hybrid_aim aim = pl_hybrid_aim_of(c);

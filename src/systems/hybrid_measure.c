@@ -10,6 +10,7 @@
 
 #include "base/colours.h"
 #include "base/policy.h"
+#include "base/softmax.h"
 #include "base/told.h"
 #include "data/pages/read_pages.h"
 #include "data/pages/reading.h"
@@ -69,18 +70,6 @@ static void spread_of(const pages *p, int mean_at, uint64_t gates, double *mean,
     *deviation = sqrt(share(squares, n * pages_));
 }
 
-/* Of the softmax of the scores, in nats. */
-static double entropy_of(const pages *p, uint64_t page)
-{
-    double top = -INFINITY, all = 0, weighed = 0;
-    for (int k = 0; k < PL_TOLD_WAYS_MAX; k++) top = fmax(top, at(p, page, PL_TOLD_WAYS + k));
-    for (int k = 0; k < PL_TOLD_WAYS_MAX; k++) {
-        const double below = at(p, page, PL_TOLD_WAYS + k) - top, e = exp(below);
-        all += e, weighed += e > 0 ? e * below : 0;
-    }
-    return log(all) - weighed / all;
-}
-
 static size_t add(pl_loss_metric *to, size_t n, const char *key, const char *words, double value, uint32_t uses)
 {
     to[n] = (pl_loss_metric){key, words, words, 4, 3, uses, value};
@@ -123,7 +112,8 @@ static size_t add_entropy(const pages *p, pl_loss_metric *to, size_t n)
 {
     double all = 0;
     if (p->count == 0 || at(p, 0, PL_TOLD_WAYS) <= PL_TOLD_NO_WAY) return n;
-    for (uint64_t i = 0; i < p->count; i++) all += entropy_of(p, i);
+    for (uint64_t i = 0; i < p->count; i++)
+        all += pl_softmax_entropy(p->row + i * p->columns + PL_TOLD_WAYS, PL_TOLD_WAYS_MAX);
     return add(to, n, "path_entropy", "path entropy", all / (double)p->count, SHOWN);
 }
 

@@ -614,6 +614,8 @@ def test_what_comes_later_must_fit():
     refused(2, "the training n2n is judged by pages that were held out, and reading.held_out is 0", "train", config, "--set", "reading.held_out=0")
     plans = {name: re.search(r"([\d,]+) parameters", run("plan", config, *(["--stage", name] if name else []))[0])[1] for name in ("", "n2n", "task", "denoiser")}
     check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)
+    fitted = {name: run("fit", config, "--stage", name)[0] for name in ("n2n", "task")}
+    check("batch 10 pages" in fitted["n2n"] and "words/s" in fitted["task"] and "words/s" not in fitted["n2n"], fitted)
     told = [run("plan", config, *words)[1] for words in ((), ("--stage", "task"), ("--set", "n2n_pretrain.enabled=false", "--set", "finetune.enabled=false"))]
     check(re.search(r"this config is 3 trainings, .* --stage NAME plans one of them: n2n, task, finetune\n", told[0]) and not any("trainings" in err for err in told[1:]), told)
 
