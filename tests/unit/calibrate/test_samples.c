@@ -247,11 +247,37 @@ static void test_hurry(void **state)
     pl_graph_destroy(g);
 }
 
+/* Measuring that took too long is not begun again, but where it was the machine that was busy. */
+static void test_time_is_over(void **state)
+{
+    (void)state;
+    pl_graph *g = make_graph(8), *other = make_graph(24);
+    pl_calibration_options o = hurried();
+    o.total_seconds_max = 10 * STALLED;
+    for (int busy = 0; busy < 2; busy++) {
+        pl_calibration *c = open_table(NULL, &o);
+        stall(0, 0);
+        assert_usual(measure(c, other));
+        assert_int_equal(pl_calibration_finish(c, "job", NULL), PL_OK);
+        assert_false(pl_calibration_is_finished(c, "job"));
+        stall(0, 1000);
+        is_disturbed = busy;
+        measure(c, g);
+        c->measured_seconds = 2 * o.total_seconds_max; /* of other graphs */
+        assert_int_equal(pl_calibration_finish(c, "job", NULL), PL_OK);
+        assert_true(pl_calibration_is_finished(c, "job") == !busy);
+        assert_false(pl_calibration_is_finished(c, "another"));
+        pl_calibration_close(c);
+    }
+    pl_graph_destroy(g);
+    pl_graph_destroy(other);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_one_that_stood_still, end_of_fake),
-                                       cmocka_unit_test_teardown(test_all_stood_still, end_of_fake),
-                                       cmocka_unit_test_teardown(test_busy, end_of_fake),
-                                       cmocka_unit_test_teardown(test_hurry, end_of_fake)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_one_that_stood_still, end_of_fake),
+        cmocka_unit_test_teardown(test_all_stood_still, end_of_fake), cmocka_unit_test_teardown(test_busy, end_of_fake),
+        cmocka_unit_test_teardown(test_hurry, end_of_fake), cmocka_unit_test_teardown(test_time_is_over, end_of_fake)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
