@@ -10,6 +10,7 @@
 #include "backend/convolution_pool.h"
 #include "backend/modulation.h"
 #include "backend/policy.h"
+#include "backend/quantize.h"
 #include "backend/pool.h"
 #include "backend/regression.h"
 #include "backend/row_loss.h"
@@ -130,6 +131,7 @@ typedef struct pl_call {
         pl_pixels_call pixels;
         pl_perturb_call perturb;
         pl_shift_call shift;
+        pl_observe_call observe;
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;
@@ -152,6 +154,7 @@ typedef struct pl_call {
         pl_row_loss_call row_loss;
         pl_count_right_call count_right;
         pl_activation_call activation;
+        pl_gated_activation_call gated_activation;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;
         pl_cast_call cast;

@@ -15,6 +15,21 @@ static void exec_activation(const pl_call *c, pl_team team) { pl_activation_exec
 
 const pl_binding pl_binding_ACTIVATION = {bind_activation, NULL, exec_activation};
 
+static void bind_gated_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *y = &g->value[n->out[0]].shape;
+    call->u.gated_activation =
+        (pl_gated_activation_call){pl_shape_rows(y), pl_shape_last(y), (pl_activation)n->attr[0].i,
+                                   pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+}
+
+static void exec_gated_activation(const pl_call *c, pl_team team)
+{
+    pl_gated_activation_exec(&c->u.gated_activation, team);
+}
+
+const pl_binding pl_binding_GATED_ACTIVATION = {bind_gated_activation, NULL, exec_gated_activation};
+
 static void bind_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->in[0]),

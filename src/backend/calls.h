@@ -305,6 +305,14 @@ typedef struct pl_activation_call { /* y = act(x); y may be x */
 } pl_activation_call;
 void pl_activation_exec(const pl_activation_call *, pl_team);
 
+typedef struct pl_gated_activation_call { /* row by row y = act(the first half of x)·the second */
+    int64_t rows, width;                  /* of y */
+    pl_activation act;
+    const float *x;
+    float *y;
+} pl_gated_activation_call;
+void pl_gated_activation_exec(const pl_gated_activation_call *, pl_team);
+
 typedef struct pl_activation_bwd_call { /* dx = dy·act'(x); dx may be dy or x */
     int64_t count;
     pl_activation act;

@@ -44,6 +44,22 @@ static void activation_part(const void *context, int part, int parts)
 
 void pl_activation_exec(const pl_activation_call *c, pl_team team) { run_parts(team, c->count, activation_part, c); }
 
+static void gated_activation_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_gated_activation_call *c = w->call;
+    const range r = piece_of(c->rows, 1, part, parts);
+    for (int64_t i = r.begin; i < r.begin + r.count; i++) {
+        const float *x = c->x + 2 * i * c->width;
+        w->kernels->gated(c->act, c->width, x, x + c->width, c->y + i * c->width);
+    }
+}
+
+void pl_gated_activation_exec(const pl_gated_activation_call *c, pl_team team)
+{
+    run_parts(team, c->rows * c->width, gated_activation_part, c);
+}
+
 static void activation_bwd_part(const void *context, int part, int parts)
 {
     const work *w = context;

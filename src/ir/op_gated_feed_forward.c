@@ -106,3 +106,24 @@ static pl_alias alias_bwd(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
+
+/* ---- gated_activation: f32 [...,2F] → [...,F] ----
+ * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c). Only
+ * forward: nothing that is trained has it. */
+static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "f", err));
+    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
+        return pl_fail_input(g, n, 0, "f32 [..., 2·hidden]", err);
+    out[0] = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_activation(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){10 * pl_value_elems_f(x), 1.5 * pl_value_bytes_f(x)};
+}
+
+const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, NULL, cost_activation, pl_alias_none, .recompute = true};

@@ -126,6 +126,14 @@ pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
  * allows it. */
 pl_status pl_rewrite_frozen_storage(pl_graph *, pl_dtype, pl_error *);
 
+/* unfold.c: gated feed-forward layers of f32 become the nodes that they are made of, so that their hidden values are
+ * whole. The same numbers but for roundings. Needs: the program never to be differentiated. */
+pl_status pl_rewrite_unfold(pl_graph *, pl_id program, pl_error *);
+
+/* observe.c: a calibration sees what comes to the layers of the program that can be done in 8 bits (int8_sites.h).
+ * Needs: unfolded, nothing fused. Changes no number but those seen. */
+pl_status pl_rewrite_observe(pl_graph *, pl_id program, pl_error *);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

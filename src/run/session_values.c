@@ -72,7 +72,11 @@ void pl_session_set_real(pl_session *s, pl_input input, float value)
 
 void pl_session_set_integer(pl_session *s, pl_input input, int64_t value)
 {
-    if (s->input[input]) *(int64_t *)s->input[input] = value;
+    if (!s->input[input]) return;
+    if (pl_input_dtype(input) == PL_DTYPE_I32)
+        *(int32_t *)s->input[input] = (int32_t)value;
+    else
+        *(int64_t *)s->input[input] = value;
 }
 
 void pl_session_set_step(pl_session *s, uint64_t step, uint64_t counted)

@@ -83,6 +83,22 @@ static pl_status update(subject *s, pl_error *err)
     return status;
 }
 
+/* Of the first program. */
+static pl_status rewrite(subject *s, pl_status (*pass)(pl_graph *, pl_id, pl_error *), const char *name, double margin,
+                         pl_error *err)
+{
+    pl_graph *before = pl_graph_copy(s->graph);
+    if (!before) subject_broken(s, "no memory");
+    pl_status status = pass(s->graph, 0, err);
+    if (status == PL_OK) judge_graph(s, name);
+    if (status == PL_OK) judge_same(s, before, false, margin);
+    pl_graph_destroy(before);
+    return status;
+}
+
+static pl_status unfold(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_unfold, "unfold", 1e-12, err); }
+static pl_status observe(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_observe, "observe", 0, err); }
+
 static pl_status check(subject *s, pl_error *err)
 {
     PL_TRY(pl_graph_check(s->graph, is_bound(s->graph) ? PL_STAGE_BOUND : PL_STAGE_MODEL, err));
@@ -143,7 +159,12 @@ static pl_status plan(subject *s, pl_error *err)
 static const struct {
     const char *name;
     pl_status (*run)(subject *, pl_error *);
-} others[] = {{"differentiate", differentiate}, {"update", update}, {"check", check}, {"plan", plan}};
+} others[] = {{"differentiate", differentiate},
+              {"update", update},
+              {"check", check},
+              {"unfold", unfold},
+              {"observe", observe},
+              {"plan", plan}};
 
 static pl_status run_step(subject *s, const char *name, pl_error *err)
 {

@@ -160,6 +160,24 @@ void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, floa
     }
 }
 
+PL_V_INLINE void open_lanes(pl_activation act, int n, const float *gate, const float *up, float *y, int64_t i,
+                            int64_t count)
+{
+    pl_vf g[PL_V_ABREAST], open[PL_V_ABREAST];
+    PL_V_EACH g[v] = pl_v_get(PL_REAL_F32, gate, i + v * PL_VW, count);
+    pl_v_any_act(act, n, g, open);
+    PL_V_EACH pl_v_put(PL_REAL_F32, y, i + v * PL_VW, open[v] * pl_v_get(PL_REAL_F32, up, i + v * PL_VW, count), count);
+}
+
+void PL_KERNEL(gated)(pl_activation act, int64_t count, const float *gate, const float *up, float *y)
+{
+    const int64_t many = PL_V_ABREAST * PL_VW;
+    int64_t i = 0;
+    for (; i + many <= count; i += many) open_lanes(act, PL_V_ABREAST, gate, up, y, i, PL_VW);
+    for (; i + PL_VW <= count; i += PL_VW) open_lanes(act, 1, gate, up, y, i, PL_VW);
+    if (i < count) open_lanes(act, 1, gate, up, y, i, count - i);
+}
+
 PL_V_INLINE void gated_lanes(pl_real type, pl_activation act, int n, void *gate, void *up, void *d, int64_t i,
                              int64_t count)
 {

@@ -36,6 +36,11 @@ void PL_KERNEL(vecmath)(pl_vecmath function, int64_t count, const float *x, floa
     for (int64_t i = 0; i < count; i++) y[i] = (float)functions[function](x[i]);
 }
 
+void PL_KERNEL(gated)(pl_activation act, int64_t count, const float *gate, const float *up, float *y)
+{
+    for (int64_t i = 0; i < count; i++) y[i] = (float)(ref_activation(act, (double)gate[i]) * (double)up[i]);
+}
+
 void PL_KERNEL(gated_bwd)(pl_activation act, int64_t count, pl_real type, void *gate, void *up, void *d)
 {
     for (int64_t i = 0; i < count; i++) {

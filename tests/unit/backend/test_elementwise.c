@@ -56,6 +56,19 @@ static void check_activation(int t, pl_team team)
     }
 }
 
+enum { GATED_WIDTH = 1001, GATED_ROWS = COUNT / 2 / GATED_WIDTH };
+
+static void check_gated_activation(int t, pl_team team)
+{
+    pl_gated_activation_exec(&(pl_gated_activation_call){GATED_ROWS, GATED_WIDTH, PL_ACT_SILU, a, y + GUARD}, team);
+    for (int i = 0; i < GATED_ROWS * GATED_WIDTH; i++) {
+        const int at = i / GATED_WIDTH * 2 * GATED_WIDTH + i % GATED_WIDTH;
+        const double gate = a[at], up = a[at + GATED_WIDTH];
+        assert_true(fabs(gate / (1 + exp(-gate)) * up - (double)y[GUARD + i]) < 4e-7 * (1 + fabs(up)));
+    }
+    check_same(t, GATED_ROWS * GATED_WIDTH);
+}
+
 static void check_add(int t, pl_team team)
 {
     pl_add_exec(&(pl_add_call){COUNT, a, b, y + GUARD}, team);
@@ -181,6 +194,7 @@ static void check_dropout_residual(int t, pl_team team)
 }
 
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
+static void test_gated_activation(void **state) { (void)state, for_each_team(check_gated_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_fill(void **state) { (void)state, for_each_team(check_fill); }
 static void test_truncated_normal(void **state) { (void)state, for_each_team(check_truncated_normal); }
@@ -193,6 +207,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_gated_activation),
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_truncated_normal),
