@@ -1,0 +1,40 @@
+"""Tests of trainings of arch hybrid that are named by hand (--stage NAME): every command takes the one that it is told, and what is said of the others does
+not stand in its way. Called as cli_tests.py is."""
+import json
+import re
+
+from cli_tests import check, last_checkpoint, main, read, refused, run
+from hybrid_tests import NOISY, PAGES, header, write_hybrid
+
+
+def tensors(path):
+    return {name[5:] for name in header(path) if name.startswith("grad.")}
+
+
+def test_every_command_takes_the_stage():
+    """eval and verify with --stage NAME are those of the folder of that training; without a name there are several, and eval says so."""
+    keys = {**json.loads(json.dumps(NOISY)), "denoiser": {"channels": 2, "depth": 2, "steps": 3, "batch_size": 3}}
+    keys["n2n_pretrain"]["steps"] = 3
+    config = write_hybrid(**keys)
+    refused(4, "out/n2n: nothing was trained there yet; train first", "eval", config, "--stage", "n2n")
+    run("train", config, "--quiet")
+    run("train", config, "--quiet", "--stage", "denoiser")
+    for name in ("n2n", "task", "denoiser"):
+        check(run("eval", config, "--stage", name)[0] == run("eval", f"out/{name}")[0], name, "eval is of another training")
+        for number, of in enumerate(([config, "--stage", name], [f"out/{name}"])):
+            run("verify", "--gradients", f"g{number}.safetensors", *of)
+        check(header("g0.safetensors") == header("g1.safetensors"), name, "gradients of another training")
+        trained = tensors("g0.safetensors")
+        check(trained and trained <= set(header(f"{last_checkpoint('out/' + name)}/model.safetensors")), name, sorted(trained))
+    rows = [json.loads(run("verify", *of, "--json")[0])["rows"][0] for of in ([config, "--stage", "denoiser"], ["out/denoiser"])]
+    check(rows[0] == rows[1] and rows[0]["update_share"] <= 1, rows)
+    refused(4, "out: holds several trainings, each in a folder of its own; give one of those", "eval", config)
+    _, err = run("verify", "--gradients", "g.safetensors", config)
+    check(re.search(r"this config is 2 trainings, .* --stage NAME plans one of them: n2n, task\n", err), err)
+    refused(2, "--stage: there is no stage dream", "eval", config, "--stage", "dream")
+
+
+GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage]}
+
+if __name__ == "__main__":
+    main(GROUPS)
