@@ -31,6 +31,9 @@ def test_every_command_takes_the_stage():
     refused(4, "out: holds several trainings, each in a folder of its own; give one of those", "eval", config)
     _, err = run("verify", "--gradients", "g.safetensors", config)
     check(re.search(r"this config is 2 trainings, .* --stage NAME plans one of them: n2n, task\n", err), err)
+    check(run("eval", config, "--set", "task_training.stage=n2n")[0] == run("eval", "out/n2n")[0], "by its key it is another one")
+    for command in ("train", "eval", "verify", "plan", "fit"):
+        check("denoiser, policy, which tries" in run(command, "--help")[0], command, "does not say which stages of pages there are")
     refused(2, "--stage: there is no stage dream", "eval", config, "--stage", "dream")
 
 
