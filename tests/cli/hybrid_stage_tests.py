@@ -4,7 +4,7 @@ import json
 import re
 
 from cli_tests import check, last_checkpoint, main, read, refused, run
-from hybrid_tests import NOISY, PAGES, header, write_hybrid
+from hybrid_tests import NOISY, PAGES, header, lasting, write_hybrid
 
 
 def tensors(path):
@@ -37,7 +37,31 @@ def test_every_command_takes_the_stage():
     refused(2, "--stage: there is no stage dream", "eval", config, "--stage", "dream")
 
 
-GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage]}
+def test_what_is_said_of_a_tower():
+    """A training without a tower begins whatever the config says of one; a training with one is held to it."""
+    keys = {**json.loads(json.dumps(PAGES)), "dataset": {"denoiser_path": "out/denoiser"}, "page_policy": {"samples": 2, "steps": 2, "batch_size": 3},
+            "n2n_pretrain": {"enabled": True, "steps": 2, "batch_size": 3}}
+    keys["denoiser"].update({"channels": 2, "steps": 3, "batch_size": 3})
+    plain = write_hybrid("plain.yaml", **json.loads(json.dumps(keys)))
+    for name in ("denoiser", "policy"):
+        run("train", plain, "--stage", name, "--quiet", "--out", "plain", "--set", "dataset.denoiser_path=plain/denoiser")
+    for number, (tower, more, words) in enumerate((({"pretrained_precision": "bf16"}, {}, "brings weights in f32, and vision_encoder.pretrained_precision stores"),
+                                                   ({}, {"fit": {"allow": ["frozen_bf16"]}}, "fit.allow"),
+                                                   ({"features_cache": "1MB"}, {}, "features_cache keeps what the tower makes of pages as they are drawn, and dataset.denoiser_path"),
+                                                   ({"pretrained_precision": "fp16", "pretrained_layers": 2},
+                                                    {"finetune": {"enabled": True, "unfreeze_pretrained_layers": 1}}, "pretrained_precision"))):
+        config = write_hybrid(f"c{number}.yaml", out=f"out{number}", **{**json.loads(json.dumps(keys)), "vision_encoder": {"image_size": 48, **tower},
+                                                                       "dataset": {"denoiser_path": f"out{number}/denoiser"}, **more})
+        for name in ("denoiser", "policy"):
+            run("train", config, "--stage", name, "--quiet")
+            check(lasting(f"out{number}/{name}") == lasting(f"plain/{name}"), number, name, "other bits")
+        for name in ("n2n", "task"):
+            refused(2, words, "plan", config, "--stage", name)
+        refused(2, words, "plan", config)
+    refused(2, "brings weights in f32, and vision_encoder.pretrained_precision stores", "plan", "c0.yaml", "--stage", "policy", "--set", "vision_encoder.pretrained_precision=bf16")
+
+
+GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage, test_what_is_said_of_a_tower]}
 
 if __name__ == "__main__":
     main(GROUPS)
