@@ -61,7 +61,17 @@ def test_what_is_said_of_a_tower():
     refused(2, "brings weights in f32, and vision_encoder.pretrained_precision stores", "plan", "c0.yaml", "--stage", "policy", "--set", "vision_encoder.pretrained_precision=bf16")
 
 
-GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage, test_what_is_said_of_a_tower]}
+def test_large_pages_for_the_policy():
+    """Its smallest letters are so many in a line of a large page that it cannot have them: the sentence names the key. Other trainings take such pages."""
+    config = write_hybrid(**{**json.loads(json.dumps(PAGES)), "dataset": {"denoiser_path": "out/denoiser"}})
+    for side, words in ((672, "the font .* would have 130 of them, and it can have 1 to 128"), (896, "a page of 896 pixels .* has no or too many lines of 13 pixels for a font of 9")):
+        refused(2, f"vision_encoder.image_size {side}: the policy draws its pages in 7 sizes, and with letters of 9 pixels {words}; make vision_encoder.image_size smaller",
+                "plan", config, "--stage", "policy", "--set", f"vision_encoder.image_size={side}")
+        run("plan", config, "--stage", "task", "--set", f"vision_encoder.image_size={side}")
+    run("plan", config, "--stage", "policy", "--set", "vision_encoder.image_size=656")
+
+
+GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage, test_what_is_said_of_a_tower, test_large_pages_for_the_policy]}
 
 if __name__ == "__main__":
     main(GROUPS)
