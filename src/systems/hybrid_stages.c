@@ -69,14 +69,26 @@ static pl_status check_thawing(const pl_config *c, pl_error *err)
         pl_config_blame(c, key, thaws, where), key, thaws);
 }
 
+/* The training whose weights the named one begins with; NULL: it begins with none. */
+static const char *find_earlier(const pl_config *c)
+{
+    return is_named(c, FINETUNE) ? TASK : is_named(c, TASK) && c->n2n_pretrain.enabled ? N2N : NULL;
+}
+
 /* A tower goes from one training to the next in the form in which its files have it, and each training searches alone:
  * one might store 16 bits and the next want 32, which would be found out when the first is through. */
 static pl_status check_form(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES], name[PL_STAGE_NAME_BYTES];
-    const bool searches = c->vision_encoder.pretrained_precision == PL_CONFIG_FROZEN_AUTO && pl_hybrid_narrows(c);
-    const bool are_several = !c->task_training.stage[0] && pl_hybrid_name_stage(c, 0, name);
-    if (!searches || !are_several) return PL_OK;
+    const char *earlier = find_earlier(c);
+    if (c->vision_encoder.pretrained_precision != PL_CONFIG_FROZEN_AUTO || !pl_hybrid_narrows(c)) return PL_OK;
+    if (earlier)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: fit.allow lets the training %s choose whether it stores what is frozen in 16 bits, and it "
+                       "begins with what the training %s, or that of train.init_from, stored; say how that was with "
+                       "vision_encoder.pretrained_precision (f32, bf16 or fp16)",
+                       pl_config_where(c, "fit.allow", where, sizeof where), c->task_training.stage, earlier);
+    if (c->task_training.stage[0] || !pl_hybrid_name_stage(c, 0, name)) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
         "%s: fit.allow lets each of several trainings choose whether it stores what is frozen in 16 bits, and "

@@ -619,6 +619,10 @@ def test_what_comes_later_must_fit():
             "train", searched)
     for words in (["--set", "vision_encoder.pretrained_precision=bf16"], ["--stage", "n2n"]):  # said for all, or there is one
         run("train", searched, "--quiet", "--steps", "2", "--out", words[-1], *words)
+    for name, earlier in (("task", "n2n"), ("finetune", "task")):
+        refused(2, f"fit.allow lets the training {name} choose .*, and it begins with what the training {earlier}, or that of train.init_from, stored; say how that was with "
+                "vision_encoder.pretrained_precision", "train", searched, "--stage", name)
+    run("plan", searched, "--stage", "task", "--set", "vision_encoder.pretrained_precision=bf16")
     refused(2, "the training n2n is judged by pages that were held out, and reading.held_out is 0", "train", config, "--set", "reading.held_out=0")
     plans = {name: re.search(r"([\d,]+) parameters", run("plan", config, *(["--stage", name] if name else []))[0])[1] for name in ("", "n2n", "task", "denoiser")}
     check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)
