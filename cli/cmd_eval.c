@@ -1,5 +1,6 @@
 /* plimsoll eval: the loss of a trained model on the held-out part of the data. */
 #include "planning.h"
+#include "stages.h"
 
 enum { CHECKPOINT, JSON, PREDICTIONS, LEDGER };
 static const pl_cli_option options[] = {
@@ -23,7 +24,9 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
+    uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], &err);
     if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];

@@ -7,6 +7,7 @@
 #include "out.h"
 #include "planning.h"
 #include "signals.h"
+#include "stages.h"
 
 enum { GRADIENTS, CHECKPOINT, ALL, JSON, LEDGER };
 enum { CHOICES = 48 }; /* the column of the last column */
@@ -218,6 +219,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_status status = pl_cli_load(&as, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_command_require(command->command, in.config, &err);
     if (status == PL_OK && does_compare) status = pl_verify_check_options(in.config, &err);
+    if (status == PL_OK) status = pl_cli_plan_stage(command, &in, &err);
     if (status == PL_OK) status = check_words(&in, &err);
     if (status == PL_OK && !in.arguments.value[GRADIENTS]) status = compare(&in, &err);
     int code = status != PL_OK                 ? pl_cli_complain(command->name, status, &err)

@@ -147,14 +147,22 @@ static pl_status tell_others(const pl_cli_command *command, const pl_config *con
     return PL_OK;
 }
 
-pl_status pl_cli_plan_stage(const pl_cli_command *command, pl_cli_input *in, pl_error *err)
+pl_status pl_cli_name_stage(pl_cli_input *in, uint32_t *count, pl_error *err)
 {
-    pl_stage stage;
+    pl_stage stage = {0};
     pl_config *named;
     const pl_status status = look_ahead(in->config, 0, &stage, &named, err);
+    *count = stage.count;
     if (status != PL_OK || !named) return status;
-    if (stage.count > 1) return pl_config_destroy(named), tell_others(command, in->config, stage.count, err);
+    if (stage.count > 1) return pl_config_destroy(named), PL_OK;
     pl_config_destroy(in->config);
     in->config = named;
-    return PL_OK;
+    return pl_config_run_folder(in->config, in->out, sizeof in->out, err);
+}
+
+pl_status pl_cli_plan_stage(const pl_cli_command *command, pl_cli_input *in, pl_error *err)
+{
+    uint32_t count;
+    const pl_status status = pl_cli_name_stage(in, &count, err);
+    return status == PL_OK && count > 1 ? tell_others(command, in->config, count, err) : status;
 }

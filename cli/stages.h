@@ -10,8 +10,11 @@
  * is (stage->count 0). Whoever begins the first of them makes a plan of those that come later, too: what cannot fit is
  * refused at once. PL_E_CONFIG where the config was changed between two stages. */
 pl_status pl_cli_take_stage(const pl_cli_command *, pl_cli_input *, const pl_talk *, pl_stage *, pl_error *);
-/* For a command that only plans: --stage NAME makes the config that training's. Of several that nobody names it stays
- * that of its own keys, which is said. */
+/* --stage NAME makes the config that training's, and the input's folder its own. *count: how many trainings there are;
+ * of several that nobody names the config stays that of its own keys. */
+pl_status pl_cli_name_stage(pl_cli_input *, uint32_t *count, pl_error *);
+/* The same for a command that only plans, or compares plans; of several it is said that what follows is of the config's
+ * own keys. */
 pl_status pl_cli_plan_stage(const pl_cli_command *, pl_cli_input *, pl_error *);
 /* All are done: prints the table, and keeps it as JSON and as a page. Returns the exit code. */
 int pl_cli_conclude_stages(const pl_cli_input *, const pl_talk *);

@@ -122,11 +122,14 @@ static bool is_for(const pl_config_key *key, uint32_t readers, uint32_t systems)
     return key->readers & readers && (pl_config_archs_of(key) & pl_config_archs_in(systems));
 }
 
-/* The row that describes an option two rows share is the first. */
+/* Of an option that two rows of one arch share, the first describes it; what it means to other archs has a row of its
+ * own. */
 static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint32_t systems)
 {
     for (const pl_config_key *before = pl_config_keys; before < key; before++)
-        if (is_for(before, readers, systems) && pl_config_has_option(before, key->option)) return false;
+        if (is_for(before, readers, systems) && pl_config_has_option(before, key->option) &&
+            pl_config_archs_of(before) & pl_config_archs_of(key))
+            return false;
     return true;
 }
 

@@ -186,10 +186,21 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     return status;
 }
 
+/* Of a config that names one of its trainings that one is checked: what is said of the others is their matter. */
+static pl_status check_named(const pl_config *c, pl_error *err)
+{
+    pl_config *named = pl_config_copy(c);
+    if (!named) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_hybrid_take_stage(named, 0, err);
+    if (status == PL_OK) status = pl_model_check(named, err);
+    pl_config_destroy(named);
+    return status;
+}
+
 static pl_status check_hybrid(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_hybrid_check_stage(c, err));
-    return pl_model_check(c, err);
+    return c->task_training.stage[0] ? check_named(c, err) : pl_model_check(c, err);
 }
 
 /* It stays: the handle is given up, and so its memory is never. */

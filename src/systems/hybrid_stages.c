@@ -49,6 +49,8 @@ static pl_status check_judged(const pl_config *c, pl_error *err)
                    pl_config_where(c, "reading.held_out", where, sizeof where), name);
 }
 
+static bool is_named(const pl_config *c, const char *name) { return strcmp(c->task_training.stage, name) == 0; }
+
 /* A layer that a later training thaws comes out of the earlier one's files in the form in which that one kept it. */
 static pl_status check_thawing(const pl_config *c, pl_error *err)
 {
@@ -59,7 +61,7 @@ static pl_status check_thawing(const pl_config *c, pl_error *err)
                             ? "finetune.unfreeze_pretrained_layers"
                         : c->n2n_pretrain.enabled && thawed ? "vision_encoder.unfreeze_pretrained_layers"
                                                             : NULL;
-    if (!thaws || !key) return PL_OK;
+    if (!thaws || !key || is_named(c, DENOISER) || is_named(c, POLICY)) return PL_OK; /* these have no tower */
     return pl_fail(
         err, PL_E_CONFIG,
         "%s: %s stores what is frozen in 16 bits, and %s trains layers in a later training that were stored so "
@@ -67,14 +69,26 @@ static pl_status check_thawing(const pl_config *c, pl_error *err)
         pl_config_blame(c, key, thaws, where), key, thaws);
 }
 
+/* The training whose weights the named one begins with; NULL: it begins with none. */
+static const char *find_earlier(const pl_config *c)
+{
+    return is_named(c, FINETUNE) ? TASK : is_named(c, TASK) && c->n2n_pretrain.enabled ? N2N : NULL;
+}
+
 /* A tower goes from one training to the next in the form in which its files have it, and each training searches alone:
  * one might store 16 bits and the next want 32, which would be found out when the first is through. */
 static pl_status check_form(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES], name[PL_STAGE_NAME_BYTES];
-    const bool searches = c->vision_encoder.pretrained_precision == PL_CONFIG_FROZEN_AUTO && pl_hybrid_narrows(c);
-    const bool are_several = !c->task_training.stage[0] && pl_hybrid_name_stage(c, 0, name);
-    if (!searches || !are_several) return PL_OK;
+    const char *earlier = find_earlier(c);
+    if (c->vision_encoder.pretrained_precision != PL_CONFIG_FROZEN_AUTO || !pl_hybrid_narrows(c)) return PL_OK;
+    if (earlier)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: fit.allow lets the training %s choose whether it stores what is frozen in 16 bits, and it "
+                       "begins with what the training %s, or that of train.init_from, stored; say how that was with "
+                       "vision_encoder.pretrained_precision (f32, bf16 or fp16)",
+                       pl_config_where(c, "fit.allow", where, sizeof where), c->task_training.stage, earlier);
+    if (c->task_training.stage[0] || !pl_hybrid_name_stage(c, 0, name)) return PL_OK;
     return pl_fail(
         err, PL_E_CONFIG,
         "%s: fit.allow lets each of several trainings choose whether it stores what is frozen in 16 bits, and "
@@ -195,6 +209,10 @@ static pl_status become_n2n(pl_config *c, pl_error *err)
     return begin_with(c, to, why, err);
 }
 
+/* What is said of a frozen tower says nothing of a training that has none. */
+static const setting no_tower[] = {
+    {"vision_encoder.features_cache", "0"}, {"vision_encoder.pretrained_weights", "none"}, {NULL, NULL}};
+
 /* As the source trains it: Adam, whose rate is halved where five evaluations bring nothing. */
 static pl_status become_denoiser(pl_config *c, pl_error *err)
 {
@@ -203,25 +221,23 @@ static pl_status become_denoiser(pl_config *c, pl_error *err)
                                  {"train.weight_decay", "0"},
                                  {"train.beta2", "0.999"},
                                  {"train.warmup_steps", "0"},
-                                 {"vision_encoder.features_cache", "0"},
-                                 {"vision_encoder.pretrained_weights", "none"},
                                  {NULL, NULL}};
     static const setting falls[] = {
         {"train.schedule", "plateau"}, {"train.plateau_patience", "5"}, {"train.plateau_factor", "0.5"}, {NULL, NULL}};
     const pl_config_denoiser *d = &c->denoiser;
     if (!is_said(c, "train.schedule")) PL_TRY(begin_with(c, falls, why, err));
     PL_TRY(become_own(c, &(own_training){"denoiser.only", d->steps, d->batch_size, d->learning_rate}, why, err));
+    PL_TRY(begin_with(c, no_tower, why, err));
     return begin_with(c, to, why, err);
 }
 
-/* It tries the denoiser of the same run where no other is named. Its own pages are noisy as the denoiser's were. */
+/* It tries the denoiser of the same run where no other is named; that stays as its files have it, in f32. Its own pages
+ * are noisy as the denoiser's were. */
 static pl_status become_policy(pl_config *c, pl_error *err)
 {
     static const char why[] = "the training of the policy";
-    static const setting to[] = {{"train.warmup_steps", "auto"},
-                                 {"vision_encoder.features_cache", "0"},
-                                 {"vision_encoder.pretrained_weights", "none"},
-                                 {NULL, NULL}};
+    static const setting to[] = {{"train.warmup_steps", "auto"}, {NULL, NULL}},
+                         wide[] = {{"vision_encoder.pretrained_precision", "f32"}, {NULL, NULL}};
     char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
     const pl_config_page_policy *p = &c->page_policy;
     PL_TRY(become_own(c, &(own_training){"page_policy.only", p->steps, p->batch_size, p->learning_rate}, why, err));
@@ -230,6 +246,8 @@ static pl_status become_policy(pl_config *c, pl_error *err)
         PL_TRY(pl_path_join(folder, sizeof folder, out, DENOISER, err));
         PL_TRY(pl_config_set(c, "dataset.denoiser_path", folder, why, err));
     }
+    PL_TRY(begin_with(c, no_tower, why, err));
+    if (pl_hybrid_narrows(c)) PL_TRY(begin_with(c, wide, why, err));
     return begin_with(c, to, why, err);
 }
 

@@ -469,24 +469,32 @@ def test_an_own_training_is_killed():
 POLICY = {**PAGES, "reading": {"words": 30, "pages": 200, "held_out": 0.2}, "page_policy": {"samples": 4, "steps": 60, "batch_size": 8, "lr": 1e-3}}
 
 
+# So many texts, of two words, that none is learnt by heart.
+LEARNT = {**PAGES, "vision_encoder": {"image_size": 64}, "reading": {"words": 500, "pages": 1000, "held_out": 0.05}, "denoiser": {**PAGES["denoiser"], "steps": 100},
+          "page_policy": {"samples": 4, "steps": 64, "batch_size": 8, "lr": 3e-3}, "train": {"eval_every": 32}}
+
+
 def test_a_policy_over_pages():
-    """It learns to leave pages in their size and place, where they are nearest to the clean ones, and how much the denoiser counts. What an evaluation says
-    follows from the lines of its pages."""
-    config = write_hybrid(**json.loads(json.dumps(POLICY)))
+    """It learns to leave pages in their size and place, where they are nearest to the clean ones, and how much the denoiser counts: of hardly any noise it is to
+    count for nothing, of much noise for all. It begins in the middle. What an evaluation says follows from the lines of its pages."""
+    config = write_hybrid(**json.loads(json.dumps(LEARNT)))
     refused(4, "out/denoiser: holds no training that policy could begin with; make it first, with the same command and --stage denoiser, or name another with dataset.denoiser_path",
             "train", config, "--stage", "policy")
     run("train", config, "--stage", "denoiser", "--quiet")
-    out, err = run("train", config, "--stage", "policy")
+    run("train", config, "--stage", "policy", "--quiet", "--out", "faint", "--set", "dataset.denoiser_path=out/denoiser", "--set", "denoiser.noise=2")
+    out, err = run("train", config, "--stage", "policy", "--set", "denoiser.noise=250")
     check(err.count("As planned, to the byte.") == 1 and re.search(r"begins with \d+ of its \d+ tensors from out/denoiser/checkpoints/step-", err), err[-2000:])
-    seen = [m for m in metrics("out/policy") if "noise_left" in m]
+    faint, seen = ([m for m in metrics(f"{folder}/policy") if "noise_left" in m] for folder in ("faint", "out"))
     best = min(seen, key=lambda m: m["validation_loss"])
-    check(best["as_is"] == 1 and best["psnr"] > best["psnr_noisy"] + 1 and best["psnr_denoised"] > best["psnr_noisy"] + 1, seen)
-    check(seen[-1]["choice_entropy"] < 0.8 * seen[0]["choice_entropy"] and 0 < best["strength"] < 1 and "adapter_gate_mean" not in best, seen)
+    for told in (faint, seen):  # 5.28 nats before anything is learnt
+        check(told[-1]["as_is"] == 1 and told[-1]["choice_entropy"] < 2.6 and "adapter_gate_mean" not in told[-1], told)
+    check(faint[-1]["strength"] < 0.25 and faint[-1]["psnr"] > faint[-1]["psnr_denoised"] + 6, faint)
+    check(best["strength"] > 0.8 and best["psnr"] > best["psnr_noisy"] + 6 and best["psnr"] > best["psnr_denoised"] - 0.5, seen)
     text = read("out/policy/predictions.csv").decode().splitlines()
     lines = [[float(x) for x in line.split(",")] for line in text[1:]]
     check(text[0] == "page,noise,noise_left,denoised_left,size,across,down,strength" and len(lines) > 20, text[:2])
     noise, left, denoised = (sum(line[k] for line in lines) for k in (1, 2, 3))
-    numbers = 48 * 48 * 3 * len(lines)
+    numbers = 64 * 64 * 3 * len(lines)
     check(math.isclose(left / noise, best["noise_left"], rel_tol=1e-4) and math.isclose(left / numbers, best["validation_loss"], rel_tol=1e-4), left, noise, best)
     for key, squares in (("psnr", left), ("psnr_denoised", denoised), ("psnr_noisy", noise)):
         check(abs(best[key] + 10 * math.log10(squares / numbers)) < 0.01, key, best)
@@ -505,7 +513,7 @@ def test_a_policy_over_pages():
     check(all(words in page for words in ("Signal to noise", "behind the denoiser alone", "Choices of the policy", "Choice entropy")) and "Path entropy" not in page, "charts")
     check(">-0<" not in page and not re.search(r">-?[\d.]+e-1\d<", page), "a tick that is 0 but for rounding")
     # where it stands in the place of the denoiser, as a folder of one: it has it
-    run("train", write_hybrid("behind.yaml", out="behind", **{**json.loads(json.dumps(POLICY)), "dataset": {"denoiser_path": "out/policy"}}), "--quiet")
+    run("train", write_hybrid("behind.yaml", out="behind", **{**json.loads(json.dumps(LEARNT)), "dataset": {"denoiser_path": "out/policy"}}), "--quiet")
     behind = header(f"{last_checkpoint('behind')}/model.safetensors")
     check(all(behind[name] == kept[name] for name in kept) and not any(name.startswith("policy.") for name in behind), "another denoiser")
 
@@ -611,6 +619,10 @@ def test_what_comes_later_must_fit():
             "train", searched)
     for words in (["--set", "vision_encoder.pretrained_precision=bf16"], ["--stage", "n2n"]):  # said for all, or there is one
         run("train", searched, "--quiet", "--steps", "2", "--out", words[-1], *words)
+    for name, earlier in (("task", "n2n"), ("finetune", "task")):
+        refused(2, f"fit.allow lets the training {name} choose .*, and it begins with what the training {earlier}, or that of train.init_from, stored; say how that was with "
+                "vision_encoder.pretrained_precision", "train", searched, "--stage", name)
+    run("plan", searched, "--stage", "task", "--set", "vision_encoder.pretrained_precision=bf16")
     refused(2, "the training n2n is judged by pages that were held out, and reading.held_out is 0", "train", config, "--set", "reading.held_out=0")
     plans = {name: re.search(r"([\d,]+) parameters", run("plan", config, *(["--stage", name] if name else []))[0])[1] for name in ("", "n2n", "task", "denoiser")}
     check(plans[""] == plans["task"] and len(set(plans.values())) == 3, plans)

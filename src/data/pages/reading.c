@@ -379,13 +379,35 @@ static pl_status measure_size(pl_reading *r, uint32_t size, void *memory, pl_err
     return PL_OK;
 }
 
+/* The font serves as it is, and not in this size: a line of small letters has too many on a large
+ * page, and that has too many lines. */
+static pl_status refuse_size(const pl_reading *r, uint32_t size, pl_error *err)
+{
+    const pl_error why = *err;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "vision_encoder.image_size %u: the policy draws its pages in %d sizes, and with letters of %u pixels "
+        "%.*s; make vision_encoder.image_size %s",
+        r->setup.image_size, PL_POLICY_SIZES, geometry_of(r, size).font_px, (int)strcspn(why.text, ";"), why.text,
+        size < PL_POLICY_SIZE_AS_IS ? "smaller" : "larger");
+}
+
+static pl_status measure_sizes(pl_reading *r, void *memory, pl_error *err)
+{
+    PL_TRY(measure_size(r, r->setup.chooses ? PL_POLICY_SIZE_AS_IS : 0, memory, err));
+    for (uint32_t k = 0; k < sizes_of(r); k++) {
+        const pl_status status = measure_size(r, k, memory, err);
+        if (status != PL_OK) return status == PL_E_DATA ? refuse_size(r, k, err) : status;
+    }
+    return PL_OK;
+}
+
 /* How many letters a line has, and lines a page: the font says it. */
 static pl_status measure_page(pl_reading *r, pl_error *err)
 {
     void *memory = pl_alloc(1, drawers_bytes(r) + LINE_BYTES);
     if (!memory) return pl_fail(err, PL_E_NOMEM, "no memory to try the font");
-    pl_status status = PL_OK;
-    for (uint32_t k = 0; k < sizes_of(r) && status == PL_OK; k++) status = measure_size(r, k, memory, err);
+    pl_status status = measure_sizes(r, memory, err);
     pl_free(memory);
     return status;
 }
@@ -499,13 +521,20 @@ static pl_status keep_weights(pl_reading *r, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_sizes(const pl_reading *r, pl_error *err)
+{
+    PL_TRY(pl_page_geometry_check(&r->geometry, err));
+    for (uint32_t k = 0; k < sizes_of(r); k++) {
+        const pl_page_geometry g = geometry_of(r, k);
+        if (pl_page_geometry_check(&g, err) != PL_OK) return refuse_size(r, k, err);
+    }
+    return PL_OK;
+}
+
 static pl_status fill_data(pl_reading *r, pl_error *err)
 {
     r->geometry = pl_page_geometry_of(r->setup.image_size);
-    for (uint32_t k = 0; k < sizes_of(r); k++) {
-        const pl_page_geometry g = geometry_of(r, k);
-        PL_TRY(pl_page_geometry_check(&g, err));
-    }
+    PL_TRY(check_sizes(r, err));
     PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));

@@ -64,6 +64,26 @@ static void help_fits_and_names_every_option(void **state)
     pl_str_deinit(&options);
 }
 
+/* An option means something else to each arch; to one that reads two of its rows they are one. */
+static void help_tells_what_an_option_is_to_each_arch(void **state)
+{
+    static const struct {
+        const char *row;
+        size_t count;
+    } wanted[] = {{"\n  --stage TEXT ", 3}, {"\n  --seed N ", 2}, {"\n  --steps N ", 1}};
+    (void)state;
+    pl_str text = {0};
+    pl_config_print_help(&text);
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        size_t count = 0;
+        for (const char *at = pl_str_text(&text); (at = strstr(at, wanted[i].row)); at++) count++;
+        if (count != wanted[i].count) fail_msg("%zu times%s", count, wanted[i].row);
+    }
+    assert_non_null(strstr(pl_str_text(&text), "pretrain, final"));
+    assert_non_null(strstr(pl_str_text(&text), "denoiser, policy, which tries"));
+    pl_str_deinit(&text);
+}
+
 /* A list of records, or a key whose default hangs on model.arch, which its description tells. */
 static bool is_key_without_default(json_t *entry)
 {
@@ -196,8 +216,11 @@ static int write_reference(void)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_is_current),          cmocka_unit_test(help_fits_and_names_every_option),
-        cmocka_unit_test(the_schema_is_json_with_every_key), cmocka_unit_test(the_examples_load),
+        cmocka_unit_test(the_reference_is_current),
+        cmocka_unit_test(help_fits_and_names_every_option),
+        cmocka_unit_test(help_tells_what_an_option_is_to_each_arch),
+        cmocka_unit_test(the_schema_is_json_with_every_key),
+        cmocka_unit_test(the_examples_load),
         cmocka_unit_test(printing_reports_refused_memory),
     };
     if (argc > 1 && strcmp(argv[1], "--write") == 0) return write_reference();
