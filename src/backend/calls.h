@@ -77,6 +77,83 @@ pl_gemm_call pl_gemm_linear_dw(pl_real, int64_t m, int64_t n, int64_t rows, cons
 enum { PL_GEMM_TOKEN_GROUP = 32 };
 int64_t pl_gemm_end_of_tokens(int64_t first, int64_t limit, int64_t rows, int64_t k_sample);
 
+/* ---- gemm_int8.c: products for a finished model, y[m,n] = x[m,k] Wᵀ with W [n,k] of 8 bits ----
+ *   v = (Σ_p q_x[i,p]·q_w[j,p] − x_zero·Σ_p q_w[j,p]) · (x_scale·scale[j]), then the epilogue of kernels/words.h
+ * Sums are exact and every step of the epilogue is rounded by itself: the bits are the same at every level, with any
+ * team, up to the activation (none, ReLU and leaky ReLU too). k ≤ PL_INT8_K_MAX.
+ * Weights are constants: they are packed once, into a layout that is the same at every level; what they were packed
+ * from is no longer needed. */
+typedef struct pl_int8_call {
+    int64_t m, n, k;
+    const uint8_t *x;    /* q_x, or NULL: */
+    const float *x_real; /* it is saturate(round_half_even(x_real/x_scale) + x_zero), made in the workspace */
+    int64_t ld_x;        /* of whichever is given */
+    float x_scale;
+    int32_t x_zero;        /* 0 to 255 */
+    const void *packed;    /* weights; aligned to 64 */
+    const float *bias;     /* [n] or NULL */
+    const float *residual; /* [m,n] or NULL; may be C itself */
+    int64_t ld_residual;
+    float *c; /* v, or NULL */
+    int64_t ldc;
+    pl_activation act;
+    float *act_out; /* act(v), or NULL; may be C: then its content is the activation alone */
+    int64_t ld_act_out;
+    uint8_t *q_out; /* act(v) as u8 with q_scale and q_zero, or NULL */
+    int64_t ld_q_out;
+    float q_scale;
+    int32_t q_zero;
+} pl_int8_call;
+uint64_t pl_int8_workspace_bytes(const pl_int8_call *, pl_team);
+void pl_int8_exec(const pl_int8_call *, void *workspace, pl_team); /* workspace aligned to 64 */
+
+uint64_t pl_int8_packed_bytes(int64_t n, int64_t k);
+void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float *scale, void *packed);
+/* A row of weights, symmetric: q = round_half_even(w/scale) from −127 to 127; returns max|w|/127, 1 of zeros */
+float pl_int8_quantize_channel(int64_t k, const float *w, int8_t *q);
+
+typedef struct pl_quantize_call { /* q = saturate(round_half_even(x/scale) + zero); NaN becomes 0 */
+    int64_t rows, k, ld_x, ld_q;
+    const float *x;
+    float scale;
+    int32_t zero;
+    uint8_t *q;
+} pl_quantize_call;
+void pl_quantize_exec(const pl_quantize_call *, pl_team);
+
+/* ---- gemm_binary.c: the same of signs (Rastegari et al., "XNOR-Net", 2016) ----
+ *   v = (k − 2·#{p: x and w have other signs}) · (alpha[j]·beta[i]), then the epilogue; the sign of 0 is +
+ * beta[i] is the mean of |x| over row i and alpha[j] usually that of |w|, both in the order of kernels.def. */
+typedef struct pl_binary_call {
+    int64_t m, n, k;
+    const uint32_t *x;   /* signs, rows of ld_x words, with beta [m]; or NULL: */
+    const float *x_real; /* both are made of it, in the workspace */
+    int64_t ld_x;        /* of whichever is given */
+    const float *beta;
+    const void *packed; /* weights; aligned to 64 */
+    const float *bias, *residual;
+    int64_t ld_residual;
+    float *c;
+    int64_t ldc;
+    pl_activation act;
+    float *act_out;
+    int64_t ld_act_out;
+} pl_binary_call;
+uint64_t pl_binary_workspace_bytes(const pl_binary_call *, pl_team);
+void pl_binary_exec(const pl_binary_call *, void *workspace, pl_team); /* workspace aligned to 64 */
+
+static inline int64_t pl_binary_words(int64_t k) { return (k + 31) / 32; } /* of a row */
+uint64_t pl_binary_packed_bytes(int64_t n, int64_t k);
+void pl_binary_pack(int64_t n, int64_t k, const uint32_t *signs, const float *alpha, void *packed);
+
+typedef struct pl_signs_call { /* of the rows of x or w: signs, rows of pl_binary_words(k), and the means of |x| */
+    int64_t rows, k, ld_x;
+    const float *x;
+    uint32_t *signs;
+    float *mean;
+} pl_signs_call;
+void pl_signs_exec(const pl_signs_call *, pl_team);
+
 /* out[j] (+)= Σ_i x[i,j] over rows, one after the other: bias gradients. */
 typedef struct pl_column_sum_call {
     int64_t rows, columns, ld;

@@ -59,6 +59,29 @@ pl_isa pl_isa_of_machine(void)
 }
 
 #if defined(__x86_64__)
+static bool has_avx_vnni(void)
+{
+    enum { CPUID_AVX_VNNI = 1 << 4 }; /* of eax, leaf 7.1; not every compiler's __builtin_cpu_supports knows it */
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & CPUID_AVX_VNNI);
+}
+#endif
+
+int pl_isa_extras(pl_isa isa)
+{
+    int extras = 0;
+#if defined(__x86_64__)
+    const pl_isa best = pl_isa_of_machine(), used = isa < best ? isa : best;
+    if (used == PL_ISA_AVX2 && has_avx_vnni()) extras |= PL_ISA_VNNI;
+    if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vnni")) extras |= PL_ISA_VNNI;
+    if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vpopcntdq")) extras |= PL_ISA_VPOPCNTDQ;
+#else
+    (void)isa;
+#endif
+    return extras;
+}
+
+#if defined(__x86_64__)
 static bool is_intel(void)
 {
     unsigned most, b, c, d;

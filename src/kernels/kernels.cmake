@@ -24,6 +24,10 @@ if(NOT (PL_SANITIZE OR PL_FUZZ))
     $<$<NOT:$<C_COMPILER_ID:GNU>>:-Werror=frame-larger-than=>)
 endif()
 
+# The epilogue of integer products has the same bits at every level: there a product and a sum are two roundings.
+set_source_files_properties(kernels/ref/words.c kernels/cpu/words_finish.c PROPERTIES
+  COMPILE_OPTIONS -ffp-contract=off)
+
 function(pl_kernel_level name)
   if(NOT kernel_cpu_sources)
     return()

@@ -25,6 +25,7 @@
 #include "kernels/rope.h"
 #include "kernels/spectrum.h"
 #include "kernels/vecmath.h"
+#include "kernels/words.h"
 
 #ifndef PL_SUFFIX
 #define PL_SUFFIX ref

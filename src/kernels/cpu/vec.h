@@ -42,6 +42,7 @@ typedef float pl_vf __attribute__((vector_size(PL_V_BYTES)));
 typedef int32_t pl_vi __attribute__((vector_size(PL_V_BYTES))); /* also what a comparison gives: 0 or −1 a lane */
 typedef uint32_t pl_vu __attribute__((vector_size(PL_V_BYTES)));
 typedef float pl_vf_unaligned __attribute__((vector_size(PL_V_BYTES), aligned(4), may_alias));
+typedef int32_t pl_vi_unaligned __attribute__((vector_size(PL_V_BYTES), aligned(4), may_alias));
 
 PL_V_INLINE pl_vf pl_v_load(const float *p) { return *(const pl_vf_unaligned *)p; }
 PL_V_INLINE void pl_v_store(float *p, pl_vf v) { *(pl_vf_unaligned *)p = v; }

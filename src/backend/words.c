@@ -1,0 +1,131 @@
+/* Products of words: the threads. C is cut into units of some panels of rows × some tiles' columns, small enough that
+ * the weights of a unit stay in the second-level cache while its rows pass by; tickets hand them out. Sums of a tile
+ * run over all of k at once, so nothing waits between tiles but x where it had to be prepared, a panel of rows at a
+ * time. Sums are exact: no cut changes a bit.
+ *
+ * Workspace: counter | for each thread: a prepared panel of rows. */
+#include "backend/words.h"
+
+#include <stddef.h>
+
+#include "backend/gemm_plan.h"
+#include "backend/parallel.h"
+#include "backend/tickets.h"
+#include "base/size.h"
+#include "kernels/kernels.h"
+
+enum {
+    UNIT_WEIGHTS_BYTES = 192 << 10,
+    UNIT_ROWS_BYTES = 256 << 10,
+    UNITS_PER_THREAD = 4,        /* at least, where the product is large enough */
+    SERIAL_BELOW_WORDS = 1 << 17 /* multiplied: waking the team costs more than it saves */
+};
+
+typedef struct plan {
+    int threads, prepared;
+    int64_t tile_columns, row_panels, column_tiles;
+    int64_t row_units, column_units;
+    uint64_t thread_bytes, bytes;
+} plan;
+
+typedef struct job {
+    const pl_words_product *product;
+    plan plan;
+    char *workspace;
+} job;
+
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void cut_units(plan *p, const pl_words_product *w)
+{
+    const int64_t columns = w->words * 4 * p->tile_columns, rows = w->words * 4 * w->kernels->mr;
+    p->column_units = pl_gemm_ceil_div(p->column_tiles, max_of(1, UNIT_WEIGHTS_BYTES / columns));
+    p->row_units = pl_gemm_ceil_div(p->row_panels, max_of(1, UNIT_ROWS_BYTES / rows));
+    const int64_t wanted = p->threads > 1 ? (int64_t)UNITS_PER_THREAD * p->threads : 1;
+    if (p->column_units * p->row_units < wanted)
+        p->row_units = min_of(p->row_panels, pl_gemm_ceil_div(wanted, p->column_units));
+    if (p->column_units * p->row_units < wanted)
+        p->column_units = min_of(p->column_tiles, pl_gemm_ceil_div(wanted, p->row_units));
+}
+
+static plan plan_of(const pl_words_product *w, int threads)
+{
+    const pl_words_kernels *k = w->kernels;
+    const int large = (double)w->m * (double)w->n * (double)w->words >= SERIAL_BELOW_WORDS;
+    plan p = {.threads = large ? threads : 1,
+              .prepared = k->x_bytes != 4 || w->row_bytes % 4 != 0,
+              .tile_columns = (int64_t)k->panels * PL_WORDS_PANEL,
+              .row_panels = pl_gemm_ceil_div(w->m, k->mr)};
+    p.column_tiles = pl_gemm_ceil_div(w->n, p.tile_columns);
+    if (p.prepared) p.thread_bytes = pl_align_up((uint64_t)(k->mr * w->words * k->x_bytes), 64);
+    p.bytes = sizeof(pl_tickets) + (uint64_t)threads * p.thread_bytes;
+    cut_units(&p, w);
+    return p;
+}
+
+/* ---- a unit ---- */
+
+static const char *take_rows(const job *j, int64_t begin, int64_t count, char *own, int64_t *stride)
+{
+    const pl_words_product *w = j->product;
+    const char *x = w->x + begin * w->stride;
+    if (!j->plan.prepared) return *stride = w->stride, x;
+    *stride = w->words * w->kernels->x_bytes;
+    for (int64_t r = 0; r < count; r++) w->kernels->prepare(w->row_bytes, x + r * w->stride, own + r * *stride);
+    return own;
+}
+
+static void compute_tile(const job *j, int64_t begin, int64_t count, const char *x, int64_t stride, int64_t tile)
+{
+    const pl_words_product *w = j->product;
+    const int64_t column = tile * j->plan.tile_columns, columns = min_of(j->plan.tile_columns, w->n - column);
+    const int64_t panels = pl_gemm_ceil_div(columns, PL_WORDS_PANEL);
+    int32_t sums[PL_WORDS_MR_MAX * PL_WORDS_TILE_COLUMNS];
+    w->kernels->tiles[count - 1][panels - 1](w->words, x, stride, w->panels + pl_words_at(w->words, 0, column),
+                                             w->words * PL_WORDS_LINE_BYTES, sums);
+    pl_kernels_get(w->isa)->words_finish(&w->epilogue, sums, PL_WORDS_TILE_COLUMNS, begin, column, count, columns);
+}
+
+/* Neighbours share weights. */
+static void compute_unit(const job *j, int64_t index, char *own)
+{
+    const plan *p = &j->plan;
+    const int64_t row = index % p->row_units, column = index / p->row_units;
+    const int64_t first = pl_gemm_split(p->column_tiles, p->column_units, column),
+                  last = pl_gemm_split(p->column_tiles, p->column_units, column + 1);
+    for (int64_t panel = pl_gemm_split(p->row_panels, p->row_units, row);
+         panel < pl_gemm_split(p->row_panels, p->row_units, row + 1); panel++) {
+        const int64_t begin = pl_gemm_split(j->product->m, p->row_panels, panel);
+        const int64_t count = pl_gemm_split(j->product->m, p->row_panels, panel + 1) - begin;
+        int64_t stride;
+        const char *x = take_rows(j, begin, count, own, &stride);
+        for (int64_t tile = first; tile < last; tile++) compute_tile(j, begin, count, x, stride, tile);
+    }
+}
+
+static pl_tickets *tickets_of(const job *j) { return (pl_tickets *)(void *)j->workspace; }
+
+static void work(const void *work_job, int part, int parts)
+{
+    const job *j = work_job;
+    const plan *p = &j->plan;
+    if (j->product->make_rows) {
+        const pl_range rows = pl_range_of_part(j->product->m, 1, part, parts);
+        j->product->make_rows(j->product, rows.begin, rows.end);
+        pl_barrier();
+    }
+    char *own = j->workspace + sizeof(pl_tickets) + (uint64_t)part * p->thread_bytes;
+    pl_share share = {.units = p->row_units * p->column_units, .threads = p->threads};
+    while (pl_share_next(&share, tickets_of(j)))
+        for (int64_t index = share.begin; index < share.end; index++) compute_unit(j, index, own);
+}
+
+uint64_t pl_words_workspace_bytes(const pl_words_product *w, int threads) { return plan_of(w, threads).bytes; }
+
+void pl_words_exec(const pl_words_product *w, void *workspace, int threads)
+{
+    job j = {.product = w, .plan = plan_of(w, threads), .workspace = workspace};
+    *tickets_of(&j) = (pl_tickets){0};
+    pl_parallel((pl_team){.threads = j.plan.threads, .isa = w->isa}, INT64_MAX, work, &j);
+}

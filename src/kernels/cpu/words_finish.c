@@ -1,0 +1,69 @@
+/* The epilogue of words.h. What makes one column differ from the other is fetched once for all rows of a tile. This
+ * file is built without fused multiply-adds (kernels.cmake): each step is rounded by itself, as at baseline. The
+ * activation and the rounding to u8 are the kernels that other operators use. */
+#include "kernels/cpu/vec.h"
+#include "kernels/kernels.h"
+
+enum { WIDTH = PL_WORDS_TILE_COLUMNS };
+
+typedef struct columns_of { /* of one tile; what is past the last column is zero */
+    int32_t constant[WIDTH];
+    float scale[WIDTH], bias[WIDTH];
+} columns_of;
+
+static void take_columns(const pl_words_epilogue *e, int64_t j, int64_t columns, columns_of *of)
+{
+    *of = (columns_of){0};
+    for (int64_t q = 0; q < columns; q++) {
+        of->constant[q] = e->constant - (e->column_sums ? e->zero * e->column_sums[j + q] : 0);
+        of->scale[q] = e->column_scale[j + q];
+        if (!e->row_scale) of->scale[q] *= e->scale;
+        if (e->bias) of->bias[q] = e->bias[j + q];
+    }
+}
+
+PL_V_INLINE pl_vi load_integers(const int32_t *p) { return *(const pl_vi_unaligned *)p; }
+
+/* The first `count` lanes of a vector of C, from lane q of the tile on. */
+PL_V_INLINE pl_vf linear(const pl_words_epilogue *e, const columns_of *of, const int32_t *s, int64_t i, int64_t j,
+                         int64_t q, int64_t count)
+{
+    pl_vf scale = pl_v_load(of->scale + q);
+    if (e->row_scale) scale *= pl_v_set(e->row_scale[i]);
+    pl_vi whole = load_integers(s + q) * e->factor + load_integers(of->constant + q);
+    pl_vf v = __builtin_convertvector(whole, pl_vf) * scale;
+    if (e->bias) v += pl_v_load(of->bias + q);
+    if (!e->residual) return v;
+    const float *residual = e->residual + i * e->ld_residual + j + q;
+    return v + (count == PL_VW ? pl_v_load(residual) : pl_v_load_part(residual, count));
+}
+
+PL_V_INLINE void finish_row(const pl_words_epilogue *e, const columns_of *of, const int32_t *s, int64_t i, int64_t j,
+                            int64_t columns, float *to)
+{
+    for (int64_t q = 0; q < columns; q += PL_VW) {
+        const int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
+        const pl_vf v = linear(e, of, s, i, j, q, count);
+        if (count == PL_VW)
+            pl_v_store(to + q, v);
+        else
+            pl_v_store_part(to + q, v, count);
+    }
+}
+
+void PL_KERNEL(words_finish)(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j,
+                             int64_t rows, int64_t columns)
+{
+    columns_of of;
+    take_columns(e, j, columns, &of);
+    for (int64_t r = 0; r < rows; r++) {
+        float own[WIDTH];
+        float *v = e->c ? e->c + (i + r) * e->ldc + j : own;
+        finish_row(e, &of, s + r * lds, i + r, j, columns, v);
+        if (!e->act_out && !e->q_out) continue;
+        float *y = e->act_out ? e->act_out + (i + r) * e->ld_act_out + j : own;
+        if (e->act_out || e->act != PL_ACT_NONE) PL_KERNEL(activation)(e->act, columns, PL_REAL_F32, v, y);
+        if (!e->act_out && e->act == PL_ACT_NONE) y = v;
+        if (e->q_out) PL_KERNEL(quantize_u8)(columns, y, e->q_scale, e->q_zero, e->q_out + (i + r) * e->ld_q_out + j);
+    }
+}

@@ -1,0 +1,84 @@
+/* Products of int8 without VNNI. A word's four numbers are widened to 16 bits in two halves, (0, 2) and (1, 3), which
+ * for w are two shifts; vpmaddwd multiplies both pairs of a half and adds them in 32 bits. x is widened once, while it
+ * is prepared: first one half of all its words, then the other. Exact whatever the numbers are. */
+#include "kernels/cpu/vec.h"
+#include "kernels/kernels.h"
+
+#define TILE_TARGET
+#define CHAINS(rows) 1
+#define BLOCK        INT64_MAX
+#if PL_VW == 16
+#define MR     12
+#define PANELS 2
+#elif PL_VW == 8
+#define MR     6
+#define PANELS 1
+#else
+#define MR     2
+#define PANELS 1
+#endif
+
+PL_V_INLINE pl_vi broadcast(const char *x)
+{
+    int32_t word;
+    memcpy(&word, x, sizeof word);
+    return pl_v_set_i32(word);
+}
+
+#if defined(__SSE2__)
+#define X_BYTES            8
+#define TERMS              2
+#define PLANE_BYTES(words) (4 * (words))
+
+#if PL_VW == 16
+PL_V_INLINE pl_vi multiply_pairs(pl_vi a, pl_vi b) { return (pl_vi)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
+#elif PL_VW == 8
+PL_V_INLINE pl_vi multiply_pairs(pl_vi a, pl_vi b) { return (pl_vi)_mm256_madd_epi16((__m256i)a, (__m256i)b); }
+#else
+PL_V_INLINE pl_vi multiply_pairs(pl_vi a, pl_vi b) { return (pl_vi)_mm_madd_epi16((__m128i)a, (__m128i)b); }
+#endif
+
+typedef int16_t halves __attribute__((vector_size(PL_V_BYTES)));
+
+PL_V_INLINE pl_vi part_of_w(int t, pl_vi w) { return (pl_vi)(t == 0 ? ((halves)w << 8) >> 8 : (halves)w >> 8); }
+PL_V_INLINE pl_vi word_of_x(int t, const char *x) { return (void)t, broadcast(x); }
+PL_V_INLINE pl_vi add_dot(pl_vi word, pl_vi part, pl_vi sum) { return sum + multiply_pairs(word, part); }
+
+/* The words' halves (0, 2), then all of (1, 3). */
+static void prepare(int64_t bytes, const void *x, char *to)
+{
+    const int64_t words = bytes / 4, plane = (bytes + 3) / 4 * 4;
+    const char *from = x;
+    for (int64_t p = 0; p < (bytes + 3) / 4; p++) {
+        uint32_t word = 0;
+        if (p < words)
+            memcpy(&word, from + 4 * p, 4);
+        else
+            memcpy(&word, from + 4 * p, (size_t)(bytes - 4 * words));
+        const uint32_t even = word & 0x00ff00ff, odd = word >> 8 & 0x00ff00ff;
+        memcpy(to + 4 * p, &even, sizeof even);
+        memcpy(to + plane + 4 * p, &odd, sizeof odd);
+    }
+}
+#else /* number by number */
+#define X_BYTES            4
+#define TERMS              4
+#define PLANE_BYTES(words) 0
+#define prepare            pl_words_copy
+
+PL_V_INLINE pl_vi part_of_w(int t, pl_vi w) { return (pl_vi)((pl_vu)w << (24 - 8 * t)) >> 24; }
+PL_V_INLINE pl_vi word_of_x(int t, const char *x) { return pl_v_set_i32(((const unsigned char *)x)[t]); }
+PL_V_INLINE pl_vi add_dot(pl_vi word, pl_vi part, pl_vi sum) { return sum + word * part; }
+#endif
+
+PL_V_INLINE pl_vi sum_of(pl_vi sum) { return sum; }
+
+#include "kernels/cpu/words_tiles.h"
+
+#define KERNELS_JOIN_AGAIN(suffix) pl_int8_kernels_##suffix
+#define KERNELS_JOIN(suffix)       KERNELS_JOIN_AGAIN(suffix)
+#define NAME_AGAIN(suffix)         #suffix
+#define NAME(suffix)               NAME_AGAIN(suffix)
+extern const pl_words_kernels KERNELS_JOIN(PL_SUFFIX);
+const pl_words_kernels KERNELS_JOIN(PL_SUFFIX) = {
+    .name = NAME(PL_SUFFIX), .mr = MR, .panels = PANELS, .x_bytes = X_BYTES, .prepare = prepare, .tiles = tiles};
