@@ -5,7 +5,7 @@ import math
 import os
 import re
 
-from cli_tests import check, last_checkpoint, main, metrics, refused, run
+from cli_tests import check, last_checkpoint, main, metrics, read, refused, run
 from hybrid_tests import NOISY, PAGES, header, lasting, write_hybrid
 
 
@@ -19,8 +19,13 @@ def test_every_command_takes_the_stage():
     keys["n2n_pretrain"]["steps"] = 3
     config = write_hybrid(**keys)
     refused(4, "out/n2n: nothing was trained there yet; train first", "eval", config, "--stage", "n2n")
-    run("train", config, "--quiet")
-    run("train", config, "--quiet", "--stage", "denoiser")
+    told = {}
+    for words in ([], ["--stage", "denoiser"], ["--resume"]):
+        told[" ".join(words)], _ = run("train", config, "--quiet", *words)
+        results = json.loads(read("out/results.json"))
+        names = [row["training"] for row in results["trainings"]]
+        check(names == (["denoiser"] if words else []) + ["n2n", "task"] and results["done"] == results["stages"] == len(names), words, results)
+    check(told["--stage denoiser"] == told["--resume"] != told[""] and "are done" not in told[""], told)
     for name in ("n2n", "task", "denoiser"):
         check(run("eval", config, "--stage", name)[0] == run("eval", f"out/{name}")[0], name, "eval is of another training")
         for number, of in enumerate(([config, "--stage", name], [f"out/{name}"])):
