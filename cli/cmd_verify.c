@@ -33,7 +33,8 @@ static const char about[] =
     "an update further from the optimizer's than roundings explain.\n"
     "\n"
     "With --gradients FILE: writes one batch (inputs, targets), the loss and the gradient of every weight at the "
-    "current weights, so that anyone can compare them with another framework, and prints what is in the file.\n";
+    "weights of the checkpoint's model.safetensors (the averages, where train.ema_rate keeps some), so that anyone can "
+    "compare them with another framework, and prints what is in the file.\n";
 
 /* ---- the table ---- */
 

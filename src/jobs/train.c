@@ -106,8 +106,8 @@ static pl_status fail_diverged(const pl_session *s, uint64_t step, const char *w
     return pl_fail(
         err, PL_E_DIVERGED,
         "%s is no longer finite at step %llu (learning rate %g); %s with a lower train.learning_rate or with "
-        "train.grad_clip",
-        what, (unsigned long long)step, s->last_lr, from);
+        "train.grad_clip%s",
+        what, (unsigned long long)step, s->last_lr, from, s->loss_scale ? ", or with train.mixed_precision: off" : "");
 }
 
 /* The loss of the first step is that of no update: a smaller learning rate would not help. */

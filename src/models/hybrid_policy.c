@@ -184,10 +184,18 @@ static void learn_choice(const pl_hybrid *k, pl_id logits, pl_id ids, pl_id kept
     *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, 6, in, 1, &out);
 }
 
+/* Which of several is the best has no answer where one is no number, as a denoiser may make it in 16 bits: times 0 it
+ * makes the loss none either, which ends the training. Of numbers it is 0, to the last bit, and no gradient passes. */
+static void check_tried(const pl_hybrid *k, pl_id apart, pl_id none, pl_id *loss)
+{
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, apart, none, pl_hybrid_number(k, 0), loss);
+}
+
 static void learn(const pl_hybrid *k, const policy *p, const actions *a, pl_id apart, pl_id *loss)
 {
     const int64_t count = a->copies / 2;
     pl_id none = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(2, PL_B(1), a->copies));
+    check_tried(k, apart, none, loss);
     pl_id kept = best(k, pl_hybrid_minus(k, none, apart), count);
     for (int i = 0; i < CHOICES; i++) learn_choice(k, p->choice[i], a->choice[i], kept, count, loss);
     pl_id said = pl_hybrid_activate(k, PL_ACT_SIGMOID, repeat(k, p->strength, count)),

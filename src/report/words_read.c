@@ -7,24 +7,27 @@
 #include "report/html_rollout.h"
 #include "report/table.h"
 
-static const char *const heads[] = {"training",   "pages",        "words",     "words read",
-                                    "pages read", "q_halt right", "noise left"};
-enum { HEADS = sizeof heads / sizeof *heads, SHARES = 4 };
+static const char *const heads[] = {"training",   "pages",        "words",      "words read",
+                                    "pages read", "q_halt right", "noise left", "denoiser alone"};
+enum { HEADS = sizeof heads / sizeof *heads, SHARES = 5, NOISE_LEFT = 3, DENOISED_LEFT = 4 };
 
 /* Share k of a row; false: its training has none. */
 static bool find_share(const pl_words_read_row *r, int k, double *share)
 {
-    const double all[SHARES] = {r->token_accuracy, r->exact_accuracy, r->q_halt_accuracy, r->noise_left};
+    const double all[SHARES] = {r->token_accuracy, r->exact_accuracy, r->q_halt_accuracy, r->noise_left,
+                                r->denoised_left};
     *share = all[k];
-    return (k == SHARES - 1) == r->cleans;
+    return k == DENOISED_LEFT ? r->denoised_left >= 0 : (k == NOISE_LEFT) == r->cleans;
 }
 
-/* The last column is there where a training has something in it. */
+/* The last columns are there where a training has something in them. */
 static int heads_of(const pl_words_read_report *p)
 {
-    bool cleans = false;
-    for (uint32_t i = 0; i < p->rows; i++) cleans |= p->row[i].cleans;
-    return cleans ? HEADS : HEADS - 1;
+    double share;
+    for (int k = DENOISED_LEFT; k >= NOISE_LEFT; k--)
+        for (uint32_t i = 0; i < p->rows; i++)
+            if (find_share(&p->row[i], k, &share)) return HEADS - SHARES + k + 1;
+    return HEADS - SHARES + NOISE_LEFT;
 }
 
 static int shares_of(const pl_words_read_report *p) { return heads_of(p) - (HEADS - SHARES); }
@@ -40,27 +43,41 @@ static const char *format_share(const pl_words_read_row *r, int k, char to[32])
     return to;
 }
 
+/* The last column would make the table too wide for a terminal. */
+static void add_denoised(const pl_words_read_report *p, pl_str *out)
+{
+    char number[32];
+    double share;
+    for (uint32_t i = 0; i < p->rows; i++)
+        if (find_share(&p->row[i], DENOISED_LEFT, &share))
+            pl_str_printf(out, "%s: of the same noise the denoiser alone leaves %s\n", p->row[i].name,
+                          format_share(&p->row[i], DENOISED_LEFT, number));
+}
+
 void pl_words_read_text(const pl_words_read_report *p, pl_str *out)
 {
     char number[32];
+    const int shares = shares_of(p) > NOISE_LEFT ? NOISE_LEFT + 1 : NOISE_LEFT, columns = HEADS - SHARES + shares;
     pl_str_printf(out, "%s\n\n", p->title);
-    for (pl_table t = pl_table_begin(out, heads_of(p) == HEADS ? "lrrrrrr" : "lrrrrr"); pl_table_pass(&t);) {
-        for (int k = 0; k < heads_of(p); k++) pl_table_cell(&t, "%s", heads[k]);
+    for (pl_table t = pl_table_begin(out, shares > NOISE_LEFT ? "lrrrrrr" : "lrrrrr"); pl_table_pass(&t);) {
+        for (int k = 0; k < columns; k++) pl_table_cell(&t, "%s", heads[k]);
         pl_table_end_row(&t);
         for (uint32_t i = 0; i < p->rows; i++) {
             pl_table_cell(&t, "%s", p->row[i].name);
             pl_table_count(&t, p->row[i].pages);
             pl_table_count(&t, p->row[i].words);
-            for (int k = 0; k < shares_of(p); k++) pl_table_cell(&t, "%s", format_share(&p->row[i], k, number));
+            for (int k = 0; k < shares; k++) pl_table_cell(&t, "%s", format_share(&p->row[i], k, number));
             pl_table_end_row(&t);
         }
     }
+    add_denoised(p, out);
     if (p->rows < p->stages) pl_str_printf(out, "%u of %u trainings are done\n", p->rows, p->stages);
 }
 
 void pl_words_read_json(const pl_words_read_report *p, pl_str *out)
 {
-    static const char *const keys[SHARES] = {"token_accuracy", "exact_accuracy", "q_halt_accuracy", "noise_left"};
+    static const char *const keys[SHARES] = {"token_accuracy", "exact_accuracy", "q_halt_accuracy", "noise_left",
+                                             "denoised_left"};
     pl_json j = pl_json_begin(out, false);
     double share;
     pl_json_object(&j);

@@ -10,12 +10,15 @@
 #include "report/words_read.h"
 #include "store/folder.h"
 
-enum { STAGES = 3 };
+enum { STAGES = 3, ALL = 5 };
 #define DENOISER "denoiser"
 #define POLICY   "policy"
 #define N2N      "n2n"
 #define TASK     "task"
 #define FINETUNE "finetune"
+
+/* Those that a folder can hold: the first two are made by name alone. */
+static const char *const all_names[ALL] = {DENOISER, POLICY, N2N, TASK, FINETUNE};
 
 /* ---- which there are ---- */
 
@@ -101,9 +104,8 @@ pl_status pl_hybrid_check_stage(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *only = c->task_training.stage;
-    static const char *const stages[] = {DENOISER, POLICY, N2N, TASK, FINETUNE};
     bool is_stage = false;
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) is_stage |= strcmp(only, stages[i]) == 0;
+    for (size_t i = 0; i < ALL; i++) is_stage |= strcmp(only, all_names[i]) == 0;
     const char *alone = pl_hybrid_aim_key(c);
     if (alone && (only[0] || c->n2n_pretrain.enabled || c->finetune.enabled))
         return pl_fail(err, PL_E_CONFIG,
@@ -302,6 +304,9 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     *row = (pl_words_read_row){.name = name,
                                .cleans = cleans,
                                .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,
+                               .denoised_left = !chooses        ? -1
+                                                : sum.noise > 0 ? sum.denoised_left / sum.noise
+                                                                : 0,
                                .pages = sum.pages,
                                .words = sum.words,
                                .token_accuracy = share(sum.right, sum.words),
@@ -310,18 +315,27 @@ static pl_status read_row(const char *out, const char *name, pl_words_read_row *
     return PL_OK;
 }
 
+static bool is_asked_for(const pl_config *c, const char *name)
+{
+    char asked[PL_STAGE_NAME_BYTES];
+    for (uint32_t k = 0; pl_hybrid_name_stage(c, k, asked); k++)
+        if (strcmp(asked, name) == 0) return true;
+    return false;
+}
+
+/* Each that was made in this folder, whichever command made it. */
 pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
 {
     static void (*const writers[])(const pl_words_read_report *, pl_str *) = {[PL_STAGE_TEXT] = pl_words_read_text,
                                                                               [PL_STAGE_JSON] = pl_words_read_json,
                                                                               [PL_STAGE_HTML] = pl_words_read_html};
-    char name[STAGES][PL_STAGE_NAME_BYTES];
-    pl_words_read_row row[STAGES];
+    pl_words_read_row row[ALL];
     uint32_t stages = 0, rows = 0;
-    for (; stages < STAGES && pl_hybrid_name_stage(c, stages, name[stages]); stages++) {
+    for (size_t i = 0; i < ALL; i++) {
         bool is_done;
-        PL_TRY(read_row(out, name[stages], &row[rows], &is_done, err));
+        PL_TRY(read_row(out, all_names[i], &row[rows], &is_done, err));
         rows += is_done;
+        stages += is_done || is_asked_for(c, all_names[i]);
     }
     if (rows == 0)
         return pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);

@@ -1,9 +1,11 @@
 """Tests of trainings of arch hybrid that are named by hand (--stage NAME): every command takes the one that it is told, and what is said of the others does
 not stand in its way. Called as cli_tests.py is."""
 import json
+import math
+import os
 import re
 
-from cli_tests import check, last_checkpoint, main, read, refused, run
+from cli_tests import check, last_checkpoint, main, metrics, read, refused, run
 from hybrid_tests import NOISY, PAGES, header, lasting, write_hybrid
 
 
@@ -17,8 +19,13 @@ def test_every_command_takes_the_stage():
     keys["n2n_pretrain"]["steps"] = 3
     config = write_hybrid(**keys)
     refused(4, "out/n2n: nothing was trained there yet; train first", "eval", config, "--stage", "n2n")
-    run("train", config, "--quiet")
-    run("train", config, "--quiet", "--stage", "denoiser")
+    told = {}
+    for words in ([], ["--stage", "denoiser"], ["--resume"]):
+        told[" ".join(words)], _ = run("train", config, "--quiet", *words)
+        results = json.loads(read("out/results.json"))
+        names = [row["training"] for row in results["trainings"]]
+        check(names == (["denoiser"] if words else []) + ["n2n", "task"] and results["done"] == results["stages"] == len(names), words, results)
+    check(told["--stage denoiser"] == told["--resume"] != told[""] and "are done" not in told[""], told)
     for name in ("n2n", "task", "denoiser"):
         check(run("eval", config, "--stage", name)[0] == run("eval", f"out/{name}")[0], name, "eval is of another training")
         for number, of in enumerate(([config, "--stage", name], [f"out/{name}"])):
@@ -71,7 +78,21 @@ def test_large_pages_for_the_policy():
     run("plan", config, "--stage", "policy", "--set", "vision_encoder.image_size=656")
 
 
-GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage, test_what_is_said_of_a_tower, test_large_pages_for_the_policy]}
+def test_tries_that_are_no_numbers():
+    """A denoiser whose numbers are too large for fp16 makes no numbers of pages: nothing is learnt from that. In f32 the same one is tried."""
+    keys = {**json.loads(json.dumps(PAGES)), "page_policy": {"samples": 2, "steps": 3, "batch_size": 3}, "train": {"eval_every": 3}}
+    keys["denoiser"].update({"channels": 2, "steps": 3, "batch_size": 4, "lr": 5})  # what is far too large comes of that rate
+    config = write_hybrid(**keys)
+    run("train", config, "--stage", "denoiser", "--quiet")
+    words = ["--stage", "policy", "--set", "dataset.denoiser_path=out/denoiser"]
+    refused(1, "the loss is not finite at step 1, before any update: the weights that it begins with are too large, or too large for 16 bits; give others, or take "
+            "train.mixed_precision: off", "train", config, *words, "--out", "narrow", "--set", "train.mixed_precision=fp16", "--quiet")
+    check(not os.path.exists("narrow/policy/checkpoints/latest"), "something was kept")
+    run("train", config, *words, "--out", "wide", "--quiet")
+    check(all(math.isfinite(m["loss"]) for m in metrics("wide/policy") if "loss" in m), metrics("wide/policy"))
+
+
+GROUPS = {"hybrid_stages": [test_every_command_takes_the_stage, test_what_is_said_of_a_tower, test_large_pages_for_the_policy, test_tries_that_are_no_numbers]}
 
 if __name__ == "__main__":
     main(GROUPS)

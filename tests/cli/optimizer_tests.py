@@ -100,6 +100,14 @@ def test_who_reads_the_averages():
     check(all(abs(loss[out] / evaluated[out] - 1) < 1e-6 for out in loss), loss, evaluated)
     check([m["loss"] for m in metrics("plain") if "loss" in m] == [m["loss"] for m in metrics("out") if "loss" in m], "training has noticed them")
     check(run("generate", "out")[0] != run("generate", "plain")[0], "the text of the weights")
+    # The gradients that verify gives out are those at model.safetensors, too, and so those of a run that stands still there.
+    run("train", write_config("held.yaml", train={**keys, **STILL, "steps": 40, "init_from": "out"}), "--quiet", "--out", "held")
+    given, held = (tensors(f"{last_checkpoint(out)}/model.safetensors") for out in ("out", "held"))
+    check(given == held, "does not stand still")
+    for out in ("plain", "out", "held"):
+        run("verify", "--gradients", f"{out}.safetensors", "--checkpoint", last_checkpoint(out), out)
+    check(read("out.safetensors") == read("held.safetensors") != read("plain.safetensors"), "the gradients are at other weights")
+    check("averages, where train.ema_rate keeps some" in " ".join(run("verify", "--help")[0].split()), "help does not say so")
     # Who begins with such a run begins with its averages, and its own averages begin there.
     with_averages = write_config(train={**SPARE, **STILL, "init_from": "out", "ema_rate": 0.9})
     run("train", with_averages, "--quiet", "--out", "next")

@@ -388,7 +388,10 @@ def test_in_use():
 
 def test_left_overs():
     train("run", steps=3)
+    leave("native", "run/all.blocks")
     untouched = snapshot("run")
+    for name in ("times.json", "all.times.json", "all.processes.jsonl"):
+        put(f"run/{name}{TEMPORARY}")
     os.makedirs("run/checkpoints/step-00000009.tmp")
     put(f"run/checkpoints/step-00000009.tmp/model.safetensors{TEMPORARY}", b"x" * 9000)
     shutil.copytree("run/checkpoints/step-00000003", "run/checkpoints/step-00000003.old")
@@ -398,7 +401,7 @@ def test_left_overs():
     put(f"run/results{TEMPORARY}/index")
     put(f"run/results{TEMPORARY}/a.npy")
     out, _ = run("storage", "clean", "run")
-    check(snapshot("run") == untouched and "5 removed" in out, out, sorted(snapshot("run")))
+    check(snapshot("run") == untouched and "8 removed" in out, out, sorted(snapshot("run")))
     # an .old whose new one is not there comes back; a folder with somebody's file in it stays; other names are other people's
     os.rename("run/checkpoints/step-00000003", "run/checkpoints/step-00000003.old")
     os.makedirs("run/checkpoints/step-00000008.tmp")

@@ -38,10 +38,17 @@ static bool add_cleaned(const double number[], pl_read_pages *sum)
     return true;
 }
 
+static bool add_chosen(const double number[], pl_read_pages *sum)
+{
+    if (!(number[3] >= 0 && number[3] <= FLT_MAX) || !add_cleaned(number, sum)) return false;
+    sum->denoised_left += number[3];
+    return true;
+}
+
 static const form forms[PL_LINES_KINDS] = {
     [PL_LINES_READ] = {"page,words,right,all_right,q_halt,fusion_gate,adapter_gate,planner_gate\n", 5, add_read},
     [PL_LINES_CLEANED] = {"page,noise,noise_left,adapter_gate\n", 3, add_cleaned},
-    [PL_LINES_CHOSEN] = {"page,noise,noise_left,denoised_left,size,across,down,strength\n", 3, add_cleaned}};
+    [PL_LINES_CHOSEN] = {"page,noise,noise_left,denoised_left,size,across,down,strength\n", 4, add_chosen}};
 
 /* ---- writing ---- */
 

@@ -28,7 +28,7 @@ typedef enum pl_page_lines_kind { PL_LINES_READ, PL_LINES_CLEANED, PL_LINES_CHOS
 typedef struct pl_read_pages {
     uint64_t pages, words, right, all_right;
     uint64_t halted_rightly; /* q_halt is above 0 just where all are right */
-    double noise, noise_left;
+    double noise, noise_left, denoised_left;
 } pl_read_pages;
 
 /* Line i of `count`: the number of the page, and its row as base/told.h has it. The file is whole or not there. Asks

@@ -71,12 +71,18 @@ static void test_chosen(void **state)
     rows[0][PL_TOLD_POLICY + PL_POLICY_ACROSS + 10] = 1;
     assert_int_equal(pl_chosen_pages_write(path, of_page, rows[0], COUNT, &err), PL_OK);
     if (pl_read_pages_sum(path, PL_LINES_CHOSEN, &sum, &err) != PL_OK) fail_msg("%s", err.text);
-    assert_true(sum.pages == COUNT && sum.noise == 12 && sum.noise_left == 3 && sum.words == 0);
+    assert_true(sum.pages == COUNT && sum.noise == 12 && sum.noise_left == 3 && sum.denoised_left == 8 &&
+                sum.words == 0);
     assert_int_equal(pl_read_pages_sum(path, PL_LINES_CLEANED, &sum, &err), PL_E_DATA);
     assert_int_equal(pl_file_read_all(path, 1 << 20, &text, &bytes, &err), PL_OK);
     assert_string_equal(text, "page,noise,noise_left,denoised_left,size,across,down,strength\n7,4,2,3,0,5,-5,0.5\n"
                               "4294967295,8,1,5,-3,-5,-5,0.5\n");
     pl_free(text);
+    path = scratch_file("chosen.csv", "", 0);
+    rows[1][PL_TOLD_DENOISED] = NAN;
+    assert_int_equal(pl_chosen_pages_write(path, of_page, rows[0], COUNT, &err), PL_OK);
+    assert_int_equal(pl_read_pages_sum(path, PL_LINES_CHOSEN, &sum, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, ":3: is no page"));
 }
 
 static void refuse_of(bool cleaned, const char *text, const char *words)
