@@ -25,9 +25,13 @@
     }
 
 #if defined(__x86_64__)
-#define FUSED(i)    __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
-#define SEPARATE(i) __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(a[i]) : "x"(x), "x"(y));
-#define PAIRED(i)   __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+#define FUSED(i)     __asm__ volatile("vfmadd213ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+#define SEPARATE(i)  __asm__ volatile("mulps %1, %0\n\taddps %2, %0" : "+x"(a[i]) : "x"(x), "x"(y));
+#define PAIRED(i)    __asm__ volatile("vdpbf16ps %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+#define FOURS(i)     __asm__ volatile("vpdpbusd %2, %1, %0" : "+v"(a[i]) : "v"(x), "v"(y));
+#define FOURS_VEX(i) __asm__ volatile("%{vex%} vpdpbusd %2, %1, %0" : "+x"(a[i]) : "x"(x), "x"(y));
+PEAK_LOOP(peak_fours, 64, FOURS, __attribute__((target("avx512f"), noinline)))
+PEAK_LOOP(peak_fours_vex, 32, FOURS_VEX, __attribute__((target("avx2"), noinline)))
 PEAK_LOOP(peak_pairs, 64, PAIRED, __attribute__((target("avx512f"), noinline)))
 PEAK_LOOP(peak_avx512, 64, FUSED, __attribute__((target("avx512f"), noinline)))
 PEAK_LOOP(peak_avx2, 32, FUSED, __attribute__((target("avx2,fma"), noinline)))
@@ -81,6 +85,21 @@ double bench_pairs_peak(pl_team team)
 #if defined(__x86_64__)
     for (int i = 0; i < (bench_is_brief() ? 5 : 100) && team.isa == PL_ISA_AVX512_BF16; i++) {
         double rate = 2 * run(team.threads, peak_pairs, 16);
+        if (rate > best) best = rate;
+    }
+#else
+    (void)team;
+#endif
+    return best;
+}
+
+double bench_vnni_peak(pl_team team)
+{
+    double best = 0;
+#if defined(__x86_64__)
+    for (int i = 0; i < (bench_is_brief() ? 5 : 100) && pl_isa_extras(team.isa) & PL_ISA_VNNI; i++) {
+        const int wide = team.isa >= PL_ISA_AVX512;
+        double rate = 4 * run(team.threads, wide ? peak_fours : peak_fours_vex, wide ? 16 : 8);
         if (rate > best) best = rate;
     }
 #else

@@ -19,9 +19,10 @@ typedef enum pl_isa {
     PL_ISA_COUNT
 } pl_isa;
 
-typedef enum pl_isa_extra {                       /* flags */
-                            PL_ISA_VNNI = 1,      /* vpdpbusd: four products of u8 and s8 into each sum */
-                            PL_ISA_VPOPCNTDQ = 2, /* vpopcntd: bits counted in each word of a vector */
+/* Flags. */
+typedef enum pl_isa_extra {
+    PL_ISA_VNNI = 1,      /* vpdpbusd: four products of u8 and s8 into each sum */
+    PL_ISA_VPOPCNTDQ = 2, /* vpopcntd: bits counted in each word of a vector */
 } pl_isa_extra;
 
 pl_isa pl_isa_of_machine(void);           /* the highest level the processor and the operating system support */
