@@ -54,6 +54,7 @@ static pl_status with_sink(const pl_config *c, pl_command command,
 static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
 {
     PL_TRY(pl_block_file_look(sink->path, sink->form, sink->layout, found, err));
+    if (found->done == found->blocks) pl_beside_sweep(sink->path);
     return found->needs_mending ? pl_block_file_make(sink->path, sink->form, sink->layout, found, err) : PL_OK;
 }
 

@@ -85,6 +85,17 @@ pl_status pl_beside_forget(const char *results, pl_error *err)
     return PL_OK;
 }
 
+/* Who writes takes such a file over, unless another is at it; so to begin and to give up removes it. */
+void pl_beside_sweep(const char *results)
+{
+    char path[PL_FILE_PATH_MAX], left[PL_FILE_TEMPORARY_MAX];
+    pl_error ignored;
+    pl_file_writer w;
+    if (pl_beside_path(results, PL_BESIDE_TIMES, path, &ignored) != PL_OK) return;
+    snprintf(left, sizeof left, "%s" PL_FILE_TEMPORARY, path);
+    if (access(left, F_OK) == 0 && pl_file_create(&w, path, &ignored) == PL_OK) pl_file_abandon(&w);
+}
+
 /* ---- reading ---- */
 
 static bool take_count(const json_t *line, const char *key, uint64_t *to)

@@ -31,6 +31,9 @@ pl_status pl_beside_path(const char *results, const char *ending, char path[PL_F
 pl_status pl_beside_append(const char *results, const pl_process_told *, pl_error *);
 /* The results are new: what others told is no longer theirs. */
 pl_status pl_beside_forget(const char *results, pl_error *);
+/* What a kill left of the table of times goes: of results that are finished no other table takes its place. What cannot
+ * be removed stays. */
+void pl_beside_sweep(const char *results);
 /* All lines, in a block for pl_free; what is no such line (a process was killed while it wrote) is passed over. None
  * where there is no such file. */
 pl_status pl_beside_read(const char *results, pl_process_told **told, size_t *count, pl_error *);

@@ -683,8 +683,8 @@ GROUPS = {"hybrid": [test_learns_and_is_evaluated, test_same_bits_however_it_is_
                      test_killed_and_gone_on, test_frozen_weights_stay, test_other_words, test_bad_input],
           "hybrid_trainings": [test_the_documented_file, test_no_effect_is_told, test_batches_of_an_update, test_the_adapter_stays, test_task_and_finetune, test_the_adapter_alone,
                                test_noise_however_it_is_cut, test_the_denoiser_alone, test_the_denoiser_however_it_is_cut, test_an_own_training_is_killed, test_pages_through_the_denoiser,
-                               test_a_policy_over_pages, test_the_policy_however_it_is_cut, test_the_command_line_of_a_stage,
-                               test_what_comes_later_must_fit],
+                               test_the_command_line_of_a_stage, test_what_comes_later_must_fit],
+          "hybrid_policy": [test_a_policy_over_pages, test_the_policy_however_it_is_cut],
           "hybrid_reads": [test_the_examples_read, test_the_example_learns_by_heart]}
 
 if __name__ == "__main__":

@@ -108,6 +108,10 @@ def test_of_results():
     run("rollout", write_rollout(), "--out", "again", "--quiet")
     check(os.path.exists("again/results.times.json"), "a quiet one keeps it, too")
     check(not os.path.exists("again/results.times.json.plimsoll.tmp"), sorted(os.listdir("again")))
+    kept = read("again/results.times.json")
+    open("again/results.times.json.plimsoll.tmp", "w").close()  # killed at its very end: all is done, and no other table comes
+    _, err = run("rollout", write_rollout(), "--out", "again")
+    check("all is done" in err and not os.path.exists("again/results.times.json.plimsoll.tmp") and read("again/results.times.json") == kept, err)
 
 
 def test_of_an_encoding():
