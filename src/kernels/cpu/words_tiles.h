@@ -43,6 +43,7 @@ TILE_TARGET PL_V_INLINE void tile_run(int t, int rows, int panels, int64_t p, in
                                       const char *w, int64_t panel_bytes, pl_vi (*sums)[PANELS * VECTORS])
 {
     const int chains = CHAINS(rows);
+#pragma GCC unroll 2
     for (; p + chains <= end; p += chains)
         PL_V_UNROLL for (int c = 0; c < chains; c++)
             tile_step(t, rows, panels, x, 4 * (p + c), w + (p + c) * PL_WORDS_LINE_BYTES, panel_bytes, sums + c * rows);
