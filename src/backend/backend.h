@@ -132,6 +132,8 @@ typedef struct pl_call {
         pl_perturb_call perturb;
         pl_shift_call shift;
         pl_observe_call observe;
+        pl_difference_call difference;
+        pl_linear_int8_call linear_int8;
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;

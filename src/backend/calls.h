@@ -15,6 +15,7 @@
 #include "base/activation.h"
 #include "base/convolution.h"
 #include "base/narrow.h"
+#include "base/quantize.h"
 #include "kernels/adamw.h"
 #include "kernels/spectrum.h"
 #include "kernels/team.h"
@@ -107,7 +108,7 @@ typedef struct pl_int8_call {
 uint64_t pl_int8_workspace_bytes(const pl_int8_call *, pl_team);
 void pl_int8_exec(const pl_int8_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
-uint64_t pl_int8_packed_bytes(int64_t n, int64_t k);
+/* packed: pl_int8_packed_bytes of base/quantize.h */
 void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float *scale, void *packed);
 /* A row of weights, symmetric: q = round_half_even(w/scale) from −127 to 127; returns max|w|/127, 1 of zeros */
 float pl_int8_quantize_channel(int64_t k, const float *w, int8_t *q);

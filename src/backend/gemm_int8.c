@@ -13,11 +13,6 @@
 
 static int64_t words_of(int64_t k) { return (k + 3) / 4; }
 
-uint64_t pl_int8_packed_bytes(int64_t n, int64_t k)
-{
-    return (uint64_t)pl_words_columns(n) * (uint64_t)(sizeof(float) + sizeof(int32_t) + 4 * (size_t)words_of(k));
-}
-
 static char *panels_of(const void *packed, int64_t n)
 {
     return (char *)(uintptr_t)packed + (uint64_t)pl_words_columns(n) * (sizeof(float) + sizeof(int32_t));

@@ -2,6 +2,7 @@
  * and extremes are the same in any order. */
 #include "backend/quantize.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "backend/parallel.h"
@@ -57,4 +58,55 @@ void pl_observe_exec(const pl_observe_call *c, void *workspace, pl_team team)
         else
             pl_extremes_join(c->extremes, &s->extremes);
     }
+}
+
+/* ---- differences ---- */
+
+enum { PIECE = 4096 };
+
+typedef struct difference_job {
+    const pl_difference_call *call;
+    double (*sums)[2]; /* of each piece */
+} difference_job;
+
+static int64_t count_pieces(const pl_difference_call *c) { return (c->count + PIECE - 1) / PIECE; }
+
+uint64_t pl_difference_workspace_bytes(const pl_difference_call *c)
+{
+    return (uint64_t)count_pieces(c) * 2 * sizeof(double);
+}
+
+static void difference_part(const void *context, int part, int parts)
+{
+    const difference_job *j = context;
+    const pl_difference_call *c = j->call;
+    const pl_range own = pl_range_of_part(count_pieces(c), 1, part, parts);
+    for (int64_t p = own.begin; p < own.end; p++) {
+        const int64_t end = (p + 1) * PIECE < c->count ? (p + 1) * PIECE : c->count;
+        double error = 0, all = 0;
+        for (int64_t i = p * PIECE; i < end; i++) {
+            const double x = c->x[i], d = x - (double)c->y[i];
+            if (!isfinite(d)) continue;
+            error += d * d;
+            all += x * x;
+        }
+        j->sums[p][0] = error, j->sums[p][1] = all;
+    }
+}
+
+void pl_difference_exec(const pl_difference_call *c, void *workspace, pl_team team)
+{
+    difference_job j = {c, workspace};
+    pl_parallel(team, c->count, difference_part, &j);
+    for (int64_t p = 0; p < count_pieces(c); p++) c->sums[0] += j.sums[p][0], c->sums[1] += j.sums[p][1];
+}
+
+/* ---- products ---- */
+
+void pl_linear_int8_exec(const pl_linear_int8_call *c, void *workspace, pl_team team)
+{
+    pl_int8_call product = c->product;
+    const pl_quantization q = pl_quantization_of(c->range[0], c->range[1]);
+    product.x_scale = q.scale, product.x_zero = q.zero;
+    pl_int8_exec(&product, workspace, team);
 }

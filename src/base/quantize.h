@@ -22,6 +22,18 @@ pl_quantization pl_quantization_of(float least, float largest);
 uint8_t pl_quantize(pl_quantization, float x); /* of NaN: zero */
 float pl_dequantize(pl_quantization, uint8_t q);
 
+/* ---- packed weights ---- */
+
+/* Matrices of n rows of k numbers of 8 bits lie as products read them, on every processor: the rows' scales f32, their
+ * sums i32, and panels of PL_INT8_PANEL rows, in which four neighbours of one row lie behind those of the row before
+ * (kernels/words.h). Rows are filled up to whole panels, their numbers to whole fours. */
+enum { PL_INT8_PANEL = 16, PL_INT8_K_MAX = 65536 };
+static inline uint64_t pl_int8_packed_bytes(int64_t n, int64_t k)
+{
+    const uint64_t rows = (uint64_t)(n + PL_INT8_PANEL - 1) / PL_INT8_PANEL * PL_INT8_PANEL;
+    return rows * (sizeof(float) + sizeof(int32_t) + (uint64_t)(k + 3) / 4 * 4);
+}
+
 /* ---- what was seen ---- */
 
 /* Zeroed: of nothing. 0 always counts as seen, since every range has it. */

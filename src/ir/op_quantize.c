@@ -46,3 +46,63 @@ static pl_alias alias_spread(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe, alias_spread};
+
+/* ---- linear_int8: x f32 [...,K], W u8 [packed bytes], range f32 [2], [bias N], [residual ...,N] → y [...,N], [act(y)]
+ * y = x Wᵀ in 8 bits, as backend/calls.h says: W are bytes that pl_int8_pack made of N rows, x is rounded to the 256
+ * numbers that span the range. */
+enum { COLUMNS }; /* the first attribute */
+
+static pl_status shape_linear_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    static const pl_shape range = {.rank = 1, .dim = {2}};
+    PL_TRY(pl_expect_inputs(g, n, "f.fff", err));
+    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
+    const int64_t columns = n->attr[COLUMNS].i;
+    if (x->shape.rank < 1 || pl_shape_last(&x->shape) < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
+    if (columns < 1 || columns > INT32_MAX || pl_shape_last(&x->shape) > PL_INT8_K_MAX)
+        return pl_fail(err, PL_E_INTERNAL, "linear_int8 in %s: %lld columns of %lld numbers are none", n->scope,
+                       (long long)columns, (long long)pl_shape_last(&x->shape));
+    if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 ||
+        (uint64_t)w->shape.dim[0] != pl_int8_packed_bytes(columns, pl_shape_last(&x->shape)))
+        return pl_fail_input(g, n, 1, "u8, as many bytes as packed weights have", err);
+    PL_TRY(pl_expect_shape(g, n, 2, &range, "least and largest", err));
+    const pl_shape bias = {.rank = 1, .dim = {columns}};
+    PL_TRY(pl_expect_shape(g, n, 3, &bias, "a number for each column", err));
+    pl_shape y = x->shape;
+    y.dim[y.rank - 1] = columns;
+    PL_TRY(pl_expect_shape(g, n, 4, &y, "the shape of the output", err));
+    out[0] = out[1] = (pl_out){y, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0), *y = &g->value[n->out[0]];
+    const double outputs = n->out[1] == PL_NONE ? 1 : 2;
+    return (pl_cost){2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i,
+                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + outputs * pl_value_bytes_f(y) +
+                         pl_value_bytes_f(pl_in(g, n, 4))};
+}
+
+static pl_alias alias_linear_int8(const pl_node *n, int out)
+{
+    (void)n;
+    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 4 : 0};
+}
+
+const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8, alias_linear_int8};
+
+/* ---- observe_difference: x f32, y f32 of its shape, sums f64 [2] → sums' ----
+ * Adds Σ (x − y)² and Σ x², over what is finite in both. */
+static const pl_shape sums_shape = {.rank = 1, .dim = {2}};
+
+static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "ffd", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of the first input", err));
+    PL_TRY(pl_expect_shape(g, n, 2, &sums_shape, "two sums", err));
+    out[0] = (pl_out){sums_shape, PL_DTYPE_F64};
+    return PL_OK;
+}
+
+const pl_op_rule pl_rule_OBSERVE_DIFFERENCE = {shape_difference, NULL, cost_observe, alias_spread};

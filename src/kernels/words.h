@@ -21,6 +21,7 @@
 
 #include "base/activation.h"
 #include "base/isa.h"
+#include "base/quantize.h"
 
 enum {
     PL_WORDS_PANEL = 16,      /* columns */
@@ -28,8 +29,9 @@ enum {
     PL_WORDS_PANELS_MAX = 2,  /* of a tile */
     PL_WORDS_MR_MAX = 12,
     PL_WORDS_TILE_COLUMNS = PL_WORDS_PANELS_MAX * PL_WORDS_PANEL,
-    PL_INT8_K_MAX = 65536,
 };
+
+_Static_assert((int)PL_WORDS_PANEL == (int)PL_INT8_PANEL, "packed weights are read as they lie");
 
 /* From a sum to what is written, in f32 with each step rounded by itself, so that all but the last line has the same
  * bits at every level (and that, too, where the activation is none, ReLU or leaky ReLU):

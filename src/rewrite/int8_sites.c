@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/quantize.h"
 #include "ir/op.h"
 
 typedef struct finder {
@@ -24,7 +25,7 @@ static bool is_matrix(const pl_graph *g, pl_id value)
 {
     const pl_value *v = &g->value[value];
     return g->value[pl_value_root(g, value)].role == PL_ROLE_WEIGHT && v->dtype == PL_DTYPE_F32 && v->shape.rank == 2 &&
-           v->shape.dim[1] % PL_INT8_STEP == 0 && is_whole(g, value);
+           v->shape.dim[1] <= PL_INT8_K_MAX && is_whole(g, value);
 }
 
 static bool is_layer(const finder *f, const pl_node *n)

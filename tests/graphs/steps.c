@@ -99,6 +99,15 @@ static pl_status rewrite(subject *s, pl_status (*pass)(pl_graph *, pl_id, pl_err
 static pl_status unfold(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_unfold, "unfold", 1e-12, err); }
 static pl_status observe(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_observe, "observe", 0, err); }
 
+/* Numbers change: what packed weights give is the backend's and the reference's matter. */
+static pl_status int8(subject *s, pl_error *err)
+{
+    static const char *const kept[] = {"kept", NULL};
+    PL_TRY(pl_rewrite_int8(s->graph, 0, kept, err));
+    judge_graph(s, "int8");
+    return PL_OK;
+}
+
 static pl_status check(subject *s, pl_error *err)
 {
     PL_TRY(pl_graph_check(s->graph, is_bound(s->graph) ? PL_STAGE_BOUND : PL_STAGE_MODEL, err));
@@ -164,6 +173,7 @@ static const struct {
               {"check", check},
               {"unfold", unfold},
               {"observe", observe},
+              {"int8", int8},
               {"plan", plan}};
 
 static pl_status run_step(subject *s, const char *name, pl_error *err)

@@ -1,5 +1,6 @@
 /* What a calibration sees, from what op_quantize.c and base/quantize.h say. */
 #include <math.h>
+#include <string.h>
 
 #include "base/quantize.h"
 #include "reference/state.h"
@@ -31,4 +32,61 @@ void reference_observe_spread(operands *o)
         if (isfinite(x)) o->in[2][(int)fmin(fmax(place, 0), PL_SPREAD_BINS - 1)]++;
     }
     put(o, 0, o->in[2]);
+}
+
+void reference_observe_difference(operands *o)
+{
+    const uint64_t count = pl_shape_elems(&operand(o, 0)->shape);
+    double *sums = o->in[2];
+    for (uint64_t i = 0; i < count; i++) {
+        const double x = o->in[0][i], d = x - o->in[1][i];
+        if (isfinite(d)) sums[0] += d * d, sums[1] += x * x;
+    }
+    put(o, 0, sums);
+}
+
+/* ---- linear_int8: packed weights are bytes, one to a double here ---- */
+
+static uint32_t word_at(const double *bytes, uint64_t at)
+{
+    uint32_t word = 0;
+    for (int i = 0; i < 4; i++) word |= (uint32_t)bytes[at + (uint64_t)i] << 8 * i;
+    return word;
+}
+
+static double scale_at(const double *packed, int64_t j)
+{
+    const uint32_t word = word_at(packed, 4 * (uint64_t)j);
+    float scale;
+    memcpy(&scale, &word, sizeof scale);
+    return (double)scale;
+}
+
+/* Behind the scales and the sums of all rows of whole panels come the panels. */
+static double weight_at(const double *packed, int64_t n, int64_t k, int64_t j, int64_t p)
+{
+    const int64_t rows = (n + PL_INT8_PANEL - 1) / PL_INT8_PANEL * PL_INT8_PANEL, fours = (k + 3) / 4;
+    const int64_t panel = j / PL_INT8_PANEL * fours * PL_INT8_PANEL * 4;
+    const double byte = packed[8 * rows + panel + (p / 4 * PL_INT8_PANEL + j % PL_INT8_PANEL) * 4 + p % 4];
+    return byte < 128 ? byte : byte - 256;
+}
+
+void reference_linear_int8(operands *o)
+{
+    const pl_shape *x = &operand(o, 0)->shape;
+    const int64_t rows = pl_shape_rows(x), k = pl_shape_last(x), n = o->node->attr[0].i;
+    const pl_quantization q = pl_quantization_of((float)o->in[2][0], (float)o->in[2][1]);
+    double *y = scratch(o, (uint64_t)(rows * n)), *act = scratch(o, (uint64_t)(rows * n));
+    for (int64_t i = 0; i < rows * n; i++) {
+        const double *row = o->in[0] + i / n * k;
+        const int64_t j = i % n;
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++)
+            sum += ((double)pl_quantize(q, (float)row[p]) - q.zero) * weight_at(o->in[1], n, k, j, p);
+        y[i] =
+            sum * (double)q.scale * scale_at(o->in[1], j) + (o->in[3] ? o->in[3][j] : 0) + (o->in[4] ? o->in[4][i] : 0);
+        act[i] = reference_act((pl_activation)o->node->attr[1].i, y[i]);
+    }
+    put(o, 0, y);
+    put(o, 1, act);
 }

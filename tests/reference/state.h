@@ -96,6 +96,8 @@ void reference_sigmoid_attention_bwd(operands *);
 void reference_patches(operands *);
 void reference_pixels(operands *);
 void reference_perturb(operands *);
+void reference_linear_int8(operands *);
+void reference_observe_difference(operands *);
 void reference_observe_extremes(operands *);
 void reference_observe_spread(operands *);
 void reference_shift(operands *);

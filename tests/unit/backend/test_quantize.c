@@ -1,4 +1,5 @@
-/* What a calibration sees of random numbers, by any team and in any pieces, against counting one by one. */
+/* What a calibration sees of random numbers, by any team and in any pieces, against counting one by one; and products
+ * of 8 bits as graphs have them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,9 +87,96 @@ static void nothing_to_see(void **state)
     guarded_free_all();
 }
 
+/* ---- differences ---- */
+
+static void differences(void **state)
+{
+    (void)state;
+    for (int64_t count = 1; count < 50000; count = count * 11 + 2) {
+        const float *x = guarded_normal(count, 1), *drawn = guarded_normal(count, 2);
+        float *y = guarded_copy(drawn, count);
+        double error = 0, all = 0, first[2] = {0};
+        if (count > 1) y[count / 2] = INFINITY;
+        for (int64_t i = 0; i < count; i++) {
+            const double d = (double)x[i] - (double)y[i];
+            if (isfinite(d)) error += d * d, all += (double)x[i] * (double)x[i];
+        }
+        for (int t = 0; t < TEAMS; t++) {
+            double sums[2] = {3, 5};
+            const pl_difference_call call = {count, x, y, sums};
+            pl_difference_exec(&call, guarded_bytes(pl_difference_workspace_bytes(&call), 0),
+                               (pl_team){teams[t], pl_isa_of_machine()});
+            assert_true(fabs(sums[0] - 3 - error) <= 1e-9 * error && fabs(sums[1] - 5 - all) <= 1e-9 * all);
+            if (t == 0) memcpy(first, sums, sizeof first);
+            assert_memory_equal(first, sums, sizeof first);
+        }
+        guarded_check_all();
+        guarded_free_all();
+    }
+}
+
+/* ---- products ---- */
+
+/* Against the product of what the 8 bits mean, in double: rounded once more at each of a few steps. */
+static void check_product(int64_t m, int64_t n, int64_t k, const float range[2], pl_team team)
+{
+    const float *x = guarded_normal(m * k, 1), *w = guarded_normal(n * k, 2), *bias = guarded_normal(n, 3);
+    const float *residual = guarded_normal(m * n, 4);
+    int8_t *q = guarded_bytes((uint64_t)(n * k), 0);
+    float *scale = guarded_f32(n), *y = guarded_f32(m * n), *act = guarded_f32(m * n);
+    void *packed = guarded_bytes(pl_int8_packed_bytes(n, k), 0);
+    for (int64_t j = 0; j < n; j++) scale[j] = pl_int8_quantize_channel(k, w + j * k, q + j * k);
+    pl_int8_pack(n, k, q, k, scale, packed);
+    const pl_linear_int8_call call = {{.m = m,
+                                       .n = n,
+                                       .k = k,
+                                       .x_real = x,
+                                       .ld_x = k,
+                                       .packed = packed,
+                                       .bias = bias,
+                                       .residual = residual,
+                                       .ld_residual = n,
+                                       .c = y,
+                                       .ldc = n,
+                                       .act = PL_ACT_RELU,
+                                       .act_out = act,
+                                       .ld_act_out = n},
+                                      range};
+    pl_linear_int8_exec(&call, guarded_bytes(pl_int8_workspace_bytes(&call.product, team), 0), team);
+    const pl_quantization of = pl_quantization_of(range[0], range[1]);
+    for (int64_t i = 0; i < m * n; i++) {
+        double sum = 0, size = 0;
+        for (int64_t p = 0; p < k; p++) {
+            const double a = (double)pl_dequantize(of, pl_quantize(of, x[i / n * k + p]));
+            const double b = (double)q[i % n * k + p] * (double)scale[i % n];
+            sum += a * b;
+            size += fabs(a * b);
+        }
+        const double expected = sum + (double)bias[i % n] + (double)residual[i];
+        assert_true(fabs(expected - (double)y[i]) <= 1e-6 * (size + 4));
+        assert_true(act[i] == (y[i] > 0 ? y[i] : 0));
+    }
+    guarded_check_all();
+    guarded_free_all();
+}
+
+static void products(void **state)
+{
+    (void)state;
+    static const float ranges[][2] = {{-3, 4}, {0, 2}, {-1, 0}, {0, 0}};
+    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
+        for (int r = 0; r < 4; r++) {
+            const pl_team team = {teams[r % TEAMS], (pl_isa)isa};
+            check_product(5, 33, 70, ranges[r], team);
+            check_product(1, 16, 4, ranges[r], team);
+            check_product(40, 7, 129, ranges[r], team);
+        }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(seen), cmocka_unit_test(nothing_to_see)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(seen), cmocka_unit_test(nothing_to_see),
+                                       cmocka_unit_test(differences), cmocka_unit_test(products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
