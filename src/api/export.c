@@ -60,7 +60,9 @@ static pl_status build(exporting *e, pl_error *err)
     PL_TRY(pl_config_check(e->config, err));
     PL_TRY(y->open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
-    PL_TRY(pl_model_build(e->config, &e->data->extents, &e->graph, err));
+    pl_facts extents = e->data->extents;
+    pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
+    PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
     PL_TRY(pl_graph_check(e->graph, PL_STAGE_MODEL, err));
     return pl_config_text(e->config, PL_CONFIG_YAML, &e->text, NULL, err);

@@ -272,7 +272,10 @@ static pl_status find_program(const pl_lowering *l, pl_id *program, pl_error *er
 {
     *program = pl_graph_find_program(l->o.graph, l->o.face->program);
     if (*program != PL_NONE) return PL_OK;
-    return pl_fail(err, PL_E_INTERNAL, "the model has no program \"%s\" to export", l->o.face->program);
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "this config is of a model (or a part of one) that is not exported to ONNX: it has no program "
+                   "\"%s\"; --format safetensors exports its weights",
+                   l->o.face->program);
 }
 
 static pl_status lower(pl_lowering *l, pl_error *err)

@@ -62,17 +62,36 @@ void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
 
 /* ---- attention ---- */
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEQUENCES = 6 };
 
-/* [B,T,heads·d] → [B,heads,T,d], or [B,heads,d,T] for the keys. */
+static int64_t sequences_of(const pl_node *n) { return n->attr[SEQUENCES].i > 1 ? n->attr[SEQUENCES].i : 1; }
+
+/* [B,T,heads·d] → [B,T,heads,d]; where several sequences stand in a sample one behind the other, [B,S,T/S,heads,d]. */
+static pl_shape apart(const pl_node *n, const pl_shape *s)
+{
+    const int64_t sequences = sequences_of(n), heads = n->attr[HEADS].i;
+    pl_shape to = {.rank = 1, .symbolic = s->symbolic, .dim = {s->dim[0]}};
+    if (sequences > 1) to.dim[to.rank++] = sequences;
+    to.dim[to.rank++] = s->dim[1] / sequences;
+    to.dim[to.rank++] = heads;
+    to.dim[to.rank++] = s->dim[2] / heads;
+    return to;
+}
+
+/* The last three dimensions in another order, those before them as they are. */
+static const char *turn(pl_lowering *l, const char *x, uint32_t rank, const int64_t last[3])
+{
+    int64_t order[PL_RANK_MAX];
+    for (uint32_t i = 0; i < rank; i++) order[i] = i + 3 < rank ? i : rank - 3 + last[i + 3 - rank];
+    return pl_emit_transpose(l, x, rank, order);
+}
+
+/* [B,heads,T,d], or [B,heads,d,T] for the keys. */
 static const char *heads_of(pl_lowering *l, const pl_node *n, int k, bool turned)
 {
-    const pl_shape *s = pl_lower_shape(l, n, k);
-    const int64_t heads = n->attr[HEADS].i;
-    pl_shape apart = *s;
-    apart.rank = 4, apart.dim[2] = heads, apart.dim[3] = s->dim[2] / heads;
-    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, k), s, &apart);
-    return pl_emit_transpose(l, x, 4, turned ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3});
+    const pl_shape *s = pl_lower_shape(l, n, k), to = apart(n, s);
+    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, k), s, &to);
+    return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
 }
 
 /* -∞ for keys behind the query, 0 else: made by the model, so that a long context does not make a large file, and one
@@ -92,24 +111,22 @@ static const char *add_mask(pl_lowering *l, const pl_node *n, const char *scores
 {
     const int64_t queries = pl_lower_shape(l, n, 0)->dim[1], keys = pl_lower_shape(l, n, 1)->dim[1];
     if (queries != keys) pl_lower_refuse(l, n, "it is causal between sequences of different lengths");
-    return pl_emit_add(l, scores, mask_of(l, keys));
+    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(n)));
 }
 
 void pl_lower_attention(pl_lowering *l, const pl_node *n)
 {
     if (n->in[3] != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
     if (n->attr[PROBABILITY].f > 0) return pl_lower_refuse(l, n, "it drops weights at random");
-    if (n->attr[6].i > 1) return pl_lower_refuse(l, n, "it joins several sequences");
+    const pl_shape *s = pl_lower_shape(l, n, 0), from = apart(n, s);
     const char *q = heads_of(l, n, 0, false), *k = heads_of(l, n, 1, true), *v = heads_of(l, n, 2, false);
     const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
     scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[SCALE].f)));
     if (n->attr[CAUSAL].i) scores = add_mask(l, n, scores);
     const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores));
     const char *o = pl_emit(l, "MatMul", NULL, PL_IN(p, v));
-    o = pl_emit_transpose(l, o, 4, (const int64_t[]){0, 2, 1, 3});
-    pl_shape s = *pl_lower_shape(l, n, 0), apart = s;
-    apart.rank = 4, apart.dim[2] = n->attr[HEADS].i, apart.dim[3] = s.dim[2] / n->attr[HEADS].i;
-    pl_lower_output(l, n, 0, pl_emit_reshape(l, o, &apart, &s));
+    o = turn(l, o, from.rank, (const int64_t[]){1, 0, 2});
+    pl_lower_output(l, n, 0, pl_emit_reshape(l, o, &from, s));
 }
 
 /* ---- rope: the angles of all positions are a table ---- */

@@ -63,15 +63,17 @@ static const char *means(pl_lowering *l, int64_t windows, int64_t of)
     return name;
 }
 
+/* Tokens [B,N,C] are an image of one column. */
 void pl_lower_adaptive_avg_pool(pl_lowering *l, const pl_node *n)
 {
     const pl_shape *x = pl_lower_shape(l, n, 0);
-    const int64_t down = n->attr[0].i, across = n->attr[1].i, rest = x->dim[2] * x->dim[3];
-    pl_shape lines = {.rank = 3, .symbolic = x->symbolic, .dim = {x->dim[0], x->dim[1], rest}}, fewer = lines;
+    const int64_t down = n->attr[0].i, across = n->attr[1].i;
+    const char *y = pl_lower_input(l, n, 0);
+    if (x->rank == 3) return pl_lower_output(l, n, 0, pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), y)));
+    pl_shape lines = {.rank = 3, .symbolic = x->symbolic, .dim = {x->dim[0], x->dim[1], x->dim[2] * x->dim[3]}};
+    pl_shape fewer = {.rank = 3, .symbolic = x->symbolic, .dim = {x->dim[0], down, x->dim[2] * x->dim[3]}};
     pl_shape apart = {.rank = 4, .symbolic = x->symbolic, .dim = {x->dim[0], down, x->dim[2], x->dim[3]}};
-    fewer.dim[1] = down;
-    const char *y = pl_emit_reshape(l, pl_lower_input(l, n, 0), x, &lines);
-    y = pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), y));
+    y = pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), pl_emit_reshape(l, y, x, &lines)));
     y = pl_emit_reshape(l, y, &fewer, &apart);
     pl_lower_output(l, n, 0, pl_emit(l, "MatMul", NULL, PL_IN(means(l, across, x->dim[2]), y)));
 }
