@@ -14,6 +14,10 @@ typedef struct pl_export_port {
 
 typedef struct pl_export_face {
     const char *program;
+    struct { /* what lasts between its programs, and whoever runs this one writes */
+        const char *value;
+        pl_export_port as;
+    } given;
     pl_export_port in[PL_FACE_IN_MAX];         /* the ports of its data, in their order */
     pl_export_port stored[PL_FACE_STORED_MAX]; /* what it stores, in the order of STORE's inputs */
     pl_export_port scored[PL_FACE_SCORED_MAX]; /* what its losses judge, loss by loss: logits, mostly */

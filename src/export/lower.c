@@ -107,6 +107,27 @@ static int window_axis(const pl_value *v, const pl_value *base, int64_t *first)
     return axis;
 }
 
+/* Is it the same stretch of each sample, without gaps? */
+static bool is_stretch(const pl_value *v, const pl_value *base)
+{
+    int64_t elems = 1;
+    if (!pl_value_is_contiguous(base) || v->shape.symbolic != 1 || base->shape.symbolic != 1 ||
+        v->shape.dim[0] != base->shape.dim[0] || v->stride[0] != base->stride[0])
+        return false;
+    for (uint32_t i = v->shape.rank; i-- > 1; elems *= v->shape.dim[i])
+        if (v->shape.dim[i] > 1 && v->stride[i] != elems) return false;
+    return v->view_offset + elems <= base->stride[0];
+}
+
+static const char *stretch(pl_lowering *l, const char *x, const pl_value *v, const pl_value *base)
+{
+    pl_shape all = {.rank = 2, .symbolic = 1, .dim = {base->shape.dim[0], base->stride[0]}}, some = all;
+    some.dim[1] = (int64_t)pl_shape_elems(&v->shape) / v->shape.dim[0];
+    x = pl_emit_reshape(l, x, &base->shape, &all);
+    x = pl_emit_slice(l, x, 1, v->view_offset, v->view_offset + some.dim[1]);
+    return pl_emit_reshape(l, x, &some, &v->shape);
+}
+
 static const char *window(pl_lowering *l, pl_id id)
 {
     const pl_value *v = &l->o.graph->value[id], *base = &l->o.graph->value[v->view_of];
@@ -117,9 +138,10 @@ static const char *window(pl_lowering *l, pl_id id)
         return pl_emit_reshape(l, x, &base->shape, &v->shape);
     const int axis = v->tile ? -1 : window_axis(v, base, &first);
     if (axis >= 0) return pl_emit_slice(l, x, axis, first, first + v->shape.dim[axis]);
+    if (!v->tile && is_stretch(v, base)) return stretch(l, x, v, base);
     if (l->status == PL_OK)
         l->status = pl_fail(l->err, PL_E_UNSUPPORTED,
-                            "%.200s cannot be exported to ONNX: it is a window of no one dimension", v->name);
+                            "%.200s cannot be exported to ONNX: it is a window of several dimensions", v->name);
     return "";
 }
 
@@ -188,6 +210,19 @@ static int64_t channels_of(const pl_graph *g, pl_id id)
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_PATCHES && g->node[i].in[0] == id) return g->node[i].attr[1].i;
     return 1;
+}
+
+static void take_given(pl_lowering *l)
+{
+    const pl_export_port *face = &l->o.face->given.as;
+    const pl_id id = l->o.face->given.value ? pl_graph_find_value(l->o.graph, l->o.face->given.value) : PL_NONE;
+    const pl_node none = {.op = PL_OP_LOAD, .scope = ""};
+    if (id == PL_NONE || !l->wanted[id]) return;
+    pl_onnx_port *p = &l->input[l->inputs];
+    *p = (pl_onnx_port){.name = face->name, .meaning = face->meaning, .dtype = PL_ONNX_F32};
+    if (!take_dims(l, &none, &l->o.graph->value[id].shape, p)) return;
+    l->inputs++;
+    l->name[id] = face->name;
 }
 
 static void take_port(pl_lowering *l, const pl_node *n, int k)
@@ -289,6 +324,7 @@ static pl_status lower(pl_lowering *l, pl_error *err)
     l->judged = pl_pool_alloc(l->pool, g->node_count, sizeof *l->judged);
     if (!l->name || !l->turned || !l->wanted || !l->judged) return pl_lower_nomem(l), l->status;
     find_wanted(l, program);
+    take_given(l);
     for (size_t i = 0; i < g->node_count && l->status == PL_OK; i++)
         if (is_of_program(l, &g->node[i], program)) lower_node(l, i);
     if (l->status == PL_OK && l->outputs == 0)

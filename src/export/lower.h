@@ -25,7 +25,7 @@ struct pl_lowering {
     pl_export_port *judged; /* [nodes] of losses: what it gives out what it judges as */
     pl_onnx_node *node;
     pl_onnx_tensor *tensor;
-    pl_onnx_port input[PL_FACE_IN_MAX], output[PL_FACE_STORED_MAX + PL_FACE_SCORED_MAX];
+    pl_onnx_port input[PL_FACE_IN_MAX + 1], output[PL_FACE_STORED_MAX + PL_FACE_SCORED_MAX];
     size_t nodes, tensors, inputs, outputs, node_capacity, tensor_capacity;
     const char *mask; /* of causal attention, for so many tokens */
     int64_t mask_tokens;

@@ -129,6 +129,18 @@ void pl_lower_attention(pl_lowering *l, const pl_node *n)
     pl_lower_output(l, n, 0, pl_emit_reshape(l, o, &from, s));
 }
 
+/* o = σ(scale·q·kᵀ)·v + Σ u, the sum over all tokens. */
+void pl_lower_sigmoid_attention(pl_lowering *l, const pl_node *n)
+{
+    const char *keys = pl_emit_transpose(l, pl_lower_input(l, n, 1), 3, (const int64_t[]){0, 2, 1});
+    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(pl_lower_input(l, n, 0), keys));
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[0].f)));
+    const char *a = pl_emit(l, "Sigmoid", NULL, PL_IN(scores)), *u = pl_lower_input(l, n, 3);
+    const char *all = pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 1)),
+                              PL_IN(u, pl_emit_integers(l, 1, (const int64_t[]){1})));
+    pl_lower_output(l, n, 0, pl_emit_add(l, pl_emit(l, "MatMul", NULL, PL_IN(a, pl_lower_input(l, n, 2))), all));
+}
+
 /* ---- rope: the angles of all positions are a table ---- */
 
 static const char *turned_table(pl_lowering *l, const pl_node *n, int64_t positions, int64_t half, bool sine)

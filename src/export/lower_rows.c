@@ -35,14 +35,23 @@ static const char *moved(pl_lowering *l, const char *x, int64_t by)
     return by ? pl_emit(l, "Pad", NULL, PL_IN(x, pl_emit_integers(l, 6, (const int64_t[]){0, by, 0, 0, -by, 0}))) : x;
 }
 
+/* The row of each id; zeros for one below 0, which is no token. */
+static const char *rows_of(pl_lowering *l, const char *ids, const char *table)
+{
+    const int64_t behind = -1;
+    const char *none = pl_emit_integer(l, 0), *there = pl_emit(l, "GreaterOrEqual", NULL, PL_IN(ids, none));
+    there = pl_emit(l, "Cast", PL_ATTRIBUTES(PL_INT("to", PL_ONNX_F32)), PL_IN(there));
+    const char *row =
+        pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)), PL_IN(table, pl_emit(l, "Max", NULL, PL_IN(ids, none))));
+    return pl_emit(l, "Mul", NULL, PL_IN(row, with_dimension(l, there, behind)));
+}
+
 void pl_lower_embedding(pl_lowering *l, const pl_node *n)
 {
     const pl_shape *tokens = pl_lower_shape(l, n, 0);
     const int64_t count = n->attr[0].i;
     if (n->in[3] != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a position");
-    const char *one = pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)),
-                              PL_IN(pl_lower_input(l, n, 1), pl_lower_input(l, n, 0))),
-               *x = one;
+    const char *one = rows_of(l, pl_lower_input(l, n, 0), pl_lower_input(l, n, 1)), *x = one;
     for (int64_t k = 1; k < count; k++)
         x = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 2)), PL_IN(x, moved(l, one, k)));
     if (n->in[2] != PL_NONE) {
@@ -174,3 +183,21 @@ void pl_lower_repeat(pl_lowering *l, const pl_node *n)
     const char *apart = with_dimension(l, pl_lower_input(l, n, 0), x->rank - 1);
     pl_lower_output(l, n, 0, pl_emit(l, "Expand", NULL, PL_IN(apart, pl_emit_integers(l, x->rank + 1, size))));
 }
+
+/* The least of |e|² − 2·z·e over the codes, which are |z|² nearer than they seem. */
+void pl_lower_nearest_code(pl_lowering *l, const pl_node *n)
+{
+    const char *book = pl_lower_input(l, n, 1), *z = pl_lower_input(l, n, 0);
+    const char *squares =
+        pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 0)),
+                PL_IN(pl_emit(l, "Mul", NULL, PL_IN(book, book)), pl_emit_integers(l, 1, (const int64_t[]){1})));
+    const char *product = pl_emit(l, "MatMul", NULL, PL_IN(z, pl_lower_transposed(l, n->in[1])));
+    product = pl_emit(l, "Mul", NULL, PL_IN(product, pl_emit_number(l, 2)));
+    const char *far = pl_emit(l, "Sub", NULL, PL_IN(squares, product));
+    const char *index = pl_emit(l, "ArgMin", PL_ATTRIBUTES(PL_INT("axis", -1), PL_INT("keepdims", 0)), PL_IN(far));
+    pl_lower_output(l, n, 0, index);
+    if (n->out[1] == PL_NONE) return;
+    pl_lower_output(l, n, 1, pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)), PL_IN(book, index)));
+}
+
+void pl_lower_straight_through(pl_lowering *l, const pl_node *n) { pl_lower_output(l, n, 0, pl_lower_input(l, n, 1)); }

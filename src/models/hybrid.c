@@ -239,7 +239,7 @@ static pl_status build_inference(pl_hybrid *k)
     pl_hybrid_begin_fusion(k);
     pl_hybrid_begin_codes(k);
     PL_TRY(pl_model_begin_micro(m, program, port, 1, load));
-    pl_hybrid_encode(k, pl_hybrid_see(k, load[0]), &c);
+    pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, load[0])), &c);
     pl_id high = pl_hybrid_reason(k, c.sketches), planned = pl_hybrid_plan(k, high);
     pl_builder_enter(&m->b, "words");
     out[0] = pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + PL_HYBRID_CONTROLS,
@@ -266,7 +266,7 @@ static pl_status build(pl_model *m)
     PL_TRY(m->b.status);
     PL_TRY(build_program(&k, "train", true));
     const bool is_exported = pl_facts_value(m->extents, "export", 0);
-    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !k.coloured;
+    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c);
     return is_exported && can_be ? build_inference(&k) : build_program(&k, "evaluate", false);
 }
 

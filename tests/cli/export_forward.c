@@ -1,7 +1,9 @@
 /* What plimsoll itself makes of inputs, for the tests of export: runs one program of a config's model, plainly planned,
  * on weights that were exported as safetensors, and leaves what comes out as f32, before it is narrowed.
  *
- *   export_forward CONFIG COMMAND PROGRAM BATCH WEIGHTS OUT INPUT…     INPUT: the bytes of a port, or - for zeros
+ *   export_forward CONFIG COMMAND PROGRAM BATCH WEIGHTS OUT INPUT…
+ *
+ * INPUT: a file with the bytes of a port, - for zeros, or NAME=FILE for a value that lasts.
  *
  * OUT/stored.K is input K of STORE, OUT/judged.K the first input of loss K. */
 #include <stdio.h>
@@ -100,6 +102,19 @@ static pl_status leave(void *context, uint32_t node, double begin, double end, p
     return PL_OK;
 }
 
+static void give(const work *k, const char *word, pl_error *err)
+{
+    char name[256];
+    char *text;
+    size_t bytes;
+    const char *equals = strchr(word, '=');
+    if (!equals) return;
+    snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
+    must(pl_file_read_all(equals + 1, 1 << 30, &text, &bytes, err), err);
+    memcpy(pl_program_find(k->program, name), text, bytes);
+    pl_free(text);
+}
+
 static void read_weights(const work *k, const char *path, pl_error *err)
 {
     pl_safetensors *file;
@@ -139,6 +154,7 @@ int main(int argc, char **argv)
     work k = {.g = plan->graph, .out = argv[6], .input = argv + 7, .inputs = argc - 7};
     must(pl_program_create(plan, arena, plan->arena[0].bytes, &k.program, &err), &err);
     read_weights(&k, argv[5], &err);
+    for (int i = 0; i < k.inputs; i++) give(&k, k.input[i], &err);
     find_watched(&k);
     const pl_program_hooks hooks = {.load = load, .timed = leave, .context = &k};
     must(pl_program_run(k.program, pl_graph_find_program(plan->graph, argv[3]), &hooks, &err), &err);

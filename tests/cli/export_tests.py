@@ -4,14 +4,18 @@ import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 
 import cli_tests
+from chain_tests import make_chains, write_chain
 from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
+from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, write_encoder
 from hybrid_tests import write_hybrid
 from rollout_oracle import load_weights
+from rollout_tests import write_rollout
 
 DRAW = random.Random(SEED)
 PRECISE = 1e-4
@@ -58,11 +62,12 @@ def agrees(model, config, command, program, inputs, outputs, *words):
             job["inputs"][name] = {"file": name, **how}
         for name, (left, times) in outputs.items():
             job["outputs"][name] = {"file": f"ours/{left}", "times": times and ["m.safetensors", times]}
-        with open("job.json", "w") as file:
-            json.dump(job, file)
-        done = subprocess.run([os.environ["EXPORT_FORWARD"], config, command, program, str(batch), "m.safetensors", "ours", *inputs],
+        given = [how.pop("value") + "=" + name if "value" in how else name for name, how in job["inputs"].items()]
+        done = subprocess.run([os.environ["EXPORT_FORWARD"], config, command, program, str(batch), "m.safetensors", "ours", *given],
                               capture_output=True, text=True, env=environment(), timeout=120)
         check(done.returncode == 0, done.stderr)
+        with open("job.json", "w") as file:
+            json.dump(job, file)
         done = subprocess.run([python, os.path.join(HERE, "export_onnx.py"), "job.json"], capture_output=True, text=True, timeout=240)
         check(done.returncode == 0, done.stderr[-2000:])
         found = json.loads(done.stdout)
@@ -89,6 +94,15 @@ def tokens(length, vocabulary):
     def make(batch):
         ids = [DRAW.randrange(vocabulary) for _ in range(batch * length)]
         return b"".join(i.to_bytes(4, "little") for i in ids), {"dtype": "int32", "shape": [batch, length]}
+    return make
+
+
+def normals(*shape, **how):
+    def make(batch):
+        count = batch
+        for size in shape:
+            count *= size
+        return struct.pack(f"<{count}f", *(DRAW.gauss(0, 1) for _ in range(count))), {"dtype": "float32", "shape": [batch, *shape], **how}
     return make
 
 
@@ -190,6 +204,55 @@ def test_hybrid():
     check(found["inputs"] == {"images": ["batch", 3, 64, 64]} and found["outputs"] == {"logits": ["batch", 3, 12], "q_halt": ["batch", 1]}, found)
 
 
+def test_hybrid_of_all_kinds():
+    """Other fusions, a codebook that is looked up."""
+    need_module()
+    for sections in ({"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}},
+                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}}):
+        config = write_hybrid(**sections)
+        agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
+
+
+def test_chain():
+    need_module()
+    make_chains()
+    run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
+    def ids(batch):
+        rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
+        return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
+    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": ids}, {"logits": ("judged.0", None)})
+    check(found["inputs"] == {"tokens": ["batch", 19]} and found["outputs"]["logits"][0] == "batch", found["outputs"])
+
+
+def test_clouds():
+    need_module()
+    synth()
+    config = write_clouds(loo="false")
+    run("train", config, "--pretrain")
+    name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
+    found = agrees(f"out/{name}", f"out/{name}/config.yaml", "evaluate", "evaluate", {"images": normals(2, 16, 16), "angles": normals(2)},
+                   {"height": ("stored.0", None)})
+    check(found["outputs"] == {"height": ["batch", 1]}, found["outputs"])
+
+
+def operator_agrees(grid=8, **keys):
+    config = write_rollout(**keys)
+    found = agrees(config, config, "rollout", "features", {"state": normals(grid, grid, 3, value="state")}, {"output": ("stored.0", None)})
+    check(found["outputs"] == {"output": ["batch", grid, grid, 3]}, found["outputs"])
+
+
+def test_operators():
+    need_module()
+    for norm in ("instance", "group", "batch"):
+        operator_agrees(space={"normalization": [norm], "base_channels": [4], "num_layers": [4]})
+
+
+def test_operators_of_other_archs():
+    need_module()
+    operator_agrees(arch="fno_operator", space={"kernel_size": None, "base_channels": [3], "grid_size": [24]}, grid=24)
+    operator_agrees(arch="unet_operator", space={"kernel_size": None, "num_layers": None, "base_channels": [4], "grid_size": [16]}, grid=16)
+
+
 def test_weights_alone():
     """Of a trained model the file has the tensors of its best checkpoint, and the config with all its lines."""
     write_text(words=3000)
@@ -257,9 +320,6 @@ def test_nowhere_to_write():
 
 
 def test_not_exported():
-    with open("rollout.yaml", "w") as file:
-        file.write("model: {arch: cnn_operator}\nrun: {out: out}\n")
-    refused(1, "cannot be exported to ONNX.*--format safetensors", "export", "rollout.yaml", "--format", "onnx", "--out", "m")
     need_module()
     config = write_hybrid(reading={"noise": 40})
     refused(1, "not exported to ONNX.*\"infer\".*--format safetensors", "export", config, "--seeded", "--format", "onnx", "--out", "m")
@@ -267,7 +327,8 @@ def test_not_exported():
 
 
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside,
-                     test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_hybrid, test_weights_alone, test_averages],
+                     test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
+          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
 
 if __name__ == "__main__":
