@@ -53,19 +53,39 @@ static pl_status check_format(const exporting *e, pl_error *err)
     return pl_export_check_onnx(err);
 }
 
+/* Where the run lies is nothing of the model: the same model is the same file, from whatever folder. */
+static pl_status print_config(exporting *e, pl_config *c, pl_error *err)
+{
+    c->run.out[0] = 0;
+    return pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+}
+
+static pl_status open_data(exporting *e, pl_error *err)
+{
+    const pl_system *y = pl_system_of(e->config);
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
+    *c = *e->config;
+    if (y->forget_data) y->forget_data(c);
+    pl_status status = y->open(c, command_of(c), PL_DATA_FOR_PLAN, NULL, &e->data, err);
+    *c = *e->config;
+    if (status == PL_OK) status = print_config(e, c, err);
+    pl_free(c);
+    return status;
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
     const char *name[] = {"init", y->face ? y->face->program : "init"};
     PL_TRY(pl_config_check(e->config, err));
-    PL_TRY(y->open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err));
+    PL_TRY(open_data(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
-    PL_TRY(pl_graph_check(e->graph, PL_STAGE_MODEL, err));
-    return pl_config_text(e->config, PL_CONFIG_YAML, &e->text, NULL, err);
+    return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
 }
 
 /* ---- the formats ---- */

@@ -392,6 +392,12 @@ static pl_status load_module(const char *further, pl_error *err)
 
 static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "capsules:cache" : NULL; }
 
+static void forget_data(pl_config *c)
+{
+    c->texts.path[0] = 0;
+    if (c->texts.count == 0) c->texts.count = 1;
+}
+
 static const pl_export_face face = {
     .program = "encode",
     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
@@ -411,6 +417,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                       .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
                                       .face = &face,
                                       .exported_as = PL_COMMAND_ENCODE,
+                                      .forget_data = forget_data,
                                       .check = check_capsules,
                                       .prepare = prepare,
                                       .files = files,

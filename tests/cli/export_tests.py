@@ -1,8 +1,9 @@
-"""Tests of export: models as ONNX against ONNX's checker and ONNX Runtime (a Python that has them: PLIMSOLL_ONNX_PYTHON, or the one that runs
+"""Tests of export: models as ONNX against ONNX's checker and ONNX Runtime (a Python that has them: PL_ONNX_PYTHON, or the one that runs
 this), weights as safetensors, bad input. What Plimsoll itself computes comes from export_forward (EXPORT_FORWARD). Called as cli_tests.py is."""
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -27,11 +28,16 @@ def need_module():
         raise Skipped("no export to ONNX: the module plimsoll-onnx.so was not built")
 
 
+def config_of(model):
+    """The whole config, but where the run lies."""
+    return re.sub(r"(?m)^  out: .*$", "  out: auto", run("config", model)[0])
+
+
 def onnx_python():
-    for python in (os.environ.get("PLIMSOLL_ONNX_PYTHON"), sys.executable, "/usr/bin/python3"):
+    for python in (os.environ.get("PL_ONNX_PYTHON"), sys.executable, "/usr/bin/python3"):
         if python and subprocess.run([python, "-c", "import onnx, onnxruntime, numpy"], capture_output=True).returncode == 0:
             return python
-    raise Skipped("no Python with onnx and onnxruntime here (name one in PLIMSOLL_ONNX_PYTHON)")
+    raise Skipped("no Python with onnx and onnxruntime here (name one in PL_ONNX_PYTHON)")
 
 
 def header(path):
@@ -122,7 +128,7 @@ def encoder_agrees(*words, outputs=CAPSULES, **keys):
 def test_encoder():
     found = encoder_agrees()
     check("  arch: capsules" in found["metadata"]["plimsoll.config"], found["metadata"])
-    check(found["metadata"]["plimsoll.config"] == run("config", "encode.yaml")[0], "another config than that of plimsoll config")
+    check(found["metadata"]["plimsoll.config"] == config_of("encode.yaml"), "another config than that of plimsoll config")
 
 
 def test_encoder_of_two_states():
@@ -161,6 +167,14 @@ def test_weights_outside():
     os.rename("m.onnx.data", "gone")
     done = subprocess.run([onnx_python(), "-c", "import onnxruntime; onnxruntime.InferenceSession('m.onnx')"], capture_output=True, timeout=120)
     check(done.returncode != 0, "weights were inside, too")
+
+
+def test_without_texts():
+    """A model hangs on no texts: neither are they read, nor need they be there."""
+    need_module()
+    export(write_encoder())
+    export(write_encoder(texts="gone.txt", text_format="lines", count=0), name="again.onnx")
+    check(len(read("m.onnx")) > 1000 and os.listdir(".").count("out") == 0, "a folder was made")
 
 
 def test_the_same_twice():
@@ -259,7 +273,7 @@ def test_weights_alone():
     run("train", write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}))
     run("export", "out", "--format", "safetensors", "--out", "m.safetensors", "--checkpoint", last_checkpoint("out"))
     meta = header("m.safetensors")["__metadata__"]
-    check(meta["plimsoll.config"] == run("config", "out")[0] and meta["format"] == "pt", meta)
+    check(meta["plimsoll.config"] == config_of("out") and meta["format"] == "pt", meta)
     ours, theirs = load_weights("m.safetensors"), load_weights(last_checkpoint("out") + "/model.safetensors")
     check(ours == theirs, "other weights than the checkpoint's")
     told = export("out", "--seeded", name="first.safetensors", form="safetensors")
@@ -326,7 +340,7 @@ def test_not_exported():
     export(config, "--seeded", name="m", form="safetensors")
 
 
-GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside,
+GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
           "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
