@@ -96,7 +96,7 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
     const pl_onnx_text text[] = {{"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
     const pl_lower_options lo = {
-        .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .data = e->weights.data};
+        .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
     pl_lowering *l;
     pl_export_sizes sizes = {0};
     pl_status status = pl_lower(&lo, &l, err);

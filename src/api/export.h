@@ -3,13 +3,14 @@
 #define PL_API_EXPORT_H
 
 #include "api/api.h"
+#include "export/export.h"
 #include "plimsoll/export.h"
 #include "run/program.h"
 #include "run/session_impl.h"
 
 /* Begins zeroed; ends with deinit, whatever was returned. */
 typedef struct pl_export_weights {
-    const void **data; /* [values of the graph] of those that are saved with a model; else NULL */
+    pl_lower_weight *of; /* [values of the graph] of those that are saved with a model */
     pl_st_entry *model, *state;
     size_t models, states; /* model: all of them, with their places */
     uint64_t held_bytes, mapped_bytes;

@@ -32,17 +32,39 @@ static pl_status map_file(const char *path, pl_export_weights *w, pl_error *err)
     return pl_fail(err, PL_E_NOMEM, "%.300s: there is no room to map it", path);
 }
 
-/* The place of each tensor of the list in the file. */
-static pl_status find_places(const char *path, pl_export_weights *w, pl_error *err)
+/* A run may store what is frozen in 16 bits: then the list says so, too. */
+static void take_dtypes(const pl_safetensors *file, pl_export_weights *w)
+{
+    for (size_t i = 0; i < w->models; i++) {
+        pl_st_entry *e = &w->model[i];
+        const pl_st_tensor *t = pl_safetensors_find(file, e->name);
+        const bool is_narrow = t && (t->dtype == PL_ST_BF16 || t->dtype == PL_ST_F16);
+        if (!is_narrow || e->dtype != PL_ST_F32) continue;
+        e->bytes /= 2;
+        e->dtype = t->dtype;
+    }
+}
+
+static pl_status find_places(const pl_safetensors *file, pl_export_weights *w, pl_error *err)
 {
     const pl_st_list list = {.entries = w->model, .count = w->models, .more_numbers = true};
-    pl_safetensors *file;
-    PL_TRY(pl_safetensors_open(path, &file, err));
-    pl_status status = pl_safetensors_match_all(file, &list, err);
-    for (size_t i = 0; i < w->models && status == PL_OK; i++) {
+    PL_TRY(pl_safetensors_match_all(file, &list, err));
+    for (size_t i = 0; i < w->models; i++) {
         const pl_st_tensor *t = pl_safetensors_find(file, w->model[i].name);
         if (t && t->offset + t->bytes <= w->mapped_bytes) w->model[i].data = (char *)w->mapped + t->offset;
     }
+    return PL_OK;
+}
+
+static pl_status use_file(const pl_settings *s, const char *path, pl_export_weights *w, pl_error *err)
+{
+    pl_safetensors *file;
+    const pl_st_list list = {.entries = w->model, .count = w->models};
+    PL_TRY(pl_safetensors_open(path, &file, err));
+    take_dtypes(file, w);
+    pl_status status = pl_saved_match(&w->saved, s->run.model_hash, s->run.config_text, &list, err);
+    if (status == PL_OK) status = map_file(path, w, err);
+    if (status == PL_OK) status = find_places(file, w, err);
     pl_safetensors_destroy(file);
     return status;
 }
@@ -54,12 +76,9 @@ static pl_status use_saved(const pl_export_options *o, const pl_settings *s, con
     PL_TRY(find_saved(o, s, &w->saved, err));
     snprintf(w->warning, sizeof w->warning, "%s", w->saved.warning);
     PL_TRY(data->kind->match(data, &w->saved.record->identity, w->saved.path, false, err));
-    const pl_st_list list = {.entries = w->model, .count = w->models};
-    PL_TRY(pl_saved_match(&w->saved, s->run.model_hash, s->run.config_text, &list, err));
     PL_TRY(pl_path_join(path, sizeof path, w->saved.path, PL_MODEL_FILE, err));
-    PL_TRY(map_file(path, w, err));
     snprintf(w->from, sizeof w->from, "the checkpoint %.1000s", w->saved.path);
-    return find_places(path, w, err);
+    return use_file(s, path, w, err);
 }
 
 /* ---- first values ---- */
@@ -119,18 +138,24 @@ static pl_status make_first(const pl_config *c, const pl_data *data, const pl_gr
 
 /* ---- either ---- */
 
+static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
+{
+    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
+    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
+}
+
 pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
                                  const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
 {
     const pl_system *y = pl_system_of(c);
     const bool is_trained = y->job[PL_COMMAND_TRAIN] && !o->seeded;
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
-    w->data = pl_alloc(g->value_count + 1, sizeof *w->data);
-    if (!w->data) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
+    w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
+    if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
     PL_TRY(is_trained ? use_saved(o, s, data, w, err) : make_first(c, data, g, w, err));
     for (size_t i = 0; i < w->models; i++) {
         const pl_id id = pl_graph_find_value(g, w->model[i].name);
-        if (id != PL_NONE) w->data[id] = w->model[i].data;
+        if (id != PL_NONE) w->of[id] = (pl_lower_weight){w->model[i].data, stored_dtype(g, id, &w->model[i])};
     }
     return PL_OK;
 }
@@ -144,5 +169,5 @@ void pl_export_weights_deinit(pl_export_weights *w)
     pl_saved_deinit(&w->saved);
     pl_free(w->model);
     pl_free(w->state);
-    pl_free(w->data);
+    pl_free(w->of);
 }

@@ -20,11 +20,17 @@ enum { PL_ONNX_OPSET = 17 };
 
 typedef struct pl_lowering pl_lowering;
 
+/* The numbers of a value that lasts, as they are stored: 16 bits may stand for the 32 of the graph. */
+typedef struct pl_lower_weight {
+    const void *data; /* NULL: it has none */
+    pl_dtype dtype;
+} pl_lower_weight;
+
 typedef struct pl_lower_options {
     const pl_graph *graph; /* the forward graph as the model builds it: not bound, not rewritten */
     const pl_export_face *face;
-    const char *name;        /* of the model */
-    const void *const *data; /* [values] of those that last and are read: their numbers */
+    const char *name;               /* of the model */
+    const pl_lower_weight *weights; /* [values] */
 } pl_lower_options;
 
 /* The graph, the data and the face must outlive the lowering. PL_E_UNSUPPORTED names the operator that ONNX has nothing

@@ -74,11 +74,12 @@ static pl_onnx_dtype dtype_of(pl_dtype d)
 static const char *lasting(pl_lowering *l, pl_id id)
 {
     const pl_value *v = &l->o.graph->value[id];
+    const pl_lower_weight *w = &l->o.weights[id];
     pl_onnx_tensor t = {.name = v->name,
-                        .dtype = dtype_of(v->dtype),
+                        .dtype = dtype_of(w->dtype),
                         .rank = v->shape.rank,
-                        .data = l->o.data[id],
-                        .bytes = pl_value_bytes(l->o.graph, id)};
+                        .data = w->data,
+                        .bytes = pl_shape_elems(&v->shape) * pl_dtype_bytes(w->dtype)};
     for (uint32_t i = 0; i < v->shape.rank; i++) t.dim[i] = v->shape.dim[i];
     if (!t.dtype || !t.data || v->shape.symbolic) {
         l->status = pl_fail(l->err, PL_E_UNSUPPORTED,
@@ -87,7 +88,7 @@ static const char *lasting(pl_lowering *l, pl_id id)
     }
     if (pl_grow(&l->tensor, &l->tensor_capacity, l->tensors, sizeof *l->tensor)) return pl_lower_nomem(l), "";
     l->tensor[l->tensors++] = t;
-    if (v->dtype != PL_DTYPE_BF16 && v->dtype != PL_DTYPE_F16) return v->name;
+    if (w->dtype != PL_DTYPE_BF16 && w->dtype != PL_DTYPE_F16) return v->name;
     return pl_emit(l, "Cast", PL_ATTRIBUTES(PL_INT("to", PL_ONNX_F32)), PL_IN(v->name));
 }
 

@@ -227,6 +227,23 @@ def test_hybrid_of_all_kinds():
         agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
 
 
+def test_trained_hybrid():
+    """Also where what is frozen is stored in 16 bits: it is so in the file, and widened by the model."""
+    need_module()
+    told = {}
+    for precision in ("f32", "bf16"):
+        config = write_hybrid(vision_encoder={"pretrained_precision": precision}, train={"steps": 3, "checkpoint_every": 3})
+        shutil.rmtree("out", ignore_errors=True)
+        run("train", config)
+        told[precision] = export("out")
+        if precision == "f32":
+            agrees("out", "out/config.yaml", "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)})
+        done = subprocess.run([onnx_python(), "-c", "import onnx, onnxruntime; onnx.checker.check_model('m.onnx', full_check=True); "
+                               "onnxruntime.InferenceSession('m.onnx')"], capture_output=True, text=True, timeout=120)
+        check(done.returncode == 0, done.stderr[-1000:])
+    check(told["bf16"]["weight_bytes"] < told["f32"]["weight_bytes"] and told["bf16"]["nodes"] > told["f32"]["nodes"], told)
+
+
 def test_chain():
     need_module()
     make_chains()
@@ -342,7 +359,7 @@ def test_not_exported():
 
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
-          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
+          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
 
 if __name__ == "__main__":
