@@ -13,7 +13,14 @@
 
 /* A message of protocol buffers has at most 2^31 − 1 bytes. Tensors that a reader needs to find shapes stay in the
  * model (they are small); large ones begin at pages, so that they can be mapped. */
-enum { MESSAGE_MAX = INT32_MAX, STAYS_BYTES = 1024, LARGE_BYTES = 1 << 20, ALIGNMENT = 64, PAGE = 4096 };
+enum {
+    PIECE_BYTES = 32 << 10,
+    MESSAGE_MAX = INT32_MAX,
+    STAYS_BYTES = 1024,
+    LARGE_BYTES = 1 << 20,
+    ALIGNMENT = 64,
+    PAGE = 4096
+};
 #define DATA_SUFFIX ".data"
 
 /* ---- the module ---- */
@@ -53,6 +60,8 @@ typedef struct writing {
     char location[PL_FILE_PATH_MAX], data_path[PL_FILE_PATH_MAX];
     pl_export_sizes sizes;
     pl_file_writer writer;
+    char piece[PIECE_BYTES]; /* packing gives a few bytes at a time */
+    size_t used;
     pl_status status;
     pl_error *err;
 } writing;
@@ -98,10 +107,22 @@ static pl_status write_data(writing *w, pl_error *err)
 
 /* ---- the model ---- */
 
+static void flush(writing *w)
+{
+    if (w->status == PL_OK) w->status = pl_file_write(&w->writer, w->piece, w->used, w->err);
+    w->used = 0;
+}
+
 static int put(void *context, const void *data, size_t bytes)
 {
     writing *w = context;
-    w->status = pl_file_write(&w->writer, data, bytes, w->err);
+    if (bytes > PIECE_BYTES - w->used) flush(w);
+    if (bytes > PIECE_BYTES) {
+        if (w->status == PL_OK) w->status = pl_file_write(&w->writer, data, bytes, w->err);
+    } else if (w->status == PL_OK) {
+        memcpy(w->piece + w->used, data, bytes);
+        w->used += bytes;
+    }
     return w->status != PL_OK;
 }
 
@@ -130,6 +151,7 @@ static pl_status write_model(writing *w, pl_error *err)
     if (w->status != PL_OK) return w->status;
     if (w->module->write(&w->model, put, w) != 0)
         w->status = pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", w->file->path);
+    flush(w);
     if (w->status == PL_OK) return pl_file_commit(&w->writer, err);
     pl_file_abandon(&w->writer);
     return w->status;
