@@ -21,6 +21,7 @@
 #include "plimsoll/config.h"
 #include "plimsoll/doctor.h"
 #include "plimsoll/draw.h"
+#include "plimsoll/export.h"
 #include "plimsoll/fit.h"
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"

@@ -13,7 +13,10 @@
  * Weights are in f32. That of the trained tower's convolution, whose windows do not overlap, [out, 3, p, p] elsewhere,
  * is the matrix [out, 3·p·p] here.
  *
- * One graph holds three programs: init, train, evaluate. Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
+ * One graph holds three programs: init, train, evaluate; for export infer in place of evaluate, which stores of "pages"
+ * alone the logits of words f32 [B,K,…] and of halting f32 [B,1].
+ *
+ * Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
  * "train.loss" is the mean of all of MODELS.md 2.10, "evaluate.loss" the sum of the cross-entropy of the words; both
@@ -221,6 +224,32 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     return m->b.status;
 }
 
+/* For other programs (the extent "export"): pages alone come in, as they are, and logits go out. */
+static pl_status build_inference(pl_hybrid *k)
+{
+    pl_model *m = k->m;
+    const pl_model_port port[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)}};
+    pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_hybrid_capsules c = {.sketches = PL_NONE};
+    pl_hybrid_code code;
+    pl_id program = pl_model_begin_program(m, "infer"), load[1], out[2];
+    m->training = false;
+    k->told = &told, k->carried = NULL;
+    k->labels = k->noise = k->numbers = k->features = k->missing = PL_NONE;
+    pl_hybrid_begin_fusion(k);
+    pl_hybrid_begin_codes(k);
+    PL_TRY(pl_model_begin_micro(m, program, port, 1, load));
+    pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, load[0])), &c);
+    pl_id high = pl_hybrid_reason(k, c.sketches), planned = pl_hybrid_plan(k, high);
+    pl_builder_enter(&m->b, "words");
+    out[0] = pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + PL_HYBRID_CONTROLS,
+                              "output_head.output_proj");
+    pl_builder_leave(&m->b);
+    out[1] = pl_hybrid_halt(k, high);
+    pl_build_node(&m->b, PL_OP_STORE, NULL, 2, out, 0, NULL);
+    return m->b.status;
+}
+
 static pl_status build(pl_model *m)
 {
     static const pl_input inputs[] = {PL_INPUT_LR, PL_INPUT_STEP, PL_INPUT_ITEM_SCALE, PL_INPUT_FIRST_SAMPLE};
@@ -236,7 +265,9 @@ static pl_status build(pl_model *m)
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
     PL_TRY(m->b.status);
     PL_TRY(build_program(&k, "train", true));
-    return build_program(&k, "evaluate", false);
+    const bool is_exported = pl_facts_value(m->extents, "export", 0);
+    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c);
+    return is_exported && can_be ? build_inference(&k) : build_program(&k, "evaluate", false);
 }
 
 /* ---- its part of a config ---- */

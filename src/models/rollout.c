@@ -148,5 +148,6 @@ pl_status pl_rollout_build(pl_rollout *r)
     PL_TRY(m->b.status);
     PL_TRY(build_begin(r));
     PL_TRY(build_step(r, previous));
-    return pl_facts_value(e, "features", 0) ? build_features(r) : PL_OK;
+    const bool is_asked = pl_facts_value(e, "features", 0) || pl_facts_value(e, "export", 0);
+    return is_asked ? build_features(r) : PL_OK;
 }

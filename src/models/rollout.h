@@ -6,7 +6,7 @@
  *   step    state t from state t − 1, where t + 1 is input.step: network, noise, policy; likewise metrics, stored
  *
  * What lasts between them: "state" f32 [B,H,W,3], "parameters" f32 [B,PL_ROLLOUT_COLUMNS], "ids" i64 [B,PL_ROLLOUT_IDS]
- * (base/rollout.h). Where features of operators are wanted there is also
+ * (base/rollout.h). Where features of operators are wanted, or for export, there is also
  *
  *   features  the answer of the network, without its noise, to what stands in "state": it alone is stored
  *

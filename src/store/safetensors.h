@@ -44,7 +44,8 @@ typedef enum pl_st_dtype {
 
 enum {
     PL_ST_RANK_MAX = 8,
-    PL_ST_TEXT_MAX = 1000,       /* bytes of a name, of a metadata key, of a metadata value that we write */
+    PL_ST_TEXT_MAX = 1000,       /* bytes of a name, of a metadata key that we write */
+    PL_ST_VALUE_MAX = 256 << 10, /* of a metadata value that we write, which may have lines */
     PL_ST_ALIGNMENT = 64,        /* of the data in a file that we write */
     PL_ST_HEADER_MAX = 4 << 20,  /* bytes of a header that we read (about 40,000 tensors); bounds the memory it takes */
     PL_ST_PIECE_BYTES = 16 << 10 /* of the header in memory at once while writing: holds the longest entry, escaped */

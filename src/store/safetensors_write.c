@@ -14,17 +14,19 @@
 
 /* What JSON would escape at length, or could not hold, is refused: so an entry fits a piece and names stay themselves.
  */
-static int text_is_bad(const char *text)
+static int is_bad(const char *text, size_t most, bool has_lines)
 {
     const unsigned char *p = (const unsigned char *)text;
-    size_t n = strnlen(text, PL_ST_TEXT_MAX + 1), step;
-    if (n > PL_ST_TEXT_MAX) return 1;
+    size_t n = strnlen(text, most + 1), step;
+    if (n > most) return 1;
     for (size_t i = 0; i < n; i += step) {
         step = pl_json_utf8_length(p + i, n - i);
-        if (step == 0 || p[i] < 0x20 || p[i] == 0x7f) return 1;
+        if (step == 0 || (p[i] < 0x20 && !(has_lines && p[i] == '\n')) || p[i] == 0x7f) return 1;
     }
     return 0;
 }
+
+static int text_is_bad(const char *text) { return is_bad(text, PL_ST_TEXT_MAX, false); }
 
 static pl_status check_entry(const pl_st_entry *e, pl_error *err)
 {
@@ -80,9 +82,10 @@ pl_status pl_safetensors_check(const pl_st_list *list, pl_error *err)
             return pl_fail(err, PL_E_USAGE, "the tensors up to %.200s are too large for a file", list->entries[i].name);
     }
     for (size_t i = 0; i < list->metadata_count; i++)
-        if (text_is_bad(list->metadata[i].key) || text_is_bad(list->metadata[i].value))
-            return pl_fail(err, PL_E_USAGE, "metadata \"%.60s\": at most %d printable bytes of UTF-8 are expected",
-                           list->metadata[i].key, PL_ST_TEXT_MAX);
+        if (text_is_bad(list->metadata[i].key) || is_bad(list->metadata[i].value, PL_ST_VALUE_MAX, true))
+            return pl_fail(err, PL_E_USAGE,
+                           "metadata \"%.60s\": at most %d printable bytes of UTF-8 are expected, in the value %d",
+                           list->metadata[i].key, PL_ST_TEXT_MAX, PL_ST_VALUE_MAX);
     return check_doubles(list, err);
 }
 
@@ -154,6 +157,33 @@ static void print_next(void *context, const pl_st_entry *e)
     put_piece(p->to, p->piece);
 }
 
+/* How many bytes of a text go into one piece: whole characters. */
+static size_t part_of(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    size_t n = strnlen(text, PL_ST_TEXT_MAX);
+    while (n && (p[n] & 0xc0) == 0x80) n--;
+    return n;
+}
+
+/* A long value in several pieces: the quotes between them are left out. */
+static void print_text(sink *to, pl_json *json, pl_str *piece, const pl_st_text *t)
+{
+    const char *at = t->value;
+    size_t n = part_of(at);
+    pl_json_key(json, t->key);
+    pl_json_string_bytes(json, at, n);
+    for (at += n; *at; at += n) {
+        pl_json more = pl_json_begin(piece, true);
+        n = part_of(at);
+        piece->bytes--;
+        put_piece(to, piece);
+        pl_json_string_bytes(&more, at, n);
+        memmove(piece->data, piece->data + 1, --piece->bytes);
+    }
+    put_piece(to, piece);
+}
+
 static void print_header(sink *to, const pl_st_list *list, char *memory)
 {
     pl_str piece = pl_str_fixed(memory, PL_ST_PIECE_BYTES);
@@ -163,10 +193,8 @@ static void print_header(sink *to, const pl_st_list *list, char *memory)
     if (list->metadata_count) {
         pl_json_key(&json, "__metadata__");
         pl_json_object(&json);
-        for (size_t i = 0; i < list->metadata_count; i++) {
-            pl_json_kv_string(&json, list->metadata[i].key, list->metadata[i].value);
-            put_piece(to, &piece);
-        }
+        for (size_t i = 0; i < list->metadata_count; i++)
+            print_text(to, &json, &piece, &list->metadata[i]);
         pl_json_object_end(&json);
     }
     for_each_in_file_order(list, print_next, &printer);

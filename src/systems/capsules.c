@@ -392,6 +392,21 @@ static pl_status load_module(const char *further, pl_error *err)
 
 static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "capsules:cache" : NULL; }
 
+static void forget_data(pl_config *c)
+{
+    c->texts.path[0] = 0;
+    if (c->texts.count == 0) c->texts.count = 1;
+}
+
+static const pl_export_face face = {
+    .program = "encode",
+    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
+    .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
+               {"checksums", "of each capsule"},
+               {"children", "of each capsule, the tokens that weigh most, projected"},
+               {NULL},
+               {"attention", "of each capsule, the weight of each patch"}}};
+
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
@@ -400,6 +415,9 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                       .load_module = load_module,
                                       .further_module = further_module,
                                       .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
+                                      .face = &face,
+                                      .exported_as = PL_COMMAND_ENCODE,
+                                      .forget_data = forget_data,
                                       .check = check_capsules,
                                       .prepare = prepare,
                                       .files = files,

@@ -115,6 +115,11 @@ static pl_status check(const pl_config *c, pl_error *err)
 
 static const char *const files[] = {CHAINS_FILE, NULL};
 
+static const pl_export_face face = {
+    .program = "evaluate",
+    .in = {{"tokens", "question, bot, -1 for each latent, eot and what is behind it but the last"}, {NULL}},
+    .scored = {{"logits", "of the tokens behind eot"}}};
+
 const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
@@ -127,6 +132,8 @@ const pl_system pl_system_chain = {
     .check = check,
     .prepare = prepare,
     .files = files,
+    .face = &face,
+    .exported_as = PL_COMMAND_EVALUATE,
     .open = open_chains,
     .name_stage = pl_chain_name_stage,
     .check_begun = pl_chain_check_begun,

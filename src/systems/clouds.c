@@ -78,6 +78,13 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
 
 /* ---- the row ---- */
 
+static const pl_export_face face = {
+    .program = "evaluate",
+    .in = {{"images", "frames as training saw them: cut, scaled or standardised as the config says"},
+           {"angles", "of the sun, likewise"},
+           {NULL}},
+    .stored = {{"height", "of the cloud, standardised as the labels were"}}};
+
 static const char *const files[] = {"frames.bin", NULL};
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
@@ -89,6 +96,8 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .in_epochs = true,
                                     .measure = pl_clouds_measure,
                                     .keep_predictions = pl_clouds_keep_predictions,
+                                    .face = &face,
+                                    .exported_as = PL_COMMAND_EVALUATE,
                                     .check = pl_model_check,
                                     .prepare = pl_clouds_prepare_run,
                                     .files = files,

@@ -218,6 +218,12 @@ static void find_part(const pl_config *c, pl_run_settings *r)
     r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key, r->part_sizes = sizes;
 }
 
+static const pl_export_face face = {
+    .program = "infer",
+    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
+    .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
+               {"q_halt", "the logit of: all words are right, reasoning may end"}}};
+
 static const char *const files[] = {FEATURES_FILE, NULL};
 
 const pl_system pl_system_hybrid = {
@@ -232,6 +238,8 @@ const pl_system pl_system_hybrid = {
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
     .measure = pl_hybrid_measure,
     .keep_predictions = pl_hybrid_keep_predictions,
+    .face = &face,
+    .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,
     .name_stage = pl_hybrid_name_stage,

@@ -97,6 +97,11 @@ static pl_status check(const pl_config *c, pl_error *err)
     return pl_model_check(c, err);
 }
 
+static const pl_export_face face = {
+    .program = "features",
+    .given = {"state", {"state", "a field"}},
+    .stored = {{"output", "of the network, without noise and before the policy of updates"}}};
+
 const pl_system pl_system_rollout = {
     .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", "step", "",
               "simulation.realizations_at_once",
@@ -104,5 +109,7 @@ const pl_system pl_system_rollout = {
               "parameter_space.architecture.base_channels"},
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout},
     .check = check,
+    .face = &face,
+    .exported_as = PL_COMMAND_ROLLOUT,
     .open = open_rollout,
     .page = pl_rollout_page_write};

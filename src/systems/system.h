@@ -10,6 +10,7 @@
 
 #include "base/predicted.h"
 #include "config/config.h"
+#include "export/face.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
 #include "plimsoll/stages.h"
@@ -60,6 +61,13 @@ typedef struct pl_system {
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
      * the end of the part come last; of its further inputs a histogram is kept). NULL: nothing. */
     size_t (*measure)(const pl_data *, const pl_predicted *, pl_loss_metric *);
+    /* How others see its inference program, and the command that its data are opened for then; face NULL: it cannot be
+     * exported. */
+    const pl_export_face *face;
+    pl_command exported_as;
+    /* The config names data no more that its model does not hang on, so that a model is exported where they are not.
+     * NULL: what it names is needed. */
+    void (*forget_data)(pl_config *);
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);

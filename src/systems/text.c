@@ -146,6 +146,10 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
+static const pl_export_face face = {.program = "evaluate",
+                                    .in = {{"tokens", "ids of the tokenizer, of a whole sequence"}, {NULL}},
+                                    .scored = {{"logits", "of the token behind each"}}};
+
 static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
 
 const pl_system pl_system_text = {
@@ -157,6 +161,8 @@ const pl_system pl_system_text = {
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
     .show = &pl_job_generate,
     .metrics = metrics,
+    .face = &face,
+    .exported_as = PL_COMMAND_GENERATE,
     .check = pl_text_check,
     .prepare = pl_text_prepare_run,
     .files = files,

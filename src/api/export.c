@@ -1,0 +1,156 @@
+/* plimsoll export: the model of a config for other programs. The forward graph is the one that evaluating, encoding or
+ * generating plans; it is lowered as the model builds it, before any rewrite. */
+#include "api/export.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "export/export.h"
+#include "models/model.h"
+#include "rewrite/rewrite.h"
+
+static const char *const formats[] = {[PL_EXPORT_ONNX] = "onnx", [PL_EXPORT_SAFETENSORS] = "safetensors"};
+
+const char *pl_export_format_name(pl_export_format f) { return formats[f]; }
+
+bool pl_export_format_parse(const char *name, pl_export_format *f)
+{
+    for (int i = 0; i < PL_EXPORT_FORMAT_COUNT; i++) {
+        if (strcmp(name, formats[i]) != 0) continue;
+        *f = (pl_export_format)i;
+        return true;
+    }
+    return false;
+}
+
+typedef struct exporting {
+    const pl_config *config;
+    const pl_export_options *o;
+    pl_data *data;
+    pl_settings settings;
+    pl_graph *graph;
+    pl_export_weights weights;
+    char *text; /* the config */
+} exporting;
+
+/* ---- what it is of ---- */
+
+static pl_command command_of(const pl_config *c)
+{
+    const pl_system *y = pl_system_of(c);
+    if (y->face) return y->exported_as;
+    return y->job[PL_COMMAND_EVALUATE] ? PL_COMMAND_EVALUATE : pl_system_first_command(c);
+}
+
+static pl_status check_format(const exporting *e, pl_error *err)
+{
+    if (e->o->format != PL_EXPORT_ONNX) return PL_OK;
+    if (!pl_system_of(e->config)->face)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "models of the system %s cannot be exported to ONNX; --format safetensors exports their "
+                       "weights",
+                       pl_system_name(e->config));
+    return pl_export_check_onnx(err);
+}
+
+/* Where the run lies is nothing of the model: the same model is the same file, from whatever folder. */
+static pl_status print_config(exporting *e, pl_config *c, pl_error *err)
+{
+    c->run.out[0] = 0;
+    return pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+}
+
+static pl_status open_data(exporting *e, pl_error *err)
+{
+    const pl_system *y = pl_system_of(e->config);
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
+    *c = *e->config;
+    if (y->forget_data) y->forget_data(c);
+    pl_status status = y->open(c, command_of(c), PL_DATA_FOR_PLAN, NULL, &e->data, err);
+    *c = *e->config;
+    if (status == PL_OK) status = print_config(e, c, err);
+    pl_free(c);
+    return status;
+}
+
+static pl_status build(exporting *e, pl_error *err)
+{
+    const pl_system *y = pl_system_of(e->config);
+    const char *name[] = {"init", y->face ? y->face->program : "init"};
+    PL_TRY(pl_config_check(e->config, err));
+    PL_TRY(open_data(e, err));
+    PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
+    pl_facts extents = e->data->extents;
+    pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
+    PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
+    PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
+    return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
+}
+
+/* ---- the formats ---- */
+
+static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
+{
+    const pl_system *y = pl_system_of(e->config);
+    const pl_onnx_text text[] = {{"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
+    const pl_lower_options lo = {
+        .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
+    pl_lowering *l;
+    pl_export_sizes sizes = {0};
+    pl_status status = pl_lower(&lo, &l, err);
+    if (status == PL_OK) status = pl_export_write_onnx(l, &file, &sizes, err);
+    if (status == PL_OK) {
+        x->nodes = sizes.nodes, x->weights = sizes.tensors, x->weight_bytes = sizes.weight_bytes;
+        x->file_bytes = sizes.model_bytes, x->data_bytes = sizes.data_bytes;
+        x->held_bytes = pl_lowering_held_bytes(l);
+    }
+    pl_lowering_destroy(l);
+    return status;
+}
+
+static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
+{
+    const pl_st_text text[] = {{"format", "pt"}, {"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    pl_st_writer *writer = pl_alloc(1, sizeof *writer);
+    const pl_st_list list = {
+        .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = 3};
+    if (!writer) return pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", e->o->path);
+    pl_status status = pl_safetensors_check(&list, err);
+    if (status == PL_OK) status = pl_safetensors_write(writer, e->o->path, &list, NULL, err);
+    if (status == PL_OK) x->file_bytes = pl_safetensors_file_bytes(&list);
+    for (size_t i = 0; i < list.count; i++) x->weight_bytes += list.entries[i].bytes;
+    x->weights = list.count;
+    x->held_bytes = sizeof *writer;
+    pl_free(writer);
+    return status;
+}
+
+static pl_status work(exporting *e, pl_exported *x, pl_error *err)
+{
+    PL_TRY(check_format(e, err));
+    PL_TRY(build(e, err));
+    PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));
+    x->values_bytes = e->weights.held_bytes, x->mapped_bytes = e->weights.mapped_bytes;
+    memcpy(x->from, e->weights.from, sizeof x->from);
+    memcpy(x->warning, e->weights.warning, sizeof x->warning);
+    return e->o->format == PL_EXPORT_ONNX ? write_onnx(e, x, err) : write_safetensors(e, x, err);
+}
+
+pl_status pl_export_model(const pl_config *c, const pl_export_options *o, pl_exported *x, pl_error *err)
+{
+    *x = (pl_exported){0};
+    exporting *e = pl_alloc(1, sizeof *e);
+    if (!e) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
+    e->config = c;
+    e->o = o;
+    pl_status status = work(e, x, err);
+    pl_export_weights_deinit(&e->weights);
+    pl_graph_destroy(e->graph);
+    pl_settings_deinit(&e->settings);
+    pl_data_close(e->data);
+    pl_text_free(e->text);
+    pl_free(e);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Where the weights of an exported model come from. */
+#ifndef PL_API_EXPORT_H
+#define PL_API_EXPORT_H
+
+#include "api/api.h"
+#include "export/export.h"
+#include "plimsoll/export.h"
+#include "run/program.h"
+#include "run/session_impl.h"
+
+/* Begins zeroed; ends with deinit, whatever was returned. */
+typedef struct pl_export_weights {
+    pl_lower_weight *of; /* [values of the graph] of those that are saved with a model */
+    pl_st_entry *model, *state;
+    size_t models, states; /* model: all of them, with their places */
+    uint64_t held_bytes, mapped_bytes;
+    char from[1100], warning[PL_ERROR_TEXT_BYTES];
+    pl_plan *plan; /* of the program that makes first values */
+    pl_program *program;
+    void *arena, *mapped;
+    uint64_t arena_bytes;
+    pl_saved saved;
+} pl_export_weights;
+
+/* graph: with its program "init", not bound; it stays as it is. */
+pl_status pl_export_find_weights(const pl_config *, const pl_export_options *, const pl_settings *, const pl_data *,
+                                 const pl_graph *, pl_export_weights *, pl_error *);
+void pl_export_weights_deinit(pl_export_weights *);
+
+#endif

@@ -1,0 +1,173 @@
+/* The weights of a model that is exported: those of a checkpoint are mapped from its file, so that they take no memory
+ * of their own; first values are made by the program "init", in an arena of exactly its plan. */
+#include "api/export.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "rewrite/rewrite.h"
+#include "store/weights.h"
+
+/* ---- of a checkpoint ---- */
+
+static pl_status find_saved(const pl_export_options *o, const pl_settings *s, pl_saved *saved, pl_error *err)
+{
+    if (o->checkpoint) return pl_saved_open(o->checkpoint, PL_SAVED_WEIGHTS, saved, err);
+    PL_TRY(pl_saved_find_best(s->run.out, PL_SAVED_WEIGHTS, saved, err));
+    if (!saved->record) PL_TRY(pl_saved_find(s->run.out, PL_SAVED_WEIGHTS, saved, err));
+    return saved->record ? PL_OK : pl_saved_refuse_none(s->run.out, saved, err);
+}
+
+static pl_status map_file(const char *path, pl_export_weights *w, pl_error *err)
+{
+    int fd;
+    PL_TRY(pl_file_open(path, &fd, &w->mapped_bytes, err));
+    w->mapped = mmap(NULL, (size_t)w->mapped_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (w->mapped != MAP_FAILED) return PL_OK;
+    w->mapped = NULL;
+    return pl_fail(err, PL_E_NOMEM, "%.300s: there is no room to map it", path);
+}
+
+/* A run may store what is frozen in 16 bits: then the list says so, too. */
+static void take_dtypes(const pl_safetensors *file, pl_export_weights *w)
+{
+    for (size_t i = 0; i < w->models; i++) {
+        pl_st_entry *e = &w->model[i];
+        const pl_st_tensor *t = pl_safetensors_find(file, e->name);
+        const bool is_narrow = t && (t->dtype == PL_ST_BF16 || t->dtype == PL_ST_F16);
+        if (!is_narrow || e->dtype != PL_ST_F32) continue;
+        e->bytes /= 2;
+        e->dtype = t->dtype;
+    }
+}
+
+static pl_status find_places(const pl_safetensors *file, pl_export_weights *w, pl_error *err)
+{
+    const pl_st_list list = {.entries = w->model, .count = w->models, .more_numbers = true};
+    PL_TRY(pl_safetensors_match_all(file, &list, err));
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_st_tensor *t = pl_safetensors_find(file, w->model[i].name);
+        if (t && t->offset + t->bytes <= w->mapped_bytes) w->model[i].data = (char *)w->mapped + t->offset;
+    }
+    return PL_OK;
+}
+
+static pl_status use_file(const pl_settings *s, const char *path, pl_export_weights *w, pl_error *err)
+{
+    pl_safetensors *file;
+    const pl_st_list list = {.entries = w->model, .count = w->models};
+    PL_TRY(pl_safetensors_open(path, &file, err));
+    take_dtypes(file, w);
+    pl_status status = pl_saved_match(&w->saved, s->run.model_hash, s->run.config_text, &list, err);
+    if (status == PL_OK) status = map_file(path, w, err);
+    if (status == PL_OK) status = find_places(file, w, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+static pl_status use_saved(const pl_export_options *o, const pl_settings *s, const pl_data *data, pl_export_weights *w,
+                           pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(find_saved(o, s, &w->saved, err));
+    snprintf(w->warning, sizeof w->warning, "%s", w->saved.warning);
+    PL_TRY(data->kind->match(data, &w->saved.record->identity, w->saved.path, false, err));
+    PL_TRY(pl_path_join(path, sizeof path, w->saved.path, PL_MODEL_FILE, err));
+    snprintf(w->from, sizeof w->from, "the checkpoint %.1000s", w->saved.path);
+    return use_file(s, path, w, err);
+}
+
+/* ---- first values ---- */
+
+static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_weights *w, pl_error *err)
+{
+    const char *const name[] = {"init"};
+    const pl_plan_options o = {.team = {1, pl_config_find_isa(c)}, .process = pl_process_options_default()};
+    pl_graph *g = pl_graph_copy(graph);
+    if (!g) return pl_fail(err, PL_E_NOMEM, "no memory to make first values");
+    pl_status status = pl_rewrite_keep_programs(g, name, 1, err);
+    for (size_t i = 0; i < g->region_count && status == PL_OK; i++)
+        if (g->region[i].parent == PL_NONE) status = pl_rewrite_bind_batch(g, (pl_id)i, 1, NULL, 1, err);
+    if (status == PL_OK) status = pl_plan_create(g, &o, &w->plan, err);
+    if (status != PL_OK) pl_graph_destroy(g);
+    return status;
+}
+
+static pl_status make_arena(pl_export_weights *w, pl_error *err)
+{
+    w->arena_bytes = w->plan->arena[PL_SPACE_RAM].bytes + PL_PLAN_ALIGNMENT;
+    w->arena = mmap(NULL, (size_t)w->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w->arena != MAP_FAILED) return PL_OK;
+    w->arena = NULL;
+    return pl_fail(err, PL_E_NOMEM, "no memory for the first values of the weights");
+}
+
+static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
+{
+    const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
+    const pl_st_list list = {.entries = w->model, .count = w->models};
+    pl_safetensors *file;
+    PL_TRY(pl_safetensors_open(data->weights, &file, err));
+    pl_status status = pl_weights_match(file, data->weights_part, &list, err);
+    if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+static pl_status make_first(const pl_config *c, const pl_data *data, const pl_graph *g, pl_export_weights *w,
+                            pl_error *err)
+{
+    const pl_program_hooks hooks = {0};
+    PL_TRY(plan_init(c, g, w, err));
+    PL_TRY(make_arena(w, err));
+    PL_TRY(pl_program_create(w->plan, w->arena, w->arena_bytes, &w->program, err));
+    PL_TRY(pl_program_run(w->program, pl_graph_find_program(w->plan->graph, "init"), &hooks, err));
+    w->held_bytes = w->arena_bytes;
+    snprintf(w->from, sizeof w->from, "%s%.1000s", data->weights ? "the file " : "first values",
+             data->weights ? data->weights : "");
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_id id = pl_graph_find_value(w->plan->graph, w->model[i].name);
+        w->model[i].data = pl_program_address(w->program, id);
+    }
+    return data->weights ? read_given(data, w, err) : PL_OK;
+}
+
+/* ---- either ---- */
+
+static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
+{
+    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
+    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
+}
+
+pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
+                                 const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
+{
+    const pl_system *y = pl_system_of(c);
+    const bool is_trained = y->job[PL_COMMAND_TRAIN] && !o->seeded;
+    PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
+    w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
+    if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
+    PL_TRY(is_trained ? use_saved(o, s, data, w, err) : make_first(c, data, g, w, err));
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_id id = pl_graph_find_value(g, w->model[i].name);
+        if (id != PL_NONE) w->of[id] = (pl_lower_weight){w->model[i].data, stored_dtype(g, id, &w->model[i])};
+    }
+    return PL_OK;
+}
+
+void pl_export_weights_deinit(pl_export_weights *w)
+{
+    pl_program_destroy(w->program);
+    pl_plan_destroy(w->plan);
+    if (w->arena) munmap(w->arena, (size_t)w->arena_bytes);
+    if (w->mapped) munmap(w->mapped, (size_t)w->mapped_bytes);
+    pl_saved_deinit(&w->saved);
+    pl_free(w->model);
+    pl_free(w->state);
+    pl_free(w->of);
+}

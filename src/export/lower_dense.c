@@ -1,0 +1,203 @@
+/* Products with matrices, norms and attention. A matrix lies as [out, in] here and there; MatMul takes it transposed,
+ * which a runtime does once, when it loads the model. */
+#include <math.h>
+
+#include "export/lower.h"
+
+static const char *product(pl_lowering *l, const char *x, pl_id matrix)
+{
+    return pl_emit(l, "MatMul", NULL, PL_IN(x, pl_lower_transposed(l, matrix)));
+}
+
+/* y = x·Wᵀ + bias + residual, and act(y). */
+void pl_lower_linear(pl_lowering *l, const pl_node *n)
+{
+    const char *y = product(l, pl_lower_input(l, n, 0), n->in[1]);
+    y = pl_emit_add(l, y, pl_lower_input(l, n, 2));
+    y = pl_emit_add(l, y, pl_lower_input(l, n, 3));
+    pl_lower_output(l, n, 0, y);
+    if (n->out[1] != PL_NONE) pl_lower_output(l, n, 1, pl_emit_activation(l, y, (pl_activation)n->attr[0].i));
+}
+
+void pl_lower_feed_forward(pl_lowering *l, const pl_node *n)
+{
+    const char *h = pl_emit_add(l, product(l, pl_lower_input(l, n, 0), n->in[1]), pl_lower_input(l, n, 3));
+    h = pl_emit_activation(l, h, (pl_activation)n->attr[0].i);
+    const char *y = pl_emit_add(l, product(l, h, n->in[2]), pl_lower_input(l, n, 4));
+    pl_lower_output(l, n, 0, pl_emit_add(l, y, pl_lower_input(l, n, 5)));
+}
+
+void pl_lower_gated_feed_forward(pl_lowering *l, const pl_node *n)
+{
+    const int64_t hidden = pl_lower_shape(l, n, 1)->dim[0] / 2;
+    const char *both = product(l, pl_lower_input(l, n, 0), n->in[1]), *half[2];
+    pl_emit_many(l, "Split", PL_ATTRIBUTES(PL_INT("axis", -1)),
+                 PL_IN(both, pl_emit_integers(l, 2, (const int64_t[]){hidden, hidden})), 2, half);
+    const char *gate = pl_emit_activation(l, half[0], (pl_activation)n->attr[0].i);
+    const char *y = product(l, pl_emit(l, "Mul", NULL, PL_IN(gate, half[1])), n->in[2]);
+    pl_lower_output(l, n, 0, pl_emit_add(l, y, pl_lower_input(l, n, 3)));
+}
+
+/* ---- norms ---- */
+
+void pl_lower_layer_norm(pl_lowering *l, const pl_node *n)
+{
+    const pl_onnx_attribute *a = PL_ATTRIBUTES(PL_INT("axis", -1), PL_REAL("epsilon", n->attr[0].f));
+    const char *x = pl_lower_input(l, n, 0), *gain = pl_lower_input(l, n, 1), *offset = pl_lower_input(l, n, 2);
+    pl_lower_output(
+        l, n, 0,
+        pl_emit(l, "LayerNormalization", a, offset ? (const char *const[]){x, gain, offset, NULL} : PL_IN(x, gain)));
+}
+
+/* x/√(mean(x²) + eps), and the gain where there is one. */
+void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
+{
+    const char *x = pl_lower_input(l, n, 0), *gain = pl_lower_input(l, n, 1);
+    const char *mean = pl_emit(l, "ReduceMean", PL_ATTRIBUTES(PL_LIST("axes", 1, -1), PL_INT("keepdims", 1)),
+                               PL_IN(pl_emit(l, "Mul", NULL, PL_IN(x, x))));
+    const char *size = pl_emit(l, "Sqrt", NULL, PL_IN(pl_emit_add(l, mean, pl_emit_number(l, n->attr[0].f))));
+    const char *y = pl_emit(l, "Div", NULL, PL_IN(x, size));
+    pl_lower_output(l, n, 0, gain ? pl_emit(l, "Mul", NULL, PL_IN(y, gain)) : y);
+}
+
+/* ---- attention ---- */
+
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEQUENCES = 6 };
+
+static int64_t sequences_of(const pl_node *n) { return n->attr[SEQUENCES].i > 1 ? n->attr[SEQUENCES].i : 1; }
+
+/* [B,T,heads·d] → [B,T,heads,d]; where several sequences stand in a sample one behind the other, [B,S,T/S,heads,d]. */
+static pl_shape apart(const pl_node *n, const pl_shape *s)
+{
+    const int64_t sequences = sequences_of(n), heads = n->attr[HEADS].i;
+    pl_shape to = {.rank = 1, .symbolic = s->symbolic, .dim = {s->dim[0]}};
+    if (sequences > 1) to.dim[to.rank++] = sequences;
+    to.dim[to.rank++] = s->dim[1] / sequences;
+    to.dim[to.rank++] = heads;
+    to.dim[to.rank++] = s->dim[2] / heads;
+    return to;
+}
+
+/* The last three dimensions in another order, those before them as they are. */
+static const char *turn(pl_lowering *l, const char *x, uint32_t rank, const int64_t last[3])
+{
+    int64_t order[PL_RANK_MAX];
+    for (uint32_t i = 0; i < rank; i++) order[i] = i + 3 < rank ? i : rank - 3 + last[i + 3 - rank];
+    return pl_emit_transpose(l, x, rank, order);
+}
+
+/* [B,heads,T,d], or [B,heads,d,T] for the keys. */
+static const char *heads_of(pl_lowering *l, const pl_node *n, int k, bool turned)
+{
+    const pl_shape *s = pl_lower_shape(l, n, k), to = apart(n, s);
+    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, k), s, &to);
+    return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
+}
+
+/* -∞ for keys behind the query, 0 else: made by the model, so that a long context does not make a large file, and one
+ * for all layers. */
+static const char *mask_of(pl_lowering *l, int64_t tokens)
+{
+    const float never = -INFINITY;
+    if (l->mask && l->mask_tokens == tokens) return l->mask;
+    const char *size = pl_emit_integers(l, 2, (const int64_t[]){tokens, tokens});
+    const char *all = pl_emit(l, "Expand", NULL, PL_IN(pl_emit_numbers(l, 1, &never), size));
+    l->mask_tokens = tokens;
+    l->mask = pl_emit(l, "Trilu", PL_ATTRIBUTES(PL_INT("upper", 1)), PL_IN(all, pl_emit_integer(l, 1)));
+    return l->mask;
+}
+
+static const char *add_mask(pl_lowering *l, const pl_node *n, const char *scores)
+{
+    const int64_t queries = pl_lower_shape(l, n, 0)->dim[1], keys = pl_lower_shape(l, n, 1)->dim[1];
+    if (queries != keys) pl_lower_refuse(l, n, "it is causal between sequences of different lengths");
+    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(n)));
+}
+
+void pl_lower_attention(pl_lowering *l, const pl_node *n)
+{
+    if (n->in[3] != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
+    if (n->attr[PROBABILITY].f > 0) return pl_lower_refuse(l, n, "it drops weights at random");
+    const pl_shape *s = pl_lower_shape(l, n, 0), from = apart(n, s);
+    const char *q = heads_of(l, n, 0, false), *k = heads_of(l, n, 1, true), *v = heads_of(l, n, 2, false);
+    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[SCALE].f)));
+    if (n->attr[CAUSAL].i) scores = add_mask(l, n, scores);
+    const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores));
+    const char *o = pl_emit(l, "MatMul", NULL, PL_IN(p, v));
+    o = turn(l, o, from.rank, (const int64_t[]){1, 0, 2});
+    pl_lower_output(l, n, 0, pl_emit_reshape(l, o, &from, s));
+}
+
+/* o = σ(scale·q·kᵀ)·v + Σ u, the sum over all tokens. */
+void pl_lower_sigmoid_attention(pl_lowering *l, const pl_node *n)
+{
+    const char *keys = pl_emit_transpose(l, pl_lower_input(l, n, 1), 3, (const int64_t[]){0, 2, 1});
+    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(pl_lower_input(l, n, 0), keys));
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[0].f)));
+    const char *a = pl_emit(l, "Sigmoid", NULL, PL_IN(scores)), *u = pl_lower_input(l, n, 3);
+    const char *all = pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 1)),
+                              PL_IN(u, pl_emit_integers(l, 1, (const int64_t[]){1})));
+    pl_lower_output(l, n, 0, pl_emit_add(l, pl_emit(l, "MatMul", NULL, PL_IN(a, pl_lower_input(l, n, 2))), all));
+}
+
+/* ---- rope: the angles of all positions are a table ---- */
+
+static const char *turned_table(pl_lowering *l, const pl_node *n, int64_t positions, int64_t half, bool sine)
+{
+    pl_shape s = pl_shape_of(3, positions, (int64_t)1, half);
+    float *table = pl_alloc((size_t)(positions * half), sizeof *table);
+    if (!table) return pl_lower_nomem(l), "";
+    for (int64_t t = 0; t < positions; t++)
+        for (int64_t i = 0; i < half; i++) {
+            const double angle = (double)t * pow(n->attr[2].f, -(double)i / (double)half);
+            table[t * half + i] = (float)(sine ? sin(angle) : cos(angle)) * (sine && n->attr[3].i ? -1 : 1);
+        }
+    const char *name = pl_emit_table(l, &s, table);
+    pl_free(table);
+    return name;
+}
+
+void pl_lower_rope(pl_lowering *l, const pl_node *n)
+{
+    const pl_shape *s = pl_lower_shape(l, n, 0);
+    const int64_t heads = n->attr[0].i, rotated = n->attr[1].i, width = s->dim[s->rank - 1] / heads, half = width / 2;
+    pl_shape apart = *s;
+    if (s->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
+    const int64_t axis = s->rank - 1; /* of the heads */
+    apart.rank++, apart.dim[axis] = heads, apart.dim[axis + 1] = width;
+    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, 0), s, &apart);
+    const char *turned = rotated < heads ? pl_emit_slice(l, x, axis, 0, rotated) : x;
+    const char *a = pl_emit_slice(l, turned, axis + 1, 0, half), *b = pl_emit_slice(l, turned, axis + 1, half, width);
+    const char *c = turned_table(l, n, s->dim[s->rank - 2], half, false);
+    const char *d = turned_table(l, n, s->dim[s->rank - 2], half, true);
+    const char *first =
+        pl_emit(l, "Sub", NULL, PL_IN(pl_emit(l, "Mul", NULL, PL_IN(a, c)), pl_emit(l, "Mul", NULL, PL_IN(b, d))));
+    const char *second =
+        pl_emit(l, "Add", NULL, PL_IN(pl_emit(l, "Mul", NULL, PL_IN(b, c)), pl_emit(l, "Mul", NULL, PL_IN(a, d))));
+    const char *y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", axis + 1)), PL_IN(first, second));
+    if (rotated < heads)
+        y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", axis)),
+                    PL_IN(y, pl_emit_slice(l, x, axis, rotated, heads)));
+    pl_lower_output(l, n, 0, pl_emit_reshape(l, y, &apart, s));
+}
+
+/* ---- losses: what they judge goes out ---- */
+
+static const pl_export_port *port_of(const pl_lowering *l, const pl_node *n)
+{
+    return &l->judged[n - l->o.graph->node];
+}
+
+void pl_lower_linear_ce(pl_lowering *l, const pl_node *n)
+{
+    pl_shape s = *pl_lower_shape(l, n, 0);
+    s.dim[s.rank - 1] = pl_lower_shape(l, n, 1)->dim[0];
+    pl_lower_give_out(l, port_of(l, n), product(l, pl_lower_input(l, n, 0), n->in[1]), &s, PL_DTYPE_F32);
+}
+
+void pl_lower_judged(pl_lowering *l, const pl_node *n)
+{
+    const pl_value *v = &l->o.graph->value[n->in[0]];
+    pl_lower_give_out(l, port_of(l, n), pl_lower_input(l, n, 0), &v->shape, v->dtype);
+}

@@ -1,0 +1,366 @@
+"""Tests of export: models as ONNX against ONNX's checker and ONNX Runtime (a Python that has them: PL_ONNX_PYTHON, or the one that runs
+this), weights as safetensors, bad input. What Plimsoll itself computes comes from export_forward (EXPORT_FORWARD). Called as cli_tests.py is."""
+import json
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+import cli_tests
+from chain_tests import make_chains, write_chain
+from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
+from clouds_tests import synth, write_clouds
+from encode_tests import SMALL, write_encoder
+from hybrid_tests import write_hybrid
+from rollout_oracle import load_weights
+from rollout_tests import write_rollout
+
+DRAW = random.Random(SEED)
+PRECISE = 1e-4
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def need_module():
+    if not os.path.exists(os.path.join(os.path.dirname(cli_tests.COMMAND), "plimsoll-onnx.so")):
+        raise Skipped("no export to ONNX: the module plimsoll-onnx.so was not built")
+
+
+def config_of(model):
+    """The whole config, but where the run lies."""
+    return re.sub(r"(?m)^  out: .*$", "  out: auto", run("config", model)[0])
+
+
+def onnx_python():
+    for python in (os.environ.get("PL_ONNX_PYTHON"), sys.executable, "/usr/bin/python3"):
+        if python and subprocess.run([python, "-c", "import onnx, onnxruntime, numpy"], capture_output=True).returncode == 0:
+            return python
+    raise Skipped("no Python with onnx and onnxruntime here (name one in PL_ONNX_PYTHON)")
+
+
+def header(path):
+    with open(path, "rb") as file:
+        return json.loads(file.read(int.from_bytes(file.read(8), "little")))
+
+
+def export(model, *words, name="m.onnx", form="onnx"):
+    out, _ = run("export", model, "--format", form, "--out", name, "--json", *words)
+    told = json.loads(out)
+    check(told["schema"] == "plimsoll.export/1" and told["file_bytes"] == os.path.getsize(name), told)
+    return told
+
+
+def agrees(model, config, command, program, inputs, outputs, *words):
+    """Exports the model twice and compares what ONNX Runtime and Plimsoll make of random inputs, for two batch sizes. inputs: name →
+    function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None)."""
+    python = onnx_python()
+    told = export(model, *words)
+    export(model, *(w for w in words if w != "--external-data"), name="m.safetensors", form="safetensors")
+    os.makedirs("ours", exist_ok=True)
+    for batch in (1, 3):
+        job = {"model": "m.onnx", "inputs": {}, "outputs": {}}
+        for name, make in inputs.items():
+            data, how = make(batch)
+            with open(name, "wb") as file:
+                file.write(data)
+            job["inputs"][name] = {"file": name, **how}
+        for name, (left, times) in outputs.items():
+            job["outputs"][name] = {"file": f"ours/{left}", "times": times and ["m.safetensors", times]}
+        given = [how.pop("value") + "=" + name if "value" in how else name for name, how in job["inputs"].items()]
+        done = subprocess.run([os.environ["EXPORT_FORWARD"], config, command, program, str(batch), "m.safetensors", "ours", *given],
+                              capture_output=True, text=True, env=environment(), timeout=120)
+        check(done.returncode == 0, done.stderr)
+        with open("job.json", "w") as file:
+            json.dump(job, file)
+        done = subprocess.run([python, os.path.join(HERE, "export_onnx.py"), "job.json"], capture_output=True, text=True, timeout=240)
+        check(done.returncode == 0, done.stderr[-2000:])
+        found = json.loads(done.stdout)
+        for name, error in found["errors"].items():
+            check(error <= PRECISE, f"{name} of {batch}: ONNX Runtime is {error} away, relatively")
+        check(found["opset"] == [["", 17]] and found["producer"][0] == "plimsoll", found["opset"], found["producer"])
+        check(len(set(found["initializers"])) == len(found["initializers"]), "a weight is there twice")
+        check(found["unshaped"] == [], "shapes are not known of", found["unshaped"][:5])
+        check(found["nodes"] == told["nodes"], found["nodes"], told)
+    weights = header("m.safetensors")
+    meta = weights.pop("__metadata__")
+    check(meta["plimsoll.config"] == found["metadata"]["plimsoll.config"], "the two have different configs")
+    check(set(found["initializers"]) - {n for n in found["initializers"] if n.startswith("constant.")} <= set(weights), "weights under other names")
+    return found
+
+
+def pages(side):
+    def make(batch):
+        return DRAW.randbytes(batch * side * side), {"dtype": "uint8", "shape": [batch, side, side], "pages": True}
+    return make
+
+
+def tokens(length, vocabulary):
+    def make(batch):
+        ids = [DRAW.randrange(vocabulary) for _ in range(batch * length)]
+        return b"".join(i.to_bytes(4, "little") for i in ids), {"dtype": "int32", "shape": [batch, length]}
+    return make
+
+
+def normals(*shape, **how):
+    def make(batch):
+        count = batch
+        for size in shape:
+            count *= size
+        return struct.pack(f"<{count}f", *(DRAW.gauss(0, 1) for _ in range(count))), {"dtype": "float32", "shape": [batch, *shape], **how}
+    return make
+
+
+CAPSULES = {"capsules": ("stored.0", None), "checksums": ("stored.1", None), "children": ("stored.2", None)}
+
+
+def encoder_agrees(*words, outputs=CAPSULES, **keys):
+    need_module()
+    config = write_encoder(**keys)
+    k = {**SMALL, **keys}
+    found = agrees(config, config, "encode", "encode", {"images": pages(k["image_size"])}, outputs, *words)
+    check(found["inputs"] == {"images": ["batch", 3, k["image_size"], k["image_size"]]}, found["inputs"])
+    check(found["outputs"]["capsules"] == ["batch", k["target_capsules"], k["hidden_size"]], found["outputs"])
+    return found
+
+
+def test_encoder():
+    found = encoder_agrees()
+    check("  arch: capsules" in found["metadata"]["plimsoll.config"], found["metadata"])
+    check(found["metadata"]["plimsoll.config"] == config_of("encode.yaml"), "another config than that of plimsoll config")
+
+
+def test_encoder_of_two_states():
+    once, twice = (encoder_agrees(recursion="trm", H_cycles=h, L_cycles=2, num_layers=2) for h in (1, 2))
+    blocks = [sorted(n for n in f["initializers"] if not n.startswith("constant.")) for f in (once, twice)]
+    check(blocks[0] == blocks[1] and twice["nodes"] > once["nodes"], "an unrolled recursion has other weights")
+
+
+def test_encoder_of_means():
+    encoder_agrees(pooling_method="avg", target_capsules=6, capsule_grid_shape="[2, 3]", image_size=56)
+    encoder_agrees(real_children="false")
+
+
+def test_encoder_with_attention():
+    encoder_agrees(attention_entropy="true", outputs={**CAPSULES, "attention": ("stored.4", None)})
+
+
+def test_encoder_of_16_bits():
+    """Weights are stored in 16 bits and widened; what is computed is f32, so that Plimsoll's own bf16 is farther away."""
+    need_module()
+    told = {}
+    for precision in ("float32", "bfloat16", "float16"):
+        config = write_encoder(precision=precision, hidden_size=64, patch_size=8)
+        told[precision] = export(config)["weight_bytes"]
+        done = subprocess.run([onnx_python(), "-c", "import onnx, onnxruntime; onnx.checker.check_model('m.onnx', full_check=True); "
+                               "onnxruntime.InferenceSession('m.onnx')"], capture_output=True, text=True, timeout=120)
+        check(done.returncode == 0, done.stderr[-1000:])
+    check(told["bfloat16"] == told["float16"] < 0.7 * told["float32"], told)
+
+
+def test_weights_outside():
+    found = encoder_agrees("--external-data", hidden_size=64)
+    check(os.path.getsize("m.onnx.data") > 60000 > os.path.getsize("m.onnx") / 2, os.path.getsize("m.onnx.data"))
+    inside = export("encode.yaml", name="inside.onnx")
+    check(inside["data_bytes"] == 0 and inside["nodes"] == found["nodes"], inside)
+    os.rename("m.onnx.data", "gone")
+    done = subprocess.run([onnx_python(), "-c", "import onnxruntime; onnxruntime.InferenceSession('m.onnx')"], capture_output=True, timeout=120)
+    check(done.returncode != 0, "weights were inside, too")
+
+
+def test_without_texts():
+    """A model hangs on no texts: neither are they read, nor need they be there."""
+    need_module()
+    export(write_encoder())
+    export(write_encoder(texts="gone.txt", text_format="lines", count=0), name="again.onnx")
+    check(len(read("m.onnx")) > 1000 and os.listdir(".").count("out") == 0, "a folder was made")
+
+
+def test_the_same_twice():
+    need_module()
+    config = write_encoder()
+    export(config)
+    export(config, name="again.onnx")
+    check(read("m.onnx") == read("again.onnx"), "the same request gave other bytes")
+
+
+def language_agrees(weight, **sections):
+    need_module()
+    write_text(words=3000)
+    config = write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}, **sections)
+    shutil.rmtree("out", ignore_errors=True)
+    run("train", config)
+    k = {**cli_tests.TINY["model"], **sections.get("model", {})}
+    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": tokens(k["sequence"], 256)}, {"logits": ("judged.0", weight)})
+    check(found["inputs"] == {"tokens": ["batch", k["sequence"]]} and found["outputs"] == {"logits": ["batch", k["sequence"], 256]}, found)
+    check("out/checkpoints/step-" in found["metadata"]["plimsoll.weights"], found["metadata"]["plimsoll.weights"])
+    return found
+
+
+def test_gpt():
+    language_agrees("transformer.wte.weight")
+
+
+def test_gpt_of_all_kinds():
+    language_agrees("lm_head.weight", model={"layers": 2, "norm": "rms_norm", "activation": "silu", "tie_embeddings": "false", "attention_bias": "true"})
+    language_agrees("transformer.wte.weight", model={"layers": 1, "activation": "gelu", "bias": "false"})
+
+
+def test_mlp():
+    language_agrees("embedding.weight", model={"arch": "mlp", "window": 5, "layers": 2, "heads": None, "activation": "tanh"})
+
+
+def test_hybrid():
+    need_module()
+    config = write_hybrid()
+    found = agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
+    check(found["inputs"] == {"images": ["batch", 3, 64, 64]} and found["outputs"] == {"logits": ["batch", 3, 12], "q_halt": ["batch", 1]}, found)
+
+
+def test_hybrid_of_all_kinds():
+    """Other fusions, a codebook that is looked up."""
+    need_module()
+    for sections in ({"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}},
+                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}}):
+        config = write_hybrid(**sections)
+        agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
+
+
+def test_trained_hybrid():
+    """Also where what is frozen is stored in 16 bits: it is so in the file, and widened by the model."""
+    need_module()
+    told = {}
+    for precision in ("f32", "bf16"):
+        config = write_hybrid(vision_encoder={"pretrained_precision": precision}, train={"steps": 3, "checkpoint_every": 3})
+        shutil.rmtree("out", ignore_errors=True)
+        run("train", config)
+        told[precision] = export("out")
+        if precision == "f32":
+            agrees("out", "out/config.yaml", "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)})
+        done = subprocess.run([onnx_python(), "-c", "import onnx, onnxruntime; onnx.checker.check_model('m.onnx', full_check=True); "
+                               "onnxruntime.InferenceSession('m.onnx')"], capture_output=True, text=True, timeout=120)
+        check(done.returncode == 0, done.stderr[-1000:])
+    check(told["bf16"]["weight_bytes"] < told["f32"]["weight_bytes"] and told["bf16"]["nodes"] > told["f32"]["nodes"], told)
+
+
+def test_chain():
+    need_module()
+    make_chains()
+    run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
+    def ids(batch):
+        rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
+        return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
+    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": ids}, {"logits": ("judged.0", None)})
+    check(found["inputs"] == {"tokens": ["batch", 19]} and found["outputs"]["logits"][0] == "batch", found["outputs"])
+
+
+def test_clouds():
+    need_module()
+    synth()
+    config = write_clouds(loo="false")
+    run("train", config, "--pretrain")
+    name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
+    found = agrees(f"out/{name}", f"out/{name}/config.yaml", "evaluate", "evaluate", {"images": normals(2, 16, 16), "angles": normals(2)},
+                   {"height": ("stored.0", None)})
+    check(found["outputs"] == {"height": ["batch", 1]}, found["outputs"])
+
+
+def operator_agrees(grid=8, **keys):
+    config = write_rollout(**keys)
+    found = agrees(config, config, "rollout", "features", {"state": normals(grid, grid, 3, value="state")}, {"output": ("stored.0", None)})
+    check(found["outputs"] == {"output": ["batch", grid, grid, 3]}, found["outputs"])
+
+
+def test_operators():
+    need_module()
+    for norm in ("instance", "group", "batch"):
+        operator_agrees(space={"normalization": [norm], "base_channels": [4], "num_layers": [4]})
+
+
+def test_operators_of_other_archs():
+    need_module()
+    operator_agrees(arch="fno_operator", space={"kernel_size": None, "base_channels": [3], "grid_size": [24]}, grid=24)
+    operator_agrees(arch="unet_operator", space={"kernel_size": None, "num_layers": None, "base_channels": [4], "grid_size": [16]}, grid=16)
+
+
+def test_weights_alone():
+    """Of a trained model the file has the tensors of its best checkpoint, and the config with all its lines."""
+    write_text(words=3000)
+    run("train", write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}))
+    run("export", "out", "--format", "safetensors", "--out", "m.safetensors", "--checkpoint", last_checkpoint("out"))
+    meta = header("m.safetensors")["__metadata__"]
+    check(meta["plimsoll.config"] == config_of("out") and meta["format"] == "pt", meta)
+    ours, theirs = load_weights("m.safetensors"), load_weights(last_checkpoint("out") + "/model.safetensors")
+    check(ours == theirs, "other weights than the checkpoint's")
+    told = export("out", "--seeded", name="first.safetensors", form="safetensors")
+    check(told["weights_from"] == "first values" and load_weights("first.safetensors") != ours, "first values are the trained ones")
+
+
+def test_averages():
+    """What evaluating uses are the averages: under the weights' names."""
+    write_text(words=3000)
+    run("train", write_config(train={"steps": 8, "checkpoint_every": 8, "eval_every": 8, "ema_rate": 0.1}))
+    export("out", name="m.safetensors", form="safetensors")
+    checkpoint = last_checkpoint("out")
+    check(load_weights("m.safetensors") == load_weights(checkpoint + "/model.safetensors"), "other weights than the averages")
+    check("transformer.wte.weight" in header("m.safetensors"), "other names")
+
+
+# ---- bad input ----
+
+def test_words():
+    config = write_config()
+    refused(2, "--format is missing: onnx or safetensors", "export", config, "--out", "m")
+    refused(2, "--format \"pickle\" is none; onnx or safetensors", "export", config, "--out", "m", "--format", "pickle")
+    refused(2, "--out is missing", "export", config, "--format", "onnx")
+    refused(2, "--external-data is of --format onnx", "export", config, "--format", "safetensors", "--out", "m", "--external-data")
+    refused(2, "leave one out", "export", config, "--format", "safetensors", "--out", "m", "--seeded", "--checkpoint", "x")
+    refused(2, "are the same file", "export", config, "--format", "safetensors", "--out", config)
+    check(not os.path.exists("m"), "something was written")
+
+
+def test_no_model():
+    write_text(words=3000)
+    with open("mine.txt", "w") as file:
+        file.write("no model\n")
+    refused(2, "mine.txt:1:1", "export", "mine.txt", "--format", "safetensors", "--out", "m")
+    os.mkdir("empty")
+    refused(2, "empty: is not a readable folder of a run", "export", "empty", "--format", "safetensors", "--out", "m")
+    refused(4, "nothing was trained there yet; train first", "export", write_config(), "--format", "safetensors", "--out", "m")
+    refused(4, "is not a checkpoint", "export", write_config(), "--format", "safetensors", "--out", "m", "--checkpoint", "empty")
+    run("train", write_config(train={"steps": 4, "checkpoint_every": 4}))
+    path = last_checkpoint("out") + "/model.safetensors"
+    data = read(path)
+    with open(path, "wb") as file:
+        file.write(data[:-1] + bytes([data[-1] ^ 1]))
+    refused(4, "model.safetensors", "export", "out", "--format", "safetensors", "--out", "m")
+    check(not os.path.exists("m") and not os.path.exists("m.plimsoll.tmp"), "something was written")
+
+
+def test_nowhere_to_write():
+    config = write_encoder()
+    for form in ("safetensors", "onnx"):
+        if form == "onnx":
+            need_module()
+        refused(5, "gone/m: cannot be created: No such file", "export", config, "--format", form, "--out", "gone/m")
+        refused(5, "/dev/full", "export", config, "--format", form, "--out", "/dev/full")
+        os.mkdir(form)
+        refused(5, form, "export", config, "--format", form, "--out", form)
+    refused(5, "gone/m.data: cannot be created", "export", config, "--format", "onnx", "--out", "gone/m", "--external-data")
+
+
+def test_not_exported():
+    need_module()
+    config = write_hybrid(reading={"noise": 40})
+    refused(1, "not exported to ONNX.*\"infer\".*--format safetensors", "export", config, "--seeded", "--format", "onnx", "--out", "m")
+    export(config, "--seeded", name="m", form="safetensors")
+
+
+GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
+                     test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
+          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
+          "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
+
+if __name__ == "__main__":
+    main(GROUPS)
