@@ -21,8 +21,8 @@ build|libxxhash-dev|header:xxhash.h|checksums of files
 ?build|libpng-dev|pkg-config:libpng|pages as pictures; no text is drawn without it
 ?build|libsqlite3-dev|header:sqlite3.h|a cache of drawn pages; none without it
 ?build|libprotobuf-c-dev|pkg-config:libprotobuf-c|writes models as ONNX; no export to ONNX without it
-?build|protobuf-c-compiler|command:protoc-c|makes C of ONNX's schema; no export to ONNX without it
-?build|libonnx-dev|file:/usr/include/onnx/onnx.proto|ONNX's schema; no export to ONNX without it
+?build|protobuf-c-compiler|command:protoc-c|makes C of the schema of ONNX; no export to ONNX without it
+?build|libonnx-dev|file:/usr/include/onnx/onnx.proto|the schema of ONNX; no export to ONNX without it
 ?build|fonts-dejavu-core|file:/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf|the font that texts are drawn in; another can be named
 test|libcmocka-dev|pkg-config:cmocka|the unit tests
 test|python3|command:python3|the tests of structure, of files and of the command line; the closing line of a test run
