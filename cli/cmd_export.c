@@ -26,7 +26,7 @@ static const char about[] =
     "\n"
     "ONNX (opset 17) has what eval, encode or generate computes, without dropout and losses, in f32: each weight once, "
     "recursions unrolled, and the batch is free. Its metadata hold the whole config. docs/export.md says which inputs "
-    "and outputs each system has. Weights are written from where they lie: a checkpoint's are mapped, not loaded. A "
+    "and outputs each system has. The weights are in memory once, and written from where they lie. A "
     "file is whole or not there.\n";
 
 static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_error *err)
@@ -60,9 +60,8 @@ static pl_status tell_json(const pl_export_options *o, const pl_exported *x, pl_
     pl_line_add(&line,
                 "\", \"file_bytes\": %" PRIu64 ", \"data_bytes\": %" PRIu64 ", \"nodes\": %" PRIu64
                 ", \"weights\": %" PRIu64 ", \"weight_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64
-                ", \"values_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64 "}\n",
-                x->file_bytes, x->data_bytes, x->nodes, x->weights, x->weight_bytes, x->held_bytes, x->values_bytes,
-                x->mapped_bytes);
+                ", \"values_bytes\": %" PRIu64 "}\n",
+                x->file_bytes, x->data_bytes, x->nodes, x->weights, x->weight_bytes, x->held_bytes, x->values_bytes);
     return pl_put(text, line.bytes, err);
 }
 
@@ -77,9 +76,8 @@ static pl_status tell(const pl_export_options *o, const pl_exported *x, pl_error
     if (status == PL_OK && x->data_bytes)
         status = pl_put_format(err, "; %s.data: %s", shown, pl_show_bytes(x->data_bytes, data));
     if (status != PL_OK) return status;
-    return pl_put_format(err, "\nweights: %s; memory for it: %s, %s %s of weights\n", pl_show_plainly(x->from, from),
-                         pl_show_bytes(x->held_bytes, held), x->mapped_bytes ? "mapped" : "and held",
-                         pl_show_bytes(x->mapped_bytes ? x->mapped_bytes : x->values_bytes, values));
+    return pl_put_format(err, "\nweights: %s; memory for it: %s, and %s of weights\n", pl_show_plainly(x->from, from),
+                         pl_show_bytes(x->held_bytes, held), pl_show_bytes(x->values_bytes, values));
 }
 
 static pl_status export_model(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)

@@ -32,9 +32,7 @@ typedef struct pl_export_options {
 typedef struct pl_exported {
     uint64_t file_bytes, data_bytes; /* of the two files; data 0: there is one */
     uint64_t nodes, weights, weight_bytes;
-    /* What the work took beside the weights; and of those, what was held in memory (first values) or mapped from the
-     * checkpoint's file, page by page. */
-    uint64_t held_bytes, values_bytes, mapped_bytes;
+    uint64_t held_bytes, values_bytes; /* memory that the work took beside the weights, and that for them */
     char from[1100]; /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
     char warning[PL_ERROR_TEXT_BYTES];
 } pl_exported;

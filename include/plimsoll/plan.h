@@ -35,6 +35,7 @@ typedef enum pl_command_uses {
     PL_USES_TEXT = 1 << 4,        /* always writes text; other commands may, between their steps */
     PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
     PL_USES_WEIGHTS = 1 << 6,     /* begins with those of a checkpoint; else with first values, every time */
+    PL_USES_CALIBRATION = 1 << 8, /* sees what comes to layers that can be done in 8 bits, and writes them */
     PL_USES_RESULTS = 1 << 7,     /* keeps results in a file of its own, and goes on where that ends */
 } pl_command_uses;
 /* Does the command use any of these? */

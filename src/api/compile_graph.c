@@ -8,6 +8,7 @@
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
+#include "store/weights.h"
 #include "systems/files.h"
 
 /* ---- run.dump ---- */
@@ -97,10 +98,53 @@ static void keep_gradients(pl_graph *g, pl_id train)
     }
 }
 
+/* ---- 8 bits ---- */
+
+static pl_id repeated_program(const pl_compiler *c, const pl_graph *g)
+{
+    const pl_job *job = c->settings.jobs.job[0];
+    return pl_graph_find_program(g, job->program[job->repeated]);
+}
+
+static bool is_packed(const void *file, const char *weight)
+{
+    char name[PL_ST_TEXT_MAX];
+    const int bytes = snprintf(name, sizeof name, "%s" PL_WEIGHTS_PACKED, weight);
+    return bytes < (int)sizeof name && pl_safetensors_find(file, name);
+}
+
+/* The file of weights says which layers are done so. */
+static pl_status take_int8(const pl_compiler *c, pl_graph *g, pl_error *err)
+{
+    pl_safetensors *file;
+    pl_status status = PL_OK;
+    if (!c->data->weights) return PL_OK;
+    PL_TRY(pl_safetensors_open(c->data->weights, &file, err));
+    const size_t packed = pl_weights_count_packed(file);
+    if (packed && pl_command_does(c->command, PL_USES_CALIBRATION))
+        status = pl_fail(err, PL_E_DATA,
+                         "%s: holds weights in 8 bits already; give the file of weights that they were made of",
+                         c->data->weights);
+    if (packed && status == PL_OK) status = pl_rewrite_unfold(g, repeated_program(c, g), err);
+    if (packed && status == PL_OK)
+        status = pl_rewrite_int8(g, repeated_program(c, g), &(pl_int8_choice){is_packed, file}, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+static pl_status observe(const pl_compiler *c, pl_graph *g, pl_error *err)
+{
+    if (!pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
+    PL_TRY(pl_rewrite_unfold(g, repeated_program(c, g), err));
+    return pl_rewrite_observe(g, repeated_program(c, g), err);
+}
+
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
 {
     PL_TRY(pl_model_build(c->config, &c->data->extents, graph, err));
     PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
+    PL_TRY(take_int8(c, *graph, err));
+    PL_TRY(observe(c, *graph, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) return PL_OK;

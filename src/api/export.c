@@ -132,7 +132,7 @@ static pl_status work(exporting *e, pl_exported *x, pl_error *err)
     PL_TRY(check_format(e, err));
     PL_TRY(build(e, err));
     PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));
-    x->values_bytes = e->weights.held_bytes, x->mapped_bytes = e->weights.mapped_bytes;
+    x->values_bytes = e->weights.held_bytes;
     memcpy(x->from, e->weights.from, sizeof x->from);
     memcpy(x->warning, e->weights.warning, sizeof x->warning);
     return e->o->format == PL_EXPORT_ONNX ? write_onnx(e, x, err) : write_safetensors(e, x, err);

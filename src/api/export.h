@@ -13,11 +13,11 @@ typedef struct pl_export_weights {
     pl_lower_weight *of; /* [values of the graph] of those that are saved with a model */
     pl_st_entry *model, *state;
     size_t models, states; /* model: all of them, with their places */
-    uint64_t held_bytes, mapped_bytes;
+    uint64_t held_bytes;
     char from[1100], warning[PL_ERROR_TEXT_BYTES];
     pl_plan *plan; /* of the program that makes first values */
     pl_program *program;
-    void *arena, *mapped;
+    void *arena;
     uint64_t arena_bytes;
     pl_saved saved;
 } pl_export_weights;

@@ -1,13 +1,13 @@
-/* The weights of a model that is exported: those of a checkpoint are mapped from its file, so that they take no memory
- * of their own; first values are made by the program "init", in an arena of exactly its plan. */
+/* The weights of a model that is exported, once in memory: those of a checkpoint are read from its file, first values
+ * are made by the program "init", in an arena of exactly its plan. */
 #include "api/export.h"
 
-#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "rewrite/rewrite.h"
 #include "store/weights.h"
 
@@ -21,15 +21,13 @@ static pl_status find_saved(const pl_export_options *o, const pl_settings *s, pl
     return saved->record ? PL_OK : pl_saved_refuse_none(s->run.out, saved, err);
 }
 
-static pl_status map_file(const char *path, pl_export_weights *w, pl_error *err)
+static pl_status make_arena(pl_export_weights *w, uint64_t bytes, pl_error *err)
 {
-    int fd;
-    PL_TRY(pl_file_open(path, &fd, &w->mapped_bytes, err));
-    w->mapped = mmap(NULL, (size_t)w->mapped_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (w->mapped != MAP_FAILED) return PL_OK;
-    w->mapped = NULL;
-    return pl_fail(err, PL_E_NOMEM, "%.300s: there is no room to map it", path);
+    w->arena_bytes = bytes + PL_PLAN_ALIGNMENT;
+    w->arena = mmap(NULL, (size_t)w->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (w->arena != MAP_FAILED) return w->held_bytes = w->arena_bytes, PL_OK;
+    w->arena = NULL;
+    return pl_fail(err, PL_E_NOMEM, "no memory for the weights of the model, %" PRIu64 " bytes", w->arena_bytes);
 }
 
 /* A run may store what is frozen in 16 bits: then the list says so, too. */
@@ -45,13 +43,19 @@ static void take_dtypes(const pl_safetensors *file, pl_export_weights *w)
     }
 }
 
-static pl_status find_places(const pl_safetensors *file, pl_export_weights *w, pl_error *err)
+/* Not mapped: a disk that fails would end the process, where reading says so. */
+static pl_status read_all(const pl_safetensors *file, pl_export_weights *w, pl_error *err)
 {
     const pl_st_list list = {.entries = w->model, .count = w->models, .more_numbers = true};
+    uint64_t bytes = 0;
     PL_TRY(pl_safetensors_match_all(file, &list, err));
+    for (size_t i = 0; i < w->models; i++) bytes += pl_align_up(w->model[i].bytes, PL_PLAN_ALIGNMENT);
+    PL_TRY(make_arena(w, bytes, err));
+    char *at = w->arena;
     for (size_t i = 0; i < w->models; i++) {
-        const pl_st_tensor *t = pl_safetensors_find(file, w->model[i].name);
-        if (t && t->offset + t->bytes <= w->mapped_bytes) w->model[i].data = (char *)w->mapped + t->offset;
+        w->model[i].data = at;
+        PL_TRY(pl_safetensors_read(file, &w->model[i], err));
+        at += pl_align_up(w->model[i].bytes, PL_PLAN_ALIGNMENT);
     }
     return PL_OK;
 }
@@ -63,8 +67,7 @@ static pl_status use_file(const pl_settings *s, const char *path, pl_export_weig
     PL_TRY(pl_safetensors_open(path, &file, err));
     take_dtypes(file, w);
     pl_status status = pl_saved_match(&w->saved, s->run.model_hash, s->run.config_text, &list, err);
-    if (status == PL_OK) status = map_file(path, w, err);
-    if (status == PL_OK) status = find_places(file, w, err);
+    if (status == PL_OK) status = read_all(file, w, err);
     pl_safetensors_destroy(file);
     return status;
 }
@@ -97,15 +100,6 @@ static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_
     return status;
 }
 
-static pl_status make_arena(pl_export_weights *w, pl_error *err)
-{
-    w->arena_bytes = w->plan->arena[PL_SPACE_RAM].bytes + PL_PLAN_ALIGNMENT;
-    w->arena = mmap(NULL, (size_t)w->arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (w->arena != MAP_FAILED) return PL_OK;
-    w->arena = NULL;
-    return pl_fail(err, PL_E_NOMEM, "no memory for the first values of the weights");
-}
-
 static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
 {
     const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
@@ -123,10 +117,9 @@ static pl_status make_first(const pl_config *c, const pl_data *data, const pl_gr
 {
     const pl_program_hooks hooks = {0};
     PL_TRY(plan_init(c, g, w, err));
-    PL_TRY(make_arena(w, err));
+    PL_TRY(make_arena(w, w->plan->arena[PL_SPACE_RAM].bytes, err));
     PL_TRY(pl_program_create(w->plan, w->arena, w->arena_bytes, &w->program, err));
     PL_TRY(pl_program_run(w->program, pl_graph_find_program(w->plan->graph, "init"), &hooks, err));
-    w->held_bytes = w->arena_bytes;
     snprintf(w->from, sizeof w->from, "%s%.1000s", data->weights ? "the file " : "first values",
              data->weights ? data->weights : "");
     for (size_t i = 0; i < w->models; i++) {
@@ -165,7 +158,6 @@ void pl_export_weights_deinit(pl_export_weights *w)
     pl_program_destroy(w->program);
     pl_plan_destroy(w->plan);
     if (w->arena) munmap(w->arena, (size_t)w->arena_bytes);
-    if (w->mapped) munmap(w->mapped, (size_t)w->mapped_bytes);
     pl_saved_deinit(&w->saved);
     pl_free(w->model);
     pl_free(w->state);

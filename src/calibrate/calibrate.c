@@ -65,18 +65,11 @@ bool pl_calibration_is_finished(pl_calibration *c, const char *job)
     return pl_calibration_touch(c, key) != NULL;
 }
 
-/* What took long then may have been the machine: another time it takes less. */
-static bool was_busy(const pl_calibration *c)
-{
-    for (size_t i = 0; i < c->count; i++)
-        if (c->entry[i].used && c->entry[i].samples == 0) return true;
-    return false;
-}
-
 pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *err)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
-    if (!(c->measured_seconds > c->options.total_seconds_max) || was_busy(c)) return PL_OK;
+    if (!(c->measured_seconds > c->options.total_seconds_max)) return PL_OK;
+    if (2 * c->disturbed > c->runs) return PL_OK; /* what took long may have been the machine */
     finished_key(key, job);
     PL_TRY(pl_calibration_put(c, key, &(pl_calibration_entry){.samples = 1}, err));
     (void)pl_calibration_touch(c, key);

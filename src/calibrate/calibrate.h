@@ -72,8 +72,8 @@ pl_status pl_calibration_bytes(pl_calibration *, const pl_graph *, uint64_t *byt
  * scratch memory stay unknown, and so does what is left when the time of all calls is over: then it returns at once. */
 pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
 /* A job whose measuring ended because the time of all calls was over, under a name that tells it from other jobs: who
- * does the same job again measures nothing more, and so comes to the same end. finish notes it where that is so, and no
- * sample in use was disturbed: a machine that was busy may be quiet by then. */
+ * does the same job again measures nothing more, and so comes to the same end. finish notes it where that is so, and
+ * most runs were undisturbed: a machine that was busy may be quiet by then. */
 pl_status pl_calibration_finish(pl_calibration *, const char *job, pl_error *);
 bool pl_calibration_is_finished(pl_calibration *, const char *job);
 double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */

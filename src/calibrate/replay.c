@@ -342,6 +342,8 @@ static void pass_by(replay *r, const stretch *s) { pl_warmth_pass(&r->warmth, s-
 static void sample(replay *r, size_t node, double seconds)
 {
     bool undisturbed = was_undisturbed(r);
+    r->c->runs++;
+    r->c->disturbed += !undisturbed;
     if (r->key_of[node] == PL_NONE) return;
     sampled *k = &r->keys[r->key_of[node]];
     site *s = &k->sites[r->site_of[node]];

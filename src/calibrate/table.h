@@ -63,6 +63,7 @@ struct pl_calibration {
     pl_calibration_kin kin;
     bool changed;
     double measured_seconds;
+    uint64_t runs, disturbed; /* of kernels, in this process */
 };
 
 /* ---- table.c ---- */

@@ -2,6 +2,7 @@
 #ifndef PL_JOBS_JOBS_H
 #define PL_JOBS_JOBS_H
 
+#include "base/quantize.h"
 #include "jobs/sample.h"
 #include "run/job.h"
 #include "run/session.h"
@@ -41,6 +42,17 @@ typedef struct pl_generate_settings {
 /* States of random operators into a block file: a job of the system rollout, whose data are a pl_rollout_data. What the
  * file has is not made again; PL_E_STOPPED after a stop, what is whole is kept. */
 extern const pl_job pl_job_rollout;
+
+/* ---- quantize.c ---- */
+/* The weights of a model in 8 bits, into a file: settings->own is a pl_quantize_settings, the data's steps are samples
+ * of a calibration. Its program is that of encoding. */
+extern const pl_job pl_job_quantize_encode;
+typedef struct pl_quantize_settings {
+    const char *path; /* of the file */
+    pl_span_method method;
+    double percentile;
+    uint64_t keep; /* so many layers that lose most stay in f32 */
+} pl_quantize_settings;
 
 /* ---- encode.c ---- */
 /* Texts drawn as pages to capsules, in a block file: a job of the system capsules, whose data are a pl_pages_data. What

@@ -5,7 +5,6 @@
  * W.int8 are packed weights (base/quantize.h), SITE ("W.input.0") is the range of what comes to the site. Both are read
  * with the weights: no program makes their first values. Of layers that are kept in f32 nothing changes. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/quantize.h"
 #include "ir/op.h"
@@ -16,17 +15,15 @@ typedef struct quantizer {
     pl_graph *g;
     pl_builder b;
     pl_int8_sites sites;
-    const char *const *kept; /* names of weights, NULL behind the last */
-    bool *packed;            /* [values before] a weight that is bytes now */
-    pl_id *range;            /* [sites] PL_NONE: not yet */
+    const pl_int8_choice *choice;
+    bool *packed; /* [values before] a weight that is bytes now */
+    pl_id *range; /* [sites] PL_NONE: not yet */
     size_t values;
 } quantizer;
 
 static bool is_kept(const quantizer *q, pl_id weight)
 {
-    for (const char *const *name = q->kept; name && *name; name++)
-        if (strcmp(*name, q->g->value[weight].name) == 0) return true;
-    return false;
+    return !q->choice->is_packed(q->choice->context, q->g->value[weight].name);
 }
 
 /* The weight itself becomes that, with all views of it: nothing of it stays in f32. */
@@ -121,9 +118,9 @@ static pl_status change_all(quantizer *q)
     return PL_OK;
 }
 
-pl_status pl_rewrite_int8(pl_graph *g, pl_id program, const char *const *kept, pl_error *err)
+pl_status pl_rewrite_int8(pl_graph *g, pl_id program, const pl_int8_choice *choice, pl_error *err)
 {
-    quantizer q = {.g = g, .b = pl_builder_begin(g, 0, err), .kept = kept, .values = g->value_count};
+    quantizer q = {.g = g, .b = pl_builder_begin(g, 0, err), .choice = choice, .values = g->value_count};
     pl_status status = PL_OK;
     PL_TRY(pl_int8_sites_find(g, program, &q.sites, err));
     q.packed = pl_alloc(q.values + 1, sizeof *q.packed);

@@ -1,10 +1,13 @@
-/* A calibration sees what comes to the layers that can be done in 8 bits:
+/* A calibration sees what comes to the layers that can be done in 8 bits, and what 8 bits make of them:
  *
- *      y = linear(x, W)        →  E' = observe_extremes(x, E);  S' = observe_spread(x, E', S);  y = linear(x, W)
+ *      y = linear(x, W, …)     →  E' = observe_extremes(x, E);  S' = observe_spread(x, E', S)
+ *                                 y = linear(x, W, …)
+ *                                 z = linear_int8(x, W.int8, R, …);  D' = observe_difference(y, z, D)
  *
- * E and S are states of the name of the site (int8_sites.h), ".extremes" and ".bins" behind it, 0 before anything is
- * seen. The spread is counted where the input COUNTING is not 0: when all has been seen once, so that E is what it
- * stays. Nothing else changes. */
+ * E, S and R are states of the name of the site (int8_sites.h), ".extremes" and ".bins" behind it, none behind that of
+ * R, the range; W.int8 and D ("W.difference") are of the weight. All are 0 before anything is seen. The spread is
+ * counted where the input COUNTING is not 0: when all has been seen once, so that E is what it stays; the product is
+ * tried where COMPARING is not, when whoever runs the program has made R and W.int8. Nothing else changes. */
 #include <stdio.h>
 
 #include "base/quantize.h"
@@ -17,65 +20,130 @@ typedef struct observer {
     pl_graph *g;
     pl_builder b;
     pl_int8_sites sites;
-    pl_id counting;
+    pl_id *range;               /* [sites] PL_NONE: not yet */
+    pl_id *packed, *difference; /* [values] of a weight; PL_NONE: not yet */
+    size_t values;
+    pl_id counting, comparing;
     pl_id *order;
     size_t placed;
 } observer;
 
-static void add(observer *o, const pl_node *before, pl_op op, int ins, const pl_id *in, pl_id predicate, pl_id *out)
+/* ---- nodes ---- */
+
+static void add(observer *o, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id predicate, pl_id *out)
 {
     *out = PL_NONE;
-    pl_build_node(&o->b, op, NULL, ins, in, 1, out);
+    pl_build_node(&o->b, op, attr, ins, in, 1, out);
     if (o->b.status != PL_OK) return;
-    o->g->node[o->g->node_count - 1].predicate = predicate != PL_NONE ? predicate : before->predicate;
+    o->g->node[o->g->node_count - 1].predicate = predicate;
     o->order[o->placed++] = (pl_id)o->g->node_count - 1;
 }
 
-static pl_status observe(observer *o, const pl_int8_site *site, pl_error *err)
+static void stand_beside(observer *o, const pl_node *n)
 {
+    o->b.region = n->region;
+    o->b.phase = n->phase;
+    snprintf(o->b.scope, sizeof o->b.scope, "%s", n->scope);
+}
+
+static pl_status observe(observer *o, uint32_t number, pl_error *err)
+{
+    const pl_int8_site *site = &o->sites.site[number];
     const pl_node n = o->g->node[site->first];
     char name[PL_INT8_NAME_BYTES];
     pl_id extremes, bins;
     pl_int8_site_name(o->g, site, name);
     if (n.predicate != PL_NONE)
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s runs for some micro-batches alone, so its input is not observed",
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: its layer runs for some micro-batches alone, and is not observed",
                        name);
-    o->b.region = n.region;
-    o->b.phase = n.phase;
-    snprintf(o->b.scope, sizeof o->b.scope, "%s", n.scope);
-    const int64_t three = sizeof(pl_extremes) / sizeof(float);
+    stand_beside(o, &n);
+    const int64_t three = sizeof(pl_extremes) / sizeof(float), two = 2, all = PL_SPREAD_BINS;
+    o->range[number] = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(1, two), "%s", name);
     extremes = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
-    bins = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_I64, pl_shape_of(1, (int64_t)PL_SPREAD_BINS), "%s.bins",
-                               name);
-    add(o, &n, PL_OP_OBSERVE_EXTREMES, 2, (pl_id[]){site->x, extremes}, PL_NONE, &extremes);
-    add(o, &n, PL_OP_OBSERVE_SPREAD, 3, (pl_id[]){site->x, extremes, bins}, o->counting, &bins);
+    bins = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
+    add(o, PL_OP_OBSERVE_EXTREMES, NULL, 2, (pl_id[]){site->x, extremes}, PL_NONE, &extremes);
+    add(o, PL_OP_OBSERVE_SPREAD, NULL, 3, (pl_id[]){site->x, extremes, bins}, o->counting, &bins);
     return o->b.status;
+}
+
+static void make_states(observer *o, pl_id weight, const pl_shape *matrix)
+{
+    const char *name = o->g->value[weight].name;
+    const int64_t two = 2, bytes = (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]);
+    if (o->packed[weight] != PL_NONE) return;
+    o->packed[weight] =
+        pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_U8, pl_shape_of(1, bytes), "%.280s" PL_INT8_PACKED, name);
+    o->difference[weight] = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, two),
+                                                "%.280s.difference", o->g->value[weight].name);
+}
+
+static pl_status compare(observer *o, pl_id id)
+{
+    const pl_node n = o->g->node[id];
+    const pl_shape matrix = o->g->value[n.in[1]].shape;
+    const pl_id weight = pl_value_root(o->g, n.in[1]);
+    const pl_attr attr[] = {pl_attr_i(matrix.dim[0]), pl_attr_i(PL_ACT_NONE)};
+    pl_id tried, difference;
+    stand_beside(o, &n);
+    make_states(o, weight, &matrix);
+    if (o->b.status != PL_OK) return o->b.status;
+    add(o, PL_OP_LINEAR_INT8, attr, 5,
+        (pl_id[]){n.in[0], o->packed[weight], o->range[o->sites.of[id]], n.in[2], n.in[3]}, o->comparing, &tried);
+    add(o, PL_OP_OBSERVE_DIFFERENCE, NULL, 3, (pl_id[]){n.out[0], tried, o->difference[weight]}, o->comparing,
+        &difference);
+    o->difference[weight] = difference; /* what the next reader of the weight adds to */
+    return o->b.status;
+}
+
+/* ---- the program ---- */
+
+static pl_id number(observer *o, pl_input input)
+{
+    return pl_build_persistent(&o->b, PL_ROLE_INPUT, pl_input_dtype(input), pl_shape_of(1, (int64_t)1), "%s",
+                               pl_input_name(input));
 }
 
 static pl_status observe_all(observer *o, size_t nodes, pl_error *err)
 {
-    size_t next = 0; /* sites come in the order of their first layers */
+    uint32_t next = 0; /* sites come in the order of their first layers */
+    for (size_t i = 0; i < o->values; i++) o->packed[i] = o->difference[i] = PL_NONE;
     for (size_t i = 0; i < nodes; i++) {
-        if (next < o->sites.count && o->sites.site[next].first == i) PL_TRY(observe(o, &o->sites.site[next++], err));
+        const uint32_t of = o->sites.of[i];
+        if (next < o->sites.count && o->sites.site[next].first == i) PL_TRY(observe(o, next++, err));
         o->order[o->placed++] = (pl_id)i;
+        if (of != PL_NONE) PL_TRY(compare(o, (pl_id)i));
     }
     return pl_graph_reorder(o->g, o->order, err);
+}
+
+static size_t count_layers(const observer *o, size_t nodes)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < nodes; i++) count += o->sites.of[i] != PL_NONE;
+    return count;
 }
 
 pl_status pl_rewrite_observe(pl_graph *g, pl_id program, pl_error *err)
 {
     const size_t nodes = g->node_count;
-    observer o = {.g = g, .b = pl_builder_begin(g, 0, err)};
+    observer o = {.g = g, .b = pl_builder_begin(g, 0, err), .values = g->value_count};
     pl_status status = PL_OK;
     PL_TRY(pl_int8_sites_find(g, program, &o.sites, err));
-    o.order = pl_alloc(nodes + 2 * o.sites.count + 1, sizeof *o.order);
-    if (!o.order) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to observe layers"));
-    o.counting = pl_build_persistent(&o.b, PL_ROLE_INPUT, pl_input_dtype(PL_INPUT_COUNTING), pl_shape_of(1, (int64_t)1),
-                                     "%s", pl_input_name(PL_INPUT_COUNTING));
+    o.order = pl_alloc(nodes + 2 * o.sites.count + 2 * count_layers(&o, nodes) + 1, sizeof *o.order);
+    o.range = pl_alloc(o.sites.count + 1, sizeof *o.range);
+    o.packed = pl_alloc(o.values + 1, sizeof *o.packed);
+    o.difference = pl_alloc(o.values + 1, sizeof *o.difference);
+    if (!o.order || !o.range || !o.packed || !o.difference)
+        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to observe layers"));
+    o.counting = number(&o, PL_INPUT_COUNTING);
+    o.comparing = number(&o, PL_INPUT_COMPARING);
     PL_TRY_DONE(o.b.status);
     PL_TRY_DONE(observe_all(&o, nodes, err));
 done:
     pl_int8_sites_deinit(&o.sites);
     pl_free(o.order);
+    pl_free(o.range);
+    pl_free(o.packed);
+    pl_free(o.difference);
     return status;
 }

@@ -134,9 +134,13 @@ pl_status pl_rewrite_unfold(pl_graph *, pl_id program, pl_error *);
  * Needs: unfolded, nothing fused. Changes no number but those seen. */
 pl_status pl_rewrite_observe(pl_graph *, pl_id program, pl_error *);
 
-/* int8.c: these layers in 8 bits, but for those whose weights are named (kept, NULL behind the last; NULL: none).
- * Needs: as observe, on a graph that is built alike. Changes what is computed. */
-pl_status pl_rewrite_int8(pl_graph *, pl_id program, const char *const *kept, pl_error *);
+/* int8.c: these layers in 8 bits, where their weight (a name) is packed. Needs: as observe, on a graph that is built
+ * alike. Changes what is computed. */
+typedef struct pl_int8_choice {
+    bool (*is_packed)(const void *context, const char *weight);
+    const void *context;
+} pl_int8_choice;
+pl_status pl_rewrite_int8(pl_graph *, pl_id program, const pl_int8_choice *, pl_error *);
 
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */

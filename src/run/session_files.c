@@ -18,7 +18,8 @@ static const struct {
     pl_dtype dtype;
     pl_st_dtype as;
 } saved_dtypes[] = {{PL_DTYPE_F32, PL_ST_F32}, {PL_DTYPE_BF16, PL_ST_BF16}, {PL_DTYPE_F16, PL_ST_F16},
-                    {PL_DTYPE_U8, PL_ST_U8},   {PL_DTYPE_I32, PL_ST_I32},   {PL_DTYPE_I64, PL_ST_I64}};
+                    {PL_DTYPE_U8, PL_ST_U8},   {PL_DTYPE_I32, PL_ST_I32},   {PL_DTYPE_I64, PL_ST_I64},
+                    {PL_DTYPE_F64, PL_ST_F64}};
 enum { SAVED_DTYPES = sizeof saved_dtypes / sizeof *saved_dtypes };
 
 pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl_id id, pl_st_entry *e, pl_error *err)
@@ -27,7 +28,8 @@ pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl
     int k = 0;
     while (k < SAVED_DTYPES && saved_dtypes[k].dtype != v->dtype) k++;
     if (k == SAVED_DTYPES)
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32, bf16, f16, u8, i32 and i64 values are saved", v->name);
+        return pl_fail(err, PL_E_UNSUPPORTED, "%s: only f32, bf16, f16, f64, u8, i32 and i64 values are saved",
+                       v->name);
     *e = (pl_st_entry){.name = v->name,
                        .dtype = saved_dtypes[k].as,
                        .rank = v->shape.rank,

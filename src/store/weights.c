@@ -95,10 +95,23 @@ size_t pl_weights_count_unread(const pl_safetensors *s, const pl_weights_part *p
 
 /* ---- the header ---- */
 
+static bool is_packed(const pl_st_tensor *t)
+{
+    const size_t bytes = strlen(t->name), end = strlen(PL_WEIGHTS_PACKED);
+    return t->dtype == PL_ST_U8 && bytes > end && strcmp(t->name + bytes - end, PL_WEIGHTS_PACKED) == 0;
+}
+
+size_t pl_weights_count_packed(const pl_safetensors *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pl_safetensors_count(s); i++) count += is_packed(pl_safetensors_at(s, i));
+    return count;
+}
+
 static pl_status check_dtype(const pl_safetensors *s, const pl_st_tensor *t, pl_error *err)
 {
     pl_real ignored;
-    if (real_of(t->dtype, &ignored) == 0) return PL_OK;
+    if (real_of(t->dtype, &ignored) == 0 || is_packed(t)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: tensor \"%.200s\" is %s there; F32, BF16 or F16 was expected: write it as one of these",
                    pl_safetensors_path(s), t->name, pl_st_dtype_name(t->dtype));
@@ -115,7 +128,8 @@ static pl_status match_entry(const source *from, const pl_st_entry *e, const cha
                        "configuration of the model that these weights are of",
                        pl_safetensors_path(from->file), (int)from->before_bytes, from->before, name, want);
     PL_TRY(check_dtype(from->file, t, err));
-    if (t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0) return PL_OK;
+    const bool alike = (t->dtype == PL_ST_U8) == (e->dtype == PL_ST_U8);
+    if (alike && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0) return PL_OK;
     pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
     return pl_fail(
         err, PL_E_DATA,
@@ -206,7 +220,7 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
         [PL_REAL_F32] = {FLT_MAX, "f32"}, [PL_REAL_BF16] = {0x1.fep127, "bf16"}, [PL_REAL_F16] = {65504, "f16"}};
     const checking *c = context;
     pl_real as = PL_REAL_F32;
-    if (!is_read(&c->from, t->name)) return PL_OK;
+    if (!is_read(&c->from, t->name) || is_packed(t)) return PL_OK;
     (void)real_of(t->dtype, &as);
     for (uint64_t i = 0; i < count; i++) {
         const double x = (double)pl_real_get(as, piece, (int64_t)i);
@@ -243,6 +257,7 @@ static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t firs
     pl_real from = PL_REAL_F32, as = PL_REAL_F32;
     (void)err;
     if (!to) return PL_OK;
+    if (to->dtype == PL_ST_U8) return (void)memcpy((char *)to->data + first, piece, count), PL_OK;
     (void)real_of(t->dtype, &from), (void)real_of(to->dtype, &as);
     for (uint64_t i = 0; i < count; i++)
         pl_real_put(as, to->data, (int64_t)(first + i), pl_real_get(from, piece, (int64_t)i));

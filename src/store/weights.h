@@ -1,6 +1,7 @@
 /* Weights that were made elsewhere, for a model to begin with: a file of safetensors with the model's names and shapes,
- * whose numbers may be f32, bf16 or f16, whatever the model has. They pass through one small buffer, in the order of
- * the file, into their places: nothing else of it stays in memory, neither as a copy nor in the page cache. */
+ * whose numbers may be f32, bf16 or f16, whatever the model has; bytes are taken as they are. They pass through one
+ * small buffer, in the order of the file, into their places: nothing else of it stays in memory, neither as a copy nor
+ * in the page cache. */
 #ifndef PL_STORE_WEIGHTS_H
 #define PL_STORE_WEIGHTS_H
 
@@ -26,6 +27,10 @@ pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, cons
  * PL_E_DATA. */
 pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
                            pl_error *);
+
+/* What is behind the name of a weight whose 8 bits are packed (base/quantize.h), U8; and how many there are. */
+#define PL_WEIGHTS_PACKED ".int8"
+size_t pl_weights_count_packed(const pl_safetensors *);
 
 /* Tensors that are not read: of other parts, or of no use. */
 size_t pl_weights_count_unread(const pl_safetensors *, const pl_weights_part *);

@@ -291,6 +291,17 @@ static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
     return pl_texts_open(texts, &setup, path, err);
 }
 
+/* What is in 8 bits is what flows in f32 between layers. */
+static pl_status check_wide(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_key *key = pl_config_find("encoder.precision");
+    if (c->encoder.precision == PL_CONFIG_ENCODER_FLOAT32) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: encoder.precision %s, but what is in 8 bits is of a model in float32; take float32",
+                   pl_config_where(c, "encoder.precision", where, sizeof where), key->names[c->encoder.precision]);
+}
+
 static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *err)
 {
     static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
@@ -301,7 +312,7 @@ static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *e
     s->weights = c->encoder.weights;
     PL_TRY(pl_given_weights_check(s->weights, NULL, narrowest[c->encoder.precision], &given, err));
     s->weights_hash = given.hash;
-    return PL_OK;
+    return given.packed ? check_wide(c, err) : PL_OK;
 }
 
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
@@ -361,13 +372,18 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     return PL_OK;
 }
 
+static pl_status calibrate(const pl_config *c, pl_pages_data *d, pl_error *err)
+{
+    pl_pages_data_calibrate(d, (uint64_t)c->quantization.samples);
+    return check_wide(c, err);
+}
+
 static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                                pl_data **data, pl_error *err)
 {
     pl_str text = {0};
     pl_pages_setup *s = pl_alloc(1, sizeof *s);
     const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
-    (void)command;
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
     s->texts.fd = s->texts.index_fd = -1;
     s->opens_cache = use == PL_DATA_FOR_RUN;
@@ -376,9 +392,10 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
     pl_free((void *)(uintptr_t)s->font.data);
     pl_free(s);
     pl_str_deinit(&text);
-    if (status != PL_OK || witness == UINT64_MAX) return status;
-    status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
-    if (status != PL_OK) pl_data_close(*data);
+    if (status != PL_OK) return status;
+    if (command == PL_COMMAND_QUANTIZE) status = calibrate(c, (pl_pages_data *)*data, err);
+    if (witness != UINT64_MAX) status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
+    if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;
 }
 
@@ -398,30 +415,65 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-static const pl_export_face face = {
-    .program = "encode",
-    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-    .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
-               {"checksums", "of each capsule"},
-               {"children", "of each capsule, the tokens that weigh most, projected"},
-               {NULL},
-               {"attention", "of each capsule, the weight of each patch"}}};
+static const pl_export_face face = {.program = "encode",
+                                    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
+                                    .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
+                                               {"checksums", "of each capsule"},
+                                               {"children", "of each capsule, the tokens that weigh most, projected"},
+                                               {NULL},
+                                               {"attention", "of each capsule, the weight of each patch"}}};
+
+/* ---- 8 bits ---- */
+
+#define INT8_FILE "int8.safetensors"
+
+#define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
+ALIKE(RANGE_MINMAX, SPAN_MINMAX);
+ALIKE(RANGE_PERCENTILE, SPAN_PERCENTILE);
+ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
+
+typedef struct quantizing {
+    pl_quantize_settings settings;
+    char path[PL_FILE_PATH_MAX];
+} quantizing;
+
+static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    const char *given = c->quantization.output;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, INT8_FILE, err);
+    snprintf(path, PL_FILE_PATH_MAX, "%s", given);
+    return PL_OK;
+}
+
+static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
+{
+    quantizing *q = *own = pl_alloc(1, sizeof *q);
+    if (!q) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
+    q->settings = (pl_quantize_settings){.path = q->path,
+                                         .method = (pl_span_method)c->quantization.method,
+                                         .percentile = c->quantization.percentile,
+                                         .keep = (uint64_t)c->quantization.keep_f32};
+    return find_path(c, q->path, err);
+}
 
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
-const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
-                                                "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
-                                                "hidden_size or num_layers"},
-                                      .load_module = load_module,
-                                      .further_module = further_module,
-                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode},
-                                      .face = &face,
-                                      .exported_as = PL_COMMAND_ENCODE,
-                                      .forget_data = forget_data,
-                                      .check = check_capsules,
-                                      .prepare = prepare,
-                                      .files = files,
-                                      .check_folder = check_folder,
-                                      .open = open_capsules,
-                                      .keeps_config = true,
-                                      .page = pl_capsules_page_write};
+const pl_system pl_system_capsules = {
+    .words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch", "", "batch_size",
+              "batch_size, image_size, hidden_size or num_layers", "hidden_size or num_layers"},
+    .load_module = load_module,
+    .further_module = further_module,
+    .job = {[PL_COMMAND_ENCODE] = &pl_job_encode, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode},
+    .tell_jobs = tell_jobs,
+    .face = &face,
+    .exported_as = PL_COMMAND_ENCODE,
+    .forget_data = forget_data,
+    .check = check_capsules,
+    .prepare = prepare,
+    .files = files,
+    .check_folder = check_folder,
+    .open = open_capsules,
+    .keeps_config = true,
+    .page = pl_capsules_page_write};

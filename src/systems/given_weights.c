@@ -29,6 +29,7 @@ static pl_status look_through(const char *path, const pl_weights_part *part, pl_
     const pl_status status = pl_weights_check(file, part, narrowest, &found->hash, err);
     found->unread = pl_weights_count_unread(file, part);
     found->read = pl_safetensors_count(file) - found->unread;
+    found->packed = pl_weights_count_packed(file);
     pl_safetensors_destroy(file);
     return status;
 }

@@ -7,6 +7,7 @@
 typedef struct pl_given_weights {
     uint64_t hash;         /* xxh64 of the file */
     uint64_t read, unread; /* tensors */
+    uint64_t packed;       /* of those, weights in 8 bits (store/weights.h) */
 } pl_given_weights;
 
 /* Its numbers are looked at, too: what is no number, or too large for the narrowest type that it may be stored as,

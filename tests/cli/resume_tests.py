@@ -60,7 +60,7 @@ def test_past_its_end():
 
 
 # No training of a text reads them: what a rollout's results hold against a config, its own tests try. Names are no keys.
-OF_OTHERS = ("outside", "texts", "encoder", "pipeline", "metadata", "parameter_space", "sampling", "simulation", "dataset", "logging", "Other names",
+OF_OTHERS = ("outside", "texts", "encoder", "pipeline", "quantization", "metadata", "parameter_space", "sampling", "simulation", "dataset", "logging", "Other names",
              "vision_encoder", "reasoning", "latent_planning", "reading", "denoiser", "page_policy", "n2n_pretrain", "task_training", "finetune", "chain")
 
 

@@ -305,6 +305,17 @@ pl_status pl_pages_data_open(pl_pages_setup *setup, pl_pages_data **data, pl_err
     return PL_OK;
 }
 
+void pl_pages_data_calibrate(pl_pages_data *d, uint64_t samples)
+{
+    pl_pages_setup *o = &d->setup;
+    if (o->count > samples) o->count = samples;
+    o->block = 1;
+    d->source.batch = d->source.at_once = 1;
+    d->source.steps_per_epoch[PL_PART_TRAIN] = o->count;
+    d->data.groups = 0;
+    d->data.sink = NULL;
+}
+
 pl_status pl_pages_data_witness(pl_pages_data *d, uint64_t number, const char *fact, pl_error *err)
 {
     pl_pages_setup *o = &d->setup;
