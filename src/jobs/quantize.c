@@ -16,6 +16,7 @@
 #include "store/weights.h"
 
 #define STAGING "quantize.rows"
+enum { SHOWN = 300 };
 
 typedef struct site {
     const char *name;
@@ -337,17 +338,28 @@ static void tell(pl_session *s, const char *text, int bytes, size_t room)
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = length});
 }
 
+/* Without ".weight", which all have, and which would make lines too long; and without what a state's name ends with. */
+static const char *shown(const char *name, const char *end, char text[SHOWN])
+{
+    static const char weight[] = ".weight";
+    const size_t bytes = strlen(name) - (ends_with(name, end) ? strlen(end) : 0);
+    const char *at = strstr(name, weight);
+    const size_t before = at ? (size_t)(at - name) : bytes, after = at ? before + sizeof weight - 1 : bytes;
+    snprintf(text, SHOWN, "%.*s%.*s", (int)before, name, (int)(bytes - after), name + after);
+    return text;
+}
+
 /* Two tables: what 8 bits cost each layer, the worst first, and the range of what comes to each site. */
 static void tell_layers(pl_session *s, const quantizing *q)
 {
-    char text[400];
+    char text[400], name[SHOWN];
     tell(s, text, snprintf(text, sizeof text, "%-48s %11s  %8s", "layer", "shape", "error"), sizeof text);
     for (size_t i = 0; i < q->layers; i++) {
         const layer *l = q->worst[i];
         char shape[48];
         snprintf(shape, sizeof shape, "%lld x %lld", (long long)l->rows, (long long)l->width);
         tell(s, text,
-             snprintf(text, sizeof text, "%-48s %11s  %6.3f %%%s", l->name, shape, 100 * loss_of(l),
+             snprintf(text, sizeof text, "%-48s %11s  %6.3f %%%s", shown(l->name, "", name), shape, 100 * loss_of(l),
                       l->kept ? "  stays in f32" : ""),
              sizeof text);
     }
@@ -356,15 +368,15 @@ static void tell_layers(pl_session *s, const quantizing *q)
 static void tell_sites(pl_session *s, const quantizing *q)
 {
     static const char end[] = ".extremes";
-    char text[400];
+    char text[400], name[SHOWN];
     tell(s, text, snprintf(text, sizeof text, "%-48s %9s %9s  %9s", "what comes to it", "least", "largest", "beyond"),
          sizeof text);
     for (size_t i = 0; i < q->sites; i++) {
         const site *of = &q->site[i];
         const double share = of->count ? 100 * (double)of->clipped / (double)of->count : 0;
         tell(s, text,
-             snprintf(text, sizeof text, "%-48.*s %9.4g %9.4g  %7.4f %%", (int)(strlen(of->name) - sizeof end + 1),
-                      of->name, (double)of->range[0], (double)of->range[1], share),
+             snprintf(text, sizeof text, "%-48s %9.4g %9.4g  %7.4f %%", shown(of->name, end, name),
+                      (double)of->range[0], (double)of->range[1], share),
              sizeof text);
     }
 }
@@ -375,6 +387,9 @@ static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
 {
     quantizing *q = state;
     const char *path = q->how->path;
+    if (s->o.data->has_less)
+        pl_session_tell(
+            s, (pl_event){.kind = PL_EVENT_WARNING, .text = s->o.data->said, .text_bytes = strlen(s->o.data->said)});
     forget(q);
     pl_session_set_integer(s, PL_INPUT_COUNTING, 0);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 0);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -308,7 +309,12 @@ pl_status pl_pages_data_open(pl_pages_setup *setup, pl_pages_data **data, pl_err
 void pl_pages_data_calibrate(pl_pages_data *d, uint64_t samples)
 {
     pl_pages_setup *o = &d->setup;
-    if (o->count > samples) o->count = samples;
+    d->data.has_less = o->count < samples;
+    if (d->data.has_less)
+        snprintf(d->data.said, sizeof d->data.said, "there are %" PRIu64 " texts, and the calibration sees no more",
+                 o->count);
+    else
+        o->count = samples;
     o->block = 1;
     d->source.batch = d->source.at_once = 1;
     d->source.steps_per_epoch[PL_PART_TRAIN] = o->count;
