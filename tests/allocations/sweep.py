@@ -88,6 +88,8 @@ CASES = {
     "encode-on": (["encode e.yaml --quiet --part 1/2"], "encode e.yaml --part 2/2"),
     "encode-done": (["encode e.yaml --quiet"], "encode e.yaml"),
     "plan-encode": ([], "plan e.yaml --json"),
+    "quantize": ([], "quantize e.yaml --samples 2 --method entropy --keep_f32 1 --quantized q.safetensors"),
+    "encode-8-bits": (["quantize e.yaml --quiet --samples 2 --quantized q.safetensors"], "encode e.yaml --weights q.safetensors"),
     "export": ([], "export e.yaml --format onnx --out m.onnx --external-data"),
     "export-trained": (TRAINED, "export c.yaml --format onnx --out m.onnx"),
     "export-weights": (TRAINED, "export c.yaml --format safetensors --out m.safetensors"),
@@ -137,7 +139,7 @@ OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
 
 def runs(case):
-    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout", "encode") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
+    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout", "encode", "quantize") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
 
 
 class Failure(Exception):

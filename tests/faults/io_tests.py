@@ -129,6 +129,7 @@ COMMANDS = [
     Command("encode", ["encode", "lines.yaml", "--trace", "trace.json"], weight=3),
     Command("encode-folder", ["encode", "folder.yaml", "--storage", "npy"]),
     Command("witness", ["encode", "lines.yaml", "--witness", "w", "--only", "3"]),
+    Command("quantize", ["quantize", "lines.yaml", "--samples", "3", "--quantized", "q.safetensors"]),
     Command("export", ["export", "lines.yaml", "--format", "onnx", "--out", "m.onnx", "--external-data"]),
     Command("export-weights", ["export", "out", "--format", "safetensors", "--out", "m.safetensors"], base="trained"),
     Command("storage", ["storage", "clean", "store", "--consolidate", "--keep-last", "1", "--cache-size", "0"], base="stored", weight=3),
