@@ -11,10 +11,9 @@ static const char about[] =
     "Lets texts go through an encoder, sees what comes to each of its layers, and writes its weights with those layers "
     "in 8 bits: a file that encoder.weights then names (plimsoll encode CONFIG --weights FILE). Norms, softmax and "
     "activations stay in float32. Two tables say what that costs each layer, the worst first, and which range what "
-    "comes to it has; --keep_f32 leaves the worst as they are. The same texts give the same file, to the last bit. "
-    "What "
-    "does not fit memory.budget is refused before anything large is taken (exit 3). docs/quantize.md says what is done "
-    "and how the file looks.\n";
+    "comes to it has; --keep_f32 leaves the worst as they are. On one instruction set the same texts give the same "
+    "file, to the last bit. What does not fit memory.budget is refused before anything large is taken (exit 3). "
+    "docs/quantize.md says what is done and how the file looks.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {

@@ -100,33 +100,41 @@ static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_
     return status;
 }
 
+static pl_status refuse_packed(const pl_safetensors *file, pl_error *err)
+{
+    if (pl_weights_count_packed(file) == 0) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "%s: holds weights in 8 bits, which are not exported; give the file that they were made of",
+                   pl_safetensors_path(file));
+}
+
 static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
 {
     const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
     const pl_st_list list = {.entries = w->model, .count = w->models};
     pl_safetensors *file;
     PL_TRY(pl_safetensors_open(data->weights, &file, err));
-    pl_status status = pl_weights_match(file, data->weights_part, &list, err);
+    pl_status status = refuse_packed(file, err);
+    if (status == PL_OK) status = pl_weights_match(file, data->weights_part, &list, err);
     if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
     pl_safetensors_destroy(file);
     return status;
 }
 
-static pl_status make_first(const pl_config *c, const pl_data *data, const pl_graph *g, pl_export_weights *w,
-                            pl_error *err)
+static pl_status make_first(const pl_config *c, const char *given, const pl_data *data, const pl_graph *g,
+                            pl_export_weights *w, pl_error *err)
 {
     const pl_program_hooks hooks = {0};
     PL_TRY(plan_init(c, g, w, err));
     PL_TRY(make_arena(w, w->plan->arena[PL_SPACE_RAM].bytes, err));
     PL_TRY(pl_program_create(w->plan, w->arena, w->arena_bytes, &w->program, err));
     PL_TRY(pl_program_run(w->program, pl_graph_find_program(w->plan->graph, "init"), &hooks, err));
-    snprintf(w->from, sizeof w->from, "%s%.1000s", data->weights ? "the file " : "first values",
-             data->weights ? data->weights : "");
+    snprintf(w->from, sizeof w->from, "%s%.1000s", given ? "the file " : "first values", given ? given : "");
     for (size_t i = 0; i < w->models; i++) {
         const pl_id id = pl_graph_find_value(w->plan->graph, w->model[i].name);
         w->model[i].data = pl_program_address(w->program, id);
     }
-    return data->weights ? read_given(data, w, err) : PL_OK;
+    return given ? read_given(data, w, err) : PL_OK;
 }
 
 /* ---- either ---- */
@@ -142,10 +150,13 @@ pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o,
 {
     const pl_system *y = pl_system_of(c);
     const bool is_trained = y->job[PL_COMMAND_TRAIN] && !o->seeded;
+    if (!is_trained && o->checkpoint)
+        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
     w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
     if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
-    PL_TRY(is_trained ? use_saved(o, s, data, w, err) : make_first(c, data, g, w, err));
+    PL_TRY(is_trained ? use_saved(o, s, data, w, err)
+                      : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
     for (size_t i = 0; i < w->models; i++) {
         const pl_id id = pl_graph_find_value(g, w->model[i].name);
         if (id != PL_NONE) w->of[id] = (pl_lower_weight){w->model[i].data, stored_dtype(g, id, &w->model[i])};

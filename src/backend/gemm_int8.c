@@ -38,11 +38,24 @@ void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float
     }
 }
 
+int64_t pl_int8_check(int64_t n, int64_t k, const void *packed)
+{
+    const float *scale = packed;
+    const int32_t *sums = column_sums_of(packed, n);
+    for (int64_t j = 0; j < n; j++) {
+        int32_t sum = 0;
+        for (int64_t p = 0; p < k; p++)
+            sum += *(const int8_t *)(panels_of(packed, n) + pl_words_at(words_of(k), p / 4, j) + p % 4);
+        if (!(scale[j] > 0) || !isfinite(scale[j]) || sum != sums[j]) return j;
+    }
+    return -1;
+}
+
 float pl_int8_quantize_channel(int64_t k, const float *w, int8_t *q)
 {
     float largest = 0;
     for (int64_t p = 0; p < k; p++) largest = fmaxf(largest, fabsf(w[p]));
-    const float scale = largest > 0 ? largest / 127 : 1;
+    const float scale = largest / 127 > 0 ? largest / 127 : 1; /* what is smaller is 0 */
     for (int64_t p = 0; p < k; p++) q[p] = (int8_t)fmaxf(-127, fminf(127, nearbyintf(w[p] / scale)));
     return scale;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -59,7 +60,7 @@ typedef struct writing {
     pl_onnx_tensor *tensor; /* as they lie in the files */
     char location[PL_FILE_PATH_MAX], data_path[PL_FILE_PATH_MAX];
     pl_export_sizes sizes;
-    pl_file_writer writer;
+    pl_file_writer writer, data;
     char piece[PIECE_BYTES]; /* packing gives a few bytes at a time */
     size_t used;
     pl_status status;
@@ -88,20 +89,27 @@ static pl_status place(writing *w, pl_error *err)
     return PL_OK;
 }
 
+/* What stands there without a model beside it is of no earlier export. */
+static pl_status check_place(const writing *w, pl_error *err)
+{
+    if (access(w->data_path, F_OK) != 0 || access(w->file->path, F_OK) == 0) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.600s is there already, and no model %.600s that it is of; remove it, or give another --out",
+                   w->data_path, w->file->path);
+}
+
 static pl_status write_tensor(writing *w, const pl_onnx_tensor *t, pl_error *err)
 {
     static const char zeros[PAGE];
-    PL_TRY(pl_file_write(&w->writer, zeros, (size_t)(t->offset - w->writer.bytes), err));
-    return pl_file_write(&w->writer, t->data, (size_t)t->bytes, err);
+    PL_TRY(pl_file_write(&w->data, zeros, (size_t)(t->offset - w->data.bytes), err));
+    return pl_file_write(&w->data, t->data, (size_t)t->bytes, err);
 }
 
 static pl_status write_data(writing *w, pl_error *err)
 {
-    pl_status status = pl_file_create(&w->writer, w->data_path, err);
+    pl_status status = pl_file_create(&w->data, w->data_path, err);
     for (size_t i = 0; i < w->model.tensors && status == PL_OK; i++)
         if (w->tensor[i].location) status = write_tensor(w, &w->tensor[i], err);
-    if (status == PL_OK) return pl_file_commit(&w->writer, err);
-    pl_file_abandon(&w->writer);
     return status;
 }
 
@@ -152,9 +160,33 @@ static pl_status write_model(writing *w, pl_error *err)
     if (w->module->write(&w->model, put, w) != 0)
         w->status = pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", w->file->path);
     flush(w);
-    if (w->status == PL_OK) return pl_file_commit(&w->writer, err);
-    pl_file_abandon(&w->writer);
     return w->status;
+}
+
+/* Two files cannot take the place of two others at once: an earlier model goes before its weights are others'. */
+static pl_status put_in_place(writing *w, pl_error *err)
+{
+    pl_status status = PL_OK;
+    if (w->sizes.data_bytes) {
+        (void)unlink(w->file->path);
+        status = pl_file_commit(&w->data, err);
+    }
+    if (status == PL_OK) status = pl_file_commit(&w->writer, err);
+    if (status == PL_OK) return PL_OK;
+    pl_file_abandon(&w->writer);
+    if (w->sizes.data_bytes) (void)unlink(w->data_path);
+    return status;
+}
+
+static pl_status write_both(writing *w, pl_error *err)
+{
+    pl_status status = w->sizes.data_bytes ? check_place(w, err) : PL_OK;
+    if (status == PL_OK && w->sizes.data_bytes) status = write_data(w, err);
+    if (status == PL_OK) status = write_model(w, err);
+    if (status == PL_OK) return put_in_place(w, err);
+    pl_file_abandon(&w->writer);
+    if (w->sizes.data_bytes) pl_file_abandon(&w->data);
+    return status;
 }
 
 static pl_status write_files(writing *w, const pl_lowering *l, pl_error *err)
@@ -169,8 +201,7 @@ static pl_status write_files(writing *w, const pl_lowering *l, pl_error *err)
     w->sizes.nodes = w->model.nodes, w->sizes.tensors = w->model.tensors;
     for (size_t i = 0; i < w->model.tensors; i++) w->sizes.weight_bytes += w->tensor[i].bytes;
     PL_TRY(decide_places(w, err));
-    if (w->sizes.data_bytes) PL_TRY(write_data(w, err));
-    return write_model(w, err);
+    return write_both(w, err);
 }
 
 pl_status pl_export_write_onnx(const pl_lowering *l, const pl_export_file *file, pl_export_sizes *sizes, pl_error *err)

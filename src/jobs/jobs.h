@@ -49,6 +49,7 @@ extern const pl_job pl_job_rollout;
 extern const pl_job pl_job_quantize_encode;
 typedef struct pl_quantize_settings {
     const char *path; /* of the file */
+    bool in_folder;   /* it is in that of the run, which may have to be made */
     pl_span_method method;
     double percentile;
     uint64_t keep; /* so many layers that lose most stay in f32 */

@@ -1,4 +1,4 @@
-/* A model in 8 bits (MODELS.md 2.13): the samples of a calibration go through its program three times. First it is seen
+/* A model in 8 bits (MODELS.md 2.13): the samples of a calibration go through its program. First it is seen
  * how large what comes to each layer is, then how it is spread, where the method asks for that; then ranges and packed
  * weights are made, and with them each layer is done once more in 8 bits beside itself, which tells what that costs it.
  * The layers that lose most may stay in f32. The file that comes out has the model's weights, packed where they are in
@@ -171,7 +171,7 @@ static bool is_written(const pl_graph *g, const quantizing *q, pl_id id)
 /* everything: whatever may come to be written. */
 static pl_status list_tensors(const pl_session *s, quantizing *q, bool everything, pl_st_list *list, pl_error *err)
 {
-    static const pl_st_text text[] = {{"format", "plimsoll.int8/1"}};
+    static const pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}};
     const pl_graph *g = s->o.plan->graph;
     *list = (pl_st_list){.entries = q->entry, .metadata = text, .metadata_count = 1};
     for (size_t i = 0; i < g->value_count; i++) {
@@ -190,10 +190,13 @@ static pl_status check_tensors(const pl_session *s, quantizing *q, pl_error *err
     return pl_safetensors_check(&list, err);
 }
 
-static bool is_in_folder(const char *path, const char *folder)
+/* Before anything is done: can the file be made where it is to be? */
+static pl_status try_place(const pl_session *s, quantizing *q, pl_error *err)
 {
-    const size_t bytes = strlen(folder);
-    return strncmp(path, folder, bytes) == 0 && path[bytes] == '/';
+    if (q->how->in_folder) PL_TRY(pl_folder_create(s->settings->out, err));
+    PL_TRY(pl_file_create(&q->writer->file, q->how->path, err));
+    pl_file_abandon(&q->writer->file);
+    return PL_OK;
 }
 
 static pl_status write(const pl_session *s, quantizing *q, pl_error *err)
@@ -201,7 +204,6 @@ static pl_status write(const pl_session *s, quantizing *q, pl_error *err)
     pl_st_list list;
     mark_sites(s, q);
     PL_TRY(list_tensors(s, q, false, &list, err));
-    if (is_in_folder(q->how->path, s->settings->out)) PL_TRY(pl_folder_create(s->settings->out, err));
     return pl_safetensors_write(q->writer, q->how->path, &list, NULL, err);
 }
 
@@ -259,6 +261,12 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
 
 /* ---- the samples ---- */
 
+static void tell_stop(pl_session *s)
+{
+    static const char text[] = "stopped; nothing was written";
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = sizeof text - 1});
+}
+
 static pl_status pass(pl_session *s, const quantizing *q, const char *what, pl_error *err)
 {
     const uint64_t samples = s->o.data->source->steps_per_epoch[PL_PART_TRAIN];
@@ -267,7 +275,7 @@ static pl_status pass(pl_session *s, const quantizing *q, const char *what, pl_e
     s->part = 0;
     s->parts = samples;
     for (uint64_t i = 0; i < samples; i++) {
-        if (pl_session_should_stop(s)) return pl_fail(err, PL_E_STOPPED, "stopped; nothing was written");
+        if (pl_session_should_stop(s)) return tell_stop(s), pl_fail(err, PL_E_STOPPED, "nothing was written");
         PL_TRY(pl_session_run_program(s, q->program, false, err));
         s->part++;
     }
@@ -381,15 +389,25 @@ static void tell_sites(pl_session *s, const quantizing *q)
     }
 }
 
+static void tell_file(pl_session *s, const quantizing *q)
+{
+    char text[PL_FILE_PATH_MAX + 100];
+    size_t kept = 0;
+    for (size_t i = 0; i < q->layers; i++) kept += q->layer[i].kept;
+    tell(s, text,
+         snprintf(text, sizeof text, "%s: %zu layers in 8 bits, %zu in f32", q->how->path, q->layers - kept, kept),
+         sizeof text);
+}
+
 /* ---- the work ---- */
 
 static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
 {
     quantizing *q = state;
-    const char *path = q->how->path;
     if (s->o.data->has_less)
         pl_session_tell(
             s, (pl_event){.kind = PL_EVENT_WARNING, .text = s->o.data->said, .text_bytes = strlen(s->o.data->said)});
+    PL_TRY(try_place(s, q, err));
     forget(q);
     pl_session_set_integer(s, PL_INPUT_COUNTING, 0);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 0);
@@ -406,7 +424,7 @@ static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
     tell_layers(s, q);
     tell_sites(s, q);
     PL_TRY(write(s, q, err));
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_FINISHED, .loss = NAN, .text = path, .text_bytes = strlen(path)});
+    tell_file(s, q);
     return PL_OK;
 }
 

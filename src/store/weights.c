@@ -234,10 +234,21 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
     return PL_OK;
 }
 
+static pl_status check_format(const pl_safetensors *s, pl_error *err)
+{
+    const char *format = pl_safetensors_metadata(s, "format");
+    if (pl_weights_count_packed(s) == 0 || (format && strcmp(format, PL_WEIGHTS_FORMAT) == 0)) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: holds weights in 8 bits, but its format is \"%.60s\" and not " PL_WEIGHTS_FORMAT "; "
+                   "make it again (plimsoll quantize)",
+                   pl_safetensors_path(s), format ? format : "");
+}
+
 pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part, pl_real narrowest, uint64_t *checksum,
                            pl_error *err)
 {
     checking c = {source_of(s, part), narrowest};
+    PL_TRY(check_format(s, err));
     PL_TRY(check_found(&c.from, err));
     for (size_t i = 0; i < pl_safetensors_count(s); i++)
         if (is_read(&c.from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));

@@ -30,6 +30,7 @@ pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_r
 
 /* What is behind the name of a weight whose 8 bits are packed (base/quantize.h), U8; and how many there are. */
 #define PL_WEIGHTS_PACKED ".int8"
+#define PL_WEIGHTS_FORMAT "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
 size_t pl_weights_count_packed(const pl_safetensors *);
 
 /* Tensors that are not read: of other parts, or of no use. */

@@ -212,6 +212,7 @@ static pl_status check_apart(const pl_config *c, bool in_folder, const char *out
         const char *path, *what, *key;
     } own[] = {{out, "the folder of the run", "run.out"},
                {c->pipeline.output, "the file of results", "pipeline.output"},
+               {c->quantization.output, "the file of weights", "quantization.output"},
                {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
                {c->run.trace, "the trace", "run.trace"}};
     const struct {
@@ -372,14 +373,8 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     return PL_OK;
 }
 
-static pl_status calibrate(const pl_config *c, pl_pages_data *d, pl_error *err)
-{
-    pl_pages_data_calibrate(d, (uint64_t)c->quantization.samples);
-    return check_wide(c, err);
-}
-
-static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
-                               pl_data **data, pl_error *err)
+static pl_status open_results(const pl_config *c, pl_data_use use, const pl_facts *planned, pl_data **data,
+                              pl_error *err)
 {
     pl_str text = {0};
     pl_pages_setup *s = pl_alloc(1, sizeof *s);
@@ -392,11 +387,32 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
     pl_free((void *)(uintptr_t)s->font.data);
     pl_free(s);
     pl_str_deinit(&text);
-    if (status != PL_OK) return status;
-    if (command == PL_COMMAND_QUANTIZE) status = calibrate(c, (pl_pages_data *)*data, err);
-    if (witness != UINT64_MAX) status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
+    if (status != PL_OK || witness == UINT64_MAX) return status;
+    status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;
+}
+
+/* Of a config only what says which texts there are: a file may have keys of encoding, too. */
+static pl_status open_calibration(const pl_config *given, pl_data_use use, pl_data **data, pl_error *err)
+{
+    PL_TRY(check_wide(given, err));
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    *c = *given;
+    c->texts.part[0] = c->pipeline.cache_dir[0] = c->pipeline.time_limit[0] = 0;
+    c->pipeline.num_workers = 1;
+    const pl_status status = open_results(c, use, NULL, data, err);
+    pl_free(c);
+    if (status == PL_OK) pl_pages_data_calibrate((pl_pages_data *)*data, (uint64_t)given->quantization.samples);
+    return status;
+}
+
+static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                               pl_data **data, pl_error *err)
+{
+    return command == PL_COMMAND_QUANTIZE ? open_calibration(c, use, data, err)
+                                          : open_results(c, use, planned, data, err);
 }
 
 /* It stays: the handle is given up, and so its memory is never. */
@@ -452,6 +468,7 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     quantizing *q = *own = pl_alloc(1, sizeof *q);
     if (!q) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
     q->settings = (pl_quantize_settings){.path = q->path,
+                                         .in_folder = !c->quantization.output[0],
                                          .method = (pl_span_method)c->quantization.method,
                                          .percentile = c->quantization.percentile,
                                          .keep = (uint64_t)c->quantization.keep_f32};

@@ -199,6 +199,18 @@ def test_bad_input():
     with open("cut.safetensors", "wb") as file:
         file.write(whole[:-7])
     refused(4, "cut.safetensors", "encode", write_encoder(other, weights="cut.safetensors"))
+    for spoil, name in ((b"\xff\xff\xff\x7f", ".int8"), (struct.pack("<2f", 1, -1), ".input.0")):
+        tensor = next(n for n in tensors_of("q.safetensors") if n.endswith(name))
+        at = whole.index(tensors_of("q.safetensors")[tensor][2])
+        with open("spoilt.safetensors", "wb") as file:
+            file.write(whole[:at] + spoil + whole[at + len(spoil):])
+        refused(4, tensor, "encode", write_encoder(other, weights="spoilt.safetensors", out="spoilt" + name))
+    with open("format.safetensors", "wb") as file:
+        file.write(whole.replace(b"plimsoll.int8/1", b"plimsoll.int8/9"))
+    refused(4, "plimsoll.int8/9", "encode", write_encoder(other, weights="format.safetensors", out="format"))
+    refused(1, "8 bits, which are not exported", "export", write_encoder(other, weights="q.safetensors"), "--format", "safetensors", "--out", "e.safetensors")
+    quantize(config, "--out", "trailing/", "--samples", "1")
+    check(os.path.exists("trailing/int8.safetensors"), os.listdir("."))
     refused(2, "quantization.samples", "quantize", config, "--samples", "0")
     refused(2, "quantization.percentile", "quantize", config, "--percentile", "99")
     refused(2, "--output", "quantize", config, "--output", "x")
