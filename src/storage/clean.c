@@ -69,8 +69,9 @@ static pl_status empty_tree(char *path, pl_error *err)
     return rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? PL_OK : cannot(path, err);
 }
 
-/* As a whole or not at all as far as its name tells: it is renamed to a temporary name, then emptied. */
-static pl_status remove_tree(const pl_block_reader *r, const char *path, pl_error *err)
+/* As a whole or not at all as far as its name tells: it is renamed to a temporary name, then emptied. *aside: it is
+ * there, so what fails then is ours. */
+static pl_status remove_tree(const pl_block_reader *r, const char *path, bool *aside, pl_error *err)
 {
     char temporary[PL_FILE_PATH_MAX];
     int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
@@ -79,6 +80,7 @@ static pl_status remove_tree(const pl_block_reader *r, const char *path, pl_erro
     PL_TRY(put_aside(path, temporary, err));
     pl_status status = pl_storage_check_alone(r, temporary, err);
     if (status != PL_OK) return (void)put_aside(temporary, path, NULL), status;
+    *aside = true;
     PL_TRY(pl_storage_remove_own(r, temporary, err));
     return rmdir(temporary) == 0 || errno == ENOENT ? PL_OK : cannot(temporary, err);
 }
@@ -141,13 +143,14 @@ static pl_status change_cache(const pl_storage *s, const pl_storage_entry *e, co
 
 /* ---- parts ---- */
 
-static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, const char *path, pl_error *err)
+static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, const char *path, bool *aside,
+                             pl_error *err)
 {
     char whole[PL_FILE_PATH_MAX];
     pl_block_reader *held;
     PL_TRY(pl_storage_path(s, s->set[e->set].target, whole, err));
     PL_TRY(pl_storage_compare(whole, path, &held, err));
-    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, err) : remove_file(path, err);
+    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, aside, err) : remove_file(path, err);
     pl_block_reader_close(held);
     return status;
 }
@@ -182,11 +185,11 @@ static uint64_t left_of_cache(const char *path)
     return lstat(path, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
-static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path, pl_error *err)
+static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path, bool *aside, pl_error *err)
 {
     PL_TRY(check_same(e, path, err));
     if (e->item.kind == PL_STORAGE_CACHE) return change_cache(s, e, path, err);
-    if (e->item.fate == PL_STORAGE_JOINS) return remove_part(s, e, path, err);
+    if (e->item.fate == PL_STORAGE_JOINS) return remove_part(s, e, path, aside, err);
     switch (e->shape) {
     case PL_STORAGE_FILE:
         return remove_left_file(path, err);
@@ -211,11 +214,12 @@ static bool is_gone(const char *path)
 static void do_one(work *w, const pl_storage_entry *e)
 {
     char path[PL_FILE_PATH_MAX];
+    bool aside = false;
     pl_error why = {0};
     pl_status status = pl_storage_path(w->s, e->item.path, path, &why);
     if (status == PL_OK && is_gone(path)) return;
-    if (status == PL_OK) status = act(w->s, e, path, &why);
-    if (status != PL_OK && is_gone(path)) return;
+    if (status == PL_OK) status = act(w->s, e, path, &aside, &why);
+    if (status != PL_OK && !aside && is_gone(path)) return;
     const uint64_t left = e->item.fate == PL_STORAGE_SHRINKS ? left_of_cache(path) : 0;
     note(w, e, status, e->item.bytes > left ? e->item.bytes - left : 0, why.text);
 }
