@@ -109,7 +109,7 @@ static pl_id repeated_program(const pl_compiler *c, const pl_graph *g)
 static bool is_packed(const void *file, const char *weight)
 {
     char name[PL_ST_TEXT_MAX];
-    const int bytes = snprintf(name, sizeof name, "%s" PL_WEIGHTS_PACKED, weight);
+    const int bytes = snprintf(name, sizeof name, "%s" PL_INT8_PACKED, weight);
     return bytes < (int)sizeof name && pl_safetensors_find(file, name);
 }
 

@@ -37,18 +37,12 @@ typedef struct search {
     unsigned count;
 } search;
 
-static bool ends_with(const char *name, const char *ending)
-{
-    const size_t bytes = strlen(name), end = strlen(ending);
-    return bytes > end && strcmp(name + bytes - end, ending) == 0;
-}
-
 static pl_status look_at(void *context, const char *name, pl_error *err)
 {
     search *s = context;
     char path[PL_FILE_PATH_MAX];
     PL_TRY(pl_path_join(path, sizeof path, s->folder, name, err));
-    if (!ends_with(name, ".blocks") && !ends_with(name, ".h5") && !has_index(path)) return PL_OK;
+    if (!pl_ends_with(name, ".blocks") && !pl_ends_with(name, ".h5") && !has_index(path)) return PL_OK;
     const size_t used = strlen(s->names);
     if (s->count++ == 0) memcpy(s->found, path, strlen(path) + 1);
     snprintf(s->names + used, sizeof s->names - used, "%s%s", used ? ", " : "", name);

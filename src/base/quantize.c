@@ -1,6 +1,7 @@
 #include "base/quantize.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { LEVELS = 128, TOP = 255 };
 #define EMPTY_SHARE 1e-4 /* of a number, where a bin is empty: no logarithm of 0 */

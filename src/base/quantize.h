@@ -8,7 +8,6 @@
 #ifndef PL_BASE_QUANTIZE_H
 #define PL_BASE_QUANTIZE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct pl_quantization {
@@ -27,6 +26,7 @@ float pl_dequantize(pl_quantization, uint8_t q);
 /* Matrices of n rows of k numbers of 8 bits lie as products read them, on every processor: the rows' scales f32, their
  * sums i32, and panels of PL_INT8_PANEL rows, in which four neighbours of one row lie behind those of the row before
  * (kernels/words.h). Rows are filled up to whole panels, their numbers to whole fours. */
+#define PL_INT8_PACKED ".int8" /* behind the name of a weight that is packed */
 enum { PL_INT8_PANEL = 16, PL_INT8_K_MAX = 65536 };
 static inline uint64_t pl_int8_packed_bytes(int64_t n, int64_t k)
 {

@@ -222,3 +222,9 @@ const char *pl_nearest(const char *word, const char *const *candidates, size_t c
         if (pl_nearer(word, candidates[i], &best)) nearest = candidates[i];
     return nearest;
 }
+
+bool pl_ends_with(const char *name, const char *ending)
+{
+    const size_t bytes = strlen(name), end = strlen(ending);
+    return bytes > end && strcmp(name + bytes - end, ending) == 0;
+}

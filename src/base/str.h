@@ -41,6 +41,9 @@ void pl_str_deinit(pl_str *);
 /* The shortest text that reads back as exactly this double ("%.17g" at most); inf, -inf, nan as such. */
 void pl_str_double(pl_str *, double value);
 
+/* Does a name end so, with something before it? */
+bool pl_ends_with(const char *name, const char *ending);
+
 /* The best match for `word` among `count` candidates by edit distance, or NULL when nothing is near (distance above a
  * third of the word's length): for did-you-mean. What all candidates begin with ("--") is better left away: it would
  * make everything look alike. */

@@ -153,10 +153,8 @@ const char *pl_lower_value(pl_lowering *l, pl_id id)
     if (l->name[id]) return l->name[id];
     if (v->view_of != PL_NONE)
         l->name[id] = window(l, id);
-    else if (v->program == PL_NONE && v->update_of == PL_NONE && v->producer == PL_NONE)
-        l->name[id] = lasting(l, id);
     else if (v->program == PL_NONE && v->update_of == PL_NONE)
-        l->name[id] = lasting(l, id); /* made by "init" */
+        l->name[id] = lasting(l, id);
     if (!l->name[id] && l->status == PL_OK)
         l->status = pl_fail(l->err, PL_E_UNSUPPORTED,
                             "%.200s cannot be exported to ONNX: whoever runs the program has to give it", v->name);

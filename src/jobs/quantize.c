@@ -55,12 +55,6 @@ enum { INIT, PROGRAM };
 
 /* ---- what there is ---- */
 
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t a = strlen(name), b = strlen(end);
-    return a > b && strcmp(name + a - b, end) == 0;
-}
-
 static void *beside(const pl_session *s, const char *name, size_t bytes, const char *end)
 {
     char whole[PL_ST_TEXT_MAX];
@@ -88,7 +82,7 @@ static void add_layer(pl_session *s, quantizing *q, const pl_node *n)
     const pl_graph *g = s->o.plan->graph;
     const pl_id root = pl_value_root(g, n->in[1]);
     const char *name = g->value[root].name;
-    const size_t bytes = strlen(name) - strlen(PL_WEIGHTS_PACKED);
+    const size_t bytes = strlen(name) - strlen(PL_INT8_PACKED);
     char whole[PL_ST_TEXT_MAX];
     for (size_t i = 0; i < q->layers; i++)
         if (q->layer[i].packed_root == root) return;
@@ -107,7 +101,7 @@ static void add_layer(pl_session *s, quantizing *q, const pl_node *n)
 
 static bool is_layer(const pl_graph *g, const pl_node *n)
 {
-    return n->op == PL_OP_LINEAR_INT8 && ends_with(g->value[pl_value_root(g, n->in[1])].name, PL_WEIGHTS_PACKED);
+    return n->op == PL_OP_LINEAR_INT8 && pl_ends_with(g->value[pl_value_root(g, n->in[1])].name, PL_INT8_PACKED);
 }
 
 static size_t count_nodes(const pl_graph *g, pl_op op)
@@ -350,7 +344,7 @@ static void tell(pl_session *s, const char *text, int bytes, size_t room)
 static const char *shown(const char *name, const char *end, char text[SHOWN])
 {
     static const char weight[] = ".weight";
-    const size_t bytes = strlen(name) - (ends_with(name, end) ? strlen(end) : 0);
+    const size_t bytes = strlen(name) - (pl_ends_with(name, end) ? strlen(end) : 0);
     const char *at = strstr(name, weight);
     const size_t before = at ? (size_t)(at - name) : bytes, after = at ? before + sizeof weight - 1 : bytes;
     snprintf(text, SHOWN, "%.*s%.*s", (int)before, name, (int)(bytes - after), name + after);

@@ -24,8 +24,6 @@ typedef struct pl_int8_sites {
 pl_status pl_int8_sites_find(const pl_graph *, pl_id program, pl_int8_sites *, pl_error *);
 void pl_int8_sites_deinit(pl_int8_sites *);
 
-/* What is behind a weight's name where it is packed. */
-#define PL_INT8_PACKED ".int8"
 /* "WEIGHT.input.USE"; returns name. */
 enum { PL_INT8_NAME_BYTES = 288 };
 const char *pl_int8_site_name(const pl_graph *, const pl_int8_site *, char name[PL_INT8_NAME_BYTES]);

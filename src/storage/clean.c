@@ -56,7 +56,7 @@ static pl_status remove_file(const char *path, pl_error *err)
 static pl_status remove_npy(void *context, const char *name, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
-    if (strcmp(name, "index") != 0 && !pl_storage_ends_with(name, ".npy")) return PL_OK;
+    if (strcmp(name, "index") != 0 && !pl_ends_with(name, ".npy")) return PL_OK;
     PL_TRY(pl_path_join(path, sizeof path, context, name, err));
     return remove_file(path, err);
 }

@@ -42,12 +42,6 @@ pl_status pl_storage_text(const pl_storage *s, const char **to, pl_error *err, c
     return *to ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of what lies there", s->root);
 }
 
-bool pl_storage_ends_with(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
-}
-
 /* ---- a folder being read ---- */
 
 /* One name in it. */
@@ -261,7 +255,7 @@ static bool is_record(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return strncmp(name, "events.out.tfevents.", 20) == 0 ||
-           (strncmp(name, "dump-", 5) == 0 && pl_storage_ends_with(name, ".txt"));
+           (strncmp(name, "dump-", 5) == 0 && pl_ends_with(name, ".txt"));
 }
 
 /* RUN/checkpoints itself, and no other folder of that name below the run. */
@@ -299,7 +293,7 @@ static pl_status is_beside_results(reading *r, const char *name, bool *is, pl_er
     static const char *const endings[] = {PL_BESIDE_PAGE, PL_BESIDE_CONFIG, PL_BESIDE_PROCESSES, PL_BESIDE_TIMES};
     *is = false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        for (size_t k = 0; k < sizeof forms / sizeof *forms && pl_storage_ends_with(name, endings[i]); k++)
+        for (size_t k = 0; k < sizeof forms / sizeof *forms && pl_ends_with(name, endings[i]); k++)
             PL_TRY(find_beside(r, name, strlen(name) - strlen(endings[i]), forms[k], is, err));
     return PL_OK;
 }
@@ -309,7 +303,7 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
     head h;
     bool is_beside;
     const pl_storage_fate stays = PL_STORAGE_STAYS;
-    if (pl_storage_ends_with(n->name, PL_FILE_TEMPORARY)) return add_temporary(r, n, err);
+    if (pl_ends_with(n->name, PL_FILE_TEMPORARY)) return add_temporary(r, n, err);
     if (r->s->is_brief) return PL_OK;
     PL_TRY(read_head(r, n, &h, err));
     if (is_cache(n, &h)) return add_cache(r, n, err);
@@ -352,7 +346,7 @@ static pl_status note_content(void *context, const char *name, pl_error *err)
     if (!S_ISREG(st.st_mode) || !in_step) c->is_step = false;
     if (!S_ISREG(st.st_mode)) c->has_links = true;
     const bool is_index = strcmp(name, "index") == 0;
-    if (!S_ISREG(st.st_mode) || !(is_index || pl_storage_ends_with(name, ".npy"))) c->is_npy = false;
+    if (!S_ISREG(st.st_mode) || !(is_index || pl_ends_with(name, ".npy"))) c->is_npy = false;
     c->has_index |= is_index;
     if (S_ISREG(st.st_mode)) c->bytes += disk_bytes(&st);
     return PL_OK;
@@ -425,11 +419,11 @@ static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool 
     uint64_t step;
     *known = true;
     if (pl_step_name_parse(n->name, &step) == 0) return r->s->is_brief ? PL_OK : add_step(r, n, c, step, err);
-    if (pl_storage_ends_with(n->name, ".tmp") && c->is_step) {
+    if (pl_ends_with(n->name, ".tmp") && c->is_step) {
         snprintf(name, sizeof name, "%.*s", (int)(strlen(n->name) - 4), n->name);
         if (pl_step_name_parse(name, &step) == 0) return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
     }
-    if (pl_storage_ends_with(n->name, ".old") && c->is_step) {
+    if (pl_ends_with(n->name, ".old") && c->is_step) {
         snprintf(name, sizeof name, "%.*s", (int)(strlen(n->name) - 4), n->name);
         if (pl_step_name_parse(name, &step) == 0 && find(r, name)) return add_old(r, n, c, err);
     }
@@ -451,7 +445,7 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
     PL_TRY(look_into(path, &c, err));
     if (is_in_checkpoints(r)) PL_TRY(add_of_checkpoints(r, n, &c, &known, err));
     if (known) return PL_OK;
-    if (pl_storage_ends_with(n->name, PL_FILE_TEMPORARY) && c.is_npy)
+    if (pl_ends_with(n->name, PL_FILE_TEMPORARY) && c.is_npy)
         return add_left_over(r, n, &c, PL_STORAGE_TREE, err);
     if (c.has_index && c.is_npy && r->s->is_brief) return PL_OK;
     if (c.has_index && c.is_npy) return add_results(r, n, PL_STORAGE_TREE, c.bytes, true, err);

@@ -44,7 +44,7 @@ pl_status pl_storage_check_replaced(const char *old, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     pl_saved saved;
-    if (!pl_storage_ends_with(old, ".old")) return PL_OK;
+    if (!pl_ends_with(old, ".old")) return PL_OK;
     snprintf(path, sizeof path, "%.*s", (int)(strlen(old) - 4), old);
     PL_TRY(pl_storage_check_step(path, err));
     pl_status status = pl_saved_open(path, PL_SAVED_WHOLE, &saved, err);

@@ -85,7 +85,6 @@ struct pl_storage {
 pl_status pl_storage_path(const pl_storage *, const char *path, char full[PL_FILE_PATH_MAX], pl_error *);
 /* A text of the pool's. PL_E_NOMEM. */
 pl_status pl_storage_text(const pl_storage *, const char **to, pl_error *, const char *format, ...) PL_PRINTF(4, 5);
-bool pl_storage_ends_with(const char *name, const char *ending);
 
 /* ---- look.c ---- */
 pl_status pl_storage_walk(pl_storage *, pl_error *);

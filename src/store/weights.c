@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "store/checksum.h"
 
 enum { PIECE_BYTES = 16 << 10 };
@@ -95,11 +96,7 @@ size_t pl_weights_count_unread(const pl_safetensors *s, const pl_weights_part *p
 
 /* ---- the header ---- */
 
-static bool is_packed(const pl_st_tensor *t)
-{
-    const size_t bytes = strlen(t->name), end = strlen(PL_WEIGHTS_PACKED);
-    return t->dtype == PL_ST_U8 && bytes > end && strcmp(t->name + bytes - end, PL_WEIGHTS_PACKED) == 0;
-}
+static bool is_packed(const pl_st_tensor *t) { return t->dtype == PL_ST_U8 && pl_ends_with(t->name, PL_INT8_PACKED); }
 
 size_t pl_weights_count_packed(const pl_safetensors *s)
 {

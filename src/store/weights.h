@@ -6,6 +6,7 @@
 #define PL_STORE_WEIGHTS_H
 
 #include "base/narrow.h"
+#include "base/quantize.h"
 #include "store/safetensors.h"
 
 /* A file that is of one part of the model alone, and perhaps of other models besides. */
@@ -28,9 +29,8 @@ pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, cons
 pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
                            pl_error *);
 
-/* What is behind the name of a weight whose 8 bits are packed (base/quantize.h), U8; and how many there are. */
-#define PL_WEIGHTS_PACKED ".int8"
 #define PL_WEIGHTS_FORMAT "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
+/* Weights in 8 bits (base/quantize.h), U8. */
 size_t pl_weights_count_packed(const pl_safetensors *);
 
 /* Tensors that are not read: of other parts, or of no use. */
