@@ -3,12 +3,12 @@
 #include <stdio.h>
 
 #include "api/compiler.h"
+#include "api/packed.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
-#include "store/weights.h"
 #include "systems/files.h"
 
 /* ---- run.dump ---- */
@@ -106,30 +106,16 @@ static pl_id repeated_program(const pl_compiler *c, const pl_graph *g)
     return pl_graph_find_program(g, job->program[job->repeated]);
 }
 
-static bool is_packed(const void *file, const char *weight)
-{
-    char name[PL_ST_TEXT_MAX];
-    const int bytes = snprintf(name, sizeof name, "%s" PL_INT8_PACKED, weight);
-    return bytes < (int)sizeof name && pl_safetensors_find(file, name);
-}
-
 /* The file of weights says which layers are done so. */
 static pl_status take_int8(const pl_compiler *c, pl_graph *g, pl_error *err)
 {
-    pl_safetensors *file;
-    pl_status status = PL_OK;
+    size_t packed = 0;
     if (!c->data->weights) return PL_OK;
-    PL_TRY(pl_safetensors_open(c->data->weights, &file, err));
-    const size_t packed = pl_weights_count_packed(file);
-    if (packed && pl_command_does(c->command, PL_USES_CALIBRATION))
-        status = pl_fail(err, PL_E_DATA,
-                         "%s: holds weights in 8 bits already; give the file of weights that they were made of",
-                         c->data->weights);
-    if (packed && status == PL_OK) status = pl_rewrite_unfold(g, repeated_program(c, g), err);
-    if (packed && status == PL_OK)
-        status = pl_rewrite_int8(g, repeated_program(c, g), &(pl_int8_choice){is_packed, file}, err);
-    pl_safetensors_destroy(file);
-    return status;
+    PL_TRY(pl_graph_take_packed(g, repeated_program(c, g), c->data->weights, &packed, err));
+    if (packed == 0 || !pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: holds weights in 8 bits already; give the file of weights that they were made of",
+                   c->data->weights);
 }
 
 static pl_status observe(const pl_compiler *c, pl_graph *g, pl_error *err)
