@@ -1,0 +1,259 @@
+/* plimsoll-pictures.so: reads pictures in PNG and JPEG (src/data/pictures/pictures_module.h). */
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jerror.h>
+#include <jpeglib.h>
+#include <png.h>
+
+#include "data/pictures/pictures_module.h"
+
+typedef struct reading {
+    const pl_picture_reader *o;
+    char *why;
+    size_t room;
+    uint8_t head[PL_PICTURES_SIGNATURE_BYTES]; /* of the file, read already */
+    size_t head_used;
+    uint8_t *row;   /* three bytes a pixel */
+    uint8_t *whole; /* as the library gives it: a row, or all where rows come in several passes */
+    jmp_buf escape;
+} reading;
+
+static int fail(reading *r, const char *text)
+{
+    if (!r->why[0]) snprintf(r->why, r->room, "%s", text);
+    return -1;
+}
+
+static size_t get(reading *r, void *to, size_t bytes)
+{
+    const size_t left = sizeof r->head - r->head_used, first = left < bytes ? left : bytes;
+    memcpy(to, r->head + r->head_used, first);
+    r->head_used += first;
+    return first + (first < bytes ? r->o->get(r->o->context, (char *)to + first, bytes - first) : 0);
+}
+
+static int begin(reading *r, uint64_t width, uint64_t height)
+{
+    if (width * height > r->o->pixels_max) {
+        snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read", (unsigned long long)width,
+                 (unsigned long long)height, (unsigned long long)r->o->pixels_max);
+        return -1;
+    }
+    r->row = malloc((size_t)width * 3);
+    if (!r->row) return fail(r, "no memory for a row");
+    return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height);
+}
+
+/* ---- PNG ---- */
+
+static void png_get(png_structp png, png_bytep to, size_t bytes)
+{
+    if (get(png_get_io_ptr(png), to, bytes) < bytes) png_error(png, "the file ends before the picture does");
+}
+
+static void png_complain(png_structp png, png_const_charp text)
+{
+    fail(png_get_error_ptr(png), text);
+    png_longjmp(png, 1);
+}
+
+static void png_ignore(png_structp png, png_const_charp text) { (void)png, (void)text; }
+
+/* Of four bytes a pixel. */
+static int put_on_white(reading *r, const uint8_t *rgba, uint32_t width)
+{
+    for (uint32_t x = 0; x < width; x++)
+        for (int c = 0; c < 3; c++) {
+            const uint32_t a = rgba[4 * x + 3], mixed = rgba[4 * x + (uint32_t)c] * a + 255 * (255 - a);
+            r->row[3 * x + (uint32_t)c] = (uint8_t)((mixed + 127) / 255);
+        }
+    return r->o->row(r->o->context, r->row);
+}
+
+static void png_as_rgba(png_structp png)
+{
+    png_set_expand(png); /* palettes, few bits, and what one colour makes transparent */
+    png_set_scale_16(png);
+    png_set_gray_to_rgb(png);
+    png_set_add_alpha(png, 255, PNG_FILLER_AFTER); /* where there is none */
+}
+
+static int png_rows(reading *r, png_structp png, png_infop info)
+{
+    png_read_info(png, info);
+    const uint32_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
+    png_as_rgba(png);
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, info);
+    const size_t row = (size_t)width * 4;
+    if (png_get_rowbytes(png, info) != row) return fail(r, "its rows are of an unknown form");
+    if (begin(r, width, height)) return -1;
+    r->whole = malloc(passes > 1 ? row * height : row);
+    if (!r->whole) return fail(r, "no memory for its rows");
+    for (int pass = 0; pass < passes; pass++)
+        for (uint32_t y = 0; y < height; y++) {
+            uint8_t *at = r->whole + (passes > 1 ? row * y : 0);
+            png_read_row(png, at, NULL);
+            if (pass == passes - 1 && put_on_white(r, at, width)) return -1;
+        }
+    png_read_end(png, NULL);
+    return 0;
+}
+
+static int read_png(reading *r)
+{
+    volatile int result = -1;
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_complain, png_ignore);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (info && !setjmp(png_jmpbuf(png))) {
+        png_set_read_fn(png, r, png_get);
+        result = png_rows(r, png, info);
+    }
+    if (!info) fail(r, "libpng could not be started");
+    png_destroy_read_struct(&png, &info, NULL);
+    return result;
+}
+
+/* ---- JPEG ---- */
+
+typedef struct jpeg {
+    struct jpeg_decompress_struct d;
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    reading *r;
+    uint8_t piece[4096];
+} jpeg;
+
+static void jpeg_note(j_common_ptr d)
+{
+    jpeg *j = d->client_data;
+    char text[JMSG_LENGTH_MAX];
+    d->err->format_message(d, text);
+    fail(j->r, text);
+}
+
+static void jpeg_complain(j_common_ptr d)
+{
+    jpeg *j = d->client_data;
+    jpeg_note(d);
+    longjmp(j->r->escape, 1);
+}
+
+/* A warning, of which libjpeg makes grey areas and goes on. These are of no consequence. */
+static void jpeg_warn(j_common_ptr d, int level)
+{
+    const int code = d->err->msg_code;
+    if (level >= 0 || code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR) return;
+    jpeg_complain(d);
+}
+
+static void jpeg_nothing(j_decompress_ptr d) { (void)d; }
+
+static boolean jpeg_fill(j_decompress_ptr d)
+{
+    jpeg *j = d->client_data;
+    j->source.bytes_in_buffer = get(j->r, j->piece, sizeof j->piece);
+    j->source.next_input_byte = j->piece;
+    if (j->source.bytes_in_buffer == 0) {
+        fail(j->r, "the file ends before the picture does");
+        longjmp(j->r->escape, 1);
+    }
+    return TRUE;
+}
+
+static void jpeg_skip(j_decompress_ptr d, long bytes)
+{
+    struct jpeg_source_mgr *s = d->src;
+    while (bytes > (long)s->bytes_in_buffer) {
+        bytes -= (long)s->bytes_in_buffer;
+        (void)jpeg_fill(d);
+    }
+    if (bytes <= 0) return;
+    s->next_input_byte += bytes;
+    s->bytes_in_buffer -= (size_t)bytes;
+}
+
+/* Adobe's programs, which alone write such, store them inverted. */
+static void from_cmyk(const uint8_t *cmyk, uint32_t width, bool inverted, uint8_t *rgb)
+{
+    for (uint32_t x = 0; x < width; x++)
+        for (uint32_t c = 0; c < 3; c++) {
+            const uint32_t ink = cmyk[4 * x + c], black = cmyk[4 * x + 3];
+            const uint32_t mixed = inverted ? ink * black : (255 - ink) * (255 - black);
+            rgb[3 * x + c] = (uint8_t)((mixed + 127) / 255);
+        }
+}
+
+static int jpeg_rows(reading *r, jpeg *j)
+{
+    j_decompress_ptr d = &j->d;
+    if (jpeg_read_header(d, TRUE) != JPEG_HEADER_OK) return fail(r, "it has no picture");
+    const bool four = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
+    d->out_color_space = four ? JCS_CMYK : JCS_RGB;
+    if (begin(r, d->image_width, d->image_height)) return -1;
+    r->whole = malloc((size_t)d->image_width * 4);
+    if (!r->whole) return fail(r, "no memory for a row");
+    jpeg_start_decompress(d);
+    while (d->output_scanline < d->output_height) {
+        JSAMPROW row = four ? r->whole : r->row;
+        jpeg_read_scanlines(d, &row, 1);
+        if (four) from_cmyk(r->whole, d->image_width, d->saw_Adobe_marker, r->row);
+        if (r->o->row(r->o->context, r->row)) return -1;
+    }
+    jpeg_finish_decompress(d);
+    return 0;
+}
+
+static int read_jpeg(reading *r)
+{
+    volatile int result = -1;
+    jpeg *j = calloc(1, sizeof *j);
+    if (!j) return fail(r, "no memory for reading it");
+    j->r = r;
+    j->d.err = jpeg_std_error(&j->errors);
+    j->errors.error_exit = jpeg_complain;
+    j->errors.emit_message = jpeg_warn;
+    j->d.client_data = j;
+    if (!setjmp(r->escape)) {
+        jpeg_create_decompress(&j->d);
+        j->source = (struct jpeg_source_mgr){.init_source = jpeg_nothing,
+                                             .fill_input_buffer = jpeg_fill,
+                                             .skip_input_data = jpeg_skip,
+                                             .resync_to_restart = jpeg_resync_to_restart,
+                                             .term_source = jpeg_nothing};
+        j->d.src = &j->source;
+        result = jpeg_rows(r, j);
+    }
+    jpeg_destroy_decompress(&j->d);
+    free(j);
+    return result;
+}
+
+/* ---- either ---- */
+
+static bool is_png(const uint8_t *head) { return png_sig_cmp(head, 0, PL_PICTURES_SIGNATURE_BYTES) == 0; }
+static bool is_jpeg(const uint8_t *head) { return head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff; }
+
+static int knows(const uint8_t head[PL_PICTURES_SIGNATURE_BYTES]) { return is_png(head) || is_jpeg(head); }
+
+static int read_picture(const pl_picture_reader *o, char *why, size_t room)
+{
+    reading r = {.o = o, .why = why, .room = room};
+    int result;
+    why[0] = 0;
+    if (o->get(o->context, r.head, sizeof r.head) < sizeof r.head) return fail(&r, "it is too short");
+    if (is_png(r.head))
+        result = read_png(&r);
+    else
+        result = is_jpeg(r.head) ? read_jpeg(&r) : fail(&r, "it is neither PNG nor JPEG");
+    free(r.row);
+    free(r.whole);
+    return result;
+}
+
+extern __attribute__((visibility("default"))) const pl_pictures_module pl_pictures_functions; /* PL_PICTURES_SYMBOL */
+const pl_pictures_module pl_pictures_functions = {.version = PL_PICTURES_VERSION, .knows = knows, .read = read_picture};

@@ -1,0 +1,99 @@
+#include "data/pictures/pictures.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/module.h"
+#include "data/pictures/fit.h"
+
+enum { WHY_BYTES = 200 };
+
+pl_status pl_pictures_load(pl_pictures *i, pl_error *err)
+{
+    const pl_module_wanted wanted = {
+        .file = PL_PICTURES_FILE,
+        .symbol = PL_PICTURES_SYMBOL,
+        .version = PL_PICTURES_VERSION,
+        .what = "reading pictures",
+        .install = "; install libpng and libjpeg (Debian: libpng-dev libjpeg62-turbo-dev, and build Plimsoll with them "
+                   "there)",
+        .instead = ", or give the pictures as an array in .npy"};
+    const void *functions;
+    PL_TRY(pl_module_load(&wanted, &i->handle, &functions, err));
+    i->module = functions;
+    return PL_OK;
+}
+
+void pl_pictures_unload(pl_pictures *i)
+{
+    if (i->handle) pl_module_unload(i->handle);
+    *i = (pl_pictures){0};
+}
+
+bool pl_picture_is_known(const pl_pictures *i, const char *path)
+{
+    uint8_t head[PL_PICTURES_SIGNATURE_BYTES] = {0};
+    pl_error ignored;
+    uint64_t bytes;
+    int fd;
+    if (pl_file_open(path, &fd, &bytes, &ignored) != PL_OK) return false;
+    const bool is_read = bytes >= sizeof head && pl_file_read_at(fd, path, 0, head, sizeof head, &ignored) == PL_OK;
+    close(fd);
+    return is_read && i->module->knows(head);
+}
+
+/* ---- one ---- */
+
+typedef struct reading {
+    const char *path;
+    int fd;
+    uint64_t at, bytes; /* of the file */
+    uint32_t size, channels;
+    pl_picture_fit fit;
+    pl_status status; /* of what the module asked for */
+    pl_error *err;
+} reading;
+
+static size_t get(void *context, void *to, size_t bytes)
+{
+    reading *r = context;
+    const size_t n = bytes < r->bytes - r->at ? bytes : (size_t)(r->bytes - r->at);
+    r->status = pl_file_read_at(r->fd, r->path, r->at, to, n, r->err);
+    if (r->status != PL_OK) return 0;
+    r->at += n;
+    return n;
+}
+
+static int begin(void *context, uint32_t width, uint32_t height)
+{
+    reading *r = context;
+    pl_error why = {0};
+    r->status = pl_picture_fit_begin(&r->fit, width, height, r->size, r->channels, &why);
+    if (r->status != PL_OK) r->status = pl_fail(r->err, r->status, "%s: %s", r->path, why.text);
+    return r->status != PL_OK;
+}
+
+static int row(void *context, const uint8_t *rgb)
+{
+    pl_picture_fit_row(&((reading *)context)->fit, rgb);
+    return 0;
+}
+
+pl_status pl_picture_read(const pl_pictures *i, const char *path, uint32_t size, uint32_t channels, uint8_t *to,
+                          pl_error *err)
+{
+    char why[WHY_BYTES] = "";
+    reading r = {.path = path, .size = size, .channels = channels, .err = err};
+    const pl_picture_reader o = {
+        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = PL_PICTURE_PIXELS_MAX};
+    PL_TRY(pl_file_open(path, &r.fd, &r.bytes, err));
+    pl_status status = PL_OK;
+    if (i->module->read(&o, why, sizeof why) != 0)
+        status = r.status != PL_OK ? r.status : pl_fail(err, PL_E_DATA, "%s: is no whole picture: %s", path, why);
+    if (status == PL_OK) pl_picture_fit_take(&r.fit, to);
+    pl_picture_fit_end(&r.fit);
+    close(r.fd);
+    return status;
+}
