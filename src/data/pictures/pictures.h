@@ -1,5 +1,5 @@
-/* Pictures from files in PNG and JPEG, as a model wants them: bytes [channels, size, size] from 0 (black) to 255. Reading
- * asks for memory: it is done before planning. */
+/* Pictures from files in PNG and JPEG, as a model wants them: bytes [channels, size, size] from 0 (black) to 255.
+ * Reading asks for memory: it is done before planning. */
 #ifndef PL_DATA_PICTURES_H
 #define PL_DATA_PICTURES_H
 

@@ -1,6 +1,6 @@
-/* What the module plimsoll-pictures.so offers: pictures in PNG and JPEG, read by libpng and libjpeg row by row. It is loaded
- * by who prepares pictures, and by nothing else, so no page of these libraries is in a process that runs. Plain values:
- * the module is compiled from modules/pictures.c alone and links nothing of src/. */
+/* What the module plimsoll-pictures.so offers: pictures in PNG and JPEG, read by libpng and libjpeg row by row. It is
+ * loaded by who prepares pictures, and by nothing else, so no page of these libraries is in a process that runs. Plain
+ * values: the module is compiled from modules/pictures.c alone and links nothing of src/. */
 #ifndef PL_DATA_PICTURES_MODULE_H
 #define PL_DATA_PICTURES_MODULE_H
 
@@ -11,8 +11,8 @@
 #define PL_PICTURES_SYMBOL "pl_pictures_functions"
 enum { PL_PICTURES_VERSION = 1, PL_PICTURES_SIGNATURE_BYTES = 8 };
 
-/* Who asks for a picture. What these functions give, if it is not 0 (of get: less than was asked for), ends the reading:
- * there was no room, or the file could not be read. */
+/* Who asks for a picture. What these functions give, if it is not 0 (of get: less than was asked for), ends the
+ * reading: there was no room, or the file could not be read. */
 typedef struct pl_picture_reader {
     void *context;
     size_t (*get)(void *context, void *to, size_t bytes); /* the next bytes of the file; fewer at its end alone */
@@ -27,8 +27,8 @@ typedef struct pl_pictures_module {
     /* Is it one of those that are known, by its first bytes? */
     int (*knows)(const uint8_t signature[PL_PICTURES_SIGNATURE_BYTES]);
     /* All rows, or not a whole picture: also a damaged file is none. What is transparent lies on white, 16 bits become
-     * 8, and grey, palettes and CMYK become RGB. Interlaced and progressive pictures are in memory whole, others are a row
-     * at a time. What a camera says of how it was held is not looked at. */
+     * 8, and grey, palettes and CMYK become RGB. Interlaced and progressive pictures are in memory whole, others are a
+     * row at a time. What a camera says of how it was held is not looked at. */
     int (*read)(const pl_picture_reader *, char *why, size_t room);
 } pl_pictures_module;
 
