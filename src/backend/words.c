@@ -116,9 +116,12 @@ static void work(const void *work_job, int part, int parts)
         pl_barrier();
     }
     char *own = j->workspace + sizeof(pl_tickets) + (uint64_t)part * p->thread_bytes;
+    const pl_words_kernels *k = j->product->kernels;
     pl_share share = {.units = p->row_units * p->column_units, .threads = p->threads};
+    if (k->enter) k->enter();
     while (pl_share_next(&share, tickets_of(j)))
         for (int64_t index = share.begin; index < share.end; index++) compute_unit(j, index, own);
+    if (k->leave) k->leave();
 }
 
 uint64_t pl_words_workspace_bytes(const pl_words_product *w, int threads) { return plan_of(w, threads).bytes; }

@@ -59,6 +59,13 @@ pl_isa pl_isa_of_machine(void)
 }
 
 #if defined(__x86_64__)
+static bool has_tiles_of_integers(void)
+{
+    enum { CPUID_AMX_INT8 = 1 << 25 }; /* of edx, leaf 7 */
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & CPUID_AMX_INT8);
+}
+
 static bool has_avx_vnni(void)
 {
     enum { CPUID_AVX_VNNI = 1 << 4 }; /* of eax, leaf 7.1; not every compiler's __builtin_cpu_supports knows it */
@@ -75,6 +82,7 @@ int pl_isa_extras(pl_isa isa)
     if (used == PL_ISA_AVX2 && has_avx_vnni()) extras |= PL_ISA_VNNI;
     if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vnni")) extras |= PL_ISA_VNNI;
     if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vpopcntdq")) extras |= PL_ISA_VPOPCNTDQ;
+    if (used == PL_ISA_AMX && has_tiles_of_integers()) extras |= PL_ISA_AMX_INT8;
 #else
     (void)isa;
 #endif

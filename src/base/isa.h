@@ -5,7 +5,8 @@
  *
  * Some processors of a level have instructions beside it that add integers, which are exact in any order: using them
  * changes no bit of any result, so they need no level of their own. avx2 may have VNNI (as AVX-VNNI), avx512 and what
- * is above may have VNNI and VPOPCNTDQ. A lowered level still takes those of its own, never those of a higher one. */
+ * is above may have VNNI and VPOPCNTDQ, amx may have tiles of integers, too. A lowered level still takes those of its
+ * own, never those of a higher one. */
 #ifndef PL_BASE_ISA_H
 #define PL_BASE_ISA_H
 
@@ -23,6 +24,7 @@ typedef enum pl_isa {
 typedef enum pl_isa_extra {
     PL_ISA_VNNI = 1,      /* vpdpbusd: four products of u8 and s8 into each sum */
     PL_ISA_VPOPCNTDQ = 2, /* vpopcntd: bits counted in each word of a vector */
+    PL_ISA_AMX_INT8 = 4,  /* tdpbusd: the same products by tiles */
 } pl_isa_extra;
 
 pl_isa pl_isa_of_machine(void);           /* the highest level the processor and the operating system support */

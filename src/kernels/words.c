@@ -7,7 +7,8 @@ extern const pl_words_kernels pl_int8_kernels_ref, pl_binary_kernels_ref, pl_int
     pl_binary_kernels_baseline;
 #if defined(__x86_64__)
 extern const pl_words_kernels pl_int8_kernels_avx2, pl_int8_kernels_avx512, pl_int8_kernels_avx2_vnni,
-    pl_int8_kernels_avx512_vnni, pl_binary_kernels_avx2, pl_binary_kernels_avx512, pl_binary_kernels_avx512_vpopcntdq;
+    pl_int8_kernels_avx512_vnni, pl_int8_kernels_amx, pl_binary_kernels_avx2, pl_binary_kernels_avx512,
+    pl_binary_kernels_avx512_vpopcntdq;
 #endif
 
 const pl_words_kernels *pl_int8_kernels(pl_isa isa, int extras)
@@ -15,6 +16,7 @@ const pl_words_kernels *pl_int8_kernels(pl_isa isa, int extras)
     if (isa == PL_ISA_REF) return &pl_int8_kernels_ref;
 #if defined(__x86_64__)
     const int vnni = extras & PL_ISA_VNNI;
+    if (isa >= PL_ISA_AMX && extras & PL_ISA_AMX_INT8) return &pl_int8_kernels_amx;
     if (isa >= PL_ISA_AVX512) return vnni ? &pl_int8_kernels_avx512_vnni : &pl_int8_kernels_avx512;
     if (isa == PL_ISA_AVX2) return vnni ? &pl_int8_kernels_avx2_vnni : &pl_int8_kernels_avx2;
 #endif

@@ -13,7 +13,7 @@
  * PL_INT8_K_MAX, so that 255·128·k fits. No instruction in use saturates: VNNI's vpdpbusd adds to 32 bits at once, and
  * without it both operands are widened to 16 bits for vpmaddwd, which is exact for all weights of 8 bits. vpmaddubsw is
  * not used (its pairs saturate unless weights have 7 bits, reduce_range): it has two instructions a vector on the
- * multiplier's ports, as the two vpmaddwd have. */
+ * multiplier's ports, as the two vpmaddwd have. AMX reads a panel as the tiles that it is. */
 #ifndef PL_KERNELS_WORDS_H
 #define PL_KERNELS_WORDS_H
 
@@ -27,7 +27,7 @@ enum {
     PL_WORDS_PANEL = 16,      /* columns */
     PL_WORDS_LINE_BYTES = 64, /* of a panel, for each word of k */
     PL_WORDS_PANELS_MAX = 2,  /* of a tile */
-    PL_WORDS_MR_MAX = 12,
+    PL_WORDS_MR_MAX = 32,
     PL_WORDS_TILE_COLUMNS = PL_WORDS_PANELS_MAX * PL_WORDS_PANEL,
 };
 
@@ -70,6 +70,9 @@ typedef struct pl_words_kernels {
     /* Prepares a row of `bytes` of x, filled up with zeros to whole words. */
     void (*prepare)(int64_t bytes, const void *x, char *to);
     pl_words_tile_row *tiles; /* [rows − 1][panels − 1] */
+    /* A thread's, around all of its tiles of a product; NULL: nothing. */
+    void (*enter)(void);
+    void (*leave)(void);
 } pl_words_kernels;
 
 /* The table of a level and of the extras that may be used (pl_isa_extras, or fewer). */

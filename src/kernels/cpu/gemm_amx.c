@@ -32,9 +32,9 @@ AMX_TARGET void pl_gemm_amx_leave(void)
     shaped_for = 0;
 }
 
-/* Tiles 0 to 3 are sums (upper left, upper right, lower left, lower right), 4 and 5 of A, 6 and 7 of B. */
-AMX_TARGET static void shape_tiles(int rows)
+AMX_TARGET void pl_gemm_amx_shape(int rows)
 {
+    if (shaped_for == rows) return;
     const int upper = rows < SIDE ? rows : SIDE, lower = rows > SIDE ? rows - SIDE : SIDE;
     tile_config c = {.palette = 1};
     for (int i = 0; i < TILES; i++) {
@@ -102,7 +102,7 @@ AMX_TARGET static void tile_of(int rows, int vectors, int64_t words, const void 
                                int64_t b_stride, float *d, int64_t ldd, int add)
 {
     const int64_t word = sizeof(uint32_t), a_bytes = a_stride * word, b_bytes = b_stride * word, d_bytes = ldd * word;
-    if (shaped_for != rows) shape_tiles(rows);
+    pl_gemm_amx_shape(rows);
     if (rows > SIDE && vectors > 1)
         tile(1, 1, words, a, a_bytes, b, b_bytes, d, d_bytes, add);
     else if (rows > SIDE)

@@ -1,4 +1,5 @@
-/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share, and for attention_amx.c. */
+/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share, and for attention_amx.c;
+ * words_amx.c shapes its own alike. */
 #ifndef PL_KERNELS_CPU_GEMM_AMX_H
 #define PL_KERNELS_CPU_GEMM_AMX_H
 
@@ -10,6 +11,9 @@ enum { PL_GEMM_AMX_WORDS = 16 }; /* a tile's share of k */
  * to the next, and none are left behind. Between these two alone. */
 void pl_gemm_amx_enter(void);
 void pl_gemm_amx_leave(void);
+/* Tiles for so many rows of C, at most 32: 0 to 3 for sums (upper left, upper right, lower left, lower right), 4 and 5
+ * for upper and lower rows of A, 6 and 7 for B. */
+void pl_gemm_amx_shape(int rows);
 
 extern pl_gemm_tile_row pl_gemm_amx_tiles[PL_GEMM_MR_MAX];
 

@@ -162,9 +162,11 @@ static void check_problem(const problem *p, uint64_t seed)
 {
     for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) {
         if (isa == PL_ISA_REF && p->call.m * p->call.n * p->call.k > 3000000) continue;
+        static const int kinds[] = {0, PL_ISA_VNNI, PL_ISA_AMX_INT8};
         const int extras = pl_isa_extras((pl_isa)isa);
-        check_table(p, pl_int8_kernels((pl_isa)isa, extras), (pl_isa)isa, seed);
-        if (extras & PL_ISA_VNNI) check_table(p, pl_int8_kernels((pl_isa)isa, 0), (pl_isa)isa, seed);
+        for (int i = 0; i < 3; i++)
+            if ((kinds[i] & extras) == kinds[i])
+                check_table(p, pl_int8_kernels((pl_isa)isa, kinds[i]), (pl_isa)isa, seed);
     }
     guarded_free_all();
 }
