@@ -82,7 +82,7 @@ int pl_isa_extras(pl_isa isa)
     if (used == PL_ISA_AVX2 && has_avx_vnni()) extras |= PL_ISA_VNNI;
     if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vnni")) extras |= PL_ISA_VNNI;
     if (used >= PL_ISA_AVX512 && __builtin_cpu_supports("avx512vpopcntdq")) extras |= PL_ISA_VPOPCNTDQ;
-    if (used == PL_ISA_AMX && has_tiles_of_integers()) extras |= PL_ISA_AMX_INT8;
+    if (used == PL_ISA_AMX && extras & PL_ISA_VNNI && has_tiles_of_integers()) extras |= PL_ISA_AMX_INT8;
 #else
     (void)isa;
 #endif
