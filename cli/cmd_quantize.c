@@ -10,18 +10,15 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Lets samples of the training part go through a trained model, or texts through an encoder, sees what comes to "
-    "each "
-    "of its linear layers, and writes its weights with those layers in 8 bits: a file that eval, generate and encode "
-    "take with --weights FILE. Norms, softmax, activations and convolutions stay in float32. Two tables say what "
-    "that costs each layer, the worst first, and which range what comes to it has, a third what the loss of what is "
-    "held "
-    "out is in f32 and in 8 bits; --keep_f32 leaves the worst as they are. On one instruction set the same samples "
-    "give "
-    "the same file, to the last bit. What does not fit memory.budget is refused before anything large is taken (exit "
-    "3). "
-    "CONFIG is the run's config file or the folder of the run. docs/quantize.md says what is done and how the file "
-    "looks.\n";
+    "Lets samples of the training part go through a trained model, or texts through an encoder, sees what comes "
+    "to each of its linear layers, and writes its weights with those layers in 8 bits: a file that eval, generate and "
+    "encode take with --weights FILE. Norms, softmax, activations and convolutions stay in float32. Tables say what "
+    "that "
+    "costs each layer, the worst first, which range what comes to it has, and what the loss of what is held out is in "
+    "f32 and in 8 bits (of an encoder: how alike its capsules are); --keep_f32 leaves the worst as they are. On one "
+    "instruction set the same samples give the same file, to the last bit. What does not fit memory.budget is refused "
+    "before anything large is taken (exit 3). CONFIG is the run's config file or the folder of the run. "
+    "docs/quantize.md says what is done and how the file looks.\n";
 
 /* An encoder is not trained: without a file of weights it has random ones. */
 static pl_status check_trained(const pl_cli_input *in, pl_error *err)

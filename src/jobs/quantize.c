@@ -152,14 +152,19 @@ static pl_status check_tensors(const pl_session *s, pl_quantizing *q, pl_error *
     return pl_safetensors_check(&list, err);
 }
 
-/* Of the file at the most: all layers in f32, since 8 bits take less. */
+/* Of the file at the most: each layer in whichever of both takes more. */
 static uint64_t most_bytes(const pl_session *s, const pl_quantizing *q)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < s->o.plan->graph->value_count; i++)
-        if (pl_session_keeps(s->o.plan->graph, (pl_id)i) == PL_KEPT_WITH_MODEL)
-            bytes += pl_value_bytes(s->o.plan->graph, (pl_id)i);
-    return bytes + (q->sites + q->layers + 1) * sizeof(float[2]) + PL_ST_PIECE_BYTES;
+    const pl_graph *g = s->o.plan->graph;
+    uint64_t bytes = (q->sites + q->layers + 1) * sizeof(float[2]) + PL_ST_PIECE_BYTES;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL) bytes += pl_value_bytes(g, (pl_id)i);
+    for (size_t i = 0; i < q->layers; i++) {
+        const uint64_t wide = pl_value_bytes(g, q->layer[i].weight_root),
+                       packed = pl_value_bytes(g, q->layer[i].packed_root);
+        if (packed > wide) bytes += packed - wide;
+    }
+    return bytes;
 }
 
 /* Before anything is done: can the file be made where it is to be, and is there room for it? */
@@ -205,6 +210,7 @@ static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "the model has no layer that can be done in 8 bits: its matrices are not "
                        "in float32, or are read by something else besides");
+    pl_quantize_open_outputs(s, q);
     PL_TRY(check_tensors(s, q, err));
     const pl_job *job = s->jobs.job[0];
     return pl_session_find_program(s, job->program[job->repeated], &q->program, err);
@@ -233,7 +239,9 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
         const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }
-    return most;
+    const pl_id output = pl_quantize_find_output(g);
+    const uint64_t outputs = output == PL_NONE ? 0 : pl_shape_elems(&g->value[output].shape) * sizeof(float);
+    return most && outputs > most ? outputs : most;
 }
 
 /* ---- the samples ---- */
@@ -245,25 +253,24 @@ static void tell(pl_session *s, const char *text)
 
 static pl_status stop(pl_error *err) { return pl_fail(err, PL_E_STOPPED, "stopped; nothing was written"); }
 
-static pl_status pass(pl_session *s, const pl_quantizing *q, const char *what, pl_error *err)
+/* Parts are samples, through all passes. */
+static pl_status run_program(pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    const pl_calibration_work *work = &s->o.data->calibration;
+    if (pl_session_should_stop(s)) return stop(err);
+    s->part = q->done, s->parts = work->samples * work->passes;
+    PL_TRY(pl_session_run_program(s, q->program, false, err));
+    s->part = ++q->done;
+    return PL_OK;
+}
+
+static pl_status pass(pl_session *s, pl_quantizing *q, const char *what, pl_error *err)
 {
     const uint64_t samples = s->o.data->calibration.samples;
     tell(s, what);
     pl_ring_begin(s->ring, PL_PART_TRAIN, 0, samples);
-    for (uint64_t i = 0; i < samples; i++) {
-        if (pl_session_should_stop(s)) return stop(err);
-        PL_TRY(pl_session_run_program(s, q->program, false, err));
-    }
+    for (uint64_t i = 0; i < samples; i++) PL_TRY(run_program(s, q, err));
     return PL_OK;
-}
-
-/* Parts are counted through all passes; a program without a region of micro-batches counts none itself. */
-static void begin_parts(pl_session *s, const pl_quantizing *q)
-{
-    const pl_calibration_work *work = &s->o.data->calibration;
-    s->part = 0;
-    s->parts = work->samples * work->passes;
-    (void)q;
 }
 
 static void forget(pl_quantizing *q)
@@ -343,32 +350,61 @@ static void order(pl_quantizing *q)
 
 /* ---- the model as a whole ---- */
 
-static bool may_judge(const pl_session *s)
+/* Does the model have those layers in 8 bits? */
+static void take(pl_session *s, pl_quantizing *q, bool narrow)
 {
-    return pl_session_job_state(s, &pl_job_evaluate) && pl_data_has(s->o.data, PL_PART_VALIDATION);
+    pl_session_set_integer(s, PL_INPUT_COMPARING, narrow);
+    for (size_t i = 0; i < q->layers; i++) *q->layer[i].taken = narrow && !q->layer[i].kept;
 }
 
-static pl_status judge(pl_session *s, pl_quantizing *q, const char *what, pl_quantize_judged *to, pl_error *err)
+static pl_status evaluate(pl_session *s, pl_quantizing *q, const char *what, pl_quantize_judged *to, pl_error *err)
 {
     tell(s, what);
-    q->judges = true;
+    q->takes = PL_QUANTIZE_EVALUATED;
     const pl_status status = pl_evaluate(s, 0, &to->loss, &to->items, err);
-    q->judges = false;
+    q->takes = PL_QUANTIZE_NOTHING;
     if (status == PL_E_STOPPED) return stop(err);
     if (status == PL_OK) to->metrics = pl_session_find_metrics(s, to->loss, to->metric);
     return status;
 }
 
-static pl_status judge_both(pl_session *s, pl_quantizing *q, pl_error *err)
+static pl_status evaluate_both(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    if (!may_judge(s)) return PL_OK;
-    pl_session_set_integer(s, PL_INPUT_COMPARING, 0);
-    PL_TRY(judge(s, q, "what is held out, in f32", &q->wide, err));
-    pl_session_set_integer(s, PL_INPUT_COMPARING, 1);
-    for (size_t i = 0; i < q->layers; i++) *q->layer[i].taken = !q->layer[i].kept;
-    PL_TRY(judge(s, q, "what is held out, in 8 bits", &q->narrow, err));
+    if (!pl_data_has(s->o.data, PL_PART_VALIDATION)) return PL_OK;
+    take(s, q, false);
+    PL_TRY(evaluate(s, q, "what is held out, in f32", &q->wide, err));
+    take(s, q, true);
+    PL_TRY(evaluate(s, q, "what is held out, in 8 bits", &q->narrow, err));
     pl_quantize_tell_judged(s, q);
     return PL_OK;
+}
+
+static pl_status run_again(pl_session *s, pl_quantizing *q, uint64_t sample, pl_quantize_takes takes, pl_error *err)
+{
+    take(s, q, takes == PL_QUANTIZE_NARROW);
+    q->takes = takes;
+    pl_ring_begin(s->ring, PL_PART_TRAIN, sample, sample + 1);
+    const pl_status status = run_program(s, q, err);
+    q->takes = PL_QUANTIZE_NOTHING;
+    return status;
+}
+
+static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    if (q->outputs.count == 0) return PL_OK;
+    tell(s, "what comes out, in f32 and in 8 bits");
+    for (uint64_t i = 0; i < s->o.data->calibration.samples; i++) {
+        PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
+        PL_TRY(run_again(s, q, i, PL_QUANTIZE_NARROW, err));
+    }
+    pl_quantize_tell_outputs(s, q);
+    return PL_OK;
+}
+
+/* By what is held out, where the system evaluates; else by what comes out. */
+static pl_status judge(pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    return s->jobs.job[0] == &pl_job_quantize_evaluate ? evaluate_both(s, q, err) : compare_outputs(s, q, err);
 }
 
 /* ---- the work ---- */
@@ -376,7 +412,6 @@ static pl_status judge_both(pl_session *s, pl_quantizing *q, pl_error *err)
 static pl_status look(pl_session *s, pl_quantizing *q, pl_error *err)
 {
     forget(q);
-    begin_parts(s, q);
     pl_session_set_integer(s, PL_INPUT_COUNTING, 0);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 0);
     PL_TRY(pass(s, q, "how large is what comes to each layer", err));
@@ -397,7 +432,7 @@ static pl_status quantize(pl_session *s, pl_quantizing *q, pl_error *err)
     PL_TRY(check_compared(q, err));
     order(q);
     pl_quantize_tell(s, q);
-    PL_TRY(judge_both(s, q, err));
+    PL_TRY(judge(s, q, err));
     return write_file(s, q, err);
 }
 
@@ -411,15 +446,18 @@ static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
         pl_quantize_tell_file(s, q);
     else if (q->was_there)
         pl_error_append(err, "; %.400s is what was there before", q->how->path);
+    if (status == PL_E_STOPPED) tell(s, err->text); /* who asked for it hears no complaint */
     return status;
 }
 
-/* What the program gives out is wanted by who judges. */
+/* What the program gives out is wanted where the model is judged. */
 static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
 {
-    const pl_quantizing *q = state;
-    if (!q->judges) return PL_OK;
-    return pl_job_evaluate.store(s, pl_session_job_state(s, &pl_job_evaluate), call, err);
+    pl_quantizing *q = state;
+    if (q->takes == PL_QUANTIZE_EVALUATED)
+        return pl_job_evaluate.store(s, pl_session_job_state(s, &pl_job_evaluate), call, err);
+    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_output(q, call);
+    return PL_OK;
 }
 
 static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)

@@ -96,6 +96,15 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
     }
 }
 
+void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
+{
+    const pl_quantize_outputs *o = &q->outputs;
+    const int width = width_of(q);
+    if (o->rows == 0) return;
+    tell_row(s, width, "what comes out, in 8 bits and in f32", "%11s %11s", "least", "mean");
+    tell_row(s, width, "cosine", "%11.6f %11.6f", o->least, o->sum / (double)o->rows);
+}
+
 void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)
 {
     char text[PL_FILE_PATH_MAX + 100];

@@ -13,8 +13,13 @@ ALIKE(RANGE_MINMAX, SPAN_MINMAX);
 ALIKE(RANGE_PERCENTILE, SPAN_PERCENTILE);
 ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
 
-/* How large what comes to a layer is; where the method asks for it, how it is spread; what 8 bits cost. */
-static uint64_t passes_of(const pl_config *c) { return c->quantization.method == PL_CONFIG_RANGE_MINMAX ? 2 : 3; }
+/* How large what comes to a layer is; where the method asks for it, how it is spread; what 8 bits cost it. What nothing
+ * held out can judge is compared as a whole: in f32, and in 8 bits. */
+static uint64_t passes_of(const pl_config *c)
+{
+    const uint64_t of_layers = c->quantization.method == PL_CONFIG_RANGE_MINMAX ? 2 : 3;
+    return pl_system_of(c)->job[PL_COMMAND_EVALUATE] ? of_layers : of_layers + 2;
+}
 
 pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error *err)
 {

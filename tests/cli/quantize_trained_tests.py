@@ -7,11 +7,12 @@ import math
 import os
 import random
 import re
+import signal
 import struct
 
 import chain_tests
 from chain_tests import add, blocks, linear, make_chains, row_of, tensors, write_chain
-from cli_tests import SEED, check, last_checkpoint, main, read, refused, run, start, write_config, write_text
+from cli_tests import SEED, await_event, check, last_checkpoint, main, read, refused, run, start, write_config, write_text
 from clouds_tests import write_clouds
 from hybrid_tests import write_hybrid
 from quantize_tests import range_of, rounded, tensors_of, unpack
@@ -196,12 +197,12 @@ def test_cloud_heights():
 
 # ---- bad input ----
 
-def spoil(path, to, name, index, number):
+def spoil(path, to, name, numbers):
     whole = bytearray(read(path))
     begin = 8 + struct.unpack("<Q", whole[:8])[0]
     header = json.loads(whole[8:begin])
-    at = begin + header[name]["data_offsets"][0] + 4 * index
-    whole[at:at + 4] = struct.pack("<f", number)
+    at = begin + header[name]["data_offsets"][0]
+    whole[at:at + 4 * len(numbers)] = struct.pack(f"<{len(numbers)}f", *numbers)
     with open(to, "wb") as file:
         file.write(whole)
 
@@ -221,8 +222,8 @@ def test_bad_input():
     refused(5, "no/such/folder", "quantize", config, "--quantized", "no/such/folder/q.safetensors")
     refused(3, r"make model.width or model.layers smaller$", "quantize", config, "--budget", "16MB", "--sequence", "128", "--feed_forward", "16384")
     run("export", "out", "--format", "safetensors", "--out", "whole.safetensors")
-    spoil("whole.safetensors", "nan.safetensors", "transformer.h.1.ln_2.weight", 3, math.nan)
-    spoil("whole.safetensors", "large.safetensors", "transformer.h.1.ln_2.weight", 3, 3e38)
+    spoil("whole.safetensors", "nan.safetensors", "transformer.h.1.ln_2.weight", [1, math.nan])
+    spoil("whole.safetensors", "large.safetensors", "transformer.h.1.ln_2.weight", 8 * [3.2e38])
     refused(4, "nan.safetensors", "quantize", config, "--weights", "nan.safetensors", "--quantized", "n.safetensors")
     refused(4, "infinite or NaN.*q.safetensors is what was there before", "quantize", config, "--weights", "large.safetensors", "--quantized", "q.safetensors")
     check(not os.path.exists("n.safetensors") and not any(".tmp" in name for name in os.listdir(".")), os.listdir("."))
@@ -248,8 +249,23 @@ def test_progress():
     check(run("quantize", config, "--quiet")[1] == "", "quiet is not")
 
 
+def test_stopped():
+    """Nothing is written; what was there before stays."""
+    write_text(words=20000)
+    config = train()
+    with open("there.safetensors", "wb") as file:
+        file.write(b"earlier")
+    process = start("quantize", config, "--progress", "json", "--samples", "100000", "--quantized", "there.safetensors")
+    await_event(process, "committed")
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[0].decode()
+    check(process.returncode == 130 and "nothing was written; there.safetensors is what was there before" in said, process.returncode, said)
+    check(read("there.safetensors") == b"earlier" and not any("tmp" in name for name in os.listdir(".")), os.listdir("."))
+
+
 GROUPS = {"quantize_trained": [test_layers_are_rounded_as_defined, test_generates, test_a_file_in_place_of_a_checkpoint, test_same_bits_however_it_is_cut,
-                               test_some_stay, test_chains, test_pages, test_cloud_heights, test_bad_input, test_nothing_held_out, test_progress]}
+                               test_some_stay, test_chains, test_pages, test_cloud_heights, test_bad_input, test_nothing_held_out, test_progress,
+                               test_stopped]}
 
 if __name__ == "__main__":
     main(GROUPS)
