@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "export/export.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
@@ -74,11 +75,23 @@ static pl_status open_data(exporting *e, pl_error *err)
     return status;
 }
 
+/* Of what is trained here a checkpoint is exported. */
+static pl_status refuse_weights(const pl_config *c, pl_error *err)
+{
+    if (!c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
+    return pl_fail(
+        err, PL_E_USAGE,
+        "run.weights is %.300s, but what is exported of a model that is trained here is a checkpoint; leave it "
+        "out",
+        c->run.weights);
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
     const char *name[] = {"init", y->face ? y->face->program : "init"};
     PL_TRY(pl_config_check(e->config, err));
+    PL_TRY(refuse_weights(e->config, err));
     PL_TRY(open_data(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
