@@ -9,11 +9,6 @@
 #include "base/size.h"
 #include "kernels/kernels.h"
 
-uint64_t pl_binary_packed_bytes(int64_t n, int64_t k)
-{
-    return (uint64_t)pl_words_columns(n) * (uint64_t)(sizeof(float) + 4 * (size_t)pl_binary_words(k));
-}
-
 static char *panels_of(const void *packed, int64_t n)
 {
     return (char *)(uintptr_t)packed + (uint64_t)pl_words_columns(n) * sizeof(float);
