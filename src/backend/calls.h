@@ -147,6 +147,8 @@ uint64_t pl_binary_workspace_bytes(const pl_binary_call *, pl_team);
 void pl_binary_exec(const pl_binary_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
 /* packed: pl_binary_packed_bytes of base/binary.h */
+/* The first row whose alpha is no number of at least 0, or that is not filled up with zeros; −1: there is none. */
+int64_t pl_binary_check(int64_t n, int64_t k, const void *packed);
 void pl_binary_pack(int64_t n, int64_t k, const uint32_t *signs, const float *alpha, void *packed);
 
 typedef struct pl_signs_call { /* of the rows of x or w: signs, rows of pl_binary_words(k), and the means of |x| */

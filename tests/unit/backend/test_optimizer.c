@@ -131,8 +131,8 @@ static void test_limit(void **state)
         for (int angle = 0; angle < 2; angle++) {
             arrays free = make_arrays(COUNT), bound = make_arrays(COUNT);
             bound.g[7] = free.g[7] = NAN;
-            pl_adamw_call call = {COUNT, free.w, free.m, free.v, free.g, 0.9f, 0.99f, 1e-8f, 0.1f, &lr, &step,
-                                  .angle = angle};
+            pl_adamw_call call = {COUNT, free.w, free.m, free.v, free.g, 0.9f,
+                                  0.99f, 1e-8f,  0.1f,   &lr,    &step,  .angle = angle};
             pl_adamw_exec(&call, (pl_team){2, isa});
             call.w = bound.w, call.m = bound.m, call.v = bound.v, call.g = bound.g, call.limit = 0.75f;
             pl_adamw_exec(&call, (pl_team){3, isa});
@@ -368,7 +368,8 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_loss_scale),
                                        cmocka_unit_test(test_adamw),
                                        cmocka_unit_test(test_adamw_zero_gradient),
-                                       cmocka_unit_test(test_limit), cmocka_unit_test(test_angle),
+                                       cmocka_unit_test(test_limit),
+                                       cmocka_unit_test(test_angle),
                                        cmocka_unit_test(test_angle_not_finite),
                                        cmocka_unit_test(test_ema),
                                        cmocka_unit_test(test_sum_squares),
