@@ -6,7 +6,7 @@
 #include "load.h"
 #include "out.h"
 
-enum { FORMAT, OUT, CHECKPOINT, SEEDED, EXTERNAL, JSON };
+enum { FORMAT, OUT, CHECKPOINT, SEEDED, EXTERNAL, PACKED, JSON };
 static const pl_cli_option options[] = {
     [FORMAT] = {"--format", "NAME",
                 "onnx: the inference program, for ONNX Runtime and others; safetensors: the "
@@ -16,6 +16,9 @@ static const pl_cli_option options[] = {
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [SEEDED] = {"--seeded", NULL, "first values of the config's seed in place of trained weights"},
     [EXTERNAL] = {"--external-data", NULL, "onnx: weights into FILE.data beside it, as models over 2 GB have them"},
+    [PACKED] = {"--packed", NULL,
+                "safetensors: weights of layers of signs (model.binary) as bits; eval and generate take the file with "
+                "--weights"},
     [JSON] = {"--json", NULL, "what was written as JSON (schema plimsoll.export/1)"},
 };
 
@@ -35,7 +38,8 @@ static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_e
     *o = (pl_export_options){.path = value[OUT],
                              .checkpoint = value[CHECKPOINT],
                              .seeded = value[SEEDED] != NULL,
-                             .external_data = value[EXTERNAL] != NULL};
+                             .external_data = value[EXTERNAL] != NULL,
+                             .packed = value[PACKED] != NULL};
     if (!value[FORMAT]) return pl_cli_error(err, PL_E_USAGE, "--format is missing: onnx or safetensors");
     if (!pl_export_format_parse(value[FORMAT], &o->format))
         return pl_cli_error(err, PL_E_USAGE, "--format \"%.60s\" is none; onnx or safetensors were expected",
@@ -43,6 +47,8 @@ static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_e
     if (!o->path) return pl_cli_error(err, PL_E_USAGE, "--out is missing: the file to write");
     if (o->external_data && o->format != PL_EXPORT_ONNX)
         return pl_cli_error(err, PL_E_USAGE, "--external-data is of --format onnx; leave it out");
+    if (o->packed && o->format != PL_EXPORT_SAFETENSORS)
+        return pl_cli_error(err, PL_E_USAGE, "--packed is of --format safetensors; leave it out");
     if (o->seeded && o->checkpoint)
         return pl_cli_error(err, PL_E_USAGE, "--seeded and --checkpoint both name weights; leave one out");
     return PL_OK;

@@ -27,13 +27,14 @@ typedef struct pl_export_options {
     const char *checkpoint; /* this checkpoint's folder instead of the run's best or latest; may be NULL */
     bool seeded;            /* the first values of the config's seed, whatever was trained */
     bool external_data;     /* ONNX: weights into a file of their own, also where the model has less than 2 GB */
+    bool packed; /* safetensors: weights of which products see the signs alone as bits; PL_E_USAGE where none are */
 } pl_export_options;
 
 typedef struct pl_exported {
     uint64_t file_bytes, data_bytes; /* of the two files; data 0: there is one */
     uint64_t nodes, weights, weight_bytes;
     uint64_t held_bytes, values_bytes; /* memory that the work took beside the weights, and that for them */
-    char from[1100]; /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
+    char from[1100];                   /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
     char warning[PL_ERROR_TEXT_BYTES];
 } pl_exported;
 

@@ -9,6 +9,7 @@
 #include "export/export.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
+#include "store/weights.h"
 
 static const char *const formats[] = {[PL_EXPORT_ONNX] = "onnx", [PL_EXPORT_SAFETENSORS] = "safetensors"};
 
@@ -125,7 +126,10 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
-    const pl_st_text text[] = {{"format", "pt"}, {"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    if (e->o->packed) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
+    const pl_st_text text[] = {{"format", e->o->packed ? PL_BINARY_FORMAT : "pt"},
+                               {"plimsoll.config", e->text},
+                               {"plimsoll.weights", e->weights.from}};
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     const pl_st_list list = {
         .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = 3};
@@ -135,7 +139,7 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
     if (status == PL_OK) x->file_bytes = pl_safetensors_file_bytes(&list);
     for (size_t i = 0; i < list.count; i++) x->weight_bytes += list.entries[i].bytes;
     x->weights = list.count;
-    x->held_bytes = sizeof *writer;
+    x->held_bytes = sizeof *writer + e->weights.binary.bytes;
     pl_free(writer);
     return status;
 }

@@ -170,6 +170,7 @@ void pl_export_weights_deinit(pl_export_weights *w)
     pl_plan_destroy(w->plan);
     if (w->arena) munmap(w->arena, (size_t)w->arena_bytes);
     pl_saved_deinit(&w->saved);
+    pl_export_binary_deinit(&w->binary);
     pl_free(w->model);
     pl_free(w->state);
     pl_free(w->of);

@@ -5,7 +5,8 @@
 #include "ir/graph.h"
 
 /* Layers of the program (PL_NONE: of all programs) whose weights are packed in the file are done in 8 bits; *packed:
- * how many weights those are. Of a file that holds none nothing changes. */
+ * how many weights those are. Likewise layers of signs whose weights are packed; they do not count. Of a file that
+ * holds none nothing changes. */
 pl_status pl_graph_take_packed(pl_graph *, pl_id program, const char *path, size_t *packed, pl_error *);
 
 #endif

@@ -2,8 +2,9 @@
  * in double, from what the plan's own update reads, and compared with what that leaves.
  *
  *   g = scale·gradient;  m' = β1·m + (1 − β1)·g;  v' = β2·v + (1 − β2)·g²
- *   w' = w − lr·decay·w − lr/(1 − β1ᵗ)·m' / (√v'/√(1 − β2ᵗ) + ε)          decay: matrices only
+ *   w' = w − lr·decay·w − lr/(1 − β1ᵗ)·m' / (√v'/√(1 − β2ᵗ) + ε)          decay: matrices only, latent ones not
  *   w' = w − lr·decay·w − lr·atan2(m'/(1 − β1ᵗ), √v'/√(1 − β2ᵗ))
+ *   of a latent weight w' is then the next number in [−1, 1]
  *   average' = average + (1 − rate)·(w' − average), where averages are kept; only where w' was made
  *   scale = min(1, c/(norm + 1e-6))/S of the norm of all gradients/S; S: the loss scale. Where that norm is not finite,
  *   nothing changes and the step does not count in t.
@@ -40,7 +41,7 @@ typedef struct expected {
 } expected;
 
 typedef struct rates {
-    double beta1, beta2, eps, decay, rate, root_scale, scale;
+    double beta1, beta2, eps, decay, rate, root_scale, scale, limit;
     bool angle; /* atan2(m, root_scale·√v), in which a common factor of both does not count */
 } rates;
 
@@ -96,7 +97,7 @@ static double in_f32(double x)
     return (double)rounded;
 }
 
-static rates rates_of(const pl_verify_update *u, bool matrix, double scale)
+static rates rates_of(const pl_verify_update *u, const pl_value *w, double scale)
 {
     const pl_config *c = u->config;
     const double beta1 = in_f32(c->train.beta1), beta2 = in_f32(c->train.beta2);
@@ -107,10 +108,11 @@ static rates rates_of(const pl_verify_update *u, bool matrix, double scale)
     return (rates){.beta1 = beta1,
                    .beta2 = beta2,
                    .eps = angle ? 0 : c->train.epsilon,
-                   .decay = matrix ? lr * c->train.weight_decay : 0,
+                   .decay = w->shape.rank >= 2 && !w->latent ? lr * c->train.weight_decay : 0,
                    .rate = angle ? lr : lr / correction1,
                    .root_scale = (angle ? correction1 : 1) / sqrt(correction2),
                    .scale = scale,
+                   .limit = w->latent ? 1 : INFINITY,
                    .angle = angle};
 }
 
@@ -129,8 +131,9 @@ static void expect(const rates *r, double w, double m, double v, double gradient
     double size = fabs(new_m->value), step = r->rate * direction(r, size, sqrt(squares) * r->root_scale + r->eps);
     double longest = r->rate * direction(r, size + new_m->bound, least);
     double shortest = r->rate * direction(r, fmax(size - new_m->bound, 0), most);
-    new_w->value = w - r->decay * w - copysign(step, new_m->value);
-    new_w->bound = LAST_UNIT * fabs(new_w->value) + fmax(longest - step, step - shortest) + UNIT * longest +
+    const double free_w = w - r->decay * w - copysign(step, new_m->value);
+    new_w->value = fabs(free_w) > r->limit ? copysign(r->limit, free_w) : free_w;
+    new_w->bound = LAST_UNIT * fabs(free_w) + fmax(longest - step, step - shortest) + UNIT * longest +
                    UNIT * fabs(r->decay * w) + SMALLEST;
 }
 
@@ -300,7 +303,7 @@ static void check_update(pl_verify_update *u, const pl_node *n)
         return;
     }
     u->scale = n->in[6] == PL_NONE ? 1 : (double)*(const float *)at(u, n->in[6]);
-    a.rates = rates_of(u, w->shape.rank >= 2, u->scale);
+    a.rates = rates_of(u, w, u->scale);
     for (uint64_t block = 0; block * BLOCK < a.count; block++) {
         uint64_t left = a.count - block * BLOCK;
         check_block(u, &a, block, left < BLOCK ? (int)left : BLOCK);

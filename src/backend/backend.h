@@ -3,6 +3,7 @@
 #ifndef PL_BACKEND_BACKEND_H
 #define PL_BACKEND_BACKEND_H
 
+#include "backend/binary.h"
 #include "backend/calls.h"
 #include "backend/carry.h"
 #include "backend/channel_norm.h"
@@ -158,6 +159,12 @@ typedef struct pl_call {
         pl_count_right_call count_right;
         pl_activation_call activation;
         pl_gated_activation_call gated_activation;
+        pl_gated_activation_bwd_call gated_activation_bwd;
+        pl_pack_signs_call pack_signs;
+        pl_binary_call linear_binary;
+        pl_linear_binary_dx_call linear_binary_dx;
+        pl_linear_binary_dw_call linear_binary_dw;
+        pl_latent_gradient_call latent_gradient;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;
         pl_cast_call cast;

@@ -30,6 +30,31 @@ static void exec_gated_activation(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_GATED_ACTIVATION = {bind_gated_activation, NULL, exec_gated_activation};
 
+static void bind_gated_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_shape *y = &pl_in(g, n, 0)->shape;
+    call->u.gated_activation_bwd =
+        (pl_gated_activation_bwd_call){pl_shape_rows(y),
+                                       pl_shape_last(y),
+                                       (pl_activation)n->attr[0].i,
+                                       pl_address_of(g, a, n->in[1]),
+                                       pl_address_of(g, a, n->in[0]),
+                                       pl_address_of(g, a, n->out[0])};
+}
+
+static uint64_t workspace_gated_activation_bwd(const pl_call *c, pl_team team)
+{
+    return pl_gated_activation_bwd_workspace_bytes(&c->u.gated_activation_bwd, team);
+}
+
+static void exec_gated_activation_bwd(const pl_call *c, pl_team team)
+{
+    pl_gated_activation_bwd_exec(&c->u.gated_activation_bwd, c->workspace, team);
+}
+
+const pl_binding pl_binding_GATED_ACTIVATION_BWD = {bind_gated_activation_bwd, workspace_gated_activation_bwd,
+                                                    exec_gated_activation_bwd};
+
 static void bind_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->in[0]),
@@ -186,6 +211,7 @@ static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *
     call->u.adamw.weight_decay = (float)n->attr[3].f;
     call->u.adamw.seed = (uint64_t)n->attr[4].i;
     call->u.adamw.stream = (uint64_t)n->attr[5].i;
+    call->u.adamw.limit = (float)n->attr[6].f;
 }
 
 static void bind_adam_atan2(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -195,6 +221,7 @@ static void bind_adam_atan2(const pl_graph *g, const pl_node *n, const pl_addres
     call->u.adamw.weight_decay = (float)n->attr[2].f;
     call->u.adamw.seed = (uint64_t)n->attr[3].i;
     call->u.adamw.stream = (uint64_t)n->attr[4].i;
+    call->u.adamw.limit = (float)n->attr[5].f;
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }

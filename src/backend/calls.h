@@ -16,6 +16,7 @@
 #include "base/convolution.h"
 #include "base/narrow.h"
 #include "base/quantize.h"
+#include "base/binary.h"
 #include "kernels/adamw.h"
 #include "kernels/spectrum.h"
 #include "kernels/team.h"
@@ -145,8 +146,9 @@ typedef struct pl_binary_call {
 uint64_t pl_binary_workspace_bytes(const pl_binary_call *, pl_team);
 void pl_binary_exec(const pl_binary_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
-static inline int64_t pl_binary_words(int64_t k) { return (k + 31) / 32; } /* of a row */
-uint64_t pl_binary_packed_bytes(int64_t n, int64_t k);
+/* packed: pl_binary_packed_bytes of base/binary.h */
+/* The first row whose alpha is no number of at least 0, or that is not filled up with zeros; −1: there is none. */
+int64_t pl_binary_check(int64_t n, int64_t k, const void *packed);
 void pl_binary_pack(int64_t n, int64_t k, const uint32_t *signs, const float *alpha, void *packed);
 
 typedef struct pl_signs_call { /* of the rows of x or w: signs, rows of pl_binary_words(k), and the means of |x| */
@@ -393,6 +395,15 @@ typedef struct pl_gated_activation_call { /* row by row y = act(the first half o
 } pl_gated_activation_call;
 void pl_gated_activation_exec(const pl_gated_activation_call *, pl_team);
 
+typedef struct pl_gated_activation_bwd_call { /* rows of 2·width: dx may be x */
+    int64_t rows, width;
+    pl_activation act;
+    const float *x, *dy;
+    float *dx;
+} pl_gated_activation_bwd_call;
+uint64_t pl_gated_activation_bwd_workspace_bytes(const pl_gated_activation_bwd_call *, pl_team);
+void pl_gated_activation_bwd_exec(const pl_gated_activation_bwd_call *, void *workspace, pl_team);
+
 typedef struct pl_activation_bwd_call { /* dx = dy·act'(x); dx may be dy or x */
     int64_t count;
     pl_activation act;
@@ -457,6 +468,7 @@ typedef struct pl_adamw_call {
     uint64_t seed, stream;
     const int32_t *skipped_steps; /* (run) [1] or NULL */
     bool angle;
+    float limit; /* w stays within ±limit; 0: it may go anywhere */
 } pl_adamw_call;
 void pl_adamw_exec(const pl_adamw_call *, pl_team);
 

@@ -60,6 +60,43 @@ void pl_gated_activation_exec(const pl_gated_activation_call *c, pl_team team)
     run_parts(team, c->rows * c->width, gated_activation_part, c);
 }
 
+/* The kernel works in place, on a row of each part. */
+static uint64_t gated_row_bytes(const pl_gated_activation_bwd_call *c)
+{
+    return ((uint64_t)c->width * sizeof(float) + 63) / 64 * 64;
+}
+
+typedef struct gated_bwd_work {
+    const pl_gated_activation_bwd_call *call;
+    const pl_kernels *kernels;
+    char *workspace;
+} gated_bwd_work;
+
+static void gated_activation_bwd_part(const void *context, int part, int parts)
+{
+    const gated_bwd_work *w = context;
+    const pl_gated_activation_bwd_call *c = w->call;
+    const range r = piece_of(c->rows, 1, part, parts);
+    float *d = (float *)(void *)(w->workspace + gated_row_bytes(c) * (uint64_t)part);
+    for (int64_t i = r.begin; i < r.begin + r.count; i++) {
+        float *dx = c->dx + 2 * i * c->width;
+        if (dx != c->x + 2 * i * c->width) memcpy(dx, c->x + 2 * i * c->width, 2 * (size_t)c->width * sizeof *dx);
+        memcpy(d, c->dy + i * c->width, (size_t)c->width * sizeof *d);
+        w->kernels->gated_bwd(c->act, c->width, PL_REAL_F32, dx, dx + c->width, d);
+    }
+}
+
+uint64_t pl_gated_activation_bwd_workspace_bytes(const pl_gated_activation_bwd_call *c, pl_team team)
+{
+    return gated_row_bytes(c) * (uint64_t)team.threads;
+}
+
+void pl_gated_activation_bwd_exec(const pl_gated_activation_bwd_call *c, void *workspace, pl_team team)
+{
+    const gated_bwd_work w = {c, pl_kernels_get(team.isa), workspace};
+    pl_parallel(team, c->rows * c->width, gated_activation_bwd_part, &w);
+}
+
 static void activation_bwd_part(const void *context, int part, int parts)
 {
     const work *w = context;

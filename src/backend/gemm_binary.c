@@ -2,17 +2,13 @@
  *
  * Packed weights: alpha | panels of signs (kernels/words.h); each part of whole panels of columns.
  * Workspace: that of the product | beta | signs of x. */
+#include <math.h>
 #include <string.h>
 
 #include "backend/parallel.h"
 #include "backend/words.h"
 #include "base/size.h"
 #include "kernels/kernels.h"
-
-uint64_t pl_binary_packed_bytes(int64_t n, int64_t k)
-{
-    return (uint64_t)pl_words_columns(n) * (uint64_t)(sizeof(float) + 4 * (size_t)pl_binary_words(k));
-}
 
 static char *panels_of(const void *packed, int64_t n)
 {
@@ -27,6 +23,22 @@ void pl_binary_pack(int64_t n, int64_t k, const uint32_t *signs, const float *al
     for (int64_t j = 0; j < n; j++)
         for (int64_t p = 0; p < words; p++)
             memcpy(panels_of(packed, n) + pl_words_at(words, p, j), signs + j * words + p, sizeof *signs);
+}
+
+int64_t pl_binary_check(int64_t n, int64_t k, const void *packed)
+{
+    const int64_t words = pl_binary_words(k), end = k % PL_BINARY_WORD;
+    for (int64_t j = 0; j < pl_binary_rows(n); j++) {
+        const float alpha = ((const float *)packed)[j];
+        uint32_t all = 0, last = 0;
+        for (int64_t p = 0; p < words; p++) {
+            memcpy(&last, (const char *)packed + pl_binary_word_at(n, k, j, p), sizeof last);
+            all |= last;
+        }
+        if (!(alpha >= 0) || !isfinite(alpha) || (end && last >> end)) return j;
+        if (j >= n && (all || alpha != 0)) return j;
+    }
+    return -1;
 }
 
 typedef struct signs_job {

@@ -37,6 +37,7 @@ static pl_adamw_rates rates_of(const pl_adamw_call *c)
                             .eps = c->eps,
                             .decay = (float)(lr * c->weight_decay),
                             .grad_scale = c->grad_scale ? *c->grad_scale : 1,
+                            .limit = c->limit > 0 ? c->limit : INFINITY,
                             .angle = c->angle};
 }
 

@@ -14,7 +14,8 @@ int64_t pl_fit_rows(const pl_graph *g)
     int64_t most = 1;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        const pl_id of = n->op == PL_OP_LINEAR ? n->in[0] : n->op == PL_OP_CONV2D ? n->out[0] : PL_NONE;
+        const bool linear = n->op == PL_OP_LINEAR || n->op == PL_OP_LINEAR_BINARY;
+        const pl_id of = linear ? n->in[0] : n->op == PL_OP_CONV2D ? n->out[0] : PL_NONE;
         if (n->dead || of == PL_NONE || !has_batch(g, n, &g->value[of])) continue;
         int64_t rows = pl_shape_rows(&g->value[of].shape);
         if (rows > most) most = rows;

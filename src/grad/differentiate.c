@@ -6,6 +6,9 @@
  * its last bits would depend on the size of these. A program that mixes the samples of a batch sees all of them at
  * once: there is one accumulator, to which the readers add one after the other.
  *
+ * Where an operator sees a weight as something else that is made of it (signs), what is accumulated is the gradient of
+ * that, and one node behind the sums makes it the weight's.
+ *
  * A frozen weight has none. What only such weights and data have made needs no gradient, so nothing computes it.
  *
  * A loss may have several terms, each node adding its own to the same value. Backward nodes that take the place of such
@@ -174,6 +177,30 @@ static pl_status add_sums(driver *d, pl_id program)
     return b->status;
 }
 
+/* The last version of a weight's gradient, PL_NONE where nothing came in. */
+static pl_id last_version(const driver *d, pl_id weight)
+{
+    if (d->whole) return d->grad.accumulator[weight];
+    for (size_t i = d->finished_count; i-- > 0;)
+        if (d->finished[i].weight == weight) return d->finished[i].version;
+    return PL_NONE;
+}
+
+/* Behind the sums. */
+static pl_status finish_gradients(driver *d, pl_id program)
+{
+    pl_builder *b = d->grad.b;
+    b->region = program;
+    for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
+        const pl_id finish = d->grad.finish[i], sum = last_version(d, (pl_id)i);
+        pl_id out = PL_NONE;
+        if (finish == PL_NONE || finish == PL_OP_COUNT || sum == PL_NONE) continue;
+        snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[i].scope);
+        pl_build_node(b, (pl_op)finish, NULL, 2, (pl_id[]){sum, (pl_id)i}, 1, &out);
+    }
+    return b->status;
+}
+
 /* The zero nodes were added behind the forward nodes; they belong before everything else of their program. */
 static pl_status zero_first(pl_graph *g, size_t first_zero, size_t zeros, pl_error *err)
 {
@@ -240,31 +267,38 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     d.grad.of = pl_alloc(values, sizeof *d.grad.of);
     d.grad.accumulator = pl_alloc(values, sizeof *d.grad.accumulator);
     d.waiting = pl_alloc(values, sizeof *d.waiting);
+    d.grad.finish = pl_alloc(values, sizeof *d.grad.finish);
     d.readers = pl_alloc(values + 1, sizeof *d.readers);
     d.reached = pl_alloc(values + 1, sizeof *d.reached);
     d.grad.wanted = d.wanted = pl_alloc(values + 1, sizeof *d.wanted);
     d.losses = pl_alloc(nodes + 1, sizeof *d.losses);
     PL_TRY_DONE(check_loss(g, program, err));
-    if (!d.losses || !d.grad.of || !d.grad.accumulator || !d.waiting || !d.readers || !d.reached || !d.wanted)
+    if (!d.losses || !d.grad.of || !d.grad.accumulator || !d.waiting || !d.grad.finish || !d.readers || !d.reached ||
+        !d.wanted)
         PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to differentiate the graph"));
     note_losses(&d, g, program);
     d.whole = pl_graph_find_mixer(g, program) != PL_NONE;
     count_readers(g, program, d.readers, d.reached);
     find_wanted(&d, g, program);
     PL_TRY_DONE(check_windows(g, d.readers, err));
-    for (size_t i = 0; i < values; i++) d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
+    for (size_t i = 0; i < values; i++) {
+        d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
+        d.grad.finish[i] = PL_NONE;
+    }
     PL_TRY_DONE(add_accumulators(&d));
     size_t zeros = g->node_count - nodes;
     b.phase = PL_PHASE_BACKWARD;
     for (size_t i = nodes; i-- > 0;) PL_TRY_DONE(visit(&d, (pl_id)i, program));
     deal_out_losses(&d, g, program);
     PL_TRY_DONE(add_sums(&d, program));
+    PL_TRY_DONE(finish_gradients(&d, program));
     PL_TRY_DONE(zero_first(g, nodes, zeros, err));
     pl_graph_sweep(g);
 done:
     pl_free(d.grad.of);
     pl_free(d.grad.accumulator);
     pl_free(d.waiting);
+    pl_free(d.grad.finish);
     pl_free(d.readers);
     pl_free(d.reached);
     pl_free(d.wanted);

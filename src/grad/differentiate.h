@@ -10,7 +10,7 @@
 pl_status pl_grad_differentiate(pl_graph *, pl_id program, pl_error *);
 
 typedef struct pl_grad_update {
-    double beta1, beta2, epsilon, weight_decay; /* decay applies to weights of rank 2 and more */
+    double beta1, beta2, epsilon, weight_decay; /* decay applies to weights of rank 2 and more that are not latent */
     double clip;                                /* global L2 norm; 0 = no clipping */
     pl_id lr, step;                             /* inputs: f32 [1], i64 [1] */
     uint64_t seed;                              /* of the rounding of moments that are not kept in f32 */

@@ -89,14 +89,16 @@ static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
     pl_id m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
     pl_id v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
     if (t->b.status != PL_OK) return;
-    pl_attr attr[6];
+    const bool latent = g->value[weight].latent;
+    pl_attr attr[PL_ATTR_MAX];
     int attrs = 0;
     attr[attrs++] = pl_attr_f(t->u->beta1);
     attr[attrs++] = pl_attr_f(t->u->beta2);
     if (!t->u->angle) attr[attrs++] = pl_attr_f(t->u->epsilon);
-    attr[attrs++] = pl_attr_f(shape.rank >= 2 ? t->u->weight_decay : 0);
+    attr[attrs++] = pl_attr_f(shape.rank >= 2 && !latent ? t->u->weight_decay : 0);
     attr[attrs++] = pl_attr_i((int64_t)t->u->seed);
     attr[attrs++] = pl_attr_i((int64_t)pl_stream_id(g->value[m].name));
+    attr[attrs++] = pl_attr_f(latent ? 1 : 0);
     pl_id in[8] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale, t->skipped},
           out[3] = {PL_NONE, PL_NONE, PL_NONE};
     pl_build_node(&t->b, t->u->angle ? PL_OP_ADAM_ATAN2 : PL_OP_ADAMW, attr, 8, in, 3, out);

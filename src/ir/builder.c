@@ -134,7 +134,7 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
     v.producer = PL_NONE;
     v.view_of = base;
     v.update_of = PL_NONE;
-    v.frozen = v.inference = false; /* what owns the bytes is, not the window */
+    v.frozen = v.inference = v.latent = false; /* what owns the bytes is, not the window */
     v.view_offset = offset;
     if (stride)
         memcpy(v.stride, stride, shape.rank * sizeof *stride);

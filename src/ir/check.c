@@ -56,6 +56,8 @@ static pl_status check_value(const checker *c, pl_id id)
     bool owner = v->view_of == PL_NONE && v->update_of == PL_NONE;
     if (v->frozen && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be frozen");
+    if (v->latent && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
+        return fail_value(c, id, "only a weight that lasts and owns its bytes can be latent");
     if (v->inference && (v->role != PL_ROLE_STATE || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only state that lasts and owns its bytes can be there for inference");
     if (v->view_of != PL_NONE)

@@ -77,7 +77,25 @@ pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight)
     return weight < g->count ? g->accumulator[weight] : PL_NONE;
 }
 
+void pl_gradient_accumulated_for(pl_gradient *g, pl_id weight, pl_id version, pl_op finish)
+{
+    if (weight >= g->count || version == PL_NONE || g->b->status != PL_OK) return;
+    if (g->finish[weight] != PL_NONE && g->finish[weight] != (pl_id)finish)
+        g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED,
+                               "%s: the weight %s is read as numbers and as signs, and its gradient cannot be both",
+                               g->b->scope, g->b->graph->value[weight].name);
+    g->finish[weight] = finish;
+    g->accumulator[weight] = version;
+}
+
 void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 {
-    if (weight < g->count && version != PL_NONE) g->accumulator[weight] = version;
+    pl_gradient_accumulated_for(g, weight, version, PL_OP_COUNT);
+}
+
+void pl_gradient_add_bias(pl_gradient *g, pl_id bias, pl_id dy)
+{
+    if (bias == PL_NONE || pl_gradient_accumulator(g, bias) == PL_NONE) return;
+    pl_id in[2] = {dy, pl_gradient_accumulator(g, bias)}, out = PL_NONE;
+    pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
 }

@@ -38,6 +38,7 @@ typedef struct pl_value {
     bool inference; /* lasting state that evaluating and generating need (running statistics, averages): saved with the
                      * weights, not with what only training needs */
     bool frozen;    /* a weight that is not trained: no gradient, no optimizer state, saved like the others */
+    bool latent;    /* a weight of which products see the signs: an update keeps it in [−1, 1], and nothing decays it */
     int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;

@@ -108,8 +108,8 @@ static pl_alias alias_bwd(const pl_node *n, int out)
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
 
 /* ---- gated_activation: f32 [...,2F] → [...,F] ----
- * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c). Only
- * forward: nothing that is trained has it. */
+ * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c,
+ * layers of signs). */
 static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(pl_expect_inputs(g, n, "f", err));
@@ -126,4 +126,41 @@ static pl_cost cost_activation(const pl_graph *g, const pl_node *n)
     return (pl_cost){10 * pl_value_elems_f(x), 1.5 * pl_value_bytes_f(x)};
 }
 
-const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, NULL, cost_activation, pl_alias_none, .recompute = true};
+static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
+{
+    pl_id in[2] = {pl_gradient_of(g, n->out[0]), n->in[0]}, out = PL_NONE;
+    if (in[0] == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
+    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_GATED_ACTIVATION_BWD, n->attr, 2, in, 1, &out));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, gradient_activation, cost_activation, pl_alias_none,
+                                             .recompute = true};
+
+/* ---- gated_activation_bwd: dy f32 [...,F], x [...,2F] → dx ---- */
+static pl_status shape_activation_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    const pl_shape *x = &pl_in(g, n, 1)->shape;
+    if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
+        return pl_fail_input(g, n, 1, "f32 [..., 2·hidden]", err);
+    const pl_shape y = with_last(*x, pl_shape_last(x) / 2);
+    PL_TRY(pl_expect_shape(g, n, 0, &y, "f32 [..., hidden]", err));
+    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_activation_bwd(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 1);
+    return (pl_cost){20 * pl_value_elems_f(x), 2.5 * pl_value_bytes_f(x)};
+}
+
+/* A row is read before it is written. */
+static pl_alias alias_activation_bwd(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 1};
+}
+
+const pl_op_rule pl_rule_GATED_ACTIVATION_BWD = {shape_activation_bwd, NULL, cost_activation_bwd, alias_activation_bwd};

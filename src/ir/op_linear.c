@@ -22,13 +22,6 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
-{
-    if (bias == PL_NONE || pl_gradient_accumulator(g, bias) == PL_NONE) return;
-    pl_id in[2] = {dy, pl_gradient_accumulator(g, bias)}, out = PL_NONE;
-    pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
-}
-
 /* dW comes before dx: its operand x is then dead when dx is born. */
 static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
 {
@@ -39,7 +32,7 @@ static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
     pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
     if (dy == PL_NONE) return PL_OK;
     pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
-    bias_gradient(g, n->in[2], dy);
+    pl_gradient_add_bias(g, n->in[2], dy);
     if (acc != PL_NONE)
         pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_LINEAR_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out));
     if (pl_gradient_is_wanted(g, x)) {

@@ -72,7 +72,7 @@ const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale, 
 /* ---- adamw, adam_atan2: w, gradient, m, v, lr, step, [gradient scale, [skipped steps]] → w', m', v'
  * The step t of the formula is the step less those that were skipped: of moments that have seen nothing, the first.
  * Both moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
- * rounded at random, by seed, stream and step. ---- */
+ * rounded at random, by seed, stream and step. With a limit w' stays within ±limit. ---- */
 static pl_status expect_moment(const pl_graph *g, const pl_node *n, int k, pl_error *err)
 {
     const pl_value *w = pl_in(g, n, 0), *moment = pl_in(g, n, k);

@@ -129,6 +129,7 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
     if (strcmp(l->key, "tile") == 0) return parse_flag(l, &v->tile, err);
     if (strcmp(l->key, "inference") == 0) return parse_flag(l, &v->inference, err);
     if (strcmp(l->key, "frozen") == 0) return parse_flag(l, &v->frozen, err);
+    if (strcmp(l->key, "latent") == 0) return parse_flag(l, &v->latent, err);
     if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
     if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);

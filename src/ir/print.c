@@ -76,6 +76,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     }
     if (v->inference) pl_str_append(out, " inference=1");
     if (v->frozen) pl_str_append(out, " frozen=1");
+    if (v->latent) pl_str_append(out, " latent=1");
     print_quoted(out, "scope", v->scope);
     pl_str_append(out, "\n");
 }

@@ -114,3 +114,23 @@ pl_status pl_graph_pair_averages(const pl_graph *g, pl_id **partner, pl_error *e
     }
     return PL_OK;
 }
+
+static double count_runs(const pl_graph *g, const pl_node *n)
+{
+    double runs = 1;
+    for (pl_id r = n->region; r != PL_NONE; r = g->region[r].parent) runs *= (double)g->region[r].trip;
+    return runs;
+}
+
+pl_work_share pl_program_binary_share(const pl_graph *g, pl_id program)
+{
+    pl_work_share share = {0};
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || pl_region_program(g, n->region) != program || pl_op_is_outside(n->op)) continue;
+        const double flops = pl_op_rule_of(n->op)->cost(g, n).flops * count_runs(g, n);
+        share.flops += flops;
+        if (n->op == PL_OP_LINEAR_BINARY) share.binary_flops += flops;
+    }
+    return share;
+}

@@ -31,6 +31,14 @@ pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);
  * goes over to other sizes. */
 double pl_node_work(const pl_graph *, const pl_node *);
 
+/* What a program computes, each node as often as its regions are repeated, and how much of that products of signs do.
+ * Who does those s times as fast as before does the whole at most 1/(1 − share + share/s) times as fast (Amdahl 1967),
+ * share = binary_flops/flops. Needs: the batch bound, or all counts are of one sample. */
+typedef struct pl_work_share {
+    double flops, binary_flops;
+} pl_work_share;
+pl_work_share pl_program_binary_share(const pl_graph *, pl_id program);
+
 /* The input that the node takes as ids, PL_NONE when there is none, and what they must be below: the rows of a table.
  * (A negative id is none.) */
 pl_id pl_node_find_ids(const pl_graph *, const pl_node *, int64_t *below);

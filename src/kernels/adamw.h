@@ -31,6 +31,7 @@ typedef struct pl_adamw_rates {
     float eps;
     float decay;      /* lr·weight_decay */
     float grad_scale; /* 1 without clipping */
+    float limit;      /* w ends within ±limit; infinity: anywhere */
     bool angle;       /* steps by atan2(m, √v·root_scale) in place of m/(√v·root_scale + eps) */
 } pl_adamw_rates;
 

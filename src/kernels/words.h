@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/activation.h"
+#include "base/binary.h"
 #include "base/isa.h"
 #include "base/quantize.h"
 
@@ -31,7 +32,8 @@ enum {
     PL_WORDS_TILE_COLUMNS = PL_WORDS_PANELS_MAX * PL_WORDS_PANEL,
 };
 
-_Static_assert((int)PL_WORDS_PANEL == (int)PL_INT8_PANEL, "packed weights are read as they lie");
+_Static_assert((int)PL_WORDS_PANEL == (int)PL_INT8_PANEL && (int)PL_WORDS_PANEL == (int)PL_BINARY_PANEL,
+               "packed weights are read as they lie");
 
 /* From a sum to what is written, in f32 with each step rounded by itself, so that all but the last line has the same
  * bits at every level (and that, too, where the activation is none, ReLU or leaky ReLU):

@@ -20,4 +20,7 @@ pl_status pl_language_check(const pl_config *, const pl_language_size *, pl_erro
 pl_status pl_check_divides(const pl_config *, const char *key, int64_t value, const char *by_key, int64_t by,
                            pl_error *);
 
+/* Signs are made of f32: PL_E_CONFIG where 16 bits are asked for, or may be taken, beside model.binary. */
+pl_status pl_check_binary(const pl_config *, pl_error *);
+
 #endif

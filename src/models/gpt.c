@@ -32,7 +32,7 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     int64_t d = c->width;
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
-    pl_id qkv = pl_model_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
+    pl_id qkv = pl_model_block_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
     pl_id in[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
     for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * d, d);
     if (l->generating) {
@@ -45,8 +45,8 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
     w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);
     pl_id bias = bias_or_none(m, c->attention_bias, d, name);
-    if (!pl_model_drops(m)) return pl_model_linear(m, o, w, bias, residual);
-    return pl_model_dropout(m, pl_model_linear(m, o, w, bias, PL_NONE), residual);
+    if (!pl_model_drops(m)) return pl_model_block_linear(m, o, w, bias, residual);
+    return pl_model_dropout(m, pl_model_block_linear(m, o, w, bias, PL_NONE), residual);
 }
 
 static pl_id feed_forward(pl_model *m, pl_id x, pl_id residual, int block)
@@ -56,12 +56,12 @@ static pl_id feed_forward(pl_model *m, pl_id x, pl_id residual, int block)
     int64_t d = c->width, f = pl_config_feed_forward(m->config);
     snprintf(name, sizeof name, "transformer.h.%d.mlp.c_fc", block);
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, f, d), "%s.weight", name);
-    pl_id h = pl_model_activation(m, pl_model_linear(m, x, w, bias_or_none(m, c->bias, f, name), PL_NONE));
+    pl_id h = pl_model_activation(m, pl_model_block_linear(m, x, w, bias_or_none(m, c->bias, f, name), PL_NONE));
     snprintf(name, sizeof name, "transformer.h.%d.mlp.c_proj", block);
     w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, f), "%s.weight", name);
     pl_id bias = bias_or_none(m, c->bias, d, name);
-    if (!pl_model_drops(m)) return pl_model_linear(m, h, w, bias, residual);
-    return pl_model_dropout(m, pl_model_linear(m, h, w, bias, PL_NONE), residual);
+    if (!pl_model_drops(m)) return pl_model_block_linear(m, h, w, bias, residual);
+    return pl_model_dropout(m, pl_model_block_linear(m, h, w, bias, PL_NONE), residual);
 }
 
 static pl_id block_of(const pl_language *l, pl_id x, int block)
@@ -169,6 +169,7 @@ pl_status pl_gpt_check(const pl_config *cfg, pl_error *err)
 {
     const uint64_t d = (uint64_t)cfg->model.width, inner = (uint64_t)pl_config_feed_forward(cfg);
     PL_TRY(check_heads(cfg, err));
+    PL_TRY(pl_check_binary(cfg, err));
     return pl_language_check(cfg,
                              &(pl_language_size){.layer = {{4 * d, d}, {2 * d, inner}},
                                                  .first = {(uint64_t)cfg->model.sequence, d},

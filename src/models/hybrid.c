@@ -529,6 +529,7 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(check_inner(c, "vision_encoder.expansion", c->vision_encoder.expansion, err));
     PL_TRY(check_inner(c, "reasoning.expansion", c->reasoning.expansion, err));
     PL_TRY(check_progress(c, err));
+    PL_TRY(pl_check_binary(c, err));
     PL_TRY(check_documented(c, err));
     return check_children(c, err);
 }

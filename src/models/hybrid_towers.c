@@ -18,7 +18,7 @@ typedef struct tower {
     int64_t layer_count, thawed; /* layers; and so many of the last of a frozen tower are trained all the same */
     double eps;
     pl_activation activation;
-    bool frozen, patch_bias, standardize;
+    bool pretrained, frozen, patch_bias, standardize;
 } tower;
 
 static const tower clip = {.class_token = "clip.vision_model.embeddings.class_embedding",
@@ -35,6 +35,7 @@ static const tower clip = {.class_token = "clip.vision_model.embeddings.class_em
                            .outer = "mlp.fc2",
                            .eps = CLIP_EPS,
                            .activation = PL_ACT_QUICK_GELU,
+                           .pretrained = true,
                            .frozen = true};
 
 static const tower vit = {.class_token = "vit.embeddings.cls_token",
@@ -54,21 +55,26 @@ static const tower vit = {.class_token = "vit.embeddings.cls_token",
                           .patch_bias = true};
 
 /* Normal weights, and a bias of zeros. */
-static pl_id weigh(const pl_hybrid *k, const tower *t, pl_id x, pl_shape weight, bool bias, pl_id residual,
-                   const char *name)
+typedef struct weights {
+    pl_id weight, bias;
+} weights;
+
+static weights weights_of(const pl_hybrid *k, const tower *t, pl_shape weight, bool bias, const char *name)
 {
     pl_model *m = k->m;
-    pl_id w = pl_model_freeze(m, t->frozen, pl_model_normal(m, VIT_STD, weight, "%s.weight", name)), b = PL_NONE;
+    weights w = {pl_model_freeze(m, t->frozen, pl_model_normal(m, VIT_STD, weight, "%s.weight", name)), PL_NONE};
     if (bias)
-        b = pl_model_freeze(m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, weight.dim[0]), "%s.bias", name));
-    return pl_model_linear(m, x, pl_model_as_matrix(m, w), b, residual);
+        w.bias = pl_model_freeze(m, t->frozen, pl_model_constant(m, 0, pl_shape_of(1, weight.dim[0]), "%s.bias", name));
+    return w;
 }
 
-static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, bool bias, pl_id residual,
-                    const char *name)
+/* Of a layer: the frozen tower is never of signs, whatever of it is trained. */
+static pl_id linear(const pl_hybrid *k, const tower *t, pl_id x, int64_t out, pl_id residual, const char *name)
 {
     const int64_t in = k->m->b.status == PL_OK ? pl_shape_last(&k->m->b.graph->value[x].shape) : 1;
-    return weigh(k, t, x, pl_shape_of(2, out, in), bias, residual, name);
+    const weights w = weights_of(k, t, pl_shape_of(2, out, in), true, name);
+    return t->pretrained ? pl_model_linear(k->m, x, w.weight, w.bias, residual)
+                         : pl_model_block_linear(k->m, x, w.weight, w.bias, residual);
 }
 
 /* Where numbers come in that 16 bits may hold: a step of that precision has them narrow from here on. */
@@ -93,7 +99,8 @@ static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
     const int64_t p = k->m->config->vision_encoder.patch_size;
     const pl_shape window = pl_shape_of(4, k->width, (int64_t)PL_COLOURS, p, p),
                    matrix = pl_shape_of(2, k->width, PL_COLOURS * p * p);
-    x = weigh(k, t, x, t->frozen ? window : matrix, t->patch_bias, PL_NONE, t->patches);
+    const weights w = weights_of(k, t, t->frozen ? window : matrix, t->patch_bias, t->patches);
+    x = pl_model_linear(k->m, x, pl_model_as_matrix(k->m, w.weight), w.bias, PL_NONE);
     pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
     pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
     pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_model_freeze(k->m, t->frozen, token)}, 1, &all);
@@ -118,11 +125,11 @@ static pl_id attention(const pl_hybrid *k, const tower *t, pl_id x, int layer)
     pl_id h = pl_hybrid_norm(k, x, t->eps, t->frozen, name);
     for (int i = 0; i < 3; i++) {
         name_part(name, t, layer, parts[i]);
-        qkv[i] = linear(k, t, h, k->width, true, PL_NONE, name);
+        qkv[i] = linear(k, t, h, k->width, PL_NONE, name);
     }
     h = pl_hybrid_attend(k, k->m->config->vision_encoder.vit_heads, qkv, 0, 1, !t->frozen);
     name_part(name, t, layer, t->out);
-    x = linear(k, t, h, k->width, true, x, name);
+    x = linear(k, t, h, k->width, x, name);
     pl_builder_leave(&k->m->b);
     return x;
 }
@@ -135,10 +142,10 @@ static pl_id feed_forward(const pl_hybrid *k, const tower *t, pl_id x, int layer
     name_part(name, t, layer, t->norm2);
     pl_id h = pl_hybrid_norm(k, x, t->eps, t->frozen, name);
     name_part(name, t, layer, t->inner);
-    h = linear(k, t, h, 4 * k->width, true, PL_NONE, name);
+    h = linear(k, t, h, 4 * k->width, PL_NONE, name);
     pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(t->activation)}, 1, &h, 1, &out);
     name_part(name, t, layer, t->outer);
-    x = linear(k, t, out, k->width, true, x, name);
+    x = linear(k, t, out, k->width, x, name);
     pl_builder_leave(&k->m->b);
     return x;
 }

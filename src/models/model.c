@@ -348,6 +348,7 @@ pl_status pl_model_build(const pl_config *config, const pl_facts *extents, pl_gr
     for (int i = 0; i < PL_INPUT_COUNT; i++) m.input[i] = PL_NONE;
     m.b = m.init = pl_builder_begin(g, init, err);
     PL_TRY_DONE(arch_of(config)->build(&m));
+    PL_TRY_DONE(pl_model_put_packing_first(g, err));
     PL_TRY_DONE(pl_graph_group_programs(g, err)); /* init nodes came while the others were built */
     *graph = g;
     g = NULL;

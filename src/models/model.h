@@ -101,6 +101,12 @@ pl_id pl_model_view(pl_model *, pl_id x, pl_shape);
 pl_id pl_model_as_matrix(pl_model *, pl_id weight);
 pl_id pl_model_columns(pl_model *, pl_id x, int64_t first, int64_t count);
 pl_id pl_model_linear(pl_model *, pl_id x, pl_id weight, pl_id bias, pl_id residual);
+/* binary.c: the same of a matrix of the blocks, whose signs alone are multiplied where model.binary says so; and is it
+ * so? */
+pl_id pl_model_block_linear(pl_model *, pl_id x, pl_id weight, pl_id bias, pl_id residual);
+bool pl_model_is_binary(const pl_config *);
+/* binary.c: what is made once a step comes in front of what is repeated. */
+pl_status pl_model_put_packing_first(pl_graph *, pl_error *);
 pl_activation pl_model_activation_of(pl_config_activation);
 pl_id pl_model_activation(pl_model *, pl_id x);
 /* Norm over the last dimension, of the kind the config says; weights NAME.weight (and NAME.bias). */

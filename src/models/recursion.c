@@ -42,24 +42,38 @@ static pl_id attention(const pl_recursion *r, pl_id x, int block, bool taped)
                                        pl_attr_f(1 / sqrt((double)d / (double)r->heads))};
     pl_id in[3], out[2] = {PL_NONE, PL_NONE};
     pl_builder_enter(&m->b, "attention");
-    pl_id qkv = turn(r, pl_model_linear(m, x, matrix(r, 3 * d, d, block, "self_attn.qkv_proj"), PL_NONE, PL_NONE));
+    pl_id w = matrix(r, 3 * d, d, block, "self_attn.qkv_proj");
+    pl_id qkv = turn(r, pl_model_block_linear(m, x, w, PL_NONE, PL_NONE));
     for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
     pl_build_node(&m->b, PL_OP_ATTENTION, attr, 3, in, taped ? 2 : 1, out);
-    x = norm(r, pl_model_linear(m, out[0], matrix(r, d, d, block, "self_attn.o_proj"), PL_NONE, x), taped);
+    x = norm(r, pl_model_block_linear(m, out[0], matrix(r, d, d, block, "self_attn.o_proj"), PL_NONE, x), taped);
     pl_builder_leave(&m->b);
     return x;
+}
+
+/* What flows between two products of signs is whole: its signs and its scale are all that the second sees. */
+static pl_id through_signs(const pl_recursion *r, pl_id x, pl_id first, pl_id second)
+{
+    pl_id wide = pl_model_block_linear(r->m, x, first, PL_NONE, PL_NONE), hidden = PL_NONE;
+    pl_build_node(&r->m->b, PL_OP_GATED_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_SILU)}, 1, &wide, 1, &hidden);
+    return pl_model_block_linear(r->m, hidden, second, PL_NONE, x);
+}
+
+static pl_id gated(const pl_recursion *r, pl_id x, pl_id first, pl_id second)
+{
+    pl_id in[4] = {x, first, second, x}, out = PL_NONE;
+    if (pl_model_is_binary(r->m->config)) return through_signs(r, x, first, second);
+    return pl_build_node(&r->m->b, PL_OP_GATED_FEED_FORWARD,
+                         (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1, &out);
 }
 
 static pl_id feed_forward(const pl_recursion *r, pl_id x, int block, bool taped)
 {
     pl_builder *b = &r->m->b;
-    pl_id in[4] = {x, PL_NONE, PL_NONE, x}, out = PL_NONE;
     pl_builder_enter(b, "feed_forward");
-    in[1] = matrix(r, 2 * r->inner, r->width, block, "mlp.gate_up_proj");
-    in[2] = matrix(r, r->width, r->inner, block, "mlp.down_proj");
-    pl_build_node(b, PL_OP_GATED_FEED_FORWARD, (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1,
-                  &out);
-    out = norm(r, out, taped);
+    const pl_id first = matrix(r, 2 * r->inner, r->width, block, "mlp.gate_up_proj");
+    const pl_id second = matrix(r, r->width, r->inner, block, "mlp.down_proj");
+    const pl_id out = norm(r, gated(r, x, first, second), taped);
     pl_builder_leave(b);
     return out;
 }

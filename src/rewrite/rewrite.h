@@ -144,6 +144,11 @@ typedef struct pl_int8_choice {
 } pl_int8_choice;
 pl_status pl_rewrite_int8(pl_graph *, pl_id program, const pl_int8_choice *, pl_error *);
 
+/* binary.c: layers of signs whose weights are packed already, in all programs. Needs: no program is differentiated.
+ * Keeps the bits. */
+typedef pl_int8_choice pl_packed_choice;
+pl_status pl_rewrite_binary(pl_graph *, const pl_packed_choice *, pl_error *);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -129,6 +129,8 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 static inline bool pl_session_begins_with_file(const pl_data *d) { return d->weights && !d->weights_part; }
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
+/* session_binary.c: of those that such a node reads as bits. PL_E_DATA. */
+pl_status pl_session_check_binary(const pl_session *, const pl_node *, pl_error *);
 /* What was read as a model lies in the averages, where there are any: training begins with them. */
 void pl_session_begin_at_averages(pl_session *);
 /* Frozen weights as they are now, for a source that keeps what they make of its samples. */

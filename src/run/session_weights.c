@@ -62,9 +62,13 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
     const pl_graph *g = s->o.plan->graph;
     if (!s->weights) return PL_OK;
     PL_TRY(pl_weights_load(s->weights, s->o.data->weights_part, &s->spec.model, checksum, err));
-    for (size_t i = 0; i < g->node_count; i++)
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op == PL_OP_LINEAR_BINARY && g->value[pl_value_root(g, n->in[1])].program == PL_NONE)
+            PL_TRY(pl_session_check_binary(s, n, err));
         if (g->node[i].op == PL_OP_LINEAR_INT8 && g->value[pl_value_root(g, g->node[i].in[1])].role == PL_ROLE_WEIGHT)
             PL_TRY(check_packed(s, &g->node[i], err));
+    }
     return PL_OK;
 }
 

@@ -96,12 +96,14 @@ size_t pl_weights_count_unread(const pl_safetensors *s, const pl_weights_part *p
 
 /* ---- the header ---- */
 
-static bool is_packed(const pl_st_tensor *t) { return t->dtype == PL_ST_U8 && pl_ends_with(t->name, PL_INT8_PACKED); }
+static bool is_int8(const pl_st_tensor *t) { return t->dtype == PL_ST_U8 && pl_ends_with(t->name, PL_INT8_PACKED); }
+static bool is_binary(const pl_st_tensor *t) { return t->dtype == PL_ST_U8 && pl_ends_with(t->name, PL_BINARY_PACKED); }
+static bool is_packed(const pl_st_tensor *t) { return is_int8(t) || is_binary(t); }
 
 size_t pl_weights_count_packed(const pl_safetensors *s)
 {
     size_t count = 0;
-    for (size_t i = 0; i < pl_safetensors_count(s); i++) count += is_packed(pl_safetensors_at(s, i));
+    for (size_t i = 0; i < pl_safetensors_count(s); i++) count += is_int8(pl_safetensors_at(s, i));
     return count;
 }
 
@@ -231,9 +233,23 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
     return PL_OK;
 }
 
+static bool has_binary(const pl_safetensors *s)
+{
+    bool has = false;
+    for (size_t i = 0; i < pl_safetensors_count(s); i++) has |= is_binary(pl_safetensors_at(s, i));
+    return has;
+}
+
 static pl_status check_format(const pl_safetensors *s, pl_error *err)
 {
     const char *format = pl_safetensors_metadata(s, "format");
+    const bool known = format && (strcmp(format, PL_WEIGHTS_FORMAT) == 0 || strcmp(format, PL_BINARY_FORMAT) == 0);
+    if (has_binary(s) && !known)
+        return pl_fail(err, PL_E_DATA,
+                       "%s: holds weights of one bit, but its format is \"%.60s\" and not " PL_BINARY_FORMAT
+                       "; make it "
+                       "again (plimsoll export --format safetensors --packed)",
+                       pl_safetensors_path(s), format ? format : "");
     if (pl_weights_count_packed(s) == 0 || (format && strcmp(format, PL_WEIGHTS_FORMAT) == 0)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds weights in 8 bits, but its format is \"%.60s\" and not " PL_WEIGHTS_FORMAT "; "

@@ -5,6 +5,7 @@
 #ifndef PL_STORE_WEIGHTS_H
 #define PL_STORE_WEIGHTS_H
 
+#include "base/binary.h"
 #include "base/narrow.h"
 #include "base/quantize.h"
 #include "store/safetensors.h"
@@ -30,6 +31,8 @@ pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_r
                            pl_error *);
 
 #define PL_WEIGHTS_FORMAT "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
+#define PL_BINARY_FORMAT                                                                                               \
+    "plimsoll.binary/1" /* likewise of one whose packed weights are all of one bit (base/binary.h) */
 /* Weights in 8 bits (base/quantize.h), U8. */
 size_t pl_weights_count_packed(const pl_safetensors *);
 

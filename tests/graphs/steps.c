@@ -115,6 +115,13 @@ static pl_status int8_of(subject *s, pl_id program, pl_error *err)
 static pl_status int8(subject *s, pl_error *err) { return int8_of(s, 0, err); }
 static pl_status int8_all(subject *s, pl_error *err) { return int8_of(s, PL_NONE, err); }
 
+static pl_status binary(subject *s, pl_error *err)
+{
+    PL_TRY(pl_rewrite_binary(s->graph, &(pl_packed_choice){is_packed, NULL}, err));
+    judge_graph(s, "binary");
+    return PL_OK;
+}
+
 static pl_status check(subject *s, pl_error *err)
 {
     PL_TRY(pl_graph_check(s->graph, is_bound(s->graph) ? PL_STAGE_BOUND : PL_STAGE_MODEL, err));
@@ -182,6 +189,7 @@ static const struct {
               {"observe", observe},
               {"int8", int8},
               {"int8_all", int8_all},
+              {"binary", binary},
               {"plan", plan}};
 
 static pl_status run_step(subject *s, const char *name, pl_error *err)

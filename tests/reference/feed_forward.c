@@ -68,6 +68,20 @@ void reference_gated_activation(operands *o)
     put(o, 0, y);
 }
 
+void reference_gated_activation_bwd(operands *o)
+{
+    const pl_activation act = (pl_activation)o->node->attr[0].i;
+    const pl_shape *x = &operand(o, 1)->shape;
+    const int64_t rows = pl_shape_rows(x), hidden = pl_shape_last(x) / 2;
+    double *dx = scratch(o, (uint64_t)(2 * rows * hidden));
+    for (int64_t i = 0; i < rows * hidden; i++) {
+        const int64_t gate = i / hidden * 2 * hidden + i % hidden, up = gate + hidden;
+        dx[gate] = o->in[0][i] * o->in[1][up] * reference_act_slope(act, o->in[1][gate]);
+        dx[up] = o->in[0][i] * reference_act(act, o->in[1][gate]);
+    }
+    put(o, 0, dx);
+}
+
 void reference_gated_feed_forward(operands *o)
 {
     const pl_shape *wd = &operand(o, 2)->shape;

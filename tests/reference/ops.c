@@ -170,6 +170,7 @@ static void adamw(operands *o)
         v[i] = b2 * v[i] + (1 - b2) * g * g;
         w[i] -= lr * wd * w[i];
         w[i] -= lr * (m[i] / (1 - pow(b1, t))) / (sqrt(v[i] / (1 - pow(b2, t))) + eps);
+        if (o->node->attr[6].f > 0) w[i] = fmax(-o->node->attr[6].f, fmin(w[i], o->node->attr[6].f));
     }
     put(o, 0, w);
     put(o, 1, m);
@@ -189,6 +190,7 @@ static void adam_atan2(operands *o)
         v[i] = b2 * v[i] + (1 - b2) * g * g;
         w[i] -= lr * wd * w[i];
         w[i] -= lr * atan2(m[i] / (1 - pow(b1, t)), sqrt(v[i] / (1 - pow(b2, t))));
+        if (o->node->attr[5].f > 0) w[i] = fmax(-o->node->attr[5].f, fmin(w[i], o->node->attr[5].f));
     }
     put(o, 0, w);
     put(o, 1, m);
@@ -283,6 +285,12 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_FEED_FORWARD] = reference_feed_forward,
     [PL_OP_FEED_FORWARD_BWD] = reference_feed_forward_bwd,
     [PL_OP_GATED_ACTIVATION] = reference_gated_activation,
+    [PL_OP_GATED_ACTIVATION_BWD] = reference_gated_activation_bwd,
+    [PL_OP_PACK_SIGNS] = reference_pack_signs,
+    [PL_OP_LINEAR_BINARY] = reference_linear_binary,
+    [PL_OP_LINEAR_BINARY_DX] = reference_linear_binary_dx,
+    [PL_OP_LINEAR_BINARY_DW] = reference_linear_binary_dw,
+    [PL_OP_LATENT_GRADIENT] = reference_latent_gradient,
     [PL_OP_GATED_FEED_FORWARD] = reference_gated_feed_forward,
     [PL_OP_GATED_FEED_FORWARD_BWD] = reference_gated_feed_forward_bwd,
     [PL_OP_COLUMN_SUM] = reference_column_sum,

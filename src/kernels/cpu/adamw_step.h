@@ -1,8 +1,8 @@
 /* The update rules of AdamW and Adam-atan2 on PL_VW elements, whatever their moments are kept in:
  *   m = b1·m + (1−b1)·g;  v = b2·v + (1−b2)·g²;  w −= decay·w + rate·m/(√v·root_scale + eps)
  *                                          or    w −= decay·w + rate·atan2(m, √v·root_scale)
- * with the factors of kernels/adamw.h: both subtractions of the definition in one, rounded once. `angle` says which; it
- * is a constant where update() is expanded, so no loop asks. */
+ * with the factors of kernels/adamw.h: both subtractions of the definition in one, rounded once; and w within ±limit.
+ * `angle` says which; it is a constant where update() is expanded, so no loop asks. */
 #ifndef PL_KERNELS_CPU_ADAMW_STEP_H
 #define PL_KERNELS_CPU_ADAMW_STEP_H
 
@@ -45,6 +45,8 @@ PL_V_INLINE moments update(const pl_adamw_rates *k, bool angle, moments s, pl_vf
         step = s.m * k->rate / root;
     }
     s.w -= pl_v_fma(s.w, pl_v_set(k->decay), step);
+    s.w = pl_v_select_gt(s.w, pl_v_set(k->limit), pl_v_set(k->limit), s.w); /* NaN stays */
+    s.w = pl_v_select_gt(pl_v_set(-k->limit), s.w, pl_v_set(-k->limit), s.w);
     return s;
 }
 

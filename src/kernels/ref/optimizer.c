@@ -10,6 +10,7 @@ void PL_KERNEL(adamw)(int64_t begin, int64_t end, const pl_adamw_rates *k, float
         v[i] = (float)(k->beta2 * (double)v[i] + k->rest2 * gradient * gradient);
         double step = k->rate * pl_adamw_direction(k, (double)m[i], sqrt((double)v[i]));
         w[i] = (float)(w[i] - (k->decay * (double)w[i] + step));
+        if (fabs((double)w[i]) > k->limit) w[i] = copysignf(k->limit, w[i]);
     }
 }
 

@@ -120,6 +120,35 @@ static void test_adamw_zero_gradient(void **state)
     }
 }
 
+/* With a limit a weight is where it would be, but never beyond; what is not a number shows. */
+static void test_limit(void **state)
+{
+    (void)state;
+    enum { COUNT = 3001 };
+    const float lr = 0.3f;
+    const int64_t step = 2;
+    for (pl_isa isa = PL_ISA_REF; isa <= pl_isa_of_machine(); isa++)
+        for (int angle = 0; angle < 2; angle++) {
+            arrays free = make_arrays(COUNT), bound = make_arrays(COUNT);
+            bound.g[7] = free.g[7] = NAN;
+            pl_adamw_call call = {COUNT, free.w, free.m, free.v, free.g, 0.9f,
+                                  0.99f, 1e-8f,  0.1f,   &lr,    &step,  .angle = angle};
+            pl_adamw_exec(&call, (pl_team){2, isa});
+            call.w = bound.w, call.m = bound.m, call.v = bound.v, call.g = bound.g, call.limit = 0.75f;
+            pl_adamw_exec(&call, (pl_team){3, isa});
+            int cut = 0;
+            for (int64_t i = 0; i < COUNT; i++) {
+                const float w = free.w[i], want = w > 0.75f ? 0.75f : w < -0.75f ? -0.75f : w;
+                assert_true(i == 7 ? isnan(bound.w[i]) : bound.w[i] == want);
+                cut += want != w;
+            }
+            assert_true(cut > 100);
+            assert_memory_equal(free.v + 8, bound.v + 8, (COUNT - 8) * sizeof(float));
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
 /* ---- the angle alone: of every size and sign, moments that a step leaves nearly as they are ---- */
 
 static double random_size(uint64_t i)
@@ -339,6 +368,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_loss_scale),
                                        cmocka_unit_test(test_adamw),
                                        cmocka_unit_test(test_adamw_zero_gradient),
+                                       cmocka_unit_test(test_limit),
                                        cmocka_unit_test(test_angle),
                                        cmocka_unit_test(test_angle_not_finite),
                                        cmocka_unit_test(test_ema),

@@ -52,6 +52,15 @@ static pl_id make_gated_twice(maker *m, pl_id x)
     return gated(m, plus(m, x, gated(m, x, 3, C, 1000, PL_NONE)), 5, 3, 8, PL_NONE);
 }
 
+/* The gate alone, its hidden values whole. */
+static pl_id make_gated_activation(maker *m, pl_id x)
+{
+    pl_id wide = linear(m, x, 14), silu[] = {wide};
+    pl_id h = node(m, PL_OP_GATED_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_SILU)}, 1, silu, 1);
+    pl_id again = linear(m, h, 6);
+    return node(m, PL_OP_GATED_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_TANH)}, 1, &again, 1);
+}
+
 static pl_id capsules(maker *m, pl_id x, int64_t count, pl_id *attention)
 {
     pl_id out[2] = {PL_NONE, PL_NONE}, in[2] = {x, linear(m, x, count)};
@@ -282,6 +291,7 @@ static void tokens(void **unused)
 {
     (void)unused;
     CHECK(positions), CHECK(patches), CHECK(pixels), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
+    CHECK(gated_activation);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
     CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means), CHECK(ways);
     CHECK(attention_dropout), CHECK(attention_dropout_across), CHECK(attention_dropout_fused);

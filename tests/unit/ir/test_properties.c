@@ -152,12 +152,46 @@ static void programs_are_what_their_nodes_do(void **state)
     pl_graph_destroy(g);
 }
 
+/* A layer of 3 from 4 in signs and one of 5 from 3 in numbers, for 2·6 tokens in each of 7 micro-batches; the signs are
+ * packed once, and what else a node does is counted as its operator says. */
+static void the_share_of_signs(void **state)
+{
+    (void)state;
+    pl_graph *g = parse("graph 1\n"
+                        "region 0 \"run\" batch=2\n"
+                        "region 1 \"micro\" in=0 trip=7\n"
+                        "region 2 \"other\"\n"
+                        "value 0 \"x\" f32 [2,6,4] input\n"
+                        "value 1 \"w\" f32 [3,4] weight latent=1\n"
+                        "value 2 \"v\" f32 [5,3] weight\n"
+                        "value 3 \"signs\" u8 [128] weight program=0\n"
+                        "value 4 \"h\" f32 [2,6,3] temporary program=0\n"
+                        "value 5 \"y\" f32 [2,6,5] output program=0\n"
+                        "value 6 \"z\" f32 [5,4] output program=2\n"
+                        "node 0 pack_signs in=1 out=3 region=0\n"
+                        "node 1 linear_binary in=0,3 out=4 region=1 columns=3\n"
+                        "node 2 linear in=4,2 out=5 region=1 act=none\n"
+                        "node 3 fill out=6 region=2 value=0\n"
+                        "end graph\n");
+    const double binary = 7 * 2.0 * 12 * 3 * 4, real = 7 * 2.0 * 12 * 5 * 3, packing = 2 * 12;
+    pl_work_share share = pl_program_binary_share(g, 0);
+    assert_true(share.binary_flops == binary && share.flops == binary + real + packing);
+    assert_true(pl_program_binary_share(g, 2).binary_flops == 0);
+    g->node[1].dead = true;
+    share = pl_program_binary_share(g, 0);
+    assert_true(share.binary_flops == 0 && share.flops == real + packing);
+    pl_graph_destroy(g);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_loss_is_what_adds_to_it),      cmocka_unit_test(ids_are_below_the_fewest_rows),
-        cmocka_unit_test(ids_are_followed_through_windows), cmocka_unit_test(places_are_below_the_positions),
-        cmocka_unit_test(labels_are_below_the_width),       cmocka_unit_test(programs_are_what_their_nodes_do)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_loss_is_what_adds_to_it),
+                                       cmocka_unit_test(ids_are_below_the_fewest_rows),
+                                       cmocka_unit_test(ids_are_followed_through_windows),
+                                       cmocka_unit_test(places_are_below_the_positions),
+                                       cmocka_unit_test(labels_are_below_the_width),
+                                       cmocka_unit_test(programs_are_what_their_nodes_do),
+                                       cmocka_unit_test(the_share_of_signs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,203 @@
+/* Layers of signs (Rastegari et al., "XNOR-Net", 2016; MODELS.md 2.14): a row j of a weight is told by its signs and
+ * alpha_j = mean|w_j|, a row i of the input by its signs and beta_i = mean|x_i|, and
+ *
+ *      y_ij = alpha_j·beta_i·(K − 2·#{k: the signs of x_ik and w_jk differ}) + b_j + residual_ij          sign(0) = +
+ *
+ * The weight is latent: f32, and what an update moves. Its signs are packed once a step (pack_signs), and the same
+ * product runs while training and behind it. Backward, with S = sign(x), T = sign(w), X~ = beta·S, W~ = alpha·T:
+ *
+ *      dX~ = dy W~       dx_ik = beta_i·[|x_ik| ≤ 1]·dX~_ik + |x_ik|'/K·Σ_m S_im dX~_im          |0|' = 0
+ *      dW~ = dyᵀ X~      dw_jk = (1/K + alpha_j·[|w_jk| ≤ 1])·dW~_jk
+ *
+ * dx is the derivative of beta·S in which that of a sign is 1 within ±1 and 0 beyond (straight-through): beta, which
+ * has a derivative, has its own. dw is the paper's: of alpha's derivative it keeps what comes of the number itself.
+ * Gradients of a weight are sums of dW~ until all are in; then latent_gradient makes them dw. */
+#include "base/binary.h"
+#include "ir/op.h"
+
+static pl_status expect_packed(const pl_graph *g, const pl_node *n, int k, int64_t columns, int64_t width,
+                               pl_error *err)
+{
+    const pl_value *w = pl_in(g, n, k);
+    if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 || w->shape.symbolic ||
+        (uint64_t)w->shape.dim[0] != pl_binary_packed_bytes(columns, width))
+        return pl_fail_input(g, n, k, "u8, as many bytes as packed signs have", err);
+    return PL_OK;
+}
+
+/* Input k is f32 [..., width]. */
+static pl_status expect_rows(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, k)->shape;
+    if (s->rank < 1 || s->symbolic >> (s->rank - 1) & 1 || pl_shape_last(s) < 1 || pl_shape_last(s) > PL_BINARY_K_MAX)
+        return pl_fail_input(g, n, k, "f32 [..., width], of at most 2^24 numbers", err);
+    return PL_OK;
+}
+
+static pl_status expect_matrix(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_shape *s = &pl_in(g, n, k)->shape;
+    if (s->rank != 2 || s->symbolic || s->dim[0] < 1 || s->dim[1] < 1 || s->dim[1] > PL_BINARY_K_MAX)
+        return pl_fail_input(g, n, k, "f32 [out, in] with in at most 2^24", err);
+    return PL_OK;
+}
+
+static pl_shape with_last(pl_shape s, int64_t last)
+{
+    s.dim[s.rank - 1] = last;
+    return s;
+}
+
+/* ---- pack_signs: w f32 [N,K] → u8 [bytes] ---- */
+static pl_status shape_pack_signs(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "f", err));
+    PL_TRY(expect_matrix(g, n, 0, err));
+    const pl_shape *w = &pl_in(g, n, 0)->shape;
+    out[0] = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
+    return PL_OK;
+}
+
+static pl_cost cost_pack_signs(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *w = pl_in(g, n, 0);
+    return (pl_cost){2 * pl_value_elems_f(w), pl_value_bytes_f(w) + pl_value_bytes_f(&g->value[n->out[0]])};
+}
+
+const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs, pl_alias_none};
+
+/* ---- linear_binary: x f32 [...,K], packed u8, [bias N], [residual ...,N], [latent N,K] → y [...,N] ----
+ * The latent weight, where it is trained, is whose gradient this is; its numbers are not read. */
+enum { COLUMNS }; /* the attribute */
+
+static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "f.fff", err));
+    const int64_t columns = n->attr[COLUMNS].i;
+    if (columns < 1 || columns > INT32_MAX)
+        return pl_fail(err, PL_E_INTERNAL, "linear_binary in %s: %lld columns are none", n->scope, (long long)columns);
+    PL_TRY(expect_rows(g, n, 0, err));
+    const pl_shape *x = &pl_in(g, n, 0)->shape, y = with_last(*x, columns), bias = {.rank = 1, .dim = {columns}},
+                   w = {.rank = 2, .dim = {columns, pl_shape_last(x)}};
+    PL_TRY(expect_packed(g, n, 1, columns, pl_shape_last(x), err));
+    PL_TRY(pl_expect_shape(g, n, 2, &bias, "a number for each column", err));
+    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
+    PL_TRY(pl_expect_shape(g, n, 4, &w, "[out, in]", err));
+    out[0] = (pl_out){y, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_status gradient_linear_binary(pl_gradient *g, const pl_node *n)
+{
+    const pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[4];
+    pl_id out = PL_NONE, acc = w == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, w);
+    if (dy == PL_NONE) return PL_OK;
+    pl_gradient_add_bias(g, n->in[2], dy);
+    if (acc != PL_NONE) {
+        pl_build_node(g->b, PL_OP_LINEAR_BINARY_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out);
+        pl_gradient_accumulated_for(g, w, out, PL_OP_LATENT_GRADIENT);
+    }
+    if (pl_gradient_is_wanted(g, x)) {
+        out = PL_NONE;
+        pl_build_node(g->b, PL_OP_LINEAR_BINARY_DX, NULL, 3, (pl_id[]){dy, n->in[1], x}, 1, &out);
+        pl_gradient_add(g, x, out);
+    }
+    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    return g->b->status;
+}
+
+static double product_flops(const pl_value *x, double columns) { return 2 * pl_value_elems_f(x) * columns; }
+
+static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0);
+    return (pl_cost){product_flops(x, (double)n->attr[COLUMNS].i),
+                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(&g->value[n->out[0]]) +
+                         pl_value_bytes_f(pl_in(g, n, 3))};
+}
+
+static pl_alias alias_linear_binary(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = -1, .may = 1u << 3}; /* the residual stream, added element by element */
+}
+
+const pl_op_rule pl_rule_LINEAR_BINARY = {shape_linear_binary, gradient_linear_binary, cost_linear_binary,
+                                          alias_linear_binary};
+
+/* ---- linear_binary_dx: dy f32 [...,N], packed u8, x f32 [...,K] → dx [...,K] ---- */
+static pl_status shape_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "f.f", err));
+    PL_TRY(expect_rows(g, n, 0, err));
+    PL_TRY(expect_rows(g, n, 2, err));
+    const pl_shape *x = &pl_in(g, n, 2)->shape;
+    const int64_t columns = pl_shape_last(&pl_in(g, n, 0)->shape);
+    const pl_shape dy = with_last(*x, columns);
+    PL_TRY(pl_expect_shape(g, n, 0, &dy, "[..., out], a row for each of the input", err));
+    PL_TRY(expect_packed(g, n, 1, columns, pl_shape_last(x), err));
+    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_dx(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 2);
+    return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
+                     pl_value_bytes_f(dy) + 4 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
+}
+
+const pl_op_rule pl_rule_LINEAR_BINARY_DX = {shape_dx, NULL, cost_dx, pl_alias_none};
+
+/* ---- linear_binary_dw: dy f32 [...,N], x f32 [...,K], dW~ f32 [N,K] → dW~' ---- */
+static pl_status shape_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "fff", err));
+    PL_TRY(expect_rows(g, n, 0, err));
+    PL_TRY(expect_rows(g, n, 1, err));
+    const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 1)->shape;
+    if (pl_shape_rows(dy) != pl_shape_rows(x)) return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
+    const pl_shape w = pl_shape_of(2, pl_shape_last(dy), pl_shape_last(x));
+    PL_TRY(pl_expect_shape(g, n, 2, &w, "[out, in]", err));
+    out[0] = (pl_out){w, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_dw(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
+    return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
+                     pl_value_bytes_f(dy) + 2 * pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
+}
+
+static pl_alias alias_dw(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 2};
+}
+
+const pl_op_rule pl_rule_LINEAR_BINARY_DW = {shape_dw, NULL, cost_dw, alias_dw};
+
+/* ---- latent_gradient: dW~ f32 [N,K], w f32 [N,K] → dw ---- */
+static pl_status shape_latent_gradient(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(expect_matrix(g, n, 1, err));
+    PL_TRY(pl_expect_shape(g, n, 0, &pl_in(g, n, 1)->shape, "the shape of the weight", err));
+    out[0] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_latent_gradient(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *w = pl_in(g, n, 1);
+    return (pl_cost){4 * pl_value_elems_f(w), 3 * pl_value_bytes_f(w)};
+}
+
+static pl_alias alias_latent_gradient(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_LATENT_GRADIENT = {shape_latent_gradient, NULL, cost_latent_gradient, alias_latent_gradient};

@@ -1,0 +1,58 @@
+/* Layers of signs in a model (ir/op_binary.c): a program packs the signs of each weight once, before its micro-batches,
+ * and every layer that reads the weight multiplies with these. */
+#include <stdio.h>
+
+#include "base/binary.h"
+#include "models/model.h"
+
+bool pl_model_is_binary(const pl_config *c) { return c->model.binary != PL_CONFIG_BINARY_NONE; }
+
+/* Of the program that is built: packed the first time that they are asked for. */
+static pl_id packed(pl_model *m, pl_id weight)
+{
+    pl_builder *b = &m->b;
+    char name[256];
+    if (b->status != PL_OK) return PL_NONE;
+    const pl_id inner = b->region, program = pl_region_program(b->graph, inner);
+    snprintf(name, sizeof name, "%.40s.signs.%.200s", b->graph->region[program].name, b->graph->value[weight].name);
+    pl_id signs = pl_names_find(&m->lasting, b->graph, name);
+    if (signs != PL_NONE) return signs;
+    const pl_shape w = b->graph->value[weight].shape;
+    const int64_t bytes = (int64_t)pl_binary_packed_bytes(w.dim[0], w.dim[1]);
+    b->region = program;
+    signs = pl_build_temporary(b, PL_ROLE_WEIGHT, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s", name);
+    pl_build_node(b, PL_OP_PACK_SIGNS, NULL, 1, &weight, 1, &signs);
+    b->region = inner;
+    if (b->status == PL_OK) b->status = pl_names_add(&m->lasting, b->graph, signs, m->err);
+    return b->status == PL_OK ? signs : PL_NONE;
+}
+
+static pl_id binary_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
+{
+    const pl_id signs = packed(m, weight);
+    pl_id out = PL_NONE;
+    if (m->b.status != PL_OK) return PL_NONE;
+    pl_value *w = &m->b.graph->value[weight];
+    w->latent = true;
+    return pl_build_node(&m->b, PL_OP_LINEAR_BINARY, (pl_attr[]){pl_attr_i(w->shape.dim[0])}, 5,
+                         (pl_id[]){x, signs, bias, residual, m->training ? weight : PL_NONE}, 1, &out);
+}
+
+pl_id pl_model_block_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
+{
+    return pl_model_is_binary(m->config) ? binary_linear(m, x, weight, bias, residual)
+                                         : pl_model_linear(m, x, weight, bias, residual);
+}
+
+pl_status pl_model_put_packing_first(pl_graph *g, pl_error *err)
+{
+    pl_id *order = pl_alloc(g->node_count + 1, sizeof *order), at = 0;
+    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_PACK_SIGNS) order[at++] = (pl_id)i;
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op != PL_OP_PACK_SIGNS) order[at++] = (pl_id)i;
+    const pl_status status = pl_graph_reorder(g, order, err);
+    pl_free(order);
+    return status;
+}
