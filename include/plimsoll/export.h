@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 typedef enum pl_export_format {
-    PL_EXPORT_ONNX,        /* nodes of ONNX (opset 17), weights as initialisers, f32; the config as metadata */
+    PL_EXPORT_ONNX,        /* nodes of ONNX (opset 17), weights as initialisers, f32, or QDQ where they are in 8 bits;
+                              the config as metadata */
     PL_EXPORT_SAFETENSORS, /* the weights under their names, as a checkpoint has them; the config as metadata */
     PL_EXPORT_FORMAT_COUNT
 } pl_export_format;
@@ -33,7 +34,7 @@ typedef struct pl_exported {
     uint64_t file_bytes, data_bytes; /* of the two files; data 0: there is one */
     uint64_t nodes, weights, weight_bytes;
     uint64_t held_bytes, values_bytes; /* memory that the work took beside the weights, and that for them */
-    char from[1100]; /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
+    char from[1100];                   /* "the checkpoint runs/x/checkpoints/step-00000100", "first values" */
     char warning[PL_ERROR_TEXT_BYTES];
 } pl_exported;
 

@@ -1,13 +1,16 @@
 /* plimsoll export: the model of a config for other programs. The forward graph is the one that evaluating, encoding or
- * generating plans; it is lowered as the model builds it, before any rewrite. */
+ * generating plans; it is lowered as the model builds it, before any rewrite but that of layers in 8 bits. */
 #include "api/export.h"
 
 #include <string.h>
+
+#include "api/packed.h"
 
 #include "base/alloc.h"
 #include "export/export.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
+#include "store/weights.h"
 
 static const char *const formats[] = {[PL_EXPORT_ONNX] = "onnx", [PL_EXPORT_SAFETENSORS] = "safetensors"};
 
@@ -74,6 +77,19 @@ static pl_status open_data(exporting *e, pl_error *err)
     return status;
 }
 
+/* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */
+static pl_status take_packed(exporting *e, const char *name, pl_error *err)
+{
+    const pl_id program = pl_graph_find_program(e->graph, name);
+    if (e->o->seeded || !e->data->weights || e->data->weights_part) return PL_OK;
+    PL_TRY(pl_graph_take_packed(e->graph, program, e->data->weights, &e->weights.packed, err));
+    if (e->weights.packed == 0 || program != PL_NONE) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "%s: holds weights in 8 bits, but this config is of a part of a model, which has no program \"%s\"; "
+                   "give the config that they were made with",
+                   e->data->weights, name);
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
@@ -85,6 +101,7 @@ static pl_status build(exporting *e, pl_error *err)
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
+    PL_TRY(take_packed(e, name[1], err));
     return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
 }
 
@@ -97,9 +114,10 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
     const pl_lower_options lo = {
         .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
-    pl_lowering *l;
+    pl_lowering *l = NULL;
     pl_export_sizes sizes = {0};
-    pl_status status = pl_lower(&lo, &l, err);
+    pl_status status = pl_export_unpack(e->graph, &e->weights, err);
+    if (status == PL_OK) status = pl_lower(&lo, &l, err);
     if (status == PL_OK) status = pl_export_write_onnx(l, &file, &sizes, err);
     if (status == PL_OK) {
         x->nodes = sizes.nodes, x->weights = sizes.tensors, x->weight_bytes = sizes.weight_bytes;
@@ -110,9 +128,12 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
     return status;
 }
 
+/* Weights in 8 bits stay as they are: such a file is again one to quantize's liking. */
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
-    const pl_st_text text[] = {{"format", "pt"}, {"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    const pl_st_text text[] = {{"format", e->weights.packed ? PL_WEIGHTS_FORMAT : "pt"},
+                               {"plimsoll.config", e->text},
+                               {"plimsoll.weights", e->weights.from}};
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     const pl_st_list list = {
         .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = 3};
@@ -132,7 +153,6 @@ static pl_status work(exporting *e, pl_exported *x, pl_error *err)
     PL_TRY(check_format(e, err));
     PL_TRY(build(e, err));
     PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));
-    x->values_bytes = e->weights.held_bytes;
     memcpy(x->from, e->weights.from, sizeof x->from);
     memcpy(x->warning, e->weights.warning, sizeof x->warning);
     return e->o->format == PL_EXPORT_ONNX ? write_onnx(e, x, err) : write_safetensors(e, x, err);
@@ -146,6 +166,7 @@ pl_status pl_export_model(const pl_config *c, const pl_export_options *o, pl_exp
     e->config = c;
     e->o = o;
     pl_status status = work(e, x, err);
+    x->values_bytes = e->weights.held_bytes;
     pl_export_weights_deinit(&e->weights);
     pl_graph_destroy(e->graph);
     pl_settings_deinit(&e->settings);

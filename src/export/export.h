@@ -24,6 +24,9 @@ typedef struct pl_lowering pl_lowering;
 typedef struct pl_lower_weight {
     const void *data; /* NULL: it has none */
     pl_dtype dtype;
+    /* Of a matrix in 8 bits, which linear_int8 reads, that of each column: then data are its numbers [in, out], s8,
+     * whatever the value's shape is here. NULL: it is none. */
+    const float *scale;
 } pl_lower_weight;
 
 typedef struct pl_lower_options {

@@ -127,6 +127,9 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 /* ---- session_weights.c ---- */
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
+/* What no header tells of weights in 8 bits: of such a node, whose weights and range lie there. PL_E_DATA. */
+pl_status pl_session_check_packed(const pl_graph *, const pl_node *, const char *path, const void *packed,
+                                  const float *range, pl_error *);
 /* What was read as a model lies in the averages, where there are any: training begins with them. */
 void pl_session_begin_at_averages(pl_session *);
 /* Frozen weights as they are now, for a source that keeps what they make of its samples. */

@@ -13,8 +13,9 @@ import cli_tests
 from chain_tests import make_chains, write_chain
 from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
 from clouds_tests import synth, write_clouds
-from encode_tests import SMALL, write_encoder
+from encode_tests import SMALL, numbers_of, weights_for, write_encoder
 from hybrid_tests import write_hybrid
+from quantize_tests import quantize, tensors_of
 from rollout_oracle import load_weights
 from rollout_tests import write_rollout
 
@@ -52,15 +53,44 @@ def export(model, *words, name="m.onnx", form="onnx"):
     return told
 
 
-def agrees(model, config, command, program, inputs, outputs, *words):
+def has_vnni():
+    """Without, ONNX Runtime adds pairs of products of 8 bits in 16, and large ones are cut off there."""
+    with open("/proc/cpuinfo") as file:
+        return bool(re.search(r"\bavx(512)?_vnni\b", file.read()))
+
+
+def pieces_agree(found):
+    """Of a model with layers in 8 bits (export_onnx.py says why by pieces)."""
+    layers = found["ours"]
+    check(layers == found["theirs"] and layers, layers, found["theirs"])
+    written, optimized = found["operators"]["written"], found["operators"]["optimized"]
+    sites = written["QuantizeLinear"]
+    check(written["DequantizeLinear"] == sites + len(set(layers)) and sites <= len(layers), written)
+    check(optimized.get("MatMulIntegerToFloat") == len(layers) and "DequantizeLinear" not in optimized, "layers are not in integers", optimized)
+    weights = [n for n in found["initializers"] if n.endswith(".int8")]
+    check(sorted(weights) == sorted(set(layers)), "a weight is there twice, or not", weights)
+    for how in ("fused", "plain") if has_vnni() else ("plain",):
+        alone, between = found[how]["layers"], found[how]["between"]
+        for piece in (alone, between):
+            check(piece["steps"] <= 1 and piece["others"] <= 1e-3 * piece["numbers"] + 3, how, piece)
+        check(alone["error"] <= 1e-5, how, alone)
+        check(all(e <= PRECISE for e in between["errors"].values()), how, between)
+    for how, away in found["whole"].items():
+        if how != "fused" or has_vnni():
+            check(away["capsules"] <= 5e-2, how, away)
+
+
+def agrees(model, config, command, program, inputs, outputs, *words, int8=False):
     """Exports the model twice and compares what ONNX Runtime and Plimsoll make of random inputs, for two batch sizes. inputs: name →
-    function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None)."""
+    function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None). int8: layers of
+    the model are done in 8 bits."""
     python = onnx_python()
     told = export(model, *words)
     export(model, *(w for w in words if w != "--external-data"), name="m.safetensors", form="safetensors")
-    os.makedirs("ours", exist_ok=True)
     for batch in (1, 3):
-        job = {"model": "m.onnx", "inputs": {}, "outputs": {}}
+        shutil.rmtree("ours", ignore_errors=True)
+        os.makedirs("ours")
+        job = {"model": "m.onnx", "inputs": {}, "outputs": {}, "int8": "ours" if int8 else None}
         for name, make in inputs.items():
             data, how = make(batch)
             with open(name, "wb") as file:
@@ -77,7 +107,9 @@ def agrees(model, config, command, program, inputs, outputs, *words):
         done = subprocess.run([python, os.path.join(HERE, "export_onnx.py"), "job.json"], capture_output=True, text=True, timeout=240)
         check(done.returncode == 0, done.stderr[-2000:])
         found = json.loads(done.stdout)
-        for name, error in found["errors"].items():
+        if int8:
+            pieces_agree(found)
+        for name, error in found["errors"].items() if not int8 else ():
             check(error <= PRECISE, f"{name} of {batch}: ONNX Runtime is {error} away, relatively")
         check(found["opset"] == [["", 17]] and found["producer"][0] == "plimsoll", found["opset"], found["producer"])
         check(len(set(found["initializers"])) == len(found["initializers"]), "a weight is there twice")
@@ -86,8 +118,9 @@ def agrees(model, config, command, program, inputs, outputs, *words):
     weights = header("m.safetensors")
     meta = weights.pop("__metadata__")
     check(meta["plimsoll.config"] == found["metadata"]["plimsoll.config"], "the two have different configs")
-    check(set(found["initializers"]) - {n for n in found["initializers"] if n.startswith("constant.")} <= set(weights), "weights under other names")
-    return found
+    named = {n for n in found["initializers"] if not n.startswith("constant.") and not n.endswith(".int8.scale")}
+    check(named <= set(weights), "weights under other names", named - set(weights))
+    return {**found, "told": told}
 
 
 def pages(side):
@@ -115,11 +148,11 @@ def normals(*shape, **how):
 CAPSULES = {"capsules": ("stored.0", None), "checksums": ("stored.1", None), "children": ("stored.2", None)}
 
 
-def encoder_agrees(*words, outputs=CAPSULES, **keys):
+def encoder_agrees(*words, outputs=CAPSULES, int8=False, **keys):
     need_module()
     config = write_encoder(**keys)
     k = {**SMALL, **keys}
-    found = agrees(config, config, "encode", "encode", {"images": pages(k["image_size"])}, outputs, *words)
+    found = agrees(config, config, "encode", "encode", {"images": pages(k["image_size"])}, outputs, *words, int8=int8)
     check(found["inputs"] == {"images": ["batch", 3, k["image_size"], k["image_size"]]}, found["inputs"])
     check(found["outputs"]["capsules"] == ["batch", k["target_capsules"], k["hidden_size"]], found["outputs"])
     return found
@@ -183,6 +216,66 @@ def test_the_same_twice():
     export(config)
     export(config, name="again.onnx")
     check(read("m.onnx") == read("again.onnx"), "the same request gave other bytes")
+
+
+# ---- layers in 8 bits ----
+
+def in_8_bits(*words, **keys):
+    """Random weights, and what quantize makes of them."""
+    weights_for("w.safetensors", **keys)
+    quantize(write_encoder(weights="w.safetensors", **keys), "--quantized", "q.safetensors", "--samples", "20", *words)
+
+
+def test_encoder_in_8_bits():
+    for keys in ({"hidden_size": 64, "num_heads": 4, "L_cycles": DRAW.randrange(2, 5)}, {"recursion": "trm", "H_cycles": 2, "L_cycles": 1, "num_layers": 2},
+                 {"pooling_method": "avg", "target_capsules": 6, "capsule_grid_shape": "[2, 3]", "image_size": 56, "hidden_size": 20},
+                 {"attention_entropy": "true", "real_children": "false"}):
+        in_8_bits(**keys)
+        found = encoder_agrees(int8=True, weights="q.safetensors", **keys)
+        print(keys, {how: found[how] for how in ("whole", "fused", "plain")})
+        check(found["told"]["weights_from"] == found["metadata"]["plimsoll.weights"] == "the file q.safetensors", found["told"])
+        whole = export(write_encoder(weights="w.safetensors", **keys), name="f32.onnx")
+        if keys.get("hidden_size") == 64:
+            check(found["told"]["weight_bytes"] < 0.32 * whole["weight_bytes"], "not a quarter", found["told"], whole)
+    if not has_vnni():
+        raise Skipped("what ONNX Runtime makes of integers was not compared: this processor has neither avx512_vnni nor avx_vnni")
+
+
+def test_some_layers_in_8_bits():
+    """The others stay as they are; and all of them may lie outside."""
+    in_8_bits("--keep_f32", "3")
+    found = encoder_agrees("--external-data", int8=True, weights="q.safetensors")
+    check("encoder.pre_pool_norm.weight" in found["initializers"] and len(set(found["ours"])) == 6, found["ours"])
+    check(found["told"]["data_bytes"] > found["told"]["file_bytes"] / 4, found["told"])
+
+
+def test_weights_in_8_bits_alone():
+    """Are as they were, to be read again."""
+    in_8_bits()
+    config = write_encoder(weights="q.safetensors")
+    export(config, name="again.safetensors", form="safetensors")
+    check(tensors_of("again.safetensors") == tensors_of("q.safetensors"), "other weights")
+    meta = header("again.safetensors")["__metadata__"]
+    check(meta["format"] == "plimsoll.int8/1" and meta["plimsoll.config"] == config_of(config), meta)
+    run("encode", config, "--out", "one")
+    run("encode", write_encoder("again.yaml", weights="again.safetensors"), "--out", "two")
+    check(numbers_of("one/results.blocks") == numbers_of("two/results.blocks"), "other results")
+    told = export(config, "--seeded", name="first.safetensors", form="safetensors")
+    check(told["weights_from"] == "first values" and "F32" == header("first.safetensors")["encoder.patch_embed.weight"]["dtype"], told)
+
+
+def test_damaged_8_bits():
+    in_8_bits()
+    name = next(n for n in tensors_of("q.safetensors") if n.endswith(".int8"))
+    whole = read("q.safetensors")
+    at = whole.index(tensors_of("q.safetensors")[name][2])
+    with open("q.safetensors", "wb") as file:
+        file.write(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4:])
+    for form in ("safetensors", "onnx"):
+        if form == "onnx":
+            need_module()
+        refused(4, re.escape(name), "export", write_encoder(weights="q.safetensors"), "--format", form, "--out", "m")
+    check(not os.path.exists("m"), "something was written")
 
 
 def language_agrees(weight, **sections):
@@ -359,6 +452,7 @@ def test_not_exported():
 
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
+          "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
           "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
 
