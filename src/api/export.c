@@ -2,6 +2,7 @@
  * generating plans; it is lowered as the model builds it, before any rewrite but that of layers in 8 bits. */
 #include "api/export.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/packed.h"
@@ -57,24 +58,22 @@ static pl_status check_format(const exporting *e, pl_error *err)
 }
 
 /* Where the run lies is nothing of the model: the same model is the same file, from whatever folder. */
-static pl_status print_config(exporting *e, pl_config *c, pl_error *err)
+static pl_status print_config(exporting *e, pl_error *err)
 {
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
+    *c = *e->config;
     c->run.out[0] = 0;
-    return pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+    const pl_status status = pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+    pl_free(c);
+    return status;
 }
 
 static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
-    pl_config *c = pl_alloc(1, sizeof *c);
-    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
-    *c = *e->config;
-    if (y->forget_data) y->forget_data(c);
-    pl_status status = y->open(c, command_of(c), PL_DATA_FOR_PLAN, NULL, &e->data, err);
-    *c = *e->config;
-    if (status == PL_OK) status = print_config(e, c, err);
-    pl_free(c);
-    return status;
+    if (y->open_model) return y->open_model(e->config, &e->data, err);
+    return y->open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
 }
 
 /* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */
@@ -95,6 +94,7 @@ static pl_status build(exporting *e, pl_error *err)
     const pl_system *y = pl_system_of(e->config);
     const char *name[] = {"init", y->face ? y->face->program : "init"};
     PL_TRY(pl_config_check(e->config, err));
+    PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
@@ -106,6 +106,14 @@ static pl_status build(exporting *e, pl_error *err)
 }
 
 /* ---- the formats ---- */
+
+static void warn_of_data(const exporting *e, pl_exported *x)
+{
+    const size_t used = strlen(x->warning);
+    snprintf(x->warning + used, sizeof x->warning - used,
+             "%s%.300s.data is there, and this model does not read it; if it is of an earlier export, remove it",
+             used ? "; " : "", e->o->path);
+}
 
 static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 {
@@ -122,7 +130,8 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
     if (status == PL_OK) {
         x->nodes = sizes.nodes, x->weights = sizes.tensors, x->weight_bytes = sizes.weight_bytes;
         x->file_bytes = sizes.model_bytes, x->data_bytes = sizes.data_bytes;
-        x->held_bytes = pl_lowering_held_bytes(l);
+        x->held_bytes = pl_lowering_held_bytes(l) + sizes.held_bytes;
+        if (sizes.has_other_data) warn_of_data(e, x);
     }
     pl_lowering_destroy(l);
     return status;

@@ -1,5 +1,5 @@
-/* The weights of a model that is exported, once in memory: those of a checkpoint, and those in 8 bits, are read from
- * their file; first values are made by the program "init", in an arena of exactly its plan. */
+/* The weights of a model that is exported, once in memory: those of a checkpoint, or of a file that the config names,
+ * are read from there; first values are made by the program "init", in an arena of exactly its plan. */
 #include "api/export.h"
 
 #include <inttypes.h>
@@ -13,6 +13,21 @@
 #include "base/size.h"
 #include "rewrite/rewrite.h"
 #include "store/weights.h"
+
+static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
+{
+    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
+    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
+}
+
+static void take_places(const pl_graph *g, pl_export_weights *w)
+{
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_id id = pl_graph_find_value(g, w->model[i].name);
+        if (id == PL_NONE) continue;
+        w->of[id] = (pl_lower_weight){.data = w->model[i].data, .dtype = stored_dtype(g, id, &w->model[i])};
+    }
+}
 
 /* ---- of a checkpoint ---- */
 
@@ -91,6 +106,41 @@ static pl_status use_saved(const pl_export_options *o, const pl_settings *s, con
     return use_file(s, path, w, err);
 }
 
+/* ---- of a file that the config names ---- */
+
+static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
+{
+    const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
+    const pl_st_list list = {.entries = w->model, .count = w->models};
+    pl_safetensors *file;
+    PL_TRY(pl_safetensors_open(data->weights, &file, err));
+    pl_status status = pl_weights_match(file, data->weights_part, &list, err);
+    if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+/* What no header tells of weights in 8 bits. */
+static pl_status check_packed(const char *path, const pl_graph *g, const pl_export_weights *w, pl_error *err)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
+        const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
+        PL_TRY(pl_session_check_packed(g, n, path, w->of[packed].data, w->of[range].data, err));
+    }
+    return PL_OK;
+}
+
+/* One of the whole model: nothing needs first values. */
+static pl_status use_given(const pl_data *data, pl_export_weights *w, pl_error *err)
+{
+    PL_TRY(make_places(w, err));
+    PL_TRY(read_given(data, w, err));
+    snprintf(w->from, sizeof w->from, "the file %.1000s", data->weights);
+    return PL_OK;
+}
+
 /* ---- first values ---- */
 
 static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_weights *w, pl_error *err)
@@ -104,18 +154,6 @@ static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_
         if (g->region[i].parent == PL_NONE) status = pl_rewrite_bind_batch(g, (pl_id)i, 1, NULL, 1, err);
     if (status == PL_OK) status = pl_plan_create(g, &o, &w->plan, err);
     if (status != PL_OK) pl_graph_destroy(g);
-    return status;
-}
-
-static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
-{
-    const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
-    const pl_st_list list = {.entries = w->model, .count = w->models};
-    pl_safetensors *file;
-    PL_TRY(pl_safetensors_open(data->weights, &file, err));
-    pl_status status = pl_weights_match(file, data->weights_part, &list, err);
-    if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
-    pl_safetensors_destroy(file);
     return status;
 }
 
@@ -135,25 +173,7 @@ static pl_status make_first(const pl_config *c, const char *given, const pl_data
     return given ? read_given(data, w, err) : PL_OK;
 }
 
-/* ---- in 8 bits: of a file that is of the whole model, so that nothing needs first values ---- */
-
-static pl_status use_packed(const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
-{
-    PL_TRY(make_places(w, err));
-    PL_TRY(read_given(data, w, err));
-    snprintf(w->from, sizeof w->from, "the file %.1000s", data->weights);
-    for (size_t i = 0; i < w->models; i++) {
-        const pl_id id = pl_graph_find_value(g, w->model[i].name);
-        if (id != PL_NONE) w->of[id].data = w->model[i].data;
-    }
-    for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
-        const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
-        PL_TRY(pl_session_check_packed(g, n, data->weights, w->of[packed].data, w->of[range].data, err));
-    }
-    return PL_OK;
-}
+/* ---- in 8 bits ---- */
 
 static uint64_t largest_packed(const pl_export_weights *w)
 {
@@ -193,34 +213,23 @@ pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *er
 
 /* ---- any ---- */
 
-static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
-{
-    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
-    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
-}
-
 pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
                                  const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
 {
     const pl_system *y = pl_system_of(c);
-    const bool is_trained = y->job[PL_COMMAND_TRAIN] && !o->seeded && !w->packed;
-    if (w->packed && o->checkpoint)
-        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights, and so does the config, %.300s; leave one out",
-                       data->weights);
-    if (!is_trained && o->checkpoint)
-        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
+    const bool is_given = !o->seeded && data->weights && !data->weights_part;
+    const bool is_saved = !o->seeded && !is_given && y->job[PL_COMMAND_TRAIN];
+    if (!is_saved && o->checkpoint)
+        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here%s; leave it out",
+                       is_given ? ", and the config names other ones" : "");
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
     w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
     if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
-    PL_TRY(w->packed    ? use_packed(data, g, w, err)
-           : is_trained ? use_saved(o, s, data, w, err)
-                        : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
-    for (size_t i = 0; i < w->models; i++) {
-        const pl_id id = pl_graph_find_value(g, w->model[i].name);
-        if (id != PL_NONE)
-            w->of[id] = (pl_lower_weight){.data = w->model[i].data, .dtype = stored_dtype(g, id, &w->model[i])};
-    }
-    return PL_OK;
+    PL_TRY(is_given   ? use_given(data, w, err)
+           : is_saved ? use_saved(o, s, data, w, err)
+                      : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
+    take_places(g, w);
+    return is_given ? check_packed(data->weights, g, w, err) : PL_OK;
 }
 
 void pl_export_weights_deinit(pl_export_weights *w)

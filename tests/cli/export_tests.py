@@ -80,6 +80,11 @@ def pieces_agree(found):
             check(away["capsules"] <= 5e-2, how, away)
 
 
+def export_weights(name, config="encode.yaml"):
+    export(config, name=name, form="safetensors")
+    return name
+
+
 def agrees(model, config, command, program, inputs, outputs, *words, int8=False):
     """Exports the model twice and compares what ONNX Runtime and Plimsoll make of random inputs, for two batch sizes. inputs: name →
     function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None). int8: layers of
@@ -203,11 +208,52 @@ def test_weights_outside():
 
 
 def test_without_texts():
-    """A model hangs on no texts: neither are they read, nor need they be there."""
+    """A model hangs on no texts and no font: neither are they read, nor need they be there, or be named."""
     need_module()
     export(write_encoder())
-    export(write_encoder(texts="gone.txt", text_format="lines", count=0), name="again.onnx")
+    seen = load_weights(export_weights("m.safetensors"))
+    for keys in ({"texts": "gone.txt", "text_format": "lines", "count": 0}, {"text_format": None, "count": None}, {"font": "gone.ttf"}):
+        write_encoder(**keys)
+        export("encode.yaml", name="again.onnx")
+        check(load_weights(export_weights("again.safetensors")) == seen, "other weights")
     check(len(read("m.onnx")) > 1000 and os.listdir(".").count("out") == 0, "a folder was made")
+    refused(2, "texts.path is empty", "encode", write_encoder(text_format=None, count=None))
+    refused(2, "texts.count is 0, all of them, but there are no texts", "plan", "encode.yaml")
+
+
+def test_given_weights():
+    """Those of the file that the config names, in what the model holds, and once in memory."""
+    weights_for("w.safetensors", ("F32", "F16"))
+    told = export(write_encoder(weights="w.safetensors"), name="m.safetensors", form="safetensors")
+    check(load_weights("m.safetensors") == load_weights("w.safetensors") and told["weights_from"] == "the file w.safetensors", told)
+    narrow = export(write_encoder(weights="w.safetensors", precision="bfloat16"), name="n.safetensors", form="safetensors")
+    check(narrow["weight_bytes"] < 0.7 * told["weight_bytes"], narrow)
+    for one in (told, narrow):
+        check(one["values_bytes"] <= one["weight_bytes"] + 64 * (one["weights"] + 1), one)
+    refused(2, "config names other ones; leave it out", "export", "encode.yaml", "--format", "safetensors", "--out", "m", "--checkpoint", "x")
+
+
+def test_data_of_an_earlier_export():
+    """A model that does not read what lies beside it says so, and leaves it."""
+    need_module()
+    config = write_encoder(hidden_size=64)
+    words = ("export", config, "--format", "onnx", "--out", "m.onnx")
+    check("warning" not in "".join(run(*words, "--external-data")), "it warned")
+    data = read("m.onnx.data")
+    check("m.onnx.data is there, and this model does not read it" in "".join(run(*words)), "no warning")
+    check(read("m.onnx.data") == data, "it was changed")
+    os.remove("m.onnx.data")
+    check("warning" not in "".join(run(*words)), "it warned")
+
+
+def test_no_place_for_output():
+    config = write_encoder()
+    for out in ("/dev/stdout", "said"):
+        with open("said", "wb") as file:
+            done = subprocess.run([cli_tests.COMMAND, "export", config, "--format", "safetensors", "--out", out], stdout=file, stderr=subprocess.PIPE,
+                                  text=True, env=environment(), timeout=60)
+        check(done.returncode == 5 and "is where the output of this command goes" in done.stderr, done)
+        check(read("said") == b"" and not os.path.exists("said.plimsoll.tmp"), os.listdir("."))
 
 
 def test_the_same_twice():
@@ -450,11 +496,11 @@ def test_not_exported():
     export(config, "--seeded", name="m", form="safetensors")
 
 
-GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
+GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts, test_given_weights, test_data_of_an_earlier_export,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
           "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
           "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
-          "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
+          "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_no_place_for_output, test_not_exported]}
 
 if __name__ == "__main__":
     main(GROUPS)
