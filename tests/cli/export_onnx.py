@@ -138,7 +138,8 @@ def count_steps(told, theirs, x, scale, zero):
 
 
 def compare_layers(folder, of, evaluate):
-    """error: the largest difference of what a layer gives out that is not explained by steps, over the largest number."""
+    """error: the largest difference of what a layer gives out that is not explained by steps, over the largest number, that with what is
+    added to it."""
     tensors = {t.name: numpy_helper.to_array(t) for t in of.graph.initializer}
     told = {"others": 0, "steps": 0, "numbers": 0, "error": 0}
     for k, nodes in enumerate(find_layers(of.graph)):
@@ -148,7 +149,7 @@ def compare_layers(folder, of, evaluate):
         rounded, product = evaluate(one_layer(of, nodes), {nodes[0].input[0]: x})
         allowed = (count_steps(told, rounded, x, scale, zero) * scale) @ (np.abs(q.astype(np.float64)) * own)
         beyond = np.maximum(np.abs(product - y.reshape(product.shape)) - allowed, 0)
-        told["error"] = max(told["error"], float(beyond.max() / np.abs(y).max()))
+        told["error"] = max(told["error"], float(beyond.max() / np.abs(left(folder, k, "y")).max()))
     return told
 
 
