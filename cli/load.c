@@ -162,9 +162,25 @@ static pl_status refuse_untrained(const pl_cli_input *in, pl_error *err)
                         in->arguments.operand[0]);
 }
 
+/* A file of weights stands in the place of a checkpoint; whether it is sound, the library finds out. */
+static pl_status find_weights(const pl_cli_input *in, const char *checkpoint, bool *has, pl_error *err)
+{
+    char weights[PATH_MAX];
+    pl_status status = pl_cli_setting(in->config, "run", "weights", weights, sizeof weights, err);
+    if (status != PL_OK) return status;
+    *has = strcmp(weights, "none") != 0;
+    if (!*has || !checkpoint) return PL_OK;
+    return pl_cli_error(err, PL_E_USAGE,
+                        "--checkpoint %.200s and run.weights %.200s both name the weights; give one of them",
+                        checkpoint, weights);
+}
+
 pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, pl_error *err)
 {
     char path[PATH_MAX];
+    bool has_weights = false;
+    pl_status status = find_weights(in, checkpoint, &has_weights, err);
+    if (status != PL_OK || has_weights) return status;
     int n = checkpoint ? snprintf(path, sizeof path, "%s/run.json", checkpoint)
                        : snprintf(path, sizeof path, "%s/checkpoints", in->out);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "the path of the checkpoint is too long");

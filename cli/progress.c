@@ -273,17 +273,32 @@ bool pl_view_is_silent(const pl_view *v, const pl_event *e)
            e->seconds - v->shown_at >= SILENCE_SECONDS;
 }
 
-/* Of what trains nothing: how much of its work is done. */
+/* Of what makes no steps: how much of its work is done. */
+static double add_parts(const pl_view *v, const pl_event *e, pl_line *line)
+{
+    double share = e->parts ? (double)e->part / (double)e->parts : 0;
+    pl_line_add(line, "%s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : e->words->part, e->part, e->parts);
+    if (share > 0 && share < 1 && (v->text_to_stdout || !e->validating)) {
+        char left[PL_FORMAT_BYTES];
+        pl_line_add(line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
+    }
+    return share;
+}
+
+static void print_parts(pl_view *v, const pl_event *e)
+{
+    char text[LINE_BYTES];
+    pl_line line = {text, sizeof text, 0};
+    v->shown_at = e->seconds;
+    (void)add_parts(v, e, &line);
+    pl_say("%s\n", line.text);
+}
+
 static void draw_parts(pl_view *v, const pl_event *e)
 {
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
-    double share = e->parts ? (double)e->part / (double)e->parts : 0;
-    pl_line_add(&line, "%s %" PRIu64 "/%" PRIu64, e->validating ? "validating" : e->words->part, e->part, e->parts);
-    if (share > 0 && share < 1) {
-        char left[PL_FORMAT_BYTES];
-        pl_line_add(&line, "  eta %s", pl_show_seconds(e->seconds / share * (1 - share), left));
-    }
+    const double share = add_parts(v, e, &line);
     int cells = (int)pl_terminal_columns(STDERR_FILENO) - 1 - visible(&line) - BAR_FRAME;
     draw_line(v, e, &line, cells < 6 ? 0 : cells > BAR_CELLS_MAX ? BAR_CELLS_MAX : cells, share);
 }
@@ -293,8 +308,11 @@ static void show_tick(pl_view *v, const pl_event *e)
 {
     bool first = v->shown_at < 0 && e->step > v->first_step;
     if (v->in_text) return;
-    if (v->text_to_stdout) {
-        if (v->show == PL_SHOW_BAR && e->parts) draw_parts(v, e);
+    if (v->text_to_stdout || e->steps == 0) {
+        if (v->show == PL_SHOW_BAR && e->parts)
+            draw_parts(v, e);
+        else if (!v->text_to_stdout && pl_view_is_silent(v, e))
+            print_parts(v, e);
     } else if (v->show == PL_SHOW_BAR)
         draw_bar(v, e);
     else if (first)

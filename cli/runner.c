@@ -293,7 +293,8 @@ static void set_view(runner *r)
     r->view.quiet = quiet ? atoi(quiet) : 0;
     r->view.color = pl_color_wanted(STDERR_FILENO);
     r->view.text_to_stdout =
-        !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS) && !said(r, PL_CALL_STAGE);
+        !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS | PL_USES_CALIBRATION) &&
+        !said(r, PL_CALL_STAGE);
     r->view.keeps_results = pl_command_does(r->call.command->command, PL_USES_RESULTS);
     r->view.goes_on = said(r, PL_CALL_GOES_ON);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";

@@ -17,6 +17,7 @@ typedef struct pl_settings {
     char *config_text; /* for pl_free */
     void *own;         /* likewise */
     pl_job_list jobs;
+    pl_words words; /* of a command whose words are not those of its system */
     pl_run_settings run;
 } pl_settings;
 

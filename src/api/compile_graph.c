@@ -106,12 +106,12 @@ static pl_id repeated_program(const pl_compiler *c, const pl_graph *g)
     return pl_graph_find_program(g, job->program[job->repeated]);
 }
 
-/* The file of weights says which layers are done so. */
+/* The file of weights says which layers are done so, in whatever program. */
 static pl_status take_int8(const pl_compiler *c, pl_graph *g, pl_error *err)
 {
     size_t packed = 0;
     if (!c->data->weights) return PL_OK;
-    PL_TRY(pl_graph_take_packed(g, repeated_program(c, g), c->data->weights, &packed, err));
+    PL_TRY(pl_graph_take_packed(g, PL_NONE, c->data->weights, &packed, err));
     if (packed == 0 || !pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds weights in 8 bits already; give the file of weights that they were made of",
@@ -122,7 +122,8 @@ static pl_status observe(const pl_compiler *c, pl_graph *g, pl_error *err)
 {
     if (!pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
     PL_TRY(pl_rewrite_unfold(g, repeated_program(c, g), err));
-    return pl_rewrite_observe(g, repeated_program(c, g), err);
+    const bool spread = c->config->quantization.method != PL_CONFIG_RANGE_MINMAX;
+    return pl_rewrite_observe(g, repeated_program(c, g), spread, err);
 }
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)

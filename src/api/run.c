@@ -103,7 +103,7 @@ static pl_status read_config(pl_run *r, const char *config, pl_resume resume, pl
 static pl_status find_settings(pl_run *r, pl_command command, const pl_plan *plan, pl_error *err)
 {
     const pl_facts *planned = plan ? &plan->identity : NULL;
-    PL_TRY(pl_system_of(r->config)->open(r->config, command, PL_DATA_FOR_RUN, planned, &r->data, err));
+    PL_TRY(pl_system_open(r->config, command, PL_DATA_FOR_RUN, planned, &r->data, err));
     return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
 

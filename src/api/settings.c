@@ -35,7 +35,7 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 
 static uint64_t find_steps(const pl_config *c, const pl_data *data)
 {
-    if (!data->source) return 0;
+    if (!data->source || data->calibration.passes) return 0;
     const uint64_t epochs = data->epochs ? data->epochs : (uint64_t)c->train.epochs;
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * epochs;
@@ -86,7 +86,18 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_d
 {
     if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return pl_config_batch(c);
+    if (batch_of(c, data) == 1) return 1;
     return c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
+}
+
+/* Samples of a calibration come one at a time: no key makes them fewer. */
+static const pl_words *words_of(const pl_config *c, pl_command command, pl_words *own)
+{
+    const pl_words *words = pl_system_words(c);
+    if (!pl_command_does(command, PL_USES_CALIBRATION)) return words;
+    *own = *words;
+    own->size_keys = words->weight_keys;
+    return own;
 }
 
 pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data *data, pl_settings *s, pl_error *err)
@@ -99,9 +110,9 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     PL_TRY(pl_path_of_part(s->trace, sizeof s->trace, c->run.trace, data->piece, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
     PL_TRY(print_config(c, s->out, &s->config_text, err));
-    if (system->tell_jobs) PL_TRY(system->tell_jobs(c, &s->own, err));
+    PL_TRY(pl_system_tell_jobs(c, command, &s->own, err));
     s->run = (pl_run_settings){.out = s->out,
-                               .words = pl_system_words(c),
+                               .words = words_of(c, command, &s->words),
                                .batch = (uint32_t)batch_of(c, data),
                                .micro_batch = (uint32_t)micro_batch_of(c, command, data),
                                .steps = steps,

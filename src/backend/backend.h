@@ -133,6 +133,7 @@ typedef struct pl_call {
         pl_shift_call shift;
         pl_observe_call observe;
         pl_difference_call difference;
+        pl_overwrite_call overwrite;
         pl_linear_int8_call linear_int8;
         pl_add_positions_call add_positions;
         pl_prepend_row_call prepend_row;

@@ -41,6 +41,17 @@ static void exec_difference(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_OBSERVE_DIFFERENCE = {bind_difference, workspace_difference, exec_difference};
 
+static void bind_overwrite(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.overwrite = (pl_overwrite_call){.count = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape),
+                                            .y = pl_address_of(g, a, n->in[0]),
+                                            .z = pl_address_of(g, a, n->in[1])};
+}
+
+static void exec_overwrite(const pl_call *c, pl_team team) { pl_overwrite_exec(&c->u.overwrite, team); }
+
+const pl_binding pl_binding_OVERWRITE = {bind_overwrite, NULL, exec_overwrite};
+
 static void bind_linear_int8(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;

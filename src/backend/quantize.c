@@ -2,7 +2,6 @@
  * and extremes are the same in any order. */
 #include "backend/quantize.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "backend/parallel.h"
@@ -86,7 +85,6 @@ static void difference_part(const void *context, int part, int parts)
         double error = 0, all = 0;
         for (int64_t i = p * PIECE; i < end; i++) {
             const double x = c->x[i], d = x - (double)c->y[i];
-            if (!isfinite(d)) continue;
             error += d * d;
             all += x * x;
         }
@@ -100,6 +98,17 @@ void pl_difference_exec(const pl_difference_call *c, void *workspace, pl_team te
     pl_parallel(team, c->count, difference_part, &j);
     for (int64_t p = 0; p < count_pieces(c); p++) c->sums[0] += j.sums[p][0], c->sums[1] += j.sums[p][1];
 }
+
+/* ---- what takes the place of something else ---- */
+
+static void overwrite_part(const void *context, int part, int parts)
+{
+    const pl_overwrite_call *c = context;
+    const pl_range own = pl_range_of_part(c->count, 16, part, parts);
+    memcpy(c->y + own.begin, c->z + own.begin, (size_t)(own.end - own.begin) * sizeof *c->y);
+}
+
+void pl_overwrite_exec(const pl_overwrite_call *c, pl_team team) { pl_parallel(team, c->count, overwrite_part, c); }
 
 /* ---- products ---- */
 

@@ -16,7 +16,7 @@ typedef struct pl_observe_call {
 uint64_t pl_observe_workspace_bytes(const pl_observe_call *, pl_team);
 void pl_observe_exec(const pl_observe_call *, void *workspace, pl_team);
 
-/* sums[0] += Σ (x − y)², sums[1] += Σ x², of what is finite in both: pieces of equal length one after the other, each
+/* sums[0] += Σ (x − y)², sums[1] += Σ x²: pieces of equal length one after the other, each
  * by itself, so that the bits depend on no team. */
 typedef struct pl_difference_call {
     int64_t count;
@@ -25,6 +25,13 @@ typedef struct pl_difference_call {
 } pl_difference_call;
 uint64_t pl_difference_workspace_bytes(const pl_difference_call *);
 void pl_difference_exec(const pl_difference_call *, void *workspace, pl_team);
+
+typedef struct pl_overwrite_call {
+    int64_t count;
+    float *y;
+    const float *z;
+} pl_overwrite_call;
+void pl_overwrite_exec(const pl_overwrite_call *, pl_team);
 
 typedef struct pl_linear_int8_call {
     pl_int8_call product; /* all but how x is rounded */

@@ -21,7 +21,7 @@ pl_quantization pl_quantization_of(float least, float largest)
 uint8_t pl_quantize(pl_quantization q, float x)
 {
     const float at = nearbyintf(x / q.scale) + (float)q.zero;
-    if (isnan(at)) return (uint8_t)q.zero;
+    if (isnan(at)) return 0;
     return (uint8_t)fminf(fmaxf(at, 0), TOP);
 }
 

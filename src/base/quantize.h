@@ -18,7 +18,7 @@ typedef struct pl_quantization {
 /* Of [least, largest], which are finite, widened so that 0 is one of the 256 numbers exactly; scale 1 where both are 0.
  */
 pl_quantization pl_quantization_of(float least, float largest);
-uint8_t pl_quantize(pl_quantization, float x); /* of NaN: zero */
+uint8_t pl_quantize(pl_quantization, float x); /* of NaN: 0, as kernels do */
 float pl_dequantize(pl_quantization, uint8_t q);
 
 /* ---- packed weights ---- */

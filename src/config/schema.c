@@ -79,7 +79,17 @@ enum {
 #undef PL_COMMAND_ROW
     ,
     PARTS = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_WHOLE_BATCH, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_WHOLE_BATCH | PL_USES_CALIBRATION, PL_USES_DATA)
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    ,
+    BATCHES = 0
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION, PL_USES_DATA)
+#include "plimsoll/commands.def"
+#undef PL_COMMAND_ROW
+    ,
+    USERS = 0
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_WEIGHTS | PL_USES_GRADIENT, PL_USES_WEIGHTS)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,

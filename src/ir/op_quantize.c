@@ -93,7 +93,7 @@ static pl_alias alias_linear_int8(const pl_node *n, int out)
 const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8, alias_linear_int8};
 
 /* ---- observe_difference: x f32, y f32 of its shape, sums f64 [2] → sums' ----
- * Adds Σ (x − y)² and Σ x², over what is finite in both. */
+ * Adds Σ (x − y)² and Σ x²: what is not finite makes a sum that is not, either. */
 static const pl_shape sums_shape = {.rank = 1, .dim = {2}};
 
 static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -106,3 +106,25 @@ static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out ou
 }
 
 const pl_op_rule pl_rule_OBSERVE_DIFFERENCE = {shape_difference, NULL, cost_observe, alias_spread};
+
+/* ---- overwrite: y f32, z f32 of its shape → y', which is z in y's place; where it does not run, y stays ---- */
+static pl_status shape_overwrite(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(pl_expect_inputs(g, n, "ff", err));
+    PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of the first input", err));
+    out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
+    return PL_OK;
+}
+
+static pl_cost cost_overwrite(const pl_graph *g, const pl_node *n)
+{
+    return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 0))};
+}
+
+static pl_alias alias_overwrite(const pl_node *n, int out)
+{
+    (void)n, (void)out;
+    return (pl_alias){.update = 0};
+}
+
+const pl_op_rule pl_rule_OVERWRITE = {shape_overwrite, NULL, cost_overwrite, alias_overwrite};

@@ -145,7 +145,7 @@ static pl_status open_evaluate(pl_session *s, void *state, pl_error *err)
 static pl_status evaluate_batch(pl_session *s, const evaluation *e, uint64_t batch, double *sum, uint64_t *items,
                                 pl_error *err)
 {
-    if (s->jobs.job[0] == &pl_job_evaluate && pl_session_should_stop(s))
+    if (!s->writes_checkpoints && pl_session_should_stop(s))
         return pl_fail(err, PL_E_STOPPED, "stopped before the whole validation part was read");
     PL_TRY(pl_session_run_program(s, e->program, false, err));
     *sum += *e->loss;

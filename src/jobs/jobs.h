@@ -44,9 +44,10 @@ typedef struct pl_generate_settings {
 extern const pl_job pl_job_rollout;
 
 /* ---- quantize.c ---- */
-/* The weights of a model in 8 bits, into a file: settings->own is a pl_quantize_settings, the data's steps are samples
- * of a calibration. Its program is that of encoding. */
-extern const pl_job pl_job_quantize_encode;
+/* The weights of a model in 8 bits, into a file: settings->own begins with a pl_quantize_settings, the data's steps are
+ * samples of a calibration (pl_data.calibration). Its program is that of encoding, or of evaluating: then what is held
+ * out is evaluated, where the session has that job, too. */
+extern const pl_job pl_job_quantize_encode, pl_job_quantize_evaluate;
 typedef struct pl_quantize_settings {
     const char *path; /* of the file */
     bool in_folder;   /* it is in that of the run, which may have to be made */

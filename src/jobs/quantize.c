@@ -1,57 +1,21 @@
-/* A model in 8 bits (MODELS.md 2.13): the samples of a calibration go through its program. First it is seen
- * how large what comes to each layer is, then how it is spread, where the method asks for that; then ranges and packed
- * weights are made, and with them each layer is done once more in 8 bits beside itself, which tells what that costs it.
- * The layers that lose most may stay in f32. The file that comes out has the model's weights, packed where they are in
- * 8 bits, and a range for each site (rewrite/observe.c): whoever is given it does those layers so. */
+/* A model in 8 bits (MODELS.md 2.13): the samples of a calibration go through its program. First it is seen how large
+ * what comes to each layer is, then how it is spread, where the method asks for that; then ranges and packed weights
+ * are made, and with them each layer is done once more in 8 bits beside itself, which tells what that costs it. The
+ * layers that lose most may stay in f32. Where the system evaluates and something is held out, the model is judged on
+ * that, as it was and with those layers in 8 bits. The file that comes out has the model's weights, packed where they
+ * are in 8 bits, and a range for each site (rewrite/observe.c): whoever is given it does those layers so. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/quantize.h"
 #include "base/size.h"
 #include "ir/op.h"
-#include "jobs/jobs.h"
-#include "run/session_impl.h"
-#include "store/weights.h"
+#include "jobs/quantize_impl.h"
+#include "store/folder.h"
 
 #define STAGING "quantize.rows"
-enum { SHOWN = 300 };
-
-typedef struct site {
-    const char *name;
-    pl_extremes *seen;
-    int64_t *bin;
-    float *range;
-    pl_id range_root;
-    uint64_t clipped, count; /* numbers outside of the range, of all that came */
-    bool used;               /* by a layer that is in 8 bits */
-} site;
-
-typedef struct layer {
-    const char *name;
-    const float *weight;
-    void *packed;
-    int64_t rows, width;
-    const double *difference; /* Σ (y − y8)², Σ y² */
-    pl_id packed_root, weight_root;
-    bool kept; /* in f32 */
-} layer;
-
-typedef struct quantizing {
-    const pl_quantize_settings *how;
-    pl_id program;
-    site *site;
-    layer *layer;
-    layer **worst; /* the largest difference first */
-    pl_st_entry *entry;
-    pl_st_writer *writer;
-    double *scratch;
-    size_t sites, layers;
-    char *rows; /* of the widest layer: 8 bits a number, and the scales */
-} quantizing;
-
-enum { INIT, PROGRAM };
 
 /* ---- what there is ---- */
 
@@ -62,22 +26,22 @@ static void *beside(const pl_session *s, const char *name, size_t bytes, const c
     return pl_session_value(s, whole);
 }
 
-static void add_site(pl_session *s, quantizing *q, const pl_node *n)
+static void add_site(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
-    static const char end[] = ".extremes";
+    static const char end[] = PL_QUANTIZE_SEEN;
     const pl_graph *g = s->o.plan->graph;
     const char *name = g->value[pl_value_root(g, n->in[1])].name;
     const size_t bytes = strlen(name) - (sizeof end - 1);
     char range[PL_ST_TEXT_MAX];
     snprintf(range, sizeof range, "%.*s", (int)bytes, name);
-    q->site[q->sites++] = (site){.name = name,
-                                 .seen = pl_session_value(s, name),
-                                 .bin = beside(s, name, bytes, ".bins"),
-                                 .range = pl_session_value(s, range),
-                                 .range_root = pl_graph_find_value(g, range)};
+    q->site[q->sites++] = (pl_quantize_site){.name = name,
+                                             .seen = pl_session_value(s, name),
+                                             .bin = beside(s, name, bytes, ".bins"),
+                                             .range = pl_session_value(s, range),
+                                             .range_root = pl_graph_find_value(g, range)};
 }
 
-static void add_layer(pl_session *s, quantizing *q, const pl_node *n)
+static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
     const pl_graph *g = s->o.plan->graph;
     const pl_id root = pl_value_root(g, n->in[1]);
@@ -89,14 +53,18 @@ static void add_layer(pl_session *s, quantizing *q, const pl_node *n)
     snprintf(whole, sizeof whole, "%.*s", (int)bytes, name);
     const pl_id weight = pl_graph_find_value(g, whole);
     if (weight == PL_NONE) return;
-    q->layer[q->layers++] = (layer){.name = g->value[weight].name,
-                                    .weight = pl_session_address(s, weight),
-                                    .packed = pl_session_address(s, root),
-                                    .rows = n->attr[0].i,
-                                    .width = pl_shape_last(&g->value[n->in[0]].shape),
-                                    .difference = beside(s, name, bytes, ".difference"),
-                                    .packed_root = root,
-                                    .weight_root = weight};
+    static const pl_real real_of[PL_DTYPE_COUNT] = {
+        [PL_DTYPE_F32] = PL_REAL_F32, [PL_DTYPE_BF16] = PL_REAL_BF16, [PL_DTYPE_F16] = PL_REAL_F16};
+    q->layer[q->layers++] = (pl_quantize_layer){.name = g->value[weight].name,
+                                                .weight = pl_session_address(s, weight),
+                                                .real = real_of[g->value[weight].dtype],
+                                                .packed = pl_session_address(s, root),
+                                                .rows = n->attr[0].i,
+                                                .width = pl_shape_last(&g->value[n->in[0]].shape),
+                                                .difference = beside(s, name, bytes, ".difference"),
+                                                .taken = beside(s, name, bytes, ".taken"),
+                                                .packed_root = root,
+                                                .weight_root = weight};
 }
 
 static bool is_layer(const pl_graph *g, const pl_node *n)
@@ -111,7 +79,7 @@ static size_t count_nodes(const pl_graph *g, pl_op op)
     return count;
 }
 
-static void find_all(pl_session *s, quantizing *q)
+static void find_all(pl_session *s, pl_quantizing *q)
 {
     const pl_graph *g = s->o.plan->graph;
     for (size_t i = 0; i < g->node_count; i++) {
@@ -122,28 +90,28 @@ static void find_all(pl_session *s, quantizing *q)
 
 /* ---- the file ---- */
 
-static const layer *layer_of_weight(const quantizing *q, pl_id root)
+static const pl_quantize_layer *layer_of_weight(const pl_quantizing *q, pl_id root)
 {
     for (size_t i = 0; i < q->layers; i++)
         if (q->layer[i].weight_root == root) return &q->layer[i];
     return NULL;
 }
 
-static bool is_in_8_bits(const quantizing *q, pl_id packed_root)
+static bool is_in_8_bits(const pl_quantizing *q, pl_id packed_root)
 {
     for (size_t i = 0; i < q->layers; i++)
         if (q->layer[i].packed_root == packed_root) return !q->layer[i].kept;
     return false;
 }
 
-static const site *site_of_range(const quantizing *q, pl_id root)
+static const pl_quantize_site *site_of_range(const pl_quantizing *q, pl_id root)
 {
     for (size_t k = 0; k < q->sites; k++)
         if (q->site[k].range_root == root) return &q->site[k];
     return NULL;
 }
 
-static void mark_sites(const pl_session *s, quantizing *q)
+static void mark_sites(const pl_session *s, pl_quantizing *q)
 {
     const pl_graph *g = s->o.plan->graph;
     for (size_t i = 0; i < g->node_count; i++) {
@@ -154,16 +122,16 @@ static void mark_sites(const pl_session *s, quantizing *q)
 }
 
 /* Weights as they are, packed ones in the place of theirs, and the ranges of sites that need them. */
-static bool is_written(const pl_graph *g, const quantizing *q, pl_id id)
+static bool is_written(const pl_graph *g, const pl_quantizing *q, pl_id id)
 {
-    const layer *l = layer_of_weight(q, id);
-    const site *of = site_of_range(q, id);
+    const pl_quantize_layer *l = layer_of_weight(q, id);
+    const pl_quantize_site *of = site_of_range(q, id);
     if (pl_session_keeps(g, id) == PL_KEPT_WITH_MODEL) return !l || l->kept;
     return of ? of->used : is_in_8_bits(q, id);
 }
 
 /* everything: whatever may come to be written. */
-static pl_status list_tensors(const pl_session *s, quantizing *q, bool everything, pl_st_list *list, pl_error *err)
+static pl_status list_tensors(const pl_session *s, pl_quantizing *q, bool everything, pl_st_list *list, pl_error *err)
 {
     static const pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}};
     const pl_graph *g = s->o.plan->graph;
@@ -177,23 +145,42 @@ static pl_status list_tensors(const pl_session *s, quantizing *q, bool everythin
 }
 
 /* While memory may be asked for: a part of a list that is right is right. */
-static pl_status check_tensors(const pl_session *s, quantizing *q, pl_error *err)
+static pl_status check_tensors(const pl_session *s, pl_quantizing *q, pl_error *err)
 {
     pl_st_list list;
     PL_TRY(list_tensors(s, q, true, &list, err));
     return pl_safetensors_check(&list, err);
 }
 
-/* Before anything is done: can the file be made where it is to be? */
-static pl_status try_place(const pl_session *s, quantizing *q, pl_error *err)
+/* Of the file at the most: each layer in whichever of both takes more. */
+static uint64_t most_bytes(const pl_session *s, const pl_quantizing *q)
 {
-    if (q->how->in_folder) PL_TRY(pl_folder_create(s->settings->out, err));
-    PL_TRY(pl_file_create(&q->writer->file, q->how->path, err));
-    pl_file_abandon(&q->writer->file);
-    return PL_OK;
+    const pl_graph *g = s->o.plan->graph;
+    uint64_t bytes = (q->sites + q->layers + 1) * sizeof(float[2]) + PL_ST_PIECE_BYTES;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL) bytes += pl_value_bytes(g, (pl_id)i);
+    for (size_t i = 0; i < q->layers; i++) {
+        const uint64_t wide = pl_value_bytes(g, q->layer[i].weight_root),
+                       packed = pl_value_bytes(g, q->layer[i].packed_root);
+        if (packed > wide) bytes += packed - wide;
+    }
+    return bytes;
 }
 
-static pl_status write(const pl_session *s, quantizing *q, pl_error *err)
+/* Before anything is done: can the file be made where it is to be, and is there room for it? */
+static pl_status try_place(const pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    if (q->how->in_folder) PL_TRY(pl_folder_create(s->settings->out, err));
+    q->was_there = access(q->how->path, F_OK) == 0;
+    PL_TRY(pl_file_create(&q->writer->file, q->how->path, err));
+    pl_file_abandon(&q->writer->file);
+    const char *slash = strrchr(q->how->path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - q->how->path) + 1 : 1, slash ? q->how->path : ".");
+    return pl_disk_require(folder, most_bytes(s, q), "the file of weights", err);
+}
+
+static pl_status write_file(const pl_session *s, pl_quantizing *q, pl_error *err)
 {
     pl_st_list list;
     mark_sites(s, q);
@@ -205,7 +192,7 @@ static pl_status write(const pl_session *s, quantizing *q, pl_error *err)
 
 static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
 {
-    quantizing *q = state;
+    pl_quantizing *q = state;
     const pl_graph *g = s->o.plan->graph;
     const size_t sites = count_nodes(g, PL_OP_OBSERVE_EXTREMES), layers = count_nodes(g, PL_OP_LINEAR_INT8);
     q->how = s->settings->own;
@@ -223,13 +210,15 @@ static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "the model has no layer that can be done in 8 bits: its matrices are not "
                        "in float32, or are read by something else besides");
+    pl_quantize_open_outputs(s, q);
     PL_TRY(check_tensors(s, q, err));
-    return pl_session_find_program(s, pl_job_quantize_encode.program[PROGRAM], &q->program, err);
+    const pl_job *job = s->jobs.job[0];
+    return pl_session_find_program(s, job->program[job->repeated], &q->program, err);
 }
 
 static void close_quantize(pl_session *s, void *state)
 {
-    quantizing *q = state;
+    pl_quantizing *q = state;
     (void)s;
     pl_free(q->site);
     pl_free(q->layer);
@@ -247,45 +236,56 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
         const pl_node *n = &g->node[i];
         if (!is_layer(g, n)) continue;
         const uint64_t rows = (uint64_t)n->attr[0].i, width = (uint64_t)pl_shape_last(&g->value[n->in[0]].shape);
-        const uint64_t bytes = rows * sizeof(float) + rows * width;
+        const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }
-    return most;
+    const pl_id output = pl_quantize_find_output(g);
+    const uint64_t outputs = output == PL_NONE ? 0 : pl_shape_elems(&g->value[output].shape) * sizeof(float);
+    return most && outputs > most ? outputs : most;
 }
 
 /* ---- the samples ---- */
 
-static void tell_stop(pl_session *s)
+static void tell(pl_session *s, const char *text)
 {
-    static const char text[] = "stopped; nothing was written";
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = sizeof text - 1});
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
 }
 
-static pl_status pass(pl_session *s, const quantizing *q, const char *what, pl_error *err)
+static pl_status stop(pl_error *err) { return pl_fail(err, PL_E_STOPPED, "stopped; nothing was written"); }
+
+/* Parts are samples, through all passes. */
+static pl_status run_program(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    const uint64_t samples = s->o.data->source->steps_per_epoch[PL_PART_TRAIN];
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = what, .text_bytes = strlen(what)});
-    pl_ring_begin(s->ring, PL_PART_TRAIN, 0, samples);
-    s->part = 0;
-    s->parts = samples;
-    for (uint64_t i = 0; i < samples; i++) {
-        if (pl_session_should_stop(s)) return tell_stop(s), pl_fail(err, PL_E_STOPPED, "nothing was written");
-        PL_TRY(pl_session_run_program(s, q->program, false, err));
-        s->part++;
-    }
+    const pl_calibration_work *work = &s->o.data->calibration;
+    if (pl_session_should_stop(s)) return stop(err);
+    s->part = q->done, s->parts = work->samples * work->passes;
+    PL_TRY(pl_session_run_program(s, q->program, false, err));
+    s->part = ++q->done;
     return PL_OK;
 }
 
-static void forget(quantizing *q)
+static pl_status pass(pl_session *s, pl_quantizing *q, const char *what, pl_error *err)
+{
+    const uint64_t samples = s->o.data->calibration.samples;
+    tell(s, what);
+    pl_ring_begin(s->ring, PL_PART_TRAIN, 0, samples);
+    for (uint64_t i = 0; i < samples; i++) PL_TRY(run_program(s, q, err));
+    return PL_OK;
+}
+
+static void forget(pl_quantizing *q)
 {
     for (size_t i = 0; i < q->sites; i++) {
         *q->site[i].seen = (pl_extremes){0};
-        memset(q->site[i].bin, 0, PL_SPREAD_BINS * sizeof *q->site[i].bin);
+        if (q->site[i].bin) memset(q->site[i].bin, 0, PL_SPREAD_BINS * sizeof *q->site[i].bin);
     }
-    for (size_t i = 0; i < q->layers; i++) memset((void *)(uintptr_t)q->layer[i].difference, 0, 2 * sizeof(double));
+    for (size_t i = 0; i < q->layers; i++) {
+        q->layer[i].difference[0] = q->layer[i].difference[1] = 0;
+        *q->layer[i].taken = 0;
+    }
 }
 
-static pl_status check_seen(const quantizing *q, pl_error *err)
+static pl_status check_seen(const pl_quantizing *q, pl_error *err)
 {
     for (size_t i = 0; i < q->sites; i++)
         if (q->site[i].seen->not_finite > 0)
@@ -298,110 +298,119 @@ static pl_status check_seen(const quantizing *q, pl_error *err)
 
 /* ---- ranges and weights ---- */
 
-static void make_ranges(quantizing *q)
+static void make_ranges(pl_quantizing *q)
 {
     for (size_t i = 0; i < q->sites; i++) {
-        site *of = &q->site[i];
+        pl_quantize_site *of = &q->site[i];
         const pl_span span = pl_span_of(q->how->method, q->how->percentile, of->seen, of->bin, q->scratch);
         of->range[0] = span.least, of->range[1] = span.largest;
         of->clipped = span.clipped;
-        for (int k = 0; k < PL_SPREAD_BINS; k++) of->count += (uint64_t)of->bin[k];
+        for (int k = 0; of->bin && k < PL_SPREAD_BINS; k++) of->count += (uint64_t)of->bin[k];
     }
 }
 
-static void pack_layer(const quantizing *q, const layer *l)
+static void pack_layer(const pl_quantizing *q, const pl_quantize_layer *l)
 {
-    float *scale = (float *)(void *)q->rows;
-    int8_t *rows = (int8_t *)(q->rows + (size_t)l->rows * sizeof *scale);
-    for (int64_t i = 0; i < l->rows; i++)
-        scale[i] = pl_int8_quantize_channel(l->width, l->weight + i * l->width, rows + i * l->width);
+    float *scale = (float *)(void *)q->rows, *row = scale + l->rows;
+    int8_t *rows = (int8_t *)(row + l->width);
+    for (int64_t i = 0; i < l->rows; i++) {
+        for (int64_t k = 0; k < l->width; k++) row[k] = pl_real_get(l->real, l->weight, i * l->width + k);
+        scale[i] = pl_int8_quantize_channel(l->width, row, rows + i * l->width);
+    }
     pl_int8_pack(l->rows, l->width, rows, l->width, scale, l->packed);
 }
 
-/* Of what comes out, by its size: 0 where nothing does. */
-static double loss_of(const layer *l) { return l->difference[1] > 0 ? sqrt(l->difference[0] / l->difference[1]) : 0; }
+/* What is not finite is so in f32 already, or too large for the sums of 8 bits: no file is made of that. */
+static pl_status check_compared(const pl_quantizing *q, pl_error *err)
+{
+    for (size_t i = 0; i < q->layers; i++)
+        if (!isfinite(q->layer[i].difference[0]) || !isfinite(q->layer[i].difference[1]))
+            return pl_fail(err, PL_E_DATA,
+                           "%s: what it gives out, in f32 or in 8 bits, is not finite; look at the weights",
+                           q->layer[i].name);
+    return PL_OK;
+}
 
-static void order(quantizing *q)
+/* Of what comes out, by its size: 0 where nothing does. */
+double pl_quantize_loss(const pl_quantize_layer *l)
+{
+    return l->difference[1] > 0 ? sqrt(l->difference[0] / l->difference[1]) : 0;
+}
+
+static void order(pl_quantizing *q)
 {
     for (size_t i = 0; i < q->layers; i++) {
         size_t at = i;
-        for (; at > 0 && loss_of(q->worst[at - 1]) < loss_of(&q->layer[i]); at--) q->worst[at] = q->worst[at - 1];
+        for (; at > 0 && pl_quantize_loss(q->worst[at - 1]) < pl_quantize_loss(&q->layer[i]); at--)
+            q->worst[at] = q->worst[at - 1];
         q->worst[at] = &q->layer[i];
     }
     for (size_t i = 0; i < q->layers && i < q->how->keep; i++) q->worst[i]->kept = true;
 }
 
-/* ---- what is told ---- */
+/* ---- the model as a whole ---- */
 
-static void tell(pl_session *s, const char *text, int bytes, size_t room)
+/* Does the model have those layers in 8 bits? */
+static void take(pl_session *s, pl_quantizing *q, bool narrow)
 {
-    if (bytes < 0) return;
-    const size_t length = (size_t)bytes < room ? (size_t)bytes : room - 1;
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = length});
+    pl_session_set_integer(s, PL_INPUT_COMPARING, narrow);
+    for (size_t i = 0; i < q->layers; i++) *q->layer[i].taken = narrow && !q->layer[i].kept;
 }
 
-/* Without ".weight", which all have, and which would make lines too long; and without what a state's name ends with. */
-static const char *shown(const char *name, const char *end, char text[SHOWN])
+static pl_status evaluate(pl_session *s, pl_quantizing *q, const char *what, pl_quantize_judged *to, pl_error *err)
 {
-    static const char weight[] = ".weight";
-    const size_t bytes = strlen(name) - (pl_ends_with(name, end) ? strlen(end) : 0);
-    const char *at = strstr(name, weight);
-    const size_t before = at ? (size_t)(at - name) : bytes, after = at ? before + sizeof weight - 1 : bytes;
-    snprintf(text, SHOWN, "%.*s%.*s", (int)before, name, (int)(bytes - after), name + after);
-    return text;
+    tell(s, what);
+    q->takes = PL_QUANTIZE_EVALUATED;
+    const pl_status status = pl_evaluate(s, 0, &to->loss, &to->items, err);
+    q->takes = PL_QUANTIZE_NOTHING;
+    if (status == PL_E_STOPPED) return stop(err);
+    if (status == PL_OK) to->metrics = pl_session_find_metrics(s, to->loss, to->metric);
+    return status;
 }
 
-/* Two tables: what 8 bits cost each layer, the worst first, and the range of what comes to each site. */
-static void tell_layers(pl_session *s, const quantizing *q)
+static pl_status evaluate_both(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    char text[400], name[SHOWN];
-    tell(s, text, snprintf(text, sizeof text, "%-48s %11s  %8s", "layer", "shape", "error"), sizeof text);
-    for (size_t i = 0; i < q->layers; i++) {
-        const layer *l = q->worst[i];
-        char shape[48];
-        snprintf(shape, sizeof shape, "%lld x %lld", (long long)l->rows, (long long)l->width);
-        tell(s, text,
-             snprintf(text, sizeof text, "%-48s %11s  %6.3f %%%s", shown(l->name, "", name), shape, 100 * loss_of(l),
-                      l->kept ? "  stays in f32" : ""),
-             sizeof text);
+    if (!pl_data_has(s->o.data, PL_PART_VALIDATION)) return PL_OK;
+    take(s, q, false);
+    PL_TRY(evaluate(s, q, "what is held out, in f32", &q->wide, err));
+    take(s, q, true);
+    PL_TRY(evaluate(s, q, "what is held out, in 8 bits", &q->narrow, err));
+    pl_quantize_tell_judged(s, q);
+    return PL_OK;
+}
+
+static pl_status run_again(pl_session *s, pl_quantizing *q, uint64_t sample, pl_quantize_takes takes, pl_error *err)
+{
+    take(s, q, takes == PL_QUANTIZE_NARROW);
+    q->takes = takes;
+    pl_ring_begin(s->ring, PL_PART_TRAIN, sample, sample + 1);
+    const pl_status status = run_program(s, q, err);
+    q->takes = PL_QUANTIZE_NOTHING;
+    return status;
+}
+
+static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    if (q->outputs.count == 0) return PL_OK;
+    tell(s, "what comes out, in f32 and in 8 bits");
+    for (uint64_t i = 0; i < s->o.data->calibration.samples; i++) {
+        PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
+        PL_TRY(run_again(s, q, i, PL_QUANTIZE_NARROW, err));
     }
+    pl_quantize_tell_outputs(s, q);
+    return PL_OK;
 }
 
-static void tell_sites(pl_session *s, const quantizing *q)
+/* By what is held out, where the system evaluates; else by what comes out. */
+static pl_status judge(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    static const char end[] = ".extremes";
-    char text[400], name[SHOWN];
-    tell(s, text, snprintf(text, sizeof text, "%-48s %9s %9s  %9s", "what comes to it", "least", "largest", "beyond"),
-         sizeof text);
-    for (size_t i = 0; i < q->sites; i++) {
-        const site *of = &q->site[i];
-        const double share = of->count ? 100 * (double)of->clipped / (double)of->count : 0;
-        tell(s, text,
-             snprintf(text, sizeof text, "%-48s %9.4g %9.4g  %7.4f %%", shown(of->name, end, name),
-                      (double)of->range[0], (double)of->range[1], share),
-             sizeof text);
-    }
-}
-
-static void tell_file(pl_session *s, const quantizing *q)
-{
-    char text[PL_FILE_PATH_MAX + 100];
-    size_t kept = 0;
-    for (size_t i = 0; i < q->layers; i++) kept += q->layer[i].kept;
-    tell(s, text,
-         snprintf(text, sizeof text, "%s: %zu layers in 8 bits, %zu in f32", q->how->path, q->layers - kept, kept),
-         sizeof text);
+    return s->jobs.job[0] == &pl_job_quantize_evaluate ? evaluate_both(s, q, err) : compare_outputs(s, q, err);
 }
 
 /* ---- the work ---- */
 
-static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
+static pl_status look(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    quantizing *q = state;
-    if (s->o.data->has_less)
-        pl_session_tell(
-            s, (pl_event){.kind = PL_EVENT_WARNING, .text = s->o.data->said, .text_bytes = strlen(s->o.data->said)});
-    PL_TRY(try_place(s, q, err));
     forget(q);
     pl_session_set_integer(s, PL_INPUT_COUNTING, 0);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 0);
@@ -410,38 +419,59 @@ static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
     pl_session_set_integer(s, PL_INPUT_COUNTING, 1);
     if (q->how->method != PL_SPAN_MINMAX) PL_TRY(pass(s, q, "how it is spread", err));
     pl_session_set_integer(s, PL_INPUT_COUNTING, 0);
+    return PL_OK;
+}
+
+static pl_status quantize(pl_session *s, pl_quantizing *q, pl_error *err)
+{
+    PL_TRY(look(s, q, err));
     make_ranges(q);
     for (size_t i = 0; i < q->layers; i++) pack_layer(q, &q->layer[i]);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 1);
     PL_TRY(pass(s, q, "each layer in 8 bits beside itself", err));
+    PL_TRY(check_compared(q, err));
     order(q);
-    tell_layers(s, q);
-    tell_sites(s, q);
-    PL_TRY(write(s, q, err));
-    tell_file(s, q);
-    return PL_OK;
+    pl_quantize_tell(s, q);
+    PL_TRY(judge(s, q, err));
+    return write_file(s, q, err);
 }
 
-/* What the program gives out otherwise is not wanted. */
-static pl_status leave(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
+static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
 {
-    (void)s, (void)state, (void)call, (void)err;
+    pl_quantizing *q = state;
+    if (s->o.data->has_less) pl_session_warn(s, s->o.data->said);
+    PL_TRY(try_place(s, q, err));
+    const pl_status status = quantize(s, q, err);
+    if (status == PL_OK)
+        pl_quantize_tell_file(s, q);
+    else if (q->was_there)
+        pl_error_append(err, "; %.400s is what was there before", q->how->path);
+    if (status == PL_E_STOPPED) tell(s, err->text); /* who asked for it hears no complaint */
+    return status;
+}
+
+/* What the program gives out is wanted where the model is judged. */
+static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
+{
+    pl_quantizing *q = state;
+    if (q->takes == PL_QUANTIZE_EVALUATED)
+        return pl_job_evaluate.store(s, pl_session_job_state(s, &pl_job_evaluate), call, err);
+    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_output(q, call);
     return PL_OK;
 }
 
 static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
 {
     (void)micro_batch;
-    return k == INIT ? 1 : 3 * (double)data->source->steps_per_epoch[PL_PART_TRAIN];
+    return k == 0 ? 1 : (double)data->calibration.samples * (double)data->calibration.passes;
 }
 
-const pl_job pl_job_quantize_encode = {.program = {[INIT] = "init", [PROGRAM] = "encode"},
-                                       .repeated = PROGRAM,
-                                       .count_runs = count_runs,
-                                       .staging = STAGING,
-                                       .staging_bytes = staging_bytes,
-                                       .state_bytes = sizeof(quantizing),
-                                       .open = open_quantize,
-                                       .close = close_quantize,
-                                       .run = run_quantize,
-                                       .store = leave};
+#define QUANTIZE                                                                                                       \
+    .staging = STAGING, .staging_bytes = staging_bytes, .state_bytes = sizeof(pl_quantizing), .open = open_quantize,   \
+    .close = close_quantize, .run = run_quantize, .store = store
+
+/* First values where there is no file of weights: no encoder is trained. */
+const pl_job pl_job_quantize_encode = {
+    .program = {"init", "encode"}, .repeated = 1, .count_runs = count_runs, QUANTIZE};
+/* Of what was trained. */
+const pl_job pl_job_quantize_evaluate = {.program = {"evaluate"}, QUANTIZE};

@@ -30,7 +30,7 @@ static bool is_kept(const quantizer *q, pl_id weight)
 static pl_status pack(quantizer *q, pl_id weight, const pl_shape *matrix)
 {
     char name[PL_INT8_NAME_BYTES];
-    snprintf(name, sizeof name, "%.280s" PL_INT8_PACKED, q->g->value[weight].name);
+    snprintf(name, sizeof name, "%s" PL_INT8_PACKED, q->g->value[weight].name);
     const char *kept = pl_pool_strdup(q->g->pool, name);
     if (!kept) return pl_fail(q->b.err, PL_E_NOMEM, "no memory for products of 8 bits");
     const pl_shape bytes = pl_shape_of(1, (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]));
@@ -51,8 +51,10 @@ static pl_id range_of(quantizer *q, uint32_t site)
 {
     char name[PL_INT8_NAME_BYTES];
     if (q->range[site] != PL_NONE) return q->range[site];
-    pl_id range = pl_build_persistent(&q->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)2), "%s",
-                                      pl_int8_site_name(q->g, &q->sites.site[site], name));
+    pl_int8_site_name(q->g, &q->sites.site[site], name);
+    q->range[site] = pl_graph_find_value(q->g, name); /* of another program */
+    if (q->range[site] != PL_NONE) return q->range[site];
+    pl_id range = pl_build_persistent(&q->b, PL_ROLE_WEIGHT, PL_DTYPE_F32, pl_shape_of(1, (int64_t)2), "%s", name);
     if (range != PL_NONE) q->g->value[range].frozen = true;
     return q->range[site] = range;
 }

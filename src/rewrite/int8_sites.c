@@ -2,15 +2,17 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/quantize.h"
 #include "ir/op.h"
 
 typedef struct finder {
     const pl_graph *g;
-    pl_id program;
+    pl_id program;   /* PL_NONE: all of them */
     bool *refused;   /* [values] a weight that somebody reads otherwise */
-    uint32_t *uses;  /* [values] of a weight, so far */
+    uint32_t *uses;  /* [values] of a weight in `counted`, so far */
+    pl_id counted;   /* program */
     uint32_t *where; /* [values] the site of what comes to layers; PL_NONE: none yet */
     pl_int8_sites *sites;
 } finder;
@@ -28,12 +30,20 @@ static bool is_matrix(const pl_graph *g, pl_id value)
            v->shape.dim[1] <= PL_INT8_K_MAX && is_whole(g, value);
 }
 
+/* Always run, and not into a window of something else. */
+static bool stands_alone(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *y = &g->value[n->out[0]];
+    return n->predicate == PL_NONE && y->view_of == PL_NONE && y->update_of == PL_NONE;
+}
+
 static bool is_layer(const finder *f, const pl_node *n)
 {
     const pl_graph *g = f->g;
-    return !n->dead && n->op == PL_OP_LINEAR && pl_region_program(g, n->region) == f->program &&
-           g->value[n->in[0]].dtype == PL_DTYPE_F32 && pl_value_is_contiguous(&g->value[n->in[0]]) &&
-           is_matrix(g, n->in[1]);
+    if (n->dead || n->op != PL_OP_LINEAR) return false;
+    if (f->program != PL_NONE && pl_region_program(g, n->region) != f->program) return false;
+    const pl_value *x = &g->value[n->in[0]];
+    return stands_alone(g, n) && x->dtype == PL_DTYPE_F32 && pl_value_is_contiguous(x) && is_matrix(g, n->in[1]);
 }
 
 /* Whoever reads one, but such a layer in that place, needs it as it is. What writes it gives its first values. */
@@ -47,11 +57,31 @@ static void refuse_others(finder *f)
     }
 }
 
+/* Each program has the sites of its own from the first on: what is built alike has the same in all. */
+static uint32_t count_use(finder *f, pl_id node, pl_id weight)
+{
+    const pl_id program = pl_region_program(f->g, f->g->node[node].region);
+    if (program != f->counted) memset(f->uses, 0, f->g->value_count * sizeof *f->uses);
+    f->counted = program;
+    return f->uses[weight]++;
+}
+
+/* Whatever is named after a weight has the whole name. */
+static pl_status check_name(const finder *f, pl_id weight, pl_error *err)
+{
+    const char *name = f->g->value[weight].name;
+    if (strlen(name) <= PL_INT8_WEIGHT_BYTES) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "the weight \"%.60s...\" has a name of %zu bytes; in 8 bits it may have %d at most", name,
+                   strlen(name), PL_INT8_WEIGHT_BYTES);
+}
+
 static pl_status add_layer(finder *f, pl_id node, pl_error *err)
 {
     pl_int8_sites *s = f->sites;
     const pl_id x = f->g->node[node].in[0], weight = pl_value_root(f->g, f->g->node[node].in[1]);
-    const uint32_t use = f->uses[weight]++;
+    const uint32_t use = count_use(f, node, weight);
+    PL_TRY(check_name(f, weight, err));
     if (f->where[x] == PL_NONE) {
         if (pl_grow(&s->site, &s->capacity, s->count, sizeof *s->site))
             return pl_fail(err, PL_E_NOMEM, "no memory to find the layers of 8 bits");
@@ -77,7 +107,7 @@ static pl_status find(finder *f, pl_error *err)
 
 pl_status pl_int8_sites_find(const pl_graph *g, pl_id program, pl_int8_sites *sites, pl_error *err)
 {
-    finder f = {.g = g, .program = program, .sites = sites};
+    finder f = {.g = g, .program = program, .counted = PL_NONE, .sites = sites};
     *sites = (pl_int8_sites){0};
     sites->of = pl_alloc(g->node_count + 1, sizeof *sites->of);
     f.refused = pl_alloc(g->value_count + 1, sizeof *f.refused);
@@ -102,6 +132,6 @@ void pl_int8_sites_deinit(pl_int8_sites *s)
 
 const char *pl_int8_site_name(const pl_graph *g, const pl_int8_site *s, char name[PL_INT8_NAME_BYTES])
 {
-    snprintf(name, PL_INT8_NAME_BYTES, "%.250s.input.%" PRIu32, g->value[s->weight].name, s->use);
+    snprintf(name, PL_INT8_NAME_BYTES, "%s.input.%" PRIu32, g->value[s->weight].name, s->use);
     return name;
 }

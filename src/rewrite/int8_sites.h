@@ -18,14 +18,15 @@ typedef struct pl_int8_sites {
     uint32_t *of; /* [nodes] its site; PL_NONE: it is no such layer */
 } pl_int8_sites;
 
-/* Layers are linear nodes of the program whose weight is a matrix of f32, at most PL_INT8_K_MAX wide, that nothing in
- * the graph reads but such nodes, and that is no view of a part of another. Needs: feed-forward layers taken apart
- * (unfold.c), nothing fused. PL_E_NOMEM. */
+/* Layers are linear nodes of the program (PL_NONE: of all of them) that always run and whose weight is a matrix of f32,
+ * at most PL_INT8_K_MAX wide, that nothing in the graph reads but such nodes, and that is no view of a part of another.
+ * Needs: feed-forward layers taken apart (unfold.c), nothing fused. PL_E_UNSUPPORTED for a weight with a longer name
+ * than PL_INT8_WEIGHT_BYTES. */
 pl_status pl_int8_sites_find(const pl_graph *, pl_id program, pl_int8_sites *, pl_error *);
 void pl_int8_sites_deinit(pl_int8_sites *);
 
 /* "WEIGHT.input.USE"; returns name. */
-enum { PL_INT8_NAME_BYTES = 288 };
+enum { PL_INT8_NAME_BYTES = 288, PL_INT8_WEIGHT_BYTES = 250 };
 const char *pl_int8_site_name(const pl_graph *, const pl_int8_site *, char name[PL_INT8_NAME_BYTES]);
 
 #endif

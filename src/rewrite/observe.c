@@ -1,13 +1,16 @@
 /* A calibration sees what comes to the layers that can be done in 8 bits, and what 8 bits make of them:
  *
  *      y = linear(x, W, …)     →  E' = observe_extremes(x, E);  S' = observe_spread(x, E', S)
- *                                 y = linear(x, W, …)
- *                                 z = linear_int8(x, W.int8, R, …);  D' = observe_difference(y, z, D)
+ *                                 w = linear(x, W, …)
+ *                                 z = linear_int8(x, W.int8, R, …);  D' = observe_difference(w, z, D)
+ *                                 y = overwrite(w, z)
  *
- * E, S and R are states of the name of the site (int8_sites.h), ".extremes" and ".bins" behind it, none behind that of
- * R, the range; W.int8 and D ("W.difference") are of the weight. All are 0 before anything is seen. The spread is
- * counted where the input COUNTING is not 0: when all has been seen once, so that E is what it stays; the product is
- * tried where COMPARING is not, when whoever runs the program has made R and W.int8. Nothing else changes. */
+ * E, S and R are of the name of the site (int8_sites.h), ".extremes" and ".bins" behind it, none behind that of R, the
+ * range; W.int8, D ("W.difference") and T ("W.taken") are of the weight. They last, but belong to no model: staging.
+ * All are 0 before anything is seen. The spread is counted, where it is wanted at all, when the input COUNTING is not
+ * 0: when all has been seen once, so that E is what it stays; the product is tried when COMPARING is not, when whoever
+ * runs the program has made R and W.int8. It takes the place of y where T is not 0: so the same program is the model in
+ * f32, and with those layers in 8 bits that T names. Nothing else changes. */
 #include <stdio.h>
 
 #include "base/quantize.h"
@@ -20,19 +23,23 @@ typedef struct observer {
     pl_graph *g;
     pl_builder b;
     pl_int8_sites sites;
-    pl_id *range;               /* [sites] PL_NONE: not yet */
-    pl_id *packed, *difference; /* [values] of a weight; PL_NONE: not yet */
+    pl_id *range; /* [sites] PL_NONE: not yet */
+    struct of_weight {
+        pl_id packed, difference, taken;
+    } * of; /* [values]; PL_NONE: not yet */
     size_t values;
-    pl_id counting, comparing;
+    pl_id counting, comparing; /* counting PL_NONE: the spread is of no interest */
     pl_id *order;
     size_t placed;
 } observer;
 
 /* ---- nodes ---- */
 
-static void add(observer *o, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id predicate, pl_id *out)
+/* instead: a value that there is, which the node is to give out; PL_NONE: one of its own. */
+static void add(observer *o, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id predicate, pl_id instead,
+                pl_id *out)
 {
-    *out = PL_NONE;
+    *out = instead;
     pl_build_node(&o->b, op, attr, ins, in, 1, out);
     if (o->b.status != PL_OK) return;
     o->g->node[o->g->node_count - 1].predicate = predicate;
@@ -46,52 +53,70 @@ static void stand_beside(observer *o, const pl_node *n)
     snprintf(o->b.scope, sizeof o->b.scope, "%s", n->scope);
 }
 
-static pl_status observe(observer *o, uint32_t number, pl_error *err)
+static pl_status observe(observer *o, uint32_t number)
 {
     const pl_int8_site *site = &o->sites.site[number];
     const pl_node n = o->g->node[site->first];
     char name[PL_INT8_NAME_BYTES];
     pl_id extremes, bins;
     pl_int8_site_name(o->g, site, name);
-    if (n.predicate != PL_NONE)
-        return pl_fail(err, PL_E_UNSUPPORTED, "%s: its layer runs for some micro-batches alone, and is not observed",
-                       name);
     stand_beside(o, &n);
     const int64_t three = sizeof(pl_extremes) / sizeof(float), two = 2, all = PL_SPREAD_BINS;
-    o->range[number] = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(1, two), "%s", name);
-    extremes = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
-    bins = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
-    add(o, PL_OP_OBSERVE_EXTREMES, NULL, 2, (pl_id[]){site->x, extremes}, PL_NONE, &extremes);
-    add(o, PL_OP_OBSERVE_SPREAD, NULL, 3, (pl_id[]){site->x, extremes, bins}, o->counting, &bins);
+    o->range[number] = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, two), "%s", name);
+    extremes = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
+    add(o, PL_OP_OBSERVE_EXTREMES, NULL, 2, (pl_id[]){site->x, extremes}, PL_NONE, PL_NONE, &extremes);
+    if (o->counting == PL_NONE) return o->b.status;
+    bins = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
+    add(o, PL_OP_OBSERVE_SPREAD, NULL, 3, (pl_id[]){site->x, extremes, bins}, o->counting, PL_NONE, &bins);
     return o->b.status;
 }
 
 static void make_states(observer *o, pl_id weight, const pl_shape *matrix)
 {
     const char *name = o->g->value[weight].name;
-    const int64_t two = 2, bytes = (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]);
-    if (o->packed[weight] != PL_NONE) return;
-    o->packed[weight] =
-        pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_U8, pl_shape_of(1, bytes), "%.280s" PL_INT8_PACKED, name);
-    o->difference[weight] = pl_build_persistent(&o->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, two),
-                                                "%.280s.difference", o->g->value[weight].name);
+    const int64_t one = 1, two = 2, bytes = (int64_t)pl_int8_packed_bytes(matrix->dim[0], matrix->dim[1]);
+    struct of_weight *w = &o->of[weight];
+    if (w->packed != PL_NONE) return;
+    w->packed =
+        pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s" PL_INT8_PACKED, name);
+    w->difference =
+        pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F64, pl_shape_of(1, two), "%s.difference", name);
+    w->taken = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I32, pl_shape_of(1, one), "%s.taken", name);
+}
+
+/* What the layer gives out is a value of its own now, of which y is the new content. */
+static pl_id give_before(observer *o, pl_id node)
+{
+    const pl_id y = o->g->node[node].out[0];
+    const pl_value v = o->g->value[y];
+    const pl_id before =
+        pl_build_temporary(&o->b, v.role, v.dtype, v.shape, "%.200s.in_f32.%zu", v.name, o->g->value_count);
+    if (before == PL_NONE) return PL_NONE;
+    o->g->node[node].out[0] = before;
+    pl_graph_set_update(o->g, y, before);
+    return before;
 }
 
 static pl_status compare(observer *o, pl_id id)
 {
     const pl_node n = o->g->node[id];
+    if (n.out[1] != PL_NONE)
+        return pl_fail(o->b.err, PL_E_INTERNAL, "%s: an activation is fused into what is to be observed", n.scope);
     const pl_shape matrix = o->g->value[n.in[1]].shape;
     const pl_id weight = pl_value_root(o->g, n.in[1]);
     const pl_attr attr[] = {pl_attr_i(matrix.dim[0]), pl_attr_i(PL_ACT_NONE)};
-    pl_id tried, difference;
+    pl_id tried, difference, out = n.out[0];
     stand_beside(o, &n);
     make_states(o, weight, &matrix);
+    const pl_id before = give_before(o, id);
     if (o->b.status != PL_OK) return o->b.status;
-    add(o, PL_OP_LINEAR_INT8, attr, 5,
-        (pl_id[]){n.in[0], o->packed[weight], o->range[o->sites.of[id]], n.in[2], n.in[3]}, o->comparing, &tried);
-    add(o, PL_OP_OBSERVE_DIFFERENCE, NULL, 3, (pl_id[]){n.out[0], tried, o->difference[weight]}, o->comparing,
+    struct of_weight *w = &o->of[weight];
+    add(o, PL_OP_LINEAR_INT8, attr, 5, (pl_id[]){n.in[0], w->packed, o->range[o->sites.of[id]], n.in[2], n.in[3]},
+        o->comparing, PL_NONE, &tried);
+    add(o, PL_OP_OBSERVE_DIFFERENCE, NULL, 3, (pl_id[]){before, tried, w->difference}, o->comparing, PL_NONE,
         &difference);
-    o->difference[weight] = difference; /* what the next reader of the weight adds to */
+    add(o, PL_OP_OVERWRITE, NULL, 2, (pl_id[]){before, tried}, w->taken, out, &out);
+    w->difference = difference; /* what the next reader of the weight adds to */
     return o->b.status;
 }
 
@@ -106,14 +131,15 @@ static pl_id number(observer *o, pl_input input)
 static pl_status observe_all(observer *o, size_t nodes, pl_error *err)
 {
     uint32_t next = 0; /* sites come in the order of their first layers */
-    for (size_t i = 0; i < o->values; i++) o->packed[i] = o->difference[i] = PL_NONE;
+    for (size_t i = 0; i < o->values; i++) o->of[i] = (struct of_weight){PL_NONE, PL_NONE, PL_NONE};
     for (size_t i = 0; i < nodes; i++) {
         const uint32_t of = o->sites.of[i];
-        if (next < o->sites.count && o->sites.site[next].first == i) PL_TRY(observe(o, next++, err));
+        if (next < o->sites.count && o->sites.site[next].first == i) PL_TRY(observe(o, next++));
         o->order[o->placed++] = (pl_id)i;
         if (of != PL_NONE) PL_TRY(compare(o, (pl_id)i));
     }
-    return pl_graph_reorder(o->g, o->order, err);
+    PL_TRY(pl_graph_reorder(o->g, o->order, err));
+    return pl_graph_number_values(o->g, err);
 }
 
 static size_t count_layers(const observer *o, size_t nodes)
@@ -123,19 +149,17 @@ static size_t count_layers(const observer *o, size_t nodes)
     return count;
 }
 
-pl_status pl_rewrite_observe(pl_graph *g, pl_id program, pl_error *err)
+pl_status pl_rewrite_observe(pl_graph *g, pl_id program, bool spread, pl_error *err)
 {
     const size_t nodes = g->node_count;
     observer o = {.g = g, .b = pl_builder_begin(g, 0, err), .values = g->value_count};
     pl_status status = PL_OK;
     PL_TRY(pl_int8_sites_find(g, program, &o.sites, err));
-    o.order = pl_alloc(nodes + 2 * o.sites.count + 2 * count_layers(&o, nodes) + 1, sizeof *o.order);
+    o.order = pl_alloc(nodes + 2 * o.sites.count + 3 * count_layers(&o, nodes) + 1, sizeof *o.order);
     o.range = pl_alloc(o.sites.count + 1, sizeof *o.range);
-    o.packed = pl_alloc(o.values + 1, sizeof *o.packed);
-    o.difference = pl_alloc(o.values + 1, sizeof *o.difference);
-    if (!o.order || !o.range || !o.packed || !o.difference)
-        PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to observe layers"));
-    o.counting = number(&o, PL_INPUT_COUNTING);
+    o.of = pl_alloc(o.values + 1, sizeof *o.of);
+    if (!o.order || !o.range || !o.of) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to observe layers"));
+    o.counting = spread ? number(&o, PL_INPUT_COUNTING) : PL_NONE;
     o.comparing = number(&o, PL_INPUT_COMPARING);
     PL_TRY_DONE(o.b.status);
     PL_TRY_DONE(observe_all(&o, nodes, err));
@@ -143,7 +167,6 @@ done:
     pl_int8_sites_deinit(&o.sites);
     pl_free(o.order);
     pl_free(o.range);
-    pl_free(o.packed);
-    pl_free(o.difference);
+    pl_free(o.of);
     return status;
 }

@@ -126,16 +126,18 @@ pl_status pl_rewrite_optimizer_state(pl_graph *, pl_dtype, pl_error *);
  * allows it. */
 pl_status pl_rewrite_frozen_storage(pl_graph *, pl_dtype, pl_error *);
 
-/* unfold.c: gated feed-forward layers of f32 become the nodes that they are made of, so that their hidden values are
- * whole. The same numbers but for roundings. Needs: the program never to be differentiated. */
+/* unfold.c: gated feed-forward layers of f32, of the program or, PL_NONE, of all, become the nodes that they are made
+ * of, so that their hidden values are whole. The same numbers but for roundings. Needs: the program never to be
+ * differentiated. */
 pl_status pl_rewrite_unfold(pl_graph *, pl_id program, pl_error *);
 
 /* observe.c: a calibration sees what comes to the layers of the program that can be done in 8 bits (int8_sites.h).
- * Needs: unfolded, nothing fused. Changes no number but those seen. */
-pl_status pl_rewrite_observe(pl_graph *, pl_id program, pl_error *);
+ * spread: how it is distributed, too. Needs: unfolded, nothing fused. Changes no number but those seen, until whoever
+ * runs the program says that a layer is to be taken in 8 bits. */
+pl_status pl_rewrite_observe(pl_graph *, pl_id program, bool spread, pl_error *);
 
-/* int8.c: these layers in 8 bits, where their weight (a name) is packed. Needs: as observe, on a graph that is built
- * alike. Changes what is computed. */
+/* int8.c: these layers in 8 bits, of the program or, PL_NONE, of all, where their weight (a name) is packed. Needs: as
+ * observe, on a graph that is built alike. Changes what is computed. */
 typedef struct pl_int8_choice {
     bool (*is_packed)(const void *context, const char *weight);
     const void *context;

@@ -19,8 +19,8 @@ typedef struct unfolder {
 
 static bool is_meant(const pl_graph *g, pl_id program, const pl_node *n)
 {
-    return !n->dead && n->op == PL_OP_GATED_FEED_FORWARD && pl_region_program(g, n->region) == program &&
-           g->value[n->in[0]].dtype == PL_DTYPE_F32;
+    const bool is_there = program == PL_NONE || pl_region_program(g, n->region) == program;
+    return is_there && !n->dead && n->op == PL_OP_GATED_FEED_FORWARD && g->value[n->in[0]].dtype == PL_DTYPE_F32;
 }
 
 static pl_id add(unfolder *u, const pl_node *instead, pl_op op, pl_attr attr, int ins, const pl_id *in, pl_id out)

@@ -244,17 +244,25 @@ static pl_status check_heap(const pl_session *s, pl_error *err)
                    (unsigned long long)heap.total_bytes, (unsigned long long)planned);
 }
 
+/* Without a checkpoint. */
+static pl_status begin(pl_session *s, pl_error *err)
+{
+    const bool has_all = pl_session_begins_with_file(s->o.data);
+    if (s->init == PL_NONE && !has_all)
+        return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
+    if (s->init != PL_NONE) PL_TRY(pl_session_run_program(s, s->init, true, err));
+    if (!has_all) PL_TRY(pl_session_begin_from(s, err));
+    PL_TRY(pl_session_take_weights(s, err));
+    if (s->settings->init_from || s->settings->part_from || s->weights) pl_session_begin_at_averages(s);
+    return PL_OK;
+}
+
 pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
     PL_TRY(run_everything_once(s, err));
     if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS)) PL_TRY(pl_session_load(s, &loaded, err));
-    if (!loaded && s->init == PL_NONE)
-        return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
-    if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
-    if (!loaded) PL_TRY(pl_session_begin_from(s, err));
-    if (!loaded) PL_TRY(pl_session_take_weights(s, err));
-    if (!loaded && (s->settings->init_from || s->settings->part_from || s->weights)) pl_session_begin_at_averages(s);
+    if (!loaded) PL_TRY(begin(s, err));
     PL_TRY(pl_session_make_known(s, err));
     if (s->o.owners) {
         PL_TRY(pl_threads_check(s->o.plan->team.threads, s->o.owners, err));

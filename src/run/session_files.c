@@ -554,7 +554,8 @@ pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
     pl_saved saved = {0};
     pl_status status = PL_OK;
     *loaded = false;
-    if (s->settings->out || s->settings->checkpoint) PL_TRY_DONE(find_saved(s, &saved, err));
+    const bool looks = !pl_session_begins_with_file(s->o.data) && (s->settings->out || s->settings->checkpoint);
+    if (looks) PL_TRY_DONE(find_saved(s, &saved, err));
     if (trains(s)) PL_TRY_DONE(check_start(s, &saved, err));
     if (saved.record) {
         PL_TRY_DONE(load_saved(s, &saved, err));

@@ -125,6 +125,8 @@ pl_status pl_session_check_values(const pl_session *, pl_error *);
 pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_weights.c ---- */
+/* Is the file that these data bring one of the whole model? Then no checkpoint is looked for. */
+static inline bool pl_session_begins_with_file(const pl_data *d) { return d->weights && !d->weights_part; }
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
 /* What no header tells of weights in 8 bits: of such a node, whose weights and range lie there. PL_E_DATA. */

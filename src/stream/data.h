@@ -27,6 +27,11 @@ typedef struct pl_data_kind {
 
 enum { PL_DATA_SAID_BYTES = 400 };
 
+/* Of a calibration: it goes through so many samples of the training part, the first, so often. */
+typedef struct pl_calibration_work {
+    uint64_t samples, passes;
+} pl_calibration_work;
+
 struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source;          /* NULL: the command reads no samples */
@@ -39,12 +44,15 @@ struct pl_data {
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
     uint64_t group_items, group_samples;        /* samples of all those items together: texts, realisations */
-    const char *weights;                        /* file of weights that the model begins with; NULL: it makes its own */
+    /* File of weights that the model begins with; NULL: it makes its own, or has a checkpoint's. One of the whole model
+     * stands in the place of a checkpoint. */
+    const char *weights;
     const struct pl_weights_part *weights_part; /* NULL: of the whole model */
     bool weights_exceed_f16;                    /* some of them: a search leaves that type out */
     const char *instead; /* what stands in for samples that are not there, in a plan: "texts of a grammar"; or NULL */
     char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */
     bool has_less;                 /* than its config asks for: that is a warning, then */
+    pl_calibration_work calibration;
     double limit_seconds;          /* a run ends by itself after so long, and is gone on with; 0: none */
     uint64_t epochs;               /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */

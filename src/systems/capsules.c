@@ -412,7 +412,7 @@ static pl_status open_calibration(const pl_config *given, pl_data_use use, pl_da
     c->pipeline.num_workers = 1;
     const pl_status status = open_results(c, use, NULL, data, err);
     pl_free(c);
-    if (status == PL_OK) pl_pages_data_calibrate((pl_pages_data *)*data, (uint64_t)given->quantization.samples);
+    if (status == PL_OK) pl_pages_data_calibrate((pl_pages_data *)*data);
     return status;
 }
 
@@ -458,42 +458,6 @@ static const pl_export_face face = {.program = "encode",
                                                {NULL},
                                                {"attention", "of each capsule, the weight of each patch"}}};
 
-/* ---- 8 bits ---- */
-
-#define INT8_FILE "int8.safetensors"
-
-#define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
-ALIKE(RANGE_MINMAX, SPAN_MINMAX);
-ALIKE(RANGE_PERCENTILE, SPAN_PERCENTILE);
-ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
-
-typedef struct quantizing {
-    pl_quantize_settings settings;
-    char path[PL_FILE_PATH_MAX];
-} quantizing;
-
-static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX];
-    const char *given = c->quantization.output;
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, INT8_FILE, err);
-    snprintf(path, PL_FILE_PATH_MAX, "%s", given);
-    return PL_OK;
-}
-
-static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
-{
-    quantizing *q = *own = pl_alloc(1, sizeof *q);
-    if (!q) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
-    q->settings = (pl_quantize_settings){.path = q->path,
-                                         .in_folder = !c->quantization.output[0],
-                                         .method = (pl_span_method)c->quantization.method,
-                                         .percentile = c->quantization.percentile,
-                                         .keep = (uint64_t)c->quantization.keep_f32};
-    return find_path(c, q->path, err);
-}
-
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_capsules = {
@@ -502,7 +466,6 @@ const pl_system pl_system_capsules = {
     .load_module = load_module,
     .further_module = further_module,
     .job = {[PL_COMMAND_ENCODE] = &pl_job_encode, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode},
-    .tell_jobs = tell_jobs,
     .face = &face,
     .exported_as = PL_COMMAND_ENCODE,
     .open_model = open_model,

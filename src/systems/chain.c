@@ -82,11 +82,11 @@ static pl_status open_chains(const pl_config *c, pl_command command, pl_data_use
 {
     char path[PL_FILE_PATH_MAX];
     pl_chain_data *d;
-    (void)command, (void)use, (void)planned;
+    (void)use, (void)planned;
     PL_TRY(find_path(c, path, err));
     const pl_chain_setup s = {.path = path,
                               .layout = pl_chain_layout_of(c),
-                              .batch = (uint32_t)pl_config_batch(c),
+                              .batch = (uint32_t)pl_system_batch(c, command),
                               .seed = (uint64_t)c->train.seed,
                               .held_out = c->chain.held_out};
     PL_TRY(pl_chain_data_open(&s, &d, err));
@@ -125,7 +125,8 @@ const pl_system pl_system_chain = {
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate},
     .metrics = metrics,
     .measure = pl_chain_measure,
     .keep_predictions = pl_chain_keep_predictions,

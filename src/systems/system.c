@@ -96,7 +96,8 @@ pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_d
     const bool trains = pl_command_does(command, PL_USES_UPDATE);
     PL_TRY(pl_system_require(c, command, err));
     *list = (pl_job_list){.job = {y->job[command]}, .count = 1};
-    if (trains && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
+    const bool judges = trains || (pl_command_does(command, PL_USES_CALIBRATION) && y->job[PL_COMMAND_EVALUATE]);
+    if (judges && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
     if (trains && y->show && c->train.sample_every > 0) list->job[list->count++] = y->show;
     return PL_OK;
 }

@@ -105,6 +105,20 @@ typedef struct pl_system {
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
 } pl_system;
 
+/* ---- open.c ---- */
+/* The row's `open`, and what is alike in all systems: a file of weights in place of a checkpoint (run.weights), how
+ * many samples a calibration sees. The config outlives the data. */
+pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+/* Samples of a step of a model that is trained: a calibration takes one at a time. */
+int64_t pl_system_batch(const pl_config *, pl_command);
+
+/* ---- calibration.c ---- */
+/* Which samples it sees, and how often. PL_E_DATA: there are none. */
+pl_status pl_system_plan_calibration(const pl_config *, pl_data *, pl_error *);
+/* What the jobs of a command are told (settings->own): a calibration's in all systems the same, else tell_jobs. */
+pl_status pl_system_tell_jobs(const pl_config *, pl_command, void **own, pl_error *);
+
+/* ---- system.c ---- */
 const pl_system *pl_system_of(const pl_config *);
 const pl_words *pl_system_words(const pl_config *);
 const char *pl_system_name(const pl_config *);      /* as in systems.def */

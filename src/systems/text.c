@@ -22,10 +22,10 @@ pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err
     return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, "tokenizer.json", err);
 }
 
-pl_sampler_options pl_text_sampler(const pl_config *c)
+pl_sampler_options pl_text_sampler(const pl_config *c, pl_command command)
 {
     return (pl_sampler_options){.sequence = (uint32_t)c->model.sequence,
-                                .batch = (uint32_t)pl_config_batch(c),
+                                .batch = (uint32_t)pl_system_batch(c, command),
                                 .validation_fraction = c->data.validation_fraction,
                                 .seed = (uint64_t)c->train.seed};
 }
@@ -88,7 +88,7 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
     pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
                               .tokenizer_path = paths.tokenizer,
                               .tokenizer = use == PL_DATA_FOR_PLAN || writes_text(c, command),
-                              .sampler = pl_text_sampler(c)};
+                              .sampler = pl_text_sampler(c, command)};
     PL_TRY(pl_text_data_open(&o, &t, err));
     pl_status status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;
     if (status != PL_OK) return pl_data_close(&t->data), status;
@@ -158,7 +158,8 @@ const pl_system pl_system_text = {
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GENERATE] = &pl_job_generate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients},
+            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate},
     .show = &pl_job_generate,
     .metrics = metrics,
     .face = &face,

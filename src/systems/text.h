@@ -13,7 +13,7 @@ typedef struct pl_text_paths {
 
 /* ---- text.c ---- */
 pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
-pl_sampler_options pl_text_sampler(const pl_config *); /* the number of tokens is to be filled in */
+pl_sampler_options pl_text_sampler(const pl_config *, pl_command); /* the number of tokens is to be filled in */
 
 /* ---- text_check.c ---- */
 pl_status pl_text_check(const pl_config *, pl_error *);

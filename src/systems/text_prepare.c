@@ -256,7 +256,7 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
 static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err)
 {
     pl_sampler sampler;
-    pl_sampler_options o = pl_text_sampler(c);
+    pl_sampler_options o = pl_text_sampler(c, PL_COMMAND_TRAIN);
     o.tokens = tokens;
     PL_TRY(pl_sampler_init(&sampler, &o, PL_PART_TRAIN, err));
     return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;

@@ -170,7 +170,7 @@ int main(int argc, char **argv)
     pl_config *c = pl_config_create();
     must(pl_config_load_file(c, argv[1], &err), &err);
     must(pl_config_check(c, &err), &err);
-    must(pl_system_of(c)->open(c, command, PL_DATA_FOR_PLAN, NULL, &data, &err), &err);
+    must(pl_system_open(c, command, PL_DATA_FOR_PLAN, NULL, &data, &err), &err);
     pl_facts extents = data->extents;
     pl_facts_add(&extents, "export", 1);
     must(pl_model_build(c, &extents, &g, &err), &err);

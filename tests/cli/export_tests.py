@@ -324,6 +324,57 @@ def test_damaged_8_bits():
     check(not os.path.exists("m"), "something was written")
 
 
+def trained_in_8_bits(model, config, program, inputs, outputs):
+    """A run, calibrated; also layers of two dimensions, which ONNX Runtime must not draw into a Gemm."""
+    need_module()
+    quantize(model, "--quantized", "q.safetensors", "--samples", "8")
+    found = agrees(model, with_weights(config), "evaluate", program, inputs, outputs, "--weights", "q.safetensors", int8=True)
+    print(model, {how: found[how] for how in ("whole", "fused", "plain")})
+    check(found["told"]["weights_from"] == "the file q.safetensors", found["told"])
+    whole = export(model, name="f32.safetensors", form="safetensors")
+    given = export(model, "--weights", "f32.safetensors", name="again.safetensors", form="safetensors")
+    check(load_weights("again.safetensors") == load_weights("f32.safetensors"), "other weights")
+    check(given["weights_from"] == "the file f32.safetensors" and whole["weights"] == given["weights"], given)
+
+
+def with_weights(config):
+    """The same, and what export_forward is to begin with."""
+    text = read(config).decode()
+    with open("with.yaml", "w") as file:
+        file.write(re.sub(r"(?m)^  weights: .*$", "  weights: q.safetensors", text))
+    return "with.yaml"
+
+
+def test_language_in_8_bits():
+    write_text(words=3000)
+    for weight, sections in (("transformer.wte.weight", {}), ("lm_head.weight", {"model": {"layers": 2, "norm": "rms_norm", "activation": "silu",
+                                                                                              "tie_embeddings": "false", "attention_bias": "true"}})):
+        config = write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}, **sections)
+        shutil.rmtree("out", ignore_errors=True)
+        run("train", config)
+        trained_in_8_bits("out", "out/config.yaml", "evaluate", {"tokens": tokens(cli_tests.TINY["model"]["sequence"], 256)},
+                          {"logits": ("judged.0", weight)})
+
+
+def test_hybrid_in_8_bits():
+    run("train", write_hybrid(train={"steps": 3, "checkpoint_every": 3}))
+    trained_in_8_bits("out", "out/config.yaml", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)})
+
+
+def test_chain_in_8_bits():
+    make_chains()
+    run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
+    trained_in_8_bits("out", "out/config.yaml", "evaluate", {"tokens": chain_ids}, {"logits": ("judged.0", None)})
+
+
+def test_clouds_in_8_bits():
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
+    trained_in_8_bits(f"out/{name}", f"out/{name}/config.yaml", "evaluate", {"images": normals(2, 16, 16), "angles": normals(2)},
+                      {"height": ("stored.0", None)})
+
+
 def language_agrees(weight, **sections):
     need_module()
     write_text(words=3000)
@@ -383,14 +434,16 @@ def test_trained_hybrid():
     check(told["bf16"]["weight_bytes"] < told["f32"]["weight_bytes"] and told["bf16"]["nodes"] > told["f32"]["nodes"], told)
 
 
+def chain_ids(batch):
+    rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
+    return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
+
+
 def test_chain():
     need_module()
     make_chains()
     run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
-    def ids(batch):
-        rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
-        return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
-    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": ids}, {"logits": ("judged.0", None)})
+    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": chain_ids}, {"logits": ("judged.0", None)})
     check(found["inputs"] == {"tokens": ["batch", 19]} and found["outputs"]["logits"][0] == "batch", found["outputs"])
 
 
@@ -499,6 +552,7 @@ def test_not_exported():
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts, test_given_weights, test_data_of_an_earlier_export,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
           "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
+          "export_int8_systems": [test_language_in_8_bits, test_hybrid_in_8_bits, test_chain_in_8_bits, test_clouds_in_8_bits],
           "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_no_place_for_output, test_not_exported]}
 

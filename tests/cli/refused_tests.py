@@ -49,7 +49,7 @@ def test_options_that_the_command_does_not_read():
                        ("generate.tokens", ["plan", config, "--command", "eval", "--tokens", "3"])):
         refused(2, rf"--.*: this command does not read {key} \(.* (does|do)\); take it away", *words)
     refused(2, r"--resume: this command does not read run.resume \(train does\)", "generate", "out", "--resume")
-    refused(2, r"--text: this command does not read data.text \(train, eval and verify do\)", "generate", "out", "--text=text.txt")
+    refused(2, r"--text: this command does not read data.text \(train, eval, verify and quantize do\)", "generate", "out", "--text=text.txt")
     for words in (["train"], ["plan"]):
         refused(2, r"--prompt: train reads generate.prompt only for samples of text; give --sample_every too", *words, config, "--prompt", "x")
     # A comparison trains and writes no samples, whatever else it is told.

@@ -130,6 +130,7 @@ COMMANDS = [
     Command("encode-folder", ["encode", "folder.yaml", "--storage", "npy"]),
     Command("witness", ["encode", "lines.yaml", "--witness", "w", "--only", "3"]),
     Command("quantize", ["quantize", "lines.yaml", "--samples", "3", "--quantized", "q.safetensors"]),
+    Command("quantize-trained", ["quantize", "out", "--samples", "3", "--quantized", "q.safetensors"], base="trained"),
     Command("export", ["export", "lines.yaml", "--format", "onnx", "--out", "m.onnx", "--external-data"]),
     Command("export-weights", ["export", "out", "--format", "safetensors", "--out", "m.safetensors"], base="trained"),
     Command("storage", ["storage", "clean", "store", "--consolidate", "--keep-last", "1", "--cache-size", "0"], base="stored", weight=3),

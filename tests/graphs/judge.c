@@ -56,6 +56,7 @@ static double first_content(const subject *s, const pl_value *v, uint64_t elem)
     double u = uniform(s, v->name, elem);
     if (strcmp(v->name, "input.step") == 0) return 3;
     if (v->role == PL_ROLE_STATE) return v->dtype == PL_DTYPE_F32 ? 4 : 0;
+    if (v->role == PL_ROLE_STAGING) return 0; /* what whoever runs the program has not filled yet */
     if (!pl_dtype_is_real(v->dtype) && v->role == PL_ROLE_INPUT) return (double)(int)(2 * u);
     if (v->role == PL_ROLE_OPTIMIZER || strncmp(v->name, "input.", 6) == 0) return (float)u;
     return (float)(2 * u - 1);

@@ -97,17 +97,23 @@ static pl_status rewrite(subject *s, pl_status (*pass)(pl_graph *, pl_id, pl_err
 }
 
 static pl_status unfold(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_unfold, "unfold", 1e-12, err); }
-static pl_status observe(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_observe, "observe", 0, err); }
+static pl_status observe_all(pl_graph *g, pl_id program, pl_error *err)
+{
+    return pl_rewrite_observe(g, program, true, err);
+}
+static pl_status observe(subject *s, pl_error *err) { return rewrite(s, observe_all, "observe", 0, err); }
 
 static bool is_packed(const void *context, const char *weight) { return !context && strcmp(weight, "kept") != 0; }
 
 /* Numbers change: what packed weights give is the backend's and the reference's matter. */
-static pl_status int8(subject *s, pl_error *err)
+static pl_status int8_of(subject *s, pl_id program, pl_error *err)
 {
-    PL_TRY(pl_rewrite_int8(s->graph, 0, &(pl_int8_choice){is_packed, NULL}, err));
+    PL_TRY(pl_rewrite_int8(s->graph, program, &(pl_int8_choice){is_packed, NULL}, err));
     judge_graph(s, "int8");
     return PL_OK;
 }
+static pl_status int8(subject *s, pl_error *err) { return int8_of(s, 0, err); }
+static pl_status int8_all(subject *s, pl_error *err) { return int8_of(s, PL_NONE, err); }
 
 static pl_status check(subject *s, pl_error *err)
 {
@@ -175,6 +181,7 @@ static const struct {
               {"unfold", unfold},
               {"observe", observe},
               {"int8", int8},
+              {"int8_all", int8_all},
               {"plan", plan}};
 
 static pl_status run_step(subject *s, const char *name, pl_error *err)

@@ -263,6 +263,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_OBSERVE_DIFFERENCE] = reference_observe_difference,
     [PL_OP_OBSERVE_EXTREMES] = reference_observe_extremes,
     [PL_OP_OBSERVE_SPREAD] = reference_observe_spread,
+    [PL_OP_OVERWRITE] = reference_overwrite,
     [PL_OP_PERTURB] = reference_perturb,
     [PL_OP_SHIFT] = reference_shift,
     [PL_OP_ADD_POSITIONS] = reference_add_positions,

@@ -100,6 +100,7 @@ void reference_linear_int8(operands *);
 void reference_observe_difference(operands *);
 void reference_observe_extremes(operands *);
 void reference_observe_spread(operands *);
+void reference_overwrite(operands *);
 void reference_shift(operands *);
 void reference_add_positions(operands *);
 void reference_prepend_row(operands *);

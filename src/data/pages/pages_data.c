@@ -306,15 +306,9 @@ pl_status pl_pages_data_open(pl_pages_setup *setup, pl_pages_data **data, pl_err
     return PL_OK;
 }
 
-void pl_pages_data_calibrate(pl_pages_data *d, uint64_t samples)
+void pl_pages_data_calibrate(pl_pages_data *d)
 {
     pl_pages_setup *o = &d->setup;
-    d->data.has_less = o->count < samples;
-    if (d->data.has_less)
-        snprintf(d->data.said, sizeof d->data.said, "there are %" PRIu64 " texts, and the calibration sees no more",
-                 o->count);
-    else
-        o->count = samples;
     o->block = 1;
     d->source.batch = d->source.at_once = 1;
     d->source.steps_per_epoch[PL_PART_TRAIN] = o->count;

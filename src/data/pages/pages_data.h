@@ -67,8 +67,8 @@ enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARK
 pl_status pl_pages_data_open(pl_pages_setup *, pl_pages_data **, pl_error *);
 /* Its work is that text's, for a witness: it has no results. PL_E_CONFIG. */
 pl_status pl_pages_data_witness(pl_pages_data *, uint64_t number, const char *fact, pl_error *);
-/* Its steps are the first so many texts, one each: it has no results. */
-void pl_pages_data_calibrate(pl_pages_data *, uint64_t samples);
+/* Its steps are its texts, one each: it has no results. */
+void pl_pages_data_calibrate(pl_pages_data *);
 static inline const pl_pages_data *pl_pages_data_of(const pl_data *d) { return (const pl_pages_data *)d; }
 
 #endif

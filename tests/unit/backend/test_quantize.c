@@ -96,10 +96,9 @@ static void differences(void **state)
         const float *x = guarded_normal(count, 1), *drawn = guarded_normal(count, 2);
         float *y = guarded_copy(drawn, count);
         double error = 0, all = 0, first[2] = {0};
-        if (count > 1) y[count / 2] = INFINITY;
         for (int64_t i = 0; i < count; i++) {
             const double d = (double)x[i] - (double)y[i];
-            if (isfinite(d)) error += d * d, all += (double)x[i] * (double)x[i];
+            error += d * d, all += (double)x[i] * (double)x[i];
         }
         for (int t = 0; t < TEAMS; t++) {
             double sums[2] = {3, 5};
@@ -110,9 +109,31 @@ static void differences(void **state)
             if (t == 0) memcpy(first, sums, sizeof first);
             assert_memory_equal(first, sums, sizeof first);
         }
+        double sums[2] = {0};
+        y[count / 2] = INFINITY; /* is not passed over */
+        const pl_difference_call call = {count, x, y, sums};
+        pl_difference_exec(&call, guarded_bytes(pl_difference_workspace_bytes(&call), 0),
+                           (pl_team){teams[0], pl_isa_of_machine()});
+        assert_false(isfinite(sums[0]));
         guarded_check_all();
         guarded_free_all();
     }
+}
+
+/* ---- what takes the place of something else ---- */
+
+static void overwritten(void **state)
+{
+    (void)state;
+    for (int64_t count = 1; count < 50000; count = count * 11 + 2)
+        for (int t = 0; t < TEAMS; t++) {
+            const float *z = guarded_normal(count, 1);
+            float *y = guarded_f32(count);
+            pl_overwrite_exec(&(pl_overwrite_call){count, y, z}, (pl_team){teams[t], pl_isa_of_machine()});
+            assert_memory_equal(y, z, (size_t)count * sizeof *y);
+            guarded_check_all();
+            guarded_free_all();
+        }
 }
 
 /* ---- products ---- */
@@ -180,6 +201,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {cmocka_unit_test(seen), cmocka_unit_test(nothing_to_see),
-                                       cmocka_unit_test(differences), cmocka_unit_test(products)};
+                                       cmocka_unit_test(differences), cmocka_unit_test(overwritten),
+                                       cmocka_unit_test(products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,10 +243,11 @@ static void an_option_that_is_not_read_names_who_does(void **state)
         const char *value;  /* NULL: 2 */
     } rows[] = {
         {"train.batch_size", "--batch_size", PL_CONFIG_BY_GENERATE,
-         "--batch_size: this command does not read train.batch_size (%s do); take it away", PL_USES_DATA, 0},
+         "--batch_size: this command does not read train.batch_size (%s do); take it away", PL_USES_DATA,
+         PL_USES_CALIBRATION},
         {"train.micro_batch", "--micro_batch", PL_CONFIG_BY_GRADIENTS,
          "--micro_batch: this command does not read train.micro_batch (%s do); take it away", PL_USES_DATA,
-         PL_USES_WHOLE_BATCH},
+         PL_USES_WHOLE_BATCH | PL_USES_CALIBRATION},
         {"model.dropout", "--dropout", PL_CONFIG_BY_EVALUATE,
          "--dropout: this command does not read model.dropout (train and verify do); take it away", 0, 0, "0.5"},
         {"train.epochs", "--epochs", PL_CONFIG_BY_EVALUATE,

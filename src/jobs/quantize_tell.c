@@ -1,0 +1,115 @@
+/* What quantize says of what it has found. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "jobs/quantize_impl.h"
+
+enum { SHOWN = 300 };
+
+static void tell(pl_session *s, const char *text)
+{
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
+}
+
+/* A line of a table: a column of names, then what the format says. */
+static void tell_row(pl_session *s, int width, const char *name, const char *format, ...) PL_PRINTF(4, 5);
+static void tell_row(pl_session *s, int width, const char *name, const char *format, ...)
+{
+    char cells[128], text[SHOWN + sizeof cells];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(cells, sizeof cells, format, args);
+    va_end(args);
+    snprintf(text, sizeof text, "%-*s %s", width, name, cells);
+    tell(s, text);
+}
+
+/* Without ".weight", which all have, and which would make lines too long; and without what a state's name ends with. */
+static const char *shown(const char *name, const char *end, char text[SHOWN])
+{
+    static const char weight[] = ".weight";
+    const size_t bytes = strlen(name) - (pl_ends_with(name, end) ? strlen(end) : 0);
+    const char *at = strstr(name, weight);
+    const size_t before = at ? (size_t)(at - name) : bytes, after = at ? before + sizeof weight - 1 : bytes;
+    snprintf(text, SHOWN, "%.*s%.*s", (int)before, name, (int)(bytes - after), name + after);
+    return text;
+}
+
+static int wider(int width, const char *name) { return (int)strlen(name) > width ? (int)strlen(name) : width; }
+
+/* Of the column of names: room for the longest. */
+static int width_of(const pl_quantizing *q)
+{
+    char name[SHOWN];
+    int width = 0;
+    for (size_t i = 0; i < q->layers; i++) width = wider(width, shown(q->layer[i].name, "", name));
+    for (size_t i = 0; i < q->sites; i++) width = wider(width, shown(q->site[i].name, PL_QUANTIZE_SEEN, name));
+    return width;
+}
+
+static void tell_layers(pl_session *s, const pl_quantizing *q, int width)
+{
+    char name[SHOWN], shape[48];
+    tell_row(s, width, "layer", "%11s  %8s", "shape", "error");
+    for (size_t i = 0; i < q->layers; i++) {
+        const pl_quantize_layer *l = q->worst[i];
+        snprintf(shape, sizeof shape, "%lld x %lld", (long long)l->rows, (long long)l->width);
+        tell_row(s, width, shown(l->name, "", name), "%11s  %6.3f %%%s", shape, 100 * pl_quantize_loss(l),
+                 l->kept ? "  stays in f32" : "");
+    }
+}
+
+static void tell_sites(pl_session *s, const pl_quantizing *q, int width)
+{
+    char name[SHOWN];
+    tell_row(s, width, "what comes to it", "%9s %9s  %9s", "least", "largest", "beyond");
+    for (size_t i = 0; i < q->sites; i++) {
+        const pl_quantize_site *of = &q->site[i];
+        const double share = of->count ? 100 * (double)of->clipped / (double)of->count : 0;
+        tell_row(s, width, shown(of->name, PL_QUANTIZE_SEEN, name), "%9.4g %9.4g  %7.4f %%", (double)of->range[0],
+                 (double)of->range[1], share);
+    }
+}
+
+void pl_quantize_tell(pl_session *s, const pl_quantizing *q)
+{
+    const int width = width_of(q);
+    tell_layers(s, q, width);
+    tell_sites(s, q, width);
+}
+
+/* ---- the model as a whole ---- */
+
+void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
+{
+    char loss[SHOWN];
+    const pl_quantize_judged *wide = &q->wide, *narrow = &q->narrow;
+    const int width = width_of(q);
+    tell_row(s, width, "of what is held out", "%11s %11s", "in f32", "in 8 bits");
+    snprintf(loss, sizeof loss, "loss, %s", s->words->loss);
+    tell_row(s, width, loss, "%11.5f %11.5f", wide->loss, narrow->loss);
+    for (size_t i = 0; i < wide->metrics; i++) {
+        const pl_loss_metric *m = &wide->metric[i];
+        tell_row(s, width, m->words, "%11.*f %11.*f", m->decimals, m->value, m->decimals, narrow->metric[i].value);
+    }
+}
+
+void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
+{
+    const pl_quantize_outputs *o = &q->outputs;
+    const int width = width_of(q);
+    if (o->rows == 0) return;
+    tell_row(s, width, "what comes out, in 8 bits and in f32", "%11s %11s", "least", "mean");
+    tell_row(s, width, "cosine", "%11.6f %11.6f", o->least, o->sum / (double)o->rows);
+}
+
+void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)
+{
+    char text[PL_FILE_PATH_MAX + 100];
+    size_t kept = 0;
+    for (size_t i = 0; i < q->layers; i++) kept += q->layer[i].kept;
+    snprintf(text, sizeof text, "%s: %zu layers in 8 bits, %zu in f32", q->how->path, q->layers - kept, kept);
+    tell(s, text);
+}

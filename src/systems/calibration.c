@@ -1,0 +1,73 @@
+/* What a calibration (plimsoll quantize) sees, and what its job is told: alike in all systems. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "systems/system.h"
+
+#define INT8_FILE "int8.safetensors"
+
+#define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
+ALIKE(RANGE_MINMAX, SPAN_MINMAX);
+ALIKE(RANGE_PERCENTILE, SPAN_PERCENTILE);
+ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
+
+/* How large what comes to a layer is; where the method asks for it, how it is spread; what 8 bits cost it. What nothing
+ * held out can judge is compared as a whole: in f32, and in 8 bits. */
+static uint64_t passes_of(const pl_config *c)
+{
+    const uint64_t of_layers = c->quantization.method == PL_CONFIG_RANGE_MINMAX ? 2 : 3;
+    return pl_system_of(c)->job[PL_COMMAND_EVALUATE] ? of_layers : of_layers + 2;
+}
+
+pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error *err)
+{
+    const pl_source *source = data->source;
+    const uint64_t there = source->steps_per_epoch[PL_PART_TRAIN], wanted = (uint64_t)c->quantization.samples;
+    const pl_words *words = pl_system_words(c);
+    if (there == 0)
+        return pl_fail(err, PL_E_DATA, "%s: has no %s to calibrate with; give more of them", data->path, words->sample);
+    data->calibration = (pl_calibration_work){.samples = wanted < there ? wanted : there, .passes = passes_of(c)};
+    data->has_less = wanted > there;
+    if (!data->has_less) return PL_OK;
+    snprintf(data->said, sizeof data->said, "there are %" PRIu64 " %s, and the calibration sees no more", there,
+             there == 1 ? words->sample : words->samples);
+    return PL_OK;
+}
+
+/* ---- the job ---- */
+
+typedef struct told {
+    pl_quantize_settings settings; /* first */
+    char path[PL_FILE_PATH_MAX];
+} told;
+
+static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    const char *given = c->quantization.output;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, INT8_FILE, err);
+    snprintf(path, PL_FILE_PATH_MAX, "%s", given);
+    return PL_OK;
+}
+
+static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
+{
+    told *t = *own = pl_alloc(1, sizeof *t);
+    if (!t) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
+    t->settings = (pl_quantize_settings){.path = t->path,
+                                         .in_folder = !c->quantization.output[0],
+                                         .method = (pl_span_method)c->quantization.method,
+                                         .percentile = c->quantization.percentile,
+                                         .keep = (uint64_t)c->quantization.keep_f32};
+    return find_path(c, t->path, err);
+}
+
+pl_status pl_system_tell_jobs(const pl_config *c, pl_command command, void **own, pl_error *err)
+{
+    const pl_system *y = pl_system_of(c);
+    if (pl_command_does(command, PL_USES_CALIBRATION)) return tell_quantize(c, own, err);
+    return y->tell_jobs ? y->tell_jobs(c, own, err) : PL_OK;
+}
