@@ -28,9 +28,10 @@ static const char about[] =
     "weights are those that encoder.weights names, or first values.\n"
     "\n"
     "ONNX (opset 17) has what eval, encode or generate computes, without dropout and losses, in f32: each weight once, "
-    "recursions unrolled, and the batch is free. Its metadata hold the whole config. docs/export.md says which inputs "
-    "and outputs each system has. The weights are in memory once, and written from where they lie. A "
-    "file is whole or not there.\n";
+    "recursions unrolled, and the batch is free; layers whose weights are in 8 bits (plimsoll quantize) are in the "
+    "form QDQ. Its metadata hold the whole config. docs/export.md says which inputs and outputs each system has. The "
+    "weights are in memory once, and written from where they lie; memory.budget has no say here. A file is whole or "
+    "not there.\n";
 
 static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_error *err)
 {

@@ -215,19 +215,20 @@ static Onnx__ModelProto *model_of(block *b, const pl_onnx_model *m)
 }
 
 /* The block and the model in it, or NULL. */
-static Onnx__ModelProto *make(const pl_onnx_model *m, void **memory)
+static Onnx__ModelProto *make(const pl_onnx_model *m, void **memory, uint64_t *held)
 {
     block b = {0};
     (void)model_of(&b, m);
     *memory = b.base = calloc(1, b.used);
+    *held = b.used;
     b.used = 0;
     return b.base ? model_of(&b, m) : NULL;
 }
 
-static int measure(const pl_onnx_model *m, uint64_t *bytes)
+static int measure(const pl_onnx_model *m, uint64_t *bytes, uint64_t *held)
 {
     void *memory;
-    const Onnx__ModelProto *p = make(m, &memory);
+    const Onnx__ModelProto *p = make(m, &memory, held);
     *bytes = p ? onnx__model_proto__get_packed_size(p) : 0;
     free(memory);
     return p ? 0 : -1;
@@ -249,8 +250,9 @@ static void append(ProtobufCBuffer *buffer, size_t bytes, const uint8_t *data)
 static int write_model(const pl_onnx_model *m, pl_onnx_sink *put, void *context)
 {
     void *memory;
+    uint64_t held;
     sink s = {.base = {append}, .put = put, .context = context};
-    const Onnx__ModelProto *p = make(m, &memory);
+    const Onnx__ModelProto *p = make(m, &memory, &held);
     if (p) onnx__model_proto__pack_to_buffer(p, &s.base);
     free(memory);
     return p ? 0 : -1;

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 typedef enum pl_export_format {
-    PL_EXPORT_ONNX,        /* nodes of ONNX (opset 17), weights as initialisers, f32; the config as metadata */
+    PL_EXPORT_ONNX,        /* nodes of ONNX (opset 17), weights as initialisers, f32, or QDQ where they are in 8 bits;
+                              the config as metadata */
     PL_EXPORT_SAFETENSORS, /* the weights under their names, as a checkpoint has them; the config as metadata */
     PL_EXPORT_FORMAT_COUNT
 } pl_export_format;

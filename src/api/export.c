@@ -1,11 +1,14 @@
 /* plimsoll export: the model of a config for other programs. The forward graph is the one that evaluating, encoding or
- * generating plans; it is lowered as the model builds it, before any rewrite. */
+ * generating plans; it is lowered as the model builds it, before any rewrite but that of layers in 8 bits. */
 #include "api/export.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "api/packed.h"
 #include "base/alloc.h"
-#include "config/schema.h"
+#include "base/binary.h"
+#include "base/str.h"
 #include "export/export.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
@@ -56,35 +59,35 @@ static pl_status check_format(const exporting *e, pl_error *err)
 }
 
 /* Where the run lies is nothing of the model: the same model is the same file, from whatever folder. */
-static pl_status print_config(exporting *e, pl_config *c, pl_error *err)
+static pl_status print_config(exporting *e, pl_error *err)
 {
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
+    *c = *e->config;
     c->run.out[0] = 0;
-    return pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+    const pl_status status = pl_config_text(c, PL_CONFIG_YAML, &e->text, NULL, err);
+    pl_free(c);
+    return status;
 }
 
 static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
-    pl_config *c = pl_alloc(1, sizeof *c);
-    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to export the model");
-    *c = *e->config;
-    if (y->forget_data) y->forget_data(c);
-    pl_status status = y->open(c, command_of(c), PL_DATA_FOR_PLAN, NULL, &e->data, err);
-    *c = *e->config;
-    if (status == PL_OK) status = print_config(e, c, err);
-    pl_free(c);
-    return status;
+    if (y->open_model) return y->open_model(e->config, &e->data, err);
+    return pl_system_open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
 }
 
-/* Of what is trained here a checkpoint is exported. */
-static pl_status refuse_weights(const pl_config *c, pl_error *err)
+/* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */
+static pl_status take_packed(exporting *e, const char *name, pl_error *err)
 {
-    if (!c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
-    return pl_fail(
-        err, PL_E_USAGE,
-        "run.weights is %.300s, but what is exported of a model that is trained here is a checkpoint; leave it "
-        "out",
-        c->run.weights);
+    const pl_id program = pl_graph_find_program(e->graph, name);
+    if (e->o->seeded || !e->data->weights || e->data->weights_part) return PL_OK;
+    PL_TRY(pl_graph_take_packed(e->graph, program, e->data->weights, &e->weights.packed, err));
+    if (e->weights.packed == 0 || program != PL_NONE) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "%s: holds weights in 8 bits, but this config is of a part of a model, which has no program \"%s\"; "
+                   "give the config that they were made with",
+                   e->data->weights, name);
 }
 
 static pl_status build(exporting *e, pl_error *err)
@@ -92,17 +95,26 @@ static pl_status build(exporting *e, pl_error *err)
     const pl_system *y = pl_system_of(e->config);
     const char *name[] = {"init", y->face ? y->face->program : "init"};
     PL_TRY(pl_config_check(e->config, err));
-    PL_TRY(refuse_weights(e->config, err));
+    PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));
     pl_facts extents = e->data->extents;
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
+    PL_TRY(take_packed(e, name[1], err));
     return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
 }
 
 /* ---- the formats ---- */
+
+static void warn_of_data(const exporting *e, pl_exported *x)
+{
+    const size_t used = strlen(x->warning);
+    snprintf(x->warning + used, sizeof x->warning - used,
+             "%s%.300s.data is there, and this model does not read it; if it is of an earlier export, remove it",
+             used ? "; " : "", e->o->path);
+}
 
 static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 {
@@ -111,23 +123,39 @@ static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
     const pl_lower_options lo = {
         .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
-    pl_lowering *l;
+    pl_lowering *l = NULL;
     pl_export_sizes sizes = {0};
-    pl_status status = pl_lower(&lo, &l, err);
+    pl_status status = pl_export_unpack(e->graph, &e->weights, err);
+    if (status == PL_OK) status = pl_lower(&lo, &l, err);
     if (status == PL_OK) status = pl_export_write_onnx(l, &file, &sizes, err);
     if (status == PL_OK) {
         x->nodes = sizes.nodes, x->weights = sizes.tensors, x->weight_bytes = sizes.weight_bytes;
         x->file_bytes = sizes.model_bytes, x->data_bytes = sizes.data_bytes;
-        x->held_bytes = pl_lowering_held_bytes(l);
+        x->held_bytes = pl_lowering_held_bytes(l) + sizes.held_bytes;
+        if (sizes.has_other_data) warn_of_data(e, x);
     }
     pl_lowering_destroy(l);
     return status;
 }
 
+static bool has_bits(const exporting *e)
+{
+    for (size_t i = 0; i < e->weights.models; i++)
+        if (pl_ends_with(e->weights.model[i].name, PL_BINARY_PACKED)) return true;
+    return false;
+}
+
+static const char *format_of(const exporting *e)
+{
+    if (e->weights.packed) return PL_WEIGHTS_FORMAT;
+    return has_bits(e) ? PL_BINARY_FORMAT : "pt";
+}
+
+/* Weights in 8 bits, and bits, stay as they are: such a file is again one to quantize's liking. */
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
-    if (e->o->packed) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
-    const pl_st_text text[] = {{"format", e->o->packed ? PL_BINARY_FORMAT : "pt"},
+    if (e->o->packed && !has_bits(e)) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
+    const pl_st_text text[] = {{"format", format_of(e)},
                                {"plimsoll.config", e->text},
                                {"plimsoll.weights", e->weights.from}};
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
@@ -149,7 +177,6 @@ static pl_status work(exporting *e, pl_exported *x, pl_error *err)
     PL_TRY(check_format(e, err));
     PL_TRY(build(e, err));
     PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));
-    x->values_bytes = e->weights.held_bytes;
     memcpy(x->from, e->weights.from, sizeof x->from);
     memcpy(x->warning, e->weights.warning, sizeof x->warning);
     return e->o->format == PL_EXPORT_ONNX ? write_onnx(e, x, err) : write_safetensors(e, x, err);
@@ -163,6 +190,7 @@ pl_status pl_export_model(const pl_config *c, const pl_export_options *o, pl_exp
     e->config = c;
     e->o = o;
     pl_status status = work(e, x, err);
+    x->values_bytes = e->weights.held_bytes;
     pl_export_weights_deinit(&e->weights);
     pl_graph_destroy(e->graph);
     pl_settings_deinit(&e->settings);

@@ -24,6 +24,7 @@ typedef struct pl_export_weights {
     pl_lower_weight *of; /* [values of the graph] of those that are saved with a model */
     pl_st_entry *model, *state;
     size_t models, states; /* model: all of them, with their places */
+    size_t packed; /* of them, weights in 8 bits in the file that the config names: set by who built the graph so */
     uint64_t held_bytes;
     pl_export_binary binary;
     char from[1100], warning[PL_ERROR_TEXT_BYTES];
@@ -37,6 +38,8 @@ typedef struct pl_export_weights {
 /* graph: with its program "init", not bound; it stays as it is. */
 pl_status pl_export_find_weights(const pl_config *, const pl_export_options *, const pl_settings *, const pl_data *,
                                  const pl_graph *, pl_export_weights *, pl_error *);
+/* Weights in 8 bits lie as products here read them; now they lie as matrices, and only ONNX can be written. */
+pl_status pl_export_unpack(const pl_graph *, pl_export_weights *, pl_error *);
 void pl_export_weights_deinit(pl_export_weights *);
 /* export_binary.c: latent weights become their bits; the graph still has them as they were. */
 pl_status pl_export_pack_binary(const pl_config *, const pl_graph *, pl_export_weights *, pl_error *);

@@ -1,15 +1,33 @@
-/* The weights of a model that is exported, once in memory: those of a checkpoint are read from its file, first values
- * are made by the program "init", in an arena of exactly its plan. */
+/* The weights of a model that is exported, once in memory: those of a checkpoint, or of a file that the config names,
+ * are read from there; first values are made by the program "init", in an arena of exactly its plan. */
 #include "api/export.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "backend/calls.h"
 #include "base/alloc.h"
+#include "base/quantize.h"
 #include "base/size.h"
 #include "rewrite/rewrite.h"
 #include "store/weights.h"
+
+static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
+{
+    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
+    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
+}
+
+static void take_places(const pl_graph *g, pl_export_weights *w)
+{
+    for (size_t i = 0; i < w->models; i++) {
+        const pl_id id = pl_graph_find_value(g, w->model[i].name);
+        if (id == PL_NONE) continue;
+        w->of[id] = (pl_lower_weight){.data = w->model[i].data, .dtype = stored_dtype(g, id, &w->model[i])};
+    }
+}
 
 /* ---- of a checkpoint ---- */
 
@@ -43,20 +61,24 @@ static void take_dtypes(const pl_safetensors *file, pl_export_weights *w)
     }
 }
 
+/* For all weights, one behind the other. */
+static pl_status make_places(pl_export_weights *w, pl_error *err)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < w->models; i++) bytes += pl_align_up(w->model[i].bytes, PL_PLAN_ALIGNMENT);
+    PL_TRY(make_arena(w, bytes, err));
+    char *at = w->arena;
+    for (size_t i = 0; i < w->models; at += pl_align_up(w->model[i++].bytes, PL_PLAN_ALIGNMENT)) w->model[i].data = at;
+    return PL_OK;
+}
+
 /* Not mapped: a disk that fails would end the process, where reading says so. */
 static pl_status read_all(const pl_safetensors *file, pl_export_weights *w, pl_error *err)
 {
     const pl_st_list list = {.entries = w->model, .count = w->models, .more_numbers = true};
-    uint64_t bytes = 0;
     PL_TRY(pl_safetensors_match_all(file, &list, err));
-    for (size_t i = 0; i < w->models; i++) bytes += pl_align_up(w->model[i].bytes, PL_PLAN_ALIGNMENT);
-    PL_TRY(make_arena(w, bytes, err));
-    char *at = w->arena;
-    for (size_t i = 0; i < w->models; i++) {
-        w->model[i].data = at;
-        PL_TRY(pl_safetensors_read(file, &w->model[i], err));
-        at += pl_align_up(w->model[i].bytes, PL_PLAN_ALIGNMENT);
-    }
+    PL_TRY(make_places(w, err));
+    for (size_t i = 0; i < w->models; i++) PL_TRY(pl_safetensors_read(file, &w->model[i], err));
     return PL_OK;
 }
 
@@ -84,6 +106,41 @@ static pl_status use_saved(const pl_export_options *o, const pl_settings *s, con
     return use_file(s, path, w, err);
 }
 
+/* ---- of a file that the config names ---- */
+
+static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
+{
+    const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
+    const pl_st_list list = {.entries = w->model, .count = w->models};
+    pl_safetensors *file;
+    PL_TRY(pl_safetensors_open(data->weights, &file, err));
+    pl_status status = pl_weights_match(file, data->weights_part, &list, err);
+    if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+/* What no header tells of weights in 8 bits. */
+static pl_status check_packed(const char *path, const pl_graph *g, const pl_export_weights *w, pl_error *err)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
+        const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
+        PL_TRY(pl_session_check_packed(g, n, path, w->of[packed].data, w->of[range].data, err));
+    }
+    return PL_OK;
+}
+
+/* One of the whole model: nothing needs first values. */
+static pl_status use_given(const pl_data *data, pl_export_weights *w, pl_error *err)
+{
+    PL_TRY(make_places(w, err));
+    PL_TRY(read_given(data, w, err));
+    snprintf(w->from, sizeof w->from, "the file %.1000s", data->weights);
+    return PL_OK;
+}
+
 /* ---- first values ---- */
 
 static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_weights *w, pl_error *err)
@@ -97,27 +154,6 @@ static pl_status plan_init(const pl_config *c, const pl_graph *graph, pl_export_
         if (g->region[i].parent == PL_NONE) status = pl_rewrite_bind_batch(g, (pl_id)i, 1, NULL, 1, err);
     if (status == PL_OK) status = pl_plan_create(g, &o, &w->plan, err);
     if (status != PL_OK) pl_graph_destroy(g);
-    return status;
-}
-
-static pl_status refuse_packed(const pl_safetensors *file, pl_error *err)
-{
-    if (pl_weights_count_packed(file) == 0) return PL_OK;
-    return pl_fail(err, PL_E_UNSUPPORTED,
-                   "%s: holds weights in 8 bits, which are not exported; give the file that they were made of",
-                   pl_safetensors_path(file));
-}
-
-static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
-{
-    const uint64_t checksum = pl_facts_value(&data->identity, PL_FACT_WEIGHTS, 0);
-    const pl_st_list list = {.entries = w->model, .count = w->models};
-    pl_safetensors *file;
-    PL_TRY(pl_safetensors_open(data->weights, &file, err));
-    pl_status status = refuse_packed(file, err);
-    if (status == PL_OK) status = pl_weights_match(file, data->weights_part, &list, err);
-    if (status == PL_OK) status = pl_weights_load(file, data->weights_part, &list, checksum, err);
-    pl_safetensors_destroy(file);
     return status;
 }
 
@@ -137,31 +173,63 @@ static pl_status make_first(const pl_config *c, const char *given, const pl_data
     return given ? read_given(data, w, err) : PL_OK;
 }
 
-/* ---- either ---- */
+/* ---- in 8 bits ---- */
 
-static pl_dtype stored_dtype(const pl_graph *g, pl_id id, const pl_st_entry *e)
+static uint64_t largest_packed(const pl_export_weights *w)
 {
-    if (e->dtype == PL_ST_BF16) return PL_DTYPE_BF16;
-    return e->dtype == PL_ST_F16 ? PL_DTYPE_F16 : g->value[id].dtype;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < w->models; i++)
+        if (w->model[i].dtype == PL_ST_U8 && w->model[i].bytes > bytes) bytes = w->model[i].bytes;
+    return bytes;
 }
+
+/* In its place: the scales, which stand there already, and behind them the matrix. */
+static void unpack(const pl_graph *g, const pl_node *n, pl_lower_weight *w, void *copy)
+{
+    const int64_t rows = n->attr[0].i, width = pl_shape_last(&g->value[n->in[0]].shape);
+    char *place = (char *)(uintptr_t)w->data;
+    memcpy(copy, place, pl_int8_packed_bytes(rows, width));
+    w->scale = (const float *)(void *)place;
+    w->data = place + (size_t)rows * sizeof(float);
+    pl_int8_unpack(rows, width, copy, (int8_t *)(place + (size_t)rows * sizeof(float)));
+}
+
+pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *err)
+{
+    const uint64_t bytes = largest_packed(w);
+    if (bytes == 0) return PL_OK;
+    void *copy = pl_alloc(bytes, 1);
+    if (!copy) return pl_fail(err, PL_E_NOMEM, "no memory for a matrix of the model, %" PRIu64 " bytes", bytes);
+    w->held_bytes += bytes;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
+        pl_lower_weight *weight = &w->of[pl_value_root(g, n->in[1])];
+        if (!weight->scale) unpack(g, n, weight, copy);
+    }
+    pl_free(copy);
+    return PL_OK;
+}
+
+/* ---- any ---- */
 
 pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
                                  const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
 {
     const pl_system *y = pl_system_of(c);
-    const bool is_trained = y->job[PL_COMMAND_TRAIN] && !o->seeded;
-    if (!is_trained && o->checkpoint)
-        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
+    const bool is_given = !o->seeded && data->weights && !data->weights_part;
+    const bool is_saved = !o->seeded && !is_given && y->job[PL_COMMAND_TRAIN];
+    if (!is_saved && o->checkpoint)
+        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here%s; leave it out",
+                       is_given ? ", and the config names other ones" : "");
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
     w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
     if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
-    PL_TRY(is_trained ? use_saved(o, s, data, w, err)
+    PL_TRY(is_given   ? use_given(data, w, err)
+           : is_saved ? use_saved(o, s, data, w, err)
                       : make_first(c, o->seeded ? NULL : data->weights, data, g, w, err));
-    for (size_t i = 0; i < w->models; i++) {
-        const pl_id id = pl_graph_find_value(g, w->model[i].name);
-        if (id != PL_NONE) w->of[id] = (pl_lower_weight){w->model[i].data, stored_dtype(g, id, &w->model[i])};
-    }
-    return PL_OK;
+    take_places(g, w);
+    return is_given ? check_packed(data->weights, g, w, err) : PL_OK;
 }
 
 void pl_export_weights_deinit(pl_export_weights *w)

@@ -111,6 +111,8 @@ void pl_int8_exec(const pl_int8_call *, void *workspace, pl_team); /* workspace 
 
 /* packed: pl_int8_packed_bytes of base/quantize.h */
 void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float *scale, void *packed);
+/* The other way, as other programs multiply: w [k,n]. The n scales stand at the beginning of what is packed. */
+void pl_int8_unpack(int64_t n, int64_t k, const void *packed, int8_t *w);
 /* The first row whose scale is no number above 0, or whose sum is not that of its numbers; -1: there is none. */
 int64_t pl_int8_check(int64_t n, int64_t k, const void *packed);
 /* A row of weights, symmetric: q = round_half_even(w/scale) from −127 to 127; returns max|w|/127, 1 of zeros */

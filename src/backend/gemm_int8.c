@@ -38,6 +38,13 @@ void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float
     }
 }
 
+void pl_int8_unpack(int64_t n, int64_t k, const void *packed, int8_t *w)
+{
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t p = 0; p < k; p++)
+            w[p * n + j] = *(const int8_t *)(panels_of(packed, n) + pl_words_at(words_of(k), p / 4, j) + p % 4);
+}
+
 int64_t pl_int8_check(int64_t n, int64_t k, const void *packed)
 {
     const float *scale = packed;

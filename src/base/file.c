@@ -32,6 +32,16 @@ pl_status pl_path_of_part(char *path, size_t room, const char *whole, const char
     return PL_OK;
 }
 
+/* What is written to standard output or error would go on into a file that nobody finds any more. */
+static bool takes_output(const struct stat *st)
+{
+    struct stat own;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fstat(fd, &own) == 0 && S_ISREG(own.st_mode) && own.st_dev == st->st_dev && own.st_ino == st->st_ino)
+            return true;
+    return false;
+}
+
 /* The rename would replace whatever is there: a device, a pipe or a folder is not ours to replace. A link stays, and
  * what it leads to is replaced. The kernel resolves it (O_PATH does not open what is there, so nothing can hang),
  * because realpath may ask for memory. */
@@ -40,6 +50,8 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     struct stat st;
     char link[32];
     strcpy(w->path, path);
+    if (stat(path, &st) == 0 && takes_output(&st))
+        return pl_fail(err, PL_E_STORAGE, "%s: is where the output of this command goes; give another name", path);
     if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
     if (!S_ISLNK(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);

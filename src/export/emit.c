@@ -105,6 +105,11 @@ const char *pl_emit_table(pl_lowering *l, const pl_shape *s, const float *x)
     return constant(l, t);
 }
 
+const char *pl_emit_zero_point(pl_lowering *l, uint8_t x)
+{
+    return constant(l, (pl_onnx_tensor){.dtype = PL_ONNX_U8, .data = &x, .bytes = 1});
+}
+
 const char *pl_emit_integers(pl_lowering *l, size_t count, const int64_t *x)
 {
     return constant(

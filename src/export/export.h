@@ -24,6 +24,9 @@ typedef struct pl_lowering pl_lowering;
 typedef struct pl_lower_weight {
     const void *data; /* NULL: it has none */
     pl_dtype dtype;
+    /* Of a matrix in 8 bits, which linear_int8 reads, that of each column: then data are its numbers [in, out], s8,
+     * whatever the value's shape is here. NULL: it is none. */
+    const float *scale;
 } pl_lower_weight;
 
 typedef struct pl_lower_options {
@@ -53,6 +56,8 @@ typedef struct pl_export_file {
 typedef struct pl_export_sizes {
     uint64_t model_bytes, data_bytes; /* of the two files; data 0: there is one */
     uint64_t nodes, tensors, weight_bytes;
+    uint64_t held_bytes; /* memory that writing took, beside the lowering */
+    bool has_other_data; /* PATH.data is there and this model does not read it: it is an earlier one's, or anybody's */
 } pl_export_sizes;
 
 /* Each file is whole or not there. PL_E_STORAGE; PL_E_UNSUPPORTED where the module of ONNX cannot be loaded. */

@@ -70,6 +70,13 @@ static pl_onnx_dtype dtype_of(pl_dtype d)
     return dtypes[d];
 }
 
+bool pl_lower_add_tensor(pl_lowering *l, const pl_onnx_tensor *t)
+{
+    if (pl_grow(&l->tensor, &l->tensor_capacity, l->tensors, sizeof *l->tensor)) return pl_lower_nomem(l);
+    l->tensor[l->tensors++] = *t;
+    return true;
+}
+
 /* What lasts is an initialiser; one of 16 bits is widened where it is first read, and not stored wider. */
 static const char *lasting(pl_lowering *l, pl_id id)
 {
@@ -86,8 +93,7 @@ static const char *lasting(pl_lowering *l, pl_id id)
                             "%.200s cannot be exported to ONNX: it is nothing that is saved with a model", v->name);
         return "";
     }
-    if (pl_grow(&l->tensor, &l->tensor_capacity, l->tensors, sizeof *l->tensor)) return pl_lower_nomem(l), "";
-    l->tensor[l->tensors++] = t;
+    if (!pl_lower_add_tensor(l, &t)) return "";
     if (w->dtype != PL_DTYPE_BF16 && w->dtype != PL_DTYPE_F16) return v->name;
     return pl_emit(l, "Cast", PL_ATTRIBUTES(PL_INT("to", PL_ONNX_F32)), PL_IN(v->name));
 }

@@ -65,6 +65,7 @@ void pl_emit_many(pl_lowering *, const char *op, const pl_onnx_attribute *, cons
 const char *pl_emit_number(pl_lowering *, double);                          /* f32 [] */
 const char *pl_emit_numbers(pl_lowering *, size_t count, const float *);    /* f32 [count] */
 const char *pl_emit_table(pl_lowering *, const pl_shape *, const float *);  /* f32 of that shape */
+const char *pl_emit_zero_point(pl_lowering *, uint8_t);                     /* u8 [] */
 const char *pl_emit_integer(pl_lowering *, int64_t);                        /* i64 [] */
 const char *pl_emit_integers(pl_lowering *, size_t count, const int64_t *); /* i64 [count] */
 
@@ -76,6 +77,8 @@ const char *pl_emit_activation(pl_lowering *, const char *x, pl_activation);
 const char *pl_emit_add(pl_lowering *, const char *x, const char *y); /* y NULL: x */
 
 /* ---- lower.c: values ---- */
+/* A further tensor of the model; the numbers are not copied. False where memory was refused. */
+bool pl_lower_add_tensor(pl_lowering *, const pl_onnx_tensor *);
 /* What has input k of the node; NULL where that is not given. */
 const char *pl_lower_input(pl_lowering *, const pl_node *, int k);
 const char *pl_lower_value(pl_lowering *, pl_id value);

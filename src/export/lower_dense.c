@@ -27,15 +27,26 @@ void pl_lower_feed_forward(pl_lowering *l, const pl_node *n)
     pl_lower_output(l, n, 0, pl_emit_add(l, y, pl_lower_input(l, n, 5)));
 }
 
+/* act(a)·b of [a | b]. */
+static const char *gated(pl_lowering *l, const char *both, int64_t hidden, pl_activation act)
+{
+    const char *half[2];
+    pl_emit_many(l, "Split", PL_ATTRIBUTES(PL_INT("axis", -1)),
+                 PL_IN(both, pl_emit_integers(l, 2, (const int64_t[]){hidden, hidden})), 2, half);
+    return pl_emit(l, "Mul", NULL, PL_IN(pl_emit_activation(l, half[0], act), half[1]));
+}
+
+void pl_lower_gated_activation(pl_lowering *l, const pl_node *n)
+{
+    const int64_t hidden = pl_shape_last(pl_lower_shape(l, n, 0)) / 2;
+    pl_lower_output(l, n, 0, gated(l, pl_lower_input(l, n, 0), hidden, (pl_activation)n->attr[0].i));
+}
+
 void pl_lower_gated_feed_forward(pl_lowering *l, const pl_node *n)
 {
     const int64_t hidden = pl_lower_shape(l, n, 1)->dim[0] / 2;
-    const char *both = product(l, pl_lower_input(l, n, 0), n->in[1]), *half[2];
-    pl_emit_many(l, "Split", PL_ATTRIBUTES(PL_INT("axis", -1)),
-                 PL_IN(both, pl_emit_integers(l, 2, (const int64_t[]){hidden, hidden})), 2, half);
-    const char *gate = pl_emit_activation(l, half[0], (pl_activation)n->attr[0].i);
-    const char *y = product(l, pl_emit(l, "Mul", NULL, PL_IN(gate, half[1])), n->in[2]);
-    pl_lower_output(l, n, 0, pl_emit_add(l, y, pl_lower_input(l, n, 3)));
+    const char *h = gated(l, product(l, pl_lower_input(l, n, 0), n->in[1]), hidden, (pl_activation)n->attr[0].i);
+    pl_lower_output(l, n, 0, pl_emit_add(l, product(l, h, n->in[2]), pl_lower_input(l, n, 3)));
 }
 
 /* ---- norms ---- */

@@ -10,7 +10,7 @@
 #define PL_ONNX_FILE   "plimsoll-onnx.so"
 #define PL_ONNX_SYMBOL "pl_onnx_functions"
 enum {
-    PL_ONNX_VERSION = 1,
+    PL_ONNX_VERSION = 2,
     PL_ONNX_RANK_MAX = 6,
     PL_ONNX_IN_MAX = 10,
     PL_ONNX_OUT_MAX = 4,
@@ -91,8 +91,8 @@ typedef int pl_onnx_sink(void *context, const void *data, size_t bytes);
 /* Functions give 0, or -1 where memory was refused. */
 typedef struct pl_onnx_module {
     uint32_t version;
-    /* Bytes of the file, those of tensors in the model included. */
-    int (*measure)(const pl_onnx_model *, uint64_t *bytes);
+    /* Bytes of the file, those of tensors in the model included; and of memory that it takes to say so and to write. */
+    int (*measure)(const pl_onnx_model *, uint64_t *bytes, uint64_t *held);
     int (*write)(const pl_onnx_model *, pl_onnx_sink *, void *context);
 } pl_onnx_module;
 

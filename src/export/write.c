@@ -71,14 +71,19 @@ static bool goes_out(const pl_onnx_tensor *t) { return t->bytes >= STAYS_BYTES; 
 
 static uint64_t alignment_of(const pl_onnx_tensor *t) { return t->bytes >= LARGE_BYTES ? PAGE : ALIGNMENT; }
 
-/* Each tensor that goes out gets its place. */
-static pl_status place(writing *w, pl_error *err)
+static pl_status name_data(writing *w, pl_error *err)
 {
     const char *slash = strrchr(w->file->path, '/');
     int n = snprintf(w->data_path, sizeof w->data_path, "%s" DATA_SUFFIX, w->file->path);
     if (n < 0 || (size_t)n >= sizeof w->data_path)
         return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", w->file->path);
     snprintf(w->location, sizeof w->location, "%s" DATA_SUFFIX, slash ? slash + 1 : w->file->path);
+    return PL_OK;
+}
+
+/* Each tensor that goes out gets its place. */
+static void place(writing *w)
+{
     for (size_t i = 0; i < w->model.tensors; i++) {
         pl_onnx_tensor *t = &w->tensor[i];
         if (!goes_out(t)) continue;
@@ -86,7 +91,6 @@ static pl_status place(writing *w, pl_error *err)
         t->offset = pl_align_up(w->sizes.data_bytes, alignment_of(t));
         w->sizes.data_bytes = t->offset + t->bytes;
     }
-    return PL_OK;
 }
 
 /* What stands there without a model beside it is of no earlier export. */
@@ -136,15 +140,19 @@ static int put(void *context, const void *data, size_t bytes)
 
 static pl_status measure(writing *w, uint64_t *bytes, pl_error *err)
 {
-    if (w->module->measure(&w->model, bytes) == 0) return PL_OK;
+    uint64_t held;
+    const int failed = w->module->measure(&w->model, bytes, &held);
+    w->sizes.held_bytes = held + sizeof *w + w->model.tensors * sizeof *w->tensor;
+    if (!failed) return PL_OK;
     return pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", w->file->path);
 }
 
 static pl_status decide_places(writing *w, pl_error *err)
 {
     uint64_t bytes;
+    PL_TRY(name_data(w, err));
     PL_TRY(measure(w, &bytes, err));
-    if (w->file->outside || bytes > MESSAGE_MAX) PL_TRY(place(w, err));
+    if (w->file->outside || bytes > MESSAGE_MAX) place(w);
     PL_TRY(measure(w, &w->sizes.model_bytes, err));
     if (w->sizes.model_bytes <= MESSAGE_MAX) return PL_OK;
     return pl_fail(err, PL_E_UNSUPPORTED,
@@ -172,6 +180,7 @@ static pl_status put_in_place(writing *w, pl_error *err)
         status = pl_file_commit(&w->data, err);
     }
     if (status == PL_OK) status = pl_file_commit(&w->writer, err);
+    w->sizes.has_other_data = w->sizes.data_bytes == 0 && access(w->data_path, F_OK) == 0;
     if (status == PL_OK) return PL_OK;
     pl_file_abandon(&w->writer);
     if (w->sizes.data_bytes) (void)unlink(w->data_path);

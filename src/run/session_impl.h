@@ -131,6 +131,9 @@ pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, b
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
 /* session_binary.c: of those that such a node reads as bits. PL_E_DATA. */
 pl_status pl_session_check_binary(const pl_session *, const pl_node *, pl_error *);
+/* What no header tells of weights in 8 bits: of such a node, whose weights and range lie there. PL_E_DATA. */
+pl_status pl_session_check_packed(const pl_graph *, const pl_node *, const char *path, const void *packed,
+                                  const float *range, pl_error *);
 /* What was read as a model lies in the averages, where there are any: training begins with them. */
 void pl_session_begin_at_averages(pl_session *);
 /* Frozen weights as they are now, for a source that keeps what they make of its samples. */

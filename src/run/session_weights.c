@@ -36,24 +36,21 @@ pl_status pl_session_open_weights(pl_session *s, pl_error *err)
     return s->o.data->weights ? open_matched(s->o.data, &s->spec.model, &s->weights, err) : PL_OK;
 }
 
-/* What no header tells of weights in 8 bits. */
-static pl_status check_packed(const pl_session *s, const pl_node *n, pl_error *err)
+pl_status pl_session_check_packed(const pl_graph *g, const pl_node *n, const char *path, const void *bytes,
+                                  const float *span, pl_error *err)
 {
-    const pl_graph *g = s->o.plan->graph;
     const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
-    const float *span = pl_session_address(s, range);
-    const int64_t row =
-        pl_int8_check(n->attr[0].i, pl_shape_last(&g->value[n->in[0]].shape), pl_session_address(s, packed));
+    const int64_t row = pl_int8_check(n->attr[0].i, pl_shape_last(&g->value[n->in[0]].shape), bytes);
     if (row >= 0)
         return pl_fail(err, PL_E_DATA,
                        "%s: tensor \"%.200s\", row %lld: its scale is no number above 0, or its sum is not that of its "
                        "numbers; the file is damaged: make it again (plimsoll quantize)",
-                       s->o.data->weights, g->value[packed].name, (long long)row);
+                       path, g->value[packed].name, (long long)row);
     if (span[0] <= span[1]) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: tensor \"%.200s\" is a range from %g to %g; the least number comes first: make the file again "
                    "(plimsoll quantize)",
-                   s->o.data->weights, g->value[range].name, (double)span[0], (double)span[1]);
+                   path, g->value[range].name, (double)span[0], (double)span[1]);
 }
 
 pl_status pl_session_take_weights(pl_session *s, pl_error *err)
@@ -66,8 +63,9 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
         const pl_node *n = &g->node[i];
         if (n->op == PL_OP_LINEAR_BINARY && g->value[pl_value_root(g, n->in[1])].program == PL_NONE)
             PL_TRY(pl_session_check_binary(s, n, err));
-        if (g->node[i].op == PL_OP_LINEAR_INT8 && g->value[pl_value_root(g, g->node[i].in[1])].role == PL_ROLE_WEIGHT)
-            PL_TRY(check_packed(s, &g->node[i], err));
+        if (n->op != PL_OP_LINEAR_INT8 || g->value[pl_value_root(g, n->in[1])].role != PL_ROLE_WEIGHT) continue;
+        PL_TRY(pl_session_check_packed(g, n, s->o.data->weights, pl_session_address(s, n->in[1]),
+                                       pl_session_address(s, n->in[2]), err));
     }
     return PL_OK;
 }

@@ -117,23 +117,29 @@ static bool are_of_grammar(const pl_config_texts *c) { return c->format == PL_CO
 /* Counted for a plan, and nobody reads them. */
 static bool are_none(const pl_config_texts *c) { return !c->path[0] && !are_of_grammar(c); }
 
+/* Only of who reads them: a model needs no texts. */
+static pl_status check_count(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const bool grammar = are_of_grammar(&cfg->texts);
+    if (cfg->texts.count > 0 || (cfg->texts.path[0] && !grammar)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: texts.count is 0, all of them, but %s",
+                   pl_config_where(cfg, "texts.count", where, sizeof where),
+                   grammar ? "a grammar has no end; give a count"
+                           : "there are no texts; name their file (texts.path), or give a count");
+}
+
 static pl_status check_texts(const pl_config *cfg, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const pl_config_pipeline *p = &cfg->pipeline;
     char where[PL_CONFIG_WHERE_BYTES];
-    const bool grammar = are_of_grammar(c);
     double seconds;
-    if (grammar && c->path[0])
+    if (are_of_grammar(c) && c->path[0])
         return pl_fail(err, PL_E_CONFIG,
                        "%s: texts.path %.200s is not read, for texts.format grammar makes them; leave one of "
                        "the two out",
                        pl_config_where(cfg, "texts.path", where, sizeof where), c->path);
-    if ((grammar || !c->path[0]) && c->count == 0)
-        return pl_fail(err, PL_E_CONFIG, "%s: texts.count is 0, all of them, but %s",
-                       pl_config_where(cfg, "texts.count", where, sizeof where),
-                       grammar ? "a grammar has no end; give a count"
-                               : "there are no texts; name their file (texts.path), or give a count");
     if (p->time_limit[0] && pl_parse_seconds(p->time_limit, &seconds) != 0)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pipeline.time_limit \"%.40s\" is no time; write it as 90s, 30min, 12h or 1d",
@@ -267,6 +273,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     pl_texts_result result;
     pl_texts_options o = {
         .index_path = path, .progress = tell, .context = &t, .before_writing = lock_folder, .writing = &m};
+    PL_TRY(check_count(p->config, err));
     PL_TRY(check_font(p->config, err));
     PL_TRY(pl_capsules_texts(p->config, &o.setup, err));
     PL_TRY(check_apart(p->config, o.setup.form == PL_TEXTS_FOLDER, p->out, err));
@@ -303,24 +310,25 @@ static pl_status check_wide(const pl_config *c, pl_error *err)
                    pl_config_where(c, "encoder.precision", where, sizeof where), key->names[c->encoder.precision]);
 }
 
-static pl_status read_weights(const pl_config *c, pl_pages_setup *s, pl_error *err)
+static pl_status read_weights(const pl_config *c, pl_given_weights *given, pl_error *err)
 {
     static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
                                         [PL_CONFIG_ENCODER_BFLOAT16] = PL_REAL_BF16,
                                         [PL_CONFIG_ENCODER_FLOAT16] = PL_REAL_F16};
-    pl_given_weights given;
+    *given = (pl_given_weights){0};
     if (!c->encoder.weights[0]) return PL_OK;
-    s->weights = c->encoder.weights;
-    PL_TRY(pl_given_weights_check(s->weights, NULL, narrowest[c->encoder.precision], &given, err));
-    s->weights_hash = given.hash;
-    return given.packed ? check_wide(c, err) : PL_OK;
+    PL_TRY(pl_given_weights_check(c->encoder.weights, NULL, narrowest[c->encoder.precision], given, err));
+    return given->packed ? check_wide(c, err) : PL_OK;
 }
 
 static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
 {
+    pl_given_weights given;
+    PL_TRY(check_count(c, err));
     PL_TRY(open_texts(c, &s->texts, err));
     PL_TRY(pl_font_load(c->texts.font, &s->font, err));
-    PL_TRY(read_weights(c, s, err));
+    PL_TRY(read_weights(c, &given, err));
+    if (c->encoder.weights[0]) s->weights = c->encoder.weights, s->weights_hash = given.hash;
     return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }
 
@@ -425,10 +433,21 @@ static pl_status load_module(const char *further, pl_error *err)
 
 static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "capsules:cache" : NULL; }
 
-static void forget_data(pl_config *c)
+/* Neither texts nor a font are needed, nor what they are drawn with. */
+static void close_model(pl_data *d) { pl_free(d); }
+
+static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
 {
-    c->texts.path[0] = 0;
-    if (c->texts.count == 0) c->texts.count = 1;
+    static const pl_data_kind kind = {.close = close_model};
+    pl_given_weights given;
+    PL_TRY(read_weights(c, &given, err));
+    pl_data *d = *data = pl_alloc(1, sizeof *d);
+    if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
+    d->kind = &kind;
+    if (!c->encoder.weights[0]) return PL_OK;
+    d->weights = c->encoder.weights;
+    pl_facts_add(&d->identity, PL_FACT_WEIGHTS, given.hash);
+    return PL_OK;
 }
 
 static const pl_export_face face = {.program = "encode",
@@ -449,7 +468,7 @@ const pl_system pl_system_capsules = {
     .job = {[PL_COMMAND_ENCODE] = &pl_job_encode, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode},
     .face = &face,
     .exported_as = PL_COMMAND_ENCODE,
-    .forget_data = forget_data,
+    .open_model = open_model,
     .check = check_capsules,
     .prepare = prepare,
     .files = files,

@@ -65,9 +65,9 @@ typedef struct pl_system {
      * exported. */
     const pl_export_face *face;
     pl_command exported_as;
-    /* The config names data no more that its model does not hang on, so that a model is exported where they are not.
-     * NULL: what it names is needed. */
-    void (*forget_data)(pl_config *);
+    /* What a model hangs on alone, without samples: so it is exported where its data are not. The config outlives it.
+     * NULL: its data are needed. */
+    pl_status (*open_model)(const pl_config *, pl_data **, pl_error *);
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);

@@ -5,19 +5,22 @@
  *
  * INPUT: a file with the bytes of a port, - for zeros, or NAME=FILE for a value that lasts.
  *
- * OUT/stored.K is input K of STORE, OUT/judged.K the first input of loss K. */
+ * OUT/stored.K is input K of STORE, OUT/judged.K the first input of loss K. Of weights in 8 bits, layer K of those that
+ * are done so has OUT/int8.K.x, what comes to it, .residual, what is added to it, and .y, what it gives; OUT/int8.txt
+ * has a line for each: its weight and the range of what comes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/api.h"
+#include "api/packed.h"
 #include "base/alloc.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "run/program.h"
 #include "run/session_impl.h"
 
-enum { WATCHED_MAX = 32 };
+enum { WATCHED_MAX = 4096 };
 
 typedef struct watched {
     pl_id value;
@@ -57,6 +60,33 @@ static void watch(work *k, pl_id v, const char *kind, int number)
     watched *w = &k->w[k->count++];
     w->value = v, w->node = k->g->value[base].producer;
     snprintf(w->name, sizeof w->name, "%s.%d", kind, number);
+}
+
+static void watch_here(work *k, size_t node, pl_id v, int layer, const char *what)
+{
+    if (v == PL_NONE || k->count == WATCHED_MAX) return;
+    watched *w = &k->w[k->count++];
+    w->value = v, w->node = (uint32_t)node;
+    snprintf(w->name, sizeof w->name, "int8.%d.%s", layer, what);
+}
+
+/* Nothing is done in place in a plain plan: what comes in is still there behind the node. */
+static void find_layers(work *k)
+{
+    char path[PL_FILE_PATH_MAX];
+    int layers = 0;
+    snprintf(path, sizeof path, "%s/int8.txt", k->out);
+    FILE *list = fopen(path, "w");
+    for (size_t i = 0; list && i < k->g->node_count; i++) {
+        const pl_node *n = &k->g->node[i];
+        if (n->op != PL_OP_LINEAR_INT8) continue;
+        fprintf(list, "%s %s\n", k->g->value[pl_value_root(k->g, n->in[1])].name,
+                k->g->value[pl_value_root(k->g, n->in[2])].name);
+        watch_here(k, i, n->in[0], layers, "x");
+        watch_here(k, i, n->in[4], layers, "residual");
+        watch_here(k, i, n->out[0], layers++, "y");
+    }
+    if (list) fclose(list);
 }
 
 static void find_watched(work *k)
@@ -135,15 +165,17 @@ int main(int argc, char **argv)
     pl_data *data;
     pl_graph *g;
     pl_plan *plan;
+    size_t packed;
     if (argc < 7 || !pl_command_parse(argv[2], &command)) return fprintf(stderr, "see the source\n"), 2;
     pl_config *c = pl_config_create();
     must(pl_config_load_file(c, argv[1], &err), &err);
     must(pl_config_check(c, &err), &err);
-    must(pl_system_of(c)->open(c, command, PL_DATA_FOR_PLAN, NULL, &data, &err), &err);
+    must(pl_system_open(c, command, PL_DATA_FOR_PLAN, NULL, &data, &err), &err);
     pl_facts extents = data->extents;
     pl_facts_add(&extents, "export", 1);
     must(pl_model_build(c, &extents, &g, &err), &err);
     must(pl_rewrite_keep_programs(g, (const char *const[]){argv[3]}, 1, &err), &err);
+    must(pl_graph_take_packed(g, pl_graph_find_program(g, argv[3]), argv[5], &packed, &err), &err);
     for (size_t i = 0; i < g->region_count; i++)
         if (g->region[i].parent == PL_NONE)
             must(pl_rewrite_bind_batch(g, (pl_id)i, atoi(argv[4]), NULL, 1, &err), &err);
@@ -151,11 +183,13 @@ int main(int argc, char **argv)
     must(pl_plan_create(g, &o, &plan, &err), &err);
     void *arena = aligned_alloc(PL_PLAN_ALIGNMENT, (plan->arena[0].bytes / PL_PLAN_ALIGNMENT + 1) * PL_PLAN_ALIGNMENT);
     memset(arena, 0, plan->arena[0].bytes);
-    work k = {.g = plan->graph, .out = argv[6], .input = argv + 7, .inputs = argc - 7};
+    static work k;
+    k = (work){.g = plan->graph, .out = argv[6], .input = argv + 7, .inputs = argc - 7};
     must(pl_program_create(plan, arena, plan->arena[0].bytes, &k.program, &err), &err);
     read_weights(&k, argv[5], &err);
     for (int i = 0; i < k.inputs; i++) give(&k, k.input[i], &err);
     find_watched(&k);
+    find_layers(&k);
     const pl_program_hooks hooks = {.load = load, .timed = leave, .context = &k};
     must(pl_program_run(k.program, pl_graph_find_program(plan->graph, argv[3]), &hooks, &err), &err);
     pl_program_destroy(k.program);

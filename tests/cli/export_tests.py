@@ -13,8 +13,9 @@ import cli_tests
 from chain_tests import make_chains, write_chain
 from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
 from clouds_tests import synth, write_clouds
-from encode_tests import SMALL, write_encoder
+from encode_tests import SMALL, numbers_of, weights_for, write_encoder
 from hybrid_tests import write_hybrid
+from quantize_tests import quantize, tensors_of
 from rollout_oracle import load_weights
 from rollout_tests import write_rollout
 
@@ -52,15 +53,49 @@ def export(model, *words, name="m.onnx", form="onnx"):
     return told
 
 
-def agrees(model, config, command, program, inputs, outputs, *words):
+def has_vnni():
+    """Without, ONNX Runtime adds pairs of products of 8 bits in 16, and large ones are cut off there."""
+    with open("/proc/cpuinfo") as file:
+        return bool(re.search(r"\bavx(512)?_vnni\b", file.read()))
+
+
+def pieces_agree(found, output):
+    """Of a model with layers in 8 bits (export_onnx.py says why by pieces). output: the one that no choice among numbers is before."""
+    layers = found["ours"]
+    check(layers == found["theirs"] and layers, layers, found["theirs"])
+    written, optimized = found["operators"]["written"], found["operators"]["optimized"]
+    sites = written["QuantizeLinear"]
+    check(written["DequantizeLinear"] == sites + len(set(layers)) and sites <= len(layers), written)
+    check(optimized.get("MatMulIntegerToFloat") == len(layers) and "DequantizeLinear" not in optimized, "layers are not in integers", optimized)
+    weights = [n for n in found["initializers"] if n.endswith(".int8")]
+    check(sorted(weights) == sorted(set(layers)), "a weight is there twice, or not", weights)
+    for how in ("fused", "plain") if has_vnni() else ("plain",):
+        alone, between = found[how]["layers"], found[how]["between"]
+        for piece in (alone, between):
+            check(piece["steps"] <= 1 and piece["others"] <= 1e-3 * piece["numbers"] + 3, how, piece)
+        check(alone["error"] <= 1e-5, how, alone)
+        check(all(e <= PRECISE for e in between["errors"].values()), how, between)
+    for how, away in found["whole"].items():
+        if how != "fused" or has_vnni():
+            check(away[output] <= 5e-2, how, away)
+
+
+def export_weights(name, config="encode.yaml"):
+    export(config, name=name, form="safetensors")
+    return name
+
+
+def agrees(model, config, command, program, inputs, outputs, *words, int8=False):
     """Exports the model twice and compares what ONNX Runtime and Plimsoll make of random inputs, for two batch sizes. inputs: name →
-    function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None)."""
+    function of the batch that gives (bytes, how to read them); outputs: name → (what export_forward leaves, matrix or None). int8: layers of
+    the model are done in 8 bits."""
     python = onnx_python()
     told = export(model, *words)
     export(model, *(w for w in words if w != "--external-data"), name="m.safetensors", form="safetensors")
-    os.makedirs("ours", exist_ok=True)
     for batch in (1, 3):
-        job = {"model": "m.onnx", "inputs": {}, "outputs": {}}
+        shutil.rmtree("ours", ignore_errors=True)
+        os.makedirs("ours")
+        job = {"model": "m.onnx", "inputs": {}, "outputs": {}, "int8": "ours" if int8 else None}
         for name, make in inputs.items():
             data, how = make(batch)
             with open(name, "wb") as file:
@@ -77,7 +112,9 @@ def agrees(model, config, command, program, inputs, outputs, *words):
         done = subprocess.run([python, os.path.join(HERE, "export_onnx.py"), "job.json"], capture_output=True, text=True, timeout=240)
         check(done.returncode == 0, done.stderr[-2000:])
         found = json.loads(done.stdout)
-        for name, error in found["errors"].items():
+        if int8:
+            pieces_agree(found, next(iter(outputs)))
+        for name, error in found["errors"].items() if not int8 else ():
             check(error <= PRECISE, f"{name} of {batch}: ONNX Runtime is {error} away, relatively")
         check(found["opset"] == [["", 17]] and found["producer"][0] == "plimsoll", found["opset"], found["producer"])
         check(len(set(found["initializers"])) == len(found["initializers"]), "a weight is there twice")
@@ -86,8 +123,9 @@ def agrees(model, config, command, program, inputs, outputs, *words):
     weights = header("m.safetensors")
     meta = weights.pop("__metadata__")
     check(meta["plimsoll.config"] == found["metadata"]["plimsoll.config"], "the two have different configs")
-    check(set(found["initializers"]) - {n for n in found["initializers"] if n.startswith("constant.")} <= set(weights), "weights under other names")
-    return found
+    named = {n for n in found["initializers"] if not n.startswith("constant.") and not n.endswith(".int8.scale")}
+    check(named <= set(weights), "weights under other names", named - set(weights))
+    return {**found, "told": told}
 
 
 def pages(side):
@@ -115,11 +153,11 @@ def normals(*shape, **how):
 CAPSULES = {"capsules": ("stored.0", None), "checksums": ("stored.1", None), "children": ("stored.2", None)}
 
 
-def encoder_agrees(*words, outputs=CAPSULES, **keys):
+def encoder_agrees(*words, outputs=CAPSULES, int8=False, **keys):
     need_module()
     config = write_encoder(**keys)
     k = {**SMALL, **keys}
-    found = agrees(config, config, "encode", "encode", {"images": pages(k["image_size"])}, outputs, *words)
+    found = agrees(config, config, "encode", "encode", {"images": pages(k["image_size"])}, outputs, *words, int8=int8)
     check(found["inputs"] == {"images": ["batch", 3, k["image_size"], k["image_size"]]}, found["inputs"])
     check(found["outputs"]["capsules"] == ["batch", k["target_capsules"], k["hidden_size"]], found["outputs"])
     return found
@@ -170,11 +208,52 @@ def test_weights_outside():
 
 
 def test_without_texts():
-    """A model hangs on no texts: neither are they read, nor need they be there."""
+    """A model hangs on no texts and no font: neither are they read, nor need they be there, or be named."""
     need_module()
     export(write_encoder())
-    export(write_encoder(texts="gone.txt", text_format="lines", count=0), name="again.onnx")
+    seen = load_weights(export_weights("m.safetensors"))
+    for keys in ({"texts": "gone.txt", "text_format": "lines", "count": 0}, {"text_format": None, "count": None}, {"font": "gone.ttf"}):
+        write_encoder(**keys)
+        export("encode.yaml", name="again.onnx")
+        check(load_weights(export_weights("again.safetensors")) == seen, "other weights")
     check(len(read("m.onnx")) > 1000 and os.listdir(".").count("out") == 0, "a folder was made")
+    refused(2, "texts.path is empty", "encode", write_encoder(text_format=None, count=None))
+    refused(2, "texts.count is 0, all of them, but there are no texts", "plan", "encode.yaml")
+
+
+def test_given_weights():
+    """Those of the file that the config names, in what the model holds, and once in memory."""
+    weights_for("w.safetensors", ("F32", "F16"))
+    told = export(write_encoder(weights="w.safetensors"), name="m.safetensors", form="safetensors")
+    check(load_weights("m.safetensors") == load_weights("w.safetensors") and told["weights_from"] == "the file w.safetensors", told)
+    narrow = export(write_encoder(weights="w.safetensors", precision="bfloat16"), name="n.safetensors", form="safetensors")
+    check(narrow["weight_bytes"] < 0.7 * told["weight_bytes"], narrow)
+    for one in (told, narrow):
+        check(one["values_bytes"] <= one["weight_bytes"] + 64 * (one["weights"] + 1), one)
+    refused(2, "config names other ones; leave it out", "export", "encode.yaml", "--format", "safetensors", "--out", "m", "--checkpoint", "x")
+
+
+def test_data_of_an_earlier_export():
+    """A model that does not read what lies beside it says so, and leaves it."""
+    need_module()
+    config = write_encoder(hidden_size=64)
+    words = ("export", config, "--format", "onnx", "--out", "m.onnx")
+    check("warning" not in "".join(run(*words, "--external-data")), "it warned")
+    data = read("m.onnx.data")
+    check("m.onnx.data is there, and this model does not read it" in "".join(run(*words)), "no warning")
+    check(read("m.onnx.data") == data, "it was changed")
+    os.remove("m.onnx.data")
+    check("warning" not in "".join(run(*words)), "it warned")
+
+
+def test_no_place_for_output():
+    config = write_encoder()
+    for out in ("/dev/stdout", "said"):
+        with open("said", "wb") as file:
+            done = subprocess.run([cli_tests.COMMAND, "export", config, "--format", "safetensors", "--out", out], stdout=file, stderr=subprocess.PIPE,
+                                  text=True, env=environment(), timeout=60)
+        check(done.returncode == 5 and "is where the output of this command goes" in done.stderr, done)
+        check(read("said") == b"" and not os.path.exists("said.plimsoll.tmp"), os.listdir("."))
 
 
 def test_the_same_twice():
@@ -183,6 +262,117 @@ def test_the_same_twice():
     export(config)
     export(config, name="again.onnx")
     check(read("m.onnx") == read("again.onnx"), "the same request gave other bytes")
+
+
+# ---- layers in 8 bits ----
+
+def in_8_bits(*words, **keys):
+    """Random weights, and what quantize makes of them."""
+    weights_for("w.safetensors", **keys)
+    quantize(write_encoder(weights="w.safetensors", **keys), "--quantized", "q.safetensors", "--samples", "20", *words)
+
+
+def test_encoder_in_8_bits():
+    for keys in ({"hidden_size": 64, "num_heads": 4, "L_cycles": DRAW.randrange(2, 5)}, {"recursion": "trm", "H_cycles": 2, "L_cycles": 1, "num_layers": 2},
+                 {"pooling_method": "avg", "target_capsules": 6, "capsule_grid_shape": "[2, 3]", "image_size": 56, "hidden_size": 20},
+                 {"attention_entropy": "true", "real_children": "false"}):
+        in_8_bits(**keys)
+        found = encoder_agrees(int8=True, weights="q.safetensors", **keys)
+        print(keys, {how: found[how] for how in ("whole", "fused", "plain")})
+        check(found["told"]["weights_from"] == found["metadata"]["plimsoll.weights"] == "the file q.safetensors", found["told"])
+        whole = export(write_encoder(weights="w.safetensors", **keys), name="f32.onnx")
+        if keys.get("hidden_size") == 64:
+            check(found["told"]["weight_bytes"] < 0.32 * whole["weight_bytes"], "not a quarter", found["told"], whole)
+    if not has_vnni():
+        raise Skipped("what ONNX Runtime makes of integers was not compared: this processor has neither avx512_vnni nor avx_vnni")
+
+
+def test_some_layers_in_8_bits():
+    """The others stay as they are; and all of them may lie outside."""
+    in_8_bits("--keep_f32", "3")
+    found = encoder_agrees("--external-data", int8=True, weights="q.safetensors")
+    check("encoder.pre_pool_norm.weight" in found["initializers"] and len(set(found["ours"])) == 6, found["ours"])
+    check(found["told"]["data_bytes"] > found["told"]["file_bytes"] / 4, found["told"])
+
+
+def test_weights_in_8_bits_alone():
+    """Are as they were, to be read again."""
+    in_8_bits()
+    config = write_encoder(weights="q.safetensors")
+    export(config, name="again.safetensors", form="safetensors")
+    check(tensors_of("again.safetensors") == tensors_of("q.safetensors"), "other weights")
+    meta = header("again.safetensors")["__metadata__"]
+    check(meta["format"] == "plimsoll.int8/1" and meta["plimsoll.config"] == config_of(config), meta)
+    run("encode", config, "--out", "one")
+    run("encode", write_encoder("again.yaml", weights="again.safetensors"), "--out", "two")
+    check(numbers_of("one/results.blocks") == numbers_of("two/results.blocks"), "other results")
+    told = export(config, "--seeded", name="first.safetensors", form="safetensors")
+    check(told["weights_from"] == "first values" and "F32" == header("first.safetensors")["encoder.patch_embed.weight"]["dtype"], told)
+
+
+def test_damaged_8_bits():
+    in_8_bits()
+    name = next(n for n in tensors_of("q.safetensors") if n.endswith(".int8"))
+    whole = read("q.safetensors")
+    at = whole.index(tensors_of("q.safetensors")[name][2])
+    with open("q.safetensors", "wb") as file:
+        file.write(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4:])
+    for form in ("safetensors", "onnx"):
+        if form == "onnx":
+            need_module()
+        refused(4, re.escape(name), "export", write_encoder(weights="q.safetensors"), "--format", form, "--out", "m")
+    check(not os.path.exists("m"), "something was written")
+
+
+def trained_in_8_bits(model, config, program, inputs, outputs):
+    """A run, calibrated; also layers of two dimensions, which ONNX Runtime must not draw into a Gemm."""
+    need_module()
+    quantize(model, "--quantized", "q.safetensors", "--samples", "8")
+    found = agrees(model, with_weights(config), "evaluate", program, inputs, outputs, "--weights", "q.safetensors", int8=True)
+    print(model, {how: found[how] for how in ("whole", "fused", "plain")})
+    check(found["told"]["weights_from"] == "the file q.safetensors", found["told"])
+    whole = export(model, name="f32.safetensors", form="safetensors")
+    given = export(model, "--weights", "f32.safetensors", name="again.safetensors", form="safetensors")
+    check(load_weights("again.safetensors") == load_weights("f32.safetensors"), "other weights")
+    check(given["weights_from"] == "the file f32.safetensors" and whole["weights"] == given["weights"], given)
+
+
+def with_weights(config):
+    """The same, and what export_forward is to begin with."""
+    text = read(config).decode()
+    with open("with.yaml", "w") as file:
+        file.write(re.sub(r"(?m)^  weights: .*$", "  weights: q.safetensors", text))
+    return "with.yaml"
+
+
+def test_language_in_8_bits():
+    write_text(words=3000)
+    for weight, sections in (("transformer.wte.weight", {}), ("lm_head.weight", {"model": {"layers": 2, "norm": "rms_norm", "activation": "silu",
+                                                                                              "tie_embeddings": "false", "attention_bias": "true"}})):
+        config = write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}, **sections)
+        shutil.rmtree("out", ignore_errors=True)
+        run("train", config)
+        trained_in_8_bits("out", "out/config.yaml", "evaluate", {"tokens": tokens(cli_tests.TINY["model"]["sequence"], 256)},
+                          {"logits": ("judged.0", weight)})
+
+
+def test_hybrid_in_8_bits():
+    run("train", write_hybrid(train={"steps": 3, "checkpoint_every": 3}))
+    trained_in_8_bits("out", "out/config.yaml", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)})
+
+
+def test_chain_in_8_bits():
+    make_chains()
+    run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
+    trained_in_8_bits("out", "out/config.yaml", "evaluate", {"tokens": chain_ids}, {"logits": ("judged.0", None)})
+
+
+def test_clouds_in_8_bits():
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
+    trained_in_8_bits(f"out/{name}", f"out/{name}/config.yaml", "evaluate", {"images": normals(2, 16, 16), "angles": normals(2)},
+                      {"height": ("stored.0", None)})
 
 
 def language_agrees(weight, **sections):
@@ -244,14 +434,16 @@ def test_trained_hybrid():
     check(told["bf16"]["weight_bytes"] < told["f32"]["weight_bytes"] and told["bf16"]["nodes"] > told["f32"]["nodes"], told)
 
 
+def chain_ids(batch):
+    rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
+    return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
+
+
 def test_chain():
     need_module()
     make_chains()
     run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
-    def ids(batch):
-        rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(batch)]
-        return struct.pack(f"<{19 * batch}i", *sum(rows, [])), {"dtype": "int32", "shape": [batch, 19]}
-    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": ids}, {"logits": ("judged.0", None)})
+    found = agrees("out", "out/config.yaml", "evaluate", "evaluate", {"tokens": chain_ids}, {"logits": ("judged.0", None)})
     check(found["inputs"] == {"tokens": ["batch", 19]} and found["outputs"]["logits"][0] == "batch", found["outputs"])
 
 
@@ -357,10 +549,12 @@ def test_not_exported():
     export(config, "--seeded", name="m", form="safetensors")
 
 
-GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts,
+GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts, test_given_weights, test_data_of_an_earlier_export,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
+          "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
+          "export_int8_systems": [test_language_in_8_bits, test_hybrid_in_8_bits, test_chain_in_8_bits, test_clouds_in_8_bits],
           "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
-          "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_not_exported]}
+          "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_no_place_for_output, test_not_exported]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -212,7 +212,6 @@ def test_bad_input():
     with open("format.safetensors", "wb") as file:
         file.write(whole.replace(b"plimsoll.int8/1", b"plimsoll.int8/9"))
     refused(4, "plimsoll.int8/9", "encode", write_encoder(other, weights="format.safetensors", out="format"))
-    refused(1, "8 bits, which are not exported", "export", write_encoder(other, weights="q.safetensors"), "--format", "safetensors", "--out", "e.safetensors")
     quantize(config, "--out", "trailing/", "--samples", "1")
     check(os.path.exists("trailing/int8.safetensors"), os.listdir("."))
     refused(2, "quantization.samples", "quantize", config, "--samples", "0")

@@ -148,6 +148,9 @@ static void check_product(int64_t m, int64_t n, int64_t k, const float range[2],
     void *packed = guarded_bytes(pl_int8_packed_bytes(n, k), 0);
     for (int64_t j = 0; j < n; j++) scale[j] = pl_int8_quantize_channel(k, w + j * k, q + j * k);
     pl_int8_pack(n, k, q, k, scale, packed);
+    int8_t *turned = guarded_bytes((uint64_t)(n * k), 1);
+    pl_int8_unpack(n, k, packed, turned);
+    for (int64_t i = 0; i < n * k; i++) assert_int_equal(turned[i % k * n + i / k], q[i]);
     const pl_linear_int8_call call = {{.m = m,
                                        .n = n,
                                        .k = k,
