@@ -248,8 +248,9 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
     PL_TRY(run_everything_once(s, err));
-    if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS)) PL_TRY(pl_session_load(s, &loaded, err));
-    if (!loaded && s->init == PL_NONE)
+    if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS) && !s->settings->begins_first)
+        PL_TRY(pl_session_load(s, &loaded, err));
+    if (!loaded && (s->init == PL_NONE || s->settings->needs_saved))
         return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (!loaded) PL_TRY(pl_session_run_program(s, s->init, true, err));
     if (!loaded) PL_TRY(pl_session_begin_from(s, err));

@@ -427,7 +427,7 @@ static const char *further_module(const pl_config *c) { return c->pipeline.cache
 
 static void forget_data(pl_config *c)
 {
-    c->texts.path[0] = 0;
+    c->texts.path[0] = c->texts.part[0] = c->pipeline.cache_dir[0] = 0;
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
@@ -477,20 +477,22 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
-const pl_system pl_system_capsules = {
-    .words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch", "", "batch_size",
-              "batch_size, image_size, hidden_size or num_layers", "hidden_size or num_layers"},
-    .load_module = load_module,
-    .further_module = further_module,
-    .job = {[PL_COMMAND_ENCODE] = &pl_job_encode, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode},
-    .tell_jobs = tell_jobs,
-    .face = &face,
-    .exported_as = PL_COMMAND_ENCODE,
-    .forget_data = forget_data,
-    .check = check_capsules,
-    .prepare = prepare,
-    .files = files,
-    .check_folder = check_folder,
-    .open = open_capsules,
-    .keeps_config = true,
-    .page = pl_capsules_page_write};
+const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
+                                                "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
+                                                "hidden_size or num_layers"},
+                                      .load_module = load_module,
+                                      .further_module = further_module,
+                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
+                                              [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
+                                              [PL_COMMAND_INFER] = &pl_job_infer},
+                                      .tell_jobs = tell_jobs,
+                                      .face = &face,
+                                      .exported_as = PL_COMMAND_ENCODE,
+                                      .forget_data = forget_data,
+                                      .check = check_capsules,
+                                      .prepare = prepare,
+                                      .files = files,
+                                      .check_folder = check_folder,
+                                      .open = open_capsules,
+                                      .keeps_config = true,
+                                      .page = pl_capsules_page_write};
