@@ -30,6 +30,8 @@ static pl_status join_files(const pl_cli_arguments *a, char *text, size_t room, 
 {
     size_t used = 0;
     text[0] = 0;
+    if (a->operand_count < 2)
+        return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
     for (size_t i = 1; i < a->operand_count; i++) {
         const char *file = a->all[i];
         const size_t bytes = strlen(file);

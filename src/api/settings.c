@@ -86,11 +86,13 @@ static uint64_t hash_model(const pl_config *c, const pl_data *data)
 /* A system whose samples are not those of a training says itself how many a step has. */
 static int64_t batch_of(const pl_config *c, const pl_data *data)
 {
+    if (data->at_once) return data->at_once;
     return data->source ? data->source->batch : pl_config_batch(c);
 }
 
 static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_data *data)
 {
+    if (data->at_once) return data->at_once;
     if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return pl_config_batch(c);
     return c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;

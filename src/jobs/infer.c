@@ -86,6 +86,7 @@ static void close_infer(pl_session *s, void *state)
 static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
 {
     const pl_infer_data *d = pl_infer_data_of(data);
+    if (!data->source) return 1;
     const uint64_t batch = d->source.batch, whole = d->items / batch, rest = d->items % batch;
     if (k == INIT) return 1;
     return (double)(whole * ((batch + micro_batch - 1) / micro_batch) + (rest + micro_batch - 1) / micro_batch);
@@ -194,6 +195,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     inference *j = state;
     pl_error ignored;
     const double began = pl_run_now();
+    if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
     j->timed = 0, j->sink.not_finite = 0;
     s->items_seen = 0;
     pl_status status = pl_infer_sink_open(&j->sink, j->d->setup.to, j->d->setup.arrays, j->d->items, err);

@@ -28,6 +28,10 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
         *memory = (pl_program_memory){s->arena[space].base, s->arena[space].bytes};
         return PL_OK;
     }
+    if (s->o.memory && space == PL_SPACE_RAM) {
+        *memory = (pl_program_memory){s->o.memory, s->o.memory_bytes};
+        return PL_OK;
+    }
     s->host_memory[space] = pl_alloc(1, bytes + PL_PLAN_ALIGNMENT);
     if (!s->host_memory[space])
         return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)bytes);

@@ -151,8 +151,6 @@ static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_
                           .looks = faced != NULL,
                           .to = i->to[0] ? i->to : NULL,
                           .arrays = i->npy[0] ? i->npy : NULL};
-    if (!i->files[0])
-        return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name them behind it (or infer.files)");
     return faced ? see_ports(faced, s, err) : read_ports(pl_system_of(c)->face, planned, s, err);
 }
 

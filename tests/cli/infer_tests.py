@@ -1,5 +1,5 @@
 """Tests of infer: any model on files. What it gives out is held against export_forward (EXPORT_FORWARD), which runs a program of the config on
-raw inputs without any of infer's own way in and out, and, where a Python has it (PL_ONNX_PYTHON), against ONNX Runtime on the exported model.
+raw inputs without any of infer's own way in and out; and what a host program (INFER_HOST) makes in memory of its own, against the command.
 Called as cli_tests.py is."""
 import array
 import json
@@ -116,7 +116,31 @@ def agrees(model, config, command, program, inputs, outputs, *words, count=3):
         check(exact == got, f"{name}: lines and arrays are not the same numbers")
     check(set(told[0]) == {"item", "source", *outputs}, told[0].keys())
     same_with_any(model, files, words, out)
+    for name, (_, _, of_file, _) in inputs.items():
+        bring(name, of_file)
+    host_agrees(model, words, inputs, outputs, count)
     return told
+
+
+def host(model, batch, which, given):
+    """What a host program makes of raw inputs: its values, and the bytes of each output."""
+    os.makedirs("host", exist_ok=True)
+    done = subprocess.run([os.environ["INFER_HOST"], model, str(batch), which, "host", *given], capture_output=True, text=True, env=environment(),
+                          timeout=120)
+    check(done.returncode == 0, done.stderr)
+    told = [line.split() for line in done.stdout.splitlines()]
+    check(told[-3:] == [["requests", "0"], ["same", "1"], ["guarded", "1"]], told[-3:])
+    return {name: (way, kind, [int(n) for n in shape]) for name, way, kind, *shape in told[:-3]}
+
+
+def host_agrees(model, words, raw, outputs, count):
+    """In memory of its own, all at once and two with what is left over: the bytes are those of the command."""
+    values = host(model, count, "first" if "--seeded" in words else "trained", [f"{name}={name}.host" for name in raw])
+    check({n for n, v in values.items() if v[0] == "in"} == set(raw) and {n for n, v in values.items() if v[0] == "out"} == set(outputs), values)
+    for name in outputs:
+        shape, got = load(f"got.{name}.npy")
+        check(values[name][1:] == ("f32", list(shape)), values[name], shape)
+        check(read(f"host/{name}") == got.tobytes(), f"{name}: a host program has other bits")
 
 
 def same_with_any(model, files, words, out):
@@ -132,6 +156,18 @@ def matrix_of(path, name):
     w = array.array("f")
     w.frombytes(data[8 + length + begin:8 + length + end])
     return entry["shape"], w
+
+
+def bring(name, of_file):
+    """The raw port as a host program brings it: pages as planes of f32."""
+    data = read(name + ".raw")
+    descr, shape, values = of_file(list(data))
+    if descr == "|u1":
+        side = shape[0] * shape[1]
+        narrow = [struct.unpack("<f", struct.pack("<f", v / 255))[0] for v in values]
+        data = b"".join(3 * struct.pack(f"<{side}f", *narrow[at:at + side]) for at in range(0, len(narrow), side))
+    with open(name + ".host", "wb") as file:
+        file.write(data)
 
 
 # ---- inputs: what the program takes as raw bytes, and the same as a file ----

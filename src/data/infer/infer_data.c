@@ -264,17 +264,26 @@ static void fill_data(pl_infer_data *d)
     d->source.samples[PL_PART_TRAIN] = d->items;
     d->data.source = &d->source;
     d->data.path = d->input[0].rows[0].path;
+    say_items(d);
+}
+
+/* Of the system's own data what the model hangs on. */
+static void take_own(pl_infer_data *d)
+{
     d->data.identity = d->of->identity;
     d->data.extents = d->of->extents;
     d->data.weights = d->of->weights;
     d->data.weights_part = d->of->weights_part;
     d->data.weights_exceed_f16 = d->of->weights_exceed_f16;
-    say_items(d);
 }
 
 static pl_status open_data(pl_infer_data *d, pl_error *err)
 {
     PL_TRY(copy_texts(d, err));
+    take_own(d);
+    d->data.path = "the caller's memory";
+    d->data.at_once = d->text[0] ? 0 : d->setup.batch ? (uint32_t)d->setup.batch : 1;
+    if (d->data.at_once) return PL_OK;
     PL_TRY(add_files(d, err));
     if (d->setup.looks) PL_TRY(look(d, err));
     fill_data(d);

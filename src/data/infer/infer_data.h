@@ -1,6 +1,7 @@
 /* The user's files as the data of a command that runs a model on them: item n is row n of each input, whose files
- * follow each other. They come in batches, one a step. What the model is made from beside them (a tokenizer, sizes) is
- * the system's own data, which these hold. */
+ * follow each other. They come in batches, one a step. Without files there is no source, and whoever runs the program
+ * brings a batch at a time. What the model is made from beside them (a tokenizer, sizes) is the system's own data,
+ * which these hold. */
 #ifndef PL_DATA_INFER_DATA_H
 #define PL_DATA_INFER_DATA_H
 
@@ -10,7 +11,7 @@
 typedef struct pl_infer_setup {
     pl_infer_port port[PL_INFER_PORTS_MAX];
     uint32_t ports;
-    const char *files;  /* a line each: PATH, or NAME=PATH */
+    const char *files;  /* a line each: PATH, or NAME=PATH; "": none */
     uint64_t batch;     /* items at once; 0: as the planner finds it */
     bool latency;       /* item by item, and how long each takes */
     bool looks;         /* at every number, before anything runs */
