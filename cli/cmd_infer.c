@@ -4,11 +4,12 @@
 
 #include "planning.h"
 
-enum { TO, ARRAYS, LATENCY, SEEDED, CHECKPOINT, JSON, QUIET, VERBOSE, LEDGER };
+enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, JSON, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
     [TO] = {"--to", "FILE", "write the lines there, and not to stdout; the file is whole or not there"},
     [ARRAYS] = {"--npy", "PREFIX", "in place of lines PREFIX.NAME.npy for each output"},
     [LATENCY] = {"--latency", NULL, "item by item, and how long each took: median, 95 %, largest"},
+    [BRIEF] = {"--brief", NULL, "lines without the model's numbers: what its system says of them alone"},
     [SEEDED] = {"--seeded", NULL, "first values of the config's seed in place of trained weights"},
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [JSON] = {"--json", NULL, "close with what was done as JSON (schema plimsoll.infer/1)"},
@@ -85,6 +86,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     if (status == PL_OK) status = set(in, "infer.to", value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);
     if (status == PL_OK) status = set(in, "infer.latency", value[LATENCY] ? "true" : NULL, "--latency", err);
+    if (status == PL_OK) status = set(in, "infer.brief", value[BRIEF] ? "true" : NULL, "--brief", err);
     if (status == PL_OK) status = set(in, "infer.seeded", value[SEEDED] ? "true" : NULL, "--seeded", err);
     return status;
 }

@@ -104,7 +104,7 @@ static void see_values(pl_infer *m, pl_op op)
         for (uint32_t k = 0; op == PL_OP_LOAD && k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++)
             see_value(m, n->out[k], k, true);
         for (uint32_t k = 0; op == PL_OP_STORE && k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
-            see_value(m, n->in[k], k, false);
+            if (pl_dtype_is_real(g->value[n->in[k]].dtype)) see_value(m, n->in[k], k, false);
     }
 }
 

@@ -20,7 +20,9 @@ typedef struct inference {
     pl_id program;
     pl_infer_output output[PL_NODE_IN_MAX];
     size_t outputs;
-    double *seconds; /* [items]; NULL: they are not asked for */
+    size_t ids_at;     /* STORE's port with the ids that came in */
+    uint64_t id_count; /* of an item; 0: there are none */
+    double *seconds;   /* [items]; NULL: they are not asked for */
     uint64_t timed;
     bool at_work;
     pl_infer_summary summary;
@@ -41,14 +43,25 @@ static pl_status see_output(const pl_graph *g, pl_id id, pl_infer_output *o, pl_
     return PL_OK;
 }
 
+static uint64_t elems_of_item(const pl_shape *s)
+{
+    uint64_t elems = 1;
+    for (uint32_t i = 1; i < s->rank; i++) elems *= (uint64_t)s->dim[i];
+    return elems;
+}
+
 static pl_status see_outputs(const pl_session *s, inference *j, pl_error *err)
 {
     const pl_graph *g = s->o.plan->graph;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->op != PL_OP_STORE || pl_region_program(g, n->region) != j->program) continue;
-        for (int k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
-            PL_TRY(see_output(g, n->in[k], &j->output[j->outputs++], err));
+        for (size_t k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++) {
+            if (pl_dtype_is_real(g->value[n->in[k]].dtype))
+                PL_TRY(see_output(g, n->in[k], &j->output[j->outputs++], err));
+            else if (j->id_count == 0)
+                j->ids_at = k, j->id_count = elems_of_item(&g->value[n->in[k]].shape);
+        }
     }
     return PL_OK;
 }
@@ -70,6 +83,7 @@ static pl_status open_infer(pl_session *s, void *state, pl_error *err)
     PL_TRY(see_outputs(s, j, err));
     j->seconds = pl_session_value(s, SECONDS);
     j->sink.s = s, j->sink.output = j->output, j->sink.outputs = j->outputs;
+    j->sink.of = j->d->of, j->sink.say = j->d->setup.say, j->sink.brief = j->d->setup.brief;
     return PL_OK;
 }
 
@@ -111,11 +125,13 @@ static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl
     uint64_t first;
     if (!j->at_work) return PL_OK; /* before commit everything runs once */
     const uint64_t rows = rows_of(s, j, &first);
+    pl_infer_item item = {.output = j->output, .values = row, .outputs = j->outputs, .id_count = j->id_count};
     for (uint64_t i = 0; i < rows; i++) {
         pl_str name = pl_str_fixed(source, sizeof source);
         pl_infer_data_name(j->d, first + i, &name);
         for (size_t k = 0; k < j->outputs; k++) row[k] = (const float *)call->port[k].at + i * j->output[k].elems;
-        PL_TRY(pl_infer_sink_put(&j->sink, first + i, source, row, err));
+        if (j->id_count) item.ids = (const int32_t *)call->port[j->ids_at].at + i * j->id_count;
+        PL_TRY(pl_infer_sink_put(&j->sink, first + i, source, &item, err));
     }
     s->items_seen += rows;
     return pl_infer_sink_flush(&j->sink, err);

@@ -120,15 +120,30 @@ static pl_status add_head(pl_infer_sink *k, uint64_t item, const char *source, p
     return add(k, k->head, s.bytes, err);
 }
 
-static pl_status put_line(pl_infer_sink *k, uint64_t item, const char *source, const float *const *values,
+/* Keys that go on with the line: what the writer believes to be an object of its own begins with a brace. */
+static pl_status add_said(pl_infer_sink *k, const pl_infer_item *item, pl_error *err)
+{
+    pl_str s = pl_str_fixed(k->said, sizeof k->said);
+    pl_json j = pl_json_begin(&s, true);
+    if (!k->say) return PL_OK;
+    pl_json_object(&j);
+    k->say(k->of, item, &j);
+    if (s.failed) return pl_fail(err, PL_E_INTERNAL, "no room for what is said of an item");
+    if (s.bytes == 1) return PL_OK;
+    k->said[0] = ',';
+    return add(k, k->said, s.bytes, err);
+}
+
+static pl_status put_line(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
                           pl_error *err)
 {
     char key[PL_FILE_PATH_MAX];
-    PL_TRY(add_head(k, item, source, err));
-    for (size_t i = 0; i < k->outputs; i++) {
+    PL_TRY(add_head(k, number, source, err));
+    PL_TRY(add_said(k, item, err));
+    for (size_t i = 0; i < k->outputs && !k->brief; i++) {
         const int n = snprintf(key, sizeof key, ",\"%s\":", k->output[i].name);
         PL_TRY(add(k, key, (size_t)n, err));
-        PL_TRY(add_values(k, &k->output[i], values[i], err));
+        PL_TRY(add_values(k, &k->output[i], item->values[i], err));
     }
     return add(k, "}\n", 2, err);
 }
@@ -142,12 +157,12 @@ static pl_status put_arrays(pl_infer_sink *k, const float *const *values, pl_err
     return PL_OK;
 }
 
-pl_status pl_infer_sink_put(pl_infer_sink *k, uint64_t item, const char *source, const float *const *values,
+pl_status pl_infer_sink_put(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
                             pl_error *err)
 {
-    if (k->in_arrays) return put_arrays(k, values, err);
+    if (k->in_arrays) return put_arrays(k, item->values, err);
     const locale_t before = pl_locale_enter();
-    const pl_status status = put_line(k, item, source, values, err);
+    const pl_status status = put_line(k, number, source, item, err);
     pl_locale_leave(before);
     return status;
 }

@@ -237,6 +237,18 @@ static pl_status widen_pictures(facing *f, pl_id id)
     return PL_OK;
 }
 
+/* Ids go out again beside what comes of them: what a number is of is asked of those. */
+static pl_status return_ids(facing *f, pl_id id)
+{
+    for (size_t i = 0; i < f->g->node_count; i++) {
+        pl_node *n = &f->g->node[i];
+        if (n->op != PL_OP_STORE || !is_of_program(f, n)) continue;
+        for (int k = 0; k < PL_NODE_IN_MAX; k++)
+            if (n->in[k] == PL_NONE) return n->in[k] = id, PL_OK;
+    }
+    return refuse(f, "it gives out more than can be stored beside", f->g->value[id].name);
+}
+
 static pl_status take_port(facing *f, pl_id id, size_t k)
 {
     if (id != f->given) {
@@ -246,7 +258,7 @@ static pl_status take_port(facing *f, pl_id id, size_t k)
         if (!whole) return f->b.status;
         f->g->value[id].name = whole;
     }
-    return widen_pictures(f, id);
+    return f->g->value[id].dtype == PL_DTYPE_I32 ? return_ids(f, id) : widen_pictures(f, id);
 }
 
 /* Ports that nobody reads any more are not brought. */

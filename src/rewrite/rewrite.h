@@ -142,9 +142,9 @@ typedef struct pl_int8_choice {
 } pl_int8_choice;
 pl_status pl_rewrite_int8(pl_graph *, pl_id program, const pl_int8_choice *, pl_error *);
 
-/* face.c: a program as others see it: inputs by name, what it stores and what its losses judge to one STORE, in f32,
- * and nothing else. Arrays of names: NULL in them for what is not seen. Needs: no pass has run, no program has been
- * dropped. PL_E_UNSUPPORTED: a model that cannot be seen so. */
+/* face.c: a program as others see it: inputs by name; to one STORE what it stores and what its losses judge, in f32,
+ * behind that inputs that are ids; and nothing else. Arrays of names: NULL in them for what is not seen. Needs: no pass
+ * has run, no program has been dropped. PL_E_UNSUPPORTED: a model that cannot be seen so. */
 typedef struct pl_face_wish {
     const char *program, *as;     /* its name before and behind; inputs and outputs become "AS.NAME" */
     const char *given, *given_as; /* a value that lasts and becomes an input; NULL: none */

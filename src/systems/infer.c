@@ -148,6 +148,8 @@ static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_
     *s = (pl_infer_setup){.files = i->files,
                           .batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch,
                           .latency = i->latency,
+                          .brief = i->brief,
+                          .say = pl_system_of(c)->say_inferred,
                           .looks = faced != NULL,
                           .to = i->to[0] ? i->to : NULL,
                           .arrays = i->npy[0] ? i->npy : NULL};
@@ -161,6 +163,8 @@ pl_status pl_system_take_files(const pl_config *c, pl_data *of, const pl_graph *
     pl_infer_setup s;
     pl_status status = read_setup(c, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
+    const pl_system *y = pl_system_of(c);
+    for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = y->rows, s.port[k].of = of;
     PL_TRY(pl_infer_data_open(&s, of, &d, err));
     const pl_export_face *face = pl_system_of(c)->face;
     status = tell_ports(face, &s, &d->data.identity, err);

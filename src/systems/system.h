@@ -10,6 +10,7 @@
 
 #include "base/predicted.h"
 #include "config/config.h"
+#include "data/infer/infer_data.h"
 #include "export/face.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
@@ -68,6 +69,10 @@ typedef struct pl_system {
     /* The config names data no more that its model does not hang on, so that a model is exported where they are not.
      * NULL: what it names is needed. */
     void (*forget_data)(pl_config *);
+    /* What it says of an item that its model was run on, beside what the model gives out; NULL: nothing. And the kind
+     * of files that it alone can run a model on; NULL: there is none. */
+    pl_infer_say *say_inferred;
+    const pl_rows_kind *rows;
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);

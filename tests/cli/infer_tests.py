@@ -21,6 +21,7 @@ from rollout_tests import write_rollout
 
 DRAW = random.Random(SEED)
 NEAR = 1e-5
+SAID = {"words", "halts", "height_km", "tokens", "loss", "perplexity", "next"}  # by the systems, beside what models give out
 FORMATS = {"<f4": "f", "<f8": "d", "|u1": "B", "<i4": "i", "<i8": "q", "<u2": "H", "<f2": "e", ">f4": "f"}
 
 
@@ -114,7 +115,7 @@ def agrees(model, config, command, program, inputs, outputs, *words, count=3):
         check(all(shape_of(t[name]) == tuple(item) for t in told), name, [shape_of(t[name]) for t in told])
         exact = array.array("f", [x for t in told for x in flat(t[name])])
         check(exact == got, f"{name}: lines and arrays are not the same numbers")
-    check(set(told[0]) == {"item", "source", *outputs}, told[0].keys())
+    check(set(told[0]) - SAID == {"item", "source", *outputs}, told[0].keys())
     same_with_any(model, files, words, out)
     for name, (_, _, of_file, _) in inputs.items():
         bring(name, of_file)
@@ -298,8 +299,11 @@ def test_clouds():
     synth()
     run("train", write_clouds(loo="false"), "--pretrain")
     name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
-    agrees(f"out/{name}", f"out/{name}/config.yaml", "evaluate", "evaluate",
-           {"images": normals(2, 16, 16), "angles": normals(2, descr="<f8")}, {"height": ("stored.0", None, (1,))})
+    told = agrees(f"out/{name}", f"out/{name}/config.yaml", "evaluate", "evaluate",
+                  {"images": normals(2, 16, 16), "angles": normals(2, descr="<f8")}, {"height": ("stored.0", None, (1,))})
+    h, km = [t["height"][0] for t in told], [t["height_km"] for t in told]
+    slope = (km[1] - km[0]) / (h[1] - h[0])
+    check(slope > 0 and abs(km[2] - km[0] - slope * (h[2] - h[0])) <= 1e-4 * abs(km[0]), "heights in km are not those that were standardised", h, km)
     save("few.npy", "<f4", (2, 2), [0] * 4)
     by_order = run("infer", f"out/{name}", "images.npy", "angles.npy")[0]
     check(by_order == run("infer", f"out/{name}", "angles=angles.npy", "images.npy")[0], "names and order are not the same")
@@ -317,6 +321,64 @@ def test_operators():
     operator(space={"normalization": ["instance"], "base_channels": [4], "num_layers": [4]})
     operator(arch="fno_operator", space={"kernel_size": None, "base_channels": [3], "grid_size": [24]}, grid=24)
     operator(arch="unet_operator", space={"kernel_size": None, "num_layers": None, "base_channels": [4], "grid_size": [16]}, grid=16)
+
+
+# ---- what systems say of an item ----
+
+def softmax(row):
+    most = max(row)
+    e = [math.exp(x - most) for x in row]
+    return [x / sum(e) for x in e]
+
+
+def test_texts():
+    """Lines of a file, by the run's tokenizer: the same numbers as of its ids; loss and next tokens by hand."""
+    for tokenizer in ({}, {"tokenizer": "bpe", "vocab_size": 300}):
+        shutil.rmtree("out", ignore_errors=True)
+        write_text(words=3000)
+        run("train", write_config(train={"steps": 30, "checkpoint_every": 15, "eval_every": 15}, data=tokenizer))
+        length = cli_tests.TINY["model"]["sequence"]
+        with open("lines.txt", "w") as file:
+            file.write("the sea\nship\r\nw")
+        told = lines(run("infer", "out", "lines.txt", "--ledger")[0])
+        check([t["source"] for t in told] == ["lines.txt[0]", "lines.txt[1]", "lines.txt[2]"], told[0]["source"])
+        if not tokenizer:
+            text = [list(b"the sea"), list(b"ship"), list(b"w")]
+            save("ids.npy", "<i4", (3, length), sum((t + [-1] * (length - len(t)) for t in text), []))
+            for t, same in zip(told, lines(run("infer", "out", "ids.npy")[0])):
+                check({**t, "source": ""} == {**same, "source": ""}, "a line is not its ids")
+            for ids, t in zip(text, told):
+                check(t["tokens"] == len(ids), t["tokens"])
+                losses = [-math.log(softmax(t["logits"][i])[ids[i + 1]]) for i in range(len(ids) - 1)]
+                check(bool(losses) == ("loss" in t), t.keys())
+                if losses:
+                    mean = sum(losses) / len(losses)
+                    near("loss", [t["loss"], t["perplexity"]], [mean, math.exp(mean)])
+        for t in told:
+            row = softmax(t["logits"][t["tokens"] - 1])
+            best = sorted(range(len(row)), key=lambda i: (-row[i], i))[:5]
+            check([n["id"] for n in t["next"]] == best, t["next"], best)
+            near("probabilities", [n["probability"] for n in t["next"]], [row[i] for i in best])
+        brief = lines(run("infer", "out", "lines.txt", "--brief", "--batch", "2")[0])
+        check(brief == [{k: v for k, v in t.items() if k != "logits"} for t in told], brief)
+        with open("bad.txt", "w") as file:
+            file.write("a\n\nb\n")
+        refused(4, "bad.txt:2: the line is empty", "infer", "out", "bad.txt")
+        with open("bad.txt", "w") as file:
+            file.write("a\n" + "xyzw" * 10000)
+        refused(4, f"bad.txt:2: the line has more than {length} tokens", "infer", "out", "bad.txt")
+
+
+def test_words_read():
+    """The likeliest word of each capsule, of the lexicon or a control; and whether reasoning may end."""
+    with open("words.txt", "w") as file:
+        file.write("".join(f"word{i}\n" for i in range(8)))
+    config = write_hybrid(reading={"lexicon": "words.txt"})
+    save("pages.npy", "|u1", (2, 64, 64), list(DRAW.randbytes(2 * 64 * 64)))
+    names = [f"word{i}" for i in range(8)] + ["EXPAND", "STOP", "MERGE", "PAD"]
+    for t in lines(run("infer", config, "pages.npy", "--seeded")[0]):
+        check(t["words"] == [names[max(range(12), key=lambda i: row[i])] for row in t["logits"]], t)
+        near("halts", [t["halts"]], [1 / (1 + math.exp(-t["q_halt"][0]))])
 
 
 # ---- where it goes ----
@@ -470,9 +532,9 @@ def test_not_run():
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
 
 
-GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
+GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
                     test_many_files, test_not_finite, test_weights],
-          "infer_systems": [test_hybrid, test_trained_hybrid, test_chain, test_clouds, test_operators],
+          "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
           "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}
 
 if __name__ == "__main__":

@@ -118,6 +118,7 @@ static pl_status add_file(pl_infer_data *d, const char *line, pl_error *err)
     PL_TRY(port_of(d, &line, &k, err));
     pl_infer_files *f = &d->input[k];
     if (!line[0]) return pl_fail(err, PL_E_USAGE, "a file of %s has no name", d->setup.port[k].name);
+    f->begun = f->count + 1;
     PL_TRY(pl_rows_open(line, &d->setup.port[k], &f->rows[f->count], err));
     f->first[f->count + 1] = f->first[f->count] + f->rows[f->count].count;
     f->count++;
@@ -206,11 +207,12 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
 static void close_data(pl_data *data)
 {
     pl_infer_data *d = (pl_infer_data *)data;
-    pl_data_close(d->of);
     for (uint32_t k = 0; k < PL_INFER_PORTS_MAX; k++) {
+        for (uint64_t i = 0; i < d->input[k].begun; i++) pl_rows_close(&d->input[k].rows[i]);
         pl_free(d->input[k].rows);
         pl_free(d->input[k].first);
     }
+    pl_data_close(d->of);
     pl_free(d->text);
     pl_free(d->to);
     pl_free(d->arrays);

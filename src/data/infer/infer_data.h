@@ -5,8 +5,12 @@
 #ifndef PL_DATA_INFER_DATA_H
 #define PL_DATA_INFER_DATA_H
 
+#include "base/json.h"
 #include "data/infer/rows.h"
 #include "stream/data.h"
+
+/* What a person wants to know of an item, as further keys of its line: of the system's own data. Asks for no memory. */
+typedef void pl_infer_say(const pl_data *of, const pl_infer_item *, pl_json *);
 
 typedef struct pl_infer_setup {
     pl_infer_port port[PL_INFER_PORTS_MAX];
@@ -17,12 +21,14 @@ typedef struct pl_infer_setup {
     bool looks;         /* at every number, before anything runs */
     const char *to;     /* the file that the lines go to; NULL: to who listens */
     const char *arrays; /* what the names of .npy files begin with; NULL: there are none, but lines */
+    bool brief;         /* lines without what the model gives out: only what `say` says of it */
+    pl_infer_say *say;  /* NULL: nothing */
 } pl_infer_setup;
 
 typedef struct pl_infer_files {
     pl_rows *rows;
     uint64_t *first; /* [count + 1] items before each */
-    uint64_t count;
+    uint64_t count, begun;
 } pl_infer_files;
 
 typedef struct pl_infer_data {

@@ -25,6 +25,7 @@ static pl_status refuse_kind(const pl_rows *r, pl_error *err)
     char text[200], form[160];
     list = pl_str_fixed(text, sizeof text);
     for (int i = 0; i < KINDS; i++) pl_str_printf(&list, "%s%s", i ? ", " : "", kinds[i]->what);
+    if (r->port->kind) pl_str_printf(&list, ", %s", r->port->kind->what);
     return pl_fail(err, PL_E_DATA, "%.300s: is no file that %s can be read from (%s); %s was expected", r->path,
                    r->port->name, text, pl_infer_port_text(r->port, form, sizeof form));
 }
@@ -41,6 +42,7 @@ pl_status pl_rows_open(const char *path, const pl_infer_port *port, pl_rows *r, 
     if (status != PL_OK) return status;
     if (some == 0) return pl_fail(err, PL_E_DATA, "%.300s: is empty", path);
     for (int i = 0; i < KINDS && !r->kind; i++)
-        if (kinds[i]->is_mine(path, head, some)) r->kind = kinds[i];
+        if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
+    if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) r->kind = port->kind;
     return r->kind ? r->kind->open(r, err) : refuse_kind(r, err);
 }

@@ -25,10 +25,10 @@ typedef struct own {
 } own;
 _Static_assert(sizeof(own) <= PL_ROWS_OWN_BYTES, "room for it");
 
-static bool is_mine(const char *path, const char *head, size_t bytes)
+static bool is_mine(const pl_infer_port *port, const char *head, size_t bytes)
 {
     static const char magic[] = "\x93NUMPY";
-    (void)path;
+    (void)port;
     return bytes >= sizeof magic - 1 && memcmp(head, magic, sizeof magic - 1) == 0;
 }
 
@@ -237,4 +237,4 @@ static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratc
     return status;
 }
 
-const pl_rows_kind pl_rows_npy = {"NumPy arrays, .npy", is_mine, open_npy, read_npy};
+const pl_rows_kind pl_rows_npy = {"NumPy arrays, .npy", is_mine, open_npy, read_npy, NULL};
