@@ -18,6 +18,7 @@
 #include "models/model.h"
 #include "store/folder.h"
 #include "systems/capsules.h"
+#include "systems/drawn_rows.h"
 #include "systems/files.h"
 #include "systems/given_weights.h"
 #include "systems/results.h"
@@ -431,6 +432,16 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
+/* ---- lines of text as pages, for infer ---- */
+
+static pl_status open_drawn(pl_rows *r, pl_error *err)
+{
+    const pl_pages_data *d = pl_pages_data_of(r->port->of);
+    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
+}
+
+static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, open_drawn, pl_drawn_read, pl_drawn_close};
+
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
                                     .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
@@ -487,6 +498,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                               [PL_COMMAND_INFER] = &pl_job_infer},
                                       .tell_jobs = tell_jobs,
                                       .face = &face,
+                                      .rows = &rows,
                                       .exported_as = PL_COMMAND_ENCODE,
                                       .forget_data = forget_data,
                                       .check = check_capsules,

@@ -9,6 +9,7 @@
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
+#include "systems/drawn_rows.h"
 #include "systems/given_weights.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
@@ -225,7 +226,15 @@ static const pl_export_face face = {
     .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
                {"q_halt", "the logit of: all words are right, reasoning may end"}}};
 
-/* ---- what is read ---- */
+/* ---- lines of text as pages, and what is read of them ---- */
+
+static pl_status open_drawn(pl_rows *r, pl_error *err)
+{
+    const pl_reading *d = pl_reading_of(r->port->of);
+    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
+}
+
+static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, open_drawn, pl_drawn_read, pl_drawn_close};
 
 static const char *word_of(const pl_lexicon *l, uint64_t best)
 {
@@ -275,6 +284,7 @@ const pl_system pl_system_hybrid = {
     .keep_predictions = pl_hybrid_keep_predictions,
     .face = &face,
     .say_inferred = say_inferred,
+    .rows = &rows,
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,

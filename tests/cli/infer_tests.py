@@ -369,6 +369,28 @@ def test_texts():
         refused(4, f"bad.txt:2: the line has more than {length} tokens", "infer", "out", "bad.txt")
 
 
+def test_texts_as_pages():
+    """A line of text is the page that encode draws of it."""
+    texts = ["the sea", "a ship that", "no land"]
+    with open("t.txt", "w") as file:
+        file.write("\n".join(texts) + "\n")
+    config = write_encoder(texts="t.txt", text_format="lines", count=0, image_size=112)
+    told = lines(run("infer", config, "t.txt", "--batch", "2")[0])
+    check(len(told) == 3 and told[1]["source"] == "t.txt[1]", told)
+    for i in range(3):
+        run("encode", config, "--witness", "witness", "--only", str(i))
+        page = lines(run("infer", config, "witness/page.npy")[0])[0]
+        check({**page, "item": i, "source": told[i]["source"]} == told[i], f"line {i} is another page")
+        shutil.rmtree("witness")
+    with open("t.txt", "w") as file:
+        file.write("short\n" + "long " * 1000)
+    refused(4, "t.txt:2: the line is longer than a page shows", "infer", config, "t.txt")
+    hybrid = write_hybrid()
+    with open("t.txt", "w") as file:
+        file.write("sea")
+    check("words" in lines(run("infer", hybrid, "t.txt", "--seeded", "--brief")[0])[0], "hybrid models read no texts")
+
+
 def test_words_read():
     """The likeliest word of each capsule, of the lexicon or a control; and whether reasoning may end."""
     with open("words.txt", "w") as file:
@@ -492,8 +514,8 @@ def test_bad_arrays():
     with open("empty.npy", "w"):
         pass
     refused(4, "empty.npy: is empty", "infer", config, "empty.npy")
-    with open("text.txt", "w") as file:
-        file.write("no array\n")
+    with open("text.txt", "wb") as file:
+        file.write(b"no\0array\n")
     refused(4, "text.txt: is no file that images can be read from", "infer", config, "text.txt")
     refused(4, "gone.npy: cannot be opened", "infer", config, "gone.npy")
     check(not os.path.exists("out"), "a folder was made")
@@ -532,7 +554,7 @@ def test_not_run():
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
 
 
-GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
+GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts_as_pages, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
                     test_many_files, test_not_finite, test_weights],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
           "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}
