@@ -19,12 +19,14 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Runs a model on files and writes a line of JSON for each item: its number, where it came from, and what the model "
-    "gives out. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose first dimension "
-    "counts items; files of one input follow each other. Of a model with several inputs give a file for each, in their "
-    "order or as NAME=FILE. docs/export.md says what inputs and outputs each system has. Files are looked through "
-    "before anything runs, and read row by row: memory does not grow with them. What does not fit memory.budget is "
-    "refused before anything large is taken (exit 3).\n";
+    "Runs a model on files and writes a line of JSON for each item: its number, where it came from, what the model "
+    "gives "
+    "out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose "
+    "first dimension counts items, or a text whose lines are items (for models of texts and of pages); files of one "
+    "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
+    "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
+    "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
+    "taken (exit 3).\n";
 
 /* Behind the config, a line each. */
 static pl_status join_files(const pl_cli_arguments *a, char *text, size_t room, pl_error *err)
