@@ -112,7 +112,7 @@ static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in
     if (a->operand_count <= at)
         return pl_cli_error(err, PL_E_USAGE, "a config file is missing: plimsoll %s %s", command->name,
                             command->operands);
-    if (a->operand_count > at + 1)
+    if (a->operand_count > at + 1 && !command->body->takes_many)
         return pl_cli_error(err, PL_E_USAGE, "one config only, but there is also %.200s", a->operand[at + 1]);
     const char *path = a->operand[at];
     return load_path(in->config, path, err);

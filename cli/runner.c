@@ -263,6 +263,40 @@ static pl_status gradients(runner *r)
     return status == PL_OK ? pl_list_tensors(path, &r->error) : status;
 }
 
+static pl_status put_inferred(const pl_inferred *i, pl_error *err)
+{
+    char text[512];
+    pl_line line = {text, sizeof text, 0};
+    pl_line_add(&line, "{\"schema\":\"plimsoll.infer/1\",\"items\":%llu,\"not_finite\":%llu,\"seconds\":%.6g",
+                (unsigned long long)i->items, (unsigned long long)i->not_finite, i->seconds);
+    if (i->most_seconds > 0)
+        pl_line_add(&line, ",\"median_seconds\":%.6g,\"p95_seconds\":%.6g,\"most_seconds\":%.6g", i->median_seconds,
+                    i->p95_seconds, i->most_seconds);
+    pl_line_add(&line, "}\n");
+    return pl_put(text, line.bytes, err);
+}
+
+static void say_inferred(const pl_inferred *i)
+{
+    char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], c[PL_FORMAT_BYTES];
+    pl_say("%s item%s in %s", pl_show_count(i->items, a), pl_show_plural(i->items), pl_show_seconds(i->seconds, b));
+    if (i->most_seconds > 0)
+        pl_say("; an item takes %s (median), %s (95 %% of them take less), %s at most",
+               pl_show_seconds(i->median_seconds, a), pl_show_seconds(i->p95_seconds, b),
+               pl_show_seconds(i->most_seconds, c));
+    pl_say("\n");
+}
+
+static pl_status infer(runner *r)
+{
+    pl_inferred found;
+    pl_status status = pl_run_infer(r->run, &found, &r->error);
+    if (status == PL_OK && r->view.status != PL_OK) r->error = r->view.error, status = r->view.status;
+    pl_view_clear(&r->view);
+    if (status == PL_OK && !r->view.quiet) say_inferred(&found);
+    return status == PL_OK && said(r, PL_CALL_JSON) ? put_inferred(&found, &r->error) : status;
+}
+
 /* What has no words of its own here tells all that it has to tell to the view. */
 static pl_status do_job(runner *r)
 {
@@ -275,10 +309,8 @@ static pl_status do_job(runner *r)
 static pl_status work(runner *r)
 {
     static pl_status (*const works[PL_COMMAND_COUNT])(runner *) = {
-        [PL_COMMAND_TRAIN] = train,
-        [PL_COMMAND_EVALUATE] = evaluate,
-        [PL_COMMAND_GENERATE] = generate,
-        [PL_COMMAND_GRADIENTS] = gradients,
+        [PL_COMMAND_TRAIN] = train,         [PL_COMMAND_EVALUATE] = evaluate, [PL_COMMAND_GENERATE] = generate,
+        [PL_COMMAND_GRADIENTS] = gradients, [PL_COMMAND_INFER] = infer,
     };
     const pl_command command = r->call.command->command;
     return works[command] ? works[command](r) : do_job(r);

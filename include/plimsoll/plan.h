@@ -36,6 +36,7 @@ typedef enum pl_command_uses {
     PL_USES_WHOLE_BATCH = 1 << 5, /* takes the batch at once */
     PL_USES_WEIGHTS = 1 << 6,     /* begins with those of a checkpoint; else with first values, every time */
     PL_USES_CALIBRATION = 1 << 8, /* sees what comes to layers that can be done in 8 bits, and writes them */
+    PL_USES_FILES = 1 << 9,       /* runs the model as others see it (its exported face) on the user's files */
     PL_USES_RESULTS = 1 << 7,     /* keeps results in a file of its own, and goes on where that ends */
 } pl_command_uses;
 /* Does the command use any of these? */

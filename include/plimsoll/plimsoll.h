@@ -23,6 +23,7 @@
 #include "plimsoll/draw.h"
 #include "plimsoll/export.h"
 #include "plimsoll/fit.h"
+#include "plimsoll/infer.h"
 #include "plimsoll/place.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/recompute.h"

@@ -24,6 +24,12 @@ typedef struct pl_settings {
 pl_status pl_settings_fill(const pl_config *, pl_command, const pl_data *, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);
 
+/* ---- face.c ---- */
+/* The data of a command, opened by its system, or, of one that runs a model on files (PL_USES_FILES), those files. */
+pl_status pl_open_data(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+/* The graph of a command as the model builds it; of such a one its program is what others see of it. */
+pl_status pl_build_graph(const pl_config *, pl_command, const pl_facts *extents, pl_graph **, pl_error *);
+
 /* ---- room.c ---- */
 /* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
@@ -48,8 +54,16 @@ typedef struct pl_run_heap {
     uint64_t held_bytes, peak_bytes;
     uint64_t load_bytes; /* more than held, for a moment: a checkpoint of the plan's graph */
 } pl_run_heap;
-/* Found by doing it; of the plan command and graph are asked. plan NULL: no checkpoint. */
-pl_status pl_run_rehearse(const char *config, pl_command, const pl_plan *, pl_run_heap *, pl_error *);
+/* Of which run: of the plan command and graph are asked; NULL: no checkpoint. planned: the identity that its plan will
+ * have. */
+typedef struct pl_run_rehearsal {
+    const char *config;
+    pl_command command;
+    const pl_plan *plan;
+    const pl_facts *planned;
+} pl_run_rehearsal;
+/* Found by doing it. */
+pl_status pl_run_rehearse(const pl_run_rehearsal *, pl_run_heap *, pl_error *);
 
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);

@@ -115,7 +115,7 @@ static pl_status try_all(const pl_config *config, const pl_compile_options *o, p
 static pl_status try_alike(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
     pl_compile_options how = *o;
-    PL_TRY(pl_system_open(config, o->command, PL_DATA_FOR_PLAN, NULL, &how.data, err));
+    PL_TRY(pl_open_data(config, o->command, PL_DATA_FOR_PLAN, NULL, &how.data, err));
     pl_status status = try_all(config, &how, r, err);
     pl_data_close(how.data);
     return status;

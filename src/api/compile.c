@@ -52,7 +52,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     c->data = o->data;
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
-    PL_TRY(pl_system_open(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
+    PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 

@@ -128,7 +128,7 @@ static pl_status observe(const pl_compiler *c, pl_graph *g, pl_error *err)
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
 {
-    PL_TRY(pl_model_build(c->config, &c->data->extents, graph, err));
+    PL_TRY(pl_build_graph(c->config, c->command, &c->data->extents, graph, err));
     PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
     PL_TRY(take_int8(c, *graph, err));
     PL_TRY(observe(c, *graph, err));

@@ -50,7 +50,8 @@ static pl_status rehearse_run(pl_compiler *c, const pl_plan *plan, pl_error *err
 {
     if (c->heap.held_bytes && c->heap_tensors == c->disk.tensors) return PL_OK;
     c->heap_tensors = c->disk.tensors;
-    return pl_run_rehearse(c->settings.config_text, c->command, plan, &c->heap, err);
+    const pl_run_rehearsal o = {c->settings.config_text, c->command, plan, &plan->identity};
+    return pl_run_rehearse(&o, &c->heap, err);
 }
 
 /* For a moment, beside what is held. */
@@ -108,7 +109,8 @@ pl_status pl_compiler_find_heap(pl_compiler *c, pl_plan *plan, pl_error *err)
 pl_status pl_compiler_find_least_heap(const pl_compiler *c, int threads, uint64_t *bytes, pl_error *err)
 {
     pl_run_heap heap;
-    PL_TRY(pl_run_rehearse(c->settings.config_text, c->command, NULL, &heap, err));
+    const pl_run_rehearsal o = {c->settings.config_text, c->command, NULL, &c->data->identity};
+    PL_TRY(pl_run_rehearse(&o, &heap, err));
     *bytes = pl_align_up(with_lost(heap.peak_bytes) + libraries_bytes(threads), PL_PAGE_BYTES);
     return PL_OK;
 }

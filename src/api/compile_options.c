@@ -69,7 +69,7 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
     if (job->count_runs) o->repeated = job->program[job->repeated];
     o->open = find_open(c, o);
-    o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA) ? c->settings.run.micro_batch : 1;
+    o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA | PL_USES_FILES) ? c->settings.run.micro_batch : 1;
     return PL_OK;
 }
 

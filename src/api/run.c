@@ -100,10 +100,9 @@ static pl_status read_config(pl_run *r, const char *config, pl_resume resume, pl
     return PL_OK;
 }
 
-static pl_status find_settings(pl_run *r, pl_command command, const pl_plan *plan, pl_error *err)
+static pl_status find_settings(pl_run *r, pl_command command, const pl_facts *planned, pl_error *err)
 {
-    const pl_facts *planned = plan ? &plan->identity : NULL;
-    PL_TRY(pl_system_open(r->config, command, PL_DATA_FOR_RUN, planned, &r->data, err));
+    PL_TRY(pl_open_data(r->config, command, PL_DATA_FOR_RUN, planned, &r->data, err));
     return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
 
@@ -137,7 +136,7 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
     r->host = options->host;
     const pl_command command = plan->command;
     PL_TRY_DONE(read_config(r, plan->config, options->resume, err));
-    PL_TRY_DONE(find_settings(r, command, plan, err));
+    PL_TRY_DONE(find_settings(r, command, &plan->identity, err));
     if (r->data->source) r->settings.run.micro_batch = (uint32_t)micro_batch_of(plan->graph);
     if (pl_command_does(command, PL_USES_UPDATE) && !apart) {
         PL_TRY_DONE(print_kept_config(r, err));
@@ -199,31 +198,30 @@ static pl_status rehearse_load(pl_run *r, const pl_plan *plan, pl_error *err)
     return pl_session_rehearse_load(&so, trains ? rehearse_goes_on : NULL, r, err);
 }
 
-static pl_status rehearse(pl_run *r, const char *config, pl_command command, const pl_plan *plan, pl_alloc_meter *meter,
-                          pl_run_heap *heap, pl_error *err)
+static pl_status rehearse(pl_run *r, const pl_run_rehearsal *o, pl_alloc_meter *meter, pl_run_heap *heap, pl_error *err)
 {
-    PL_TRY(read_config(r, config, PL_RESUME_AS_PLANNED, err));
+    PL_TRY(read_config(r, o->config, PL_RESUME_AS_PLANNED, err));
     const uint64_t read = meter->peak_bytes;
     meter->peak_bytes = meter->held_bytes;
-    PL_TRY(find_settings(r, command, plan, err));
+    PL_TRY(find_settings(r, o->command, o->planned, err));
     const uint64_t opened = meter->peak_bytes, left = opened - meter->held_bytes;
-    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(print_kept_config(r, err));
+    if (pl_command_does(o->command, PL_USES_UPDATE)) PL_TRY(print_kept_config(r, err));
     heap->held_bytes = meter->held_bytes + left;
     heap->peak_bytes = read > meter->peak_bytes + left ? read : meter->peak_bytes + left;
     meter->peak_bytes = meter->held_bytes;
-    if (plan) PL_TRY(rehearse_load(r, plan, err));
+    if (o->plan) PL_TRY(rehearse_load(r, o->plan, err));
     heap->load_bytes = meter->peak_bytes - meter->held_bytes;
     return PL_OK;
 }
 
-pl_status pl_run_rehearse(const char *config, pl_command command, const pl_plan *plan, pl_run_heap *heap, pl_error *err)
+pl_status pl_run_rehearse(const pl_run_rehearsal *o, pl_run_heap *heap, pl_error *err)
 {
     pl_alloc_meter meter = {0};
     pl_alloc_set_meter(&meter);
     pl_json_count(true);
     pl_run *r = pl_alloc(1, sizeof *r);
-    pl_status status = r ? rehearse(r, config, command, plan, &meter, heap, err)
-                         : pl_fail(err, PL_E_NOMEM, "no memory to rehearse the run");
+    pl_status status =
+        r ? rehearse(r, o, &meter, heap, err) : pl_fail(err, PL_E_NOMEM, "no memory to rehearse the run");
     pl_run_close(r);
     pl_json_count(false);
     pl_alloc_set_meter(NULL);
@@ -242,6 +240,20 @@ pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *items, pl_error *er
 }
 
 pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_generate, err); }
+
+pl_status pl_run_infer(pl_run *r, pl_inferred *to, pl_error *err)
+{
+    pl_infer_summary s;
+    PL_TRY(pl_session_run_job(r->session, &pl_job_infer, err));
+    PL_TRY(pl_infer_find_summary(r->session, &s, err));
+    *to = (pl_inferred){.items = s.items,
+                        .not_finite = s.not_finite,
+                        .seconds = s.seconds,
+                        .median_seconds = s.median_seconds,
+                        .p95_seconds = s.p95_seconds,
+                        .most_seconds = s.most_seconds};
+    return PL_OK;
+}
 
 pl_status pl_run_write_gradients(pl_run *r, const char *path, pl_error *err)
 {

@@ -46,6 +46,13 @@ static uint64_t epoch_of(const pl_data *data)
     return data->source ? data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
 }
 
+/* First values, or those that the data bring; what is trained elsewhere has no others. */
+static bool begins_first(const pl_config *c, pl_command command, const pl_data *data)
+{
+    return pl_command_does(command, PL_USES_FILES) &&
+           (c->infer.seeded || data->weights || !pl_system_of(c)->job[PL_COMMAND_TRAIN]);
+}
+
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
 {
     pl_str s = {0};
@@ -79,11 +86,13 @@ static uint64_t hash_model(const pl_config *c, const pl_data *data)
 /* A system whose samples are not those of a training says itself how many a step has. */
 static int64_t batch_of(const pl_config *c, const pl_data *data)
 {
+    if (data->at_once) return data->at_once;
     return data->source ? data->source->batch : pl_config_batch(c);
 }
 
 static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_data *data)
 {
+    if (data->at_once) return data->at_once;
     if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return pl_config_batch(c);
     if (batch_of(c, data) == 1) return 1;
@@ -111,31 +120,34 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
     PL_TRY(print_config(c, s->out, &s->config_text, err));
     PL_TRY(pl_system_tell_jobs(c, command, &s->own, err));
-    s->run = (pl_run_settings){.out = s->out,
-                               .words = words_of(c, command, &s->words),
-                               .batch = (uint32_t)batch_of(c, data),
-                               .micro_batch = (uint32_t)micro_batch_of(c, command, data),
-                               .steps = steps,
-                               .lr = schedule_of(c, steps),
-                               .eval_every = eval_every,
-                               .eval_batches = (uint64_t)c->train.eval_batches,
-                               .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every),
-                               .sample_every = (uint64_t)c->train.sample_every,
-                               .log_every = or_auto(c->train.log_every, steps / 200),
-                               .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
-                               .early_patience = (uint64_t)c->train.early_stopping_patience,
-                               .early_min_delta = c->train.early_stopping_min_delta,
-                               .keep_best = c->train.keep_best,
-                               .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
-                               .tensorboard = c->train.tensorboard,
-                               .may_begin = c->run.resume != PL_SWITCH_ON,
-                               .may_resume = c->run.resume != PL_SWITCH_OFF,
-                               .model_hash = hash_model(c, data),
-                               .plan_hash = pl_config_hash_numerics(c),
-                               .config_text = s->config_text,
-                               .held_out = held_out ? held_out->path : NULL,
-                               .own = s->own,
-                               .trace_path = c->run.trace[0] ? s->trace : NULL};
+    s->run =
+        (pl_run_settings){.out = s->out,
+                          .words = words_of(c, command, &s->words),
+                          .batch = (uint32_t)batch_of(c, data),
+                          .micro_batch = (uint32_t)micro_batch_of(c, command, data),
+                          .steps = steps,
+                          .lr = schedule_of(c, steps),
+                          .eval_every = eval_every,
+                          .eval_batches = (uint64_t)c->train.eval_batches,
+                          .checkpoint_every = or_auto(c->train.checkpoint_every, eval_every),
+                          .sample_every = (uint64_t)c->train.sample_every,
+                          .log_every = or_auto(c->train.log_every, steps / 200),
+                          .keep_last = pl_command_does(command, PL_USES_UPDATE) ? (uint32_t)c->train.keep_last : 0,
+                          .early_patience = (uint64_t)c->train.early_stopping_patience,
+                          .early_min_delta = c->train.early_stopping_min_delta,
+                          .keep_best = c->train.keep_best,
+                          .init_from = c->train.init_from[0] ? c->train.init_from : NULL,
+                          .tensorboard = c->train.tensorboard,
+                          .may_begin = c->run.resume != PL_SWITCH_ON,
+                          .may_resume = c->run.resume != PL_SWITCH_OFF,
+                          .model_hash = hash_model(c, data),
+                          .plan_hash = pl_config_hash_numerics(c),
+                          .config_text = s->config_text,
+                          .begins_first = begins_first(c, command, data),
+                          .needs_saved = pl_command_does(command, PL_USES_FILES) && !begins_first(c, command, data),
+                          .held_out = held_out ? held_out->path : NULL,
+                          .own = s->own,
+                          .trace_path = c->run.trace[0] ? s->trace : NULL};
     if (system->find_part) system->find_part(c, &s->run);
     return PL_OK;
 }

@@ -5,14 +5,17 @@
 static void bind_patches(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;
+    const bool planes = pl_in(g, n, 0)->dtype == PL_DTYPE_F32;
+    const int high = planes ? 2 : 1;
     call->u.patches = (pl_patches_call){.standardize = n->attr[2].i != 0,
                                         .samples = x->dim[0],
-                                        .height = x->dim[1],
-                                        .width = x->dim[2],
-                                        .depth = x->rank == 4 ? x->dim[3] : 1,
+                                        .height = x->dim[high],
+                                        .width = x->dim[high + 1],
+                                        .depth = !planes && x->rank == 4 ? x->dim[3] : 1,
                                         .patch = n->attr[0].i,
                                         .channels = n->attr[1].i,
-                                        .x = pl_address_of(g, a, n->in[0]),
+                                        .x = planes ? NULL : pl_address_of(g, a, n->in[0]),
+                                        .planes = planes ? pl_address_of(g, a, n->in[0]) : NULL,
                                         .y = pl_address_of(g, a, n->out[0])};
 }
 

@@ -340,7 +340,7 @@ void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_te
  * zeros before its beginning (Bengio et al. 2003). P only with window 1. */
 typedef struct pl_embedding_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
-    const int32_t *token;        /* [B,T]; every id in [0, V), or −1 without P: no token yet, zeros */
+    const int32_t *token;        /* [B,T]; every id in [0, V), or −1: no token, zeros for its row of E */
     const float *table;          /* [V,D] */
     const float *position_table; /* [≥T, D] or NULL */
     const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */

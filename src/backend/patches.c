@@ -26,6 +26,17 @@ static void standardize(const pl_patches_call *c, int64_t columns, float *y)
     }
 }
 
+/* A row of patches of planes: their numbers are there already. */
+static void planes_row(const pl_patches_call *c, int64_t row, float *y)
+{
+    const int64_t down = c->height / c->patch, plane = c->height * c->width;
+    const float *first = c->planes + row / down * c->channels * plane + row % down * c->patch * c->width;
+    for (int64_t i = 0; i < c->width / c->patch; i++)
+        for (int64_t channel = 0; channel < c->channels; channel++)
+            for (int64_t r = 0; r < c->patch; r++, y += c->patch)
+                memcpy(y, first + channel * plane + r * c->width + i * c->patch, (size_t)c->patch * sizeof *y);
+}
+
 static void patches_part(const void *context, int part, int parts)
 {
     const work *w = context;
@@ -34,8 +45,11 @@ static void patches_part(const void *context, int part, int parts)
     int64_t row_elems = columns * c->channels * c->patch * c->patch;
     pl_range rows = pl_range_of_part(c->samples * (c->height / c->patch), 1, part, parts);
     for (int64_t r = rows.begin; r < rows.end; r++) {
-        w->kernels->patch_row(columns, c->patch, c->channels, c->depth, line, c->x + r * c->patch * line,
-                              c->y + r * row_elems);
+        if (c->planes)
+            planes_row(c, r, c->y + r * row_elems);
+        else
+            w->kernels->patch_row(columns, c->patch, c->channels, c->depth, line, c->x + r * c->patch * line,
+                                  c->y + r * row_elems);
         if (c->standardize) standardize(c, columns, c->y + r * row_elems);
     }
 }

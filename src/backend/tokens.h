@@ -10,13 +10,14 @@
 
 /* ---- patches.c ---- */
 
-/* y[b, gy·(W/p) + gx, c, r, q] = x[b, gy·p + r, gx·p + q, c]/255; of a grey image the same for each c. standardize:
- * then (y − mean)/deviation of colour c (base/colours.h). */
+/* y[b, gy·(W/p) + gx, c, r, q] = x[b, gy·p + r, gx·p + q, c]/255; of a grey image the same for each c; or, where x is
+ * NULL, planes[b, c, gy·p + r, gx·p + q]. standardize: then (y − mean)/deviation of colour c (base/colours.h). */
 typedef struct pl_patches_call {
     int standardize;
     int64_t samples, height, width, depth; /* depth: bytes of a pixel, 1 or `channels` */
     int64_t patch, channels;
     const uint8_t *x;
+    const float *planes;
     float *y;
 } pl_patches_call;
 void pl_patches_exec(const pl_patches_call *, pl_team);

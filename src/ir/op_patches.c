@@ -5,31 +5,43 @@
 
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
-/* ---- patches: u8 [B,H,W] or [B,H,W,C] → f32 [B,(H/p)·(W/p),channels·p·p] ----
- * Each number is v = value/255; standardize: (v − mean)/deviation of the three colours of the pictures that CLIP was
- * trained on (base/colours.h). Those of a patch are in the order channel, row, column, which is that of a flattened
- * weight [out, channels, p, p]; patches are in the order row, column. A grey image is repeated for every channel. No
- * gradient: bytes are data. */
+/* ---- patches: u8 [B,H,W] or [B,H,W,C], or f32 planes [B,C,H,W] → f32 [B,(H/p)·(W/p),channels·p·p] ----
+ * Each number is v = value/255, of planes the value itself; standardize: (v − mean)/deviation of the three colours of
+ * the pictures that CLIP was trained on (base/colours.h). Those of a patch are in the order channel, row, column, which
+ * is that of a flattened weight [out, channels, p, p]; patches are in the order row, column. A grey image is repeated
+ * for every channel. No gradient: pictures are data. */
+static bool is_picture(const pl_value *x)
+{
+    const pl_shape *s = &x->shape;
+    bool fine = x->dtype == PL_DTYPE_U8 ? s->rank == 3 || s->rank == 4 : x->dtype == PL_DTYPE_F32 && s->rank == 4;
+    for (uint32_t i = 0; fine && i < s->rank; i++) fine = is_size(s->dim[i]);
+    return fine && !(s->symbolic & ~1u);
+}
+
 static pl_status shape_patches(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
     const pl_shape *s = &x->shape;
-    int64_t patch = n->attr[0].i, channels = n->attr[1].i;
-    bool fine = x->dtype == PL_DTYPE_U8 && (s->rank == 3 || s->rank == 4) && !(s->symbolic & ~1u);
-    for (uint32_t i = 0; fine && i < s->rank; i++) fine = is_size(s->dim[i]);
-    if (!fine) return pl_fail_input(g, n, 0, "u8 [samples, height, width] or [samples, height, width, channels]", err);
-    if (!is_size(patch) || s->dim[1] % patch || s->dim[2] % patch)
+    const int64_t patch = n->attr[0].i, channels = n->attr[1].i;
+    if (!is_picture(x))
+        return pl_fail_input(g, n, 0,
+                             "u8 [samples, height, width] or [samples, height, width, channels], or f32 [samples, "
+                             "channels, height, width]",
+                             err);
+    const int high = x->dtype == PL_DTYPE_F32 ? 2 : 1, deep = x->dtype == PL_DTYPE_F32 ? 1 : 3;
+    const int64_t height = s->dim[high], width = s->dim[high + 1];
+    if (!is_size(patch) || height % patch || width % patch)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: an image of %lld by %lld pixels has no patches of %lld by %lld",
-                       pl_op_name(n->op), n->scope, (long long)s->dim[1], (long long)s->dim[2], (long long)patch,
+                       pl_op_name(n->op), n->scope, (long long)height, (long long)width, (long long)patch,
                        (long long)patch);
-    if (!is_size(channels) || (s->rank == 4 && s->dim[3] != channels) || channels > INT32_MAX / patch / patch)
+    if (!is_size(channels) || (s->rank == 4 && s->dim[deep] != channels) || channels > INT32_MAX / patch / patch)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: patches of %lld channels cannot be made of this image",
                        pl_op_name(n->op), n->scope, (long long)channels);
     if (n->attr[2].i && channels != PL_COLOURS)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: %d colours can be standardised, not %lld channels",
                        pl_op_name(n->op), n->scope, PL_COLOURS, (long long)channels);
     pl_shape y = {.rank = 3, .symbolic = s->symbolic};
-    y.dim[0] = s->dim[0], y.dim[1] = s->dim[1] / patch * (s->dim[2] / patch), y.dim[2] = channels * patch * patch;
+    y.dim[0] = s->dim[0], y.dim[1] = height / patch * (width / patch), y.dim[2] = channels * patch * patch;
     out[0] = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }

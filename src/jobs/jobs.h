@@ -43,6 +43,18 @@ typedef struct pl_generate_settings {
  * file has is not made again; PL_E_STOPPED after a stop, what is whole is kept. */
 extern const pl_job pl_job_rollout;
 
+/* ---- infer.c ---- */
+/* A model on files: the program that rewrite/face.c makes of the face of its system, whose data are a pl_infer_data. */
+#define PL_INFER_PROGRAM "infer"
+extern const pl_job pl_job_infer;
+typedef struct pl_infer_summary {
+    uint64_t items, not_finite;                       /* numbers of results that are infinite or NaN */
+    double seconds;                                   /* of the work, reading and writing with it */
+    double median_seconds, p95_seconds, most_seconds; /* of an item; 0 where that is not asked for */
+} pl_infer_summary;
+/* PL_E_USAGE where the session is none of that. */
+pl_status pl_infer_find_summary(const pl_session *, pl_infer_summary *, pl_error *);
+
 /* ---- quantize.c ---- */
 /* The weights of a model in 8 bits, into a file: settings->own begins with a pl_quantize_settings, the data's steps are
  * samples of a calibration (pl_data.calibration). Its program is that of encoding, or of evaluating: then what is held

@@ -149,6 +149,18 @@ pl_status pl_rewrite_int8(pl_graph *, pl_id program, const pl_int8_choice *, pl_
 typedef pl_int8_choice pl_packed_choice;
 pl_status pl_rewrite_binary(pl_graph *, const pl_packed_choice *, pl_error *);
 
+/* face.c: a program as others see it: inputs by name; to one STORE what it stores and what its losses judge, in f32,
+ * behind that inputs that are ids; and nothing else. Arrays of names: NULL in them for what is not seen. Needs: no pass
+ * has run, no program has been dropped. PL_E_UNSUPPORTED: a model that cannot be seen so. */
+typedef struct pl_face_wish {
+    const char *program, *as;     /* its name before and behind; inputs and outputs become "AS.NAME" */
+    const char *given, *given_as; /* a value that lasts and becomes an input; NULL: none */
+    const char *const *in, *const *stored, *const *scored; /* by port, by input of STORE, by loss */
+    size_t in_count, stored_count, scored_count;
+    const uint32_t *scores; /* [PL_OP_COUNT] of a loss: the inputs that make what it judges, by bits; else 0 */
+} pl_face_wish;
+pl_status pl_rewrite_face(pl_graph *, const pl_face_wish *, pl_error *);
+
 /* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);

@@ -28,6 +28,10 @@ static pl_status map_space(pl_session *s, pl_id space, pl_program_memory *memory
         *memory = (pl_program_memory){s->arena[space].base, s->arena[space].bytes};
         return PL_OK;
     }
+    if (s->o.memory && space == PL_SPACE_RAM) {
+        *memory = (pl_program_memory){s->o.memory, s->o.memory_bytes};
+        return PL_OK;
+    }
     s->host_memory[space] = pl_alloc(1, bytes + PL_PLAN_ALIGNMENT);
     if (!s->host_memory[space])
         return pl_fail(err, PL_E_NOMEM, "no memory for the arena of %llu bytes", (unsigned long long)bytes);
@@ -248,7 +252,7 @@ static pl_status check_heap(const pl_session *s, pl_error *err)
 static pl_status begin(pl_session *s, pl_error *err)
 {
     const bool has_all = pl_session_begins_with_file(s->o.data);
-    if (s->init == PL_NONE && !has_all)
+    if ((s->init == PL_NONE || s->settings->needs_saved) && !has_all)
         return pl_fail(err, PL_E_DATA, "%s: has no checkpoint to start from; train first", s->settings->out);
     if (s->init != PL_NONE) PL_TRY(pl_session_run_program(s, s->init, true, err));
     if (!has_all) PL_TRY(pl_session_begin_from(s, err));
@@ -261,7 +265,8 @@ pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
     PL_TRY(run_everything_once(s, err));
-    if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS)) PL_TRY(pl_session_load(s, &loaded, err));
+    if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS) && !s->settings->begins_first)
+        PL_TRY(pl_session_load(s, &loaded, err));
     if (!loaded) PL_TRY(begin(s, err));
     PL_TRY(pl_session_make_known(s, err));
     if (s->o.owners) {

@@ -33,6 +33,9 @@ typedef struct pl_session_options {
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
     pl_memory_owners *owners; /* of the process; NULL in a host program: nothing is registered or measured */
+    void *memory; /* in a host program: where the arena of the process's memory is, aligned as a plan's; NULL: its heap
+                     has it */
+    uint64_t memory_bytes;
     pl_lockdown_mode lockdown;
     pl_listener listener; /* may be NULL */
     void *context;

@@ -51,9 +51,11 @@ typedef struct pl_run_settings {
      * decides numbers and is another value than before? That goes to *changes, "" for nothing; the text is its own. */
     pl_status (*goes_on)(void *context, const pl_saved *, const char **changes, pl_error *);
     void *goes_on_context;
-    const char *held_out;   /* the config's key for how much is; NULL: there is none */
-    const void *own;        /* what the system tells its own jobs */
-    const char *trace_path; /* NULL: none */
+    bool begins_first, needs_saved; /* of a command that does not train: first values, or those of the data's file,
+                                       whatever was trained; a checkpoint, or it fails (PL_E_DATA) */
+    const char *held_out;           /* the config's key for how much is; NULL: there is none */
+    const void *own;                /* what the system tells its own jobs */
+    const char *trace_path;         /* NULL: none */
     const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */
     const char *init_from;  /* a training that begins: the folder of the run whose weights it begins with; NULL: none */
     const char *part_from;  /* likewise, behind those: the folder of a run with a part of the model; NULL: none */

@@ -35,6 +35,7 @@ typedef struct pl_calibration_work {
 struct pl_data {
     const pl_data_kind *kind;
     const pl_source *source;          /* NULL: the command reads no samples */
+    uint32_t at_once;                 /* samples, then, where whoever runs its programs brings some; 0: none */
     const char *path;                 /* what sentences call it where it has a source: the path of its file, or words */
     char piece[24];                   /* of the work, which this process does: "shape-3"; "": all of it */
     const struct pl_block_sink *sink; /* where results go; NULL: the command keeps none */

@@ -18,6 +18,7 @@
 #include "models/model.h"
 #include "store/folder.h"
 #include "systems/capsules.h"
+#include "systems/drawn_rows.h"
 #include "systems/files.h"
 #include "systems/given_weights.h"
 #include "systems/results.h"
@@ -450,6 +451,23 @@ static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
     return PL_OK;
 }
 
+/* A model of files is opened with what draws, but for no texts. */
+static void forget_data(pl_config *c)
+{
+    c->texts.path[0] = c->texts.part[0] = c->pipeline.cache_dir[0] = 0;
+    if (c->texts.count == 0) c->texts.count = 1;
+}
+
+/* ---- lines of text as pages, for infer ---- */
+
+static pl_status open_drawn(pl_rows *r, pl_error *err)
+{
+    const pl_pages_data *d = pl_pages_data_of(r->port->of);
+    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
+}
+
+static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, open_drawn, pl_drawn_read, pl_drawn_close};
+
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
                                     .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
@@ -460,19 +478,23 @@ static const pl_export_face face = {.program = "encode",
 
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
-const pl_system pl_system_capsules = {
-    .words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch", "", "batch_size",
-              "batch_size, image_size, hidden_size or num_layers", "hidden_size or num_layers"},
-    .load_module = load_module,
-    .further_module = further_module,
-    .job = {[PL_COMMAND_ENCODE] = &pl_job_encode, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode},
-    .face = &face,
-    .exported_as = PL_COMMAND_ENCODE,
-    .open_model = open_model,
-    .check = check_capsules,
-    .prepare = prepare,
-    .files = files,
-    .check_folder = check_folder,
-    .open = open_capsules,
-    .keeps_config = true,
-    .page = pl_capsules_page_write};
+const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
+                                                "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
+                                                "hidden_size or num_layers"},
+                                      .load_module = load_module,
+                                      .further_module = further_module,
+                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
+                                              [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
+                                              [PL_COMMAND_INFER] = &pl_job_infer},
+                                      .face = &face,
+                                      .rows = &rows,
+                                      .exported_as = PL_COMMAND_ENCODE,
+                                      .open_model = open_model,
+                                      .forget_data = forget_data,
+                                      .check = check_capsules,
+                                      .prepare = prepare,
+                                      .files = files,
+                                      .check_folder = check_folder,
+                                      .open = open_capsules,
+                                      .keeps_config = true,
+                                      .page = pl_capsules_page_write};

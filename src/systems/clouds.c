@@ -85,6 +85,14 @@ static const pl_export_face face = {
            {NULL}},
     .stored = {{"height", "of the cloud, standardised as the labels were"}}};
 
+static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
+{
+    const pl_infer_output *o;
+    const float *height = pl_infer_item_find(item, "height", &o);
+    const pl_scaler *s = pl_clouds_data_heights(pl_clouds_data_of(of));
+    if (height) pl_json_kv_double(j, "height_km", (double)(float)pl_unscale(s, (double)*height));
+}
+
 static const char *const files[] = {"frames.bin", NULL};
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
@@ -93,11 +101,13 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                                             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                             [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate},
+                                            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                            [PL_COMMAND_INFER] = &pl_job_infer},
                                     .in_epochs = true,
                                     .measure = pl_clouds_measure,
                                     .keep_predictions = pl_clouds_keep_predictions,
                                     .face = &face,
+                                    .say_inferred = say_inferred,
                                     .exported_as = PL_COMMAND_EVALUATE,
                                     .check = pl_model_check,
                                     .prepare = pl_clouds_prepare_run,

@@ -1,6 +1,7 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
+#include "systems/drawn_rows.h"
 #include "systems/given_weights.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
@@ -224,6 +226,47 @@ static const pl_export_face face = {
     .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
                {"q_halt", "the logit of: all words are right, reasoning may end"}}};
 
+/* ---- lines of text as pages, and what is read of them ---- */
+
+static pl_status open_drawn(pl_rows *r, pl_error *err)
+{
+    const pl_reading *d = pl_reading_of(r->port->of);
+    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
+}
+
+static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, open_drawn, pl_drawn_read, pl_drawn_close};
+
+static const char *word_of(const pl_lexicon *l, uint64_t best)
+{
+    static const char *const controls[] = {"EXPAND", "STOP", "MERGE", "PAD"};
+    return best < l->count ? l->word[best] : controls[best - l->count];
+}
+
+/* The likeliest of each capsule. */
+static void say_words(const pl_lexicon *l, const float *logit, const pl_infer_output *o, pl_json *j)
+{
+    const uint64_t classes = o->dim[o->rank - 1];
+    pl_json_key(j, "words");
+    pl_json_array(j);
+    for (uint64_t k = 0; k < o->elems / classes; k++, logit += classes) {
+        uint64_t best = 0;
+        for (uint64_t i = 1; i < classes; i++)
+            if (logit[i] > logit[best]) best = i;
+        pl_json_string(j, word_of(l, best));
+    }
+    pl_json_array_end(j);
+}
+
+static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
+{
+    const pl_lexicon *l = &pl_reading_of(of)->setup.lexicon;
+    const pl_infer_output *o;
+    const float *logits = pl_infer_item_find(item, "logits", &o);
+    if (logits && o->dim[o->rank - 1] == l->count + 4) say_words(l, logits, o, j);
+    const float *halt = pl_infer_item_find(item, "q_halt", &o);
+    if (halt) pl_json_kv_double(j, "halts", (double)(float)(1 / (1 + exp(-(double)*halt))));
+}
+
 static const char *const files[] = {FEATURES_FILE, NULL};
 
 const pl_system pl_system_hybrid = {
@@ -236,10 +279,13 @@ const pl_system pl_system_hybrid = {
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate},
+            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+            [PL_COMMAND_INFER] = &pl_job_infer},
     .measure = pl_hybrid_measure,
     .keep_predictions = pl_hybrid_keep_predictions,
     .face = &face,
+    .say_inferred = say_inferred,
+    .rows = &rows,
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,

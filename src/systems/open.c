@@ -8,8 +8,7 @@ int64_t pl_system_batch(const pl_config *c, pl_command command)
     return pl_command_does(command, PL_USES_CALIBRATION) ? 1 : pl_config_batch(c);
 }
 
-/* A command that trains nothing begins with it in place of a checkpoint. */
-static pl_status take_weights(const pl_config *c, pl_command command, pl_data *data, pl_error *err)
+pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data *data, pl_error *err)
 {
     pl_given_weights given;
     const bool begins = pl_command_does(command, PL_USES_WEIGHTS) && !pl_command_does(command, PL_USES_GRADIENT);
@@ -23,7 +22,7 @@ static pl_status take_weights(const pl_config *c, pl_command command, pl_data *d
 
 static pl_status add_to(const pl_config *c, pl_command command, pl_data *data, pl_error *err)
 {
-    PL_TRY(take_weights(c, command, data, err));
+    PL_TRY(pl_system_take_weights(c, command, data, err));
     return pl_command_does(command, PL_USES_CALIBRATION) ? pl_system_plan_calibration(c, data, err) : PL_OK;
 }
 

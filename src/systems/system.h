@@ -10,6 +10,7 @@
 
 #include "base/predicted.h"
 #include "config/config.h"
+#include "data/infer/infer_data.h"
 #include "export/face.h"
 #include "jobs/jobs.h"
 #include "plimsoll/run.h"
@@ -68,6 +69,13 @@ typedef struct pl_system {
     /* What a model hangs on alone, without samples: so it is exported where its data are not. The config outlives it.
      * NULL: its data are needed. */
     pl_status (*open_model)(const pl_config *, pl_data **, pl_error *);
+    /* The config names data no more that its model does not hang on, so that it is run on files where they are not.
+     * NULL: what it names is needed. */
+    void (*forget_data)(pl_config *);
+    /* What it says of an item that its model was run on, beside what the model gives out; NULL: nothing. And the kind
+     * of files that it alone can run a model on; NULL: there is none. */
+    pl_infer_say *say_inferred;
+    const pl_rows_kind *rows;
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
@@ -109,6 +117,8 @@ typedef struct pl_system {
 /* The row's `open`, and what is alike in all systems: a file of weights in place of a checkpoint (run.weights), how
  * many samples a calibration sees. The config outlives the data. */
 pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+/* Of that the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
+pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
 

@@ -5,6 +5,7 @@
 #include "data/text/sampler.h"
 #include "plimsoll/run.h"
 #include "systems/preparation.h"
+#include "data/infer/infer_data.h"
 
 typedef struct pl_text_paths {
     char tokens[PL_FILE_PATH_MAX];    /* the token file: in the folder of the run, or in data.cache */
@@ -22,5 +23,12 @@ pl_status pl_text_check(const pl_config *, pl_error *);
 /* From a text to its tokenizer and token file; as pl_prepare says. */
 pl_status pl_text_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
 pl_status pl_text_check_folder(pl_preparation *, pl_command, pl_error *);
+
+/* ---- text_infer.c ---- */
+/* What comes behind the last token of an item, and how well its tokens were foretold. */
+pl_infer_say pl_text_say_inferred;
+
+/* ---- text_rows.c ---- */
+extern const pl_rows_kind pl_text_rows;
 
 #endif

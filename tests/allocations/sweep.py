@@ -96,6 +96,10 @@ CASES = {
     "export": ([], "export e.yaml --format onnx --out m.onnx --external-data"),
     "export-trained": (TRAINED, "export c.yaml --format onnx --out m.onnx"),
     "export-weights": (TRAINED, "export c.yaml --format safetensors --out m.safetensors"),
+    "infer": (TRAINED, "infer out lines.txt --json"),
+    "infer-brief": (TRAINED, "infer out lines.txt lines.txt --brief --latency --to told.jsonl --ledger"),
+    "infer-seeded": (["plan c.yaml"], "infer c.yaml tokens=lines.txt --seeded --npy got --verbose"),
+    "infer-pages": ([], "infer e.yaml page.txt --batch 1"),
     "witness": ([], "encode e.yaml --witness w --only 1"),
     "draw": ([], "draw --file t.csv --out page.png"),
     "synth-texts": ([], "synth texts made.txt --count 20"),
@@ -125,9 +129,10 @@ CASES = {
     "wrong-value": ([], "plan c.yaml --width 0"),
     "wrong-text": ([], "plan c.yaml --text none.txt"),
     "wrong-csv": ([], "place wrong.csv"),
+    "wrong-lines": (TRAINED, "infer out text.txt"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
-SEARCHES = ("plan", "fit", "train", "compare", "encode")
+SEARCHES = ("plan", "fit", "train", "compare", "encode", "infer")
 PROCESSES = ("planner", "module", "runner") # refuse.c says what they are
 MANY = 20000
 DO_NOT_FIT = ("plan-small", "fit-small", "place-tight")
@@ -142,7 +147,7 @@ OWN = re.compile(r" (program|libyaml\S*|libjansson\S*|unknown)\+\S+ \d+")
 
 
 def runs(case):
-    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout", "encode", "quantize") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
+    return any(line.split()[0] in ("train", "generate", "eval", "verify", "rollout", "encode", "quantize", "infer") and "--help" not in line for line in [*CASES[case][0], CASES[case][1]])
 
 
 class Failure(Exception):
@@ -175,6 +180,8 @@ def write_inputs(folder):
         "texts/b.txt": "عربي\n",
         "t.jsonl": '{"text": "the ship"}\n{"text": "e\u0301"}\n{"text": ""}\n',
         "t.csv": 'n,text\n1,"the ship"\n2,שלום\n3,東京\n',
+        "lines.txt": "the\nship\n",
+        "page.txt": "a\nb\n",
         "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
         "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
         "wrong.json": '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}}\n',

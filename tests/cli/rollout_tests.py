@@ -440,7 +440,7 @@ def test_spaces_that_are_none():
     refused(2, r"run.trace .*t.json: a witness has no trace", "rollout", write_rollout(), "--trace", "t.json", "--witness", "w")
     refused(2, r"4 steps are too many for a witness; take at most 3", "rollout", write_rollout(), "--steps", "4", "--witness", "w")
     for command in ("train", "eval", "generate", "verify"):
-        refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout$", command, write_rollout())
+        refused(2, rf"a config whose model.arch is cnn_operator has no command {command}: it has rollout and infer$", command, write_rollout())
     refused(2, r"has no command verify: it has rollout", "verify", write_rollout(), "--gradients", "g")
     refused(2, r"has no command eval: it has rollout", "plan", write_rollout(), "--command", "eval")
     refused(2, r"bad.yaml:\d+:\d+: dataset.output_path .*/ ends with a slash", "rollout", write_rollout("bad.yaml", dataset={"output_path": "results/"}))

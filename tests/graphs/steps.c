@@ -122,6 +122,28 @@ static pl_status binary(subject *s, pl_error *err)
     return PL_OK;
 }
 
+/* As a system's face says it; what is left gives out other values, so its legality is judged and the text compared. */
+static pl_status face(subject *s, pl_error *err)
+{
+    static const uint32_t scores[PL_OP_COUNT] = {[PL_OP_LINEAR_CE] = 3, [PL_OP_BCE_WITH_LOGITS] = 1};
+    static const char *const in[] = {"images", "ids"}, *const stored[] = {"capsules", NULL, "attention"},
+                             *const scored[] = {NULL, "logits"};
+    const pl_face_wish wish = {.program = "evaluate",
+                               .as = "infer",
+                               .given = "state",
+                               .given_as = "field",
+                               .in = in,
+                               .stored = stored,
+                               .scored = scored,
+                               .in_count = 2,
+                               .stored_count = 3,
+                               .scored_count = 2,
+                               .scores = scores};
+    PL_TRY(pl_rewrite_face(s->graph, &wish, err));
+    judge_graph(s, "face");
+    return PL_OK;
+}
+
 static pl_status check(subject *s, pl_error *err)
 {
     PL_TRY(pl_graph_check(s->graph, is_bound(s->graph) ? PL_STAGE_BOUND : PL_STAGE_MODEL, err));
@@ -190,6 +212,7 @@ static const struct {
               {"int8", int8},
               {"int8_all", int8_all},
               {"binary", binary},
+              {"face", face},
               {"plan", plan}};
 
 static pl_status run_step(subject *s, const char *name, pl_error *err)

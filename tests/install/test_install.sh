@@ -123,10 +123,27 @@ use_what_was_trained() { # program
     grep -q "^{\"step\":$steps," "$place/run/metrics.jsonl" || fail "the command did not go on to step $steps"
 }
 
+# The likeliest byte behind 32 is what the command would write there.
+infer_as_it_goes_on() { # program that trained, program that infers
+    command=$prefix/bin/plimsoll
+    [ -x "$command" ] || return 0
+    run=$root/place-$(basename "$1")/run
+    at=1000
+    while [ $at -lt 1005 ]; do
+        prompt=$(tail -c +$at "$run/../text.txt" | head -c 32)
+        found=$(cd / && "$2" "$run" "$prompt") || fail "$2 fails"
+        wanted=$(cd / && "$command" generate "$run" --prompt "$prompt" --tokens 1 --temperature 0) || fail "plimsoll generate fails"
+        [ "$prompt$found" = "$wanted" ] || fail "$2 finds \"$found\" behind \"$prompt\", plimsoll generate writes \"$wanted\""
+        at=$((at + 1))
+    done
+}
+
 test_pkg_config() {
-    lines=$(sed -n '/^int main/,/^}/p' "$source/tests/install/consumer/train.c" | grep -c '^    ')
-    [ "$lines" -le 10 ] || fail "train.c has $lines lines; a stranger should need no more than ten"
-    for program in consumer train; do
+    for program in train infer; do
+        lines=$(sed -n '/^int main/,/^}/p' "$source/tests/install/consumer/$program.c" | grep -c '^    ')
+        [ "$lines" -le 10 ] || fail "$program.c has $lines lines; a stranger should need no more than ten"
+    done
+    for program in consumer train infer; do
         file=$source/tests/install/consumer/$program.c
         # shellcheck disable=SC2046
         $cc "$file" -o "$root/${program}_shared" $(pkg-config --cflags --libs plimsoll) "-Wl,-rpath,$lib"
@@ -137,6 +154,8 @@ test_pkg_config() {
     "$root/consumer_shared" || fail "the program linked with libplimsoll.so failed"
     "$root/consumer_static" || fail "the program linked with libplimsoll.a failed"
     train_perceptron "$root/train_shared" # statically: test_cmake
+    infer_as_it_goes_on "$root/train_shared" "$root/infer_shared"
+    infer_as_it_goes_on "$root/train_shared" "$root/infer_static"
     use_what_was_trained "$root/train_shared"
 }
 

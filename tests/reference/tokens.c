@@ -3,21 +3,23 @@
 
 #include "reference/state.h"
 
-/* y[b, (i, j), c, r, q] = x[b, i·p + r, j·p + q, c]/255 */
+/* y[b, (i, j), c, r, q] = x[b, i·p + r, j·p + q, c]/255, or x[b, c, i·p + r, j·p + q] of planes */
 void reference_patches(operands *o)
 {
     static const double mean[] = {0.48145466, 0.4578275, 0.40821073},
                         deviation[] = {0.26862954, 0.26130258, 0.27577711};
     const pl_shape *s = &operand(o, 0)->shape;
-    int64_t p = o->node->attr[0].i, channels = o->node->attr[1].i, depth = s->rank == 4 ? s->dim[3] : 1;
+    const bool planes = operand(o, 0)->dtype == PL_DTYPE_F32;
+    const int64_t height = s->dim[planes ? 2 : 1], width = s->dim[planes ? 3 : 2];
+    int64_t p = o->node->attr[0].i, channels = o->node->attr[1].i, depth = s->rank == 4 && !planes ? s->dim[3] : 1;
     double *y = scratch(o, reference_elems(o->r, o->node->out[0])), *at = y;
     for (int64_t b = 0; b < s->dim[0]; b++)
-        for (int64_t i = 0; i < s->dim[1] / p; i++)
-            for (int64_t j = 0; j < s->dim[2] / p; j++)
+        for (int64_t i = 0; i < height / p; i++)
+            for (int64_t j = 0; j < width / p; j++)
                 for (int64_t e = 0; e < channels * p * p; e++) {
                     int64_t c = e / (p * p), row = i * p + e / p % p, column = j * p + e % p;
-                    int64_t pixel = (b * s->dim[1] + row) * s->dim[2] + column;
-                    const double v = o->in[0][pixel * depth + (depth > 1 ? c : 0)] / 255;
+                    int64_t pixel = ((planes ? b * channels + c : b) * height + row) * width + column;
+                    const double v = planes ? o->in[0][pixel] : o->in[0][pixel * depth + (depth > 1 ? c : 0)] / 255;
                     *at++ = o->node->attr[2].i ? (v - mean[c]) / deviation[c] : v;
                 }
     put(o, 0, y);

@@ -31,8 +31,11 @@ PL_V_INLINE void embedding_rows(pl_real type, int64_t begin, int64_t end, int64_
     for (int64_t r = begin; r < end; r++) {
         int64_t t = r % tokens_per_sequence, at = r * window * width;
         if (position_table) {
-            add_row(width, table + token[r] * width, PL_REAL_F32, position_table + t * width, type,
-                    pl_real_at(type, y, at));
+            const float *position = position_table + t * width;
+            if (token[r] >= 0)
+                add_row(width, table + token[r] * width, PL_REAL_F32, position, type, pl_real_at(type, y, at));
+            else
+                copy_row(type, width, position, pl_real_at(type, y, at));
             continue;
         }
         for (int64_t j = 0; j < window; j++, at += width) {

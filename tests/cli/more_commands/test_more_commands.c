@@ -51,6 +51,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"rollout", &pl_cli_rollout},
                 {"encode", &pl_cli_encode},
                 {"quantize", &pl_cli_quantize},
+                {"infer", &pl_cli_infer},
                 {"export", &pl_cli_export},
                 {"place", &pl_cli_place},
                 {"recompute", &pl_cli_recompute},

@@ -18,7 +18,7 @@ enum { THREAD_COUNTS = 5, FIRST_POSITION = 3 };
 typedef struct problem {
     int64_t batch, tokens, vocab, width, window;
     int32_t *token;
-    float *table, *positions; /* positions [tokens + FIRST_POSITION, width], NULL with a window or gaps */
+    float *table, *positions; /* positions [tokens + FIRST_POSITION, width], NULL with a window */
 } problem;
 
 static const int64_t shapes[][5] = {{1, 1, 1, 1, 1},     {2, 9, 7, 33, 1}, {4, 128, 788, 256, 1}, {3, 50, 20, 24, 1},
@@ -39,7 +39,7 @@ static problem make_problem(const int64_t *s, int gaps)
         if (gaps && (state >> 16) % 3 == 0) p.token[r] = -1;
     }
     p.table = guarded_normal(p.vocab * p.width, 1);
-    p.positions = p.window == 1 && !gaps ? guarded_normal((p.tokens + FIRST_POSITION) * p.width, 2) : NULL;
+    p.positions = p.window == 1 ? guarded_normal((p.tokens + FIRST_POSITION) * p.width, 2) : NULL;
     return p;
 }
 

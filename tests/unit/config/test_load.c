@@ -346,10 +346,10 @@ static void an_unknown_section_names_those_there_are(void **state)
 {
     (void)state;
     static const char wanted[] =
-        "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, memory, fit, run, "
-        "metadata, parameter_space, sampling, simulation, dataset, logging, architecture, texts, encoder, pipeline, "
-        "quantization, vision_encoder, reasoning, latent_planning, output_head, reading, denoiser, page_policy, "
-        "n2n_pretrain, task_training, finetune, chain";
+        "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, infer, memory, "
+        "fit, run, metadata, parameter_space, sampling, simulation, dataset, logging, architecture, texts, "
+        "encoder, pipeline, quantization, vision_encoder, reasoning, latent_planning, output_head, reading, "
+        "denoiser, page_policy, n2n_pretrain, task_training, finetune, chain";
     pl_config cfg;
     pl_error err;
     assert_int_equal(load(&cfg, "qqqqqqqq: 6\n", &err), PL_E_CONFIG);

@@ -20,6 +20,14 @@ static pl_id make_patches(maker *m, pl_id x)
     return linear(m, node(m, PL_OP_CONCAT, NULL, 2, in, 1), C);
 }
 
+/* Of planes, which are numbers already. */
+static pl_id make_planes(maker *m, pl_id x)
+{
+    pl_id planes = input(m, PL_DTYPE_F32, pl_shape_of(4, (int64_t)B, 3L, (int64_t)(2 * H), (int64_t)(2 * W)), "planes");
+    (void)x;
+    return linear(m, node(m, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(2), pl_attr_i(3), pl_attr_i(1)}, 1, &planes, 1), C);
+}
+
 /* Numbers, some of them below 0 and above 1, as bytes; nothing is learnt in front of them. */
 static pl_id make_pixels(maker *m, pl_id x)
 {
@@ -290,7 +298,8 @@ static void attention_of_sigmoids(void **unused)
 static void tokens(void **unused)
 {
     (void)unused;
-    CHECK(positions), CHECK(patches), CHECK(pixels), CHECK(pool_of_tokens), CHECK(gated), CHECK(gated_twice);
+    CHECK(positions), CHECK(patches), CHECK(planes), CHECK(pixels), CHECK(pool_of_tokens), CHECK(gated),
+        CHECK(gated_twice);
     CHECK(gated_activation);
     CHECK(capsules), CHECK(capsules_and_weights), CHECK(picked);
     CHECK(class_token), CHECK(rows_of_zeros), CHECK(class_of_data), CHECK(means), CHECK(ways);

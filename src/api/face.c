@@ -1,0 +1,84 @@
+/* A model on the user's files: its program as others see it, and the files as its data. */
+#include "api/api.h"
+
+#include "base/alloc.h"
+#include "export/face.h"
+#include "models/model.h"
+#include "rewrite/rewrite.h"
+#include "systems/infer.h"
+
+/* Of a loss, what makes what it judges: as for other programs. */
+static const uint32_t scores[PL_OP_COUNT] = {
+#define PL_LOWER_ROW(id, function, bits) [PL_OP_##id] = bits,
+#include "export/lowerings.def"
+#undef PL_LOWER_ROW
+};
+
+static pl_status rewrite(pl_graph *g, const pl_export_face *face, pl_error *err)
+{
+    const char *in[PL_FACE_IN_MAX], *stored[PL_FACE_STORED_MAX], *scored[PL_FACE_SCORED_MAX];
+    for (int k = 0; k < PL_FACE_IN_MAX; k++) in[k] = face->in[k].name;
+    for (int k = 0; k < PL_FACE_STORED_MAX; k++) stored[k] = face->stored[k].name;
+    for (int k = 0; k < PL_FACE_SCORED_MAX; k++) scored[k] = face->scored[k].name;
+    const pl_face_wish wish = {.program = face->program,
+                               .as = PL_INFER_PROGRAM,
+                               .given = face->given.value,
+                               .given_as = face->given.as.name,
+                               .in = in,
+                               .stored = stored,
+                               .scored = scored,
+                               .in_count = PL_FACE_IN_MAX,
+                               .stored_count = PL_FACE_STORED_MAX,
+                               .scored_count = PL_FACE_SCORED_MAX,
+                               .scores = scores};
+    return pl_rewrite_face(g, &wish, err);
+}
+
+pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts *extents, pl_graph **graph,
+                         pl_error *err)
+{
+    if (!pl_command_does(command, PL_USES_FILES)) return pl_model_build(c, extents, graph, err);
+    pl_facts seen = *extents;
+    pl_facts_add(&seen, "export", 1); /* for archs whose other programs want labels, too */
+    PL_TRY(pl_model_build(c, &seen, graph, err));
+    return rewrite(*graph, pl_system_of(c)->face, err);
+}
+
+/* What the model hangs on beside the files. The data that the config names are for other commands. */
+static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
+{
+    const pl_system *y = pl_system_of(given);
+    pl_config *c = pl_alloc(1, sizeof *c);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
+    *c = *given;
+    if (y->forget_data) y->forget_data(c);
+    pl_status status = y->open(c, y->exported_as, PL_DATA_FOR_RUN, NULL, data, err);
+    pl_free(c);
+    if (status != PL_OK) return status;
+    status = pl_system_take_weights(given, PL_COMMAND_INFER, *data, err);
+    if (status != PL_OK) pl_data_close(*data), *data = NULL;
+    return status;
+}
+
+static pl_status open_files(const pl_config *c, pl_command command, const pl_facts *planned, pl_data **data,
+                            pl_error *err)
+{
+    pl_graph *graph = NULL;
+    pl_data *own = NULL;
+    PL_TRY(open_own(c, &own, err));
+    pl_status status = planned ? PL_OK : pl_build_graph(c, command, &own->extents, &graph, err);
+    if (status == PL_OK)
+        status = pl_system_take_files(c, own, graph, planned, data, err);
+    else
+        pl_data_close(own);
+    pl_graph_destroy(graph);
+    return status;
+}
+
+pl_status pl_open_data(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned, pl_data **data,
+                       pl_error *err)
+{
+    PL_TRY(pl_system_require(c, command, err));
+    if (pl_command_does(command, PL_USES_FILES)) return open_files(c, command, planned, data, err);
+    return pl_system_open(c, command, use, planned, data, err);
+}

@@ -1,0 +1,315 @@
+#include "data/infer/infer_data.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/units.h"
+
+static const pl_infer_data *data_of(const pl_source *source)
+{
+    return (const pl_infer_data *)((const char *)source - offsetof(pl_infer_data, source));
+}
+
+/* ---- the source ---- */
+
+static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
+{
+    const pl_infer_data *d = data_of(source);
+    *l = (pl_source_layout){.ports = d->setup.ports, .scratch_bytes = PL_ROWS_SCRATCH_BYTES};
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        const pl_infer_port *p = &d->setup.port[k];
+        uint64_t bytes;
+        if (pl_size_mul(pl_infer_port_bytes(p), micro_batch, &bytes))
+            return pl_fail(err, PL_E_CONFIG, "%u items of %s at once are absurdly many; make --batch smaller",
+                           micro_batch, p->name);
+        l->port[k] = (pl_port){p->name, p->dtype, bytes, p->below, NULL};
+    }
+    return PL_OK;
+}
+
+static void prepare(const pl_source *source, void *scratch) { (void)source, (void)scratch; }
+
+/* The file that has the item. */
+static uint64_t find_file(const pl_infer_files *f, uint64_t item)
+{
+    uint64_t low = 0, high = f->count;
+    while (high - low > 1) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (f->first[middle] <= item)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static pl_status read_item(const pl_infer_files *f, uint64_t item, void *to, void *scratch, pl_error *err)
+{
+    const uint64_t at = find_file(f, item);
+    return pl_rows_read(&f->rows[at], item - f->first[at], to, scratch, err);
+}
+
+/* Rows past the last item, or the batch's, are zeros. */
+static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
+{
+    const pl_infer_data *d = data_of(source);
+    slot->counted = 0;
+    for (uint32_t i = 0; i < slot->rows; i++) {
+        const uint64_t place = slot->micro * (uint64_t)slot->rows + i, item = slot->step * source->batch + place;
+        const bool is_item = place < source->batch && item < d->items;
+        slot->counted += is_item;
+        for (uint32_t k = 0; k < d->setup.ports; k++) {
+            const uint64_t bytes = pl_infer_port_bytes(&d->setup.port[k]);
+            char *to = (char *)slot->port[k].at + i * bytes;
+            if (is_item)
+                PL_TRY(read_item(&d->input[k], item, to, scratch, err));
+            else
+                memset(to, 0, bytes);
+        }
+    }
+    return PL_OK;
+}
+
+static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
+{
+    const uint64_t left = data_of(source)->items - step * source->batch;
+    (void)part;
+    return left < source->batch ? left : source->batch;
+}
+
+static const pl_source_kind files = {
+    .name = "files", .describe = describe, .prepare = prepare, .fill = fill, .count = count, .verb = "read"};
+
+/* ---- which file is of which input ---- */
+
+static uint32_t port_named(const pl_infer_setup *s, const char *line)
+{
+    for (uint32_t k = 0; k < s->ports; k++) {
+        const size_t bytes = strlen(s->port[k].name);
+        if (strncmp(line, s->port[k].name, bytes) == 0 && line[bytes] == '=') return k;
+    }
+    return s->ports;
+}
+
+/* Of a model with one input all files are of that; else the next that has none. */
+static pl_status port_of(const pl_infer_data *d, const char **line, uint32_t *port, pl_error *err)
+{
+    const pl_infer_setup *s = &d->setup;
+    *port = port_named(s, *line);
+    if (*port < s->ports) return *line += strlen(s->port[*port].name) + 1, PL_OK;
+    for (*port = 0; *port < s->ports; ++*port)
+        if (s->ports == 1 || d->input[*port].count == 0) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s: each of the model's %u inputs has a file already; say whose further ones "
+                   "are (%s=FILE)",
+                   *line, s->ports, s->port[0].name);
+}
+
+static pl_status add_file(pl_infer_data *d, const char *line, pl_error *err)
+{
+    uint32_t k;
+    PL_TRY(port_of(d, &line, &k, err));
+    pl_infer_files *f = &d->input[k];
+    if (!line[0]) return pl_fail(err, PL_E_USAGE, "a file of %s has no name", d->setup.port[k].name);
+    f->begun = f->count + 1;
+    PL_TRY(pl_rows_open(line, &d->setup.port[k], &f->rows[f->count], err));
+    f->first[f->count + 1] = f->first[f->count] + f->rows[f->count].count;
+    f->count++;
+    return PL_OK;
+}
+
+static uint64_t count_lines(const char *text)
+{
+    uint64_t lines = text[0] != 0;
+    for (; *text; text++) lines += *text == '\n' && text[1];
+    return lines;
+}
+
+static pl_status make_room(pl_infer_data *d, pl_error *err)
+{
+    const uint64_t lines = count_lines(d->text);
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        d->input[k].rows = pl_alloc(lines + 1, sizeof *d->input[k].rows);
+        d->input[k].first = pl_alloc(lines + 2, sizeof *d->input[k].first);
+        if (!d->input[k].rows || !d->input[k].first) return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
+    }
+    return PL_OK;
+}
+
+static pl_status check_counts(pl_infer_data *d, pl_error *err)
+{
+    const pl_infer_port *p = d->setup.port;
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        const pl_infer_files *f = &d->input[k];
+        char form[160];
+        if (f->count == 0)
+            return pl_fail(err, PL_E_USAGE, "a file is missing: the model's input %s takes %s (%s=FILE)", p[k].name,
+                           pl_infer_port_text(&p[k], form, sizeof form), p[k].name);
+        if (k == 0) d->items = f->first[f->count];
+        if (f->first[f->count] != d->items)
+            return pl_fail(err, PL_E_DATA,
+                           "there are %" PRIu64 " items of %s and %" PRIu64 " of %s; there must be as many of each",
+                           d->items, p[0].name, f->first[f->count], p[k].name);
+    }
+    return PL_OK;
+}
+
+/* Lines are cut in place. */
+static pl_status add_files(pl_infer_data *d, pl_error *err)
+{
+    PL_TRY(make_room(d, err));
+    for (char *line = d->text, *end; *line; line = end) {
+        end = strchr(line, '\n');
+        end = end ? (*end = 0, end + 1) : line + strlen(line);
+        PL_TRY(add_file(d, line, err));
+    }
+    return check_counts(d, err);
+}
+
+/* ---- every number, before anything runs ---- */
+
+static pl_status look_at(const pl_infer_files *f, void *item, void *scratch, pl_error *err)
+{
+    for (uint64_t i = 0; i < f->first[f->count]; i++) PL_TRY(read_item(f, i, item, scratch, err));
+    return PL_OK;
+}
+
+static pl_status look(const pl_infer_data *d, pl_error *err)
+{
+    uint64_t most = 0;
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        const uint64_t bytes = pl_infer_port_bytes(&d->setup.port[k]);
+        if (bytes > most) most = bytes;
+    }
+    void *item = pl_alloc(1, most), *scratch = pl_alloc(1, PL_ROWS_SCRATCH_BYTES);
+    pl_status status = item && scratch ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to look at the files");
+    for (uint32_t k = 0; k < d->setup.ports && status == PL_OK; k++) status = look_at(&d->input[k], item, scratch, err);
+    pl_free(item);
+    pl_free(scratch);
+    return status;
+}
+
+/* ---- data ---- */
+
+static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
+{
+    const pl_data *of = pl_infer_data_of(data)->of;
+    return of->kind->match(of, saved, saved_path, trains, err);
+}
+
+static void close_data(pl_data *data)
+{
+    pl_infer_data *d = (pl_infer_data *)data;
+    for (uint32_t k = 0; k < PL_INFER_PORTS_MAX; k++) {
+        for (uint64_t i = 0; i < d->input[k].begun; i++) pl_rows_close(&d->input[k].rows[i]);
+        pl_free(d->input[k].rows);
+        pl_free(d->input[k].first);
+    }
+    pl_data_close(d->of);
+    pl_free(d->text);
+    pl_free(d->to);
+    pl_free(d->arrays);
+    pl_free(d);
+}
+
+static const pl_data_kind kind = {.match = match, .close = close_data};
+
+/* Of what the files are, not of what they hold: that is looked at again as it is read. */
+static uint64_t hash_files(const pl_infer_data *d)
+{
+    uint64_t hash = 0;
+    for (uint32_t k = 0; k < d->setup.ports; k++)
+        for (uint64_t i = 0; i < d->input[k].count; i++) {
+            const pl_rows *r = &d->input[k].rows[i];
+            const uint64_t of[] = {hash, XXH64(r->path, strlen(r->path), k), r->count, r->bytes};
+            hash = XXH64(of, sizeof of, 0);
+        }
+    return hash;
+}
+
+static pl_status copy_texts(pl_infer_data *d, pl_error *err)
+{
+    const pl_infer_setup *s = &d->setup;
+    d->text = pl_strdup(s->files);
+    d->to = s->to ? pl_strdup(s->to) : NULL;
+    d->arrays = s->arrays ? pl_strdup(s->arrays) : NULL;
+    if (!d->text || (s->to && !d->to) || (s->arrays && !d->arrays))
+        return pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+    d->setup.files = d->text, d->setup.to = d->to, d->setup.arrays = d->arrays;
+    return PL_OK;
+}
+
+static void say_items(pl_infer_data *d)
+{
+    char text[32];
+    (void)pl_format_count(d->items, text, sizeof text);
+    snprintf(d->data.said, sizeof d->data.said, "%s item%s of %.300s%s", text, pl_plural(d->items),
+             d->input[0].rows[0].path, d->input[0].count > 1 ? " and others" : "");
+    for (char *c = d->data.said; *c; c++) /* a name may be any bytes */
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+}
+
+static void fill_data(pl_infer_data *d)
+{
+    const pl_infer_setup *s = &d->setup;
+    const uint64_t most = s->latency ? 1 : s->batch ? s->batch : PL_INFER_BATCH_AUTO;
+    const uint32_t batch = (uint32_t)(most < d->items ? most : d->items);
+    d->source = (pl_source){.kind = &files, .batch = batch, .at_once = s->latency || s->batch ? batch : 0};
+    d->source.steps_per_epoch[PL_PART_TRAIN] = (d->items - 1) / batch + 1;
+    d->source.samples[PL_PART_TRAIN] = d->items;
+    d->data.source = &d->source;
+    d->data.path = d->input[0].rows[0].path;
+    say_items(d);
+}
+
+/* Of the system's own data what the model hangs on. */
+static void take_own(pl_infer_data *d)
+{
+    d->data.identity = d->of->identity;
+    d->data.extents = d->of->extents;
+    d->data.weights = d->of->weights;
+    d->data.weights_part = d->of->weights_part;
+    d->data.weights_exceed_f16 = d->of->weights_exceed_f16;
+}
+
+static pl_status open_data(pl_infer_data *d, pl_error *err)
+{
+    PL_TRY(copy_texts(d, err));
+    take_own(d);
+    d->data.path = "the caller's memory";
+    d->data.at_once = d->text[0] ? 0 : d->setup.batch ? (uint32_t)d->setup.batch : 1;
+    if (d->data.at_once) return PL_OK;
+    PL_TRY(add_files(d, err));
+    if (d->setup.looks) PL_TRY(look(d, err));
+    fill_data(d);
+    if (pl_facts_add(&d->data.identity, "files", hash_files(d))) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "no room to tell the files' hash beside %u others", d->data.identity.count);
+}
+
+pl_status pl_infer_data_open(const pl_infer_setup *setup, pl_data *of, pl_infer_data **data, pl_error *err)
+{
+    pl_infer_data *d = pl_alloc(1, sizeof *d);
+    if (!d) return pl_data_close(of), pl_fail(err, PL_E_NOMEM, "no memory for the files");
+    d->data.kind = &kind;
+    d->of = of;
+    d->setup = *setup;
+    pl_status status = open_data(d, err);
+    if (status != PL_OK) return close_data(&d->data), status;
+    *data = d;
+    return PL_OK;
+}
+
+void pl_infer_data_name(const pl_infer_data *d, uint64_t item, pl_str *text)
+{
+    const pl_infer_files *f = &d->input[0];
+    const uint64_t at = find_file(f, item);
+    pl_str_append(text, f->rows[at].path);
+    if (f->rows[at].count > 1) pl_str_printf(text, "[%" PRIu64 "]", item - f->first[at]);
+}

@@ -1,0 +1,52 @@
+/* The user's files as the data of a command that runs a model on them: item n is row n of each input, whose files
+ * follow each other. They come in batches, one a step. Without files there is no source, and whoever runs the program
+ * brings a batch at a time. What the model is made from beside them (a tokenizer, sizes) is the system's own data,
+ * which these hold. */
+#ifndef PL_DATA_INFER_DATA_H
+#define PL_DATA_INFER_DATA_H
+
+#include "base/json.h"
+#include "data/infer/rows.h"
+#include "stream/data.h"
+
+/* What a person wants to know of an item, as further keys of its line: of the system's own data. Asks for no memory. */
+typedef void pl_infer_say(const pl_data *of, const pl_infer_item *, pl_json *);
+
+typedef struct pl_infer_setup {
+    pl_infer_port port[PL_INFER_PORTS_MAX];
+    uint32_t ports;
+    const char *files;  /* a line each: PATH, or NAME=PATH; "": none */
+    uint64_t batch;     /* items at once; 0: as the planner finds it */
+    bool latency;       /* item by item, and how long each takes */
+    bool looks;         /* at every number, before anything runs */
+    const char *to;     /* the file that the lines go to; NULL: to who listens */
+    const char *arrays; /* what the names of .npy files begin with; NULL: there are none, but lines */
+    bool brief;         /* lines without what the model gives out: only what `say` says of it */
+    pl_infer_say *say;  /* NULL: nothing */
+} pl_infer_setup;
+
+typedef struct pl_infer_files {
+    pl_rows *rows;
+    uint64_t *first; /* [count + 1] items before each */
+    uint64_t count, begun;
+} pl_infer_files;
+
+typedef struct pl_infer_data {
+    pl_data data; /* first: this is one */
+    pl_source source;
+    pl_data *of; /* the system's own */
+    pl_infer_setup setup;
+    char *text, *to, *arrays; /* what the setup points into */
+    pl_infer_files input[PL_INFER_PORTS_MAX];
+    uint64_t items;
+} pl_infer_data;
+
+enum { PL_INFER_BATCH_AUTO = 16 /* items at once, at most, where nobody says how many */ };
+
+/* Takes `of`, also when it fails. PL_E_DATA where a file does not fit, PL_E_USAGE where one is missing or too many. */
+pl_status pl_infer_data_open(const pl_infer_setup *, pl_data *of, pl_infer_data **, pl_error *);
+static inline const pl_infer_data *pl_infer_data_of(const pl_data *d) { return (const pl_infer_data *)d; }
+/* "a.npy[3]", or the path alone where it has one item. */
+void pl_infer_data_name(const pl_infer_data *, uint64_t item, pl_str *);
+
+#endif

@@ -1,0 +1,58 @@
+/* An input of a model that is run on files: what it is called and what one item of it is. */
+#ifndef PL_DATA_INFER_PORT_H
+#define PL_DATA_INFER_PORT_H
+
+#include <string.h>
+
+#include "stream/source.h"
+
+struct pl_data;
+struct pl_rows_kind;
+
+enum { PL_INFER_PORTS_MAX = 4, PL_INFER_RANK_MAX = 4, PL_INFER_NAME_BYTES = 24 };
+
+typedef struct pl_infer_port {
+    char name[PL_INFER_NAME_BYTES];
+    pl_dtype dtype; /* f32, or i32: ids */
+    bool picture;   /* planes [colours, height, width] from 0 (black) to 1 (white) */
+    uint32_t rank;
+    uint64_t dim[PL_INFER_RANK_MAX];
+    const struct pl_rows_kind *kind; /* of files that its system alone can read; NULL: there are none */
+    const struct pl_data *of;        /* the system's own data, for that */
+    int64_t below;                   /* ids: each is one of [0, below), or −1 for none; 0: any number will do */
+} pl_infer_port;
+
+/* What a model gives out for an item. */
+typedef struct pl_infer_output {
+    const char *name;
+    uint32_t rank; /* of an item */
+    uint64_t dim[PL_RANK_MAX], elems;
+} pl_infer_output;
+
+/* An item and what came of it. */
+typedef struct pl_infer_item {
+    const pl_infer_output *output;
+    const float *const *values; /* [outputs] */
+    size_t outputs;
+    const int32_t *ids; /* of its input of ids; NULL: it has none */
+    uint64_t id_count;
+} pl_infer_item;
+
+/* The numbers of the output of that name; NULL: there is none. */
+static inline const float *pl_infer_item_find(const pl_infer_item *i, const char *name, const pl_infer_output **output)
+{
+    for (size_t k = 0; k < i->outputs; k++)
+        if (strcmp(i->output[k].name, name) == 0) return *output = &i->output[k], i->values[k];
+    return NULL;
+}
+
+static inline uint64_t pl_infer_port_elems(const pl_infer_port *p)
+{
+    uint64_t elems = 1;
+    for (uint32_t i = 0; i < p->rank; i++) elems *= p->dim[i];
+    return elems;
+}
+/* Of an item; f32 and i32 have four bytes a number. */
+static inline uint64_t pl_infer_port_bytes(const pl_infer_port *p) { return 4 * pl_infer_port_elems(p); }
+
+#endif

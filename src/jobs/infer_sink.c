@@ -1,0 +1,168 @@
+#include "jobs/infer_sink.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/locale.h"
+#include "run/session_impl.h"
+#include "store/npy.h"
+
+enum { NUMBER_BYTES = 32 };
+
+/* ---- files ---- */
+
+static pl_status open_array(pl_infer_sink *k, const char *prefix, const pl_infer_output *o, uint64_t items,
+                            pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], header[PL_NPY_HEADER_MAX];
+    uint64_t shape[PL_RANK_MAX + 1] = {items};
+    for (uint32_t i = 0; i < o->rank; i++) shape[i + 1] = o->dim[i];
+    const int n = snprintf(path, sizeof path, "%s.%s.npy", prefix, o->name);
+    if (n < 0 || (size_t)n >= sizeof path) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", prefix);
+    PL_TRY(pl_file_create(&k->file[k->open], path, err));
+    k->open++;
+    const size_t bytes = pl_npy_header(PL_DTYPE_F32, 0, o->rank + 1, shape, header);
+    return pl_file_write(&k->file[k->open - 1], header, bytes, err);
+}
+
+pl_status pl_infer_sink_open(pl_infer_sink *k, const char *to, const char *arrays, uint64_t items, pl_error *err)
+{
+    k->in_arrays = arrays != NULL;
+    k->in_file = to && !arrays;
+    for (size_t i = 0; i < k->outputs && arrays; i++) PL_TRY(open_array(k, arrays, &k->output[i], items, err));
+    if (!k->in_file) return PL_OK;
+    PL_TRY(pl_file_create(&k->file[0], to, err));
+    k->open = 1;
+    return PL_OK;
+}
+
+pl_status pl_infer_sink_close(pl_infer_sink *k, bool complete, pl_error *err)
+{
+    pl_status status = complete ? pl_infer_sink_flush(k, err) : PL_OK;
+    for (size_t i = 0; i < k->open; i++) {
+        if (complete && status == PL_OK)
+            status = pl_file_commit(&k->file[i], err);
+        else
+            pl_file_abandon(&k->file[i]);
+    }
+    k->open = 0;
+    k->bytes = 0;
+    return status;
+}
+
+/* ---- lines ---- */
+
+pl_status pl_infer_sink_flush(pl_infer_sink *k, pl_error *err)
+{
+    if (k->bytes == 0) return PL_OK;
+    if (k->in_file) PL_TRY(pl_file_write(&k->file[0], k->text, k->bytes, err));
+    if (!k->in_file) pl_session_tell(k->s, (pl_event){.kind = PL_EVENT_TEXT, .text = k->text, .text_bytes = k->bytes});
+    k->bytes = 0;
+    return PL_OK;
+}
+
+static pl_status add(pl_infer_sink *k, const char *text, size_t bytes, pl_error *err)
+{
+    if (bytes > sizeof k->text - k->bytes) PL_TRY(pl_infer_sink_flush(k, err));
+    memcpy(k->text + k->bytes, text, bytes);
+    k->bytes += bytes;
+    return PL_OK;
+}
+
+static pl_status add_number(pl_infer_sink *k, float x, pl_error *err)
+{
+    char text[NUMBER_BYTES];
+    if (!isfinite(x)) return k->not_finite++, add(k, "null", 4, err);
+    return add(k, text, (size_t)snprintf(text, sizeof text, "%.9g", (double)x), err);
+}
+
+/* Brackets that open before element e, and close behind it: one for each dimension that begins or ends there. */
+static uint32_t count_brackets(const pl_infer_output *o, uint64_t e)
+{
+    uint64_t within = 1;
+    uint32_t count = 0;
+    for (uint32_t i = o->rank; i-- > 0; count++) {
+        within *= o->dim[i];
+        if (e % within) break;
+    }
+    return count;
+}
+
+static pl_status add_brackets(pl_infer_sink *k, char which, uint32_t count, pl_error *err)
+{
+    char text[PL_RANK_MAX];
+    memset(text, which, count);
+    return add(k, text, count, err);
+}
+
+static pl_status add_values(pl_infer_sink *k, const pl_infer_output *o, const float *x, pl_error *err)
+{
+    for (uint64_t e = 0; e < o->elems; e++) {
+        if (e) PL_TRY(add(k, ",", 1, err));
+        PL_TRY(add_brackets(k, '[', count_brackets(o, e), err));
+        PL_TRY(add_number(k, x[e], err));
+        PL_TRY(add_brackets(k, ']', count_brackets(o, e + 1), err));
+    }
+    return PL_OK;
+}
+
+static pl_status add_head(pl_infer_sink *k, uint64_t item, const char *source, pl_error *err)
+{
+    pl_str s = pl_str_fixed(k->head, sizeof k->head);
+    pl_json j = pl_json_begin(&s, true);
+    pl_json_object(&j);
+    pl_json_kv_uint(&j, "item", item);
+    pl_json_kv_string(&j, "source", source);
+    if (s.failed) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", source);
+    return add(k, k->head, s.bytes, err);
+}
+
+/* Keys that go on with the line: what the writer believes to be an object of its own begins with a brace. */
+static pl_status add_said(pl_infer_sink *k, const pl_infer_item *item, pl_error *err)
+{
+    pl_str s = pl_str_fixed(k->said, sizeof k->said);
+    pl_json j = pl_json_begin(&s, true);
+    if (!k->say) return PL_OK;
+    pl_json_object(&j);
+    k->say(k->of, item, &j);
+    if (s.failed) return pl_fail(err, PL_E_INTERNAL, "no room for what is said of an item");
+    if (s.bytes == 1) return PL_OK;
+    k->said[0] = ',';
+    return add(k, k->said, s.bytes, err);
+}
+
+static pl_status put_line(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
+                          pl_error *err)
+{
+    char key[PL_FILE_PATH_MAX];
+    PL_TRY(add_head(k, number, source, err));
+    PL_TRY(add_said(k, item, err));
+    for (size_t i = 0; i < k->outputs && !k->brief; i++) {
+        const int n = snprintf(key, sizeof key, ",\"%s\":", k->output[i].name);
+        PL_TRY(add(k, key, (size_t)n, err));
+        PL_TRY(add_values(k, &k->output[i], item->values[i], err));
+    }
+    return add(k, "}\n", 2, err);
+}
+
+static pl_status put_arrays(pl_infer_sink *k, const float *const *values, pl_error *err)
+{
+    for (size_t i = 0; i < k->outputs; i++) {
+        for (uint64_t e = 0; e < k->output[i].elems; e++) k->not_finite += !isfinite(values[i][e]);
+        PL_TRY(pl_file_write(&k->file[i], values[i], k->output[i].elems * sizeof(float), err));
+    }
+    return PL_OK;
+}
+
+pl_status pl_infer_sink_put(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
+                            pl_error *err)
+{
+    if (k->in_arrays) return put_arrays(k, item->values, err);
+    const locale_t before = pl_locale_enter();
+    const pl_status status = put_line(k, number, source, item, err);
+    pl_locale_leave(before);
+    return status;
+}

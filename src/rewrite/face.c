@@ -1,0 +1,320 @@
+/* A program as others see it (export/face.h), to be run here:
+ *
+ *      LOAD → images, labels            LOAD → infer.images  (f32 planes, where the model takes bytes)
+ *      …                           →    …
+ *      loss += judge(logits, labels)    STORE ← infer.logits, infer.height, …
+ *      STORE ← height, histogram
+ *
+ * What is given out goes to one STORE, in the order in which the program makes it, by the names that the face has for
+ * it; it is f32 whatever the model stores. Losses, targets and what only they need fall away: LOAD brings the inputs of
+ * the face alone. A value that lasts between programs and that whoever runs this one writes becomes an input, too. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/op.h"
+#include "rewrite/rewrite.h"
+
+typedef struct facing {
+    pl_graph *g;
+    pl_builder b;
+    const pl_face_wish *wish;
+    pl_id program, given; /* given PL_NONE: there is none */
+    size_t nodes, losses; /* before any was added; those seen so far */
+    pl_id out[PL_NODE_IN_MAX];
+    size_t outs;
+} facing;
+
+static pl_status refuse(const facing *f, const char *what, const char *name)
+{
+    return pl_fail(f->b.err, PL_E_UNSUPPORTED, "this model cannot be run on files of its own: %s %.200s", what, name);
+}
+
+static bool is_of_program(const facing *f, const pl_node *n)
+{
+    return !n->dead && pl_region_program(f->g, n->region) == f->program;
+}
+
+static const char *named(facing *f, const char *name)
+{
+    char whole[128];
+    snprintf(whole, sizeof whole, "%.30s.%.90s", f->wish->as, name);
+    const char *kept = pl_pool_strdup(f->g->pool, whole);
+    if (!kept) f->b.status = pl_fail(f->b.err, PL_E_NOMEM, "no memory for the graph");
+    return kept;
+}
+
+/* ---- what it gives out ---- */
+
+/* Where new nodes go: beside the one that gave it out or judged it. */
+static void stand_at(facing *f, const pl_node *n)
+{
+    f->b.region = n->region;
+    f->b.phase = PL_PHASE_FORWARD;
+    snprintf(f->b.scope, sizeof f->b.scope, "%s", n->scope);
+}
+
+/* Its own bytes, without gaps, f32, and nothing that lasts. */
+static bool is_plain(const pl_value *v)
+{
+    return v->view_of == PL_NONE && v->update_of == PL_NONE && v->program != PL_NONE && v->dtype == PL_DTYPE_F32 &&
+           pl_value_is_contiguous(v);
+}
+
+static bool is_out_already(const facing *f, pl_id id)
+{
+    for (size_t i = 0; i < f->outs; i++)
+        if (f->out[i] == id) return true;
+    return false;
+}
+
+/* What a model rounds to keep it is given out as it was. */
+static pl_id before_rounding(const pl_graph *g, pl_id x)
+{
+    const pl_id by = g->value[x].producer;
+    const bool is_rounded = by != PL_NONE && g->node[by].op == PL_OP_CAST && g->value[x].dtype != PL_DTYPE_F32 &&
+                            g->value[g->node[by].in[0]].dtype == PL_DTYPE_F32;
+    return is_rounded ? g->node[by].in[0] : x;
+}
+
+static pl_status give_out(facing *f, pl_id x, const char *name)
+{
+    x = before_rounding(f->g, x);
+    const char *whole = named(f, name);
+    if (!whole) return f->b.status;
+    if (f->outs == PL_NODE_IN_MAX) return refuse(f, "it gives out more than can be stored:", name);
+    const pl_value *v = &f->g->value[x];
+    if (!pl_dtype_is_real(v->dtype)) return refuse(f, "it gives out what are no real numbers:", v->name);
+    if (is_plain(v) && !is_out_already(f, x)) {
+        f->g->value[x].name = whole;
+    } else {
+        pl_id y = pl_build_temporary(&f->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "%s", whole);
+        x = pl_build_node(&f->b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+    }
+    f->out[f->outs++] = x;
+    return f->b.status;
+}
+
+static pl_status give_out_stored(facing *f, pl_id id)
+{
+    const pl_node n = f->g->node[id];
+    stand_at(f, &n);
+    for (size_t k = 0; k < PL_NODE_IN_MAX && n.in[k] != PL_NONE; k++)
+        if (k < f->wish->stored_count && f->wish->stored[k]) PL_TRY(give_out(f, n.in[k], f->wish->stored[k]));
+    return PL_OK;
+}
+
+/* A loss that multiplies by the weights itself judges what comes of that. */
+static pl_status give_out_judged(facing *f, pl_id id)
+{
+    const pl_node n = f->g->node[id];
+    const size_t number = f->losses++;
+    const char *name = number < f->wish->scored_count ? f->wish->scored[number] : NULL;
+    pl_id x = n.in[0];
+    if (!name) return PL_OK;
+    stand_at(f, &n);
+    if (f->wish->scores[n.op] >> 1 & 1) {
+        pl_id y = PL_NONE, in[2] = {n.in[0], n.in[1]};
+        x = pl_build_node(&f->b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 2, in, 1, &y);
+    }
+    return f->b.status == PL_OK ? give_out(f, x, name) : f->b.status;
+}
+
+static pl_status give_all_out(facing *f)
+{
+    for (size_t i = 0; i < f->nodes; i++) {
+        pl_node *n = &f->g->node[i];
+        if (!is_of_program(f, n)) continue;
+        if (n->op == PL_OP_STORE && n->attr[0].i == 0) PL_TRY(give_out_stored(f, (pl_id)i));
+        if (f->wish->scores[n->op]) PL_TRY(give_out_judged(f, (pl_id)i));
+        n = &f->g->node[i];
+        n->dead = n->op == PL_OP_STORE || pl_op_rule_of(n->op)->loss;
+    }
+    if (f->outs == 0) return refuse(f, "it gives nothing out by its program", f->wish->program);
+    pl_build_node(&f->b, PL_OP_STORE, NULL, (int)f->outs, f->out, 0, NULL);
+    return f->b.status;
+}
+
+/* Nobody looks at losses any more. */
+static void forget_outputs(facing *f)
+{
+    for (size_t i = 0; i < f->g->value_count; i++) {
+        pl_value *v = &f->g->value[i];
+        if (v->program == f->program && v->role == PL_ROLE_OUTPUT) v->role = PL_ROLE_TEMPORARY;
+    }
+}
+
+/* ---- what comes in ---- */
+
+static pl_status order_first(facing *f, pl_id first)
+{
+    size_t count = 0;
+    pl_id *order = pl_alloc(f->g->node_count + 1, sizeof *order);
+    if (!order) return pl_fail(f->b.err, PL_E_NOMEM, "no memory for the graph");
+    order[count++] = first;
+    for (size_t i = 0; i < f->g->node_count; i++)
+        if (i != first) order[count++] = (pl_id)i;
+    pl_status status = pl_graph_reorder(f->g, order, f->b.err);
+    pl_free(order);
+    return status;
+}
+
+static bool touches(const pl_graph *g, const pl_node *n, pl_id root)
+{
+    bool does = false;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) does |= n->in[k] != PL_NONE && pl_value_root(g, n->in[k]) == root;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) does |= n->out[k] != PL_NONE && pl_value_root(g, n->out[k]) == root;
+    return does;
+}
+
+/* Other programs that share the value cannot go on without it. */
+static void drop_sharers(facing *f)
+{
+    const pl_graph *g = f->g;
+    for (pl_id p = 0; p < g->region_count; p++) {
+        bool shares = false;
+        for (size_t i = 0; i < g->node_count && p != f->program; i++)
+            shares |= pl_region_program(g, g->node[i].region) == p && touches(g, &g->node[i], f->given);
+        for (size_t i = 0; i < g->node_count && shares; i++)
+            f->g->node[i].dead |= pl_region_program(g, g->node[i].region) == p;
+    }
+}
+
+/* It lasted, so that a program before could leave it: now the data bring it. */
+static pl_status take_given(facing *f)
+{
+    pl_id id = f->given = f->wish->given ? pl_graph_find_value(f->g, f->wish->given) : PL_NONE;
+    if (id == PL_NONE) return PL_OK;
+    const char *name = named(f, f->wish->given_as);
+    if (!name) return f->b.status;
+    drop_sharers(f);
+    pl_value *v = &f->g->value[id];
+    v->name = name;
+    v->program = f->program;
+    v->role = PL_ROLE_TEMPORARY;
+    f->b.region = f->program;
+    snprintf(f->b.scope, sizeof f->b.scope, "data");
+    pl_build_node(&f->b, PL_OP_LOAD, NULL, 0, NULL, 1, &id);
+    if (f->b.status != PL_OK) return f->b.status;
+    f->g->node[f->g->node_count - 1].wait = 1; /* the ring's slot is filled */
+    return order_first(f, (pl_id)f->g->node_count - 1);
+}
+
+static bool is_read(const facing *f, pl_id id)
+{
+    for (size_t i = 0; i < f->g->node_count; i++)
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+            const pl_node *n = &f->g->node[i];
+            if (!n->dead && n->in[k] != PL_NONE && pl_value_root(f->g, n->in[k]) == id) return true;
+        }
+    return false;
+}
+
+/* How many colours who makes patches of it takes; 0: something else reads it, too. */
+static int64_t colours_of(const facing *f, pl_id id)
+{
+    int64_t colours = 0;
+    for (size_t i = 0; i < f->g->node_count; i++)
+        for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+            const pl_node *n = &f->g->node[i];
+            if (n->dead || n->in[k] == PL_NONE || pl_value_root(f->g, n->in[k]) != id) continue;
+            if (n->op != PL_OP_PATCHES || n->in[k] != id || (colours && colours != n->attr[1].i)) return 0;
+            colours = n->attr[1].i;
+        }
+    return colours;
+}
+
+/* Pictures come in as planes of f32 from 0 to 1, each colour its own. */
+static pl_status widen_pictures(facing *f, pl_id id)
+{
+    pl_value *v = &f->g->value[id];
+    const int64_t colours = colours_of(f, id);
+    if (v->dtype != PL_DTYPE_U8) return PL_OK;
+    if (colours == 0) return refuse(f, "it needs more than the pictures' patches:", v->name);
+    const int64_t height = v->shape.dim[1], width = v->shape.dim[2];
+    v->dtype = PL_DTYPE_F32;
+    v->shape = pl_shape_of(4, PL_B(1), colours, height, width);
+    pl_value_default_strides(v);
+    return PL_OK;
+}
+
+/* Ids go out again beside what comes of them: what a number is of is asked of those. */
+static pl_status return_ids(facing *f, pl_id id)
+{
+    for (size_t i = 0; i < f->g->node_count; i++) {
+        pl_node *n = &f->g->node[i];
+        if (n->op != PL_OP_STORE || !is_of_program(f, n)) continue;
+        for (int k = 0; k < PL_NODE_IN_MAX; k++)
+            if (n->in[k] == PL_NONE) return n->in[k] = id, PL_OK;
+    }
+    return refuse(f, "it gives out more than can be stored beside", f->g->value[id].name);
+}
+
+static pl_status take_port(facing *f, pl_id id, size_t k)
+{
+    if (id != f->given) {
+        const char *name = k < f->wish->in_count ? f->wish->in[k] : NULL;
+        if (!name) return refuse(f, "it reads more of its data than others give it:", f->g->value[id].name);
+        const char *whole = named(f, name);
+        if (!whole) return f->b.status;
+        f->g->value[id].name = whole;
+    }
+    return f->g->value[id].dtype == PL_DTYPE_I32 ? return_ids(f, id) : widen_pictures(f, id);
+}
+
+/* Ports that nobody reads any more are not brought. */
+static pl_status take_ports(facing *f, pl_node *n)
+{
+    int kept = 0;
+    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) {
+        const pl_id id = n->out[k];
+        const bool read = is_read(f, id);
+        n->out[k] = PL_NONE;
+        if (!read)
+            f->g->value[id].producer = PL_NONE;
+        else if (pl_is_sample_number(&f->g->value[id]))
+            n->out[kept++] = id;
+        else
+            PL_TRY(take_port(f, id, (size_t)k));
+        if (read && !pl_is_sample_number(&f->g->value[id])) n->out[kept++] = id;
+    }
+    return PL_OK;
+}
+
+static pl_status take_loads(facing *f)
+{
+    for (size_t i = 0; i < f->g->node_count; i++) {
+        pl_node *n = &f->g->node[i];
+        if (n->op == PL_OP_LOAD && is_of_program(f, n)) PL_TRY(take_ports(f, n));
+    }
+    return PL_OK;
+}
+
+/* ---- all of it ---- */
+
+static pl_status face(facing *f)
+{
+    PL_TRY(give_all_out(f));
+    forget_outputs(f);
+    PL_TRY(take_given(f));
+    pl_graph_sweep(f->g);
+    PL_TRY(pl_graph_group_programs(f->g, f->b.err));
+    PL_TRY(pl_rewrite_drop_unread(f->g, f->program, f->b.err));
+    PL_TRY(take_loads(f));
+    const char *as = pl_pool_strdup(f->g->pool, f->wish->as);
+    if (!as) return pl_fail(f->b.err, PL_E_NOMEM, "no memory for the graph");
+    f->g->region[f->program].name = as;
+    return PL_OK;
+}
+
+pl_status pl_rewrite_face(pl_graph *g, const pl_face_wish *wish, pl_error *err)
+{
+    facing f = {.g = g, .wish = wish, .nodes = g->node_count};
+    f.program = pl_graph_find_program(g, wish->program);
+    if (f.program == PL_NONE)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "this config is of a model (or a part of one) that is not run on files of its own: it has no "
+                       "program \"%s\"",
+                       wish->program);
+    f.b = pl_builder_begin(g, f.program, err);
+    return face(&f);
+}

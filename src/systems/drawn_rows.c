@@ -1,0 +1,86 @@
+#include "systems/drawn_rows.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "data/infer/lines.h"
+
+enum { ALIGNMENT = 64, TEXT_BYTES = 32 << 10 /* more than the largest page shows */ };
+
+typedef struct drawing {
+    pl_infer_lines lines;
+    pl_drawer *drawer;
+    void *memory; /* its, and behind it a page */
+    uint8_t *page;
+    uint64_t pixels;
+    size_t bytes; /* of the line that is read */
+    bool is_cut;  /* it has more */
+    char text[TEXT_BYTES];
+} drawing;
+
+static drawing **drawing_of(const pl_rows *r) { return (drawing **)(void *)(uintptr_t)r->own; }
+
+bool pl_drawn_is_mine(const pl_infer_port *port, const char *head, size_t bytes)
+{
+    return port->picture && pl_infer_lines_are_text(head, bytes);
+}
+
+static pl_status open_drawer(drawing *d, const pl_drawn_form *f, pl_error *err)
+{
+    const uint64_t drawer = pl_align_up(pl_drawer_bytes(f->geometry), ALIGNMENT);
+    d->pixels = (uint64_t)f->geometry->image_size * f->geometry->image_size;
+    d->memory = pl_alloc(1, drawer + d->pixels + ALIGNMENT);
+    if (!d->memory) return pl_fail(err, PL_E_NOMEM, "no memory to draw texts");
+    char *at = (char *)pl_align_up((uintptr_t)d->memory, ALIGNMENT);
+    d->page = (uint8_t *)at + drawer;
+    return pl_drawer_open(f->draw, f->geometry, f->font, at, drawer, &d->drawer, err);
+}
+
+pl_status pl_drawn_open(pl_rows *r, const pl_drawn_form *f, pl_error *err)
+{
+    drawing *d = *drawing_of(r) = pl_alloc(1, sizeof *d);
+    if (!d) return pl_fail(err, PL_E_NOMEM, "no memory to draw texts");
+    PL_TRY(open_drawer(d, f, err));
+    pl_status status = pl_infer_lines_find(r, &d->lines, err);
+    r->count = d->lines.count;
+    return status;
+}
+
+void pl_drawn_close(pl_rows *r)
+{
+    drawing *d = *drawing_of(r);
+    if (!d) return;
+    pl_drawer_close(d->drawer);
+    pl_infer_lines_deinit(&d->lines);
+    pl_free(d->memory);
+    pl_free(d);
+}
+
+static pl_status take(void *context, const char *piece, size_t bytes, pl_error *err)
+{
+    drawing *d = context;
+    const size_t room = sizeof d->text - d->bytes, taken = bytes < room ? bytes : room;
+    (void)err;
+    memcpy(d->text + d->bytes, piece, taken);
+    d->bytes += taken;
+    d->is_cut |= taken < bytes;
+    return PL_OK;
+}
+
+pl_status pl_drawn_read(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
+{
+    drawing *d = *drawing_of(r);
+    pl_page_remarks remarks;
+    float *plane = to;
+    d->bytes = 0, d->is_cut = false;
+    PL_TRY(pl_infer_lines_read(r, &d->lines, row, scratch, take, d, err));
+    pl_draw_page(d->drawer, d->text, d->bytes, d->page, &remarks);
+    if (d->is_cut || remarks.truncated_bytes)
+        return pl_fail(err, PL_E_DATA, "%.300s:%" PRIu64 ": the line is longer than a page shows; break it", r->path,
+                       row + 1);
+    for (uint64_t c = 0; c < r->port->dim[0]; c++)
+        for (uint64_t i = 0; i < d->pixels; i++) plane[c * d->pixels + i] = (float)d->page[i] / 255.0f;
+    return PL_OK;
+}

@@ -1,0 +1,175 @@
+#include "systems/infer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "data/infer/infer_data.h"
+#include "ir/op.h"
+#include "ir/properties.h"
+#include "systems/files.h"
+
+/* ---- what the model takes: seen in its graph, told by the plan ---- */
+
+/* Number of the face's name, GIVEN, or −1. */
+enum { GIVEN = 255 };
+
+static int number_of(const pl_export_face *face, const char *name)
+{
+    if (face->given.value && strcmp(face->given.as.name, name) == 0) return GIVEN;
+    for (int k = 0; k < PL_FACE_IN_MAX && face->in[k].name; k++)
+        if (strcmp(face->in[k].name, name) == 0) return k;
+    return -1;
+}
+
+static const char *name_of(const pl_export_face *face, uint64_t number)
+{
+    if (number == GIVEN) return face->given.as.name;
+    return number < PL_FACE_IN_MAX && face->in[number].name ? face->in[number].name : "";
+}
+
+static bool is_read_as_picture(const pl_graph *g, pl_id id)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->node[i].op == PL_OP_PATCHES && pl_value_root(g, g->node[i].in[0]) == id) return true;
+    return false;
+}
+
+static pl_status see_port(const pl_graph *g, pl_id id, pl_infer_port *p, pl_error *err)
+{
+    const pl_value *v = &g->value[id];
+    const char *dot = strchr(v->name, '.');
+    *p = (pl_infer_port){.dtype = v->dtype, .rank = v->shape.rank - 1, .picture = is_read_as_picture(g, id)};
+    snprintf(p->name, sizeof p->name, "%s", dot ? dot + 1 : v->name);
+    const bool fine = v->shape.rank >= 2 && p->rank <= PL_INFER_RANK_MAX && v->shape.symbolic == 1 &&
+                      v->shape.dim[0] == 1 && (v->dtype == PL_DTYPE_F32 || v->dtype == PL_DTYPE_I32);
+    if (!fine) return pl_fail(err, PL_E_UNSUPPORTED, "%s of this model cannot be read from files", p->name);
+    for (uint32_t i = 0; i < p->rank; i++) p->dim[i] = (uint64_t)v->shape.dim[i + 1];
+    if (v->dtype == PL_DTYPE_I32) (void)pl_graph_find_id_limit(g, id, &p->below);
+    return PL_OK;
+}
+
+static pl_status see_ports(const pl_graph *g, pl_infer_setup *s, pl_error *err)
+{
+    const pl_id program = pl_graph_find_program(g, PL_INFER_PROGRAM);
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->op != PL_OP_LOAD || pl_region_program(g, n->region) != program) continue;
+        for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++)
+            if (!pl_is_sample_number(&g->value[n->out[k]]) && s->ports < PL_INFER_PORTS_MAX)
+                PL_TRY(see_port(g, n->out[k], &s->port[s->ports++], err));
+    }
+    return s->ports ? PL_OK : pl_fail(err, PL_E_UNSUPPORTED, "this model takes nothing that files could bring");
+}
+
+/* ---- as facts ---- */
+
+static const char *fact_name(uint32_t k, const char *end, char name[PL_FACT_NAME_BYTES])
+{
+    snprintf(name, PL_FACT_NAME_BYTES, "in%u%s", k, end);
+    return name;
+}
+
+static pl_status tell_ports(const pl_export_face *face, const pl_infer_setup *s, pl_facts *to, pl_error *err)
+{
+    char name[PL_FACT_NAME_BYTES];
+    bool fits = true;
+    for (uint32_t k = 0; k < s->ports; k++) {
+        const pl_infer_port *p = &s->port[k];
+        const uint64_t number = (uint64_t)number_of(face, p->name) & 255;
+        const uint64_t what = (uint64_t)p->dtype | (uint64_t)p->picture << 8 | (uint64_t)p->rank << 16 | number << 24 |
+                              (uint64_t)p->below << 32;
+        fits = fits && pl_facts_add(to, fact_name(k, "", name), what) &&
+               pl_facts_add(to, fact_name(k, "_a", name), p->dim[0] | p->dim[1] << 32) &&
+               (p->rank <= 2 || pl_facts_add(to, fact_name(k, "_b", name), p->dim[2] | p->dim[3] << 32));
+    }
+    return fits ? PL_OK : pl_fail(err, PL_E_INTERNAL, "no room to tell the model's inputs in a plan");
+}
+
+static pl_status read_ports(const pl_export_face *face, const pl_facts *from, pl_infer_setup *s, pl_error *err)
+{
+    char name[PL_FACT_NAME_BYTES];
+    for (uint64_t what; s->ports < PL_INFER_PORTS_MAX; s->ports++) {
+        pl_infer_port *p = &s->port[s->ports];
+        what = pl_facts_value(from, fact_name(s->ports, "", name), UINT64_MAX);
+        if (what == UINT64_MAX) break;
+        const uint64_t a = pl_facts_value(from, fact_name(s->ports, "_a", name), 0),
+                       b = pl_facts_value(from, fact_name(s->ports, "_b", name), 0);
+        *p = (pl_infer_port){.dtype = (pl_dtype)(what & 255),
+                             .picture = what >> 8 & 1,
+                             .rank = what >> 16 & 255,
+                             .dim = {a & UINT32_MAX, a >> 32, b & UINT32_MAX, b >> 32},
+                             .below = (int64_t)(what >> 32)};
+        snprintf(p->name, sizeof p->name, "%s", name_of(face, what >> 24 & 255));
+        if (p->rank < 1 || p->rank > PL_INFER_RANK_MAX || !p->name[0])
+            return pl_fail(err, PL_E_DATA, "the plan is of another model; plan again");
+    }
+    return s->ports ? PL_OK : pl_fail(err, PL_E_DATA, "the plan tells no inputs of the model; plan again");
+}
+
+/* ---- what is read is not written over ---- */
+
+static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
+{
+    for (uint32_t k = 0; k < d->setup.ports; k++)
+        for (uint64_t i = 0; i < d->input[k].count; i++)
+            if (pl_files_are_one(d->input[k].rows[i].path, written))
+                return pl_fail(
+                    err, PL_E_USAGE,
+                    "%.300s is read as %s, and the results would be written over it: they are the same file; "
+                    "choose another name",
+                    d->input[k].rows[i].path, d->setup.port[k].name);
+    return PL_OK;
+}
+
+static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (!as->name) return PL_OK;
+    const int n = snprintf(path, sizeof path, "%s.%s.npy", d->setup.arrays, as->name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", d->setup.arrays);
+    return check_apart(d, path, err);
+}
+
+static pl_status check_written(const pl_infer_data *d, const pl_export_face *face, pl_error *err)
+{
+    if (d->setup.to) PL_TRY(check_apart(d, d->setup.to, err));
+    for (int k = 0; k < PL_FACE_STORED_MAX && d->setup.arrays; k++) PL_TRY(check_array(d, &face->stored[k], err));
+    for (int k = 0; k < PL_FACE_SCORED_MAX && d->setup.arrays; k++) PL_TRY(check_array(d, &face->scored[k], err));
+    return PL_OK;
+}
+
+/* ---- opening ---- */
+
+static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_facts *planned, pl_infer_setup *s,
+                            pl_error *err)
+{
+    const pl_config_infer *i = &c->infer;
+    *s = (pl_infer_setup){.files = i->files,
+                          .batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch,
+                          .latency = i->latency,
+                          .brief = i->brief,
+                          .say = pl_system_of(c)->say_inferred,
+                          .looks = faced != NULL,
+                          .to = i->to[0] ? i->to : NULL,
+                          .arrays = i->npy[0] ? i->npy : NULL};
+    return faced ? see_ports(faced, s, err) : read_ports(pl_system_of(c)->face, planned, s, err);
+}
+
+pl_status pl_system_take_files(const pl_config *c, pl_data *of, const pl_graph *faced, const pl_facts *planned,
+                               pl_data **data, pl_error *err)
+{
+    pl_infer_data *d = NULL;
+    pl_infer_setup s;
+    pl_status status = read_setup(c, faced, planned, &s, err);
+    if (status != PL_OK) return pl_data_close(of), status;
+    const pl_system *y = pl_system_of(c);
+    for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = y->rows, s.port[k].of = of;
+    PL_TRY(pl_infer_data_open(&s, of, &d, err));
+    const pl_export_face *face = pl_system_of(c)->face;
+    status = tell_ports(face, &s, &d->data.identity, err);
+    if (status == PL_OK && s.looks) status = check_written(d, face, err);
+    if (status != PL_OK) return pl_data_close(&d->data), status;
+    *data = &d->data;
+    return PL_OK;
+}

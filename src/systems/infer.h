@@ -1,0 +1,16 @@
+/* Files for a model's inference program, whatever system it is of: how its face says what it takes (export/face.h). */
+#ifndef PL_SYSTEMS_INFER_H
+#define PL_SYSTEMS_INFER_H
+
+#include "config/config.h"
+#include "ir/graph.h"
+#include "stream/data.h"
+#include "systems/system.h"
+
+/* of: the system's own data, which are taken, also when this fails. faced: the graph whose program pl_job_infer runs
+ * (rewrite/face.c), from which it is seen what the inputs are; NULL where a plan has told that: then `planned` is its
+ * identity. PL_E_USAGE, PL_E_DATA: a file is missing or does not fit. */
+pl_status pl_system_take_files(const pl_config *, pl_data *of, const pl_graph *faced, const pl_facts *planned,
+                               pl_data **, pl_error *);
+
+#endif
