@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid bench soak fuzz environments install uninstall clean format size help
+.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid demo-deploy bench soak fuzz environments install uninstall clean format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -59,6 +59,12 @@ demo-hybrid: ## The words of drawn pages, read by the tiny hybrid model: killed,
 	@$(configure)
 	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
 	@BUILD=$(BUILD) tools/demo-hybrid.sh
+
+demo-deploy: ## The documented encoder in 32 and in 8 bits: exported, calibrated, run inside 100 and 45 MB
+	@tools/install-dependencies.sh build
+	@$(configure)
+	@cmake --build $(BUILD) -j $(JOBS) --target plimsoll
+	@BUILD=$(BUILD) tools/demo-deploy.sh
 
 bench: ## Benchmarks: ratios against ceilings measured in the same run
 	@tools/install-dependencies.sh build bench
