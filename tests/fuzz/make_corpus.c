@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "backend/backend.h"
+#include "base/quantize.h"
 #include "calibrate/table.h"
 #include "data/text/bpe_train.h"
 #include "data/clouds/frames.h"
@@ -14,6 +16,7 @@
 #include "reference/tiny.h"
 #include "store/block_file.h"
 #include "store/checkpoint.h"
+#include "store/weights.h"
 
 static const char *root;
 
@@ -292,6 +295,27 @@ static void make_calibration(void)
     pl_calibration_clear(&c);
 }
 
+/* ---- weights in 8 bits ---- */
+
+/* As fuzz_quantized.c wants them. */
+static void make_quantized(const char *name, int8_t first)
+{
+    enum { ROWS = 5, WIDTH = 7 };
+    static pl_st_writer writer;
+    static _Alignas(64) char packed[4096];
+    int8_t w[ROWS * WIDTH] = {first, 127, -3};
+    float scale[ROWS] = {1, 0.5F, 0.25F, 2, 1e-3F}, range[2] = {-1, 2}, bias[ROWS] = {1};
+    pl_error err = {0};
+    for (int i = 3; i < ROWS * WIDTH; i++) w[i] = (int8_t)(11 * i % 255 - 127);
+    pl_int8_pack(ROWS, WIDTH, w, WIDTH, scale, packed);
+    const uint64_t bytes = pl_int8_packed_bytes(ROWS, WIDTH);
+    pl_st_entry entry[] = {{"w" PL_INT8_PACKED, PL_ST_U8, 1, {bytes}, packed, bytes},
+                           {"w.input.0", PL_ST_F32, 1, {2}, range, sizeof range},
+                           {"b", PL_ST_F32, 1, {ROWS}, bias, sizeof bias}};
+    pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}};
+    must(pl_safetensors_write(&writer, path_of("quantized", name), &(pl_st_list){entry, 3, text, 1}, NULL, &err), &err);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -310,6 +334,8 @@ int main(int argc, char **argv)
     make_tokens("wide", 70000, 40);
     make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);
     make_checkpoints();
+    make_quantized("usual", -127);
+    make_quantized("least", -128);
     make_blocks("carry", 1, 2);
     make_blocks("constant", 0, 3);
     make_calibration();
