@@ -240,7 +240,7 @@ def test_other_commands():
     check(all(row["same_bits"] and row["within"] for row in whole) and all(row["repeats"] for row in made), found)
     out, _ = run("verify", config, "--gradients", "g.safetensors")
     check("grad.cnn_layers.0.weight" in out and os.path.getsize("g.safetensors") > 8000, out)
-    refused(2, "^plimsoll generate: a config whose model.arch is clouds has no command generate: it has train, eval, verify and quantize$", "generate", config)
+    refused(2, "^plimsoll generate: a config whose model.arch is clouds has no command generate: it has train, eval, verify, quantize and infer$", "generate", config)
     refused(4, "^plimsoll eval: out: nothing was trained there yet; train first: plimsoll train clouds.yaml$", "eval", config)
     check("--predictions FILE" in run("eval", "--help")[0] and "--stage" in run("train", "--help")[0], "help")
 
