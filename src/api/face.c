@@ -55,7 +55,10 @@ static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
     pl_status status = y->open(c, y->exported_as, PL_DATA_FOR_RUN, NULL, data, err);
     pl_free(c);
     if (status != PL_OK) return status;
-    status = pl_system_take_weights(given, PL_COMMAND_INFER, *data, err);
+    if (given->infer.seeded)
+        (*data)->weights = NULL, (*data)->weights_part = NULL;
+    else
+        status = pl_system_take_weights(given, PL_COMMAND_INFER, *data, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "systems/files.h"
 #include "systems/system.h"
 
 #define INT8_FILE "int8.safetensors"
@@ -53,6 +54,15 @@ static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_e
     return PL_OK;
 }
 
+static pl_status check_apart(const char *weights, const char *path, pl_error *err)
+{
+    if (!weights[0] || !pl_files_are_one(weights, path)) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s: the weights in 8 bits would be written over those that they are made of; give "
+                   "quantization.output another name",
+                   path);
+}
+
 static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 {
     told *t = *own = pl_alloc(1, sizeof *t);
@@ -62,7 +72,9 @@ static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
                                          .method = (pl_span_method)c->quantization.method,
                                          .percentile = c->quantization.percentile,
                                          .keep = (uint64_t)c->quantization.keep_f32};
-    return find_path(c, t->path, err);
+    PL_TRY(find_path(c, t->path, err));
+    PL_TRY(check_apart(c->run.weights, t->path, err));
+    return check_apart(c->encoder.weights, t->path, err);
 }
 
 pl_status pl_system_tell_jobs(const pl_config *c, pl_command command, void **own, pl_error *err)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "data/infer/infer_data.h"
 #include "ir/op.h"
 #include "ir/properties.h"
@@ -108,17 +109,24 @@ static pl_status read_ports(const pl_export_face *face, const pl_facts *from, pl
 
 /* ---- what is read is not written over ---- */
 
+/* A file is written under another name first. */
+static pl_status check_pair(const char *read, const char *as, const char *written, pl_error *err)
+{
+    char first[PL_FILE_TEMPORARY_MAX];
+    snprintf(first, sizeof first, "%.4095s" PL_FILE_TEMPORARY, written);
+    if (!pl_files_are_one(read, written) && !pl_files_are_one(read, first)) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s is read as %s, and the results would be written over it: they are the same file; "
+                   "choose another name",
+                   read, as);
+}
+
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
     for (uint32_t k = 0; k < d->setup.ports; k++)
         for (uint64_t i = 0; i < d->input[k].count; i++)
-            if (pl_files_are_one(d->input[k].rows[i].path, written))
-                return pl_fail(
-                    err, PL_E_USAGE,
-                    "%.300s is read as %s, and the results would be written over it: they are the same file; "
-                    "choose another name",
-                    d->input[k].rows[i].path, d->setup.port[k].name);
-    return PL_OK;
+            PL_TRY(check_pair(d->input[k].rows[i].path, d->setup.port[k].name, written, err));
+    return d->data.weights ? check_pair(d->data.weights, "weights", written, err) : PL_OK;
 }
 
 static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, pl_error *err)

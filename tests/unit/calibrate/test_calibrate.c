@@ -80,7 +80,8 @@ static pl_graph *make_graph(int64_t rows, int64_t width, uint64_t trips, int lay
     b.region = program;
     b.phase = PL_PHASE_UPDATE;
     pl_id updated[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_attr rates[] = {pl_attr_f(0.9), pl_attr_f(0.95), pl_attr_f(1e-8), pl_attr_f(0.1), pl_attr_i(1), pl_attr_i(2)};
+    pl_attr rates[PL_ATTR_MAX] = {pl_attr_f(0.9), pl_attr_f(0.95), pl_attr_f(1e-8),
+                                  pl_attr_f(0.1), pl_attr_i(1),    pl_attr_i(2)};
     pl_build_node(&b, PL_OP_ADAMW, rates, 6, (pl_id[]){table, out[2], m, v, scale, step}, 3, updated);
     if (b.status != PL_OK) fail_msg("%s", err.text);
     return g;
