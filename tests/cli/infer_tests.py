@@ -546,6 +546,7 @@ def test_words():
     shutil.copy("pages.npy", "o.plimsoll.tmp")
     refused(2, "the same file", "infer", config, "o.plimsoll.tmp", "--to", "o")
     check(os.path.exists("o.plimsoll.tmp"), "what was read is gone")
+    os.remove("o.plimsoll.tmp")
     refused(5, "gone/lines: cannot be created", "infer", config, "pages.npy", "--to", "gone/lines")
     refused(3, "budget", "infer", config, "pages.npy", "--budget", "1MB")
     refused(4, "nothing was trained there yet", "infer", write_hybrid(), "pages.npy")
