@@ -17,8 +17,8 @@ static const pl_cli_option options[] = {
     [SEEDED] = {"--seeded", NULL, "first values of the config's seed in place of trained weights"},
     [EXTERNAL] = {"--external-data", NULL, "onnx: weights into FILE.data beside it, as models over 2 GB have them"},
     [PACKED] = {"--packed", NULL,
-                "safetensors: weights of layers of signs (model.binary) as bits; eval and generate take the file with "
-                "--weights"},
+                "safetensors: weights of layers of signs (model.binary) as bits; eval, generate and infer take the "
+                "file with --weights"},
     [JSON] = {"--json", NULL, "what was written as JSON (schema plimsoll.export/1)"},
 };
 

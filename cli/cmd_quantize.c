@@ -11,8 +11,9 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Lets samples of the training part go through a trained model, or texts through an encoder, sees what comes "
-    "to each of its linear layers, and writes its weights with those layers in 8 bits: a file that eval, generate and "
-    "encode take with --weights FILE. Norms, softmax, activations and convolutions stay in float32. Tables say what "
+    "to each of its linear layers, and writes its weights with those layers in 8 bits: a file that eval, generate, "
+    "infer and encode take with --weights FILE. Norms, softmax, activations and convolutions stay in float32. Tables "
+    "say what "
     "that "
     "costs each layer, the worst first, which range what comes to it has, and what the loss of what is held out is in "
     "f32 and in 8 bits (of an encoder: how alike its capsules are); --keep_f32 leaves the worst as they are. On one "

@@ -19,7 +19,7 @@ build|libxxhash-dev|header:xxhash.h|checksums of files
 ?build|libhdf5-dev|pkg-config:hdf5-serial|results in HDF5 form; in the forms native and npy only without it
 ?build|libraqm-dev|pkg-config:raqm|lays out lines of any script (brings FreeType, HarfBuzz, FriBidi); no text is drawn without it
 ?build|libpng-dev|pkg-config:libpng|pages as pictures; no text is drawn without it
-?build|libjpeg62-turbo-dev|pkg-config:libjpeg|reads pictures in JPEG and PNG; none are read without it
+?build|libjpeg62-turbo-dev|pkg-config:libjpeg|the module that reads pictures in JPEG and PNG; it is not built without it
 ?build|libsqlite3-dev|header:sqlite3.h|a cache of drawn pages; none without it
 ?build|libprotobuf-c-dev|pkg-config:libprotobuf-c|writes models as ONNX; no export to ONNX without it
 ?build|protobuf-c-compiler|command:protoc-c|makes C of the schema of ONNX; no export to ONNX without it

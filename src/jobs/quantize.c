@@ -53,11 +53,9 @@ static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
     snprintf(whole, sizeof whole, "%.*s", (int)bytes, name);
     const pl_id weight = pl_graph_find_value(g, whole);
     if (weight == PL_NONE) return;
-    static const pl_real real_of[PL_DTYPE_COUNT] = {
-        [PL_DTYPE_F32] = PL_REAL_F32, [PL_DTYPE_BF16] = PL_REAL_BF16, [PL_DTYPE_F16] = PL_REAL_F16};
     q->layer[q->layers++] = (pl_quantize_layer){.name = g->value[weight].name,
                                                 .weight = pl_session_address(s, weight),
-                                                .real = real_of[g->value[weight].dtype],
+                                                .real = pl_quantize_reals[g->value[weight].dtype],
                                                 .packed = pl_session_address(s, root),
                                                 .rows = n->attr[0].i,
                                                 .width = pl_shape_last(&g->value[n->in[0]].shape),
@@ -246,7 +244,7 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
 
 /* ---- the samples ---- */
 
-static void tell(pl_session *s, const char *text)
+void pl_quantize_note(pl_session *s, const char *text)
 {
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
 }
@@ -267,7 +265,7 @@ static pl_status run_program(pl_session *s, pl_quantizing *q, pl_error *err)
 static pl_status pass(pl_session *s, pl_quantizing *q, const char *what, pl_error *err)
 {
     const uint64_t samples = s->o.data->calibration.samples;
-    tell(s, what);
+    pl_quantize_note(s, what);
     pl_ring_begin(s->ring, PL_PART_TRAIN, 0, samples);
     for (uint64_t i = 0; i < samples; i++) PL_TRY(run_program(s, q, err));
     return PL_OK;
@@ -359,7 +357,7 @@ static void take(pl_session *s, pl_quantizing *q, bool narrow)
 
 static pl_status evaluate(pl_session *s, pl_quantizing *q, const char *what, pl_quantize_judged *to, pl_error *err)
 {
-    tell(s, what);
+    pl_quantize_note(s, what);
     q->takes = PL_QUANTIZE_EVALUATED;
     const pl_status status = pl_evaluate(s, 0, &to->loss, &to->items, err);
     q->takes = PL_QUANTIZE_NOTHING;
@@ -392,7 +390,7 @@ static pl_status run_again(pl_session *s, pl_quantizing *q, uint64_t sample, pl_
 static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
 {
     if (q->outputs.count == 0) return PL_OK;
-    tell(s, "what comes out, in f32 and in 8 bits");
+    pl_quantize_note(s, "what comes out, in f32 and in 8 bits");
     for (uint64_t i = 0; i < s->o.data->calibration.samples; i++) {
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_NARROW, err));
@@ -446,7 +444,7 @@ static pl_status run_quantize(pl_session *s, void *state, pl_error *err)
         pl_quantize_tell_file(s, q);
     else if (q->was_there)
         pl_error_append(err, "; %.400s is what was there before", q->how->path);
-    if (status == PL_E_STOPPED) tell(s, err->text); /* who asked for it hears no complaint */
+    if (status == PL_E_STOPPED) pl_quantize_note(s, err->text); /* who asked for it hears no complaint */
     return status;
 }
 

@@ -74,11 +74,13 @@ typedef struct pl_quantizing {
     pl_quantize_outputs outputs;
 } pl_quantizing;
 
+void pl_quantize_note(pl_session *, const char *text); /* told while it works */
 /* Of what comes out, by its size: 0 where nothing does. */
 double pl_quantize_loss(const pl_quantize_layer *);
 
 /* ---- quantize_outputs.c ---- */
-pl_id pl_quantize_find_output(const pl_graph *); /* PL_NONE: none */
+extern const pl_real pl_quantize_reals[PL_DTYPE_COUNT]; /* numbers of weights and of what comes out */
+pl_id pl_quantize_find_output(const pl_graph *);        /* PL_NONE: none */
 void pl_quantize_open_outputs(const pl_session *, pl_quantizing *);
 /* As q->takes says, WIDE or NARROW. */
 void pl_quantize_take_output(pl_quantizing *, const pl_store_call *);

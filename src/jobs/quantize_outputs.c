@@ -6,7 +6,7 @@
 #include "ir/properties.h"
 #include "jobs/quantize_impl.h"
 
-static const pl_real reals[PL_DTYPE_COUNT] = {
+const pl_real pl_quantize_reals[PL_DTYPE_COUNT] = {
     [PL_DTYPE_F32] = PL_REAL_F32, [PL_DTYPE_BF16] = PL_REAL_BF16, [PL_DTYPE_F16] = PL_REAL_F16};
 
 static bool gives_out(const pl_graph *g, const pl_node *n)
@@ -27,7 +27,7 @@ void pl_quantize_open_outputs(const pl_session *s, pl_quantizing *q)
     const pl_id output = pl_quantize_find_output(g);
     if (output == PL_NONE) return;
     q->outputs = (pl_quantize_outputs){.wide = (float *)(void *)q->rows,
-                                       .real = reals[g->value[output].dtype],
+                                       .real = pl_quantize_reals[g->value[output].dtype],
                                        .count = pl_shape_elems(&g->value[output].shape),
                                        .width = (uint64_t)pl_shape_last(&g->value[output].shape),
                                        .least = INFINITY};

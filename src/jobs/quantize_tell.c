@@ -8,11 +8,6 @@
 
 enum { SHOWN = 300 };
 
-static void tell(pl_session *s, const char *text)
-{
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
-}
-
 /* A line of a table: a column of names, then what the format says. */
 static void tell_row(pl_session *s, int width, const char *name, const char *format, ...) PL_PRINTF(4, 5);
 static void tell_row(pl_session *s, int width, const char *name, const char *format, ...)
@@ -23,7 +18,7 @@ static void tell_row(pl_session *s, int width, const char *name, const char *for
     vsnprintf(cells, sizeof cells, format, args);
     va_end(args);
     snprintf(text, sizeof text, "%-*s %s", width, name, cells);
-    tell(s, text);
+    pl_quantize_note(s, text);
 }
 
 /* Without ".weight", which all have, and which would make lines too long; and without what a state's name ends with. */
@@ -111,5 +106,5 @@ void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)
     size_t kept = 0;
     for (size_t i = 0; i < q->layers; i++) kept += q->layer[i].kept;
     snprintf(text, sizeof text, "%s: %zu layers in 8 bits, %zu in f32", q->how->path, q->layers - kept, kept);
-    tell(s, text);
+    pl_quantize_note(s, text);
 }

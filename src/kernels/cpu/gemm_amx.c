@@ -45,36 +45,31 @@ AMX_TARGET void pl_gemm_amx_shape(int rows)
     shaped_for = rows;
 }
 
-#define LOAD(tile, at, stride)                                                                                         \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(at), "r"((int64_t)(stride)) : "memory")
-#define STORE(tile, at, stride)                                                                                        \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(at), "r"((int64_t)(stride)) : "memory")
-#define ZERO(tile)           __asm__ volatile("tilezero %%tmm" #tile : :)
 #define MULTIPLY(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
 
 AMX_TARGET PL_V_INLINE void start(int lower, int right, const float *d, int64_t bytes, int add)
 {
     if (!add) {
-        ZERO(0);
-        if (right) ZERO(1);
-        if (lower) ZERO(2);
-        if (lower && right) ZERO(3);
+        PL_AMX_ZERO(0);
+        if (right) PL_AMX_ZERO(1);
+        if (lower) PL_AMX_ZERO(2);
+        if (lower && right) PL_AMX_ZERO(3);
         return;
     }
     const char *below = (const char *)d + SIDE * bytes;
-    LOAD(0, d, bytes);
-    if (right) LOAD(1, d + SIDE, bytes);
-    if (lower) LOAD(2, below, bytes);
-    if (lower && right) LOAD(3, below + LINE_BYTES, bytes);
+    PL_AMX_LOAD(0, d, bytes);
+    if (right) PL_AMX_LOAD(1, d + SIDE, bytes);
+    if (lower) PL_AMX_LOAD(2, below, bytes);
+    if (lower && right) PL_AMX_LOAD(3, below + LINE_BYTES, bytes);
 }
 
 AMX_TARGET PL_V_INLINE void store(int lower, int right, float *d, int64_t bytes)
 {
     char *below = (char *)d + SIDE * bytes;
-    STORE(0, d, bytes);
-    if (right) STORE(1, d + SIDE, bytes);
-    if (lower) STORE(2, below, bytes);
-    if (lower && right) STORE(3, below + LINE_BYTES, bytes);
+    PL_AMX_STORE(0, d, bytes);
+    if (right) PL_AMX_STORE(1, d + SIDE, bytes);
+    if (lower) PL_AMX_STORE(2, below, bytes);
+    if (lower && right) PL_AMX_STORE(3, below + LINE_BYTES, bytes);
 }
 
 AMX_TARGET PL_V_INLINE void tile(int lower, int right, int64_t words, const char *a, int64_t a_bytes, const char *b,
@@ -82,15 +77,15 @@ AMX_TARGET PL_V_INLINE void tile(int lower, int right, int64_t words, const char
 {
     start(lower, right, d, d_bytes, add);
     for (int64_t p = 0; p < words; p += SIDE, a += LINE_BYTES, b += SIDE * b_bytes) {
-        LOAD(6, b, b_bytes);
-        LOAD(4, a, a_bytes);
+        PL_AMX_LOAD(6, b, b_bytes);
+        PL_AMX_LOAD(4, a, a_bytes);
         MULTIPLY(0, 4, 6);
         if (right) {
-            LOAD(7, b + LINE_BYTES, b_bytes);
+            PL_AMX_LOAD(7, b + LINE_BYTES, b_bytes);
             MULTIPLY(1, 4, 7);
         }
         if (lower) {
-            LOAD(5, a + SIDE * a_bytes, a_bytes);
+            PL_AMX_LOAD(5, a + SIDE * a_bytes, a_bytes);
             MULTIPLY(2, 5, 6);
         }
         if (lower && right) MULTIPLY(3, 5, 7);

@@ -15,6 +15,13 @@ void pl_gemm_amx_leave(void);
  * for upper and lower rows of A, 6 and 7 for B. */
 void pl_gemm_amx_shape(int rows);
 
+/* Of the tile with that number. */
+#define PL_AMX_LOAD(tile, at, stride)                                                                                  \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(at), "r"((int64_t)(stride)) : "memory")
+#define PL_AMX_STORE(tile, at, stride)                                                                                 \
+    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(at), "r"((int64_t)(stride)) : "memory")
+#define PL_AMX_ZERO(tile) __asm__ volatile("tilezero %%tmm" #tile : :)
+
 extern pl_gemm_tile_row pl_gemm_amx_tiles[PL_GEMM_MR_MAX];
 
 #endif

@@ -17,26 +17,21 @@ enum { SIDE = PL_GEMM_AMX_WORDS, MR = 2 * SIDE, D_BYTES = PL_WORDS_TILE_COLUMNS 
 
 _Static_assert((int)SIDE == (int)PL_WORDS_PANEL && (int)MR <= (int)PL_WORDS_MR_MAX, "a panel is a column of tiles");
 
-#define LOAD(tile, at, stride)                                                                                         \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(at), "r"((int64_t)(stride)) : "memory")
-#define STORE(tile, at, stride)                                                                                        \
-    __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(at), "r"((int64_t)(stride)) : "memory")
-#define ZERO(tile)           __asm__ volatile("tilezero %%tmm" #tile : :)
 #define MULTIPLY(sums, x, w) __asm__ volatile("tdpbusd %%tmm" #w ", %%tmm" #x ", %%tmm" #sums : :)
 
 /* Tiles 0 to 3 are sums, 4 and 5 of x, 6 and 7 of w. */
 AMX_TARGET PL_V_INLINE void step(int lower, int right, const char *x, int64_t stride, const char *w,
                                  int64_t panel_bytes)
 {
-    LOAD(6, w, PL_WORDS_LINE_BYTES);
-    LOAD(4, x, stride);
+    PL_AMX_LOAD(6, w, PL_WORDS_LINE_BYTES);
+    PL_AMX_LOAD(4, x, stride);
     MULTIPLY(0, 4, 6);
     if (right) {
-        LOAD(7, w + panel_bytes, PL_WORDS_LINE_BYTES);
+        PL_AMX_LOAD(7, w + panel_bytes, PL_WORDS_LINE_BYTES);
         MULTIPLY(1, 4, 7);
     }
     if (lower) {
-        LOAD(5, x + SIDE * stride, stride);
+        PL_AMX_LOAD(5, x + SIDE * stride, stride);
         MULTIPLY(2, 5, 6);
     }
     if (lower && right) MULTIPLY(3, 5, 7);
@@ -57,19 +52,19 @@ AMX_TARGET PL_V_INLINE void last_step(int rows, int lower, int right, int64_t wo
 AMX_TARGET PL_V_INLINE void store(int lower, int right, int32_t *d)
 {
     char *at = (char *)d, *below = at + SIDE * D_BYTES;
-    STORE(0, at, D_BYTES);
-    if (right) STORE(1, at + PL_WORDS_LINE_BYTES, D_BYTES);
-    if (lower) STORE(2, below, D_BYTES);
-    if (lower && right) STORE(3, below + PL_WORDS_LINE_BYTES, D_BYTES);
+    PL_AMX_STORE(0, at, D_BYTES);
+    if (right) PL_AMX_STORE(1, at + PL_WORDS_LINE_BYTES, D_BYTES);
+    if (lower) PL_AMX_STORE(2, below, D_BYTES);
+    if (lower && right) PL_AMX_STORE(3, below + PL_WORDS_LINE_BYTES, D_BYTES);
 }
 
 AMX_TARGET PL_V_INLINE void tile(int rows, int lower, int right, int64_t words, const char *x, int64_t stride,
                                  const char *w, int64_t panel_bytes, int32_t *d)
 {
-    ZERO(0);
-    ZERO(1);
-    ZERO(2);
-    ZERO(3);
+    PL_AMX_ZERO(0);
+    PL_AMX_ZERO(1);
+    PL_AMX_ZERO(2);
+    PL_AMX_ZERO(3);
     for (; words >= SIDE; words -= SIDE, x += 4 * SIDE, w += SIDE * PL_WORDS_LINE_BYTES)
         step(lower, right, x, stride, w, panel_bytes);
     if (words > 0) last_step(rows, lower, right, words, x, stride, w, panel_bytes);
