@@ -602,7 +602,7 @@ def test_pages_through_the_denoiser():
         refused(2, words, "train", write_hybrid("wrong.yaml", out="new", **json.loads(json.dumps({**keys, **sections}))))
 
 
-PAGES = 4 * 4096  # the heap holds the words of the command line, too, and is whole pages
+SLACK = 4 * 4096  # the heap holds the words of the command line, too, and is whole pages
 
 
 def test_what_comes_later_must_fit():
@@ -612,10 +612,10 @@ def test_what_comes_later_must_fit():
              for name in ("n2n", "task", "finetune")}
     check(least["n2n"] < least["task"] < least["finetune"], least)
     for name, number in (("task", 2), ("finetune", 3)):
-        _, err = run("train", config, "--budget", str(least[name] - PAGES), code=3)
+        _, err = run("train", config, "--budget", str(least[name] - SLACK), code=3)
         said = " ".join(err.split())
         needs = re.search(r"the smallest plan needs (\d+) bytes charged", said)
-        check(needs and abs(int(needs[1]) - least[name]) < PAGES and f"({name}, {number} of 3 trainings)" in said, err)
+        check(needs and abs(int(needs[1]) - least[name]) < SLACK and f"({name}, {number} of 3 trainings)" in said, err)
         check(not os.path.exists("out"), "began")
     refused(3, r"\(n2n, 1 of 3 trainings\)", "train", config, "--budget", "1MB")  # of what the first has, too, the first is told
     refused(2, "pretrained_precision stores what is frozen in 16 bits, and finetune.unfreeze_pretrained_layers trains layers in a later training", "train", config,
