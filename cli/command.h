@@ -12,7 +12,7 @@
 
 #include "plimsoll/plimsoll.h"
 
-enum { PL_CLI_OPTIONS_MAX = 12, PL_CLI_OPERANDS_MAX = 4 };
+enum { PL_CLI_OPTIONS_MAX = 16, PL_CLI_OPERANDS_MAX = 4 };
 
 /* An option of the subcommand itself; those of the config are the library's. */
 typedef struct pl_cli_option {
