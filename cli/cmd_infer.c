@@ -30,6 +30,8 @@ static const char about[] =
     "out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose "
     "first dimension counts items, or a text whose lines are items (for models of texts and of pages); files of one "
     "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
+    "With --compare the table of the model in f32, bf16, 8 bits and signs: what a sample takes, alone and 16 at once, "
+    "bytes of file and memory, accuracy, each number of a process of its own; without FILE it has inputs of its own. "
     "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
     "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
     "taken (exit 3).\n";

@@ -120,6 +120,21 @@ static void remark(pl_compare *p, pl_variant v, const char *text)
     snprintf(p->report.row[v].remark, sizeof p->report.row[v].remark, "%s", text);
 }
 
+/* Where there is nothing to judge by, what comes out is held against what comes of f32. */
+static void find_judged(pl_compare *p)
+{
+    char text[PL_COMPARE_NAME + 160];
+    const bool judges = pl_system_of(p->config)->job[PL_COMMAND_EVALUATE] != NULL;
+    snprintf(text, sizeof text,
+             "arch %s has no command eval, since nobody knows what is right; how near to f32 is what comes out stands "
+             "above",
+             p->report.arch);
+    for (int v = 0; v < PL_VARIANTS; v++)
+        if (pl_compare_runs(p, (pl_variant)v) && !judges) pl_compare_refuse_judged(p, (pl_variant)v, text);
+    if (judges && p->report.is_binary)
+        pl_compare_refuse_judged(p, PL_VARIANT_F32, "its weights are first values, which were not trained");
+}
+
 static void find_forms(pl_compare *p)
 {
     const pl_system *y = pl_system_of(p->config);
@@ -242,6 +257,7 @@ static pl_status open_compare(pl_compare *p, const pl_config *config, const pl_c
     begin_report(p, o);
     PL_TRY(look_at_work(p, err));
     find_forms(p);
+    find_judged(p);
     return PL_OK;
 }
 

@@ -23,6 +23,8 @@ void pl_compare_refuse_judged(pl_compare *p, pl_variant v, const char *why) { ke
 
 void pl_compare_take_file(pl_compare *p, pl_variant v, uint64_t bytes) { p->report.row[v].file_bytes = bytes; }
 
+_Static_assert(1 + (int)PL_LOSS_METRICS_MAX <= (int)PL_COMPARE_METRICS, "each metric has its place");
+
 /* ---- JSON ---- */
 
 static pl_status read_json(const char *text, size_t bytes, const char *schema, json_t **root, pl_error *err)

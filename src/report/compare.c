@@ -113,6 +113,20 @@ void pl_compare_say_how(const pl_report_compare *c, pl_str *out)
         pl_str_append(out, "No form could be run: there is neither a time nor memory.");
 }
 
+static bool row_has_run(const pl_compare_row *r) { return r->runs[0].turns || r->runs[1].turns; }
+
+const char *pl_compare_not_judged(const pl_report_compare *c)
+{
+    const char *same = NULL;
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
+        const pl_compare_row *r = &c->row[i];
+        if (!row_has_run(r)) continue;
+        if (r->metrics || (same && strcmp(same, r->not_judged) != 0)) return NULL;
+        same = r->not_judged;
+    }
+    return same && same[0] ? same : NULL;
+}
+
 /* ---- lines of the second table ---- */
 
 static const pl_compare_metric *metric_of(const pl_compare_row *r, const char *name)
@@ -273,6 +287,7 @@ static void put_sentence(const char *name, const char *what, const char *sentenc
 static void put_sentences(const pl_report_compare *c, unsigned columns, pl_str *out)
 {
     char at[32];
+    const char *not_judged = pl_compare_not_judged(c);
     pl_str_append(out, "\n");
     for (int i = 0; i < PL_COMPARE_ROWS; i++) {
         const pl_compare_row *r = &c->row[i];
@@ -282,8 +297,9 @@ static void put_sentences(const pl_report_compare *c, unsigned columns, pl_str *
             pl_print(at, sizeof at, "at %" PRIu64 ": ", r->runs[b].batch);
             put_sentence(r->name, at, r->runs[b].why, columns, out);
         }
-        put_sentence(r->name, "not judged: ", r->not_judged, columns, out);
+        if (!not_judged) put_sentence(r->name, "not judged: ", r->not_judged, columns, out);
     }
+    if (not_judged) put_sentence("all", "not judged: ", not_judged, columns, out);
 }
 
 static void put_paragraph(void (*say)(const pl_report_compare *, pl_str *), const pl_report_compare *c,

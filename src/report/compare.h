@@ -13,7 +13,7 @@ enum {
     PL_COMPARE_ROWS = 4,     /* f32, bf16, int8, binary */
     PL_COMPARE_BATCHES = 2,  /* one by one, and so many at once */
     PL_COMPARE_TURNS = 64,   /* at most */
-    PL_COMPARE_METRICS = 12, /* at most, with the loss before them */
+    PL_COMPARE_METRICS = 40, /* at most, the loss among them */
     PL_COMPARE_OUTPUTS = 13,
     PL_COMPARE_NAME = 40,
     PL_COMPARE_SENTENCE = 1100
@@ -83,6 +83,9 @@ double pl_compare_share(const pl_report_compare *);
 void pl_compare_say_share(const pl_report_compare *, pl_str *out);
 /* How it was measured, in sentences. */
 void pl_compare_say_how(const pl_report_compare *, pl_str *out);
+
+/* Why none that ran was judged, where it is the same for all; else NULL. */
+const char *pl_compare_not_judged(const pl_report_compare *);
 
 /* A line of the second table: one number for each row that has it. */
 typedef struct pl_compare_line {

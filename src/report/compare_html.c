@@ -111,6 +111,7 @@ static void put_sentence(const char *name, const char *what, const char *sentenc
 static void put_sentences(const pl_report_compare *c, pl_str *out)
 {
     char at[TEXT];
+    const char *not_judged = pl_compare_not_judged(c);
     pl_str_append(out, "<section><h2>What there is to say</h2><table>\n");
     for (int i = 0; i < PL_COMPARE_ROWS; i++) {
         const pl_compare_row *r = &c->row[i];
@@ -120,8 +121,9 @@ static void put_sentences(const pl_report_compare *c, pl_str *out)
             pl_print(at, sizeof at, "at %" PRIu64 ": ", r->runs[b].batch);
             put_sentence(r->name, at, r->runs[b].why, out);
         }
-        put_sentence(r->name, "not judged: ", r->not_judged, out);
+        if (!not_judged) put_sentence(r->name, "not judged: ", r->not_judged, out);
     }
+    if (not_judged) put_sentence("all", "not judged: ", not_judged, out);
     pl_str_append(out, "</table></section>\n");
 }
 

@@ -287,7 +287,9 @@ const pl_system pl_system_hybrid = {
     .say_inferred = say_inferred,
     .rows = &rows,
     .narrow = {"vision_encoder.pretrained_precision", "f32", "bf16",
-               "the matrices of the frozen tower are stored in bf16; all sums, and all that was trained, are in f32"},
+               "the matrices of the frozen tower are in bf16 in memory; all sums, and all that was trained, are in "
+               "f32, and so is "
+               "the file that they come from"},
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,

@@ -42,6 +42,7 @@ typedef struct sampler {
     pl_source_layout layout;
     pl_slot slot;
     char *memory, *scratch;
+    uint64_t samples; /* that there are, as far as is known */
 } sampler;
 
 static pl_part part_of(const pl_source *s)
@@ -60,7 +61,7 @@ static char *aligned(char *at) { return at + (ALIGNMENT - (uintptr_t)at % ALIGNM
 /* Scratch first, then the ports. */
 static pl_status open_sampler(const pl_source *source, sampler *m, pl_error *err)
 {
-    *m = (sampler){.source = source};
+    *m = (sampler){.source = source, .samples = samples_of(source)};
     PL_TRY(source->kind->describe(source, 1, &m->layout, err));
     uint64_t bytes = m->layout.scratch_bytes + 2 * ALIGNMENT;
     for (uint32_t k = 0; k < m->layout.ports; k++) bytes += m->layout.port[k].bytes + ALIGNMENT;
@@ -78,13 +79,22 @@ static pl_status open_sampler(const pl_source *source, sampler *m, pl_error *err
     return PL_OK;
 }
 
-static pl_status draw(sampler *m, uint64_t sample, pl_error *err)
+static pl_status fill(sampler *m, uint64_t sample, pl_error *err)
 {
-    sample %= samples_of(m->source);
     m->slot.step = sample / m->source->batch;
     m->slot.micro = (uint32_t)(sample % m->source->batch);
     m->slot.first_sample = sample;
     return m->source->kind->fill(m->source, m->scratch, &m->slot, err);
+}
+
+/* Rows past the last sample count nothing: so it is known how many there are. Behind them they begin anew. */
+static pl_status draw(sampler *m, uint64_t sample, pl_error *err)
+{
+    sample %= m->samples;
+    PL_TRY(fill(m, sample, err));
+    if (m->slot.counted || sample == 0) return PL_OK;
+    m->samples = sample;
+    return fill(m, 0, err);
 }
 
 /* Number of the data's port that brings the input; −1: none does. */
@@ -119,7 +129,7 @@ static pl_status write_samples(sampler *m, int port, const pl_infer_port *p, uin
 }
 
 static pl_status write_all_samples(const pl_config *c, const pl_source *source, const pl_infer_data *of, uint64_t items,
-                                   const char *prefix, pl_error *err)
+                                   const char *prefix, uint64_t *there, pl_error *err)
 {
     sampler m;
     const pl_export_face *face = pl_system_of(c)->face;
@@ -133,6 +143,7 @@ static pl_status write_all_samples(const pl_config *c, const pl_source *source, 
         else
             status = write_samples(&m, port, p, items, prefix, err);
     }
+    *there = m.samples;
     pl_free(m.memory);
     return status;
 }
@@ -148,17 +159,16 @@ static pl_status take_samples(const pl_config *c, const pl_infer_data *of, uint6
 {
     const pl_system *y = pl_system_of(c);
     pl_data *data = NULL;
+    uint64_t there = 0;
     if (!y->face->in[0].name) return pl_fail(err, PL_E_DATA, "its samples are made as it runs");
     PL_TRY(y->open(c, command_of(y), PL_DATA_FOR_RUN, NULL, &data, err));
-    pl_status status = data->source ? write_all_samples(c, data->source, of, items, prefix, err)
+    pl_status status = data->source ? write_all_samples(c, data->source, of, items, prefix, &there, err)
                                     : pl_fail(err, PL_E_DATA, "it has no samples");
-    if (status == PL_OK) {
-        const uint64_t there = samples_of(data->source);
+    if (status == PL_OK)
         snprintf(said, PL_INPUTS_SAID_BYTES, "%" PRIu64 " %s %s%s", items, pl_system_words(c)->samples,
                  part_of(data->source) == PL_PART_VALIDATION ? "of what is held out"
                                                              : "of the config's data, the first",
                  there < items ? ", some more than once" : "");
-    }
     pl_data_close(data);
     return status;
 }
