@@ -32,6 +32,7 @@ static const char about[] =
     "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
     "With --compare the table of the model in f32, bf16, 8 bits and signs: what a sample takes, alone and 16 at once, "
     "bytes of file and memory, accuracy, each number of a process of its own; without FILE it has inputs of its own. "
+    "It takes options of quantize and eval, too (--samples, --method). "
     "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
     "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
     "taken (exit 3).\n";
@@ -117,6 +118,12 @@ static pl_status check_compared(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_options(const pl_cli_arguments *a, const pl_config *config, pl_error *err)
+{
+    return a->value[COMPARE] ? pl_compare_check_options(config, err)
+                             : pl_command_check_options(PL_COMMAND_INFER, config, err);
+}
+
 static int compare(const pl_cli_command *command, const pl_cli_input *in)
 {
     pl_talk talk;
@@ -164,4 +171,5 @@ const pl_cli_body pl_cli_infer = {.text = about,
                                   .options = options,
                                   .option_count = sizeof options / sizeof *options,
                                   .takes_many = true,
-                                  .run = run};
+                                  .run = run,
+                                  .check_options = check_options};

@@ -21,6 +21,7 @@ typedef struct comparison {
     pl_compare *of;
     char folder[PATH_MAX];
     uint32_t turns, batch;
+    bool seeded;
     char *made;           /* a line each; NULL: the files are the user's */
     const char **command; /* words of a run: room for all files */
     size_t files;
@@ -79,11 +80,11 @@ static pl_status export(comparison *c, const char *config, const char *to, const
 static pl_status make_base(comparison *c, pl_error *err)
 {
     char config[PATH_MAX], to[PATH_MAX];
-    const pl_compare_words *w = c->words;
-    const char *more[] = {w->seeded       ? "--seeded"
-                          : w->checkpoint ? "--checkpoint"
-                                          : NULL,
-                          w->seeded ? NULL : w->checkpoint, NULL};
+    const char *checkpoint = c->words->checkpoint;
+    const char *more[] = {c->seeded    ? "--seeded"
+                          : checkpoint ? "--checkpoint"
+                                       : NULL,
+                          c->seeded ? NULL : checkpoint, NULL};
     say(c, "its weights", "base");
     pl_status status = write_config(c, PL_VARIANT_F32, PL_COMPARE_BASE, config, err);
     if (status == PL_OK) status = export(c, config, path_of(c, "base", ".safetensors", to), more, err);
@@ -267,10 +268,21 @@ static pl_status read_batch(comparison *c, pl_error *err)
     return status;
 }
 
+/* By a word or by the config. */
+static pl_status read_seeded(comparison *c, pl_error *err)
+{
+    char text[16];
+    pl_status status = pl_cli_setting(c->in->config, "infer", "seeded", text, sizeof text, err);
+    c->seeded = c->words->seeded || strcmp(text, "true") == 0;
+    if (status != PL_OK || !c->seeded || !c->words->checkpoint) return status;
+    return pl_cli_error(err, PL_E_USAGE, "infer.seeded and --checkpoint both name weights; leave one out");
+}
+
 static pl_status open_comparison(comparison *c, pl_error *err)
 {
     pl_status status = pl_cli_read_turns(c->words->turns, &c->turns, err);
     if (status == PL_OK) status = read_batch(c, err);
+    if (status == PL_OK) status = read_seeded(c, err);
     if (status == PL_OK && c->words->html && strcmp(c->words->html, "-") != 0)
         status = pl_page_check(c->words->html, err);
     if (status == PL_OK) status = pl_cli_begin_with_module(c->in->config, err);

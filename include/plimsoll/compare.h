@@ -55,6 +55,10 @@ typedef struct pl_compare_options {
 } pl_compare_options;
 enum { PL_COMPARE_TURNS_MAX = 64 };
 
+/* The options that a comparison reads: those of infer, quantize and eval, but for what it sets itself. PL_E_USAGE:
+ * another one is given. */
+PL_API PL_MUST_USE pl_status pl_compare_check_options(const pl_config *, pl_error *);
+
 /* Nothing is run and nothing large is held. PL_E_USAGE: weights are named that are in 8 bits or signs already;
  * PL_E_UNSUPPORTED: the model cannot be run on files. */
 PL_API PL_MUST_USE pl_status pl_compare_create(const pl_config *, const pl_compare_options *, pl_compare **,

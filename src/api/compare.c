@@ -204,6 +204,27 @@ static pl_status look_at_work(pl_compare *p, pl_error *err)
 
 /* ---- opening ---- */
 
+/* What a comparison does by itself, for each form anew. */
+static const pl_config_key *find_own(const pl_config *c)
+{
+    static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",          "infer.latency",
+                                      "infer.brief", "infer.seeded", "quantization.output"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const pl_config_key *key = pl_config_find(own[i]);
+        if (pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;
+    }
+    return NULL;
+}
+
+pl_status pl_compare_check_options(const pl_config *c, pl_error *err)
+{
+    static const pl_config_reader readers = 1 << PL_COMMAND_INFER | 1 << PL_COMMAND_QUANTIZE | 1 << PL_COMMAND_EVALUATE;
+    const pl_config_key *own = find_own(c);
+    if (!own) return pl_config_check_options(c, readers, err);
+    return pl_fail(err, PL_E_USAGE, "%s: a comparison sets %s by itself, for each form anew; take it away",
+                   pl_config_origin_at(c, own)->by, own->path);
+}
+
 /* From such a file there is no way back to f32. */
 static pl_status check_weights(const pl_compare *p, pl_error *err)
 {

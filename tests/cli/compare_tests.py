@@ -195,6 +195,21 @@ def difference(prefix, wide, name):
     return math.sqrt(sum((p - q) ** 2 for p, q in zip(a, b)) / sum(q * q for q in b)), sum(cosines) / len(cosines), min(cosines)
 
 
+def test_calibration():
+    """Options of quantize are those of its form."""
+    config = write_encoder()
+    _, rows = compare(config, "--samples", "3", "--method", "entropy")
+    save("page.npy", "|u1", (1, SMALL["image_size"], SMALL["image_size"]), list(DRAW.randbytes(SMALL["image_size"] ** 2)))
+    run("quantize", config, "--quantized", "int8.safetensors", "--out", "other", "--samples", "3", "--method", "entropy")
+    run("infer", config, "page.npy", "--npy", "wide")
+    run("infer", config, "page.npy", "--npy", "narrow", "--weights", "int8.safetensors")
+    _, own = compare(config, "page.npy", "--samples", "3", "--method", "entropy")
+    wanted = difference("narrow", "wide", "capsules")[0]
+    check(abs(own["int8"]["outputs"][0]["difference"] - wanted) <= 1e-9 * wanted, own["int8"]["outputs"][0], wanted)
+    _, other = compare(config)
+    check(other["int8"]["outputs"] != rows["int8"]["outputs"], "another calibration is the same")
+
+
 def test_own_files():
     """Differences and cosines by arithmetic; fewer items than a batch are said to be; memory is that of a single run."""
     config = write_encoder()
@@ -291,6 +306,10 @@ def test_words():
         refused(2, "from 1 to 64", *some, "--turns", turns)
     refused(2, "--batch 1 is what a comparison does anyway", *some, "--batch", "1")
     refused(2, "leave one out", *some, "--seeded", "--checkpoint", "x")
+    for word in ("--quantized=x", "--set=infer.to=x", "--set=infer.latency=true", "--set=infer.files=x", "--set=infer.seeded=true"):
+        refused(2, "a comparison sets .* by itself", *some, *word.split("=", 1) if word.startswith("--set") else (word,))
+    refused(2, "this command does not read", *some, "--set", "pipeline.batch_size=3")
+    refused(2, "this command does not read", "infer", config, "x.npy", "--samples", "3")
     run("quantize", config, "--quantized", "int8.safetensors", "--out", "other")
     refused(2, "int8.safetensors: holds weights that are packed already", *some, "--weights", "int8.safetensors", env=with_tmp())
     with open("page.html", "w") as file:
@@ -311,7 +330,7 @@ def test_environment():
     check("the budget of" not in out, out[:500])
 
 
-GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_forms_of_output, test_environment],
+GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_calibration, test_forms_of_output, test_environment],
           "compare_systems": [test_chain, test_clouds, test_hybrid, test_binary, test_held_out_texts, test_held_out_flights],
           "compare_refused": [test_budget, test_words]}
 
