@@ -157,6 +157,7 @@ static void find_forms(pl_compare *p)
     else if (y->narrow.remark)
         remark(p, PL_VARIANT_BF16, y->narrow.remark);
     if (!y->job[PL_COMMAND_QUANTIZE]) refuse(p, PL_VARIANT_INT8, "has no command quantize: no weights in 8 bits", arch);
+    if (binary) remark(p, PL_VARIANT_INT8, "layers of signs stay as they were trained, the others are in 8 bits");
     if (!can)
         refuse(p, PL_VARIANT_BINARY, "has no layers of signs (model.binary)", arch);
     else if (!binary)

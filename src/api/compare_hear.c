@@ -11,7 +11,11 @@
 
 static void keep(char to[PL_COMPARE_SENTENCE], const char *why) { snprintf(to, PL_COMPARE_SENTENCE, "%s", why); }
 
-void pl_compare_refuse(pl_compare *p, pl_variant v, const char *why) { keep(p->report.row[v].why, why); }
+void pl_compare_refuse(pl_compare *p, pl_variant v, const char *why)
+{
+    keep(p->report.row[v].why, why);
+    p->report.row[v].remark[0] = 0;
+}
 
 void pl_compare_refuse_run(pl_compare *p, pl_variant v, bool at_once, const char *why)
 {
