@@ -172,10 +172,10 @@ static void find_forms(pl_compare *p)
 static pl_status count_work(const pl_config *c, const pl_facts *extents, pl_work_share *share, pl_error *err)
 {
     pl_graph *g = NULL;
-    PL_TRY(pl_build_graph(c, PL_COMMAND_INFER, extents, &g, err));
-    *share = pl_program_binary_share(g, pl_graph_find_program(g, PL_INFER_PROGRAM));
-    pl_graph_destroy(g);
-    return PL_OK;
+    const pl_status status = pl_build_graph(c, PL_COMMAND_INFER, extents, &g, err);
+    if (status == PL_OK) *share = pl_program_binary_share(g, pl_graph_find_program(g, PL_INFER_PROGRAM));
+    pl_graph_destroy(g); /* what was built before it failed, too */
+    return status;
 }
 
 static pl_status count_possible(pl_compare *p, pl_error *err)

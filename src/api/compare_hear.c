@@ -14,7 +14,7 @@ static void keep(char to[PL_COMPARE_SENTENCE], const char *why) { snprintf(to, P
 void pl_compare_refuse(pl_compare *p, pl_variant v, const char *why)
 {
     keep(p->report.row[v].why, why);
-    p->report.row[v].remark[0] = 0;
+    p->report.row[v].remark[0] = p->report.row[v].not_judged[0] = 0;
 }
 
 void pl_compare_refuse_run(pl_compare *p, pl_variant v, bool at_once, const char *why)
@@ -93,10 +93,11 @@ static void take_metrics(json_t *root, const char *items, pl_compare_row *r)
     json_object_foreach(root, key, value)
     {
         const bool told = strcmp(key, "schema") != 0 && strcmp(key, "step") != 0 && strcmp(key, items) != 0;
-        if (!told || !json_is_number(value) || r->metrics == PL_COMPARE_METRICS) continue;
+        const bool is_metric = json_is_number(value) || json_is_null(value); /* null: not finite */
+        if (!told || !is_metric || r->metrics == PL_COMPARE_METRICS) continue;
         pl_compare_metric *m = &r->metric[r->metrics++];
         snprintf(m->name, sizeof m->name, "%s", key);
-        m->value = json_number_value(value);
+        m->value = json_is_null(value) ? NAN : json_number_value(value);
     }
 }
 
