@@ -115,6 +115,9 @@ static pl_status check_compared(const pl_cli_input *in, pl_error *err)
         if (value[of_both[i]])
             return pl_cli_error(err, PL_E_USAGE, "%s is of --compare, which is not given; leave it out or compare",
                                 options[of_both[i]].name);
+    if (value[HTML] && value[JSON] && strcmp(value[HTML], "-") == 0)
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--json and --html - both go to standard output; give one of them, or a FILE");
     return PL_OK;
 }
 

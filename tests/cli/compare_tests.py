@@ -156,7 +156,9 @@ def test_encoder():
     for form in ("bf16", "int8"):
         check([o["name"] for o in rows[form]["outputs"]] == ["capsules", "checksums", "children"], rows[form]["outputs"])
         for o in rows[form]["outputs"]:
-            check(0 < o["difference"] < 0.2 and 0.9 < o["least_cosine"] <= o["mean_cosine"] <= 1, o)
+            check(0 < o["difference"] < (1 if o["name"] == "children" else 0.2) and -1 <= o["least_cosine"] <= o["mean_cosine"] <= 1, o)
+            # which tokens are children may change, and a child then is another one
+            check(o["name"] == "children" or o["least_cosine"] > 0.9, o)
     check("16 texts" in told["inputs"], told["inputs"])
 
 
@@ -302,6 +304,7 @@ def test_words():
         refused(2, f"{words[0]} is of one run, and --compare makes a table", *some, *words)
     refused(2, "--turns is of --compare", "infer", config, "x.npy", "--turns", "3")
     refused(2, "--html is of --compare", "infer", config, "x.npy", "--html", "x.html")
+    refused(2, "both go to standard output", *some, "--html", "-", "--json")
     for turns in ("0", "65", "-1", "three", "1x"):
         refused(2, "from 1 to 64", *some, "--turns", turns)
     refused(2, "--batch 1 is what a comparison does anyway", *some, "--batch", "1")
