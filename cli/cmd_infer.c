@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compare.h"
 #include "planning.h"
 
-enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, JSON, QUIET, VERBOSE, LEDGER };
+enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, COMPARE, TURNS, HTML, JSON, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
     [TO] = {"--to", "FILE", "write the lines there, and not to stdout; the file is whole or not there"},
     [ARRAYS] = {"--npy", "PREFIX", "in place of lines PREFIX.NAME.npy for each output"},
@@ -12,7 +13,12 @@ static const pl_cli_option options[] = {
     [BRIEF] = {"--brief", NULL, "lines without the model's numbers: what its system says of them alone"},
     [SEEDED] = {"--seeded", NULL, "first values of the config's seed in place of trained weights"},
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
-    [JSON] = {"--json", NULL, "close with what was done as JSON (schema plimsoll.infer/1)"},
+    [COMPARE] = {"--compare", NULL,
+                 "the table of f32, bf16, 8 bits and signs: time, bytes, accuracy; files may be left out"},
+    [TURNS] = {"--turns", "N", "with --compare: how often each is run (3), of which medians are taken"},
+    [HTML] = {"--html", "FILE", "with --compare: the table as a page (- for stdout)"},
+    [JSON] = {"--json", NULL,
+              "close with what was done as JSON (plimsoll.infer/1); the table as JSON (plimsoll.compare/1)"},
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, to stderr"},
@@ -24,6 +30,9 @@ static const char about[] =
     "out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose "
     "first dimension counts items, or a text whose lines are items (for models of texts and of pages); files of one "
     "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
+    "With --compare the table of the model in f32, bf16, 8 bits and signs: what a sample takes, alone and 16 at once, "
+    "bytes of file and memory, accuracy, each number of a process of its own; without FILE it has inputs of its own. "
+    "It takes options of quantize and eval, too (--samples, --method). "
     "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
     "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
     "taken (exit 3).\n";
@@ -93,20 +102,70 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     return status;
 }
 
-static int run(const pl_cli_command *command, int argc, char **argv)
+/* Of one run, or of a comparison. */
+static pl_status check_compared(const pl_cli_input *in, pl_error *err)
 {
-    pl_cli_input in;
+    static const int of_one[] = {TO, ARRAYS, LATENCY, BRIEF, VERBOSE, LEDGER}, of_both[] = {TURNS, HTML};
+    const char *const *value = in->arguments.value;
+    for (size_t i = 0; value[COMPARE] && i < sizeof of_one / sizeof *of_one; i++)
+        if (value[of_one[i]])
+            return pl_cli_error(err, PL_E_USAGE, "%s is of one run, and --compare makes a table of many; leave one out",
+                                options[of_one[i]].name);
+    for (size_t i = 0; !value[COMPARE] && i < sizeof of_both / sizeof *of_both; i++)
+        if (value[of_both[i]])
+            return pl_cli_error(err, PL_E_USAGE, "%s is of --compare, which is not given; leave it out or compare",
+                                options[of_both[i]].name);
+    if (value[HTML] && value[JSON] && strcmp(value[HTML], "-") == 0)
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--json and --html - both go to standard output; give one of them, or a FILE");
+    return PL_OK;
+}
+
+static pl_status check_options(const pl_cli_arguments *a, const pl_config *config, pl_error *err)
+{
+    return a->value[COMPARE] ? pl_compare_check_options(config, err)
+                             : pl_command_check_options(PL_COMMAND_INFER, config, err);
+}
+
+static int compare(const pl_cli_command *command, const pl_cli_input *in)
+{
+    pl_talk talk;
+    pl_error err = {0};
+    const char *const *value = in->arguments.value;
+    const pl_compare_words words = {.html = value[HTML],
+                                    .json = value[JSON],
+                                    .checkpoint = value[CHECKPOINT],
+                                    .seeded = value[SEEDED],
+                                    .turns = value[TURNS]};
+    pl_status status = check_words(in, &err);
+    if (status == PL_OK) status = check_trained(in, &err);
+    if (status == PL_OK) status = pl_talk_read(in->config, value[QUIET], false, &talk, &err);
+    return status == PL_OK ? pl_cli_compare(command, in, &talk, &words) : pl_cli_complain(command->name, status, &err);
+}
+
+static int infer(const pl_cli_command *command, const pl_cli_input *in)
+{
     pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
-    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    if (status == PL_OK) status = take_words(&in, &err);
+    pl_status status = take_words(in, &err);
     if (status == PL_OK)
-        status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
-    call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
-    call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
+        status = pl_talk_read(in->config, in->arguments.value[QUIET], in->arguments.value[VERBOSE], &talk, &err);
+    call.word[PL_CALL_CHECKPOINT] = in->arguments.value[CHECKPOINT];
+    call.word[PL_CALL_JSON] = in->arguments.value[JSON] ? "1" : NULL;
+    call.word[PL_CALL_LEDGER] = in->arguments.value[LEDGER] ? "1" : NULL;
+    return status == PL_OK ? pl_cli_start(in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
+}
+
+static int run(const pl_cli_command *command, int argc, char **argv)
+{
+    pl_cli_input in;
+    pl_error err = {0};
+    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = check_compared(&in, &err);
+    int code = status != PL_OK               ? pl_cli_complain(command->name, status, &err)
+               : in.arguments.value[COMPARE] ? compare(command, &in)
+                                             : infer(command, &in);
     pl_cli_release(&in);
     return code;
 }
@@ -115,4 +174,5 @@ const pl_cli_body pl_cli_infer = {.text = about,
                                   .options = options,
                                   .option_count = sizeof options / sizeof *options,
                                   .takes_many = true,
-                                  .run = run};
+                                  .run = run,
+                                  .check_options = check_options};

@@ -12,7 +12,7 @@
 
 #include "plimsoll/plimsoll.h"
 
-enum { PL_CLI_OPTIONS_MAX = 12, PL_CLI_OPERANDS_MAX = 4 };
+enum { PL_CLI_OPTIONS_MAX = 16, PL_CLI_OPERANDS_MAX = 4 };
 
 /* An option of the subcommand itself; those of the config are the library's. */
 typedef struct pl_cli_option {
@@ -33,6 +33,8 @@ typedef enum pl_cli_config_use {
 
 typedef struct pl_cli_command pl_cli_command;
 
+struct pl_cli_arguments;
+
 /* What cli/cmd_*.c bring. */
 typedef struct pl_cli_body {
     const char *text; /* what the help says behind the summary, or NULL */
@@ -41,6 +43,8 @@ typedef struct pl_cli_body {
     const char *first;                                         /* words that the first operand can be; NULL: any */
     bool takes_many;                                           /* operands, however many */
     int (*run)(const pl_cli_command *, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+    /* Which options of the config it takes, by its own words; NULL: those that its command reads. PL_E_USAGE. */
+    pl_status (*check_options)(const struct pl_cli_arguments *, const pl_config *, pl_error *);
 } pl_cli_body;
 
 #define PL_CLI_ROW(id, ...) extern const pl_cli_body pl_cli_##id;

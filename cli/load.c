@@ -119,12 +119,15 @@ static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in
 }
 
 /* What runs a command is of that command; what only plans one plans what the config has. */
-static pl_status check_command(const pl_cli_command *command, const pl_config *config, pl_error *err)
+static pl_status check_command(const pl_cli_command *command, const pl_cli_arguments *a, const pl_config *config,
+                               pl_error *err)
 {
     const bool runs = command->config == PL_CLI_RUNS;
     const pl_command of = runs ? command->command : pl_command_of(config);
     pl_status status = pl_command_require(of, config, err);
-    return status == PL_OK ? pl_command_check_options(of, config, err) : status;
+    if (status != PL_OK) return status;
+    return command->body->check_options ? command->body->check_options(a, config, err)
+                                        : pl_command_check_options(of, config, err);
 }
 
 pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size_t at, pl_cli_input *in, pl_error *err)
@@ -140,7 +143,8 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
     if (status == PL_OK) status = load(command, at, in, err);
     if (status == PL_OK) status = pl_config_apply_env(in->config, environ, err);
-    if (status == PL_OK && command->config >= PL_CLI_PLANS) status = check_command(command, in->config, err);
+    if (status == PL_OK && command->config >= PL_CLI_PLANS)
+        status = check_command(command, &in->arguments, in->config, err);
     if (status == PL_OK) status = pl_config_check(in->config, err);
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
     /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */

@@ -112,7 +112,7 @@ static phases begin_phases(const char *name, const pl_talk *talk)
 extern char **environ;
 
 /* As the command was given. */
-static pl_status begin_with_module(const pl_config *config, pl_error *err)
+pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
 {
     const char *const *words;
     char *argv[PL_AGAIN_WORDS + 1] = {0};
@@ -132,7 +132,7 @@ static pl_status begin_with_module(const pl_config *config, pl_error *err)
 
 static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error *err)
 {
-    pl_status status = begin_with_module(in->config, err);
+    pl_status status = pl_cli_begin_with_module(in->config, err);
     if (status != PL_OK) return status;
     pl_signals_catch(); /* what is half written goes */
     status = pl_planner_fence(in->config, err);

@@ -17,6 +17,8 @@ typedef struct pl_talk {
 
 pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, pl_error *);
 
+/* Where the config needs a module and the process has not begun with it, begins the command anew. */
+pl_status pl_cli_begin_with_module(const pl_config *, pl_error *);
 /* Prepares the data where the command needs them, and plans. Progress goes to stderr unless quiet. What this machine
  * cannot hold is refused when it is to run `here`; else it is planned, with a warning. */
 pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, bool here, pl_plan **,

@@ -263,16 +263,23 @@ static pl_status gradients(runner *r)
     return status == PL_OK ? pl_list_tensors(path, &r->error) : status;
 }
 
-static pl_status put_inferred(const pl_inferred *i, pl_error *err)
+/* With the memory that the process has now: nothing of the work is given back before it. */
+static pl_status put_inferred(const runner *r, const pl_inferred *i, pl_error *err)
 {
+    pl_run_verdict verdict = {0};
     char text[512];
+    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, &verdict, err);
+    if (status != PL_OK) return status;
     pl_line line = {text, sizeof text, 0};
-    pl_line_add(&line, "{\"schema\":\"plimsoll.infer/1\",\"items\":%llu,\"not_finite\":%llu,\"seconds\":%.6g",
-                (unsigned long long)i->items, (unsigned long long)i->not_finite, i->seconds);
+    pl_line_add(&line,
+                "{\"schema\":\"plimsoll.infer/1\",\"items\":%llu,\"not_finite\":%llu,\"seconds\":%.6g,"
+                "\"run_seconds\":%.6g",
+                (unsigned long long)i->items, (unsigned long long)i->not_finite, i->seconds, i->run_seconds);
     if (i->most_seconds > 0)
         pl_line_add(&line, ",\"median_seconds\":%.6g,\"p95_seconds\":%.6g,\"most_seconds\":%.6g", i->median_seconds,
                     i->p95_seconds, i->most_seconds);
-    pl_line_add(&line, "}\n");
+    pl_line_add(&line, ",\"planned_bytes\":%llu,\"measured_bytes\":%llu}\n", (unsigned long long)verdict.planned_bytes,
+                (unsigned long long)verdict.measured_bytes);
     return pl_put(text, line.bytes, err);
 }
 
@@ -294,7 +301,7 @@ static pl_status infer(runner *r)
     if (status == PL_OK && r->view.status != PL_OK) r->error = r->view.error, status = r->view.status;
     pl_view_clear(&r->view);
     if (status == PL_OK && !r->view.quiet) say_inferred(&found);
-    return status == PL_OK && said(r, PL_CALL_JSON) ? put_inferred(&found, &r->error) : status;
+    return status == PL_OK && said(r, PL_CALL_JSON) ? put_inferred(r, &found, &r->error) : status;
 }
 
 /* What has no words of its own here tells all that it has to tell to the view. */

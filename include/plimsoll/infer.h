@@ -21,6 +21,7 @@ typedef struct pl_inferred {
     uint64_t items;
     uint64_t not_finite;                              /* numbers of the results that are infinite or NaN */
     double seconds;                                   /* of the work, reading and writing with it */
+    double run_seconds; /* of that, of the batches alone: files are not opened, synced and closed in it */
     double median_seconds, p95_seconds, most_seconds; /* of an item, with infer.latency; else 0 */
 } pl_inferred;
 

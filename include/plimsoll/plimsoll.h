@@ -18,6 +18,7 @@
 #ifndef PLIMSOLL_PLIMSOLL_H
 #define PLIMSOLL_PLIMSOLL_H
 
+#include "plimsoll/compare.h"
 #include "plimsoll/config.h"
 #include "plimsoll/doctor.h"
 #include "plimsoll/draw.h"

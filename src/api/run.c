@@ -249,6 +249,7 @@ pl_status pl_run_infer(pl_run *r, pl_inferred *to, pl_error *err)
     *to = (pl_inferred){.items = s.items,
                         .not_finite = s.not_finite,
                         .seconds = s.seconds,
+                        .run_seconds = s.run_seconds,
                         .median_seconds = s.median_seconds,
                         .p95_seconds = s.p95_seconds,
                         .most_seconds = s.most_seconds};

@@ -24,6 +24,7 @@ typedef struct inference {
     uint64_t id_count; /* of an item; 0: there are none */
     double *seconds;   /* [items]; NULL: they are not asked for */
     uint64_t timed;
+    double run_seconds;
     bool at_work;
     pl_infer_summary summary;
     pl_infer_sink sink;
@@ -146,7 +147,9 @@ static pl_status run_step(pl_session *s, inference *j, pl_error *err)
         if (pl_session_should_stop(s)) return pl_fail(err, PL_E_STOPPED, "stopped; what was not finished is not there");
         const double began = pl_run_now();
         PL_TRY(pl_session_run_program(s, j->program, false, err));
-        if (j->seconds && j->timed < j->d->items) j->seconds[j->timed++] = pl_run_now() - began;
+        const double took = pl_run_now() - began;
+        j->run_seconds += took;
+        if (j->seconds && j->timed < j->d->items) j->seconds[j->timed++] = took;
     }
     return PL_OK;
 }
@@ -189,7 +192,10 @@ static void sort(double *x, uint64_t count)
 static void sum_up(const pl_session *s, inference *j, double began)
 {
     pl_infer_summary *u = &j->summary;
-    *u = (pl_infer_summary){.items = s->items_seen, .not_finite = j->sink.not_finite, .seconds = pl_run_now() - began};
+    *u = (pl_infer_summary){.items = s->items_seen,
+                            .not_finite = j->sink.not_finite,
+                            .seconds = pl_run_now() - began,
+                            .run_seconds = j->run_seconds};
     if (!j->seconds || j->timed == 0) return;
     sort(j->seconds, j->timed);
     u->median_seconds = j->seconds[(j->timed - 1) / 2];
@@ -212,7 +218,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     pl_error ignored;
     const double began = pl_run_now();
     if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
-    j->timed = 0, j->sink.not_finite = 0;
+    j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0;
     s->items_seen = 0;
     pl_status status = pl_infer_sink_open(&j->sink, j->d->setup.to, j->d->setup.arrays, j->d->items, err);
     j->at_work = true;

@@ -50,6 +50,7 @@ extern const pl_job pl_job_infer;
 typedef struct pl_infer_summary {
     uint64_t items, not_finite;                       /* numbers of results that are infinite or NaN */
     double seconds;                                   /* of the work, reading and writing with it */
+    double run_seconds;                               /* of that, from the begin of each batch to its end */
     double median_seconds, p95_seconds, most_seconds; /* of an item; 0 where that is not asked for */
 } pl_infer_summary;
 /* PL_E_USAGE where the session is none of that. */

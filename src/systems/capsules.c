@@ -488,6 +488,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                               [PL_COMMAND_INFER] = &pl_job_infer},
                                       .face = &face,
                                       .rows = &rows,
+                                      .narrow = {"encoder.precision", "float32", "bfloat16", NULL},
                                       .exported_as = PL_COMMAND_ENCODE,
                                       .open_model = open_model,
                                       .forget_data = forget_data,

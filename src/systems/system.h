@@ -31,6 +31,12 @@ typedef enum pl_data_use {
 
 #define PL_PAGE_EVERY UINT64_MAX
 
+/* How a config says that its model runs in bf16, and that it runs in f32: a key and two of its words. */
+typedef struct pl_narrow_way {
+    const char *key, *wide, *narrow;
+    const char *remark; /* what of it is narrow, where that is not all; or NULL */
+} pl_narrow_way;
+
 /* What a page about results is to show, and of what. */
 typedef struct pl_page_wish {
     const pl_block_reader *results;
@@ -76,6 +82,7 @@ typedef struct pl_system {
      * of files that it alone can run a model on; NULL: there is none. */
     pl_infer_say *say_inferred;
     const pl_rows_kind *rows;
+    pl_narrow_way narrow; /* no key: its model runs in f32 alone */
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
@@ -127,6 +134,26 @@ int64_t pl_system_batch(const pl_config *, pl_command);
 pl_status pl_system_plan_calibration(const pl_config *, pl_data *, pl_error *);
 /* What the jobs of a command are told (settings->own): a calibration's in all systems the same, else tell_jobs. */
 pl_status pl_system_tell_jobs(const pl_config *, pl_command, void **own, pl_error *);
+
+/* ---- inputs.c ---- */
+/* Inputs for a model that is run on files (`of`: its data, opened without any): PREFIX.NAME.npy with so many items
+ * each. They are samples of what is held out, else of the config's other data; of a system that has none, or whose
+ * samples cannot be read, they are random numbers. `said` tells which, in words. */
+enum { PL_INPUTS_SAID_BYTES = 700 };
+pl_status pl_system_write_inputs(const pl_config *, const pl_infer_data *of, uint64_t items, const char *prefix,
+                                 char said[PL_INPUTS_SAID_BYTES], pl_error *);
+
+/* ---- outputs.c ---- */
+/* What infer wrote as PREFIX.NAME.npy, against what it wrote as WIDE.NAME.npy of the same items. */
+typedef struct pl_output_difference {
+    const char *name;                 /* of the output, a constant */
+    double difference;                /* the root of Σ(y − y_wide)² / Σ y_wide² */
+    bool has_cosine;                  /* rows (the last dimension) have two numbers or more */
+    double mean_cosine, least_cosine; /* of a row with its own of the other */
+} pl_output_difference;
+enum { PL_OUTPUTS_MAX = PL_FACE_STORED_MAX + PL_FACE_SCORED_MAX };
+pl_status pl_system_compare_outputs(const pl_config *, const char *prefix, const char *wide,
+                                    pl_output_difference[PL_OUTPUTS_MAX], size_t *count, pl_error *);
 
 /* ---- system.c ---- */
 const pl_system *pl_system_of(const pl_config *);

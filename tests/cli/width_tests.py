@@ -60,6 +60,7 @@ def test_tables():
     check("As planned" in ledger and "VmHWM" in ledger, err)
     fits(ledger, "the final ledger")
     fits(run("eval", "out")[0], "eval")
+    fits(run("infer", "out", "--compare", "--turns", "1")[0], "a comparison")
     _, err = run("doctor", "--", "sleep", "0.2")
     table = err[err.index("MB; resident: bytes"):err.index("\nThe largest causes")]
     check("VmHWM" in table and "dirty" in table, err)
@@ -103,7 +104,8 @@ def test_pages():
     run("train", config, "--quiet")
     shutil.copy("out/plan.html", "run.html")
     run("doctor", "--html", "doctor.html", "--", "sh", "-c", "sleep 0.3; : " + "a-long-word-that-has-no-end-" * 20)
-    pages = ["plan.html", "fit.html", "refused.html", "run.html", "doctor.html"]
+    run("infer", "out", "--compare", "--turns", "1", "--html", "compare.html", "--quiet")
+    pages = ["plan.html", "fit.html", "refused.html", "run.html", "doctor.html", "compare.html"]
     check(all(read(p).startswith(b"<!doctype html>") for p in pages), "a page is none")
     for pixels in (PIXELS, 1200):
         for found in measure(pages, pixels):

@@ -1,0 +1,34 @@
+/* plimsoll infer --compare: each form of a model in processes of this executable, in turns, and the table of them. */
+#ifndef PL_CLI_COMPARE_H
+#define PL_CLI_COMPARE_H
+
+#include <sys/types.h>
+
+#include "planning.h"
+
+/* The command's own words. NULL: not said. */
+typedef struct pl_compare_words {
+    const char *html, *json, *checkpoint, *seeded, *turns;
+} pl_compare_words;
+
+/* PL_E_USAGE: what the words are is of one run, or of a comparison. */
+pl_status pl_cli_read_turns(const char *word, uint32_t *turns, pl_error *);
+/* The whole of it; files: those of the words behind the config. Returns the exit code. */
+int pl_cli_compare(const pl_cli_command *, const pl_cli_input *, const pl_talk *, const pl_compare_words *);
+
+/* ---- compare_folder.c: what lies between, gone with the command ---- */
+pl_status pl_compare_folder_make(char path[PATH_MAX], pl_error *);
+void pl_compare_folder_remove(const char *path); /* "" is fine */
+
+/* ---- compare_child.c ---- */
+typedef struct pl_child_told {
+    int code;                           /* exit code; 128 + signal */
+    char line[16384];                   /* the last of standard output, without its end; "" */
+    char sentence[PL_ERROR_TEXT_BYTES]; /* why it failed; "" */
+} pl_child_told;
+
+/* Runs `plimsoll WORDS…` and waits. What it tells lies in files in the folder. PL_E_STOPPED: a signal has come, which
+ * the child got, too. Whatever else becomes of the child is in *told. */
+pl_status pl_child_run(const char *folder, const char *const *words, pl_child_told *told, pl_error *);
+
+#endif

@@ -1,0 +1,160 @@
+/* A process of this executable, waited for: signals are taken, not handled, so that the child is told of them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compare.h"
+#include "signals.h"
+
+extern char **environ;
+
+/* ---- starting ---- */
+
+/* The config that a child gets says all: what the environment said is in it, and is stronger than a file. What one
+ * process of a command tells the next is no child's either. */
+static char **environment(void)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count]) count++;
+    char **e = calloc(count + 1, sizeof *e);
+    for (size_t i = 0; e && i < count; i++)
+        if (strncmp(environ[i], "PLIMSOLL_", 9) != 0 || strncmp(environ[i], "PLIMSOLL_TEST_", 14) == 0)
+            e[kept++] = environ[i];
+    return e;
+}
+
+static const char *file_of(const char *folder, const char *name, char path[PATH_MAX])
+{
+    snprintf(path, PATH_MAX, "%s/%s", folder, name);
+    return path;
+}
+
+static int redirect(const char *folder, posix_spawn_file_actions_t *actions)
+{
+    enum { FLAGS = O_WRONLY | O_CREAT | O_TRUNC, MODE = 0600 };
+    char out[PATH_MAX], err[PATH_MAX];
+    int error = posix_spawn_file_actions_init(actions);
+    if (error) return error;
+    error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, file_of(folder, "told", out), FLAGS, MODE);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(actions, STDERR_FILENO, file_of(folder, "said", err), FLAGS, MODE);
+    if (error) (void)posix_spawn_file_actions_destroy(actions);
+    return error;
+}
+
+/* 0, or errno. */
+static int start(const char *folder, char *const *words, const sigset_t *mask, pid_t *child)
+{
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+    char **e = environment();
+    int error = e ? redirect(folder, &actions) : ENOMEM;
+    if (!error) {
+        error = posix_spawnattr_init(&attributes);
+        if (!error) {
+            (void)signal(SIGCHLD, SIG_DFL);
+            (void)posix_spawnattr_setsigmask(&attributes, mask);
+            (void)posix_spawnattr_setsigdefault(&attributes, pl_signals_changed());
+            (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+            error = posix_spawn(child, "/proc/self/exe", &actions, &attributes, words, e);
+            (void)posix_spawnattr_destroy(&attributes);
+        }
+        (void)posix_spawn_file_actions_destroy(&actions);
+    }
+    free(e);
+    return error;
+}
+
+/* ---- waiting ---- */
+
+static sigset_t awaited(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    return set;
+}
+
+/* The first signal asks the child to stop, the next ends it. Returns the first; 0: none has come. */
+static int await(pid_t child, const sigset_t *set, int *state)
+{
+    int first = 0;
+    for (;;) {
+        const pid_t got = waitpid(child, state, WNOHANG);
+        if (got == child || (got < 0 && errno != EINTR)) return first;
+        const int number = sigwaitinfo(set, NULL);
+        if (number <= 0 || number == SIGCHLD) continue;
+        (void)kill(child, first ? SIGKILL : number);
+        first = first ? first : number;
+    }
+}
+
+/* ---- what it told ---- */
+
+/* The last `room` − 1 bytes of the file. */
+static void read_end(const char *folder, const char *name, char *text, size_t room)
+{
+    char path[PATH_MAX];
+    text[0] = 0;
+    const int fd = open(file_of(folder, name, path), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    const off_t end = lseek(fd, 0, SEEK_END), from = end > (off_t)room - 1 ? end - (off_t)(room - 1) : 0;
+    const ssize_t n = end > 0 ? pread(fd, text, room - 1, from) : 0;
+    text[n > 0 ? n : 0] = 0;
+    close(fd);
+}
+
+static void keep_last_line(char *text)
+{
+    size_t bytes = strlen(text);
+    while (bytes && text[bytes - 1] == '\n') text[--bytes] = 0;
+    const char *line = strrchr(text, '\n');
+    if (line) memmove(text, line + 1, strlen(line));
+}
+
+/* "plimsoll infer: sentence". */
+static void read_sentence(const char *folder, const char *command, pl_child_told *told)
+{
+    char said[4 * PL_ERROR_TEXT_BYTES], begins[64];
+    read_end(folder, "said", said, sizeof said);
+    keep_last_line(said);
+    const int n = snprintf(begins, sizeof begins, "plimsoll %.40s: ", command);
+    const char *sentence = strncmp(said, begins, (size_t)n) == 0 ? said + n : said;
+    if (told->code > 128 && !sentence[0])
+        snprintf(told->sentence, sizeof told->sentence, "its process was ended by signal %d", told->code - 128);
+    else
+        snprintf(told->sentence, sizeof told->sentence, "%.1000s", sentence[0] ? sentence : "its process failed");
+}
+
+static int code_of(int state) { return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state); }
+
+pl_status pl_child_run(const char *folder, const char *const *words, pl_child_told *told, pl_error *err)
+{
+    const sigset_t set = awaited();
+    sigset_t before;
+    pid_t child;
+    int state = 0, signal_number = 0;
+    *told = (pl_child_told){0};
+    (void)sigprocmask(SIG_BLOCK, &set, &before);
+    const int error = start(folder, (char *const *)(uintptr_t)words, &before, &child);
+    if (!error) signal_number = await(child, &set, &state);
+    if (signal_number) (void)raise(signal_number); /* for the handler that notes it (signals.h) */
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    if (error) return pl_cli_error(err, PL_E_UNSUPPORTED, "a process cannot be started: %s", strerror(error));
+    if (pl_signal_stop) return pl_cli_error(err, PL_E_STOPPED, "stopped");
+    told->code = code_of(state);
+    read_end(folder, "told", told->line, sizeof told->line);
+    keep_last_line(told->line);
+    if (told->code) read_sentence(folder, words[1], told);
+    return PL_OK;
+}
