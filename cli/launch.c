@@ -142,6 +142,7 @@ pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error 
     call->word[PL_CALL_HTML] = keep ? page : NULL;
     snprintf(next, sizeof next, "%d", next_fd);
     call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
+    if (status == PL_OK) status = pl_runner_hand_on(plan, err);
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
     if (page_fd >= 0) close(page_fd);

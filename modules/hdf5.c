@@ -299,6 +299,27 @@ static int leads(hid_t file, const char *name)
     return 1;
 }
 
+static const char *real_that_holds(hid_t type, size_t bytes)
+{
+    if (bytes > 8) return "";
+    return bytes > 4 || H5Tget_precision(type) > 32 ? "f64" : "f32";
+}
+
+static const char *integer_that_holds(hid_t type, size_t bytes)
+{
+    static const char *const without[] = {"u8", "u16", "i64", "i64"}, *const with[] = {"i8", "i16", "i32", "i64"};
+    const int k = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
+    if (bytes > 8) return "";
+    return H5Tget_sign(type) == H5T_SGN_NONE ? without[k] : with[k];
+}
+
+static const char *dtype_that_holds(hid_t type, H5T_class_t kind)
+{
+    const size_t bytes = H5Tget_size(type);
+    if (kind == H5T_FLOAT) return real_that_holds(type, bytes);
+    return kind == H5T_INTEGER ? integer_that_holds(type, bytes) : "";
+}
+
 static int look_at(hid_t set, pl_hdf5_seen *seen)
 {
     hsize_t shape[H5S_MAX_RANK] = {0};
@@ -308,6 +329,7 @@ static int look_at(hid_t set, pl_hdf5_seen *seen)
     int result = rank < 0 || H5Sget_simple_extent_dims(space, shape, NULL) < 0 ? -1 : 0;
     seen->is_there = 1;
     seen->is_number = kind == H5T_INTEGER || kind == H5T_FLOAT;
+    snprintf(seen->dtype, sizeof seen->dtype, "%s", type >= 0 ? dtype_that_holds(type, kind) : "");
     seen->rank = rank < 0 ? 0 : (uint32_t)rank;
     for (uint32_t i = 0; i < seen->rank && i < PL_HDF5_RANK_MAX; i++) seen->shape[i] = shape[i];
     if (space >= 0) H5Sclose(space);
@@ -328,6 +350,20 @@ static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, s
     if (object >= 0) H5Oclose(object);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return result;
+}
+
+/* As this machine has it in memory. */
+static hid_t native_type(const char *dtype)
+{
+    const struct {
+        const char *name;
+        hid_t type;
+    } types[] = {{"f64", H5T_NATIVE_DOUBLE}, {"f32", H5T_NATIVE_FLOAT},  {"u8", H5T_NATIVE_UINT8},
+                 {"i8", H5T_NATIVE_INT8},    {"u16", H5T_NATIVE_UINT16}, {"i16", H5T_NATIVE_INT16},
+                 {"i32", H5T_NATIVE_INT32},  {"i64", H5T_NATIVE_INT64}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(dtype, types[i].name) == 0) return types[i].type;
+    return H5I_INVALID_HID;
 }
 
 static int read_part(hid_t set, const uint64_t *first, const uint64_t *count, hid_t type, void *to)
@@ -354,8 +390,7 @@ static int read_array(void *opened, const char *name, const uint64_t *first, con
     H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
     hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
     int result = -1;
-    if (set >= 0)
-        result = read_part(set, first, count, strcmp(dtype, "f64") == 0 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, to);
+    if (set >= 0) result = read_part(set, first, count, native_type(dtype), to);
     if (set >= 0) H5Dclose(set);
     if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -1,4 +1,4 @@
-/* plimsoll-pictures.so: reads pictures in PNG and JPEG (src/data/pictures/pictures_module.h). */
+/* plimsoll-pictures.so: reads pictures in PNG and JPEG (src/data/infer/pictures_module.h). */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#include "data/pictures/pictures_module.h"
+#include "data/infer/pictures_module.h"
 
 typedef struct reading {
     const pl_picture_reader *o;
@@ -104,10 +104,16 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     return 0;
 }
 
+/* Where plimsoll-draw.so is loaded, too, libpng came with it, and takes its memory from that module's (draw_memory.c),
+ * which is as large as a page needs. */
+static png_voidp png_take(png_structp png, png_alloc_size_t bytes) { return (void)png, malloc(bytes); }
+static void png_give(png_structp png, png_voidp block) { (void)png, free(block); }
+
 static int read_png(reading *r)
 {
     volatile int result = -1;
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_complain, png_ignore);
+    png_structp png =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, png_complain, png_ignore, NULL, png_take, png_give);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (info && !setjmp(png_jmpbuf(png))) {
         png_set_read_fn(png, r, png_get);

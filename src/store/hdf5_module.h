@@ -9,7 +9,7 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 2, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
+enum { PL_HDF5_VERSION = 3, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -43,6 +43,9 @@ typedef struct pl_hdf5_joined {
 typedef struct pl_hdf5_seen {
     int is_there;  /* as a dataset */
     int is_number; /* integers or floating point */
+    char
+        dtype[8]; /* of a number the smallest of f32, f64, u8, i8, u16, i16, i32, i64 that holds all of them (of 64 bits
+                      without a sign: those below 2^63); "": there is none */
     uint32_t rank;
     uint64_t shape[PL_HDF5_RANK_MAX];
 } pl_hdf5_seen;
@@ -60,8 +63,8 @@ typedef struct pl_hdf5_module {
     int (*open)(const char *path, void **file, char *why, size_t room);
     void (*close)(void *file);
     int (*look)(void *file, const char *name, pl_hdf5_seen *, char *why, size_t room);
-    /* The part that begins at `first`, so many of each dimension, as "f32" or "f64", row-major. The part must lie in
-     * the dataset, which must be there, of numbers and of rank 1 or more. */
+    /* The part that begins at `first`, so many of each dimension, as one of those dtypes, row-major. The part must
+     * lie in the dataset, which must be there, of numbers and of rank 1 or more. */
     int (*read)(void *file, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype, void *to,
                 char *why, size_t room);
 } pl_hdf5_module;

@@ -1,4 +1,4 @@
-#include "data/pictures/pictures.h"
+#include "data/infer/pictures.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/module.h"
-#include "data/pictures/fit.h"
+#include "data/infer/picture_fit.h"
 
 enum { WHY_BYTES = 200 };
 

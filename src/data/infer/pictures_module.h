@@ -1,8 +1,8 @@
 /* What the module plimsoll-pictures.so offers: pictures in PNG and JPEG, read by libpng and libjpeg row by row. It is
  * loaded by who prepares pictures, and by nothing else, so no page of these libraries is in a process that runs. Plain
  * values: the module is compiled from modules/pictures.c alone and links nothing of src/. */
-#ifndef PL_DATA_PICTURES_MODULE_H
-#define PL_DATA_PICTURES_MODULE_H
+#ifndef PL_DATA_INFER_PICTURES_MODULE_H
+#define PL_DATA_INFER_PICTURES_MODULE_H
 
 #include <stddef.h>
 #include <stdint.h>
