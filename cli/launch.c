@@ -102,7 +102,7 @@ static pl_status stage_words(int *fd, pl_error *err)
     size_t bytes = 0;
     *fd = -1;
     for (int i = 0; i < count; i++) bytes += strlen(words[i]) + 1;
-    if (count == 0 || bytes >= WORDS_BYTES)
+    if (count == 0 || count > PL_AGAIN_WORDS || bytes >= WORDS_BYTES)
         return pl_cli_error(
             err, PL_E_USAGE,
             "so many words cannot be handed on from process to process; put options into the config file");

@@ -174,6 +174,16 @@ def test_many():
     run("infer", config, "many.npy", "--npy", "many")
     check(read("listed.capsules.npy") == read("many.capsules.npy") and brief[0] == "", "other numbers")
     same(config, ["images=@list.txt"], ["many.npy"], "--brief")
+    with open("half.txt", "w") as file:
+        file.write("\n".join(names[:350]))
+    same(config, ["@half.txt", *names[350:]], ["many.npy"], "--brief")
+    same(config, [*names[:350], "images=@half.txt"], names[:350] * 2, "--brief")
+    _, err = run("infer", config, *names, "--to", "lines.jsonl", "--ledger")
+    check("As planned, to the byte." in err, err)
+    os.makedirs("scratch")
+    same(config, names, ["@list.txt"], "--brief", "--scratch", "scratch")
+    check(os.listdir("scratch") == [], "a list is left")
+    refused(5, "the names of so many files cannot be put into a file in gone: No such file", "infer", config, *names, "--scratch", "gone")
 
 
 def test_memory():
@@ -307,7 +317,7 @@ def test_lists():
     refused(4, "gone.txt: cannot be opened", "infer", config, "@gone.txt")
     with open("list.txt", "w") as file:
         file.write("@list.txt\n")
-    refused(4, "list.txt:1: a list names files, and no further lists", "infer", config, "@list.txt")
+    refused(4, "list.txt: is a list in a list, more than 4 deep", "infer", config, "@list.txt")
     with open("list.txt", "w") as file:
         file.write("\n\n")
     refused(4, "list.txt: the list names no files", "infer", config, "@list.txt")

@@ -30,49 +30,50 @@ static char *next_line(char **at)
     return line;
 }
 
-static pl_status add_listed(const char *list, const char *prefix, size_t prefix_bytes, char *text, pl_str *to,
-                            pl_error *err)
-{
-    for (uint64_t number = 1; *text; number++) {
-        const char *line = next_line(&text);
-        if (!*line) continue;
-        if (*line == '@')
-            return pl_fail(err, PL_E_DATA,
-                           "%.300s:%" PRIu64 ": a list names files, and no further lists (./%.100s: a file)", list,
-                           number, line);
-        pl_str_append_bytes(to, prefix, prefix_bytes);
-        pl_str_printf(to, "%s\n", line);
-    }
-    return PL_OK;
-}
+typedef struct expansion {
+    const pl_infer_port *port;
+    uint32_t ports, depth; /* of lists in lists */
+    pl_str *to;
+} expansion;
 
-static pl_status add_list(const char *line, size_t prefix_bytes, pl_str *to, pl_error *err)
+static pl_status expand(const expansion *, char *text, const char *prefix, size_t prefix_bytes, pl_error *);
+
+static pl_status add_list(const expansion *e, const char *list, const char *prefix, size_t prefix_bytes, pl_error *err)
 {
-    const char *list = line + prefix_bytes + 1;
-    const size_t before = to->bytes;
+    const expansion within = {e->port, e->ports, e->depth + 1, e->to};
+    const size_t before = e->to->bytes;
     char *text = NULL;
     size_t bytes;
+    if (e->depth == PL_INFER_LISTS_DEEP)
+        return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
+                       (int)PL_INFER_LISTS_DEEP);
     PL_TRY(pl_file_read_all(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
     pl_status status = strlen(text) == bytes
-                           ? add_listed(list, line, prefix_bytes, text, to, err)
+                           ? expand(&within, text, prefix, prefix_bytes, err)
                            : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
     pl_free(text);
-    if (status != PL_OK || to->bytes > before) return status;
+    if (status != PL_OK || e->to->bytes > before) return status;
     return pl_fail(err, PL_E_DATA, "%.300s: the list names no files", list);
 }
 
-static pl_status expand(char *text, const pl_infer_port *port, uint32_t ports, pl_str *to, pl_error *err)
+/* Lines that say no input of their own are of the one that was said of their list. */
+static pl_status expand(const expansion *e, char *text, const char *prefix, size_t prefix_bytes, pl_error *err)
 {
     while (*text) {
         uint32_t ignored;
         const char *line = next_line(&text);
-        const size_t prefix = prefix_of(line, port, ports, &ignored);
-        if (line[prefix] == '@')
-            PL_TRY(add_list(line, prefix, to, err));
-        else
-            pl_str_printf(to, "%s\n", line);
+        const size_t own = prefix_of(line, e->port, e->ports, &ignored);
+        const char *before = own ? line : prefix;
+        const size_t before_bytes = own ? own : prefix_bytes;
+        if (!*line && e->depth) continue;
+        if (line[own] == '@') {
+            PL_TRY(add_list(e, line + own + 1, before, before_bytes, err));
+            continue;
+        }
+        pl_str_append_bytes(e->to, before, before_bytes);
+        pl_str_printf(e->to, "%s\n", line + own);
     }
-    return to->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
+    return e->to->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
 }
 
 /* ---- whose each is ---- */
@@ -116,8 +117,9 @@ pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint
     pl_str all = {0};
     char *text = pl_strdup(given);
     *n = (pl_infer_names){.count = 0};
+    const expansion all_of = {port, ports, 0, &all};
     pl_status status =
-        text ? expand(text, port, ports, &all, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+        text ? expand(&all_of, text, "", 0, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
     if (status == PL_OK && !(n->text = pl_strdup(pl_str_text(&all))))
         status = pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
     pl_str_deinit(&all);

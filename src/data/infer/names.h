@@ -17,7 +17,7 @@ typedef struct pl_infer_names {
     uint64_t count;
 } pl_infer_names;
 
-enum { PL_INFER_LIST_BYTES_MAX = 16 << 20 };
+enum { PL_INFER_LIST_BYTES_MAX = 16 << 20, PL_INFER_LISTS_DEEP = 4 /* the command makes one itself */ };
 
 /* Of a model with one input all files are of that; else the next that has none, where its name does not stand before
  * it. PL_E_USAGE: it is not known whose one is; PL_E_DATA: a list cannot be read. For pl_infer_names_deinit, also
