@@ -11,7 +11,9 @@ import zlib
 
 import cli_tests
 from cli_tests import SEED, check, environment, main, read, refused, run, write_config, write_text
+from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, write_encoder
+from hybrid_tests import write_hybrid
 from infer_tests import lines, save
 
 DRAW = random.Random(SEED)
@@ -153,6 +155,34 @@ def test_hdf5_ids():
         refused(4, f"f.h5:/{name}: item 0 has the number -?[0-9]+ in tokens, where -1 to 255 were expected", "infer", "out", f"f.h5:/{name}")
     make("hdf5", "f.h5", "real", "f32", 1, length, data=bytes(4 * length))
     refused(4, "f.h5:/real: is f4 .*, but tokens takes whole numbers", "infer", "out", "f.h5:/real")
+
+
+# ---- other systems ----
+
+def test_hybrid_pictures():
+    config = write_hybrid()
+    rgb = draw_bytes(3 * 64 * 64)
+    png("x.png", 64, 64, 2, 8, in_rows(rgb, 3 * 64))
+    save("x.npy", "|u1", (1, 64, 64, 3), rgb)
+    check(same(config, ["x.png"], ["x.npy"], "--seeded") == ["x.png"], "sources")
+
+
+def test_clouds_hdf5():
+    """Several inputs, each from a file of its own kind."""
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    name = next(n for n in sorted(os.listdir("out")) if os.path.exists(f"out/{n}/checkpoints"))
+    images, angles = ([struct.unpack("<f", struct.pack("<f", DRAW.gauss(0, 1)))[0] for _ in range(n)] for n in (3 * 2 * 16 * 16, 3 * 2))
+    save("images.npy", "<f4", (3, 2, 16, 16), images)
+    save("angles.npy", "<f4", (3, 2), angles)
+    make("hdf5", "f.h5", "camera/images", "f32,gzip", 3, 2, 16, 16, data=struct.pack(f"<{len(images)}f", *images))
+    make("hdf5", "f.h5", "angles", "f64", 3, 2, data=struct.pack(f"<{len(angles)}d", *angles))
+    arrays = ["images.npy", "angles.npy"]
+    check(same(f"out/{name}", ["images=f.h5:/camera/images", "angles=f.h5:/angles"], arrays) == [f"f.h5:/camera/images[{i}]" for i in range(3)], "sources")
+    same(f"out/{name}", ["angles=f.h5:/angles", "images.npy"], arrays, "--batch", "2")
+    refused(4, "f.h5:/angles: is f8 .3, 2., but images takes real numbers .count, 2, 16, 16.", "infer", f"out/{name}", "f.h5:/angles", "angles.npy")
+    png("x.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
+    refused(4, "x.png: is a picture, but images takes real numbers .count, 2, 16, 16.; give it a NumPy array", "infer", f"out/{name}", "x.png", "angles.npy")
 
 
 # ---- many, memory, what is left ----
@@ -326,7 +356,7 @@ def test_lists():
     refused(4, "list.txt: is no list of files: it has zeros in it", "infer", config, "@list.txt")
 
 
-GROUPS = {"infer_files": [test_png, test_jpeg, test_sizes, test_hdf5, test_hdf5_ids, test_many, test_memory, test_nothing_is_left],
+GROUPS = {"infer_files": [test_png, test_jpeg, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
           "infer_files_refused": [test_bad_pictures, test_bad_hdf5, test_scratch, test_lists]}
 
 if __name__ == "__main__":
