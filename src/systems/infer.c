@@ -122,6 +122,16 @@ static pl_status check_pair(const char *read, const char *as, const char *writte
                    read, as);
 }
 
+static pl_status check_lists(const char *lists, const char *written, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    for (const char *end; (end = strchr(lists, '\n')); lists = end + 1) {
+        snprintf(path, sizeof path, "%.*s", (int)(end - lists), lists);
+        PL_TRY(check_pair(path, "a list of files", written, err));
+    }
+    return PL_OK;
+}
+
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -130,6 +140,7 @@ static pl_status check_apart(const pl_infer_data *d, const char *written, pl_err
         PL_TRY(pl_rows_split(d->names.name[n].path, path, &dataset, err));
         PL_TRY(check_pair(path, d->setup.port[d->names.name[n].port].name, written, err));
     }
+    PL_TRY(check_lists(pl_str_text(&d->names.lists), written, err));
     return d->data.weights ? check_pair(d->data.weights, "weights", written, err) : PL_OK;
 }
 

@@ -354,6 +354,11 @@ def test_lists():
     with open("list.txt", "wb") as file:
         file.write(b"a\0b\n")
     refused(4, "list.txt: is no list of files: it has zeros in it", "infer", config, "@list.txt")
+    png("x.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
+    with open("list.txt", "w") as file:
+        file.write("x.png")
+    refused(2, "list.txt is read as a list of files, and the results would be written over it", "infer", config, "@list.txt", "--to", "list.txt")
+    refused(2, "x.png is read as images", "infer", config, "@list.txt", "--to", "x.png")
 
 
 GROUPS = {"infer_files": [test_png, test_jpeg, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],

@@ -33,26 +33,27 @@ static char *next_line(char **at)
 typedef struct expansion {
     const pl_infer_port *port;
     uint32_t ports, depth; /* of lists in lists */
-    pl_str *to;
+    pl_str *to, *lists;
 } expansion;
 
 static pl_status expand(const expansion *, char *text, const char *prefix, size_t prefix_bytes, pl_error *);
 
 static pl_status add_list(const expansion *e, const char *list, const char *prefix, size_t prefix_bytes, pl_error *err)
 {
-    const expansion within = {e->port, e->ports, e->depth + 1, e->to};
+    const expansion within = {e->port, e->ports, e->depth + 1, e->to, e->lists};
     const size_t before = e->to->bytes;
     char *text = NULL;
     size_t bytes;
     if (e->depth == PL_INFER_LISTS_DEEP)
         return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
                        (int)PL_INFER_LISTS_DEEP);
+    pl_str_printf(e->lists, "%s\n", list);
     PL_TRY(pl_file_read_all(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
     pl_status status = strlen(text) == bytes
                            ? expand(&within, text, prefix, prefix_bytes, err)
                            : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
     pl_free(text);
-    if (status != PL_OK || e->to->bytes > before) return status;
+    if (status != PL_OK || e->to->failed || e->to->bytes > before) return status;
     return pl_fail(err, PL_E_DATA, "%.300s: the list names no files", list);
 }
 
@@ -73,7 +74,7 @@ static pl_status expand(const expansion *e, char *text, const char *prefix, size
         pl_str_append_bytes(e->to, before, before_bytes);
         pl_str_printf(e->to, "%s\n", line + own);
     }
-    return e->to->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
+    return e->to->failed || e->lists->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
 }
 
 /* ---- whose each is ---- */
@@ -117,7 +118,7 @@ pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint
     pl_str all = {0};
     char *text = pl_strdup(given);
     *n = (pl_infer_names){.count = 0};
-    const expansion all_of = {port, ports, 0, &all};
+    const expansion all_of = {port, ports, 0, &all, &n->lists};
     pl_status status =
         text ? expand(&all_of, text, "", 0, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
     if (status == PL_OK && !(n->text = pl_strdup(pl_str_text(&all))))
@@ -131,5 +132,6 @@ void pl_infer_names_deinit(pl_infer_names *n)
 {
     pl_free(n->text);
     pl_free(n->name);
+    pl_str_deinit(&n->lists);
     *n = (pl_infer_names){.count = 0};
 }

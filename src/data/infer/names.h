@@ -4,6 +4,7 @@
 #define PL_DATA_INFER_NAMES_H
 
 #include "base/error.h"
+#include "base/str.h"
 #include "data/infer/port.h"
 
 typedef struct pl_infer_name {
@@ -15,6 +16,7 @@ typedef struct pl_infer_names {
     char *text; /* what they point into */
     pl_infer_name *name;
     uint64_t count;
+    pl_str lists; /* that were read, a line each */
 } pl_infer_names;
 
 enum { PL_INFER_LIST_BYTES_MAX = 16 << 20, PL_INFER_LISTS_DEEP = 4 /* the command makes one itself */ };

@@ -79,6 +79,26 @@ static void names(void **state)
     refuse_names(text, PL_E_DATA, "is no list of files");
 }
 
+static void names_without_memory(void **state)
+{
+    char text[300];
+    (void)state;
+    snprintf(text, sizeof text, "@%s\nb", scratch_file("list", "x\ny", 3));
+    const uint64_t before = pl_alloc_live_blocks();
+    int well = 0;
+    for (uint64_t n = 1; n < 20; n++) {
+        pl_infer_names names;
+        pl_alloc_fail_at(n, 0);
+        const pl_status status = pl_infer_names_read(text, two, 1, &names, &err);
+        pl_alloc_fail_at(0, 0);
+        if (status != PL_OK && status != PL_E_NOMEM) fail_msg("%d: %s", (int)n, err.text);
+        well += status == PL_OK && names.count == 3;
+        pl_infer_names_deinit(&names);
+        assert_int_equal(pl_alloc_live_blocks(), before);
+    }
+    assert_true(well > 2 && well < 17);
+}
+
 /* ---- a child ---- */
 
 enum { WELL = 1000, REFUSED, SILENT };
@@ -326,9 +346,13 @@ static void whatever_fails(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names),          cmocka_unit_test(children),
-                                       cmocka_unit_test(made_ready),     cmocka_unit_test(what_is_refused),
-                                       cmocka_unit_test(whatever_fails), cmocka_unit_test(without_nameless_files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names),
+                                       cmocka_unit_test(names_without_memory),
+                                       cmocka_unit_test(children),
+                                       cmocka_unit_test(made_ready),
+                                       cmocka_unit_test(what_is_refused),
+                                       cmocka_unit_test(whatever_fails),
+                                       cmocka_unit_test(without_nameless_files)};
     numbers = (scratch_random){.key = pl_philox_init(test_seed_said(argc, argv), 41)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
