@@ -134,8 +134,16 @@ def test_hdf5():
         same(config, [f"f.h5:/{name}"], ["planes.npy"], "--batch", "1")
     save("one.npy", "|u1", (SIDE, SIDE), grey[:n])
     check(same(config, ["f.h5:/one", "f.h5:/planes"], ["one.npy", "planes.npy"]) == ["f.h5:/one", "f.h5:/planes[0]", "f.h5:/planes[1]"], "sources")
-    os.rename("f.h5", "with:/colon" if os.path.isdir("with:") else "with:colon.h5")
-    same(config, ["with:colon.h5:/one"], ["one.npy"])
+    half = struct.pack(f"<{len(planes)}e", *planes)
+    make("hdf5", "f.h5", "half", "f16", 2, 3, SIDE, SIDE, data=half)
+    save("half.npy", "<f4", (2, 3, SIDE, SIDE), struct.unpack(f"<{len(planes)}e", half))
+    same(config, ["f.h5:/half"], ["half.npy"])
+    with open("block.mat", "wb") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(512) + read("f.h5"))
+    same(config, ["block.mat:/one"], ["one.npy"])
+    os.makedirs("with:")
+    os.rename("f.h5", "with:/colon.h5")
+    same(config, ["images=with:/colon.h5:/one"], ["one.npy"])
 
 
 def test_hdf5_ids():
@@ -298,6 +306,9 @@ def test_bad_hdf5():
     refused(4, r"f.h5: is an HDF5 file; name a dataset of it, as images=f.h5:/DATASET", "infer", config, "f.h5")
     refused(4, "f.h5:/y: the file has no such dataset", "infer", config, "f.h5:/y")
     refused(4, "f.h5:/x/y: the file has no such dataset", "infer", config, "f.h5:/x/y")
+    with open("text.txt", "w") as file:
+        file.write("a line\n")
+    refused(4, "text.txt: cannot be read: .*; the file is no HDF5, is damaged, or is being written", "infer", config, "text.txt:/x")
     refused(4, "gone.h5:/x: cannot be opened", "infer", config, "gone.h5:/x")
     refused(2, "the same file", "infer", config, "f.h5:/x", "--to", "f.h5")
     for name, type_, shape, data, said in (

@@ -77,6 +77,7 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     if (some == 0) return pl_fail(err, PL_E_DATA, "%.300s: is empty", path);
     for (int i = 0; i < KINDS && !r->kind; i++)
         if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
+    if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's */
     if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) r->kind = port->kind;
     if (!r->kind) return refuse_kind(r, err);
     if (!dataset || r->kind == &pl_rows_hdf5) return PL_OK;

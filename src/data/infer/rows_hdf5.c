@@ -128,8 +128,8 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
     d.dataset++;
     PL_TRY(load(s, err));
     if (s->hdf5->open(path, &d.file, why, sizeof why) != 0)
-        return pl_fail(err, PL_E_DATA, "%.300s: cannot be read: %s; the file is damaged, or another program writes it",
-                       path, why);
+        return pl_fail(err, PL_E_DATA,
+                       "%.300s: cannot be read: %s; the file is no HDF5, is damaged, or is being written", path, why);
     pl_status status = look(&d, err);
     if (status == PL_OK) status = copy(&d, err);
     s->hdf5->close(d.file);
