@@ -12,13 +12,15 @@
 typedef struct reason {
     char *text;
     size_t room;
+    int is_memory; /* that there was none of */
 } reason;
 
 /* The innermost of a stack of errors: it names what failed, the others where. */
 static herr_t note_innermost(unsigned n, const H5E_error2_t *e, void *context)
 {
-    const reason *r = context;
+    reason *r = context;
     if (n == 0 && e->desc) snprintf(r->text, r->room, "libhdf5: %s", e->desc);
+    if (n == 0) r->is_memory = e->maj_num == H5E_RESOURCE && e->min_num == H5E_NOSPACE;
     return 0;
 }
 
@@ -162,7 +164,7 @@ static int create_attribute(hid_t file, const pl_hdf5_attribute *a)
 static int create(const char *path, pl_hdf5_array *arrays, size_t array_count, const pl_hdf5_attribute *attributes,
                   size_t attribute_count, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : 0;
@@ -247,7 +249,7 @@ static int copy_metadata(hid_t file, const char *like)
 static int join(const char *path, const pl_hdf5_joined *arrays, size_t array_count, const pl_hdf5_part *parts,
                 size_t part_count, const char *like, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : copy_metadata(file, like);
@@ -261,16 +263,19 @@ typedef struct open_file {
     hid_t file;
 } open_file;
 
+static int result_of(int result, const reason *r) { return result && r->is_memory ? PL_HDF5_NO_MEMORY : result; }
+
 static int open_to_read(const char *path, void **opened, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
     /* Who writes it has it locked, and is not read; a file system without locks has none to ask for. */
     if (access >= 0 && H5Pset_file_locking(access, 1, 1) >= 0) file = H5Fopen(path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
     open_file *f = file >= 0 ? malloc(sizeof *f) : NULL;
-    if (!f) return end(file, -1, &r);
+    r.is_memory |= file >= 0;
+    if (!f) return result_of(end(file, -1, &r), &r);
     f->file = file;
     *opened = f;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the room is the caller's: each call brings its own */
@@ -281,7 +286,7 @@ static void close_read(void *opened)
 {
     open_file *f = opened;
     char why[64];
-    reason r = {why, sizeof why};
+    reason r = {why, sizeof why, 0};
     end(f->file, 0, &r);
     free(f);
 }
@@ -340,7 +345,7 @@ static int look_at(hid_t set, pl_hdf5_seen *seen)
 static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, size_t room)
 {
     const open_file *f = opened;
-    reason r = {why, room};
+    reason r = {why, room, 0};
     snprintf(why, room, "%s", "");
     memset(seen, 0, sizeof *seen);
     if (!leads(f->file, name)) return 0;
@@ -349,7 +354,7 @@ static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, s
     int result = object < 0 ? -1 : H5Iget_type(object) == H5I_DATASET ? look_at(object, seen) : 0;
     if (object >= 0) H5Oclose(object);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result;
+    return result_of(result, &r);
 }
 
 /* As this machine has it in memory. */
@@ -385,7 +390,7 @@ static int read_array(void *opened, const char *name, const uint64_t *first, con
                       void *to, char *why, size_t room)
 {
     const open_file *f = opened;
-    reason r = {why, room};
+    reason r = {why, room, 0};
     snprintf(why, room, "%s", "");
     H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
     hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
@@ -394,7 +399,7 @@ static int read_array(void *opened, const char *name, const uint64_t *first, con
     if (set >= 0) H5Dclose(set);
     if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result;
+    return result_of(result, &r);
 }
 
 extern __attribute__((visibility("default"))) const pl_hdf5_module pl_hdf5_functions; /* PL_HDF5_SYMBOL */

@@ -9,7 +9,7 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 3, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
+enum { PL_HDF5_VERSION = 3, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096, PL_HDF5_NO_MEMORY = -2 };
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -50,7 +50,7 @@ typedef struct pl_hdf5_seen {
     uint64_t shape[PL_HDF5_RANK_MAX];
 } pl_hdf5_seen;
 
-/* Functions give 0, or -1 with a reason in `why`. */
+/* Functions give 0, or -1 with a reason in `why`; those that read, PL_HDF5_NO_MEMORY where that is the reason. */
 typedef struct pl_hdf5_module {
     uint32_t version;
     /* A file with these arrays, contiguous and allocated, their bytes not written; tells their offsets. */

@@ -47,6 +47,12 @@ static pl_status find_array(const pl_rows *r, const pl_hdf5_seen *seen, pl_npy_a
 
 /* ---- reading ---- */
 
+static pl_status refuse(const char *name, int result, const char *why, const char *hint, pl_error *err)
+{
+    if (result == PL_HDF5_NO_MEMORY) return pl_fail(err, PL_E_NOMEM, "%.300s: no memory to read it: %s", name, why);
+    return pl_fail(err, PL_E_DATA, "%.300s: cannot be read: %s; the file %s", name, why, hint);
+}
+
 typedef struct reading {
     pl_stager *s;
     const pl_rows *r;
@@ -81,9 +87,9 @@ static pl_status copy_rows(reading *d, void *piece, uint64_t at_once, pl_error *
     memcpy(count, a->dim, sizeof count);
     for (; first[0] < a->dim[0]; first[0] += count[0]) {
         count[0] = a->dim[0] - first[0] < at_once ? a->dim[0] - first[0] : at_once;
-        if (d->s->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, why, sizeof why) != 0)
-            return pl_fail(err, PL_E_DATA, "%.300s: cannot be read: %s; the file is damaged, or lacks a filter",
-                           d->r->path, why);
+        const int result =
+            d->s->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, why, sizeof why);
+        if (result) return refuse(d->r->path, result, why, "is damaged, or made with a filter that is not there", err);
         PL_TRY(pl_stager_put(d->s, piece, count[0] * d->row_bytes, err));
     }
     return PL_OK;
@@ -106,8 +112,8 @@ static pl_status look(reading *d, pl_error *err)
 {
     pl_hdf5_seen seen;
     char why[WHY_BYTES] = "";
-    if (d->s->hdf5->look(d->file, d->dataset, &seen, why, sizeof why) != 0)
-        return pl_fail(err, PL_E_DATA, "%.300s: cannot be read: %s; the file is damaged", d->r->path, why);
+    const int result = d->s->hdf5->look(d->file, d->dataset, &seen, why, sizeof why);
+    if (result) return refuse(d->r->path, result, why, "is damaged", err);
     return find_array(d->r, &seen, &d->array, err);
 }
 
@@ -127,9 +133,8 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
                        r->port->name, path);
     d.dataset++;
     PL_TRY(load(s, err));
-    if (s->hdf5->open(path, &d.file, why, sizeof why) != 0)
-        return pl_fail(err, PL_E_DATA,
-                       "%.300s: cannot be read: %s; the file is no HDF5, is damaged, or is being written", path, why);
+    const int result = s->hdf5->open(path, &d.file, why, sizeof why);
+    if (result) return refuse(path, result, why, "is no HDF5, is damaged, or is being written", err);
     pl_status status = look(&d, err);
     if (status == PL_OK) status = copy(&d, err);
     s->hdf5->close(d.file);

@@ -134,9 +134,11 @@ static pl_status name_death(const pl_staging_wish *w, int fd, int number, pl_err
     PL_TRY(pl_file_read_at(fd, w->folder, offsetof(head, at), &n, sizeof n, err));
     const char *name = w->file[n < w->files ? n : 0].name;
     if (pl_child_crashed(number))
-        return pl_fail(err, PL_E_DATA,
-                       "%.300s: is damaged, so that the library that reads it crashed on it (signal %d); fetch it anew",
-                       name, number);
+        return pl_fail(
+            err, PL_E_DATA,
+            "%.300s: the library that reads it crashed on it (signal %d): it is damaged, or there was no memory for "
+            "it; fetch it anew",
+            name, number);
     return pl_fail(err, PL_E_NOMEM,
                    "%.300s: the process that read it was ended (signal %d), by somebody or for want of memory; begin "
                    "again with more of it",
