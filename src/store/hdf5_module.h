@@ -43,11 +43,11 @@ typedef struct pl_hdf5_joined {
 typedef struct pl_hdf5_seen {
     int is_there;  /* as a dataset */
     int is_number; /* integers or floating point */
-    char
-        dtype[8]; /* of a number the smallest of f32, f64, u8, i8, u16, i16, i32, i64 that holds all of them (of 64 bits
-                      without a sign: those below 2^63); "": there is none */
     uint32_t rank;
     uint64_t shape[PL_HDF5_RANK_MAX];
+    /* Of a number the smallest of f32, f64, u8, i8, u16, i16, i32, i64 that holds all of them (of those of 64 bits
+     * without a sign: which are below 2^63); "": there is none. */
+    char dtype[8];
 } pl_hdf5_seen;
 
 /* Functions give 0, or -1 with a reason in `why`; those that read, PL_HDF5_NO_MEMORY where that is the reason. */
