@@ -1,24 +1,27 @@
 #include "again.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "out.h"
 
 extern char **environ;
 
-static const char *words[PL_AGAIN_WORDS];
-static int word_count; /* PL_AGAIN_WORDS: too many */
+static const char *few[PL_AGAIN_WORDS + 1];
+static const char **words = few;
+static int word_count; /* 0: too many */
 
 void pl_again_note(int argc, char **argv)
 {
-    for (word_count = 0; word_count < argc && word_count < PL_AGAIN_WORDS; word_count++)
-        words[word_count] = argv[word_count];
+    if (argc > PL_AGAIN_WORDS) words = malloc(((size_t)argc + 1) * sizeof *words);
+    for (word_count = 0; words && word_count < argc; word_count++) words[word_count] = argv[word_count];
+    if (words) words[word_count] = NULL;
 }
 
 int pl_again_words(const char *const **list)
 {
     *list = words;
-    return word_count < PL_AGAIN_WORDS ? word_count : 0;
+    return word_count;
 }
 
 static bool is_plain(const char *word)
@@ -97,7 +100,7 @@ const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES])
 {
     pl_line line = {text, PL_AGAIN_BYTES, 0};
     text[0] = 0;
-    if (word_count == PL_AGAIN_WORDS) return text;
+    if (word_count == 0) return text;
     int at = strcmp(resume, "false") == 0 ? place_of_resume() : -1;
     add_variables(&line);
     for (int i = 0; i <= word_count; i++) {

@@ -8,9 +8,9 @@
 
 enum { PL_AGAIN_BYTES = 8192, PL_AGAIN_WORDS = 256 };
 
-/* In main(), before words are taken out of argv. */
+/* In main(), before words are taken out of argv. More than PL_AGAIN_WORDS (never a runner's) take memory, for good. */
 void pl_again_note(int argc, char **argv);
-/* The words as they were noted, with their number; 0 when there were more than PL_AGAIN_WORDS. */
+/* The words as they were noted, NULL behind them, with their number; 0 when there was no memory for them. */
 int pl_again_words(const char *const **words);
 /* The command that goes on: the words and PLIMSOLL_ variables as they were, quoted, and --resume where run.resume, as
  * it was asked for, is false. "" when that is more than room: a command that is cut would be another one. */

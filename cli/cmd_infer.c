@@ -26,35 +26,38 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Runs a model on files and writes a line of JSON for each item: its number, where it came from, what the model "
-    "gives "
-    "out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose "
-    "first dimension counts items, or a text whose lines are items (for models of texts and of pages); files of one "
-    "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
-    "With --compare the table of the model in f32, bf16, 8 bits and signs: what a sample takes, alone and 16 at once, "
-    "bytes of file and memory, accuracy, each number of a process of its own; without FILE it has inputs of its own. "
-    "It takes options of quantize and eval, too (--samples, --method). "
-    "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
-    "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
-    "taken (exit 3).\n";
+    "gives out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array "
+    "whose first dimension counts items, a dataset of an HDF5 file (FILE:/DATASET) likewise, a picture in PNG or JPEG, "
+    "or a text whose lines are items (for models of texts and of pages); files of one input follow each other, and "
+    "@FILE is a file whose lines name more. Of a model with several inputs give a file for each, in their order or as "
+    "NAME=FILE. With --compare the table of the model in f32, bf16, 8 bits and signs: what a sample takes, alone and "
+    "16 at once, bytes of file and memory, accuracy, each number of a process of its own; without FILE it has inputs of "
+    "its own. It takes options of quantize and eval, too (--samples, --method). docs/infer.md says what each system "
+    "takes and gives. Files are looked through before anything runs, and read item by item: memory does not grow with "
+    "them. Of pictures and HDF5 the numbers lie in a file without a name meanwhile (--scratch). What does not fit "
+    "memory.budget is refused before anything large is taken (exit 3).\n";
 
-/* Behind the config, a line each. */
-static pl_status join_files(const pl_cli_arguments *a, char *text, size_t room, pl_error *err)
+static pl_status check_names(const pl_cli_arguments *a, pl_error *err)
 {
-    size_t used = 0;
-    text[0] = 0;
     if (a->operand_count < 2)
         return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
-    for (size_t i = 1; i < a->operand_count; i++) {
-        const char *file = a->all[i];
-        const size_t bytes = strlen(file);
-        if (strchr(file, '\n')) return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
-        if (used + bytes + 2 > room)
-            return pl_cli_error(err, PL_E_USAGE,
-                                "the names of the files have more than %zu bytes together; run some of them at a time",
-                                room - 1);
-        used += (size_t)snprintf(text + used, room - used, "%s%s", i > 1 ? "\n" : "", file);
-    }
+    for (size_t i = 1; i < a->operand_count; i++)
+        if (strchr(a->all[i], '\n'))
+            return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
     return PL_OK;
+}
+
+/* Behind the config, a line each; more of them than a config takes become a list. */
+static pl_status join_files(const pl_cli_input *in, char *text, size_t room, pl_error *err)
+{
+    const pl_cli_arguments *a = &in->arguments;
+    size_t used = 0;
+    pl_status status = check_names(a, err);
+    for (size_t i = 1; i < a->operand_count && status == PL_OK; i++) {
+        if (used + strlen(a->all[i]) + 2 > room) return pl_cli_list_names(in, 1, text, room, err);
+        used += (size_t)snprintf(text + used, room - used, "%s%s", i > 1 ? "\n" : "", a->all[i]);
+    }
+    return status;
 }
 
 static pl_status set(const pl_cli_input *in, const char *key, const char *value, const char *by, pl_error *err)
@@ -92,7 +95,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     const char *const *value = in->arguments.value;
     pl_status status = check_words(in, err);
     if (status == PL_OK) status = check_trained(in, err);
-    if (status == PL_OK) status = join_files(&in->arguments, files, sizeof files, err);
+    if (status == PL_OK) status = join_files(in, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
     if (status == PL_OK) status = set(in, "infer.to", value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);

@@ -102,7 +102,7 @@ static pl_status stage_words(int *fd, pl_error *err)
     size_t bytes = 0;
     *fd = -1;
     for (int i = 0; i < count; i++) bytes += strlen(words[i]) + 1;
-    if (count == 0 || bytes >= WORDS_BYTES)
+    if (count == 0 || count > PL_AGAIN_WORDS || bytes >= WORDS_BYTES)
         return pl_cli_error(
             err, PL_E_USAGE,
             "so many words cannot be handed on from process to process; put options into the config file");
@@ -142,6 +142,7 @@ pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error 
     call->word[PL_CALL_HTML] = keep ? page : NULL;
     snprintf(next, sizeof next, "%d", next_fd);
     call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
+    if (status == PL_OK) status = pl_runner_hand_on(plan, err);
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
     if (page_fd >= 0) close(page_fd);

@@ -32,6 +32,11 @@ pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_er
 /* PL_E_STORAGE when training in a folder that holds no run yet would write over files that are there. */
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
 
+/* ---- names.c ---- */
+/* "@LIST" into text: a file, gone with the last of these processes, that has the operands from `first` on, a line each.
+ * PL_E_STORAGE. */
+pl_status pl_cli_list_names(const pl_cli_input *, size_t first, char *text, size_t room, pl_error *);
+
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 
 /* The text of a key ("run", "progress"), cut to room; "" when it has none. */

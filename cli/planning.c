@@ -115,19 +115,13 @@ extern char **environ;
 pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
 {
     const char *const *words;
-    char *argv[PL_AGAIN_WORDS + 1] = {0};
     const int count = pl_again_words(&words);
     const char *module = pl_config_module(config), *begun = getenv(PL_CLI_MODULE);
     if (!module || (begun && strcmp(begun, module) == 0)) return PL_OK;
-    if (count == 0)
-        return pl_cli_error(err, PL_E_USAGE,
-                            "the command has more than %d words, with which it cannot begin anew; "
-                            "put them into the config",
-                            PL_AGAIN_WORDS);
-    for (int i = 0; i < count; i++) argv[i] = (char *)(uintptr_t)words[i];
+    if (count == 0) return pl_cli_error(err, PL_E_NOMEM, "no memory for the words of the command, to begin anew");
     if (setenv(PL_CLI_MODULE, module, 1) != 0) return pl_cli_error(err, PL_E_NOMEM, "no memory to begin anew");
     pl_signals_hold();
-    return pl_process_restart(argv, environ, err);
+    return pl_process_restart((char *const *)(uintptr_t)words, environ, err);
 }
 
 static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error *err)

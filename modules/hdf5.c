@@ -12,13 +12,15 @@
 typedef struct reason {
     char *text;
     size_t room;
+    int is_memory; /* that there was none of */
 } reason;
 
 /* The innermost of a stack of errors: it names what failed, the others where. */
 static herr_t note_innermost(unsigned n, const H5E_error2_t *e, void *context)
 {
-    const reason *r = context;
+    reason *r = context;
     if (n == 0 && e->desc) snprintf(r->text, r->room, "libhdf5: %s", e->desc);
+    if (n == 0) r->is_memory = e->maj_num == H5E_RESOURCE && e->min_num == H5E_NOSPACE;
     return 0;
 }
 
@@ -162,7 +164,7 @@ static int create_attribute(hid_t file, const pl_hdf5_attribute *a)
 static int create(const char *path, pl_hdf5_array *arrays, size_t array_count, const pl_hdf5_attribute *attributes,
                   size_t attribute_count, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : 0;
@@ -247,7 +249,7 @@ static int copy_metadata(hid_t file, const char *like)
 static int join(const char *path, const pl_hdf5_joined *arrays, size_t array_count, const pl_hdf5_part *parts,
                 size_t part_count, const char *like, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : copy_metadata(file, like);
@@ -261,16 +263,19 @@ typedef struct open_file {
     hid_t file;
 } open_file;
 
+static int result_of(int result, const reason *r) { return result && r->is_memory ? PL_HDF5_NO_MEMORY : result; }
+
 static int open_to_read(const char *path, void **opened, char *why, size_t room)
 {
-    reason r = {why, room};
+    reason r = {why, room, 0};
     begin(&r);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
     /* Who writes it has it locked, and is not read; a file system without locks has none to ask for. */
     if (access >= 0 && H5Pset_file_locking(access, 1, 1) >= 0) file = H5Fopen(path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
     open_file *f = file >= 0 ? malloc(sizeof *f) : NULL;
-    if (!f) return end(file, -1, &r);
+    r.is_memory |= file >= 0;
+    if (!f) return result_of(end(file, -1, &r), &r);
     f->file = file;
     *opened = f;
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the room is the caller's: each call brings its own */
@@ -281,7 +286,7 @@ static void close_read(void *opened)
 {
     open_file *f = opened;
     char why[64];
-    reason r = {why, sizeof why};
+    reason r = {why, sizeof why, 0};
     end(f->file, 0, &r);
     free(f);
 }
@@ -299,6 +304,27 @@ static int leads(hid_t file, const char *name)
     return 1;
 }
 
+static const char *real_that_holds(hid_t type, size_t bytes)
+{
+    if (bytes > 8) return "";
+    return bytes > 4 || H5Tget_precision(type) > 32 ? "f64" : "f32";
+}
+
+static const char *integer_that_holds(hid_t type, size_t bytes)
+{
+    static const char *const without[] = {"u8", "u16", "i64", "i64"}, *const with[] = {"i8", "i16", "i32", "i64"};
+    const int k = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
+    if (bytes > 8) return "";
+    return H5Tget_sign(type) == H5T_SGN_NONE ? without[k] : with[k];
+}
+
+static const char *dtype_that_holds(hid_t type, H5T_class_t kind)
+{
+    const size_t bytes = H5Tget_size(type);
+    if (kind == H5T_FLOAT) return real_that_holds(type, bytes);
+    return kind == H5T_INTEGER ? integer_that_holds(type, bytes) : "";
+}
+
 static int look_at(hid_t set, pl_hdf5_seen *seen)
 {
     hsize_t shape[H5S_MAX_RANK] = {0};
@@ -308,6 +334,7 @@ static int look_at(hid_t set, pl_hdf5_seen *seen)
     int result = rank < 0 || H5Sget_simple_extent_dims(space, shape, NULL) < 0 ? -1 : 0;
     seen->is_there = 1;
     seen->is_number = kind == H5T_INTEGER || kind == H5T_FLOAT;
+    snprintf(seen->dtype, sizeof seen->dtype, "%s", type >= 0 ? dtype_that_holds(type, kind) : "");
     seen->rank = rank < 0 ? 0 : (uint32_t)rank;
     for (uint32_t i = 0; i < seen->rank && i < PL_HDF5_RANK_MAX; i++) seen->shape[i] = shape[i];
     if (space >= 0) H5Sclose(space);
@@ -318,7 +345,7 @@ static int look_at(hid_t set, pl_hdf5_seen *seen)
 static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, size_t room)
 {
     const open_file *f = opened;
-    reason r = {why, room};
+    reason r = {why, room, 0};
     snprintf(why, room, "%s", "");
     memset(seen, 0, sizeof *seen);
     if (!leads(f->file, name)) return 0;
@@ -327,7 +354,21 @@ static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, s
     int result = object < 0 ? -1 : H5Iget_type(object) == H5I_DATASET ? look_at(object, seen) : 0;
     if (object >= 0) H5Oclose(object);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result;
+    return result_of(result, &r);
+}
+
+/* As this machine has it in memory. */
+static hid_t native_type(const char *dtype)
+{
+    const struct {
+        const char *name;
+        hid_t type;
+    } types[] = {{"f64", H5T_NATIVE_DOUBLE}, {"f32", H5T_NATIVE_FLOAT},  {"u8", H5T_NATIVE_UINT8},
+                 {"i8", H5T_NATIVE_INT8},    {"u16", H5T_NATIVE_UINT16}, {"i16", H5T_NATIVE_INT16},
+                 {"i32", H5T_NATIVE_INT32},  {"i64", H5T_NATIVE_INT64}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(dtype, types[i].name) == 0) return types[i].type;
+    return H5I_INVALID_HID;
 }
 
 static int read_part(hid_t set, const uint64_t *first, const uint64_t *count, hid_t type, void *to)
@@ -349,17 +390,16 @@ static int read_array(void *opened, const char *name, const uint64_t *first, con
                       void *to, char *why, size_t room)
 {
     const open_file *f = opened;
-    reason r = {why, room};
+    reason r = {why, room, 0};
     snprintf(why, room, "%s", "");
     H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
     hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
     int result = -1;
-    if (set >= 0)
-        result = read_part(set, first, count, strcmp(dtype, "f64") == 0 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, to);
+    if (set >= 0) result = read_part(set, first, count, native_type(dtype), to);
     if (set >= 0) H5Dclose(set);
     if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result;
+    return result_of(result, &r);
 }
 
 extern __attribute__((visibility("default"))) const pl_hdf5_module pl_hdf5_functions; /* PL_HDF5_SYMBOL */

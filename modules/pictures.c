@@ -1,4 +1,4 @@
-/* plimsoll-pictures.so: reads pictures in PNG and JPEG (src/data/pictures/pictures_module.h). */
+/* plimsoll-pictures.so: reads pictures in PNG and JPEG (src/data/infer/pictures_module.h). */
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#include "data/pictures/pictures_module.h"
+#include "data/infer/pictures_module.h"
 
 typedef struct reading {
     const pl_picture_reader *o;
@@ -19,6 +19,7 @@ typedef struct reading {
     size_t head_used;
     uint8_t *row;   /* three bytes a pixel */
     uint8_t *whole; /* as the library gives it: a row, or all where rows come in several passes */
+    bool no_memory; /* was the reason */
     jmp_buf escape;
 } reading;
 
@@ -26,6 +27,12 @@ static int fail(reading *r, const char *text)
 {
     if (!r->why[0]) snprintf(r->why, r->room, "%s", text);
     return -1;
+}
+
+static int fail_for_memory(reading *r, const char *text)
+{
+    r->no_memory = true;
+    return fail(r, text);
 }
 
 static size_t get(reading *r, void *to, size_t bytes)
@@ -44,7 +51,7 @@ static int begin(reading *r, uint64_t width, uint64_t height)
         return -1;
     }
     r->row = malloc((size_t)width * 3);
-    if (!r->row) return fail(r, "no memory for a row");
+    if (!r->row) return fail_for_memory(r, "no memory for a row");
     return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height);
 }
 
@@ -93,7 +100,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     if (png_get_rowbytes(png, info) != row) return fail(r, "its rows are of an unknown form");
     if (begin(r, width, height)) return -1;
     r->whole = malloc(passes > 1 ? row * height : row);
-    if (!r->whole) return fail(r, "no memory for its rows");
+    if (!r->whole) return fail_for_memory(r, "no memory for its rows");
     for (int pass = 0; pass < passes; pass++)
         for (uint32_t y = 0; y < height; y++) {
             uint8_t *at = r->whole + (passes > 1 ? row * y : 0);
@@ -104,16 +111,28 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     return 0;
 }
 
+/* Where plimsoll-draw.so is loaded, too, libpng came with it, and takes its memory from that module's (draw_memory.c),
+ * which is as large as a page needs. */
+static png_voidp png_take(png_structp png, png_alloc_size_t bytes)
+{
+    void *block = malloc(bytes);
+    if (!block) ((reading *)png_get_mem_ptr(png))->no_memory = true;
+    return block;
+}
+
+static void png_give(png_structp png, png_voidp block) { (void)png, free(block); }
+
 static int read_png(reading *r)
 {
     volatile int result = -1;
-    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_complain, png_ignore);
+    png_structp png =
+        png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, png_complain, png_ignore, r, png_take, png_give);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (info && !setjmp(png_jmpbuf(png))) {
         png_set_read_fn(png, r, png_get);
         result = png_rows(r, png, info);
     }
-    if (!info) fail(r, "libpng could not be started");
+    if (!info) fail_for_memory(r, "no memory to start libpng");
     png_destroy_read_struct(&png, &info, NULL);
     return result;
 }
@@ -133,6 +152,7 @@ static void jpeg_note(j_common_ptr d)
     jpeg *j = d->client_data;
     char text[JMSG_LENGTH_MAX];
     d->err->format_message(d, text);
+    j->r->no_memory |= d->err->msg_code == JERR_OUT_OF_MEMORY;
     fail(j->r, text);
 }
 
@@ -196,7 +216,7 @@ static int jpeg_rows(reading *r, jpeg *j)
     d->out_color_space = four ? JCS_CMYK : JCS_RGB;
     if (begin(r, d->image_width, d->image_height)) return -1;
     r->whole = malloc((size_t)d->image_width * 4);
-    if (!r->whole) return fail(r, "no memory for a row");
+    if (!r->whole) return fail_for_memory(r, "no memory for a row");
     jpeg_start_decompress(d);
     while (d->output_scanline < d->output_height) {
         JSAMPROW row = four ? r->whole : r->row;
@@ -212,7 +232,7 @@ static int read_jpeg(reading *r)
 {
     volatile int result = -1;
     jpeg *j = calloc(1, sizeof *j);
-    if (!j) return fail(r, "no memory for reading it");
+    if (!j) return fail_for_memory(r, "no memory for reading it");
     j->r = r;
     j->d.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = jpeg_complain;
@@ -252,7 +272,7 @@ static int read_picture(const pl_picture_reader *o, char *why, size_t room)
         result = is_jpeg(r.head) ? read_jpeg(&r) : fail(&r, "it is neither PNG nor JPEG");
     free(r.row);
     free(r.whole);
-    return result;
+    return result && r.no_memory ? PL_PICTURES_NO_MEMORY : result;
 }
 
 extern __attribute__((visibility("default"))) const pl_pictures_module pl_pictures_functions; /* PL_PICTURES_SYMBOL */

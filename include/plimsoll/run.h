@@ -103,6 +103,9 @@ PL_API bool pl_planner_fence_struck(void);
  * cgroup are already charged for, and what is free on the machine. OpenMP's idle threads, which the runner would not
  * have, are ended first. PL_E_BUDGET. */
 PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
+/* What planning has made ready for the run (pictures, HDF5) lies in a file without a name that the plan holds open:
+ * with this it stays open in the process that pl_runner_exec makes. Without effect on other plans. */
+PL_API PL_MUST_USE pl_status pl_runner_hand_on(const pl_plan *, pl_error *);
 /* Replaces this process by a fresh one of the same executable with these arguments (argv ends with NULL). Returns only
  * on failure. */
 PL_API PL_MUST_USE pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *);

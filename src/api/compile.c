@@ -165,6 +165,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     if (status == PL_OK) status = compile(c, config, o, result, plan, err);
     if (c && status == PL_E_NOMEM) name_table(c, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
+    if (status == PL_OK && !c->data_lent) (*plan)->held = c->data->held, c->data->held = 0;
     pl_fit_result_deinit(&own);
     pl_compiler_end(c);
     return status;

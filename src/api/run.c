@@ -1,4 +1,6 @@
 /* Runs: the session of src/run with its plan's config, and the process around it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +54,12 @@ static pl_status peek_process(const char *path, pl_process_options *o, int *thre
                               .thread_stack_reserved_bytes = reserved,
                               .thread_stack_touched_bytes = touched};
     return PL_OK;
+}
+
+pl_status pl_runner_hand_on(const pl_plan *plan, pl_error *err)
+{
+    if (!plan->held || fcntl(plan->held, F_SETFD, 0) == 0) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "what was made ready cannot be handed to the runner: %s", strerror(errno));
 }
 
 pl_status pl_runner_exec(const char *lock_path, char *const *argv, char *const *envp, pl_error *err)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "backend/backend.h"
 #include "base/size.h"
@@ -19,6 +20,7 @@ void pl_plan_destroy(pl_plan *p)
     pl_pool_destroy(p->names);
     pl_work_destroy(p->work);
     pl_free(p->advice);
+    if (p->held) close(p->held);
     pl_free(p);
 }
 

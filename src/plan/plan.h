@@ -69,6 +69,7 @@ struct pl_plan {
     pl_facts identity;     /* hashes of what the data were made from when this was planned; none: no data are read */
     pl_facts validation;   /* what this command evaluates of the validation part: the items, and what they stand for */
     const pl_words *words; /* of the system; not a part of the text. NULL: pl_words_plain */
+    int held;              /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
     pl_work *work;         /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
     pl_advice *advice;     /* on that work; not a part of the text. NULL: none was asked for */
 };

@@ -9,7 +9,7 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 2, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096 };
+enum { PL_HDF5_VERSION = 3, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096, PL_HDF5_NO_MEMORY = -2 };
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -45,9 +45,12 @@ typedef struct pl_hdf5_seen {
     int is_number; /* integers or floating point */
     uint32_t rank;
     uint64_t shape[PL_HDF5_RANK_MAX];
+    /* Of a number the smallest of f32, f64, u8, i8, u16, i16, i32, i64 that holds all of them (of those of 64 bits
+     * without a sign: which are below 2^63); "": there is none. */
+    char dtype[8];
 } pl_hdf5_seen;
 
-/* Functions give 0, or -1 with a reason in `why`. */
+/* Functions give 0, or -1 with a reason in `why`; those that read, PL_HDF5_NO_MEMORY where that is the reason. */
 typedef struct pl_hdf5_module {
     uint32_t version;
     /* A file with these arrays, contiguous and allocated, their bytes not written; tells their offsets. */
@@ -60,8 +63,8 @@ typedef struct pl_hdf5_module {
     int (*open)(const char *path, void **file, char *why, size_t room);
     void (*close)(void *file);
     int (*look)(void *file, const char *name, pl_hdf5_seen *, char *why, size_t room);
-    /* The part that begins at `first`, so many of each dimension, as "f32" or "f64", row-major. The part must lie in
-     * the dataset, which must be there, of numbers and of rank 1 or more. */
+    /* The part that begins at `first`, so many of each dimension, as one of those dtypes, row-major. The part must
+     * lie in the dataset, which must be there, of numbers and of rank 1 or more. */
     int (*read)(void *file, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype, void *to,
                 char *why, size_t room);
 } pl_hdf5_module;

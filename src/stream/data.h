@@ -44,7 +44,7 @@ struct pl_data {
     /* Work whose shapes differ is done in groups, each by a plan of its own: how many they are, and of how many items
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;
-    uint64_t group_items, group_samples;        /* samples of all those items together: texts, realisations */
+    uint64_t group_items, group_samples; /* samples of all those items together: texts, realisations */
     /* File of weights that the model begins with; NULL: it makes its own, or has a checkpoint's. One of the whole model
      * stands in the place of a checkpoint. */
     const char *weights;
@@ -54,12 +54,13 @@ struct pl_data {
     char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */
     bool has_less;                 /* than its config asks for: that is a warning, then */
     pl_calibration_work calibration;
-    double limit_seconds;          /* a run ends by itself after so long, and is gone on with; 0: none */
-    uint64_t epochs;               /* that a training makes, where these data say so; 0: as its config says */
+    double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
+    uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */
     uint64_t file_bytes;
+    int held; /* descriptor of a file without a name that a run reads; of the plan as soon as there is one. 0: none */
     uint64_t kernel_cache_bytes; /* of what a run reads and writes there: in the kernel's cache, at most */
 };
 

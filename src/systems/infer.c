@@ -7,6 +7,7 @@
 #include "data/infer/infer_data.h"
 #include "ir/op.h"
 #include "ir/properties.h"
+#include "store/folder.h"
 #include "systems/files.h"
 
 /* ---- what the model takes: seen in its graph, told by the plan ---- */
@@ -121,11 +122,25 @@ static pl_status check_pair(const char *read, const char *as, const char *writte
                    read, as);
 }
 
+static pl_status check_lists(const char *lists, const char *written, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    for (const char *end; (end = strchr(lists, '\n')); lists = end + 1) {
+        snprintf(path, sizeof path, "%.*s", (int)(end - lists), lists);
+        PL_TRY(check_pair(path, "a list of files", written, err));
+    }
+    return PL_OK;
+}
+
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
-    for (uint32_t k = 0; k < d->setup.ports; k++)
-        for (uint64_t i = 0; i < d->input[k].count; i++)
-            PL_TRY(check_pair(d->input[k].rows[i].path, d->setup.port[k].name, written, err));
+    char path[PL_FILE_PATH_MAX];
+    const char *dataset;
+    for (uint64_t n = 0; n < d->names.count; n++) {
+        PL_TRY(pl_rows_split(d->names.name[n].path, path, &dataset, err));
+        PL_TRY(check_pair(path, d->setup.port[d->names.name[n].port].name, written, err));
+    }
+    PL_TRY(check_lists(pl_str_text(&d->names.lists), written, err));
     return d->data.weights ? check_pair(d->data.weights, "weights", written, err) : PL_OK;
 }
 
@@ -149,11 +164,16 @@ static pl_status check_written(const pl_infer_data *d, const pl_export_face *fac
 
 /* ---- opening ---- */
 
+/* Of the whole system, for what is large and goes again; /tmp is often in memory. */
+static const char SCRATCH[] = "/var/tmp";
+
 static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_facts *planned, pl_infer_setup *s,
                             pl_error *err)
 {
     const pl_config_infer *i = &c->infer;
     *s = (pl_infer_setup){.files = i->files,
+                          .scratch = i->scratch[0] ? i->scratch : SCRATCH,
+                          .staged = planned ? pl_facts_value(planned, PL_FACT_STAGED, 0) : 0,
                           .batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch,
                           .latency = i->latency,
                           .brief = i->brief,
@@ -161,6 +181,7 @@ static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_
                           .looks = faced != NULL,
                           .to = i->to[0] ? i->to : NULL,
                           .arrays = i->npy[0] ? i->npy : NULL};
+    s->scratch_is_memory = s->looks && pl_disk_is_memory(s->scratch);
     return faced ? see_ports(faced, s, err) : read_ports(pl_system_of(c)->face, planned, s, err);
 }
 

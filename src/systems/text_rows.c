@@ -93,4 +93,4 @@ static pl_status read_text(const pl_rows *r, uint64_t row, void *to, void *scrat
     return PL_OK;
 }
 
-const pl_rows_kind pl_text_rows = {"lines of text", is_mine, open_text, read_text, close_text};
+const pl_rows_kind pl_text_rows = {"lines of text", is_mine, NULL, open_text, read_text, close_text};

@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -74,15 +75,27 @@ static const module *module_of(const void *address)
 /* ---- refusing ---- */
 
 static atomic_bool armed;
-static atomic_ullong requests, refusals, left_to_serve; /* 0: never refuse */
 static bool forever, target;
-static const void *refused_first;
+
+/* Of this process; as soon as it forks, in a page that it shares with its children, which ask on its behalf. */
+typedef struct counters {
+    atomic_ullong requests, refusals, left_to_serve; /* 0: never refuse */
+    const void *refused_first;
+} counters;
+static counters own, *counted = &own;
+
+static void share(void)
+{
+    if (counted != &own) return;
+    void *page = mmap(NULL, sizeof own, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED) counted = memcpy(page, &own, sizeof own);
+}
 
 /* A debugger stops here: `break pl_test_refused`. */
 EXPORT __attribute__((noinline)) void pl_test_refused(const void *caller);
 void pl_test_refused(const void *caller)
 {
-    if (atomic_fetch_add(&refusals, 1) == 0) refused_first = caller;
+    if (atomic_fetch_add(&counted->refusals, 1) == 0) counted->refused_first = caller;
     errno = ENOMEM;
 }
 
@@ -124,12 +137,12 @@ static bool is_refused(const void *caller)
     if (!atomic_load_explicit(&armed, memory_order_relaxed) || noting) return false;
     const module *m = module_of(caller);
     if (m && strncmp(m->name, "libgomp", 7) == 0) return false;
-    unsigned long long n = atomic_fetch_add(&requests, 1) + 1;
+    unsigned long long n = atomic_fetch_add(&counted->requests, 1) + 1;
     if (paths_fd >= 0) note_path(n);
-    unsigned long long left = atomic_load(&left_to_serve);
+    unsigned long long left = atomic_load(&counted->left_to_serve);
     if (left == 0) return false;
-    if (left > 1) return atomic_store(&left_to_serve, left - 1), false;
-    if (!forever) atomic_store(&left_to_serve, 0);
+    if (left > 1) return atomic_store(&counted->left_to_serve, left - 1), false;
+    if (!forever) atomic_store(&counted->left_to_serve, 0);
     pl_test_refused(caller);
     return true;
 }
@@ -203,10 +216,10 @@ static void report(void)
         int m = live[i].block ? find_module(live[i].caller) : -1;
         if (m >= 0 && left[m]++ == 0) first[m] = (uintptr_t)live[i].caller - modules[m % MODULES_MAX].begin;
     }
-    const module *who = refused_first ? module_of(refused_first) : NULL;
+    const module *who = counted->refused_first ? module_of(counted->refused_first) : NULL;
     dprintf(fd, "%s %s requests %llu refused %llu by %s+%#lx left", target ? "target" : "other", process,
-            atomic_load(&requests), atomic_load(&refusals), who ? who->name : "-",
-            who ? (uintptr_t)refused_first - who->begin : 0);
+            atomic_load(&counted->requests), atomic_load(&counted->refusals), who ? who->name : "-",
+            who ? (uintptr_t)counted->refused_first - who->begin : 0);
     for (int m = 0; m <= module_count; m++) {
         int i = m < module_count ? m : MODULES_MAX;
         if (left[i]) dprintf(fd, " %s+%#lx %u", i < MODULES_MAX ? modules[i].name : "unknown", first[i], left[i]);
@@ -223,7 +236,7 @@ static void read_order(void)
     if (!order || sscanf(order, "%15[a-z]:%llu:%15[a-z]", where, &n, mode) != 3) return;
     target = strcmp(where, process) == 0;
     forever = strcmp(mode, "forever") == 0;
-    if (target) atomic_store(&left_to_serve, n);
+    if (target) atomic_store(&counted->left_to_serve, n);
 }
 
 __attribute__((constructor)) static void begin(int argc, char **argv)
@@ -238,13 +251,14 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     if (paths) paths_fd = open(paths, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     descriptors_before = count_descriptors();
     atexit(report);
+    pthread_atfork(share, NULL, NULL);
     atomic_store(&armed, true);
 }
 
 /* A process that becomes another one tells so before; what it holds is nobody's fault then. */
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    unsigned long long asked = atomic_load(&requests), no = atomic_load(&refusals);
+    unsigned long long asked = atomic_load(&counted->requests), no = atomic_load(&counted->refusals);
     const char *file = getenv("PL_REFUSE_REPORT");
     int fd = file ? open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     const char *role = target ? "target" : "other";

@@ -21,10 +21,12 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import threading
 import time
+import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from io_tests import difference, leftovers
@@ -100,6 +102,8 @@ CASES = {
     "infer-brief": (TRAINED, "infer out lines.txt lines.txt --brief --latency --to told.jsonl --ledger"),
     "infer-seeded": (["plan c.yaml"], "infer c.yaml tokens=lines.txt --seeded --npy got --verbose"),
     "infer-pages": ([], "infer e.yaml page.txt --batch 1"),
+    "infer-listed": (["plan c.yaml"], "infer c.yaml @listed.txt --seeded"),
+    "infer-picture": ([], "infer e.yaml picture.png --scratch . --brief"),
     "witness": ([], "encode e.yaml --witness w --only 1"),
     "draw": ([], "draw --file t.csv --out page.png"),
     "synth-texts": ([], "synth texts made.txt --count 20"),
@@ -182,6 +186,7 @@ def write_inputs(folder):
         "t.csv": 'n,text\n1,"the ship"\n2,שלום\n3,東京\n',
         "lines.txt": "the\nship\n",
         "page.txt": "a\nb\n",
+        "listed.txt": "lines.txt\ntokens=lines.txt\n",
         "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
         "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
         "wrong.json": '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}}\n',
@@ -189,6 +194,11 @@ def write_inputs(folder):
         "hard.csv": "id,lower,upper,size\n" + "".join(f"b{i},{at},{at + source.randint(1, 9)},{source.randint(1, 60)}\n"
                                                     for i, at in enumerate(source.choices(range(30), k=40))),
     }
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+    with open(os.path.join(folder, "picture.png"), "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(b"\0\1\2\0\3\4")) + chunk(b"IEND", b""))
     os.mkdir(os.path.join(folder, "texts"))
     for path, text in texts.items():
         with open(os.path.join(folder, path), "w") as file:

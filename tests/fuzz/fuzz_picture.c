@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/module.h"
-#include "data/pictures/fit.h"
-#include "data/pictures/pictures.h"
+#include "data/infer/picture_fit.h"
+#include "data/infer/pictures.h"
 #include "fuzz/fuzz.h"
 
 enum { SIZE = 24 };

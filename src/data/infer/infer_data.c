@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -87,57 +87,35 @@ static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
 static const pl_source_kind files = {
     .name = "files", .describe = describe, .prepare = prepare, .fill = fill, .count = count, .verb = "read"};
 
-/* ---- which file is of which input ---- */
+/* ---- the files ---- */
 
-static uint32_t port_named(const pl_infer_setup *s, const char *line)
+static pl_status open_file(pl_infer_data *d, uint64_t n, pl_rows *r, pl_error *err)
 {
-    for (uint32_t k = 0; k < s->ports; k++) {
-        const size_t bytes = strlen(s->port[k].name);
-        if (strncmp(line, s->port[k].name, bytes) == 0 && line[bytes] == '=') return k;
-    }
-    return s->ports;
+    const pl_infer_name *name = &d->names.name[n];
+    const pl_infer_port *port = &d->setup.port[name->port];
+    pl_staged s = {.name = name->path, .port = port};
+    if (d->data.held) PL_TRY(pl_staging_entry(d->data.held, n, &s, err));
+    return s.is_staged ? pl_rows_open_staged(s.name, port, d->data.held, &s.array, s.bytes, r, err)
+                       : pl_rows_open(s.name, port, r, err);
 }
 
-/* Of a model with one input all files are of that; else the next that has none. */
-static pl_status port_of(const pl_infer_data *d, const char **line, uint32_t *port, pl_error *err)
+static pl_status add_file(pl_infer_data *d, uint64_t n, pl_error *err)
 {
-    const pl_infer_setup *s = &d->setup;
-    *port = port_named(s, *line);
-    if (*port < s->ports) return *line += strlen(s->port[*port].name) + 1, PL_OK;
-    for (*port = 0; *port < s->ports; ++*port)
-        if (s->ports == 1 || d->input[*port].count == 0) return PL_OK;
-    return pl_fail(err, PL_E_USAGE,
-                   "%.300s: each of the model's %u inputs has a file already; say whose further ones "
-                   "are (%s=FILE)",
-                   *line, s->ports, s->port[0].name);
-}
-
-static pl_status add_file(pl_infer_data *d, const char *line, pl_error *err)
-{
-    uint32_t k;
-    PL_TRY(port_of(d, &line, &k, err));
-    pl_infer_files *f = &d->input[k];
-    if (!line[0]) return pl_fail(err, PL_E_USAGE, "a file of %s has no name", d->setup.port[k].name);
+    pl_infer_files *f = &d->input[d->names.name[n].port];
     f->begun = f->count + 1;
-    PL_TRY(pl_rows_open(line, &d->setup.port[k], &f->rows[f->count], err));
+    PL_TRY(open_file(d, n, &f->rows[f->count], err));
     f->first[f->count + 1] = f->first[f->count] + f->rows[f->count].count;
     f->count++;
     return PL_OK;
 }
 
-static uint64_t count_lines(const char *text)
-{
-    uint64_t lines = text[0] != 0;
-    for (; *text; text++) lines += *text == '\n' && text[1];
-    return lines;
-}
-
 static pl_status make_room(pl_infer_data *d, pl_error *err)
 {
-    const uint64_t lines = count_lines(d->text);
+    uint64_t given[PL_INFER_PORTS_MAX] = {0};
+    for (uint64_t n = 0; n < d->names.count; n++) given[d->names.name[n].port]++;
     for (uint32_t k = 0; k < d->setup.ports; k++) {
-        d->input[k].rows = pl_alloc(lines + 1, sizeof *d->input[k].rows);
-        d->input[k].first = pl_alloc(lines + 2, sizeof *d->input[k].first);
+        d->input[k].rows = pl_alloc(given[k] + 1, sizeof *d->input[k].rows);
+        d->input[k].first = pl_alloc(given[k] + 2, sizeof *d->input[k].first);
         if (!d->input[k].rows || !d->input[k].first) return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
     }
     return PL_OK;
@@ -162,14 +140,38 @@ static pl_status check_counts(pl_infer_data *d, pl_error *err)
 }
 
 /* Lines are cut in place. */
+/* Before planning; a run finds what was made ready by the fact that the plan has. */
+static pl_status make_ready(pl_infer_data *d, pl_error *err)
+{
+    uint64_t fact = 0;
+    pl_staged *file = pl_alloc(d->names.count, sizeof *file);
+    if (!file) return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
+    for (uint64_t n = 0; n < d->names.count; n++)
+        file[n] = (pl_staged){.name = d->names.name[n].path, .port = &d->setup.port[d->names.name[n].port]};
+    const pl_staging_wish wish = {
+        .folder = d->setup.scratch, .is_memory = d->setup.scratch_is_memory, .file = file, .files = d->names.count};
+    pl_status status = pl_staging_make(&wish, &d->data.held, &fact, &d->data.file_bytes, err);
+    pl_free(file);
+    d->setup.staged = fact;
+    return status;
+}
+
+static pl_status find_ready(pl_infer_data *d, pl_error *err)
+{
+    if (d->setup.looks) PL_TRY(make_ready(d, err));
+    if (!d->setup.staged) return PL_OK;
+    d->data.file = "pictures and HDF5, made ready";
+    if (!pl_facts_add(&d->data.identity, PL_FACT_STAGED, d->setup.staged))
+        return pl_fail(err, PL_E_INTERNAL, "no room to tell what was made ready in a plan");
+    return d->setup.looks ? PL_OK : pl_staging_open(d->setup.staged, d->names.count, &d->data.held, err);
+}
+
 static pl_status add_files(pl_infer_data *d, pl_error *err)
 {
+    PL_TRY(pl_infer_names_read(d->setup.files, d->setup.port, d->setup.ports, &d->names, err));
+    PL_TRY(find_ready(d, err));
     PL_TRY(make_room(d, err));
-    for (char *line = d->text, *end; *line; line = end) {
-        end = strchr(line, '\n');
-        end = end ? (*end = 0, end + 1) : line + strlen(line);
-        PL_TRY(add_file(d, line, err));
-    }
+    for (uint64_t n = 0; n < d->names.count; n++) PL_TRY(add_file(d, n, err));
     return check_counts(d, err);
 }
 
@@ -213,7 +215,8 @@ static void close_data(pl_data *data)
         pl_free(d->input[k].first);
     }
     pl_data_close(d->of);
-    pl_free(d->text);
+    if (d->data.held) close(d->data.held);
+    pl_infer_names_deinit(&d->names);
     pl_free(d->to);
     pl_free(d->arrays);
     pl_free(d);
@@ -237,12 +240,11 @@ static uint64_t hash_files(const pl_infer_data *d)
 static pl_status copy_texts(pl_infer_data *d, pl_error *err)
 {
     const pl_infer_setup *s = &d->setup;
-    d->text = pl_strdup(s->files);
     d->to = s->to ? pl_strdup(s->to) : NULL;
     d->arrays = s->arrays ? pl_strdup(s->arrays) : NULL;
-    if (!d->text || (s->to && !d->to) || (s->arrays && !d->arrays))
+    if ((s->to && !d->to) || (s->arrays && !d->arrays))
         return pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
-    d->setup.files = d->text, d->setup.to = d->to, d->setup.arrays = d->arrays;
+    d->setup.to = d->to, d->setup.arrays = d->arrays;
     return PL_OK;
 }
 
@@ -284,7 +286,7 @@ static pl_status open_data(pl_infer_data *d, pl_error *err)
     PL_TRY(copy_texts(d, err));
     take_own(d);
     d->data.path = "the caller's memory";
-    d->data.at_once = d->text[0] ? 0 : d->setup.batch ? (uint32_t)d->setup.batch : 1;
+    d->data.at_once = d->setup.files[0] ? 0 : d->setup.batch ? (uint32_t)d->setup.batch : 1;
     if (d->data.at_once) return PL_OK;
     PL_TRY(add_files(d, err));
     if (d->setup.looks) PL_TRY(look(d, err));

@@ -6,7 +6,8 @@
 #define PL_DATA_INFER_DATA_H
 
 #include "base/json.h"
-#include "data/infer/rows.h"
+#include "data/infer/names.h"
+#include "data/infer/staging.h"
 #include "stream/data.h"
 
 /* What a person wants to know of an item, as further keys of its line: of the system's own data. Asks for no memory. */
@@ -15,7 +16,10 @@ typedef void pl_infer_say(const pl_data *of, const pl_infer_item *, pl_json *);
 typedef struct pl_infer_setup {
     pl_infer_port port[PL_INFER_PORTS_MAX];
     uint32_t ports;
-    const char *files;  /* a line each: PATH, or NAME=PATH; "": none */
+    const char *files;   /* as names.h has them; "": none. Needed while the data are opened */
+    const char *scratch; /* folder for what is made ready; needed likewise */
+    bool scratch_is_memory;
+    uint64_t staged;    /* what the plan says of that (PL_FACT_STAGED); 0: nothing */
     uint64_t batch;     /* items at once; 0: as the planner finds it */
     bool latency;       /* item by item, and how long each takes */
     bool looks;         /* at every number, before anything runs */
@@ -36,7 +40,8 @@ typedef struct pl_infer_data {
     pl_source source;
     pl_data *of; /* the system's own */
     pl_infer_setup setup;
-    char *text, *to, *arrays; /* what the setup points into */
+    char *to, *arrays; /* what the setup points into */
+    pl_infer_names names;
     pl_infer_files input[PL_INFER_PORTS_MAX];
     uint64_t items;
 } pl_infer_data;

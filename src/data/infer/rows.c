@@ -1,13 +1,15 @@
 #include "data/infer/rows.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/str.h"
 
-static const pl_rows_kind *const kinds[] = {&pl_rows_npy};
+static const pl_rows_kind *const kinds[] = {&pl_rows_npy, &pl_rows_picture, &pl_rows_hdf5};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *pl_infer_port_text(const pl_infer_port *p, char *text, size_t room)
@@ -30,11 +32,43 @@ static pl_status refuse_kind(const pl_rows *r, pl_error *err)
                    r->port->name, text, pl_infer_port_text(r->port, form, sizeof form));
 }
 
-pl_status pl_rows_open(const char *path, const pl_infer_port *port, pl_rows *r, pl_error *err)
+static bool is_file(const char *path)
 {
-    char head[PL_ROWS_HEAD_BYTES];
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+pl_status pl_rows_split(const char *name, char path[PL_FILE_PATH_MAX], const char **dataset, pl_error *err)
+{
+    *dataset = NULL;
+    if (strlen(name) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", name);
+    memcpy(path, name, strlen(name) + 1);
+    for (char *colon = path; !is_file(path) && (colon = strstr(colon, ":/")); *colon++ = ':') {
+        *colon = 0;
+        if (!is_file(path)) continue;
+        *dataset = name + (colon - path) + 1;
+        return PL_OK;
+    }
+    return PL_OK;
+}
+
+static pl_status refuse_folder(const char *path, pl_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%.300s: is a folder; name the files in it (%.300s/*), or a list of them, a line each (@LIST)", path,
+                   path);
+}
+
+pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, pl_error *err)
+{
+    char head[PL_ROWS_HEAD_BYTES], path[PL_FILE_PATH_MAX];
+    const char *dataset;
     int fd;
-    *r = (pl_rows){.path = path, .port = port};
+    *r = (pl_rows){.path = name, .port = port};
+    PL_TRY(pl_rows_split(name, path, &dataset, err));
+    PL_TRY(refuse_folder(path, err));
     PL_TRY(pl_file_open(path, &fd, &r->bytes, err));
     const size_t some = r->bytes < sizeof head ? (size_t)r->bytes : sizeof head;
     pl_status status = pl_file_read_at(fd, path, 0, head, some, err);
@@ -43,6 +77,16 @@ pl_status pl_rows_open(const char *path, const pl_infer_port *port, pl_rows *r, 
     if (some == 0) return pl_fail(err, PL_E_DATA, "%.300s: is empty", path);
     for (int i = 0; i < KINDS && !r->kind; i++)
         if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
+    if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's */
     if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) r->kind = port->kind;
-    return r->kind ? r->kind->open(r, err) : refuse_kind(r, err);
+    if (!r->kind) return refuse_kind(r, err);
+    if (!dataset || r->kind == &pl_rows_hdf5) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%.300s: datasets are of HDF5, and %.300s is none; name the file alone", name, path);
+}
+
+pl_status pl_rows_open(const char *path, const pl_infer_port *port, pl_rows *r, pl_error *err)
+{
+    PL_TRY(pl_rows_find(path, port, r, err));
+    if (r->kind->open) return r->kind->open(r, err);
+    return pl_fail(err, PL_E_DATA, "%.300s: has become another kind of file since planning; begin again", path);
 }

@@ -1,17 +1,26 @@
 /* Rows of a file for one input of a model: item after item, each read by its number into the form of the port (port.h).
  * What kinds of files there are is a table in rows.c: a new one is a file here and a row there. One that needs a
- * system's own data (a tokenizer) lies in its room, and comes with the port. */
+ * system's own data (a tokenizer) lies in its room, and comes with the port.
+ *
+ * Kinds that libraries read which ask for memory (pictures, HDF5) are made ready before planning: their numbers go into
+ * a file without a name (staging.h), and what reads rows finds an array there. */
 #ifndef PL_DATA_INFER_ROWS_H
 #define PL_DATA_INFER_ROWS_H
 
+#include "base/file.h"
+#include "data/infer/npy.h"
 #include "data/infer/port.h"
 
 typedef struct pl_rows pl_rows;
+struct pl_stager; /* staging.h */
 
 typedef struct pl_rows_kind {
     const char *what; /* "NumPy array" */
     /* Is it one? head: its first bytes, up to PL_ROWS_HEAD_BYTES. */
     bool (*is_mine)(const pl_infer_port *, const char *head, size_t bytes);
+    /* Makes the file ready: puts its numbers, and says what they are. The kind has open and read no more, then.
+     * NULL: it is read as it is. PL_E_DATA where it does not fit the port. */
+    pl_status (*stage)(struct pl_stager *, const pl_rows *, pl_error *);
     /* Looks at the file: fills count and what it needs. PL_E_DATA where it does not fit the port. */
     pl_status (*open)(pl_rows *, pl_error *);
     /* One item, in the form of the port; by one thread at a time. Asks for no memory. PL_E_DATA for numbers that
@@ -25,14 +34,25 @@ enum { PL_ROWS_HEAD_BYTES = 16, PL_ROWS_SCRATCH_BYTES = 64 << 10, PL_ROWS_OWN_BY
 struct pl_rows {
     const pl_rows_kind *kind;
     const pl_infer_port *port;
-    const char *path;
+    const char *path;                        /* as it was given; of HDF5 FILE:/DATASET */
+    int fd;                                  /* where it was made ready; 0: it is read as it is */
     uint64_t count;                          /* items in it */
     uint64_t bytes;                          /* of the file, as it was looked at */
     _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
 };
 
-/* path and port outlive it. For pl_rows_close, also when it fails. */
+/* The file that a name means, and what stands behind it ("/images" of "f.h5:/images"; NULL: nothing). A file that
+ * has the whole name comes first. PL_E_USAGE: the path is too long. */
+pl_status pl_rows_split(const char *name, char path[PL_FILE_PATH_MAX], const char **dataset, pl_error *);
+/* What kind of file it is, and how long: not yet opened. path and port outlive it. */
+pl_status pl_rows_find(const char *path, const pl_infer_port *, pl_rows *, pl_error *);
+/* Likewise, and then opened. For pl_rows_close, also when it fails. */
 pl_status pl_rows_open(const char *path, const pl_infer_port *, pl_rows *, pl_error *);
+/* One that was made ready: its numbers lie at array->at of fd, which outlives it; bytes: of the file that was given. */
+pl_status pl_rows_open_staged(const char *path, const pl_infer_port *, int fd, const pl_npy_array *, uint64_t bytes,
+                              pl_rows *, pl_error *);
+/* Does an array fit the port? Fills count, and what reads it. PL_E_DATA, with what it is and what was wanted. */
+pl_status pl_rows_fit_array(pl_rows *, const pl_npy_array *, pl_error *);
 static inline pl_status pl_rows_read(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
 {
     return r->kind->read(r, row, to, scratch, err);
@@ -46,6 +66,6 @@ static inline void pl_rows_close(pl_rows *r)
 /* "f32 [count, 3, 224, 224]": what a file of this input has, for sentences. */
 const char *pl_infer_port_text(const pl_infer_port *, char *text, size_t room);
 
-extern const pl_rows_kind pl_rows_npy;
+extern const pl_rows_kind pl_rows_npy, pl_rows_picture, pl_rows_hdf5;
 
 #endif

@@ -1,6 +1,6 @@
-/* Items of a .npy file. Its first dimension counts them, the others are those of the port; an array of one dimension
- * less is one item. Pictures may be bytes (0 … 255) or real numbers (0 … 1), in planes, or with their colours last, or
- * grey: then all colours are the same. */
+/* Items of a .npy file, or of an array that was made ready. Its first dimension counts them, the others are those of
+ * the port; an array of one dimension less is one item. Pictures may be bytes (0 … 255) or real numbers (0 … 1), in
+ * planes, or with their colours last, or grey: then all colours are the same. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -96,18 +96,23 @@ static bool find_items(const pl_infer_port *p, const pl_npy_array *a, uint64_t *
     return fits(p, a, 0, how) && (!p->picture || *how == GREY);
 }
 
-static pl_status open_npy(pl_rows *r, pl_error *err)
+pl_status pl_rows_fit_array(pl_rows *r, const pl_npy_array *a, pl_error *err)
 {
-    pl_npy_array a;
     own *o = (own *)(void *)r->own;
-    PL_TRY(pl_npy_look(r->path, &a, err));
-    if (!is_number_of(r->port, a.number) || !find_items(r->port, &a, &r->count, &o->layout)) return refuse(r, &a, err);
+    if (!is_number_of(r->port, a->number) || !find_items(r->port, a, &r->count, &o->layout)) return refuse(r, a, err);
     if (r->count == 0) return pl_fail(err, PL_E_DATA, "%.300s: has no items", r->path);
-    o->number = a.number;
-    o->at = a.at;
+    o->number = a->number;
+    o->at = a->at;
     o->elems = pl_infer_port_elems(r->port);
     if (o->layout == GREY) o->elems /= r->port->dim[0];
     return PL_OK;
+}
+
+static pl_status open_npy(pl_rows *r, pl_error *err)
+{
+    pl_npy_array a;
+    PL_TRY(pl_npy_look(r->path, &a, err));
+    return pl_rows_fit_array(r, &a, err);
 }
 
 /* ---- reading ---- */
@@ -237,4 +242,20 @@ static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratc
     return status;
 }
 
-const pl_rows_kind pl_rows_npy = {"NumPy arrays, .npy", is_mine, open_npy, read_npy, NULL};
+const pl_rows_kind pl_rows_npy = {"NumPy arrays, .npy", is_mine, NULL, open_npy, read_npy, NULL};
+
+/* ---- made ready ---- */
+
+static pl_status read_staged(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
+{
+    return read_item(r, r->fd, row, to, scratch, err);
+}
+
+static const pl_rows_kind staged = {.what = "made ready", .read = read_staged};
+
+pl_status pl_rows_open_staged(const char *path, const pl_infer_port *port, int fd, const pl_npy_array *a,
+                              uint64_t bytes, pl_rows *r, pl_error *err)
+{
+    *r = (pl_rows){.kind = &staged, .path = path, .port = port, .fd = fd, .bytes = bytes};
+    return pl_rows_fit_array(r, a, err);
+}

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "config/config.h"
 #include "plimsoll/plimsoll.h"
+#include "store/hdf5_load.h"
 #include "support/program.h"
 
 enum { GRID = 8, BATCH = 2, ELEMS = BATCH * GRID * GRID * 3 };
@@ -118,10 +119,108 @@ static void no_memory(void **state)
     pl_config_destroy(c);
 }
 
+/* ---- on files: what was made ready is the plan's ---- */
+
+static char folder[] = "/tmp/plimsoll-infer-XXXXXX";
+static char told[2][1 << 16];
+static const char *const files[] = {"x.h5:/in/state", "x.npy"};
+
+static void write_at(const char *path, uint64_t offset, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, offset ? "r+b" : "wb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)offset, SEEK_SET), 0);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void write_inputs(void)
+{
+    char npy[128] = "\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 8, 8, 3), }", why[200];
+    pl_hdf5_array a = {.name = "in/state", .dtype = "f32", .rank = 4, .shape = {BATCH, GRID, GRID, 3}};
+    const pl_hdf5_module *module;
+    void *handle;
+    for (int i = 0; i < ELEMS; i++) in[i] = (float)(i % 13) / 8 - 1;
+    for (size_t i = 10; i < sizeof npy; i++)
+        if (!npy[i]) npy[i] = i + 1 == sizeof npy ? '\n' : ' ';
+    write_at("x.npy", 0, npy, sizeof npy);
+    write_at("x.npy", sizeof npy, in, sizeof in);
+    if (pl_hdf5_load("this test", "", &handle, &module, &err)) skip();
+    if (module->create("x.h5", &a, 1, NULL, 0, why, sizeof why)) fail_msg("%s", why);
+    write_at("x.h5", a.offset, in, sizeof in);
+    pl_hdf5_unload(handle);
+}
+
+static void hear(void *context, const pl_event *e)
+{
+    char *to = context;
+    if (e->kind == PL_EVENT_TEXT)
+        snprintf(to + strlen(to), sizeof told[0] - strlen(to), "%.*s", (int)e->text_bytes, e->text);
+}
+
+static pl_status run_plan(const pl_plan *plan, char *to)
+{
+    pl_run *run = NULL;
+    pl_inferred inferred;
+    to[0] = 0;
+    pl_status status = pl_run_open(plan, &(pl_run_options){.host = true, .listener = hear, .context = to}, &run, &err);
+    if (status == PL_OK) status = pl_run_infer(run, &inferred, &err);
+    pl_run_close(run);
+    return status;
+}
+
+/* What it says of the items, without where they came from. */
+static void strip_sources(char *text)
+{
+    char *from, *to;
+    while ((from = strstr(text, "\"source\":\"")) && (to = strchr(from + 10, ','))) memmove(from, to + 1, strlen(to));
+}
+
+static void plan_and_run(int k)
+{
+    pl_plan *plan = NULL, *loaded = NULL;
+    pl_config *c = config();
+    assert_int_equal(pl_config_set(c, "infer.files", files[k], "this test", &err), PL_OK);
+    assert_int_equal(pl_config_set(c, "infer.scratch", ".", "this test", &err), PL_OK);
+    if (pl_plan_make(c, PL_COMMAND_INFER, NULL, NULL, NULL, &plan, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < 2; i++)
+        if (run_plan(plan, told[k])) fail_msg("%s", err.text);
+    assert_int_equal(pl_plan_save(plan, "lock", &err), PL_OK);
+    assert_int_equal(pl_plan_load("lock", &loaded, &err), PL_OK);
+    assert_int_equal(run_plan(loaded, told[k]), PL_OK);
+    assert_non_null(strstr(told[k], k ? "\"x.npy[1]\"" : "\"x.h5:/in/state[1]\""));
+    pl_plan_destroy(plan);
+    static char none[sizeof told[0]];
+    refused(run_plan(loaded, none), k ? PL_OK : PL_E_DATA, k ? "" : "gone with the process that planned");
+    pl_plan_destroy(loaded);
+    pl_config_destroy(c);
+}
+
+static void on_files(void **state)
+{
+    (void)state;
+    write_inputs();
+    const uint64_t before = pl_alloc_live_blocks();
+    for (int k = 0; k < 2; k++) plan_and_run(k), strip_sources(told[k]);
+    assert_string_equal(told[0], told[1]);
+    assert_true(strlen(told[0]) > ELEMS);
+    assert_int_equal(pl_alloc_live_blocks(), before);
+}
+
+static int enter(void **state) { return (void)state, mkdtemp(folder) ? chdir(folder) : -1; }
+
+static int leave(void **state)
+{
+    static const char *const names[] = {"x.h5", "x.npy", "lock"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) (void)unlink(names[i]);
+    return chdir("/") || rmdir(folder); /* nothing else is left */
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_refused), cmocka_unit_test(in_any_memory),
-                                       cmocka_unit_test(no_memory)};
+                                       cmocka_unit_test(no_memory), cmocka_unit_test(on_files)};
     (void)argc, (void)argv;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, enter, leave);
 }

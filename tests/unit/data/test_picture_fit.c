@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/philox.h"
-#include "data/pictures/fit.h"
+#include "data/infer/picture_fit.h"
 #include "support/program.h"
 #include "support/seed.h"
 

@@ -1,4 +1,4 @@
-#include "data/pictures/fit.h"
+#include "data/infer/picture_fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* Pictures from files in PNG and JPEG, as a model wants them: bytes [channels, size, size] from 0 (black) to 255.
  * Reading asks for memory: it is done before planning. */
-#ifndef PL_DATA_PICTURES_H
-#define PL_DATA_PICTURES_H
+#ifndef PL_DATA_INFER_PICTURES_H
+#define PL_DATA_INFER_PICTURES_H
 
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "data/pictures/pictures_module.h"
+#include "data/infer/pictures_module.h"
 
 /* 64 Mi pixels: a picture that is interlaced or progressive takes four to six bytes for each of its own. */
 #define PL_PICTURE_PIXELS_MAX (UINT64_C(1) << 26)

@@ -1,4 +1,4 @@
-#include "data/pictures/pictures.h"
+#include "data/infer/pictures.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/module.h"
-#include "data/pictures/fit.h"
+#include "data/infer/picture_fit.h"
 
 enum { WHY_BYTES = 200 };
 
@@ -90,7 +90,10 @@ pl_status pl_picture_read(const pl_pictures *i, const char *path, uint32_t size,
         .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = PL_PICTURE_PIXELS_MAX};
     PL_TRY(pl_file_open(path, &r.fd, &r.bytes, err));
     pl_status status = PL_OK;
-    if (i->module->read(&o, why, sizeof why) != 0)
+    const int result = i->module->read(&o, why, sizeof why);
+    if (result == PL_PICTURES_NO_MEMORY)
+        status = pl_fail(err, PL_E_NOMEM, "%s: no memory to read the picture: %s", path, why);
+    else if (result != 0)
         status = r.status != PL_OK ? r.status : pl_fail(err, PL_E_DATA, "%s: is no whole picture: %s", path, why);
     if (status == PL_OK) pl_picture_fit_take(&r.fit, to);
     pl_picture_fit_end(&r.fit);

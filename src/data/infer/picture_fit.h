@@ -4,8 +4,8 @@
  * torchvision's Resize and CenterCrop make of PIL's BILINEAR, without rounding between the two.
  *
  * Rows come from the top; no more than sums of the result is kept of them. */
-#ifndef PL_DATA_PICTURES_FIT_H
-#define PL_DATA_PICTURES_FIT_H
+#ifndef PL_DATA_INFER_PICTURE_FIT_H
+#define PL_DATA_INFER_PICTURE_FIT_H
 
 #include <stdint.h>
 

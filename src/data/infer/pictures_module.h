@@ -1,15 +1,15 @@
 /* What the module plimsoll-pictures.so offers: pictures in PNG and JPEG, read by libpng and libjpeg row by row. It is
  * loaded by who prepares pictures, and by nothing else, so no page of these libraries is in a process that runs. Plain
  * values: the module is compiled from modules/pictures.c alone and links nothing of src/. */
-#ifndef PL_DATA_PICTURES_MODULE_H
-#define PL_DATA_PICTURES_MODULE_H
+#ifndef PL_DATA_INFER_PICTURES_MODULE_H
+#define PL_DATA_INFER_PICTURES_MODULE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define PL_PICTURES_FILE   "plimsoll-pictures.so"
 #define PL_PICTURES_SYMBOL "pl_pictures_functions"
-enum { PL_PICTURES_VERSION = 1, PL_PICTURES_SIGNATURE_BYTES = 8 };
+enum { PL_PICTURES_VERSION = 2, PL_PICTURES_SIGNATURE_BYTES = 8, PL_PICTURES_NO_MEMORY = -2 };
 
 /* Who asks for a picture. What these functions give, if it is not 0 (of get: less than was asked for), ends the
  * reading: there was no room, or the file could not be read. */
@@ -21,7 +21,7 @@ typedef struct pl_picture_reader {
     uint64_t pixels_max;                           /* more are refused before memory is asked for */
 } pl_picture_reader;
 
-/* Functions give 0, or -1 with a reason in `why`. */
+/* Functions give 0, or -1 with a reason in `why`, or PL_PICTURES_NO_MEMORY where that is the reason. */
 typedef struct pl_pictures_module {
     uint32_t version;
     /* Is it one of those that are known, by its first bytes? */

@@ -1,0 +1,137 @@
+#include "data/infer/names.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/str.h"
+
+/* ---- lists become what stands in them ---- */
+
+/* The bytes of "NAME=" where that is an input's; else 0. */
+static size_t prefix_of(const char *line, const pl_infer_port *port, uint32_t ports, uint32_t *which)
+{
+    for (uint32_t k = 0; k < ports; k++) {
+        const size_t bytes = strlen(port[k].name);
+        if (strncmp(line, port[k].name, bytes) == 0 && line[bytes] == '=') return *which = k, bytes + 1;
+    }
+    return 0;
+}
+
+/* The next line of *at, without its end, as a text of its own. */
+static char *next_line(char **at)
+{
+    char *line = *at, *end = strchr(line, '\n');
+    *at = end ? end + 1 : line + strlen(line);
+    if (end) *end = 0;
+    const size_t bytes = strlen(line);
+    if (bytes && line[bytes - 1] == '\r') line[bytes - 1] = 0;
+    return line;
+}
+
+typedef struct expansion {
+    const pl_infer_port *port;
+    uint32_t ports, depth; /* of lists in lists */
+    pl_str *to, *lists;
+} expansion;
+
+static pl_status expand(const expansion *, char *text, const char *prefix, size_t prefix_bytes, pl_error *);
+
+static pl_status add_list(const expansion *e, const char *list, const char *prefix, size_t prefix_bytes, pl_error *err)
+{
+    const expansion within = {e->port, e->ports, e->depth + 1, e->to, e->lists};
+    const size_t before = e->to->bytes;
+    char *text = NULL;
+    size_t bytes;
+    if (e->depth == PL_INFER_LISTS_DEEP)
+        return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
+                       (int)PL_INFER_LISTS_DEEP);
+    pl_str_printf(e->lists, "%s\n", list);
+    PL_TRY(pl_file_read_all(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
+    pl_status status = strlen(text) == bytes
+                           ? expand(&within, text, prefix, prefix_bytes, err)
+                           : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
+    pl_free(text);
+    if (status != PL_OK || e->to->failed || e->to->bytes > before) return status;
+    return pl_fail(err, PL_E_DATA, "%.300s: the list names no files", list);
+}
+
+/* Lines that say no input of their own are of the one that was said of their list. */
+static pl_status expand(const expansion *e, char *text, const char *prefix, size_t prefix_bytes, pl_error *err)
+{
+    while (*text) {
+        uint32_t ignored;
+        const char *line = next_line(&text);
+        const size_t own = prefix_of(line, e->port, e->ports, &ignored);
+        const char *before = own ? line : prefix;
+        const size_t before_bytes = own ? own : prefix_bytes;
+        if (!*line && e->depth) continue;
+        if (line[own] == '@') {
+            PL_TRY(add_list(e, line + own + 1, before, before_bytes, err));
+            continue;
+        }
+        pl_str_append_bytes(e->to, before, before_bytes);
+        pl_str_printf(e->to, "%s\n", line + own);
+    }
+    return e->to->failed || e->lists->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
+}
+
+/* ---- whose each is ---- */
+
+static pl_status find_port(const char *line, const pl_infer_port *port, uint32_t ports, const uint64_t *given,
+                           pl_infer_name *n, pl_error *err)
+{
+    const size_t prefix = prefix_of(line, port, ports, &n->port);
+    n->path = line + prefix;
+    if (!*n->path) return pl_fail(err, PL_E_USAGE, "a file of %s has no name", port[prefix ? n->port : 0].name);
+    if (prefix) return PL_OK;
+    for (n->port = 0; n->port < ports; n->port++)
+        if (ports == 1 || given[n->port] == 0) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s: each of the model's %u inputs has a file already; say whose further ones are (%s=FILE)",
+                   line, ports, port[0].name);
+}
+
+static uint64_t count_lines(const char *text)
+{
+    uint64_t lines = 0;
+    for (; *text; text++) lines += *text == '\n';
+    return lines;
+}
+
+static pl_status find_ports(pl_infer_names *n, const pl_infer_port *port, uint32_t ports, pl_error *err)
+{
+    uint64_t given[PL_INFER_PORTS_MAX] = {0};
+    n->name = pl_alloc(count_lines(n->text) + 1, sizeof *n->name);
+    if (!n->name) return pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+    for (char *at = n->text; *at; n->count++) {
+        PL_TRY(find_port(next_line(&at), port, ports, given, &n->name[n->count], err));
+        given[n->name[n->count].port]++;
+    }
+    return PL_OK;
+}
+
+pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint32_t ports, pl_infer_names *n,
+                              pl_error *err)
+{
+    pl_str all = {0};
+    char *text = pl_strdup(given);
+    *n = (pl_infer_names){.count = 0};
+    const expansion all_of = {port, ports, 0, &all, &n->lists};
+    pl_status status =
+        text ? expand(&all_of, text, "", 0, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+    if (status == PL_OK && !(n->text = pl_strdup(pl_str_text(&all))))
+        status = pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+    pl_str_deinit(&all);
+    pl_free(text);
+    return status == PL_OK ? find_ports(n, port, ports, err) : status;
+}
+
+void pl_infer_names_deinit(pl_infer_names *n)
+{
+    pl_free(n->text);
+    pl_free(n->name);
+    pl_str_deinit(&n->lists);
+    *n = (pl_infer_names){.count = 0};
+}

@@ -1,0 +1,61 @@
+/* Files made ready before planning: what is read by libraries that ask for memory (pictures, HDF5) is turned into
+ * arrays of numbers, as a .npy has them, in one file for all. That file has no name from the start, so it is gone when
+ * the last process is that has it open, however it ends; it lies on a disk, not in memory. A child reads the files
+ * (base/child.h), so no page of these libraries is in a process that plans or runs.
+ *
+ *      head      what it is, and the file that the child is at
+ *      entries   one for each of the user's files, in their order
+ *      numbers   of each that was made ready, one array behind the other */
+#ifndef PL_DATA_INFER_STAGING_H
+#define PL_DATA_INFER_STAGING_H
+
+#include "data/infer/rows.h"
+#include "data/infer/pictures.h"
+#include "store/hdf5_load.h"
+
+/* Of the identity of the data: which descriptor the file has in the process that planned and in the one that runs, and
+ * a part of its hash. */
+#define PL_FACT_STAGED "staged"
+
+/* One of the user's files, and what is to be done with it. */
+typedef struct pl_staged {
+    const char *name;
+    const pl_infer_port *port;
+    bool is_staged; /* of the file: it was made ready */
+    uint64_t bytes; /* of the user's file */
+    pl_npy_array array;
+} pl_staged;
+
+typedef struct pl_staging_wish {
+    const char *folder; /* for the file */
+    bool is_memory;     /* it lies in memory (tmpfs), and is refused */
+    const pl_staged *file;
+    uint64_t files;
+} pl_staging_wish;
+
+/* Makes those ready whose kind wants it. *fact 0: there is none among them. Else *fd is for close, and *file_bytes are
+ * those of the file. *fd is 0 where there is none, also where this fails. */
+pl_status pl_staging_make(const pl_staging_wish *, int *fd, uint64_t *fact, uint64_t *file_bytes, pl_error *);
+/* The file of a plan that has this fact, in this process or from the one that planned; *fd is for close. PL_E_DATA
+ * where it is not there. */
+pl_status pl_staging_open(uint64_t fact, uint64_t files, int *fd, pl_error *);
+/* Fills is_staged, bytes and array of file number n. */
+pl_status pl_staging_entry(int fd, uint64_t n, pl_staged *, pl_error *);
+
+/* ---- for the kinds: in the child ---- */
+
+typedef struct pl_stager {
+    int fd;
+    uint64_t at, flushed; /* where the next numbers go; what is on its way to the disk */
+    const char *folder;   /* for sentences */
+    pl_npy_array array;   /* what the numbers are that are put, but for `at` */
+    pl_pictures pictures; /* loaded by the first file that needs them */
+    void *hdf5_handle;
+    const pl_hdf5_module *hdf5;
+} pl_stager;
+
+/* Before anything is put: is there so much space? PL_E_STORAGE. */
+pl_status pl_stager_reserve(const pl_stager *, const char *name, uint64_t bytes, pl_error *);
+pl_status pl_stager_put(pl_stager *, const void *numbers, uint64_t bytes, pl_error *);
+
+#endif
