@@ -26,7 +26,7 @@ typedef struct comparison {
     const char **command; /* words of a run: room for all files */
     size_t files;
     int failed; /* exit code of the first run that was none; 0 */
-    pl_child_told told;
+    pl_compare_told told;
 } comparison;
 
 static void say(const comparison *c, const char *what, const char *of)
@@ -73,7 +73,7 @@ static pl_status export(comparison *c, const char *config, const char *to, const
 {
     const char *words[12] = {"plimsoll", "export", config, "--format", "safetensors", "--out", to};
     for (size_t i = 0; more[i]; i++) words[7 + i] = more[i];
-    return pl_child_run(c->folder, words, &c->told, err);
+    return pl_compare_run_child(c->folder, words, &c->told, err);
 }
 
 /* All forms are made of it, so that it is the same model in all rows. */
@@ -104,7 +104,7 @@ static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err
     if (status != PL_OK) return status;
     if (by != PL_COMPARE_BY_QUANTIZE) return export(c, config, to, more[by], err);
     const char *const words[] = {"plimsoll", "quantize", config, "--quiet", NULL};
-    return pl_child_run(c->folder, words, &c->told, err);
+    return pl_compare_run_child(c->folder, words, &c->told, err);
 }
 
 static pl_status make_form(comparison *c, pl_variant v, pl_error *err)
@@ -132,7 +132,7 @@ static pl_status judge(comparison *c, pl_variant v, pl_error *err)
     say(c, "what is held out", pl_variant_name(v));
     pl_status status = write_config(c, v, PL_COMPARE_JUDGE, config, err);
     const char *const words[] = {"plimsoll", "eval", config, "--json", NULL};
-    if (status == PL_OK) status = pl_child_run(c->folder, words, &c->told, err);
+    if (status == PL_OK) status = pl_compare_run_child(c->folder, words, &c->told, err);
     if (status != PL_OK) return status;
     if (c->told.code) return pl_compare_refuse_judged(c->of, v, c->told.sentence), PL_OK;
     return pl_compare_take_judged(c->of, v, c->told.line, strlen(c->told.line), err);
@@ -180,7 +180,7 @@ static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *e
                                              "--"};
     memcpy(w, words, sizeof words);
     pl_status status = write_config(c, v, PL_COMPARE_RUN, config, err);
-    if (status == PL_OK) status = pl_child_run(c->folder, w, &c->told, err);
+    if (status == PL_OK) status = pl_compare_run_child(c->folder, w, &c->told, err);
     if (status != PL_OK) return status;
     if (c->told.code == 0) return pl_compare_take_inferred(c->of, v, at_once, c->told.line, strlen(c->told.line), err);
     pl_compare_refuse_run(c->of, v, at_once, c->told.sentence);

@@ -21,14 +21,14 @@ pl_status pl_compare_folder_make(char path[PATH_MAX], pl_error *);
 void pl_compare_folder_remove(const char *path); /* "" is fine */
 
 /* ---- compare_child.c ---- */
-typedef struct pl_child_told {
+typedef struct pl_compare_told {
     int code;                           /* exit code; 128 + signal */
     char line[16384];                   /* the last of standard output, without its end; "" */
     char sentence[PL_ERROR_TEXT_BYTES]; /* why it failed; "" */
-} pl_child_told;
+} pl_compare_told;
 
 /* Runs `plimsoll WORDS…` and waits. What it tells lies in files in the folder. PL_E_STOPPED: a signal has come, which
  * the child got, too. Whatever else becomes of the child is in *told. */
-pl_status pl_child_run(const char *folder, const char *const *words, pl_child_told *told, pl_error *);
+pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *);
 
 #endif

@@ -123,7 +123,7 @@ static void keep_last_line(char *text)
 }
 
 /* "plimsoll infer: sentence". */
-static void read_sentence(const char *folder, const char *command, pl_child_told *told)
+static void read_sentence(const char *folder, const char *command, pl_compare_told *told)
 {
     char said[4 * PL_ERROR_TEXT_BYTES], begins[64];
     read_end(folder, "said", said, sizeof said);
@@ -138,13 +138,13 @@ static void read_sentence(const char *folder, const char *command, pl_child_told
 
 static int code_of(int state) { return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state); }
 
-pl_status pl_child_run(const char *folder, const char *const *words, pl_child_told *told, pl_error *err)
+pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *err)
 {
     const sigset_t set = awaited();
     sigset_t before;
     pid_t child;
     int state = 0, signal_number = 0;
-    *told = (pl_child_told){0};
+    *told = (pl_compare_told){0};
     (void)sigprocmask(SIG_BLOCK, &set, &before);
     const int error = start(folder, (char *const *)(uintptr_t)words, &before, &child);
     if (!error) signal_number = await(child, &set, &state);
