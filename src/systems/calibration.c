@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "store/run_files.h"
 #include "systems/files.h"
 #include "systems/system.h"
-
-#define INT8_FILE "int8.safetensors"
 
 #define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
 ALIKE(RANGE_MINMAX, SPAN_MINMAX);
@@ -49,7 +48,7 @@ static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_e
     char out[PL_FILE_PATH_MAX];
     const char *given = c->quantization.output;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, INT8_FILE, err);
+    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_RUN_INT8_FILE, err);
     snprintf(path, PL_FILE_PATH_MAX, "%s", given);
     return PL_OK;
 }
@@ -73,6 +72,7 @@ static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
                                          .percentile = c->quantization.percentile,
                                          .keep = (uint64_t)c->quantization.keep_f32};
     PL_TRY(find_path(c, t->path, err));
+    PL_TRY(pl_file_check_free(t->path, PL_RUN_INT8_FILE, err));
     PL_TRY(check_apart(c->run.weights, t->path, err));
     return check_apart(c->encoder.weights, t->path, err);
 }

@@ -123,6 +123,7 @@ static pl_status check_pair(const char *read, const char *as, const char *writte
 
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
+    PL_TRY(pl_file_check_free(written, NULL, err));
     for (uint32_t k = 0; k < d->setup.ports; k++)
         for (uint64_t i = 0; i < d->input[k].count; i++)
             PL_TRY(check_pair(d->input[k].rows[i].path, d->setup.port[k].name, written, err));

@@ -553,6 +553,36 @@ def test_words():
     check(sorted(n for n in os.listdir(".") if n.endswith(".tmp")) == [], os.listdir("."))
 
 
+def test_what_is_a_runs_is_left_alone():
+    """No command that writes a model or what it gives out puts that in the place of what belongs to a run, whoever's: same names elsewhere are free."""
+    write_text(words=3000)
+    config = write_config(train={"steps": 2, "checkpoint_every": 2})
+    run("train", config)
+    run("train", config, "--out", "other")
+    run("quantize", "out", "--samples", "2")
+    length = cli_tests.TINY["model"]["sequence"]
+    save("ids.npy", "<i4", (1, length), [1] * length)
+    os.symlink("other", "link")
+    os.symlink("other/report.json", "report")
+    step = os.path.basename(last_checkpoint("out"))
+    def files():
+        return {path: read(path) for at in ("out", "other") for folder, _, names in os.walk(at) for path in (f"{folder}/{n}" for n in names)}
+    before = files()
+    kept = ["plan.lock", "plan.html", "dump-plan.txt", "int8.safetensors", "metrics.jsonl", "tokens.bin", "times.json"]
+    for name in [f"{at}/{name}" for at in ("out", "other", "link", "./out/../other") for name in kept] + ["report", f"other/checkpoints/{step}/x", "other/checkpoints/new"]:
+        refused(2, "other name|other place", "infer", "out", "ids.npy", "--to", name)
+        refused(2, "other name|other place", "export", "out", "--format", "safetensors", "--out", name)
+        if not name.endswith("int8.safetensors"):
+            refused(2, "other name|other place", "quantize", "out", "--samples", "2", "--quantized", name)
+    for prefix in ("other/checkpoints/x", f"link/checkpoints/{step}/x", "out/checkpoints/x"):
+        refused(2, "other place", "infer", "out", "ids.npy", "--npy", prefix)
+    check({p: b for p, b in files().items() if not p.startswith("out/")} == {p: b for p, b in before.items() if not p.startswith("out/")}, "a run was touched")
+    check(files().keys() == before.keys(), files().keys() ^ before.keys())
+    os.makedirs("free/checkpoints")
+    for name in ("free/plan.lock", "free/checkpoints/x", "out/own.jsonl"):
+        run("infer", "out", "ids.npy", "--to", name)
+
+
 def test_not_run():
     config = write_hybrid(reading={"noise": 40})
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
@@ -561,7 +591,7 @@ def test_not_run():
 GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts_as_pages, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
                     test_many_files, test_not_finite, test_weights],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
-          "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}
+          "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_what_is_a_runs_is_left_alone, test_not_run]}
 
 if __name__ == "__main__":
     main(GROUPS)
