@@ -20,21 +20,33 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Runs a model on files and writes a line of JSON for each item: its number, where it came from, what the model "
-    "gives "
-    "out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array whose "
+    "gives out, and what that means. CONFIG is the run's config file or the folder of the run. A file is a .npy array "
+    "whose "
     "first dimension counts items, or a text whose lines are items (for models of texts and of pages); files of one "
     "input follow each other. Of a model with several inputs give a file for each, in their order or as NAME=FILE. "
     "docs/infer.md says what each system takes and gives. Files are looked through before anything runs, and read item "
     "by item: memory does not grow with them. What does not fit memory.budget is refused before anything large is "
     "taken (exit 3).\n";
 
-/* Behind the config, a line each. */
-static pl_status join_files(const pl_cli_arguments *a, char *text, size_t room, pl_error *err)
+/* No words behind the config: then infer.files has them. */
+static pl_status check_named(const pl_cli_input *in, pl_error *err)
 {
+    char first[2];
+    pl_status status = pl_cli_setting(in->config, "infer", "files", first, sizeof first, err);
+    if (status != PL_OK || first[0]) return status;
+    return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
+}
+
+/* Behind the config, a line each. */
+static pl_status join_files(const pl_cli_input *in, char *text, size_t room, pl_error *err)
+{
+    const pl_cli_arguments *a = &in->arguments;
     size_t used = 0;
     text[0] = 0;
-    if (a->operand_count < 2)
-        return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
+    if (a->operand_count < 2) return check_named(in, err);
+    if (pl_config_is_option(in->config, "infer.files"))
+        return pl_cli_error(err, PL_E_USAGE, "%.200s and --set infer.files both name the files; leave one out",
+                            a->all[1]);
     for (size_t i = 1; i < a->operand_count; i++) {
         const char *file = a->all[i];
         const size_t bytes = strlen(file);
@@ -60,8 +72,11 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
         return pl_cli_error(err, PL_E_USAGE, "--seeded and --checkpoint both name weights; leave one out");
     if (value[TO] && value[ARRAYS])
         return pl_cli_error(err, PL_E_USAGE,
-                            "--to is a file of lines, and --npy writes arrays in their place; leave "
-                            "one out");
+                            "--to is a file of lines, and --npy writes arrays in their place; leave one out");
+    if (value[BRIEF] && value[ARRAYS])
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--brief makes lines without the model's numbers, and --npy writes those alone; leave one "
+                            "out");
     return PL_OK;
 }
 
@@ -83,7 +98,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     const char *const *value = in->arguments.value;
     pl_status status = check_words(in, err);
     if (status == PL_OK) status = check_trained(in, err);
-    if (status == PL_OK) status = join_files(&in->arguments, files, sizeof files, err);
+    if (status == PL_OK) status = join_files(in, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
     if (status == PL_OK) status = set(in, "infer.to", value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);

@@ -120,7 +120,7 @@ static void warn_of_data(const exporting *e, pl_exported *x)
 static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
-    const pl_onnx_text text[] = {{"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    const pl_onnx_text text[] = {{PL_WEIGHTS_CONFIG, e->text}, {"plimsoll.weights", e->weights.from}};
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
     const pl_lower_options lo = {
         .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
@@ -157,7 +157,7 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
     if (e->o->packed && !has_bits(e)) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
     const pl_st_text text[] = {
-        {"format", format_of(e)}, {"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+        {"format", format_of(e)}, {PL_WEIGHTS_CONFIG, e->text}, {"plimsoll.weights", e->weights.from}};
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     const pl_st_list list = {
         .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = 3};
@@ -185,6 +185,7 @@ static pl_status check_place(const exporting *e, pl_error *err)
 static pl_status work(exporting *e, pl_exported *x, pl_error *err)
 {
     PL_TRY(check_place(e, err));
+    if (e->o->seeded) PL_TRY(pl_check_seeded(e->config, err));
     PL_TRY(check_format(e, err));
     PL_TRY(build(e, err));
     PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));

@@ -206,6 +206,15 @@ static void tell_not_finite(pl_session *s, const inference *j)
     pl_session_warn(s, text);
 }
 
+/* Who asked for it hears no complaint, but what there is. */
+static void tell_stopped(pl_session *s, const inference *j)
+{
+    char text[160];
+    const int n = snprintf(text, sizeof text, "stopped after %" PRIu64 " of %" PRIu64 " items%s", s->items_seen,
+                           j->d->items, j->sink.open ? "; no file was written" : "");
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = (size_t)n});
+}
+
 static pl_status run_infer(pl_session *s, void *state, pl_error *err)
 {
     inference *j = state;
@@ -218,6 +227,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     j->at_work = true;
     if (status == PL_OK) status = run_steps(s, j, err);
     j->at_work = false;
+    if (status == PL_E_STOPPED) tell_stopped(s, j);
     if (status != PL_OK) return (void)pl_infer_sink_close(&j->sink, false, &ignored), status;
     PL_TRY(pl_infer_sink_close(&j->sink, true, err));
     sum_up(s, j, began);

@@ -1,6 +1,7 @@
 #include "store/run_files.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "store/folder.h"
 
 bool pl_run_file_is_record(const char *name)
 {
@@ -70,6 +72,30 @@ bool pl_run_is_folder(const char *folder)
     if (!has(folder, "config.yaml", S_IFREG) && !has(folder, "checkpoints", S_IFDIR)) return false;
     if (pl_path_join(path, sizeof path, folder, "lock", NULL) != PL_OK) return false;
     return pl_run_head_is_lock(head, read_head(path, head));
+}
+
+/* ---- what a kill left ---- */
+
+/* Who writes takes such a file over, unless another is at it; so to begin and to give up removes it. */
+static pl_status sweep_one(void *context, const char *name, pl_error *err)
+{
+    char record[NAME_MAX + 1], path[PL_FILE_PATH_MAX];
+    pl_file_writer w;
+    pl_error ignored;
+    (void)err;
+    if (!pl_ends_with(name, PL_FILE_TEMPORARY)) return PL_OK;
+    snprintf(record, sizeof record, "%.*s", (int)(strlen(name) - strlen(PL_FILE_TEMPORARY)), name);
+    if (!pl_run_file_is_record(record)) return PL_OK;
+    if (pl_path_join(path, sizeof path, context, record, &ignored) != PL_OK) return PL_OK;
+    if (pl_file_create(&w, path, &ignored) == PL_OK) pl_file_abandon(&w);
+    return PL_OK;
+}
+
+void pl_run_sweep(const char *folder)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    pl_error ignored;
+    (void)pl_folder_each(folder, list, sweep_one, (void *)(uintptr_t)folder, &ignored);
 }
 
 /* ---- may it be written? ---- */

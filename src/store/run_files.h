@@ -22,6 +22,10 @@ bool pl_run_head_is_blocks(const void *head, size_t bytes);   /* results */
  * ours. */
 bool pl_run_is_folder(const char *folder);
 
+/* What a kill left of a record that was being written goes: where nothing is left to do no other takes its place. For
+ * who holds the folder's lock. What cannot be removed, or somebody is writing, stays. Asks for no memory. */
+void pl_run_sweep(const char *folder);
+
 /* PL_E_USAGE where a file of that path would lie among the checkpoints of a run, or in the place of one of its records,
  * of prepared data or of results. The path has no links in it. own: the name of a record that the caller may write, or
  * NULL. */

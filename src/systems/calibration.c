@@ -41,6 +41,7 @@ pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error
 typedef struct told {
     pl_quantize_settings settings; /* first */
     char path[PL_FILE_PATH_MAX];
+    char config[]; /* the model's keys */
 } told;
 
 static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
@@ -62,11 +63,23 @@ static pl_status check_apart(const char *weights, const char *path, pl_error *er
                    path);
 }
 
+static told *make_told(const pl_config *c)
+{
+    pl_str text = {0};
+    pl_config_print_model(c, &text);
+    told *t = text.failed ? NULL : pl_alloc(1, sizeof *t + text.bytes + 1);
+    if (t) strcpy(t->config, pl_str_text(&text));
+    pl_str_deinit(&text);
+    return t;
+}
+
+/* Of the config the file has the model's keys alone: the same samples make the same file, however they went through. */
 static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 {
-    told *t = *own = pl_alloc(1, sizeof *t);
+    told *t = *own = make_told(c);
     if (!t) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
     t->settings = (pl_quantize_settings){.path = t->path,
+                                         .config = t->config,
                                          .in_folder = !c->quantization.output[0],
                                          .method = (pl_span_method)c->quantization.method,
                                          .percentile = c->quantization.percentile,

@@ -319,6 +319,7 @@ static pl_status read_weights(const pl_config *c, pl_given_weights *given, pl_er
     *given = (pl_given_weights){0};
     if (!c->encoder.weights[0]) return PL_OK;
     PL_TRY(pl_given_weights_check(c->encoder.weights, NULL, narrowest[c->encoder.precision], given, err));
+    PL_TRY(pl_given_weights_match(c, c->encoder.weights, err));
     return given->packed ? check_wide(c, err) : PL_OK;
 }
 

@@ -6,13 +6,17 @@ import json
 import math
 import os
 import random
+import re
+import select
 import shutil
+import signal
 import struct
 import subprocess
+import time
 
 import cli_tests
 from chain_tests import make_chains, write_chain
-from cli_tests import SEED, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
+from cli_tests import SEED, check, environment, last_checkpoint, main, read, refused, run, start, write_config, write_text
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, write_encoder
 from hybrid_tests import write_hybrid
@@ -468,6 +472,70 @@ def test_not_finite():
     check(all(not math.isfinite(x) for x in load("got.checksums.npy")[1]), "numbers in the array are others")
 
 
+def test_files_of_the_config():
+    """infer.files names files where no words do; what the command line says twice is refused."""
+    config = some_pages(2)
+    some_pages(1, "single.npy")
+    wanted = run("infer", config, "pages.npy", "single.npy")[0]
+    check(run("infer", config, "--set", "infer.files=pages.npy\nsingle.npy")[0] == wanted, "--set")
+    check(run("infer", config, env=environment(PLIMSOLL_INFER_FILES="pages.npy\nsingle.npy"))[0] == wanted, "the environment")
+    check(run("infer", config, "pages.npy", "single.npy", env=environment(PLIMSOLL_INFER_FILES="gone.npy"))[0] == wanted, "words are stronger")
+    refused(2, "both name the files", "infer", config, "pages.npy", "--set", "infer.files=single.npy")
+
+
+def test_stopped():
+    """One sentence, the code of the signal, and no file."""
+    config = some_pages(3000)
+    for words, said in ((["--to", "lines.jsonl"], r"stopped after \d+ of 3000 items; no file was written"), ([], r"stopped after \d+ of 3000 items$")):
+        process = start("infer", config, "pages.npy", "--batch", "1", *words)
+        time.sleep(0.3 + DRAW.random())  # however far it came: before it begins there is nothing to say
+        for _ in range(200):
+            if process.poll() is not None:
+                break
+            if os.path.exists("lines.jsonl.plimsoll.tmp") or (not words and select.select([process.stdout], [], [], 0.05)[0]):
+                break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        check(process.returncode == 130 and re.search(said, err.decode().strip().split("\n")[-1]), process.returncode, err)
+        check(not any("lines" in name for name in os.listdir(".")), os.listdir("."))
+
+
+def test_weights_of_another_model():
+    """A file says what its weights were made with: the same shapes are not the same model."""
+    config = some_pages(1)
+    run("export", config, "--format", "safetensors", "--out", "w.safetensors")
+    other = write_encoder("other.yaml", L_cycles=SMALL["L_cycles"] + 1)
+    said = f"w.safetensors: its weights are of a model with encoder.L_cycles {SMALL['L_cycles']}, but other.yaml:.* says {SMALL['L_cycles'] + 1}; give the config"
+    refused(4, said, "infer", other, "pages.npy", "--weights", "w.safetensors")
+    refused(4, said, "export", other, "--weights", "w.safetensors", "--format", "onnx", "--out", "x")
+    refused(4, said, "quantize", other, "--weights", "w.safetensors")
+    run("infer", write_encoder("other.yaml", seed=77, rms_norm_eps=None), "pages.npy", "--weights", "w.safetensors", "--threads", "2")
+    run("quantize", config, "--samples", "2", "--quantized", "int8.safetensors")
+    refused(4, said.replace("w.safe", "int8.safe"), "infer", write_encoder("other.yaml", L_cycles=SMALL["L_cycles"] + 1), "pages.npy", "--weights", "int8.safetensors")
+    data = read("w.safetensors")
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    for metadata in (None, {"format": "pt"}):
+        header["__metadata__"] = metadata or {}
+        text = json.dumps(header).encode()
+        with open("bare.safetensors", "wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text + data[8 + length:])
+        run("infer", other, "pages.npy", "--weights", "bare.safetensors")
+    header["__metadata__"] = {"plimsoll.config": "encoder: ["}
+    text = json.dumps(header).encode()
+    with open("bare.safetensors", "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data[8 + length:])
+    refused(4, "bare.safetensors: the config of its weights cannot be read", "infer", other, "pages.npy", "--weights", "bare.safetensors")
+    write_text(words=3000)
+    config = write_config(train={"steps": 2, "checkpoint_every": 2})
+    run("train", config)
+    run("export", "out", "--format", "safetensors", "--out", "gpt.safetensors")
+    run("eval", "out", "--weights", "gpt.safetensors")
+    for key, value in (("model.norm_eps", "1e-3"), ("model.activation", "relu"), ("model.heads", "1")):
+        refused(4, f"gpt.safetensors: its weights are of a model with {key} .*, but --set {key} says", "eval", "out", "--weights", "gpt.safetensors", "--set", f"{key}={value}")
+
+
 def test_weights():
     """Of a file; those that training left, in their best checkpoint; first values."""
     config = some_pages(1)
@@ -539,6 +607,10 @@ def test_words():
     refused(2, "there are no files to run the model on", "infer", config)
     refused(2, "--to is a file of lines, and --npy", "infer", config, "pages.npy", "--to", "a", "--npy", "b")
     refused(2, "leave one out", "infer", config, "pages.npy", "--seeded", "--checkpoint", "x")
+    refused(2, "--seeded and --weights both name weights", "infer", config, "pages.npy", "--seeded", "--weights", "w.safetensors")
+    refused(2, "--seeded and --weights both name weights", "export", config, "--format", "onnx", "--out", "x", "--seeded", "--weights", "w.safetensors")
+    refused(2, "--brief .*--npy .*leave one out", "infer", config, "pages.npy", "--brief", "--npy", "x")
+    refused(2, "one of plimsoll generate, eval, verify, quantize, infer and export, not of plimsoll encode", "encode", config, "--checkpoint", "x")
     refused(2, "are one file|the same file", "infer", config, "pages.npy", "--to", "pages.npy")
     refused(2, "are one file|the same file", "infer", config, "images=pages.npy", "--to", "pages.npy")
     shutil.copy("pages.npy", "x.capsules.npy")
@@ -589,9 +661,9 @@ def test_not_run():
 
 
 GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts_as_pages, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
-                    test_many_files, test_not_finite, test_weights],
+                    test_many_files, test_not_finite, test_weights, test_files_of_the_config],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
-          "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_what_is_a_runs_is_left_alone, test_not_run]}
+          "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_what_is_a_runs_is_left_alone, test_weights_of_another_model, test_stopped, test_not_run]}
 
 if __name__ == "__main__":
     main(GROUPS)
