@@ -42,12 +42,8 @@ pl_status pl_infer_sink_open(pl_infer_sink *k, const char *to, const char *array
 pl_status pl_infer_sink_close(pl_infer_sink *k, bool complete, pl_error *err)
 {
     pl_status status = complete ? pl_infer_sink_flush(k, err) : PL_OK;
-    for (size_t i = 0; i < k->open; i++) {
-        if (complete && status == PL_OK)
-            status = pl_file_commit(&k->file[i], err);
-        else
-            pl_file_abandon(&k->file[i]);
-    }
+    if (complete && status == PL_OK) status = pl_file_commit_all(k->file, k->open, err);
+    for (size_t i = 0; i < k->open; i++) pl_file_abandon(&k->file[i]);
     k->open = 0;
     k->bytes = 0;
     return status;
