@@ -16,7 +16,7 @@ from chain_tests import add, blocks, linear, make_chains, row_of, tensors, write
 from cli_tests import SEED, await_event, check, last_checkpoint, main, read, refused, run, start, write_config, write_text
 from clouds_tests import write_clouds
 from hybrid_tests import write_hybrid
-from quantize_tests import range_of, rounded, tensors_of, unpack
+from quantize_tests import f32, range_of, rounded, tensors_of, unpack
 
 DRAW = random.Random(SEED)
 MODEL = {"width": 8, "layers": 2, "heads": 2, "sequence": 8, "init_std": 0.3}
@@ -247,7 +247,20 @@ def test_progress():
     lines = [json.loads(line) for line in run("quantize", config, "--progress", "json")[0].splitlines()]
     notes = [line["text"] for line in lines if line["event"] == "note"]
     check(lines[0]["event"] == "committed" and notes[0] == "how large is what comes to each layer" and lines[-1]["event"] == "ledger", lines)
-    check(any(note.startswith("out/int8.safetensors: 8 layers") for note in notes), notes)
+    check(any(note.startswith("out/int8.safetensors: 8 layers") for note in notes) and not any("%" in note for note in notes), notes)
+    said = quantize(config, "--keep_f32", "1")
+    rows = [json.loads(line) for line in run("quantize", config, "--keep_f32", "1", "--progress", "json")[0].splitlines()]
+    tables = {name: [row for row in rows if row.get("table") == name] for name in ("layers", "ranges", "held_out")}
+    file = tensors_of("out/int8.safetensors")
+    check(len(tables["layers"]) == 8 and [row["stays_in_f32"] for row in tables["layers"]] == [True] + 7 * [False], tables["layers"])
+    check(all((row["layer"] + ".int8" in file) != row["stays_in_f32"] for row in tables["layers"]), tables["layers"])
+    errors = [row["error"] for row in tables["layers"]]
+    shown = [float(line.split()[4]) for line in said.splitlines() if re.search(r"\d x \d+ .*%", line)]
+    check(errors == sorted(errors, reverse=True) and all(abs(100 * e - n) < 6e-4 for e, n in zip(errors, shown, strict=True)), errors, shown)
+    check(all(range_of(file, row["range"]) == (f32(row["least"]), f32(row["largest"])) for row in tables["ranges"] if row["range"] in file), tables["ranges"])
+    judged = {row["measure"]: (row["in_f32"], row["in_8_bits"]) for row in tables["held_out"]}
+    for measure, what in (("loss", "loss, nats per token"), ("perplexity", "perplexity"), ("bits_per_byte", "bits per byte")):
+        check(all(abs(a - b) < 6e-3 for a, b in zip(judged[measure], told(said, what), strict=True)), judged, said)
     check(run("quantize", config, "--quiet")[1] == "", "quiet is not")
 
 
