@@ -111,19 +111,15 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
-    pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = take_words(&in, &err);
-    if (status == PL_OK)
-        status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
     call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
-    pl_cli_release(&in);
-    return code;
+    return pl_cli_finish(&in, status, &(pl_manner){in.arguments.value[QUIET], in.arguments.value[VERBOSE]}, &call,
+                         &err);
 }
 
 const pl_cli_body pl_cli_infer = {.text = about,

@@ -75,7 +75,7 @@ static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
     if (y->open_model) return y->open_model(e->config, &e->data, err);
-    return pl_system_open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
+    return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
 }
 
 /* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */

@@ -98,22 +98,32 @@ def test_files_of_the_config():
     refused(2, "both name the files", "infer", config, "pages.npy", "--set", "infer.files=single.npy")
 
 
+def stopped(process, begun):
+    """Stops it when it has begun; what it said last, or None where it came to its end before."""
+    while process.poll() is None and not begun():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    check(process.returncode in (0, 130), process.returncode, err)
+    return err.decode().strip().split("\n")[-1] if process.returncode else None
+
+
 def test_stopped():
     """One sentence, the code of the signal, and no file."""
-    config = some_pages(3000)
-    for words, said in ((["--to", "lines.jsonl"], r"stopped after \d+ of 3000 items; no file was written"), ([], r"stopped after \d+ of 3000 items$")):
-        process = start("infer", config, "pages.npy", "--batch", "1", *words)
-        time.sleep(0.3 + DRAW.random())  # however far it came: before it begins there is nothing to say
-        for _ in range(200):
-            if process.poll() is not None:
-                break
-            if os.path.exists("lines.jsonl.plimsoll.tmp") or (not words and select.select([process.stdout], [], [], 0.05)[0]):
-                break
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-        check(process.returncode == 130 and re.search(said, err.decode().strip().split("\n")[-1]), process.returncode, err)
-        check(not any("lines" in name for name in os.listdir(".")), os.listdir("."))
+    config = some_pages(500)
+    # Its lines fill the pipe, so it cannot come to its end before somebody reads them.
+    process = start("infer", config, "pages.npy", "--batch", "1")
+    said = stopped(process, lambda: select.select([process.stdout], [], [], 0)[0])
+    check(said and re.search(r"stopped after \d+ of 500 items$", said), said)
+    said, files = None, 4
+    while not said:
+        files *= 2
+        process = start("infer", config, *["pages.npy"] * files, "--batch", "1", "--to", "lines.jsonl")
+        said = stopped(process, lambda: os.path.exists("lines.jsonl.plimsoll.tmp"))
+        check(said or files < 500, "it is never stopped")
+        check(bool(said) != os.path.exists("lines.jsonl"), said, os.listdir("."))
+    check(re.search(rf"stopped after \d+ of {500 * files} items; no file was written$", said), said)
+    check(not any("lines" in name for name in os.listdir(".")), os.listdir("."))
 
 
 def test_what_is_a_runs_is_left_alone():
