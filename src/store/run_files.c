@@ -141,5 +141,7 @@ pl_status pl_run_check_free(const char *path, const char *own, pl_error *err)
     const size_t bytes = read_head(path, head);
     if (pl_run_head_is_prepared(head, bytes)) return refuse(path, "is data that a run has prepared", err);
     if (pl_run_head_is_blocks(head, bytes)) return refuse(path, "is a file of results", err);
+    if (begins(head, bytes, "\x89HDF\r\n\x1a\n")) return refuse(path, "is an HDF5 file, of results or of data", err);
+    if (begins(head, bytes, "SQLite format 3")) return refuse(path, "is a cache of pages, or another database", err);
     return PL_OK;
 }

@@ -27,8 +27,8 @@ bool pl_run_is_folder(const char *folder);
 void pl_run_sweep(const char *folder);
 
 /* PL_E_USAGE where a file of that path would lie among the checkpoints of a run, or in the place of one of its records,
- * of prepared data or of results. The path has no links in it. own: the name of a record that the caller may write, or
- * NULL. */
+ * of prepared data, of results or of a cache: none of that is written by who asks. The path has no links in it. own:
+ * the name of a record that the caller may write, or NULL. */
 pl_status pl_run_check_free(const char *path, const char *own, pl_error *);
 
 #endif

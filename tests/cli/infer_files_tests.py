@@ -151,6 +151,12 @@ def test_what_is_a_runs_is_left_alone():
         refused(2, "other place", "infer", "out", "ids.npy", "--npy", prefix)
     check({p: b for p, b in files().items() if not p.startswith("out/")} == {p: b for p, b in before.items() if not p.startswith("out/")}, "a run was touched")
     check(files().keys() == before.keys(), files().keys() ^ before.keys())
+    for name, head in (("r.blocks", b"PLBLOCKS"), ("r.h5", b"\x89HDF\r\n\x1a\n"), ("plimsoll-pages.sqlite", b"SQLite format 3\0"), ("f.bin", b"PLMFRAME")):
+        with open(name, "wb") as file:
+            file.write(head + bytes(100))
+        refused(2, "would be written over; choose another name", "infer", "out", "ids.npy", "--to", name)
+        refused(2, "would be written over; choose another name", "export", "out", "--format", "safetensors", "--out", name)
+        check(read(name) == head + bytes(100), name)
     os.makedirs("free/checkpoints")
     for name in ("free/plan.lock", "free/checkpoints/x", "out/own.jsonl"):
         run("infer", "out", "ids.npy", "--to", name)
