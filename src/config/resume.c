@@ -83,8 +83,10 @@ static pl_status check_weights_key(const pl_config *made, const pl_config *now, 
 {
     char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
-    if (!(key->flags & PL_CONFIG_FLAG_MODEL) || !differs(made, now, key)) return PL_OK;
-    if (is_open(made, key) || is_open(now, key)) return PL_OK;
+    /* What one of them does not read, the key says that is why. */
+    const bool counts =
+        key->flags & PL_CONFIG_FLAG_MODEL && pl_config_is_used(made, key) && pl_config_is_used(now, key);
+    if (!counts || is_open(made, key) || is_open(now, key) || pl_config_value_equal(made, now, key)) return PL_OK;
     pl_config_print_value(key, pl_config_value_of(made, key), &was);
     pl_config_print_value(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(
