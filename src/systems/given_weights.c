@@ -67,10 +67,11 @@ static pl_status match(const pl_config *c, const char *path, const char *text, p
     pl_status status = pl_config_load_text(made, PL_WEIGHTS_CONFIG, text, strlen(text), &why);
     if (status == PL_OK)
         status = pl_config_check_weights(made, c, path, err);
+    else if (status == PL_E_NOMEM)
+        status = pl_fail(err, status, "%s", why.text);
     else
-        status =
-            pl_fail(err, status == PL_E_NOMEM ? status : PL_E_DATA,
-                    "%.300s: the config of its weights cannot be read (%.400s); export them again", path, why.text);
+        status = pl_fail(err, PL_E_DATA, "%.300s: the config of its weights cannot be read (%.400s); export them again",
+                         path, why.text);
     pl_free(made);
     return status;
 }
