@@ -24,21 +24,32 @@ static size_t find_option(const pl_cli_command *command, const char *word)
     return PL_CLI_OPTIONS_MAX;
 }
 
-/* The first command that has this option, or NULL. */
-static const pl_cli_command *find_owner(const char *word)
+/* How many commands have this option; their names, "eval, infer and verify", in the order of the help. */
+static size_t list_owners(const char *word, char *text, size_t room)
 {
     const pl_cli_command *c;
-    for (size_t i = 0; (c = pl_cli_at(i)); i++)
-        if (find_option(c, word) != PL_CLI_OPTIONS_MAX) return c;
-    return NULL;
+    size_t owners = 0, told = 0, used = 0;
+    text[0] = 0;
+    for (size_t i = 0; (c = pl_cli_at(i)); i++) owners += find_option(c, word) != PL_CLI_OPTIONS_MAX;
+    for (size_t i = 0; (c = pl_cli_at(i)); i++) {
+        if (find_option(c, word) == PL_CLI_OPTIONS_MAX) continue;
+        const int n = snprintf(text + used, room - used, "%s%s",
+                               told == 0            ? ""
+                               : told + 1 == owners ? " and "
+                                                    : ", ",
+                               c->name);
+        used += n > 0 && (size_t)n < room - used ? (size_t)n : 0;
+        told++;
+    }
+    return owners;
 }
 
 static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
 {
-    const pl_cli_command *owner = find_owner(word);
-    if (owner)
+    char owners[400];
+    if (list_owners(word, owners, sizeof owners))
         return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
-                            word, owner->name, command->name);
+                            word, owners, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
     for (size_t i = 0; i < command->body->option_count; i++) own[i] = command->body->options[i].name;
     own[command->body->option_count] = "--help";

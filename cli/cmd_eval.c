@@ -21,21 +21,17 @@ static const char about[] =
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
-    pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
     uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], &err);
-    if (status == PL_OK) status = pl_talk_read(in.config, false, false, &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
     call.word[PL_CALL_TO] = in.arguments.value[PREDICTIONS];
     call.word[PL_CALL_LEDGER] = in.arguments.value[LEDGER] ? "1" : NULL;
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
-    pl_cli_release(&in);
-    return code;
+    return pl_cli_finish(&in, status, &(pl_manner){.keep = false}, &call, &err);
 }
 
 const pl_cli_body pl_cli_eval = {

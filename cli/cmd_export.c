@@ -24,8 +24,8 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Writes a model as other programs read it. CONFIG is the run's config file or the folder of the run; its best "
-    "checkpoint is taken, with averaged weights where evaluating uses them. Of an encoder, which is not trained here, "
-    "weights are those that encoder.weights names, or first values.\n"
+    "checkpoint is taken, with averaged weights where evaluating uses them, or the file that --weights names. Of an "
+    "encoder, which is not trained here, weights are those of that file (encoder.weights), or first values.\n"
     "\n"
     "ONNX (opset 17) has what eval, encode or generate computes, without dropout and losses, in f32: each weight once, "
     "recursions unrolled, and the batch is free; layers whose weights are in 8 bits (plimsoll quantize) are in the "

@@ -38,10 +38,22 @@ static const char about[] =
     "them. Of pictures and HDF5 the numbers lie in a file without a name meanwhile (--scratch). What does not fit "
     "memory.budget is refused before anything large is taken (exit 3).\n";
 
-static pl_status check_names(const pl_cli_arguments *a, pl_error *err)
+/* No words behind the config: then infer.files has them. */
+static pl_status check_named(const pl_cli_input *in, pl_error *err)
 {
-    if (a->operand_count < 2)
-        return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
+    char first[2];
+    pl_status status = pl_cli_setting(in->config, "infer", "files", first, sizeof first, err);
+    if (status != PL_OK || first[0]) return status;
+    return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
+}
+
+static pl_status check_names(const pl_cli_input *in, pl_error *err)
+{
+    const pl_cli_arguments *a = &in->arguments;
+    if (a->operand_count < 2) return check_named(in, err);
+    if (pl_config_is_option(in->config, "infer.files"))
+        return pl_cli_error(err, PL_E_USAGE, "%.200s and --set infer.files both name the files; leave one out",
+                            a->all[1]);
     for (size_t i = 1; i < a->operand_count; i++)
         if (strchr(a->all[i], '\n'))
             return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
@@ -53,7 +65,7 @@ static pl_status join_files(const pl_cli_input *in, char *text, size_t room, pl_
 {
     const pl_cli_arguments *a = &in->arguments;
     size_t used = 0;
-    pl_status status = check_names(a, err);
+    pl_status status = check_names(in, err);
     for (size_t i = 1; i < a->operand_count && status == PL_OK; i++) {
         if (used + strlen(a->all[i]) + 2 > room) return pl_cli_list_names(in, 1, text, room, err);
         used += (size_t)snprintf(text + used, room - used, "%s%s", i > 1 ? "\n" : "", a->all[i]);
@@ -73,8 +85,11 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
         return pl_cli_error(err, PL_E_USAGE, "--seeded and --checkpoint both name weights; leave one out");
     if (value[TO] && value[ARRAYS])
         return pl_cli_error(err, PL_E_USAGE,
-                            "--to is a file of lines, and --npy writes arrays in their place; leave "
-                            "one out");
+                            "--to is a file of lines, and --npy writes arrays in their place; leave one out");
+    if (value[BRIEF] && value[ARRAYS])
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--brief makes lines without the model's numbers, and --npy writes those alone; leave one "
+                            "out");
     return PL_OK;
 }
 
@@ -147,18 +162,15 @@ static int compare(const pl_cli_command *command, const pl_cli_input *in)
     return status == PL_OK ? pl_cli_compare(command, in, &talk, &words) : pl_cli_complain(command->name, status, &err);
 }
 
-static int infer(const pl_cli_command *command, const pl_cli_input *in)
+static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status status, pl_error *err)
 {
-    pl_talk talk;
-    pl_error err = {0};
     pl_call call = {.command = command};
-    pl_status status = take_words(in, &err);
-    if (status == PL_OK)
-        status = pl_talk_read(in->config, in->arguments.value[QUIET], in->arguments.value[VERBOSE], &talk, &err);
-    call.word[PL_CALL_CHECKPOINT] = in->arguments.value[CHECKPOINT];
-    call.word[PL_CALL_JSON] = in->arguments.value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_LEDGER] = in->arguments.value[LEDGER] ? "1" : NULL;
-    return status == PL_OK ? pl_cli_start(in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
+    const char *const *value = in->arguments.value;
+    if (status == PL_OK) status = take_words(in, err);
+    call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
+    call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
+    call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
+    return pl_cli_finish(in, status, &(pl_manner){value[QUIET], value[VERBOSE]}, &call, err);
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)
@@ -167,9 +179,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_error err = {0};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = check_compared(&in, &err);
-    int code = status != PL_OK               ? pl_cli_complain(command->name, status, &err)
-               : in.arguments.value[COMPARE] ? compare(command, &in)
-                                             : infer(command, &in);
+    if (!in.arguments.value[COMPARE]) return infer(command, &in, status, &err);
+    const int code = status == PL_OK ? compare(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);
     return code;
 }

@@ -31,19 +31,16 @@ static pl_status check_folder(const pl_cli_command *command, const pl_cli_input 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
-    pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = check_folder(command, &in, &err);
-    if (status == PL_OK)
-        status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
-    if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
-    const bool keep = pl_command_does(command->command, PL_USES_UPDATE);
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, keep, &call) : pl_cli_complain(command->name, status, &err);
-    pl_cli_release(&in);
-    return code;
+    const pl_manner manner = {.quiet = in.arguments.value[QUIET],
+                              .verbose = in.arguments.value[VERBOSE],
+                              .keep = pl_command_does(command->command, PL_USES_UPDATE),
+                              .tells_ledger = true};
+    return pl_cli_finish(&in, status, &manner, &call, &err);
 }
 
 const pl_cli_body pl_cli_job = {

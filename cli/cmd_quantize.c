@@ -34,20 +34,16 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
-    pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
     uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = check_trained(&in, &err);
-    if (status == PL_OK)
-        status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
-    if (status == PL_OK && talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
-    int code = status == PL_OK ? pl_cli_start(&in, &talk, false, &call) : pl_cli_complain(command->name, status, &err);
-    pl_cli_release(&in);
-    return code;
+    const pl_manner manner = {
+        .quiet = in.arguments.value[QUIET], .verbose = in.arguments.value[VERBOSE], .tells_ledger = true};
+    return pl_cli_finish(&in, status, &manner, &call, &err);
 }
 
 const pl_cli_body pl_cli_quantize = {

@@ -370,3 +370,14 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);
 }
+
+int pl_cli_finish(pl_cli_input *in, pl_status status, const pl_manner *m, pl_call *call, pl_error *err)
+{
+    pl_talk talk;
+    if (status == PL_OK) status = pl_talk_read(in->config, m->quiet, m->verbose, &talk, err);
+    if (status == PL_OK && m->tells_ledger && talk.quiet == 0) call->word[PL_CALL_LEDGER] = "1";
+    const int code =
+        status == PL_OK ? pl_cli_start(in, &talk, m->keep, call) : pl_cli_complain(call->command->name, status, err);
+    pl_cli_release(in);
+    return code;
+}

@@ -28,6 +28,14 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *, const pl_talk 
 /* The whole road to the runner of the call's command; returns the exit code of a failure. `keep`: a run with files of
  * its own. */
 int pl_cli_start(const pl_cli_input *, const pl_talk *, bool keep, pl_call *);
+/* The end of most commands that run: with no failure so far the same, as --quiet and --verbose say (their values, or
+ * NULL), else the sentence about it. The input is released. */
+typedef struct pl_manner {
+    const char *quiet, *verbose;
+    bool keep;
+    bool tells_ledger; /* at the end, unless quiet */
+} pl_manner;
+int pl_cli_finish(pl_cli_input *, pl_status, const pl_manner *, pl_call *, pl_error *);
 /* Before anything is opened: the file of results that an earlier process of this job keeps others from is its own. */
 void pl_cli_adopt_results(void);
 

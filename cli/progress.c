@@ -438,6 +438,7 @@ static void show(pl_view *v, const pl_event *e)
         show_finished(v, e);
         break;
     case PL_EVENT_NOTE:
+    case PL_EVENT_ROW:
         pl_view_clear(v);
         pl_say("%.*s\n", (int)e->text_bytes, e->text);
         break;

@@ -19,7 +19,7 @@ static const char *const names[] = {
     [PL_EVENT_COMMITTED] = "committed", [PL_EVENT_STEP] = "step",       [PL_EVENT_EVALUATED] = "evaluated",
     [PL_EVENT_SAVED] = "saved",         [PL_EVENT_TEXT] = "text",       [PL_EVENT_TEXT_END] = "text_end",
     [PL_EVENT_WARNING] = "warning",     [PL_EVENT_STOPPED] = "stopped", [PL_EVENT_FINISHED] = "finished",
-    [PL_EVENT_TICK] = "part",           [PL_EVENT_NOTE] = "note",
+    [PL_EVENT_TICK] = "part",           [PL_EVENT_NOTE] = "note",       [PL_EVENT_ROW] = "row",
 };
 
 static void add_real(pl_line *line, const char *key, double value)
@@ -83,6 +83,20 @@ static void add_part(pl_line *line, const pl_view *v, const pl_event *e)
     add_rate(line, v, e);
 }
 
+static void add_row(pl_line *line, const pl_event *e)
+{
+    add_string(line, "table", e->table, strlen(e->table));
+    for (size_t i = 0; i < e->cells; i++) {
+        const pl_cell *c = &e->cell[i];
+        if (c->text)
+            add_string(line, c->key, c->text, strlen(c->text));
+        else if (c->is_truth)
+            pl_line_add(line, ",\"%s\":%s", c->key, c->number != 0 ? "true" : "false");
+        else
+            add_real(line, c->key, c->number);
+    }
+}
+
 static void add_evaluated(pl_line *line, const pl_event *e)
 {
     add_real(line, "loss", e->loss);
@@ -109,6 +123,7 @@ void pl_view_json(pl_view *v, const pl_event *e)
     char text[LINE_BYTES];
     pl_line line = {text, sizeof text, 0};
     if (e->kind == PL_EVENT_TICK && !pl_view_is_silent(v, e)) return;
+    if (e->kind == PL_EVENT_ROW && e->cells == 0) return; /* keys say what a head says */
     v->shown_at = e->seconds;
     pl_line_add(&line, "{\"schema\":\"plimsoll.progress/1\",\"event\":\"%s\"", names[e->kind]);
     add_count(&line, "step", e->step);
@@ -141,6 +156,9 @@ void pl_view_json(pl_view *v, const pl_event *e)
         break;
     case PL_EVENT_TICK:
         add_part(&line, v, e);
+        break;
+    case PL_EVENT_ROW:
+        add_row(&line, e);
         break;
     case PL_EVENT_TEXT_END:
         break;

@@ -2,6 +2,7 @@
 #ifndef PLIMSOLL_CONFIG_H
 #define PLIMSOLL_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "plimsoll/status.h"
@@ -28,6 +29,8 @@ PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, 
 PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
 /* PLIMSOLL_…=value; envp ends with NULL. */
 PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
+/* Was the key set by the command line, or by pl_config_set? */
+PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */
 PL_API pl_status pl_config_check(const pl_config *, pl_error *);
 /* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */

@@ -37,7 +37,15 @@ typedef enum pl_event_kind {
      * take. loss, lr, items_per_second: of the last step that is done, NaN before there is one. */
     PL_EVENT_TICK,
     PL_EVENT_NOTE, /* text: what the run works on */
+    PL_EVENT_ROW,  /* text: a line of a table, as people read it; cells: the same for programs, none in its head */
 } pl_event_kind;
+
+/* Of a row of a table: a text, or, where that is NULL, a number or a truth (0, 1). */
+typedef struct pl_cell {
+    const char *key, *text;
+    double number;
+    bool is_truth;
+} pl_cell;
 
 /* Where a metric is shown. */
 typedef enum pl_metric_use {
@@ -68,6 +76,9 @@ typedef struct pl_event {
     size_t metrics;
     const char *text; /* not terminated; valid during the call */
     size_t text_bytes;
+    const char *table;   /* row: the name of its table, */
+    const pl_cell *cell; /* and what stands in it; valid during the call */
+    size_t cells;
     uint64_t part, parts; /* tick: parts of the step or validation done (each pass of a micro-batch is one) */
     /* Of results: there, written before or in this run, and when all is done; 0, 0: the command keeps none. */
     uint64_t there_bytes, result_bytes;

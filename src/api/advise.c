@@ -293,7 +293,7 @@ static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *
     const pl_work *work = v->plan->work;
     const pl_data_kind *kind;
     pl_machine machine;
-    PL_TRY(pl_system_open(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
+    PL_TRY(pl_open_data(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
     kind = v->data->kind;
     if (v->group) PL_TRY(kind->choose(v->data, v->group - 1, err));
     if (!v->data->source || !v->data->sink || v->data->group_items == 0) return PL_OK;

@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "store/weights.h"
+#include "systems/files.h"
 
 static const char *const formats[] = {[PL_EXPORT_ONNX] = "onnx", [PL_EXPORT_SAFETENSORS] = "safetensors"};
 
@@ -74,7 +75,7 @@ static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
     if (y->open_model) return y->open_model(e->config, &e->data, err);
-    return pl_system_open(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
+    return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
 }
 
 /* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */
@@ -119,7 +120,7 @@ static void warn_of_data(const exporting *e, pl_exported *x)
 static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
-    const pl_onnx_text text[] = {{"plimsoll.config", e->text}, {"plimsoll.weights", e->weights.from}};
+    const pl_onnx_text text[] = {{PL_WEIGHTS_CONFIG, e->text}, {"plimsoll.weights", e->weights.from}};
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
     const pl_lower_options lo = {
         .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
@@ -155,9 +156,8 @@ static const char *format_of(const exporting *e)
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
     if (e->o->packed && !has_bits(e)) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
-    const pl_st_text text[] = {{"format", format_of(e)},
-                               {"plimsoll.config", e->text},
-                               {"plimsoll.weights", e->weights.from}};
+    const pl_st_text text[] = {
+        {"format", format_of(e)}, {PL_WEIGHTS_CONFIG, e->text}, {"plimsoll.weights", e->weights.from}};
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     const pl_st_list list = {
         .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = 3};
@@ -172,8 +172,20 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
     return status;
 }
 
+/* Weights outside may come to lie in FILE.data. */
+static pl_status check_place(const exporting *e, pl_error *err)
+{
+    char data[PL_FILE_PATH_MAX];
+    PL_TRY(pl_file_check_free(e->o->path, NULL, err));
+    const int n = snprintf(data, sizeof data, "%s.data", e->o->path);
+    const bool fits = n > 0 && (size_t)n < sizeof data; /* else the writer says it */
+    return e->o->format == PL_EXPORT_ONNX && fits ? pl_file_check_free(data, NULL, err) : PL_OK;
+}
+
 static pl_status work(exporting *e, pl_exported *x, pl_error *err)
 {
+    PL_TRY(check_place(e, err));
+    if (e->o->seeded) PL_TRY(pl_check_seeded(e->config, err));
     PL_TRY(check_format(e, err));
     PL_TRY(build(e, err));
     PL_TRY(pl_export_find_weights(e->config, e->o, &e->settings, e->data, e->graph, &e->weights, err));

@@ -44,10 +44,21 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
     return rewrite(*graph, pl_system_of(c)->face, err);
 }
 
+/* A config may name weights for other commands; who names them with first values wants two things at once. */
+pl_status pl_check_seeded(const pl_config *c, pl_error *err)
+{
+    static const char *const named[] = {"run.weights", "encoder.weights"};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (pl_config_is_option(c, named[i]))
+            return pl_fail(err, PL_E_USAGE, "--seeded and --weights both name weights; leave one out");
+    return PL_OK;
+}
+
 /* What the model hangs on beside the files. The data that the config names are for other commands. */
 static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
 {
     const pl_system *y = pl_system_of(given);
+    if (given->infer.seeded) PL_TRY(pl_check_seeded(given, err));
     pl_config *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
     *c = *given;

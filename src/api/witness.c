@@ -10,7 +10,7 @@ static pl_status make_plan(const pl_config *c, pl_command command, uint64_t item
     pl_data *data;
     pl_facts planned = {0};
     pl_facts_add(&planned, PL_FACT_WITNESS, item);
-    PL_TRY(pl_system_open(c, command, PL_DATA_FOR_PLAN, &planned, &data, err));
+    PL_TRY(pl_open_data(c, command, PL_DATA_FOR_PLAN, &planned, &data, err));
     pl_compile_options o = {.command = command, .unmeasured = true, .here = true, .data = data};
     pl_status status = pl_compile(c, &o, NULL, plan, err);
     pl_data_close(data);

@@ -41,7 +41,7 @@ static pl_status with_sink(const pl_config *c, pl_command command,
     pl_data *data;
     pl_block_found found = {0};
     PL_TRY(pl_system_require(c, command, err));
-    PL_TRY(pl_system_open(c, command, PL_DATA_FOR_PLAN, NULL, &data, err));
+    PL_TRY(pl_open_data(c, command, PL_DATA_FOR_PLAN, NULL, &data, err));
     pl_status status = data->sink ? check_uses(c, data, err) : PL_OK;
     if (data->sink && status == PL_OK) status = work(data->sink, &found, err);
     *left = (pl_work_left){.blocks = found.blocks, .done = found.done};

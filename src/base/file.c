@@ -239,26 +239,69 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
     return PL_OK;
 }
 
-/* The lock is held until the file has its name: dup's descriptor shares it. */
-pl_status pl_file_commit(pl_file_writer *w, pl_error *err)
+/* To the disk. What is closed may fail, so that comes before the name; the lock is held until then: dup's descriptor,
+ * which takes the place of the other, shares it. 0 or an errno. */
+static int complete(pl_file_writer *w)
+{
+    int error = pl_io_sync(w->fd) != 0 ? errno : 0, lock = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+    if (!error) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (pl_io_close(w->fd) != 0 && !error) error = errno;
+    w->fd = lock;
+    return error;
+}
+
+/* is_one_of_many: what had the name before gets the temporary one, where the file system can do that, so that it can
+ * be given back. 0 or an errno. */
+static int give_name(pl_file_writer *w, bool is_one_of_many)
+{
+    if (pl_io_inject(PL_IO_RENAME)) return errno;
+    w->is_exchanged = is_one_of_many && renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE) == 0;
+    return w->is_exchanged || rename(w->temporary, w->path) == 0 ? 0 : errno;
+}
+
+static void take_name_back(pl_file_writer *w)
+{
+    if (w->is_exchanged) (void)renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE);
+    unlink(w->is_exchanged ? w->temporary : w->path);
+}
+
+/* It has its name for good. */
+static void let_go(pl_file_writer *w)
+{
+    if (w->is_exchanged) unlink(w->temporary);
+    if (w->fd >= 0) close(w->fd);
+    w->fd = -1;
+    w->temporary[0] = 0;
+}
+
+static pl_status sync_folder_of(const pl_file_writer *w, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    int failed = pl_io_sync(w->fd) != 0, error = errno, lock = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
-    if (!failed) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (pl_io_close(w->fd) != 0 && !failed) failed = 1, error = errno;
-    w->fd = -1;
-    if (!failed && (pl_io_inject(PL_IO_RENAME) || rename(w->temporary, w->path) != 0)) failed = 1, error = errno;
-    if (failed) unlink(w->temporary);
-    if (lock >= 0) close(lock);
-    if (failed) {
-        w->temporary[0] = 0;
-        return pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", w->path, strerror(error),
-                       pl_io_hint(error));
-    }
-    w->temporary[0] = 0;
     PL_TRY(folder_of(w->path, folder, sizeof folder, err));
     return pl_folder_sync(folder, err);
 }
+
+pl_status pl_file_commit_all(pl_file_writer *w, size_t count, pl_error *err)
+{
+    pl_status status = PL_OK;
+    size_t at = 0, named = 0;
+    int error = 0;
+    while (at < count && (error = complete(&w[at])) == 0) at++;
+    while (!error && named < count && (error = give_name(&w[named], count > 1)) == 0) named++;
+    if (error) {
+        const char *path = w[at < count ? at : named].path;
+        status =
+            pl_fail(err, PL_E_STORAGE, "%s: could not be completed: %s%s", path, strerror(error), pl_io_hint(error));
+        while (named > 0) take_name_back(&w[--named]);
+        for (size_t i = 0; i < count; i++) pl_file_abandon(&w[i]);
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) let_go(&w[i]);
+    for (size_t i = 0; i < count && status == PL_OK; i++) status = sync_folder_of(&w[i], err);
+    return status;
+}
+
+pl_status pl_file_commit(pl_file_writer *w, pl_error *err) { return pl_file_commit_all(w, 1, err); }
 
 void pl_file_abandon(pl_file_writer *w)
 {

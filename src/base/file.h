@@ -22,8 +22,9 @@ enum { PL_FILE_PATH_MAX = 4096, PL_FILE_TEMPORARY_MAX = PL_FILE_PATH_MAX + 16, P
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {
     int fd;
-    uint64_t bytes;   /* written so far */
-    uint64_t flushed; /* write-back started up to here */
+    uint64_t bytes;    /* written so far */
+    uint64_t flushed;  /* write-back started up to here */
+    bool is_exchanged; /* what had the name before has the temporary one */
     char path[PL_FILE_PATH_MAX];
     char temporary[PL_FILE_TEMPORARY_MAX];
 } pl_file_writer;
@@ -37,6 +38,9 @@ pl_status pl_file_write(pl_file_writer *, const void *data, size_t bytes, pl_err
 pl_status pl_file_write_at(pl_file_writer *, uint64_t offset, const void *data, size_t bytes, pl_error *);
 /* fsync, rename to the final name, fsync the folder. On failure the temporary file is removed. */
 pl_status pl_file_commit(pl_file_writer *, pl_error *);
+/* The same for several: all have their names then, or none has, and what had them before has them still (where the file
+ * system exchanges names; else it is gone where a name was given already). */
+pl_status pl_file_commit_all(pl_file_writer *, size_t count, pl_error *);
 /* Closes and removes the temporary file; harmless after commit or on a zeroed writer. */
 void pl_file_abandon(pl_file_writer *);
 

@@ -133,16 +133,20 @@ static pl_status check_batch(const pl_config *cfg, pl_error *err)
 /* "train, eval and verify do" */
 static void print_readers(uint32_t readers, pl_str *out)
 {
-    static const char *const names[] = {
-#define PL_COMMAND_ROW(id, name, other, typed, ...) typed,
+    static const struct {
+        pl_config_reader bit;
+        const char *typed;
+    } row[] = {
+#define PL_COMMAND_ROW(id, name, other, typed, ...) {PL_CONFIG_BY_##id, typed},
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
-    };
+        {PL_CONFIG_BY_EXPORT, "export"}};
+    enum { ROWS = sizeof row / sizeof *row };
     int count = 0, told = 0;
-    for (int i = 0; i < PL_COMMAND_COUNT; i++) count += readers >> i & 1;
-    for (int i = 0; i < PL_COMMAND_COUNT; i++) {
-        if (!(readers >> i & 1)) continue;
-        pl_str_printf(out, "%s%s", told == 0 ? "" : told + 1 == count ? " and " : ", ", names[i]);
+    for (int i = 0; i < ROWS; i++) count += (readers & row[i].bit) != 0;
+    for (int i = 0; i < ROWS; i++) {
+        if (!(readers & row[i].bit)) continue;
+        pl_str_printf(out, "%s%s", told == 0 ? "" : told + 1 == count ? " and " : ", ", row[i].typed);
         told++;
     }
     pl_str_append(out, count == 1 ? " does" : " do");

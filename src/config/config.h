@@ -194,6 +194,9 @@ const char *pl_config_overweight_flight(const pl_config *);
  * and is settled by the first step. */
 pl_status pl_config_check_same_model(const pl_config *saved, const pl_config *now, pl_error *);
 pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl_error *);
+/* The same for a file of weights, which says what they were `made` with. PL_E_DATA with the first key of the model that
+ * differs; what either leaves to the program says nothing. */
+pl_status pl_config_check_weights(const pl_config *made, const pl_config *now, const char *path, pl_error *);
 /* The other keys that decide numbers and differ: "train.learning_rate 0.001 (0.003 before), …". */
 void pl_config_print_changes(const pl_config *saved, const pl_config *now, pl_str *);
 
@@ -213,13 +216,14 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
  * PLIMSOLL_… variable is an error, but those that begin with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_ are nobody's here. */
 pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
 
-/* Who reads a key: a bit for each command that runs a plan, in the order of pl_command. */
+/* Who reads a key: a bit for each command that runs a plan, in the order of pl_command, and two more. */
 typedef enum pl_config_reader {
 #define PL_COMMAND_ROW(id, ...) PL_CONFIG_BY_##id = 1 << PL_COMMAND_##id,
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     PL_CONFIG_BY_SAMPLES = 1 << PL_COMMAND_COUNT, /* train, when it writes samples */
-    PL_CONFIG_BY_ANY = (2 << PL_COMMAND_COUNT) - 1,
+    PL_CONFIG_BY_EXPORT = 2 << PL_COMMAND_COUNT,  /* which plans nothing; said where not every command reads a key */
+    PL_CONFIG_BY_ANY = (4 << PL_COMMAND_COUNT) - 1,
 } pl_config_reader;
 
 /* ---- check.c: what no single key can tell ---- */
@@ -232,7 +236,8 @@ pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error 
 pl_status pl_config_check_keys(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
-void pl_config_print_yaml(const pl_config *, pl_str *); /* loads back to an equal config */
+void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equal config */
+void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
 void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
 
 /* ---- document.c ---- */

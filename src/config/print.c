@@ -273,17 +273,21 @@ static void print_key(const pl_config_key *key, const void *value, pl_str *out)
     pl_str_append(out, "\n");
 }
 
-void pl_config_print_yaml(const pl_config *cfg, pl_str *out)
+/* flags: keys that have one of these, or 0: all. */
+static void print_flagged(const pl_config *cfg, uint32_t flags, pl_str *out)
 {
     const char *before = "";
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!is_printed(cfg, key)) continue;
+        if (!is_printed(cfg, key) || (flags && !(key->flags & flags))) continue;
         const char *name = key->section->name;
         begin_sections(before, name, out);
         before = name;
         print_key(key, pl_config_value_of(cfg, key), out);
     }
 }
+
+void pl_config_print_yaml(const pl_config *cfg, pl_str *out) { print_flagged(cfg, 0, out); }
+void pl_config_print_model(const pl_config *cfg, pl_str *out) { print_flagged(cfg, PL_CONFIG_FLAG_MODEL, out); }
 
 static void json_sections(const char *before, const char *name, pl_json *json)
 {

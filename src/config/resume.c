@@ -1,5 +1,7 @@
-/* What a run that goes on may ask for: by the flags of the table, what it cannot change and what it does. Keys that are
- * not read under the other values of both configs say nothing. */
+/* What a run that goes on may ask for, and weights of a file: by the flags of the table, what cannot change and what
+ * does. Keys that are not read under the other values of both configs say nothing. */
+#include <string.h>
+
 #include "config/schema.h"
 
 static bool differs(const pl_config *saved, const pl_config *now, const pl_config_key *key)
@@ -62,6 +64,47 @@ pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->flags & PL_CONFIG_FLAG_BEGUN && begun_differently(saved, now, key))
             return refuse(saved, now, key, "keeps it from its first step to its last", err);
+    return PL_OK;
+}
+
+/* Where either leaves it to the program, or names a file, its shapes tell: of another path may be the same file. */
+static bool is_open(const pl_config *c, const pl_config_key *key)
+{
+    const void *value = pl_config_value_of(c, key);
+    if (key->type == PL_CONFIG_NAME_OR_PATH)
+        return ((const char *)value + offsetof(pl_config_name_or_path, path))[0] != 0;
+    int64_t number = 0;
+    if (key->type == PL_CONFIG_INT) memcpy(&number, value, sizeof number);
+    return key->flags & PL_CONFIG_FLAG_AUTO && number == PL_CONFIG_AUTO;
+}
+
+static pl_status check_weights_key(const pl_config *made, const pl_config *now, const pl_config_key *key,
+                                   const char *path, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    pl_str was = {0}, is = {0};
+    /* What one of them does not read, the key says that is why. */
+    const bool counts =
+        key->flags & PL_CONFIG_FLAG_MODEL && pl_config_is_used(made, key) && pl_config_is_used(now, key);
+    if (!counts || is_open(made, key) || is_open(now, key) || pl_config_value_equal(made, now, key)) return PL_OK;
+    pl_config_print_value(key, pl_config_value_of(made, key), &was);
+    pl_config_print_value(key, pl_config_value_of(now, key), &is);
+    pl_status status = pl_fail(
+        err, PL_E_DATA,
+        "%.400s: its weights are of a model with %s %.200s, but %.300s says %.200s; give the config that they "
+        "were made with",
+        path, key->path, pl_str_text(&was), pl_config_where(now, key->path, where, sizeof where), pl_str_text(&is));
+    pl_str_deinit(&was);
+    pl_str_deinit(&is);
+    return status;
+}
+
+/* The arch first: where it differs, much else does. */
+pl_status pl_config_check_weights(const pl_config *made, const pl_config *now, const char *path, pl_error *err)
+{
+    PL_TRY(check_weights_key(made, now, pl_config_find("model.arch"), path, err));
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        PL_TRY(check_weights_key(made, now, key, path, err));
     return PL_OK;
 }
 

@@ -62,6 +62,7 @@ enum {
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     SAMPLES = PL_CONFIG_BY_SAMPLES,
+    EXPORT = PL_CONFIG_BY_EXPORT,
     EVERY = PL_CONFIG_BY_ANY,
 };
 

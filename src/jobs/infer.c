@@ -26,6 +26,8 @@ typedef struct inference {
     uint64_t timed;
     double run_seconds;
     bool at_work;
+    uint64_t remarked[PL_ROWS_REMARKS_MAX]; /* items, of each remark that was made, in the order in which they came */
+    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
     pl_infer_summary summary;
     pl_infer_sink sink;
 } inference;
@@ -118,20 +120,34 @@ static uint64_t rows_of(const pl_session *s, const inference *j, uint64_t *first
     return *first >= j->d->items ? 0 : rows < j->d->items - *first ? rows : j->d->items - *first;
 }
 
+static void count_remarks(inference *j, const pl_infer_item *item)
+{
+    for (size_t i = 0; i < item->remarks; i++) {
+        size_t k = 0;
+        while (k + 1 < PL_ROWS_REMARKS_MAX && j->remark[k] && j->remark[k] != item->remark[i]) k++;
+        j->remark[k] = item->remark[i];
+        j->remarked[k]++;
+    }
+}
+
 static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
 {
     inference *j = state;
+    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
     const float *row[PL_NODE_IN_MAX];
     char source[PL_FILE_PATH_MAX + 32];
     uint64_t first;
     if (!j->at_work) return PL_OK; /* before commit everything runs once */
     const uint64_t rows = rows_of(s, j, &first);
-    pl_infer_item item = {.output = j->output, .values = row, .outputs = j->outputs, .id_count = j->id_count};
+    pl_infer_item item = {
+        .output = j->output, .values = row, .outputs = j->outputs, .id_count = j->id_count, .remark = remark};
     for (uint64_t i = 0; i < rows; i++) {
         pl_str name = pl_str_fixed(source, sizeof source);
         pl_infer_data_name(j->d, first + i, &name);
         for (size_t k = 0; k < j->outputs; k++) row[k] = (const float *)call->port[k].at + i * j->output[k].elems;
         if (j->id_count) item.ids = (const int32_t *)call->port[j->ids_at].at + i * j->id_count;
+        item.remarks = pl_infer_data_remarks(j->d, first + i, remark);
+        count_remarks(j, &item);
         PL_TRY(pl_infer_sink_put(&j->sink, first + i, source, &item, err));
     }
     s->items_seen += rows;
@@ -212,6 +228,28 @@ static void tell_not_finite(pl_session *s, const inference *j)
     pl_session_warn(s, text);
 }
 
+/* What cannot be read as it is meant is read as well as it can, and said. */
+static void tell_remarks(pl_session *s, const inference *j)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    pl_str out = pl_str_fixed(text, sizeof text);
+    for (size_t k = 0; k < PL_ROWS_REMARKS_MAX && j->remark[k]; k++)
+        pl_str_printf(&out, "%s%" PRIu64 " %s", k ? "; " : "", j->remarked[k], j->remark[k]->text);
+    if (out.bytes == 0) return;
+    pl_str_printf(&out, " (of %" PRIu64 " items%s)", s->items_seen,
+                  j->sink.in_arrays ? "" : "; the key remarks of a line says which");
+    pl_session_warn(s, text);
+}
+
+/* Who asked for it hears no complaint, but what there is. */
+static void tell_stopped(pl_session *s, const inference *j)
+{
+    char text[160];
+    const int n = snprintf(text, sizeof text, "stopped after %" PRIu64 " of %" PRIu64 " items%s", s->items_seen,
+                           j->d->items, j->sink.open ? "; no file was written" : "");
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = (size_t)n});
+}
+
 static pl_status run_infer(pl_session *s, void *state, pl_error *err)
 {
     inference *j = state;
@@ -219,15 +257,18 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     const double began = pl_run_now();
     if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
     j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0;
+    memset(j->remarked, 0, sizeof j->remarked), memset(j->remark, 0, sizeof j->remark);
     s->items_seen = 0;
     pl_status status = pl_infer_sink_open(&j->sink, j->d->setup.to, j->d->setup.arrays, j->d->items, err);
     j->at_work = true;
     if (status == PL_OK) status = run_steps(s, j, err);
     j->at_work = false;
+    if (status == PL_E_STOPPED) tell_stopped(s, j);
     if (status != PL_OK) return (void)pl_infer_sink_close(&j->sink, false, &ignored), status;
     PL_TRY(pl_infer_sink_close(&j->sink, true, err));
     sum_up(s, j, began);
     tell_not_finite(s, j);
+    tell_remarks(s, j);
     return PL_OK;
 }
 

@@ -42,12 +42,8 @@ pl_status pl_infer_sink_open(pl_infer_sink *k, const char *to, const char *array
 pl_status pl_infer_sink_close(pl_infer_sink *k, bool complete, pl_error *err)
 {
     pl_status status = complete ? pl_infer_sink_flush(k, err) : PL_OK;
-    for (size_t i = 0; i < k->open; i++) {
-        if (complete && status == PL_OK)
-            status = pl_file_commit(&k->file[i], err);
-        else
-            pl_file_abandon(&k->file[i]);
-    }
+    if (complete && status == PL_OK) status = pl_file_commit_all(k->file, k->open, err);
+    for (size_t i = 0; i < k->open; i++) pl_file_abandon(&k->file[i]);
     k->open = 0;
     k->bytes = 0;
     return status;
@@ -109,13 +105,24 @@ static pl_status add_values(pl_infer_sink *k, const pl_infer_output *o, const fl
     return PL_OK;
 }
 
-static pl_status add_head(pl_infer_sink *k, uint64_t item, const char *source, pl_error *err)
+static void add_remarks(pl_json *j, const pl_infer_item *item)
+{
+    if (item->remarks == 0) return;
+    pl_json_key(j, "remarks");
+    pl_json_array(j);
+    for (size_t i = 0; i < item->remarks; i++) pl_json_string(j, item->remark[i]->word);
+    pl_json_array_end(j);
+}
+
+static pl_status add_head(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
+                          pl_error *err)
 {
     pl_str s = pl_str_fixed(k->head, sizeof k->head);
     pl_json j = pl_json_begin(&s, true);
     pl_json_object(&j);
-    pl_json_kv_uint(&j, "item", item);
+    pl_json_kv_uint(&j, "item", number);
     pl_json_kv_string(&j, "source", source);
+    add_remarks(&j, item);
     if (s.failed) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", source);
     return add(k, k->head, s.bytes, err);
 }
@@ -138,7 +145,7 @@ static pl_status put_line(pl_infer_sink *k, uint64_t number, const char *source,
                           pl_error *err)
 {
     char key[PL_FILE_PATH_MAX];
-    PL_TRY(add_head(k, number, source, err));
+    PL_TRY(add_head(k, number, source, item, err));
     PL_TRY(add_said(k, item, err));
     for (size_t i = 0; i < k->outputs && !k->brief; i++) {
         const int n = snprintf(key, sizeof key, ",\"%s\":", k->output[i].name);

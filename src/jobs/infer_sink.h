@@ -23,7 +23,7 @@ typedef struct pl_infer_sink {
     char text[PL_INFER_TEXT_BYTES];
     size_t bytes;
     char said[PL_INFER_SAID_BYTES];
-    char head[6 * PL_FILE_PATH_MAX + 64]; /* of a line: a byte of a path may become "\u001f" */
+    char head[6 * PL_FILE_PATH_MAX + 320]; /* of a line: a byte of a path may become "\u001f" */
 } pl_infer_sink;
 
 /* to: the file of lines, or NULL; arrays: what the names of .npy files begin with, or NULL. items: that will come. */

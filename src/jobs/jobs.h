@@ -62,8 +62,9 @@ pl_status pl_infer_find_summary(const pl_session *, pl_infer_summary *, pl_error
  * out is evaluated, where the session has that job, too. */
 extern const pl_job pl_job_quantize_encode, pl_job_quantize_evaluate;
 typedef struct pl_quantize_settings {
-    const char *path; /* of the file */
-    bool in_folder;   /* it is in that of the run, which may have to be made */
+    const char *path;   /* of the file */
+    const char *config; /* of the model, as the file is to say it */
+    bool in_folder;     /* it is in that of the run, which may have to be made */
     pl_span_method method;
     double percentile;
     uint64_t keep; /* so many layers that lose most stay in f32 */

@@ -131,9 +131,10 @@ static bool is_written(const pl_graph *g, const pl_quantizing *q, pl_id id)
 /* everything: whatever may come to be written. */
 static pl_status list_tensors(const pl_session *s, pl_quantizing *q, bool everything, pl_st_list *list, pl_error *err)
 {
-    static const pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}};
     const pl_graph *g = s->o.plan->graph;
-    *list = (pl_st_list){.entries = q->entry, .metadata = text, .metadata_count = 1};
+    q->text[0] = (pl_st_text){"format", PL_WEIGHTS_FORMAT};
+    q->text[1] = (pl_st_text){PL_WEIGHTS_CONFIG, q->how->config};
+    *list = (pl_st_list){.entries = q->entry, .metadata = q->text, .metadata_count = 2};
     for (size_t i = 0; i < g->value_count; i++) {
         const bool may = everything && (layer_of_weight(q, (pl_id)i) || site_of_range(q, (pl_id)i));
         if (may || is_written(g, q, (pl_id)i))
@@ -154,7 +155,7 @@ static pl_status check_tensors(const pl_session *s, pl_quantizing *q, pl_error *
 static uint64_t most_bytes(const pl_session *s, const pl_quantizing *q)
 {
     const pl_graph *g = s->o.plan->graph;
-    uint64_t bytes = (q->sites + q->layers + 1) * sizeof(float[2]) + PL_ST_PIECE_BYTES;
+    uint64_t bytes = (q->sites + q->layers + 1) * sizeof(float[2]) + PL_ST_PIECE_BYTES + 2 * strlen(q->how->config);
     for (size_t i = 0; i < g->value_count; i++)
         if (pl_session_keeps(g, (pl_id)i) == PL_KEPT_WITH_MODEL) bytes += pl_value_bytes(g, (pl_id)i);
     for (size_t i = 0; i < q->layers; i++) {
@@ -188,6 +189,24 @@ static pl_status write_file(const pl_session *s, pl_quantizing *q, pl_error *err
 
 /* ---- opening ---- */
 
+/* Is there anything to do, and would it be done? */
+static pl_status check_layers(const pl_graph *g, const pl_quantizing *q, pl_error *err)
+{
+    if (q->layers == 0 && count_nodes(g, PL_OP_LINEAR_BINARY) > 0)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "the model has no layer that can be done in 8 bits: its layers are of signs (model.binary), and "
+                       "plimsoll export --format safetensors --packed writes those as bits");
+    if (q->layers == 0)
+        return pl_fail(err, PL_E_UNSUPPORTED,
+                       "the model has no layer that can be done in 8 bits: its matrices are not "
+                       "in float32, or are read by something else besides");
+    if (q->how->keep < q->layers) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "quantization.keep_f32 is %llu, and the model has %zu layers that can be done in 8 bits: none would "
+                   "be; keep fewer",
+                   (unsigned long long)q->how->keep, q->layers);
+}
+
 static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
 {
     pl_quantizing *q = state;
@@ -204,10 +223,7 @@ static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
         return pl_fail(err, PL_E_NOMEM, "no memory for the list of layers");
     find_all(s, q);
     q->rows = pl_session_value(s, STAGING);
-    if (q->layers == 0)
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "the model has no layer that can be done in 8 bits: its matrices are not "
-                       "in float32, or are read by something else besides");
+    PL_TRY(check_layers(g, q, err));
     pl_quantize_open_outputs(s, q);
     PL_TRY(check_tensors(s, q, err));
     const pl_job *job = s->jobs.job[0];

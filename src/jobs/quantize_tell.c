@@ -8,9 +8,18 @@
 
 enum { SHOWN = 300 };
 
+/* A row for programs: the name of its table, and what stands in it. */
+typedef struct row {
+    const char *table;
+    const pl_cell *cell;
+    size_t cells;
+} row;
+#define ROW(table, cell) ((row){table, cell, sizeof(cell) / sizeof *(cell)})
+static const row head = {.cells = 0};
+
 /* A line of a table: a column of names, then what the format says. */
-static void tell_row(pl_session *s, int width, const char *name, const char *format, ...) PL_PRINTF(4, 5);
-static void tell_row(pl_session *s, int width, const char *name, const char *format, ...)
+static void tell_row(pl_session *s, row r, int width, const char *name, const char *format, ...) PL_PRINTF(5, 6);
+static void tell_row(pl_session *s, row r, int width, const char *name, const char *format, ...)
 {
     char cells[128], text[SHOWN + sizeof cells];
     va_list args;
@@ -18,7 +27,12 @@ static void tell_row(pl_session *s, int width, const char *name, const char *for
     vsnprintf(cells, sizeof cells, format, args);
     va_end(args);
     snprintf(text, sizeof text, "%-*s %s", width, name, cells);
-    pl_quantize_note(s, text);
+    pl_session_tell(s, (pl_event){.kind = PL_EVENT_ROW,
+                                  .text = text,
+                                  .text_bytes = strlen(text),
+                                  .table = r.table,
+                                  .cell = r.cell,
+                                  .cells = r.cells});
 }
 
 /* Without ".weight", which all have, and which would make lines too long; and without what a state's name ends with. */
@@ -47,24 +61,35 @@ static int width_of(const pl_quantizing *q)
 static void tell_layers(pl_session *s, const pl_quantizing *q, int width)
 {
     char name[SHOWN], shape[48];
-    tell_row(s, width, "layer", "%11s  %8s", "shape", "error");
+    tell_row(s, head, width, "layer", "%11s  %8s", "shape", "error");
     for (size_t i = 0; i < q->layers; i++) {
         const pl_quantize_layer *l = q->worst[i];
         snprintf(shape, sizeof shape, "%lld x %lld", (long long)l->rows, (long long)l->width);
-        tell_row(s, width, shown(l->name, "", name), "%11s  %6.3f %%%s", shape, 100 * pl_quantize_loss(l),
-                 l->kept ? "  stays in f32" : "");
+        const pl_cell cell[] = {{"layer", l->name, 0, false},
+                                {"rows", NULL, (double)l->rows, false},
+                                {"width", NULL, (double)l->width, false},
+                                {"error", NULL, pl_quantize_loss(l), false},
+                                {"stays_in_f32", NULL, l->kept, true}};
+        tell_row(s, ROW("layers", cell), width, shown(l->name, "", name), "%11s  %6.3f %%%s", shape,
+                 100 * pl_quantize_loss(l), l->kept ? "  stays in f32" : "");
     }
 }
 
 static void tell_sites(pl_session *s, const pl_quantizing *q, int width)
 {
-    char name[SHOWN];
-    tell_row(s, width, "what comes to it", "%9s %9s  %9s", "least", "largest", "beyond");
+    char name[SHOWN], range[SHOWN];
+    tell_row(s, head, width, "what comes to it", "%9s %9s  %9s", "least", "largest", "beyond");
     for (size_t i = 0; i < q->sites; i++) {
         const pl_quantize_site *of = &q->site[i];
-        const double share = of->count ? 100 * (double)of->clipped / (double)of->count : 0;
-        tell_row(s, width, shown(of->name, PL_QUANTIZE_SEEN, name), "%9.4g %9.4g  %7.4f %%", (double)of->range[0],
-                 (double)of->range[1], share);
+        const double share = of->count ? (double)of->clipped / (double)of->count : 0;
+        const double least = (double)of->range[0], largest = (double)of->range[1];
+        snprintf(range, sizeof range, "%.*s", (int)(strlen(of->name) - strlen(PL_QUANTIZE_SEEN)), of->name);
+        const pl_cell cell[] = {{"range", range, 0, false},
+                                {"least", NULL, least, false},
+                                {"largest", NULL, largest, false},
+                                {"share_beyond", NULL, share, false}};
+        tell_row(s, ROW("ranges", cell), width, shown(of->name, PL_QUANTIZE_SEEN, name), "%9.4g %9.4g  %7.4f %%", least,
+                 largest, 100 * share);
     }
 }
 
@@ -77,17 +102,25 @@ void pl_quantize_tell(pl_session *s, const pl_quantizing *q)
 
 /* ---- the model as a whole ---- */
 
+static void tell_measure(pl_session *s, int width, const char *key, const char *name, int decimals, double wide,
+                         double narrow)
+{
+    const pl_cell cell[] = {
+        {"measure", key, 0, false}, {"in_f32", NULL, wide, false}, {"in_8_bits", NULL, narrow, false}};
+    tell_row(s, ROW("held_out", cell), width, name, "%11.*f %11.*f", decimals, wide, decimals, narrow);
+}
+
 void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
 {
     char loss[SHOWN];
     const pl_quantize_judged *wide = &q->wide, *narrow = &q->narrow;
     const int width = width_of(q);
-    tell_row(s, width, "of what is held out", "%11s %11s", "in f32", "in 8 bits");
+    tell_row(s, head, width, "of what is held out", "%11s %11s", "in f32", "in 8 bits");
     snprintf(loss, sizeof loss, "loss, %s", s->words->loss);
-    tell_row(s, width, loss, "%11.5f %11.5f", wide->loss, narrow->loss);
+    tell_measure(s, width, "loss", loss, 5, wide->loss, narrow->loss);
     for (size_t i = 0; i < wide->metrics; i++) {
         const pl_loss_metric *m = &wide->metric[i];
-        tell_row(s, width, m->words, "%11.*f %11.*f", m->decimals, m->value, m->decimals, narrow->metric[i].value);
+        tell_measure(s, width, m->key, m->words, m->decimals, m->value, narrow->metric[i].value);
     }
 }
 
@@ -96,8 +129,11 @@ void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
     const pl_quantize_outputs *o = &q->outputs;
     const int width = width_of(q);
     if (o->rows == 0) return;
-    tell_row(s, width, "what comes out, in 8 bits and in f32", "%11s %11s", "least", "mean");
-    tell_row(s, width, "cosine", "%11.6f %11.6f", o->least, o->sum / (double)o->rows);
+    const double mean = o->sum / (double)o->rows;
+    const pl_cell cell[] = {
+        {"measure", "cosine", 0, false}, {"least", NULL, o->least, false}, {"mean", NULL, mean, false}};
+    tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s %11s", "least", "mean");
+    tell_row(s, ROW("outputs", cell), width, "cosine", "%11.6f %11.6f", o->least, mean);
 }
 
 void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)

@@ -9,6 +9,7 @@
 #include "ir/op.h"
 #include "ir/properties.h"
 #include "run/session_impl.h"
+#include "store/run_files.h"
 
 enum { CONFIG_BYTES_MAX = 1 << 20 /* no config is longer */, CHECKPOINT_STEP = 1024 };
 
@@ -302,7 +303,9 @@ pl_status pl_session_open_files(pl_session *s, pl_error *err)
     s->writes_checkpoints = trains(s);
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_folder_create(s->settings->out, err));
-    return pl_folder_lock(s->settings->out, &s->lock, err);
+    PL_TRY(pl_folder_lock(s->settings->out, &s->lock, err));
+    pl_run_sweep(s->settings->out);
+    return PL_OK;
 }
 
 pl_status pl_session_check_counter(const pl_saved *saved, const char *key, double otherwise, double least, double most,

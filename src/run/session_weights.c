@@ -43,8 +43,8 @@ pl_status pl_session_check_packed(const pl_graph *g, const pl_node *n, const cha
     const int64_t row = pl_int8_check(n->attr[0].i, pl_shape_last(&g->value[n->in[0]].shape), bytes);
     if (row >= 0)
         return pl_fail(err, PL_E_DATA,
-                       "%s: tensor \"%.200s\", row %lld: its scale is no number above 0, or its sum is not that of its "
-                       "numbers; the file is damaged: make it again (plimsoll quantize)",
+                       "%s: tensor \"%.200s\", row %lld: its scale is no number above 0, or too large for f32, or its "
+                       "sum is not that of its numbers; the file is damaged: make it again (plimsoll quantize)",
                        path, g->value[packed].name, (long long)row);
     if (span[0] <= span[1]) return PL_OK;
     return pl_fail(err, PL_E_DATA,

@@ -17,8 +17,9 @@
 #include "store/block_file.h"
 #include "store/checkpoint.h"
 #include "store/folder.h"
+#include "store/run_files.h"
 
-enum { BLOCK = 512, HEAD_BYTES = 72, FOLDERS_MAX = 1 << 20 };
+enum { BLOCK = 512, HEAD_BYTES = PL_RUN_HEAD_BYTES, FOLDERS_MAX = 1 << 20 };
 
 /* ---- paths and texts ---- */
 
@@ -177,7 +178,7 @@ static bool begins(const head *h, const char *magic, size_t n)
     return h->count >= n && memcmp(h->bytes, magic, n) == 0;
 }
 
-static bool is_blocks(const head *h) { return begins(h, "PLBLOCKS", 8); }
+static bool is_blocks(const head *h) { return pl_run_head_is_blocks(h->bytes, h->count); }
 static bool is_hdf5(const head *h) { return begins(h, "\x89HDF\r\n\x1a\n", 8); }
 
 static pl_status add_temporary(reading *r, seen *n, pl_error *err)
@@ -242,22 +243,6 @@ static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64
     return PL_OK;
 }
 
-static bool is_prepared(const head *h)
-{
-    return begins(h, "PLMTOKEN", 8) || begins(h, "PLMTEXTS", 8) || begins(h, "PLMFRAME", 8);
-}
-
-/* What a run keeps in its folder beside checkpoints; told as records, and never deleted. */
-static bool is_record(const char *name)
-{
-    static const char *const names[] = {"config.yaml", "plan.lock",      "plan.html",  "metrics.jsonl", "report.json",
-                                        "lock",        "tokenizer.json", "trace.json", "report.html",   "times.json"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return strncmp(name, "events.out.tfevents.", 20) == 0 ||
-           (strncmp(name, "dump-", 5) == 0 && pl_ends_with(name, ".txt"));
-}
-
 /* RUN/checkpoints itself, and no other folder of that name below the run. */
 static bool is_in_checkpoints(const reading *r)
 {
@@ -308,10 +293,10 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
     PL_TRY(read_head(r, n, &h, err));
     if (is_cache(n, &h)) return add_cache(r, n, err);
     if (is_blocks(&h) || is_hdf5(&h)) return add_results(r, n, PL_STORAGE_FILE, 0, is_blocks(&h), err);
-    if (is_prepared(&h))
+    if (pl_run_head_is_prepared(h.bytes, h.count))
         return add(r, n, PL_STORAGE_DATA, stays, "prepared data; made again from its source where it is gone", NULL,
                    err);
-    if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && is_record(n->name)))
+    if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && pl_run_file_is_record(n->name)))
         return add(r, n, PL_STORAGE_RUN, stays, "a record of a run", NULL, err);
     PL_TRY(is_beside_results(r, n->name, &is_beside, err));
     if (is_beside) return add(r, n, PL_STORAGE_RUN, stays, "belongs to results", NULL, err);
@@ -445,8 +430,7 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
     PL_TRY(look_into(path, &c, err));
     if (is_in_checkpoints(r)) PL_TRY(add_of_checkpoints(r, n, &c, &known, err));
     if (known) return PL_OK;
-    if (pl_ends_with(n->name, PL_FILE_TEMPORARY) && c.is_npy)
-        return add_left_over(r, n, &c, PL_STORAGE_TREE, err);
+    if (pl_ends_with(n->name, PL_FILE_TEMPORARY) && c.is_npy) return add_left_over(r, n, &c, PL_STORAGE_TREE, err);
     if (c.has_index && c.is_npy && r->s->is_brief) return PL_OK;
     if (c.has_index && c.is_npy) return add_results(r, n, PL_STORAGE_TREE, c.bytes, true, err);
     PL_TRY(pl_storage_text(r->s, &below, err, "%s%s%s", r->folder->path, r->folder->path[0] ? "/" : "", n->name));
@@ -455,24 +439,16 @@ static pl_status add_one_folder(reading *r, seen *n, pl_error *err)
 
 /* ---- the walk ---- */
 
-/* As pl_folder_lock writes it: the number of a process, and the end of the line. */
-static bool is_lock(const head *h)
-{
-    size_t digits = 0;
-    while (digits < h->count && h->bytes[digits] >= '0' && h->bytes[digits] <= '9') digits++;
-    return digits && digits + 1 == h->count && h->bytes[digits] == '\n';
-}
-
 static pl_status has_own_lock(reading *r, bool *has, pl_error *err)
 {
     head h = {0};
     if (exists_as(r, "lock", S_IFREG)) PL_TRY(read_head(r, find(r, "lock"), &h, err));
-    *has = is_lock(&h);
+    *has = pl_run_head_is_lock(h.bytes, h.count);
     return PL_OK;
 }
 
-/* config.yaml and `checkpoints` may be another program's, and so may any `lock` but ours: in a folder without ours none
- * is taken, for that would be written there. */
+/* As pl_run_is_folder, of what was seen. In a folder without a lock of ours none is taken, for that would be written
+ * there. */
 static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
 {
     pl_storage *s = r->s;

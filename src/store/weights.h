@@ -30,6 +30,7 @@ pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, cons
 pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
                            pl_error *);
 
+#define PL_WEIGHTS_CONFIG "plimsoll.config" /* in the metadata: the config that they were made with, YAML */
 #define PL_WEIGHTS_FORMAT "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
 #define PL_BINARY_FORMAT                                                                                               \
     "plimsoll.binary/1" /* likewise of one whose packed weights are all of one bit (base/binary.h) */

@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "store/run_files.h"
 #include "systems/files.h"
 #include "systems/system.h"
-
-#define INT8_FILE "int8.safetensors"
 
 #define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
 ALIKE(RANGE_MINMAX, SPAN_MINMAX);
@@ -42,6 +41,7 @@ pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error
 typedef struct told {
     pl_quantize_settings settings; /* first */
     char path[PL_FILE_PATH_MAX];
+    char config[]; /* the model's keys */
 } told;
 
 static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
@@ -49,7 +49,7 @@ static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_e
     char out[PL_FILE_PATH_MAX];
     const char *given = c->quantization.output;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, INT8_FILE, err);
+    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_RUN_INT8_FILE, err);
     snprintf(path, PL_FILE_PATH_MAX, "%s", given);
     return PL_OK;
 }
@@ -63,16 +63,29 @@ static pl_status check_apart(const char *weights, const char *path, pl_error *er
                    path);
 }
 
+static told *make_told(const pl_config *c)
+{
+    pl_str text = {0};
+    pl_config_print_model(c, &text);
+    told *t = text.failed ? NULL : pl_alloc(1, sizeof *t + text.bytes + 1);
+    if (t) strcpy(t->config, pl_str_text(&text));
+    pl_str_deinit(&text);
+    return t;
+}
+
+/* Of the config the file has the model's keys alone: the same samples make the same file, however they went through. */
 static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 {
-    told *t = *own = pl_alloc(1, sizeof *t);
+    told *t = *own = make_told(c);
     if (!t) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of 8 bits");
     t->settings = (pl_quantize_settings){.path = t->path,
+                                         .config = t->config,
                                          .in_folder = !c->quantization.output[0],
                                          .method = (pl_span_method)c->quantization.method,
                                          .percentile = c->quantization.percentile,
                                          .keep = (uint64_t)c->quantization.keep_f32};
     PL_TRY(find_path(c, t->path, err));
+    PL_TRY(pl_file_check_free(t->path, PL_RUN_INT8_FILE, err));
     PL_TRY(check_apart(c->run.weights, t->path, err));
     return check_apart(c->encoder.weights, t->path, err);
 }

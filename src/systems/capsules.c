@@ -319,6 +319,7 @@ static pl_status read_weights(const pl_config *c, pl_given_weights *given, pl_er
     *given = (pl_given_weights){0};
     if (!c->encoder.weights[0]) return PL_OK;
     PL_TRY(pl_given_weights_check(c->encoder.weights, NULL, narrowest[c->encoder.precision], given, err));
+    PL_TRY(pl_given_weights_match(c, c->encoder.weights, err));
     return given->packed ? check_wide(c, err) : PL_OK;
 }
 
@@ -466,7 +467,8 @@ static pl_status open_drawn(pl_rows *r, pl_error *err)
     return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
 }
 
-static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, NULL, open_drawn, pl_drawn_read, pl_drawn_close};
+static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, NULL, open_drawn, pl_drawn_read,
+                                  pl_drawn_close,  pl_drawn_remarks};
 
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},

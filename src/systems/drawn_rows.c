@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "data/infer/lines.h"
+#include "data/pages/pages_data.h"
 
 enum { ALIGNMENT = 64, TEXT_BYTES = 32 << 10 /* more than the largest page shows */ };
 
@@ -21,6 +22,9 @@ typedef struct drawing {
 } drawing;
 
 static drawing **drawing_of(const pl_rows *r) { return (drawing **)(void *)(uintptr_t)r->own; }
+
+#define REMARK(c, word, text) {word, text},
+const pl_rows_remark pl_drawn_remarks[] = {PL_PAGE_REMARKS(REMARK){NULL, NULL}};
 
 bool pl_drawn_is_mine(const pl_infer_port *port, const char *head, size_t bytes)
 {
@@ -43,9 +47,9 @@ pl_status pl_drawn_open(pl_rows *r, const pl_drawn_form *f, pl_error *err)
     drawing *d = *drawing_of(r) = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory to draw texts");
     PL_TRY(open_drawer(d, f, err));
-    pl_status status = pl_infer_lines_find(r, &d->lines, err);
+    PL_TRY(pl_infer_lines_find(r, &d->lines, err));
     r->count = d->lines.count;
-    return status;
+    return PL_OK;
 }
 
 void pl_drawn_close(pl_rows *r)
@@ -53,7 +57,6 @@ void pl_drawn_close(pl_rows *r)
     drawing *d = *drawing_of(r);
     if (!d) return;
     pl_drawer_close(d->drawer);
-    pl_infer_lines_deinit(&d->lines);
     pl_free(d->memory);
     pl_free(d);
 }
@@ -76,10 +79,9 @@ pl_status pl_drawn_read(const pl_rows *r, uint64_t row, void *to, void *scratch,
     float *plane = to;
     d->bytes = 0, d->is_cut = false;
     PL_TRY(pl_infer_lines_read(r, &d->lines, row, scratch, take, d, err));
+    if (d->is_cut) d->bytes = pl_page_without_cut(d->text, d->bytes);
     pl_draw_page(d->drawer, d->text, d->bytes, d->page, &remarks);
-    if (d->is_cut || remarks.truncated_bytes)
-        return pl_fail(err, PL_E_DATA, "%.300s:%" PRIu64 ": the line is longer than a page shows; break it", r->path,
-                       row + 1);
+    *r->remark |= pl_page_remark_bits(&remarks, !d->is_cut);
     for (uint64_t c = 0; c < r->port->dim[0]; c++)
         for (uint64_t i = 0; i < d->pixels; i++) plane[c * d->pixels + i] = (float)d->page[i] / 255.0f;
     return PL_OK;

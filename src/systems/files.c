@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "plimsoll/config.h"
+#include "store/run_files.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -99,6 +100,13 @@ bool pl_file_is_below(const char *path, const char *folder)
     if (!find_path(path, inner) || !find_path(folder, outer)) return false;
     size_t n = strlen(outer);
     return strncmp(inner, outer, n) == 0 && inner[n] == '/';
+}
+
+/* Where links lead to is what is written. What cannot be found is refused by who opens it. */
+pl_status pl_file_check_free(const char *path, const char *own, pl_error *err)
+{
+    char found[PATH_MAX];
+    return find_path(path, found) ? pl_run_check_free(found, own, err) : PL_OK;
 }
 
 static pl_status check_pair(const pl_file_use *written, const pl_file_use *other, pl_error *err)

@@ -1,6 +1,9 @@
 #include "systems/given_weights.h"
 
+#include <string.h>
 #include <sys/stat.h>
+
+#include "base/alloc.h"
 
 /* A plan opens the data once for each variation, and the file may be of gigabytes: what was checked is not read again
  * while it is the same file. Who loads it compares the checksum. */
@@ -50,5 +53,35 @@ pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, 
                                .bytes = st.st_size,
                                .changed = st.st_ctim,
                                .found = *found};
+    return status;
+}
+
+/* ---- which model they are of ---- */
+
+static pl_status match(const pl_config *c, const char *path, const char *text, pl_error *err)
+{
+    pl_error why = {0};
+    pl_config *made = pl_alloc(1, sizeof *made);
+    if (!made) return pl_fail(err, PL_E_NOMEM, "no memory for the config of %.300s", path);
+    pl_config_default(made);
+    pl_status status = pl_config_load_text(made, PL_WEIGHTS_CONFIG, text, strlen(text), &why);
+    if (status == PL_OK)
+        status = pl_config_check_weights(made, c, path, err);
+    else if (status == PL_E_NOMEM)
+        status = pl_fail(err, status, "%s", why.text);
+    else
+        status = pl_fail(err, PL_E_DATA, "%.300s: the config of its weights cannot be read (%.400s); export them again",
+                         path, why.text);
+    pl_free(made);
+    return status;
+}
+
+pl_status pl_given_weights_match(const pl_config *c, const char *path, pl_error *err)
+{
+    pl_safetensors *file;
+    PL_TRY(pl_safetensors_open(path, &file, err));
+    const char *text = pl_safetensors_metadata(file, PL_WEIGHTS_CONFIG);
+    const pl_status status = text ? match(c, path, text, err) : PL_OK;
+    pl_safetensors_destroy(file);
     return status;
 }

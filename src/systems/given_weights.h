@@ -2,6 +2,7 @@
 #ifndef PL_SYSTEMS_GIVEN_WEIGHTS_H
 #define PL_SYSTEMS_GIVEN_WEIGHTS_H
 
+#include "config/config.h"
 #include "store/weights.h"
 
 typedef struct pl_given_weights {
@@ -14,5 +15,9 @@ typedef struct pl_given_weights {
  * would be in all results. part: NULL, or a constant. PL_E_DATA. */
 pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, pl_real narrowest, pl_given_weights *,
                                  pl_error *);
+
+/* A file that Plimsoll wrote says which model its weights are of ("plimsoll.config" in its metadata): is it this
+ * config's? Of one that does not, shapes tell alone. PL_E_DATA. */
+pl_status pl_given_weights_match(const pl_config *, const char *path, pl_error *);
 
 #endif

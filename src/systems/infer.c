@@ -136,6 +136,7 @@ static pl_status check_apart(const pl_infer_data *d, const char *written, pl_err
 {
     char path[PL_FILE_PATH_MAX];
     const char *dataset;
+    PL_TRY(pl_file_check_free(written, NULL, err));
     for (uint64_t n = 0; n < d->names.count; n++) {
         PL_TRY(pl_rows_split(d->names.name[n].path, path, &dataset, err));
         PL_TRY(check_pair(path, d->setup.port[d->names.name[n].port].name, written, err));

@@ -30,14 +30,15 @@ static pl_status take_ids(void *context, const uint32_t *ids, size_t count, pl_e
     encoding *e = context;
     if (count > e->most - e->ids)
         return pl_fail(err, PL_E_DATA,
-                       "%.300s:%" PRIu64 ": the line has more than %" PRIu64 " tokens, which is what the model takes; "
-                       "break it",
-                       e->path, e->line + 1, e->most);
+                       "%.300s:%" PRIu64 " (item %" PRIu64 "): the line has more than %" PRIu64
+                       " tokens, which is what the model takes; break it",
+                       e->path, e->line + 1, e->line, e->most);
     for (size_t i = 0; i < count; i++) {
         if (e->below && ids[i] >= (uint64_t)e->below)
             return pl_fail(err, PL_E_DATA,
-                           "%.300s:%" PRIu64 ": the line has the id %u, but the model a vocabulary of %" PRId64,
-                           e->path, e->line + 1, ids[i], e->below);
+                           "%.300s:%" PRIu64 " (item %" PRIu64
+                           "): the line has the id %u, but the model a vocabulary of %" PRId64,
+                           e->path, e->line + 1, e->line, ids[i], e->below);
         e->to[e->ids++] = (int32_t)ids[i];
     }
     return PL_OK;
@@ -56,9 +57,9 @@ static pl_status open_text(pl_rows *r, pl_error *err)
     e->path = r->path;
     e->most = pl_infer_port_elems(r->port), e->below = r->port->below;
     PL_TRY(pl_encoder_create(pl_text_data_of(r->port->of)->tokenizer, take_ids, e, &e->encoder, err));
-    pl_status status = pl_infer_lines_find(r, &e->lines, err);
+    PL_TRY(pl_infer_lines_find(r, &e->lines, err));
     r->count = e->lines.count;
-    return status;
+    return PL_OK;
 }
 
 static void close_text(pl_rows *r)
@@ -66,7 +67,6 @@ static void close_text(pl_rows *r)
     encoding *e = *encoding_of(r);
     if (!e) return;
     pl_encoder_destroy(e->encoder);
-    pl_infer_lines_deinit(&e->lines);
     pl_free(e);
 }
 
@@ -87,8 +87,9 @@ static pl_status read_text(const pl_rows *r, uint64_t row, void *to, void *scrat
     PL_TRY(encode_line(r, e, scratch, err));
     if (e->ids == 0)
         return pl_fail(err, PL_E_DATA,
-                       "%.300s:%" PRIu64 ": the line is empty, and has no token to begin with; take it out", r->path,
-                       row + 1);
+                       "%.300s:%" PRIu64 " (item %" PRIu64
+                       "): the line is empty, and has no token to begin with; take it out",
+                       r->path, row + 1, row);
     for (; e->ids < e->most; e->ids++) e->to[e->ids] = -1;
     return PL_OK;
 }

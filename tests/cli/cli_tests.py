@@ -495,24 +495,6 @@ def test_signals_and_resume():
     same_run("whole", "out")
 
 
-def test_resume_in_pieces():
-    config = write_config()
-    reference(config)
-    # The schedule is that of all steps, so pieces are made by stopping, not by --steps.
-    for words in ([], ["--no-tensorboard"], ["--micro_batch", "2"], ["--threads", "2"]):
-        process = start("train", config, "--resume=auto", *words)
-        try:
-            await_event(process, "step", 3)
-            process.send_signal(signal.SIGTERM)
-        except Failed:
-            pass  # it came to its end
-        if finish(process) == 0:
-            break
-        check(process.returncode == 143, words, "ended with", process.returncode)
-    run("train", config, "--resume", "--quiet")
-    same_run("whole", "out")
-
-
 def test_micro_batch_may_change():
     write_text()
     process = start("train", write_config(train={"micro_batch": 3})) # of 8: 3, 3 and 2
@@ -659,7 +641,7 @@ GROUPS = {
                test_second_run, test_read_only_folder, test_full_disk, test_closed_output],
     "plan": [test_plan_json, test_plan_files, test_plan_without_home],
     "train": [test_train, test_train_json, test_no_memory_after_committed, test_threads_do_not_change_bits, test_bar],
-    "interrupted": [test_signals_and_resume, test_resume_in_pieces, test_micro_batch_may_change, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
+    "interrupted": [test_signals_and_resume, test_micro_batch_may_change, test_killed_at_random, test_killed_before_thinning, test_ledger_on_request],
     "generate": [test_generate, test_eval, test_bits_per_byte, test_verify, test_verify_gradients],
 }
 

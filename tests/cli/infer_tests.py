@@ -363,32 +363,10 @@ def test_texts():
         check(brief == [{k: v for k, v in t.items() if k != "logits"} for t in told], brief)
         with open("bad.txt", "w") as file:
             file.write("a\n\nb\n")
-        refused(4, "bad.txt:2: the line is empty", "infer", "out", "bad.txt")
+        refused(4, r"bad.txt:2 \(item 1\): the line is empty", "infer", "out", "bad.txt")
         with open("bad.txt", "w") as file:
             file.write("a\n" + "xyzw" * 10000)
-        refused(4, f"bad.txt:2: the line has more than {length} tokens", "infer", "out", "bad.txt")
-
-
-def test_texts_as_pages():
-    """A line of text is the page that encode draws of it."""
-    texts = ["the sea", "a ship that", "no land"]
-    with open("t.txt", "w") as file:
-        file.write("\n".join(texts) + "\n")
-    config = write_encoder(texts="t.txt", text_format="lines", count=0, image_size=112)
-    told = lines(run("infer", config, "t.txt", "--batch", "2")[0])
-    check(len(told) == 3 and told[1]["source"] == "t.txt[1]", told)
-    for i in range(3):
-        run("encode", config, "--witness", "witness", "--only", str(i))
-        page = lines(run("infer", config, "witness/page.npy")[0])[0]
-        check({**page, "item": i, "source": told[i]["source"]} == told[i], f"line {i} is another page")
-        shutil.rmtree("witness")
-    with open("t.txt", "w") as file:
-        file.write("short\n" + "long " * 1000)
-    refused(4, "t.txt:2: the line is longer than a page shows", "infer", config, "t.txt")
-    hybrid = write_hybrid()
-    with open("t.txt", "w") as file:
-        file.write("sea")
-    check("words" in lines(run("infer", hybrid, "t.txt", "--seeded", "--brief")[0])[0], "hybrid models read no texts")
+        refused(4, rf"bad.txt:2 \(item 1\): the line has more than {length} tokens", "infer", "out", "bad.txt")
 
 
 def test_words_read():
@@ -539,6 +517,10 @@ def test_words():
     refused(2, "there are no files to run the model on", "infer", config)
     refused(2, "--to is a file of lines, and --npy", "infer", config, "pages.npy", "--to", "a", "--npy", "b")
     refused(2, "leave one out", "infer", config, "pages.npy", "--seeded", "--checkpoint", "x")
+    refused(2, "--seeded and --weights both name weights", "infer", config, "pages.npy", "--seeded", "--weights", "w.safetensors")
+    refused(2, "--seeded and --weights both name weights", "export", config, "--format", "onnx", "--out", "x", "--seeded", "--weights", "w.safetensors")
+    refused(2, "--brief .*--npy .*leave one out", "infer", config, "pages.npy", "--brief", "--npy", "x")
+    refused(2, "one of plimsoll generate, eval, verify, quantize, infer and export, not of plimsoll encode", "encode", config, "--checkpoint", "x")
     refused(2, "are one file|the same file", "infer", config, "pages.npy", "--to", "pages.npy")
     refused(2, "are one file|the same file", "infer", config, "images=pages.npy", "--to", "pages.npy")
     shutil.copy("pages.npy", "x.capsules.npy")
@@ -558,7 +540,7 @@ def test_not_run():
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
 
 
-GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts_as_pages, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
+GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
                     test_many_files, test_not_finite, test_weights],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
           "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}

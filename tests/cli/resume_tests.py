@@ -15,6 +15,41 @@ from cli_tests import (COMMAND, Failed, await_event, check, environment, finish,
 DOCUMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/config.md")
 
 
+def in_pieces(config, *ways):
+    """Trains, stopped after some steps in each of these ways. The schedule is that of all steps: pieces are made by stopping, not by --steps."""
+    for words in ways:
+        process = start("train", config, "--resume=auto", *words)
+        try:
+            await_event(process, "step", 3)
+            process.send_signal(signal.SIGTERM)
+        except Failed:
+            pass  # it came to its end
+        if finish(process) == 0:
+            break
+        check(process.returncode == 143, words, "ended with", process.returncode)
+
+
+def test_resume_in_pieces():
+    config = write_config()
+    reference(config)
+    in_pieces(config, [], ["--no-tensorboard"], ["--micro_batch", "2"], ["--threads", "2"])
+    run("train", config, "--resume", "--quiet")
+    same_run("whole", "out")
+
+
+def test_killed_while_records_are_written():
+    """What a kill left of them goes with the next command that works in the folder, though it has nothing to do; what is nobody's stays."""
+    config = write_config()
+    reference(config)
+    shutil.copytree("whole", "out")
+    for name in ("times.json", "report.json", "plan.lock", "dump-plan.txt", "mine.txt"):
+        with open(f"out/{name}.plimsoll.tmp", "w") as file:
+            file.write("half of it")
+    run("train", config, "--resume", "--quiet")
+    same_run("whole", "out")
+    check([n for n in os.listdir("out") if n.endswith(".tmp")] == ["mine.txt.plimsoll.tmp"], os.listdir("out"))
+
+
 def test_nothing_to_go_on_from():
     write_text()
     config = write_config()
@@ -283,7 +318,7 @@ def test_weights_alone():
     check(re.search(r"warning: .*step-00000040/state.safetensors: is missing, .*; step 20 is used instead", err), err)
 
 
-GROUPS = {"resume": [test_nothing_to_go_on_from, test_past_its_end, test_what_may_change,
+GROUPS = {"resume": [test_nothing_to_go_on_from, test_resume_in_pieces, test_killed_while_records_are_written, test_past_its_end, test_what_may_change,
                      test_changes_are_those_since_the_checkpoint_that_is_taken, test_command_that_goes_on, test_second_signal,
                      test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_weights_alone]}
 

@@ -56,6 +56,33 @@ static pl_status read_item(const pl_infer_files *f, uint64_t item, void *to, voi
     return pl_rows_read(&f->rows[at], item - f->first[at], to, scratch, err);
 }
 
+/* An item is at work from its filling to its results. Of slots there are two, and one is taken while both are filled:
+ * more than three batches are never at work at once. */
+static uint64_t remark_places(const pl_infer_data *d) { return 4 * (uint64_t)d->source.batch; }
+
+static pl_status read_remarked(const pl_infer_data *d, uint32_t k, uint64_t item, void *to, void *scratch,
+                               pl_error *err)
+{
+    uint8_t *remark = d->input[k].remark, *now = remark + remark_places(d);
+    *now = 0;
+    PL_TRY(read_item(&d->input[k], item, to, scratch, err));
+    remark[item % remark_places(d)] = *now;
+    return PL_OK;
+}
+
+size_t pl_infer_data_remarks(const pl_infer_data *d, uint64_t item, const pl_rows_remark *list[PL_ROWS_REMARKS_MAX])
+{
+    size_t count = 0;
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        const pl_infer_files *f = &d->input[k];
+        const pl_rows_remark *of = f->rows[find_file(f, item)].kind->remarks;
+        const uint8_t bits = f->remark[item % remark_places(d)];
+        for (int i = 0; of && of[i].word && count < PL_ROWS_REMARKS_MAX; i++)
+            if (bits >> i & 1) list[count++] = &of[i];
+    }
+    return count;
+}
+
 /* Rows past the last item, or the batch's, are zeros. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
@@ -69,7 +96,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
             const uint64_t bytes = pl_infer_port_bytes(&d->setup.port[k]);
             char *to = (char *)slot->port[k].at + i * bytes;
             if (is_item)
-                PL_TRY(read_item(&d->input[k], item, to, scratch, err));
+                PL_TRY(read_remarked(d, k, item, to, scratch, err));
             else
                 memset(to, 0, bytes);
         }
@@ -213,6 +240,7 @@ static void close_data(pl_data *data)
         for (uint64_t i = 0; i < d->input[k].begun; i++) pl_rows_close(&d->input[k].rows[i]);
         pl_free(d->input[k].rows);
         pl_free(d->input[k].first);
+        pl_free(d->input[k].remark);
     }
     pl_data_close(d->of);
     if (d->data.held) close(d->data.held);
@@ -271,6 +299,17 @@ static void fill_data(pl_infer_data *d)
     say_items(d);
 }
 
+static pl_status make_remarks(pl_infer_data *d, pl_error *err)
+{
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        pl_infer_files *f = &d->input[k];
+        f->remark = pl_alloc(remark_places(d) + 1, sizeof *f->remark);
+        if (!f->remark) return pl_fail(err, PL_E_NOMEM, "no memory for what is remarked of files");
+        for (uint64_t i = 0; i < f->count; i++) f->rows[i].remark = f->remark + remark_places(d);
+    }
+    return PL_OK;
+}
+
 /* Of the system's own data what the model hangs on. */
 static void take_own(pl_infer_data *d)
 {
@@ -289,8 +328,9 @@ static pl_status open_data(pl_infer_data *d, pl_error *err)
     d->data.at_once = d->setup.files[0] ? 0 : d->setup.batch ? (uint32_t)d->setup.batch : 1;
     if (d->data.at_once) return PL_OK;
     PL_TRY(add_files(d, err));
-    if (d->setup.looks) PL_TRY(look(d, err));
     fill_data(d);
+    PL_TRY(make_remarks(d, err));
+    if (d->setup.looks) PL_TRY(look(d, err));
     if (pl_facts_add(&d->data.identity, "files", hash_files(d))) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "no room to tell the files' hash beside %u others", d->data.identity.count);
 }

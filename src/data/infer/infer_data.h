@@ -33,6 +33,7 @@ typedef struct pl_infer_files {
     pl_rows *rows;
     uint64_t *first; /* [count + 1] items before each */
     uint64_t count, begun;
+    uint8_t *remark; /* of the items that are at work, each in its place by its number; and one that is being read */
 } pl_infer_files;
 
 typedef struct pl_infer_data {
@@ -51,6 +52,8 @@ enum { PL_INFER_BATCH_AUTO = 16 /* items at once, at most, where nobody says how
 /* Takes `of`, also when it fails. PL_E_DATA where a file does not fit, PL_E_USAGE where one is missing or too many. */
 pl_status pl_infer_data_open(const pl_infer_setup *, pl_data *of, pl_infer_data **, pl_error *);
 static inline const pl_infer_data *pl_infer_data_of(const pl_data *d) { return (const pl_infer_data *)d; }
+/* What was remarked of an item that is at work: how many, of the remarks of its files' kinds. */
+size_t pl_infer_data_remarks(const pl_infer_data *, uint64_t item, const pl_rows_remark *[PL_ROWS_REMARKS_MAX]);
 /* "a.npy[3]", or the path alone where it has one item. */
 void pl_infer_data_name(const pl_infer_data *, uint64_t item, pl_str *);
 

@@ -4,48 +4,87 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "base/file.h"
 
 bool pl_infer_lines_are_text(const char *head, size_t bytes) { return !memchr(head, 0, bytes); }
 
-static pl_status add_begin(pl_infer_lines *l, uint64_t *begins, uint64_t at, pl_error *err)
+/* ---- where they begin ---- */
+
+/* When there is no room any more, every other mark goes. */
+static void halve(pl_infer_lines *l)
 {
-    if (pl_grow(&l->begin, &l->capacity, *begins, sizeof *l->begin))
-        return pl_fail(err, PL_E_NOMEM, "no memory for the places of %" PRIu64 " lines", *begins);
-    l->begin[(*begins)++] = at;
-    return PL_OK;
+    for (uint64_t i = 0; i < PL_INFER_MARKS / 2; i++) l->mark[i] = l->mark[2 * i];
+    l->marks = PL_INFER_MARKS / 2;
+    l->every *= 2;
 }
 
-static pl_status scan(const pl_rows *r, int fd, pl_infer_lines *l, uint64_t *begins, pl_error *err)
+static void add_line(pl_infer_lines *l, uint64_t at)
+{
+    if (l->count % l->every == 0) {
+        if (l->marks == PL_INFER_MARKS) halve(l);
+        if (l->count % l->every == 0) l->mark[l->marks++] = at;
+    }
+    l->count++;
+}
+
+static pl_status scan(const pl_rows *r, int fd, pl_infer_lines *l, pl_error *err)
 {
     char piece[4096];
-    PL_TRY(add_begin(l, begins, 0, err));
+    add_line(l, 0);
     for (uint64_t at = 0; at < r->bytes;) {
         const size_t bytes = r->bytes - at < sizeof piece ? (size_t)(r->bytes - at) : sizeof piece;
         PL_TRY(pl_file_read_at(fd, r->path, at, piece, bytes, err));
-        for (size_t i = 0; i < bytes; i++)
-            if (piece[i] == '\n' && at + i + 1 < r->bytes) PL_TRY(add_begin(l, begins, at + i + 1, err));
+        for (size_t i = 0; i < bytes; i++) {
+            if (!piece[i])
+                return pl_fail(err, PL_E_DATA, "%.300s: is no text: byte %" PRIu64 " is 0, in line %" PRIu64, r->path,
+                               at + i, l->count);
+            if (piece[i] == '\n' && at + i + 1 < r->bytes) add_line(l, at + i + 1);
+        }
         at += bytes;
     }
-    return add_begin(l, begins, r->bytes, err);
+    return PL_OK;
 }
 
 pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err)
 {
-    uint64_t begins = 0, bytes;
+    uint64_t bytes;
     int fd;
+    *l = (pl_infer_lines){.every = 1};
     PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
-    pl_status status = scan(r, fd, l, &begins, err);
+    pl_status status = scan(r, fd, l, err);
     close(fd);
-    l->count = begins ? begins - 1 : 0;
     return status;
 }
 
-void pl_infer_lines_deinit(pl_infer_lines *l)
+/* ---- one of them ---- */
+
+static pl_status refuse_changed(const pl_rows *r, pl_error *err)
 {
-    pl_free(l->begin);
-    *l = (pl_infer_lines){0};
+    return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+}
+
+/* Behind the end of the line that lies there. */
+static pl_status find_end(const pl_rows *r, int fd, uint64_t *at, char *scratch, pl_error *err)
+{
+    for (uint64_t bytes; *at < r->bytes; *at += bytes) {
+        bytes = r->bytes - *at < PL_ROWS_SCRATCH_BYTES ? r->bytes - *at : PL_ROWS_SCRATCH_BYTES;
+        PL_TRY(pl_file_read_at(fd, r->path, *at, scratch, (size_t)bytes, err));
+        const char *end = memchr(scratch, '\n', (size_t)bytes);
+        if (end) return *at += (uint64_t)(end - scratch) + 1, PL_OK;
+    }
+    return PL_OK;
+}
+
+/* From the last line that was read, or from the mark before it. */
+static pl_status find_begin(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, char *scratch, pl_error *err)
+{
+    const uint64_t mark = line / l->every;
+    if (line < l->next || l->next < mark * l->every) l->next = mark * l->every, l->next_at = l->mark[mark];
+    for (; l->next < line; l->next++) {
+        if (l->next_at >= r->bytes) return refuse_changed(r, err);
+        PL_TRY(find_end(r, fd, &l->next_at, scratch, err));
+    }
+    return PL_OK;
 }
 
 /* How many of the last `bytes` bytes of a line are its end. */
@@ -69,15 +108,25 @@ static pl_status read_pieces(const pl_rows *r, int fd, uint64_t at, uint64_t end
     return PL_OK;
 }
 
-pl_status pl_infer_lines_read(const pl_rows *r, const pl_infer_lines *l, uint64_t line, void *scratch,
-                              pl_infer_take *take, void *context, pl_error *err)
+static pl_status read_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, char *scratch,
+                           pl_infer_take *take, void *context, pl_error *err)
+{
+    PL_TRY(find_begin(r, l, fd, line, scratch, err));
+    const uint64_t begin = l->next_at;
+    uint64_t end = begin;
+    PL_TRY(find_end(r, fd, &end, scratch, err));
+    l->next = line + 1, l->next_at = end;
+    return read_pieces(r, fd, begin, end, scratch, take, context, err);
+}
+
+pl_status pl_infer_lines_read(const pl_rows *r, pl_infer_lines *l, uint64_t line, void *scratch, pl_infer_take *take,
+                              void *context, pl_error *err)
 {
     uint64_t bytes;
     int fd;
     PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
-    pl_status status = bytes == r->bytes
-                           ? read_pieces(r, fd, l->begin[line], l->begin[line + 1], scratch, take, context, err)
-                           : pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+    pl_status status =
+        bytes == r->bytes ? read_line(r, l, fd, line, scratch, take, context, err) : refuse_changed(r, err);
     close(fd);
     return status;
 }

@@ -1,25 +1,29 @@
-/* Lines of a file by their number: where each begins is found once, in one pass; a line is read when it is wanted, and
- * its end ("\n" or "\r\n") is no part of it. */
+/* Lines of a file by their number: where some of them begin is found once, in one pass, and kept in memory that does
+ * not grow with the file; a line is read when it is wanted, and its end ("\n" or "\r\n") is no part of it. Line after
+ * line each is found where the last ended. */
 #ifndef PL_DATA_INFER_LINES_H
 #define PL_DATA_INFER_LINES_H
 
 #include "data/infer/rows.h"
 
+enum { PL_INFER_MARKS = 2048 };
+
 typedef struct pl_infer_lines {
-    uint64_t *begin; /* [count + 1] */
-    size_t capacity;
     uint64_t count;
+    uint64_t mark[PL_INFER_MARKS]; /* where every `every`-th line begins, from the first on */
+    uint64_t marks, every;
+    uint64_t next, next_at; /* the line behind the last one that was read, and where it begins */
 } pl_infer_lines;
 
-/* Ends with deinit, also when it fails. */
+/* PL_E_DATA for a file that is no text: it has a zero in it. Asks for no memory. */
 pl_status pl_infer_lines_find(const pl_rows *, pl_infer_lines *, pl_error *);
-void pl_infer_lines_deinit(pl_infer_lines *);
 /* Text without zeros at its beginning, as far as that is there. */
 bool pl_infer_lines_are_text(const char *head, size_t bytes);
 
-/* Piece after piece of a line into `scratch` (PL_ROWS_SCRATCH_BYTES), handed to `take`, whose failure is passed on. */
+/* Piece after piece of a line into `scratch` (PL_ROWS_SCRATCH_BYTES), handed to `take`, whose failure is passed on. By
+ * one thread at a time. */
 typedef pl_status pl_infer_take(void *context, const char *piece, size_t bytes, pl_error *);
-pl_status pl_infer_lines_read(const pl_rows *, const pl_infer_lines *, uint64_t line, void *scratch, pl_infer_take *,
+pl_status pl_infer_lines_read(const pl_rows *, pl_infer_lines *, uint64_t line, void *scratch, pl_infer_take *,
                               void *context, pl_error *);
 
 #endif

@@ -36,6 +36,8 @@ typedef struct pl_infer_item {
     size_t outputs;
     const int32_t *ids; /* of its input of ids; NULL: it has none */
     uint64_t id_count;
+    const struct pl_rows_remark *const *remark; /* [remarks] */
+    size_t remarks;
 } pl_infer_item;
 
 /* The numbers of the output of that name; NULL: there is none. */

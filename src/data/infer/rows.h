@@ -14,6 +14,13 @@
 typedef struct pl_rows pl_rows;
 struct pl_stager; /* staging.h */
 
+/* What can be said of an item that is not read as it was meant: a word, and of several "… are longer than a page". */
+typedef struct pl_rows_remark {
+    const char *word, *text;
+} pl_rows_remark;
+
+enum { PL_ROWS_REMARKS_MAX = 8 };
+
 typedef struct pl_rows_kind {
     const char *what; /* "NumPy array" */
     /* Is it one? head: its first bytes, up to PL_ROWS_HEAD_BYTES. */
@@ -27,6 +34,8 @@ typedef struct pl_rows_kind {
      * are none (not finite, no id, no brightness), naming the item. scratch: PL_ROWS_SCRATCH_BYTES of the thread. */
     pl_status (*read)(const pl_rows *, uint64_t row, void *to, void *scratch, pl_error *);
     void (*close)(pl_rows *); /* what open has begun, also where it failed; NULL: nothing */
+    /* What read may remark: bit i of *rows->remark is the i-th, with a NULL behind the last; NULL: nothing. */
+    const pl_rows_remark *remarks;
 } pl_rows_kind;
 
 enum { PL_ROWS_HEAD_BYTES = 16, PL_ROWS_SCRATCH_BYTES = 64 << 10, PL_ROWS_OWN_BYTES = 96 };
@@ -38,6 +47,7 @@ struct pl_rows {
     int fd;                                  /* where it was made ready; 0: it is read as it is */
     uint64_t count;                          /* items in it */
     uint64_t bytes;                          /* of the file, as it was looked at */
+    uint8_t *remark;                         /* 0 before a reading; what is remarked is added */
     _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
 };
 

@@ -77,7 +77,7 @@ static void prepare(const pl_source *source, void *scratch)
     if (w->drawer && d->cache && d->setup.opens_cache) pl_page_cache_open(d->cache, recipe_of(d, w));
 }
 
-static uint8_t remarks_of(const pl_page_remarks *r, bool whole)
+uint8_t pl_page_remark_bits(const pl_page_remarks *r, bool whole)
 {
     return (uint8_t)((r->truncated_bytes > 0 || !whole) << PL_PAGE_PLACE_TRUNCATED |
                      (r->invalid_bytes > 0) << PL_PAGE_PLACE_INVALID |
@@ -85,8 +85,7 @@ static uint8_t remarks_of(const pl_page_remarks *r, bool whole)
                      (r->unshaped_lines > 0) << PL_PAGE_PLACE_UNSHAPED);
 }
 
-/* Without the character that the end of the room has cut. */
-static size_t without_cut(const char *text, size_t bytes)
+size_t pl_page_without_cut(const char *text, size_t bytes)
 {
     size_t begin = bytes;
     while (begin > 0 && bytes - begin < 3 && ((unsigned char)text[begin - 1] & 0xc0) == 0x80) begin--;
@@ -103,11 +102,11 @@ static pl_status draw(const pl_pages_data *d, worker *w, uint64_t number, uint8_
     size_t bytes;
     bool whole;
     PL_TRY(pl_texts_read((pl_texts *)&d->setup.texts, number, w->text, sizeof w->text, &bytes, &whole, err));
-    if (!whole) bytes = without_cut(w->text, bytes);
+    if (!whole) bytes = pl_page_without_cut(w->text, bytes);
     const bool cached = d->cache && d->setup.opens_cache;
     if (cached && pl_page_cache_get(d->cache, w->text, bytes, whole, w->packed, page, remarks)) return PL_OK;
     pl_draw_page(w->drawer, w->text, bytes, page, &of);
-    *remarks = remarks_of(&of, whole);
+    *remarks = pl_page_remark_bits(&of, whole);
     if (cached) pl_page_cache_put(d->cache, w->text, bytes, whole, w->packed, page, *remarks);
     return PL_OK;
 }

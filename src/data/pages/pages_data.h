@@ -23,6 +23,12 @@
 #define PL_PAGE_REMARK_PLACE(c, word, text) PL_PAGE_PLACE_##c,
 enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
 
+/* What drawing a page remarked, as bits. whole: all of the text was there to be drawn. */
+uint8_t pl_page_remark_bits(const pl_page_remarks *, bool whole);
+
+/* Bytes of a text without the character that the end of the room for it has cut. */
+size_t pl_page_without_cut(const char *text, size_t bytes);
+
 /* What a config says, as plain values; texts are copied. */
 typedef struct pl_pages_setup {
     pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */

@@ -1,5 +1,6 @@
 /* What a calibration sees of random numbers, by any team and in any pieces, against counting one by one; and products
  * of 8 bits as graphs have them. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -197,11 +198,28 @@ static void products(void **state)
         }
 }
 
+/* What quantizing cannot have made. */
+static void scales_that_cannot_be(void **state)
+{
+    (void)state;
+    const float w[] = {FLT_MAX, -1, 0, 3}, bad[] = {NAN, INFINITY, -1, 0, -0.0f, 2.7e36f, FLT_MAX};
+    int8_t q[4];
+    char packed[1024];
+    float scale = pl_int8_quantize_channel(4, w, q);
+    assert_true(pl_int8_packed_bytes(1, 4) <= sizeof packed);
+    pl_int8_pack(1, 4, q, 4, &scale, packed);
+    assert_int_equal(pl_int8_check(1, 4, packed), -1);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        memcpy(packed, &bad[i], sizeof bad[i]);
+        assert_int_equal(pl_int8_check(1, 4, packed), 0);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(seen), cmocka_unit_test(nothing_to_see),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(seen),        cmocka_unit_test(nothing_to_see),
                                        cmocka_unit_test(differences), cmocka_unit_test(overwritten),
-                                       cmocka_unit_test(products)};
+                                       cmocka_unit_test(products),    cmocka_unit_test(scales_that_cannot_be)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,43 @@ static void refused(const char *path, const char *sentence)
     assert_true(was.st_ino == is.st_ino && was.st_mode == is.st_mode);
 }
 
+/* Whichever step fails: what was there is there, and nothing else. */
+static void several_are_all_there_or_none(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    static pl_file_writer w[3];
+    static const struct {
+        pl_io_kind kind;
+        int count;
+    } steps[] = {{PL_IO_FSYNC, 3}, {PL_IO_RENAME, 3}};
+    (void)state;
+    for (int new_ones = 0; new_ones < 2; new_ones++)
+        for (int k = 0; k < 2; k++)
+            for (int n = 0; n <= steps[k].count; n++) {
+                pl_error err = {0};
+                for (int i = 0; i < 3; i++) {
+                    unlink(names[i]);
+                    if (i != new_ones) must_write(names[i], "old");
+                    assert_int_equal(pl_file_create(&w[i], names[i], &err), PL_OK);
+                    assert_int_equal(pl_file_write(&w[i], "new", 3, &err), PL_OK);
+                }
+                pl_io_fail_at(steps[k].kind, (uint64_t)n, ENOSPC, 0);
+                const pl_status status = pl_file_commit_all(w, 3, &err);
+                pl_io_fail_at(steps[k].kind, 0, 0, 0);
+                assert_int_equal(status, n ? PL_E_STORAGE : PL_OK);
+                for (int i = 0; i < 3; i++) {
+                    pl_file_abandon(&w[i]);
+                    if (n && i == new_ones)
+                        assert_int_not_equal(access(names[i], F_OK), 0);
+                    else
+                        check_content(names[i], n ? "old" : "new");
+                    char left[32];
+                    snprintf(left, sizeof left, "%s" PL_FILE_TEMPORARY, names[i]);
+                    assert_int_not_equal(access(left, F_OK), 0);
+                }
+            }
+}
+
 static void a_regular_file_is_replaced(void **state)
 {
     (void)state;
@@ -222,6 +259,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_regular_file_is_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(several_are_all_there_or_none, begin, end),
         cmocka_unit_test_setup_teardown(a_link_is_followed_and_stays, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_link_at_the_temporary_name_is_not_followed, begin, end),

@@ -1,0 +1,147 @@
+#include "store/run_files.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "store/folder.h"
+
+bool pl_run_file_is_record(const char *name)
+{
+    static const char *const names[] = {"config.yaml", "plan.lock",  "plan.html",      "metrics.jsonl",
+                                        "report.json", "lock",       "tokenizer.json", "trace.json",
+                                        "report.html", "times.json", PL_RUN_INT8_FILE};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return strncmp(name, "events.out.tfevents.", 20) == 0 ||
+           (strncmp(name, "dump-", 5) == 0 && pl_ends_with(name, ".txt"));
+}
+
+/* ---- what a file begins with ---- */
+
+static bool begins(const void *head, size_t bytes, const char *magic)
+{
+    return bytes >= strlen(magic) && memcmp(head, magic, strlen(magic)) == 0;
+}
+
+/* The number of a process, and the end of the line. */
+bool pl_run_head_is_lock(const void *head, size_t bytes)
+{
+    const char *text = head;
+    size_t digits = 0;
+    while (digits < bytes && text[digits] >= '0' && text[digits] <= '9') digits++;
+    return digits && digits + 1 == bytes && text[digits] == '\n';
+}
+
+bool pl_run_head_is_prepared(const void *head, size_t bytes)
+{
+    return begins(head, bytes, "PLMTOKEN") || begins(head, bytes, "PLMTEXTS") || begins(head, bytes, "PLMFRAME");
+}
+
+bool pl_run_head_is_blocks(const void *head, size_t bytes) { return begins(head, bytes, "PLBLOCKS"); }
+
+/* Bytes there were; 0: none, or it is no file that we may read. */
+static size_t read_head(const char *path, char head[PL_RUN_HEAD_BYTES])
+{
+    struct stat st;
+    const int fd = pl_io_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = 0;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) n = pread(fd, head, PL_RUN_HEAD_BYTES, 0);
+    if (fd >= 0) close(fd);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* ---- folders ---- */
+
+static bool has(const char *folder, const char *name, mode_t type)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    return pl_path_join(path, sizeof path, folder, name, NULL) == PL_OK && lstat(path, &st) == 0 &&
+           (st.st_mode & S_IFMT) == type;
+}
+
+bool pl_run_is_folder(const char *folder)
+{
+    char path[PL_FILE_PATH_MAX], head[PL_RUN_HEAD_BYTES];
+    if (!has(folder, "config.yaml", S_IFREG) && !has(folder, "checkpoints", S_IFDIR)) return false;
+    if (pl_path_join(path, sizeof path, folder, "lock", NULL) != PL_OK) return false;
+    return pl_run_head_is_lock(head, read_head(path, head));
+}
+
+/* ---- what a kill left ---- */
+
+/* Who writes takes such a file over, unless another is at it; so to begin and to give up removes it. */
+static pl_status sweep_one(void *context, const char *name, pl_error *err)
+{
+    char record[NAME_MAX + 1], path[PL_FILE_PATH_MAX];
+    pl_file_writer w;
+    pl_error ignored;
+    (void)err;
+    if (!pl_ends_with(name, PL_FILE_TEMPORARY)) return PL_OK;
+    snprintf(record, sizeof record, "%.*s", (int)(strlen(name) - strlen(PL_FILE_TEMPORARY)), name);
+    if (!pl_run_file_is_record(record)) return PL_OK;
+    if (pl_path_join(path, sizeof path, context, record, &ignored) != PL_OK) return PL_OK;
+    if (pl_file_create(&w, path, &ignored) == PL_OK) pl_file_abandon(&w);
+    return PL_OK;
+}
+
+void pl_run_sweep(const char *folder)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    pl_error ignored;
+    (void)pl_folder_each(folder, list, sweep_one, (void *)(uintptr_t)folder, &ignored);
+}
+
+/* ---- may it be written? ---- */
+
+/* Cuts the path where its last name begins, which is given back; NULL: it has none. */
+static const char *cut(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash) return NULL;
+    *slash = 0;
+    return slash + 1;
+}
+
+/* Is one of the folders the `checkpoints` of a run? Then the path is cut to the run's. */
+static bool is_in_checkpoints(char *path)
+{
+    for (const char *name; (name = cut(path));) {
+        const bool may = strcmp(name, "checkpoints") == 0;
+        if (may && pl_run_is_folder(path[0] ? path : "/")) return true;
+    }
+    return false;
+}
+
+static pl_status refuse(const char *path, const char *why, pl_error *err)
+{
+    return pl_fail(err, PL_E_USAGE, "%.400s: %s, and would be written over; choose another name", path, why);
+}
+
+pl_status pl_run_check_free(const char *path, const char *own, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX], head[PL_RUN_HEAD_BYTES];
+    snprintf(folder, sizeof folder, "%s", path);
+    const char *name = cut(folder);
+    if (name && pl_run_file_is_record(name) && !(own && strcmp(name, own) == 0) &&
+        pl_run_is_folder(folder[0] ? folder : "/"))
+        return refuse(path, "is a name that a run keeps in its folder", err);
+    if (name && is_in_checkpoints(folder))
+        return pl_fail(
+            err, PL_E_USAGE,
+            "%.400s: lies among the checkpoints of the run %.300s, where nothing else may be written; choose "
+            "another place",
+            path, folder);
+    const size_t bytes = read_head(path, head);
+    if (pl_run_head_is_prepared(head, bytes)) return refuse(path, "is data that a run has prepared", err);
+    if (pl_run_head_is_blocks(head, bytes)) return refuse(path, "is a file of results", err);
+    if (begins(head, bytes, "\x89HDF\r\n\x1a\n")) return refuse(path, "is an HDF5 file, of results or of data", err);
+    if (begins(head, bytes, "SQLite format 3")) return refuse(path, "is a cache of pages, or another database", err);
+    return PL_OK;
+}
