@@ -51,10 +51,37 @@ PL_V_INLINE void finish_row(const pl_words_epilogue *e, const columns_of *of, co
     }
 }
 
+/* A panel's rows side by side, so that the activation has many lanes at once. */
+static void finish_gated(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j, int64_t rows)
+{
+    enum { PANEL = PL_WORDS_PANEL, MOST = PL_WORDS_MR_MAX * PANEL };
+    columns_of gate, up;
+    float g[MOST], u[MOST], y[MOST];
+    uint8_t rounded[MOST];
+    if (rows < 1) return;
+    take_columns(e, j, PANEL, &gate);
+    take_columns(e, e->gated + j, PANEL, &up);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t q = 0; q < PANEL; q += PL_VW) {
+            pl_v_store(g + r * PANEL + q, linear(e, &gate, s + r * lds, i + r, j, q, PL_VW));
+            pl_v_store(u + r * PANEL + q, linear(e, &up, s + r * lds + PANEL, i + r, e->gated + j, q, PL_VW));
+        }
+    PL_KERNEL(gated)(e->act, rows * PANEL, g, u, y);
+    if (e->q_out) PL_KERNEL(quantize_u8)(rows * PANEL, y, e->q_scale, e->q_zero, rounded);
+    for (int64_t r = 0; r < rows; r++) {
+        if (e->act_out) memcpy(e->act_out + (i + r) * e->ld_act_out + j, y + r * PANEL, PANEL * sizeof *y);
+        if (e->q_out) memcpy(e->q_out + (i + r) * e->ld_q_out + j, rounded + r * PANEL, PANEL);
+    }
+}
+
 void PL_KERNEL(words_finish)(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j,
                              int64_t rows, int64_t columns)
 {
     columns_of of;
+    if (e->gated) {
+        finish_gated(e, s, lds, i, j, rows);
+        return;
+    }
     take_columns(e, j, columns, &of);
     for (int64_t r = 0; r < rows; r++) {
         float own[WIDTH];
