@@ -6,23 +6,34 @@
 
 enum { WIDTH = PL_WORDS_TILE_COLUMNS };
 
-typedef struct columns_of { /* of one tile; what is past the last column is zero */
+typedef struct columns_of { /* of one tile, in whole vectors; what is past the last column is zero */
     int32_t constant[WIDTH];
     float scale[WIDTH], bias[WIDTH];
 } columns_of;
 
-static void take_columns(const pl_words_epilogue *e, int64_t j, int64_t columns, columns_of *of)
+PL_V_INLINE pl_vi load_integers(const int32_t *p) { return *(const pl_vi_unaligned *)p; }
+
+PL_V_INLINE pl_vf load_some(const float *p, int64_t count)
 {
-    *of = (columns_of){0};
-    for (int64_t q = 0; q < columns; q++) {
-        of->constant[q] = e->constant - (e->column_sums ? e->zero * e->column_sums[j + q] : 0);
-        of->scale[q] = e->column_scale[j + q];
-        if (!e->row_scale) of->scale[q] *= e->scale;
-        if (e->bias) of->bias[q] = e->bias[j + q];
-    }
+    return count == PL_VW ? pl_v_load(p) : pl_v_load_part(p, count);
 }
 
-PL_V_INLINE pl_vi load_integers(const int32_t *p) { return *(const pl_vi_unaligned *)p; }
+PL_V_INLINE void take_columns(const pl_words_epilogue *e, int64_t j, int64_t columns, columns_of *of)
+{
+    for (int64_t q = 0; q < columns; q += PL_VW) {
+        const int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
+        pl_vi constant = pl_v_set_i32(e->constant);
+        pl_vf scale = load_some(e->column_scale + j + q, count);
+        if (e->column_sums) {
+            const float *sums = (const float *)(const void *)(e->column_sums + j + q); /* bits */
+            constant -= pl_v_bits(load_some(sums, count)) * e->zero;
+        }
+        if (!e->row_scale) scale *= e->scale;
+        memcpy(of->constant + q, &constant, sizeof constant);
+        pl_v_store(of->scale + q, scale);
+        if (e->bias) pl_v_store(of->bias + q, load_some(e->bias + j + q, count));
+    }
+}
 
 /* The first `count` lanes of a vector of C, from lane q of the tile on. */
 PL_V_INLINE pl_vf linear(const pl_words_epilogue *e, const columns_of *of, const int32_t *s, int64_t i, int64_t j,
@@ -35,7 +46,7 @@ PL_V_INLINE pl_vf linear(const pl_words_epilogue *e, const columns_of *of, const
     if (e->bias) v += pl_v_load(of->bias + q);
     if (!e->residual) return v;
     const float *residual = e->residual + i * e->ld_residual + j + q;
-    return v + (count == PL_VW ? pl_v_load(residual) : pl_v_load_part(residual, count));
+    return v + load_some(residual, count);
 }
 
 PL_V_INLINE void finish_row(const pl_words_epilogue *e, const columns_of *of, const int32_t *s, int64_t i, int64_t j,
@@ -52,7 +63,8 @@ PL_V_INLINE void finish_row(const pl_words_epilogue *e, const columns_of *of, co
 }
 
 /* A panel's rows side by side, so that the activation has many lanes at once. */
-static void finish_gated(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j, int64_t rows)
+PL_V_INLINE void finish_gated(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j,
+                              int64_t rows)
 {
     enum { PANEL = PL_WORDS_PANEL, MOST = PL_WORDS_MR_MAX * PANEL };
     columns_of gate, up;
@@ -74,9 +86,10 @@ static void finish_gated(const pl_words_epilogue *e, const int32_t *s, int64_t l
     }
 }
 
-void PL_KERNEL(words_finish)(const pl_words_epilogue *e, const int32_t *s, int64_t lds, int64_t i, int64_t j,
+void PL_KERNEL(words_finish)(const pl_words_epilogue *given, const int32_t *s, int64_t lds, int64_t i, int64_t j,
                              int64_t rows, int64_t columns)
 {
+    const pl_words_epilogue copy = *given, *e = &copy; /* which nothing that is written can change */
     columns_of of;
     if (e->gated) {
         finish_gated(e, s, lds, i, j, rows);
