@@ -18,6 +18,7 @@
 enum {
     UNIT_WEIGHTS_BYTES = 192 << 10,
     UNIT_ROWS_BYTES = 256 << 10,
+    FETCH_AHEAD_BYTES = 1 << 20, /* of x: it is in no cache of a core */
     UNITS_PER_THREAD = 4,        /* at least, where the product is large enough */
     SERIAL_BELOW_WORDS = 1 << 17 /* multiplied: waking the team costs more than it saves */
 };
@@ -112,6 +113,20 @@ static void compute_tile(const job *j, int64_t begin, int64_t count, const char 
     pl_kernels_get(w->isa)->words_finish(&w->epilogue, sums, PL_WORDS_TILE_COLUMNS, begin, column, count, columns);
 }
 
+static int64_t row_of_panel(const job *j, int64_t panel)
+{
+    return pl_gemm_split(j->product->m, j->plan.row_panels, panel);
+}
+
+/* Of x, the rows of a panel, to be fetched in so many steps; nothing where x is in a cache already, or there is none. */
+static pl_gemm_ahead panel_ahead(const job *j, int64_t panel, int64_t tiles)
+{
+    const pl_words_product *w = j->product;
+    if (w->m * w->row_bytes < FETCH_AHEAD_BYTES || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
+    const int64_t begin = row_of_panel(j, panel), count = row_of_panel(j, panel + 1) - begin;
+    return pl_gemm_ahead_of(w->x + begin * w->stride, w->stride, count, w->row_bytes, tiles);
+}
+
 /* Neighbours share weights. */
 static void compute_unit(const job *j, int64_t index, char *own)
 {
@@ -121,11 +136,14 @@ static void compute_unit(const job *j, int64_t index, char *own)
                   last = pl_gemm_split(p->column_tiles, p->column_units, column + 1);
     for (int64_t panel = pl_gemm_split(p->row_panels, p->row_units, row);
          panel < pl_gemm_split(p->row_panels, p->row_units, row + 1); panel++) {
-        const int64_t begin = pl_gemm_split(j->product->m, p->row_panels, panel);
-        const int64_t count = pl_gemm_split(j->product->m, p->row_panels, panel + 1) - begin;
+        const int64_t begin = row_of_panel(j, panel), count = row_of_panel(j, panel + 1) - begin;
         int64_t stride;
         const char *x = take_rows(j, begin, count, own, &stride);
-        for (int64_t tile = first; tile < last; tile++) compute_tile(j, begin, count, x, stride, tile);
+        pl_gemm_ahead next = panel_ahead(j, panel + 1, last - first);
+        for (int64_t tile = first; tile < last; tile++) {
+            pl_gemm_ahead_step(&next);
+            compute_tile(j, begin, count, x, stride, tile);
+        }
     }
 }
 
