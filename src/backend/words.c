@@ -118,7 +118,7 @@ static int64_t row_of_panel(const job *j, int64_t panel)
     return pl_gemm_split(j->product->m, j->plan.row_panels, panel);
 }
 
-/* Of x, the rows of a panel, to be fetched in so many steps; nothing where x is in a cache already, or there is none. */
+/* Of x, the rows of a panel, to be fetched in so many steps; nothing where x is in a cache already. */
 static pl_gemm_ahead panel_ahead(const job *j, int64_t panel, int64_t tiles)
 {
     const pl_words_product *w = j->product;
