@@ -116,7 +116,7 @@ static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out o
     PL_TRY(check_product(g, n, &h, err));
     PL_TRY(check_range(g, n, 4, err));
     if (n->attr[GATED].i && pl_shape_last(&h) % (2 * PL_INT8_PANEL))
-        return pl_fail_input(g, n, 1, "gated, rows of which both halves are whole panels", err);
+        return pl_fail_input(g, n, 1, "packed rows for a gate, each half of whole panels", err);
     if (n->attr[GATED].i) h.dim[h.rank - 1] /= 2;
     out[0] = (pl_out){h, n->in[4] == PL_NONE ? PL_DTYPE_F32 : PL_DTYPE_U8};
     return PL_OK;

@@ -18,16 +18,21 @@ PL_V_INLINE pl_vf load_some(const float *p, int64_t count)
     return count == PL_VW ? pl_v_load(p) : pl_v_load_part(p, count);
 }
 
+PL_V_INLINE pl_vi some_integers(const int32_t *p, int64_t count)
+{
+    if (count == PL_VW) return load_integers(p);
+    pl_vi some = {0};
+    memcpy(&some, p, (size_t)count * sizeof *p);
+    return some;
+}
+
 PL_V_INLINE void take_columns(const pl_words_epilogue *e, int64_t j, int64_t columns, columns_of *of)
 {
     for (int64_t q = 0; q < columns; q += PL_VW) {
         const int64_t count = columns - q < PL_VW ? columns - q : PL_VW;
         pl_vi constant = pl_v_set_i32(e->constant);
         pl_vf scale = load_some(e->column_scale + j + q, count);
-        if (e->column_sums) {
-            const float *sums = (const float *)(const void *)(e->column_sums + j + q); /* bits */
-            constant -= pl_v_bits(load_some(sums, count)) * e->zero;
-        }
+        if (e->column_sums) constant -= some_integers(e->column_sums + j + q, count) * e->zero;
         if (!e->row_scale) scale *= e->scale;
         memcpy(of->constant + q, &constant, sizeof constant);
         pl_v_store(of->scale + q, scale);
