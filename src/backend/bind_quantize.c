@@ -52,25 +52,46 @@ static void exec_overwrite(const pl_call *c, pl_team team) { pl_overwrite_exec(&
 
 const pl_binding pl_binding_OVERWRITE = {bind_overwrite, NULL, exec_overwrite};
 
+/* x, W, what x spans and a bias are the same inputs of both operators. */
+static pl_linear_int8_call call_of(const pl_graph *g, const pl_node *n, const pl_addresses *a)
+{
+    const pl_value *x = pl_in(g, n, 0), *out = &g->value[n->out[0]];
+    pl_linear_int8_call c = {.product = {.m = pl_shape_rows(&x->shape),
+                                         .n = pl_shape_last(&out->shape),
+                                         .k = pl_shape_last(&x->shape),
+                                         .ld_x = pl_shape_last(&x->shape),
+                                         .packed = pl_address_of(g, a, n->in[1]),
+                                         .bias = pl_address_of(g, a, n->in[3]),
+                                         .act = (pl_activation)n->attr[1].i},
+                             .range = pl_address_of(g, a, n->in[2])};
+    if (x->dtype == PL_DTYPE_U8)
+        c.product.x = pl_address_of(g, a, n->in[0]);
+    else
+        c.product.x_real = pl_address_of(g, a, n->in[0]);
+    return c;
+}
+
 static void bind_linear_int8(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    const int64_t k = pl_shape_last(x), out = n->attr[0].i;
-    call->u.linear_int8 = (pl_linear_int8_call){.product = {.m = pl_shape_rows(x),
-                                                            .n = out,
-                                                            .k = k,
-                                                            .x_real = pl_address_of(g, a, n->in[0]),
-                                                            .ld_x = k,
-                                                            .packed = pl_address_of(g, a, n->in[1]),
-                                                            .bias = pl_address_of(g, a, n->in[3]),
-                                                            .residual = pl_address_of(g, a, n->in[4]),
-                                                            .ld_residual = out,
-                                                            .c = pl_address_of(g, a, n->out[0]),
-                                                            .ldc = out,
-                                                            .act = (pl_activation)n->attr[1].i,
-                                                            .act_out = pl_address_of(g, a, n->out[1]),
-                                                            .ld_act_out = out},
-                                                .range = pl_address_of(g, a, n->in[2])};
+    pl_linear_int8_call c = call_of(g, n, a);
+    c.product.residual = pl_address_of(g, a, n->in[4]);
+    c.product.c = pl_address_of(g, a, n->out[0]);
+    c.product.act_out = pl_address_of(g, a, n->out[1]);
+    c.product.ld_residual = c.product.ldc = c.product.ld_act_out = c.product.n;
+    call->u.linear_int8 = c;
+}
+
+static void bind_hidden_int8(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    pl_linear_int8_call c = call_of(g, n, a);
+    c.product.gated = n->attr[2].i != 0;
+    c.out_range = pl_address_of(g, a, n->in[4]);
+    if (c.out_range)
+        c.product.q_out = pl_address_of(g, a, n->out[0]);
+    else
+        c.product.act_out = pl_address_of(g, a, n->out[0]);
+    c.product.ld_q_out = c.product.ld_act_out = c.product.n;
+    call->u.linear_int8 = c;
 }
 
 static uint64_t workspace_linear_int8(const pl_call *c, pl_team team)
@@ -84,3 +105,4 @@ static void exec_linear_int8(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_LINEAR_INT8 = {bind_linear_int8, workspace_linear_int8, exec_linear_int8};
+const pl_binding pl_binding_HIDDEN_INT8 = {bind_hidden_int8, workspace_linear_int8, exec_linear_int8};

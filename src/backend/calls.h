@@ -87,13 +87,15 @@ int64_t pl_gemm_end_of_tokens(int64_t first, int64_t limit, int64_t rows, int64_
  * from is no longer needed. */
 typedef struct pl_int8_call {
     int64_t m, n, k;
+    int gated; /* W has 2n rows, n whole panels of them: act(v of row j)·(v of row n + j) takes the place of act(v);
+                * neither residual nor c */
     const uint8_t *x;    /* q_x, or NULL: */
     const float *x_real; /* it is saturate(round_half_even(x_real/x_scale) + x_zero), made in the workspace */
     int64_t ld_x;        /* of whichever is given */
     float x_scale;
     int32_t x_zero;        /* 0 to 255 */
     const void *packed;    /* weights; aligned to 64 */
-    const float *bias;     /* [n] or NULL */
+    const float *bias;     /* [n], gated [2n], or NULL */
     const float *residual; /* [m,n] or NULL; may be C itself */
     int64_t ld_residual;
     float *c; /* v, or NULL */

@@ -99,11 +99,14 @@ static void quantize_rows(const pl_words_product *w, int64_t begin, int64_t end)
     }
 }
 
+static int64_t rows_of_w(const pl_int8_call *c) { return c->gated ? 2 * c->n : c->n; }
+
 static pl_words_epilogue epilogue_of(const pl_int8_call *c)
 {
-    return (pl_words_epilogue){.factor = 1,
+    return (pl_words_epilogue){.gated = c->gated ? c->n : 0,
+                               .factor = 1,
                                .zero = c->x_zero,
-                               .column_sums = column_sums_of(c->packed, c->n),
+                               .column_sums = column_sums_of(c->packed, rows_of_w(c)),
                                .column_scale = c->packed,
                                .scale = c->x_scale,
                                .bias = c->bias,
@@ -130,6 +133,7 @@ static pl_words_product product_of(const pl_words_kernels *kernels, const pl_int
                           .row_bytes = c->k,
                           .x = (const char *)c->x,
                           .stride = c->ld_x,
+                          .epilogue = {.gated = c->gated ? c->n : 0},
                           .isa = isa,
                           .call = c};
     if (c->x_real) w.row_bytes = w.stride = 4 * w.words, w.make_rows = quantize_rows;
@@ -155,9 +159,10 @@ uint64_t pl_int8_workspace_bytes(const pl_int8_call *c, pl_team team)
 void pl_int8_exec_with(const pl_words_kernels *kernels, const pl_int8_call *c, void *workspace, pl_team team)
 {
     assert(c->k <= PL_INT8_K_MAX && c->x_zero >= 0 && c->x_zero <= 255);
+    assert(!c->gated || (c->n % PL_WORDS_PANEL == 0 && !c->residual && !c->c));
     pl_words_product w = product_of(kernels, c, team.isa);
     if (c->x_real) w.x = (char *)workspace + own_bytes(&w, team);
-    w.panels = panels_of(c->packed, c->n);
+    w.panels = panels_of(c->packed, rows_of_w(c));
     w.epilogue = epilogue_of(c);
     pl_words_exec(&w, workspace, team.threads);
 }

@@ -117,5 +117,9 @@ void pl_linear_int8_exec(const pl_linear_int8_call *c, void *workspace, pl_team 
     pl_int8_call product = c->product;
     const pl_quantization q = pl_quantization_of(c->range[0], c->range[1]);
     product.x_scale = q.scale, product.x_zero = q.zero;
+    if (c->out_range) {
+        const pl_quantization out = pl_quantization_of(c->out_range[0], c->out_range[1]);
+        product.q_scale = out.scale, product.q_zero = out.zero;
+    }
     pl_int8_exec(&product, workspace, team);
 }

@@ -34,8 +34,9 @@ typedef struct pl_overwrite_call {
 void pl_overwrite_exec(const pl_overwrite_call *, pl_team);
 
 typedef struct pl_linear_int8_call {
-    pl_int8_call product; /* all but how x is rounded */
-    const float *range;   /* (run) what x spans: least, largest */
+    pl_int8_call product;   /* all but how x and what comes out are rounded */
+    const float *range;     /* (run) what x spans: least, largest */
+    const float *out_range; /* (run) likewise act(v); NULL: it is not rounded */
 } pl_linear_int8_call;
 void pl_linear_int8_exec(const pl_linear_int8_call *, void *workspace, pl_team);
 

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "backend/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 #include "backend/tickets.h"
@@ -17,6 +18,7 @@
 enum {
     UNIT_WEIGHTS_BYTES = 192 << 10,
     UNIT_ROWS_BYTES = 256 << 10,
+    FETCH_AHEAD_BYTES = 1 << 20, /* of x: it is in no cache of a core */
     UNITS_PER_THREAD = 4,        /* at least, where the product is large enough */
     SERIAL_BELOW_WORDS = 1 << 17 /* multiplied: waking the team costs more than it saves */
 };
@@ -37,9 +39,12 @@ typedef struct job {
 static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Columns of W for each of C. */
+static int64_t sides_of(const pl_words_product *w) { return w->epilogue.gated ? 2 : 1; }
+
 static void cut_units(plan *p, const pl_words_product *w)
 {
-    const int64_t columns = w->words * 4 * p->tile_columns, rows = w->words * 4 * w->kernels->mr;
+    const int64_t columns = w->words * 4 * p->tile_columns * sides_of(w), rows = w->words * 4 * w->kernels->mr;
     p->column_units = pl_gemm_ceil_div(p->column_tiles, max_of(1, UNIT_WEIGHTS_BYTES / columns));
     p->row_units = pl_gemm_ceil_div(p->row_panels, max_of(1, UNIT_ROWS_BYTES / rows));
     const int64_t wanted = p->threads > 1 ? (int64_t)UNITS_PER_THREAD * p->threads : 1;
@@ -52,10 +57,10 @@ static void cut_units(plan *p, const pl_words_product *w)
 static plan plan_of(const pl_words_product *w, int threads)
 {
     const pl_words_kernels *k = w->kernels;
-    const int large = (double)w->m * (double)w->n * (double)w->words >= SERIAL_BELOW_WORDS;
+    const int large = (double)w->m * (double)(w->n * sides_of(w)) * (double)w->words >= SERIAL_BELOW_WORDS;
     plan p = {.threads = large ? threads : 1,
               .prepared = k->x_bytes != 4 || w->row_bytes % 4 != 0,
-              .tile_columns = (int64_t)k->panels * PL_WORDS_PANEL,
+              .tile_columns = (int64_t)(w->epilogue.gated ? 1 : k->panels) * PL_WORDS_PANEL,
               .row_panels = pl_gemm_ceil_div(w->m, k->mr)};
     p.column_tiles = pl_gemm_ceil_div(w->n, p.tile_columns);
     if (p.prepared) p.thread_bytes = pl_align_up((uint64_t)(k->mr * w->words * k->x_bytes), 64);
@@ -76,15 +81,50 @@ static const char *take_rows(const job *j, int64_t begin, int64_t count, char *o
     return own;
 }
 
+/* The sums of so many panels, the second of which lies `apart` bytes behind the first. */
+static void sum_tile(const pl_words_product *w, int64_t count, const char *x, int64_t stride, int64_t panels,
+                     const char *at, int64_t apart, int32_t *sums)
+{
+    if (panels <= w->kernels->panels) {
+        w->kernels->tiles[count - 1][panels - 1](w->words, x, stride, at, apart, sums);
+        return;
+    }
+    w->kernels->tiles[count - 1][0](w->words, x, stride, at, 0, sums);
+    w->kernels->tiles[count - 1][0](w->words, x, stride, at + apart, 0, sums + PL_WORDS_PANEL);
+}
+
+/* What the epilogue will read and write, asked for while the sums are made. */
+static void fetch_tile(const pl_words_epilogue *e, int64_t i, int64_t j, int64_t rows, int64_t columns)
+{
+    const int64_t f32 = sizeof(float), bytes = columns * f32;
+    if (e->residual) pl_gemm_ahead_tile(e->residual + i * e->ld_residual + j, e->ld_residual * f32, rows, bytes);
+    if (e->c && e->c != e->residual) pl_gemm_ahead_tile(e->c + i * e->ldc + j, e->ldc * f32, rows, bytes);
+}
+
 static void compute_tile(const job *j, int64_t begin, int64_t count, const char *x, int64_t stride, int64_t tile)
 {
     const pl_words_product *w = j->product;
     const int64_t column = tile * j->plan.tile_columns, columns = min_of(j->plan.tile_columns, w->n - column);
-    const int64_t panels = pl_gemm_ceil_div(columns, PL_WORDS_PANEL);
+    const int64_t gated = w->epilogue.gated, panels = gated ? 2 : pl_gemm_ceil_div(columns, PL_WORDS_PANEL);
+    const int64_t apart = (int64_t)pl_words_at(w->words, 0, gated ? gated : PL_WORDS_PANEL);
     int32_t sums[PL_WORDS_MR_MAX * PL_WORDS_TILE_COLUMNS];
-    w->kernels->tiles[count - 1][panels - 1](w->words, x, stride, w->panels + pl_words_at(w->words, 0, column),
-                                             w->words * PL_WORDS_LINE_BYTES, sums);
+    fetch_tile(&w->epilogue, begin, column, count, columns);
+    sum_tile(w, count, x, stride, panels, w->panels + pl_words_at(w->words, 0, column), apart, sums);
     pl_kernels_get(w->isa)->words_finish(&w->epilogue, sums, PL_WORDS_TILE_COLUMNS, begin, column, count, columns);
+}
+
+static int64_t row_of_panel(const job *j, int64_t panel)
+{
+    return pl_gemm_split(j->product->m, j->plan.row_panels, panel);
+}
+
+/* Of x, the rows of a panel, to be fetched in so many steps; nothing where x is in a cache already. */
+static pl_gemm_ahead panel_ahead(const job *j, int64_t panel, int64_t tiles)
+{
+    const pl_words_product *w = j->product;
+    if (w->m * w->row_bytes < FETCH_AHEAD_BYTES || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
+    const int64_t begin = row_of_panel(j, panel), count = row_of_panel(j, panel + 1) - begin;
+    return pl_gemm_ahead_of(w->x + begin * w->stride, w->stride, count, w->row_bytes, tiles);
 }
 
 /* Neighbours share weights. */
@@ -96,11 +136,14 @@ static void compute_unit(const job *j, int64_t index, char *own)
                   last = pl_gemm_split(p->column_tiles, p->column_units, column + 1);
     for (int64_t panel = pl_gemm_split(p->row_panels, p->row_units, row);
          panel < pl_gemm_split(p->row_panels, p->row_units, row + 1); panel++) {
-        const int64_t begin = pl_gemm_split(j->product->m, p->row_panels, panel);
-        const int64_t count = pl_gemm_split(j->product->m, p->row_panels, panel + 1) - begin;
+        const int64_t begin = row_of_panel(j, panel), count = row_of_panel(j, panel + 1) - begin;
         int64_t stride;
         const char *x = take_rows(j, begin, count, own, &stride);
-        for (int64_t tile = first; tile < last; tile++) compute_tile(j, begin, count, x, stride, tile);
+        pl_gemm_ahead next = panel_ahead(j, panel + 1, last - first);
+        for (int64_t tile = first; tile < last; tile++) {
+            pl_gemm_ahead_step(&next);
+            compute_tile(j, begin, count, x, stride, tile);
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 typedef struct pl_words_product {
     const pl_words_kernels *kernels;
-    int64_t m, n, words; /* of k */
+    int64_t m, n, words; /* of C; of k */
     int64_t row_bytes;   /* what a row of x has; words, but for the last one's end */
     const char *x;
     int64_t stride; /* bytes from row to row of x */
@@ -19,7 +19,8 @@ typedef struct pl_words_product {
     pl_isa isa;
 } pl_words_product;
 
-uint64_t pl_words_workspace_bytes(const pl_words_product *, int threads); /* pointers are not looked at */
+/* Pointers are not looked at, and of the epilogue only whether it gates. */
+uint64_t pl_words_workspace_bytes(const pl_words_product *, int threads);
 void pl_words_exec(const pl_words_product *, void *workspace, int threads);
 
 /* Columns as packed weights have them: whole panels. */

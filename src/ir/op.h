@@ -53,6 +53,8 @@ static inline bool pl_node_remakes(const pl_node *n, int k)
 {
     return n->out[k] != PL_NONE && (k == 0 || pl_op_rule_of(n->op)->remade >> k & 1);
 }
+/* Does it multiply with a matrix of 8 bits: x, W of as many rows as its first attribute says, what x spans? */
+static inline bool pl_op_is_int8(pl_op op) { return op == PL_OP_LINEAR_INT8 || op == PL_OP_HIDDEN_INT8; }
 static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
 /* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */

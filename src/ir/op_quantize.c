@@ -47,29 +47,43 @@ static pl_alias alias_spread(const pl_node *n, int out)
 
 const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe, alias_spread};
 
-/* ---- linear_int8: x f32 [...,K], W u8 [packed bytes], range f32 [2], [bias N], [residual ...,N] → y [...,N], [act(y)]
+/* ---- linear_int8: x [...,K], W u8 [packed bytes], range f32 [2], [bias N], [residual ...,N] → y [...,N], [act(y)]
  * y = x Wᵀ in 8 bits, as backend/calls.h says: W are bytes that pl_int8_pack made of N rows, x is rounded to the 256
- * numbers that span the range. */
-enum { COLUMNS }; /* the first attribute */
+ * numbers that span the range, or u8 and rounded so already. */
+enum { COLUMNS, ACT, GATED }; /* attributes, the last one of hidden_int8 alone */
 
-static pl_status shape_linear_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+static pl_status check_range(const pl_graph *g, const pl_node *n, int k, pl_error *err)
 {
     static const pl_shape range = {.rank = 1, .dim = {2}};
-    PL_TRY(pl_expect_inputs(g, n, "f.fff", err));
+    return pl_expect_shape(g, n, k, &range, "least and largest", err);
+}
+
+/* x, W, its range and a bias; *y: what comes out of the product. */
+static pl_status check_product(const pl_graph *g, const pl_node *n, pl_shape *y, pl_error *err)
+{
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     const int64_t columns = n->attr[COLUMNS].i;
-    if (x->shape.rank < 1 || pl_shape_last(&x->shape) < 1) return pl_fail_input(g, n, 0, "f32 [..., in]", err);
+    if (x->dtype != PL_DTYPE_F32 && x->dtype != PL_DTYPE_U8) return pl_fail_input(g, n, 0, "f32 or u8", err);
+    if (x->shape.rank < 1 || pl_shape_last(&x->shape) < 1) return pl_fail_input(g, n, 0, "[..., in]", err);
     if (columns < 1 || columns > INT32_MAX || pl_shape_last(&x->shape) > PL_INT8_K_MAX)
-        return pl_fail(err, PL_E_INTERNAL, "linear_int8 in %s: %lld columns of %lld numbers are none", n->scope,
-                       (long long)columns, (long long)pl_shape_last(&x->shape));
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: %lld columns of %lld numbers are none", pl_op_name(n->op),
+                       n->scope, (long long)columns, (long long)pl_shape_last(&x->shape));
     if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 ||
         (uint64_t)w->shape.dim[0] != pl_int8_packed_bytes(columns, pl_shape_last(&x->shape)))
         return pl_fail_input(g, n, 1, "u8, as many bytes as packed weights have", err);
-    PL_TRY(pl_expect_shape(g, n, 2, &range, "least and largest", err));
+    PL_TRY(check_range(g, n, 2, err));
     const pl_shape bias = {.rank = 1, .dim = {columns}};
     PL_TRY(pl_expect_shape(g, n, 3, &bias, "a number for each column", err));
-    pl_shape y = x->shape;
-    y.dim[y.rank - 1] = columns;
+    *y = x->shape;
+    y->dim[y->rank - 1] = columns;
+    return PL_OK;
+}
+
+static pl_status shape_linear_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    pl_shape y;
+    PL_TRY(pl_expect_inputs(g, n, "..fff", err));
+    PL_TRY(check_product(g, n, &y, err));
     PL_TRY(pl_expect_shape(g, n, 4, &y, "the shape of the output", err));
     out[0] = out[1] = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
@@ -91,6 +105,31 @@ static pl_alias alias_linear_int8(const pl_node *n, int out)
 }
 
 const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8, alias_linear_int8};
+
+/* ---- hidden_int8: x [...,K], W u8 [packed bytes], range f32 [2], [bias N], [range of h [2]] → h [...,N] ----
+ * What is between two layers: h = act(y) with the y of linear_int8 or, gated, act(the first half of y)·the second, half
+ * as wide, a multiple of the packed panels. With its range h is u8, rounded as who reads it would, else f32. */
+static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    pl_shape h;
+    PL_TRY(pl_expect_inputs(g, n, "..fff", err));
+    PL_TRY(check_product(g, n, &h, err));
+    PL_TRY(check_range(g, n, 4, err));
+    if (n->attr[GATED].i && pl_shape_last(&h) % (2 * PL_INT8_PANEL))
+        return pl_fail_input(g, n, 1, "packed rows for a gate, each half of whole panels", err);
+    if (n->attr[GATED].i) h.dim[h.rank - 1] /= 2;
+    out[0] = (pl_out){h, n->in[4] == PL_NONE ? PL_DTYPE_F32 : PL_DTYPE_U8};
+    return PL_OK;
+}
+
+static pl_cost cost_hidden_int8(const pl_graph *g, const pl_node *n)
+{
+    const pl_value *x = pl_in(g, n, 0), *h = &g->value[n->out[0]];
+    return (pl_cost){2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i + 10 * pl_value_elems_f(h),
+                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(h)};
+}
+
+const pl_op_rule pl_rule_HIDDEN_INT8 = {shape_hidden_int8, NULL, cost_hidden_int8, pl_alias_none};
 
 /* ---- observe_difference: x f32, y f32 of its shape, sums f64 [2] → sums' ----
  * Adds Σ (x − y)² and Σ x²: what is not finite makes a sum that is not, either. */

@@ -40,8 +40,10 @@ _Static_assert((int)PL_WORDS_PANEL == (int)PL_INT8_PANEL && (int)PL_WORDS_PANEL 
  *   v = (float)(factor·sum + constant − zero·column_sums[j]) · (column_scale[j]·row_scale[i] or column_scale[j]·scale)
  *   if bias: v += bias[j];  if residual: v += residual[i,j];  if c: c[i,j] = v
  *   y = act(v);  if act_out: act_out[i,j] = y;  if q_out: q_out[i,j] = saturate(round_half_even(y/q_scale) + q_zero)
- * Pointers are of element (0, 0); NULL = absent. */
+ * With `gated` columns there are v of column j and of column gated + j, and y = act(the first)·the second; there is
+ * neither residual nor c. Pointers are of element (0, 0); NULL = absent. */
 typedef struct pl_words_epilogue {
+    int64_t gated; /* a multiple of PL_WORDS_PANEL; 0: columns stand for themselves */
     int32_t factor, constant, zero;
     const int32_t *column_sums; /* NULL: zero is not looked at */
     const float *column_scale, *row_scale;

@@ -103,6 +103,8 @@ static pl_status drop_unread(const work *w, pl_error *err)
 
 static pl_status fuse(const work *w, pl_error *err) { return pl_rewrite_fuse(w->g, err); }
 
+static pl_status int8_hidden(const work *w, pl_error *err) { return pl_rewrite_int8_hidden(w->g, err); }
+
 /* Nodes or none: the values of a program that is not planned are bound as well. */
 static bool has_batch(const pl_graph *g, pl_id program)
 {
@@ -146,6 +148,7 @@ static const struct {
     [PL_PASS_OPTIMIZER_STATE] = {"optimizer state", optimizer_state},
     [PL_PASS_DROP_UNREAD] = {"drop unread", drop_unread},
     [PL_PASS_FUSE] = {"fuse", fuse},
+    [PL_PASS_INT8_HIDDEN] = {"hidden int8", int8_hidden},
     [PL_PASS_BIND_BATCH] = {"bind batch", bind_batch},
     [PL_PASS_UPDATE_ORDER] = {"update order", update_order},
     [PL_PASS_IN_PLACE] = {"in place", in_place},

@@ -144,6 +144,10 @@ typedef struct pl_int8_choice {
 } pl_int8_choice;
 pl_status pl_rewrite_int8(pl_graph *, pl_id program, const pl_int8_choice *, pl_error *);
 
+/* int8_hidden.c: a layer in 8 bits and the activation or the gate behind it become one node, which rounds what comes
+ * out where all that read it are such layers. The same bits. Needs: recompute has run. */
+pl_status pl_rewrite_int8_hidden(pl_graph *, pl_error *);
+
 /* binary.c: layers of signs whose weights are packed already, in all programs. Needs: no program is differentiated.
  * Keeps the bits. */
 typedef pl_int8_choice pl_packed_choice;

@@ -63,7 +63,7 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
         const pl_node *n = &g->node[i];
         if (n->op == PL_OP_LINEAR_BINARY && g->value[pl_value_root(g, n->in[1])].program == PL_NONE)
             PL_TRY(pl_session_check_binary(s, n, err));
-        if (n->op != PL_OP_LINEAR_INT8 || g->value[pl_value_root(g, n->in[1])].role != PL_ROLE_WEIGHT) continue;
+        if (!pl_op_is_int8(n->op) || g->value[pl_value_root(g, n->in[1])].role != PL_ROLE_WEIGHT) continue;
         PL_TRY(pl_session_check_packed(g, n, s->o.data->weights, pl_session_address(s, n->in[1]),
                                        pl_session_address(s, n->in[2]), err));
     }

@@ -262,6 +262,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_PATCHES] = reference_patches,
     [PL_OP_PIXELS] = reference_pixels,
     [PL_OP_LINEAR_INT8] = reference_linear_int8,
+    [PL_OP_HIDDEN_INT8] = reference_hidden_int8,
     [PL_OP_OBSERVE_DIFFERENCE] = reference_observe_difference,
     [PL_OP_OBSERVE_EXTREMES] = reference_observe_extremes,
     [PL_OP_OBSERVE_SPREAD] = reference_observe_spread,

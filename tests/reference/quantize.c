@@ -73,22 +73,52 @@ static double weight_at(const double *packed, int64_t n, int64_t k, int64_t j, i
     return byte < 128 ? byte : byte - 256;
 }
 
-void reference_linear_int8(operands *o)
+/* What it was rounded to, without its zero. */
+static double rounded(const operands *o, const double *x, pl_quantization q)
+{
+    return (operand(o, 0)->dtype == PL_DTYPE_U8 ? *x : (double)pl_quantize(q, (float)*x)) - q.zero;
+}
+
+/* x Wᵀ + b, n columns, in room of the state. */
+static double *product(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape;
     const int64_t rows = pl_shape_rows(x), k = pl_shape_last(x), n = o->node->attr[0].i;
     const pl_quantization q = pl_quantization_of((float)o->in[2][0], (float)o->in[2][1]);
-    double *y = scratch(o, (uint64_t)(rows * n)), *act = scratch(o, (uint64_t)(rows * n));
+    double *y = scratch(o, (uint64_t)(rows * n));
     for (int64_t i = 0; i < rows * n; i++) {
         const double *row = o->in[0] + i / n * k;
         const int64_t j = i % n;
         double sum = 0;
-        for (int64_t p = 0; p < k; p++)
-            sum += ((double)pl_quantize(q, (float)row[p]) - q.zero) * weight_at(o->in[1], n, k, j, p);
-        y[i] =
-            sum * (double)q.scale * scale_at(o->in[1], j) + (o->in[3] ? o->in[3][j] : 0) + (o->in[4] ? o->in[4][i] : 0);
+        for (int64_t p = 0; p < k; p++) sum += rounded(o, row + p, q) * weight_at(o->in[1], n, k, j, p);
+        y[i] = sum * (double)q.scale * scale_at(o->in[1], j) + (o->in[3] ? o->in[3][j] : 0);
+    }
+    return y;
+}
+
+void reference_linear_int8(operands *o)
+{
+    const int64_t all = pl_shape_rows(&operand(o, 0)->shape) * o->node->attr[0].i;
+    double *y = product(o), *act = scratch(o, (uint64_t)all);
+    for (int64_t i = 0; i < all; i++) {
+        y[i] += o->in[4] ? o->in[4][i] : 0;
         act[i] = reference_act((pl_activation)o->node->attr[1].i, y[i]);
     }
     put(o, 0, y);
     put(o, 1, act);
+}
+
+void reference_hidden_int8(operands *o)
+{
+    const int64_t n = o->node->attr[0].i, sides = o->node->attr[2].i ? 2 : 1, width = n / sides;
+    const int64_t rows = pl_shape_rows(&operand(o, 0)->shape);
+    const double *y = product(o);
+    double *h = scratch(o, (uint64_t)(rows * width));
+    for (int64_t i = 0; i < rows * width; i++) {
+        const double *row = y + i / width * n, passed = sides == 2 ? row[width + i % width] : 1;
+        h[i] = reference_act((pl_activation)o->node->attr[1].i, row[i % width]) * passed;
+        if (o->in[4])
+            h[i] = (double)pl_quantize(pl_quantization_of((float)o->in[4][0], (float)o->in[4][1]), (float)h[i]);
+    }
+    put(o, 0, h);
 }

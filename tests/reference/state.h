@@ -103,6 +103,7 @@ void reference_patches(operands *);
 void reference_pixels(operands *);
 void reference_perturb(operands *);
 void reference_linear_int8(operands *);
+void reference_hidden_int8(operands *);
 void reference_observe_difference(operands *);
 void reference_observe_extremes(operands *);
 void reference_observe_spread(operands *);

@@ -1,5 +1,5 @@
-/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share, and for attention_amx.c;
- * words_amx.c shapes its own alike. */
+/* The tiles of gemm_amx.c for the table in gemm_pairs.c, whose operands they share, and for attention_amx.c. How those
+ * of all products are loaded, multiplied and stored stands in amx_tiles.h. */
 #ifndef PL_KERNELS_CPU_GEMM_AMX_H
 #define PL_KERNELS_CPU_GEMM_AMX_H
 

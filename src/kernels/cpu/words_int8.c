@@ -44,21 +44,25 @@ PL_V_INLINE pl_vi part_of_w(int t, pl_vi w) { return (pl_vi)(t == 0 ? ((halves)w
 PL_V_INLINE pl_vi word_of_x(int t, const char *x) { return (void)t, broadcast(x); }
 PL_V_INLINE pl_vi add_dot(pl_vi word, pl_vi part, pl_vi sum) { return sum + multiply_pairs(word, part); }
 
+PL_V_INLINE void put_halves(pl_vi words, int64_t bytes, char *even, char *odd)
+{
+    const pl_vi low = words & 0x00ff00ff, high = (pl_vi)((pl_vu)words >> 8) & 0x00ff00ff;
+    memcpy(even, &low, (size_t)bytes);
+    memcpy(odd, &high, (size_t)bytes);
+}
+
 /* The words' halves (0, 2), then all of (1, 3). */
 static void prepare(int64_t bytes, const void *x, char *to)
 {
-    const int64_t words = bytes / 4, plane = (bytes + 3) / 4 * 4;
+    const int64_t plane = (bytes + 3) / 4 * 4;
     const char *from = x;
-    for (int64_t p = 0; p < (bytes + 3) / 4; p++) {
-        uint32_t word = 0;
-        if (p < words)
-            memcpy(&word, from + 4 * p, 4);
-        else
-            memcpy(&word, from + 4 * p, (size_t)(bytes - 4 * words));
-        const uint32_t even = word & 0x00ff00ff, odd = word >> 8 & 0x00ff00ff;
-        memcpy(to + 4 * p, &even, sizeof even);
-        memcpy(to + plane + 4 * p, &odd, sizeof odd);
-    }
+    int64_t at = 0;
+    for (; at + PL_V_BYTES <= bytes; at += PL_V_BYTES)
+        put_halves(*(const pl_vi_unaligned *)(const void *)(from + at), PL_V_BYTES, to + at, to + plane + at);
+    if (at == bytes) return;
+    pl_vi last = {0};
+    memcpy(&last, from + at, (size_t)(bytes - at));
+    put_halves(last, plane - at, to + at, to + plane + at);
 }
 #else /* number by number */
 #define X_BYTES            4

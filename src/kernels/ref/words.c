@@ -61,15 +61,34 @@ float PL_KERNEL(signs)(int64_t count, const float *x, uint32_t *words)
     return sums[0] / (float)count;
 }
 
-static void finish_element(const pl_words_epilogue *e, int32_t sum, int64_t i, int64_t j)
+static float linear(const pl_words_epilogue *e, int32_t sum, int64_t i, int64_t j)
 {
     int32_t whole = e->factor * sum + e->constant;
     if (e->column_sums) whole -= e->zero * e->column_sums[j];
     float v = (float)whole * (e->column_scale[j] * (e->row_scale ? e->row_scale[i] : e->scale));
     if (e->bias) v += e->bias[j];
+    return v;
+}
+
+static float gate(const pl_words_epilogue *e, const int32_t *sum, int64_t i, int64_t j)
+{
+    const float open = linear(e, sum[0], i, j), passed = linear(e, sum[PL_WORDS_PANEL], i, e->gated + j);
+    float y;
+    PL_KERNEL(gated)(e->act, 1, &open, &passed, &y);
+    return y;
+}
+
+static float act(const pl_words_epilogue *e, const int32_t *sum, int64_t i, int64_t j)
+{
+    float v = linear(e, *sum, i, j);
     if (e->residual) v += e->residual[i * e->ld_residual + j];
     if (e->c) e->c[i * e->ldc + j] = v;
-    float y = (float)ref_activation(e->act, v);
+    return (float)ref_activation(e->act, v);
+}
+
+static void finish_element(const pl_words_epilogue *e, const int32_t *sum, int64_t i, int64_t j)
+{
+    const float y = e->gated ? gate(e, sum, i, j) : act(e, sum, i, j);
     if (e->act_out) e->act_out[i * e->ld_act_out + j] = y;
     if (e->q_out) PL_KERNEL(quantize_u8)(1, &y, e->q_scale, e->q_zero, e->q_out + i * e->ld_q_out + j);
 }
@@ -78,5 +97,5 @@ void PL_KERNEL(words_finish)(const pl_words_epilogue *e, const int32_t *s, int64
                              int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t q = 0; q < columns; q++) finish_element(e, s[r * lds + q], i + r, j + q);
+        for (int64_t q = 0; q < columns; q++) finish_element(e, s + r * lds + q, i + r, j + q);
 }

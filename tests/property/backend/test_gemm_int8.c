@@ -25,9 +25,11 @@ typedef struct problem {
 
 static int8_t draw_weight(int extreme) { return (int8_t)(extreme ? (chance(50) ? -128 : 127) : below(256) - 128); }
 
+static int64_t rows_of_w(const problem *p) { return p->call.gated ? 2 * p->call.n : p->call.n; }
+
 static void pack(problem *p, int extreme)
 {
-    const int64_t n = p->call.n, k = p->call.k, ld = k + below(5);
+    const int64_t n = rows_of_w(p), k = p->call.k, ld = k + below(5);
     int8_t *w = guarded_bytes((uint64_t)(n * ld), 0);
     float *scale = guarded_f32(n);
     for (int64_t i = 0; i < n * ld; i++) w[i] = draw_weight(extreme);
@@ -59,7 +61,7 @@ static void epilogue(problem *p)
 {
     const int64_t m = p->call.m, n = p->call.n;
     p->call.act = (pl_activation)below(PL_ACT_COUNT);
-    if (chance(60)) p->bias = rows_of_reals(1, n, 1);
+    if (chance(60)) p->bias = rows_of_reals(1, rows_of_w(p), 1);
     p->residual_is_c = chance(20);
     if (!p->residual_is_c && chance(40)) p->residual = rows_of_reals(m, n, 1);
     if (chance(60)) p->act_out = rows_create(m, n, sizeof(float));
@@ -77,6 +79,19 @@ static problem problem_create(int64_t m, int64_t n, int64_t k, int extreme, int 
     return p;
 }
 
+/* Either what comes out is read as it is, or rounded, or both. */
+static problem gated_create(int64_t m, int64_t n, int64_t k)
+{
+    problem p = {.call = {.m = m, .n = n, .k = k, .gated = 1, .act = (pl_activation)below(PL_ACT_COUNT)}};
+    const int64_t kind = below(3);
+    operands(&p, 0);
+    if (chance(40)) p.bias = rows_of_reals(1, rows_of_w(&p), 1);
+    if (kind != 0) p.act_out = rows_create(m, n, sizeof(float));
+    p.call.q_scale = 0.02f, p.call.q_zero = (int32_t)below(256);
+    if (kind != 1) p.q_out = rows_create(m, n, 1);
+    return p;
+}
+
 typedef struct result {
     rows_of c, act_out, q_out;
 } result;
@@ -85,7 +100,7 @@ static result run(const problem *p, const pl_words_kernels *kernels, pl_team tea
 {
     result r = {rows_copy(&p->c), rows_copy(&p->act_out), rows_copy(&p->q_out)};
     pl_int8_call call = p->call;
-    call.c = r.c.at, call.ldc = r.c.ld;
+    if (!call.gated) call.c = r.c.at, call.ldc = r.c.ld;
     call.bias = p->bias.at;
     call.residual = p->residual_is_c ? r.c.at : p->residual.at;
     call.ld_residual = p->residual_is_c ? r.c.ld : p->residual.ld;
@@ -117,8 +132,26 @@ static float wanted(const problem *p, int64_t i, int64_t j)
     return v;
 }
 
+/* What is rounded is what is given out beside it, or within a step of it. */
+static int check_gated(const problem *p, const result *r, int64_t i, int64_t j)
+{
+    const float gate = wanted(p, i, j), passed = wanted(p, i, p->call.n + j);
+    const double y = activate(p->call.act, gate) * (double)passed;
+    const double near = (is_exact(p->call.act) ? 1e-7 : 5e-7) * fmax(1, fabs((double)gate)) * fabs((double)passed);
+    float out = (float)y;
+    if (r->act_out.at) out = real_at(&r->act_out, i, j);
+    int good = fabs((double)out - y) <= near + 1e-30;
+    if (r->q_out.at) {
+        const int q = ((const uint8_t *)r->q_out.at)[i * r->q_out.ld + j];
+        good &= abs(q - quantized(out, p->call.q_scale, p->call.q_zero)) <= !r->act_out.at;
+    }
+    if (!good) print_error("[%ld,%ld]: %.9g, wanted %.9g\n", (long)i, (long)j, (double)out, y);
+    return good;
+}
+
 static int check_element(const problem *p, const result *r, int64_t i, int64_t j)
 {
+    if (p->call.gated) return check_gated(p, r, i, j);
     const pl_activation act = p->call.act;
     const float v = wanted(p, i, j), c = real_at(&r->c, i, j);
     int good = p->activation_in_c ? is_activation(act, v, c) : same_float(c, v);
@@ -190,6 +223,18 @@ static void test_large_products(void **unused)
     for (uint64_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         draw_state = first_seed + i;
         const problem p = problem_create(sizes[i][0], sizes[i][1], sizes[i][2], 0, 1);
+        check_problem(&p, first_seed + i);
+    }
+}
+
+static void test_gated_products(void **unused)
+{
+    (void)unused;
+    static const int64_t large[][3] = {{196, 2048, 768}, {1, 512, 768}, {25, 32, 3071}};
+    for (uint64_t i = 0; i < 40; i++) {
+        draw_state = first_seed + i;
+        const problem p = i < 3 ? gated_create(large[i][0], large[i][1], large[i][2])
+                                : gated_create(random_size(100), 16 * (1 + below(6)), random_size(300));
         check_problem(&p, first_seed + i);
     }
 }
@@ -282,6 +327,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_large_products),
+        cmocka_unit_test(test_gated_products),
         cmocka_unit_test(test_extremes_do_not_saturate),
         cmocka_unit_test(test_the_extremes_would_show_saturation),
         cmocka_unit_test(test_quantize),

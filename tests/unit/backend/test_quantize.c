@@ -215,11 +215,96 @@ static void scales_that_cannot_be(void **state)
     }
 }
 
+/* ---- hidden layers: the bits of the product, the activation or the gate and the rounding one after the other ---- */
+
+typedef struct hidden {
+    int64_t m, n, k; /* n: of h */
+    bool gated;
+    pl_activation act;
+    const float *x;
+    const void *packed;
+    const float *bias;
+} hidden;
+
+static hidden hidden_create(int64_t m, int64_t n, int64_t k, bool gated, pl_activation act)
+{
+    const int64_t rows = gated ? 2 * n : n;
+    const float *w = guarded_normal(rows * k, 2);
+    int8_t *q = guarded_bytes((uint64_t)(rows * k), 0);
+    float *scale = guarded_f32(rows);
+    void *packed = guarded_bytes(pl_int8_packed_bytes(rows, k), 0);
+    for (int64_t j = 0; j < rows; j++) scale[j] = pl_int8_quantize_channel(k, w + j * k, q + j * k);
+    pl_int8_pack(rows, k, q, k, scale, packed);
+    return (hidden){m, n, k, gated, act, guarded_normal(m * k, 1), packed, guarded_normal(rows, 3)};
+}
+
+static const float hidden_range[] = {-3, 3}, next_range[] = {-2, 6};
+
+static pl_linear_int8_call product_of(const hidden *h)
+{
+    return (pl_linear_int8_call){
+        .product =
+            {.m = h->m, .n = h->n, .k = h->k, .x_real = h->x, .ld_x = h->k, .packed = h->packed, .bias = h->bias},
+        .range = hidden_range};
+}
+
+static void exec(const pl_linear_int8_call *c, pl_team team)
+{
+    pl_linear_int8_exec(c, guarded_bytes(pl_int8_workspace_bytes(&c->product, team), 0), team);
+}
+
+static void one_by_one(const hidden *h, float *y, uint8_t *q, pl_team team)
+{
+    const int64_t wide = h->gated ? 2 * h->n : h->n;
+    const pl_quantization of = pl_quantization_of(next_range[0], next_range[1]);
+    float *u = guarded_f32(h->m * wide);
+    pl_linear_int8_call c = product_of(h);
+    c.product.n = c.product.ldc = wide, c.product.c = u;
+    exec(&c, team);
+    if (h->gated)
+        pl_gated_activation_exec(&(pl_gated_activation_call){h->m, h->n, h->act, u, y}, team);
+    else
+        pl_activation_exec(&(pl_activation_call){.count = h->m * h->n, .act = h->act, .x = u, .y = y}, team);
+    pl_quantize_exec(&(pl_quantize_call){h->m, h->n, h->n, h->n, y, of.scale, of.zero, q}, team);
+}
+
+static void check_hidden(const hidden *h, pl_team team)
+{
+    float *y = guarded_f32(h->m * h->n), *fused = guarded_f32(h->m * h->n);
+    uint8_t *q = guarded_bytes((uint64_t)(h->m * h->n), 0), *rounded = guarded_bytes((uint64_t)(h->m * h->n), 0);
+    one_by_one(h, y, q, team);
+    pl_linear_int8_call c = product_of(h);
+    c.product.gated = h->gated, c.product.act = h->act;
+    c.product.act_out = fused, c.product.ld_act_out = h->n;
+    exec(&c, team);
+    assert_memory_equal(y, fused, (size_t)(h->m * h->n) * sizeof *y);
+    c.product.act_out = NULL;
+    c.product.q_out = rounded, c.product.ld_q_out = h->n, c.out_range = next_range;
+    exec(&c, team);
+    assert_memory_equal(q, rounded, (size_t)(h->m * h->n));
+    guarded_check_all();
+}
+
+static void hidden_layers(void **state)
+{
+    (void)state;
+    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
+        for (int t = 0; t < TEAMS; t++) {
+            const pl_team team = {teams[t], (pl_isa)isa};
+            const hidden each[] = {hidden_create(29, 48, 70, true, PL_ACT_SILU),
+                                   hidden_create(1, 16, 9, true, PL_ACT_GELU),
+                                   hidden_create(14, 37, 64, false, PL_ACT_GELU)};
+            for (int i = 0; i < 3; i++) check_hidden(&each[i], team);
+            guarded_free_all();
+        }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(seen),        cmocka_unit_test(nothing_to_see),
-                                       cmocka_unit_test(differences), cmocka_unit_test(overwritten),
-                                       cmocka_unit_test(products),    cmocka_unit_test(scales_that_cannot_be)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(seen),         cmocka_unit_test(nothing_to_see),
+                                       cmocka_unit_test(differences),  cmocka_unit_test(overwritten),
+                                       cmocka_unit_test(products),     cmocka_unit_test(scales_that_cannot_be),
+                                       cmocka_unit_test(hidden_layers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
