@@ -222,7 +222,7 @@ def test_command_that_goes_on():
     lines = run(*words, "--steps", str(stopped["step"] + 5), "--learning_rate", "0.5")[0].splitlines()
     check("train.learning_rate 0.5 (0.003 before)" in json.loads(lines[0])["changed"], lines[0])
     # Too long to be printed whole, it is not printed.
-    said = stop("train", "config.yaml", "--out", "long", *["--steps", "100000"] * 150)
+    said = stop("train", "config.yaml", "--out", "long", *["--steps", "100000"] * 600)
     check("the state is saved\n" in said and "Go on with" not in said, said)
 
 
