@@ -52,6 +52,27 @@ static pl_status write_config(const comparison *c, pl_variant v, pl_compare_step
     return status;
 }
 
+/* The config in the folder is the user's, written out: its own name stands for it in sentences, and its lines are none
+ * of the user's. */
+static void name_config(const comparison *c, char sentence[PL_ERROR_TEXT_BYTES])
+{
+    char path[PATH_MAX], text[PL_ERROR_TEXT_BYTES];
+    const size_t bytes = strlen(path_of(c, "config", ".yaml", path));
+    for (char *at = sentence; (at = strstr(at, path)); at += strlen(c->in->arguments.operand[0])) {
+        const char *rest = at + bytes;
+        const size_t places = strspn(rest, ":0123456789");
+        snprintf(text, sizeof text, "%s%s%s", c->in->arguments.operand[0], places ? ":" : "", rest + places);
+        snprintf(at, PL_ERROR_TEXT_BYTES - (size_t)(at - sentence), "%s", text);
+    }
+}
+
+static pl_status run_child(comparison *c, const char *const *words, pl_error *err)
+{
+    const pl_status status = pl_compare_run_child(c->folder, words, &c->told, err);
+    name_config(c, c->told.sentence);
+    return status;
+}
+
 /* ---- files of weights ---- */
 
 static uint64_t size_of(const char *path)
@@ -73,7 +94,7 @@ static pl_status export(comparison *c, const char *config, const char *to, const
 {
     const char *words[12] = {"plimsoll", "export", config, "--format", "safetensors", "--out", to};
     for (size_t i = 0; more[i]; i++) words[7 + i] = more[i];
-    return pl_compare_run_child(c->folder, words, &c->told, err);
+    return run_child(c, words, err);
 }
 
 /* All forms are made of it, so that it is the same model in all rows. */
@@ -104,7 +125,7 @@ static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err
     if (status != PL_OK) return status;
     if (by != PL_COMPARE_BY_QUANTIZE) return export(c, config, to, more[by], err);
     const char *const words[] = {"plimsoll", "quantize", config, "--quiet", NULL};
-    return pl_compare_run_child(c->folder, words, &c->told, err);
+    return run_child(c, words, err);
 }
 
 static pl_status make_form(comparison *c, pl_variant v, pl_error *err)
@@ -132,7 +153,7 @@ static pl_status judge(comparison *c, pl_variant v, pl_error *err)
     say(c, "what is held out", pl_variant_name(v));
     pl_status status = write_config(c, v, PL_COMPARE_JUDGE, config, err);
     const char *const words[] = {"plimsoll", "eval", config, "--json", NULL};
-    if (status == PL_OK) status = pl_compare_run_child(c->folder, words, &c->told, err);
+    if (status == PL_OK) status = run_child(c, words, err);
     if (status != PL_OK) return status;
     if (c->told.code) return pl_compare_refuse_judged(c->of, v, c->told.sentence), PL_OK;
     return pl_compare_take_judged(c->of, v, c->told.line, strlen(c->told.line), err);
@@ -168,24 +189,39 @@ static pl_status take_files(comparison *c, pl_error *err)
 
 /* ---- turns ---- */
 
-static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *err)
+static pl_status run_words(comparison *c, pl_variant v, bool at_once, pl_error *err)
 {
     char config[PATH_MAX], prefix[PATH_MAX], batch[32];
-    const char **w = c->command;
     snprintf(batch, sizeof batch, "--batch=%u", c->batch);
     const char *const words[BEFORE_FILES] = {"plimsoll", "infer",
                                              config,     "--json",
                                              "--quiet",  at_once ? batch : "--latency",
                                              "--npy",    path_of(c, pl_variant_name(v), "", prefix),
                                              "--"};
-    memcpy(w, words, sizeof words);
+    memcpy(c->command, words, sizeof words);
     pl_status status = write_config(c, v, PL_COMPARE_RUN, config, err);
-    if (status == PL_OK) status = pl_compare_run_child(c->folder, w, &c->told, err);
+    return status == PL_OK ? run_child(c, c->command, err) : status;
+}
+
+static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *err)
+{
+    pl_status status = run_words(c, v, at_once, err);
     if (status != PL_OK) return status;
     if (c->told.code == 0) return pl_compare_take_inferred(c->of, v, at_once, c->told.line, strlen(c->told.line), err);
     pl_compare_refuse_run(c->of, v, at_once, c->told.sentence);
     if (!c->failed) c->failed = c->told.code;
     return PL_OK;
+}
+
+/* Files that nobody can read are told before a calibration, not after it; what does not fit a budget, in the table. */
+static pl_status check_files(comparison *c, pl_error *err)
+{
+    if (c->made || !pl_compare_runs(c->of, PL_VARIANT_F32)) return PL_OK;
+    say(c, "the files", "inputs");
+    pl_status status = run_words(c, PL_VARIANT_F32, true, err);
+    const pl_status why = status_of(c->told.code);
+    if (status != PL_OK || (why != PL_E_DATA && why != PL_E_STORAGE && why != PL_E_CONFIG)) return status;
+    return c->told.code ? pl_cli_error(err, why, "%s", c->told.sentence) : PL_OK;
 }
 
 /* What is refused once is not tried again. */
@@ -278,19 +314,28 @@ static pl_status read_seeded(comparison *c, pl_error *err)
     return pl_cli_error(err, PL_E_USAGE, "infer.seeded and --checkpoint both name weights; leave one out");
 }
 
+/* NULL: there is none, or it goes to standard output. */
+static const char *page_of(const comparison *c)
+{
+    const char *html = c->words->html;
+    return html && strcmp(html, "-") != 0 ? html : NULL;
+}
+
 static pl_status open_comparison(comparison *c, pl_error *err)
 {
     pl_status status = pl_cli_read_turns(c->words->turns, &c->turns, err);
     if (status == PL_OK) status = read_batch(c, err);
     if (status == PL_OK) status = read_seeded(c, err);
-    if (status == PL_OK && c->words->html && strcmp(c->words->html, "-") != 0)
-        status = pl_page_check(c->words->html, err);
+    if (status == PL_OK && page_of(c)) status = pl_page_check(page_of(c), err);
     if (status == PL_OK) status = pl_cli_begin_with_module(c->in->config, err);
     if (status != PL_OK) return status;
     pl_signals_catch(); /* the folder goes */
     status = pl_compare_folder_make(c->folder, err);
-    const pl_compare_options o = {
-        .title = c->in->arguments.operand[0], .folder = c->folder, .turns = c->turns, .batch = c->batch};
+    const pl_compare_options o = {.title = c->in->arguments.operand[0],
+                                  .folder = c->folder,
+                                  .page = page_of(c),
+                                  .turns = c->turns,
+                                  .batch = c->batch};
     return status == PL_OK ? pl_compare_create(c->in->config, &o, &c->of, err) : status;
 }
 
@@ -298,11 +343,12 @@ static pl_status compare(comparison *c, pl_error *err)
 {
     pl_status status = open_comparison(c, err);
     if (status == PL_OK) status = make_base(c, err);
-    for (int v = 0; v < PL_VARIANTS && status == PL_OK; v++) {
-        if (pl_compare_runs(c->of, (pl_variant)v)) status = make_form(c, (pl_variant)v, err);
-        if (status == PL_OK) status = judge(c, (pl_variant)v, err);
-    }
+    if (status == PL_OK) status = make_form(c, PL_VARIANT_F32, err);
     if (status == PL_OK) status = take_files(c, err);
+    if (status == PL_OK) status = check_files(c, err);
+    for (int v = PL_VARIANT_F32 + 1; v < PL_VARIANTS && status == PL_OK; v++)
+        if (pl_compare_runs(c->of, (pl_variant)v)) status = make_form(c, (pl_variant)v, err);
+    for (int v = 0; v < PL_VARIANTS && status == PL_OK; v++) status = judge(c, (pl_variant)v, err);
     if (status == PL_OK) status = take_turns(c, err);
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
@@ -314,8 +360,8 @@ int pl_cli_compare(const pl_cli_command *command, const pl_cli_input *in, const 
     pl_error err = {0};
     c = (comparison){.name = command->name, .in = in, .talk = talk, .words = words};
     pl_status status = compare(&c, &err);
+    pl_compare_folder_remove(c.folder); /* first: who reads the table may close the pipe, which ends this process */
     if (status == PL_OK) status = put_all(&c, &err);
-    pl_compare_folder_remove(c.folder);
     pl_compare_destroy(c.of);
     pl_text_free(c.made);
     free(c.command);

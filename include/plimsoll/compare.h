@@ -50,6 +50,7 @@ typedef enum pl_compare_step {
 typedef struct pl_compare_options {
     const char *title;  /* what the model is called */
     const char *folder; /* for the files between; it is there */
+    const char *page;   /* the file that the page goes to, which must be nothing of a run; NULL: there is none */
     uint32_t turns;     /* how often each form is run, at most PL_COMPARE_TURNS_MAX */
     uint32_t batch;     /* items at once beside one by one */
 } pl_compare_options;
@@ -59,7 +60,8 @@ enum { PL_COMPARE_TURNS_MAX = 64 };
  * another one is given. */
 PL_API PL_MUST_USE pl_status pl_compare_check_options(const pl_config *, pl_error *);
 
-/* Nothing is run and nothing large is held. PL_E_USAGE: weights are named that are in 8 bits or signs already;
+/* Nothing is run and nothing large is held. PL_E_USAGE: weights are named that are in 8 bits or signs already,
+ * or the page would be written over what belongs to a run;
  * PL_E_UNSUPPORTED: the model cannot be run on files. */
 PL_API PL_MUST_USE pl_status pl_compare_create(const pl_config *, const pl_compare_options *, pl_compare **,
                                                pl_error *);

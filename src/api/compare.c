@@ -12,6 +12,7 @@
 #include "ir/properties.h"
 #include "rewrite/rewrite.h"
 #include "store/safetensors.h"
+#include "systems/files.h"
 
 static const char *const names[] = {"f32", "bf16", "int8", "binary"};
 _Static_assert((int)PL_VARIANTS == (int)PL_COMPARE_ROWS, "a row for each");
@@ -286,6 +287,7 @@ static pl_status open_compare(pl_compare *p, const pl_config *config, const pl_c
 pl_status pl_compare_create(const pl_config *config, const pl_compare_options *o, pl_compare **compare, pl_error *err)
 {
     *compare = NULL;
+    if (o->page) PL_TRY(pl_file_check_free(o->page, NULL, err));
     pl_compare *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a comparison");
     pl_status status = open_compare(p, config, o, err);

@@ -96,16 +96,19 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_d
     if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return pl_config_batch(c);
     if (batch_of(c, data) == 1) return 1;
+    if (pl_command_does(command, PL_USES_FILES)) return 0; /* train.micro_batch is none of its keys */
     return c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
 }
 
-/* Samples of a calibration come one at a time: no key makes them fewer. */
+/* Samples of a calibration come one at a time, those of files as many as infer.batch says: no other key makes them
+ * fewer. */
 static const pl_words *words_of(const pl_config *c, pl_command command, pl_words *own)
 {
     const pl_words *words = pl_system_words(c);
-    if (!pl_command_does(command, PL_USES_CALIBRATION)) return words;
+    if (!pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES)) return words;
     *own = *words;
     own->size_keys = words->weight_keys;
+    if (pl_command_does(command, PL_USES_FILES)) own->at_once_key = "infer.batch";
     return own;
 }
 

@@ -136,13 +136,13 @@ static pl_status check_apart(const pl_infer_data *d, const char *written, pl_err
 {
     char path[PL_FILE_PATH_MAX];
     const char *dataset;
-    PL_TRY(pl_file_check_free(written, NULL, err));
     for (uint64_t n = 0; n < d->names.count; n++) {
         PL_TRY(pl_rows_split(d->names.name[n].path, path, &dataset, err));
         PL_TRY(check_pair(path, d->setup.port[d->names.name[n].port].name, written, err));
     }
     PL_TRY(check_lists(pl_str_text(&d->names.lists), written, err));
-    return d->data.weights ? check_pair(d->data.weights, "weights", written, err) : PL_OK;
+    if (d->data.weights) PL_TRY(check_pair(d->data.weights, "weights", written, err));
+    return pl_file_check_free(written, NULL, err);
 }
 
 static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, pl_error *err)
