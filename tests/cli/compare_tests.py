@@ -323,6 +323,27 @@ def test_words():
     check(os.listdir("tmp") == [], "left behind:", os.listdir("tmp"))
 
 
+def test_refused_at_once():
+    """What nobody can read is told before anything is calibrated; a run's page stays; sentences name the user's config; who reads may close the pipe."""
+    config = train_text()
+    for words, code, said in ((["gone.npy"], 4, "gone.npy: cannot be opened"), (["text.txt", "--scratch", "x"], 4, "text.txt:")):
+        _, err = run("infer", "out", *words, "--compare", "--turns", "1", env=with_tmp(), code=code)
+        check(said in err and "calibration" not in err and "turn" not in err, err)
+    with open("out/plan.html", "w") as file:
+        file.write("a page")
+    shutil.move("out/plan.html", "kept.html")
+    refused(2, "is a name that a run keeps in its folder", "infer", "out", "--compare", "--html", "out/plan.html", env=with_tmp())
+    for wrong in (["--set", "data.text=gone.txt"], ["--set", "data.text=none"]):
+        out, err = run("infer", config, "--compare", "--json", "--turns", "1", "--seeded", *wrong, env=with_tmp())
+        check("plimsoll-compare-" not in out + err and "gone.txt" in out or "config.yaml: this command needs data.text" in out, out, err)
+    process = subprocess.Popen([COMMAND, "infer", write_encoder(), "--compare", "--turns", "1", "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=with_tmp(),
+                               preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
+    process.stdout.close()
+    process.stdout = None
+    finish(process)
+    check(os.listdir("tmp") == [], "left behind:", os.listdir("tmp"))
+
+
 def test_environment():
     """What a variable says is in the config of all processes."""
     config = write_encoder()
@@ -335,7 +356,7 @@ def test_environment():
 
 GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_calibration, test_forms_of_output, test_environment],
           "compare_systems": [test_chain, test_clouds, test_hybrid, test_binary, test_held_out_texts, test_held_out_flights],
-          "compare_refused": [test_budget, test_words]}
+          "compare_refused": [test_budget, test_words, test_refused_at_once]}
 
 if __name__ == "__main__":
     main(GROUPS)

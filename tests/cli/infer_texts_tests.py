@@ -197,8 +197,25 @@ def test_weights_of_another_model():
         refused(4, f"gpt.safetensors: its weights are of a model with {key} .*, but --set {key} says", "eval", "out", "--weights", "gpt.safetensors", "--set", f"{key}={value}")
 
 
+def test_batch_of_a_budget():
+    """Fewer at once where more do not fit, whatever a training had at once; the remedy is a key that infer reads."""
+    write_text(words=3000)
+    run("train", write_config(train={"steps": 2, "checkpoint_every": 2, "batch_size": 8, "micro_batch": 8}))
+    length = cli_tests.TINY["model"]["sequence"]
+    save("ids.npy", "<i4", (16, length), [1] * 16 * length)
+
+    def needs(batch):
+        return int(re.search(r"needs (\d+) bytes charged", run("infer", "out", "ids.npy", "--batch", str(batch), "--budget", "1MB", code=3)[1])[1])
+    least, most = needs(1), needs(16)
+    check(least < most, least, most)
+    budget = str((least + most) // 2)
+    check(len(lines(run("infer", "out", "ids.npy", "--brief", "--budget", budget)[0])) == 16, "lines")
+    refused(3, "set infer.batch to 1$", "infer", "out", "ids.npy", "--batch", "16", "--budget", budget)
+    check(len(lines(run("infer", "out", "ids.npy", "--brief", "--budget", budget, "--set", "infer.batch=1")[0])) == 16, "lines")
+
+
 GROUPS = {"infer_texts": [test_texts_as_pages, test_many_lines, test_files_of_the_config, test_stopped],
-          "infer_apart": [test_what_is_a_runs_is_left_alone, test_weights_of_another_model]}
+          "infer_apart": [test_what_is_a_runs_is_left_alone, test_weights_of_another_model, test_batch_of_a_budget]}
 
 if __name__ == "__main__":
     main(GROUPS)
