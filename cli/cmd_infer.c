@@ -7,7 +7,7 @@
 
 enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, COMPARE, TURNS, HTML, JSON, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
-    [TO] = {"--to", "FILE", "write the lines there, and not to stdout; the file is whole or not there"},
+    [TO] = {"--to", "FILE", "write the lines there, and not to stdout (-); the file is whole or not there"},
     [ARRAYS] = {"--npy", "PREFIX", "in place of lines PREFIX.NAME.npy for each output"},
     [LATENCY] = {"--latency", NULL, "item by item, and how long each took: median, 95 %, largest"},
     [BRIEF] = {"--brief", NULL, "lines without the model's numbers: what its system says of them alone"},
@@ -78,6 +78,8 @@ static pl_status set(const pl_cli_input *in, const char *key, const char *value,
     return value ? pl_config_set(in->config, key, value, by, err) : PL_OK;
 }
 
+static bool is_stdout(const char *to) { return to && strcmp(to, "-") == 0; }
+
 static pl_status check_words(const pl_cli_input *in, pl_error *err)
 {
     const char *const *value = in->arguments.value;
@@ -113,7 +115,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     if (status == PL_OK) status = check_trained(in, err);
     if (status == PL_OK) status = join_files(in, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
-    if (status == PL_OK) status = set(in, "infer.to", value[TO], "--to", err);
+    if (status == PL_OK) status = set(in, "infer.to", is_stdout(value[TO]) ? NULL : value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);
     if (status == PL_OK) status = set(in, "infer.latency", value[LATENCY] ? "true" : NULL, "--latency", err);
     if (status == PL_OK) status = set(in, "infer.brief", value[BRIEF] ? "true" : NULL, "--brief", err);

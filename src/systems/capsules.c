@@ -467,8 +467,12 @@ static pl_status open_drawn(pl_rows *r, pl_error *err)
     return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
 }
 
-static const pl_rows_kind rows = {"lines of text", pl_drawn_is_mine, NULL, open_drawn, pl_drawn_read,
-                                  pl_drawn_close,  pl_drawn_remarks};
+static const pl_rows_kind rows = {.what = "lines of text",
+                                  .is_mine = pl_drawn_is_mine,
+                                  .open = open_drawn,
+                                  .read = pl_drawn_read,
+                                  .close = pl_drawn_close,
+                                  .remarks = pl_drawn_remarks};
 
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},

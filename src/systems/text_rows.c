@@ -94,4 +94,5 @@ static pl_status read_text(const pl_rows *r, uint64_t row, void *to, void *scrat
     return PL_OK;
 }
 
-const pl_rows_kind pl_text_rows = {"lines of text", is_mine, NULL, open_text, read_text, close_text};
+const pl_rows_kind pl_text_rows = {
+    .what = "lines of text", .is_mine = is_mine, .open = open_text, .read = read_text, .close = close_text};

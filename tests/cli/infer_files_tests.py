@@ -291,6 +291,10 @@ def test_bad_pictures():
     with open("fake.png", "wb") as file:
         file.write(b"GIF89a\0\0")
     refused(4, r"fake.png: is no file that images can be read from \(.*PNG or JPEG", "infer", config, "fake.png")
+    for name, kind in (("page.jpg", "pictures"), ("page.PNG", "pictures"), ("page.npy", "NumPy arrays"), ("page.h5", "datasets")):
+        with open(name, "wb") as file:
+            file.write(b"404 not found\n")
+        refused(4, f"{name}: has the name of {kind}.*, and does not begin as one", "infer", config, name)
     os.makedirs("folder")
     refused(4, r"folder: is a folder; name the files in it \(folder/\*\)", "infer", config, "folder")
     refused(4, "good.png:/x: datasets are of HDF5", "infer", config, "good.png:/x")

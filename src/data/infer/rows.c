@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,6 +62,21 @@ static pl_status refuse_folder(const char *path, pl_error *err)
                    path);
 }
 
+/* A text whose name is that of another kind is a file that was cut or damaged, or something that a server said in its
+ * place: drawn as text it would be a wrong answer. */
+static pl_status check_name(const pl_rows *r, const char *path, pl_error *err)
+{
+    const char *point = strrchr(path, '.');
+    for (int i = 0; point && !strchr(point, '/') && i < KINDS; i++)
+        for (const char *const *end = kinds[i]->ends; *end; end++)
+            if (strcasecmp(point + 1, *end) == 0)
+                return pl_fail(err, PL_E_DATA,
+                               "%.300s: has the name of %s, and does not begin as one; is it whole? A text needs "
+                               "another name",
+                               r->path, kinds[i]->what);
+    return PL_OK;
+}
+
 pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, pl_error *err)
 {
     char head[PL_ROWS_HEAD_BYTES], path[PL_FILE_PATH_MAX];
@@ -78,7 +94,10 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     for (int i = 0; i < KINDS && !r->kind; i++)
         if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
     if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's */
-    if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) r->kind = port->kind;
+    if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) {
+        PL_TRY(check_name(r, path, err));
+        r->kind = port->kind;
+    }
     if (!r->kind) return refuse_kind(r, err);
     if (!dataset || r->kind == &pl_rows_hdf5) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%.300s: datasets are of HDF5, and %.300s is none; name the file alone", name, path);

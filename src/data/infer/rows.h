@@ -19,7 +19,7 @@ typedef struct pl_rows_remark {
     const char *word, *text;
 } pl_rows_remark;
 
-enum { PL_ROWS_REMARKS_MAX = 8 };
+enum { PL_ROWS_REMARKS_MAX = 8, PL_ROWS_ENDS_MAX = 3 };
 
 typedef struct pl_rows_kind {
     const char *what; /* "NumPy array" */
@@ -34,6 +34,8 @@ typedef struct pl_rows_kind {
      * are none (not finite, no id, no brightness), naming the item. scratch: PL_ROWS_SCRATCH_BYTES of the thread. */
     pl_status (*read)(const pl_rows *, uint64_t row, void *to, void *scratch, pl_error *);
     void (*close)(pl_rows *); /* what open has begun, also where it failed; NULL: nothing */
+    /* How names of such files end, without the point; a NULL behind the last. */
+    const char *ends[PL_ROWS_ENDS_MAX + 1];
     /* What read may remark: bit i of *rows->remark is the i-th, with a NULL behind the last; NULL: nothing. */
     const pl_rows_remark *remarks;
 } pl_rows_kind;

@@ -142,4 +142,5 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
     return status;
 }
 
-const pl_rows_kind pl_rows_hdf5 = {.what = "datasets of HDF5 files", .is_mine = is_mine, .stage = stage};
+const pl_rows_kind pl_rows_hdf5 = {
+    .what = "datasets of HDF5 files", .is_mine = is_mine, .stage = stage, .ends = {"h5", "hdf5", "mat"}};

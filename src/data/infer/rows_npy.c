@@ -242,7 +242,8 @@ static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratc
     return status;
 }
 
-const pl_rows_kind pl_rows_npy = {"NumPy arrays, .npy", is_mine, NULL, open_npy, read_npy, NULL};
+const pl_rows_kind pl_rows_npy = {
+    .what = "NumPy arrays, .npy", .is_mine = is_mine, .open = open_npy, .read = read_npy, .ends = {"npy"}};
 
 /* ---- made ready ---- */
 

@@ -49,4 +49,5 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
     return status;
 }
 
-const pl_rows_kind pl_rows_picture = {.what = "pictures in PNG or JPEG", .is_mine = is_mine, .stage = stage};
+const pl_rows_kind pl_rows_picture = {
+    .what = "pictures in PNG or JPEG", .is_mine = is_mine, .stage = stage, .ends = {"png", "jpg", "jpeg"}};
