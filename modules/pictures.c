@@ -258,8 +258,6 @@ static int read_jpeg(reading *r)
 static bool is_png(const uint8_t *head) { return png_sig_cmp(head, 0, PL_PICTURES_SIGNATURE_BYTES) == 0; }
 static bool is_jpeg(const uint8_t *head) { return head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff; }
 
-static int knows(const uint8_t head[PL_PICTURES_SIGNATURE_BYTES]) { return is_png(head) || is_jpeg(head); }
-
 static int read_picture(const pl_picture_reader *o, char *why, size_t room)
 {
     reading r = {.o = o, .why = why, .room = room};
@@ -276,4 +274,4 @@ static int read_picture(const pl_picture_reader *o, char *why, size_t room)
 }
 
 extern __attribute__((visibility("default"))) const pl_pictures_module pl_pictures_functions; /* PL_PICTURES_SYMBOL */
-const pl_pictures_module pl_pictures_functions = {.version = PL_PICTURES_VERSION, .knows = knows, .read = read_picture};
+const pl_pictures_module pl_pictures_functions = {.version = PL_PICTURES_VERSION, .read = read_picture};

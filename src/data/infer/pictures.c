@@ -32,18 +32,6 @@ void pl_pictures_unload(pl_pictures *i)
     *i = (pl_pictures){0};
 }
 
-bool pl_picture_is_known(const pl_pictures *i, const char *path)
-{
-    uint8_t head[PL_PICTURES_SIGNATURE_BYTES] = {0};
-    pl_error ignored;
-    uint64_t bytes;
-    int fd;
-    if (pl_file_open(path, &fd, &bytes, &ignored) != PL_OK) return false;
-    const bool is_read = bytes >= sizeof head && pl_file_read_at(fd, path, 0, head, sizeof head, &ignored) == PL_OK;
-    close(fd);
-    return is_read && i->module->knows(head);
-}
-
 /* ---- one ---- */
 
 typedef struct reading {

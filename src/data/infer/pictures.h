@@ -20,8 +20,6 @@ typedef struct pl_pictures {
 pl_status pl_pictures_load(pl_pictures *, pl_error *);
 void pl_pictures_unload(pl_pictures *);
 
-/* By the first bytes of the file; one that cannot be read is none. */
-bool pl_picture_is_known(const pl_pictures *, const char *path);
 /* PL_E_DATA, with the path and what is wrong with it: a damaged file is not half a picture. PL_E_STORAGE where the
  * system does not give it. channels: 1 (grey) or 3 (planes of red, green, blue). */
 pl_status pl_picture_read(const pl_pictures *, const char *path, uint32_t size, uint32_t channels, uint8_t *to,

@@ -9,7 +9,7 @@
 
 #define PL_PICTURES_FILE   "plimsoll-pictures.so"
 #define PL_PICTURES_SYMBOL "pl_pictures_functions"
-enum { PL_PICTURES_VERSION = 2, PL_PICTURES_SIGNATURE_BYTES = 8, PL_PICTURES_NO_MEMORY = -2 };
+enum { PL_PICTURES_VERSION = 3, PL_PICTURES_SIGNATURE_BYTES = 8, PL_PICTURES_NO_MEMORY = -2 };
 
 /* Who asks for a picture. What these functions give, if it is not 0 (of get: less than was asked for), ends the
  * reading: there was no room, or the file could not be read. */
@@ -24,8 +24,6 @@ typedef struct pl_picture_reader {
 /* Functions give 0, or -1 with a reason in `why`, or PL_PICTURES_NO_MEMORY where that is the reason. */
 typedef struct pl_pictures_module {
     uint32_t version;
-    /* Is it one of those that are known, by its first bytes? */
-    int (*knows)(const uint8_t signature[PL_PICTURES_SIGNATURE_BYTES]);
     /* All rows, or not a whole picture: also a damaged file is none. What is transparent lies on white, 16 bits become
      * 8, and grey, palettes and CMYK become RGB. Interlaced and progressive pictures are in memory whole, others are a
      * row at a time. What a camera says of how it was held is not looked at. */
