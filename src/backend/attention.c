@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 #include "backend/calls.h"
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"

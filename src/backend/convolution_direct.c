@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backend/convolution_epilogue.h"
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/kernels.h"
@@ -219,7 +219,7 @@ static void sum_taps(const direct *d, const phase *p, const band *b, const tile 
     const char *a = source_row(b, source) + (begin * d->step - p->x.pad + first) * d->tap_words * 4;
     const uint32_t *packed = panel_at(d, p, t->panel) + (y * p->x.taps + first) * d->tap_words * nr;
     k->by_rows[count - 1][t->vectors - 1]((end - first) * d->tap_words, a, d->step * d->tap_words, packed, nr,
-                                          b->tile + (begin - t->begin) * nr, nr, add);
+                                          b->tile + (begin - t->begin) * nr, nr, add, NULL);
 }
 
 /* A row of the kernel where some windows hang over the sides: neighbouring taps that the same outputs have go together.

@@ -171,7 +171,7 @@ static void add_ragged(const job *j, int64_t words, const uint32_t *dy, int64_t 
     const pl_gemm_kernels *t = j->kernels;
     pl_gemm_epilogue store = {.c = dw, .ldc = ld};
     for (int64_t i = 0; i < rows * t->nr; i++) tile[i] = i % t->nr < p->count ? dw[i / t->nr * ld + i % t->nr] : 0;
-    t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, tile, t->nr, 1);
+    t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, tile, t->nr, 1, NULL);
     t->finish(&store, tile, t->nr, 0, 0, rows, p->count);
 }
 
@@ -186,7 +186,7 @@ static void add_tile(const job *j, const block *b, int64_t begin, int64_t end, i
     if (p->count % t->vector)
         add_ragged(j, words, dy, rows, p, dw, ld, tile);
     else
-        t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, dw, ld, 1);
+        t->by_columns[rows - 1][p->count > t->vector](words, dy, 0, p->x + p->skip, t->nr, dw, ld, 1, NULL);
 }
 
 /* Rows of dy of the block for which kernel row `u` lies in the image. */

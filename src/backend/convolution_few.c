@@ -93,7 +93,7 @@ static void do_row(const job *j, int64_t r, void *y, char *own)
         rows = min_of(t->mr, s->out_width - q);
         for (int64_t o = 0; o < s->out; o += t->nr) {
             t->by_rows[rows - 1][j->ld - o > t->vector](j->window, windows + q * j->window, j->window, j->weights + o,
-                                                        j->ld, tile, t->nr, 0);
+                                                        j->ld, tile, t->nr, 0, NULL);
             t->finish(&e, tile, t->nr, q, o, rows, min_of(t->nr, s->out - o));
         }
     }

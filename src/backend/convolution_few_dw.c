@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "backend/convolution_few.h"
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/gemm.h"
@@ -110,7 +110,7 @@ static void add_pixels(const job *j, const float *windows, const float *dy, int6
         const float *a = windows + begin * out_width + first * rows;
         for (int64_t o = 0; o < j->ld; o += t->nr)
             t->by_columns[rows - 1][j->ld - o > t->vector](count, a, 0, dy + first * j->ld + o, j->ld,
-                                                           sum + begin * j->ld + o, j->ld, add);
+                                                           sum + begin * j->ld + o, j->ld, add, NULL);
     }
 }
 

@@ -2,7 +2,7 @@
 
 #include "backend/convolution_epilogue.h"
 #include "backend/convolution_few.h"
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/kernels.h"
@@ -76,7 +76,7 @@ static void make_row(const job *j, int64_t image, int64_t row, char *own)
         pl_gemm_ahead_tile(dy + (q + AHEAD_PIXELS) * s->out, s->out * FLOAT_BYTES, rows, s->out * FLOAT_BYTES);
         for (int64_t i = 0; i < j->ld; i += t->nr)
             t->by_rows[rows - 1][j->ld - i > t->vector](s->out, dy + q * s->out, s->out, j->weights + i, j->ld,
-                                                        z + q * j->ld + i, j->ld, 0);
+                                                        z + q * j->ld + i, j->ld, 0, NULL);
     }
 }
 

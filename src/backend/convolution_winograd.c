@@ -1,7 +1,7 @@
 #include "backend/convolution_winograd.h"
 
 #include "backend/convolution_epilogue.h"
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 
@@ -189,7 +189,7 @@ static void multiply(const winograd *w, int64_t part, int64_t panel, int64_t win
             int64_t begin = split(windows, tiles, i), rows = split(windows, tiles, i + 1) - begin;
             k->by_rows_ahead[rows - 1][vectors - 1](w->channels, from + begin * w->window_words + p * w->channels,
                                                     w->window_words, weights_at(w, panel, part * points + p, 0), k->nr,
-                                                    sums + (begin * points + p) * k->nr, points * k->nr, 0);
+                                                    sums + (begin * points + p) * k->nr, points * k->nr, 0, NULL);
         }
 }
 

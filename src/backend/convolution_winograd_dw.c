@@ -238,7 +238,7 @@ static void multiply(const job *j, const piece *p, int part, int parts)
         k->by_columns[rows - 1][vectors - 1](p->end - p->begin,
                                              words_at(j, j->dy_offset) + point * j->dy_point + i * j->dy_panel, 0,
                                              words_at(j, 0) + point * j->x_point + column * j->x_panel, k->nr,
-                                             sums_at(j, point, column, i), k->nr, !p->starts);
+                                             sums_at(j, point, column, i), k->nr, !p->starts, NULL);
     }
 }
 

@@ -3,7 +3,7 @@
  * (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
 #include <stddef.h>
 
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 
@@ -303,17 +303,17 @@ static pl_gemm_tile_fn *tile_of(const job *j, int64_t rows, int vectors)
 
 /* A tile at the right edge of C, in the thread's own memory, where its rows are whole vectors long. */
 static void compute_ragged(const job *j, const block *b, const rows_of_a *r, const columns_of_b *s, float *sums,
-                           int64_t ld, int add, pl_gemm_tile_fn *sum, float *tile)
+                           int64_t ld, int add, pl_gemm_tile_fn *sum, float *tile, pl_gemm_ahead *ahead)
 {
     int64_t nr = j->plan.nr;
     pl_gemm_epilogue store = {.c = sums, .ldc = ld};
     for (int64_t i = 0; i < r->count * nr && add; i++) tile[i] = i % nr < s->count ? sums[i / nr * ld + i % nr] : 0;
-    sum(b->words, r->a, j->plan.a_stride, s->b, s->stride, tile, nr, add);
+    sum(b->words, r->a, j->plan.a_stride, s->b, s->stride, tile, nr, add, ahead);
     j->plan.kernels->finish(&store, tile, nr, 0, 0, r->count, s->count);
 }
 
 static void compute_tile(const job *j, const unit *u, const block *b, const rows_of_a *r, const columns_of_b *s,
-                         const scratch *own)
+                         const scratch *own, pl_gemm_ahead *ahead)
 {
     const pl_gemm_kernels *kernels = j->plan.kernels;
     const int vectors = (int)pl_gemm_ceil_div(s->count, kernels->vector) * (j->call->gated ? 2 : 1);
@@ -322,32 +322,33 @@ static void compute_tile(const job *j, const unit *u, const block *b, const rows
     int64_t ld, stride = j->plan.a_stride;
     if (b->first && (j->has_epilogue || !add)) fetch_tile(j->call, r, s);
     if (finish && !add) { /* one block of k: from registers to the epilogue */
-        sum(b->words, r->a, stride, s->b, s->stride, own->tile, j->plan.nr, 0);
+        sum(b->words, r->a, stride, s->b, s->stride, own->tile, j->plan.nr, 0, ahead);
         kernels->finish(&j->epilogue, own->tile, j->plan.nr, r->begin, s->begin, r->count, s->count);
         return;
     }
     float *sums = sums_at(j, u, own, r->begin, s->begin, &ld);
     if (j->call->gated || s->count == vectors * kernels->vector)
-        sum(b->words, r->a, stride, s->b, s->stride, sums, ld, add);
+        sum(b->words, r->a, stride, s->b, s->stride, sums, ld, add, ahead);
     else
-        compute_ragged(j, b, r, s, sums, ld, add, sum, own->tile);
+        compute_ragged(j, b, r, s, sums, ld, add, sum, own->tile, ahead);
     if (finish) kernels->finish(&j->epilogue, sums, ld, r->begin, s->begin, r->count, s->count);
 }
 
 /* ---- units ---- */
 
-/* Row panel `panel` of A, to be fetched in `tiles` steps. */
+/* Row panel `panel` of A, to be fetched while so many tiles are made. */
 static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64_t tiles)
 {
     const pl_gemm_call *c = j->call;
     if (!j->fetch_ahead || panel >= j->plan.row_panels) return (pl_gemm_ahead){0};
     int64_t begin = row_of(j, panel), end = row_of(j, panel + 1);
     int64_t bytes = pl_real_bytes(c->a_type);
-    return pl_gemm_ahead_of(a_at(c, begin, b->begin), c->a_row * bytes, end - begin, b->k * bytes, tiles);
+    return pl_gemm_ahead_of(a_at(c, begin, b->begin), c->a_row * bytes, end - begin, b->k * bytes,
+                            tiles * pl_gemm_ahead_steps(b->words));
 }
 
-/* Column panel `panel` of B at block `k`, or its gates and behind them what they are multiplied with. */
-static void panel_ahead(const job *j, int64_t panel, int64_t k, int64_t tiles, pl_gemm_ahead ahead[2])
+/* Column panel `panel` of B at block `k` in so many steps, or its gates and with them what they are multiplied with. */
+static void panel_ahead(const job *j, int64_t panel, int64_t k, int64_t steps, pl_gemm_ahead ahead[2])
 {
     const pl_gemm_call *c = j->call;
     const int64_t bytes = pl_real_bytes(c->b_type), column = panel * j->plan.panel_columns;
@@ -356,20 +357,20 @@ static void panel_ahead(const job *j, int64_t panel, int64_t k, int64_t tiles, p
     block b = block_of(j, k);
     for (int i = 0; i < (c->gated ? 2 : 1); i++)
         ahead[i] = pl_gemm_ahead_of(pl_real_at(c->b_type, c->b, b.begin + (i * c->n + column) * c->b_col),
-                                    c->b_col * bytes, min_of(j->plan.panel_columns, c->n - column), b.k * bytes, tiles);
+                                    c->b_col * bytes, min_of(j->plan.panel_columns, c->n - column), b.k * bytes, steps);
 }
 
 /* What is packed after a unit's panel: the next of its panels, or its first of the next block of k; behind both
  * probably the next unit's first. */
 static void next_panel_ahead(const job *j, const unit *u, const block *b, int64_t panel, pl_gemm_ahead ahead[2])
 {
-    const int64_t tiles = u->row_end - u->row_begin, k = b->begin / j->plan.k_block;
+    const int64_t steps = (u->row_end - u->row_begin) * pl_gemm_ahead_steps(b->words), k = b->begin / j->plan.k_block;
     if (panel + 1 < u->column_end)
-        panel_ahead(j, panel + 1, k, tiles, ahead);
+        panel_ahead(j, panel + 1, k, steps, ahead);
     else if (!b->last)
-        panel_ahead(j, u->column_begin, k + 1, tiles, ahead);
+        panel_ahead(j, u->column_begin, k + 1, steps, ahead);
     else
-        panel_ahead(j, panel + 1, 0, tiles, ahead);
+        panel_ahead(j, panel + 1, 0, steps, ahead);
 }
 
 /* B is packed: a panel of columns meets all rows of the unit, which stay in the second-level cache. */
@@ -380,13 +381,12 @@ static void compute_columns(const job *j, const unit *u, const block *b, const s
         columns_of_b s = take_columns(j, u, panel, b, own);
         pl_gemm_ahead next[2];
         next_panel_ahead(j, u, b, panel, next);
+        next[0].also = &next[1];
         for (int64_t r = u->row_begin; r < u->row_end; r++) {
-            pl_gemm_ahead_step(&next[0]);
-            pl_gemm_ahead_step(&next[1]);
             pl_gemm_ahead ahead = ahead_of(j, u->fresh ? r + 1 : j->plan.row_panels, b, 1);
-            pl_gemm_ahead_step(&ahead);
+            ahead.also = next;
             take_rows(j, r, 1, b, own, &rows);
-            compute_tile(j, u, b, &rows, &s, own);
+            compute_tile(j, u, b, &rows, &s, own, &ahead);
         }
     }
 }
@@ -403,11 +403,10 @@ static void compute_rows(const job *j, const unit *u, const block *b, const scra
         take_rows(j, first, count, b, own, rows);
         for (int64_t panel = u->column_begin; panel < u->column_end; panel++) {
             columns_of_b s = take_columns(j, u, panel, b, own);
-            pl_gemm_ahead_step(&ahead);
             for (int64_t r = 0; r < count; r++) {
                 int last = r + 1 == count;
                 fetch_sums(j, b, last ? first : first + r + 1, panel + last);
-                compute_tile(j, u, b, rows + r, &s, own);
+                compute_tile(j, u, b, rows + r, &s, own, r == 0 ? &ahead : NULL);
             }
         }
     }

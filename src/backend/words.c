@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "backend/gemm_ahead.h"
+#include "kernels/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 #include "backend/tickets.h"

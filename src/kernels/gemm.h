@@ -25,6 +25,7 @@
 #include "base/isa.h"
 #include "base/activation.h"
 #include "base/narrow.h"
+#include "kernels/gemm_ahead.h"
 
 /* What happens to an element once its sum is complete; the order is that of pl_gemm_call. Pointers are of element (0,
  * 0) of C; NULL = absent. What is declared void is of this type. */
@@ -58,9 +59,10 @@ typedef struct pl_gemm_thin_product {
 } pl_gemm_thin_product;
 
 /* d[r, j] = (d[r, j] + … or 0 + …) a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + … over `words` of k, all rows of the tile and
- * all columns of so many vectors. Strides are in words. */
+ * all columns of so many vectors. Strides are in words. Meanwhile tiles by rows ask for memory, in so many steps as
+ * pl_gemm_ahead_steps(words) says; NULL: for none. */
 typedef void pl_gemm_tile_fn(int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d,
-                             int64_t ldd, int add);
+                             int64_t ldd, int add, pl_gemm_ahead *);
 
 /* Copies of an operand of one type in the order in which tiles read it; ld in elements of the source, everything about
  * the copy in words. */

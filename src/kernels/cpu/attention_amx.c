@@ -82,7 +82,7 @@ static void multiply_panels(task *t, int64_t rows, int64_t columns, int64_t step
 {
     for (int64_t j = 0; j < columns; j += NR, b += panel_words) {
         fetch_some(&t->ahead);
-        pl_gemm_amx_tiles[rows - 1][columns - j > PL_VW](steps, a, lda, b, NR, d + j, ldd, add);
+        pl_gemm_amx_tiles[rows - 1][columns - j > PL_VW](steps, a, lda, b, NR, d + j, ldd, add, NULL);
     }
 }
 

@@ -10,8 +10,9 @@
 #define AMX_TARGET           __attribute__((target("amx-tile,amx-bf16")))
 #define MULTIPLY(sums, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sums : :)
 #define TILE_ARGUMENTS                                                                                                 \
-    int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d, int64_t ldd, int add
-#define TILE_PASSED words, a, a_stride, b, b_stride, d, ldd, add
+    int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d, int64_t ldd, int add,   \
+        pl_gemm_ahead *next
+#define TILE_PASSED words, a, a_stride, b, b_stride, d, ldd, add, next
 #include "kernels/cpu/amx_tiles.h"
 
 enum { TILES_OF_THREAD = 8 };
@@ -60,6 +61,7 @@ AMX_TARGET static void tile_of(int rows, int vectors, TILE_ARGUMENTS)
                         .d = (char *)d,
                         .d_row = ldd * word,
                         .add = add};
+    pl_gemm_ahead_tile_steps(next, words); /* a tile of 256 words is soon done */
     tile(rows, vectors, &t);
 }
 

@@ -4,8 +4,14 @@
  *      multiply_add(words a, words b, pl_vf sums)
  *      TILE_TARGET                      an attribute for instructions beyond the level's
  *      WIDE_TILES                       1 where wide tiles are wanted by rows (9 × 3 and 6 × 4), else 0
- * and finds the tables by_rows, by_rows_ahead and by_columns, [rows − 1][vectors − 1]. No guard: included
- * once a kind. */
+ * and finds the tables by_rows, by_rows_ahead and by_columns, [rows − 1][vectors − 1], of which by_rows alone ask for
+ * what a caller wants asked for. No guard: included once a kind. */
+
+/* Words of k until memory is asked for again. */
+PL_V_INLINE int64_t stretch_at(int64_t begin, int64_t k)
+{
+    return k - begin < PL_GEMM_AHEAD_WORDS ? k - begin : PL_GEMM_AHEAD_WORDS;
+}
 
 /* One step of k: row r of the tile takes a(r, p) from base pointer r/3 at offset r%3 strides, so that x86 addressing
  * needs four pointers and one index for twelve rows. */
@@ -44,29 +50,34 @@ PL_V_INLINE void fetch_words(int vectors, const word *b, int64_t behind)
 }
 
 TILE_TARGET PL_V_INLINE void tile_by_rows(int rows, int vectors, int ahead, int64_t k, const word *a, int64_t s,
-                                          const word *b, int64_t ldb, float *d, int64_t ldd, int add)
+                                          const word *b, int64_t ldb, float *d, int64_t ldd, int add,
+                                          pl_gemm_ahead *next)
 {
     const int64_t all = k * ldb;
     pl_vf acc[12][PL_GEMM_VECTORS_MAX];
     start_tile(rows, vectors, acc, d, ldd, add);
     const word *a0 = a, *a3 = a + 3 * s, *a6 = a + 6 * s, *a9 = a + 9 * s;
+    for (int64_t begin = 0, stretch; begin < k; begin += stretch) {
+        stretch = next ? stretch_at(begin, k) : k;
+        pl_gemm_ahead_step(next);
 #pragma GCC unroll 4
-    for (int64_t p = 0; p < k; p++, b += ldb, a0++, a3++, a6++, a9++) {
-        words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0;
-        words b2 = vectors > 2 ? load_words(b + 2 * PL_VW) : b0, b3 = vectors > 3 ? load_words(b + 3 * PL_VW) : b0;
-        if (ahead) fetch_words(vectors, b, all);
-        STEP(0, a0[0])
-        STEP(1, a0[s])
-        STEP(2, a0[2 * s])
-        STEP(3, a3[0])
-        STEP(4, a3[s])
-        STEP(5, a3[2 * s])
-        STEP(6, a6[0])
-        STEP(7, a6[s])
-        STEP(8, a6[2 * s])
-        STEP(9, a9[0])
-        STEP(10, a9[s])
-        STEP(11, a9[2 * s])
+        for (int64_t p = 0; p < stretch; p++, b += ldb, a0++, a3++, a6++, a9++) {
+            words b0 = load_words(b), b1 = vectors > 1 ? load_words(b + PL_VW) : b0;
+            words b2 = vectors > 2 ? load_words(b + 2 * PL_VW) : b0, b3 = vectors > 3 ? load_words(b + 3 * PL_VW) : b0;
+            if (ahead) fetch_words(vectors, b, all);
+            STEP(0, a0[0])
+            STEP(1, a0[s])
+            STEP(2, a0[2 * s])
+            STEP(3, a3[0])
+            STEP(4, a3[s])
+            STEP(5, a3[2 * s])
+            STEP(6, a6[0])
+            STEP(7, a6[s])
+            STEP(8, a6[2 * s])
+            STEP(9, a9[0])
+            STEP(10, a9[s])
+            STEP(11, a9[2 * s])
+        }
     }
     store_tile(rows, vectors, acc, d, ldd);
 }
@@ -97,26 +108,31 @@ TILE_TARGET PL_V_INLINE void tile_by_columns(int rows, int vectors, int64_t k, c
 
 #define TILE(rows, vectors)                                                                                            \
     TILE_TARGET static void by_rows_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,             \
-                                                       int64_t ldb, float *d, int64_t ldd, int add)                    \
+                                                       int64_t ldb, float *d, int64_t ldd, int add,                    \
+                                                       pl_gemm_ahead *next)                                            \
     {                                                                                                                  \
-        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add);                                                  \
+        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add, next);                                            \
     }                                                                                                                  \
     TILE_TARGET static void by_rows_ahead_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,       \
-                                                             int64_t ldb, float *d, int64_t ldd, int add)              \
+                                                             int64_t ldb, float *d, int64_t ldd, int add,              \
+                                                             pl_gemm_ahead *next)                                      \
     {                                                                                                                  \
-        tile_by_rows(rows, vectors, 1, k, a, s, b, ldb, d, ldd, add);                                                  \
+        (void)next;                                                                                                    \
+        tile_by_rows(rows, vectors, 1, k, a, s, b, ldb, d, ldd, add, NULL);                                            \
     }                                                                                                                  \
     TILE_TARGET static void by_columns_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,          \
-                                                          int64_t ldb, float *d, int64_t ldd, int add)                 \
+                                                          int64_t ldb, float *d, int64_t ldd, int add,                 \
+                                                          pl_gemm_ahead *next)                                         \
     {                                                                                                                  \
-        (void)s;                                                                                                       \
+        (void)s, (void)next;                                                                                           \
         tile_by_columns(rows, vectors, k, a, b, ldb, d, ldd, add);                                                     \
     }
 #define WIDE_TILE(rows, vectors)                                                                                       \
     TILE_TARGET static void by_rows_##rows##_##vectors(int64_t k, const void *a, int64_t s, const void *b,             \
-                                                       int64_t ldb, float *d, int64_t ldd, int add)                    \
+                                                       int64_t ldb, float *d, int64_t ldd, int add,                    \
+                                                       pl_gemm_ahead *next)                                            \
     {                                                                                                                  \
-        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add);                                                  \
+        tile_by_rows(rows, vectors, 0, k, a, s, b, ldb, d, ldd, add, next);                                            \
     }
 /* clang-format off: it takes the macros for types */
 #define TILES(rows) TILE(rows, 1) TILE(rows, 2)
