@@ -24,7 +24,7 @@ enum {
 };
 
 typedef struct plan {
-    int threads, prepared;
+    int threads, prepared, mr, panels;
     int64_t tile_columns, row_panels, column_tiles;
     int64_t row_units, column_units;
     uint64_t thread_bytes, bytes;
@@ -44,7 +44,7 @@ static int64_t sides_of(const pl_words_product *w) { return w->epilogue.gated ? 
 
 static void cut_units(plan *p, const pl_words_product *w)
 {
-    const int64_t columns = w->words * 4 * p->tile_columns * sides_of(w), rows = w->words * 4 * w->kernels->mr;
+    const int64_t columns = w->words * 4 * p->tile_columns * sides_of(w), rows = w->words * 4 * p->mr;
     p->column_units = pl_gemm_ceil_div(p->column_tiles, max_of(1, UNIT_WEIGHTS_BYTES / columns));
     p->row_units = pl_gemm_ceil_div(p->row_panels, max_of(1, UNIT_ROWS_BYTES / rows));
     const int64_t wanted = p->threads > 1 ? (int64_t)UNITS_PER_THREAD * p->threads : 1;
@@ -54,16 +54,25 @@ static void cut_units(plan *p, const pl_words_product *w)
         p->column_units = min_of(p->column_tiles, pl_gemm_ceil_div(wanted, p->row_units));
 }
 
+/* Wide ones where they fit; of gated columns a tile has one panel of each side. */
+static void choose_tile(plan *p, const pl_words_product *w)
+{
+    const pl_words_kernels *k = w->kernels;
+    const int gated = w->epilogue.gated != 0, wide = k->wide_rows && !gated && w->n % PL_WORDS_TILE_COLUMNS == 0;
+    p->mr = wide ? k->wide_rows : k->mr;
+    p->panels = wide ? PL_WORDS_PANELS_MAX : k->panels;
+    p->tile_columns = (int64_t)(gated ? 1 : p->panels) * PL_WORDS_PANEL;
+}
+
 static plan plan_of(const pl_words_product *w, int threads)
 {
     const pl_words_kernels *k = w->kernels;
     const int large = (double)w->m * (double)(w->n * sides_of(w)) * (double)w->words >= SERIAL_BELOW_WORDS;
-    plan p = {.threads = large ? threads : 1,
-              .prepared = k->x_bytes != 4 || w->row_bytes % 4 != 0,
-              .tile_columns = (int64_t)(w->epilogue.gated ? 1 : k->panels) * PL_WORDS_PANEL,
-              .row_panels = pl_gemm_ceil_div(w->m, k->mr)};
+    plan p = {.threads = large ? threads : 1, .prepared = k->x_bytes != 4 || w->row_bytes % 4 != 0};
+    choose_tile(&p, w);
+    p.row_panels = pl_gemm_ceil_div(w->m, p.mr);
     p.column_tiles = pl_gemm_ceil_div(w->n, p.tile_columns);
-    if (p.prepared) p.thread_bytes = pl_align_up((uint64_t)(k->mr * w->words * k->x_bytes), 64);
+    if (p.prepared) p.thread_bytes = pl_align_up((uint64_t)(p.mr * w->words * k->x_bytes), 64);
     p.bytes = sizeof(pl_tickets) + (uint64_t)threads * p.thread_bytes;
     cut_units(&p, w);
     return p;
@@ -82,10 +91,11 @@ static const char *take_rows(const job *j, int64_t begin, int64_t count, char *o
 }
 
 /* The sums of so many panels, the second of which lies `apart` bytes behind the first. */
-static void sum_tile(const pl_words_product *w, int64_t count, const char *x, int64_t stride, int64_t panels,
-                     const char *at, int64_t apart, int32_t *sums)
+static void sum_tile(const job *j, int64_t count, const char *x, int64_t stride, int64_t panels, const char *at,
+                     int64_t apart, int32_t *sums)
 {
-    if (panels <= w->kernels->panels) {
+    const pl_words_product *w = j->product;
+    if (panels <= j->plan.panels) {
         w->kernels->tiles[count - 1][panels - 1](w->words, x, stride, at, apart, sums);
         return;
     }
@@ -109,7 +119,7 @@ static void compute_tile(const job *j, int64_t begin, int64_t count, const char 
     const int64_t apart = (int64_t)pl_words_at(w->words, 0, gated ? gated : PL_WORDS_PANEL);
     int32_t sums[PL_WORDS_MR_MAX * PL_WORDS_TILE_COLUMNS];
     fetch_tile(&w->epilogue, begin, column, count, columns);
-    sum_tile(w, count, x, stride, panels, w->panels + pl_words_at(w->words, 0, column), apart, sums);
+    sum_tile(j, count, x, stride, panels, w->panels + pl_words_at(w->words, 0, column), apart, sums);
     pl_kernels_get(w->isa)->words_finish(&w->epilogue, sums, PL_WORDS_TILE_COLUMNS, begin, column, count, columns);
 }
 

@@ -33,16 +33,22 @@ static bool ask_for_tiles(void)
     return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
 }
 
-static bool has_tiles(void)
+/* What `ask` says, asked once: a virtual machine takes microseconds for each cpuid. */
+static bool known(atomic_int *state, bool (*ask)(void))
 {
     enum { UNKNOWN, NO, YES };
-    static atomic_int known;
-    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    int answer = atomic_load_explicit(state, memory_order_relaxed);
     if (answer == UNKNOWN) {
-        answer = ask_for_tiles() ? YES : NO;
-        atomic_store_explicit(&known, answer, memory_order_relaxed);
+        answer = ask() ? YES : NO;
+        atomic_store_explicit(state, answer, memory_order_relaxed);
     }
     return answer == YES;
+}
+
+static bool has_tiles(void)
+{
+    static atomic_int state;
+    return known(&state, ask_for_tiles);
 }
 #endif
 
@@ -59,18 +65,30 @@ pl_isa pl_isa_of_machine(void)
 }
 
 #if defined(__x86_64__)
-static bool has_tiles_of_integers(void)
+static bool ask_for_tiles_of_integers(void)
 {
     enum { CPUID_AMX_INT8 = 1 << 25 }; /* of edx, leaf 7 */
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & CPUID_AMX_INT8);
 }
 
-static bool has_avx_vnni(void)
+static bool has_tiles_of_integers(void)
+{
+    static atomic_int state;
+    return known(&state, ask_for_tiles_of_integers);
+}
+
+static bool ask_for_avx_vnni(void)
 {
     enum { CPUID_AVX_VNNI = 1 << 4 }; /* of eax, leaf 7.1; not every compiler's __builtin_cpu_supports knows it */
     unsigned a, b, c, d;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & CPUID_AVX_VNNI);
+}
+
+static bool has_avx_vnni(void)
+{
+    static atomic_int state;
+    return known(&state, ask_for_avx_vnni);
 }
 #endif
 

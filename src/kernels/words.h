@@ -27,7 +27,7 @@
 enum {
     PL_WORDS_PANEL = 16,      /* columns */
     PL_WORDS_LINE_BYTES = 64, /* of a panel, for each word of k */
-    PL_WORDS_PANELS_MAX = 2,  /* of a tile */
+    PL_WORDS_PANELS_MAX = 3,  /* of a tile */
     PL_WORDS_MR_MAX = 32,
     PL_WORDS_TILE_COLUMNS = PL_WORDS_PANELS_MAX * PL_WORDS_PANEL,
 };
@@ -70,10 +70,13 @@ typedef pl_words_tile_fn *const pl_words_tile_row[PL_WORDS_PANELS_MAX];
 typedef struct pl_words_kernels {
     const char *name;
     int mr, panels; /* of the largest tile */
-    int x_bytes;    /* of a prepared word of x; 4: x may be read where it is if its rows are whole words */
+    /* The most rows with three panels; 0: there are no such tiles. They read less for each dot: 9 × 48 takes 12 numbers
+     * for 27 vectors, 12 × 32 takes 14 for 24. */
+    int wide_rows;
+    int x_bytes; /* of a prepared word of x; 4: x may be read where it is if its rows are whole words */
     /* Prepares a row of `bytes` of x, filled up with zeros to whole words. */
     void (*prepare)(int64_t bytes, const void *x, char *to);
-    pl_words_tile_row *tiles; /* [rows − 1][panels − 1] */
+    pl_words_tile_row *tiles; /* [rows − 1][panels − 1]; NULL where there is none */
     /* A thread's, around all of its tiles of a product; NULL: nothing. */
     void (*enter)(void);
     void (*leave)(void);

@@ -46,7 +46,7 @@ static pl_words_tile_row tiles[] = {ENTRIES};
 extern const pl_words_kernels pl_int8_kernels_amx;
 const pl_words_kernels pl_int8_kernels_amx = {.name = "amx",
                                               .mr = MR,
-                                              .panels = PL_WORDS_PANELS_MAX,
+                                              .panels = 2,
                                               .x_bytes = 4,
                                               .prepare = pl_words_copy,
                                               .tiles = tiles,

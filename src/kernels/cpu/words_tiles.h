@@ -1,6 +1,7 @@
 /* The tiles of words.h, written once for every kind of dot. Who includes this has defined
  *      TILE_TARGET       an attribute for instructions beyond the level's
  *      MR, PANELS        of the largest tile
+ *      WIDE_ROWS         perhaps: the most rows with three panels
  *      CHAINS(rows)      sums of an element that run side by side, where one would wait for its own latency
  *      BLOCK             words after which a running sum is full
  *      TERMS             parts of a dot; k is run through once for each, so that few registers are in use
@@ -13,6 +14,11 @@
 enum {
     VECTORS = PL_WORDS_PANEL / PL_VW,                       /* of a panel's line */
     CHAINED_ROWS = CHAINS(1) * 2 > MR ? CHAINS(1) * 2 : MR, /* at most; those of few rows run side by side */
+#if defined(WIDE_ROWS)
+    MOST_VECTORS = PL_WORDS_PANELS_MAX * VECTORS,
+#else
+    MOST_VECTORS = PANELS * VECTORS,
+#endif
 };
 
 typedef struct tile_rows { /* four pointers and one stride for twelve rows, as x86 addresses them */
@@ -22,10 +28,10 @@ typedef struct tile_rows { /* four pointers and one stride for twelve rows, as x
 
 /* Part t of one word of k: of all rows with all columns. */
 TILE_TARGET PL_V_INLINE void tile_step(int t, int rows, int panels, const tile_rows *x, int64_t offset, const char *w,
-                                       int64_t panel_bytes, pl_vi (*sums)[PANELS * VECTORS])
+                                       int64_t panel_bytes, pl_vi (*sums)[MOST_VECTORS])
 {
     const int vectors = panels * VECTORS;
-    pl_vi part[PANELS * VECTORS];
+    pl_vi part[MOST_VECTORS];
     PL_V_UNROLL for (int v = 0; v < vectors; v++)
     {
         const char *at = w + v / VECTORS * panel_bytes + v % VECTORS * PL_V_BYTES;
@@ -40,7 +46,7 @@ TILE_TARGET PL_V_INLINE void tile_step(int t, int rows, int panels, const tile_r
 
 /* Part t of words [p, end). */
 TILE_TARGET PL_V_INLINE void tile_run(int t, int rows, int panels, int64_t p, int64_t end, const tile_rows *x,
-                                      const char *w, int64_t panel_bytes, pl_vi (*sums)[PANELS * VECTORS])
+                                      const char *w, int64_t panel_bytes, pl_vi (*sums)[MOST_VECTORS])
 {
     const int chains = CHAINS(rows);
 #pragma GCC unroll 2
@@ -50,7 +56,7 @@ TILE_TARGET PL_V_INLINE void tile_run(int t, int rows, int panels, int64_t p, in
     for (; p < end; p++) tile_step(t, rows, panels, x, 4 * p, w + p * PL_WORDS_LINE_BYTES, panel_bytes, sums);
 }
 
-TILE_TARGET PL_V_INLINE void tile_store(int rows, int panels, pl_vi (*sums)[PANELS * VECTORS], int32_t *d, int add)
+TILE_TARGET PL_V_INLINE void tile_store(int rows, int panels, pl_vi (*sums)[MOST_VECTORS], int32_t *d, int add)
 {
     const int chains = CHAINS(rows), vectors = panels * VECTORS;
     PL_V_UNROLL for (int r = 0; r < rows; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++)
@@ -68,7 +74,7 @@ TILE_TARGET PL_V_INLINE void tile_of(int rows, int panels, int64_t words, const 
 {
     const int chained = CHAINS(rows) * rows, vectors = panels * VECTORS;
     for (int64_t first = 0, end; first < words; first = end) {
-        pl_vi sums[CHAINED_ROWS][PANELS * VECTORS];
+        pl_vi sums[CHAINED_ROWS][MOST_VECTORS];
         end = words - first < BLOCK ? words : first + BLOCK;
         PL_V_UNROLL for (int r = 0; r < chained; r++) PL_V_UNROLL for (int v = 0; v < vectors; v++) sums[r][v] =
             (pl_vi){0};
@@ -106,5 +112,13 @@ TILE_TARGET PL_V_INLINE void tile_of(int rows, int panels, int64_t words, const 
 #define ALL(each) each(1) each(2)
 #endif
 ALL(TILES)
+#if defined(WIDE_ROWS)
+#define WIDE_TILE(rows)  TILE(rows, 3)
+#define WIDE_ENTRY(rows) {tile_##rows##_1, tile_##rows##_2, tile_##rows##_3},
+#define NINE(each)       each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9)
+NINE(WIDE_TILE)
+static pl_words_tile_row tiles[] = {NINE(WIDE_ENTRY) ENTRY(10) ENTRY(11) ENTRY(12)};
+#else
 static pl_words_tile_row tiles[] = {ALL(ENTRY)};
+#endif
 /* clang-format on */

@@ -9,6 +9,7 @@
 #define TILE_TARGET __attribute__((target("avx512vnni")))
 #define MR          12
 #define PANELS      2
+#define WIDE_ROWS   9
 #else
 #define TILE_TARGET __attribute__((target("avxvnni")))
 #define MR          6
@@ -51,6 +52,13 @@ TILE_TARGET PL_V_INLINE pl_vi sum_of(pl_vi sum) { return sum; }
 #define NAME  "avx2 vnni"
 #endif
 extern const pl_words_kernels TABLE;
-const pl_words_kernels TABLE = {
-    .name = NAME, .mr = MR, .panels = PANELS, .x_bytes = 4, .prepare = pl_words_copy, .tiles = tiles};
+const pl_words_kernels TABLE = {.name = NAME,
+                                .mr = MR,
+                                .panels = PANELS,
+#if defined(WIDE_ROWS)
+                                .wide_rows = WIDE_ROWS,
+#endif
+                                .x_bytes = 4,
+                                .prepare = pl_words_copy,
+                                .tiles = tiles};
 #endif

@@ -227,6 +227,18 @@ static void test_large_products(void **unused)
     }
 }
 
+/* Whole tiles of the most panels, of every number of rows. */
+static void test_wide_products(void **unused)
+{
+    (void)unused;
+    for (uint64_t i = 0; i < 40; i++) {
+        draw_state = first_seed + i;
+        const int64_t rows = i < 20 ? (int64_t)i + 1 : random_size(100);
+        const problem p = problem_create(rows, PL_WORDS_TILE_COLUMNS * (1 + below(3)), random_size(300), 0, chance(80));
+        check_problem(&p, first_seed + i);
+    }
+}
+
 static void test_gated_products(void **unused)
 {
     (void)unused;
@@ -327,6 +339,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_products),
         cmocka_unit_test(test_large_products),
+        cmocka_unit_test(test_wide_products),
         cmocka_unit_test(test_gated_products),
         cmocka_unit_test(test_extremes_do_not_saturate),
         cmocka_unit_test(test_the_extremes_would_show_saturation),
