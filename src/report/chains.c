@@ -79,7 +79,7 @@ static void put_table(const pl_chains_report *p, pl_str *out)
 void pl_chains_html(const pl_chains_report *p, pl_str *out)
 {
     char number[64];
-    pl_html_rollout_begin(title, "Steps that become latent thoughts, a stage at a time.", out);
+    pl_html_results_begin(title, "Steps that become latent thoughts, a stage at a time.", out);
     pl_html_cards_begin(out);
     snprintf(number, sizeof number, "%u of %u", p->rows, p->stages);
     pl_html_card(number, "trainings are done", out);
@@ -89,5 +89,5 @@ void pl_chains_html(const pl_chains_report *p, pl_str *out)
     }
     pl_html_cards_end(out);
     put_table(p, out);
-    pl_html_rollout_end(out);
+    pl_html_page_end(out);
 }

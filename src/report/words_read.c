@@ -123,7 +123,7 @@ static void put_table(const pl_words_read_report *p, pl_str *out)
 void pl_words_read_html(const pl_words_read_report *p, pl_str *out)
 {
     char number[64];
-    pl_html_rollout_begin(p->title, "Trainings of a model that reads pages, one after another.", out);
+    pl_html_results_begin(p->title, "Trainings of a model that reads pages, one after another.", out);
     pl_html_cards_begin(out);
     snprintf(number, sizeof number, "%u of %u", p->rows, p->stages);
     pl_html_card(number, "trainings are done", out);
@@ -135,5 +135,5 @@ void pl_words_read_html(const pl_words_read_report *p, pl_str *out)
     }
     pl_html_cards_end(out);
     put_table(p, out);
-    pl_html_rollout_end(out);
+    pl_html_page_end(out);
 }

@@ -330,7 +330,7 @@ static void put_head(const pl_capsules_page *p)
     if (p->finished < p->texts)
         snprintf(words, sizeof words, "Not all is finished: %s of %s texts. What is not finished is not shown.",
                  pl_format_count(p->finished, a, sizeof a), pl_format_count(p->texts, b, sizeof b));
-    pl_html_rollout_begin(title, words, p->out);
+    pl_html_results_begin(title, words, p->out);
     pl_html_cards_begin(p->out);
     snprintf(words, sizeof words, "of %s text%s finished", pl_format_count(p->texts, b, sizeof b), pl_plural(p->texts));
     pl_html_card(pl_format_count(p->finished, a, sizeof a), words, p->out);

@@ -115,7 +115,7 @@ typedef struct pl_system {
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
     bool keeps_config; /* its page needs the whole config of results, which is kept beside them, paths absolute */
-    /* A page (HTML) about results that the config made, but for its end (pl_html_rollout_end), before which others have
+    /* A page (HTML) about results that the config made, but for its end (pl_html_page_end), before which others have
      * something to show; NULL: there is none. PL_E_DATA when they are others. */
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
 } pl_system;
