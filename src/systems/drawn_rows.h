@@ -8,7 +8,7 @@
 #include "data/pages/draw.h"
 
 typedef struct pl_drawn_form {
-    const pl_draw *draw;
+    const pl_draw_module *draw;
     const pl_page_geometry *geometry;
     const pl_font *font;
 } pl_drawn_form;

@@ -208,7 +208,7 @@ static pl_status check_hybrid(const pl_config *c, pl_error *err)
 /* It stays: the handle is given up, and so its memory is never. */
 static pl_status load_module(const char *further, pl_error *err)
 {
-    pl_draw kept;
+    pl_module kept;
     (void)further;
     return pl_draw_load("arch hybrid", &kept, err);
 }
@@ -231,7 +231,7 @@ static const pl_export_face face = {
 static pl_status open_drawn(pl_rows *r, pl_error *err)
 {
     const pl_reading *d = pl_reading_of(r->port->of);
-    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
+    return pl_drawn_open(r, &(pl_drawn_form){d->draw.functions, &d->geometry, &d->setup.font}, err);
 }
 
 static const pl_rows_kind rows = {.what = "lines of text",

@@ -54,7 +54,7 @@ typedef struct pl_pages_data {
     pl_data data; /* first: this is one */
     pl_source source;
     pl_pages_setup setup;
-    pl_draw draw;
+    pl_module draw;
     pl_page_geometry geometry;
     pl_block_sink sink;
     pl_block_layout layout;
