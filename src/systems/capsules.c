@@ -460,21 +460,6 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-/* ---- lines of text as pages, for infer ---- */
-
-static pl_status open_drawn(pl_rows *r, pl_error *err)
-{
-    const pl_pages_data *d = pl_pages_data_of(r->port->of);
-    return pl_drawn_open(r, &(pl_drawn_form){d->draw.functions, &d->geometry, &d->setup.font}, err);
-}
-
-static const pl_rows_kind rows = {.what = "lines of text",
-                                  .is_mine = pl_drawn_is_mine,
-                                  .open = open_drawn,
-                                  .read = pl_drawn_read,
-                                  .close = pl_drawn_close,
-                                  .remarks = pl_drawn_remarks};
-
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
                                     .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
@@ -494,7 +479,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                               [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
                                               [PL_COMMAND_INFER] = &pl_job_infer},
                                       .face = &face,
-                                      .rows = &rows,
+                                      .rows = &pl_drawn_rows,
                                       .narrow = {"encoder.precision", "float32", "bfloat16", NULL},
                                       .exported_as = PL_COMMAND_ENCODE,
                                       .open_model = open_model,

@@ -36,6 +36,13 @@ enum { PL_PAGE_SIZE_MIN = 40, PL_PAGE_SIZE_MAX = 896 };
 pl_page_geometry pl_page_geometry_of(uint32_t image_size);
 pl_status pl_page_geometry_check(const pl_page_geometry *, pl_error *);
 
+/* All that texts become such pages by. */
+typedef struct pl_page_form {
+    const pl_draw_module *draw;
+    const pl_page_geometry *geometry;
+    const pl_font *font;
+} pl_page_form;
+
 /* ---- a drawer ---- */
 
 typedef struct pl_drawer pl_drawer;

@@ -56,6 +56,7 @@ typedef struct pl_pages_data {
     pl_pages_setup setup;
     pl_module draw;
     pl_page_geometry geometry;
+    pl_page_form form; /* of both, and the font */
     pl_block_sink sink;
     pl_block_layout layout;
     pl_block_kind kind;
