@@ -21,7 +21,7 @@ STANDARD_FOLDERS = ("sys/", "linux/", "asm/")
 
 HEAP = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign memalign getline getdelim"
 TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv"
-OWN_CHILDREN = {("src/systems/clouds_child.c", "_exit"), ("src/base/child.c", "_exit")}  # end a child that they made, and nobody else
+OWN_CHILDREN = {("src/base/child.c", "_exit")}  # ends a child that it made, and nobody else
 STREAMS = re.compile(r"\b(stdout|stderr)\b")
 
 
