@@ -173,6 +173,14 @@ pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl
 /* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
 pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 
+/* ---- stages.c: `out` is the folder of all trainings of a config ---- */
+/* The file of predictions that is there as soon as the training of this name is done. */
+pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
+                                     pl_error *);
+pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /* PL_E_DATA: none is */
+struct pl_trainings_report;                                                   /* report/trainings.h */
+void pl_system_write_trainings(const struct pl_trainings_report *, pl_stage_form, pl_str *);
+
 /* ---- earlier.c ---- */
 /* A stage begins with what an earlier one has made, unless a key names another folder. */
 typedef struct pl_earlier {
