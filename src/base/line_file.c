@@ -1,4 +1,5 @@
 #include "base/line_file.h"
+#include "base/locale.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ void pl_line_put(pl_line_file *l, const char *fmt, ...)
     const size_t room = PL_LINE_BLOCK_BYTES - l->bytes;
     va_list arguments;
     va_start(arguments, fmt);
-    const int n = vsnprintf(l->text + l->bytes, room, fmt, arguments);
+    const int n = pl_vprint(l->text + l->bytes, room, fmt, arguments);
     va_end(arguments);
     if (n > 0) l->bytes += (size_t)n < room ? (size_t)n : room - 1;
 }

@@ -85,9 +85,9 @@ static void draw_values(const frame *f)
     for (double v = ceil(f->low / step) * step; v <= f->high; v += step) {
         const double shown = fabs(v) < 1e-9 * step ? 0 : v;
         if (f->is_log)
-            snprintf(text, sizeof text, "1e%.0f", shown);
+            pl_print(text, sizeof text, "1e%.0f", shown);
         else
-            snprintf(text, sizeof text, "%.*g", digits, shown);
+            pl_print(text, sizeof text, "%.*g", digits, shown);
         draw_tick(f, f->is_log ? pow(10, v) : v, text);
     }
 }

@@ -119,10 +119,10 @@ static void put_cards(const pl_regression_report *p, pl_str *out)
     snprintf(number, sizeof number, "%u of %u", p->rows, p->stages);
     pl_html_card(number, "trainings are done", out);
     if (folds) {
-        snprintf(number, sizeof number, "%.3f %s", mae / folds, p->unit);
+        pl_print(number, sizeof number, "%.3f %s", mae / folds, p->unit);
         snprintf(words, sizeof words, "MAE, mean of %u fold%s", folds, pl_plural(folds));
         pl_html_card(number, words, out);
-        snprintf(number, sizeof number, "%.2f", share / folds);
+        pl_print(number, sizeof number, "%.2f", share / folds);
         pl_html_card(number, "of the error of who always says the mean", out);
     }
     pl_html_cards_end(out);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "base/locale.h"
 #include "report/html_rollout.h"
 
 enum { OPEN_ROWS = 24, TEXT = 48 };
@@ -22,7 +23,7 @@ static const char *rate(uint64_t states, double seconds, char text[TEXT])
 {
     const double value = seconds > 0 ? (double)states / seconds : 0;
     if (!(value > 0)) return "–";
-    snprintf(text, TEXT, value < 100 ? "%.3g" : "%.0f", value);
+    pl_print(text, TEXT, value < 100 ? "%.3g" : "%.0f", value);
     return text;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "base/locale.h"
 #include "report/html_rollout.h"
 
 enum { PANEL = 200, EDGE = 6, BINS = 12, POINTS_MAX = 1000, NUMBERS_MAX = 6, WHOLE_MAX = 16, ENDS = 96 };
@@ -119,7 +120,7 @@ static void put_choice(const pl_html_space *s, size_t k, uint32_t i, pl_str *out
     pl_str_append(out, "<tr><td>");
     pl_html_text(out, d->name);
     pl_str_append(out, " ");
-    snprintf(text, sizeof text, "%g", d->choice[i]);
+    pl_print(text, sizeof text, "%g", d->choice[i]);
     pl_html_text(out, d->word[i] ? d->word[i] : text);
     pl_str_printf(out,
                   "</td><td class='bar'><i class='staging' style='width:%.1f%%'></i></td><td class='n' "

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/locale.h"
 #include "report/html.h"
 
 static void megabytes(pl_str *out, uint64_t bytes)
@@ -20,7 +21,7 @@ static void count(pl_str *out, uint64_t bytes)
 static void labelled_megabytes(pl_str *out, const char *label, uint64_t bytes)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.2f", (double)bytes / 1e6);
+    pl_print(text, sizeof text, "%.2f", (double)bytes / 1e6);
     pl_html_cell(label, text, out);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/units.h"
 #include "config/schema.h"
 #include "plimsoll/draw.h"
@@ -306,7 +307,7 @@ static void put_processes(const pl_capsules_page *p)
     pl_html_fact("texts made by these", text, p->out);
     const double rate = seconds > 0 ? (double)items / seconds : 0;
     if (rate < 100)
-        snprintf(text, sizeof text, "%.3g", rate);
+        pl_print(text, sizeof text, "%.3g", rate);
     else
         (void)pl_format_count((uint64_t)rate, text, sizeof text);
     pl_html_fact("texts a second", text, p->out);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "data/pages/read_pages.h"
 #include "models/hybrid.h"
 #include "report/trainings.h"
@@ -193,7 +194,7 @@ static pl_status become_own(pl_config *c, const own_training *t, const char *why
                           {NULL, NULL}};
     snprintf(steps, sizeof steps, "%" PRId64, t->steps);
     snprintf(batch, sizeof batch, "%" PRId64, t->batch_size);
-    snprintf(rate, sizeof rate, "%.17g", t->learning_rate);
+    pl_print(rate, sizeof rate, "%.17g", t->learning_rate);
     PL_TRY(pl_config_set(c, t->only, "true", why, err));
     return begin_with(c, to, why, err);
 }
@@ -266,7 +267,7 @@ static pl_status become_finetune(pl_config *c, pl_error *err)
                           {"train.learning_rate", rate},
                           {NULL, NULL}};
     snprintf(layers, sizeof layers, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
-    snprintf(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
+    pl_print(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
     PL_TRY(begin_behind(c, TASK, err));
     return begin_with(c, to, "the training behind task", err);
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/line_file.h"
+#include "base/locale.h"
 
 static const char header[] = "flight,frame,seconds,true_km,predicted_km,mean_km\n";
 enum { FIELDS = 6 };
@@ -46,7 +47,7 @@ pl_status pl_predictions_write(const char *path, void (*at)(const void *context,
 static bool parse_number(const char *text, double *value)
 {
     char *end;
-    *value = strtod(text, &end);
+    *value = pl_read_double(text, &end);
     return end != text && *end == 0;
 }
 

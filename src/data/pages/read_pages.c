@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/told.h"
 #include "base/line_file.h"
 
@@ -134,7 +135,7 @@ static bool parse_line(const char *line, int numbers, double number[NUMBERS_MAX]
 {
     for (int k = 0; k < numbers; k++) {
         char *end;
-        number[k] = strtod(line, &end);
+        number[k] = pl_read_double(line, &end);
         if (end == line || *end != ',') return false;
         line = end + 1;
     }
