@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "base/locale.h"
+#include "base/str.h"
 #include "jobs/quantize_impl.h"
 
 enum { SHOWN = 300 };

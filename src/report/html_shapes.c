@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/units.h"
 #include "base/locale.h"
+#include "base/units.h"
 #include "report/html_rollout.h"
 
 enum { OPEN_ROWS = 24, TEXT = 48 };

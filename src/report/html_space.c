@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/units.h"
 #include "base/locale.h"
+#include "base/units.h"
 #include "report/html_rollout.h"
 
 enum { PANEL = 200, EDGE = 6, BINS = 12, POINTS_MAX = 1000, NUMBERS_MAX = 6, WHOLE_MAX = 16, ENDS = 96 };

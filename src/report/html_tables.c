@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "base/locale.h"
+#include "base/units.h"
 #include "report/html.h"
 
 static void megabytes(pl_str *out, uint64_t bytes)

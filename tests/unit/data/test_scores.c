@@ -140,8 +140,8 @@ static void test_damaged(void **state)
 {
 #define HEAD "flight,frame,seconds,true_km,predicted_km,mean_km\n"
     (void)state;
-    refuse("", ":1: is no file of predictions");
-    refuse("flight,frame\n", ":1: is no file of predictions");
+    refuse("", ":1: the first line of such a file is \"flight,frame");
+    refuse("flight,frame\n", ":1: the first line of such a file is \"flight,frame");
     refuse(HEAD "a,1,2,3,4,5\na,1,2,3,4\n", ":3: is no prediction");
     refuse(HEAD "a,1,2,3,4,5,6\n", ":2: is no prediction");
     refuse(HEAD "a,-1,2,3,4,5\n", ":2: is no prediction");
