@@ -168,6 +168,7 @@ uint32_t pl_systems_with(pl_command);
 pl_command pl_system_first_command(const pl_config *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
 pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl_job_list *, pl_error *);
+pl_loss_metric pl_system_perplexity(double loss); /* of a model of tokens */
 
 /* ---- held_out.c ---- */
 /* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
