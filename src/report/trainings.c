@@ -97,17 +97,14 @@ static void put_json_row(const pl_trainings_report *p, const pl_trainings_row *r
 
 void pl_trainings_json(const pl_trainings_report *p, pl_str *out)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", p->schema);
+    pl_json j = pl_json_document(out, false, p->schema);
     pl_json_kv_uint(&j, "done", p->rows);
     pl_json_kv_uint(&j, "stages", p->stages);
     pl_json_key(&j, "trainings");
     pl_json_array(&j);
     for (uint32_t i = 0; i < p->rows; i++) put_json_row(p, &p->row[i], &j);
     pl_json_array_end(&j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }
 
 /* ---- as a page ---- */
