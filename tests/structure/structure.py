@@ -198,6 +198,24 @@ def rule_quiet(root):
             yield f"{path}:{code.count(chr(10), 0, found.start()) + 1}: uses {found.group(1)}; the library never prints"
 
 
+IN_C_LOCALE = {"src/base/locale.c", "src/config/value.c", "src/jobs/infer_sink.c"}  # they enter it themselves
+PRINTED = re.compile(r'(?<![\w.>])snprintf\s*\((?:[^;"]|"(?:[^"\\]|\\.)*")*;')
+REAL = re.compile(r"%[-+ 0#]*[\d*]*(?:\.[\d*]+)?[eEfFgGaA]")
+
+
+def rule_points(root):
+    """A host program may have a locale that writes 0,5."""
+    for path in files_below(root, "src", (".c", ".h")):
+        if path in IN_C_LOCALE:
+            continue
+        for line, name in calls_in(root, path, "strtod strtof atof"):
+            yield f"{path}:{line}: calls {name}, which hangs on the host's locale; pl_read_double does not (base/locale.h)"
+        text = COMMENT.sub(blank, slurp(os.path.join(root, path)))
+        for found in PRINTED.finditer(text):
+            if REAL.search(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found.group(0)))):
+                yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: prints a number with snprintf, which hangs on the host's locale; pl_print does not (base/locale.h)"
+
+
 # Built from pieces, so that this file does not break its own rule.
 MACHINE_PATH = re.compile(r"(?<![\w$}~.-])/(?:home|work|root|mnt|Users|data|scratch)/[\w.-]+")
 PROMISE = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|HA" r"CK)\b")
