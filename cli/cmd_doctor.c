@@ -84,8 +84,7 @@ static pl_status check(const arguments *a, const pl_cli_arguments *given, pl_err
         return pl_cli_error(err, PL_E_USAGE, "--for says how long to --watch; give both");
     if (a->html && !a->watches)
         return pl_cli_error(err, PL_E_USAGE, "--html draws what was watched: give --watch or a command");
-    if (a->html && strcmp(a->html, "-") == 0)
-        return pl_cli_error(err, PL_E_USAGE, "--html needs the name of a file, not -");
+    if (pl_is_stdout(a->html)) return pl_cli_error(err, PL_E_USAGE, "--html needs the name of a file, not -");
     return PL_OK;
 }
 
@@ -165,7 +164,7 @@ static pl_status join(const piece *pieces, piece *whole, pl_error *err)
 
 static pl_status deliver(const arguments *a, const piece *whole, pl_error *err)
 {
-    if (a->out && strcmp(a->out, "-") != 0) return pl_text_save(a->out, whole->text, whole->bytes, err);
+    if (a->out && !pl_is_stdout(a->out)) return pl_text_save(a->out, whole->text, whole->bytes, err);
     if (a->out || !a->command) return pl_put(whole->text, whole->bytes, err);
     pl_say_bytes(whole->text, whole->bytes);
     return PL_OK;

@@ -83,7 +83,7 @@ static pl_status draw(const pl_cli_arguments *a, const pl_draw_options *o, pl_er
     pl_status status = file ? pl_draw_file(file, o, &png, &bytes, &said, err)
                             : pl_draw_text(text, strlen(text), o, &png, &bytes, &said, err);
     if (status != PL_OK) return status;
-    status = strcmp(out, "-") == 0 ? pl_put(png, bytes, err) : pl_text_save(out, png, bytes, err);
+    status = pl_put_to(out, pl_text_save, png, bytes, err);
     pl_text_free(png);
     if (status == PL_OK) tell(&said, o->image_size);
     return status;

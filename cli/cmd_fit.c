@@ -1,5 +1,4 @@
 /* plimsoll fit: the fastest way to run inside a budget, why, and what other budgets would bring. */
-#include <string.h>
 #include <unistd.h>
 
 #include "out.h"
@@ -30,10 +29,10 @@ static pl_status put_form(const pl_fit_answer *answer, pl_fit_form form, const c
 {
     char *text = NULL;
     size_t bytes = 0;
-    bool here = !path || strcmp(path, "-") == 0;
+    bool here = !path || pl_is_stdout(path);
     pl_status status = pl_fit_text(answer, form, pl_terminal_columns(STDOUT_FILENO),
                                    here && form == PL_FIT_REPORT && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
-    if (status == PL_OK) status = here ? pl_put(text, bytes, err) : pl_page_save(path, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(path, pl_page_save, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -42,7 +41,7 @@ static pl_status put_lock(const pl_fit_answer *answer, const char *path, pl_erro
 {
     char *text = NULL;
     size_t bytes = 0;
-    if (strcmp(path, "-") != 0) return pl_plan_save(pl_fit_plan(answer), path, err);
+    if (!pl_is_stdout(path)) return pl_plan_save(pl_fit_plan(answer), path, err);
     pl_status status = pl_plan_text(pl_fit_plan(answer), PL_PLAN_LOCK, &text, &bytes, err);
     if (status == PL_OK) status = pl_put(text, bytes, err);
     pl_text_free(text);
@@ -52,7 +51,7 @@ static pl_status put_lock(const pl_fit_answer *answer, const char *path, pl_erro
 /* Files first: what is on stdout then is true when it is read. */
 static pl_status put_all(const pl_fit_answer *answer, const char *const *value, pl_error *err)
 {
-    bool taken = (value[HTML] && !strcmp(value[HTML], "-")) || (value[LOCK] && !strcmp(value[LOCK], "-"));
+    bool taken = pl_is_stdout(value[HTML]) || pl_is_stdout(value[LOCK]);
     pl_status status = PL_OK;
     if (value[LOCK] && pl_fit_plan(answer)) status = put_lock(answer, value[LOCK], err);
     if (status == PL_OK && value[HTML]) status = put_form(answer, PL_FIT_HTML, value[HTML], err);

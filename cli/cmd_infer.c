@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compare.h"
+#include "out.h"
 #include "planning.h"
 
 enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, COMPARE, TURNS, HTML, JSON, QUIET, VERBOSE, LEDGER };
@@ -78,8 +79,6 @@ static pl_status set(const pl_cli_input *in, const char *key, const char *value,
     return value ? pl_config_set(in->config, key, value, by, err) : PL_OK;
 }
 
-static bool is_stdout(const char *to) { return to && strcmp(to, "-") == 0; }
-
 static pl_status check_words(const pl_cli_input *in, pl_error *err)
 {
     const char *const *value = in->arguments.value;
@@ -115,7 +114,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     if (status == PL_OK) status = check_trained(in, err);
     if (status == PL_OK) status = join_files(in, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
-    if (status == PL_OK) status = set(in, "infer.to", is_stdout(value[TO]) ? NULL : value[TO], "--to", err);
+    if (status == PL_OK) status = set(in, "infer.to", pl_is_stdout(value[TO]) ? NULL : value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);
     if (status == PL_OK) status = set(in, "infer.latency", value[LATENCY] ? "true" : NULL, "--latency", err);
     if (status == PL_OK) status = set(in, "infer.brief", value[BRIEF] ? "true" : NULL, "--brief", err);
@@ -136,7 +135,7 @@ static pl_status check_compared(const pl_cli_input *in, pl_error *err)
         if (value[of_both[i]])
             return pl_cli_error(err, PL_E_USAGE, "%s is of --compare, which is not given; leave it out or compare",
                                 options[of_both[i]].name);
-    if (value[HTML] && value[JSON] && strcmp(value[HTML], "-") == 0)
+    if (value[JSON] && pl_is_stdout(value[HTML]))
         return pl_cli_error(err, PL_E_USAGE,
                             "--json and --html - both go to standard output; give one of them, or a FILE");
     return PL_OK;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "format.h"
@@ -40,8 +39,6 @@ typedef struct arguments {
     double time_s;
     bool json;
 } arguments;
-
-static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
 static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
 {
@@ -86,7 +83,7 @@ static pl_status report(const arguments *a, size_t count, const pl_place_solutio
     pl_line_add(&line, "found by     %s in %.3f s, %" PRIu64 " node%s\n", s->heuristic, s->seconds, s->nodes,
                 pl_show_plural(s->nodes));
     if (a->capacity != PL_PLACE_NONE) add_capacity(a, s, &line);
-    if (!a->json && !is_stdout(a->out) && !is_stdout(a->svg)) return pl_put(text, line.bytes, err);
+    if (!a->json && !pl_is_stdout(a->out) && !pl_is_stdout(a->svg)) return pl_put(text, line.bytes, err);
     pl_say_bytes(text, line.bytes);
     return PL_OK;
 }
@@ -97,7 +94,7 @@ static pl_status emit(const pl_place_problem *problem, const pl_place_solution *
     char *text;
     size_t bytes;
     pl_status status = pl_place_print(problem, s, form, &text, &bytes, err);
-    if (status == PL_OK) status = is_stdout(path) ? pl_put(text, bytes, err) : pl_text_save(path, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(path, pl_text_save, text, bytes, err);
     pl_place_text_free(text);
     return status;
 }

@@ -44,10 +44,8 @@ static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *pa
 {
     char *text = NULL;
     size_t bytes = 0;
-    pl_status (*save)(const char *, const char *, size_t, pl_error *) =
-        form == PL_PLAN_HTML ? pl_page_save : pl_text_save;
     pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
-    if (status == PL_OK) status = path && strcmp(path, "-") ? save(path, text, bytes, err) : pl_put(text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(path, form == PL_PLAN_HTML ? pl_page_save : pl_text_save, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -56,7 +54,7 @@ static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *pa
 static pl_status put_all(const pl_plan *plan, const char *const *value, pl_error *err)
 {
     pl_plan_form form = value[JSON] ? PL_PLAN_JSON : value[GRAPH] ? PL_PLAN_GRAPH : PL_PLAN_REPORT;
-    bool taken = (value[HTML] && !strcmp(value[HTML], "-")) || (value[LOCK] && !strcmp(value[LOCK], "-"));
+    bool taken = pl_is_stdout(value[HTML]) || pl_is_stdout(value[LOCK]);
     pl_status status = PL_OK;
     if (value[LOCK]) status = put_plan(plan, PL_PLAN_LOCK, value[LOCK], err);
     if (status == PL_OK && value[HTML]) status = put_plan(plan, PL_PLAN_HTML, value[HTML], err);

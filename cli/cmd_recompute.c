@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "format.h"
@@ -51,8 +50,6 @@ static double now(void)
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-static bool is_stdout(const char *path) { return path && !strcmp(path, "-"); }
 
 static int parse(const pl_cli_command *command, arguments *a, int argc, char **argv)
 {
@@ -120,7 +117,7 @@ static pl_status report(const arguments *a, const pl_recompute_problem *problem,
                 pl_show_plural(s->floor_bytes));
     if (s->verdict == PL_RECOMPUTE_FITS) add_cost(s, &line);
     pl_line_add(&line, "found by     %s in %.3f s\n", s->method, s->seconds);
-    if (!a->json && !is_stdout(a->out)) return pl_put(text, line.bytes, err);
+    if (!a->json && !pl_is_stdout(a->out)) return pl_put(text, line.bytes, err);
     pl_say_bytes(text, line.bytes);
     return PL_OK;
 }
@@ -131,7 +128,7 @@ static pl_status emit(const pl_recompute_problem *problem, const pl_recompute_so
     char *text;
     size_t bytes;
     pl_status status = pl_recompute_print(problem, s, form, &text, &bytes, err);
-    if (status == PL_OK) status = is_stdout(path) ? pl_put(text, bytes, err) : pl_text_save(path, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(path, pl_text_save, text, bytes, err);
     pl_recompute_text_free(text);
     return status;
 }

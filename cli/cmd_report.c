@@ -1,5 +1,4 @@
 /* plimsoll report: where the time of a run went. */
-#include <string.h>
 
 #include "command.h"
 #include "out.h"
@@ -21,11 +20,10 @@ static pl_status report(const pl_cli_arguments *a, pl_error *err)
 {
     const char *html = a->value[HTML];
     const pl_times_form form = html ? PL_TIMES_HTML : a->value[JSON] ? PL_TIMES_JSON : PL_TIMES_TEXT;
-    const bool to_stdout = !html || strcmp(html, "-") == 0;
     char *text = NULL;
     size_t bytes = 0;
     pl_status status = pl_times_report(a->operand[0], form, &text, &bytes, err);
-    if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_page_save(html, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(html, pl_page_save, text, bytes, err);
     pl_text_free(text);
     return status;
 }

@@ -230,13 +230,12 @@ static pl_status report_one(const arguments *a, pl_error *err)
     static char results[PATH_MAX], page[PATH_MAX];
     char *text = NULL, shown[PL_SHOWN_BYTES] = "";
     size_t bytes = 0;
-    const bool to_stdout = a->html && strcmp(a->html, "-") == 0;
     pl_status status = pl_results_locate(a->file[0], results, sizeof results, err);
     if (status == PL_OK) status = pl_results_page_path(results, page, sizeof page, err);
     const char *to = a->html ? a->html : page;
     if (status == PL_OK) status = pl_results_page_check(results, to, err);
     if (status == PL_OK) status = pl_results_report(results, a->only, &text, &bytes, err);
-    if (status == PL_OK) status = to_stdout ? pl_put(text, bytes, err) : pl_page_save(to, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(to, pl_page_save, text, bytes, err);
     if (status == PL_OK && !a->html) pl_say("page: %s\n", pl_show_plainly(to, shown));
     pl_text_free(text);
     return status;
@@ -276,7 +275,7 @@ static int run_export(const arguments *a, const pl_cli_arguments *given)
     if (code) return code;
     if (a->count != 1) return pl_cli_usage("results", "export: one file of results is expected", "");
     if (!a->out) return pl_cli_usage("results", "export: --out FILE is missing", "");
-    if (strcmp(a->out, "-") == 0)
+    if (pl_is_stdout(a->out))
         return pl_cli_usage("results", "export: --out takes the name of a file, and writes none to stdout", "");
     pl_status status = export_one(a, a->file[0], &err);
     return status == PL_OK ? 0 : complain(status, &err);

@@ -180,7 +180,7 @@ static pl_status compare(const pl_cli_input *in, pl_error *err)
 static pl_status check_words(const pl_cli_input *in, pl_error *err)
 {
     const char *to = in->arguments.value[GRADIENTS];
-    if (to && strcmp(to, "-") == 0)
+    if (pl_is_stdout(to))
         return pl_cli_error(err, PL_E_USAGE, "gradients are binary and cannot go to stdout; give the name of a file");
     if (to && (in->arguments.value[ALL] || in->arguments.value[JSON]))
         return pl_cli_error(

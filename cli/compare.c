@@ -261,9 +261,8 @@ static pl_status put(const comparison *c, pl_compare_form form, const char *path
 {
     char *text = NULL;
     size_t bytes = 0;
-    const bool here = !path || strcmp(path, "-") == 0;
     pl_status status = pl_compare_text(c->of, form, pl_terminal_columns(STDOUT_FILENO), &text, &bytes, err);
-    if (status == PL_OK) status = here ? pl_put(text, bytes, err) : pl_page_save(path, text, bytes, err);
+    if (status == PL_OK) status = pl_put_to(path, pl_page_save, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -272,7 +271,7 @@ static pl_status put_all(const comparison *c, pl_error *err)
 {
     const char *html = c->words->html;
     pl_status status = html ? put(c, PL_COMPARE_HTML, html, err) : PL_OK;
-    if (status != PL_OK || (html && strcmp(html, "-") == 0)) return status;
+    if (status != PL_OK || pl_is_stdout(html)) return status;
     return put(c, c->words->json ? PL_COMPARE_JSON : PL_COMPARE_REPORT, NULL, err);
 }
 
@@ -318,7 +317,7 @@ static pl_status read_seeded(comparison *c, pl_error *err)
 static const char *page_of(const comparison *c)
 {
     const char *html = c->words->html;
-    return html && strcmp(html, "-") != 0 ? html : NULL;
+    return pl_is_stdout(html) ? NULL : html;
 }
 
 static pl_status open_comparison(comparison *c, pl_error *err)

@@ -1,13 +1,13 @@
 /* A process of this executable, waited for: signals are taken, not handled, so that the child is told of them. */
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "child.h"
 #include "compare.h"
 #include "signals.h"
 
@@ -52,20 +52,11 @@ static int redirect(const char *folder, posix_spawn_file_actions_t *actions)
 /* 0, or errno. */
 static int start(const char *folder, char *const *words, const sigset_t *mask, pid_t *child)
 {
-    posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     char **e = environment();
     int error = e ? redirect(folder, &actions) : ENOMEM;
     if (!error) {
-        error = posix_spawnattr_init(&attributes);
-        if (!error) {
-            (void)signal(SIGCHLD, SIG_DFL);
-            (void)posix_spawnattr_setsigmask(&attributes, mask);
-            (void)posix_spawnattr_setsigdefault(&attributes, pl_signals_changed());
-            (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-            error = posix_spawn(child, "/proc/self/exe", &actions, &attributes, words, e);
-            (void)posix_spawnattr_destroy(&attributes);
-        }
+        error = pl_cli_spawn("/proc/self/exe", &actions, words, e, mask, child);
         (void)posix_spawn_file_actions_destroy(&actions);
     }
     free(e);
@@ -136,8 +127,6 @@ static void read_sentence(const char *folder, const char *command, pl_compare_to
         snprintf(told->sentence, sizeof told->sentence, "%.1000s", sentence[0] ? sentence : "its process failed");
 }
 
-static int code_of(int state) { return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state); }
-
 pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *err)
 {
     const sigset_t set = awaited();
@@ -152,7 +141,7 @@ pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error) return pl_cli_error(err, PL_E_UNSUPPORTED, "a process cannot be started: %s", strerror(error));
     if (pl_signal_stop) return pl_cli_error(err, PL_E_STOPPED, "stopped");
-    told->code = code_of(state);
+    told->code = pl_cli_exit_code_of(state);
     read_end(folder, "told", told->line, sizeof told->line);
     keep_last_line(told->line);
     if (told->code) read_sentence(folder, words[1], told);

@@ -1,15 +1,14 @@
 /* A command under the doctor's eyes. It is started by posix_spawn, so that what is looked at is the command and never a
  * copy of the doctor; signals are waited for, not handled, so a look is never interrupted. */
 #include <errno.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "child.h"
 #include "command.h"
 #include "doctor.h"
 #include "out.h"
-#include "signals.h"
 
 extern char **environ;
 
@@ -20,23 +19,6 @@ static void fill_set(sigset_t *set)
     (void)sigemptyset(set);
     (void)sigaddset(set, SIGCHLD);
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++) (void)sigaddset(set, passed_on[i]);
-}
-
-/* The command gets the signals as they were before the doctor began, but for a SIGCHLD that was ignored: the kernel
- * would throw the exit code away, and a program that needs to know may not expect to inherit it (exec in POSIX). 0, or
- * errno. */
-static int start(char **argv, const sigset_t *mask, pid_t *child)
-{
-    posix_spawnattr_t attributes;
-    int error = posix_spawnattr_init(&attributes);
-    if (error) return error;
-    (void)signal(SIGCHLD, SIG_DFL);
-    (void)posix_spawnattr_setsigmask(&attributes, mask);
-    (void)posix_spawnattr_setsigdefault(&attributes, pl_signals_changed());
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    error = posix_spawnp(child, argv[0], NULL, &attributes, argv, environ);
-    (void)posix_spawnattr_destroy(&attributes);
-    return error;
 }
 
 /* What the terminal sends (Ctrl-C) reaches the command by itself: both are of its foreground group. */
@@ -82,8 +64,6 @@ static pl_status watch(pl_cli_watch *w, pid_t child, const sigset_t *set, pl_doc
     }
 }
 
-static int exit_code_of(int state) { return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state); }
-
 pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor, int *exit_code, pl_error *err)
 {
     sigset_t set, before;
@@ -94,7 +74,7 @@ pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor,
     fill_set(&set);
     (void)sigprocmask(SIG_BLOCK, &set, &before);
     (void)getrusage(RUSAGE_SELF, &own);
-    int error = start(argv, &before, &child);
+    int error = pl_cli_spawn(argv[0], NULL, argv, environ, &before, &child);
     if (error) {
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
         *exit_code = error == ENOENT ? 127 : 126;
@@ -102,7 +82,7 @@ pl_status pl_cli_watch_command(pl_cli_watch *w, char **argv, pl_doctor **doctor,
                             error == ENOENT ? "there is no such command" : strerror(error));
     }
     pl_status status = watch(w, child, &set, doctor, &state, &usage, err);
-    *exit_code = exit_code_of(state);
+    *exit_code = pl_cli_exit_code_of(state);
     if (*doctor) pl_doctor_set_kernel_peak(*doctor, kernel_peak(&usage, &own));
     if (*doctor) pl_cli_watch_show(w, *doctor, true);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);

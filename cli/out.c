@@ -77,6 +77,14 @@ pl_status pl_put(const char *text, size_t bytes, pl_error *err)
 
 pl_status pl_put_text(const char *text, pl_error *err) { return pl_put(text, strlen(text), err); }
 
+bool pl_is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }
+
+pl_status pl_put_to(const char *path, pl_status (*save)(const char *path, const char *text, size_t bytes, pl_error *),
+                    const char *text, size_t bytes, pl_error *err)
+{
+    return !path || pl_is_stdout(path) ? pl_put(text, bytes, err) : save(path, text, bytes, err);
+}
+
 pl_status pl_put_format(pl_error *err, const char *format, ...)
 {
     char text[SAY_BYTES];

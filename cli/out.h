@@ -17,6 +17,11 @@ void pl_say_end_line(void);
 /* Data, to stdout: all of it, or PL_E_STORAGE with errno as write left it. */
 pl_status pl_put(const char *text, size_t bytes, pl_error *);
 pl_status pl_put_text(const char *text, pl_error *);
+/* Is a word that says where data go standard output? NULL is not. */
+bool pl_is_stdout(const char *path);
+/* To stdout where the path is NULL or "-", else into that file: pl_text_save, or pl_page_save. */
+pl_status pl_put_to(const char *path, pl_status (*save)(const char *path, const char *text, size_t bytes, pl_error *),
+                    const char *text, size_t bytes, pl_error *);
 /* Words for lines of 80 columns: the first stands where the cursor is, at column `indent`, further lines begin behind
  * so many spaces; then what ends it. */
 pl_status pl_put_words(const char *text, size_t bytes, size_t indent, const char *end, pl_error *);

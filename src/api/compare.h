@@ -16,4 +16,14 @@ struct pl_compare {
     pl_report_compare report;
 };
 
+/* ---- compare_config.c ---- */
+/* The key that --weights sets in this config; NULL: its models are given none. */
+const struct pl_config_key *pl_compare_weights_key(const pl_config *);
+/* What the words of infer say is of other runs. */
+pl_status pl_compare_forget_files(pl_config *, pl_error *);
+
+/* ---- compare_forms.c ---- */
+/* Opens the data, fills `by`, and of the report what is known before anything runs. */
+pl_status pl_compare_find_forms(pl_compare *, pl_error *);
+
 #endif

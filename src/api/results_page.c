@@ -239,7 +239,7 @@ static pl_status write_page(const pl_results *r, const char *path, size_t only, 
     if (pl_system_of(c)->keeps_config) read_given(path, &wish, &why);
     pl_status status = pl_system_of(c)->page(c, &wish, out, err);
     if (status == PL_OK) status = write_times(path, out, err);
-    pl_html_rollout_end(out);
+    pl_html_page_end(out);
     if (status == PL_OK && out->failed) status = pl_fail(err, PL_E_NOMEM, "%s: no memory for the page", path);
     pl_config_destroy((pl_config *)(uintptr_t)wish.given);
     pl_free(told);

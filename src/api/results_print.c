@@ -79,9 +79,7 @@ static void write_dataset(pl_json *j, const pl_results_dataset *d)
 
 static void write_json(pl_str *out, const pl_results *r, const pl_results_summary *s)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", "plimsoll.results/1");
+    pl_json j = pl_json_document(out, false, "plimsoll.results/1");
     pl_json_kv_string(&j, "form", s->form);
     pl_json_kv_string(&j, "made_by", s->text);
     pl_json_kv_uint_if(&j, s->whole > 0, "first", s->first);
@@ -99,8 +97,7 @@ static void write_json(pl_str *out, const pl_results *r, const pl_results_summar
         write_dataset(&j, &d);
     }
     pl_json_array_end(&j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }
 
 pl_status pl_results_print(const pl_results *r, pl_results_form form, char **text, size_t *bytes, pl_error *err)

@@ -132,9 +132,7 @@ static void write_item(pl_json *j, const pl_storage_item *m)
 static void write_json(pl_str *out, const pl_storage *s)
 {
     const sum all = add_up(s, PL_STORAGE_KINDS);
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", "plimsoll.storage/1");
+    pl_json j = pl_json_document(out, false, "plimsoll.storage/1");
     pl_json_kv_string(&j, "folder", s->root);
     pl_json_kv_uint(&j, "bytes", all.bytes);
     pl_json_kv_uint(&j, "gain", all.gain);
@@ -144,8 +142,7 @@ static void write_json(pl_str *out, const pl_storage *s)
     pl_json_array(&j);
     for (size_t i = 0; i < s->entries; i++) write_item(&j, &s->entry[i].item);
     pl_json_array_end(&j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }
 
 pl_status pl_storage_print(const pl_storage *s, pl_storage_form form, char **text, size_t *bytes, pl_error *err)

@@ -1,18 +1,19 @@
 #include "base/child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct message {
-    pl_status status;
+    bool ended;
+    pl_status status; /* at its end */
     pl_error err;
+    _Alignas(16) char note[PL_CHILD_NOTE_BYTES]; /* before it */
 } message;
-_Static_assert(sizeof(message) <= 4096, "a pipe takes it whole");
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
@@ -24,46 +25,85 @@ bool pl_child_crashed(int number)
     return false;
 }
 
-/* Others' handlers must not catch what ends it, nor go on from there. */
-static void work_and_exit(pl_child_work *work, void *context, pid_t parent, int to)
+/* All of it or nothing, as packets are; false: nobody listens any more. */
+static bool give(int to, const void *data, size_t bytes)
 {
+    ssize_t n;
+    do n = send(to, data, bytes, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)bytes;
+}
+
+static bool take(int from, void *data, size_t bytes)
+{
+    ssize_t n;
+    do n = recv(from, data, bytes, 0);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)bytes;
+}
+
+/* ---- the child ---- */
+
+bool pl_child_tell(int way, const void *note, size_t bytes)
+{
+    char heard;
     message m = {0};
+    memcpy(m.note, note, bytes);
+    return give(way, &m, sizeof m) && take(way, &heard, sizeof heard);
+}
+
+/* Others' handlers must not catch what ends it, nor go on from there. */
+static void work_and_exit(const pl_child_work *w, pid_t parent, int way)
+{
+    message last = {.ended = true};
     for (int i = 0; i < CRASHES; i++) signal(crashes[i], SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-    m.status = work(context, &m.err);
-    ssize_t n;
-    do n = write(to, &m, sizeof m);
-    while (n < 0 && errno == EINTR);
+    last.status = w->work(w->context, way, &last.err);
+    (void)give(way, &last, sizeof last);
     _exit(0);
 }
 
-static pl_status wait_for(pid_t child, int from, int *ended_by, pl_error *err)
+/* ---- who waits for it ---- */
+
+/* Until it has told its end, is dead, or is to end. */
+static pl_status listen_to(const pl_child_work *w, int from, message *m, pl_error *err)
 {
-    message m;
+    while (take(from, m, sizeof *m) && !m->ended) {
+        if (w->hear) PL_TRY(w->hear(w->context, m->note, err));
+        (void)give(from, "", 1);
+    }
+    return PL_OK;
+}
+
+static pl_status wait_for(pid_t child, const pl_child_work *w, int from, int *ended_by, pl_error *err)
+{
+    message m = {0};
     int how = 0;
-    ssize_t n;
-    do n = read(from, &m, sizeof m);
-    while (n < 0 && errno == EINTR);
+    const pl_status heard = listen_to(w, from, &m, err);
     close(from);
     while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
     }
-    *ended_by = n == (ssize_t)sizeof m ? 0 : WIFSIGNALED(how) ? WTERMSIG(how) : SIGKILL;
+    PL_TRY(heard);
+    *ended_by = m.ended ? 0 : WIFSIGNALED(how) ? WTERMSIG(how) : SIGKILL;
     if (*ended_by)
         return pl_fail(err, PL_E_INTERNAL, "a process that this one waited for was ended by signal %d", *ended_by);
     return m.status == PL_OK ? PL_OK : pl_fail(err, m.status, "%s", m.err.text);
 }
 
-pl_status pl_child_run(pl_child_work *work, void *context, int *ended_by, pl_error *err)
+pl_status pl_child_run(const pl_child_work *w, int *ended_by, pl_error *err)
 {
     int ends[2];
     *ended_by = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return pl_fail(err, PL_E_STORAGE, "no pipe to a process that reads files: %s; close others", strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return pl_fail(err, PL_E_STORAGE, "no socket to a process that reads files: %s; close others", strerror(errno));
     const pid_t parent = getpid(), child = fork();
     const int why = errno;
-    if (child == 0) work_and_exit(work, context, parent, ends[1]);
+    if (child == 0) {
+        close(ends[0]);
+        work_and_exit(w, parent, ends[1]);
+    }
     close(ends[1]);
-    if (child > 0) return wait_for(child, ends[0], ended_by, err);
+    if (child > 0) return wait_for(child, w, ends[0], ended_by, err);
     close(ends[0]);
     return pl_fail(err, PL_E_NOMEM, "no process that reads files can be started: %s; end others", strerror(why));
 }

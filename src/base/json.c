@@ -189,3 +189,17 @@ void pl_json_kv_double_if(pl_json *j, bool known, const char *key, double v)
 {
     if (begin_if(j, known, key)) pl_json_double(j, v);
 }
+
+pl_json pl_json_document(pl_str *out, bool compact, const char *schema)
+{
+    pl_json j = pl_json_begin(out, compact);
+    pl_json_object(&j);
+    pl_json_kv_string(&j, "schema", schema);
+    return j;
+}
+
+void pl_json_document_end(pl_json *j)
+{
+    pl_json_object_end(j);
+    pl_str_append(j->out, "\n");
+}

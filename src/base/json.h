@@ -17,6 +17,9 @@ typedef struct pl_json {
 } pl_json;
 
 pl_json pl_json_begin(pl_str *out, bool compact);
+/* An object of its own, begun: what it is stands first, and behind its end a line ends. */
+pl_json pl_json_document(pl_str *out, bool compact, const char *schema);
+void pl_json_document_end(pl_json *);
 void pl_json_object(pl_json *); /* { */
 void pl_json_object_end(pl_json *);
 void pl_json_array(pl_json *); /* [ */

@@ -1,5 +1,5 @@
-/* Lines of text on their way into a file: gathered, for a system call for each would be slow on a disk far away. Asks
- * for no memory. */
+/* Files of lines below a header: what an evaluation tells of each sample. On their way into the file lines are
+ * gathered, for a system call for each would be slow on a disk far away; writing asks for no memory. */
 #ifndef PL_BASE_LINE_FILE_H
 #define PL_BASE_LINE_FILE_H
 
@@ -22,5 +22,24 @@ pl_status pl_line_flush(pl_line_file *, pl_error *);
 /* The whole file: what `put` gives, or nothing. */
 pl_status pl_line_file_write(const char *path, pl_status (*put)(pl_line_file *, const void *context, pl_error *),
                              const void *context, pl_error *);
+
+/* ---- reading one ---- */
+
+typedef struct pl_lines {
+    const char *path, *what; /* "page": what a line is */
+    char *text, *at;
+    uint64_t line; /* the number of the one that was given last */
+} pl_lines;
+
+/* PL_E_DATA where it has another header. */
+pl_status pl_lines_open(pl_lines *, const char *path, const char *header, const char *what, pl_error *);
+/* The next one, without its end, for the caller to cut; NULL: there are no more. Of one that is cut off "". */
+char *pl_lines_next(pl_lines *);
+/* PL_E_DATA: that one is no such thing. */
+pl_status pl_lines_refuse(const pl_lines *, pl_error *);
+void pl_lines_close(pl_lines *);
+
+/* Whoever refuses such a file ends with this. */
+#define PL_LINES_REMEDY "delete the file and train again with --resume, which makes it anew"
 
 #endif

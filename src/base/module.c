@@ -64,17 +64,22 @@ static pl_status cannot_load(const pl_module_wanted *w, int number, pl_error *er
                    w->install, w->instead);
 }
 
-pl_status pl_module_load(const pl_module_wanted *w, void **handle, const void **functions, pl_error *err)
+pl_status pl_module_load(const pl_module_wanted *w, pl_module *m, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
+    *m = (pl_module){0};
     PL_TRY(find_module(w, path, err));
     errno = 0;
-    *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | (w->own_first ? OWN_FIRST : 0));
-    if (!*handle) return cannot_load(w, errno, err);
-    *functions = dlsym(*handle, w->symbol);
-    if (*functions && *(const uint32_t *)*functions == w->version) return PL_OK;
-    dlclose(*handle);
+    m->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | (w->own_first ? OWN_FIRST : 0));
+    if (!m->handle) return cannot_load(w, errno, err);
+    m->functions = dlsym(m->handle, w->symbol);
+    if (m->functions && *(const uint32_t *)m->functions == w->version) return PL_OK;
+    pl_module_unload(m);
     return pl_fail(err, PL_E_UNSUPPORTED, "%s: is of another version of Plimsoll; install both anew", path);
 }
 
-void pl_module_unload(void *handle) { dlclose(handle); }
+void pl_module_unload(pl_module *m)
+{
+    if (m->handle) dlclose(m->handle);
+    *m = (pl_module){0};
+}

@@ -18,11 +18,16 @@ typedef struct pl_module_wanted {
     const char *instead;       /* ", or choose …", or "" */
 } pl_module_wanted;
 
+typedef struct pl_module {
+    void *handle;          /* NULL: it is not loaded */
+    const void *functions; /* its table */
+} pl_module;
+
 /* True where own_first has its effect. */
 bool pl_module_can_own_first(void);
 
 /* PL_E_UNSUPPORTED: "WHAT needs FILE, which …; install …INSTEAD". One that is loaded already is found, and counted. */
-pl_status pl_module_load(const pl_module_wanted *, void **handle, const void **functions, pl_error *);
-void pl_module_unload(void *handle);
+pl_status pl_module_load(const pl_module_wanted *, pl_module *, pl_error *);
+void pl_module_unload(pl_module *); /* also one that is not loaded */
 
 #endif

@@ -264,9 +264,7 @@ static void put_samples(pl_json *j, const pl_doctor *d)
 
 pl_status pl_doctor_write_json(const pl_doctor *d, pl_str *out, pl_error *err)
 {
-    pl_json json = pl_json_begin(out, false), *j = &json;
-    pl_json_object(j);
-    pl_json_kv_string(j, "schema", "plimsoll.doctor/1");
+    pl_json json = pl_json_document(out, false, "plimsoll.doctor/1"), *j = &json;
     pl_json_kv_bool(j, "tree", d->tree);
     pl_json_kv_uint(j, "looks", d->looks);
     pl_json_kv_uint(j, "peak_bytes", d->most_bytes);
@@ -275,7 +273,6 @@ pl_status pl_doctor_write_json(const pl_doctor *d, pl_str *out, pl_error *err)
     PL_TRY(put_moment(j, "peak", d->peak.known ? &d->peak : &d->last, err));
     PL_TRY(put_moment(j, "last", &d->last, err));
     put_samples(j, d);
-    pl_json_object_end(j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(j);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the report") : PL_OK;
 }

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "doctor/doctor.h"
 #include "report/html.h"
@@ -10,23 +11,19 @@ enum { TEXT = 32 };
 
 static void write_head(const pl_doctor *d, const pl_doctor_process *p, pl_str *out)
 {
-    char text[TEXT];
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, p->name);
-    pl_str_append(out, " – memory</title>\n<style>\n");
-    pl_str_append(out, pl_html_style);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>The memory of ");
-    pl_html_text(out, p->name);
-    pl_str_printf(out, "</h1>\n<p>process %d: ", (int)p->id);
+    char text[TEXT], words[2 * TEXT];
+    pl_html_page_begin(&(pl_html_page){.title = p->name, .what = "memory", .before = "The memory of "}, out);
+    pl_str_printf(out, "<p>process %d: ", (int)p->id);
     pl_html_text(out, p->command);
-    pl_str_append(out, "</p>\n<div class='cards'>\n");
-    pl_str_printf(out, "<div class='card'><b>%s</b><span>largest of %" PRIu64 " looks</span></div>\n",
-                  pl_format_bytes(d->most_bytes, text, sizeof text), d->looks);
+    pl_str_append(out, "</p>\n");
+    pl_html_cards_begin(out);
+    pl_print(words, sizeof words, "largest of %" PRIu64 " looks", d->looks);
+    pl_html_card(pl_format_bytes(d->most_bytes, text, sizeof text), words, out);
     uint64_t mark = d->command_peak_bytes ? d->command_peak_bytes : d->last.process.status.peak_bytes;
-    pl_str_printf(out, "<div class='card'><b>%s</b><span>the kernel's own mark of a single process</span></div>\n",
-                  pl_format_bytes(mark, text, sizeof text));
-    pl_str_printf(out, "<div class='card'><b>%" PRIu64 "</b><span>threads</span></div>\n</div>\n", p->status.threads);
+    pl_html_card(pl_format_bytes(mark, text, sizeof text), "the kernel's own mark of a single process", out);
+    pl_print(text, sizeof text, "%" PRIu64, p->status.threads);
+    pl_html_card(text, "threads", out);
+    pl_html_cards_end(out);
 }
 
 static pl_status write_curve(const pl_doctor *d, pl_str *out, pl_error *err)
@@ -74,12 +71,9 @@ static void write_cells(const char *title, const pl_doctor_row *row, double most
 {
     static const pl_smaps_field shown[] = {PL_SMAPS_RSS, PL_SMAPS_PSS, PL_SMAPS_PRIVATE_DIRTY, PL_SMAPS_SWAP};
     static const char *const labels[] = {"resident", "Pss", "dirty", "swap"};
-    char text[TEXT];
-    pl_str_printf(out, "<td>%s</td><td class='n' data-l='reserved'>%s</td>", title,
-                  pl_format_count(row->reserved_bytes, text, sizeof text));
-    for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
-        pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", labels[k],
-                      pl_format_count(row->bytes[shown[k]], text, sizeof text));
+    pl_str_printf(out, "<td>%s</td>", title);
+    pl_html_cell_count("reserved", row->reserved_bytes, out);
+    for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) pl_html_cell_count(labels[k], row->bytes[shown[k]], out);
     if (most > 0)
         pl_str_printf(out, "<td class='bar'><i class='weight' style='width:%.1f%%'></i></td></tr>\n",
                       100 * (double)row->bytes[PL_SMAPS_RSS] / most);
@@ -116,7 +110,7 @@ pl_status pl_doctor_write_page(const pl_doctor *d, pl_str *out, pl_error *err)
         write_causes(&v, out);
         write_table(&v, out);
     }
-    pl_str_append(out, "</main></body></html>\n");
+    pl_html_page_end(out);
     pl_doctor_view_deinit(&v);
     PL_TRY(status);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;

@@ -26,7 +26,7 @@ enum {
 
 /* ---- the module ---- */
 
-static pl_status load_module(void **handle, const pl_onnx_module **module, pl_error *err)
+static pl_status load_module(pl_module *m, pl_error *err)
 {
     const pl_module_wanted wanted = {
         .file = PL_ONNX_FILE,
@@ -36,18 +36,14 @@ static pl_status load_module(void **handle, const pl_onnx_module **module, pl_er
         .install = "; install libprotobuf-c (Debian: libprotobuf-c-dev, protobuf-c-compiler and libonnx-dev, and build "
                    "Plimsoll with them there)",
         .instead = ", or choose --format safetensors"};
-    const void *functions;
-    PL_TRY(pl_module_load(&wanted, handle, &functions, err));
-    *module = functions;
-    return PL_OK;
+    return pl_module_load(&wanted, m, err);
 }
 
 pl_status pl_export_check_onnx(pl_error *err)
 {
-    const pl_onnx_module *module;
-    void *handle;
-    PL_TRY(load_module(&handle, &module, err));
-    pl_module_unload(handle);
+    pl_module onnx;
+    PL_TRY(load_module(&onnx, err));
+    pl_module_unload(&onnx);
     return PL_OK;
 }
 
@@ -215,15 +211,14 @@ static pl_status write_files(writing *w, const pl_lowering *l, pl_error *err)
 
 pl_status pl_export_write_onnx(const pl_lowering *l, const pl_export_file *file, pl_export_sizes *sizes, pl_error *err)
 {
-    void *handle;
+    pl_module onnx;
     writing *w = pl_alloc(1, sizeof *w);
     if (!w) return pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", file->path);
     w->file = file;
-    pl_status status = load_module(&handle, &w->module, err);
-    if (status == PL_OK) {
-        status = write_files(w, l, err);
-        pl_module_unload(handle);
-    }
+    pl_status status = load_module(&onnx, err);
+    w->module = onnx.functions;
+    if (status == PL_OK) status = write_files(w, l, err);
+    pl_module_unload(&onnx);
     *sizes = w->sizes;
     pl_free(w->tensor);
     pl_free(w);

@@ -22,8 +22,12 @@ pl_status pl_readers_add(pl_readers *r, pl_id value, pl_id node, pl_error *err)
 pl_status pl_readers_init(pl_readers *r, const pl_graph *g, pl_error *err)
 {
     pl_status status = PL_OK;
-    *r = (pl_readers){.head = pl_alloc(g->value_count + 1, sizeof *r->head), .value_count = g->value_count};
-    if (!r->head) return no_memory(err);
+    *r = (pl_readers){.head = pl_alloc(g->value_count + 1, sizeof *r->head),
+                      .viewed = pl_alloc(g->value_count + 1, sizeof *r->viewed),
+                      .value_count = g->value_count};
+    if (!r->head || !r->viewed) status = no_memory(err);
+    for (size_t i = 0; i < g->value_count && status == PL_OK; i++)
+        if (g->value[i].view_of != PL_NONE) r->viewed[g->value[i].view_of] = true;
     for (size_t i = g->node_count; i-- > 0 && status == PL_OK;)
         for (int k = 0; k < PL_NODE_IN_MAX && !g->node[i].dead && status == PL_OK; k++)
             status = pl_readers_add(r, g->node[i].in[k], (pl_id)i, err);
@@ -34,6 +38,7 @@ pl_status pl_readers_init(pl_readers *r, const pl_graph *g, pl_error *err)
 void pl_readers_deinit(pl_readers *r)
 {
     pl_free(r->head);
+    pl_free(r->viewed);
     pl_free(r->entry);
     *r = (pl_readers){0};
 }
@@ -46,6 +51,36 @@ const pl_reader *pl_readers_first(const pl_readers *r, pl_id value)
 }
 
 const pl_reader *pl_readers_next(const pl_readers *r, const pl_reader *reader) { return at(r, reader->next); }
+
+bool pl_readers_know(const pl_readers *r, const pl_graph *g, pl_id value)
+{
+    const pl_value *v = &g->value[value];
+    return value < r->value_count && v->view_of == PL_NONE && v->update_of == PL_NONE && !r->viewed[value];
+}
+
+bool pl_node_reads(const pl_node *n, pl_id value)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX && !n->dead; k++)
+        if (n->in[k] == value) return true;
+    return false;
+}
+
+bool pl_readers_have_one(const pl_readers *r, const pl_graph *g, pl_id value)
+{
+    int count = 0;
+    for (const pl_reader *e = pl_readers_first(r, value); e; e = pl_readers_next(r, e))
+        count += pl_node_reads(&g->node[e->node], value);
+    return count == 1;
+}
+
+bool pl_readers_may_wait(const pl_readers *r, const pl_graph *g, pl_id node, pl_id last)
+{
+    if (node == PL_NONE) return true;
+    const pl_id made = g->node[node].out[0];
+    for (const pl_reader *e = pl_readers_first(r, made); e; e = pl_readers_next(r, e))
+        if (!g->node[e->node].dead && e->node <= last) return false;
+    return true;
+}
 
 /* ---- names ---- */
 

@@ -16,6 +16,7 @@ typedef struct pl_reader {
  * walks a list looks at the node itself. */
 typedef struct pl_readers {
     uint32_t *head; /* [values] index + 1 into entry */
+    bool *viewed;   /* [values] somebody looks at it through a window: who reads it there is not listed */
     pl_reader *entry;
     size_t count, capacity, value_count;
 } pl_readers;
@@ -27,6 +28,14 @@ void pl_readers_deinit(pl_readers *);
 /* for (const pl_reader *r = pl_readers_first(&readers, value); r; r = pl_readers_next(&readers, r)) */
 const pl_reader *pl_readers_first(const pl_readers *, pl_id value);
 const pl_reader *pl_readers_next(const pl_readers *, const pl_reader *);
+bool pl_node_reads(const pl_node *, pl_id value); /* and lives */
+/* The value has bytes of its own, from its one producer, and who reads it reads all of it: it is no window, none looks
+ * at it, and it updates no other value. So the nodes that are listed are all that know it. */
+bool pl_readers_know(const pl_readers *, const pl_graph *, pl_id value);
+/* One input of one live node is it. */
+bool pl_readers_have_one(const pl_readers *, const pl_graph *, pl_id value);
+/* Nobody reads what the node makes, at out[0], before node `last` has run, which takes its place. PL_NONE may wait. */
+bool pl_readers_may_wait(const pl_readers *, const pl_graph *, pl_id node, pl_id last);
 
 /* Names of values to their ids. */
 typedef struct pl_names {

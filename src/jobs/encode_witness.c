@@ -9,25 +9,8 @@
 #include "store/npy.h"
 
 static const char by[] = "plimsoll encode --witness";
-static const char *const names[] = {"page.npy", "sketches.npy", "checksums.npy", "children.npy", PL_WITNESS_WEIGHTS};
+static const char *const names[] = {"page.npy", "sketches.npy", "checksums.npy", "children.npy", NULL};
 enum { PAGE, FIRST_STORED };
-
-/* What would be replaced is an earlier witness's, or nothing is written. */
-static pl_status check_folder(const char *folder, pl_error *err)
-{
-    char path[PL_FILE_PATH_MAX];
-    struct stat st;
-    if (pl_witness_is_marked(folder, by)) return PL_OK;
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        PL_TRY(pl_path_join(path, sizeof path, folder, names[k], err));
-        if (lstat(path, &st) == 0)
-            return pl_fail(err, PL_E_STORAGE,
-                           "%s: is there already, and is not of an earlier witness; choose another folder or move it "
-                           "away",
-                           path);
-    }
-    return PL_OK;
-}
 
 /* The model's own file is not one to write over: there its weights may be wider. */
 static pl_status check_weights(const pl_session *s, const char *folder, pl_error *err)
@@ -45,7 +28,7 @@ static pl_status check_weights(const pl_session *s, const char *folder, pl_error
 pl_status pl_encode_witness_open(const pl_session *s, const char *folder, pl_error *err)
 {
     PL_TRY(pl_folder_create(folder, err));
-    PL_TRY(check_folder(folder, err));
+    PL_TRY(pl_witness_check_folder(folder, by, names, err));
     PL_TRY(check_weights(s, folder, err));
     return pl_witness_write_weights(s, folder, by, err);
 }

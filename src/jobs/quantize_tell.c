@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/str.h"
 #include "jobs/quantize_impl.h"
 
@@ -24,7 +25,7 @@ static void tell_row(pl_session *s, row r, int width, const char *name, const ch
     char cells[128], text[SHOWN + sizeof cells];
     va_list args;
     va_start(args, format);
-    vsnprintf(cells, sizeof cells, format, args);
+    (void)pl_vprint(cells, sizeof cells, format, args);
     va_end(args);
     snprintf(text, sizeof text, "%-*s %s", width, name, cells);
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_ROW,

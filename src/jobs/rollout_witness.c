@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/activation.h"
@@ -13,34 +12,11 @@
 #include "run/session_impl.h"
 #include "store/npy.h"
 
-enum { FIELD, STATES, NOISE, METRICS, DROPOUT };
-static const char *const names[PL_WITNESS_FILES] = {"field.npy", "states.npy", "noise.npy", "metrics.npy",
-                                                    "dropout.npy"};
-
-/* ---- the folder ---- */
-
-static const char parameters_name[] = "parameters.json";
+enum { FIELD, STATES, NOISE, METRICS, DROPOUT, PARAMETERS };
+_Static_assert((int)PARAMETERS == (int)PL_WITNESS_FILES, "arrays come first");
+static const char *const names[] = {"field.npy",   "states.npy",      "noise.npy", "metrics.npy",
+                                    "dropout.npy", "parameters.json", NULL};
 static const char by[] = "plimsoll rollout --witness"; /* in the weights, which come first */
-
-/* What would be replaced is an earlier witness's, or nothing is written. */
-static pl_status check_folder(const char *folder, pl_error *err)
-{
-    char path[PL_FILE_PATH_MAX];
-    struct stat st;
-    if (pl_witness_is_marked(folder, by)) return PL_OK;
-    for (int k = 0; k < PL_WITNESS_FILES + 2; k++) {
-        const char *name = k < PL_WITNESS_FILES    ? names[k]
-                           : k == PL_WITNESS_FILES ? PL_WITNESS_WEIGHTS
-                                                   : parameters_name;
-        PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
-        if (lstat(path, &st) == 0)
-            return pl_fail(err, PL_E_STORAGE,
-                           "%s: is there already, and is not of an earlier witness; choose another folder or move it "
-                           "away",
-                           path);
-    }
-    return PL_OK;
-}
 
 /* ---- parameters ---- */
 
@@ -197,7 +173,7 @@ pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_
     w->scratch = pl_alloc((uint64_t)w->d->grid * w->d->grid * channels, sizeof *w->scratch);
     if (!w->scratch) return pl_fail(err, PL_E_NOMEM, "no memory for what the witness writes");
     PL_TRY(pl_folder_create(folder, err));
-    PL_TRY(check_folder(folder, err));
+    PL_TRY(pl_witness_check_folder(folder, by, names, err));
     const int files = w->dropout_channels ? PL_WITNESS_FILES : PL_WITNESS_FILES - 1;
     for (int k = 0; k < files; k++) PL_TRY(open_array(w, k, folder, err));
     return PL_OK;
@@ -238,9 +214,9 @@ static pl_status remove_one(const pl_witness *w, const char *name, char path[PL_
 static pl_status complete_all(pl_witness *w, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
-    PL_TRY(remove_one(w, parameters_name, path, err));
+    PL_TRY(remove_one(w, names[PARAMETERS], path, err));
     PL_TRY(remove_one(w, names[DROPOUT], path, err)); /* this one may have none */
-    PL_TRY(pl_path_join(path, sizeof path, w->folder, parameters_name, err));
+    PL_TRY(pl_path_join(path, sizeof path, w->folder, names[PARAMETERS], err));
     PL_TRY(pl_witness_write_weights(w->s, w->folder, by, err));
     for (uint32_t k = 0; k < w->open; k++) PL_TRY(pl_file_commit(&w->file[k], err));
     return write_parameters(w, path, err);

@@ -1,6 +1,7 @@
 #include "jobs/witness.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -8,7 +9,7 @@
 
 static const char key[] = "written_by";
 
-bool pl_witness_is_marked(const char *folder, const char *by)
+static bool is_marked(const char *folder, const char *by)
 {
     char path[PL_FILE_PATH_MAX];
     pl_safetensors *weights = NULL;
@@ -18,6 +19,24 @@ bool pl_witness_is_marked(const char *folder, const char *by)
     const bool is_ours = mark && strcmp(mark, by) == 0;
     pl_safetensors_destroy(weights);
     return is_ours;
+}
+
+static pl_status check_free(const char *folder, const char *name, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    PL_TRY(pl_path_join(path, sizeof path, folder, name, err));
+    if (lstat(path, &st) != 0) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: is there already, and is not of an earlier witness; choose another folder or move it away",
+                   path);
+}
+
+pl_status pl_witness_check_folder(const char *folder, const char *by, const char *const names[], pl_error *err)
+{
+    if (is_marked(folder, by)) return PL_OK;
+    for (size_t k = 0; names[k]; k++) PL_TRY(check_free(folder, names[k], err));
+    return check_free(folder, PL_WITNESS_WEIGHTS, err);
 }
 
 pl_status pl_witness_write_weights(const pl_session *s, const char *folder, const char *by, pl_error *err)

@@ -6,8 +6,9 @@
 
 #define PL_WITNESS_WEIGHTS "weights.safetensors"
 
-/* Has the folder weights that were written so? */
-bool pl_witness_is_marked(const char *folder, const char *by);
+/* What would be replaced, these files and the weights, is of an earlier witness: its weights say that they were written
+ * so. Else PL_E_STORAGE, and nothing is written. names: NULL behind the last. */
+pl_status pl_witness_check_folder(const char *folder, const char *by, const char *const names[], pl_error *);
 /* All that is saved with a model, under its own names. The heap is used. PL_E_STORAGE. */
 pl_status pl_witness_write_weights(const pl_session *, const char *folder, const char *by, pl_error *);
 

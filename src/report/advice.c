@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html.h"
 #include "report/table.h"
@@ -17,7 +18,7 @@ static const char *rate_text(double per_second, char text[TEXT])
     else if (per_second >= 1000)
         pl_format_count((uint64_t)per_second, text, TEXT);
     else
-        snprintf(text, TEXT, "%.3g", per_second);
+        pl_print(text, TEXT, "%.3g", per_second);
     return text;
 }
 
@@ -104,7 +105,7 @@ static void print_notes(const pl_advice *a, pl_str *out)
 static const char *cores_text(const pl_advice *a, const pl_advice_change *c, char text[TEXT])
 {
     if (c->cores)
-        snprintf(text, TEXT, "; on %" PRIu32 " cores, this machine has %g", c->cores, a->cores);
+        pl_print(text, TEXT, "; on %" PRIu32 " cores, this machine has %g", c->cores, a->cores);
     else
         text[0] = 0;
     return text;
@@ -116,7 +117,7 @@ static void change_row(pl_table *t, const pl_advice *a, const pl_advice_change *
     const bool known = c->per_second >= 0 && a->per_second > 0;
     pl_table_cell(t, "%s", c->options);
     pl_table_cell(t, "%s%s", c->at_best && known ? "at most " : "", rate_text(c->per_second, text));
-    snprintf(bound, sizeof bound, "x %.2f", known ? c->per_second / a->per_second : 0);
+    pl_print(bound, sizeof bound, "x %.2f", known ? c->per_second / a->per_second : 0);
     pl_table_cell(t, "%s", known ? bound : "-");
     pl_table_megabytes(t, c->charged_bytes);
     pl_table_cell(t, "%s%s%s%s", effect_text(c->effect), cores_text(a, c, cores),

@@ -10,13 +10,6 @@
 
 enum { TEXT = 48 };
 
-static void cell(pl_str *out, const char *label, const char *text)
-{
-    pl_str_printf(out, "<td class='n' data-l='%s'>", label);
-    pl_html_text(out, text);
-    pl_str_append(out, "</td>");
-}
-
 /* A label of its own: in a narrow window it stands before the number. */
 static const char *label_at(const char *what, uint64_t batch, char text[TEXT])
 {
@@ -27,13 +20,13 @@ static const char *label_at(const char *what, uint64_t batch, char text[TEXT])
 static void cell_bytes(pl_str *out, const char *label, uint64_t bytes)
 {
     char text[TEXT];
-    cell(out, label, bytes ? pl_format_bytes(bytes, text, sizeof text) : "–");
+    pl_html_cell(label, bytes ? pl_format_bytes(bytes, text, sizeof text) : "–", out);
 }
 
 static void cell_seconds(pl_str *out, const char *label, const pl_compare_run *r)
 {
     char text[TEXT];
-    cell(out, label, r->turns ? pl_format_seconds(pl_compare_median(r), text, sizeof text) : "–");
+    pl_html_cell(label, r->turns ? pl_format_seconds(pl_compare_median(r), text, sizeof text) : "–", out);
 }
 
 static double longest(const pl_report_compare *c)
@@ -83,7 +76,7 @@ static void put_line(const pl_report_compare *c, const pl_compare_line *l, pl_st
     pl_str_append(out, "</td>");
     for (int i = 0; i < PL_COMPARE_ROWS; i++) {
         if (l->known[i]) pl_print(number, sizeof number, "%.*g", l->digits, l->value[i]);
-        cell(out, c->row[i].name, l->known[i] ? number : "–");
+        pl_html_cell(c->row[i].name, l->known[i] ? number : "–", out);
     }
     pl_str_append(out, "</tr>\n");
 }
@@ -141,14 +134,8 @@ static void put_paragraph(const char *title, void (*say)(const pl_report_compare
 
 void pl_report_compare_html(const pl_report_compare *c, pl_str *out)
 {
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, c->title);
-    pl_str_append(out, " – its forms beside each other</title>\n<style>\n");
-    pl_str_append(out, pl_html_style);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
-    pl_html_text(out, c->title);
-    pl_str_append(out, "</h1><p>");
+    pl_html_page_begin(&(pl_html_page){.title = c->title, .what = "its forms beside each other"}, out);
+    pl_str_append(out, "<p>");
     pl_html_text(out, c->inputs);
     pl_str_append(out, "</p>\n");
     put_costs(c, out);
@@ -156,5 +143,5 @@ void pl_report_compare_html(const pl_report_compare *c, pl_str *out)
     put_sentences(c, out);
     put_paragraph("What signs could bring", pl_compare_say_share, c, out);
     put_paragraph("How it was measured", pl_compare_say_how, c, out);
-    pl_str_append(out, "</main></body></html>\n");
+    pl_html_page_end(out);
 }

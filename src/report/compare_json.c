@@ -84,9 +84,7 @@ static void put_share(const pl_report_compare *c, pl_json *j)
 
 void pl_report_compare_json(const pl_report_compare *c, pl_str *out)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", PL_COMPARE_SCHEMA);
+    pl_json j = pl_json_document(out, false, PL_COMPARE_SCHEMA);
     pl_json_kv_string(&j, "model", c->title);
     pl_json_kv_string(&j, "arch", c->arch);
     pl_json_kv_string(&j, "inputs", c->inputs);
@@ -96,6 +94,5 @@ void pl_report_compare_json(const pl_report_compare *c, pl_str *out)
     for (int i = 0; i < PL_COMPARE_ROWS; i++) put_row(&c->row[i], &j);
     pl_json_array_end(&j);
     put_share(c, &j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }

@@ -33,7 +33,7 @@ double pl_report_items_per_second(const pl_fit_result *r, const pl_fit_point *p)
 const char *pl_report_rate(double rate, char *text, size_t room)
 {
     if (rate >= 100) return pl_format_count((uint64_t)rate, text, room);
-    snprintf(text, room, "%.3g", rate);
+    pl_print(text, room, "%.3g", rate);
     return text;
 }
 

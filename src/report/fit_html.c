@@ -225,44 +225,33 @@ static pl_status write_certificate(const pl_fit_result *r, pl_str *out, pl_error
     return PL_OK;
 }
 
-static void write_card(pl_str *out, const char *number, const char *words)
-{
-    pl_str_printf(out, "<div class='card'><b>%s</b><span>%s</span></div>\n", number, words);
-}
-
 static void write_rate(pl_str *out, double rate, const pl_words *words)
 {
     char number[TEXT], text[2 * TEXT];
     snprintf(text, sizeof text, "%s a second", words->items);
-    write_card(out, pl_report_rate(rate, number, sizeof number), text);
+    pl_html_card(pl_report_rate(rate, number, sizeof number), text, out);
 }
 
 static void write_head(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out)
 {
-    const char *title = o->title ? o->title : "Plimsoll";
     char text[TEXT];
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, title);
-    pl_str_append(out, " – fit</title>\n<style>\n");
-    pl_str_append(out, pl_html_style);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
-    pl_html_text(out, title);
-    pl_str_append(out, "</h1>\n<p>");
+    pl_html_page_begin(&(pl_html_page){.title = o->title ? o->title : "Plimsoll", .what = "fit"}, out);
+    pl_str_append(out, "<p>");
     pl_report_fit_batch(r, "×", out);
     pl_report_fit_group(plan, out);
-    pl_str_append(out, "</p>\n<div class='cards'>\n");
-    if (r->budget_bytes != UINT64_MAX) write_card(out, pl_format_bytes(r->budget_bytes, text, sizeof text), "budget");
+    pl_str_append(out, "</p>\n");
+    pl_html_cards_begin(out);
+    if (r->budget_bytes != UINT64_MAX) pl_html_card(pl_format_bytes(r->budget_bytes, text, sizeof text), "budget", out);
     if (plan) {
         const pl_fit_point *p = &r->point[r->chosen];
-        write_card(out, pl_format_bytes(pl_plan_charged_bytes(plan), text, sizeof text), "charged, planned");
-        write_card(out, seconds_text(p->seconds, text), "a step, predicted");
+        pl_html_card(pl_format_bytes(pl_plan_charged_bytes(plan), text, sizeof text), "charged, planned", out);
+        pl_html_card(seconds_text(p->seconds, text), "a step, predicted", out);
         double rate = pl_report_items_per_second(r, p);
         if (rate > 0) write_rate(out, rate, r->words);
     } else {
-        write_card(out, "nothing fits", "the budget");
+        pl_html_card("nothing fits", "the budget", out);
     }
-    pl_str_append(out, "</div>\n");
+    pl_html_cards_end(out);
 }
 
 pl_status pl_report_fit_html(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out,
@@ -278,7 +267,7 @@ pl_status pl_report_fit_html(const pl_fit_result *r, const pl_plan *plan, const 
     if (status == PL_OK && r->smallest) status = write_certificate(r, out, err);
     if (count) write_table(r, front, count, out);
     pl_free(front);
-    pl_str_append(out, "</main></body></html>\n");
+    pl_html_page_end(out);
     if (status == PL_OK && out->failed) status = pl_fail(err, PL_E_NOMEM, "no memory for the page");
     return status;
 }

@@ -179,9 +179,7 @@ static pl_status write_certificate(pl_json *j, const pl_fit_result *r, pl_error 
 pl_status pl_report_fit_json(const pl_fit_result *r, const pl_plan *plan, const pl_report_fit_options *o, pl_str *out,
                              pl_error *err)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", "plimsoll.fit/1");
+    pl_json j = pl_json_document(out, false, "plimsoll.fit/1");
     pl_json_kv_string(&j, "title", o->title);
     pl_json_kv_uint_if(&j, r->budget_bytes != UINT64_MAX, "budget_bytes", r->budget_bytes);
     pl_json_kv_int(&j, "batch", r->batch);
@@ -194,7 +192,6 @@ pl_status pl_report_fit_json(const pl_fit_result *r, const pl_plan *plan, const 
     pl_json_array(&j);
     for (size_t i = 0; i < r->count; i++) write_point(&j, r, &r->point[i]);
     pl_json_array_end(&j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the search as JSON") : PL_OK;
 }

@@ -47,56 +47,39 @@ const char *pl_html_group_class(pl_report_group group)
     return classes[group];
 }
 
-static void card(pl_str *out, const char *number, const char *words)
-{
-    pl_str_append(out, "<div class='card'><b>");
-    pl_html_text(out, number);
-    pl_str_append(out, "</b><span>");
-    pl_html_text(out, words);
-    pl_str_append(out, "</span></div>\n");
-}
-
 static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
 {
     char number[48], words[96], text[32];
     pl_id train = pl_graph_find_trained(p->graph);
     double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
-    pl_str_append(out, "<div class='cards'>\n");
-    snprintf(words, sizeof words, "resident, planned");
-    card(out, pl_format_bytes(pl_plan_resident_bytes(p), number, sizeof number), words);
+    pl_html_cards_begin(out);
+    pl_html_card(pl_format_bytes(pl_plan_resident_bytes(p), number, sizeof number), "resident, planned", out);
     if (run && run->measured)
-        card(out, pl_format_bytes(run->measured->peak_bytes, number, sizeof number), "peak, measured");
+        pl_html_card(pl_format_bytes(run->measured->peak_bytes, number, sizeof number), "peak, measured", out);
     if (o->budget_bytes == PL_REPORT_NO_BUDGET)
         snprintf(words, sizeof words, "charged, planned");
     else
         snprintf(words, sizeof words, "charged, planned, of %s", pl_format_bytes(o->budget_bytes, text, sizeof text));
-    card(out, pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words);
+    pl_html_card(pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number), words, out);
     pl_print(words, sizeof words, "arena, %.2f %% above its lower bound",
              p->arena->lower_bound_bytes ? 100 * ((double)p->arena->bytes / (double)p->arena->lower_bound_bytes - 1)
                                          : 0);
-    card(out, pl_format_bytes(p->arena->bytes, number, sizeof number), words);
-    if (seconds > 0) card(out, pl_format_seconds(seconds, number, sizeof number), "a step, predicted");
-    if (seconds < 0) card(out, "unknown", "a step, predicted");
+    pl_html_card(pl_format_bytes(p->arena->bytes, number, sizeof number), words, out);
+    if (seconds > 0) pl_html_card(pl_format_seconds(seconds, number, sizeof number), "a step, predicted", out);
+    if (seconds < 0) pl_html_card("unknown", "a step, predicted", out);
     if (run && run->steps && run->seconds > 0) {
         snprintf(words, sizeof words, "a step, measured over %s", pl_format_count(run->steps, text, sizeof text));
-        card(out, pl_format_seconds(run->seconds / (double)run->steps, number, sizeof number), words);
+        pl_html_card(pl_format_seconds(run->seconds / (double)run->steps, number, sizeof number), words, out);
     }
-    pl_str_append(out, "</div>\n");
+    pl_html_cards_end(out);
 }
 
 static void write_head(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
 {
-    const char *title = o->title ? o->title : "Plimsoll";
     char count[32];
     pl_report_model m = pl_report_describe(p);
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, title);
-    pl_str_printf(out, " – %s</title>\n<style>\n", run ? "run" : "plan");
-    pl_str_append(out, pl_html_style);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
-    pl_html_text(out, title);
-    pl_str_printf(out, "</h1>\n<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
+    pl_html_page_begin(&(pl_html_page){.title = o->title ? o->title : "Plimsoll", .what = run ? "run" : "plan"}, out);
+    pl_str_printf(out, "<p>%s parameters", pl_format_count(m.parameters, count, sizeof count));
     if (m.layers) pl_str_printf(out, " in %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
     if (m.batch) pl_str_append(out, "; ");
     pl_report_batch(&m, out);
@@ -168,6 +151,6 @@ pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_re
     PL_TRY(write_counted(p, o, out, err));
     PL_TRY(write_times(p, out, err));
     pl_html_timeline(p, out);
-    pl_str_append(out, "</main></body></html>\n");
+    pl_html_page_end(out);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
 }

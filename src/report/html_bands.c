@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html_rollout.h"
 
@@ -84,9 +85,9 @@ static void draw_values(const frame *f)
     for (double v = ceil(f->low / step) * step; v <= f->high; v += step) {
         const double shown = fabs(v) < 1e-9 * step ? 0 : v;
         if (f->is_log)
-            snprintf(text, sizeof text, "1e%.0f", shown);
+            pl_print(text, sizeof text, "1e%.0f", shown);
         else
-            snprintf(text, sizeof text, "%.*g", digits, shown);
+            pl_print(text, sizeof text, "%.*g", digits, shown);
         draw_tick(f, f->is_log ? pow(10, v) : v, text);
     }
 }
@@ -167,23 +168,20 @@ static void say_not_finite(const pl_html_bands *b, const frame *f)
 
 static void put_number(const char *label, double value, pl_str *out)
 {
-    pl_str_printf(out, "<td class='n' data-l='%s'>", label);
-    if (isfinite(value))
-        pl_str_printf(out, "%.6g", value);
-    else
-        pl_str_append(out, "–");
-    pl_str_append(out, "</td>");
+    char text[32] = "–";
+    if (isfinite(value)) pl_print(text, sizeof text, "%.6g", value);
+    pl_html_cell(label, text, out);
 }
 
 static void put_row(const pl_html_bands *b, size_t k, size_t i, pl_str *out)
 {
     const pl_html_quantiles *q = &b->band[k].at[i];
-    char count[32];
     pl_str_printf(out, "<tr><td>state %" PRIu32 ", %s</td>", b->state[i], pl_html_policy_name(b->band[k].policy));
     put_number("10 %", q->low, out);
     put_number("median", q->median, out);
     put_number("90 %", q->high, out);
-    pl_str_printf(out, "<td class='n' data-l='values'>%s</td></tr>\n", pl_format_count(q->values, count, sizeof count));
+    pl_html_cell_count("values", q->values, out);
+    pl_str_append(out, "</tr>\n");
 }
 
 static void put_numbers(const pl_html_bands *b, pl_str *out)

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html_rollout.h"
 #include "report/regression.h"
@@ -12,20 +13,19 @@ enum { PANEL = 200, EDGE = 10, POINTS_MAX = 2000, TEXT = 64 };
 
 static void cell(const char *label, double value, pl_str *out)
 {
-    if (isfinite(value))
-        pl_str_printf(out, "<td class='n' data-l='%s'>%.3f</td>", label, value);
-    else
-        pl_str_printf(out, "<td class='n' data-l='%s'>–</td>", label);
+    char text[TEXT] = "–";
+    if (isfinite(value)) pl_print(text, sizeof text, "%.3f", value);
+    pl_html_cell(label, text, out);
 }
 
 static void put_row(const pl_regression_row *r, pl_str *out)
 {
-    char count[32];
     pl_str_append(out, "<tr><td class='h'>");
     pl_html_text(out, r->name);
     pl_str_append(out, "</td><td class='w'>");
     pl_html_text(out, r->held_out);
-    pl_str_printf(out, "</td><td class='n' data-l='samples'>%s</td>", pl_format_count(r->count, count, sizeof count));
+    pl_str_append(out, "</td>");
+    pl_html_cell_count("samples", r->count, out);
     cell("MAE", r->mae, out);
     cell("RMSE", r->rmse, out);
     cell("R²", r->r2, out);
@@ -119,10 +119,10 @@ static void put_cards(const pl_regression_report *p, pl_str *out)
     snprintf(number, sizeof number, "%u of %u", p->rows, p->stages);
     pl_html_card(number, "trainings are done", out);
     if (folds) {
-        snprintf(number, sizeof number, "%.3f %s", mae / folds, p->unit);
+        pl_print(number, sizeof number, "%.3f %s", mae / folds, p->unit);
         snprintf(words, sizeof words, "MAE, mean of %u fold%s", folds, pl_plural(folds));
         pl_html_card(number, words, out);
-        snprintf(number, sizeof number, "%.2f", share / folds);
+        pl_print(number, sizeof number, "%.2f", share / folds);
         pl_html_card(number, "of the error of who always says the mean", out);
     }
     pl_html_cards_end(out);
@@ -130,9 +130,9 @@ static void put_cards(const pl_regression_report *p, pl_str *out)
 
 void pl_regression_html(const pl_regression_report *p, pl_str *out)
 {
-    pl_html_rollout_begin(p->title, "Trainings of a regression, one after another.", out);
+    pl_html_results_begin(p->title, "Trainings of a regression, one after another.", out);
     put_cards(p, out);
     put_table(p, out);
     put_pictures(p, out);
-    pl_html_rollout_end(out);
+    pl_html_page_end(out);
 }

@@ -39,53 +39,18 @@ static const char style[] =
     ".pairs svg{margin:0 0 4px}.drawn{grid-template-columns:repeat(2,minmax(0,1fr));gap:12px}.near tr{flex-wrap:nowrap;"
     "justify-content:flex-start;align-items:flex-start}.near td.n{flex:0 0 auto;width:auto}.near td.w{flex:1 1 0}}\n";
 
-void pl_html_rollout_begin(const char *title, const char *words, pl_str *out)
+static void add_style(pl_str *out)
 {
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, title);
-    pl_str_append(out, " – results</title>\n<style>\n");
-    pl_str_append(out, pl_html_style);
     pl_str_append(out, style);
     pl_html_field_style(out);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
-    pl_html_text(out, title);
-    pl_str_append(out, "</h1>\n<p>");
+}
+
+void pl_html_results_begin(const char *title, const char *words, pl_str *out)
+{
+    pl_html_page_begin(&(pl_html_page){.title = title, .what = "results", .style = add_style}, out);
+    pl_str_append(out, "<p>");
     pl_html_text(out, words);
     pl_str_append(out, "</p>\n");
-}
-
-void pl_html_rollout_end(pl_str *out) { pl_str_append(out, "</main></body></html>\n"); }
-
-void pl_html_cards_begin(pl_str *out) { pl_str_append(out, "<div class='cards'>\n"); }
-
-void pl_html_cards_end(pl_str *out) { pl_str_append(out, "</div>\n"); }
-
-void pl_html_card(const char *number, const char *words, pl_str *out)
-{
-    pl_str_append(out, "<div class='card'><b>");
-    pl_html_text(out, number);
-    pl_str_append(out, "</b><span>");
-    pl_html_text(out, words);
-    pl_str_append(out, "</span></div>\n");
-}
-
-void pl_html_section(const char *title, const char *words, pl_str *out)
-{
-    pl_str_append(out, "<section><h2>");
-    pl_html_text(out, title);
-    pl_str_append(out, "</h2><p>");
-    pl_html_text(out, words);
-    pl_str_append(out, "</p>\n");
-}
-
-void pl_html_fact(const char *name, const char *value, pl_str *out)
-{
-    pl_str_append(out, "<tr><td>");
-    pl_html_text(out, name);
-    pl_str_append(out, "</td><td>");
-    pl_html_text(out, value);
-    pl_str_append(out, "</td></tr>\n");
 }
 
 const char *pl_html_policy_class(pl_update_policy policy)

@@ -6,13 +6,7 @@
 #include "report/html.h"
 
 /* ---- html_rollout.c ---- */
-void pl_html_rollout_begin(const char *title, const char *words, pl_str *);
-void pl_html_rollout_end(pl_str *);
-void pl_html_cards_begin(pl_str *);
-void pl_html_card(const char *number, const char *words, pl_str *);
-void pl_html_cards_end(pl_str *);
-void pl_html_section(const char *title, const char *words, pl_str *); /* ends with </section> */
-void pl_html_fact(const char *name, const char *value, pl_str *);     /* a row of a table */
+void pl_html_results_begin(const char *title, const char *words, pl_str *); /* ends with pl_html_page_end */
 /* The class of a policy's colour: "weight". */
 const char *pl_html_policy_class(pl_update_policy);
 const char *pl_html_policy_name(pl_update_policy);

@@ -2,15 +2,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html_rollout.h"
 
 enum { OPEN_ROWS = 24, TEXT = 48 };
-
-static void cell(const char *label, const char *text, pl_str *out)
-{
-    pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", label, text);
-}
 
 static const char *difference(int64_t bytes, char text[TEXT])
 {
@@ -27,18 +23,18 @@ static const char *rate(uint64_t states, double seconds, char text[TEXT])
 {
     const double value = seconds > 0 ? (double)states / seconds : 0;
     if (!(value > 0)) return "–";
-    snprintf(text, TEXT, value < 100 ? "%.3g" : "%.0f", value);
+    pl_print(text, TEXT, value < 100 ? "%.3g" : "%.0f", value);
     return text;
 }
 
 static void put_measured(const pl_html_shape *s, pl_str *out)
 {
     char text[TEXT];
-    cell("planned", pl_format_count(s->planned_bytes, text, sizeof text), out);
-    cell("measured", pl_format_count(s->peak_bytes, text, sizeof text), out);
-    cell("difference", difference((int64_t)(s->peak_bytes - s->planned_bytes), text), out);
-    cell("states/s", rate(s->states, s->seconds, text), out);
-    cell("processes", pl_format_count(s->processes, text, sizeof text), out);
+    pl_html_cell("planned", pl_format_count(s->planned_bytes, text, sizeof text), out);
+    pl_html_cell("measured", pl_format_count(s->peak_bytes, text, sizeof text), out);
+    pl_html_cell("difference", difference((int64_t)(s->peak_bytes - s->planned_bytes), text), out);
+    pl_html_cell("states/s", rate(s->states, s->seconds, text), out);
+    pl_html_cell("processes", pl_format_count(s->processes, text, sizeof text), out);
 }
 
 static void put_shape(const pl_html_shape *s, pl_str *out)
@@ -49,7 +45,7 @@ static void put_shape(const pl_html_shape *s, pl_str *out)
     pl_str_append(out, "</td>");
     snprintf(text, sizeof text, "%s of %s", pl_format_count(s->done, done, sizeof done),
              pl_format_count(s->operators, all, sizeof all));
-    cell("finished", text, out);
+    pl_html_cell("finished", text, out);
     if (s->processes)
         put_measured(s, out);
     else

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html_rollout.h"
 
@@ -119,7 +120,7 @@ static void put_choice(const pl_html_space *s, size_t k, uint32_t i, pl_str *out
     pl_str_append(out, "<tr><td>");
     pl_html_text(out, d->name);
     pl_str_append(out, " ");
-    snprintf(text, sizeof text, "%g", d->choice[i]);
+    pl_print(text, sizeof text, "%g", d->choice[i]);
     pl_html_text(out, d->word[i] ? d->word[i] : text);
     pl_str_printf(out,
                   "</td><td class='bar'><i class='staging' style='width:%.1f%%'></i></td><td class='n' "

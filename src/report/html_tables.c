@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html.h"
 
@@ -17,23 +18,11 @@ static void count(pl_str *out, uint64_t bytes)
     pl_str_printf(out, "<td class='n'>%s</td>", pl_format_count(bytes, text, sizeof text));
 }
 
-/* Of a table of class labels: where the window is too narrow for columns, each number has its title beside it. */
-static void labelled(pl_str *out, const char *label, const char *text)
-{
-    pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", label, text);
-}
-
-static void labelled_count(pl_str *out, const char *label, uint64_t number)
-{
-    char text[32];
-    labelled(out, label, pl_format_count(number, text, sizeof text));
-}
-
 static void labelled_megabytes(pl_str *out, const char *label, uint64_t bytes)
 {
     char text[32];
-    snprintf(text, sizeof text, "%.2f", (double)bytes / 1e6);
-    labelled(out, label, text);
+    pl_print(text, sizeof text, "%.2f", (double)bytes / 1e6);
+    pl_html_cell(label, text, out);
 }
 
 /* ---- the ledger ---- */
@@ -155,11 +144,11 @@ static void pair(pl_str *out, const char *name, const uint64_t *planned, const u
     pl_html_text(out, name);
     pl_str_append(out, "</td>");
     if (planned)
-        labelled_count(out, "planned", *planned);
+        pl_html_cell_count("planned", *planned, out);
     else
         pl_str_append(out, "<td></td>");
     if (measured)
-        labelled_count(out, "measured", *measured);
+        pl_html_cell_count("measured", *measured, out);
     else
         pl_str_append(out, "<td></td>");
     int64_t differs = (int64_t)((measured ? *measured : 0) - (planned ? *planned : 0));
@@ -242,8 +231,8 @@ void pl_html_programs(const pl_plan *p, const pl_report_programs *programs, pl_s
         pl_str_append(out, "<tr><td>");
         pl_html_text(out, p->graph->region[r->region].name);
         pl_str_append(out, "</td>");
-        labelled_count(out, "nodes", r->last - r->first);
-        labelled_count(out, "peak", r->peak_bytes);
+        pl_html_cell_count("nodes", r->last - r->first, out);
+        pl_html_cell_count("peak", r->peak_bytes, out);
         labelled_megabytes(out, "MB", r->peak_bytes);
         pl_str_printf(out,
                       "<td class='n' data-l='GFLOP'>%.3f</td><td class='n' data-l='predicted'>%s</td><td class='w'>%s ",
@@ -272,7 +261,7 @@ static void alive_row(const pl_plan *p, const pl_report_alive *a, pl_str *out)
                       pl_shape_text(&v->shape, shape, sizeof shape));
     }
     pl_str_append(out, "</td>");
-    labelled_count(out, "bytes", a->block->bytes);
+    pl_html_cell_count("bytes", a->block->bytes, out);
     labelled_megabytes(out, "MB", a->block->bytes);
     pl_str_printf(out, "<td class='n' data-l='nodes'>%" PRIu32 " – %" PRIu32 "</td></tr>\n", a->block->first,
                   a->block->last - 1);
@@ -297,7 +286,7 @@ void pl_html_alive(const pl_plan *p, const pl_report_alive *alive, size_t alive_
     for (size_t i = shown; i < alive_count; i++) rest += alive[i].block->bytes;
     if (shown < alive_count) {
         pl_str_printf(out, "<tr><td>and %zu smaller</td><td></td><td></td>", alive_count - shown);
-        labelled_count(out, "bytes", rest);
+        pl_html_cell_count("bytes", rest, out);
         labelled_megabytes(out, "MB", rest);
         pl_str_append(out, "<td></td></tr>\n");
     }

@@ -40,7 +40,6 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_report_model m = pl_report_describe(p);
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->numerics_hash);
-    pl_json_kv_string(j, "schema", "plimsoll.plan/1");
     pl_json_kv_string(j, "title", o->title);
     pl_json_kv_string(j, "numerics_hash", hash);
     pl_json_kv_int(j, "threads", p->team.threads);
@@ -345,8 +344,7 @@ pl_status pl_report_plan_json(const pl_plan *p, const pl_report_options *options
     pl_report_options defaults = pl_report_options_default();
     const pl_report_options *o = options ? options : &defaults;
     pl_report_account account = pl_report_sum(p);
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
+    pl_json j = pl_json_document(out, false, "plimsoll.plan/1");
     write_head(&j, p, o);
     write_arena(&j, p, &account);
     write_process(&j, p, o);
@@ -358,7 +356,6 @@ pl_status pl_report_plan_json(const pl_plan *p, const pl_report_options *options
     PL_TRY(write_components(&j, p, o, err));
     PL_TRY(write_programs(&j, p, err));
     PL_TRY(write_graph(&j, p, err));
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the plan as JSON") : PL_OK;
 }

@@ -129,9 +129,7 @@ static void put_json_spread(const pl_regression_report *p, pl_json *j)
 
 void pl_regression_json(const pl_regression_report *p, pl_str *out)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", "plimsoll.regression/1");
+    pl_json j = pl_json_document(out, false, "plimsoll.regression/1");
     pl_json_kv_string(&j, "unit", p->unit);
     pl_json_kv_uint(&j, "done", p->rows);
     pl_json_kv_uint(&j, "stages", p->stages);
@@ -140,6 +138,5 @@ void pl_regression_json(const pl_regression_report *p, pl_str *out)
     for (uint32_t i = 0; i < p->rows; i++) put_json_row(&p->row[i], &j);
     pl_json_array_end(&j);
     put_json_spread(p, &j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }

@@ -8,25 +8,21 @@
 
 static const char *const pass_class[PL_PHASE_COUNT] = {"weight", "gradient", "optimizer"};
 
-static void cell(pl_str *out, const char *label, const char *text)
-{
-    pl_str_printf(out, "<td class='n' data-l='%s'>%s</td>", label, text);
-}
-
 static void cell_seconds(pl_str *out, const char *label, double seconds)
 {
     char text[32];
-    cell(out, label,
-         seconds < 0                       ? "unknown"
-         : seconds >= PL_REPORT_TIME_SHOWN ? pl_format_seconds(seconds, text, sizeof text)
-                                           : "–");
+    pl_html_cell(label,
+                 seconds < 0                       ? "unknown"
+                 : seconds >= PL_REPORT_TIME_SHOWN ? pl_format_seconds(seconds, text, sizeof text)
+                                                   : "–",
+                 out);
 }
 
 static void cell_ratio(pl_str *out, const char *label, double part, double whole, const char *format)
 {
     char text[32] = "–";
     if (part > 0 && whole > 0) pl_print(text, sizeof text, format, part / whole);
-    cell(out, label, text);
+    pl_html_cell(label, text, out);
 }
 
 static double shown(const pl_report_times *t, const pl_report_time *r)
@@ -126,16 +122,9 @@ void pl_html_times(const pl_report_times *t, pl_str *out)
 pl_status pl_report_times_page(const char *title, const pl_report_times *t, const char *sections, pl_str *out,
                                pl_error *err)
 {
-    pl_str_append(out, "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><meta name='viewport' "
-                       "content='width=device-width'><title>");
-    pl_html_text(out, title);
-    pl_str_append(out, " – times</title>\n<style>\n");
-    pl_str_append(out, pl_html_style);
-    pl_str_append(out, "</style></head>\n<body><main>\n<h1>");
-    pl_html_text(out, title);
-    pl_str_append(out, "</h1>\n");
+    pl_html_page_begin(&(pl_html_page){.title = title, .what = "times"}, out);
     pl_html_times(t, out);
     pl_str_append(out, sections);
-    pl_str_append(out, "</main></body></html>\n");
+    pl_html_page_end(out);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
 }

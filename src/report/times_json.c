@@ -38,9 +38,7 @@ static void put_rows(const pl_report_times *t, pl_json *j)
 
 void pl_report_times_json(const pl_report_times *t, bool compact, pl_str *out)
 {
-    pl_json j = pl_json_begin(out, compact);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", PL_TIMES_SCHEMA);
+    pl_json j = pl_json_document(out, compact, PL_TIMES_SCHEMA);
     pl_json_kv_string(&j, "program", t->program);
     pl_json_kv_string(&j, "run", t->run);
     pl_json_kv_uint(&j, "runs", t->runs);
@@ -51,8 +49,7 @@ void pl_report_times_json(const pl_report_times *t, bool compact, pl_str *out)
     pl_json_kv_double_if(&j, t->flops_per_second > 0, "flops_per_second", t->flops_per_second);
     pl_json_kv_double_if(&j, t->bytes_per_second > 0, "bytes_per_second", t->bytes_per_second);
     put_rows(t, &j);
-    pl_json_object_end(&j);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&j);
 }
 
 /* ---- back ---- */

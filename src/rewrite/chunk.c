@@ -23,14 +23,7 @@ typedef struct layer { /* nodes */
 typedef struct chunker {
     pl_graph *g;
     pl_readers readers;
-    bool *viewed; /* [values] looked at through a window */
 } chunker;
-
-static bool is_plain(const chunker *c, pl_id value)
-{
-    const pl_value *v = &c->g->value[value];
-    return v->view_of == PL_NONE && v->update_of == PL_NONE && !c->viewed[value];
-}
 
 /* The node is `op` and reads `value` there and nowhere else; the first such one. */
 static bool take(const chunker *c, pl_id node, pl_op op, int slot, pl_id value, pl_id *place)
@@ -73,23 +66,13 @@ static void find_last(layer *l)
         if (made[i] != PL_NONE && (l->last == PL_NONE || made[i] > l->last)) l->last = made[i];
 }
 
-/* Nobody reads what this node gives before the fused node, which stands at the last one's place, has run. */
-static bool may_wait(const chunker *c, pl_id node, const layer *l)
-{
-    if (node == PL_NONE) return true;
-    pl_id out = c->g->node[node].out[0];
-    for (const pl_reader *r = pl_readers_first(&c->readers, out); r; r = pl_readers_next(&c->readers, r))
-        if (!c->g->node[r->node].dead && r->node <= l->last) return false;
-    return true;
-}
-
 /* da: the second linear's dx and nothing more, of the dy that dW2 is of, read by the activation's derivative alone. */
 static bool find_da(const chunker *c, layer *l)
 {
     const pl_graph *g = c->g;
     pl_id da = g->node[l->act_bwd].in[1], only = PL_NONE;
     l->da = g->value[da].producer;
-    if (l->da == PL_NONE || !is_plain(c, da)) return false;
+    if (l->da == PL_NONE || !pl_readers_know(&c->readers, c->g, da)) return false;
     for (const pl_reader *r = pl_readers_first(&c->readers, da); r; r = pl_readers_next(&c->readers, r))
         if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, 1, da, &only)) return false;
     const pl_node *n = &g->node[l->da];
@@ -103,7 +86,7 @@ static bool find_du(const chunker *c, layer *l)
 {
     const pl_graph *g = c->g;
     const pl_node *bwd = &g->node[l->act_bwd], *first = &g->node[l->first];
-    if (bwd->attr[0].i != g->node[l->act].attr[0].i || !is_plain(c, bwd->out[0])) return false;
+    if (bwd->attr[0].i != g->node[l->act].attr[0].i || !pl_readers_know(&c->readers, c->g, bwd->out[0])) return false;
     if (!find_readers_of_gradient(c, bwd->out[0], l)) return false;
     const pl_node *dx = l->dx == PL_NONE ? NULL : &g->node[l->dx];
     if (dx && (dx->in[1] != first->in[1] || dx->in[3] != PL_NONE)) return false;
@@ -114,7 +97,10 @@ static bool find_backward(const chunker *c, layer *l)
 {
     if (l->act_bwd != PL_NONE && !(find_da(c, l) && find_du(c, l))) return false;
     find_last(l);
-    return may_wait(c, l->dw2, l) && may_wait(c, l->db1, l) && may_wait(c, l->dw1, l) && may_wait(c, l->dx, l);
+    const pl_id made[] = {l->dw2, l->db1, l->dw1, l->dx};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+        if (!pl_readers_may_wait(&c->readers, c->g, made[i], l->last)) return false;
+    return true;
 }
 
 static bool is_linear(const pl_node *n)
@@ -139,7 +125,8 @@ static bool find_layer(const chunker *c, pl_id act, layer *l)
     const pl_graph *g = c->g;
     pl_id u = g->node[act].in[0], a = g->node[act].out[0];
     *l = (layer){g->value[u].producer, act, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
-    if (l->first == PL_NONE || !is_plain(c, u) || !is_plain(c, a)) return false;
+    if (l->first == PL_NONE || !pl_readers_know(&c->readers, c->g, u) || !pl_readers_know(&c->readers, c->g, a))
+        return false;
     const pl_node *first = &g->node[l->first];
     if (!is_linear(first) || first->in[3] != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
     const pl_node *second = &g->node[l->second];
@@ -205,11 +192,7 @@ pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows
     chunker c = {.g = g};
     layer l;
     pl_status status = PL_OK;
-    c.viewed = pl_alloc(g->value_count + 1, sizeof *c.viewed);
-    if (!c.viewed) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to take feed-forward layers apart"));
-    for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].view_of != PL_NONE) c.viewed[g->value[i].view_of] = true;
-    PL_TRY_DONE(pl_readers_init(&c.readers, g, err));
+    PL_TRY(pl_readers_init(&c.readers, g, err));
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         bool here = !n->dead && n->op == PL_OP_ACTIVATION && pl_region_program(g, n->region) == program;
@@ -221,6 +204,5 @@ pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows
     pl_graph_sweep(g);
 done:
     pl_readers_deinit(&c.readers);
-    pl_free(c.viewed);
     return status;
 }

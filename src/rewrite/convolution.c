@@ -62,15 +62,6 @@ static bool find_products(const pl_graph *g, const pl_readers *readers, convolut
     return c->last != PL_NONE;
 }
 
-/* Nobody reads what the node makes before the one that takes its place has run. */
-static bool may_wait(const pl_graph *g, const pl_readers *readers, pl_id node, pl_id last)
-{
-    if (node == PL_NONE) return true;
-    for (const pl_reader *r = pl_readers_first(readers, g->node[node].out[0]); r; r = pl_readers_next(readers, r))
-        if (!g->node[r->node].dead && r->node <= last) return false;
-    return true;
-}
-
 static void take_apart(pl_graph *g, const convolution *c)
 {
     const pl_node forward = g->node[c->forward], spread = g->node[c->spread];
@@ -104,7 +95,8 @@ static void look_at(pl_graph *g, const pl_readers *readers, pl_id node)
     if (c.spread == PL_NONE || !find_products(g, readers, &c)) return;
     const pl_node *last = &g->node[c.last], *spread = &g->node[c.spread];
     bool together = last->region == spread->region && last->region == g->node[node].region;
-    if (together && may_wait(g, readers, c.dw, c.last) && may_wait(g, readers, c.dx, c.last)) take_apart(g, &c);
+    if (together && pl_readers_may_wait(readers, g, c.dw, c.last) && pl_readers_may_wait(readers, g, c.dx, c.last))
+        take_apart(g, &c);
 }
 
 pl_status pl_rewrite_chunk_convolutions(pl_graph *g, pl_id program, int64_t limit, pl_error *err)

@@ -11,28 +11,7 @@ typedef struct fuser {
     pl_id *order; /* [nodes] which node comes i-th */
     pl_id *place; /* [nodes] its inverse */
     pl_id *moved; /* [nodes] scratch */
-    bool *viewed; /* [values] looked at through a window, a value has readers that `readers` does not list */
 } fuser;
-
-static bool reads(const pl_node *n, pl_id value)
-{
-    for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] == value) return true;
-    return false;
-}
-
-static bool really_reads(const fuser *f, const pl_reader *r, pl_id value)
-{
-    return !f->g->node[r->node].dead && reads(&f->g->node[r->node], value);
-}
-
-static bool has_one_reader(const fuser *f, pl_id value)
-{
-    int count = 0;
-    for (const pl_reader *r = pl_readers_first(&f->readers, value); r; r = pl_readers_next(&f->readers, r))
-        count += really_reads(f, r, value);
-    return count == 1;
-}
 
 /* y = linear(x); a = act(y)  →  y, a = linear(x, act) */
 static bool is_epilogue(const pl_graph *g, const pl_node *act)
@@ -74,7 +53,8 @@ static pl_id find_again(const fuser *f, const pl_node *bwd, pl_id before)
 static bool is_read_between(const fuser *f, pl_id value, pl_id after, pl_id last)
 {
     for (const pl_reader *r = pl_readers_first(&f->readers, value); r; r = pl_readers_next(&f->readers, r))
-        if (f->place[r->node] > f->place[after] && f->place[r->node] <= f->place[last] && really_reads(f, r, value))
+        if (f->place[r->node] > f->place[after] && f->place[r->node] <= f->place[last] &&
+            pl_node_reads(&f->g->node[r->node], value))
             return true;
     return false;
 }
@@ -92,7 +72,9 @@ static bool all_may_wait(const fuser *f, pl_id after, pl_id last, pl_id made)
 {
     for (const pl_reader *r = pl_readers_first(&f->readers, made); r; r = pl_readers_next(&f->readers, r)) {
         bool between = f->place[r->node] > f->place[after] && f->place[r->node] <= f->place[last];
-        if (between && really_reads(f, r, made) && (r->node == last || !may_wait(f, r->node, last, made))) return false;
+        if (between && pl_node_reads(&f->g->node[r->node], made) &&
+            (r->node == last || !may_wait(f, r->node, last, made)))
+            return false;
     }
     return true;
 }
@@ -104,7 +86,7 @@ static void move_readers(fuser *f, pl_id begin, pl_id last, pl_id made)
     for (int late = 0; late < 2; late++)
         for (pl_id i = from; i < to; i++) {
             const pl_node *n = &f->g->node[f->order[i]];
-            if ((!n->dead && reads(n, made)) == (late == 1)) f->moved[at++] = f->order[i];
+            if (pl_node_reads(n, made) == (late == 1)) f->moved[at++] = f->order[i];
         }
     for (pl_id i = from; i < to; i++) {
         f->order[i] = f->moved[i];
@@ -119,7 +101,7 @@ static pl_status fuse_backward(fuser *f, pl_id id, pl_error *err)
     pl_graph *g = f->g;
     pl_node *bwd = &g->node[id];
     pl_id d = bwd->in[1], producer = g->value[d].producer;
-    if (producer == PL_NONE || f->viewed[d] || !has_one_reader(f, d)) return PL_OK;
+    if (producer == PL_NONE || f->readers.viewed[d] || !pl_readers_have_one(&f->readers, g, d)) return PL_OK;
     pl_node *dx = &g->node[producer];
     if (dx->op != PL_OP_LINEAR_DX || dx->in[3] != PL_NONE || dx->region != bwd->region ||
         f->place[id] < f->place[producer])
@@ -151,12 +133,8 @@ static pl_status init(fuser *f, pl_graph *g, pl_error *err)
     f->order = pl_alloc(g->node_count + 1, sizeof *f->order);
     f->place = pl_alloc(g->node_count + 1, sizeof *f->place);
     f->moved = pl_alloc(g->node_count + 1, sizeof *f->moved);
-    f->viewed = pl_alloc(g->value_count + 1, sizeof *f->viewed);
-    if (!f->order || !f->place || !f->moved || !f->viewed)
-        return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
+    if (!f->order || !f->place || !f->moved) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
     for (size_t i = 0; i < g->node_count; i++) f->order[i] = f->place[i] = (pl_id)i;
-    for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].view_of != PL_NONE) f->viewed[g->value[i].view_of] = true;
     return pl_readers_init(&f->readers, g, err);
 }
 
@@ -166,7 +144,6 @@ static void deinit(fuser *f)
     pl_free(f->order);
     pl_free(f->place);
     pl_free(f->moved);
-    pl_free(f->viewed);
 }
 
 pl_status pl_rewrite_fuse(pl_graph *g, pl_error *err)

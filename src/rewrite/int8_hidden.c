@@ -15,20 +15,12 @@ enum { ACT = 1, GATED, RANGE = 4 }; /* attributes and the last input of hidden_i
 typedef struct fuser {
     pl_graph *g;
     pl_readers readers;
-    bool *viewed; /* [values] looked at through a window */
 } fuser;
 
 /* Nodes that read it whole are all that know it. */
 static bool is_between(const fuser *f, pl_id value)
 {
-    const pl_value *v = &f->g->value[value];
-    return v->role == PL_ROLE_TEMPORARY && v->view_of == PL_NONE && v->update_of == PL_NONE && !f->viewed[value];
-}
-
-static bool has_one_reader(const fuser *f, pl_id value)
-{
-    const pl_reader *r = pl_readers_first(&f->readers, value);
-    return r && !pl_readers_next(&f->readers, r);
+    return f->g->value[value].role == PL_ROLE_TEMPORARY && pl_readers_know(&f->readers, f->g, value);
 }
 
 static bool is_gate(const pl_node *n) { return n->op == PL_OP_GATED_ACTIVATION; }
@@ -38,7 +30,7 @@ static pl_node *layer_before(const fuser *f, const pl_node *act)
 {
     pl_graph *g = f->g;
     const pl_id y = act->in[0], producer = g->value[y].producer;
-    if (producer == PL_NONE || !is_between(f, y) || !has_one_reader(f, y)) return NULL;
+    if (producer == PL_NONE || !is_between(f, y) || !pl_readers_have_one(&f->readers, g, y)) return NULL;
     pl_node *n = &g->node[producer];
     if (n->dead || n->op != PL_OP_LINEAR_INT8 || n->attr[ACT].i != PL_ACT_NONE || n->in[RANGE] != PL_NONE) return NULL;
     if (n->out[1] != PL_NONE || n->predicate != act->predicate || n->region != act->region) return NULL;
@@ -91,20 +83,13 @@ static bool has_layers(const pl_graph *g)
 pl_status pl_rewrite_int8_hidden(pl_graph *g, pl_error *err)
 {
     fuser f = {.g = g};
-    pl_status status = PL_OK;
     if (!has_layers(g)) return PL_OK;
-    f.viewed = pl_alloc(g->value_count + 1, sizeof *f.viewed);
-    if (!f.viewed) return pl_fail(err, PL_E_NOMEM, "no memory to fuse layers of 8 bits");
-    for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].view_of != PL_NONE) f.viewed[g->value[i].view_of] = true;
-    PL_TRY_DONE(pl_readers_init(&f.readers, g, err));
+    PL_TRY(pl_readers_init(&f.readers, g, err));
     for (size_t i = 0; i < g->node_count; i++) {
         pl_node *n = &g->node[i];
         if (!n->dead && (n->op == PL_OP_ACTIVATION || is_gate(n))) fuse(&f, n);
     }
     pl_graph_sweep(g);
-done:
     pl_readers_deinit(&f.readers);
-    pl_free(f.viewed);
-    return status;
+    return PL_OK;
 }

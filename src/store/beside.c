@@ -36,9 +36,7 @@ static size_t print_line(const pl_process_told *t, char text[LINE_BYTES])
 {
     pl_str out = pl_str_fixed(text, LINE_BYTES);
     pl_str_append(&out, "\n"); /* whatever the last writer left behind */
-    pl_json j = pl_json_begin(&out, true);
-    pl_json_object(&j);
-    pl_json_kv_string(&j, "schema", SCHEMA);
+    pl_json j = pl_json_document(&out, true, SCHEMA);
     pl_json_kv_uint(&j, "group", t->group);
     pl_json_kv_uint(&j, "planned_bytes", t->planned_bytes);
     pl_json_kv_uint(&j, "measured_bytes", t->measured_bytes);
@@ -46,8 +44,7 @@ static size_t print_line(const pl_process_told *t, char text[LINE_BYTES])
     pl_json_kv_bool(&j, "as_planned", t->as_planned);
     pl_json_kv_uint(&j, "items", t->items);
     pl_json_kv_double(&j, "seconds", t->seconds);
-    pl_json_object_end(&j);
-    pl_str_append(&out, "\n");
+    pl_json_document_end(&j);
     return out.bytes;
 }
 

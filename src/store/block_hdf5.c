@@ -65,10 +65,9 @@ static pl_status create_by(const pl_hdf5_module *module, pl_block_index *ix, con
 
 pl_status pl_block_hdf5_create(pl_block_index *ix, const pl_block_layout *l, const char *path, pl_error *err)
 {
-    const pl_hdf5_module *module;
-    void *handle;
-    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &handle, &module, err));
-    pl_status status = create_by(module, ix, l, path, err);
-    pl_hdf5_unload(handle);
+    pl_module hdf5;
+    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &hdf5, err));
+    pl_status status = create_by(hdf5.functions, ix, l, path, err);
+    pl_module_unload(&hdf5);
     return status;
 }

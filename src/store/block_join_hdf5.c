@@ -67,15 +67,14 @@ static pl_status write_by(const pl_joining *j, const pl_hdf5_joined *array, cons
 
 pl_status pl_block_join_hdf5(const pl_joining *j, pl_error *err)
 {
-    const pl_hdf5_module *module;
-    void *handle;
+    pl_module hdf5;
     pl_hdf5_joined array[PL_BLOCK_DATASETS_MAX];
     if (access(j->path, F_OK) == 0)
         return pl_fail(err, PL_E_STORAGE, "%s: is there already; remove it or choose another name", j->path);
     for (size_t i = 0; i < j->count; i++) PL_TRY(name_part(&j->part[i], j->path, err));
     list_arrays(j, array);
-    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &handle, &module, err));
-    pl_status status = write_by(j, array, module, err);
-    pl_hdf5_unload(handle);
+    PL_TRY(pl_hdf5_load(PL_HDF5_OF_RESULTS, &hdf5, err));
+    pl_status status = write_by(j, array, hdf5.functions, err);
+    pl_module_unload(&hdf5);
     return status;
 }

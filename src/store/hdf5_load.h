@@ -3,11 +3,11 @@
 #define PL_STORE_HDF5_LOAD_H
 
 #include "base/error.h"
+#include "base/module.h"
 #include "store/hdf5_module.h"
 
 /* PL_E_UNSUPPORTED with the package that is missing: "WHAT needs …; install …INSTEAD". */
-pl_status pl_hdf5_load(const char *what, const char *instead, void **handle, const pl_hdf5_module **, pl_error *);
-void pl_hdf5_unload(void *handle);
+pl_status pl_hdf5_load(const char *what, const char *instead, pl_module *, pl_error *);
 #define PL_HDF5_OF_RESULTS "the HDF5 form", ", or choose the form native or npy"
 
 #endif

@@ -249,7 +249,7 @@ static pl_status spare_text(const pl_config *c, const char *index, pl_error *err
 static pl_status check_font(const pl_config *c, pl_error *err)
 {
     pl_font font = {0};
-    pl_draw draw;
+    pl_module draw;
     pl_drawer *drawer = NULL;
     const pl_page_geometry geometry = pl_page_geometry_of((uint32_t)c->encoder.image_size);
     PL_TRY(pl_draw_load("encode", &draw, err));
@@ -257,12 +257,13 @@ static pl_status check_font(const pl_config *c, pl_error *err)
     void *memory = status == PL_OK ? pl_alloc(1, pl_drawer_bytes(&geometry) + DRAWER_ALIGNMENT) : NULL;
     void *at = (void *)pl_align_up((uintptr_t)memory, DRAWER_ALIGNMENT);
     if (status == PL_OK && !memory) status = pl_fail(err, PL_E_NOMEM, "no memory to try the font");
-    if (status == PL_OK) status = pl_drawer_open(&draw, &geometry, &font, at, pl_drawer_bytes(&geometry), &drawer, err);
+    if (status == PL_OK)
+        status = pl_drawer_open(draw.functions, &geometry, &font, at, pl_drawer_bytes(&geometry), &drawer, err);
     if (status == PL_E_DATA && c->texts.font[0]) pl_fail_prefix(err, status, "%s", c->texts.font);
     pl_drawer_close(drawer);
     pl_free(memory);
     pl_free((void *)(uintptr_t)font.data);
-    pl_draw_unload(&draw);
+    pl_module_unload(&draw);
     return status;
 }
 
@@ -428,7 +429,7 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
 /* It stays: the handle is given up, and so its memory is never. */
 static pl_status load_module(const char *further, pl_error *err)
 {
-    pl_draw kept;
+    pl_module kept;
     if (further) PL_TRY(pl_page_cache_keep_module(err));
     return pl_draw_load("encode", &kept, err);
 }
@@ -459,21 +460,6 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-/* ---- lines of text as pages, for infer ---- */
-
-static pl_status open_drawn(pl_rows *r, pl_error *err)
-{
-    const pl_pages_data *d = pl_pages_data_of(r->port->of);
-    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
-}
-
-static const pl_rows_kind rows = {.what = "lines of text",
-                                  .is_mine = pl_drawn_is_mine,
-                                  .open = open_drawn,
-                                  .read = pl_drawn_read,
-                                  .close = pl_drawn_close,
-                                  .remarks = pl_drawn_remarks};
-
 static const pl_export_face face = {.program = "encode",
                                     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
                                     .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
@@ -493,7 +479,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                               [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
                                               [PL_COMMAND_INFER] = &pl_job_infer},
                                       .face = &face,
-                                      .rows = &rows,
+                                      .rows = &pl_drawn_rows,
                                       .narrow = {"encoder.precision", "float32", "bfloat16", NULL},
                                       .exported_as = PL_COMMAND_ENCODE,
                                       .open_model = open_model,

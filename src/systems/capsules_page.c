@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/units.h"
 #include "config/schema.h"
 #include "plimsoll/draw.h"
@@ -306,7 +307,7 @@ static void put_processes(const pl_capsules_page *p)
     pl_html_fact("texts made by these", text, p->out);
     const double rate = seconds > 0 ? (double)items / seconds : 0;
     if (rate < 100)
-        snprintf(text, sizeof text, "%.3g", rate);
+        pl_print(text, sizeof text, "%.3g", rate);
     else
         (void)pl_format_count((uint64_t)rate, text, sizeof text);
     pl_html_fact("texts a second", text, p->out);
@@ -330,7 +331,7 @@ static void put_head(const pl_capsules_page *p)
     if (p->finished < p->texts)
         snprintf(words, sizeof words, "Not all is finished: %s of %s texts. What is not finished is not shown.",
                  pl_format_count(p->finished, a, sizeof a), pl_format_count(p->texts, b, sizeof b));
-    pl_html_rollout_begin(title, words, p->out);
+    pl_html_results_begin(title, words, p->out);
     pl_html_cards_begin(p->out);
     snprintf(words, sizeof words, "of %s text%s finished", pl_format_count(p->texts, b, sizeof b), pl_plural(p->texts));
     pl_html_card(pl_format_count(p->finished, a, sizeof a), words, p->out);

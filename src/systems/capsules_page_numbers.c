@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/narrow.h"
 #include "base/units.h"
 #include "systems/capsules_page.h"
@@ -60,7 +61,7 @@ static void put_histogram(const pl_capsules_page *p, const numbers *n, const cha
         const double share = range > 0 ? ((double)n->value[i] - n->least) / range : 0.5;
         count[share >= 1 ? BINS - 1 : (unsigned)(share * BINS)]++;
     }
-    snprintf(words, sizeof words, "%s; %s, from %.4g to %.4g, mean %.4g", what, pl_format_count(n->count, a, sizeof a),
+    pl_print(words, sizeof words, "%s; %s, from %.4g to %.4g, mean %.4g", what, pl_format_count(n->count, a, sizeof a),
              n->least, n->largest, n->sum / (double)n->count);
     if (n->not_finite)
         snprintf(words + strlen(words), sizeof words - strlen(words), "; %s are not finite",

@@ -1,8 +1,6 @@
 /* The row of chains of thought whose steps become latent (MODELS.md 2.8). */
 #include "systems/chain.h"
 
-#include <math.h>
-
 #include "data/text/chain_data.h"
 #include "data/text/prepare.h"
 #include "models/model.h"
@@ -97,13 +95,7 @@ static pl_status open_chains(const pl_config *c, pl_command command, pl_data_use
 static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *to)
 {
     (void)validation;
-    to[0] = (pl_loss_metric){.key = "perplexity",
-                             .words = "perplexity",
-                             .brief = "ppl",
-                             .decimals = 3,
-                             .brief_decimals = -1,
-                             .uses = PL_METRIC_IN_FILE | PL_METRIC_AT_STEPS | PL_METRIC_VALIDATED,
-                             .value = exp(loss)};
+    to[0] = pl_system_perplexity(loss);
     return 1;
 }
 

@@ -4,10 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "data/text/told_chains.h"
-#include "report/chains.h"
+#include "report/trainings.h"
 #include "store/folder.h"
 #include "systems/chain.h"
 
@@ -117,42 +116,53 @@ pl_status pl_chain_take_stage(pl_config *c, uint32_t k, pl_error *err)
 
 /* ---- what they have brought ---- */
 
-static pl_status read_row(const pl_config *c, const char *out, const char *name, pl_chains_row *row, bool *is_done,
+enum { LATENTS, CHAINS, TOKENS, TOKEN_ACCURACY, ANSWER_ACCURACY, COLUMNS };
+static const pl_trainings_column columns[COLUMNS] = {
+    [LATENTS] = {"latents", "latents", .is_count = true},
+    [CHAINS] = {"chains", "chains", .is_count = true},
+    [TOKENS] = {"tokens", "tokens", .is_count = true},
+    [TOKEN_ACCURACY] = {"tokens right", "token_accuracy"},
+    [ANSWER_ACCURACY] = {"answers right", "answer_accuracy",
+                         .card = "of the answers are right, after the last of them"}};
+
+static pl_status read_row(const pl_config *c, const char *out, const char *name, pl_trainings_row *row, bool *is_done,
                           pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    char path[PL_FILE_PATH_MAX];
     pl_told_chains sum;
     uint32_t k = 0;
-    PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
-    *is_done = access(path, F_OK) == 0;
+    PL_TRY(pl_system_find_predictions(out, name, path, is_done, err));
     if (!*is_done) return PL_OK;
     PL_TRY(pl_told_chains_sum(path, &sum, err));
     (void)find_stage(c, name, &k);
-    const uint64_t steps = k > (uint64_t)c->chain.stages ? (uint64_t)c->chain.stages : k;
-    *row = (pl_chains_row){.name = name,
-                           .latents = steps * (uint64_t)c->chain.latents,
-                           .chains = sum.chains,
-                           .tokens = sum.tokens,
-                           .token_accuracy = sum.tokens ? (double)sum.right / (double)sum.tokens : 0,
-                           .answer_accuracy = sum.chains ? (double)sum.answers_right / (double)sum.chains : 0};
+    const int64_t steps = k > (uint64_t)c->chain.stages ? c->chain.stages : (int64_t)k;
+    *row = (pl_trainings_row){
+        .name = name,
+        .value = {[LATENTS] = (double)(steps * c->chain.latents),
+                  [CHAINS] = (double)sum.chains,
+                  [TOKENS] = (double)sum.tokens,
+                  [TOKEN_ACCURACY] = sum.tokens ? (double)sum.right / (double)sum.tokens : 0,
+                  [ANSWER_ACCURACY] = sum.chains ? (double)sum.answers_right / (double)sum.chains : 0}};
     return PL_OK;
 }
 
 pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
 {
-    static void (*const writers[])(const pl_chains_report *, pl_str *) = {
-        [PL_STAGE_TEXT] = pl_chains_text, [PL_STAGE_JSON] = pl_chains_json, [PL_STAGE_HTML] = pl_chains_html};
     char name[STAGES_MAX][PL_STAGE_NAME_BYTES];
-    pl_chains_row row[STAGES_MAX];
-    uint32_t stages = 0, rows = 0;
-    for (; stages < STAGES_MAX && pl_chain_name_stage(c, stages, name[stages]); stages++) {
+    pl_trainings_row row[STAGES_MAX];
+    pl_trainings_report p = {.title = "Chains of thought",
+                             .schema = "plimsoll.chains/1",
+                             .about = "Steps that become latent thoughts, a stage at a time.",
+                             .judged = "Each judged by the chains that were held out.",
+                             .column = columns,
+                             .columns = COLUMNS,
+                             .row = row};
+    for (; p.stages < STAGES_MAX && pl_chain_name_stage(c, p.stages, name[p.stages]); p.stages++) {
         bool is_done;
-        PL_TRY(read_row(c, out, name[stages], &row[rows], &is_done, err));
-        rows += is_done;
+        PL_TRY(read_row(c, out, name[p.stages], &row[p.rows], &is_done, err));
+        p.rows += is_done;
     }
-    if (rows == 0)
-        return pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
-    writers[form](&(pl_chains_report){row, rows, stages}, text);
+    PL_TRY(pl_system_require_done(out, p.rows, err));
+    pl_system_write_trainings(&p, form, text);
     return PL_OK;
 }

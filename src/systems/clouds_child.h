@@ -1,6 +1,5 @@
-/* Flights read by a child. libhdf5 can be crashed by what is in a damaged file; then the child dies in place of the
- * process that plans, and of a host that it is a part of. All that the work leaves is the frame file, so what comes
- * through a socket is how far it is, and how it ended. */
+/* Flights read by a child (base/child.h): libhdf5 can be crashed by what is in a damaged file. All that the work leaves
+ * is the frame file, and what it tells is how far it is. */
 #ifndef PL_SYSTEMS_CLOUDS_CHILD_H
 #define PL_SYSTEMS_CLOUDS_CHILD_H
 

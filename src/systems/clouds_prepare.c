@@ -293,8 +293,9 @@ static pl_status make(maker *m, uint64_t key, pl_error *err)
 static pl_status make_with_module(const pl_clouds_options *o, uint64_t key, pl_error *err)
 {
     maker m = {.o = o};
-    void *handle;
-    PL_TRY(pl_hdf5_load("reading flights", "", &handle, &m.module, err));
+    pl_module hdf5;
+    PL_TRY(pl_hdf5_load("reading flights", "", &hdf5, err));
+    m.module = hdf5.functions;
     pl_status status = make(&m, key, err);
     pl_free(m.scratch);
     pl_free(m.flat);
@@ -302,7 +303,7 @@ static pl_status make_with_module(const pl_clouds_options *o, uint64_t key, pl_e
     pl_free(m.frame);
     pl_free(m.record);
     pl_free(m.flight);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
     return status;
 }
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "data/clouds/predictions.h"
@@ -110,12 +109,12 @@ static pl_status fill_row(results *r, uint32_t at, uint64_t count, pl_error *err
 
 static pl_status read_row(const char *out, const char *name, results *r, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    char path[PL_FILE_PATH_MAX];
     uint64_t count;
+    bool is_done;
     const uint32_t at = r->rows;
-    PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
-    if (access(path, F_OK) != 0) return PL_OK; /* it is not done */
+    PL_TRY(pl_system_find_predictions(out, name, path, &is_done, err));
+    if (!is_done) return PL_OK;
     PL_TRY(pl_predictions_read(path, &r->prediction[at], &count, err));
     snprintf(r->name[at], sizeof r->name[at], "%s", name);
     PL_TRY(fill_row(r, at, count, err));
@@ -142,9 +141,7 @@ static pl_status read_results(const pl_config *c, const char *out, results *r, p
     if (!r->row || !r->prediction || !r->name || !r->held_out)
         return pl_fail(err, PL_E_NOMEM, "no memory for the table");
     for (uint32_t k = 0; pl_clouds_name_stage(c, k, name); k++) PL_TRY(read_row(out, name, r, err));
-    if (r->rows == 0)
-        return pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
-    return PL_OK;
+    return pl_system_require_done(out, r->rows, err);
 }
 
 static void free_results(const pl_config *c, results *r)

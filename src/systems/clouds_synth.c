@@ -346,14 +346,15 @@ static pl_status make_all(maker *m, pl_str *text, pl_error *err)
 
 static pl_status make_with_module(maker *m, pl_str *text, pl_error *err)
 {
-    void *handle;
-    PL_TRY(pl_hdf5_load("a file of a flight", "", &handle, &m->module, err));
+    pl_module hdf5;
+    PL_TRY(pl_hdf5_load("a file of a flight", "", &hdf5, err));
+    m->module = hdf5.functions;
     pl_status status = take_memory(m, err);
     if (status == PL_OK) status = make_all(m, text, err);
     abandon_files(m);
     pl_free(m->scratch);
     pl_free(m->frame);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
     return status;
 }
 

@@ -23,15 +23,12 @@ typedef struct drawing {
 
 static drawing **drawing_of(const pl_rows *r) { return (drawing **)(void *)(uintptr_t)r->own; }
 
-#define REMARK(c, word, text) {word, text},
-const pl_rows_remark pl_drawn_remarks[] = {PL_PAGE_REMARKS(REMARK){NULL, NULL}};
-
-bool pl_drawn_is_mine(const pl_infer_port *port, const char *head, size_t bytes)
+static bool is_mine(const pl_infer_port *port, const char *head, size_t bytes)
 {
     return port->picture && pl_infer_lines_are_text(head, bytes);
 }
 
-static pl_status open_drawer(drawing *d, const pl_drawn_form *f, pl_error *err)
+static pl_status open_drawer(drawing *d, const pl_page_form *f, pl_error *err)
 {
     const uint64_t drawer = pl_align_up(pl_drawer_bytes(f->geometry), ALIGNMENT);
     d->pixels = (uint64_t)f->geometry->image_size * f->geometry->image_size;
@@ -42,17 +39,17 @@ static pl_status open_drawer(drawing *d, const pl_drawn_form *f, pl_error *err)
     return pl_drawer_open(f->draw, f->geometry, f->font, at, drawer, &d->drawer, err);
 }
 
-pl_status pl_drawn_open(pl_rows *r, const pl_drawn_form *f, pl_error *err)
+static pl_status open_rows(pl_rows *r, pl_error *err)
 {
     drawing *d = *drawing_of(r) = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory to draw texts");
-    PL_TRY(open_drawer(d, f, err));
+    PL_TRY(open_drawer(d, r->port->of->drawn, err));
     PL_TRY(pl_infer_lines_find(r, &d->lines, err));
     r->count = d->lines.count;
     return PL_OK;
 }
 
-void pl_drawn_close(pl_rows *r)
+static void close_rows(pl_rows *r)
 {
     drawing *d = *drawing_of(r);
     if (!d) return;
@@ -72,7 +69,7 @@ static pl_status take(void *context, const char *piece, size_t bytes, pl_error *
     return PL_OK;
 }
 
-pl_status pl_drawn_read(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
+static pl_status read_row(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
 {
     drawing *d = *drawing_of(r);
     pl_page_remarks remarks;
@@ -86,3 +83,13 @@ pl_status pl_drawn_read(const pl_rows *r, uint64_t row, void *to, void *scratch,
         for (uint64_t i = 0; i < d->pixels; i++) plane[c * d->pixels + i] = (float)d->page[i] / 255.0f;
     return PL_OK;
 }
+
+#define REMARK(c, word, text) {word, text},
+static const pl_rows_remark remarks[] = {PL_PAGE_REMARKS(REMARK){NULL, NULL}};
+
+const pl_rows_kind pl_drawn_rows = {.what = "lines of text",
+                                    .is_mine = is_mine,
+                                    .open = open_rows,
+                                    .read = read_row,
+                                    .close = close_rows,
+                                    .remarks = remarks};

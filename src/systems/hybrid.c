@@ -208,7 +208,7 @@ static pl_status check_hybrid(const pl_config *c, pl_error *err)
 /* It stays: the handle is given up, and so its memory is never. */
 static pl_status load_module(const char *further, pl_error *err)
 {
-    pl_draw kept;
+    pl_module kept;
     (void)further;
     return pl_draw_load("arch hybrid", &kept, err);
 }
@@ -226,20 +226,7 @@ static const pl_export_face face = {
     .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
                {"q_halt", "the logit of: all words are right, reasoning may end"}}};
 
-/* ---- lines of text as pages, and what is read of them ---- */
-
-static pl_status open_drawn(pl_rows *r, pl_error *err)
-{
-    const pl_reading *d = pl_reading_of(r->port->of);
-    return pl_drawn_open(r, &(pl_drawn_form){&d->draw, &d->geometry, &d->setup.font}, err);
-}
-
-static const pl_rows_kind rows = {.what = "lines of text",
-                                  .is_mine = pl_drawn_is_mine,
-                                  .open = open_drawn,
-                                  .read = pl_drawn_read,
-                                  .close = pl_drawn_close,
-                                  .remarks = pl_drawn_remarks};
+/* ---- what is read of a page ---- */
 
 static const char *word_of(const pl_lexicon *l, uint64_t best)
 {
@@ -290,7 +277,7 @@ const pl_system pl_system_hybrid = {
     .keep_predictions = pl_hybrid_keep_predictions,
     .face = &face,
     .say_inferred = say_inferred,
-    .rows = &rows,
+    .rows = &pl_drawn_rows,
     .narrow = {"vision_encoder.pretrained_precision", "f32", "bf16",
                "the matrices of the frozen tower are in bf16 in memory; sums, and all that was trained, are in f32, "
                "and the file is made as that of f32"},

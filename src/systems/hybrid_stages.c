@@ -1,13 +1,14 @@
 #include "systems/hybrid_stages.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/locale.h"
 #include "data/pages/read_pages.h"
 #include "models/hybrid.h"
-#include "report/words_read.h"
+#include "report/trainings.h"
 #include "store/folder.h"
 
 enum { STAGES = 3, ALL = 5 };
@@ -193,7 +194,7 @@ static pl_status become_own(pl_config *c, const own_training *t, const char *why
                           {NULL, NULL}};
     snprintf(steps, sizeof steps, "%" PRId64, t->steps);
     snprintf(batch, sizeof batch, "%" PRId64, t->batch_size);
-    snprintf(rate, sizeof rate, "%.17g", t->learning_rate);
+    pl_print(rate, sizeof rate, "%.17g", t->learning_rate);
     PL_TRY(pl_config_set(c, t->only, "true", why, err));
     return begin_with(c, to, why, err);
 }
@@ -266,7 +267,7 @@ static pl_status become_finetune(pl_config *c, pl_error *err)
                           {"train.learning_rate", rate},
                           {NULL, NULL}};
     snprintf(layers, sizeof layers, "%" PRId64, c->finetune.unfreeze_pretrained_layers);
-    snprintf(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
+    pl_print(rate, sizeof rate, "%.17g", c->finetune.learning_rate);
     PL_TRY(begin_behind(c, TASK, err));
     return begin_with(c, to, "the training behind task", err);
 }
@@ -288,30 +289,39 @@ pl_status pl_hybrid_take_stage(pl_config *c, uint32_t k, pl_error *err)
 
 /* ---- what they have brought ---- */
 
-static double share(uint64_t part, uint64_t of) { return of ? (double)part / (double)of : 0; }
+enum { PAGES, WORDS, WORDS_READ, PAGES_READ, Q_HALT_RIGHT, NOISE_LEFT, DENOISED_LEFT, COLUMNS };
+static const pl_trainings_column columns[COLUMNS] = {
+    [PAGES] = {"pages", "pages", .is_count = true},
+    [WORDS] = {"words", "words", .is_count = true},
+    [WORDS_READ] = {"words read", "token_accuracy", .card = "of the words are read, after the last of them"},
+    [PAGES_READ] = {"pages read", "exact_accuracy"},
+    [Q_HALT_RIGHT] = {"q_halt right", "q_halt_accuracy"},
+    [NOISE_LEFT] = {"noise left", "noise_left", .may_miss = true, .card = "of the noise is left"},
+    [DENOISED_LEFT] = {"denoiser alone", "denoised_left", .may_miss = true,
+                       .aside = "of the same noise the denoiser alone leaves"}};
 
-static pl_status read_row(const char *out, const char *name, pl_words_read_row *row, bool *is_done, pl_error *err)
+/* Of counts and of sums of squares, which may be 0. */
+static double share(double part, double of) { return of > 0 ? part / of : 0; }
+
+/* What cleans reads nothing, and what reads takes no noise away. */
+static pl_status read_row(const char *out, const char *name, pl_trainings_row *row, bool *is_done, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    char path[PL_FILE_PATH_MAX];
     pl_read_pages sum;
-    PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, PL_STAGE_PREDICTIONS, err));
-    *is_done = access(path, F_OK) == 0;
+    PL_TRY(pl_system_find_predictions(out, name, path, is_done, err));
     if (!*is_done) return PL_OK;
     const bool chooses = strcmp(name, POLICY) == 0,
                cleans = chooses || strcmp(name, DENOISER) == 0 || strcmp(name, N2N) == 0;
     PL_TRY(pl_read_pages_sum(path, chooses ? PL_LINES_CHOSEN : cleans ? PL_LINES_CLEANED : PL_LINES_READ, &sum, err));
-    *row = (pl_words_read_row){.name = name,
-                               .cleans = cleans,
-                               .noise_left = sum.noise > 0 ? sum.noise_left / sum.noise : 0,
-                               .denoised_left = !chooses        ? -1
-                                                : sum.noise > 0 ? sum.denoised_left / sum.noise
-                                                                : 0,
-                               .pages = sum.pages,
-                               .words = sum.words,
-                               .token_accuracy = share(sum.right, sum.words),
-                               .exact_accuracy = share(sum.all_right, sum.pages),
-                               .q_halt_accuracy = share(sum.halted_rightly, sum.pages)};
+    *row = (pl_trainings_row){
+        .name = name,
+        .value = {[PAGES] = (double)sum.pages,
+                  [WORDS] = (double)sum.words,
+                  [WORDS_READ] = cleans ? NAN : share((double)sum.right, (double)sum.words),
+                  [PAGES_READ] = cleans ? NAN : share((double)sum.all_right, (double)sum.pages),
+                  [Q_HALT_RIGHT] = cleans ? NAN : share((double)sum.halted_rightly, (double)sum.pages),
+                  [NOISE_LEFT] = cleans ? share(sum.noise_left, sum.noise) : NAN,
+                  [DENOISED_LEFT] = chooses ? share(sum.denoised_left, sum.noise) : NAN}};
     return PL_OK;
 }
 
@@ -326,19 +336,21 @@ static bool is_asked_for(const pl_config *c, const char *name)
 /* Each that was made in this folder, whichever command made it. */
 pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
 {
-    static void (*const writers[])(const pl_words_read_report *, pl_str *) = {[PL_STAGE_TEXT] = pl_words_read_text,
-                                                                              [PL_STAGE_JSON] = pl_words_read_json,
-                                                                              [PL_STAGE_HTML] = pl_words_read_html};
-    pl_words_read_row row[ALL];
-    uint32_t stages = 0, rows = 0;
+    pl_trainings_row row[ALL];
+    pl_trainings_report p = {.title = "Pages that are read",
+                             .schema = "plimsoll.words_read/1",
+                             .about = "Trainings of a model that reads pages, one after another.",
+                             .judged = "Each judged by the pages that were held out.",
+                             .column = columns,
+                             .columns = COLUMNS,
+                             .row = row};
     for (size_t i = 0; i < ALL; i++) {
         bool is_done;
-        PL_TRY(read_row(out, all_names[i], &row[rows], &is_done, err));
-        rows += is_done;
-        stages += is_done || is_asked_for(c, all_names[i]);
+        PL_TRY(read_row(out, all_names[i], &row[p.rows], &is_done, err));
+        p.rows += is_done;
+        p.stages += is_done || is_asked_for(c, all_names[i]);
     }
-    if (rows == 0)
-        return pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
-    writers[form](&(pl_words_read_report){"Pages that are read", row, rows, stages}, text);
+    PL_TRY(pl_system_require_done(out, p.rows, err));
+    pl_system_write_trainings(&p, form, text);
     return PL_OK;
 }

@@ -9,7 +9,7 @@
 enum { TEXT_MAX = 64 << 20, PNG_MEMORY = 512 << 10 };
 
 typedef struct picture {
-    pl_draw draw;
+    pl_module draw;
     pl_font_file file;
     pl_page_geometry geometry;
     pl_drawer *drawer;
@@ -34,15 +34,15 @@ static pl_status open_drawer(picture *p, const pl_draw_options *o, pl_error *err
     if (!p->font || !p->memory || !p->png_memory || !p->page)
         return pl_fail(err, PL_E_NOMEM, "no memory to draw a page of %u pixels", o->image_size);
     PL_TRY(pl_font_read(&p->file, p->font, &font, err));
-    pl_status status =
-        pl_drawer_open(&p->draw, &p->geometry, &font, p->memory, pl_drawer_bytes(&p->geometry), &p->drawer, err);
+    pl_status status = pl_drawer_open(p->draw.functions, &p->geometry, &font, p->memory, pl_drawer_bytes(&p->geometry),
+                                      &p->drawer, err);
     return status == PL_E_DATA ? pl_fail_prefix(err, status, "%s", p->file.path) : status;
 }
 
 static void release(picture *p)
 {
     pl_drawer_close(p->drawer);
-    pl_draw_unload(&p->draw);
+    pl_module_unload(&p->draw);
     pl_free(p->page);
     pl_free(p->png_memory);
     pl_free(p->memory);
@@ -57,9 +57,10 @@ static pl_status make_png(const picture *p, char **png, size_t *bytes, pl_error 
     const uint64_t room = (uint64_t)size * size * 9 / 8 + 4096;
     uint64_t made = 0;
     char why[200] = "";
+    const pl_draw_module *draw = p->draw.functions;
     char *block = pl_alloc(room, 1);
     if (!block) return pl_fail(err, PL_E_NOMEM, "no memory for a picture of %u pixels", size);
-    if (p->draw.module->png(p->png_memory, PNG_MEMORY, p->page, size, block, room, &made, why, sizeof why) != 0) {
+    if (draw->png(p->png_memory, PNG_MEMORY, p->page, size, block, room, &made, why, sizeof why) != 0) {
         pl_free(block);
         return pl_fail(err, PL_E_INTERNAL, "the page cannot be made a PNG: %s", why);
     }

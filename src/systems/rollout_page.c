@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/units.h"
 #include "config/schema.h"
 
@@ -193,11 +194,11 @@ static void put_head(const pl_rollout_page *p)
     snprintf(title, sizeof title, "Rollouts in %s", p->wish->path);
     snprintf(words, sizeof words, "%s", "All operators are finished.");
     if (!is_whole)
-        snprintf(words, sizeof words,
+        pl_print(words, sizeof words,
                  "Not all is finished: %s of %s operators, %.1f %% of the bytes. What is not finished is not shown.",
                  pl_format_count(p->finished, a, sizeof a), pl_format_count(p->operators, b, sizeof b),
                  all ? 100 * (double)done / (double)all : 100);
-    pl_html_rollout_begin(title, words, p->out);
+    pl_html_results_begin(title, words, p->out);
     pl_html_cards_begin(p->out);
     snprintf(words, sizeof words, "of %s operator%s finished", pl_format_count(p->operators, b, sizeof b),
              pl_plural(p->operators));

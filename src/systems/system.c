@@ -1,5 +1,6 @@
 #include "systems/system.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "config/schema.h"
@@ -100,4 +101,15 @@ pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_d
     if (judges && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
     if (trains && y->show && c->train.sample_every > 0) list->job[list->count++] = y->show;
     return PL_OK;
+}
+
+pl_loss_metric pl_system_perplexity(double loss)
+{
+    return (pl_loss_metric){.key = "perplexity",
+                            .words = "perplexity",
+                            .brief = "ppl",
+                            .decimals = 3,
+                            .brief_decimals = -1,
+                            .uses = PL_METRIC_IN_FILE | PL_METRIC_AT_STEPS | PL_METRIC_VALIDATED,
+                            .value = exp(loss)};
 }

@@ -115,7 +115,7 @@ typedef struct pl_system {
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
     bool keeps_config; /* its page needs the whole config of results, which is kept beside them, paths absolute */
-    /* A page (HTML) about results that the config made, but for its end (pl_html_rollout_end), before which others have
+    /* A page (HTML) about results that the config made, but for its end (pl_html_page_end), before which others have
      * something to show; NULL: there is none. PL_E_DATA when they are others. */
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
 } pl_system;
@@ -168,10 +168,19 @@ uint32_t pl_systems_with(pl_command);
 pl_command pl_system_first_command(const pl_config *);
 /* Its own first, then those between its steps. PL_E_USAGE when the system has no such command. */
 pl_status pl_system_find_jobs(const pl_config *, pl_command, const pl_data *, pl_job_list *, pl_error *);
+pl_loss_metric pl_system_perplexity(double loss); /* of a model of tokens */
 
 /* ---- held_out.c ---- */
 /* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
 pl_status pl_system_check_held_out(const pl_config *, pl_error *);
+
+/* ---- stages.c: `out` is the folder of all trainings of a config ---- */
+/* The file of predictions that is there as soon as the training of this name is done. */
+pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
+                                     pl_error *);
+pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /* PL_E_DATA: none is */
+struct pl_trainings_report;                                                   /* report/trainings.h */
+void pl_system_write_trainings(const struct pl_trainings_report *, pl_stage_form, pl_str *);
 
 /* ---- earlier.c ---- */
 /* A stage begins with what an earlier one has made, unless a key names another folder. */

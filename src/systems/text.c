@@ -102,13 +102,7 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
 {
     const double tokens = (double)pl_facts_value(validation, "tokens", 0), bits = loss / log(2);
     const double bytes = (double)pl_facts_value(validation, "bytes", 0);
-    to[0] = (pl_loss_metric){.key = "perplexity",
-                             .words = "perplexity",
-                             .brief = "ppl",
-                             .decimals = 3,
-                             .brief_decimals = -1,
-                             .uses = PL_METRIC_IN_FILE | PL_METRIC_AT_STEPS | PL_METRIC_VALIDATED,
-                             .value = exp(loss)};
+    to[0] = pl_system_perplexity(loss);
     to[1] = (pl_loss_metric){
         .key = "bits_per_token", .words = "bits per token", .brief = "bits/token", .decimals = 4, .value = bits};
     if (tokens == 0 || bytes == 0) return 2;

@@ -194,18 +194,20 @@ static int read_fake(void *file, const char *name, const uint64_t *first, const 
 static const pl_hdf5_module module = {PL_HDF5_VERSION, NULL, NULL, open_fake, close_fake, look_fake, read_fake};
 
 /* In place of the real ones (CMakeLists.txt: --wrap). */
-pl_status __wrap_pl_hdf5_load(const char *, const char *, void **, const pl_hdf5_module **, pl_error *);
-void __wrap_pl_hdf5_unload(void *);
+pl_status __wrap_pl_hdf5_load(const char *, const char *, pl_module *, pl_error *);
+void __wrap_pl_module_unload(pl_module *);
 
-pl_status __wrap_pl_hdf5_load(const char *what, const char *instead, void **handle, const pl_hdf5_module **to,
-                              pl_error *err)
+pl_status __wrap_pl_hdf5_load(const char *what, const char *instead, pl_module *to, pl_error *err)
 {
     (void)what, (void)instead, (void)err;
-    *handle = &fake, *to = &module;
+    *to = (pl_module){&fake, &module};
     return PL_OK;
 }
 
-void __wrap_pl_hdf5_unload(void *handle) { FUZZ_CHECK(handle == &fake && fake.open < 0, "unloaded with a file open"); }
+void __wrap_pl_module_unload(pl_module *m)
+{
+    FUZZ_CHECK(m->handle == &fake && fake.open < 0, "unloaded with a file open");
+}
 
 /* ---- what is read ---- */
 

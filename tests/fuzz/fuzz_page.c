@@ -12,7 +12,7 @@ enum { SIZE = 224, PIXELS = SIZE * SIZE };
 
 static pl_drawer *drawers[2]; /* the second shapes every line */
 
-static pl_drawer *open_drawer(const pl_draw *module, const pl_font *font)
+static pl_drawer *open_drawer(const pl_draw_module *module, const pl_font *font)
 {
     const pl_page_geometry g = pl_page_geometry_of(SIZE);
     pl_error err = {0};
@@ -27,7 +27,7 @@ static pl_drawer *open_drawer(const pl_draw *module, const pl_font *font)
 static void open_once(void)
 {
     static bool is_tried;
-    static pl_draw module;
+    static pl_module module;
     static pl_font_file file;
     static pl_font font;
     pl_error err = {0};
@@ -40,7 +40,7 @@ static void open_once(void)
     static void *bytes;
     bytes = malloc(file.bytes);
     FUZZ_CHECK(bytes && pl_font_read(&file, bytes, &font, &err) == PL_OK, "%s", err.text);
-    for (int i = 0; i < 2; i++) drawers[i] = open_drawer(&module, &font);
+    for (int i = 0; i < 2; i++) drawers[i] = open_drawer(module.functions, &font);
     pl_drawer_shape_all(drawers[1]);
 }
 

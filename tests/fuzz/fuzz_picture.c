@@ -45,11 +45,11 @@ static int row(void *context, const uint8_t *rgb)
 static const pl_pictures_module *module(void)
 {
     static bool is_tried;
-    static pl_pictures pictures;
+    static pl_module pictures;
     pl_error err = {0};
     if (!is_tried && pl_pictures_load(&pictures, &err) != PL_OK) fprintf(stderr, "nothing is read: %s\n", err.text);
     is_tried = true;
-    return pictures.module;
+    return pictures.functions;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -76,7 +76,7 @@ static int draw(const char *what, uint32_t size, bool whole, bool shaped)
 {
     static pl_font_file file;
     pl_error err = {0};
-    pl_draw module;
+    pl_module module;
     pl_font font;
     pl_drawer *d;
     pl_page_geometry g = pl_page_geometry_of(size);
@@ -84,14 +84,14 @@ static int draw(const char *what, uint32_t size, bool whole, bool shaped)
     if (pl_draw_load("this test", &module, &err) || pl_font_find(NULL, &file, &err)) return fail(&err);
     void *memory = malloc(pl_drawer_bytes(&g)), *bytes = malloc(file.bytes);
     if (!memory || !bytes || pl_font_read(&file, bytes, &font, &err) ||
-        pl_drawer_open(&module, &g, &font, memory, pl_drawer_bytes(&g), &d, &err))
+        pl_drawer_open(module.functions, &g, &font, memory, pl_drawer_bytes(&g), &d, &err))
         return fail(&err);
     if (shaped) pl_drawer_shape_all(d);
     int code = strcmp(what, "time") == 0 ? time_pages(d) : draw_pages(d, size);
     pl_pen_facts f;
     uint64_t used, peak, refused;
     pl_drawer_tell(d, &f);
-    module.module->memory(&used, &peak, &refused);
+    ((const pl_draw_module *)module.functions)->memory(&used, &peak, &refused);
     fprintf(stderr,
             "columns %" PRIu32 ", rows %" PRIu32 "; font %" PRIu64 " of at most %" PRIu64
             " bytes, shaping at most %" PRIu64 ", glyphs %" PRIu64 ", outlived %" PRIu64 "; the module %" PRIu64
@@ -101,7 +101,7 @@ static int draw(const char *what, uint32_t size, bool whole, bool shaped)
     pl_drawer_close(d);
     free(bytes);
     free(memory);
-    pl_draw_unload(&module);
+    pl_module_unload(&module);
     return code;
 }
 

@@ -21,7 +21,7 @@ STANDARD_FOLDERS = ("sys/", "linux/", "asm/")
 
 HEAP = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign memalign getline getdelim"
 TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv"
-OWN_CHILDREN = {("src/systems/clouds_child.c", "_exit"), ("src/base/child.c", "_exit")}  # end a child that they made, and nobody else
+OWN_CHILDREN = {("src/base/child.c", "_exit")}  # ends a child that it made, and nobody else
 STREAMS = re.compile(r"\b(stdout|stderr)\b")
 
 
@@ -196,6 +196,24 @@ def rule_quiet(root):
         code = code_of(slurp(os.path.join(root, path)))
         for found in STREAMS.finditer(code):
             yield f"{path}:{code.count(chr(10), 0, found.start()) + 1}: uses {found.group(1)}; the library never prints"
+
+
+IN_C_LOCALE = {"src/base/locale.c", "src/config/value.c", "src/jobs/infer_sink.c"}  # they enter it themselves
+PRINTED = re.compile(r'(?<![\w.>])snprintf\s*\((?:[^;"]|"(?:[^"\\]|\\.)*")*;')
+REAL = re.compile(r"%[-+ 0#]*[\d*]*(?:\.[\d*]+)?[eEfFgGaA]")
+
+
+def rule_points(root):
+    """A host program may have a locale that writes 0,5."""
+    for path in files_below(root, "src", (".c", ".h")):
+        if path in IN_C_LOCALE:
+            continue
+        for line, name in calls_in(root, path, "strtod strtof atof"):
+            yield f"{path}:{line}: calls {name}, which hangs on the host's locale; pl_read_double does not (base/locale.h)"
+        text = COMMENT.sub(blank, slurp(os.path.join(root, path)))
+        for found in PRINTED.finditer(text):
+            if REAL.search(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found.group(0)))):
+                yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: prints a number with snprintf, which hangs on the host's locale; pl_print does not (base/locale.h)"
 
 
 # Built from pieces, so that this file does not break its own rule.

@@ -8,10 +8,10 @@
 
 #include "base/alloc.h"
 #include "base/line_file.h"
+#include "base/locale.h"
 
 static const char header[] = "flight,frame,seconds,true_km,predicted_km,mean_km\n";
 enum { FIELDS = 6 };
-#define FILE_BYTES_MAX (UINT64_C(1) << 30)
 
 /* ---- writing ---- */
 
@@ -46,7 +46,7 @@ pl_status pl_predictions_write(const char *path, void (*at)(const void *context,
 static bool parse_number(const char *text, double *value)
 {
     char *end;
-    *value = strtod(text, &end);
+    *value = pl_read_double(text, &end);
     return end != text && *end == 0;
 }
 
@@ -82,35 +82,22 @@ static uint64_t count_lines(const char *text)
     return lines;
 }
 
-static pl_status parse(const char *path, char *text, pl_prediction *all, uint64_t *count, pl_error *err)
+static pl_status read_lines(pl_lines *l, pl_prediction *all, uint64_t *count, pl_error *err)
 {
-    *count = 0;
-    if (strncmp(text, header, sizeof header - 1) != 0)
-        return pl_fail(err, PL_E_DATA, "%s:1: is no file of predictions; its first line is not \"%.*s\"", path,
-                       (int)sizeof header - 2, header);
-    for (char *line = text + sizeof header - 1; *line; (*count)++) {
-        char *end = strchr(line, '\n');
-        if (end) *end = 0;
-        if (!end || !parse_line(line, &all[*count]))
-            return pl_fail(err, PL_E_DATA,
-                           "%s:%" PRIu64 ": is no prediction; delete the file and train again with --resume, which "
-                           "makes it anew",
-                           path, *count + 2);
-        line = end + 1;
-    }
+    for (char *line; (line = pl_lines_next(l)); ++*count)
+        if (!parse_line(line, &all[*count])) return pl_lines_refuse(l, err);
     return PL_OK;
 }
 
 pl_status pl_predictions_read(const char *path, pl_prediction **all, uint64_t *count, pl_error *err)
 {
-    char *text;
-    size_t bytes;
-    *all = NULL;
-    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    *all = pl_alloc(count_lines(text) + 1, sizeof **all);
-    pl_status status = *all ? parse(path, text, *all, count, err)
-                            : pl_fail(err, PL_E_NOMEM, "no memory for the predictions of %s", path);
-    pl_free(text);
+    pl_lines l;
+    *all = NULL, *count = 0;
+    PL_TRY(pl_lines_open(&l, path, header, "prediction", err));
+    *all = pl_alloc(count_lines(l.at) + 1, sizeof **all);
+    pl_status status =
+        *all ? read_lines(&l, *all, count, err) : pl_fail(err, PL_E_NOMEM, "no memory for the predictions of %s", path);
+    pl_lines_close(&l);
     if (status == PL_OK) return PL_OK;
     pl_free(*all);
     *all = NULL;

@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/module.h"
 #include "data/infer/picture_fit.h"
 
 enum { WHY_BYTES = 200 };
 
-pl_status pl_pictures_load(pl_pictures *i, pl_error *err)
+pl_status pl_pictures_load(pl_module *m, pl_error *err)
 {
     const pl_module_wanted wanted = {
         .file = PL_PICTURES_FILE,
@@ -20,16 +19,7 @@ pl_status pl_pictures_load(pl_pictures *i, pl_error *err)
         .install = "; install libpng and libjpeg (Debian: libpng-dev libjpeg62-turbo-dev, and build Plimsoll with them "
                    "there)",
         .instead = ", or give the pictures as an array in .npy"};
-    const void *functions;
-    PL_TRY(pl_module_load(&wanted, &i->handle, &functions, err));
-    i->module = functions;
-    return PL_OK;
-}
-
-void pl_pictures_unload(pl_pictures *i)
-{
-    if (i->handle) pl_module_unload(i->handle);
-    *i = (pl_pictures){0};
+    return pl_module_load(&wanted, m, err);
 }
 
 /* ---- one ---- */
@@ -69,8 +59,8 @@ static int row(void *context, const uint8_t *rgb)
     return 0;
 }
 
-pl_status pl_picture_read(const pl_pictures *i, const char *path, uint32_t size, uint32_t channels, uint8_t *to,
-                          pl_error *err)
+pl_status pl_picture_read(const pl_pictures_module *module, const char *path, uint32_t size, uint32_t channels,
+                          uint8_t *to, pl_error *err)
 {
     char why[WHY_BYTES] = "";
     reading r = {.path = path, .size = size, .channels = channels, .err = err};
@@ -78,7 +68,7 @@ pl_status pl_picture_read(const pl_pictures *i, const char *path, uint32_t size,
         .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = PL_PICTURE_PIXELS_MAX};
     PL_TRY(pl_file_open(path, &r.fd, &r.bytes, err));
     pl_status status = PL_OK;
-    const int result = i->module->read(&o, why, sizeof why);
+    const int result = module->read(&o, why, sizeof why);
     if (result == PL_PICTURES_NO_MEMORY)
         status = pl_fail(err, PL_E_NOMEM, "%s: no memory to read the picture: %s", path, why);
     else if (result != 0)

@@ -6,23 +6,18 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/module.h"
 #include "data/infer/pictures_module.h"
 
 /* 64 Mi pixels: a picture that is interlaced or progressive takes four to six bytes for each of its own. */
 #define PL_PICTURE_PIXELS_MAX (UINT64_C(1) << 26)
 
-typedef struct pl_pictures {
-    void *handle;
-    const pl_pictures_module *module;
-} pl_pictures;
-
 /* PL_E_UNSUPPORTED where the module is not there. */
-pl_status pl_pictures_load(pl_pictures *, pl_error *);
-void pl_pictures_unload(pl_pictures *);
+pl_status pl_pictures_load(pl_module *, pl_error *);
 
 /* PL_E_DATA, with the path and what is wrong with it: a damaged file is not half a picture. PL_E_STORAGE where the
  * system does not give it. channels: 1 (grey) or 3 (planes of red, green, blue). */
-pl_status pl_picture_read(const pl_pictures *, const char *path, uint32_t size, uint32_t channels, uint8_t *to,
+pl_status pl_picture_read(const pl_pictures_module *, const char *path, uint32_t size, uint32_t channels, uint8_t *to,
                           pl_error *);
 
 #endif

@@ -56,6 +56,7 @@ static pl_status refuse(const char *name, int result, const char *why, const cha
 typedef struct reading {
     pl_stager *s;
     const pl_rows *r;
+    const pl_hdf5_module *hdf5;
     void *file;
     const char *dataset; /* without the slash before it */
     pl_npy_array array;
@@ -88,7 +89,7 @@ static pl_status copy_rows(reading *d, void *piece, uint64_t at_once, pl_error *
     for (; first[0] < a->dim[0]; first[0] += count[0]) {
         count[0] = a->dim[0] - first[0] < at_once ? a->dim[0] - first[0] : at_once;
         const int result =
-            d->s->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, why, sizeof why);
+            d->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, why, sizeof why);
         if (result) return refuse(d->r->path, result, why, "is damaged, or made with a filter that is not there", err);
         PL_TRY(pl_stager_put(d->s, piece, count[0] * d->row_bytes, err));
     }
@@ -112,15 +113,15 @@ static pl_status look(reading *d, pl_error *err)
 {
     pl_hdf5_seen seen;
     char why[WHY_BYTES] = "";
-    const int result = d->s->hdf5->look(d->file, d->dataset, &seen, why, sizeof why);
+    const int result = d->hdf5->look(d->file, d->dataset, &seen, why, sizeof why);
     if (result) return refuse(d->r->path, result, why, "is damaged", err);
     return find_array(d->r, &seen, &d->array, err);
 }
 
 static pl_status load(pl_stager *s, pl_error *err)
 {
-    if (s->hdf5) return PL_OK;
-    return pl_hdf5_load("reading HDF5", ", or give the numbers as an array in .npy", &s->hdf5_handle, &s->hdf5, err);
+    if (s->hdf5.handle) return PL_OK;
+    return pl_hdf5_load("reading HDF5", ", or give the numbers as an array in .npy", &s->hdf5, err);
 }
 
 static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
@@ -133,11 +134,12 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
                        r->port->name, path);
     d.dataset++;
     PL_TRY(load(s, err));
-    const int result = s->hdf5->open(path, &d.file, why, sizeof why);
+    d.hdf5 = s->hdf5.functions;
+    const int result = d.hdf5->open(path, &d.file, why, sizeof why);
     if (result) return refuse(path, result, why, "is no HDF5, is damaged, or is being written", err);
     pl_status status = look(&d, err);
     if (status == PL_OK) status = copy(&d, err);
-    s->hdf5->close(d.file);
+    d.hdf5->close(d.file);
     s->array = d.array;
     return status;
 }

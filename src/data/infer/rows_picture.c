@@ -30,7 +30,7 @@ static pl_status check_port(const pl_rows *r, pl_error *err)
 static pl_status read_into(pl_stager *s, const pl_rows *r, uint8_t *numbers, uint64_t bytes, pl_error *err)
 {
     const pl_infer_port *p = r->port;
-    PL_TRY(pl_picture_read(&s->pictures, r->path, (uint32_t)p->dim[1], (uint32_t)p->dim[0], numbers, err));
+    PL_TRY(pl_picture_read(s->pictures.functions, r->path, (uint32_t)p->dim[1], (uint32_t)p->dim[0], numbers, err));
     return pl_stager_put(s, numbers, bytes, err);
 }
 

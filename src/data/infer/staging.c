@@ -119,9 +119,10 @@ static pl_status stage_one(pl_stager *s, uint64_t n, const pl_staged *f, pl_erro
     return pl_file_put(s->fd, s->folder, entry_at(n), &e, sizeof e, err);
 }
 
-static pl_status stage_all(void *context, pl_error *err)
+static pl_status stage_all(void *context, int way, pl_error *err)
 {
     work *w = context;
+    (void)way;
     for (uint64_t n = 0; n < w->wish->files; n++) PL_TRY(stage_one(&w->stager, n, &w->wish->file[n], err));
     return PL_OK;
 }
@@ -160,7 +161,7 @@ static pl_status fill(const pl_staging_wish *w, int fd, uint64_t key, uint64_t *
     int number;
     memcpy(h.magic, magic, sizeof magic);
     PL_TRY(pl_file_put(fd, w->folder, 0, &h, sizeof h, err));
-    const pl_status status = pl_child_run(stage_all, &all, &number, err);
+    const pl_status status = pl_child_run(&(pl_child_work){stage_all, NULL, &all}, &number, err);
     if (number) return name_death(w, fd, number, err);
     const off_t end = lseek(fd, 0, SEEK_END);
     *file_bytes = end > 0 ? (uint64_t)end : 0;

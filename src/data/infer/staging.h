@@ -46,12 +46,10 @@ pl_status pl_staging_entry(int fd, uint64_t n, pl_staged *, pl_error *);
 
 typedef struct pl_stager {
     int fd;
-    uint64_t at, flushed; /* where the next numbers go; what is on its way to the disk */
-    const char *folder;   /* for sentences */
-    pl_npy_array array;   /* what the numbers are that are put, but for `at` */
-    pl_pictures pictures; /* loaded by the first file that needs them */
-    void *hdf5_handle;
-    const pl_hdf5_module *hdf5;
+    uint64_t at, flushed;     /* where the next numbers go; what is on its way to the disk */
+    const char *folder;       /* for sentences */
+    pl_npy_array array;       /* what the numbers are that are put, but for `at` */
+    pl_module pictures, hdf5; /* loaded by the first file that needs them */
 } pl_stager;
 
 /* Before anything is put: is there so much space? PL_E_STORAGE. */

@@ -22,9 +22,9 @@ enum { HEAD_BYTES = 9 }; /* before a packed page: its checksum, and the remarks 
 
 struct pl_page_cache {
     pthread_mutex_t lock; /* for what follows */
-    void *handle;
-    const pl_cache_module *module;
-    pl_cache_store *store; /* NULL: it is not open */
+    pl_module loaded;
+    const pl_cache_module *module; /* its functions */
+    pl_cache_store *store;         /* NULL: it is not open */
     uint64_t file_bytes, recipe;
     uint32_t image_size;
     int folder; /* locked while it is open */
@@ -40,7 +40,7 @@ bool pl_page_cache_is_open(const pl_page_cache *c) { return c->store != NULL; }
 
 /* ---- the module ---- */
 
-static pl_status load(void **handle, const pl_cache_module **module, pl_error *err)
+static pl_status load(pl_module *m, pl_error *err)
 {
     const pl_module_wanted wanted = {.file = PL_CACHE_FILE,
                                      .symbol = PL_CACHE_SYMBOL,
@@ -49,17 +49,13 @@ static pl_status load(void **handle, const pl_cache_module **module, pl_error *e
                                      .install =
                                          "; install SQLite (Debian: libsqlite3-dev, and build Plimsoll with it there)",
                                      .instead = ", or leave pipeline.cache_dir out: drawing is quick without it"};
-    const void *functions;
-    PL_TRY(pl_module_load(&wanted, handle, &functions, err));
-    *module = functions;
-    return PL_OK;
+    return pl_module_load(&wanted, m, err);
 }
 
 pl_status pl_page_cache_keep_module(pl_error *err)
 {
-    void *kept;
-    const pl_cache_module *ignored;
-    return load(&kept, &ignored, err);
+    pl_module kept;
+    return load(&kept, err);
 }
 
 pl_status pl_page_cache_create(const pl_page_cache_setup *o, pl_page_cache **cache, pl_error *err)
@@ -72,7 +68,8 @@ pl_status pl_page_cache_create(const pl_page_cache_setup *o, pl_page_cache **cac
     snprintf(c->folder_path, sizeof c->folder_path, "%s", o->folder);
     pthread_mutex_init(&c->lock, NULL);
     pl_status status = pl_path_join(c->path, sizeof c->path, o->folder, PL_PAGE_CACHE_NAME, err);
-    if (status == PL_OK) status = load(&c->handle, &c->module, err);
+    if (status == PL_OK) status = load(&c->loaded, err);
+    c->module = c->loaded.functions;
     if (status != PL_OK) return pl_page_cache_destroy(c), status;
     *cache = c;
     return PL_OK;
@@ -92,7 +89,7 @@ void pl_page_cache_destroy(pl_page_cache *c)
 {
     if (!c) return;
     close_store(c);
-    if (c->handle) pl_module_unload(c->handle);
+    pl_module_unload(&c->loaded);
     pthread_mutex_destroy(&c->lock);
     pl_free(c);
 }

@@ -1,7 +1,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/module.h"
 #include "base/size.h"
 #include "data/pages/draw.h"
 #include "data/pages/layout.h"
@@ -16,7 +15,7 @@ struct pl_drawer {
 
 /* ---- the module ---- */
 
-pl_status pl_draw_load(const char *what, pl_draw *d, pl_error *err)
+pl_status pl_draw_load(const char *what, pl_module *m, pl_error *err)
 {
     const pl_module_wanted wanted = {
         .file = PL_DRAW_FILE,
@@ -27,16 +26,7 @@ pl_status pl_draw_load(const char *what, pl_draw *d, pl_error *err)
         .install = "; install Raqm, FreeType and libpng (Debian: libraqm-dev libfreetype-dev libpng-dev, and build "
                    "Plimsoll with them there)",
         .instead = ""};
-    const void *functions;
-    PL_TRY(pl_module_load(&wanted, &d->handle, &functions, err));
-    d->module = functions;
-    return PL_OK;
-}
-
-void pl_draw_unload(pl_draw *d)
-{
-    if (d->handle) pl_module_unload(d->handle);
-    *d = (pl_draw){0};
+    return pl_module_load(&wanted, m, err);
 }
 
 /* ---- a page's form ---- */
@@ -89,7 +79,7 @@ static pl_status find_columns(pl_drawer *d, pl_error *err)
                    facts.family, columns ? "narrow" : "wide", columns, PL_PAGE_COLUMNS_MAX);
 }
 
-pl_status pl_drawer_open(const pl_draw *draw, const pl_page_geometry *g, const pl_font *font, void *memory,
+pl_status pl_drawer_open(const pl_draw_module *module, const pl_page_geometry *g, const pl_font *font, void *memory,
                          uint64_t bytes, pl_drawer **drawer, pl_error *err)
 {
     const pl_pen_options o = options_of(g);
@@ -99,7 +89,7 @@ pl_status pl_drawer_open(const pl_draw *draw, const pl_page_geometry *g, const p
     uint8_t *at = (uint8_t *)memory + -(uintptr_t)memory % PL_PEN_ALIGN;
     pl_drawer *d = (pl_drawer *)(void *)at;
     memset(d, 0, sizeof *d);
-    d->module = draw->module, d->geometry = *g;
+    d->module = module, d->geometry = *g;
     at += pl_align_up(sizeof *d, PL_PEN_ALIGN);
     if (d->module->open(at, pl_pen_bytes(&o), font->data, font->bytes, &o, &d->pen, why, sizeof why) != 0)
         return pl_fail(err, PL_E_DATA, "the font cannot be drawn with: it %s; choose another", why);

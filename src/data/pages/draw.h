@@ -13,19 +13,14 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/module.h"
 #include "data/pages/draw_module.h"
 #include "data/pages/font.h"
 
 /* ---- the module ---- */
 
-typedef struct pl_draw {
-    void *handle;
-    const pl_draw_module *module;
-} pl_draw;
-
 /* Finds plimsoll-draw.so, loaded already or not. PL_E_UNSUPPORTED with what to install: "WHAT needs …". */
-pl_status pl_draw_load(const char *what, pl_draw *, pl_error *);
-void pl_draw_unload(pl_draw *); /* its drawers are closed */
+pl_status pl_draw_load(const char *what, pl_module *, pl_error *);
 
 /* ---- a page's form ---- */
 
@@ -41,6 +36,13 @@ enum { PL_PAGE_SIZE_MIN = 40, PL_PAGE_SIZE_MAX = 896 };
 pl_page_geometry pl_page_geometry_of(uint32_t image_size);
 pl_status pl_page_geometry_check(const pl_page_geometry *, pl_error *);
 
+/* All that texts become such pages by. */
+typedef struct pl_page_form {
+    const pl_draw_module *draw;
+    const pl_page_geometry *geometry;
+    const pl_font *font;
+} pl_page_form;
+
 /* ---- a drawer ---- */
 
 typedef struct pl_drawer pl_drawer;
@@ -55,8 +57,8 @@ typedef struct pl_page_remarks {
 
 uint64_t pl_drawer_bytes(const pl_page_geometry *);
 /* Not from two threads at once. PL_E_DATA for a font that cannot be read or is no outline font. */
-pl_status pl_drawer_open(const pl_draw *, const pl_page_geometry *, const pl_font *, void *memory, uint64_t bytes,
-                         pl_drawer **, pl_error *);
+pl_status pl_drawer_open(const pl_draw_module *, const pl_page_geometry *, const pl_font *, void *memory,
+                         uint64_t bytes, pl_drawer **, pl_error *);
 void pl_drawer_close(pl_drawer *); /* NULL is fine */
 uint32_t pl_drawer_columns(const pl_drawer *);
 uint32_t pl_drawer_rows(const pl_drawer *);

@@ -72,7 +72,7 @@ static void prepare(const pl_source *source, void *scratch)
     const pl_pages_data *d = data_of(source);
     worker *w = scratch;
     w->packed = (uint8_t *)scratch + worker_bytes() + pl_align_up(pl_drawer_bytes(&d->geometry), LINE_BYTES);
-    w->status = pl_drawer_open(&d->draw, &d->geometry, &d->setup.font, (char *)scratch + worker_bytes(),
+    w->status = pl_drawer_open(d->draw.functions, &d->geometry, &d->setup.font, (char *)scratch + worker_bytes(),
                                pl_drawer_bytes(&d->geometry), &w->drawer, &w->error);
     if (w->drawer && d->cache && d->setup.opens_cache) pl_page_cache_open(d->cache, recipe_of(d, w));
 }
@@ -217,7 +217,7 @@ static void close_data(pl_data *data)
     pl_pages_data *d = (pl_pages_data *)data;
     pl_texts_close(&d->setup.texts);
     pl_free((void *)(uintptr_t)d->setup.font.data);
-    pl_draw_unload(&d->draw);
+    pl_module_unload(&d->draw);
     pl_page_cache_destroy(d->cache);
     pl_free(d->path);
     pl_free(d->text);
@@ -272,6 +272,8 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     d->geometry = pl_page_geometry_of(o->image_size);
     PL_TRY(pl_page_geometry_check(&d->geometry, err));
     PL_TRY(pl_draw_load("encode", &d->draw, err));
+    d->form = (pl_page_form){d->draw.functions, &d->geometry, &o->font};
+    d->data.drawn = &d->form;
     if (o->cache) PL_TRY(open_cache(d, err));
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;

@@ -54,8 +54,9 @@ typedef struct pl_pages_data {
     pl_data data; /* first: this is one */
     pl_source source;
     pl_pages_setup setup;
-    pl_draw draw;
+    pl_module draw;
     pl_page_geometry geometry;
+    pl_page_form form; /* of both, and the font */
     pl_block_sink sink;
     pl_block_layout layout;
     pl_block_kind kind;

@@ -3,15 +3,12 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/told.h"
 #include "base/line_file.h"
+#include "base/locale.h"
+#include "base/told.h"
 
 enum { NUMBERS_MAX = 5 };
-#define FILE_BYTES_MAX (UINT64_C(1) << 32)
 
 /* What a file holds, as its first line says it: of each line so many numbers, behind which others may stand that are
  * for people alone. */
@@ -134,39 +131,30 @@ static bool parse_line(const char *line, int numbers, double number[NUMBERS_MAX]
 {
     for (int k = 0; k < numbers; k++) {
         char *end;
-        number[k] = strtod(line, &end);
+        number[k] = pl_read_double(line, &end);
         if (end == line || *end != ',') return false;
         line = end + 1;
     }
     return true;
 }
 
-static pl_status parse(const char *path, char *text, const form *f, pl_read_pages *sum, pl_error *err)
+static pl_status add_line(const pl_lines *l, const char *line, const form *f, pl_read_pages *sum, pl_error *err)
 {
-    static const char remedy[] = "delete the file and train again with --resume, which makes it anew";
-    if (strncmp(text, f->header, strlen(f->header)) != 0)
-        return pl_fail(err, PL_E_DATA, "%s:1: the first line of such a file is \"%.*s\", and this one's is another; %s",
-                       path, (int)strcspn(f->header, "\n"), f->header, remedy);
-    for (char *line = text + strlen(f->header); *line;) {
-        double number[NUMBERS_MAX];
-        char *end = strchr(line, '\n');
-        if (end) *end = 0;
-        if (!end || !parse_line(line, f->numbers, number) || !f->add(number, sum))
-            return pl_fail(err, PL_E_DATA, "%s:%" PRIu64 ": is no page; %s", path, sum->pages + 2, remedy);
-        sum->pages++;
-        line = end + 1;
-    }
-    if (sum->pages) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "%s: has no page; %s", path, remedy);
+    double number[NUMBERS_MAX];
+    if (!parse_line(line, f->numbers, number) || !f->add(number, sum)) return pl_lines_refuse(l, err);
+    sum->pages++;
+    return PL_OK;
 }
 
 pl_status pl_read_pages_sum(const char *path, pl_page_lines_kind kind, pl_read_pages *sum, pl_error *err)
 {
-    char *text;
-    size_t bytes;
+    pl_lines l;
+    pl_status status = PL_OK;
     *sum = (pl_read_pages){0};
-    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    pl_status status = parse(path, text, &forms[kind], sum, err);
-    pl_free(text);
+    PL_TRY(pl_lines_open(&l, path, forms[kind].header, "page", err));
+    for (const char *line; status == PL_OK && (line = pl_lines_next(&l));)
+        status = add_line(&l, line, &forms[kind], sum, err);
+    pl_lines_close(&l);
+    if (status == PL_OK && !sum->pages) status = pl_fail(err, PL_E_DATA, "%s: has no page; " PL_LINES_REMEDY, path);
     return status;
 }

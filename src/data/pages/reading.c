@@ -147,7 +147,8 @@ static void prepare(const pl_source *source, void *scratch)
     w->status = PL_OK;
     for (uint32_t k = 0; k < sizes_of(r) && w->status == PL_OK; at += drawer_bytes(r, k), k++) {
         const pl_page_geometry g = geometry_of(r, k);
-        w->status = pl_drawer_open(&r->draw, &g, &r->setup.font, at, drawer_bytes(r, k), &w->drawer[k], &w->error);
+        w->status =
+            pl_drawer_open(r->draw.functions, &g, &r->setup.font, at, drawer_bytes(r, k), &w->drawer[k], &w->error);
     }
 }
 
@@ -372,7 +373,7 @@ static pl_status measure_size(pl_reading *r, uint32_t size, void *memory, pl_err
     pl_drawer *drawer = NULL;
     const pl_page_geometry g = geometry_of(r, size);
     void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
-    PL_TRY(pl_drawer_open(&r->draw, &g, &r->setup.font, at, drawer_bytes(r, size), &drawer, err));
+    PL_TRY(pl_drawer_open(r->draw.functions, &g, &r->setup.font, at, drawer_bytes(r, size), &drawer, err));
     if (!r->setup.chooses || size == PL_POLICY_SIZE_AS_IS)
         r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
     pl_drawer_close(drawer);
@@ -451,7 +452,7 @@ static void close_data(pl_data *data)
     pl_reading *r = (pl_reading *)data;
     pl_lexicon_deinit(&r->setup.lexicon);
     pl_free((void *)(uintptr_t)r->setup.font.data);
-    pl_draw_unload(&r->draw);
+    pl_module_unload(&r->draw);
     pl_free(r->weights);
     if (r->features) pl_page_features_deinit(r->features);
     pl_free(r->features);
@@ -536,6 +537,8 @@ static pl_status fill_data(pl_reading *r, pl_error *err)
     r->geometry = pl_page_geometry_of(r->setup.image_size);
     PL_TRY(check_sizes(r, err));
     PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));
+    r->form = (pl_page_form){r->draw.functions, &r->geometry, &r->setup.font};
+    r->data.drawn = &r->form;
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));
     PL_TRY(part_pages(r, err));

@@ -50,8 +50,9 @@ typedef struct pl_reading {
     pl_reading_setup setup;
     char *weights;              /* its path */
     pl_page_features *features; /* NULL: none are kept */
-    pl_draw draw;
+    pl_module draw;
     pl_page_geometry geometry;
+    pl_page_form form;      /* of both, and the font */
     uint32_t columns, rows; /* of a page */
     uint32_t *page[2];      /* the numbers of each part's pages, ascending */
     uint64_t count[2];

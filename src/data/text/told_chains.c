@@ -2,14 +2,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "base/chain.h"
 #include "base/line_file.h"
 
-#define HEADER         "chain,tokens,right,answer_tokens,answer_right,answer_all_right\n"
-#define FILE_BYTES_MAX (UINT64_C(1) << 32)
+#define HEADER "chain,tokens,right,answer_tokens,answer_right,answer_all_right\n"
 enum { NUMBER, TOKENS, RIGHT, ANSWER_TOKENS, ANSWER_RIGHT, ANSWER_ALL, NUMBERS };
 
 typedef struct told {
@@ -37,45 +34,34 @@ pl_status pl_told_chains_write(const char *path, uint64_t first, const float *ro
     return pl_line_file_write(path, put, &(told){first, row, count}, err);
 }
 
-static bool parse_line(const char *line, const char *end, uint64_t number[NUMBERS])
+static bool parse_line(const char *line, uint64_t number[NUMBERS])
 {
     for (int k = 0; k < NUMBERS; k++) {
         char *behind;
         if (*line < '0' || *line > '9') return false;
         number[k] = strtoull(line, &behind, 10);
-        if (k + 1 < NUMBERS ? *behind != ',' : behind != end) return false;
+        if (*behind != (k + 1 < NUMBERS ? ',' : 0)) return false;
         line = behind + 1;
     }
     return number[RIGHT] <= number[TOKENS] && number[ANSWER_RIGHT] <= number[ANSWER_TOKENS] && number[ANSWER_ALL] <= 1;
 }
 
-static pl_status parse(const char *path, char *text, pl_told_chains *sum, pl_error *err)
+static pl_status add_line(const pl_lines *l, const char *line, pl_told_chains *sum, pl_error *err)
 {
-    if (strncmp(text, HEADER, strlen(HEADER)) != 0)
-        return pl_fail(err, PL_E_DATA, "%s:1: is no file of what is told of chains; its first line is not \"%.*s\"",
-                       path, (int)strlen(HEADER) - 1, HEADER);
-    for (const char *line = text + strlen(HEADER); *line;) {
-        const char *end = strchr(line, '\n');
-        uint64_t number[NUMBERS];
-        if (!end || !parse_line(line, end, number))
-            return pl_fail(err, PL_E_DATA,
-                           "%s:%" PRIu64 ": is no chain; delete the file and train again with --resume, which makes it "
-                           "anew",
-                           path, sum->chains + 2);
-        sum->chains++;
-        sum->tokens += number[TOKENS], sum->right += number[RIGHT], sum->answers_right += number[ANSWER_ALL];
-        line = end + 1;
-    }
+    uint64_t number[NUMBERS];
+    if (!parse_line(line, number)) return pl_lines_refuse(l, err);
+    sum->chains++;
+    sum->tokens += number[TOKENS], sum->right += number[RIGHT], sum->answers_right += number[ANSWER_ALL];
     return PL_OK;
 }
 
 pl_status pl_told_chains_sum(const char *path, pl_told_chains *sum, pl_error *err)
 {
-    char *text;
-    size_t bytes;
+    pl_lines l;
+    pl_status status = PL_OK;
     *sum = (pl_told_chains){0};
-    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    pl_status status = parse(path, text, sum, err);
-    pl_free(text);
+    PL_TRY(pl_lines_open(&l, path, HEADER, "chain", err));
+    for (const char *line; status == PL_OK && (line = pl_lines_next(&l));) status = add_line(&l, line, sum, err);
+    pl_lines_close(&l);
     return status;
 }

@@ -64,9 +64,7 @@ static void print_json_buffer(pl_json *json, const pl_place_buffer *b, size_t i,
 
 static void print_json(const pl_place_problem *problem, const pl_place_solution *s, pl_str *out)
 {
-    pl_json json = pl_json_begin(out, false);
-    pl_json_object(&json);
-    pl_json_kv_string(&json, "schema", "plimsoll.place/1");
+    pl_json json = pl_json_document(out, false, "plimsoll.place/1");
     pl_json_kv_string(&json, "verdict", verdict_name(s->verdict));
     pl_json_kv_uint_if(&json, problem->capacity != PL_PLACE_NONE, "capacity_bytes", problem->capacity);
     pl_json_kv_uint(&json, "peak_bytes", s->peak);
@@ -82,8 +80,7 @@ static void print_json(const pl_place_problem *problem, const pl_place_solution 
     pl_json_array(&json);
     for (size_t i = 0; i < problem->buffer_count; i++) print_json_buffer(&json, &problem->buffers[i], i, s->offsets[i]);
     pl_json_array_end(&json);
-    pl_json_object_end(&json);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&json);
 }
 
 pl_status pl_place_print(const pl_place_problem *problem, const pl_place_solution *solution, pl_place_form form,

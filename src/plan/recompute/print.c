@@ -30,7 +30,6 @@ static double added_share(const pl_recompute_solution *s) { return s->base_cost 
 
 static void print_numbers(const pl_recompute_problem *problem, const pl_recompute_solution *s, pl_json *json)
 {
-    pl_json_kv_string(json, "schema", "plimsoll.recompute/1");
     pl_json_kv_string(json, "verdict", verdict_name(s->verdict));
     pl_json_kv_uint(json, "nodes", problem->node_count);
     pl_json_kv_uint_if(json, problem->budget != PL_RECOMPUTE_NONE, "budget_bytes", problem->budget);
@@ -50,8 +49,7 @@ static void print_numbers(const pl_recompute_problem *problem, const pl_recomput
 
 static void print_json(const pl_recompute_problem *problem, const pl_recompute_solution *s, pl_str *out)
 {
-    pl_json json = pl_json_begin(out, false);
-    pl_json_object(&json);
+    pl_json json = pl_json_document(out, false, "plimsoll.recompute/1");
     print_numbers(problem, s, &json);
     pl_json_key(&json, "schedule");
     pl_json_array(&json);
@@ -62,8 +60,7 @@ static void print_json(const pl_recompute_problem *problem, const pl_recompute_s
         pl_json_string(&json, pl_str_text(&text));
     }
     pl_json_array_end(&json);
-    pl_json_object_end(&json);
-    pl_str_append(out, "\n");
+    pl_json_document_end(&json);
 }
 
 pl_status pl_recompute_print(const pl_recompute_problem *problem, const pl_recompute_solution *solution,

@@ -202,11 +202,9 @@ static int finish(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_damaged), cmocka_unit_test(test_whole)};
-    void *handle;
-    const pl_hdf5_module *module;
+    pl_module hdf5;
     seed = test_seed_said(argc, argv);
-    if (pl_hdf5_load("this test", "", &handle, &module, &err) != PL_OK)
-        return printf("not without libhdf5: %s\n", err.text), 0;
-    pl_hdf5_unload(handle);
+    if (pl_hdf5_load("this test", "", &hdf5, &err) != PL_OK) return printf("not without libhdf5: %s\n", err.text), 0;
+    pl_module_unload(&hdf5);
     return cmocka_run_group_tests(tests, begin, finish);
 }

@@ -138,17 +138,17 @@ static void write_inputs(void)
 {
     char npy[128] = "\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 8, 8, 3), }", why[200];
     pl_hdf5_array a = {.name = "in/state", .dtype = "f32", .rank = 4, .shape = {BATCH, GRID, GRID, 3}};
-    const pl_hdf5_module *module;
-    void *handle;
+    pl_module hdf5;
     for (int i = 0; i < ELEMS; i++) in[i] = (float)(i % 13) / 8 - 1;
     for (size_t i = 10; i < sizeof npy; i++)
         if (!npy[i]) npy[i] = i + 1 == sizeof npy ? '\n' : ' ';
     write_at("x.npy", 0, npy, sizeof npy);
     write_at("x.npy", sizeof npy, in, sizeof in);
-    if (pl_hdf5_load("this test", "", &handle, &module, &err)) skip();
+    if (pl_hdf5_load("this test", "", &hdf5, &err)) skip();
+    const pl_hdf5_module *module = hdf5.functions;
     if (module->create("x.h5", &a, 1, NULL, 0, why, sizeof why)) fail_msg("%s", why);
     write_at("x.h5", a.offset, in, sizeof in);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
 }
 
 static void hear(void *context, const pl_event *e)

@@ -13,7 +13,7 @@ enum { SIZE = 224, PIXELS = SIZE * SIZE, TEXT = 4096 };
 
 static scratch_random numbers;
 static pl_error err;
-static pl_draw module;
+static pl_module module;
 static pl_font_file file;
 static pl_font font;
 static pl_page_geometry geometry;
@@ -24,7 +24,7 @@ static pl_drawer *open_drawer(void **memory)
     pl_drawer *d;
     *memory = malloc(pl_drawer_bytes(&geometry));
     assert_non_null(*memory);
-    if (pl_drawer_open(&module, &geometry, &font, *memory, pl_drawer_bytes(&geometry), &d, &err) != PL_OK)
+    if (pl_drawer_open(module.functions, &geometry, &font, *memory, pl_drawer_bytes(&geometry), &d, &err) != PL_OK)
         fail_msg("%s", err.text);
     return d;
 }
@@ -60,7 +60,7 @@ static int close_module(void **state)
 {
     (void)state;
     free((void *)font.data);
-    pl_draw_unload(&module);
+    pl_module_unload(&module);
     return 0;
 }
 
@@ -152,13 +152,14 @@ static void test_depends_on_its_text(void **state)
     static uint8_t first[PIXELS], page[PIXELS];
     void *memory[2];
     char text[TEXT];
+    const pl_draw_module *functions = module.functions;
     uint64_t used, used_after, peak, refused;
     pl_pen_facts before, after;
     pl_drawer *d = open_drawer(&memory[0]), *other = open_drawer(&memory[1]);
     const pl_page_remarks remarks = draw(d, known, first);
     assert_int_equal(remarks.unshaped_lines, 0);
     assert_true(remarks.missing_glyphs > 0);
-    module.module->memory(&used, &peak, &refused);
+    functions->memory(&used, &peak, &refused);
     pl_drawer_tell(d, &before);
     for (int i = 0; i < 200; i++) {
         make_text(text, nasty, sizeof nasty / sizeof *nasty, 400);
@@ -172,7 +173,7 @@ static void test_depends_on_its_text(void **state)
     draw(d, known, page);
     assert_memory_equal(page, first, PIXELS);
     pl_drawer_tell(d, &after);
-    module.module->memory(&used_after, &peak, &refused);
+    functions->memory(&used_after, &peak, &refused);
     assert_int_equal(after.font_bytes, before.font_bytes);
     assert_int_equal(after.outlived, 0);
     assert_int_equal(used_after, used);
@@ -240,7 +241,7 @@ static void test_sizes(void **state)
         void *memory = malloc(pl_drawer_bytes(&g));
         pl_drawer *d;
         assert_non_null(memory);
-        assert_int_equal(pl_drawer_open(&module, &g, &font, memory, pl_drawer_bytes(&g), &d, &err), PL_OK);
+        assert_int_equal(pl_drawer_open(module.functions, &g, &font, memory, pl_drawer_bytes(&g), &d, &err), PL_OK);
         assert_int_equal(pl_drawer_columns(d), (size - 20) / 7);
         assert_int_equal(pl_drawer_rows(d), (size - 20) / 16);
         page[size * size] = 77;
@@ -275,7 +276,8 @@ static void test_bad_fonts(void **state)
         for (int j = 0; j < 300 && i % 3; j++) /* behind the list of tables, which is found out at once */
             copy[400 + scratch_next(&numbers, i % 3 == 1 ? 20000 : font.bytes - 400)] =
                 (uint8_t)scratch_next(&numbers, 256);
-        pl_status status = pl_drawer_open(&module, &geometry, &bad, memory, pl_drawer_bytes(&geometry), &d, &err);
+        pl_status status =
+            pl_drawer_open(module.functions, &geometry, &bad, memory, pl_drawer_bytes(&geometry), &d, &err);
         assert_true(status == PL_OK || (status == PL_E_DATA && strlen(err.text) > 20));
         if (status != PL_OK) continue;
         draw(d, known, page);

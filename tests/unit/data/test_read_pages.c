@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "base/told.h"
 #include "data/pages/read_pages.h"
+#include "support/comma.h"
 #include "support/program.h"
 #include "support/seed.h"
 
@@ -118,10 +119,20 @@ static void test_damaged(void **state)
     refuse_of(true, CLEANED, "has no page; delete the file");
 }
 
+/* A host program may have a locale that writes 0,5. */
+static void test_comma(void **state)
+{
+    if (!comma_begin(scratch_path("."))) skip();
+    test_there_and_back(state);
+    test_cleaned(state);
+    comma_end();
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_cleaned),
-                                       cmocka_unit_test(test_chosen), cmocka_unit_test(test_damaged)};
+                                       cmocka_unit_test(test_chosen), cmocka_unit_test(test_damaged),
+                                       cmocka_unit_test(test_comma)};
     seed = test_seed_said(argc, argv);
     numbers = (scratch_random){.key = pl_philox_init(seed, 23)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

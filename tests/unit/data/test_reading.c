@@ -15,7 +15,7 @@
 #include "support/seed.h"
 
 static uint64_t seed;
-static pl_draw module;
+static pl_module module;
 static pl_font_file file;
 static bool is_there;
 #define NEEDS_MODULE()                                                                                                 \
@@ -161,7 +161,7 @@ static void check_page(const pl_reading *r, const uint8_t *page, const int32_t *
     for (; words < 12 && label[words] >= 0; words++)
         sprintf(text + strlen(text), "%s%s", words ? " " : "", r->setup.lexicon.word[label[words]]);
     for (int k = words; k < 12; k++) assert_int_equal(label[k], -1);
-    assert_int_equal(pl_drawer_open(&r->draw, &r->geometry, &r->setup.font, memory, bytes, &d, &err), PL_OK);
+    assert_int_equal(pl_drawer_open(r->draw.functions, &r->geometry, &r->setup.font, memory, bytes, &d, &err), PL_OK);
     pl_draw_page(d, text, strlen(text), drawn, &remarks);
     assert_int_equal(remarks.truncated_bytes, 0);
     assert_memory_equal(drawn, page, (size_t)r->setup.image_size * r->setup.image_size);
@@ -224,7 +224,8 @@ static void check_sizes(const pl_reading *r, const char *text, const uint8_t *pa
         const pl_page_geometry g = {CHOSEN_SIDE, 12 + more, 10, 16 + more, true};
         void *memory = aligned_alloc(64, (pl_drawer_bytes(&g) + 63) / 64 * 64);
         pl_drawer *d;
-        assert_int_equal(pl_drawer_open(&r->draw, &g, &r->setup.font, memory, pl_drawer_bytes(&g), &d, &err), PL_OK);
+        assert_int_equal(pl_drawer_open(r->draw.functions, &g, &r->setup.font, memory, pl_drawer_bytes(&g), &d, &err),
+                         PL_OK);
         pl_draw_page(d, text, strlen(text), drawn, &remarks);
         assert_memory_equal(drawn, pages + k * CHOSEN_PIXELS, CHOSEN_PIXELS);
         pl_drawer_close(d);
@@ -355,7 +356,7 @@ static int open_module(void **state)
 
 static int close_module(void **state)
 {
-    pl_draw_unload(&module);
+    pl_module_unload(&module);
     return scratch_remove(state);
 }
 

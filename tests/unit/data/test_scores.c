@@ -6,6 +6,7 @@
 
 #include "data/clouds/predictions.h"
 #include "data/clouds/scores.h"
+#include "support/comma.h"
 #include "support/program.h"
 #include "support/seed.h"
 
@@ -139,8 +140,8 @@ static void test_damaged(void **state)
 {
 #define HEAD "flight,frame,seconds,true_km,predicted_km,mean_km\n"
     (void)state;
-    refuse("", ":1: is no file of predictions");
-    refuse("flight,frame\n", ":1: is no file of predictions");
+    refuse("", ":1: the first line of such a file is \"flight,frame");
+    refuse("flight,frame\n", ":1: the first line of such a file is \"flight,frame");
     refuse(HEAD "a,1,2,3,4,5\na,1,2,3,4\n", ":3: is no prediction");
     refuse(HEAD "a,1,2,3,4,5,6\n", ":2: is no prediction");
     refuse(HEAD "a,-1,2,3,4,5\n", ":2: is no prediction");
@@ -150,10 +151,19 @@ static void test_damaged(void **state)
     refuse(HEAD "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,1,2,3,4,5\n", ":2: is no prediction");
 }
 
+/* A host program may have a locale that writes 0,5. */
+static void test_comma(void **state)
+{
+    if (!comma_begin(scratch_path("."))) skip();
+    test_file(state);
+    comma_end();
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_degenerate),
-                                       cmocka_unit_test(test_file), cmocka_unit_test(test_damaged)};
+                                       cmocka_unit_test(test_file), cmocka_unit_test(test_damaged),
+                                       cmocka_unit_test(test_comma)};
     seed = test_seed_said(argc, argv);
     numbers = (scratch_random){.key = pl_philox_init(seed, 17)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -104,9 +104,10 @@ static void names_without_memory(void **state)
 enum { WELL = 1000, REFUSED, SILENT };
 static pid_t parent;
 
-static pl_status work(void *context, pl_error *e)
+static pl_status work(void *context, int way, pl_error *e)
 {
     const int how = *(const int *)context;
+    (void)way;
     if (getpid() == parent) return pl_fail(e, PL_E_INTERNAL, "not in a child");
     if (how == SILENT) _exit(0);
     if (how < WELL) raise(how);
@@ -120,21 +121,22 @@ static void children(void **state)
     static const int ends[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGKILL, SIGTERM};
     const int before = open_descriptors();
     int by, how = WELL;
+    const pl_child_work w = {work, NULL, &how};
     (void)state;
     parent = getpid();
     signal(SIGSEGV, leave); /* of a host: not the child's */
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_OK);
+    assert_int_equal(pl_child_run(&w, &by, &err), PL_OK);
     assert_int_equal(by, 0);
     how = REFUSED;
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_CONFIG);
+    assert_int_equal(pl_child_run(&w, &by, &err), PL_E_CONFIG);
     assert_string_equal(err.text, "no more than 7");
     assert_int_equal(by, 0);
     how = SILENT;
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_INTERNAL);
+    assert_int_equal(pl_child_run(&w, &by, &err), PL_E_INTERNAL);
     assert_false(pl_child_crashed(by));
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         how = ends[i];
-        assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_INTERNAL);
+        assert_int_equal(pl_child_run(&w, &by, &err), PL_E_INTERNAL);
         assert_int_equal(by, ends[i]);
         assert_int_equal(pl_child_crashed(by), i < 5);
     }

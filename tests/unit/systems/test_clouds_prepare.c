@@ -32,7 +32,7 @@ enum { HEIGHT = 24, WIDTH = 33, MARGIN = 2, LABELS = 7, FRAMES = LABELS + LABELS
 
 static uint64_t seed, turn;
 static pl_error err;
-static void *handle;
+static pl_module hdf5;
 static const pl_hdf5_module *module;
 static char folder[] = "/tmp/plimsoll-prepare-XXXXXX";
 static pl_clouds_result result;
@@ -572,9 +572,9 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_wrong_fields), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_good),
         cmocka_unit_test(test_wrong_wish),   cmocka_unit_test(test_broken_files), cmocka_unit_test(test_no_memory)};
     seed = test_seed_said(argc, argv);
-    if (pl_hdf5_load("this test", "", &handle, &module, &err) != PL_OK)
-        return printf("not without libhdf5: %s\n", err.text), 0;
+    if (pl_hdf5_load("this test", "", &hdf5, &err) != PL_OK) return printf("not without libhdf5: %s\n", err.text), 0;
+    module = hdf5.functions;
     const int failed = cmocka_run_group_tests(tests, begin, finish);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
     return failed;
 }

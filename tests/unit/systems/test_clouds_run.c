@@ -305,8 +305,7 @@ static int finish(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    void *handle;
-    const pl_hdf5_module *module;
+    pl_module hdf5;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(made_once),
         cmocka_unit_test(nothing_is_left_of_what_fails),
@@ -319,9 +318,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(without_memory),
     };
     seed = test_seed_said(argc, argv);
-    if (pl_hdf5_load("this test", "", &handle, &module, &err) != PL_OK)
-        return printf("not without libhdf5: %s\n", err.text), 0;
+    if (pl_hdf5_load("this test", "", &hdf5, &err) != PL_OK) return printf("not without libhdf5: %s\n", err.text), 0;
     const int failed = cmocka_run_group_tests(tests, begin, finish);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
     return failed;
 }

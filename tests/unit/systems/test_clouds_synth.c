@@ -27,7 +27,7 @@ enum { HEIGHT = 24, WIDTH = 17, MARGIN = 2, ROWS = HEIGHT + 2 * MARGIN, LABELS =
 
 static uint64_t seed;
 static pl_error err;
-static void *handle;
+static pl_module hdf5;
 static const pl_hdf5_module *module;
 static char folder[] = "/tmp/plimsoll-synth-XXXXXX";
 
@@ -252,14 +252,15 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_looking)};
     seed = test_seed_said(argc, argv);
-    if (pl_hdf5_load("this test", "", &handle, &module, &err) != PL_OK) {
+    if (pl_hdf5_load("this test", "", &hdf5, &err) != PL_OK) {
         char *text;
         size_t bytes;
         const pl_synth_clouds_options o = small();
         printf("skipped: %s\n", err.text);
         return pl_synth_clouds("nowhere", &o, &text, &bytes, &err) == PL_E_UNSUPPORTED ? 0 : 1;
     }
+    module = hdf5.functions;
     const int failed = cmocka_run_group_tests(tests, begin, finish);
-    pl_hdf5_unload(handle);
+    pl_module_unload(&hdf5);
     return failed;
 }

@@ -1,0 +1,106 @@
+/* How a config means a form of a model, and a step of a comparison. */
+#include <stdio.h>
+
+#include "api/compare.h"
+#include "config/schema.h"
+
+static pl_status set(pl_config *c, const char *key, const char *value, pl_error *err)
+{
+    return pl_config_set(c, key, value, "the comparison", err);
+}
+
+/* The key that --weights sets in this config; NULL: its models are given none. */
+const pl_config_key *pl_compare_weights_key(const pl_config *c)
+{
+    for (const pl_config_key *k = pl_config_keys; k < PL_CONFIG_KEYS_END; k++)
+        if (pl_config_has_option(k, "weights") && pl_config_is_used(c, k) && !pl_config_is_meant_for_another(c, k))
+            return k;
+    return NULL;
+}
+
+static pl_status set_weights(const pl_compare *p, pl_config *c, const char *file, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (!p->weights) return PL_OK;
+    const int n = file ? snprintf(path, sizeof path, "%s/%s.safetensors", p->folder, file) : snprintf(path, 8, "none");
+    if (n < 0 || (size_t)n >= sizeof path) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", p->folder);
+    return set(c, p->weights->path, path, err);
+}
+
+/* What the words of infer say is of other runs. */
+pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
+{
+    static const char *const plain[][2] = {
+        {"infer.files", ""},      {"infer.to", "none"},      {"infer.npy", "none"},  {"infer.latency", "false"},
+        {"infer.brief", "false"}, {"infer.seeded", "false"}, {"infer.batch", "auto"}};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) PL_TRY(set(c, plain[i][0], plain[i][1], err));
+    return PL_OK;
+}
+
+static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+{
+    const pl_narrow_way *narrow = &pl_system_of(c)->narrow;
+    if (narrow->key) PL_TRY(set(c, narrow->key, v == PL_VARIANT_BF16 ? narrow->narrow : narrow->wide, err));
+    if (p->report.is_binary && v == PL_VARIANT_F32) PL_TRY(set(c, "model.binary", "none", err));
+    return PL_OK;
+}
+
+static pl_status set_made(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(set_form(p, v, c, err));
+    PL_TRY(set_weights(p, c, p->by[v] == PL_COMPARE_BY_SEEDED ? NULL : "base", err));
+    if (p->by[v] != PL_COMPARE_BY_QUANTIZE) return PL_OK;
+    const int n = snprintf(path, sizeof path, "%s/%s.safetensors", p->folder, pl_variant_name(v));
+    if (n < 0 || (size_t)n >= sizeof path) return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", p->folder);
+    return set(c, "quantization.output", path, err);
+}
+
+static pl_status set_run(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
+{
+    PL_TRY(set_form(p, v, c, err));
+    return set_weights(p, c, pl_compare_is_base(p, v) ? "base" : pl_variant_name(v), err);
+}
+
+static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step step, pl_config *c, pl_error *err)
+{
+    PL_TRY(pl_compare_forget_files(c, err));
+    if (step != PL_COMPARE_RUN) PL_TRY(set(c, "memory.budget", "none", err)); /* it is of what is compared */
+    if (step == PL_COMPARE_MAKE) return set_made(p, v, c, err);
+    if (step != PL_COMPARE_BASE) return set_run(p, v, c, err);
+    return p->report.is_binary ? PL_OK : set_form(p, PL_VARIANT_F32, c, err);
+}
+
+pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step step, char **text, size_t *bytes,
+                            pl_error *err)
+{
+    pl_config *c = pl_config_copy(p->config);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = set_step(p, v, step, c, err);
+    if (status == PL_OK) status = pl_config_text(c, PL_CONFIG_YAML, text, bytes, err);
+    pl_config_destroy(c);
+    return status;
+}
+
+/* ---- what the command line may say ---- */
+
+/* What a comparison does by itself, for each form anew. */
+static const pl_config_key *find_own(const pl_config *c)
+{
+    static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",          "infer.latency",
+                                      "infer.brief", "infer.seeded", "quantization.output"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const pl_config_key *key = pl_config_find(own[i]);
+        if (pl_config_origin_at(c, key)->level == PL_CONFIG_FROM_COMMAND_LINE) return key;
+    }
+    return NULL;
+}
+
+pl_status pl_compare_check_options(const pl_config *c, pl_error *err)
+{
+    static const pl_config_reader readers = 1 << PL_COMMAND_INFER | 1 << PL_COMMAND_QUANTIZE | 1 << PL_COMMAND_EVALUATE;
+    const pl_config_key *own = find_own(c);
+    if (!own) return pl_config_check_options(c, readers, err);
+    return pl_fail(err, PL_E_USAGE, "%s: a comparison sets %s by itself, for each form anew; take it away",
+                   pl_config_origin_at(c, own)->by, own->path);
+}

@@ -1,0 +1,29 @@
+/* What trainings of one config have left, for the report of them all. */
+#include <unistd.h>
+
+#include "report/trainings.h"
+#include "store/folder.h"
+#include "systems/system.h"
+
+pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
+                                     pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, folder, PL_STAGE_PREDICTIONS, err));
+    *is_done = access(path, F_OK) == 0;
+    return PL_OK;
+}
+
+pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *err)
+{
+    return done ? PL_OK
+                : pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
+}
+
+void pl_system_write_trainings(const pl_trainings_report *p, pl_stage_form form, pl_str *text)
+{
+    static void (*const writers[])(const pl_trainings_report *, pl_str *) = {
+        [PL_STAGE_TEXT] = pl_trainings_text, [PL_STAGE_JSON] = pl_trainings_json, [PL_STAGE_HTML] = pl_trainings_html};
+    writers[form](p, text);
+}
