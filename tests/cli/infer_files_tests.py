@@ -101,6 +101,53 @@ def test_jpeg():
     check(same(config, files, ["grey.npy", "rgb.npy", "progressive.npy", "cmyk.npy"]) == files, "sources")
 
 
+# Where of the file the pixel lies that is seen in row y, column x of a picture that is seen h high and w wide, by the tag's value.
+TURNED = {1: lambda y, x, h, w: (y, x), 2: lambda y, x, h, w: (y, w - 1 - x), 3: lambda y, x, h, w: (h - 1 - y, w - 1 - x),
+          4: lambda y, x, h, w: (h - 1 - y, x), 5: lambda y, x, h, w: (x, y), 6: lambda y, x, h, w: (w - 1 - x, y),
+          7: lambda y, x, h, w: (w - 1 - x, h - 1 - y), 8: lambda y, x, h, w: (x, h - 1 - y)}
+
+
+def exif(value, order="<", kind=3, others=2):
+    """A block as TIFF has it, with other tags before."""
+    entries = [struct.pack(order + "HHIHH", 0x100 + i, 3, 1, 7, 0) for i in range(others)] + [struct.pack(order + "HHIHH", 0x112, kind, 1, value, 0)]
+    return (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, len(entries)) + b"".join(entries) + bytes(4)
+
+
+def app1(name, data, was):
+    """The file with a segment behind its first marker."""
+    with open(name, "wb") as file:
+        file.write(was[:2] + b"\xff\xe1" + struct.pack(">H", len(data) + 2) + data + was[2:])
+
+
+def test_turned():
+    """As the camera was held: what is seen is the picture, also where more of it is cropped at one end than at the other."""
+    config = write_encoder()
+    for wide, high in ((SIDE + 1, SIDE), (SIDE, SIDE + 3)):
+        make("jpeg", "as_it_lies.jpg", wide, high, "rgb", data=bytes(draw_bytes(3 * wide * high)))
+        was, pixels = read("as_it_lies.jpg"), make("pixels", "as_it_lies.jpg")
+        files = []
+        for value, of in TURNED.items():
+            h, w = (wide, high) if value > 4 else (high, wide)
+            rows = [[of(y, x, h, w) for x in range(w)] for y in range(h)]
+            png(f"{value}-seen.png", w, h, 2, 8, [b"".join(pixels[3 * (y * wide + x):][:3] for y, x in row) for row in rows])
+            for order in "<>":
+                name = f"{value}{'le' if order == '<' else 'be'}.jpg"
+                app1(name, b"Exif\0\0" + exif(value, order), was)
+                files.append((name, f"{value}-seen.png"))
+            png(f"{value}-turned.png", wide, high, 2, 8, in_rows(pixels, 3 * wide), chunk(b"eXIf", exif(value, ">")))
+            files.append((f"{value}-turned.png", f"{value}-seen.png"))
+        same(config, [f[0] for f in files], [f[1] for f in files])
+        seen = [t["capsules"] for t in lines(run("infer", config, *[f"{v}-seen.png" for v in TURNED])[0])]
+        check(all(a != b for i, a in enumerate(seen) for b in seen[:i]), "two ways of turning are one")
+    bad = [exif(0), exif(9), exif(6, kind=2), exif(6)[:20], b"II*\0\xff\xff\xff\xff", b"II", exif(6).replace(b"II", b"IM"), b"http://ns.adobe.com/xap/1.0/\0"]
+    for i, data in enumerate(bad):
+        app1(f"bad{i}.jpg", b"Exif\0\0" + data, was)
+    app1("bare.jpg", b"Exif", was)
+    app1("xmp.jpg", b"http://ns.adobe.com/xap/1.0/\0" + bytes(60000), was)
+    names = [f"bad{i}.jpg" for i in range(len(bad))] + ["bare.jpg", "xmp.jpg"]
+    same(config, names, ["as_it_lies.jpg"] * len(names))
+
+
 def test_sizes():
     """The middle of a longer side; a picture of one colour is that of any size; kinds of files may be mixed."""
     config = write_encoder()
@@ -376,7 +423,7 @@ def test_lists():
     refused(2, "x.png is read as images", "infer", config, "@list.txt", "--to", "x.png")
 
 
-GROUPS = {"infer_files": [test_png, test_jpeg, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
+GROUPS = {"infer_files": [test_png, test_jpeg, test_turned, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
           "infer_files_refused": [test_bad_pictures, test_bad_hdf5, test_scratch, test_lists]}
 
 if __name__ == "__main__":
