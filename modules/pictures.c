@@ -19,7 +19,7 @@ typedef struct reading {
     size_t head_used;
     uint8_t *row;   /* three bytes a pixel */
     uint8_t *whole; /* as the library gives it: a row, or all where rows come in several passes */
-    bool no_memory; /* was the reason */
+    int result;     /* of what failed */
     jmp_buf escape;
 } reading;
 
@@ -31,8 +31,14 @@ static int fail(reading *r, const char *text)
 
 static int fail_for_memory(reading *r, const char *text)
 {
-    r->no_memory = true;
+    r->result = PL_PICTURES_NO_MEMORY;
     return fail(r, text);
+}
+
+static int fail_for_size(reading *r)
+{
+    r->result = PL_PICTURES_TOO_LARGE;
+    return -1;
 }
 
 static size_t get(reading *r, void *to, size_t bytes)
@@ -46,9 +52,9 @@ static size_t get(reading *r, void *to, size_t bytes)
 static int begin(reading *r, uint64_t width, uint64_t height, uint32_t turned)
 {
     if (width * height > r->o->pixels_max) {
-        snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read", (unsigned long long)width,
-                 (unsigned long long)height, (unsigned long long)r->o->pixels_max);
-        return -1;
+        snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read; make it smaller",
+                 (unsigned long long)width, (unsigned long long)height, (unsigned long long)r->o->pixels_max);
+        return fail_for_size(r);
     }
     r->row = malloc((size_t)width * 3);
     if (!r->row) return fail_for_memory(r, "no memory for a row");
@@ -159,7 +165,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
 static png_voidp png_take(png_structp png, png_alloc_size_t bytes)
 {
     void *block = malloc(bytes);
-    if (!block) ((reading *)png_get_mem_ptr(png))->no_memory = true;
+    if (!block) ((reading *)png_get_mem_ptr(png))->result = PL_PICTURES_NO_MEMORY;
     return block;
 }
 
@@ -196,7 +202,7 @@ static void jpeg_note(j_common_ptr d)
     jpeg *j = d->client_data;
     char text[JMSG_LENGTH_MAX];
     d->err->format_message(d, text);
-    j->r->no_memory |= d->err->msg_code == JERR_OUT_OF_MEMORY;
+    if (d->err->msg_code == JERR_OUT_OF_MEMORY) j->r->result = PL_PICTURES_NO_MEMORY;
     fail(j->r, text);
 }
 
@@ -274,13 +280,32 @@ static void from_cmyk(const uint8_t *cmyk, uint32_t width, bool inverted, uint8_
         }
 }
 
+static uint64_t round_up(uint64_t n, int to) { return (n + (uint64_t)to - 1) / (uint64_t)to * (uint64_t)to; }
+
+/* Of a picture in several scans (each progressive one) libjpeg keeps the numbers of all blocks until the last came. */
+static int check_scans(reading *r, j_decompress_ptr d)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < d->num_components && jpeg_has_multiple_scans(d); i++) {
+        const jpeg_component_info *c = &d->comp_info[i];
+        bytes += round_up(c->width_in_blocks, c->h_samp_factor) * round_up(c->height_in_blocks, c->v_samp_factor) *
+                 sizeof(JBLOCK);
+    }
+    if (bytes <= r->o->bytes_max) return 0;
+    snprintf(r->why, r->room,
+             "%u x %u pixels in several scans (progressive) take %llu bytes of memory, at most %llu are given; save it "
+             "as baseline JPEG, or make it smaller",
+             d->image_width, d->image_height, (unsigned long long)bytes, (unsigned long long)r->o->bytes_max);
+    return fail_for_size(r);
+}
+
 static int jpeg_rows(reading *r, jpeg *j)
 {
     j_decompress_ptr d = &j->d;
     if (jpeg_read_header(d, TRUE) != JPEG_HEADER_OK) return fail(r, "it has no picture");
     const bool four = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = four ? JCS_CMYK : JCS_RGB;
-    if (begin(r, d->image_width, d->image_height, j->turned)) return -1;
+    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, j->turned)) return -1;
     r->whole = malloc((size_t)d->image_width * 4);
     if (!r->whole) return fail_for_memory(r, "no memory for a row");
     jpeg_start_decompress(d);
@@ -338,7 +363,7 @@ static int read_picture(const pl_picture_reader *o, char *why, size_t room)
         result = is_jpeg(r.head) ? read_jpeg(&r) : fail(&r, "it is neither PNG nor JPEG");
     free(r.row);
     free(r.whole);
-    return result && r.no_memory ? PL_PICTURES_NO_MEMORY : result;
+    return result && r.result ? r.result : result;
 }
 
 extern __attribute__((visibility("default"))) const pl_pictures_module pl_pictures_functions; /* PL_PICTURES_SYMBOL */

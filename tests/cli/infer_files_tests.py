@@ -318,6 +318,23 @@ def test_nothing_is_left():
 
 # ---- what is refused ----
 
+def many_scans(config):
+    """What a picture in several scans takes at once is bounded by its header."""
+    for colours, full, wide, high, refuses in (("rgb", True, 6689, 6689, True), ("cmyk", False, 5793, 5800, True), ("rgb", True, 6688, 6688, False),
+                                               ("rgb", False, 8000, 8000, False)):
+        make("jpeg", "scans.jpg", SIDE, SIDE, colours, "progressive", data=bytes(4 * SIDE * SIDE))
+        data = bytearray(read("scans.jpg"))
+        at = data.index(b"\xff\xc2")
+        data[at + 5:at + 9] = struct.pack(">HH", high, wide)
+        if full:
+            data[at + 11] = 0x11
+        with open("scans.jpg", "wb") as file:
+            file.write(data[:data.index(b"\xff\xda") + 20])
+        said = (f"scans.jpg: is too large a picture: {wide} x {high} pixels in several scans .progressive. take [0-9]+ bytes of memory, at most 268435456 are given; save it as baseline"
+                if refuses else "scans.jpg: is no whole picture: the file ends before the picture does")
+        refused(4, said, "infer", config, "scans.jpg")
+
+
 def test_bad_pictures():
     config = write_encoder()
     png("good.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
@@ -330,7 +347,8 @@ def test_bad_pictures():
     refused(4, "none.png: is no whole picture: ", "infer", config, "none.png")
     with open("bomb.png", "wb") as file:
         file.write(whole[:16] + chunk(b"IHDR", struct.pack(">IIBBBBB", 100000, 100000, 8, 0, 0, 0, 0))[8:] + whole[33:])
-    refused(4, "bomb.png: is no whole picture: 100000 x 100000 pixels, at most 67108864 together", "infer", config, "bomb.png")
+    refused(4, "bomb.png: is too large a picture: 100000 x 100000 pixels, at most 67108864 together", "infer", config, "bomb.png")
+    many_scans(config)
     make("jpeg", "good.jpg", 32, 32, "rgb", data=DRAW.randbytes(3 * 32 * 32))
     with open("cut.jpg", "wb") as file:
         file.write(read("good.jpg")[:-100])

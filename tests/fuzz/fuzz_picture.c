@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t made[3 * SIZE * SIZE];
     char why[200];
     reading r = {.data = data, .left = size};
-    const pl_picture_reader o = {.context = &r, .get = get, .begin = begin, .row = row, .pixels_max = 1 << 16};
+    const pl_picture_reader o = {
+        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = 1 << 16, .bytes_max = 1 << 18};
     if (!module()) return 0;
     const int result = module()->read(&o, why, sizeof why);
     FUZZ_CHECK((result == 0) == (why[0] == 0), "%d, and says \"%s\"", result, why);

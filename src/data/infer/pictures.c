@@ -74,13 +74,19 @@ pl_status pl_picture_read(const pl_pictures *i, const char *path, uint32_t size,
 {
     char why[WHY_BYTES] = "";
     reading r = {.path = path, .size = size, .channels = channels, .err = err};
-    const pl_picture_reader o = {
-        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = PL_PICTURE_PIXELS_MAX};
+    const pl_picture_reader o = {.context = &r,
+                                 .get = get,
+                                 .begin = begin,
+                                 .row = row,
+                                 .pixels_max = PL_PICTURE_PIXELS_MAX,
+                                 .bytes_max = PL_PICTURE_BYTES_MAX};
     PL_TRY(pl_file_open(path, &r.fd, &r.bytes, err));
     pl_status status = PL_OK;
     const int result = i->module->read(&o, why, sizeof why);
     if (result == PL_PICTURES_NO_MEMORY)
         status = pl_fail(err, PL_E_NOMEM, "%s: no memory to read the picture: %s", path, why);
+    else if (result == PL_PICTURES_TOO_LARGE)
+        status = pl_fail(err, PL_E_DATA, "%s: is too large a picture: %s", path, why);
     else if (result != 0)
         status = r.status != PL_OK ? r.status : pl_fail(err, PL_E_DATA, "%s: is no whole picture: %s", path, why);
     if (status == PL_OK) pl_picture_fit_take(&r.fit, to);
