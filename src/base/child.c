@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -37,6 +38,14 @@ static void work_and_exit(pl_child_work *work, void *context, pid_t parent, int 
     _exit(0);
 }
 
+/* Until there is something to read, or nobody is any more who could write it. */
+static void wait_long(int from, pl_child_wait *wait, void *context)
+{
+    struct pollfd end = {.fd = from, .events = POLLIN};
+    for (int n; (n = poll(&end, 1, PL_CHILD_TELL_MS)) == 0 || (n < 0 && errno == EINTR);)
+        if (n == 0) wait(context);
+}
+
 static pl_status wait_for(pid_t child, int from, int *ended_by, pl_error *err)
 {
     message m;
@@ -53,7 +62,7 @@ static pl_status wait_for(pid_t child, int from, int *ended_by, pl_error *err)
     return m.status == PL_OK ? PL_OK : pl_fail(err, m.status, "%s", m.err.text);
 }
 
-pl_status pl_child_run(pl_child_work *work, void *context, int *ended_by, pl_error *err)
+pl_status pl_child_run(pl_child_work *work, pl_child_wait *wait, void *context, int *ended_by, pl_error *err)
 {
     int ends[2];
     *ended_by = 0;
@@ -63,6 +72,7 @@ pl_status pl_child_run(pl_child_work *work, void *context, int *ended_by, pl_err
     const int why = errno;
     if (child == 0) work_and_exit(work, context, parent, ends[1]);
     close(ends[1]);
+    if (child > 0 && wait) wait_long(ends[0], wait, context);
     if (child > 0) return wait_for(child, ends[0], ended_by, err);
     close(ends[0]);
     return pl_fail(err, PL_E_NOMEM, "no process that reads files can be started: %s; end others", strerror(why));

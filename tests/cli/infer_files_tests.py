@@ -242,6 +242,20 @@ def test_clouds_hdf5():
 
 # ---- many, memory, what is left ----
 
+def test_before_reading():
+    """A budget that no plan fits is refused before pictures are read; reading many is told."""
+    config = write_encoder()
+    png("bad.png", SIDE, SIDE, 0, 8, [b"\1"])
+    refused(3, "needs [0-9]+ bytes charged.*, and some more for the files, which were not read yet$", "infer", config, "bad.png", "--budget", "1MB")
+    refused(4, "bad.png: is no whole picture", "infer", config, "bad.png")
+    side = 1500
+    png("large.png", side, side, 2, 8, [DRAW.randbytes(3 * side)] * side)
+    _, err = run("infer", config, *["large.png"] * 40, "--brief", "--to", "lines.jsonl")
+    check(err.count("reading pictures and HDF5 …") == 1, err)
+    check("reading" not in run("infer", config, *["large.png"] * 40, "--brief", "--quiet", "--to", "lines.jsonl")[1], "quiet")
+    few = run("infer", config, "large.png", "--brief", "--to", "lines.jsonl")[1]
+    check("reading" not in few, few)
+
 def test_many():
     """Of a list more than a config takes; each is itself."""
     config, names = write_encoder(), []
@@ -441,7 +455,7 @@ def test_lists():
     refused(2, "x.png is read as images", "infer", config, "@list.txt", "--to", "x.png")
 
 
-GROUPS = {"infer_files": [test_png, test_jpeg, test_turned, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
+GROUPS = {"infer_files": [test_before_reading, test_png, test_jpeg, test_turned, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
           "infer_files_refused": [test_bad_pictures, test_bad_hdf5, test_scratch, test_lists]}
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
 
 typedef struct work {
     const pl_staging_wish *wish;
-    pl_stager stager;
+    pl_stager stager; /* also where it waits: its file is one */
 } work;
 
 pl_status pl_stager_reserve(const pl_stager *s, const char *name, uint64_t bytes, pl_error *err)
@@ -128,6 +128,16 @@ static pl_status stage_all(void *context, pl_error *err)
 
 /* ---- who waits for it ---- */
 
+static void tell_waiting(void *context)
+{
+    const work *w = context;
+    const pl_staging_told *told = w->wish->told;
+    uint64_t n;
+    pl_error ignored;
+    if (told && told->tell && pl_file_read_at(w->stager.fd, "", offsetof(head, at), &n, sizeof n, &ignored) == PL_OK)
+        told->tell(told->context, n, w->wish->files);
+}
+
 static pl_status name_death(const pl_staging_wish *w, int fd, int number, pl_error *err)
 {
     uint64_t n;
@@ -160,7 +170,7 @@ static pl_status fill(const pl_staging_wish *w, int fd, uint64_t key, uint64_t *
     int number;
     memcpy(h.magic, magic, sizeof magic);
     PL_TRY(pl_file_put(fd, w->folder, 0, &h, sizeof h, err));
-    const pl_status status = pl_child_run(stage_all, &all, &number, err);
+    const pl_status status = pl_child_run(stage_all, tell_waiting, &all, &number, err);
     if (number) return name_death(w, fd, number, err);
     const off_t end = lseek(fd, 0, SEEK_END);
     *file_bytes = end > 0 ? (uint64_t)end : 0;
@@ -185,6 +195,7 @@ pl_status pl_staging_make(const pl_staging_wish *w, int *fd, uint64_t *fact, uin
     *fact = 0;
     PL_TRY(has_any(w, &any, err));
     if (!any) return PL_OK;
+    if (w->told && w->told->before) PL_TRY(w->told->before(w->told->context, err));
     PL_TRY(create(w, fd, err));
     pl_status status = fill(w, *fd, key, file_bytes, err);
     if (status != PL_OK) return close(*fd), *fd = 0, status;

@@ -123,18 +123,18 @@ static void children(void **state)
     (void)state;
     parent = getpid();
     signal(SIGSEGV, leave); /* of a host: not the child's */
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_OK);
+    assert_int_equal(pl_child_run(work, NULL, &how, &by, &err), PL_OK);
     assert_int_equal(by, 0);
     how = REFUSED;
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_CONFIG);
+    assert_int_equal(pl_child_run(work, NULL, &how, &by, &err), PL_E_CONFIG);
     assert_string_equal(err.text, "no more than 7");
     assert_int_equal(by, 0);
     how = SILENT;
-    assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_INTERNAL);
+    assert_int_equal(pl_child_run(work, NULL, &how, &by, &err), PL_E_INTERNAL);
     assert_false(pl_child_crashed(by));
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         how = ends[i];
-        assert_int_equal(pl_child_run(work, &how, &by, &err), PL_E_INTERNAL);
+        assert_int_equal(pl_child_run(work, NULL, &how, &by, &err), PL_E_INTERNAL);
         assert_int_equal(by, ends[i]);
         assert_int_equal(pl_child_crashed(by), i < 5);
     }
