@@ -237,6 +237,7 @@ def test_clouds_hdf5():
     same(f"out/{name}", ["angles=f.h5:/angles", "images.npy"], arrays, "--batch", "2")
     refused(4, "f.h5:/angles: is f8 .3, 2., but images takes real numbers .count, 2, 16, 16.", "infer", f"out/{name}", "f.h5:/angles", "angles.npy")
     png("x.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
+    refused(2, "image=x.png: there is no such file, and the model has no input image; its inputs are images, angles", "infer", f"out/{name}", "image=x.png", "angles.npy")
     refused(4, "x.png: is a picture, but images takes real numbers .count, 2, 16, 16.; give it a NumPy array", "infer", f"out/{name}", "x.png", "angles.npy")
 
 
@@ -452,6 +453,15 @@ def test_lists():
     with open("list.txt", "w") as file:
         file.write("x.png")
     refused(2, "list.txt is read as a list of files, and the results would be written over it", "infer", config, "@list.txt", "--to", "list.txt")
+    for line in ("foo=x.png", "image=@list.txt", "image=x.png:/y"):
+        name = line.split("=")[0]
+        refused(2, f"{line}: there is no such file, and the model has no input {name}; its input is images", "infer", config, line)
+        with open("names.txt", "w") as file:
+            file.write(f"x.png\n{line}\n")
+        refused(2, f"{line}: there is no such file, and the model has no input {name}; its input is images", "infer", config, "@names.txt")
+    os.symlink("x.png", "foo=y.png")
+    run("infer", config, "foo=y.png", "images=foo=y.png")
+    refused(4, "gone/a=x.png: cannot be opened", "infer", config, "gone/a=x.png")
     refused(2, "x.png is read as images", "infer", config, "@list.txt", "--to", "x.png")
 
 

@@ -198,6 +198,7 @@ static pl_status find_ready(pl_infer_data *d, pl_error *err)
 static pl_status add_files(pl_infer_data *d, pl_error *err)
 {
     PL_TRY(pl_infer_names_read(d->setup.files, d->setup.port, d->setup.ports, &d->names, err));
+    PL_TRY(pl_infer_names_check(&d->names, d->setup.port, d->setup.ports, err));
     PL_TRY(find_ready(d, err));
     PL_TRY(make_room(d, err));
     for (uint64_t n = 0; n < d->names.count; n++) PL_TRY(add_file(d, n, err));
