@@ -24,7 +24,8 @@ typedef struct drawing {
 static drawing **drawing_of(const pl_rows *r) { return (drawing **)(void *)(uintptr_t)r->own; }
 
 #define REMARK(c, word, text) {word, text},
-const pl_rows_remark pl_drawn_remarks[] = {PL_PAGE_REMARKS(REMARK){NULL, NULL}};
+const pl_rows_remark pl_drawn_remarks[] = {PL_PAGE_REMARKS(REMARK){PL_INFER_EMPTY}, {NULL, NULL}};
+_Static_assert(sizeof pl_drawn_remarks / sizeof *pl_drawn_remarks <= PL_ROWS_REMARKS_MAX + 1, "bits");
 
 bool pl_drawn_is_mine(const pl_infer_port *port, const char *head, size_t bytes)
 {
@@ -82,6 +83,7 @@ pl_status pl_drawn_read(const pl_rows *r, uint64_t row, void *to, void *scratch,
     if (d->is_cut) d->bytes = pl_page_without_cut(d->text, d->bytes);
     pl_draw_page(d->drawer, d->text, d->bytes, d->page, &remarks);
     *r->remark |= pl_page_remark_bits(&remarks, !d->is_cut);
+    if (d->bytes == 0) *r->remark |= 1u << PL_PAGE_REMARK_COUNT;
     for (uint64_t c = 0; c < r->port->dim[0]; c++)
         for (uint64_t i = 0; i < d->pixels; i++) plane[c * d->pixels + i] = (float)d->page[i] / 255.0f;
     return PL_OK;
