@@ -185,6 +185,8 @@ def test_hdf5():
     make("hdf5", "f.h5", "half", "f16", 2, 3, SIDE, SIDE, data=half)
     save("half.npy", "<f4", (2, 3, SIDE, SIDE), struct.unpack(f"<{len(planes)}e", half))
     same(config, ["f.h5:/half"], ["half.npy"])
+    make("hdf5", "f.h5", "half_be", "f16be", 2, 3, SIDE, SIDE, data=struct.pack(f">{len(planes)}e", *planes))
+    same(config, ["f.h5:/half_be"], ["half.npy"])
     with open("block.mat", "wb") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(512) + read("f.h5"))
     same(config, ["block.mat:/one"], ["one.npy"])
@@ -397,6 +399,9 @@ def test_bad_hdf5():
     refused(2, "the same file", "infer", config, "f.h5:/x", "--to", "f.h5")
     for name, type_, shape, data, said in (
             ("flat", "u8", (n,), bytes(n), rf"f.h5:/flat: is u1 \[{n}\], but images takes"),
+            ("half", "f16", (n,), bytes(2 * n), rf"f.h5:/half: is f2 \[{n}\], but images takes"),
+            ("half_be", "f16be", (n,), bytes(2 * n), rf"f.h5:/half_be: is f2 \[{n}\], but images takes"),
+            ("whole_u4", "u32", (1, SIDE, SIDE), bytes(4 * n), "f.h5:/whole_u4: is u4 "),
             ("whole", "i32", (1, SIDE, SIDE), bytes(4 * n), "f.h5:/whole: is i4 "),
             ("scalar", "f32", (), bytes(4), "f.h5:/scalar: is f4 "),
             ("words", "text", (2,), b"abcdefgh", "f.h5:/words: is no dataset of whole or real numbers"),
