@@ -239,6 +239,7 @@ def test_clouds_hdf5():
     same(f"out/{name}", ["angles=f.h5:/angles", "images.npy"], arrays, "--batch", "2")
     refused(4, "f.h5:/angles: is f8 .3, 2., but images takes real numbers .count, 2, 16, 16.", "infer", f"out/{name}", "f.h5:/angles", "angles.npy")
     png("x.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
+    refused(4, r"zeros: is no file that images can be read from \(NumPy arrays, .npy, datasets of HDF5 files\); real", "infer", f"out/{name}", zeros(), "angles.npy")
     refused(2, "image=x.png: there is no such file, and the model has no input image; its inputs are images, angles", "infer", f"out/{name}", "image=x.png", "angles.npy")
     refused(4, "x.png: is a picture, but images takes real numbers .count, 2, 16, 16.; give it a NumPy array", "infer", f"out/{name}", "x.png", "angles.npy")
 
@@ -352,6 +353,12 @@ def many_scans(config):
         refused(4, said, "infer", config, "scans.jpg")
 
 
+def zeros():
+    with open("zeros", "wb") as file:
+        file.write(bytes(100))
+    return "zeros"
+
+
 def test_bad_pictures():
     config = write_encoder()
     png("good.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
@@ -384,6 +391,8 @@ def test_bad_pictures():
     write_text(words=3000)
     run("train", write_config(train={"steps": 2, "checkpoint_every": 2}))
     refused(4, "good.png: is a picture, but tokens takes whole numbers", "infer", "out", "good.png")
+    refused(4, r"zeros: is no file that tokens can be read from \(NumPy arrays, .npy, datasets of HDF5 files, lines of text\); whole numbers", "infer", "out", zeros())
+    refused(4, r"zeros: is no file that images can be read from \(NumPy arrays, .npy, pictures in PNG or JPEG, datasets of HDF5 files, lines of text.*\)", "infer", config, zeros())
 
 
 def test_bad_hdf5():
