@@ -531,7 +531,7 @@ def test_words():
     os.remove("o.plimsoll.tmp")
     refused(5, "gone/lines: cannot be created", "infer", config, "pages.npy", "--to", "gone/lines")
     refused(3, "budget", "infer", config, "pages.npy", "--budget", "1MB")
-    refused(4, "nothing was trained there yet", "infer", write_hybrid(), "pages.npy")
+    refused(4, r"nothing was trained there yet; train first: plimsoll train hybrid.yaml, or take a file of weights \(--weights FILE\) or first values \(--seeded\)$", "infer", write_hybrid(), "pages.npy")
     check(sorted(n for n in os.listdir(".") if n.endswith(".tmp")) == [], os.listdir("."))
 
 
