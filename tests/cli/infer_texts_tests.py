@@ -176,7 +176,16 @@ def test_what_is_a_runs_is_left_alone():
         refused(2, "would be written over; choose another name", "infer", "out", "ids.npy", "--to", name)
         refused(2, "would be written over; choose another name", "export", "out", "--format", "safetensors", "--out", name)
         check(read(name) == head + bytes(100), name)
-    os.makedirs("free/checkpoints")
+    shutil.copytree("other", "copy", ignore=shutil.ignore_patterns("lock"))
+    before = {name: read(f"copy/{name}") for name in ("plan.lock", f"checkpoints/{step}/model.safetensors")}
+    for name in ("plan.lock", "metrics.jsonl", "report.json", f"checkpoints/{step}/x", f"checkpoints/{step}/model.safetensors", "checkpoints/new"):
+        refused(2, "other name|other place", "infer", "out", "ids.npy", "--to", f"copy/{name}")
+        refused(2, "other name|other place", "export", "out", "--format", "safetensors", "--out", f"copy/{name}")
+    check(before == {name: read(f"copy/{name}") for name in before}, "a copied run was touched")
+    run("infer", "copy", "ids.npy", "--to", "copy/own.jsonl")
+    os.makedirs("free/checkpoints/step")
+    with open("free/checkpoints/step/run.json", "w") as file:
+        file.write('{"schema": "another/1"}')
     for name in ("free/plan.lock", "free/checkpoints/x", "out/own.jsonl"):
         run("infer", "out", "ids.npy", "--to", name)
 
