@@ -91,10 +91,12 @@ static pl_status name_death(const pl_clouds_options *o, const message *m, int ho
     snprintf(left, sizeof left, "%s%s", o->path, PL_FILE_TEMPORARY);
     unlink(left);
     if (number == SIGSEGV || number == SIGBUS || number == SIGABRT || number == SIGFPE || number == SIGILL)
-        return pl_fail(err, PL_E_DATA,
-                       "flight %s: one of its files is damaged, so that libhdf5 crashed on it (signal %d); fetch them "
-                       "anew, or find out with h5dump which one it is",
-                       flight, number);
+        return pl_fail(
+            err, PL_E_DATA,
+            "flight %s: the process that read its files was ended by signal %d, a crash of libhdf5: perhaps it "
+            "got no memory, or one of them is damaged; begin again with more memory, or find out with "
+            "h5dump which one it is and fetch that anew",
+            flight, number);
     return pl_fail(
         err, PL_E_NOMEM,
         "flight %s: the process that read its files was ended (signal %d), by somebody or for want of memory; "

@@ -146,8 +146,8 @@ static pl_status name_death(const pl_staging_wish *w, int fd, int number, pl_err
     if (pl_child_crashed(number))
         return pl_fail(
             err, PL_E_DATA,
-            "%.300s: the library that reads it crashed on it (signal %d): it is damaged, or there was no memory for "
-            "it; fetch it anew",
+            "%.300s: the process that read it was ended by signal %d, a crash of the library: perhaps it got "
+            "no memory, or the file is damaged; begin again with more memory, or fetch the file anew",
             name, number);
     return pl_fail(err, PL_E_NOMEM,
                    "%.300s: the process that read it was ended (signal %d), by somebody or for want of memory; begin "
