@@ -69,7 +69,7 @@ static pl_status refuse_before(void *context, pl_error *err)
     if (status == PL_OK && !config->infer.latency)
         status = pl_config_set(config, "infer.batch", "1", "the first plan", err);
     if (status == PL_OK) status = pl_compile(config, &least, NULL, &plan, err);
-    if (status == PL_E_BUDGET) pl_error_append(err, ", and some more for the files, which were not read yet");
+    if (status == PL_E_BUDGET) pl_error_append(err, "; the files, which were not read yet, come on top of that");
     pl_plan_destroy(plan);
     pl_config_destroy(config);
     return status;
