@@ -26,7 +26,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
-    if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], &err);
+    if (status == PL_OK) status = pl_cli_require_trained(&in, in.arguments.value[CHECKPOINT], false, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
     call.word[PL_CALL_JSON] = in.arguments.value[JSON] ? "1" : NULL;
     call.word[PL_CALL_TO] = in.arguments.value[PREDICTIONS];

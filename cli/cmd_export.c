@@ -94,7 +94,7 @@ static pl_status export_model(const pl_cli_command *command, const pl_cli_input 
     static pl_exported x;
     pl_status status = read_options(in, &o, err);
     if (status == PL_OK && !o.seeded && pl_command_require(PL_COMMAND_TRAIN, in->config, &none) == PL_OK)
-        status = pl_cli_require_trained(in, o.checkpoint, err);
+        status = pl_cli_require_trained(in, o.checkpoint, true, err);
     if (status == PL_OK) status = pl_export_model(in->config, &o, &x, err);
     if (status != PL_OK) return status;
     if (x.warning[0]) pl_say("plimsoll %s: warning: %s\n", command->name, x.warning);

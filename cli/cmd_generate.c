@@ -18,7 +18,7 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
     pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
-    pl_status status = pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], &err);
+    pl_status status = pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], false, &err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, in->arguments.value[VERBOSE], &talk, &err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "generate", "prompt", prompt, sizeof prompt, &err);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);

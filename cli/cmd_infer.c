@@ -101,7 +101,7 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
     pl_error none = {0};
     if (value[SEEDED]) return PL_OK;
     const bool is_trained = pl_command_require(PL_COMMAND_TRAIN, in->config, &none) == PL_OK;
-    if (is_trained) return pl_cli_require_trained(in, value[CHECKPOINT], err);
+    if (is_trained) return pl_cli_require_trained(in, value[CHECKPOINT], true, err);
     if (!value[CHECKPOINT]) return PL_OK;
     return pl_cli_error(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
 }

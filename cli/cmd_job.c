@@ -25,7 +25,7 @@ static pl_status check_folder(const pl_cli_command *command, const pl_cli_input 
                             "newest checkpoint of its run",
                             command->name);
     if (trains) return pl_cli_check_new_run(in, err);
-    return checkpoint ? pl_cli_require_trained(in, checkpoint, err) : PL_OK;
+    return checkpoint ? pl_cli_require_trained(in, checkpoint, false, err) : PL_OK;
 }
 
 static int run(const pl_cli_command *command, int argc, char **argv)

@@ -26,7 +26,7 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
 {
     const char *checkpoint = in->arguments.value[CHECKPOINT];
     const bool is_trained = pl_command_does(pl_command_of(in->config), PL_USES_UPDATE);
-    if (is_trained) return pl_cli_require_trained(in, checkpoint, err);
+    if (is_trained) return pl_cli_require_trained(in, checkpoint, false, err);
     if (!checkpoint) return PL_OK;
     return pl_cli_error(err, PL_E_USAGE, "--checkpoint is of models that are trained; name a file with --weights");
 }

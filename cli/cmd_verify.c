@@ -188,7 +188,8 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
             "--all and --json belong to the comparison, which --gradients does not make: leave one out");
     if (!to && in->arguments.value[LEDGER])
         return pl_cli_error(err, PL_E_USAGE, "--ledger needs --gradients FILE: the comparison has no single plan");
-    return in->arguments.value[CHECKPOINT] ? pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], err) : PL_OK;
+    return in->arguments.value[CHECKPOINT] ? pl_cli_require_trained(in, in->arguments.value[CHECKPOINT], false, err)
+                                           : PL_OK;
 }
 
 static int write_gradients(const pl_cli_command *command, const pl_cli_input *in)

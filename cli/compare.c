@@ -328,7 +328,7 @@ static pl_status open_comparison(comparison *c, pl_error *err)
     if (status == PL_OK && page_of(c)) status = pl_page_check(page_of(c), err);
     if (status == PL_OK) status = pl_cli_begin_with_module(c->in->config, err);
     if (status != PL_OK) return status;
-    pl_signals_catch(); /* the folder goes */
+    pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
     status = pl_compare_folder_make(c->folder, err);
     const pl_compare_options o = {.title = c->in->arguments.operand[0],
                                   .folder = c->folder,
@@ -360,6 +360,7 @@ int pl_cli_compare(const pl_cli_command *command, const pl_cli_input *in, const 
     c = (comparison){.name = command->name, .in = in, .talk = talk, .words = words};
     pl_status status = compare(&c, &err);
     pl_compare_folder_remove(c.folder); /* first: who reads the table may close the pipe, which ends this process */
+    pl_signals_leave();
     if (status == PL_OK) status = put_all(&c, &err);
     pl_compare_destroy(c.of);
     pl_text_free(c.made);

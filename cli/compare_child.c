@@ -132,11 +132,12 @@ pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_
     const sigset_t set = awaited();
     sigset_t before;
     pid_t child;
-    int state = 0, signal_number = 0;
+    int state = 0, signal_number = 0, error = 0;
     *told = (pl_compare_told){0};
     (void)sigprocmask(SIG_BLOCK, &set, &before);
-    const int error = start(folder, (char *const *)(uintptr_t)words, &before, &child);
-    if (!error) signal_number = await(child, &set, &state);
+    const bool begins = !pl_signal_stop; /* else it came between two children, and this one would not hear of it */
+    if (begins) error = start(folder, (char *const *)(uintptr_t)words, &before, &child);
+    if (begins && !error) signal_number = await(child, &set, &state);
     if (signal_number) (void)raise(signal_number); /* for the handler that notes it (signals.h) */
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     if (error) return pl_cli_error(err, PL_E_UNSUPPORTED, "a process cannot be started: %s", strerror(error));

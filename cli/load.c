@@ -153,7 +153,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     return status == PL_OK ? pl_cli_check_files(command, in, err) : status;
 }
 
-static pl_status refuse_untrained(const pl_cli_input *in, pl_error *err)
+static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl_error *err)
 {
     char name[NAME_MAX + 1];
     find_trained_below(in->out, name);
@@ -162,8 +162,9 @@ static pl_status refuse_untrained(const pl_cli_input *in, pl_error *err)
                             "%s: holds several trainings, each in a folder of its own; give one of those in place of "
                             "%s, such as %s/%s",
                             in->out, in->arguments.operand[0], in->out, name);
-    return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s", in->out,
-                        in->arguments.operand[0]);
+    return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s%s", in->out,
+                        in->arguments.operand[0],
+                        may_be_seeded ? ", or take a file of weights (--weights FILE) or first values (--seeded)" : "");
 }
 
 /* A file of weights stands in the place of a checkpoint; whether it is sound, the library finds out. */
@@ -179,7 +180,7 @@ static pl_status find_weights(const pl_cli_input *in, const char *checkpoint, bo
                         checkpoint, weights);
 }
 
-pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, pl_error *err)
+pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint, bool may_be_seeded, pl_error *err)
 {
     char path[PATH_MAX];
     bool has_weights = false;
@@ -194,7 +195,7 @@ pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint,
     if (checkpoint)
         return pl_cli_error(err, PL_E_DATA, "%s: is not a checkpoint (run.json: %s); give a folder of %s/checkpoints",
                             checkpoint, strerror(errno), in->out);
-    return refuse_untrained(in, err);
+    return refuse_untrained(in, may_be_seeded, err);
 }
 
 void pl_cli_release(pl_cli_input *in)

@@ -18,9 +18,9 @@ typedef struct pl_cli_input {
  * after a failure. */
 pl_status pl_cli_load(const pl_cli_command *, int argc, char **argv, size_t at, pl_cli_input *, pl_error *);
 void pl_cli_release(pl_cli_input *);
-/* Fails with a sentence that says what to do when there is no checkpoint: in this folder, or, NULL, in that of the run.
- */
-pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, pl_error *);
+/* Fails with a sentence that says what to do when there is no checkpoint: in this folder, or, NULL, in that of the run;
+ * may_be_seeded: the command has --seeded, too. */
+pl_status pl_cli_require_trained(const pl_cli_input *, const char *checkpoint, bool may_be_seeded, pl_error *);
 /* ---- files.c ---- */
 /* PL_E_USAGE when what a word names to be written is also read, written twice or the run's; in is as it was loaded. */
 pl_status pl_cli_check_words(const pl_cli_command *, const pl_cli_arguments *, pl_error *);

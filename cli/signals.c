@@ -43,16 +43,23 @@ static bool is_echo(const struct timespec *now)
     return apart < PL_SIGNAL_ECHO_SECONDS;
 }
 
+static void on_note(int number)
+{
+    int kept = errno;
+    if (!stopped_by) clock_gettime(CLOCK_MONOTONIC, &stopped_at);
+    stopped_by = stopped_by ? stopped_by : number;
+    pl_signal_stop = 1;
+    errno = kept;
+}
+
 static void on_stop(int number)
 {
     struct timespec now;
     int kept = errno;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (stopped_by && number != SIGHUP && !is_echo(&now)) leave(number);
-    if (!stopped_by) stopped_at = now;
-    stopped_by = stopped_by ? stopped_by : number;
-    pl_signal_stop = 1;
     errno = kept;
+    on_note(number);
 }
 
 static void on_ledger(int number)
@@ -113,6 +120,7 @@ static void on_hold(int number) { (void)syscall(SYS_tgkill, getpid(), getpid(), 
 
 void pl_signals_leave(void) { hear_ends(on_leave); }
 void pl_signals_catch(void) { hear_ends(on_stop); }
+void pl_signals_note(void) { hear_ends(on_note); }
 
 /* A blocked signal stays pending through exec, while handlers do not: without this, one that comes between exec and the
  * next program's handlers would end the process as if it had none. */

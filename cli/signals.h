@@ -15,6 +15,7 @@ void pl_signals_ignore(void);             /* first thing: those that would end t
 const sigset_t *pl_signals_changed(void); /* those of them that were at their default before */
 void pl_signals_leave(void);              /* from now on they end the process at once */
 void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
+void pl_signals_note(void);               /* likewise, and a second one does not leave: for who has to clean up */
 void pl_signals_hold(void);               /* before an exec: they wait until the next program calls leave or catch */
 void pl_signals_ledger(void);             /* SIGUSR1 is heard */
 bool pl_signal_take_ledger(void);         /* was it asked for since the last call? */

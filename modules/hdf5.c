@@ -304,15 +304,26 @@ static int leads(hid_t file, const char *name)
     return 1;
 }
 
+/* In either byte order. */
+static int is_half(hid_t type)
+{
+    hid_t half = make_half();
+    int is =
+        half >= 0 && (H5Tequal(type, half) > 0 || (H5Tset_order(half, H5T_ORDER_BE) >= 0 && H5Tequal(type, half) > 0));
+    if (half >= 0) H5Tclose(half);
+    return is;
+}
+
 static const char *real_that_holds(hid_t type, size_t bytes)
 {
     if (bytes > 8) return "";
+    if (is_half(type)) return "f16";
     return bytes > 4 || H5Tget_precision(type) > 32 ? "f64" : "f32";
 }
 
 static const char *integer_that_holds(hid_t type, size_t bytes)
 {
-    static const char *const without[] = {"u8", "u16", "i64", "i64"}, *const with[] = {"i8", "i16", "i32", "i64"};
+    static const char *const without[] = {"u8", "u16", "u32", "i64"}, *const with[] = {"i8", "i16", "i32", "i64"};
     const int k = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
     if (bytes > 8) return "";
     return H5Tget_sign(type) == H5T_SGN_NONE ? without[k] : with[k];
@@ -357,17 +368,18 @@ static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, s
     return result_of(result, &r);
 }
 
-/* As this machine has it in memory. */
+/* As this machine has it in memory; for H5Tclose. */
 static hid_t native_type(const char *dtype)
 {
+    if (strcmp(dtype, "f16") == 0) return make_half(); /* little endian, as Plimsoll's machines are */
     const struct {
         const char *name;
         hid_t type;
     } types[] = {{"f64", H5T_NATIVE_DOUBLE}, {"f32", H5T_NATIVE_FLOAT},  {"u8", H5T_NATIVE_UINT8},
                  {"i8", H5T_NATIVE_INT8},    {"u16", H5T_NATIVE_UINT16}, {"i16", H5T_NATIVE_INT16},
-                 {"i32", H5T_NATIVE_INT32},  {"i64", H5T_NATIVE_INT64}};
+                 {"i32", H5T_NATIVE_INT32},  {"i64", H5T_NATIVE_INT64},  {"u32", H5T_NATIVE_UINT32}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(dtype, types[i].name) == 0) return types[i].type;
+        if (strcmp(dtype, types[i].name) == 0) return H5Tcopy(types[i].type);
     return H5I_INVALID_HID;
 }
 
@@ -395,7 +407,9 @@ static int read_array(void *opened, const char *name, const uint64_t *first, con
     H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
     hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
     int result = -1;
-    if (set >= 0) result = read_part(set, first, count, native_type(dtype), to);
+    hid_t type = native_type(dtype);
+    if (set >= 0 && type >= 0) result = read_part(set, first, count, type, to);
+    if (type >= 0) H5Tclose(type);
     if (set >= 0) H5Dclose(set);
     if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

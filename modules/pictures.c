@@ -19,7 +19,7 @@ typedef struct reading {
     size_t head_used;
     uint8_t *row;   /* three bytes a pixel */
     uint8_t *whole; /* as the library gives it: a row, or all where rows come in several passes */
-    bool no_memory; /* was the reason */
+    int result;     /* of what failed */
     jmp_buf escape;
 } reading;
 
@@ -31,8 +31,14 @@ static int fail(reading *r, const char *text)
 
 static int fail_for_memory(reading *r, const char *text)
 {
-    r->no_memory = true;
+    r->result = PL_PICTURES_NO_MEMORY;
     return fail(r, text);
+}
+
+static int fail_for_size(reading *r)
+{
+    r->result = PL_PICTURES_TOO_LARGE;
+    return -1;
 }
 
 static size_t get(reading *r, void *to, size_t bytes)
@@ -43,16 +49,46 @@ static size_t get(reading *r, void *to, size_t bytes)
     return first + (first < bytes ? r->o->get(r->o->context, (char *)to + first, bytes - first) : 0);
 }
 
-static int begin(reading *r, uint64_t width, uint64_t height)
+static int begin(reading *r, uint64_t width, uint64_t height, uint32_t turned)
 {
     if (width * height > r->o->pixels_max) {
-        snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read", (unsigned long long)width,
-                 (unsigned long long)height, (unsigned long long)r->o->pixels_max);
-        return -1;
+        snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read; make it smaller",
+                 (unsigned long long)width, (unsigned long long)height, (unsigned long long)r->o->pixels_max);
+        return fail_for_size(r);
     }
     r->row = malloc((size_t)width * 3);
     if (!r->row) return fail_for_memory(r, "no memory for a row");
-    return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height);
+    return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height, turned);
+}
+
+/* ---- Exif: how the camera was held ---- */
+
+enum { AS_IT_IS = 1, TURNED_MOST = 8, ORIENTATION = 0x0112, SHORT = 3, ENTRY_BYTES = 12 };
+
+static uint32_t number_at(const uint8_t *at, uint32_t bytes, bool little)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < bytes; i++) n = n << 8 | at[little ? bytes - 1 - i : i];
+    return n;
+}
+
+/* Of a block as TIFF has it, the tag Orientation of its first directory. A damaged one says nothing: it is no part of
+ * the picture. */
+static uint32_t find_turned(const uint8_t *tiff, size_t bytes)
+{
+    if (bytes < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return AS_IT_IS;
+    const bool little = tiff[0] == 'I';
+    const size_t at = number_at(tiff + 4, 4, little);
+    if (number_at(tiff + 2, 2, little) != 42 || at > bytes - 2) return AS_IT_IS;
+    const size_t there = (bytes - at - 2) / ENTRY_BYTES, said = number_at(tiff + at, 2, little);
+    const uint8_t *entry = tiff + at + 2;
+    for (size_t i = 0; i < said && i < there; i++, entry += ENTRY_BYTES) {
+        if (number_at(entry, 2, little) != ORIENTATION) continue;
+        const uint32_t turned = number_at(entry + 8, 2, little);
+        const bool is_one = number_at(entry + 2, 2, little) == SHORT && number_at(entry + 4, 4, little) == 1;
+        return is_one && turned >= AS_IT_IS && turned <= TURNED_MOST ? turned : AS_IT_IS;
+    }
+    return AS_IT_IS;
 }
 
 /* ---- PNG ---- */
@@ -89,6 +125,19 @@ static void png_as_rgba(png_structp png)
     png_set_add_alpha(png, 255, PNG_FILLER_AFTER); /* where there is none */
 }
 
+/* Where that stands before the rows; behind them it comes too late. */
+static uint32_t png_turned(png_structp png, png_infop info)
+{
+#ifdef PNG_eXIf_SUPPORTED
+    png_uint_32 bytes = 0;
+    png_bytep exif = NULL;
+    if (png_get_eXIf_1(png, info, &bytes, &exif) && exif) return find_turned(exif, bytes);
+#else
+    (void)png, (void)info;
+#endif
+    return AS_IT_IS;
+}
+
 static int png_rows(reading *r, png_structp png, png_infop info)
 {
     png_read_info(png, info);
@@ -98,7 +147,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     png_read_update_info(png, info);
     const size_t row = (size_t)width * 4;
     if (png_get_rowbytes(png, info) != row) return fail(r, "its rows are of an unknown form");
-    if (begin(r, width, height)) return -1;
+    if (begin(r, width, height, png_turned(png, info))) return -1;
     r->whole = malloc(passes > 1 ? row * height : row);
     if (!r->whole) return fail_for_memory(r, "no memory for its rows");
     for (int pass = 0; pass < passes; pass++)
@@ -116,7 +165,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
 static png_voidp png_take(png_structp png, png_alloc_size_t bytes)
 {
     void *block = malloc(bytes);
-    if (!block) ((reading *)png_get_mem_ptr(png))->no_memory = true;
+    if (!block) ((reading *)png_get_mem_ptr(png))->result = PL_PICTURES_NO_MEMORY;
     return block;
 }
 
@@ -144,7 +193,8 @@ typedef struct jpeg {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     reading *r;
-    uint8_t piece[4096];
+    uint32_t turned;
+    uint8_t piece[4096], exif[1 << 16];
 } jpeg;
 
 static void jpeg_note(j_common_ptr d)
@@ -152,7 +202,7 @@ static void jpeg_note(j_common_ptr d)
     jpeg *j = d->client_data;
     char text[JMSG_LENGTH_MAX];
     d->err->format_message(d, text);
-    j->r->no_memory |= d->err->msg_code == JERR_OUT_OF_MEMORY;
+    if (d->err->msg_code == JERR_OUT_OF_MEMORY) j->r->result = PL_PICTURES_NO_MEMORY;
     fail(j->r, text);
 }
 
@@ -197,6 +247,28 @@ static void jpeg_skip(j_decompress_ptr d, long bytes)
     s->bytes_in_buffer -= (size_t)bytes;
 }
 
+static uint8_t jpeg_byte(j_decompress_ptr d)
+{
+    struct jpeg_source_mgr *s = d->src;
+    if (s->bytes_in_buffer == 0) (void)jpeg_fill(d);
+    s->bytes_in_buffer--;
+    return *s->next_input_byte++;
+}
+
+/* Exif lies in a segment APP1 of at most 64 KiB, as what others put there does. One is kept at a time. */
+static boolean jpeg_app1(j_decompress_ptr d)
+{
+    static const uint8_t begins[] = {'E', 'x', 'i', 'f', 0, 0};
+    jpeg *j = d->client_data;
+    size_t said = (size_t)jpeg_byte(d) << 8;
+    said |= jpeg_byte(d);
+    const size_t bytes = said < 2 ? 0 : said - 2;
+    for (size_t i = 0; i < bytes; i++) j->exif[i] = jpeg_byte(d);
+    if (bytes > sizeof begins && memcmp(j->exif, begins, sizeof begins) == 0)
+        j->turned = find_turned(j->exif + sizeof begins, bytes - sizeof begins);
+    return TRUE;
+}
+
 /* Adobe's programs, which alone write such, store them inverted. */
 static void from_cmyk(const uint8_t *cmyk, uint32_t width, bool inverted, uint8_t *rgb)
 {
@@ -208,13 +280,32 @@ static void from_cmyk(const uint8_t *cmyk, uint32_t width, bool inverted, uint8_
         }
 }
 
+static uint64_t round_up(uint64_t n, int to) { return (n + (uint64_t)to - 1) / (uint64_t)to * (uint64_t)to; }
+
+/* Of a picture in several scans (each progressive one) libjpeg keeps the numbers of all blocks until the last came. */
+static int check_scans(reading *r, j_decompress_ptr d)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < d->num_components && jpeg_has_multiple_scans(d); i++) {
+        const jpeg_component_info *c = &d->comp_info[i];
+        bytes += round_up(c->width_in_blocks, c->h_samp_factor) * round_up(c->height_in_blocks, c->v_samp_factor) *
+                 sizeof(JBLOCK);
+    }
+    if (bytes <= r->o->bytes_max) return 0;
+    snprintf(r->why, r->room,
+             "%u x %u pixels in several scans (progressive) take %llu bytes of memory, at most %llu are given; save it "
+             "as baseline JPEG, or make it smaller",
+             d->image_width, d->image_height, (unsigned long long)bytes, (unsigned long long)r->o->bytes_max);
+    return fail_for_size(r);
+}
+
 static int jpeg_rows(reading *r, jpeg *j)
 {
     j_decompress_ptr d = &j->d;
     if (jpeg_read_header(d, TRUE) != JPEG_HEADER_OK) return fail(r, "it has no picture");
     const bool four = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = four ? JCS_CMYK : JCS_RGB;
-    if (begin(r, d->image_width, d->image_height)) return -1;
+    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, j->turned)) return -1;
     r->whole = malloc((size_t)d->image_width * 4);
     if (!r->whole) return fail_for_memory(r, "no memory for a row");
     jpeg_start_decompress(d);
@@ -234,6 +325,7 @@ static int read_jpeg(reading *r)
     jpeg *j = calloc(1, sizeof *j);
     if (!j) return fail_for_memory(r, "no memory for reading it");
     j->r = r;
+    j->turned = AS_IT_IS;
     j->d.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = jpeg_complain;
     j->errors.emit_message = jpeg_warn;
@@ -246,6 +338,7 @@ static int read_jpeg(reading *r)
                                              .resync_to_restart = jpeg_resync_to_restart,
                                              .term_source = jpeg_nothing};
         j->d.src = &j->source;
+        jpeg_set_marker_processor(&j->d, JPEG_APP0 + 1, jpeg_app1);
         result = jpeg_rows(r, j);
     }
     jpeg_destroy_decompress(&j->d);
@@ -270,7 +363,7 @@ static int read_picture(const pl_picture_reader *o, char *why, size_t room)
         result = is_jpeg(r.head) ? read_jpeg(&r) : fail(&r, "it is neither PNG nor JPEG");
     free(r.row);
     free(r.whole);
-    return result && r.no_memory ? PL_PICTURES_NO_MEMORY : result;
+    return result && r.result ? r.result : result;
 }
 
 extern __attribute__((visibility("default"))) const pl_pictures_module pl_pictures_functions; /* PL_PICTURES_SYMBOL */

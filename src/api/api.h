@@ -30,6 +30,9 @@ pl_status pl_check_seeded(const pl_config *, pl_error *);
 /* The one road to the data of a command: opened by its system, or, of one that runs a model on files (PL_USES_FILES),
  * those files. */
 pl_status pl_open_data(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+/* Of such a command, where files may have to be made ready first, which can take long. */
+pl_status pl_open_files(const pl_config *, pl_command, const pl_facts *planned, const pl_staging_told *, pl_data **,
+                        pl_error *);
 /* The graph of a command as the model builds it; of such a one its program is what others see of it. */
 pl_status pl_build_graph(const pl_config *, pl_command, const pl_facts *extents, pl_graph **, pl_error *);
 

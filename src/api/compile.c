@@ -47,11 +47,55 @@ static pl_status check_budget(const pl_compiler *c, const pl_fit_options *o, pl_
     return pl_room_check_state(c, &room, err);
 }
 
+/* ---- files that are made ready before planning ---- */
+
+typedef struct readying {
+    const pl_compiler *c;
+    const pl_compile_options *o;
+} readying;
+
+/* One item in the caller's memory: no plan for files is smaller. Its times are nobody's. */
+static pl_status refuse_before(void *context, pl_error *err)
+{
+    const readying *r = context;
+    if (r->o->everything) return PL_OK;
+    const pl_compile_options least = {.command = r->o->command, .unmeasured = true, .here = r->o->here};
+    pl_config *config = pl_config_copy(r->c->config);
+    pl_plan *plan = NULL;
+    if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
+    pl_status status = pl_config_set(config, "infer.files", "", "the first plan", err);
+    if (status == PL_OK) status = pl_config_set(config, "infer.to", "none", "the first plan", err);
+    if (status == PL_OK) status = pl_config_set(config, "infer.npy", "none", "the first plan", err);
+    if (status == PL_OK && !config->infer.latency)
+        status = pl_config_set(config, "infer.batch", "1", "the first plan", err);
+    if (status == PL_OK) status = pl_compile(config, &least, NULL, &plan, err);
+    if (status == PL_E_BUDGET) pl_error_append(err, "; the files, which were not read yet, come on top of that");
+    pl_plan_destroy(plan);
+    pl_config_destroy(config);
+    return status;
+}
+
+static void tell_ready(void *context, uint64_t done, uint64_t of)
+{
+    const pl_told *t = &((const readying *)context)->c->told;
+    if (t->progress) (void)t->progress(t->context, "reading pictures and HDF5", done, of);
+}
+
+static pl_status open_files(pl_compiler *c, const pl_compile_options *o, pl_error *err)
+{
+    readying r = {c, o};
+    const pl_staging_told told = {.before = refuse_before, .tell = tell_ready, .context = &r};
+    return pl_open_files(c->config, c->command, NULL, &told, &c->data, err);
+}
+
+/* ---- data ---- */
+
 static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error *err)
 {
     c->data = o->data;
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
+    if (pl_command_does(c->command, PL_USES_FILES)) return open_files(c, o, err);
     PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }

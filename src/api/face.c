@@ -74,15 +74,16 @@ static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
     return status;
 }
 
-static pl_status open_files(const pl_config *c, pl_command command, const pl_facts *planned, pl_data **data,
-                            pl_error *err)
+pl_status pl_open_files(const pl_config *c, pl_command command, const pl_facts *planned, const pl_staging_told *told,
+                        pl_data **data, pl_error *err)
 {
     pl_graph *graph = NULL;
     pl_data *own = NULL;
+    PL_TRY(pl_system_require(c, command, err));
     PL_TRY(open_own(c, &own, err));
     pl_status status = planned ? PL_OK : pl_build_graph(c, command, &own->extents, &graph, err);
     if (status == PL_OK)
-        status = pl_system_take_files(c, own, graph, planned, data, err);
+        status = pl_system_take_files(c, own, graph, planned, told, data, err);
     else
         pl_data_close(own);
     pl_graph_destroy(graph);
@@ -92,7 +93,7 @@ static pl_status open_files(const pl_config *c, pl_command command, const pl_fac
 pl_status pl_open_data(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned, pl_data **data,
                        pl_error *err)
 {
+    if (pl_command_does(command, PL_USES_FILES)) return pl_open_files(c, command, planned, NULL, data, err);
     PL_TRY(pl_system_require(c, command, err));
-    if (pl_command_does(command, PL_USES_FILES)) return open_files(c, command, planned, data, err);
     return pl_system_open(c, command, use, planned, data, err);
 }

@@ -447,8 +447,8 @@ static pl_status has_own_lock(reading *r, bool *has, pl_error *err)
     return PL_OK;
 }
 
-/* As pl_run_is_folder, of what was seen. In a folder without a lock of ours none is taken, for that would be written
- * there. */
+/* As pl_run_is_folder, of what was seen, but with a lock of ours alone: where there is none, none is taken, for that
+ * would be written there. */
 static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
 {
     pl_storage *s = r->s;

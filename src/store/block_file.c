@@ -424,20 +424,32 @@ static finished *find_unmarked(pl_block_file *f, uint64_t block)
     return NULL;
 }
 
-/* The marks of the blocks from this one on that are finished, in one write as far as they lie in one page: a kill finds
- * all of them or none. Of a sequence that finished two blocks since the last commit the slot has what the second left,
- * but no longer what the first did: with the first mark alone it would have to begin anew. */
+/* Is it of the same sequence as the block before it? Then it differs from that in its place on the last axis alone. */
+static bool goes_on(const pl_block_file *f, uint64_t block)
+{
+    uint64_t begin[PL_BLOCK_AXES_MAX], end[PL_BLOCK_AXES_MAX];
+    const uint32_t axes = f->layout->kind[pl_block_ranges(f->layout, block, begin, end)].axes;
+    return axes > 0 && begin[axes - 1] > 0;
+}
+
+/* The marks of the blocks from this one on that are finished, of its sequence, in one write as far as they lie in one
+ * page: a kill finds all of them or none. Of a sequence that finished two blocks since the last commit a slot has what
+ * the second left, but no longer what the first did: with the first mark alone it would have to begin anew. The next
+ * sequence waits for its turn: were it marked before what the slot had before it, both would serve (free_place), and
+ * one of the two would have to begin anew. */
 static pl_status mark_run(pl_block_file *f, uint64_t block, pl_error *err)
 {
     enum { IN_PAGE = PL_BLOCK_ALIGN / sizeof(pl_block_mark) };
     pl_block_mark marks[IN_PAGE];
     uint64_t count = 0;
-    for (finished *b; (b = find_unmarked(f, block + count)) && (count == 0 || (block + count) % IN_PAGE); count++) {
+    for (finished *b; (b = find_unmarked(f, block + count)); count++) {
+        if (count && ((block + count) % IN_PAGE == 0 || !goes_on(f, block + count))) break;
         marks[count] = (pl_block_mark){b->hash, pl_block_seal(&f->index, b->block, b->hash)};
         b->marked = true;
     }
     uint64_t at = pl_block_marks_at(&f->index.head) + block * sizeof *marks;
-    if (find_unmarked(f, block + count)) PL_TRY(mark_run(f, block + count, err)); /* the next page, first */
+    if (find_unmarked(f, block + count) && goes_on(f, block + count))
+        PL_TRY(mark_run(f, block + count, err)); /* the next page, first */
     return pl_file_put(f->index.fd, f->index.path, at, marks, count * sizeof *marks, err);
 }
 

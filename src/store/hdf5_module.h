@@ -9,7 +9,7 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 3, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096, PL_HDF5_NO_MEMORY = -2 };
+enum { PL_HDF5_VERSION = 4, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096, PL_HDF5_NO_MEMORY = -2 };
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -45,8 +45,8 @@ typedef struct pl_hdf5_seen {
     int is_number; /* integers or floating point */
     uint32_t rank;
     uint64_t shape[PL_HDF5_RANK_MAX];
-    /* Of a number the smallest of f32, f64, u8, i8, u16, i16, i32, i64 that holds all of them (of those of 64 bits
-     * without a sign: which are below 2^63); "": there is none. */
+    /* Of a number the smallest of f16, f32, f64, u8, i8, u16, i16, u32, i32, i64 that holds all of them (of those of 64
+     * bits without a sign: which are below 2^63); "": there is none. */
     char dtype[8];
 } pl_hdf5_seen;
 

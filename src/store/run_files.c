@@ -66,12 +66,41 @@ static bool has(const char *folder, const char *name, mode_t type)
            (st.st_mode & S_IFMT) == type;
 }
 
+typedef struct search {
+    const char *folder; /* of checkpoints */
+    bool found;
+} search;
+
+/* Fails, so that none is looked at any more, where it is one. */
+static pl_status see_checkpoint(void *context, const char *name, pl_error *err)
+{
+    static const char schema[] = "{\n  \"schema\": \"plimsoll.run/";
+    char path[PL_FILE_PATH_MAX], head[PL_RUN_HEAD_BYTES];
+    search *s = context;
+    const int n = snprintf(path, sizeof path, "%s/%s/run.json", s->folder, name);
+    if (n < 0 || (size_t)n >= sizeof path) return PL_OK;
+    s->found = begins(head, read_head(path, head), schema);
+    return s->found ? pl_fail(err, PL_E_STOPPED, "found") : PL_OK;
+}
+
+/* A run that was copied or unpacked may have no lock. */
+static bool has_checkpoint(const char *folder)
+{
+    _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    char path[PL_FILE_PATH_MAX];
+    pl_error ignored;
+    search s = {.folder = path};
+    if (pl_path_join(path, sizeof path, folder, "checkpoints", NULL) == PL_OK)
+        (void)pl_folder_each(path, list, see_checkpoint, &s, &ignored);
+    return s.found;
+}
+
 bool pl_run_is_folder(const char *folder)
 {
     char path[PL_FILE_PATH_MAX], head[PL_RUN_HEAD_BYTES];
     if (!has(folder, "config.yaml", S_IFREG) && !has(folder, "checkpoints", S_IFDIR)) return false;
     if (pl_path_join(path, sizeof path, folder, "lock", NULL) != PL_OK) return false;
-    return pl_run_head_is_lock(head, read_head(path, head));
+    return pl_run_head_is_lock(head, read_head(path, head)) || has_checkpoint(folder);
 }
 
 /* ---- what a kill left ---- */

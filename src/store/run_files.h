@@ -19,7 +19,7 @@ bool pl_run_head_is_prepared(const void *head, size_t bytes); /* data that a run
 bool pl_run_head_is_blocks(const void *head, size_t bytes);   /* results */
 
 /* Is this the folder of a run? config.yaml and `checkpoints` may be another program's, and so may any `lock` but
- * ours. */
+ * ours; then a checkpoint of ours tells. */
 bool pl_run_is_folder(const char *folder);
 
 /* What a kill left of a record that was being written goes: where nothing is left to do no other takes its place. For

@@ -58,10 +58,12 @@ static pl_status name_death(const reading *r, int number, pl_error *err)
     snprintf(left, sizeof left, "%s%s", r->o->path, PL_FILE_TEMPORARY);
     unlink(left);
     if (pl_child_crashed(number))
-        return pl_fail(err, PL_E_DATA,
-                       "flight %s: one of its files is damaged, so that libhdf5 crashed on it (signal %d); fetch them "
-                       "anew, or find out with h5dump which one it is",
-                       flight, number);
+        return pl_fail(
+            err, PL_E_DATA,
+            "flight %s: the process that read its files was ended by signal %d, a crash of libhdf5: perhaps it "
+            "got no memory, or one of them is damaged; begin again with more memory, or find out with "
+            "h5dump which one it is and fetch that anew",
+            flight, number);
     return pl_fail(
         err, PL_E_NOMEM,
         "flight %s: the process that read its files was ended (signal %d), by somebody or for want of memory; "

@@ -79,13 +79,15 @@ static pl_status read_row(const pl_rows *r, uint64_t row, void *to, void *scratc
     if (d->is_cut) d->bytes = pl_page_without_cut(d->text, d->bytes);
     pl_draw_page(d->drawer, d->text, d->bytes, d->page, &remarks);
     *r->remark |= pl_page_remark_bits(&remarks, !d->is_cut);
+    if (d->bytes == 0) *r->remark |= 1u << PL_PAGE_REMARK_COUNT;
     for (uint64_t c = 0; c < r->port->dim[0]; c++)
         for (uint64_t i = 0; i < d->pixels; i++) plane[c * d->pixels + i] = (float)d->page[i] / 255.0f;
     return PL_OK;
 }
 
 #define REMARK(c, word, text) {word, text},
-static const pl_rows_remark remarks[] = {PL_PAGE_REMARKS(REMARK){NULL, NULL}};
+static const pl_rows_remark remarks[] = {PL_PAGE_REMARKS(REMARK){PL_INFER_EMPTY}, {NULL, NULL}};
+_Static_assert(sizeof remarks / sizeof *remarks <= PL_ROWS_REMARKS_MAX + 1, "bits");
 
 const pl_rows_kind pl_drawn_rows = {.what = "lines of text",
                                     .is_mine = is_mine,

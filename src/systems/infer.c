@@ -187,12 +187,13 @@ static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_
 }
 
 pl_status pl_system_take_files(const pl_config *c, pl_data *of, const pl_graph *faced, const pl_facts *planned,
-                               pl_data **data, pl_error *err)
+                               const pl_staging_told *told, pl_data **data, pl_error *err)
 {
     pl_infer_data *d = NULL;
     pl_infer_setup s;
     pl_status status = read_setup(c, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
+    s.told = told;
     const pl_system *y = pl_system_of(c);
     for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = y->rows, s.port[k].of = of;
     PL_TRY(pl_infer_data_open(&s, of, &d, err));

@@ -9,8 +9,8 @@
 
 /* of: the system's own data, which are taken, also when this fails. faced: the graph whose program pl_job_infer runs
  * (rewrite/face.c), from which it is seen what the inputs are; NULL where a plan has told that: then `planned` is its
- * identity. PL_E_USAGE, PL_E_DATA: a file is missing or does not fit. */
+ * identity. told: of files that are made ready, or NULL. PL_E_USAGE, PL_E_DATA: a file is missing or does not fit. */
 pl_status pl_system_take_files(const pl_config *, pl_data *of, const pl_graph *faced, const pl_facts *planned,
-                               pl_data **, pl_error *);
+                               const pl_staging_told *told, pl_data **, pl_error *);
 
 #endif

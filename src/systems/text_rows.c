@@ -1,6 +1,5 @@
 /* Lines of a text file for a model of tokens: each line is an item, its ids by the run's tokenizer, and −1 behind the
- * last. The encoder's memory is asked for at the start. A line has as many tokens as the model takes, at most, and at
- * least one. */
+ * last. The encoder's memory is asked for at the start. A line has as many tokens as the model takes, at most. */
 #include <inttypes.h>
 
 #include "base/alloc.h"
@@ -8,6 +7,9 @@
 #include "data/text/encoder.h"
 #include "data/text/text_data.h"
 #include "systems/text.h"
+
+enum { EMPTY }; /* bits of remarks */
+static const pl_rows_remark remarks[] = {[EMPTY] = {PL_INFER_EMPTY}, {NULL, NULL}};
 
 typedef struct encoding {
     pl_infer_lines lines;
@@ -85,14 +87,14 @@ static pl_status read_text(const pl_rows *r, uint64_t row, void *to, void *scrat
     encoding *e = *encoding_of(r);
     e->to = to, e->ids = 0, e->line = row;
     PL_TRY(encode_line(r, e, scratch, err));
-    if (e->ids == 0)
-        return pl_fail(err, PL_E_DATA,
-                       "%.300s:%" PRIu64 " (item %" PRIu64
-                       "): the line is empty, and has no token to begin with; take it out",
-                       r->path, row + 1, row);
+    if (e->ids == 0) *r->remark |= 1u << EMPTY;
     for (; e->ids < e->most; e->ids++) e->to[e->ids] = -1;
     return PL_OK;
 }
 
-const pl_rows_kind pl_text_rows = {
-    .what = "lines of text", .is_mine = is_mine, .open = open_text, .read = read_text, .close = close_text};
+const pl_rows_kind pl_text_rows = {.what = "lines of text",
+                                   .is_mine = is_mine,
+                                   .open = open_text,
+                                   .read = read_text,
+                                   .close = close_text,
+                                   .remarks = remarks};

@@ -354,7 +354,46 @@ def test_environment():
     check("the budget of" not in out, out[:500])
 
 
-GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_calibration, test_forms_of_output, test_environment],
+def children(pid):
+    return [int(c) for c in read(f"/proc/{pid}/task/{pid}/children").split()]
+
+
+def stopped_between(config):
+    """A process that has its folder and no child, stopped there, its signals heard; None: it was past that."""
+    process = subprocess.Popen([COMMAND, "infer", config, "--compare", "--turns", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=with_tmp())
+    while process.poll() is None and not os.listdir("tmp"):
+        pass
+    process.send_signal(signal.SIGSTOP)
+    blocked = next(int(line.split()[1], 16) for line in read(f"/proc/{process.pid}/status").decode().splitlines() if line.startswith("SigBlk"))
+    if not blocked >> signal.SIGINT - 1 & 1 and not children(process.pid):
+        return process
+    process.kill()
+    process.wait()
+    shutil.rmtree("tmp")
+    return None
+
+
+def test_stopped_twice():
+    """Also where no child is there to be told, and by a second signal: nothing is left, and nothing more is begun."""
+    config = write_encoder()
+    process = None
+    while not process:
+        process = stopped_between(config)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    while process.poll() is None and not (begun := children(process.pid)):
+        pass
+    if process.poll() is None:
+        os.kill(begun[0], signal.SIGSTOP)
+        time.sleep(0.6)
+        process.send_signal(signal.SIGINT)
+        os.kill(begun[0], signal.SIGCONT)
+    process.communicate(timeout=60)
+    check(process.returncode == 130, process.returncode)
+    check(os.listdir("tmp") == [], "left behind:", os.listdir("tmp"))
+
+
+GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_calibration, test_forms_of_output, test_environment, test_stopped_twice],
           "compare_systems": [test_chain, test_clouds, test_hybrid, test_binary, test_held_out_texts, test_held_out_flights],
           "compare_refused": [test_budget, test_words, test_refused_at_once]}
 

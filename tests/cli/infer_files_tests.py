@@ -101,6 +101,53 @@ def test_jpeg():
     check(same(config, files, ["grey.npy", "rgb.npy", "progressive.npy", "cmyk.npy"]) == files, "sources")
 
 
+# Where of the file the pixel lies that is seen in row y, column x of a picture that is seen h high and w wide, by the tag's value.
+TURNED = {1: lambda y, x, h, w: (y, x), 2: lambda y, x, h, w: (y, w - 1 - x), 3: lambda y, x, h, w: (h - 1 - y, w - 1 - x),
+          4: lambda y, x, h, w: (h - 1 - y, x), 5: lambda y, x, h, w: (x, y), 6: lambda y, x, h, w: (w - 1 - x, y),
+          7: lambda y, x, h, w: (w - 1 - x, h - 1 - y), 8: lambda y, x, h, w: (x, h - 1 - y)}
+
+
+def exif(value, order="<", kind=3, others=2):
+    """A block as TIFF has it, with other tags before."""
+    entries = [struct.pack(order + "HHIHH", 0x100 + i, 3, 1, 7, 0) for i in range(others)] + [struct.pack(order + "HHIHH", 0x112, kind, 1, value, 0)]
+    return (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, len(entries)) + b"".join(entries) + bytes(4)
+
+
+def app1(name, data, was):
+    """The file with a segment behind its first marker."""
+    with open(name, "wb") as file:
+        file.write(was[:2] + b"\xff\xe1" + struct.pack(">H", len(data) + 2) + data + was[2:])
+
+
+def test_turned():
+    """As the camera was held: what is seen is the picture, also where more of it is cropped at one end than at the other."""
+    config = write_encoder()
+    for wide, high in ((SIDE + 1, SIDE), (SIDE, SIDE + 3)):
+        make("jpeg", "as_it_lies.jpg", wide, high, "rgb", data=bytes(draw_bytes(3 * wide * high)))
+        was, pixels = read("as_it_lies.jpg"), make("pixels", "as_it_lies.jpg")
+        files = []
+        for value, of in TURNED.items():
+            h, w = (wide, high) if value > 4 else (high, wide)
+            rows = [[of(y, x, h, w) for x in range(w)] for y in range(h)]
+            png(f"{value}-seen.png", w, h, 2, 8, [b"".join(pixels[3 * (y * wide + x):][:3] for y, x in row) for row in rows])
+            for order in "<>":
+                name = f"{value}{'le' if order == '<' else 'be'}.jpg"
+                app1(name, b"Exif\0\0" + exif(value, order), was)
+                files.append((name, f"{value}-seen.png"))
+            png(f"{value}-turned.png", wide, high, 2, 8, in_rows(pixels, 3 * wide), chunk(b"eXIf", exif(value, ">")))
+            files.append((f"{value}-turned.png", f"{value}-seen.png"))
+        same(config, [f[0] for f in files], [f[1] for f in files])
+        seen = [t["capsules"] for t in lines(run("infer", config, *[f"{v}-seen.png" for v in TURNED])[0])]
+        check(all(a != b for i, a in enumerate(seen) for b in seen[:i]), "two ways of turning are one")
+    bad = [exif(0), exif(9), exif(6, kind=2), exif(6)[:20], b"II*\0\xff\xff\xff\xff", b"II", exif(6).replace(b"II", b"IM"), b"http://ns.adobe.com/xap/1.0/\0"]
+    for i, data in enumerate(bad):
+        app1(f"bad{i}.jpg", b"Exif\0\0" + data, was)
+    app1("bare.jpg", b"Exif", was)
+    app1("xmp.jpg", b"http://ns.adobe.com/xap/1.0/\0" + bytes(60000), was)
+    names = [f"bad{i}.jpg" for i in range(len(bad))] + ["bare.jpg", "xmp.jpg"]
+    same(config, names, ["as_it_lies.jpg"] * len(names))
+
+
 def test_sizes():
     """The middle of a longer side; a picture of one colour is that of any size; kinds of files may be mixed."""
     config = write_encoder()
@@ -138,6 +185,8 @@ def test_hdf5():
     make("hdf5", "f.h5", "half", "f16", 2, 3, SIDE, SIDE, data=half)
     save("half.npy", "<f4", (2, 3, SIDE, SIDE), struct.unpack(f"<{len(planes)}e", half))
     same(config, ["f.h5:/half"], ["half.npy"])
+    make("hdf5", "f.h5", "half_be", "f16be", 2, 3, SIDE, SIDE, data=struct.pack(f">{len(planes)}e", *planes))
+    same(config, ["f.h5:/half_be"], ["half.npy"])
     with open("block.mat", "wb") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(512) + read("f.h5"))
     same(config, ["block.mat:/one"], ["one.npy"])
@@ -190,10 +239,23 @@ def test_clouds_hdf5():
     same(f"out/{name}", ["angles=f.h5:/angles", "images.npy"], arrays, "--batch", "2")
     refused(4, "f.h5:/angles: is f8 .3, 2., but images takes real numbers .count, 2, 16, 16.", "infer", f"out/{name}", "f.h5:/angles", "angles.npy")
     png("x.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
+    refused(4, r"zeros: is no file that images can be read from \(NumPy arrays, .npy, datasets of HDF5 files\); real", "infer", f"out/{name}", zeros(), "angles.npy")
+    refused(2, "image=x.png: there is no such file, and the model has no input image; its inputs are images, angles", "infer", f"out/{name}", "image=x.png", "angles.npy")
     refused(4, "x.png: is a picture, but images takes real numbers .count, 2, 16, 16.; give it a NumPy array", "infer", f"out/{name}", "x.png", "angles.npy")
 
 
 # ---- many, memory, what is left ----
+
+def test_before_reading():
+    """A budget that no plan fits is refused before pictures are read; reading many is told."""
+    config = write_encoder()
+    png("bad.png", SIDE, SIDE, 0, 8, [b"\1"])
+    refused(3, "needs [0-9]+ bytes charged.*; the files, which were not read yet, come on top of that$", "infer", config, "bad.png", "--budget", "1MB")
+    refused(4, "bad.png: is no whole picture", "infer", config, "bad.png")
+    side = 1500
+    png("large.png", side, side, 2, 8, [DRAW.randbytes(3 * side)] * side)
+    _, err = run("infer", config, *["large.png"] * 40, "--brief", "--to", "lines.jsonl")
+    check(err.count("reading pictures and HDF5 …") == 1, err)
 
 def test_many():
     """Of a list more than a config takes; each is itself."""
@@ -271,6 +333,29 @@ def test_nothing_is_left():
 
 # ---- what is refused ----
 
+def many_scans(config):
+    """What a picture in several scans takes at once is bounded by its header."""
+    for colours, full, wide, high, refuses in (("rgb", True, 6689, 6689, True), ("cmyk", False, 5793, 5800, True), ("rgb", True, 6688, 6688, False),
+                                               ("rgb", False, 8000, 8000, False)):
+        make("jpeg", "scans.jpg", SIDE, SIDE, colours, "progressive", data=bytes(4 * SIDE * SIDE))
+        data = bytearray(read("scans.jpg"))
+        at = data.index(b"\xff\xc2")
+        data[at + 5:at + 9] = struct.pack(">HH", high, wide)
+        if full:
+            data[at + 11] = 0x11
+        with open("scans.jpg", "wb") as file:
+            file.write(data[:data.index(b"\xff\xda") + 20])
+        said = (f"scans.jpg: is too large a picture: {wide} x {high} pixels in several scans .progressive. take [0-9]+ bytes of memory, at most 268435456 are given; save it as baseline"
+                if refuses else "scans.jpg: is no whole picture: the file ends before the picture does")
+        refused(4, said, "infer", config, "scans.jpg")
+
+
+def zeros():
+    with open("zeros", "wb") as file:
+        file.write(bytes(100))
+    return "zeros"
+
+
 def test_bad_pictures():
     config = write_encoder()
     png("good.png", 3, 2, 0, 8, [b"\1\2\3", b"\4\5\6"])
@@ -283,7 +368,8 @@ def test_bad_pictures():
     refused(4, "none.png: is no whole picture: ", "infer", config, "none.png")
     with open("bomb.png", "wb") as file:
         file.write(whole[:16] + chunk(b"IHDR", struct.pack(">IIBBBBB", 100000, 100000, 8, 0, 0, 0, 0))[8:] + whole[33:])
-    refused(4, "bomb.png: is no whole picture: 100000 x 100000 pixels, at most 67108864 together", "infer", config, "bomb.png")
+    refused(4, "bomb.png: is too large a picture: 100000 x 100000 pixels, at most 67108864 together", "infer", config, "bomb.png")
+    many_scans(config)
     make("jpeg", "good.jpg", 32, 32, "rgb", data=DRAW.randbytes(3 * 32 * 32))
     with open("cut.jpg", "wb") as file:
         file.write(read("good.jpg")[:-100])
@@ -302,6 +388,8 @@ def test_bad_pictures():
     write_text(words=3000)
     run("train", write_config(train={"steps": 2, "checkpoint_every": 2}))
     refused(4, "good.png: is a picture, but tokens takes whole numbers", "infer", "out", "good.png")
+    refused(4, r"zeros: is no file that tokens can be read from \(NumPy arrays, .npy, datasets of HDF5 files, lines of text\); whole numbers", "infer", "out", zeros())
+    refused(4, r"zeros: is no file that images can be read from \(NumPy arrays, .npy, pictures in PNG or JPEG, datasets of HDF5 files, lines of text.*\)", "infer", config, zeros())
 
 
 def test_bad_hdf5():
@@ -317,6 +405,9 @@ def test_bad_hdf5():
     refused(2, "the same file", "infer", config, "f.h5:/x", "--to", "f.h5")
     for name, type_, shape, data, said in (
             ("flat", "u8", (n,), bytes(n), rf"f.h5:/flat: is u1 \[{n}\], but images takes"),
+            ("half", "f16", (n,), bytes(2 * n), rf"f.h5:/half: is f2 \[{n}\], but images takes"),
+            ("half_be", "f16be", (n,), bytes(2 * n), rf"f.h5:/half_be: is f2 \[{n}\], but images takes"),
+            ("whole_u4", "u32", (1, SIDE, SIDE), bytes(4 * n), "f.h5:/whole_u4: is u4 "),
             ("whole", "i32", (1, SIDE, SIDE), bytes(4 * n), "f.h5:/whole: is i4 "),
             ("scalar", "f32", (), bytes(4), "f.h5:/scalar: is f4 "),
             ("words", "text", (2,), b"abcdefgh", "f.h5:/words: is no dataset of whole or real numbers"),
@@ -373,10 +464,19 @@ def test_lists():
     with open("list.txt", "w") as file:
         file.write("x.png")
     refused(2, "list.txt is read as a list of files, and the results would be written over it", "infer", config, "@list.txt", "--to", "list.txt")
+    for line in ("foo=x.png", "image=@list.txt", "image=x.png:/y"):
+        name = line.split("=")[0]
+        refused(2, f"{line}: there is no such file, and the model has no input {name}; its input is images", "infer", config, line)
+        with open("names.txt", "w") as file:
+            file.write(f"x.png\n{line}\n")
+        refused(2, f"{line}: there is no such file, and the model has no input {name}; its input is images", "infer", config, "@names.txt")
+    os.symlink("x.png", "foo=y.png")
+    run("infer", config, "foo=y.png", "images=foo=y.png")
+    refused(4, "gone/a=x.png: cannot be opened", "infer", config, "gone/a=x.png")
     refused(2, "x.png is read as images", "infer", config, "@list.txt", "--to", "x.png")
 
 
-GROUPS = {"infer_files": [test_png, test_jpeg, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
+GROUPS = {"infer_files": [test_before_reading, test_png, test_jpeg, test_turned, test_sizes, test_hdf5, test_hdf5_ids, test_hybrid_pictures, test_clouds_hdf5, test_many, test_memory, test_nothing_is_left],
           "infer_files_refused": [test_bad_pictures, test_bad_hdf5, test_scratch, test_lists]}
 
 if __name__ == "__main__":

@@ -65,6 +65,25 @@ def test_texts_as_pages():
     check("words" in lines(run("infer", hybrid, "t.txt", "--seeded", "--brief")[0])[0], "hybrid models read no texts")
 
 
+def test_empty_lines():
+    """Are items, that the n-th line be the n-th item, whatever model reads them; and said."""
+    texts = ["one", "", "two", "", "", "three", ""]
+    for name, end in (("n.txt", "\n"), ("rn.txt", "\r\n")):
+        with open(name, "wb") as file:
+            file.write("".join(text + end for text in texts).encode())
+    config = write_encoder(texts="n.txt", text_format="lines", count=0, image_size=112)
+    write_text(words=3000)
+    run("train", write_config(train={"steps": 2, "checkpoint_every": 2}))
+    for model in (config, "out"):
+        for name in ("n.txt", "rn.txt"):
+            out, err = run("infer", model, name, "--batch", "2")
+            told = lines(out)
+            check([t["source"] for t in told] == [f"{name}[{i}]" for i in range(7)], told)
+            check([t.get("remarks", []) for t in told] == [[] if text else ["empty"] for text in texts], told)
+            check("4 are empty lines (of 7 items; the key remarks of a line says which)" in err, err)
+    check([t["tokens"] for t in told] == [len(text) for text in texts] and "loss" not in told[1] and "next" not in told[1], told[1].keys())
+
+
 def test_many_lines():
     """Of a long text not each line's place is kept: any order of files, any batch, each item is its line. Memory does not grow with lines."""
     write_text(words=3000)
@@ -157,7 +176,16 @@ def test_what_is_a_runs_is_left_alone():
         refused(2, "would be written over; choose another name", "infer", "out", "ids.npy", "--to", name)
         refused(2, "would be written over; choose another name", "export", "out", "--format", "safetensors", "--out", name)
         check(read(name) == head + bytes(100), name)
-    os.makedirs("free/checkpoints")
+    shutil.copytree("other", "copy", ignore=shutil.ignore_patterns("lock"))
+    before = {name: read(f"copy/{name}") for name in ("plan.lock", f"checkpoints/{step}/model.safetensors")}
+    for name in ("plan.lock", "metrics.jsonl", "report.json", f"checkpoints/{step}/x", f"checkpoints/{step}/model.safetensors", "checkpoints/new"):
+        refused(2, "other name|other place", "infer", "out", "ids.npy", "--to", f"copy/{name}")
+        refused(2, "other name|other place", "export", "out", "--format", "safetensors", "--out", f"copy/{name}")
+    check(before == {name: read(f"copy/{name}") for name in before}, "a copied run was touched")
+    run("infer", "copy", "ids.npy", "--to", "copy/own.jsonl")
+    os.makedirs("free/checkpoints/step")
+    with open("free/checkpoints/step/run.json", "w") as file:
+        file.write('{"schema": "another/1"}')
     for name in ("free/plan.lock", "free/checkpoints/x", "out/own.jsonl"):
         run("infer", "out", "ids.npy", "--to", name)
 
@@ -214,7 +242,7 @@ def test_batch_of_a_budget():
     check(len(lines(run("infer", "out", "ids.npy", "--brief", "--budget", budget, "--set", "infer.batch=1")[0])) == 16, "lines")
 
 
-GROUPS = {"infer_texts": [test_texts_as_pages, test_many_lines, test_files_of_the_config, test_stopped],
+GROUPS = {"infer_texts": [test_texts_as_pages, test_empty_lines, test_many_lines, test_files_of_the_config, test_stopped],
           "infer_apart": [test_what_is_a_runs_is_left_alone, test_weights_of_another_model, test_batch_of_a_budget]}
 
 if __name__ == "__main__":

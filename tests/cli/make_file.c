@@ -90,9 +90,10 @@ static hid_t type_named(const char *name, size_t bytes)
                  {"i32", H5T_STD_I32LE},  {"i64", H5T_STD_I64LE},  {"u64", H5T_STD_U64LE},    {"i32be", H5T_STD_I32BE}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].name) == bytes && memcmp(types[i].name, name, bytes) == 0) return H5Tcopy(types[i].type);
-    if (bytes == 3 && memcmp(name, "f16", 3) == 0) {
+    if (bytes >= 3 && memcmp(name, "f16", 3) == 0) {
         hid_t half = H5Tcopy(H5T_IEEE_F32LE);
-        if (H5Tset_fields(half, 15, 10, 5, 0, 10) < 0 || H5Tset_size(half, 2) < 0 || H5Tset_ebias(half, 15) < 0)
+        if (H5Tset_fields(half, 15, 10, 5, 0, 10) < 0 || H5Tset_size(half, 2) < 0 || H5Tset_ebias(half, 15) < 0 ||
+            (bytes > 3 && H5Tset_order(half, H5T_ORDER_BE) < 0))
             fail(name);
         return half;
     }

@@ -26,12 +26,12 @@ static size_t get(void *context, void *to, size_t bytes)
     return n;
 }
 
-static int begin(void *context, uint32_t width, uint32_t height)
+static int begin(void *context, uint32_t width, uint32_t height, uint32_t turned)
 {
     reading *r = context;
     pl_error err = {0};
     r->width = width, r->height = height;
-    return pl_picture_fit_begin(&r->fit, width, height, SIZE, 3, &err) != PL_OK;
+    return pl_picture_fit_begin(&r->fit, width, height, turned, SIZE, 3, &err) != PL_OK;
 }
 
 static int row(void *context, const uint8_t *rgb)
@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static uint8_t made[3 * SIZE * SIZE];
     char why[200];
     reading r = {.data = data, .left = size};
-    const pl_picture_reader o = {.context = &r, .get = get, .begin = begin, .row = row, .pixels_max = 1 << 16};
+    const pl_picture_reader o = {
+        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = 1 << 16, .bytes_max = 1 << 18};
     if (!module()) return 0;
     const int result = module()->read(&o, why, sizeof why);
     FUZZ_CHECK((result == 0) == (why[0] == 0), "%d, and says \"%s\"", result, why);

@@ -166,7 +166,6 @@ static pl_status check_counts(pl_infer_data *d, pl_error *err)
     return PL_OK;
 }
 
-/* Lines are cut in place. */
 /* Before planning; a run finds what was made ready by the fact that the plan has. */
 static pl_status make_ready(pl_infer_data *d, pl_error *err)
 {
@@ -175,8 +174,11 @@ static pl_status make_ready(pl_infer_data *d, pl_error *err)
     if (!file) return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
     for (uint64_t n = 0; n < d->names.count; n++)
         file[n] = (pl_staged){.name = d->names.name[n].path, .port = &d->setup.port[d->names.name[n].port]};
-    const pl_staging_wish wish = {
-        .folder = d->setup.scratch, .is_memory = d->setup.scratch_is_memory, .file = file, .files = d->names.count};
+    const pl_staging_wish wish = {.folder = d->setup.scratch,
+                                  .is_memory = d->setup.scratch_is_memory,
+                                  .file = file,
+                                  .files = d->names.count,
+                                  .told = d->setup.told};
     pl_status status = pl_staging_make(&wish, &d->data.held, &fact, &d->data.file_bytes, err);
     pl_free(file);
     d->setup.staged = fact;
@@ -196,6 +198,7 @@ static pl_status find_ready(pl_infer_data *d, pl_error *err)
 static pl_status add_files(pl_infer_data *d, pl_error *err)
 {
     PL_TRY(pl_infer_names_read(d->setup.files, d->setup.port, d->setup.ports, &d->names, err));
+    PL_TRY(pl_infer_names_check(&d->names, d->setup.port, d->setup.ports, err));
     PL_TRY(find_ready(d, err));
     PL_TRY(make_room(d, err));
     for (uint64_t n = 0; n < d->names.count; n++) PL_TRY(add_file(d, n, err));

@@ -19,14 +19,15 @@ typedef struct pl_infer_setup {
     const char *files;   /* as names.h has them; "": none. Needed while the data are opened */
     const char *scratch; /* folder for what is made ready; needed likewise */
     bool scratch_is_memory;
-    uint64_t staged;    /* what the plan says of that (PL_FACT_STAGED); 0: nothing */
-    uint64_t batch;     /* items at once; 0: as the planner finds it */
-    bool latency;       /* item by item, and how long each takes */
-    bool looks;         /* at every number, before anything runs */
-    const char *to;     /* the file that the lines go to; NULL: to who listens */
-    const char *arrays; /* what the names of .npy files begin with; NULL: there are none, but lines */
-    bool brief;         /* lines without what the model gives out: only what `say` says of it */
-    pl_infer_say *say;  /* NULL: nothing */
+    const pl_staging_told *told; /* of that; or NULL */
+    uint64_t staged;             /* what the plan says of that (PL_FACT_STAGED); 0: nothing */
+    uint64_t batch;              /* items at once; 0: as the planner finds it */
+    bool latency;                /* item by item, and how long each takes */
+    bool looks;                  /* at every number, before anything runs */
+    const char *to;              /* the file that the lines go to; NULL: to who listens */
+    const char *arrays;          /* what the names of .npy files begin with; NULL: there are none, but lines */
+    bool brief;                  /* lines without what the model gives out: only what `say` says of it */
+    pl_infer_say *say;           /* NULL: nothing */
 } pl_infer_setup;
 
 typedef struct pl_infer_files {

@@ -8,6 +8,9 @@
 
 enum { PL_INFER_MARKS = 2048 };
 
+/* A line is an item, also one with nothing in it: items and lines have the same numbers, whatever reads them. */
+#define PL_INFER_EMPTY "empty", "are empty lines" /* a remark (pl_rows_remark) */
+
 typedef struct pl_infer_lines {
     uint64_t count;
     uint64_t mark[PL_INFER_MARKS]; /* where every `every`-th line begins, from the first on */

@@ -2,10 +2,12 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "data/infer/rows.h"
 
 /* ---- lists become what stands in them ---- */
 
@@ -126,6 +128,30 @@ pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint
     pl_str_deinit(&all);
     pl_free(text);
     return status == PL_OK ? find_ports(n, port, ports, err) : status;
+}
+
+/* ---- is there such a file? ---- */
+
+/* NAME=FILE of a name that is no input's, where no file is called so altogether. */
+static pl_status check_name(const char *line, const pl_infer_port *port, uint32_t ports, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], text[PL_INFER_PORTS_MAX * (PL_INFER_NAME_BYTES + 2)];
+    const char *dataset, *equals = strchr(line, '='), *slash = strchr(line, '/');
+    if (!equals || equals == line || (slash && slash < equals)) return PL_OK;
+    PL_TRY(pl_rows_split(line, path, &dataset, err));
+    if (access(path, F_OK) == 0) return PL_OK;
+    pl_str list = pl_str_fixed(text, sizeof text);
+    for (uint32_t k = 0; k < ports; k++) pl_str_printf(&list, "%s%s", k ? ", " : "", port[k].name);
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s: there is no such file, and the model has no input %.*s; %s %s, to be named as NAME=FILE",
+                   line, (int)(equals - line < 100 ? equals - line : 100), line,
+                   ports == 1 ? "its input is" : "its inputs are", pl_str_text(&list));
+}
+
+pl_status pl_infer_names_check(const pl_infer_names *n, const pl_infer_port *port, uint32_t ports, pl_error *err)
+{
+    for (uint64_t i = 0; i < n->count; i++) PL_TRY(check_name(n->name[i].path, port, ports, err));
+    return PL_OK;
 }
 
 void pl_infer_names_deinit(pl_infer_names *n)

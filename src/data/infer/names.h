@@ -25,6 +25,8 @@ enum { PL_INFER_LIST_BYTES_MAX = 16 << 20, PL_INFER_LISTS_DEEP = 4 /* the comman
  * it. PL_E_USAGE: it is not known whose one is; PL_E_DATA: a list cannot be read. For pl_infer_names_deinit, also
  * when it fails. */
 pl_status pl_infer_names_read(const char *text, const pl_infer_port *, uint32_t ports, pl_infer_names *, pl_error *);
+/* PL_E_USAGE: NAME=FILE of a name that no input has, where there is no file that is called so altogether. */
+pl_status pl_infer_names_check(const pl_infer_names *, const pl_infer_port *, uint32_t ports, pl_error *);
 void pl_infer_names_deinit(pl_infer_names *);
 
 #endif

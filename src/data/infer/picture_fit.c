@@ -7,12 +7,16 @@
 
 /* ---- one axis ---- */
 
-/* Sides of 1 × 100,000 pixels would grow beyond all numbers: what is cropped away is not made, only counted. */
-static pl_picture_axis axis_of(uint32_t from, uint32_t shorter, uint32_t size)
+/* Sides of 1 × 100,000 pixels would grow beyond all numbers: what is cropped away is not made, only counted. Of an odd
+ * number more is cropped at one end, which is an end of what is seen. */
+static pl_picture_axis axis_of(uint32_t from, uint32_t shorter, uint32_t size, bool flipped)
 {
-    const int64_t grown = from == shorter ? size : (int64_t)size * from / shorter;
-    return (pl_picture_axis){
-        .scale = (double)from / (double)grown, .first = (int64_t)nearbyint((double)(grown - size) / 2), .from = from};
+    const int64_t grown = from == shorter ? size : (int64_t)size * from / shorter, rest = grown - size;
+    const int64_t before = (int64_t)nearbyint((double)rest / 2);
+    return (pl_picture_axis){.scale = (double)from / (double)grown,
+                             .first = flipped ? rest - before : before,
+                             .from = from,
+                             .flipped = flipped};
 }
 
 static double support(const pl_picture_axis *a) { return a->scale > 1 ? a->scale : 1; }
@@ -41,14 +45,19 @@ static void range_of(const pl_picture_axis *a, uint32_t to, uint32_t *begin, uin
 
 /* ---- a picture ---- */
 
-pl_status pl_picture_fit_begin(pl_picture_fit *f, uint32_t width, uint32_t height, uint32_t size, uint32_t channels,
-                               pl_error *err)
+/* Where the first column of the file and its first row are seen, by the value of Orientation: 2, 3, 7, 8 have the
+ * column at the right or at the bottom, 3, 4, 6, 7 the row; from 5 on rows are seen as columns. */
+static bool has(uint32_t turned, uint32_t of) { return turned < 32 && of >> turned & 1; }
+enum { FLIPPED_X = 1 << 2 | 1 << 3 | 1 << 7 | 1 << 8, FLIPPED_Y = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 };
+
+pl_status pl_picture_fit_begin(pl_picture_fit *f, uint32_t width, uint32_t height, uint32_t turned, uint32_t size,
+                               uint32_t channels, pl_error *err)
 {
     const uint32_t shorter = width < height ? width : height;
-    *f = (pl_picture_fit){.size = size, .channels = channels};
+    *f = (pl_picture_fit){.size = size, .channels = channels, .transposed = turned >= 5 && turned <= 8};
     if (width == 0 || height == 0) return pl_fail(err, PL_E_DATA, "it has no pixels");
-    f->x = axis_of(width, shorter, size);
-    f->y = axis_of(height, shorter, size);
+    f->x = axis_of(width, shorter, size, has(turned, FLIPPED_X));
+    f->y = axis_of(height, shorter, size, has(turned, FLIPPED_Y));
     f->row = pl_alloc((size_t)size * 3, sizeof *f->row);
     f->sum = pl_alloc((size_t)size * size * 3, sizeof *f->sum);
     f->weights = pl_alloc(size, sizeof *f->weights);
@@ -101,12 +110,21 @@ static uint8_t grey(const float *rgb, float by)
     return rounded((0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2]) * by);
 }
 
+/* Where the sum lies of what is seen as pixel i. */
+static size_t find_sum(const pl_picture_fit *f, size_t i)
+{
+    const size_t down = i / f->size, right = i % f->size, last = f->size - 1;
+    const size_t y = f->transposed ? right : down, x = f->transposed ? down : right;
+    return (f->y.flipped ? last - y : y) * f->size + (f->x.flipped ? last - x : x);
+}
+
 void pl_picture_fit_take(const pl_picture_fit *f, uint8_t *to)
 {
     const size_t plane = (size_t)f->size * f->size;
     for (size_t i = 0; i < plane; i++) {
-        const float by = 1 / f->weights[i / f->size];
-        const float *rgb = f->sum + 3 * i;
+        const size_t from = find_sum(f, i);
+        const float by = 1 / f->weights[from / f->size];
+        const float *rgb = f->sum + 3 * from;
         if (f->channels == 1) to[i] = grey(rgb, by);
         for (uint32_t c = 0; c < f->channels && f->channels == 3; c++) to[c * plane + i] = rounded(rgb[c] * by);
     }

@@ -44,11 +44,11 @@ static size_t get(void *context, void *to, size_t bytes)
     return n;
 }
 
-static int begin(void *context, uint32_t width, uint32_t height)
+static int begin(void *context, uint32_t width, uint32_t height, uint32_t turned)
 {
     reading *r = context;
     pl_error why = {0};
-    r->status = pl_picture_fit_begin(&r->fit, width, height, r->size, r->channels, &why);
+    r->status = pl_picture_fit_begin(&r->fit, width, height, turned, r->size, r->channels, &why);
     if (r->status != PL_OK) r->status = pl_fail(r->err, r->status, "%s: %s", r->path, why.text);
     return r->status != PL_OK;
 }
@@ -64,13 +64,19 @@ pl_status pl_picture_read(const pl_pictures_module *module, const char *path, ui
 {
     char why[WHY_BYTES] = "";
     reading r = {.path = path, .size = size, .channels = channels, .err = err};
-    const pl_picture_reader o = {
-        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = PL_PICTURE_PIXELS_MAX};
+    const pl_picture_reader o = {.context = &r,
+                                 .get = get,
+                                 .begin = begin,
+                                 .row = row,
+                                 .pixels_max = PL_PICTURE_PIXELS_MAX,
+                                 .bytes_max = PL_PICTURE_BYTES_MAX};
     PL_TRY(pl_file_open(path, &r.fd, &r.bytes, err));
     pl_status status = PL_OK;
     const int result = module->read(&o, why, sizeof why);
     if (result == PL_PICTURES_NO_MEMORY)
         status = pl_fail(err, PL_E_NOMEM, "%s: no memory to read the picture: %s", path, why);
+    else if (result == PL_PICTURES_TOO_LARGE)
+        status = pl_fail(err, PL_E_DATA, "%s: is too large a picture: %s", path, why);
     else if (result != 0)
         status = r.status != PL_OK ? r.status : pl_fail(err, PL_E_DATA, "%s: is no whole picture: %s", path, why);
     if (status == PL_OK) pl_picture_fit_take(&r.fit, to);

@@ -9,8 +9,10 @@
 #include "base/module.h"
 #include "data/infer/pictures_module.h"
 
-/* 64 Mi pixels: a picture that is interlaced or progressive takes four to six bytes for each of its own. */
+/* 64 Mi pixels: a PNG that is interlaced takes four bytes for each of its own, a JPEG in several scans two for each
+ * number of each. What is in memory whole is bounded beside that, for nobody planned it. */
 #define PL_PICTURE_PIXELS_MAX (UINT64_C(1) << 26)
+#define PL_PICTURE_BYTES_MAX  (UINT64_C(256) << 20)
 
 /* PL_E_UNSUPPORTED where the module is not there. */
 pl_status pl_pictures_load(pl_module *, pl_error *);

@@ -9,24 +9,32 @@
 
 #define PL_PICTURES_FILE   "plimsoll-pictures.so"
 #define PL_PICTURES_SYMBOL "pl_pictures_functions"
-enum { PL_PICTURES_VERSION = 3, PL_PICTURES_SIGNATURE_BYTES = 8, PL_PICTURES_NO_MEMORY = -2 };
+enum {
+    PL_PICTURES_VERSION = 4,
+    PL_PICTURES_SIGNATURE_BYTES = 8,
+    PL_PICTURES_NO_MEMORY = -2,
+    PL_PICTURES_TOO_LARGE = -3
+};
 
 /* Who asks for a picture. What these functions give, if it is not 0 (of get: less than was asked for), ends the
  * reading: there was no room, or the file could not be read. */
 typedef struct pl_picture_reader {
     void *context;
     size_t (*get)(void *context, void *to, size_t bytes); /* the next bytes of the file; fewer at its end alone */
-    int (*begin)(void *context, uint32_t width, uint32_t height);
-    int (*row)(void *context, const uint8_t *rgb); /* from the top; three bytes a pixel */
-    uint64_t pixels_max;                           /* more are refused before memory is asked for */
+    /* turned: by Exif's tag Orientation, 1 … 8; 1: the picture is as its rows are */
+    int (*begin)(void *context, uint32_t width, uint32_t height, uint32_t turned);
+    int (*row)(void *context, const uint8_t *rgb); /* from the top, as they lie in the file; three bytes a pixel */
+    uint64_t pixels_max, bytes_max;                /* of it, and of what is in memory at once: more are refused by the
+                                                    * header, before memory is asked for */
 } pl_picture_reader;
 
-/* Functions give 0, or -1 with a reason in `why`, or PL_PICTURES_NO_MEMORY where that is the reason. */
+/* Functions give 0, or -1 with a reason in `why`, or PL_PICTURES_NO_MEMORY or PL_PICTURES_TOO_LARGE where that is the
+ * reason. */
 typedef struct pl_pictures_module {
     uint32_t version;
     /* All rows, or not a whole picture: also a damaged file is none. What is transparent lies on white, 16 bits become
      * 8, and grey, palettes and CMYK become RGB. Interlaced and progressive pictures are in memory whole, others are a
-     * row at a time. What a camera says of how it was held is not looked at. */
+     * row at a time. */
     int (*read)(const pl_picture_reader *, char *why, size_t room);
 } pl_pictures_module;
 

@@ -27,7 +27,9 @@ static pl_status refuse_kind(const pl_rows *r, pl_error *err)
     pl_str list = {.fixed = 0};
     char text[200], form[160];
     list = pl_str_fixed(text, sizeof text);
-    for (int i = 0; i < KINDS; i++) pl_str_printf(&list, "%s%s", i ? ", " : "", kinds[i]->what);
+    for (int i = 0; i < KINDS; i++)
+        if (!kinds[i]->suits || kinds[i]->suits(r->port))
+            pl_str_printf(&list, "%s%s", list.bytes ? ", " : "", kinds[i]->what);
     if (r->port->kind) pl_str_printf(&list, ", %s", r->port->kind->what);
     return pl_fail(err, PL_E_DATA, "%.300s: is no file that %s can be read from (%s); %s was expected", r->path,
                    r->port->name, text, pl_infer_port_text(r->port, form, sizeof form));

@@ -25,6 +25,8 @@ typedef struct pl_rows_kind {
     const char *what; /* "NumPy array" */
     /* Is it one? head: its first bytes, up to PL_ROWS_HEAD_BYTES. */
     bool (*is_mine)(const pl_infer_port *, const char *head, size_t bytes);
+    /* Can it be of such an input? NULL: of any. One that cannot is found, and refused by its own sentence. */
+    bool (*suits)(const pl_infer_port *);
     /* Makes the file ready: puts its numbers, and says what they are. The kind has open and read no more, then.
      * NULL: it is read as it is. PL_E_DATA where it does not fit the port. */
     pl_status (*stage)(struct pl_stager *, const pl_rows *, pl_error *);

@@ -20,8 +20,8 @@ static bool is_mine(const pl_infer_port *port, const char *head, size_t bytes)
 static const struct {
     const char *is;
     pl_npy_number as;
-} numbers[] = {{"f64", PL_NPY_F64}, {"f32", PL_NPY_F32}, {"u8", PL_NPY_U8},   {"i8", PL_NPY_I8},
-               {"u16", PL_NPY_U16}, {"i16", PL_NPY_I16}, {"i32", PL_NPY_I32}, {"i64", PL_NPY_I64}};
+} numbers[] = {{"f64", PL_NPY_F64}, {"f32", PL_NPY_F32}, {"f16", PL_NPY_F16}, {"u8", PL_NPY_U8},   {"i8", PL_NPY_I8},
+               {"u16", PL_NPY_U16}, {"i16", PL_NPY_I16}, {"u32", PL_NPY_U32}, {"i32", PL_NPY_I32}, {"i64", PL_NPY_I64}};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 static pl_status find_number(const pl_rows *r, const pl_hdf5_seen *seen, pl_npy_number *as, pl_error *err)

@@ -16,13 +16,17 @@ static bool is_mine(const pl_infer_port *port, const char *head, size_t bytes)
     return begins(head, bytes, "\x89PNG\r\n\x1a\n", 8) || begins(head, bytes, "\xff\xd8\xff", 3);
 }
 
+static bool suits(const pl_infer_port *p)
+{
+    return p->picture && p->rank == 3 && (p->dim[0] == 1 || p->dim[0] == 3) && p->dim[1] == p->dim[2] &&
+           p->dim[1] <= UINT32_MAX;
+}
+
 static pl_status check_port(const pl_rows *r, pl_error *err)
 {
     const pl_infer_port *p = r->port;
     char form[160];
-    const bool fits = p->picture && p->rank == 3 && (p->dim[0] == 1 || p->dim[0] == 3) && p->dim[1] == p->dim[2] &&
-                      p->dim[1] <= UINT32_MAX;
-    if (fits) return PL_OK;
+    if (suits(p)) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%.300s: is a picture, but %s takes %s; give it a NumPy array", r->path, p->name,
                    pl_infer_port_text(p, form, sizeof form));
 }
@@ -49,5 +53,8 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
     return status;
 }
 
-const pl_rows_kind pl_rows_picture = {
-    .what = "pictures in PNG or JPEG", .is_mine = is_mine, .stage = stage, .ends = {"png", "jpg", "jpeg"}};
+const pl_rows_kind pl_rows_picture = {.what = "pictures in PNG or JPEG",
+                                      .is_mine = is_mine,
+                                      .suits = suits,
+                                      .stage = stage,
+                                      .ends = {"png", "jpg", "jpeg"}};

@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -16,12 +16,11 @@
 
 static const char magic[16] = "plimsoll staged";
 
-enum { ALIGN = 4096, LEAST_DESCRIPTOR = 3, KEY_BITS = 32 };
+enum { ALIGN = 4096, LEAST_DESCRIPTOR = 3, KEY_BITS = 32, TELL_MS = 250 };
 
 typedef struct head {
     char magic[sizeof magic];
     uint64_t key, files;
-    uint64_t at; /* number of the file that the child is at */
 } head;
 
 typedef struct entry {
@@ -69,7 +68,9 @@ static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
 
 typedef struct work {
     const pl_staging_wish *wish;
-    pl_stager stager;
+    pl_stager stager;   /* of the child */
+    uint64_t at;        /* where it is waited for: number of the file that it is at, */
+    int64_t told_at_ms; /* and when that was last told on */
 } work;
 
 pl_status pl_stager_reserve(const pl_stager *s, const char *name, uint64_t bytes, pl_error *err)
@@ -106,7 +107,6 @@ static pl_status stage_one(pl_stager *s, uint64_t n, const pl_staged *f, pl_erro
 {
     entry e = {0};
     pl_rows r;
-    PL_TRY(pl_file_put(s->fd, s->folder, offsetof(head, at), &n, sizeof n, err));
     PL_TRY(pl_rows_find(f->name, f->port, &r, err));
     if (r.kind->stage) {
         const uint64_t begin = pl_align_up(s->at, ALIGN);
@@ -122,23 +122,43 @@ static pl_status stage_one(pl_stager *s, uint64_t n, const pl_staged *f, pl_erro
 static pl_status stage_all(void *context, int way, pl_error *err)
 {
     work *w = context;
-    (void)way;
-    for (uint64_t n = 0; n < w->wish->files; n++) PL_TRY(stage_one(&w->stager, n, &w->wish->file[n], err));
+    for (uint64_t n = 0; n < w->wish->files; n++) {
+        if (!pl_child_tell(way, &n, sizeof n)) return pl_fail(err, PL_E_STOPPED, "nobody waits for the files");
+        PL_TRY(stage_one(&w->stager, n, &w->wish->file[n], err));
+    }
     return PL_OK;
 }
 
 /* ---- who waits for it ---- */
 
-static pl_status name_death(const pl_staging_wish *w, int fd, int number, pl_error *err)
+static int64_t now_ms(void)
 {
-    uint64_t n;
-    PL_TRY(pl_file_read_at(fd, w->folder, offsetof(head, at), &n, sizeof n, err));
-    const char *name = w->file[n < w->files ? n : 0].name;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static pl_status hear(void *context, const void *note, pl_error *err)
+{
+    work *w = context;
+    const pl_staging_told *told = w->wish->told;
+    const int64_t now = now_ms();
+    (void)err;
+    memcpy(&w->at, note, sizeof w->at);
+    if (!told || !told->tell || now - w->told_at_ms < TELL_MS) return PL_OK;
+    w->told_at_ms = now;
+    told->tell(told->context, w->at, w->wish->files);
+    return PL_OK;
+}
+
+static pl_status name_death(const work *w, int number, pl_error *err)
+{
+    const char *name = w->wish->file[w->at].name;
     if (pl_child_crashed(number))
         return pl_fail(
             err, PL_E_DATA,
-            "%.300s: the library that reads it crashed on it (signal %d): it is damaged, or there was no memory for "
-            "it; fetch it anew",
+            "%.300s: the process that read it was ended by signal %d, a crash of the library: perhaps it got "
+            "no memory, or the file is damaged; begin again with more memory, or fetch the file anew",
             name, number);
     return pl_fail(err, PL_E_NOMEM,
                    "%.300s: the process that read it was ended (signal %d), by somebody or for want of memory; begin "
@@ -156,13 +176,13 @@ static uint64_t key_of(const pl_staging_wish *w)
 
 static pl_status fill(const pl_staging_wish *w, int fd, uint64_t key, uint64_t *file_bytes, pl_error *err)
 {
-    work all = {.wish = w, .stager = {.fd = fd, .at = entry_at(w->files), .folder = w->folder}};
+    work all = {.wish = w, .stager = {.fd = fd, .at = entry_at(w->files), .folder = w->folder}, .told_at_ms = now_ms()};
     head h = {.key = key, .files = w->files};
     int number;
     memcpy(h.magic, magic, sizeof magic);
     PL_TRY(pl_file_put(fd, w->folder, 0, &h, sizeof h, err));
-    const pl_status status = pl_child_run(&(pl_child_work){stage_all, NULL, &all}, &number, err);
-    if (number) return name_death(w, fd, number, err);
+    const pl_status status = pl_child_run(&(pl_child_work){stage_all, hear, &all}, &number, err);
+    if (number) return name_death(&all, number, err);
     const off_t end = lseek(fd, 0, SEEK_END);
     *file_bytes = end > 0 ? (uint64_t)end : 0;
     return status;
@@ -186,6 +206,7 @@ pl_status pl_staging_make(const pl_staging_wish *w, int *fd, uint64_t *fact, uin
     *fact = 0;
     PL_TRY(has_any(w, &any, err));
     if (!any) return PL_OK;
+    if (w->told && w->told->before) PL_TRY(w->told->before(w->told->context, err));
     PL_TRY(create(w, fd, err));
     pl_status status = fill(w, *fd, key, file_bytes, err);
     if (status != PL_OK) return close(*fd), *fd = 0, status;

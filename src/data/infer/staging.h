@@ -26,11 +26,19 @@ typedef struct pl_staged {
     pl_npy_array array;
 } pl_staged;
 
+/* Who makes a plan, and has files made ready on the way; functions may be NULL. */
+typedef struct pl_staging_told {
+    pl_status (*before)(void *context, pl_error *);          /* the first is read, which may take long */
+    void (*tell)(void *context, uint64_t done, uint64_t of); /* files, from time to time, where it does */
+    void *context;
+} pl_staging_told;
+
 typedef struct pl_staging_wish {
     const char *folder; /* for the file */
     bool is_memory;     /* it lies in memory (tmpfs), and is refused */
     const pl_staged *file;
     uint64_t files;
+    const pl_staging_told *told; /* or NULL */
 } pl_staging_wish;
 
 /* Makes those ready whose kind wants it. *fact 0: there is none among them. Else *fd is for close, and *file_bytes are

@@ -41,7 +41,7 @@ static void fit(const uint8_t *rgb, uint32_t w, uint32_t h, uint32_t size, uint3
 {
     pl_picture_fit f;
     pl_error err = {0};
-    assert_int_equal(pl_picture_fit_begin(&f, w, h, size, channels, &err), PL_OK);
+    assert_int_equal(pl_picture_fit_begin(&f, w, h, 1, size, channels, &err), PL_OK);
     for (uint32_t y = 0; y < h; y++) pl_picture_fit_row(&f, rgb + (size_t)3 * y * w);
     pl_picture_fit_take(&f, to);
     pl_picture_fit_end(&f);
@@ -92,7 +92,7 @@ static void test_no_pixels(void **state)
     pl_picture_fit f;
     pl_error err = {0};
     (void)state;
-    assert_int_equal(pl_picture_fit_begin(&f, 0, 3, 8, 3, &err), PL_E_DATA);
+    assert_int_equal(pl_picture_fit_begin(&f, 0, 3, 1, 8, 3, &err), PL_E_DATA);
     pl_picture_fit_end(&f);
 }
 

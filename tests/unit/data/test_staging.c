@@ -283,7 +283,8 @@ static void what_is_refused(void **state)
 {
     (void)state;
     refuse('d', PL_E_DATA, "is damaged");
-    refuse('c', PL_E_DATA, "the library that reads it crashed on it (signal 11)");
+    refuse('c', PL_E_DATA,
+           "was ended by signal 11, a crash of the library: perhaps it got no memory, or the file is damaged");
     refuse('k', PL_E_NOMEM, "was ended (signal 9)");
     refuse('h', PL_E_STORAGE, "its numbers take");
     refuse('n', PL_E_DATA, "has no items");
