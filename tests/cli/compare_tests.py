@@ -84,8 +84,8 @@ def about(bytes, path):
     return abs(bytes - size(path)) <= 600
 
 
-def trained(model):
-    """Of a model that was trained: f32 and 8 bits."""
+def trained(model, relative=1):
+    """Of a model that was trained: f32 and 8 bits, whose outputs differ by less than so much of their size."""
     told, rows = compare(model)
     check(told["inputs"].startswith("16 ") and "of what is held out" in told["inputs"], told["inputs"])
     run("export", model, "--format", "safetensors", "--out", "f32.safetensors")
@@ -94,7 +94,7 @@ def trained(model):
         check(about(rows[form]["file_bytes"], form + ".safetensors"), form, rows[form]["file_bytes"], size(form + ".safetensors"))
     same_as_eval(rows["f32"], model)
     same_as_eval(rows["int8"], model, "--weights", "int8.safetensors")
-    check(rows["f32"]["outputs"] == [] and all(0 < o["difference"] < 1 for o in rows["int8"]["outputs"]) and rows["int8"]["outputs"],
+    check(rows["f32"]["outputs"] == [] and all(0 < o["difference"] < relative for o in rows["int8"]["outputs"]) and rows["int8"]["outputs"],
           rows["int8"]["outputs"])
     return told, rows
 
@@ -131,7 +131,10 @@ def test_chain():
 def test_clouds():
     synth()
     run("train", write_clouds(loo="false"), "--pretrain")
-    trained("out/final")
+    # Heights are given out as distances from their mean: of a net that has hardly learnt they may be as small as the error.
+    _, rows = trained("out/final", relative=math.inf)
+    f32, int8 = (rows[form]["held_out"]["mae_km"] for form in ("f32", "int8"))
+    check(abs(int8 - f32) < 0.5 * f32, f32, int8)
 
 
 def test_hybrid():
