@@ -46,6 +46,8 @@ static pl_status read_options(const pl_cli_input *in, pl_export_options *o, pl_e
         return pl_cli_error(err, PL_E_USAGE, "--format \"%.60s\" is none; onnx or safetensors were expected",
                             value[FORMAT]);
     if (!o->path) return pl_cli_error(err, PL_E_USAGE, "--out is missing: the file to write");
+    if (pl_is_stdout(o->path))
+        return pl_cli_error(err, PL_E_USAGE, "--out takes the name of a file, and writes none to stdout");
     if (o->external_data && o->format != PL_EXPORT_ONNX)
         return pl_cli_error(err, PL_E_USAGE, "--external-data is of --format onnx; leave it out");
     if (o->packed && o->format != PL_EXPORT_SAFETENSORS)

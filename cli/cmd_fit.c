@@ -29,7 +29,7 @@ static pl_status put_form(const pl_fit_answer *answer, pl_fit_form form, const c
 {
     char *text = NULL;
     size_t bytes = 0;
-    bool here = !path || pl_is_stdout(path);
+    const bool here = !path || pl_is_stdout(path);
     pl_status status = pl_fit_text(answer, form, pl_terminal_columns(STDOUT_FILENO),
                                    here && form == PL_FIT_REPORT && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
     if (status == PL_OK) status = pl_put_to(path, pl_page_save, text, bytes, err);

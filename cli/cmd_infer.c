@@ -61,14 +61,23 @@ static pl_status check_names(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
-/* Behind the config, a line each; more of them than a config takes become a list. */
+/* A config's text is UTF-8 without control characters; names of files need not be. */
+static bool is_for_config(const char *name)
+{
+    for (size_t bytes = strlen(name), n; bytes > 0; name += n, bytes -= n)
+        if ((unsigned char)*name < ' ' || *name == 0x7f || !(n = pl_character_bytes(name, bytes))) return false;
+    return true;
+}
+
+/* Behind the config, a line each; more of them than a config takes, or other ones, become a list. */
 static pl_status join_files(const pl_cli_input *in, char *text, size_t room, pl_error *err)
 {
     const pl_cli_arguments *a = &in->arguments;
     size_t used = 0;
     pl_status status = check_names(in, err);
     for (size_t i = 1; i < a->operand_count && status == PL_OK; i++) {
-        if (used + strlen(a->all[i]) + 2 > room) return pl_cli_list_names(in, 1, text, room, err);
+        if (used + strlen(a->all[i]) + 2 > room || !is_for_config(a->all[i]))
+            return pl_cli_list_names(in, 1, text, room, err);
         used += (size_t)snprintf(text + used, room - used, "%s%s", i > 1 ? "\n" : "", a->all[i]);
     }
     return status;

@@ -270,9 +270,13 @@ static pl_status put(const comparison *c, pl_compare_form form, const char *path
 static pl_status put_all(const comparison *c, pl_error *err)
 {
     const char *html = c->words->html;
-    pl_status status = html ? put(c, PL_COMPARE_HTML, html, err) : PL_OK;
-    if (status != PL_OK || pl_is_stdout(html)) return status;
-    return put(c, c->words->json ? PL_COMPARE_JSON : PL_COMPARE_REPORT, NULL, err);
+    pl_error table = {0};
+    const pl_status page = html ? put(c, PL_COMPARE_HTML, html, err) : PL_OK;
+    if (pl_is_stdout(html)) return page;
+    const pl_status status = put(c, c->words->json ? PL_COMPARE_JSON : PL_COMPARE_REPORT, NULL, &table);
+    if (page != PL_OK) return page; /* the table was made and told all the same */
+    if (status != PL_OK) *err = table;
+    return status;
 }
 
 /* ---- all of it ---- */

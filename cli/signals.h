@@ -1,7 +1,7 @@
 /* Signals of a run: SIGINT, SIGTERM and SIGHUP end it at once as long as there is nothing to save or to clean up; while
  * a text is prepared they ask it to stop there, while it runs after the step. A second SIGINT or SIGTERM, half a second
- * later or more, leaves at once. The exit code is the same, unless steps were made and none is saved. SIGUSR1 asks for
- * the ledger. */
+ * later or more, leaves at once, but for who only notes them. The exit code is the same, unless steps were made and
+ * none is saved. SIGUSR1 asks for the ledger. */
 #ifndef PL_CLI_SIGNALS_H
 #define PL_CLI_SIGNALS_H
 
@@ -16,7 +16,7 @@ const sigset_t *pl_signals_changed(void); /* those of them that were at their de
 void pl_signals_leave(void);              /* from now on they end the process at once */
 void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
 void pl_signals_note(void);               /* likewise, and a second one does not leave: for who has to clean up */
-void pl_signals_hold(void);               /* before an exec: they wait until the next program calls leave or catch */
+void pl_signals_hold(void);               /* before an exec: they wait until the next program hears them */
 void pl_signals_ledger(void);             /* SIGUSR1 is heard */
 bool pl_signal_take_ledger(void);         /* was it asked for since the last call? */
 /* From now on a second signal, which leaves at once, says this; where nothing is saved its exit code is 1. The text

@@ -49,7 +49,7 @@ static size_t get(reading *r, void *to, size_t bytes)
     return first + (first < bytes ? r->o->get(r->o->context, (char *)to + first, bytes - first) : 0);
 }
 
-static int begin(reading *r, uint64_t width, uint64_t height, uint32_t turned)
+static int begin(reading *r, uint64_t width, uint64_t height, uint32_t orientation)
 {
     if (width * height > r->o->pixels_max) {
         snprintf(r->why, r->room, "%llu x %llu pixels, at most %llu together are read; make it smaller",
@@ -58,7 +58,7 @@ static int begin(reading *r, uint64_t width, uint64_t height, uint32_t turned)
     }
     r->row = malloc((size_t)width * 3);
     if (!r->row) return fail_for_memory(r, "no memory for a row");
-    return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height, turned);
+    return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height, orientation);
 }
 
 /* ---- Exif: how the camera was held ---- */
@@ -74,7 +74,7 @@ static uint32_t number_at(const uint8_t *at, uint32_t bytes, bool little)
 
 /* Of a block as TIFF has it, the tag Orientation of its first directory. A damaged one says nothing: it is no part of
  * the picture. */
-static uint32_t find_turned(const uint8_t *tiff, size_t bytes)
+static uint32_t find_orientation(const uint8_t *tiff, size_t bytes)
 {
     if (bytes < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return AS_IT_IS;
     const bool little = tiff[0] == 'I';
@@ -84,9 +84,9 @@ static uint32_t find_turned(const uint8_t *tiff, size_t bytes)
     const uint8_t *entry = tiff + at + 2;
     for (size_t i = 0; i < said && i < there; i++, entry += ENTRY_BYTES) {
         if (number_at(entry, 2, little) != ORIENTATION) continue;
-        const uint32_t turned = number_at(entry + 8, 2, little);
+        const uint32_t orientation = number_at(entry + 8, 2, little);
         const bool is_one = number_at(entry + 2, 2, little) == SHORT && number_at(entry + 4, 4, little) == 1;
-        return is_one && turned >= AS_IT_IS && turned <= TURNED_MOST ? turned : AS_IT_IS;
+        return is_one && orientation >= AS_IT_IS && orientation <= TURNED_MOST ? orientation : AS_IT_IS;
     }
     return AS_IT_IS;
 }
@@ -126,12 +126,12 @@ static void png_as_rgba(png_structp png)
 }
 
 /* Where that stands before the rows; behind them it comes too late. */
-static uint32_t png_turned(png_structp png, png_infop info)
+static uint32_t png_orientation(png_structp png, png_infop info)
 {
 #ifdef PNG_eXIf_SUPPORTED
     png_uint_32 bytes = 0;
     png_bytep exif = NULL;
-    if (png_get_eXIf_1(png, info, &bytes, &exif) && exif) return find_turned(exif, bytes);
+    if (png_get_eXIf_1(png, info, &bytes, &exif) && exif) return find_orientation(exif, bytes);
 #else
     (void)png, (void)info;
 #endif
@@ -147,7 +147,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     png_read_update_info(png, info);
     const size_t row = (size_t)width * 4;
     if (png_get_rowbytes(png, info) != row) return fail(r, "its rows are of an unknown form");
-    if (begin(r, width, height, png_turned(png, info))) return -1;
+    if (begin(r, width, height, png_orientation(png, info))) return -1;
     r->whole = malloc(passes > 1 ? row * height : row);
     if (!r->whole) return fail_for_memory(r, "no memory for its rows");
     for (int pass = 0; pass < passes; pass++)
@@ -193,7 +193,7 @@ typedef struct jpeg {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     reading *r;
-    uint32_t turned;
+    uint32_t orientation;
     uint8_t piece[4096], exif[1 << 16];
 } jpeg;
 
@@ -265,7 +265,7 @@ static boolean jpeg_app1(j_decompress_ptr d)
     const size_t bytes = said < 2 ? 0 : said - 2;
     for (size_t i = 0; i < bytes; i++) j->exif[i] = jpeg_byte(d);
     if (bytes > sizeof begins && memcmp(j->exif, begins, sizeof begins) == 0)
-        j->turned = find_turned(j->exif + sizeof begins, bytes - sizeof begins);
+        j->orientation = find_orientation(j->exif + sizeof begins, bytes - sizeof begins);
     return TRUE;
 }
 
@@ -305,7 +305,7 @@ static int jpeg_rows(reading *r, jpeg *j)
     if (jpeg_read_header(d, TRUE) != JPEG_HEADER_OK) return fail(r, "it has no picture");
     const bool four = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = four ? JCS_CMYK : JCS_RGB;
-    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, j->turned)) return -1;
+    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, j->orientation)) return -1;
     r->whole = malloc((size_t)d->image_width * 4);
     if (!r->whole) return fail_for_memory(r, "no memory for a row");
     jpeg_start_decompress(d);
@@ -325,7 +325,7 @@ static int read_jpeg(reading *r)
     jpeg *j = calloc(1, sizeof *j);
     if (!j) return fail_for_memory(r, "no memory for reading it");
     j->r = r;
-    j->turned = AS_IT_IS;
+    j->orientation = AS_IT_IS;
     j->d.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = jpeg_complain;
     j->errors.emit_message = jpeg_warn;

@@ -65,7 +65,7 @@ PL_API void pl_text_free(char *text); /* NULL is fine */
  * asks for memory. */
 PL_API PL_MUST_USE pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_error *);
 /* The same with a page in HTML, but only in the place of another page, of an empty file or of none: PL_E_USAGE where
- * something else is, which check asks before a page is made. */
+ * something else is. check asks that before a page is made, and whether a file can be made there at all. */
 PL_API PL_MUST_USE pl_status pl_page_check(const char *path, pl_error *);
 PL_API PL_MUST_USE pl_status pl_page_save(const char *path, const char *page, size_t bytes, pl_error *);
 /* The same as save with the contents of an open file. */

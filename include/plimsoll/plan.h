@@ -54,7 +54,8 @@ PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_confi
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
 
 /* Called now and then during long work; done and total count whatever the phase is about. May be NULL. Returning false
- * ends the preparation of data with PL_E_STOPPED, as if it had failed; planning ignores it. */
+ * ends the preparation of data, and the reading of pictures and HDF5 before planning, with PL_E_STOPPED, as if it had
+ * failed; planning itself ignores it. */
 typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* May the command work in the folder of the run? Refuses what the system of the config has no job for (PL_E_USAGE); to
@@ -78,6 +79,10 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * For flights (cloud heights): the file of prepared frames, in the run's folder or in `cache`. Every stage uses it
  * again while the flights' files and the keys that made it are the same. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
+
+/* Does the system of the config prepare anything, without which no command works in a run's folder, not even with
+ * weights from elsewhere? */
+PL_API bool pl_prepares(const pl_config *);
 
 /* How far the results of a command are that keeps some (PL_USES_RESULTS). */
 typedef struct pl_work_left {

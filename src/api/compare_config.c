@@ -9,7 +9,6 @@ static pl_status set(pl_config *c, const char *key, const char *value, pl_error 
     return pl_config_set(c, key, value, "the comparison", err);
 }
 
-/* The key that --weights sets in this config; NULL: its models are given none. */
 const pl_config_key *pl_compare_weights_key(const pl_config *c)
 {
     for (const pl_config_key *k = pl_config_keys; k < PL_CONFIG_KEYS_END; k++)
@@ -27,7 +26,6 @@ static pl_status set_weights(const pl_compare *p, pl_config *c, const char *file
     return set(c, p->weights->path, path, err);
 }
 
-/* What the words of infer say is of other runs. */
 pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
 {
     static const char *const plain[][2] = {

@@ -75,10 +75,10 @@ static pl_status refuse_before(void *context, pl_error *err)
     return status;
 }
 
-static void tell_ready(void *context, uint64_t done, uint64_t of)
+static bool tell_ready(void *context, uint64_t done, uint64_t of)
 {
     const pl_told *t = &((const readying *)context)->c->told;
-    if (t->progress) (void)t->progress(t->context, "reading pictures and HDF5", done, of);
+    return !t->progress || t->progress(t->context, "reading pictures and HDF5", done, of);
 }
 
 static pl_status open_files(pl_compiler *c, const pl_compile_options *o, pl_error *err)

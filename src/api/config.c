@@ -29,14 +29,23 @@ pl_status pl_text_save(const char *path, const char *text, size_t bytes, pl_erro
     return pl_file_write_all(path, text, bytes, err);
 }
 
-pl_status pl_page_check(const char *path, pl_error *err)
+static pl_status check_replaced(const char *path, pl_error *err)
 {
     return pl_file_check_replaced(path, "<!doctype html>", false, "page", err);
 }
 
+pl_status pl_page_check(const char *path, pl_error *err)
+{
+    pl_file_writer w;
+    PL_TRY(check_replaced(path, err));
+    PL_TRY(pl_file_create(&w, path, err));
+    pl_file_abandon(&w);
+    return PL_OK;
+}
+
 pl_status pl_page_save(const char *path, const char *text, size_t bytes, pl_error *err)
 {
-    PL_TRY(pl_page_check(path, err));
+    PL_TRY(check_replaced(path, err));
     return pl_text_save(path, text, bytes, err);
 }
 

@@ -78,6 +78,8 @@ static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
     return y->prepare ? y->prepare(p, t->progress, t->context, err) : PL_OK;
 }
 
+bool pl_prepares(const pl_config *c) { return pl_system_of(c)->prepare != NULL; }
+
 pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error *err)
 {
     told t = {progress, context};

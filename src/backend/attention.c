@@ -12,9 +12,9 @@
 #include <stddef.h>
 
 #include "backend/calls.h"
-#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
 enum { COUNTER_BYTES = 64 };

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "backend/convolution_epilogue.h"
-#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
 enum {

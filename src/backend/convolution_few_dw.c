@@ -1,10 +1,10 @@
 #include <string.h>
 
 #include "backend/convolution_few.h"
-#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
 enum {

@@ -2,9 +2,9 @@
 
 #include "backend/convolution_epilogue.h"
 #include "backend/convolution_few.h"
-#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
 enum { AHEAD_PIXELS = 48, FLOAT_BYTES = sizeof(float) }; /* of dy, asked for before they are multiplied */

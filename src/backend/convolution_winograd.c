@@ -1,9 +1,9 @@
 #include "backend/convolution_winograd.h"
 
 #include "backend/convolution_epilogue.h"
-#include "kernels/gemm_ahead.h"
 #include "backend/parallel.h"
 #include "base/size.h"
+#include "kernels/gemm_ahead.h"
 
 enum {
     UNIT_WINDOWS = 24,    /* two or more whole tiles of rows; more were no quicker */

@@ -3,9 +3,9 @@
  * (OMP_THREAD_LIMIT, OMP_DYNAMIC) only takes more tickets each. */
 #include <stddef.h>
 
-#include "kernels/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
+#include "kernels/gemm_ahead.h"
 
 enum { FETCH_AHEAD_BYTES = 3 << 20, FETCH_B_AHEAD_BYTES = 1 << 20 }; /* of A, of B */
 

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-#include "kernels/gemm_ahead.h"
 #include "backend/gemm_plan.h"
 #include "backend/parallel.h"
 #include "backend/tickets.h"
 #include "base/size.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
 enum {
@@ -90,7 +90,8 @@ static const char *take_rows(const job *j, int64_t begin, int64_t count, char *o
     return own;
 }
 
-/* The sums of so many panels, the second of which lies `apart` bytes behind the first. */
+/* The sums of so many panels, each `apart` bytes behind the one before; of a gate's two sides one by one where a tile
+ * has one panel. */
 static void sum_tile(const job *j, int64_t count, const char *x, int64_t stride, int64_t panels, const char *at,
                      int64_t apart, int32_t *sums)
 {
@@ -151,7 +152,7 @@ static void compute_unit(const job *j, int64_t index, char *own)
         const char *x = take_rows(j, begin, count, own, &stride);
         pl_gemm_ahead next = panel_ahead(j, panel + 1, last - first);
         for (int64_t tile = first; tile < last; tile++) {
-            pl_gemm_ahead_step(&next);
+            pl_gemm_ahead_step(&next); /* a few lines: tiles have no time to ask in between */
             compute_tile(j, begin, count, x, stride, tile);
         }
     }

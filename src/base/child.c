@@ -1,5 +1,6 @@
 #include "base/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -12,7 +13,7 @@ typedef struct message {
     bool ended;
     pl_status status; /* at its end */
     pl_error err;
-    _Alignas(16) char note[PL_CHILD_NOTE_BYTES]; /* before it */
+    char note[PL_CHILD_NOTE_BYTES]; /* before it */
 } message;
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
@@ -44,22 +45,23 @@ static bool take(int from, void *data, size_t bytes)
 
 /* ---- the child ---- */
 
-bool pl_child_tell(int way, const void *note, size_t bytes)
+bool pl_child_tell(int channel, const void *note, size_t bytes)
 {
     char heard;
     message m = {0};
+    assert(bytes <= sizeof m.note);
     memcpy(m.note, note, bytes);
-    return give(way, &m, sizeof m) && take(way, &heard, sizeof heard);
+    return give(channel, &m, sizeof m) && take(channel, &heard, sizeof heard);
 }
 
 /* Others' handlers must not catch what ends it, nor go on from there. */
-static void work_and_exit(const pl_child_work *w, pid_t parent, int way)
+static void work_and_exit(const pl_child_work *w, pid_t parent, int channel)
 {
     message last = {.ended = true};
     for (int i = 0; i < CRASHES; i++) signal(crashes[i], SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-    last.status = w->work(w->context, way, &last.err);
-    (void)give(way, &last, sizeof last);
+    last.status = w->work(w->context, channel, &last.err);
+    (void)give(channel, &last, sizeof last);
     _exit(0);
 }
 

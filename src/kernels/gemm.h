@@ -59,8 +59,8 @@ typedef struct pl_gemm_thin_product {
 } pl_gemm_thin_product;
 
 /* d[r, j] = (d[r, j] + … or 0 + …) a(r, 0)·b(0, j) + a(r, 1)·b(1, j) + … over `words` of k, all rows of the tile and
- * all columns of so many vectors. Strides are in words. Meanwhile tiles by rows ask for memory, in so many steps as
- * pl_gemm_ahead_steps(words) says; NULL: for none. */
+ * all columns of so many vectors. Strides are in words. Meanwhile tiles by rows (those of by_rows
+ * alone) ask for memory, in so many steps as pl_gemm_ahead_steps(words) says; NULL: for none. */
 typedef void pl_gemm_tile_fn(int64_t words, const void *a, int64_t a_stride, const void *b, int64_t b_stride, float *d,
                              int64_t ldd, int add, pl_gemm_ahead *);
 

@@ -5,10 +5,9 @@
 #ifndef PL_KERNELS_GEMM_AHEAD_H
 #define PL_KERNELS_GEMM_AHEAD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-enum { PL_LINE_BYTES = 64, PL_GEMM_AHEAD_WORDS = 32 /* of k, from one step to the next within a tile */ };
+enum { PL_CACHE_LINE_BYTES = 64, PL_GEMM_AHEAD_WORDS = 32 /* of k, from one step to the next within a tile */ };
 
 /* Into the second-level cache. The empty assembly is an effect: a function that does nothing but ask for memory is one
  * without effect to gcc, which drops the calls of it. */
@@ -35,7 +34,7 @@ static inline int64_t pl_gemm_ahead_steps(int64_t k)
 static inline pl_gemm_ahead pl_gemm_ahead_of(const void *at, int64_t ld_bytes, int64_t rows, int64_t row_bytes,
                                              int64_t steps)
 {
-    pl_gemm_ahead a = {.row = at, .ld = ld_bytes, .lines_per_row = row_bytes / PL_LINE_BYTES + 1};
+    pl_gemm_ahead a = {.row = at, .ld = ld_bytes, .lines_per_row = row_bytes / PL_CACHE_LINE_BYTES + 1};
     a.left = rows * a.lines_per_row;
     a.per_step = a.left / steps + 1;
     return a;
@@ -47,7 +46,7 @@ static inline void pl_gemm_ahead_step(pl_gemm_ahead *a)
         const int64_t count = a->per_step < a->left ? a->per_step : a->left;
         a->left -= count;
         for (int64_t i = 0; i < count; i++) {
-            pl_gemm_ahead_line(a->row + a->line * PL_LINE_BYTES);
+            pl_gemm_ahead_line(a->row + a->line * PL_CACHE_LINE_BYTES);
             if (++a->line == a->lines_per_row) a->line = 0, a->row += a->ld;
         }
     }
@@ -63,7 +62,8 @@ static inline void pl_gemm_ahead_tile_steps(pl_gemm_ahead *a, int64_t k)
 static inline void pl_gemm_ahead_tile(const void *at, int64_t ld_bytes, int64_t rows, int64_t row_bytes)
 {
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < row_bytes; j += PL_LINE_BYTES) pl_gemm_ahead_line((const char *)at + r * ld_bytes + j);
+        for (int64_t j = 0; j < row_bytes; j += PL_CACHE_LINE_BYTES)
+            pl_gemm_ahead_line((const char *)at + r * ld_bytes + j);
 }
 
 #endif

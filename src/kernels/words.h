@@ -69,7 +69,7 @@ typedef pl_words_tile_fn *const pl_words_tile_row[PL_WORDS_PANELS_MAX];
 
 typedef struct pl_words_kernels {
     const char *name;
-    int mr, panels; /* of the largest tile */
+    int mr, panels; /* of the largest tile that is not wide */
     /* The most rows with three panels; 0: there are no such tiles. They read less for each dot: 9 × 48 takes 12 numbers
      * for 27 vectors, 12 × 32 takes 14 for 24. */
     int wide_rows;

@@ -1,5 +1,4 @@
 /* The front in order, and the reasons: for each axis the chosen point beside the best with another value there. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/locale.h"

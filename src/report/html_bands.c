@@ -2,7 +2,6 @@
  * as a band, and the same as numbers. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/locale.h"
 #include "base/units.h"

@@ -1,4 +1,4 @@
-/* The frame of the page about rollouts: its head, cards and tables of facts, and the style of what other pages lack. */
+/* The head of a page about results, with the style of what other pages lack. */
 #include "report/html_rollout.h"
 
 static const char style[] =

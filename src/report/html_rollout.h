@@ -1,4 +1,5 @@
-/* Parts of the page about results of rollouts (systems/rollout_page.c); each writes one section. Words are escaped. */
+/* Parts of pages about results, most of them of rollouts (systems/rollout_page.c); each writes one section. Words are
+ * escaped. */
 #ifndef PL_REPORT_HTML_ROLLOUT_H
 #define PL_REPORT_HTML_ROLLOUT_H
 

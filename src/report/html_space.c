@@ -3,7 +3,6 @@
  * many, with its words below it: so they are read on a telephone as well. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/locale.h"
 #include "base/units.h"

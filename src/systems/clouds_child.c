@@ -1,6 +1,7 @@
 #include "systems/clouds_child.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/child.h"
@@ -15,8 +16,8 @@ typedef struct reading {
     pl_clouds_work work;
     const pl_clouds_options *o;
     uint64_t key;
-    int way;   /* of the child */
-    note last; /* that was heard of it */
+    int channel; /* of the child */
+    note last;   /* that was heard of it */
 } reading;
 
 /* ---- the child ---- */
@@ -29,12 +30,12 @@ static bool tell(void *context, const char *flight, uint64_t done, uint64_t all)
     return pl_child_tell(*(const int *)context, &n, sizeof n);
 }
 
-static pl_status work(void *context, int way, pl_error *err)
+static pl_status work(void *context, int channel, pl_error *err)
 {
     reading *r = context;
     pl_clouds_options own = *r->o;
-    r->way = way;
-    own.progress = tell, own.context = &r->way;
+    r->channel = channel;
+    own.progress = tell, own.context = &r->channel;
     return r->work(&own, r->key, err);
 }
 
@@ -44,7 +45,7 @@ static pl_status hear(void *context, const void *told, pl_error *err)
 {
     reading *r = context;
     const note *n = &r->last;
-    r->last = *(const note *)told;
+    memcpy(&r->last, told, sizeof r->last);
     if (!n->done || !r->o->progress || r->o->progress(r->o->context, n->flight, n->done, n->all)) return PL_OK;
     return pl_fail(err, PL_E_STOPPED, "stopped at picture %llu of %llu, of flight %s", (unsigned long long)n->done,
                    (unsigned long long)n->all, n->flight);

@@ -336,6 +336,8 @@ def test_refused_at_once():
         file.write("a page")
     shutil.move("out/plan.html", "kept.html")
     refused(2, "is a name that a run keeps in its folder", "infer", "out", "--compare", "--html", "out/plan.html", env=with_tmp())
+    out, err = run("infer", "out", "--compare", "--html", "nowhere/x.html", env=with_tmp(), code=5)
+    check("nowhere/x.html" in err and "turn" not in err, err)
     for wrong in (["--set", "data.text=gone.txt"], ["--set", "data.text=none"]):
         out, err = run("infer", config, "--compare", "--json", "--turns", "1", "--seeded", *wrong, env=with_tmp())
         check("plimsoll-compare-" not in out + err and "gone.txt" in out or "config.yaml: this command needs data.text" in out, out, err)

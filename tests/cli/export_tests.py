@@ -519,7 +519,8 @@ def test_no_model():
     refused(2, "mine.txt:1:1", "export", "mine.txt", "--format", "safetensors", "--out", "m")
     os.mkdir("empty")
     refused(2, "empty: is not a readable folder of a run", "export", "empty", "--format", "safetensors", "--out", "m")
-    refused(4, r"nothing was trained there yet; train first: .*, or take a file of weights \(--weights FILE\) or first values \(--seeded\)$", "export", write_config(), "--format", "safetensors", "--out", "m")
+    refused(4, r"nothing was trained there yet; train first: .*$", "export", write_config(), "--format", "safetensors", "--out", "m")
+    refused(2, "--out takes the name of a file", "export", write_config(), "--format", "safetensors", "--out", "-")
     refused(4, "is not a checkpoint", "export", write_config(), "--format", "safetensors", "--out", "m", "--checkpoint", "empty")
     run("train", write_config(train={"steps": 4, "checkpoint_every": 4}))
     path = last_checkpoint("out") + "/model.safetensors"

@@ -101,6 +101,9 @@ def test_many_lines():
         check([t["tokens"] for t in lines(told)] == [len(text) for text in of], name)
         planned.append(next(line for line in err.splitlines() if line.startswith("resident")).split()[1])
     check(planned[0] == planned[1], "memory grows with the lines", planned)
+    odd = os.fsdecode(b"few\xff\x07.txt")  # a config cannot name it, a list can
+    shutil.copy("few.txt", odd)
+    check([t["tokens"] for t in lines(run("infer", "out", odd, "--brief")[0])] == [len(text) for text in texts[:40]], "a name that is not UTF-8")
     with open("few.txt", "ab") as file:
         file.write(b"\nsome more\n" * 3 + b"a\0b\n")
     refused(4, r"few.txt: is no text: byte \d+ is 0, in line 46", "infer", "out", "few.txt")
@@ -160,7 +163,7 @@ def test_what_is_a_runs_is_left_alone():
     def files():
         return {path: read(path) for at in ("out", "other") for folder, _, names in os.walk(at) for path in (f"{folder}/{n}" for n in names)}
     before = files()
-    kept = ["plan.lock", "plan.html", "dump-plan.txt", "int8.safetensors", "metrics.jsonl", "tokens.bin", "times.json"]
+    kept = ["plan.lock", "plan.html", "dump-plan.txt", "int8.safetensors", "metrics.jsonl", "tokens.bin", "times.json", "predictions.csv"]
     for name in [f"{at}/{name}" for at in ("out", "other", "link", "./out/../other") for name in kept] + ["report", f"other/checkpoints/{step}/x", "other/checkpoints/new"]:
         refused(2, "other name|other place", "infer", "out", "ids.npy", "--to", name)
         refused(2, "other name|other place", "export", "out", "--format", "safetensors", "--out", name)

@@ -26,12 +26,12 @@ static size_t get(void *context, void *to, size_t bytes)
     return n;
 }
 
-static int begin(void *context, uint32_t width, uint32_t height, uint32_t turned)
+static int begin(void *context, uint32_t width, uint32_t height, uint32_t orientation)
 {
     reading *r = context;
     pl_error err = {0};
     r->width = width, r->height = height;
-    return pl_picture_fit_begin(&r->fit, width, height, turned, SIZE, 3, &err) != PL_OK;
+    return pl_picture_fit_begin(&r->fit, width, height, orientation, SIZE, 3, &err) != PL_OK;
 }
 
 static int row(void *context, const uint8_t *rgb)

@@ -19,7 +19,7 @@ typedef struct pl_infer_setup {
     const char *files;   /* as names.h has them; "": none. Needed while the data are opened */
     const char *scratch; /* folder for what is made ready; needed likewise */
     bool scratch_is_memory;
-    const pl_staging_told *told; /* of that; or NULL */
+    const pl_staging_told *told; /* of that; needed likewise; or NULL */
     uint64_t staged;             /* what the plan says of that (PL_FACT_STAGED); 0: nothing */
     uint64_t batch;              /* items at once; 0: as the planner finds it */
     bool latency;                /* item by item, and how long each takes */

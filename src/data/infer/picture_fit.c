@@ -47,17 +47,17 @@ static void range_of(const pl_picture_axis *a, uint32_t to, uint32_t *begin, uin
 
 /* Where the first column of the file and its first row are seen, by the value of Orientation: 2, 3, 7, 8 have the
  * column at the right or at the bottom, 3, 4, 6, 7 the row; from 5 on rows are seen as columns. */
-static bool has(uint32_t turned, uint32_t of) { return turned < 32 && of >> turned & 1; }
+static bool has(uint32_t orientation, uint32_t of) { return orientation < 32 && of >> orientation & 1; }
 enum { FLIPPED_X = 1 << 2 | 1 << 3 | 1 << 7 | 1 << 8, FLIPPED_Y = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 };
 
-pl_status pl_picture_fit_begin(pl_picture_fit *f, uint32_t width, uint32_t height, uint32_t turned, uint32_t size,
+pl_status pl_picture_fit_begin(pl_picture_fit *f, uint32_t width, uint32_t height, uint32_t orientation, uint32_t size,
                                uint32_t channels, pl_error *err)
 {
     const uint32_t shorter = width < height ? width : height;
-    *f = (pl_picture_fit){.size = size, .channels = channels, .transposed = turned >= 5 && turned <= 8};
+    *f = (pl_picture_fit){.size = size, .channels = channels, .transposed = orientation >= 5 && orientation <= 8};
     if (width == 0 || height == 0) return pl_fail(err, PL_E_DATA, "it has no pixels");
-    f->x = axis_of(width, shorter, size, has(turned, FLIPPED_X));
-    f->y = axis_of(height, shorter, size, has(turned, FLIPPED_Y));
+    f->x = axis_of(width, shorter, size, has(orientation, FLIPPED_X));
+    f->y = axis_of(height, shorter, size, has(orientation, FLIPPED_Y));
     f->row = pl_alloc((size_t)size * 3, sizeof *f->row);
     f->sum = pl_alloc((size_t)size * size * 3, sizeof *f->sum);
     f->weights = pl_alloc(size, sizeof *f->weights);

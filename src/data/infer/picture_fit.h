@@ -30,9 +30,9 @@ typedef struct pl_picture_fit {
     float *sum, *weights;    /* [size, size, 3]; [size] */
 } pl_picture_fit;
 
-/* turned: by Exif's tag Orientation, 1 … 8. Asks for the memory that it needs, for pl_picture_fit_end, also when this
- * fails. */
-pl_status pl_picture_fit_begin(pl_picture_fit *, uint32_t width, uint32_t height, uint32_t turned, uint32_t size,
+/* orientation: Exif's tag of that name, 1 … 8. Asks for the memory that it needs, which pl_picture_fit_end gives back,
+ * also when this fails. */
+pl_status pl_picture_fit_begin(pl_picture_fit *, uint32_t width, uint32_t height, uint32_t orientation, uint32_t size,
                                uint32_t channels, pl_error *);
 /* rgb [width, 3] */
 void pl_picture_fit_row(pl_picture_fit *, const uint8_t *rgb);

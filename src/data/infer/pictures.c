@@ -44,11 +44,11 @@ static size_t get(void *context, void *to, size_t bytes)
     return n;
 }
 
-static int begin(void *context, uint32_t width, uint32_t height, uint32_t turned)
+static int begin(void *context, uint32_t width, uint32_t height, uint32_t orientation)
 {
     reading *r = context;
     pl_error why = {0};
-    r->status = pl_picture_fit_begin(&r->fit, width, height, turned, r->size, r->channels, &why);
+    r->status = pl_picture_fit_begin(&r->fit, width, height, orientation, r->size, r->channels, &why);
     if (r->status != PL_OK) r->status = pl_fail(r->err, r->status, "%s: %s", r->path, why.text);
     return r->status != PL_OK;
 }

@@ -17,8 +17,9 @@
 /* PL_E_UNSUPPORTED where the module is not there. */
 pl_status pl_pictures_load(pl_module *, pl_error *);
 
-/* PL_E_DATA, with the path and what is wrong with it: a damaged file is not half a picture. PL_E_STORAGE where the
- * system does not give it. channels: 1 (grey) or 3 (planes of red, green, blue). */
+/* PL_E_DATA, with the path and what is wrong with it: a damaged file is not half a picture, and one may be too large.
+ * PL_E_STORAGE where the system does not give it, PL_E_NOMEM where its library got no memory. channels: 1 (grey) or 3
+ * (planes of red, green, blue). */
 pl_status pl_picture_read(const pl_pictures_module *, const char *path, uint32_t size, uint32_t channels, uint8_t *to,
                           pl_error *);
 

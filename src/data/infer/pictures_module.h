@@ -21,11 +21,12 @@ enum {
 typedef struct pl_picture_reader {
     void *context;
     size_t (*get)(void *context, void *to, size_t bytes); /* the next bytes of the file; fewer at its end alone */
-    /* turned: by Exif's tag Orientation, 1 … 8; 1: the picture is as its rows are */
-    int (*begin)(void *context, uint32_t width, uint32_t height, uint32_t turned);
+    /* orientation: Exif's tag of that name, 1 … 8; 1: the picture is as its rows are */
+    int (*begin)(void *context, uint32_t width, uint32_t height, uint32_t orientation);
     int (*row)(void *context, const uint8_t *rgb); /* from the top, as they lie in the file; three bytes a pixel */
-    uint64_t pixels_max, bytes_max;                /* of it, and of what is in memory at once: more are refused by the
-                                                    * header, before memory is asked for */
+    /* Of it, and of what of a JPEG is in memory at once: more is refused by the header, before memory is asked for.
+     * What is interlaced takes four bytes a pixel. */
+    uint64_t pixels_max, bytes_max;
 } pl_picture_reader;
 
 /* Functions give 0, or -1 with a reason in `why`, or PL_PICTURES_NO_MEMORY or PL_PICTURES_TOO_LARGE where that is the

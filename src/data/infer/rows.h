@@ -19,7 +19,7 @@ typedef struct pl_rows_remark {
     const char *word, *text;
 } pl_rows_remark;
 
-enum { PL_ROWS_REMARKS_MAX = 8, PL_ROWS_ENDS_MAX = 3 };
+enum { PL_ROWS_REMARKS_MAX = 8, PL_ROWS_ENDS_MAX = 5 };
 
 typedef struct pl_rows_kind {
     const char *what; /* "NumPy array" */

@@ -29,8 +29,8 @@ static pl_status find_number(const pl_rows *r, const pl_hdf5_seen *seen, pl_npy_
     for (int i = 0; i < NUMBERS && seen->is_there && seen->is_number; i++)
         if (strcmp(numbers[i].is, seen->dtype) == 0) return *as = numbers[i].as, PL_OK;
     if (!seen->is_there)
-        return pl_fail(err, PL_E_DATA, "%.300s: the file has no such dataset; h5ls -r lists those that it has",
-                       r->path);
+        return pl_fail(err, PL_E_DATA,
+                       "%.300s: the file has no such dataset, or is damaged; h5ls -r lists those that it has", r->path);
     return pl_fail(err, PL_E_DATA, "%.300s: is no dataset of whole or real numbers of at most 64 bits", r->path);
 }
 
@@ -145,4 +145,4 @@ static pl_status stage(pl_stager *s, const pl_rows *r, pl_error *err)
 }
 
 const pl_rows_kind pl_rows_hdf5 = {
-    .what = "datasets of HDF5 files", .is_mine = is_mine, .stage = stage, .ends = {"h5", "hdf5", "mat"}};
+    .what = "datasets of HDF5 files", .is_mine = is_mine, .stage = stage, .ends = {"h5", "hdf5", "he5", "mat"}};

@@ -243,7 +243,7 @@ static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratc
 }
 
 const pl_rows_kind pl_rows_npy = {
-    .what = "NumPy arrays, .npy", .is_mine = is_mine, .open = open_npy, .read = read_npy, .ends = {"npy"}};
+    .what = "NumPy arrays, .npy", .is_mine = is_mine, .open = open_npy, .read = read_npy, .ends = {"npy", "npz"}};
 
 /* ---- made ready ---- */
 

@@ -57,4 +57,4 @@ const pl_rows_kind pl_rows_picture = {.what = "pictures in PNG or JPEG",
                                       .is_mine = is_mine,
                                       .suits = suits,
                                       .stage = stage,
-                                      .ends = {"png", "jpg", "jpeg"}};
+                                      .ends = {"png", "jpg", "jpeg", "jpe", "jfif"}};

@@ -119,11 +119,11 @@ static pl_status stage_one(pl_stager *s, uint64_t n, const pl_staged *f, pl_erro
     return pl_file_put(s->fd, s->folder, entry_at(n), &e, sizeof e, err);
 }
 
-static pl_status stage_all(void *context, int way, pl_error *err)
+static pl_status stage_all(void *context, int channel, pl_error *err)
 {
     work *w = context;
     for (uint64_t n = 0; n < w->wish->files; n++) {
-        if (!pl_child_tell(way, &n, sizeof n)) return pl_fail(err, PL_E_STOPPED, "nobody waits for the files");
+        if (!pl_child_tell(channel, &n, sizeof n)) return pl_fail(err, PL_E_STOPPED, "nobody waits for the files");
         PL_TRY(stage_one(&w->stager, n, &w->wish->file[n], err));
     }
     return PL_OK;
@@ -143,12 +143,12 @@ static pl_status hear(void *context, const void *note, pl_error *err)
     work *w = context;
     const pl_staging_told *told = w->wish->told;
     const int64_t now = now_ms();
-    (void)err;
     memcpy(&w->at, note, sizeof w->at);
     if (!told || !told->tell || now - w->told_at_ms < TELL_MS) return PL_OK;
     w->told_at_ms = now;
-    told->tell(told->context, w->at, w->wish->files);
-    return PL_OK;
+    if (told->tell(told->context, w->at, w->wish->files)) return PL_OK;
+    return pl_fail(err, PL_E_STOPPED, "stopped at file %llu of %llu that are read before planning",
+                   (unsigned long long)w->at + 1, (unsigned long long)w->wish->files);
 }
 
 static pl_status name_death(const work *w, int number, pl_error *err)

@@ -28,8 +28,9 @@ typedef struct pl_staged {
 
 /* Who makes a plan, and has files made ready on the way; functions may be NULL. */
 typedef struct pl_staging_told {
-    pl_status (*before)(void *context, pl_error *);          /* the first is read, which may take long */
-    void (*tell)(void *context, uint64_t done, uint64_t of); /* files, from time to time, where it does */
+    pl_status (*before)(void *context, pl_error *); /* the first is read, which may take long */
+    /* Files, from time to time, where it does. false: that is to end (PL_E_STOPPED). */
+    bool (*tell)(void *context, uint64_t done, uint64_t of);
     void *context;
 } pl_staging_told;
 

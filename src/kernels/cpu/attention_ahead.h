@@ -4,6 +4,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/cpu/vec.h"
+#include "kernels/gemm_ahead.h"
 
 typedef struct fetch { /* how far `ahead` has been asked for */
     const pl_attention_ahead *ahead;
@@ -18,10 +19,7 @@ PL_V_INLINE void fetch_some(fetch *f)
     for (int i = 0; i < FETCH_ROWS && f->which < PL_ATTENTION_AHEAD; i++) {
         const pl_attention_ahead *a = &f->ahead[f->which];
         const char *row = a->at + f->row * a->ld_bytes;
-        for (int64_t b = 0; b < a->row_bytes && f->row < a->rows; b += 64) {
-            __builtin_prefetch(row + b, 0, 2);
-            __asm__ volatile(""); /* an effect: see gemm_ahead.h */
-        }
+        for (int64_t b = 0; b < a->row_bytes && f->row < a->rows; b += PL_CACHE_LINE_BYTES) pl_gemm_ahead_line(row + b);
         if (++f->row >= a->rows) f->which++, f->row = 0;
     }
 }

@@ -1,6 +1,6 @@
 /* The tiles of words.h, written once for every kind of dot. Who includes this has defined
  *      TILE_TARGET       an attribute for instructions beyond the level's
- *      MR, PANELS        of the largest tile
+ *      MR, PANELS        of the largest tile that is not wide
  *      WIDE_ROWS         perhaps: the most rows with three panels
  *      CHAINS(rows)      sums of an element that run side by side, where one would wait for its own latency
  *      BLOCK             words after which a running sum is full

@@ -360,7 +360,7 @@ static void test_any_team_gives_the_same_bits(void **unused)
     static const int threads[] = {2, 8, 16, 64};
     static const int64_t sizes[][3] = {{128, 256, 2048}, {97, 300, 4096}, {600, 130, 2048}, {256, 788, 256},
                                        {12, 3072, 768},  {3, 788, 256},   {1, 1024, 4096},  {40, 33, 16384},
-                                       {97, 208, 1600},  {500, 48, 769},  {20, 240, 1024}};
+                                       {97, 208, 1600},  {500, 48, 769},  {20, 240, 1024},  {1600, 48, 1024}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int with = 0; with < 3; with++) {
             uint64_t seed = 1000 + i * 3 + (uint64_t)with;

@@ -203,6 +203,7 @@ static void at_writes(const char *path, const char *sound, pl_block_form form)
             complete(path, sound, form);
         }
     printf("%s: cut off at %u writes\n", pl_block_form_name(form), cuts);
+    assert_true(cuts > 100); /* else writes were not those that are counted */
 }
 
 static void kill_form(pl_block_form form)
