@@ -57,8 +57,11 @@ static void prepare(int64_t bytes, const void *x, char *to)
     const int64_t plane = (bytes + 3) / 4 * 4;
     const char *from = x;
     int64_t at = 0;
-    for (; at + PL_V_BYTES <= bytes; at += PL_V_BYTES)
-        put_halves(*(const pl_vi_unaligned *)(const void *)(from + at), PL_V_BYTES, to + at, to + plane + at);
+    for (; at + PL_V_BYTES <= bytes; at += PL_V_BYTES) {
+        pl_vi words;
+        memcpy(&words, from + at, sizeof words); /* a row may begin anywhere */
+        put_halves(words, sizeof words, to + at, to + plane + at);
+    }
     if (at == bytes) return;
     pl_vi last = {0};
     memcpy(&last, from + at, (size_t)(bytes - at));
