@@ -164,8 +164,15 @@ static int png_rows(reading *r, png_structp png, png_infop info)
  * which is as large as a page needs. */
 static png_voidp png_take(png_structp png, png_alloc_size_t bytes)
 {
+    reading *r = png_get_mem_ptr(png);
+    if (bytes > r->o->bytes_max) { /* a chunk's own length, which may be anything */
+        r->result = PL_PICTURES_TOO_LARGE;
+        snprintf(r->why, r->room, "a part of %llu bytes, at most %llu are read", (unsigned long long)bytes,
+                 (unsigned long long)r->o->bytes_max);
+        return NULL;
+    }
     void *block = malloc(bytes);
-    if (!block) ((reading *)png_get_mem_ptr(png))->result = PL_PICTURES_NO_MEMORY;
+    if (!block) r->result = PL_PICTURES_NO_MEMORY;
     return block;
 }
 

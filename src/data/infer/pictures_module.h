@@ -24,8 +24,8 @@ typedef struct pl_picture_reader {
     /* orientation: Exif's tag of that name, 1 … 8; 1: the picture is as its rows are */
     int (*begin)(void *context, uint32_t width, uint32_t height, uint32_t orientation);
     int (*row)(void *context, const uint8_t *rgb); /* from the top, as they lie in the file; three bytes a pixel */
-    /* Of it, and of what of a JPEG is in memory at once: more is refused by the header, before memory is asked for.
-     * What is interlaced takes four bytes a pixel. */
+    /* Of it, and of what of a JPEG is in memory at once, or of one part of a PNG: more is refused by the header, before
+     * memory is asked for. What is interlaced takes four bytes a pixel. */
     uint64_t pixels_max, bytes_max;
 } pl_picture_reader;
 
