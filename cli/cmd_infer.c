@@ -61,12 +61,12 @@ static pl_status check_names(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
-/* A config's text is UTF-8 without control characters; names of files need not be. */
+/* A config's text is printable UTF-8; names of files need not be. */
 static bool is_for_config(const char *name)
 {
-    for (size_t bytes = strlen(name), n; bytes > 0; name += n, bytes -= n)
-        if ((unsigned char)*name < ' ' || *name == 0x7f || !(n = pl_character_bytes(name, bytes))) return false;
-    return true;
+    size_t bytes = strlen(name);
+    for (size_t n; bytes > 0 && (n = pl_character_bytes(name, bytes)) > 0; name += n) bytes -= n;
+    return bytes == 0;
 }
 
 /* Behind the config, a line each; more of them than a config takes, or other ones, become a list. */

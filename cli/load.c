@@ -155,18 +155,19 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
 
 static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl_error *err)
 {
-    char name[NAME_MAX + 1];
-    struct stat st;
+    char name[NAME_MAX + 1], path[PATH_MAX];
     find_trained_below(in->out, name);
     if (name[0])
         return pl_cli_error(err, PL_E_DATA,
                             "%s: holds several trainings, each in a folder of its own; give one of those in place of "
                             "%s, such as %s/%s",
                             in->out, in->arguments.operand[0], in->out, name);
-    if (stat(in->arguments.operand[0], &st) == 0 && S_ISDIR(st.st_mode) &&
-        strcmp(in->arguments.operand[0], in->out) != 0)
+    const int n = snprintf(path, sizeof path, "%s/checkpoints", in->arguments.operand[0]);
+    if (n > 0 && n < PATH_MAX && access(path, F_OK) == 0) /* and in->out has none */
         return pl_cli_error(err, PL_E_USAGE, "%s: nothing was trained there, and %s is a run itself; leave --out out",
                             in->out, in->arguments.operand[0]);
+    /* What a system prepares of its data, such as a tokenizer, comes with a training: without it weights from elsewhere
+     * are of no use there. */
     return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s%s", in->out,
                         in->arguments.operand[0],
                         may_be_seeded && !pl_prepares(in->config)

@@ -166,7 +166,7 @@ static png_voidp png_take(png_structp png, png_alloc_size_t bytes)
 {
     reading *r = png_get_mem_ptr(png);
     if (bytes > r->o->bytes_max) { /* a chunk's own length, which may be anything */
-        r->result = PL_PICTURES_TOO_LARGE;
+        (void)fail_for_size(r);
         snprintf(r->why, r->room, "a part of %llu bytes, at most %llu are read", (unsigned long long)bytes,
                  (unsigned long long)r->o->bytes_max);
         return NULL;

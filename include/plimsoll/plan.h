@@ -80,8 +80,7 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * again while the flights' files and the keys that made it are the same. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
-/* Does the system of the config prepare anything, without which no command works in a run's folder, not even with
- * weights from elsewhere? */
+/* Does the system of the config prepare anything of its data at all? */
 PL_API bool pl_prepares(const pl_config *);
 
 /* How far the results of a command are that keeps some (PL_USES_RESULTS). */

@@ -152,7 +152,7 @@ static void compute_unit(const job *j, int64_t index, char *own)
         const char *x = take_rows(j, begin, count, own, &stride);
         pl_gemm_ahead next = panel_ahead(j, panel + 1, last - first);
         for (int64_t tile = first; tile < last; tile++) {
-            pl_gemm_ahead_step(&next); /* a few lines: tiles have no time to ask in between */
+            pl_gemm_ahead_step(&next); /* a few lines, at once */
             compute_tile(j, begin, count, x, stride, tile);
         }
     }

@@ -523,6 +523,10 @@ def test_no_model():
     refused(2, "--out takes the name of a file", "export", write_config(), "--format", "safetensors", "--out", "-")
     refused(4, "is not a checkpoint", "export", write_config(), "--format", "safetensors", "--out", "m", "--checkpoint", "empty")
     run("train", write_config(train={"steps": 4, "checkpoint_every": 4}))
+    refused(2, "other: nothing was trained there, and out/ is a run itself; leave --out out", "quantize", "out/", "--out", "other")
+    os.mkdir("untrained")
+    shutil.copy("out/config.yaml", "untrained/config.yaml")
+    refused(4, "nothing was trained there yet; train first", "quantize", "untrained/", "--set", "run.out=untrained")
     path = last_checkpoint("out") + "/model.safetensors"
     data = read(path)
     with open(path, "wb") as file:

@@ -1,7 +1,5 @@
 #include "data/infer/pictures.h"
 
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"

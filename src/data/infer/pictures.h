@@ -3,8 +3,6 @@
 #ifndef PL_DATA_INFER_PICTURES_H
 #define PL_DATA_INFER_PICTURES_H
 
-#include <stdbool.h>
-
 #include "base/error.h"
 #include "base/module.h"
 #include "data/infer/pictures_module.h"
