@@ -55,32 +55,7 @@ static pl_status check_names(const pl_cli_input *in, pl_error *err)
     if (pl_config_is_option(in->config, "infer.files"))
         return pl_cli_error(err, PL_E_USAGE, "%.200s and --set infer.files both name the files; leave one out",
                             a->all[1]);
-    for (size_t i = 1; i < a->operand_count; i++)
-        if (strchr(a->all[i], '\n'))
-            return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
     return PL_OK;
-}
-
-/* A config's text is printable UTF-8; names of files need not be. */
-static bool is_for_config(const char *name)
-{
-    size_t bytes = strlen(name);
-    for (size_t n; bytes > 0 && (n = pl_character_bytes(name, bytes)) > 0; name += n) bytes -= n;
-    return bytes == 0;
-}
-
-/* Behind the config, a line each; more of them than a config takes, or other ones, become a list. */
-static pl_status join_files(const pl_cli_input *in, char *text, size_t room, pl_error *err)
-{
-    const pl_cli_arguments *a = &in->arguments;
-    size_t used = 0;
-    pl_status status = check_names(in, err);
-    for (size_t i = 1; i < a->operand_count && status == PL_OK; i++) {
-        if (used + strlen(a->all[i]) + 2 > room || !is_for_config(a->all[i]))
-            return pl_cli_list_names(in, 1, text, room, err);
-        used += (size_t)snprintf(text + used, room - used, "%s%s", i > 1 ? "\n" : "", a->all[i]);
-    }
-    return status;
 }
 
 static pl_status set(const pl_cli_input *in, const char *key, const char *value, const char *by, pl_error *err)
@@ -121,7 +96,8 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     const char *const *value = in->arguments.value;
     pl_status status = check_words(in, err);
     if (status == PL_OK) status = check_trained(in, err);
-    if (status == PL_OK) status = join_files(in, files, sizeof files, err);
+    if (status == PL_OK) status = check_names(in, err);
+    if (status == PL_OK) status = pl_cli_join_names(in, NULL, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
     if (status == PL_OK) status = set(in, "infer.to", pl_is_stdout(value[TO]) ? NULL : value[TO], "--to", err);
     if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);

@@ -33,9 +33,10 @@ pl_status pl_cli_check_files(const pl_cli_command *, const pl_cli_input *, pl_er
 pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
 
 /* ---- names.c ---- */
-/* "@LIST" into text: a file, gone with the last of these processes, that has the operands from `first` on, a line each.
- * PL_E_STORAGE. */
-pl_status pl_cli_list_names(const pl_cli_input *, size_t first, char *text, size_t room, pl_error *);
+/* Names of files for a key of the config, a line each: `first`, or none (NULL), and the operands behind the config. Of
+ * more of them than a config takes, or of others than it can hold, "@LIST": a file that has them, gone with the last of
+ * these processes. "": there are none. PL_E_USAGE, PL_E_STORAGE. */
+pl_status pl_cli_join_names(const pl_cli_input *, const char *first, char *text, size_t room, pl_error *);
 
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 

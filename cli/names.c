@@ -1,5 +1,6 @@
-/* More names of files than a config takes: they go into a file, a line each, which the config names as @LIST. It has no
- * name from the start, so it is gone with the last process that has it open; the runner is one of them. */
+/* Names of files as a text of a config. More of them than that takes go into a file, a line each, which the config
+ * names as @LIST. It has no name from the start, so it is gone with the last process that has it open; the runner is
+ * one. */
 #include "load.h"
 
 #include <errno.h>
@@ -9,15 +10,30 @@
 #include <string.h>
 #include <unistd.h>
 
-static pl_status put(FILE *file, const pl_cli_arguments *a, size_t first)
+#include "out.h"
+
+typedef struct names {
+    const pl_cli_arguments *a;
+    const char *first; /* NULL: it begins behind the config */
+} names;
+
+/* NULL behind the last. */
+static const char *name_at(const names *n, size_t i)
 {
-    for (size_t i = first; i < a->operand_count; i++)
-        if (fprintf(file, "%s\n", a->all[i]) < 0) return PL_E_STORAGE;
+    const size_t at = n->first ? i : i + 1;
+    return n->first && i == 0 ? n->first : at < n->a->operand_count ? n->a->all[at] : NULL;
+}
+
+static pl_status put(FILE *file, const names *n)
+{
+    const char *name;
+    for (size_t i = 0; (name = name_at(n, i)); i++)
+        if (fprintf(file, "%s\n", name) < 0) return PL_E_STORAGE;
     return fflush(file) == 0 ? PL_OK : PL_E_STORAGE;
 }
 
 /* What stdio holds of it is given back; its descriptor stays open, in who comes by exec, too. */
-static pl_status write_names(int fd, const pl_cli_arguments *a, size_t first)
+static pl_status write_names(int fd, const names *n)
 {
     const int own = dup(fd);
     FILE *file = own >= 0 ? fdopen(own, "w") : NULL;
@@ -25,11 +41,11 @@ static pl_status write_names(int fd, const pl_cli_arguments *a, size_t first)
         if (own >= 0) close(own);
         return PL_E_STORAGE;
     }
-    pl_status status = put(file, a, first);
+    pl_status status = put(file, n);
     return fclose(file) == 0 ? status : PL_E_STORAGE;
 }
 
-pl_status pl_cli_list_names(const pl_cli_input *in, size_t first, char *text, size_t room, pl_error *err)
+static pl_status list(const pl_cli_input *in, const names *n, char *text, size_t room, pl_error *err)
 {
     char folder[PATH_MAX], path[PATH_MAX + 32];
     pl_status status = pl_cli_setting(in->config, "infer", "scratch", folder, sizeof folder, err);
@@ -37,7 +53,7 @@ pl_status pl_cli_list_names(const pl_cli_input *in, size_t first, char *text, si
     snprintf(path, sizeof path, "%s/plimsoll-names-XXXXXX", strcmp(folder, "auto") == 0 ? "/var/tmp" : folder);
     const int fd = mkstemp(path);
     if (fd >= 0) (void)unlink(path);
-    if (fd >= 0 && write_names(fd, &in->arguments, first) == PL_OK) {
+    if (fd >= 0 && write_names(fd, n) == PL_OK) {
         snprintf(text, room, "@/proc/self/fd/%d", fd);
         return PL_OK;
     }
@@ -48,4 +64,27 @@ pl_status pl_cli_list_names(const pl_cli_input *in, size_t first, char *text, si
         "the names of so many files cannot be put into a file in %s: %s; name another folder (--scratch), "
         "or give the names in a file of yours (@LIST)",
         strcmp(folder, "auto") == 0 ? "/var/tmp" : folder, strerror(why));
+}
+
+/* A config's text is printable UTF-8; names of files need not be. */
+static bool is_for_config(const char *name)
+{
+    size_t bytes = strlen(name);
+    for (size_t n; bytes > 0 && (n = pl_character_bytes(name, bytes)) > 0; name += n) bytes -= n;
+    return bytes == 0;
+}
+
+pl_status pl_cli_join_names(const pl_cli_input *in, const char *first, char *text, size_t room, pl_error *err)
+{
+    const names n = {&in->arguments, first};
+    const char *name;
+    size_t used = 0;
+    bool fits = true;
+    text[0] = 0;
+    for (size_t i = 0; (name = name_at(&n, i)); i++) {
+        if (strchr(name, '\n')) return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
+        fits = fits && used + strlen(name) + 2 <= room && is_for_config(name);
+        if (fits) used += (size_t)snprintf(text + used, room - used, "%s%s", i > 0 ? "\n" : "", name);
+    }
+    return fits ? PL_OK : list(in, &n, text, room, err);
 }

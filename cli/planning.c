@@ -139,7 +139,7 @@ static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command 
                            bool prepared, pl_plan **plan, pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status = prepared ? PL_OK : prepare(in, pl_command_does(command, PL_USES_DATA), &p, err);
+    pl_status status = prepared ? PL_OK : prepare(in, pl_command_reads_samples(command, in->config), &p, err);
     if (status == PL_OK)
         status =
             (here ? pl_plan_make_here : pl_plan_make)(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);

@@ -47,6 +47,10 @@ PL_API PL_MUST_USE pl_status pl_command_require(pl_command, const pl_config *, p
 /* What the config is for where nobody says which command: training, or else the first that it has. */
 PL_API pl_command pl_command_of(const pl_config *);
 
+/* Does the command read samples of the config's own data, so that they must be prepared (pl_prepare)? A calibration on
+ * files (quantization.files) does not. */
+PL_API bool pl_command_reads_samples(pl_command, const pl_config *);
+
 /* The options of the command line (pl_config_apply_args) must be keys that the command reads: PL_E_USAGE names one
  * that is not. Keys in files and in the environment are not checked: several commands share those. */
 PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);
@@ -105,7 +109,7 @@ PL_API void pl_work_adopt(int descriptor);
 PL_API PL_MUST_USE pl_status pl_work_check(const pl_config *, pl_command, pl_error *);
 
 /* Plans the command. Of work that is done in parts it is the plan of the largest, and its report tells of all: their
- * number, bytes and times. The data must be prepared where it reads samples (PL_USES_DATA). Kernels that were never
+ * number, bytes and times. The data must be prepared where pl_command_reads_samples says so. Kernels that were never
  * measured on this machine are measured (calibration, some seconds, of parts at most a minute, at most 48 MiB; kept in
  * cache_folder unless that is NULL).
  * Planning itself may take about 1 GiB, and no more than this machine has: deeper models are refused at once

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "run/trace.h"
 #include "systems/files.h"
+#include "systems/infer.h"
 
 /* A budget that nobody gave as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
@@ -54,12 +55,12 @@ typedef struct readying {
     const pl_compile_options *o;
 } readying;
 
-/* One item in the caller's memory: no plan for files is smaller. Its times are nobody's. */
+/* One item in the caller's memory: no plan for files is smaller, and none of a calibration. Its times are nobody's. */
 static pl_status refuse_before(void *context, pl_error *err)
 {
     const readying *r = context;
     if (r->o->everything) return PL_OK;
-    const pl_compile_options least = {.command = r->o->command, .unmeasured = true, .here = r->o->here};
+    const pl_compile_options least = {.command = PL_COMMAND_INFER, .unmeasured = true, .here = r->o->here};
     pl_config *config = pl_config_copy(r->c->config);
     pl_plan *plan = NULL;
     if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
@@ -68,6 +69,8 @@ static pl_status refuse_before(void *context, pl_error *err)
     if (status == PL_OK) status = pl_config_set(config, "infer.npy", "none", "the first plan", err);
     if (status == PL_OK && !config->infer.latency)
         status = pl_config_set(config, "infer.batch", "1", "the first plan", err);
+    if (status == PL_OK && !pl_system_is_seeded(config, r->o->command))
+        status = pl_config_set(config, "infer.seeded", "false", "the first plan", err);
     if (status == PL_OK) status = pl_compile(config, &least, NULL, &plan, err);
     if (status == PL_E_BUDGET) pl_error_append(err, "; the files, which were not read yet, come on top of that");
     pl_plan_destroy(plan);
@@ -95,7 +98,7 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     c->data = o->data;
     c->data_lent = o->data != NULL;
     if (o->data) return PL_OK;
-    if (pl_command_does(c->command, PL_USES_FILES)) return open_files(c, o, err);
+    if (pl_system_files(c->config, c->command)) return open_files(c, o, err);
     PL_TRY(pl_open_data(c->config, c->command, PL_DATA_FOR_PLAN, NULL, &c->data, err));
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }

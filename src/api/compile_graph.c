@@ -10,6 +10,7 @@
 #include "rewrite/rewrite.h"
 #include "run/program.h"
 #include "systems/files.h"
+#include "systems/infer.h"
 
 /* ---- run.dump ---- */
 
@@ -118,12 +119,33 @@ static pl_status take_int8(const pl_compiler *c, pl_graph *g, pl_error *err)
                    c->data->weights);
 }
 
-static pl_status observe(const pl_compiler *c, pl_graph *g, pl_error *err)
+static pl_status observe(const pl_compiler *c, const pl_graph *like, pl_graph *g, pl_error *err)
 {
-    if (!pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
     PL_TRY(pl_rewrite_unfold(g, repeated_program(c, g), err));
     const bool spread = c->config->quantization.method != PL_CONFIG_RANGE_MINMAX;
-    return pl_rewrite_observe(g, repeated_program(c, g), spread, err);
+    return pl_rewrite_observe(g, repeated_program(c, g), like, spread, err);
+}
+
+/* The program that a calibration on the system's own samples has. */
+static pl_status make_own(const pl_compiler *c, pl_graph **own, pl_error *err)
+{
+    const pl_job_list jobs = {.job = {pl_system_of(c->config)->job[c->command]}, .count = 1};
+    PL_TRY(pl_model_build(c->config, &c->data->extents, own, err));
+    PL_TRY(keep_programs(*own, &jobs, err));
+    return pl_rewrite_unfold(*own, PL_NONE, err);
+}
+
+/* The weights are for other commands, too: where samples are files, it is not their program that sees them, but its
+ * layers are to be those of both. A loss may read a matrix itself, and a part of a model need not run each time. */
+static pl_status calibrate(const pl_compiler *c, pl_graph *g, pl_error *err)
+{
+    pl_graph *own = NULL;
+    pl_status status = PL_OK;
+    if (!pl_command_does(c->command, PL_USES_CALIBRATION)) return PL_OK;
+    if (pl_system_files(c->config, c->command)) status = make_own(c, &own, err);
+    if (status == PL_OK) status = observe(c, own, g, err);
+    pl_graph_destroy(own);
+    return status;
 }
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
@@ -131,7 +153,7 @@ pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_erro
     PL_TRY(pl_build_graph(c->config, c->command, &c->data->extents, graph, err));
     PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
     PL_TRY(take_int8(c, *graph, err));
-    PL_TRY(observe(c, *graph, err));
+    PL_TRY(calibrate(c, *graph, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) return PL_OK;

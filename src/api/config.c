@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "config/schema.h"
+#include "systems/infer.h"
 #include "systems/system.h"
 
 pl_status pl_give_text(pl_str *s, char **text, size_t *bytes, pl_error *err)
@@ -183,6 +184,11 @@ pl_status pl_command_require(pl_command command, const pl_config *c, pl_error *e
 }
 
 pl_command pl_command_of(const pl_config *c) { return pl_system_first_command(c); }
+
+bool pl_command_reads_samples(pl_command command, const pl_config *c)
+{
+    return pl_command_does(command, PL_USES_DATA) && !pl_system_files(c, command);
+}
 
 pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_error *err)
 {

@@ -37,7 +37,7 @@ static pl_status rewrite(pl_graph *g, const pl_export_face *face, pl_error *err)
 pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts *extents, pl_graph **graph,
                          pl_error *err)
 {
-    if (!pl_command_does(command, PL_USES_FILES)) return pl_model_build(c, extents, graph, err);
+    if (!pl_system_files(c, command)) return pl_model_build(c, extents, graph, err);
     pl_facts seen = *extents;
     pl_facts_add(&seen, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(c, &seen, graph, err));
@@ -55,10 +55,11 @@ pl_status pl_check_seeded(const pl_config *c, pl_error *err)
 }
 
 /* What the model hangs on beside the files. The data that the config names are for other commands. */
-static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
+static pl_status open_own(const pl_config *given, pl_command command, pl_data **data, pl_error *err)
 {
+    const bool seeded = pl_system_is_seeded(given, command);
     const pl_system *y = pl_system_of(given);
-    if (given->infer.seeded) PL_TRY(pl_check_seeded(given, err));
+    if (seeded) PL_TRY(pl_check_seeded(given, err));
     pl_config *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
     *c = *given;
@@ -66,10 +67,10 @@ static pl_status open_own(const pl_config *given, pl_data **data, pl_error *err)
     pl_status status = y->open(c, y->exported_as, PL_DATA_FOR_RUN, NULL, data, err);
     pl_free(c);
     if (status != PL_OK) return status;
-    if (given->infer.seeded)
+    if (seeded)
         (*data)->weights = NULL, (*data)->weights_part = NULL;
     else
-        status = pl_system_take_weights(given, PL_COMMAND_INFER, *data, err);
+        status = pl_system_take_weights(given, command, *data, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;
 }
@@ -80,10 +81,10 @@ pl_status pl_open_files(const pl_config *c, pl_command command, const pl_facts *
     pl_graph *graph = NULL;
     pl_data *own = NULL;
     PL_TRY(pl_system_require(c, command, err));
-    PL_TRY(open_own(c, &own, err));
+    PL_TRY(open_own(c, command, &own, err));
     pl_status status = planned ? PL_OK : pl_build_graph(c, command, &own->extents, &graph, err);
     if (status == PL_OK)
-        status = pl_system_take_files(c, own, graph, planned, told, data, err);
+        status = pl_system_take_files(c, command, own, graph, planned, told, data, err);
     else
         pl_data_close(own);
     pl_graph_destroy(graph);
@@ -93,7 +94,7 @@ pl_status pl_open_files(const pl_config *c, pl_command command, const pl_facts *
 pl_status pl_open_data(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned, pl_data **data,
                        pl_error *err)
 {
-    if (pl_command_does(command, PL_USES_FILES)) return pl_open_files(c, command, planned, NULL, data, err);
+    if (pl_system_files(c, command)) return pl_open_files(c, command, planned, NULL, data, err);
     PL_TRY(pl_system_require(c, command, err));
     return pl_system_open(c, command, use, planned, data, err);
 }

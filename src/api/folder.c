@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "api/resume.h"
+#include "systems/infer.h"
 #include "systems/system.h"
 
 static pl_status refuse_training(pl_preparation *p, pl_error *err)
@@ -56,7 +57,7 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
     const pl_system *y = pl_system_of(p->config);
-    if (pl_command_does(command, PL_USES_FILES)) return PL_OK; /* of the run's own data nothing is read */
+    if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
     return y->check_folder ? y->check_folder(p, command, err) : PL_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "config/schema.h"
+#include "systems/infer.h"
 
 static uint64_t or_auto(int64_t value, uint64_t chosen)
 {
@@ -49,8 +50,8 @@ static uint64_t epoch_of(const pl_data *data)
 /* First values, or those that the data bring; what is trained elsewhere has no others. */
 static bool begins_first(const pl_config *c, pl_command command, const pl_data *data)
 {
-    return pl_command_does(command, PL_USES_FILES) &&
-           (c->infer.seeded || data->weights || !pl_system_of(c)->job[PL_COMMAND_TRAIN]);
+    return pl_system_files(c, command) &&
+           (pl_system_is_seeded(c, command) || data->weights || !pl_system_of(c)->job[PL_COMMAND_TRAIN]);
 }
 
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
@@ -147,7 +148,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                           .plan_hash = pl_config_hash_numerics(c),
                           .config_text = s->config_text,
                           .begins_first = begins_first(c, command, data),
-                          .needs_saved = pl_command_does(command, PL_USES_FILES) && !begins_first(c, command, data),
+                          .needs_saved = pl_system_files(c, command) && !begins_first(c, command, data),
                           .held_out = held_out ? held_out->path : NULL,
                           .own = s->own,
                           .trace_path = c->run.trace[0] ? s->trace : NULL};

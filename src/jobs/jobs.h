@@ -58,9 +58,9 @@ pl_status pl_infer_find_summary(const pl_session *, pl_infer_summary *, pl_error
 
 /* ---- quantize.c ---- */
 /* The weights of a model in 8 bits, into a file: settings->own begins with a pl_quantize_settings, the data's steps are
- * samples of a calibration (pl_data.calibration). Its program is that of encoding, or of evaluating: then what is held
- * out is evaluated, where the session has that job, too. */
-extern const pl_job pl_job_quantize_encode, pl_job_quantize_evaluate;
+ * samples of a calibration (pl_data.calibration). Its program is that of encoding, that of pl_job_infer, or of
+ * evaluating: then what is held out is evaluated, where the session has that job, too. */
+extern const pl_job pl_job_quantize_encode, pl_job_quantize_infer, pl_job_quantize_evaluate;
 typedef struct pl_quantize_settings {
     const char *path;   /* of the file */
     const char *config; /* of the model, as the file is to say it */

@@ -253,8 +253,7 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
         const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }
-    const pl_id output = pl_quantize_find_output(g);
-    const uint64_t outputs = output == PL_NONE ? 0 : pl_shape_elems(&g->value[output].shape) * sizeof(float);
+    const uint64_t outputs = pl_quantize_output_bytes(g);
     return most && outputs > most ? outputs : most;
 }
 
@@ -405,7 +404,7 @@ static pl_status run_again(pl_session *s, pl_quantizing *q, uint64_t sample, pl_
 
 static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    if (q->outputs.count == 0) return PL_OK;
+    if (q->outputs == 0) return PL_OK;
     pl_quantize_note(s, "what comes out, in f32 and in 8 bits");
     for (uint64_t i = 0; i < s->o.data->calibration.samples; i++) {
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
@@ -470,7 +469,7 @@ static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl
     pl_quantizing *q = state;
     if (q->takes == PL_QUANTIZE_EVALUATED)
         return pl_job_evaluate.store(s, pl_session_job_state(s, &pl_job_evaluate), call, err);
-    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_output(q, call);
+    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_outputs(q, call);
     return PL_OK;
 }
 
@@ -487,5 +486,8 @@ static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
 /* First values where there is no file of weights: no encoder is trained. */
 const pl_job pl_job_quantize_encode = {
     .program = {"init", "encode"}, .repeated = 1, .count_runs = count_runs, QUANTIZE};
+/* Of either, on the user's files. */
+const pl_job pl_job_quantize_infer = {
+    .program = {"init", PL_INFER_PROGRAM}, .repeated = 1, .count_runs = count_runs, QUANTIZE};
 /* Of what was trained. */
 const pl_job pl_job_quantize_evaluate = {.program = {"evaluate"}, QUANTIZE};

@@ -39,14 +39,17 @@ typedef struct pl_quantize_judged {
     size_t metrics;
 } pl_quantize_judged;
 
-/* What the model gives out of the samples. */
-typedef struct pl_quantize_outputs {
+/* One of what the model gives out of the samples. */
+typedef struct pl_quantize_output {
+    const char *name;
+    size_t port; /* of STORE */
     float *wide; /* of one sample, in f32; in the place of `rows`, when all is packed */
     pl_real real;
-    uint64_t count, width; /* numbers of a sample, and of a row of them; 0, 0: it gives out nothing */
-    double least, sum;     /* cosines of rows */
-    uint64_t rows;
-} pl_quantize_outputs;
+    uint64_t count, width;      /* numbers of a sample, and of a row of them */
+    double least, sum;          /* cosines of rows; of one number they would say nothing */
+    uint64_t rows;              /* that have a direction */
+    double difference, squares; /* Σ (y − y8)², Σ y² */
+} pl_quantize_output;
 
 /* What becomes of what the program gives out. */
 typedef enum pl_quantize_takes {
@@ -72,7 +75,8 @@ typedef struct pl_quantizing {
     uint64_t done;                   /* runs of the program */
     bool was_there;                  /* a file of that name */
     pl_quantize_judged wide, narrow; /* in f32, and in 8 bits */
-    pl_quantize_outputs outputs;
+    pl_quantize_output output[PL_NODE_IN_MAX];
+    size_t outputs;
 } pl_quantizing;
 
 void pl_quantize_note(pl_session *, const char *text); /* told while it works */
@@ -81,10 +85,10 @@ double pl_quantize_loss(const pl_quantize_layer *);
 
 /* ---- quantize_outputs.c ---- */
 extern const pl_real pl_quantize_reals[PL_DTYPE_COUNT]; /* numbers of weights and of what comes out */
-pl_id pl_quantize_find_output(const pl_graph *);        /* PL_NONE: none */
+uint64_t pl_quantize_output_bytes(const pl_graph *);    /* of a sample, in f32; 0: nothing comes out */
 void pl_quantize_open_outputs(const pl_session *, pl_quantizing *);
 /* As q->takes says, WIDE or NARROW. */
-void pl_quantize_take_output(pl_quantizing *, const pl_store_call *);
+void pl_quantize_take_outputs(pl_quantizing *, const pl_store_call *);
 
 /* ---- quantize_tell.c ---- */
 /* Two tables: what 8 bits cost each layer, the worst first, and the range of what comes to each site. */

@@ -1,5 +1,6 @@
-/* A model as a whole that nothing held out judges: what it gives out first (of a text the sketches of its capsules), of
- * each sample in f32 and then in 8 bits, row by row by the cosine of the two. */
+/* A model as a whole that nothing held out judges: what it gives out of each sample (of a text the sketches of its
+ * capsules and what belongs to them), in f32 and then in 8 bits, by the cosine of the two, row by row, and by the size
+ * of their difference. */
 #include <math.h>
 
 #include "ir/op.h"
@@ -9,50 +10,76 @@
 const pl_real pl_quantize_reals[PL_DTYPE_COUNT] = {
     [PL_DTYPE_F32] = PL_REAL_F32, [PL_DTYPE_BF16] = PL_REAL_BF16, [PL_DTYPE_F16] = PL_REAL_F16};
 
-static bool gives_out(const pl_graph *g, const pl_node *n)
-{
-    return n->op == PL_OP_STORE && pl_node_returned_port(g, n) == PL_NONE && pl_dtype_is_real(g->value[n->in[0]].dtype);
-}
-
-pl_id pl_quantize_find_output(const pl_graph *g)
+static const pl_node *find_store(const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++)
-        if (gives_out(g, &g->node[i])) return g->node[i].in[0];
-    return PL_NONE;
+        if (g->node[i].op == PL_OP_STORE) return &g->node[i];
+    return NULL;
+}
+
+/* Port of the first result that is a real number, from `port` on; others are ids and remarks that came in. */
+static size_t next_port(const pl_graph *g, const pl_node *n, size_t port)
+{
+    while (port < PL_NODE_IN_MAX && n->in[port] != PL_NONE && !pl_dtype_is_real(g->value[n->in[port]].dtype)) port++;
+    return port < PL_NODE_IN_MAX && n->in[port] != PL_NONE ? port : PL_NODE_IN_MAX;
+}
+
+uint64_t pl_quantize_output_bytes(const pl_graph *g)
+{
+    const pl_node *n = find_store(g);
+    uint64_t bytes = 0;
+    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_NODE_IN_MAX; k++)
+        bytes += pl_shape_elems(&g->value[n->in[k]].shape) * sizeof(float);
+    return bytes;
+}
+
+static pl_quantize_output open_output(const pl_graph *g, pl_id id, size_t port, float *wide)
+{
+    const pl_value *v = &g->value[id];
+    return (pl_quantize_output){.name = v->name,
+                                .port = port,
+                                .wide = wide,
+                                .real = pl_quantize_reals[v->dtype],
+                                .count = pl_shape_elems(&v->shape),
+                                .width = v->shape.rank ? (uint64_t)pl_shape_last(&v->shape) : 1,
+                                .least = INFINITY};
 }
 
 void pl_quantize_open_outputs(const pl_session *s, pl_quantizing *q)
 {
     const pl_graph *g = s->o.plan->graph;
-    const pl_id output = pl_quantize_find_output(g);
-    if (output == PL_NONE) return;
-    q->outputs = (pl_quantize_outputs){.wide = (float *)(void *)q->rows,
-                                       .real = pl_quantize_reals[g->value[output].dtype],
-                                       .count = pl_shape_elems(&g->value[output].shape),
-                                       .width = (uint64_t)pl_shape_last(&g->value[output].shape),
-                                       .least = INFINITY};
+    const pl_node *n = find_store(g);
+    float *wide = (float *)(void *)q->rows;
+    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_NODE_IN_MAX; k++) {
+        q->output[q->outputs] = open_output(g, n->in[k], k, wide);
+        wide += q->output[q->outputs++].count;
+    }
 }
 
-static void add_cosine(pl_quantize_outputs *o, const void *narrow, uint64_t row)
+static void add_row(pl_quantize_output *o, const void *narrow, uint64_t row)
 {
     double product = 0, a = 0, b = 0;
     for (uint64_t i = row * o->width; i < (row + 1) * o->width; i++) {
         const double x = (double)o->wide[i], y = (double)pl_real_get(o->real, narrow, (int64_t)i);
         product += x * y, a += x * x, b += y * y;
+        o->difference += (x - y) * (x - y);
     }
-    if (!(a > 0) || !(b > 0)) return; /* has no direction */
+    o->squares += a;
+    if (o->width == 1 || !(a > 0) || !(b > 0)) return; /* has no direction */
     const double cosine = product / sqrt(a * b);
     o->least = fmin(o->least, cosine);
     o->sum += cosine;
     o->rows++;
 }
 
-void pl_quantize_take_output(pl_quantizing *q, const pl_store_call *call)
+void pl_quantize_take_outputs(pl_quantizing *q, const pl_store_call *call)
 {
-    pl_quantize_outputs *o = &q->outputs;
-    const uint64_t rows = o->count / o->width;
-    if (q->takes == PL_QUANTIZE_WIDE)
-        for (uint64_t i = 0; i < o->count; i++) o->wide[i] = pl_real_get(o->real, call->port[0].at, (int64_t)i);
-    else
-        for (uint64_t r = 0; r < rows; r++) add_cosine(o, call->port[0].at, r);
+    for (size_t k = 0; k < q->outputs; k++) {
+        pl_quantize_output *o = &q->output[k];
+        const void *at = call->port[o->port].at;
+        if (q->takes == PL_QUANTIZE_WIDE)
+            for (uint64_t i = 0; i < o->count; i++) o->wide[i] = pl_real_get(o->real, at, (int64_t)i);
+        else
+            for (uint64_t r = 0; r < o->count / o->width; r++) add_row(o, at, r);
+    }
 }

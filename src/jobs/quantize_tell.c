@@ -1,4 +1,5 @@
 /* What quantize says of what it has found. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -125,16 +126,27 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
     }
 }
 
+static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
+{
+    const char *dot = strchr(o->name, '.'), *name = dot ? dot + 1 : o->name;
+    const double error = o->squares > 0 ? sqrt(o->difference / o->squares) : 0,
+                 mean = o->rows ? o->sum / (double)o->rows : 1, least = o->rows ? o->least : 1;
+    const pl_cell cell[] = {{"output", name, 0, false},
+                            {"error", NULL, error, false},
+                            {"least_cosine", NULL, least, false},
+                            {"mean_cosine", NULL, mean, false}};
+    const row r = {"outputs", cell, o->rows ? 4 : 2};
+    if (o->rows)
+        tell_row(s, r, width, name, "%9.3f %%  %11.6f %11.6f", 100 * error, least, mean);
+    else
+        tell_row(s, r, width, name, "%9.3f %%", 100 * error);
+}
+
 void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
 {
-    const pl_quantize_outputs *o = &q->outputs;
     const int width = width_of(q);
-    if (o->rows == 0) return;
-    const double mean = o->sum / (double)o->rows;
-    const pl_cell cell[] = {
-        {"measure", "cosine", 0, false}, {"least", NULL, o->least, false}, {"mean", NULL, mean, false}};
-    tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s %11s", "least", "mean");
-    tell_row(s, ROW("outputs", cell), width, "cosine", "%11.6f %11.6f", o->least, mean);
+    tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s  %11s %11s", "error", "cosine", "mean");
+    for (size_t k = 0; k < q->outputs; k++) tell_output(s, width, &q->output[k]);
 }
 
 void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)

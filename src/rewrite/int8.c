@@ -124,7 +124,7 @@ pl_status pl_rewrite_int8(pl_graph *g, pl_id program, const pl_int8_choice *choi
 {
     quantizer q = {.g = g, .b = pl_builder_begin(g, 0, err), .choice = choice, .values = g->value_count};
     pl_status status = PL_OK;
-    PL_TRY(pl_int8_sites_find(g, program, &q.sites, err));
+    PL_TRY(pl_int8_sites_find(g, program, NULL, &q.sites, err));
     q.packed = pl_alloc(q.values + 1, sizeof *q.packed);
     q.range = pl_alloc(q.sites.count + 1, sizeof *q.range);
     if (!q.packed || !q.range) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for products of 8 bits"));

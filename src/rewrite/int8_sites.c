@@ -57,6 +57,25 @@ static void refuse_others(finder *f)
     }
 }
 
+static pl_status refuse_unlike(finder *f, const pl_graph *like, pl_error *err)
+{
+    pl_int8_sites theirs;
+    bool *is_theirs = pl_alloc(like->value_count + 1, sizeof *is_theirs);
+    if (!is_theirs) return pl_fail(err, PL_E_NOMEM, "no memory to find the layers of 8 bits");
+    const pl_status status = pl_int8_sites_find(like, PL_NONE, NULL, &theirs, err);
+    if (status != PL_OK) return pl_free(is_theirs), status;
+    for (size_t i = 0; i < like->node_count; i++)
+        if (theirs.of[i] != PL_NONE) is_theirs[pl_value_root(like, like->node[i].in[1])] = true;
+    for (size_t i = 0; i < f->g->value_count; i++) {
+        if (f->g->value[i].role != PL_ROLE_WEIGHT) continue;
+        const pl_id same = pl_graph_find_value(like, f->g->value[i].name);
+        f->refused[i] |= same == PL_NONE || !is_theirs[same];
+    }
+    pl_int8_sites_deinit(&theirs);
+    pl_free(is_theirs);
+    return PL_OK;
+}
+
 /* Each program has the sites of its own from the first on: what is built alike has the same in all. */
 static uint32_t count_use(finder *f, pl_id node, pl_id weight)
 {
@@ -92,11 +111,12 @@ static pl_status add_layer(finder *f, pl_id node, pl_error *err)
     return PL_OK;
 }
 
-static pl_status find(finder *f, pl_error *err)
+static pl_status find(finder *f, const pl_graph *like, pl_error *err)
 {
     const pl_graph *g = f->g;
     for (size_t i = 0; i < g->value_count; i++) f->where[i] = PL_NONE;
     refuse_others(f);
+    if (like) PL_TRY(refuse_unlike(f, like, err));
     for (size_t i = 0; i < g->node_count; i++) {
         f->sites->of[i] = PL_NONE;
         if (is_layer(f, &g->node[i]) && !f->refused[pl_value_root(g, g->node[i].in[1])])
@@ -105,7 +125,8 @@ static pl_status find(finder *f, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_int8_sites_find(const pl_graph *g, pl_id program, pl_int8_sites *sites, pl_error *err)
+pl_status pl_int8_sites_find(const pl_graph *g, pl_id program, const pl_graph *like, pl_int8_sites *sites,
+                             pl_error *err)
 {
     finder f = {.g = g, .program = program, .counted = PL_NONE, .sites = sites};
     *sites = (pl_int8_sites){0};
@@ -114,7 +135,7 @@ pl_status pl_int8_sites_find(const pl_graph *g, pl_id program, pl_int8_sites *si
     f.uses = pl_alloc(g->value_count + 1, sizeof *f.uses);
     f.where = pl_alloc(g->value_count + 1, sizeof *f.where);
     pl_status status = sites->of && f.refused && f.uses && f.where
-                           ? find(&f, err)
+                           ? find(&f, like, err)
                            : pl_fail(err, PL_E_NOMEM, "no memory to find the layers of 8 bits");
     pl_free(f.refused);
     pl_free(f.uses);

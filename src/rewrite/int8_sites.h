@@ -20,9 +20,10 @@ typedef struct pl_int8_sites {
 
 /* Layers are linear nodes of the program (PL_NONE: of all of them) that always run and whose weight is a matrix of f32,
  * at most PL_INT8_K_MAX wide, that nothing in the graph reads but such nodes, and that is no view of a part of another.
- * Needs: feed-forward layers taken apart (unfold.c), nothing fused. PL_E_UNSUPPORTED for a weight with a longer name
- * than PL_INT8_WEIGHT_BYTES. */
-pl_status pl_int8_sites_find(const pl_graph *, pl_id program, pl_int8_sites *, pl_error *);
+ * like: a graph of other programs that are to take the same weights; only what is such a layer in one of those, too, is
+ * one here. NULL: there is none. Needs: feed-forward layers taken apart (unfold.c), nothing fused. PL_E_UNSUPPORTED for
+ * a weight with a longer name than PL_INT8_WEIGHT_BYTES. */
+pl_status pl_int8_sites_find(const pl_graph *, pl_id program, const pl_graph *like, pl_int8_sites *, pl_error *);
 void pl_int8_sites_deinit(pl_int8_sites *);
 
 /* "WEIGHT.input.USE"; returns name. */

@@ -149,12 +149,12 @@ static size_t count_layers(const observer *o, size_t nodes)
     return count;
 }
 
-pl_status pl_rewrite_observe(pl_graph *g, pl_id program, bool spread, pl_error *err)
+pl_status pl_rewrite_observe(pl_graph *g, pl_id program, const pl_graph *like, bool spread, pl_error *err)
 {
     const size_t nodes = g->node_count;
     observer o = {.g = g, .b = pl_builder_begin(g, 0, err), .values = g->value_count};
     pl_status status = PL_OK;
-    PL_TRY(pl_int8_sites_find(g, program, &o.sites, err));
+    PL_TRY(pl_int8_sites_find(g, program, like, &o.sites, err));
     o.order = pl_alloc(nodes + 2 * o.sites.count + 3 * count_layers(&o, nodes) + 1, sizeof *o.order);
     o.range = pl_alloc(o.sites.count + 1, sizeof *o.range);
     o.of = pl_alloc(o.values + 1, sizeof *o.of);

@@ -132,9 +132,9 @@ pl_status pl_rewrite_frozen_storage(pl_graph *, pl_dtype, pl_error *);
 pl_status pl_rewrite_unfold(pl_graph *, pl_id program, pl_error *);
 
 /* observe.c: a calibration sees what comes to the layers of the program that can be done in 8 bits (int8_sites.h).
- * spread: how it is distributed, too. Needs: unfolded, nothing fused. Changes no number but those seen, until whoever
- * runs the program says that a layer is to be taken in 8 bits. */
-pl_status pl_rewrite_observe(pl_graph *, pl_id program, bool spread, pl_error *);
+ * like: as int8_sites.h has it. spread: how it is distributed, too. Needs: unfolded, nothing fused. Changes no number
+ * but those seen, until whoever runs the program says that a layer is to be taken in 8 bits. */
+pl_status pl_rewrite_observe(pl_graph *, pl_id program, const pl_graph *like, bool spread, pl_error *);
 
 /* int8.c: these layers in 8 bits, of the program or, PL_NONE, of all, where their weight (a name) is packed. Needs: as
  * observe, on a graph that is built alike. Changes what is computed. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "store/run_files.h"
 #include "systems/files.h"
+#include "systems/infer.h"
 #include "systems/system.h"
 
 #define ALIKE(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
@@ -18,13 +19,27 @@ ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
 static uint64_t passes_of(const pl_config *c)
 {
     const uint64_t of_layers = c->quantization.method == PL_CONFIG_RANGE_MINMAX ? 2 : 3;
-    return pl_system_of(c)->job[PL_COMMAND_EVALUATE] ? of_layers : of_layers + 2;
+    return pl_system_judges_calibration(c) ? of_layers : of_layers + 2;
+}
+
+bool pl_system_judges_calibration(const pl_config *c)
+{
+    return pl_system_of(c)->job[PL_COMMAND_EVALUATE] && !pl_system_files(c, PL_COMMAND_QUANTIZE);
+}
+
+enum { WANTED = 64 };
+
+/* Files are chosen by the user: all of them, then. */
+static uint64_t wanted_of(const pl_config *c, uint64_t there)
+{
+    if (c->quantization.samples != PL_CONFIG_AUTO) return (uint64_t)c->quantization.samples;
+    return pl_system_files(c, PL_COMMAND_QUANTIZE) ? there : WANTED;
 }
 
 pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error *err)
 {
     const pl_source *source = data->source;
-    const uint64_t there = source->steps_per_epoch[PL_PART_TRAIN], wanted = (uint64_t)c->quantization.samples;
+    const uint64_t there = source->steps_per_epoch[PL_PART_TRAIN], wanted = wanted_of(c, there);
     const pl_words *words = pl_system_words(c);
     if (there == 0)
         return pl_fail(err, PL_E_DATA, "%s: has no %s to calibrate with; give more of them", data->path, words->sample);
@@ -44,7 +59,7 @@ typedef struct told {
     char config[]; /* the model's keys */
 } told;
 
-static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+pl_status pl_system_find_quantized(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     char out[PL_FILE_PATH_MAX];
     const char *given = c->quantization.output;
@@ -84,7 +99,7 @@ static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
                                          .method = (pl_span_method)c->quantization.method,
                                          .percentile = c->quantization.percentile,
                                          .keep = (uint64_t)c->quantization.keep_f32};
-    PL_TRY(find_path(c, t->path, err));
+    PL_TRY(pl_system_find_quantized(c, t->path, err));
     PL_TRY(pl_file_check_free(t->path, PL_RUN_INT8_FILE, err));
     PL_TRY(check_apart(c->run.weights, t->path, err));
     return check_apart(c->encoder.weights, t->path, err);

@@ -132,6 +132,7 @@ static pl_status check_lists(const char *lists, const char *written, pl_error *e
     return PL_OK;
 }
 
+/* Whatever else it may be. */
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -141,7 +142,12 @@ static pl_status check_apart(const pl_infer_data *d, const char *written, pl_err
         PL_TRY(check_pair(path, d->setup.port[d->names.name[n].port].name, written, err));
     }
     PL_TRY(check_lists(pl_str_text(&d->names.lists), written, err));
-    if (d->data.weights) PL_TRY(check_pair(d->data.weights, "weights", written, err));
+    return d->data.weights ? check_pair(d->data.weights, "weights", written, err) : PL_OK;
+}
+
+static pl_status check_results(const pl_infer_data *d, const char *written, pl_error *err)
+{
+    PL_TRY(check_apart(d, written, err));
     return pl_file_check_free(written, NULL, err);
 }
 
@@ -152,15 +158,37 @@ static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, p
     const int n = snprintf(path, sizeof path, "%s.%s.npy", d->setup.arrays, as->name);
     if (n < 0 || (size_t)n >= sizeof path)
         return pl_fail(err, PL_E_USAGE, "%.300s: the path is too long", d->setup.arrays);
-    return check_apart(d, path, err);
+    return check_results(d, path, err);
 }
 
 static pl_status check_written(const pl_infer_data *d, const pl_export_face *face, pl_error *err)
 {
-    if (d->setup.to) PL_TRY(check_apart(d, d->setup.to, err));
+    if (d->setup.to) PL_TRY(check_results(d, d->setup.to, err));
     for (int k = 0; k < PL_FACE_STORED_MAX && d->setup.arrays; k++) PL_TRY(check_array(d, &face->stored[k], err));
     for (int k = 0; k < PL_FACE_SCORED_MAX && d->setup.arrays; k++) PL_TRY(check_array(d, &face->scored[k], err));
     return PL_OK;
+}
+
+/* The weights in 8 bits that a calibration makes. */
+static pl_status check_quantized(const pl_config *c, const pl_infer_data *d, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_system_find_quantized(c, path, err));
+    return check_apart(d, path, err);
+}
+
+/* ---- which commands ---- */
+
+const char *pl_system_files(const pl_config *c, pl_command command)
+{
+    if (pl_command_does(command, PL_USES_FILES)) return c->infer.files;
+    const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION) && c->quantization.files[0];
+    return calibrates ? c->quantization.files : NULL;
+}
+
+bool pl_system_is_seeded(const pl_config *c, pl_command command)
+{
+    return pl_command_does(command, PL_USES_FILES) && c->infer.seeded;
 }
 
 /* ---- opening ---- */
@@ -168,38 +196,51 @@ static pl_status check_written(const pl_infer_data *d, const pl_export_face *fac
 /* Of the whole system, for what is large and goes again; /tmp is often in memory. */
 static const char SCRATCH[] = "/var/tmp";
 
-static pl_status read_setup(const pl_config *c, const pl_graph *faced, const pl_facts *planned, pl_infer_setup *s,
-                            pl_error *err)
+static void read_how(const pl_config *c, pl_infer_setup *s)
 {
     const pl_config_infer *i = &c->infer;
-    *s = (pl_infer_setup){.files = i->files,
-                          .scratch = i->scratch[0] ? i->scratch : SCRATCH,
+    s->batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch;
+    s->latency = i->latency;
+    s->brief = i->brief;
+    s->say = pl_system_of(c)->say_inferred;
+    s->to = i->to[0] ? i->to : NULL;
+    s->arrays = i->npy[0] ? i->npy : NULL;
+}
+
+static pl_status read_setup(const pl_config *c, pl_command command, const pl_graph *faced, const pl_facts *planned,
+                            pl_infer_setup *s, pl_error *err)
+{
+    *s = (pl_infer_setup){.files = pl_system_files(c, command),
+                          .scratch = c->infer.scratch[0] ? c->infer.scratch : SCRATCH,
                           .staged = planned ? pl_facts_value(planned, PL_FACT_STAGED, 0) : 0,
-                          .batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch,
-                          .latency = i->latency,
-                          .brief = i->brief,
-                          .say = pl_system_of(c)->say_inferred,
-                          .looks = faced != NULL,
-                          .to = i->to[0] ? i->to : NULL,
-                          .arrays = i->npy[0] ? i->npy : NULL};
+                          .batch = 1, /* of a calibration */
+                          .looks = faced != NULL};
+    if (pl_command_does(command, PL_USES_FILES)) read_how(c, s);
     s->scratch_is_memory = s->looks && pl_disk_is_memory(s->scratch);
     return faced ? see_ports(faced, s, err) : read_ports(pl_system_of(c)->face, planned, s, err);
 }
 
-pl_status pl_system_take_files(const pl_config *c, pl_data *of, const pl_graph *faced, const pl_facts *planned,
-                               const pl_staging_told *told, pl_data **data, pl_error *err)
+static pl_status finish(const pl_config *c, pl_command command, pl_infer_data *d, pl_error *err)
+{
+    const pl_export_face *face = pl_system_of(c)->face;
+    const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION);
+    PL_TRY(tell_ports(face, &d->setup, &d->data.identity, err));
+    if (d->setup.looks) PL_TRY(calibrates ? check_quantized(c, d, err) : check_written(d, face, err));
+    return calibrates ? pl_system_plan_calibration(c, &d->data, err) : PL_OK;
+}
+
+pl_status pl_system_take_files(const pl_config *c, pl_command command, pl_data *of, const pl_graph *faced,
+                               const pl_facts *planned, const pl_staging_told *told, pl_data **data, pl_error *err)
 {
     pl_infer_data *d = NULL;
     pl_infer_setup s;
-    pl_status status = read_setup(c, faced, planned, &s, err);
+    pl_status status = read_setup(c, command, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
     s.told = told;
     const pl_system *y = pl_system_of(c);
     for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = y->rows, s.port[k].of = of;
     PL_TRY(pl_infer_data_open(&s, of, &d, err));
-    const pl_export_face *face = pl_system_of(c)->face;
-    status = tell_ports(face, &s, &d->data.identity, err);
-    if (status == PL_OK && s.looks) status = check_written(d, face, err);
+    status = finish(c, command, d, err);
     if (status != PL_OK) return pl_data_close(&d->data), status;
     *data = &d->data;
     return PL_OK;

@@ -7,10 +7,16 @@
 #include "stream/data.h"
 #include "systems/system.h"
 
+/* Names of the files that the command runs the model on, as data/infer/names.h has them: "" where the caller brings a
+ * batch at a time; NULL where it does not run on files, but on the system's own data. */
+const char *pl_system_files(const pl_config *, pl_command);
+/* First values in place of trained weights. */
+bool pl_system_is_seeded(const pl_config *, pl_command);
+
 /* of: the system's own data, which are taken, also when this fails. faced: the graph whose program pl_job_infer runs
  * (rewrite/face.c), from which it is seen what the inputs are; NULL where a plan has told that: then `planned` is its
  * identity. told: of files that are made ready, or NULL. PL_E_USAGE, PL_E_DATA: a file is missing or does not fit. */
-pl_status pl_system_take_files(const pl_config *, pl_data *of, const pl_graph *faced, const pl_facts *planned,
-                               const pl_staging_told *told, pl_data **, pl_error *);
+pl_status pl_system_take_files(const pl_config *, pl_command, pl_data *of, const pl_graph *faced,
+                               const pl_facts *planned, const pl_staging_told *told, pl_data **, pl_error *);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/schema.h"
+#include "systems/infer.h"
 
 static const pl_system *const rows[] = {
 #define PL_SYSTEM_ROW(id, name) [PL_SYSTEM_##id] = &pl_system_##name,
@@ -96,8 +97,10 @@ pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_d
     const pl_system *y = pl_system_of(c);
     const bool trains = pl_command_does(command, PL_USES_UPDATE);
     PL_TRY(pl_system_require(c, command, err));
-    *list = (pl_job_list){.job = {y->job[command]}, .count = 1};
-    const bool judges = trains || (pl_command_does(command, PL_USES_CALIBRATION) && y->job[PL_COMMAND_EVALUATE]);
+    const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION);
+    const bool on_files = calibrates && pl_system_files(c, command);
+    *list = (pl_job_list){.job = {on_files ? &pl_job_quantize_infer : y->job[command]}, .count = 1};
+    const bool judges = trains || (calibrates && pl_system_judges_calibration(c));
     if (judges && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
     if (trains && y->show && c->train.sample_every > 0) list->job[list->count++] = y->show;
     return PL_OK;

@@ -130,6 +130,10 @@ pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_er
 int64_t pl_system_batch(const pl_config *, pl_command);
 
 /* ---- calibration.c ---- */
+/* What is held out judges it: the system evaluates, and samples are its own. Else what comes out does. */
+bool pl_system_judges_calibration(const pl_config *);
+/* Of the file of weights in 8 bits. */
+pl_status pl_system_find_quantized(const pl_config *, char path[PL_FILE_PATH_MAX], pl_error *);
 /* Which samples it sees, and how often. PL_E_DATA: there are none. */
 pl_status pl_system_plan_calibration(const pl_config *, pl_data *, pl_error *);
 /* What the jobs of a command are told (settings->own): a calibration's in all systems the same, else tell_jobs. */

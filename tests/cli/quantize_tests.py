@@ -149,7 +149,7 @@ def test_methods():
         numbers = numbers_of(f"{method}/results.blocks")[1]
         cosines = [cosine(plain[i:i + width], numbers[i:i + width]) for i in range(0, len(plain), width)]
         worst, mean = min(cosines), math.fsum(cosines) / len(cosines)
-        told = [float(x) for x in next(line for line in said.splitlines() if line.startswith("cosine ")).split()[1:]]
+        told = [float(x) for x in next(line for line in said.splitlines() if line.startswith("sketches ")).split()[-2:]]
         print(method, worst, mean, told)
         # Where hardly a number is near 0, entropy may leave out nearly all: of random weights that comes.
         check(worst < 1 and (worst > 0.99 or method == "entropy"), method, worst)

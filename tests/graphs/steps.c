@@ -99,7 +99,7 @@ static pl_status rewrite(subject *s, pl_status (*pass)(pl_graph *, pl_id, pl_err
 static pl_status unfold(subject *s, pl_error *err) { return rewrite(s, pl_rewrite_unfold, "unfold", 1e-12, err); }
 static pl_status observe_all(pl_graph *g, pl_id program, pl_error *err)
 {
-    return pl_rewrite_observe(g, program, true, err);
+    return pl_rewrite_observe(g, program, NULL, true, err);
 }
 static pl_status observe(subject *s, pl_error *err) { return rewrite(s, observe_all, "observe", 0, err); }
 

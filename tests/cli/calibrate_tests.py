@@ -1,0 +1,219 @@
+"""Tests of quantize --calibrate, whose samples are items of files. What it makes of a training's own samples, brought as files, is held against
+what it makes of the training part; ranges against the numbers of the files; and bad input. Called as cli_tests.py is."""
+import filecmp
+import json
+import math
+import os
+import random
+import struct
+import zlib
+
+from chain_tests import make_chains, write_chain
+from cli_tests import SEED, check, main, read, refused, run, write_text
+from clouds_tests import synth, write_clouds
+from encode_tests import SMALL, weights_for, write_encoder
+from hybrid_tests import write_hybrid
+from infer_tests import flat, save
+from quantize_tests import f32, range_of, tensors_of
+from quantize_trained_tests import MODEL, evaluate, quantize, train
+
+DRAW = random.Random(SEED)
+
+
+def tables(*words):
+    """name → rows, as programs see them."""
+    rows = [json.loads(line) for line in quantize_json(*words)]
+    return {name: [row for row in rows if row.get("table") == name] for name in ("layers", "ranges", "held_out", "outputs")}
+
+
+def quantize_json(*words):
+    return run("quantize", *words, "--progress", "json")[0].splitlines()
+
+
+def whole_text():
+    """One whose training part is whole sequences."""
+    write_text(words=200)
+    text = read("text.txt")
+    while (edge_of(text) - 1) % MODEL["sequence"]:
+        text = text[:-1]
+    with open("text.txt", "wb") as file:
+        file.write(text)
+
+
+def edge_of(text):
+    return len(text) - int(len(text) * 0.2)
+
+
+def windows():
+    """The training part's sequences."""
+    text, n = read("text.txt"), MODEL["sequence"]
+    return [list(text[i:i + n]) for i in range(0, edge_of(text) - n, n)]
+
+
+def save_ids(path, rows, descr="|u1"):
+    save(path, descr, (len(rows), len(rows[0])), sum(rows, []))
+
+
+def test_a_training_brought_as_files():
+    """All its sequences, in another order and from two files: the same bytes, however the method spreads them."""
+    whole_text()
+    for model in ({}, {"tie_embeddings": "false"}, {"arch": "mlp", "window": 4, "heads": None, "tie_embeddings": "false"}):
+        out = "out" + str(len(model))
+        train(out=out, model=model)
+        rows = windows()
+        DRAW.shuffle(rows)
+        save_ids("a.npy", rows[:7])
+        save_ids("b.npy", rows[7:], "<i8")
+        for method in ("minmax", "percentile", "entropy"):
+            quantize(out, "--method", method, "--samples", "100000", "--quantized", "own.safetensors")
+            said = quantize(out, "--method", method, "--calibrate", "a.npy", "b.npy", "--quantized", "files.safetensors", "--quiet")
+            check(said == "" and filecmp.cmp("own.safetensors", "files.safetensors", shallow=False), model, method, said)
+
+
+def normals(path, *shape):
+    numbers = [f32(DRAW.gauss(0, 1)) for _ in range(math.prod(shape))]
+    save(path, "<f4", shape, numbers)
+    return numbers
+
+
+def judged(folder, *files, layers=1):
+    """Of a model that was trained: eval and infer take what came, it is not what the training part makes, and little is lost."""
+    found = tables(folder, "--calibrate", *files)
+    check(len(found["layers"]) >= layers and not found["held_out"] and found["outputs"], found)
+    check(all(0 < o["error"] < 0.2 and o.get("least_cosine", 1) > 0.98 for o in found["outputs"]), found["outputs"])
+    wide, narrow = evaluate(folder), evaluate(folder, "--weights", f"{folder}/int8.safetensors")
+    check(wide["loss"] != narrow["loss"] and abs(narrow["loss"] - wide["loss"]) < 0.1 * wide["loss"], wide, narrow)
+    ours = [run("infer", folder, *files, *words)[0] for words in ([], ["--weights", f"{folder}/int8.safetensors"])]
+    check(ours[0] != ours[1] and len(ours[0].splitlines()) == len(ours[1].splitlines()), ours)
+    quantize(folder, "--quantized", "own.safetensors", "--quiet")
+    check(sorted(tensors_of("own.safetensors")) == sorted(tensors_of(f"{folder}/int8.safetensors")), "another set of layers")
+    return found, outputs_differ(*ours)
+
+
+def outputs_differ(wide, narrow):
+    """The largest share by which an output of all items differs: its name → the root of Σ(y − y8)² / Σ y²."""
+    found = {}
+    for a, b in zip(wide.splitlines(), narrow.splitlines(), strict=True):
+        a, b = json.loads(a), json.loads(b)
+        for name in a:
+            if isinstance(a[name], list) and a[name] and isinstance(flat(a[name])[0], float):
+                x, y = flat(a[name]), flat(b[name])
+                sums = found.setdefault(name, [0, 0])
+                sums[0] += sum((p - q) ** 2 for p, q in zip(x, y, strict=True))
+                sums[1] += sum(p * p for p in x)
+    return {name: math.sqrt(d / s) for name, (d, s) in found.items()}
+
+
+def as_infer_says(found, differ):
+    for o in found["outputs"]:
+        check(abs(o["error"] - differ[o["output"]]) <= 1e-4 * o["error"], o, differ)
+
+
+def test_cloud_heights():
+    """A range is that of the numbers in the file, where a layer reads them as they are."""
+    synth()
+    run("train", write_clouds(), "--pretrain", "--no_loo", "--quiet")
+    normals("images.npy", 5, 2, 16, 16)
+    angles = normals("angles.npy", 5, 2)
+    found, differ = judged("out/pretrain", "angles=angles.npy", "images.npy")
+    as_infer_says(found, differ)
+    first = next(row for row in found["ranges"] if row["range"] == "film_layers.0.film_mlp.0.weight.input.0")
+    check((f32(first["least"]), f32(first["largest"])) == (min(angles), max(angles)), first, angles)
+
+
+def test_pages():
+    run("train", write_hybrid(reasoning={"halt_max_steps": 3}), "--quiet")
+    save("pages.npy", "|u1", (3, 64, 64), list(DRAW.randbytes(3 * 64 * 64)))
+    as_infer_says(*judged("out", "pages.npy"))
+
+
+def test_a_tower_that_does_not_always_run():
+    """Its layers stay in f32 in an evaluation; so they do here."""
+    run("train", write_hybrid(vision_encoder={"features_cache": "10MB"}), "--quiet")
+    save("pages.npy", "|u1", (3, 64, 64), list(DRAW.randbytes(3 * 64 * 64)))
+    as_infer_says(*judged("out", "pages.npy"))
+
+
+def test_chains():
+    make_chains()
+    run("train", write_chain(), "--quiet")
+    rows = [[DRAW.randrange(250) for _ in range(6)] + [0xfe] + [-1] * 3 + [0xff] + [DRAW.randrange(250) for _ in range(8)] for _ in range(3)]
+    save_ids("tokens.npy", rows, "<i4")
+    as_infer_says(*judged("out", "tokens.npy"))
+
+
+def test_encoder():
+    """Its own texts as a file of lines, or the pages that they are drawn to: the same bytes as of the config's texts."""
+    lines = ["".join(DRAW.choice("abcdefgh xyz") for _ in range(30)).strip() or "a" for _ in range(5)]
+    with open("t.txt", "w") as file:
+        file.write("".join(line + "\n" for line in lines))
+    own = write_encoder(texts="t.txt", text_format=None, count=None, weights=weights_for("w.safetensors"))
+    method = DRAW.choice(["minmax", "percentile", "entropy"])
+    quantize(own, "--method", method, "--quantized", "own.safetensors")
+    files = write_encoder("files.yaml", weights="w.safetensors", texts="not/there.txt", text_format=None, count=None)
+    found = tables(files, "--method", method, "--calibrate", "t.txt", "--quantized", "files.safetensors")
+    check(filecmp.cmp("own.safetensors", "files.safetensors", shallow=False), method, lines)
+    check([o["output"] for o in found["outputs"]] == ["capsules", "checksums", "children"], found["outputs"])
+    ours = [run("infer", files, "t.txt", *words)[0] for words in ([], ["--weights", "files.safetensors"])]
+    as_infer_says(found, outputs_differ(*ours))
+
+
+def picture(path, side, change=lambda n: n):
+    """A PNG of random grey."""
+    rows = b"".join(b"\0" + DRAW.randbytes(side) for _ in range(side))
+    chunks = [(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    with open(path, "wb") as file:
+        file.write(change(b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks)))
+
+
+def test_bad_input():
+    """A sentence, the right code, and what was there before stays."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    side = SMALL["image_size"]
+    save("pages.npy", "|u1", (2, side, side), list(DRAW.randbytes(2 * side * side)))
+    quantize(config, "--calibrate", "pages.npy", "--quantized", "q.safetensors")
+    before = read("q.safetensors")
+
+    def fails(code, sentence, *words):
+        refused(code, sentence, "quantize", config, "--quantized", "q.safetensors", *words)
+        check(read("q.safetensors") == before and not any(".tmp" in name for name in os.listdir(".")), words, os.listdir("."))
+    save("shape.npy", "|u1", (2, side, side + 1), [0] * (2 * side * (side + 1)))
+    fails(4, r"shape.npy: is u1 .*, but images takes", "--calibrate", "shape.npy")
+    save("none.npy", "|u1", (0, side, side), [])
+    fails(4, "none.npy", "--calibrate", "none.npy")
+    for name, content in (("empty.txt", b""), ("other.bin", b"\x93NUMPY"), ("half.png", None)):
+        if content is None:
+            picture(name, side, lambda data: data[:len(data) // 2])
+        else:
+            with open(name, "wb") as file:
+                file.write(content)
+        fails(4, name, "--calibrate", name)
+    for wrong in (math.nan, math.inf):
+        numbers = [DRAW.random() for _ in range(3 * side * side)]
+        numbers[DRAW.randrange(len(numbers))] = wrong
+        save("nan.npy", "<f4", (1, 3, side, side), numbers)
+        fails(4, "nan.npy", "--calibrate", "pages.npy", "nan.npy")
+    fails(4, "no/such.npy", "--calibrate", "no/such.npy")
+    fails(2, "the same file", "--calibrate", "q.safetensors")
+    fails(2, "there is also pages.npy; files to calibrate with stand behind --calibrate", "pages.npy")
+    fails(2, "--scratch is of files to calibrate with", "--scratch", ".")
+    fails(2, "leave one out", "--calibrate", "pages.npy", "--set", "quantization.files=pages.npy")
+    fails(2, "--calibrate", "--calibrate", "")
+    fails(3, "--budget|budget", "--calibrate", "pages.npy", "--budget", "10MB")
+    fails(2, "--batch", "--calibrate", "pages.npy", "--batch", "2")
+    refused(5, "no/such/folder", "quantize", config, "--calibrate", "pages.npy", "--quantized", "no/such/folder/q.safetensors")
+    picture("page.png", side)
+    quantize(config, "--calibrate", "page.png", "--quantized", "picture.safetensors")
+    with open("list", "w") as file:
+        file.write("pages.npy\npage.png\n")
+    quantize(config, "--calibrate", "@list", "--samples", "2", "--quantized", "list.safetensors")
+    check(read("list.safetensors") == before, "the first two of a list are the pages")
+    said = quantize(config, "--calibrate", "@list", "--samples", "9", "--quantized", "list.safetensors")
+    check("there are 3 texts, and the calibration sees no more" in said, said)
+
+
+GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
+                        test_bad_input]}
+
+if __name__ == "__main__":
+    main(GROUPS)
