@@ -148,6 +148,19 @@ static int compare(const pl_cli_command *command, const pl_cli_input *in)
     return status == PL_OK ? pl_cli_compare(command, in, &talk, &words) : pl_cli_complain(command->name, status, &err);
 }
 
+/* A config may name them, too. */
+static bool goes_to_files(const pl_cli_input *in)
+{
+    static const char *const keys[] = {"to", "npy"};
+    char name[8];
+    pl_error none = {0};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const pl_status status = pl_cli_setting(in->config, "infer", keys[i], name, sizeof name, &none);
+        if (status == PL_OK && strcmp(name, "none") != 0) return true;
+    }
+    return false;
+}
+
 static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status status, pl_error *err)
 {
     pl_call call = {.command = command};
@@ -155,6 +168,7 @@ static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status stat
     if (status == PL_OK) status = take_words(in, err);
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
+    call.word[PL_CALL_APART] = goes_to_files(in) ? "1" : NULL;
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
     return pl_cli_finish(in, status, &(pl_manner){value[QUIET], value[VERBOSE]}, &call, err);
 }

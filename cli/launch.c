@@ -29,6 +29,7 @@ static const char *const word_names[PL_CALL_WORDS] = {
     [PL_CALL_TO] = "to",
     [PL_CALL_NEXT] = "next",
     [PL_CALL_GOES_ON] = "goes_on",
+    [PL_CALL_APART] = "apart",
     [PL_CALL_STAGE] = "stage",
 };
 

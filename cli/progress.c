@@ -84,13 +84,14 @@ static double steps_made(const pl_view *v, const pl_event *e)
     return (double)(e->step - v->first_step) + part;
 }
 
-/* The end as the work so far lets expect it. It stays while nothing is completed: the time left counts down. */
+/* The end as the work so far lets expect it; parts of what has no steps are parts of all of it. It stays while nothing
+ * is completed: the time left counts down. */
 static void expect_end(pl_view *v, const pl_event *e)
 {
     double made = steps_made(v, e);
     if (e->validating || made <= 0 || made == v->made) return;
     v->made = made;
-    v->end_at = e->seconds / made * (double)(e->steps - v->first_step);
+    v->end_at = e->seconds / made * (e->steps ? (double)(e->steps - v->first_step) : 1);
 }
 
 /* Of results that come item by item, what precedes the first one says nothing of the others. */

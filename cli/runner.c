@@ -333,7 +333,7 @@ static void set_view(runner *r)
     r->view.color = pl_color_wanted(STDERR_FILENO);
     r->view.text_to_stdout =
         !pl_command_does(r->call.command->command, PL_USES_UPDATE | PL_USES_RESULTS | PL_USES_CALIBRATION) &&
-        !said(r, PL_CALL_STAGE);
+        !said(r, PL_CALL_STAGE) && !(said(r, PL_CALL_APART) && r->view.show == PL_SHOW_JSON);
     r->view.keeps_results = pl_command_does(r->call.command->command, PL_USES_RESULTS);
     r->view.goes_on = said(r, PL_CALL_GOES_ON);
     r->view.again = said(r, PL_CALL_AGAIN) ? r->call.word[PL_CALL_AGAIN] : "";

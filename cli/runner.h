@@ -24,6 +24,7 @@ typedef enum pl_call_word {
     PL_CALL_TO,         /* file of the gradients */
     PL_CALL_NEXT,       /* descriptor of the words of the command, which goes on where results are still to be made */
     PL_CALL_GOES_ON,    /* "1": it was begun so */
+    PL_CALL_APART,      /* "1": what comes out goes to files, and stdout is free for progress as JSON */
     PL_CALL_STAGE,      /* of several trainings, this one: behind it the command goes on with the next (PL_CALL_NEXT) */
     PL_CALL_WORDS
 } pl_call_word;

@@ -34,9 +34,10 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
                             .factor = c->train.plateau_factor};
 }
 
-static uint64_t find_steps(const pl_config *c, const pl_data *data)
+/* What sees samples once, or files, has none: how far it is, parts tell. */
+static uint64_t find_steps(const pl_config *c, pl_command command, const pl_data *data)
 {
-    if (!data->source || data->calibration.passes) return 0;
+    if (!data->source || data->calibration.passes || pl_system_files(c, command)) return 0;
     const uint64_t epochs = data->epochs ? data->epochs : (uint64_t)c->train.epochs;
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * epochs;
@@ -117,7 +118,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
 {
     const pl_system *system = pl_system_of(c);
     const pl_config_key *held_out = pl_config_find_held_out(c);
-    const uint64_t steps = find_steps(c, data),
+    const uint64_t steps = find_steps(c, command, data),
                    eval_every = or_auto(c->train.eval_every, system->in_epochs ? epoch_of(data) : steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     PL_TRY(pl_path_of_part(s->trace, sizeof s->trace, c->run.trace, data->piece, err));

@@ -24,7 +24,7 @@ typedef struct inference {
     uint64_t id_count; /* of an item; 0: there are none */
     double *seconds;   /* [items]; NULL: they are not asked for */
     uint64_t timed;
-    double run_seconds;
+    double began, run_seconds;
     bool at_work;
     uint64_t remarked[PL_ROWS_REMARKS_MAX]; /* items, of each remark that was made, in the order in which they came */
     const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
@@ -163,8 +163,10 @@ static pl_status run_step(pl_session *s, inference *j, pl_error *err)
         if (pl_session_should_stop(s)) return pl_fail(err, PL_E_STOPPED, "stopped; what was not finished is not there");
         const double began = pl_run_now();
         PL_TRY(pl_session_run_program(s, j->program, false, err));
-        const double took = pl_run_now() - began;
+        s->part += trips == 0; /* else those are counted */
+        const double now = pl_run_now(), took = now - began;
         j->run_seconds += took;
+        s->last_rate = (double)s->items_seen / (now - j->began);
         if (j->seconds && j->timed < j->d->items) j->seconds[j->timed++] = took;
     }
     return PL_OK;
@@ -205,12 +207,12 @@ static void sort(double *x, uint64_t count)
     }
 }
 
-static void sum_up(const pl_session *s, inference *j, double began)
+static void sum_up(const pl_session *s, inference *j)
 {
     pl_infer_summary *u = &j->summary;
     *u = (pl_infer_summary){.items = s->items_seen,
                             .not_finite = j->sink.not_finite,
-                            .seconds = pl_run_now() - began,
+                            .seconds = pl_run_now() - j->began,
                             .run_seconds = j->run_seconds};
     if (!j->seconds || j->timed == 0) return;
     sort(j->seconds, j->timed);
@@ -254,8 +256,8 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
 {
     inference *j = state;
     pl_error ignored;
-    const double began = pl_run_now();
     if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
+    j->began = pl_run_now();
     j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0;
     memset(j->remarked, 0, sizeof j->remarked), memset(j->remark, 0, sizeof j->remark);
     s->items_seen = 0;
@@ -266,7 +268,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     if (status == PL_E_STOPPED) tell_stopped(s, j);
     if (status != PL_OK) return (void)pl_infer_sink_close(&j->sink, false, &ignored), status;
     PL_TRY(pl_infer_sink_close(&j->sink, true, err));
-    sum_up(s, j, began);
+    sum_up(s, j);
     tell_not_finite(s, j);
     tell_remarks(s, j);
     return PL_OK;

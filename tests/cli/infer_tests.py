@@ -405,6 +405,23 @@ def test_where_it_goes():
     check(sorted(os.listdir(".")).count("got.capsules.npy") == 1, os.listdir("."))
 
 
+def test_progress_for_programs():
+    """Where stdout is free: what has been done, and at the end the ledger; a summary behind it when it is asked for."""
+    config = write_encoder()
+    side = SMALL["image_size"]
+    count = 4000
+    save("many.npy", "|u1", (count, side, side), list(DRAW.randbytes(side * side)) * count)
+    for words in (["--to", "r.jsonl"], ["--npy", "r"]):
+        told = lines(run("infer", config, "many.npy", *words, "--progress", "json", "--json")[0])
+        events = [t.get("event") for t in told]
+        check(events[0] == "committed" and [e for e in events if e != "part"] == ["committed", None, "times", "ledger"], events)
+        parts = [(t["part"], t["parts"], t["step"], t["steps"]) for t in told if t.get("event") == "part"]
+        check(all(0 <= a <= b and step == steps == 0 for a, b, step, steps in parts), parts)
+        check(next(t for t in told if t["schema"] == "plimsoll.infer/1")["items"] == count and told[-1]["ledger"]["as_planned"], told[-1])
+    plain = run("infer", config, "many.npy", "--brief", "--progress", "json")[0]
+    check([t["item"] for t in lines(plain)] == list(range(count)), "progress among results")
+
+
 def test_memory_is_as_planned():
     """To the byte, and the same for few items and many: the files are never in memory."""
     config = some_pages()
@@ -540,7 +557,7 @@ def test_not_run():
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
 
 
-GROUPS = {"infer": [test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
+GROUPS = {"infer": [test_progress_for_programs, test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
                     test_many_files, test_not_finite, test_weights],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
           "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}

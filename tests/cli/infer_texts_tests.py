@@ -121,13 +121,14 @@ def test_files_of_the_config():
 
 
 def stopped(process, begun):
-    """Stops it when it has begun; what it said last, or None where it came to its end before."""
+    """Stops it when it has begun; what it said last, for people or for programs, or None where it came to its end before."""
     while process.poll() is None and not begun():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     check(process.returncode in (0, 130), process.returncode, err)
-    return err.decode().strip().split("\n")[-1] if process.returncode else None
+    notes = re.findall(r'"event":"note".*"text":"([^"]*)"', out.decode())
+    return (notes or err.decode().strip().split("\n"))[-1] if process.returncode else None
 
 
 def test_stopped():
