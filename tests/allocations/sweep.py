@@ -92,6 +92,8 @@ CASES = {
     "plan-encode": ([], "plan e.yaml --json"),
     "quantize": ([], "quantize e.yaml --samples 2 --method entropy --keep_f32 1 --quantized q.safetensors"),
     "quantize-trained": (TRAINED, "quantize c.yaml --samples 3 --method percentile"),
+    "quantize-files": (TRAINED, "quantize out --calibrate lines.txt lines.txt --method entropy --quiet"),
+    "quantize-picture": ([], "quantize e.yaml --calibrate picture.png --scratch . --quantized q.safetensors"),
     "eval-8-bits": ([*TRAINED, "quantize c.yaml --quiet --samples 2"], "eval c.yaml --weights out/int8.safetensors"),
     "generate-8-bits": ([*TRAINED, "quantize c.yaml --quiet --samples 2"], "generate c.yaml --weights out/int8.safetensors"),
     "encode-8-bits": (["quantize e.yaml --quiet --samples 2 --quantized q.safetensors"], "encode e.yaml --weights q.safetensors"),

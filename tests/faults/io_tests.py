@@ -131,6 +131,7 @@ COMMANDS = [
     Command("witness", ["encode", "lines.yaml", "--witness", "w", "--only", "3"]),
     Command("quantize", ["quantize", "lines.yaml", "--samples", "3", "--quantized", "q.safetensors"]),
     Command("quantize-trained", ["quantize", "out", "--samples", "3", "--quantized", "q.safetensors"], base="trained"),
+    Command("quantize-files", ["quantize", "out", "--calibrate", "short.txt", "@names", "--quantized", "q.safetensors"], base="trained"),
     Command("export", ["export", "lines.yaml", "--format", "onnx", "--out", "m.onnx", "--external-data"]),
     Command("export-weights", ["export", "out", "--format", "safetensors", "--out", "m.safetensors"], base="trained"),
     Command("storage", ["storage", "clean", "store", "--consolidate", "--keep-last", "1", "--cache-size", "0"], base="stored", weight=3),
@@ -203,6 +204,9 @@ def make_bases():
             file.write(ENCODER % texts)
     with open(f"{base}/lines.txt", "w") as file:
         file.writelines(read(f"{base}/texts/{i}.txt").decode() + "\n" for i in range(5))
+    for name, text in (("short.txt", "a line\nanother\n"), ("names", "short.txt\n")):
+        with open(f"{base}/{name}", "w") as file:
+            file.write(text)
     with open(f"{base}/buffers.csv", "w") as file:
         file.write(BUFFERS)
     for name, steps in (("begun", 2), ("trained", 4)):
