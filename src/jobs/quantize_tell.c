@@ -137,7 +137,7 @@ static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
                             {"mean_cosine", NULL, mean, false}};
     const row r = {"outputs", cell, o->rows ? 4 : 2};
     if (o->rows)
-        tell_row(s, r, width, name, "%9.3f %%  %11.6f %11.6f", 100 * error, least, mean);
+        tell_row(s, r, width, name, "%9.3f %%  %12.6f %12.6f", 100 * error, least, mean);
     else
         tell_row(s, r, width, name, "%9.3f %%", 100 * error);
 }
@@ -145,7 +145,8 @@ static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
 void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
 {
     const int width = width_of(q);
-    tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s  %11s %11s", "error", "cosine", "mean");
+    tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s  %12s %12s", "error", "least cosine",
+             "mean cosine");
     for (size_t k = 0; k < q->outputs; k++) tell_output(s, width, &q->output[k]);
 }
 
