@@ -12,7 +12,7 @@ import sys
 import cli_tests
 from chain_tests import make_chains, write_chain
 from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
-from clouds_tests import synth, write_clouds
+from clouds_tests import FOLDER_OF_FLIGHTS, synth, write_clouds
 from encode_tests import SMALL, numbers_of, weights_for, write_encoder
 from hybrid_tests import write_hybrid
 from quantize_tests import quantize, tensors_of
@@ -458,6 +458,18 @@ def test_clouds():
     check(found["outputs"] == {"height": ["batch", 1]}, found["outputs"])
 
 
+def test_clouds_without_flights():
+    """What the model hangs on is in frames.bin: the flights' files need not be there, as for infer."""
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    export("out/pretrain", name="before.safetensors", form="safetensors")
+    shutil.rmtree(FOLDER_OF_FLIGHTS)
+    export("out/pretrain", name="after.safetensors", form="safetensors")
+    check(read("before.safetensors") == read("after.safetensors"), "without the flights it is another file")
+    os.remove("out/frames.bin")
+    refused(4, r"^plimsoll export: .*out/frames.bin: cannot be opened: ", "export", "out/pretrain", "--format", "safetensors", "--out", "m")
+
+
 def operator_agrees(grid=8, **keys):
     config = write_rollout(**keys)
     found = agrees(config, config, "rollout", "features", {"state": normals(grid, grid, 3, value="state")}, {"output": ("stored.0", None)})
@@ -558,7 +570,7 @@ GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_m
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
           "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
           "export_int8_systems": [test_language_in_8_bits, test_hybrid_in_8_bits, test_chain_in_8_bits, test_clouds_in_8_bits],
-          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
+          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_clouds_without_flights, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_no_place_for_output, test_not_exported]}
 
 if __name__ == "__main__":
