@@ -568,6 +568,11 @@ def test_not_exported():
     config = write_hybrid(reading={"noise": 40})
     refused(1, "not exported to ONNX.*\"infer\".*--format safetensors", "export", config, "--seeded", "--format", "onnx", "--out", "m")
     export(config, "--seeded", name="m", form="safetensors")
+    whole = write_hybrid()
+    refused(1, "part of one.* that is not exported to ONNX", "export", whole, "--stage", "denoiser", "--seeded", "--format", "onnx", "--out", "part")
+    refused(4, "out/denoiser: nothing was trained there yet", "export", whole, "--stage", "denoiser", "--format", "safetensors", "--out", "part")
+    refused(2, "there is no stage nothing", "export", whole, "--stage", "nothing", "--format", "safetensors", "--out", "part")
+    check(not os.path.exists("part"), "the whole was written in the place of a part")
 
 
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts, test_given_weights, test_data_of_an_earlier_export,
