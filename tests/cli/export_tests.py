@@ -409,10 +409,11 @@ def test_hybrid():
 
 
 def test_hybrid_of_all_kinds():
-    """Other fusions, a codebook that is looked up."""
+    """Other fusions, a codebook that is looked up, what is added to the fusion's gates."""
     need_module()
     for sections in ({"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}},
-                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}}):
+                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}},
+                     {"vision_encoder": {"progressive_fusion": True}}):
         config = write_hybrid(**sections)
         agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
 
