@@ -5,6 +5,7 @@
 #include "format.h"
 #include "load.h"
 #include "out.h"
+#include "stages.h"
 
 enum { FORMAT, OUT, CHECKPOINT, SEEDED, EXTERNAL, PACKED, JSON };
 static const pl_cli_option options[] = {
@@ -107,7 +108,9 @@ static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_error err = {0};
+    uint32_t stages;
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
+    if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = export_model(command, &in, &err);
     pl_cli_release(&in);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);

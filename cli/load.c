@@ -74,8 +74,8 @@ static pl_status refuse_folder(const char *folder, int error, pl_error *err)
     if (name[0])
         return pl_cli_error(err, PL_E_CONFIG,
                             "%s: holds several trainings, each in a folder of its own, and no config of them all; give "
-                            "the config file, or one of those folders, such as %s/%s",
-                            folder, folder, name);
+                            "the config file, or one of those folders, such as %s%s%s",
+                            folder, folder, folder[strlen(folder) - 1] == '/' ? "" : "/", name);
     /* A disk that does not answer is no mistake of the user's. */
     return pl_cli_error(err, error == ENOENT || error == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
                         "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder", folder,

@@ -3,7 +3,7 @@
 # Writes plimsoll.1, and plimsoll.bash, _plimsoll, plimsoll.fish where `plimsoll completion SHELL` knows the shell.
 # The page is the help text in man's clothes: a short line in the first column that ends with a colon opens a part of a
 # section.
-# What all commands say alike, the options of the configuration, is said once.
+# The options of the configuration are said once, as plan has them, which takes those of all commands.
 set -eu
 command=$1
 folder=$2
@@ -43,9 +43,9 @@ section() { # title; text on stdin
 shared='^Options of the configuration'
 exit_codes='^Exit codes:'
 
-# Subcommands: indented first words of the help, kept when the command has help for them.
+# Subcommands: indented first words of the help, kept when the command has help for them. What one does may stand in the next line.
 subcommands() {
-    echo "$help" | sed -n 's/^ \{1,4\}\([a-z][a-z-]*\) .*  .*/\1/p' | awk '!seen[$0]++'
+    echo "$help" | sed -n 's/^ \{1,4\}\([a-z][a-z-]*\) .*/\1/p' | awk '!seen[$0]++'
 }
 
 if ! help=$(ask --help) && ! help=$(ask help); then
@@ -66,7 +66,7 @@ page=$folder/plimsoll.1
         [ "$text" != "$help" ] || continue
         echo "$text" | sed "/$shared/,\$d" | section "plimsoll $name"
     done
-    ask help train | sed -n "/$shared/,\$p" | section "OPTIONS OF THE CONFIGURATION"
+    ask help plan | sed -n "/$shared/,\$p" | section "OPTIONS OF THE CONFIGURATION"
     echo "$help" | sed -n "/$exit_codes/,\$p" | section "EXIT STATUS"
     printf '.SH LICENSE\nApache License, version 2.0.\n'
     printf '.SH SEE ALSO\nThe documentation in the folder docs of the source, config.md (every key) above all.\n'

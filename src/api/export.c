@@ -71,11 +71,12 @@ static pl_status print_config(exporting *e, pl_error *err)
     return status;
 }
 
+/* As a run does, which finds what was prepared and need not have what it was made of. */
 static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
     if (y->open_model) return y->open_model(e->config, &e->data, err);
-    return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_PLAN, NULL, &e->data, err);
+    return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_RUN, NULL, &e->data, err);
 }
 
 /* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */

@@ -67,9 +67,17 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
     return (uint64_t)c->model.layers * pl_model_plan_bytes_per_layer(c);
 }
 
+/* Would the same weights take less in 8 bits? A file of weights that is named may hold them so already. */
+static bool can_be_in_8_bits(const pl_compiler *of)
+{
+    return pl_system_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
+           !pl_command_does(of->command, PL_USES_UPDATE) && !pl_command_does(of->command, PL_USES_GRADIENT) &&
+           !pl_command_does(of->command, PL_USES_CALIBRATION);
+}
+
 pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
 {
-    char remedy[160];
+    char remedy[224];
     const pl_config *c = of->config;
     const char *what, *keys = of->settings.run.words->weight_keys;
     uint64_t bytes;
@@ -84,7 +92,8 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     if (room->bytes < room->floor_bytes)
         snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
     else
-        snprintf(remedy, sizeof remedy, "a smaller %s is needed", keys);
+        snprintf(remedy, sizeof remedy, "a smaller %s is needed%s", keys,
+                 can_be_in_8_bits(of) ? ", or weights in 8 bits (plimsoll quantize)" : "");
     return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
                    bytes - room->bytes, room->words, room->bytes, remedy);
 }

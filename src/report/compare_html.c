@@ -84,9 +84,15 @@ static void put_line(const pl_report_compare *c, const pl_compare_line *l, pl_st
 static void put_lines(const pl_report_compare *c, pl_str *out)
 {
     pl_compare_line l;
+    bool judged = false, given = false;
     if (!pl_compare_find_line(c, 0, &l)) return;
-    pl_str_append(out, "<section><h2>What comes of it</h2><p>of what is held out, and of the same inputs: differences "
-                       "and cosines are against f32</p>\n<table class='labels'><tr><th></th>");
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
+        judged |= c->row[i].metrics > 0;
+        given |= c->row[i].outputs > 0;
+    }
+    pl_str_printf(out, "<section><h2>What comes of it</h2><p>%s%s%s</p>\n<table class='labels'><tr><th></th>",
+                  judged ? "of what is held out" : "", judged && given ? ", and " : "",
+                  given ? "of the same inputs: differences and cosines are against f32" : "");
     for (int i = 0; i < PL_COMPARE_ROWS; i++) pl_str_printf(out, "<th class='n'>%s</th>", c->row[i].name);
     pl_str_append(out, "</tr>\n");
     for (size_t k = 0; pl_compare_find_line(c, k, &l); k++) put_line(c, &l, out);

@@ -1,7 +1,9 @@
 /* The row of cloud heights, and how its data are opened. */
 #include "systems/clouds.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data/clouds/clouds_data.h"
 #include "models/model.h"
@@ -55,6 +57,17 @@ static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
                                           !pl_command_does(command, PL_USES_UPDATE)};
 }
 
+/* The folder of a training that was moved names in its config where the one above was. */
+static pl_status require_frames(const char *path, pl_error *err)
+{
+    if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: is not there: it holds what the flights were made into; --cache names the folder where it lies, "
+        "and plimsoll train makes it",
+        path);
+}
+
 static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
@@ -69,6 +82,7 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
     s.frames_path = r->path;
     /* A runner has the plan's identity to compare with, and need not have the flights' files. */
     pl_status status = use == PL_DATA_FOR_PLAN ? pl_clouds_key(&r->options, &s.key, err) : PL_OK;
+    if (status == PL_OK) status = require_frames(r->path, err);
     if (status == PL_OK) status = pl_clouds_data_open(&s, &d, err);
     pl_clouds_reading_destroy(r);
     if (status == PL_OK && s.stage == PL_SPLIT_LEAVE_OUT) d->data.epochs = (uint64_t)c->clouds.loo_epochs;

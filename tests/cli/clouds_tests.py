@@ -174,6 +174,7 @@ def words_about_folders(config):
     refused(4, r"^plimsoll eval: out: holds several trainings, .* in place of clouds.yaml, such as out/final$", "eval", config)
     for command in ("eval", "train", "plan", "fit", "verify"):
         refused(2, rf"^plimsoll {command}: out: holds several trainings, .*give the config file, or one of those folders, such as out/final$", command, "out")
+    refused(2, "such as out/final$", "eval", "out/")
     refused(2, r"--lock runs a plan of one training, and this config has 5: say which with --stage", "train", config, "--lock", "out/final/plan.lock", "--out", "new")
 
 

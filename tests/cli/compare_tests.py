@@ -296,6 +296,7 @@ def test_forms_of_output():
     check(all(len(line) <= 80 for line in out.splitlines()) and "Input: 16 texts" in out, out)
     check("int8: a calibration" in err and "turn 1 of 1" in err, err)
     check(read("page.html").startswith(b"<!doctype html>") and b"least cosine" in read("page.html"), "no page")
+    check(b"of the same inputs: differences and cosines" in read("page.html") and b"of what is held out" not in read("page.html"), "an encoder is not judged")
     page, err = run("infer", config, "--compare", "--turns", "1", "--html", "-", "--quiet", env=with_tmp())
     check(page.startswith("<!doctype html>") and err == "", page[:100], err)
 

@@ -12,7 +12,7 @@ import sys
 import cli_tests
 from chain_tests import make_chains, write_chain
 from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
-from clouds_tests import synth, write_clouds
+from clouds_tests import FOLDER_OF_FLIGHTS, synth, write_clouds
 from encode_tests import SMALL, numbers_of, weights_for, write_encoder
 from hybrid_tests import write_hybrid
 from quantize_tests import quantize, tensors_of
@@ -409,10 +409,11 @@ def test_hybrid():
 
 
 def test_hybrid_of_all_kinds():
-    """Other fusions, a codebook that is looked up."""
+    """Other fusions, a codebook that is looked up, what is added to the fusion's gates."""
     need_module()
     for sections in ({"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}},
-                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}}):
+                     {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}},
+                     {"vision_encoder": {"progressive_fusion": True}}):
         config = write_hybrid(**sections)
         agrees(config, config, "evaluate", "infer", {"images": pages(64)}, {"logits": ("stored.0", None), "q_halt": ("stored.1", None)}, "--seeded")
 
@@ -456,6 +457,22 @@ def test_clouds():
     found = agrees(f"out/{name}", f"out/{name}/config.yaml", "evaluate", "evaluate", {"images": normals(2, 16, 16), "angles": normals(2)},
                    {"height": ("stored.0", None)})
     check(found["outputs"] == {"height": ["batch", 1]}, found["outputs"])
+
+
+def test_clouds_without_flights():
+    """What the model hangs on is in frames.bin: the flights' files need not be there, as for infer."""
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    export("out/pretrain", name="before.safetensors", form="safetensors")
+    shutil.rmtree(FOLDER_OF_FLIGHTS)
+    export("out/pretrain", name="after.safetensors", form="safetensors")
+    check(read("before.safetensors") == read("after.safetensors"), "without the flights it is another file")
+    os.mkdir("moved")
+    os.rename("out/frames.bin", "moved/frames.bin")
+    refused(4, r"^plimsoll export: .*out/frames.bin: is not there: .*--cache names the folder where it lies", "export", "out/pretrain", "--format", "safetensors",
+            "--out", "m")
+    export("out/pretrain", "--cache", "moved", name="moved.safetensors", form="safetensors")
+    check(tensors_of("before.safetensors") == tensors_of("moved.safetensors"), "with the frames elsewhere it is another model")
 
 
 def operator_agrees(grid=8, **keys):
@@ -552,13 +569,18 @@ def test_not_exported():
     config = write_hybrid(reading={"noise": 40})
     refused(1, "not exported to ONNX.*\"infer\".*--format safetensors", "export", config, "--seeded", "--format", "onnx", "--out", "m")
     export(config, "--seeded", name="m", form="safetensors")
+    whole = write_hybrid()
+    refused(1, "part of one.* that is not exported to ONNX", "export", whole, "--stage", "denoiser", "--seeded", "--format", "onnx", "--out", "part")
+    refused(4, "out/denoiser: nothing was trained there yet", "export", whole, "--stage", "denoiser", "--format", "safetensors", "--out", "part")
+    refused(2, "there is no stage nothing", "export", whole, "--stage", "nothing", "--format", "safetensors", "--out", "part")
+    check(not os.path.exists("part"), "the whole was written in the place of a part")
 
 
 GROUPS = {"export": [test_encoder, test_encoder_of_two_states, test_encoder_of_means, test_encoder_with_attention, test_encoder_of_16_bits, test_weights_outside, test_without_texts, test_given_weights, test_data_of_an_earlier_export,
                      test_the_same_twice, test_gpt, test_gpt_of_all_kinds, test_mlp, test_weights_alone, test_averages],
           "export_int8": [test_encoder_in_8_bits, test_some_layers_in_8_bits, test_weights_in_8_bits_alone, test_damaged_8_bits],
           "export_int8_systems": [test_language_in_8_bits, test_hybrid_in_8_bits, test_chain_in_8_bits, test_clouds_in_8_bits],
-          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_operators, test_operators_of_other_archs],
+          "export_systems": [test_hybrid, test_hybrid_of_all_kinds, test_trained_hybrid, test_chain, test_clouds, test_clouds_without_flights, test_operators, test_operators_of_other_archs],
           "export_refused": [test_words, test_no_model, test_nowhere_to_write, test_no_place_for_output, test_not_exported]}
 
 if __name__ == "__main__":

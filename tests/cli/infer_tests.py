@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -434,6 +435,19 @@ def test_memory_is_as_planned():
     check(resident[0] == resident[1], "memory grows with the items", resident)
 
 
+def test_weights_that_do_not_fit():
+    """What a model on files can be made smaller by, beside another model: 8 bits, unless a file of weights is named, which may be that."""
+    write_encoder(image_size=64, hidden_size=1024, num_heads=8, num_layers=1)
+    with open("lines.txt", "w") as file:
+        file.write("a text")
+    _, said = run("infer", "encode.yaml", "lines.txt", "--budget", "1MB", code=3)
+    floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
+    smaller = r"the weights alone are \d+ bytes, .*; a smaller hidden_size or num_layers is needed"
+    refused(3, smaller + r", or weights in 8 bits \(plimsoll quantize\)$", "infer", "encode.yaml", "lines.txt", "--budget", str(floor))
+    run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")
+    refused(3, smaller + "$", "infer", "encode.yaml", "lines.txt", "--weights", "w.safetensors", "--budget", str(floor))
+
+
 def test_many_files():
     config = some_pages(2)
     some_pages(1, "single.npy")
@@ -557,7 +571,7 @@ def test_not_run():
     refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
 
 
-GROUPS = {"infer": [test_progress_for_programs, test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned,
+GROUPS = {"infer": [test_progress_for_programs, test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned, test_weights_that_do_not_fit,
                     test_many_files, test_not_finite, test_weights],
           "infer_systems": [test_hybrid, test_words_read, test_trained_hybrid, test_chain, test_clouds, test_operators],
           "infer_refused": [test_bad_arrays, test_bad_ids, test_words, test_not_run]}

@@ -41,6 +41,11 @@ def test_man():
     subprocess.run(["sh", f"{SOURCE}/tools/make-man.sh", COMMAND, "man", "1"], check=True, env=environment())
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-c", "-rLL=80n", "man/plimsoll.1"], capture_output=True, check=True)
     check(done.stderr == b"", done.stderr)
+    page = read("man/plimsoll.1").decode()
+    for name in re.findall(r"^  ([a-z]+) ", run("help")[0], re.MULTILINE):
+        check(f"\n.SH plimsoll {name}\n" in page, name, "has no part of the man page")
+        for option in re.findall(r"^  (--[a-z].*?)(?:  |$)", run("help", name)[0], re.MULTILINE):
+            check(option.replace("-", r"\-") in page, name, option, "is not in the man page")
     text = re.sub(".\b", "", done.stdout.decode())
     fits(text, "the man page")
     for word in ("--micro_batch N", "node ID COST SIZE WORK NDEPS D0 D1 ...", "EXIT STATUS", "source <(plimsoll completion bash)"):
