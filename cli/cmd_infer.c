@@ -1,4 +1,5 @@
 /* plimsoll infer: a model on the user's files, in a planned process. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -166,9 +167,11 @@ static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status stat
     pl_call call = {.command = command};
     const char *const *value = in->arguments.value;
     if (status == PL_OK) status = take_words(in, err);
+    const bool apart = status == PL_OK && goes_to_files(in);
+    if (apart) (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_APART] = goes_to_files(in) ? "1" : NULL;
+    call.word[PL_CALL_APART] = apart ? "1" : NULL;
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
     return pl_cli_finish(in, status, &(pl_manner){value[QUIET], value[VERBOSE]}, &call, err);
 }

@@ -5,11 +5,13 @@ import json
 import math
 import os
 import random
+import re
 import struct
+import subprocess
 import zlib
 
 from chain_tests import make_chains, write_chain
-from cli_tests import SEED, check, main, read, refused, run, write_text
+from cli_tests import COMMAND, SEED, Failed, check, environment, main, read, refused, run, write_text
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, weights_for, write_encoder
 from hybrid_tests import write_hybrid
@@ -199,7 +201,8 @@ def test_bad_input():
     fails(2, "there is also pages.npy; files to calibrate with stand behind --calibrate", "pages.npy")
     fails(2, "--scratch is of files to calibrate with", "--scratch", ".")
     fails(2, "leave one out", "--calibrate", "pages.npy", "--set", "quantization.files=pages.npy")
-    fails(2, "--calibrate", "--calibrate", "")
+    fails(2, "--calibrate has an empty value", "--calibrate", "")
+    fails(2, "the name of a file is empty", "--calibrate", "pages.npy", "")
     fails(3, "--budget|budget", "--calibrate", "pages.npy", "--budget", "10MB")
     fails(2, "--batch", "--calibrate", "pages.npy", "--batch", "2")
     refused(5, "no/such/folder", "quantize", config, "--calibrate", "pages.npy", "--quantized", "no/such/folder/q.safetensors")
@@ -213,8 +216,63 @@ def test_bad_input():
     check("there are 3 texts, and the calibration sees no more" in said, said)
 
 
+def smallest(*words):
+    """The budget that refusals lead to, and that one byte less is refused."""
+    budget = 1 << 20
+    for _ in range(4):
+        done = subprocess.run([COMMAND, *words, "--budget", str(budget)], capture_output=True, env=environment())
+        if done.returncode == 0:
+            run(*words, "--budget", str(budget - 1), code=3)
+            return str(budget)
+        check(done.returncode == 3, words, done.stderr)
+        budget = int(re.findall(rb"raise the budget to (\d+) bytes", done.stderr)[-1])
+    raise Failed(f"{words}: what a refusal says is refused again and again")
+
+
+def test_keys_of_infer():
+    """They change nothing of a calibration, nor what it needs; and one by one is one by one, however many a config takes at once."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    picture("page.png", SMALL["image_size"])
+    quantization = ["quantize", config, "--calibrate", "page.png", "--quantized", "q.safetensors"]
+    inference = ["infer", config, "page.png", "--to", "r.jsonl", "--latency"]
+    budgets = [smallest(*words) for words in (quantization, inference)]
+    results = [read(name) for name in ("q.safetensors", "r.jsonl")]
+    with open(config, "a") as file:
+        file.write("infer:\n  batch: 4096\n  latency: true\n")
+    run(*quantization, "--budget", budgets[0])
+    run(*inference, "--budget", budgets[1])
+    check([read(name) for name in ("q.safetensors", "r.jsonl")] == results, "infer.batch changes bits")
+    with open(config, "a") as file:
+        file.write("  seeded: true\n  brief: true\n  files: not/there.npy\n  npy: not/there\n  to: not/there.jsonl\n")
+    run(*quantization, "--budget", budgets[0])
+    check(read("q.safetensors") == results[0], "a key of infer changes a calibration")
+
+
+def unheard(*words):
+    """Its exit code where who reads along has left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = subprocess.run([COMMAND, *words], stdout=writer, stderr=writer, env=environment(), timeout=60).returncode
+    os.close(writer)
+    return code
+
+
+def test_a_reader_that_leaves():
+    """What goes to files is made all the same."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    picture("page.png", SMALL["image_size"])
+    for words, name in ((["quantize", config, "--calibrate", "page.png", "--quantized", "q.safetensors"], "q.safetensors"),
+                        (["infer", config, "page.png", "--to", "r.jsonl"], "r.jsonl"), (["infer", config, "page.png", "--npy", "r"], "r.capsules.npy")):
+        run(*words)
+        whole = read(name)
+        for more in ([], ["--progress", "json"]):
+            os.unlink(name)
+            code = unheard(*words, *more)
+            check(code == 0 and read(name) == whole, words, more, code)
+
+
 GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
-                        test_bad_input]}
+                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves]}
 
 if __name__ == "__main__":
     main(GROUPS)
