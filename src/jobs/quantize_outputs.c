@@ -72,8 +72,18 @@ static void add_row(pl_quantize_output *o, const void *narrow, uint64_t row)
     o->rows++;
 }
 
-void pl_quantize_take_outputs(pl_quantizing *q, const pl_store_call *call)
+/* A step is a sample. */
+static void count_remarks(const pl_session *s, pl_quantizing *q)
 {
+    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
+    if (s->jobs.job[0] != &pl_job_quantize_infer) return;
+    const size_t count = pl_infer_data_remarks(pl_infer_data_of(s->o.data), s->slot.step, remark);
+    pl_infer_remarked_add(&q->remarked, remark, count);
+}
+
+void pl_quantize_take_outputs(const pl_session *s, pl_quantizing *q, const pl_store_call *call)
+{
+    if (q->takes == PL_QUANTIZE_WIDE) count_remarks(s, q);
     for (size_t k = 0; k < q->outputs; k++) {
         pl_quantize_output *o = &q->output[k];
         const void *at = call->port[o->port].at;

@@ -271,8 +271,24 @@ def test_a_reader_that_leaves():
             check(code == 0 and read(name) == whole, words, more, code)
 
 
+def test_what_is_remarked():
+    """Lines that are not read as they were meant are samples, and are told; of those that the calibration sees."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    lines = ["a", "", "word " * 3000, "b", ""]
+    with open("t.txt", "w") as file:
+        file.write("".join(line + "\n" for line in lines))
+    told = run("infer", config, "t.txt", "--brief")[1]
+    check("warning: 2 are empty lines; 1 are longer than a page" in told, told)
+    said = quantize(config, "--calibrate", "t.txt", "--quiet")
+    check(said.startswith("warning: 2 are empty lines; 1 are longer than a page") and "(of 5 items), and the calibration has seen them" in said, said)
+    warnings = [json.loads(line) for line in quantize_json(config, "--calibrate", "t.txt", "--samples", "2")]
+    check([w["text"] for w in warnings if w["event"] == "warning"] == ["1 are empty lines (of 2 items), and the calibration has seen them"], warnings)
+    said = quantize(config, "--calibrate", "t.txt", "--samples", "1", "--quiet")
+    check(said == "", said)
+
+
 GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
-                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves]}
+                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked]}
 
 if __name__ == "__main__":
     main(GROUPS)
