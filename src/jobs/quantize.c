@@ -410,6 +410,7 @@ static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_NARROW, err));
     }
+    PL_TRY(pl_quantize_check_outputs(q, err));
     pl_quantize_tell_outputs(s, q);
     return PL_OK;
 }

@@ -89,6 +89,7 @@ double pl_quantize_loss(const pl_quantize_layer *);
 extern const pl_real pl_quantize_reals[PL_DTYPE_COUNT]; /* numbers of weights and of what comes out */
 uint64_t pl_quantize_output_bytes(const pl_graph *);    /* of a sample, in f32; 0: nothing comes out */
 void pl_quantize_open_outputs(const pl_session *, pl_quantizing *);
+pl_status pl_quantize_check_outputs(const pl_quantizing *, pl_error *); /* PL_E_DATA: one was not finite */
 /* As q->takes says, WIDE or NARROW. */
 void pl_quantize_take_outputs(const pl_session *, pl_quantizing *, const pl_store_call *);
 

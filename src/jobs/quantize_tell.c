@@ -128,7 +128,7 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
 
 static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
 {
-    const char *dot = strchr(o->name, '.'), *name = dot ? dot + 1 : o->name;
+    const char *name = o->name;
     const double error = o->squares > 0 ? sqrt(o->difference / o->squares) : 0,
                  mean = o->rows ? o->sum / (double)o->rows : 1, least = o->rows ? o->least : 1;
     const pl_cell cell[] = {{"output", name, 0, false},

@@ -216,6 +216,28 @@ def test_bad_input():
     check("there are 3 texts, and the calibration sees no more" in said, said)
 
 
+def scale(path, name, largest):
+    """A tensor of float32 in a safetensors file, as large as that."""
+    data = bytearray(read(path))
+    bytes_of_header = struct.unpack("<Q", data[:8])[0]
+    begin, end = (8 + bytes_of_header + at for at in json.loads(data[8:8 + bytes_of_header])[name]["data_offsets"])
+    numbers = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+    data[begin:end] = struct.pack(f"<{len(numbers)}f", *(x * largest / max(map(abs, numbers)) for x in numbers))
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def test_outputs_that_are_not_finite():
+    """Layers in 8 bits are, but what is made of them is not."""
+    train(model={"tie_embeddings": "false"})
+    run("export", "out", "--format", "safetensors", "--out", "w.safetensors")
+    scale("w.safetensors", "lm_head.weight", 3.3e38)
+    save_ids("tokens.npy", [[DRAW.randrange(97, 123) for _ in range(MODEL["sequence"])] for _ in range(3)])
+    refused(4, "logits: what the model gives out, in f32 or in 8 bits, is not finite", "quantize", "out", "--weights", "w.safetensors",
+            "--calibrate", "tokens.npy", "--quantized", "q.safetensors")
+    check(not os.path.exists("q.safetensors"), "a file was written")
+
+
 def smallest(*words):
     """The budget that refusals lead to, and that one byte less is refused."""
     budget = 1 << 20
@@ -288,7 +310,7 @@ def test_what_is_remarked():
 
 
 GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
-                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked]}
+                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite]}
 
 if __name__ == "__main__":
     main(GROUPS)
