@@ -6,12 +6,13 @@ import math
 import os
 import random
 import re
+import signal
 import struct
 import subprocess
 import zlib
 
 from chain_tests import make_chains, write_chain
-from cli_tests import COMMAND, SEED, Failed, check, environment, main, read, refused, run, write_text
+from cli_tests import COMMAND, SEED, Failed, await_event, check, environment, main, read, refused, run, start, write_text
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, weights_for, write_encoder
 from hybrid_tests import write_hybrid
@@ -216,6 +217,26 @@ def test_bad_input():
     check("there are 3 texts, and the calibration sees no more" in said, said)
 
 
+def test_files_that_change():
+    """Numbers that are read several times are the same each time: one that is written to meanwhile, also with as many bytes, is refused."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    side = SMALL["image_size"]
+    save("pages.npy", "|u1", (2000, side, side), list(DRAW.randbytes(side * side)) * 2000)
+    with open("t.txt", "w") as file:
+        file.write("some words\n" * 2000)
+    for name in ("pages.npy", "t.txt"):
+        process = start("quantize", config, "--calibrate", name, "--quantized", "q.safetensors")
+        await_event(process, "committed")
+        process.send_signal(signal.SIGSTOP)
+        with open(name, "r+b") as file:
+            file.seek(-2, os.SEEK_END)
+            file.write(b"!")
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        check(process.returncode == 4 and f"{name}: was changed while it was read" in err.decode(), name, process.returncode, err)
+        check(not os.path.exists("q.safetensors"), name, "a file was written")
+
+
 def scale(path, name, largest):
     """A tensor of float32 in a safetensors file, as large as that."""
     data = bytearray(read(path))
@@ -310,7 +331,8 @@ def test_what_is_remarked():
 
 
 GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
-                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite]}
+                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite,
+                        test_files_that_change]}
 
 if __name__ == "__main__":
     main(GROUPS)
