@@ -214,7 +214,9 @@ def test_bad_input():
     quantize(config, "--calibrate", "@list", "--samples", "2", "--quantized", "list.safetensors")
     check(read("list.safetensors") == before, "the first two of a list are the pages")
     said = quantize(config, "--calibrate", "@list", "--samples", "9", "--quantized", "list.safetensors")
-    check("there are 3 texts, and the calibration sees no more" in said, said)
+    check("there are 3 items, and the calibration sees no more" in said, said)
+    said = quantize(config, "--calibrate", "page.png", "--samples", "9", "--quantized", "list.safetensors")
+    check("there is 1 item, and the calibration sees no more" in said, said)
 
 
 def test_files_that_change():
