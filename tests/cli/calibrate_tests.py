@@ -131,6 +131,15 @@ def test_pages():
     as_infer_says(*judged("out", "pages.npy"))
 
 
+def test_a_part_alone():
+    """What is not run on files is calibrated with its own samples."""
+    config = write_hybrid(n2n_pretrain={"only": True, "steps": 2, "batch_size": 3})
+    save("pages.npy", "|u1", (1, 64, 64), [0] * 64 * 64)
+    refused(1, r'has no program "infer"; take quantization.files \(--calibrate\) away, and its own samples', "plan", config, "--command", "quantize",
+            "--set", "quantization.files=pages.npy")
+    run("plan", config, "--command", "quantize")
+
+
 def test_a_tower_that_does_not_always_run():
     """Its layers stay in f32 in an evaluation; so they do here."""
     run("train", write_hybrid(vision_encoder={"features_cache": "10MB"}), "--quiet")
@@ -332,7 +341,7 @@ def test_what_is_remarked():
     check(said == "", said)
 
 
-GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
+GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
                         test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite,
                         test_files_that_change]}
 
