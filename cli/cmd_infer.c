@@ -1,4 +1,5 @@
 /* plimsoll infer: a model on the user's files, in a planned process. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +69,9 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
     const char *const *value = in->arguments.value;
     if (value[SEEDED] && value[CHECKPOINT])
         return pl_cli_error(err, PL_E_USAGE, "--seeded and --checkpoint both name weights; leave one out");
-    if (value[TO] && value[ARRAYS])
+    const bool lines = value[TO] || pl_config_is_option(in->config, "infer.to"),
+               arrays = value[ARRAYS] || pl_config_is_option(in->config, "infer.npy");
+    if (lines && arrays)
         return pl_cli_error(err, PL_E_USAGE,
                             "--to is a file of lines, and --npy writes arrays in their place; leave one out");
     if (value[BRIEF] && value[ARRAYS])
@@ -90,6 +93,14 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
     return pl_cli_error(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
 }
 
+/* What the config says of where results go is not of a run that is told where. */
+static pl_status take_places(const pl_cli_input *in, pl_error *err)
+{
+    const char *to = in->arguments.value[TO], *arrays = in->arguments.value[ARRAYS];
+    pl_status status = set(in, "infer.to", arrays || pl_is_stdout(to) ? "none" : to, "--to", err);
+    return status == PL_OK ? set(in, "infer.npy", to ? "none" : arrays, "--npy", err) : status;
+}
+
 static pl_status take_words(const pl_cli_input *in, pl_error *err)
 {
     static char files[4096];
@@ -99,8 +110,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     if (status == PL_OK) status = check_names(in, err);
     if (status == PL_OK) status = pl_cli_join_names(in, NULL, files, sizeof files, err);
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
-    if (status == PL_OK) status = set(in, "infer.to", pl_is_stdout(value[TO]) ? NULL : value[TO], "--to", err);
-    if (status == PL_OK) status = set(in, "infer.npy", value[ARRAYS], "--npy", err);
+    if (status == PL_OK) status = take_places(in, err);
     if (status == PL_OK) status = set(in, "infer.latency", value[LATENCY] ? "true" : NULL, "--latency", err);
     if (status == PL_OK) status = set(in, "infer.brief", value[BRIEF] ? "true" : NULL, "--brief", err);
     if (status == PL_OK) status = set(in, "infer.seeded", value[SEEDED] ? "true" : NULL, "--seeded", err);
@@ -166,9 +176,11 @@ static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status stat
     pl_call call = {.command = command};
     const char *const *value = in->arguments.value;
     if (status == PL_OK) status = take_words(in, err);
+    const bool apart = status == PL_OK && goes_to_files(in);
+    if (apart) (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
-    call.word[PL_CALL_APART] = goes_to_files(in) ? "1" : NULL;
+    call.word[PL_CALL_APART] = apart ? "1" : NULL;
     call.word[PL_CALL_LEDGER] = value[LEDGER] ? "1" : NULL;
     return pl_cli_finish(in, status, &(pl_manner){value[QUIET], value[VERBOSE]}, &call, err);
 }

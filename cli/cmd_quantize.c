@@ -1,4 +1,6 @@
 /* plimsoll quantize: a calibration and the weights that come of it, in a planned process. */
+#include <signal.h>
+
 #include "planning.h"
 #include "stages.h"
 
@@ -57,7 +59,6 @@ static pl_status take_files(const pl_cli_input *in, pl_error *err)
         return pl_cli_error(err, PL_E_USAGE,
                             "--calibrate and --set quantization.files both name the files; leave one out");
     if (!first) return check_scratch(in, err);
-    if (!first[0]) return pl_cli_error(err, PL_E_USAGE, "--calibrate: a file's name is missing");
     pl_status status = pl_cli_join_names(in, first, files, sizeof files, err);
     return status == PL_OK ? pl_config_set(in->config, "quantization.files", files, "--calibrate", err) : status;
 }
@@ -68,6 +69,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_error err = {0};
     pl_call call = {.command = command};
     uint32_t stages;
+    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = check_trained(&in, &err);

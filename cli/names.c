@@ -82,6 +82,8 @@ pl_status pl_cli_join_names(const pl_cli_input *in, const char *first, char *tex
     bool fits = true;
     text[0] = 0;
     for (size_t i = 0; (name = name_at(&n, i)); i++) {
+        if (!name[0])
+            return pl_cli_error(err, PL_E_USAGE, "the name of a file is empty; give its name, or leave it out");
         if (strchr(name, '\n')) return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");
         fits = fits && used + strlen(name) + 2 <= room && is_for_config(name);
         if (fits) used += (size_t)snprintf(text + used, room - used, "%s%s", i > 0 ? "\n" : "", name);

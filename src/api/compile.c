@@ -64,13 +64,15 @@ static pl_status refuse_before(void *context, pl_error *err)
     pl_config *config = pl_config_copy(r->c->config);
     pl_plan *plan = NULL;
     if (!config) return pl_fail(err, PL_E_NOMEM, "no memory to plan");
-    pl_status status = pl_config_set(config, "infer.files", "", "the first plan", err);
-    if (status == PL_OK) status = pl_config_set(config, "infer.to", "none", "the first plan", err);
-    if (status == PL_OK) status = pl_config_set(config, "infer.npy", "none", "the first plan", err);
-    if (status == PL_OK && !config->infer.latency)
-        status = pl_config_set(config, "infer.batch", "1", "the first plan", err);
-    if (status == PL_OK && !pl_system_is_seeded(config, r->o->command))
-        status = pl_config_set(config, "infer.seeded", "false", "the first plan", err);
+    const char *const seeded = pl_system_is_seeded(config, r->o->command) ? "true" : "false";
+    const char *const set[][2] = {{"infer.files", ""},
+                                  {"infer.to", "none"},
+                                  {"infer.npy", "none"},
+                                  {"infer.batch", "1"},
+                                  {"infer.seeded", seeded}};
+    pl_status status = PL_OK;
+    for (size_t i = 0; i < sizeof set / sizeof *set && status == PL_OK; i++)
+        status = pl_config_set(config, set[i][0], set[i][1], "the first plan", err);
     if (status == PL_OK) status = pl_compile(config, &least, NULL, &plan, err);
     if (status == PL_E_BUDGET) pl_error_append(err, "; the files, which were not read yet, come on top of that");
     pl_plan_destroy(plan);

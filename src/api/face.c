@@ -41,7 +41,10 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
     pl_facts seen = *extents;
     pl_facts_add(&seen, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(c, &seen, graph, err));
-    return rewrite(*graph, pl_system_of(c)->face, err);
+    const pl_status status = rewrite(*graph, pl_system_of(c)->face, err);
+    if (status == PL_E_UNSUPPORTED && pl_command_does(command, PL_USES_CALIBRATION))
+        pl_error_append(err, "; take quantization.files (--calibrate) away, and its own samples calibrate it");
+    return status;
 }
 
 /* A config may name weights for other commands; who names them with first values wants two things at once. */

@@ -35,7 +35,7 @@ static pl_status find_words(pl_plan *p, pl_error *err)
     if (!p->config) return PL_OK;
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the plan's config");
     pl_status status = load(c, "the plan's config", p->config, &why);
-    if (status == PL_OK) p->words = pl_config_words(c);
+    if (status == PL_OK) p->words = *pl_config_words(c);
     pl_config_destroy(c);
     return status == PL_E_NOMEM ? pl_fail(err, status, "%s", why.text) : PL_OK;
 }

@@ -26,8 +26,7 @@ typedef struct inference {
     uint64_t timed;
     double began, run_seconds;
     bool at_work;
-    uint64_t remarked[PL_ROWS_REMARKS_MAX]; /* items, of each remark that was made, in the order in which they came */
-    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
+    pl_infer_remarked remarked;
     pl_infer_summary summary;
     pl_infer_sink sink;
 } inference;
@@ -120,16 +119,6 @@ static uint64_t rows_of(const pl_session *s, const inference *j, uint64_t *first
     return *first >= j->d->items ? 0 : rows < j->d->items - *first ? rows : j->d->items - *first;
 }
 
-static void count_remarks(inference *j, const pl_infer_item *item)
-{
-    for (size_t i = 0; i < item->remarks; i++) {
-        size_t k = 0;
-        while (k + 1 < PL_ROWS_REMARKS_MAX && j->remark[k] && j->remark[k] != item->remark[i]) k++;
-        j->remark[k] = item->remark[i];
-        j->remarked[k]++;
-    }
-}
-
 static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
 {
     inference *j = state;
@@ -147,7 +136,7 @@ static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl
         for (size_t k = 0; k < j->outputs; k++) row[k] = (const float *)call->port[k].at + i * j->output[k].elems;
         if (j->id_count) item.ids = (const int32_t *)call->port[j->ids_at].at + i * j->id_count;
         item.remarks = pl_infer_data_remarks(j->d, first + i, remark);
-        count_remarks(j, &item);
+        pl_infer_remarked_add(&j->remarked, remark, item.remarks);
         PL_TRY(pl_infer_sink_put(&j->sink, first + i, source, &item, err));
     }
     s->items_seen += rows;
@@ -235,8 +224,7 @@ static void tell_remarks(pl_session *s, const inference *j)
 {
     char text[PL_ERROR_TEXT_BYTES];
     pl_str out = pl_str_fixed(text, sizeof text);
-    for (size_t k = 0; k < PL_ROWS_REMARKS_MAX && j->remark[k]; k++)
-        pl_str_printf(&out, "%s%" PRIu64 " %s", k ? "; " : "", j->remarked[k], j->remark[k]->text);
+    pl_infer_remarked_print(&j->remarked, &out);
     if (out.bytes == 0) return;
     pl_str_printf(&out, " (of %" PRIu64 " items%s)", s->items_seen,
                   j->sink.in_arrays ? "" : "; the key remarks of a line says which");
@@ -259,7 +247,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
     j->began = pl_run_now();
     j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0;
-    memset(j->remarked, 0, sizeof j->remarked), memset(j->remark, 0, sizeof j->remark);
+    j->remarked = (pl_infer_remarked){0};
     s->items_seen = 0;
     pl_status status = pl_infer_sink_open(&j->sink, j->d->setup.to, j->d->setup.arrays, j->d->items, err);
     j->at_work = true;

@@ -410,6 +410,7 @@ static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_WIDE, err));
         PL_TRY(run_again(s, q, i, PL_QUANTIZE_NARROW, err));
     }
+    PL_TRY(pl_quantize_check_outputs(q, err));
     pl_quantize_tell_outputs(s, q);
     return PL_OK;
 }
@@ -469,7 +470,7 @@ static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl
     pl_quantizing *q = state;
     if (q->takes == PL_QUANTIZE_EVALUATED)
         return pl_job_evaluate.store(s, pl_session_job_state(s, &pl_job_evaluate), call, err);
-    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_outputs(q, call);
+    if (q->takes != PL_QUANTIZE_NOTHING) pl_quantize_take_outputs(s, q, call);
     return PL_OK;
 }
 

@@ -3,6 +3,7 @@
 #define PL_JOBS_QUANTIZE_IMPL_H
 
 #include "base/quantize.h"
+#include "data/infer/infer_data.h"
 #include "jobs/jobs.h"
 #include "run/session_impl.h"
 #include "store/weights.h"
@@ -77,6 +78,7 @@ typedef struct pl_quantizing {
     pl_quantize_judged wide, narrow; /* in f32, and in 8 bits */
     pl_quantize_output output[PL_NODE_IN_MAX];
     size_t outputs;
+    pl_infer_remarked remarked; /* of files */
 } pl_quantizing;
 
 void pl_quantize_note(pl_session *, const char *text); /* told while it works */
@@ -87,8 +89,9 @@ double pl_quantize_loss(const pl_quantize_layer *);
 extern const pl_real pl_quantize_reals[PL_DTYPE_COUNT]; /* numbers of weights and of what comes out */
 uint64_t pl_quantize_output_bytes(const pl_graph *);    /* of a sample, in f32; 0: nothing comes out */
 void pl_quantize_open_outputs(const pl_session *, pl_quantizing *);
+pl_status pl_quantize_check_outputs(const pl_quantizing *, pl_error *); /* PL_E_DATA: one was not finite */
 /* As q->takes says, WIDE or NARROW. */
-void pl_quantize_take_outputs(pl_quantizing *, const pl_store_call *);
+void pl_quantize_take_outputs(const pl_session *, pl_quantizing *, const pl_store_call *);
 
 /* ---- quantize_tell.c ---- */
 /* Two tables: what 8 bits cost each layer, the worst first, and the range of what comes to each site. */

@@ -2,6 +2,7 @@
  * capsules and what belongs to them), in f32 and then in 8 bits, by the cosine of the two, row by row, and by the size
  * of their difference. */
 #include <math.h>
+#include <string.h>
 
 #include "ir/op.h"
 #include "ir/properties.h"
@@ -36,7 +37,8 @@ uint64_t pl_quantize_output_bytes(const pl_graph *g)
 static pl_quantize_output open_output(const pl_graph *g, pl_id id, size_t port, float *wide)
 {
     const pl_value *v = &g->value[id];
-    return (pl_quantize_output){.name = v->name,
+    const char *dot = strchr(v->name, '.');
+    return (pl_quantize_output){.name = dot ? dot + 1 : v->name,
                                 .port = port,
                                 .wide = wide,
                                 .real = pl_quantize_reals[v->dtype],
@@ -72,8 +74,18 @@ static void add_row(pl_quantize_output *o, const void *narrow, uint64_t row)
     o->rows++;
 }
 
-void pl_quantize_take_outputs(pl_quantizing *q, const pl_store_call *call)
+/* A step is a sample. */
+static void count_remarks(const pl_session *s, pl_quantizing *q)
 {
+    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
+    if (s->jobs.job[0] != &pl_job_quantize_infer) return;
+    const size_t count = pl_infer_data_remarks(pl_infer_data_of(s->o.data), s->slot.step, remark);
+    pl_infer_remarked_add(&q->remarked, remark, count);
+}
+
+void pl_quantize_take_outputs(const pl_session *s, pl_quantizing *q, const pl_store_call *call)
+{
+    if (q->takes == PL_QUANTIZE_WIDE) count_remarks(s, q);
     for (size_t k = 0; k < q->outputs; k++) {
         pl_quantize_output *o = &q->output[k];
         const void *at = call->port[o->port].at;
@@ -82,4 +94,15 @@ void pl_quantize_take_outputs(pl_quantizing *q, const pl_store_call *call)
         else
             for (uint64_t r = 0; r < o->count / o->width; r++) add_row(o, at, r);
     }
+}
+
+pl_status pl_quantize_check_outputs(const pl_quantizing *q, pl_error *err)
+{
+    for (size_t k = 0; k < q->outputs; k++)
+        if (!isfinite(q->output[k].squares) || !isfinite(q->output[k].difference))
+            return pl_fail(err, PL_E_DATA,
+                           "%s: what the model gives out, in f32 or in 8 bits, is not finite; look at the weights, or "
+                           "at the samples of the calibration",
+                           q->output[k].name);
+    return PL_OK;
 }

@@ -128,7 +128,7 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
 
 static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
 {
-    const char *dot = strchr(o->name, '.'), *name = dot ? dot + 1 : o->name;
+    const char *name = o->name;
     const double error = o->squares > 0 ? sqrt(o->difference / o->squares) : 0,
                  mean = o->rows ? o->sum / (double)o->rows : 1, least = o->rows ? o->least : 1;
     const pl_cell cell[] = {{"output", name, 0, false},
@@ -142,12 +142,25 @@ static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
         tell_row(s, r, width, name, "%9.3f %%", 100 * error);
 }
 
+/* What cannot be read as it is meant is a sample all the same. */
+static void tell_remarks(pl_session *s, const pl_quantizing *q)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    pl_str out = pl_str_fixed(text, sizeof text);
+    pl_infer_remarked_print(&q->remarked, &out);
+    if (out.bytes == 0) return;
+    pl_str_printf(&out, " (of %llu items), and the calibration has seen them",
+                  (unsigned long long)s->o.data->calibration.samples);
+    pl_session_warn(s, text);
+}
+
 void pl_quantize_tell_outputs(pl_session *s, const pl_quantizing *q)
 {
     const int width = width_of(q);
     tell_row(s, head, width, "what comes out, in 8 bits and in f32", "%11s  %12s %12s", "error", "least cosine",
              "mean cosine");
     for (size_t k = 0; k < q->outputs; k++) tell_output(s, width, &q->output[k]);
+    tell_remarks(s, q);
 }
 
 void pl_quantize_tell_file(pl_session *s, const pl_quantizing *q)

@@ -66,12 +66,12 @@ struct pl_plan {
     char data[PL_PLAN_DATA_BYTES]; /* what it is trained on, in words; likewise. "": nothing is said */
     char *config;                  /* the effective config as YAML */
     uint64_t numerics_hash;        /* of everything that decides the numbers of the run */
-    pl_facts identity;     /* hashes of what the data were made from when this was planned; none: no data are read */
-    pl_facts validation;   /* what this command evaluates of the validation part: the items, and what they stand for */
-    const pl_words *words; /* of the system; not a part of the text. NULL: pl_words_plain */
-    int held;              /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
-    pl_work *work;         /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
-    pl_advice *advice;     /* on that work; not a part of the text. NULL: none was asked for */
+    pl_facts identity;   /* hashes of what the data were made from when this was planned; none: no data are read */
+    pl_facts validation; /* what this command evaluates of the validation part: the items, and what they stand for */
+    pl_words words;      /* of system and command; not a part of the text. Nothing in it: pl_words_plain */
+    int held;            /* descriptor of a file that a run reads (stream/data.h); of who planned alone. 0: none */
+    pl_work *work;       /* all groups, this plan's the largest; not a part of the text. NULL: not looked over */
+    pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
 };
 
 /* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */
@@ -107,7 +107,7 @@ double pl_plan_program_seconds(const pl_plan *, pl_id program);
 double pl_plan_spared_seconds(const pl_plan *, pl_id program);
 
 /* What the plan calls its items and samples. */
-static inline const pl_words *pl_plan_words_of(const pl_plan *p) { return p->words ? p->words : &pl_words_plain; }
+static inline const pl_words *pl_plan_words_of(const pl_plan *p) { return p->words.item ? &p->words : &pl_words_plain; }
 
 /* ---- live.c: positions and lives ---- */
 pl_status pl_plan_find_lives(const pl_graph *, pl_block *value, pl_error *);

@@ -46,8 +46,10 @@ pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error
     data->calibration = (pl_calibration_work){.samples = wanted < there ? wanted : there, .passes = passes_of(c)};
     data->has_less = wanted > there;
     if (!data->has_less) return PL_OK;
-    snprintf(data->said, sizeof data->said, "there are %" PRIu64 " %s, and the calibration sees no more", there,
-             there == 1 ? words->sample : words->samples);
+    const bool files = pl_system_files(c, PL_COMMAND_QUANTIZE); /* a picture is no text */
+    const char *one = files ? "item" : words->sample, *many = files ? "items" : words->samples;
+    snprintf(data->said, sizeof data->said, "there %s %" PRIu64 " %s, and the calibration sees no more",
+             there == 1 ? "is" : "are", there, there == 1 ? one : many);
     return PL_OK;
 }
 

@@ -5,11 +5,14 @@ import json
 import math
 import os
 import random
+import re
+import signal
 import struct
+import subprocess
 import zlib
 
 from chain_tests import make_chains, write_chain
-from cli_tests import SEED, check, main, read, refused, run, write_text
+from cli_tests import COMMAND, SEED, Failed, await_event, check, environment, main, read, refused, run, start, write_text
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, weights_for, write_encoder
 from hybrid_tests import write_hybrid
@@ -128,6 +131,15 @@ def test_pages():
     as_infer_says(*judged("out", "pages.npy"))
 
 
+def test_a_part_alone():
+    """What is not run on files is calibrated with its own samples."""
+    config = write_hybrid(n2n_pretrain={"only": True, "steps": 2, "batch_size": 3})
+    save("pages.npy", "|u1", (1, 64, 64), [0] * 64 * 64)
+    refused(1, r'has no program "infer"; take quantization.files \(--calibrate\) away, and its own samples', "plan", config, "--command", "quantize",
+            "--set", "quantization.files=pages.npy")
+    run("plan", config, "--command", "quantize")
+
+
 def test_a_tower_that_does_not_always_run():
     """Its layers stay in f32 in an evaluation; so they do here."""
     run("train", write_hybrid(vision_encoder={"features_cache": "10MB"}), "--quiet")
@@ -199,7 +211,8 @@ def test_bad_input():
     fails(2, "there is also pages.npy; files to calibrate with stand behind --calibrate", "pages.npy")
     fails(2, "--scratch is of files to calibrate with", "--scratch", ".")
     fails(2, "leave one out", "--calibrate", "pages.npy", "--set", "quantization.files=pages.npy")
-    fails(2, "--calibrate", "--calibrate", "")
+    fails(2, "--calibrate has an empty value", "--calibrate", "")
+    fails(2, "the name of a file is empty", "--calibrate", "pages.npy", "")
     fails(3, "--budget|budget", "--calibrate", "pages.npy", "--budget", "10MB")
     fails(2, "--batch", "--calibrate", "pages.npy", "--batch", "2")
     refused(5, "no/such/folder", "quantize", config, "--calibrate", "pages.npy", "--quantized", "no/such/folder/q.safetensors")
@@ -210,11 +223,127 @@ def test_bad_input():
     quantize(config, "--calibrate", "@list", "--samples", "2", "--quantized", "list.safetensors")
     check(read("list.safetensors") == before, "the first two of a list are the pages")
     said = quantize(config, "--calibrate", "@list", "--samples", "9", "--quantized", "list.safetensors")
-    check("there are 3 texts, and the calibration sees no more" in said, said)
+    check("there are 3 items, and the calibration sees no more" in said, said)
+    said = quantize(config, "--calibrate", "page.png", "--samples", "9", "--quantized", "list.safetensors")
+    check("there is 1 item, and the calibration sees no more" in said, said)
 
 
-GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
-                        test_bad_input]}
+def test_files_that_change():
+    """Numbers that are read several times are the same each time: one that is written to meanwhile, also with as many bytes, is refused."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    side = SMALL["image_size"]
+    save("pages.npy", "|u1", (2000, side, side), list(DRAW.randbytes(side * side)) * 2000)
+    with open("t.txt", "w") as file:
+        file.write("some words\n" * 2000)
+    for name in ("pages.npy", "t.txt"):
+        process = start("quantize", config, "--calibrate", name, "--quantized", "q.safetensors")
+        await_event(process, "committed")
+        process.send_signal(signal.SIGSTOP)
+        with open(name, "r+b") as file:
+            file.seek(-2, os.SEEK_END)
+            file.write(b"!")
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        check(process.returncode == 4 and f"{name}: was changed while it was read" in err.decode(), name, process.returncode, err)
+        check(not os.path.exists("q.safetensors"), name, "a file was written")
+
+
+def scale(path, name, largest):
+    """A tensor of float32 in a safetensors file, as large as that."""
+    data = bytearray(read(path))
+    bytes_of_header = struct.unpack("<Q", data[:8])[0]
+    begin, end = (8 + bytes_of_header + at for at in json.loads(data[8:8 + bytes_of_header])[name]["data_offsets"])
+    numbers = struct.unpack(f"<{(end - begin) // 4}f", data[begin:end])
+    data[begin:end] = struct.pack(f"<{len(numbers)}f", *(x * largest / max(map(abs, numbers)) for x in numbers))
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def test_outputs_that_are_not_finite():
+    """Layers in 8 bits are, but what is made of them is not."""
+    train(model={"tie_embeddings": "false"})
+    run("export", "out", "--format", "safetensors", "--out", "w.safetensors")
+    scale("w.safetensors", "lm_head.weight", 3.3e38)
+    save_ids("tokens.npy", [[DRAW.randrange(97, 123) for _ in range(MODEL["sequence"])] for _ in range(3)])
+    refused(4, "logits: what the model gives out, in f32 or in 8 bits, is not finite", "quantize", "out", "--weights", "w.safetensors",
+            "--calibrate", "tokens.npy", "--quantized", "q.safetensors")
+    check(not os.path.exists("q.safetensors"), "a file was written")
+
+
+def smallest(*words):
+    """The budget that refusals lead to, and that one byte less is refused."""
+    budget = 1 << 20
+    for _ in range(4):
+        done = subprocess.run([COMMAND, *words, "--budget", str(budget)], capture_output=True, env=environment())
+        if done.returncode == 0:
+            run(*words, "--budget", str(budget - 1), code=3)
+            return str(budget)
+        check(done.returncode == 3, words, done.stderr)
+        budget = int(re.findall(rb"raise the budget to (\d+) bytes", done.stderr)[-1])
+    raise Failed(f"{words}: what a refusal says is refused again and again")
+
+
+def test_keys_of_infer():
+    """They change nothing of a calibration, nor what it needs; and one by one is one by one, however many a config takes at once."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    picture("page.png", SMALL["image_size"])
+    quantization = ["quantize", config, "--calibrate", "page.png", "--quantized", "q.safetensors"]
+    inference = ["infer", config, "page.png", "--to", "r.jsonl", "--latency"]
+    budgets = [smallest(*words) for words in (quantization, inference)]
+    results = [read(name) for name in ("q.safetensors", "r.jsonl")]
+    with open(config, "a") as file:
+        file.write("infer:\n  batch: 4096\n  latency: true\n")
+    run(*quantization, "--budget", budgets[0])
+    run(*inference, "--budget", budgets[1])
+    check([read(name) for name in ("q.safetensors", "r.jsonl")] == results, "infer.batch changes bits")
+    with open(config, "a") as file:
+        file.write("  seeded: true\n  brief: true\n  files: not/there.npy\n  npy: not/there\n  to: not/there.jsonl\n")
+    run(*quantization, "--budget", budgets[0])
+    check(read("q.safetensors") == results[0], "a key of infer changes a calibration")
+
+
+def unheard(*words):
+    """Its exit code where who reads along has left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    code = subprocess.run([COMMAND, *words], stdout=writer, stderr=writer, env=environment(), timeout=60).returncode
+    os.close(writer)
+    return code
+
+
+def test_a_reader_that_leaves():
+    """What goes to files is made all the same."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    picture("page.png", SMALL["image_size"])
+    for words, name in ((["quantize", config, "--calibrate", "page.png", "--quantized", "q.safetensors"], "q.safetensors"),
+                        (["infer", config, "page.png", "--to", "r.jsonl"], "r.jsonl"), (["infer", config, "page.png", "--npy", "r"], "r.capsules.npy")):
+        run(*words)
+        whole = read(name)
+        for more in ([], ["--progress", "json"]):
+            os.unlink(name)
+            code = unheard(*words, *more)
+            check(code == 0 and read(name) == whole, words, more, code)
+
+
+def test_what_is_remarked():
+    """Lines that are not read as they were meant are samples, and are told; of those that the calibration sees."""
+    config = write_encoder(weights=weights_for("w.safetensors"))
+    lines = ["a", "", "word " * 3000, "b", ""]
+    with open("t.txt", "w") as file:
+        file.write("".join(line + "\n" for line in lines))
+    told = run("infer", config, "t.txt", "--brief")[1]
+    check("warning: 2 are empty lines; 1 are longer than a page" in told, told)
+    said = quantize(config, "--calibrate", "t.txt", "--quiet")
+    check(said.startswith("warning: 2 are empty lines; 1 are longer than a page") and "(of 5 items), and the calibration has seen them" in said, said)
+    warnings = [json.loads(line) for line in quantize_json(config, "--calibrate", "t.txt", "--samples", "2")]
+    check([w["text"] for w in warnings if w["event"] == "warning"] == ["1 are empty lines (of 2 items), and the calibration has seen them"], warnings)
+    said = quantize(config, "--calibrate", "t.txt", "--samples", "1", "--quiet")
+    check(said == "", said)
+
+
+GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run, test_chains, test_encoder,
+                        test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite,
+                        test_files_that_change]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -404,10 +404,23 @@ def test_where_it_goes():
     told = lines(run("infer", config, "pages.npy", "--latency", "--json", "--npy", "got")[0])[0]
     check(0 < told["median_seconds"] <= told["p95_seconds"] <= told["most_seconds"] <= told["seconds"], told)
     check(sorted(os.listdir(".")).count("got.capsules.npy") == 1, os.listdir("."))
+    arrays = {name: read(name) for name in os.listdir(".") if name.startswith("got.")}
+    with open(config) as file:
+        plain = file.read()
+    for key in ("to: not.jsonl", "npy: not"):  # what a config says of it is not of a run that is told where
+        with open(config, "w") as file:
+            file.write(f"{plain}infer:\n  {key}\n")
+        check(run("infer", config, "pages.npy", "--to", "-")[0] == out, key, "not to stdout")
+        run("infer", config, "pages.npy", "--to", "told.jsonl")
+        run("infer", config, "pages.npy", "--npy", "told")
+        check(read("told.jsonl").decode() == out and all(read(name.replace("got", "told")) == arrays[name] for name in arrays), key)
+        check(not any(name.startswith("not") for name in os.listdir(".")), key, os.listdir("."))
+        for more in ("--to", "--npy"):
+            refused(2, "leave one out", "infer", config, "pages.npy", more, "x", "--set", "infer.to=y" if more == "--npy" else "infer.npy=y")
 
 
 def test_progress_for_programs():
-    """Where stdout is free: what has been done, and at the end the ledger; a summary behind it when it is asked for."""
+    """Where stdout is free: what has been done, and at the end the ledger; a summary before it when it is asked for."""
     config = write_encoder()
     side = SMALL["image_size"]
     count = 4000

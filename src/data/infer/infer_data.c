@@ -83,6 +83,22 @@ size_t pl_infer_data_remarks(const pl_infer_data *d, uint64_t item, const pl_row
     return count;
 }
 
+void pl_infer_remarked_add(pl_infer_remarked *r, const pl_rows_remark *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t k = 0;
+        while (k + 1 < PL_ROWS_REMARKS_MAX && r->remark[k] && r->remark[k] != list[i]) k++;
+        r->remark[k] = list[i];
+        r->items[k]++;
+    }
+}
+
+void pl_infer_remarked_print(const pl_infer_remarked *r, pl_str *text)
+{
+    for (size_t k = 0; k < PL_ROWS_REMARKS_MAX && r->remark[k]; k++)
+        pl_str_printf(text, "%s%" PRIu64 " %s", k ? "; " : "", r->items[k], r->remark[k]->text);
+}
+
 /* Rows past the last item, or the batch's, are zeros. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {

@@ -55,6 +55,14 @@ pl_status pl_infer_data_open(const pl_infer_setup *, pl_data *of, pl_infer_data 
 static inline const pl_infer_data *pl_infer_data_of(const pl_data *d) { return (const pl_infer_data *)d; }
 /* What was remarked of an item that is at work: how many, of the remarks of its files' kinds. */
 size_t pl_infer_data_remarks(const pl_infer_data *, uint64_t item, const pl_rows_remark *[PL_ROWS_REMARKS_MAX]);
+/* Items of each remark that was made, in the order in which they came first. */
+typedef struct pl_infer_remarked {
+    const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];
+    uint64_t items[PL_ROWS_REMARKS_MAX];
+} pl_infer_remarked;
+void pl_infer_remarked_add(pl_infer_remarked *, const pl_rows_remark *const *list, size_t count);
+/* "1 are empty lines; 2 are longer than a page"; nothing where there are none. */
+void pl_infer_remarked_print(const pl_infer_remarked *, pl_str *);
 /* "a.npy[3]", or the path alone where it has one item. */
 void pl_infer_data_name(const pl_infer_data *, uint64_t item, pl_str *);
 

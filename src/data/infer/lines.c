@@ -58,11 +58,6 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
 
 /* ---- one of them ---- */
 
-static pl_status refuse_changed(const pl_rows *r, pl_error *err)
-{
-    return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
-}
-
 /* Behind the end of the line that lies there. */
 static pl_status find_end(const pl_rows *r, int fd, uint64_t *at, char *scratch, pl_error *err)
 {
@@ -81,7 +76,7 @@ static pl_status find_begin(const pl_rows *r, pl_infer_lines *l, int fd, uint64_
     const uint64_t mark = line / l->every;
     if (line < l->next || l->next < mark * l->every) l->next = mark * l->every, l->next_at = l->mark[mark];
     for (; l->next < line; l->next++) {
-        if (l->next_at >= r->bytes) return refuse_changed(r, err);
+        if (l->next_at >= r->bytes) return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
         PL_TRY(find_end(r, fd, &l->next_at, scratch, err));
     }
     return PL_OK;
@@ -122,11 +117,9 @@ static pl_status read_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t
 pl_status pl_infer_lines_read(const pl_rows *r, pl_infer_lines *l, uint64_t line, void *scratch, pl_infer_take *take,
                               void *context, pl_error *err)
 {
-    uint64_t bytes;
     int fd;
-    PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
-    pl_status status =
-        bytes == r->bytes ? read_line(r, l, fd, line, scratch, take, context, err) : refuse_changed(r, err);
+    PL_TRY(pl_rows_reopen(r, &fd, err));
+    const pl_status status = read_line(r, l, fd, line, scratch, take, context, err);
     close(fd);
     return status;
 }

@@ -79,6 +79,22 @@ static pl_status check_name(const pl_rows *r, const char *path, pl_error *err)
     return PL_OK;
 }
 
+static struct timespec written_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? st.st_mtim : (struct timespec){0};
+}
+
+pl_status pl_rows_reopen(const pl_rows *r, int *fd, pl_error *err)
+{
+    uint64_t bytes;
+    PL_TRY(pl_file_open(r->path, fd, &bytes, err));
+    const struct timespec written = written_of(*fd);
+    if (bytes == r->bytes && written.tv_sec == r->written.tv_sec && written.tv_nsec == r->written.tv_nsec) return PL_OK;
+    close(*fd);
+    return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+}
+
 pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, pl_error *err)
 {
     char head[PL_ROWS_HEAD_BYTES], path[PL_FILE_PATH_MAX];
@@ -88,6 +104,7 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     PL_TRY(pl_rows_split(name, path, &dataset, err));
     PL_TRY(refuse_folder(path, err));
     PL_TRY(pl_file_open(path, &fd, &r->bytes, err));
+    r->written = written_of(fd);
     const size_t some = r->bytes < sizeof head ? (size_t)r->bytes : sizeof head;
     pl_status status = pl_file_read_at(fd, path, 0, head, some, err);
     close(fd);

@@ -7,6 +7,8 @@
 #ifndef PL_DATA_INFER_ROWS_H
 #define PL_DATA_INFER_ROWS_H
 
+#include <time.h>
+
 #include "base/file.h"
 #include "data/infer/npy.h"
 #include "data/infer/port.h"
@@ -51,6 +53,7 @@ struct pl_rows {
     int fd;                                  /* where it was made ready; 0: it is read as it is */
     uint64_t count;                          /* items in it */
     uint64_t bytes;                          /* of the file, as it was looked at */
+    struct timespec written;                 /* last, likewise */
     uint8_t *remark;                         /* 0 before a reading; what is remarked is added */
     _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
 };
@@ -67,6 +70,9 @@ pl_status pl_rows_open_staged(const char *path, const pl_infer_port *, int fd, c
                               pl_rows *, pl_error *);
 /* Does an array fit the port? Fills count, and what reads it. PL_E_DATA, with what it is and what was wanted. */
 pl_status pl_rows_fit_array(pl_rows *, const pl_npy_array *, pl_error *);
+/* The file, to read rows of it. PL_E_DATA: it is not as it was looked at, and of several readings each would find other
+ * numbers. */
+pl_status pl_rows_reopen(const pl_rows *, int *fd, pl_error *);
 static inline pl_status pl_rows_read(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
 {
     return r->kind->read(r, row, to, scratch, err);

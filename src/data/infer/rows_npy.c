@@ -233,11 +233,9 @@ static pl_status read_item(const pl_rows *r, int fd, uint64_t row, void *to, cha
 /* Opened each time: of thousands of files no descriptors are held. */
 static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
 {
-    uint64_t bytes;
     int fd;
-    PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
-    pl_status status = bytes == r->bytes ? read_item(r, fd, row, to, scratch, err)
-                                         : pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+    PL_TRY(pl_rows_reopen(r, &fd, err));
+    const pl_status status = read_item(r, fd, row, to, scratch, err);
     close(fd);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "api/api.h"
+#include "api/compile.h"
 #include "base/alloc.h"
 #include "support/program.h"
 #include "unit/api/small_run.h"
@@ -23,7 +24,7 @@ static void save_plan(const char *config_text)
     if (status == PL_OK) status = pl_prepare(config, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make_unmeasured(config, &plan, &err);
     if (status != PL_OK) fail_msg("%s", err.text);
-    assert_ptr_equal(pl_plan_words(plan), pl_config_words(config));
+    assert_memory_equal(pl_plan_words(plan), pl_config_words(config), sizeof(pl_words));
     pl_plan copy = *plan;
     if (config_text) copy.config = (char *)config_text;
     assert_int_equal(pl_plan_save(&copy, "small.lock", &err), PL_OK);
@@ -81,10 +82,33 @@ static void refused_memory_is_no_plain_word(void **state)
     }
 }
 
+/* They are not those of its system, and it outlives whoever made it. */
+static void a_plan_for_files_keeps_its_words(void **state)
+{
+    static const char text[] =
+        "model: {arch: cnn_operator}\n"
+        "parameter_space:\n"
+        "  operator: {grid_size: {type: choice, choices: [8]}}\n"
+        "  architecture: {base_channels: {type: choice, choices: [4]}, num_layers: {type: choice, choices: [2]}}\n"
+        "run: {threads: 1, out: nowhere}\n";
+    const pl_compile_options options = {.command = PL_COMMAND_INFER, .unmeasured = true};
+    pl_error err = {0};
+    pl_plan *plan = NULL;
+    pl_config *config = pl_config_create();
+    (void)state;
+    assert_non_null(config);
+    if (pl_config_load_text(config, "c.yaml", text, sizeof text - 1, &err)) fail_msg("%s", err.text);
+    if (pl_compile(config, &options, NULL, &plan, &err)) fail_msg("%s", err.text);
+    pl_config_destroy(config);
+    assert_string_equal(pl_plan_words(plan)->at_once_key, "infer.batch");
+    pl_plan_destroy(plan);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_loaded_plan_has_the_words_of_its_config),
                                        cmocka_unit_test(a_plan_without_a_config_has_plain_words),
-                                       cmocka_unit_test(refused_memory_is_no_plain_word)};
+                                       cmocka_unit_test(refused_memory_is_no_plain_word),
+                                       cmocka_unit_test(a_plan_for_files_keeps_its_words)};
     return cmocka_run_group_tests(tests, small_run_begin, small_run_end);
 }

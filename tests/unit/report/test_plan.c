@@ -395,7 +395,7 @@ static void test_words_are_those_of_the_system(void **state)
     pl_report_run run = {.training = loss, .training_count = 2, .steps = 2, .seconds = 1};
     assert_non_null(name);
     rename_values(p->graph, name);
-    p->words = &words;
+    p->words = words;
     assert_int_equal(pl_report_plan(p, NULL, &text, &err), PL_OK);
     assert_int_equal(pl_report_plan_json(p, NULL, &json, &err), PL_OK);
     assert_int_equal(pl_report_html(p, &run, NULL, &html, &err), PL_OK);
