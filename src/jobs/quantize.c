@@ -440,6 +440,7 @@ static pl_status quantize(pl_session *s, pl_quantizing *q, pl_error *err)
 {
     PL_TRY(look(s, q, err));
     make_ranges(q);
+    pl_quantize_warn_of_ranges(s, q);
     for (size_t i = 0; i < q->layers; i++) pack_layer(q, &q->layer[i]);
     pl_session_set_integer(s, PL_INPUT_COMPARING, 1);
     PL_TRY(pass(s, q, "each layer in 8 bits beside itself", err));

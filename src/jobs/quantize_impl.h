@@ -94,6 +94,8 @@ pl_status pl_quantize_check_outputs(const pl_quantizing *, pl_error *); /* PL_E_
 void pl_quantize_take_outputs(const pl_session *, pl_quantizing *, const pl_store_call *);
 
 /* ---- quantize_tell.c ---- */
+/* Of ranges that leave much out. */
+void pl_quantize_warn_of_ranges(pl_session *, const pl_quantizing *);
 /* Two tables: what 8 bits cost each layer, the worst first, and the range of what comes to each site. */
 void pl_quantize_tell(pl_session *, const pl_quantizing *);
 /* The model judged in f32 and in 8 bits. */

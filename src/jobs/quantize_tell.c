@@ -60,6 +60,30 @@ static int width_of(const pl_quantizing *q)
     return width;
 }
 
+static double share_beyond(const pl_quantize_site *of)
+{
+    return of->count ? (double)of->clipped / (double)of->count : 0;
+}
+
+/* By entropy, few samples can have one of which hardly anything lies within: the little that does is told best. */
+void pl_quantize_warn_of_ranges(pl_session *s, const pl_quantizing *q)
+{
+    static const double much = 0.1;
+    char text[SHOWN + 300], name[SHOWN];
+    size_t count = 0, worst = 0;
+    for (size_t i = 0; i < q->sites && q->how->method == PL_SPAN_ENTROPY; i++) {
+        count += share_beyond(&q->site[i]) > much;
+        if (share_beyond(&q->site[i]) > share_beyond(&q->site[worst])) worst = i;
+    }
+    if (count == 0) return;
+    (void)pl_print(
+        text, sizeof text,
+        "%zu of %zu ranges leave out more than a tenth of what comes to them, that of %s %.3g %%: look at the "
+        "errors, and give more samples, or --method minmax",
+        count, q->sites, shown(q->site[worst].name, PL_QUANTIZE_SEEN, name), 100 * share_beyond(&q->site[worst]));
+    pl_session_warn(s, text);
+}
+
 static void tell_layers(pl_session *s, const pl_quantizing *q, int width)
 {
     char name[SHOWN], shape[48];
@@ -83,7 +107,7 @@ static void tell_sites(pl_session *s, const pl_quantizing *q, int width)
     tell_row(s, head, width, "what comes to it", "%9s %9s  %9s", "least", "largest", "beyond");
     for (size_t i = 0; i < q->sites; i++) {
         const pl_quantize_site *of = &q->site[i];
-        const double share = of->count ? (double)of->clipped / (double)of->count : 0;
+        const double share = share_beyond(of);
         const double least = (double)of->range[0], largest = (double)of->range[1];
         snprintf(range, sizeof range, "%.*s", (int)(strlen(of->name) - strlen(PL_QUANTIZE_SEEN)), of->name);
         const pl_cell cell[] = {{"range", range, 0, false},
