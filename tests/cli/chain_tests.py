@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start
+from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start_closely
 
 MAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/make_chains.py")
 PAD, ANSWER, END, BOT, EOT = 0xfb, 0xfc, 0xfd, 0xfe, 0xff
@@ -205,8 +205,8 @@ def test_killed_and_gone_on():
     config = write_chain(train={"steps": 60, "checkpoint_every": 5, "log_every": 1, "eval_every": 10})
     run("train", config, "--quiet", "--out", "whole")
     for number in (signal.SIGKILL, signal.SIGINT):
-        process = start("train", config, "--resume=auto")
-        await_event(process, "step", 12 if number == signal.SIGKILL else 25)
+        process = start_closely("train", config, "--resume=auto")
+        await_event(process, "step", 10)
         process.send_signal(number)
         finish(process)
     run("train", config, "--quiet", "--resume=auto")
@@ -254,7 +254,7 @@ def test_stages_go_on():
     keys = {"chain": {"stages": 1, "replaced": 0}, "model": {"sequence": 26}, "train": {"steps": 60, "warmup_steps": 10, "checkpoint_every": 5, "log_every": 1, "eval_every": 10}}
     config = write_chain(**json.loads(json.dumps(keys)))
     run("train", config, "--quiet", "--out", "whole")
-    process = start("train", config)
+    process = start_closely("train", config)
     await_event(process, "step", 75)
     process.send_signal(signal.SIGKILL)
     finish(process)

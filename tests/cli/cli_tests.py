@@ -4,6 +4,7 @@ Each test gets a folder of its own below FOLDER; kernels are measured once, in a
 known decides: main). A check that fails prints the command, what it said and what was expected. The oracle of every
 interrupted run is the run that was not."""
 import atexit
+import fcntl
 import json
 import math
 import os
@@ -460,6 +461,14 @@ def test_bar():
 
 def start(*words):
     return subprocess.Popen([COMMAND, *words, "--progress", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+
+
+def start_closely(*words):
+    """As start, but it is never more than a page of its lines, some fifteen steps, ahead of who reads them: however busy the machine is, a kill
+    comes in time."""
+    process = subprocess.Popen([COMMAND, *words, "--progress", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), bufsize=0)
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    return process
 
 
 def await_event(process, kind, count=1):

@@ -9,7 +9,7 @@ import signal
 import struct
 
 import cli_tests
-from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start
+from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start_closely
 
 SMALL = {"vision_encoder": {"image_size": 64, "hidden_size": 16, "pretrained_layers": 1, "vit_layers": 1, "vit_heads": 2, "adapter_layers": 1, "num_heads": 2,
                             "num_layers": 1, "target_capsules": 3, "checksum_dim": 4},
@@ -153,8 +153,8 @@ def test_killed_and_gone_on():
     config = write_hybrid(train={"steps": 60, "checkpoint_every": 5, "log_every": 1, "eval_every": 10}, **json.loads(json.dumps(WHOLE)))
     run("train", config, "--quiet", "--out", "whole")
     for number in (signal.SIGKILL, signal.SIGINT):
-        process = start("train", config, "--resume=auto")
-        await_event(process, "step", 12 if number == signal.SIGKILL else 25)
+        process = start_closely("train", config, "--resume=auto")
+        await_event(process, "step", 10)
         process.send_signal(number)
         finish(process)
     run("train", config, "--quiet", "--resume=auto")
@@ -451,13 +451,13 @@ def test_the_denoiser_however_it_is_cut():
 def test_an_own_training_is_killed():
     """The adapter alone, and the denoiser, each killed as a stage and gone on with: what is left in the end is what a run in one piece leaves."""
     keys = {**json.loads(json.dumps(PAGES)), "train": {"checkpoint_every": 5, "log_every": 1, "eval_every": 10}}
-    keys["denoiser"].update({"channels": 4, "steps": 40})
-    config = write_hybrid(**{**keys, "n2n_pretrain": {"steps": 60, "batch_size": 8}})
+    keys["denoiser"].update({"channels": 4, "steps": 100})
+    config = write_hybrid(**{**keys, "n2n_pretrain": {"steps": 100, "batch_size": 8}})
     for name in ("n2n", "denoiser"):
         run("train", config, "--stage", name, "--quiet", "--out", "whole")
         for number in (signal.SIGKILL, signal.SIGINT):
-            process = start("train", config, "--stage", name, "--resume=auto")
-            await_event(process, "step", 12 if number == signal.SIGKILL else 25)
+            process = start_closely("train", config, "--stage", name, "--resume=auto")
+            await_event(process, "step", 12)
             process.send_signal(number)
             finish(process)
             check(not os.path.exists(f"out/{name}/predictions.csv"), name, "was through before it was stopped")
