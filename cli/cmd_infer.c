@@ -1,11 +1,11 @@
 /* plimsoll infer: a model on the user's files, in a planned process. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "compare.h"
 #include "out.h"
 #include "planning.h"
+#include "signals.h"
 
 enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, COMPARE, TURNS, HTML, JSON, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
@@ -177,7 +177,7 @@ static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status stat
     const char *const *value = in->arguments.value;
     if (status == PL_OK) status = take_words(in, err);
     const bool apart = status == PL_OK && goes_to_files(in);
-    if (apart) (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
+    if (apart) pl_signals_outlive_readers();
     call.word[PL_CALL_CHECKPOINT] = value[CHECKPOINT];
     call.word[PL_CALL_JSON] = value[JSON] ? "1" : NULL;
     call.word[PL_CALL_APART] = apart ? "1" : NULL;

@@ -1,7 +1,6 @@
 /* plimsoll quantize: a calibration and the weights that come of it, in a planned process. */
-#include <signal.h>
-
 #include "planning.h"
+#include "signals.h"
 #include "stages.h"
 
 enum { CALIBRATE, CHECKPOINT, QUIET, VERBOSE };
@@ -69,7 +68,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_error err = {0};
     pl_call call = {.command = command};
     uint32_t stages;
-    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
+    pl_signals_outlive_readers();
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_cli_name_stage(&in, &stages, &err);
     if (status == PL_OK) status = check_trained(&in, &err);

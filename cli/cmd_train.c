@@ -1,8 +1,8 @@
 /* plimsoll train: plans, then trains in a process that holds exactly what was planned. */
-#include <signal.h>
 #include <string.h>
 
 #include "out.h"
+#include "signals.h"
 #include "stages.h"
 
 enum { QUIET, VERBOSE, LOCK };
@@ -65,7 +65,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_talk talk;
     pl_stage stage = {0};
     pl_error err = {0};
-    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
+    pl_signals_outlive_readers();
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);

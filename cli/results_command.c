@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +75,7 @@ int pl_results_command_run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
     pl_error err = {0};
-    (void)signal(SIGPIPE, SIG_IGN); /* who reads along may leave; the run goes on (exec keeps this) */
+    pl_signals_outlive_readers();
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     int code = status == PL_OK ? start(command, &in) : pl_cli_complain(command->name, status, &err);
     pl_cli_release(&in);

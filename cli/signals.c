@@ -132,6 +132,8 @@ void pl_signals_hold(void)
     if (stopped_by) on_hold(stopped_by); /* it came after the last look at pl_signal_stop */
 }
 
+void pl_signals_outlive_readers(void) { (void)signal(SIGPIPE, SIG_IGN); }
+
 void pl_signals_ledger(void) { install(SIGUSR1, on_ledger); }
 
 void pl_signals_last_words(const char *text, size_t bytes, bool is_saved)

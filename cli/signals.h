@@ -17,8 +17,10 @@ void pl_signals_leave(void);              /* from now on they end the process at
 void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
 void pl_signals_note(void);               /* likewise, and a second one does not leave: for who has to clean up */
 void pl_signals_hold(void);               /* before an exec: they wait until the next program hears them */
-void pl_signals_ledger(void);             /* SIGUSR1 is heard */
-bool pl_signal_take_ledger(void);         /* was it asked for since the last call? */
+/* Who reads along may leave: what is written keeps on being made. exec keeps this. */
+void pl_signals_outlive_readers(void);
+void pl_signals_ledger(void);     /* SIGUSR1 is heard */
+bool pl_signal_take_ledger(void); /* was it asked for since the last call? */
 /* From now on a second signal, which leaves at once, says this; where nothing is saved its exit code is 1. The text
  * must stay until the call after the next. */
 void pl_signals_last_words(const char *text, size_t bytes, bool is_saved);

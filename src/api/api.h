@@ -27,7 +27,7 @@ void pl_settings_deinit(pl_settings *);
 /* ---- face.c ---- */
 /* First values are asked for: PL_E_USAGE where the command line names weights, too. */
 pl_status pl_check_seeded(const pl_config *, pl_error *);
-/* The one road to the data of a command: opened by its system, or, of one that runs a model on files (PL_USES_FILES),
+/* The one road to the data of a command: opened by its system, or, of one that runs a model on files (pl_system_files),
  * those files. */
 pl_status pl_open_data(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
 /* Of such a command, where files may have to be made ready first, which can take long. */

@@ -152,18 +152,17 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
 
 static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
 {
-    const char *name = o->name;
     const double error = o->squares > 0 ? sqrt(o->difference / o->squares) : 0,
                  mean = o->rows ? o->sum / (double)o->rows : 1, least = o->rows ? o->least : 1;
-    const pl_cell cell[] = {{"output", name, 0, false},
+    const pl_cell cell[] = {{"output", o->name, 0, false},
                             {"error", NULL, error, false},
                             {"least_cosine", NULL, least, false},
                             {"mean_cosine", NULL, mean, false}};
     const row r = {"outputs", cell, o->rows ? 4 : 2};
     if (o->rows)
-        tell_row(s, r, width, name, "%9.3f %%  %12.6f %12.6f", 100 * error, least, mean);
+        tell_row(s, r, width, o->name, "%9.3f %%  %12.6f %12.6f", 100 * error, least, mean);
     else
-        tell_row(s, r, width, name, "%9.3f %%", 100 * error);
+        tell_row(s, r, width, o->name, "%9.3f %%", 100 * error);
 }
 
 /* What cannot be read as it is meant is a sample all the same. */
