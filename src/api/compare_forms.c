@@ -48,12 +48,7 @@ static void find_forms(pl_compare *p)
         remark(p, PL_VARIANT_F32,
                "the same sizes with model.binary none and first values, for the time and the "
                "bytes: what was trained multiplies signs");
-    if (!y->narrow.key)
-        refuse(p, PL_VARIANT_BF16,
-               "runs in f32, whatever it was trained in: no key of a config has infer, eval or "
-               "generate store its numbers in 16 bits (train.mixed_precision is of trainings)",
-               arch);
-    else if (binary)
+    if (binary)
         refuse(p, PL_VARIANT_BF16, "has nothing in 16 bits beside layers of signs (docs/binary.md)", arch);
     else if (y->narrow.remark)
         remark(p, PL_VARIANT_BF16, y->narrow.remark);

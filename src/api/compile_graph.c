@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/compiler.h"
+#include "api/narrow.h"
 #include "api/packed.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
@@ -148,12 +149,19 @@ static pl_status calibrate(const pl_compiler *c, pl_graph *g, pl_error *err)
     return status;
 }
 
+bool pl_compiler_is_narrow(const pl_compiler *c)
+{
+    const uint32_t all = PL_USES_WEIGHTS | PL_USES_GRADIENT | PL_USES_CALIBRATION;
+    return (pl_command_row_of(c->command)->uses & all) == PL_USES_WEIGHTS && pl_is_narrow(c->config);
+}
+
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
 {
     PL_TRY(pl_build_graph(c->config, c->command, &c->data->extents, graph, err));
     PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
     PL_TRY(take_int8(c, *graph, err));
     PL_TRY(calibrate(c, *graph, err));
+    if (pl_compiler_is_narrow(c)) PL_TRY(pl_narrow_check(c->config, *graph, err));
     PL_TRY(pl_graph_check(*graph, PL_STAGE_MODEL, err));
     PL_TRY(pl_compiler_dump_graph(c, PL_DUMP_MODEL, "model", *graph, err));
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) return PL_OK;

@@ -48,6 +48,7 @@ static pl_status take_job(pl_config *job, const pl_config *given, bool trains, p
     job->memory = given->memory;
     job->fit = given->fit;
     job->run.isa = given->run.isa;
+    if (!trains) job->run.precision = given->run.precision;
     to->batch_size = pl_config_batch(given); /* the kernels are those of the product */
     to->optimizer = from->optimizer;
     to->grad_clip = from->grad_clip;

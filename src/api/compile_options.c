@@ -67,6 +67,8 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
 {
     const pl_job *job = c->settings.jobs.job[0];
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
+    if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.precision = PL_DTYPE_F32;
+    if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = PL_DTYPE_BF16;
     if (job->count_runs) o->repeated = job->program[job->repeated];
     o->open = find_open(c, o);
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA | PL_USES_FILES) ? c->settings.run.micro_batch : 1;

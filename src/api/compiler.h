@@ -86,6 +86,8 @@ pl_status pl_room_check_state(const pl_compiler *, const pl_room *, pl_error *);
 pl_status pl_compiler_find_options(pl_compiler *, pl_fit_options *, pl_error *);
 
 /* ---- compile_graph.c ---- */
+/* Does the command use a trained model in 16 bits (run.precision)? */
+bool pl_compiler_is_narrow(const pl_compiler *);
 /* The graph is the caller's, also when this fails. */
 pl_status pl_compiler_make_graph(const pl_compiler *, pl_graph **, pl_error *);
 /* When the bit is in run.dump. */

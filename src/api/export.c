@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/narrow.h"
 #include "api/packed.h"
 #include "base/alloc.h"
 #include "base/binary.h"
@@ -50,7 +51,13 @@ static pl_command command_of(const pl_config *c)
 
 static pl_status check_format(const exporting *e, pl_error *err)
 {
+    char where[PL_CONFIG_WHERE_BYTES];
     if (e->o->format != PL_EXPORT_ONNX) return PL_OK;
+    if (pl_is_narrow(e->config))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: run.precision bfloat16, but a model in ONNX is in f32; take float32, or --format "
+                       "safetensors",
+                       pl_config_where(e->config, "run.precision", where, sizeof where));
     if (!pl_system_of(e->config)->face)
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "models of the system %s cannot be exported to ONNX; --format safetensors exports their "
@@ -105,6 +112,8 @@ static pl_status build(exporting *e, pl_error *err)
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
     PL_TRY(take_packed(e, name[1], err));
+    PL_TRY(pl_narrow_check(e->config, e->graph, err));
+    if (pl_is_narrow(e->config)) PL_TRY(pl_narrow_weights(e->graph, err));
     return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
 }
 

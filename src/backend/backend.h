@@ -59,9 +59,10 @@ typedef struct pl_uniform_call {
 
 typedef struct pl_cache_write_call {
     int64_t rows, width, ld, room;
-    const float *x;
-    float *cache;
+    const void *x;
+    void *cache;
     const int64_t *position; /* (run) */
+    pl_real type;            /* of both */
 } pl_cache_write_call;
 
 /* A value that goes in or out. */

@@ -98,7 +98,8 @@ static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addre
                                                 .room = cache->shape.dim[1],
                                                 .x = pl_address_of(g, a, n->in[0]),
                                                 .cache = pl_address_of(g, a, n->out[0]),
-                                                .position = pl_address_of(g, a, n->in[2])};
+                                                .position = pl_address_of(g, a, n->in[2]),
+                                                .type = pl_real_of(g, n->in[0])};
 }
 
 static void exec_cache_write(const pl_call *c, pl_team team) { pl_cache_write_exec(&c->u.cache_write, team); }

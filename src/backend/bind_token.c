@@ -42,7 +42,8 @@ static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_address
                                             .position_table = pl_address_of(g, a, n->in[2]),
                                             .position = pl_address_of(g, a, n->in[3]),
                                             .y = pl_address_of(g, a, n->out[0]),
-                                            .type = pl_real_of(g, n->out[0])};
+                                            .type = pl_real_of(g, n->out[0]),
+                                            .tables = pl_real_of(g, n->in[1])};
 }
 
 static void exec_embedding(const pl_call *c, pl_team team) { pl_embedding_exec(&c->u.embedding, team); }

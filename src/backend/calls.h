@@ -343,11 +343,11 @@ void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_te
 typedef struct pl_embedding_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
     const int32_t *token;        /* [B,T]; every id in [0, V), or −1: no token, zeros for its row of E */
-    const float *table;          /* [V,D] */
-    const float *position_table; /* [≥T, D] or NULL */
+    const void *table;           /* [V,D] */
+    const void *position_table;  /* [≥T, D] or NULL */
     const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */
     void *y;                     /* [B,T,window·D] */
-    pl_real type;
+    pl_real type, tables;        /* of y; of both tables: f32, or that of y */
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 

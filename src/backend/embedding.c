@@ -20,13 +20,15 @@ static void embedding_part(const void *work, int part, int parts)
     const pl_embedding_call *c = w->call;
     int64_t first = c->position ? *c->position : 0;
     pl_range rows = pl_range_of_part(c->batch * c->tokens_per_sequence, 1, part, parts);
-    w->kernels->embedding_rows(rows.begin, rows.end, c->tokens_per_sequence, c->width, c->window, c->token, c->table,
-                               c->position_table ? c->position_table + first * c->width : NULL, c->type, c->y);
+    const void *places = c->position_table ? pl_real_at(c->tables, c->position_table, first * c->width) : NULL;
+    w->kernels->embedding_rows(rows.begin, rows.end, c->tokens_per_sequence, c->width, c->window, c->token, c->tables,
+                               c->table, places, c->type, c->y);
 }
 
 void pl_embedding_exec(const pl_embedding_call *call, pl_team team)
 {
     assert(call->width > 0 && call->window > 0 && (call->window == 1 || !call->position_table));
+    assert(call->tables == PL_REAL_F32 || call->tables == call->type);
     embedding_work work = {call, pl_kernels_get(team.isa)};
     pl_parallel(team, call->batch * call->tokens_per_sequence * call->width * call->window, embedding_part, &work);
 }

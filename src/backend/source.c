@@ -108,6 +108,7 @@ void pl_cache_write_exec(const pl_cache_write_call *c, pl_team team)
     for (int64_t i = 0; i < c->rows; i++) {
         int64_t row = *c->position + i;
         if (row >= 0 && row < c->room)
-            memcpy(c->cache + row * c->width, c->x + i * c->ld, (size_t)c->width * sizeof(float));
+            memcpy(pl_real_at(c->type, c->cache, row * c->width), pl_real_at(c->type, c->x, i * c->ld),
+                   (size_t)(c->width * pl_real_bytes(c->type)));
     }
 }

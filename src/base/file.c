@@ -349,6 +349,13 @@ pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *err
     return PL_OK;
 }
 
+pl_status pl_file_look(const char *path, bool *is_there, pl_error *err)
+{
+    *is_there = access(path, F_OK) == 0;
+    if (*is_there || errno == ENOENT || errno == ENOTDIR) return PL_OK;
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+}
+
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
     int fd;

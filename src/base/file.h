@@ -52,6 +52,8 @@ int pl_file_start_write_back(int fd, uint64_t at, uint64_t bytes);
 int pl_file_drop(int fd, uint64_t at, uint64_t bytes);
 /* Exactly `bytes` bytes at `offset`; PL_E_DATA when the file ends before, naming the offset. */
 pl_status pl_file_read_at(int fd, const char *path, uint64_t offset, void *data, size_t bytes, pl_error *);
+/* Is there anything of that name? PL_E_STORAGE where the system does not say. */
+pl_status pl_file_look(const char *path, bool *is_there, pl_error *);
 /* Opens for reading; *bytes gets the size. PL_E_DATA when there is no such file, or no regular one; PL_E_STORAGE when
  * the system does not give it (rights, descriptors, a disk that fails): its contents are then unknown. */
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);

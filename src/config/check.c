@@ -152,12 +152,14 @@ static void print_readers(uint32_t readers, pl_str *out)
     pl_str_append(out, count == 1 ? " does" : " do");
 }
 
-/* --seed belongs to two rows; it is enough that one of them is read. */
+/* --seed belongs to two rows; it is enough that one of them, of this arch, is read. */
 static bool is_option_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
     bool by_option = strncmp(pl_config_origin_at(cfg, key)->by, "--set", 5) != 0;
     for (const pl_config_key *other = pl_config_keys; by_option && other < PL_CONFIG_KEYS_END; other++)
-        if (pl_config_has_option(other, key->option) && pl_config_is_read(cfg, other, by)) return true;
+        if (pl_config_has_option(other, key->option) && pl_config_is_used(cfg, other) &&
+            pl_config_is_read(cfg, other, by))
+            return true;
     return pl_config_is_read(cfg, key, by);
 }
 

@@ -172,20 +172,20 @@ const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attent
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "ffL", err));
+    PL_TRY(pl_expect_inputs(g, n, "rrL", err));
     if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1)
-        return pl_fail_input(g, n, 0, "f32 [1,T,width]", err);
+        return pl_fail_input(g, n, 0, "a real [1,T,width]", err);
     bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 &&
                 cache->shape.dim[1] >= x->shape.dim[1];
     if (!fits || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape))
-        return pl_fail_input(g, n, 1, "f32 [1,room,width]", err);
-    out[0] = (pl_out){cache->shape, PL_DTYPE_F32};
+        return pl_fail_input(g, n, 1, "[1,room,width]", err);
+    out[0] = (pl_out){cache->shape, cache->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n)
 {
-    return (pl_cost){0, 8 * pl_value_elems_f(pl_in(g, n, 0))};
+    return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 0))};
 }
 
 static pl_alias alias_cache_write(const pl_node *n, int out)

@@ -18,11 +18,14 @@ static pl_dtype dtype_of_output(const pl_graph *g, const pl_node *n)
     return narrow ? g->value[n->out[0]].dtype : PL_DTYPE_F32;
 }
 
-/* embedding: tokens [B,T], E [V,D], [P [≥T,D]], [position] → x [B,T,window·D] */
+/* embedding: tokens [B,T], E [V,D], [P [≥T,D]], [position] → x [B,T,window·D]; E and P are f32, or of the dtype of x */
 static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "iffL", err));
+    const pl_dtype dtype = dtype_of_output(g, n);
+    PL_TRY(pl_expect_inputs(g, n, "irrL", err));
+    if (table->dtype != PL_DTYPE_F32 && table->dtype != dtype)
+        return pl_fail_input(g, n, 1, "f32, or the dtype of what comes out", err);
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
     if (table->shape.rank != 2 || n->attr[0].i < 1)
         return pl_fail_input(g, n, 1, "f32 [vocabulary, width] and a window of at least 1", err);
@@ -32,7 +35,7 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     pl_shape s = tokens->shape;
     s.rank = 3;
     s.dim[2] = table->shape.dim[1] * n->attr[0].i;
-    out[0] = (pl_out){s, dtype_of_output(g, n)};
+    out[0] = (pl_out){s, dtype};
     return PL_OK;
 }
 

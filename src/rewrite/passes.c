@@ -33,7 +33,25 @@ static pl_status narrow(const work *w, pl_id program, pl_error *err)
     return pl_rewrite_precision(w->g, program, w->r->precision, err);
 }
 
-static pl_status precision(const work *w, pl_error *err) { return rewrite_each(w, pl_program_is_trained, narrow, err); }
+/* And not the one that makes first values. */
+static bool is_used(const pl_graph *g, pl_id program)
+{
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        if (n->dead || pl_region_program(g, n->region) != program) continue;
+        for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) {
+            const pl_value *v = &g->value[pl_value_root(g, n->out[k])];
+            if (v->role == PL_ROLE_WEIGHT && v->program == PL_NONE) return false;
+        }
+    }
+    return true;
+}
+
+/* Beside a training the other programs are as the model is. */
+static pl_status precision(const work *w, pl_error *err)
+{
+    return rewrite_each(w, pl_graph_find_trained(w->g) == PL_NONE ? is_used : pl_program_is_trained, narrow, err);
+}
 
 static pl_status chunk_program(const work *w, pl_id program, pl_error *err)
 {

@@ -37,7 +37,7 @@ typedef struct pl_rewrites {
     int64_t micro_batch; /* samples at once */
     uint64_t trips;      /* micro-batches of a step */
     bool shared_sums;    /* of the gradients of weights that several nodes read */
-    pl_dtype precision;  /* of activations while training */
+    pl_dtype precision;  /* of activations while training, or throughout where nothing is trained */
     int64_t feed_forward_rows;
     int64_t convolution_limit;             /* numbers of a sample; 0: none */
     int64_t layer_major, layer_major_keep; /* as in pl_layer_major; layer_major 0: not */

@@ -7,6 +7,13 @@
  *                                                             outputs are when its inputs are of 16 bits
  *   behind it                     the update                  f32, as it was
  *
+ * A program that uses a model, where nothing is trained, is narrowed throughout:
+ *
+ *   x = embedding(bf16.E)  bf16       tables, too, and the caches of keys and values
+ *   logits = cast(bf16.logits)  f32   what is given out is f32, as it was
+ *
+ * and its matrices are then stored so (frozen_storage.c), for which they are marked as frozen: no copy is made.
+ *
  * So the pass knows where numbers become narrow (the embedding, or a cast of what is f32, with which a model says where
  * its images come in, and where gradients come back from a part that stays wide) and which input is a matrix; which
  * outputs follow, and that statistics, losses and the gradients of weights do not, the operators know themselves.
@@ -15,6 +22,7 @@
 #include <stdio.h>
 
 #include "ir/op.h"
+#include "ir/properties.h"
 #include "rewrite/rewrite.h"
 
 typedef struct narrower {
@@ -22,9 +30,11 @@ typedef struct narrower {
     pl_id program;
     pl_dtype dtype;
     pl_builder b;
-    size_t values;      /* before the first copy */
-    pl_id *copy;        /* [values] the 16-bit copy of a weight, or PL_NONE */
-    pl_id *next_window; /* [values] the windows on a value's storage, in a list that begins at the root */
+    bool trains;
+    size_t values, nodes; /* before the first copy */
+    pl_id *copy;          /* [values] the 16-bit copy of a weight, or PL_NONE */
+    pl_id *next_window;   /* [values] the windows on a value's storage, in a list that begins at the root */
+    pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
 } narrower;
 
 /* Which inputs of an operator are matrices that it multiplies with: a bit each. */
@@ -39,9 +49,11 @@ static uint32_t matrix_inputs(pl_op op)
                : 0;
 }
 
-static bool is_inner(const narrower *n, const pl_node *node)
+/* What a training does once a step, outside of the repeated region, stays as it is. */
+static bool is_narrowed(const narrower *n, const pl_node *node)
 {
-    return !node->dead && node->region != n->program && pl_region_program(n->g, node->region) == n->program;
+    const bool is_outside = n->trains && node->region == n->program;
+    return !node->dead && !is_outside && pl_region_program(n->g, node->region) == n->program;
 }
 
 /* A value and all windows on its storage have one dtype. */
@@ -60,42 +72,152 @@ static pl_id copy_of(narrower *n, pl_id weight)
     snprintf(n->b.scope, sizeof n->b.scope, "%s", g->value[weight].scope);
     pl_id to = pl_build_temporary(&n->b, PL_ROLE_WEIGHT, n->dtype, g->value[weight].shape, "%s.%s",
                                   pl_dtype_name(n->dtype), name);
+    if (!n->trains) g->value[pl_value_root(g, weight)].frozen = true;
+    n->b.region = n->program;
+    n->behind[g->node_count - n->nodes] = PL_NONE;
     pl_build_node(&n->b, PL_OP_CAST, NULL, 1, &weight, 1, &to);
     return n->copy[weight] = to;
+}
+
+/* The matrices of a node as they are to be read. */
+static pl_status take_copies(narrower *n, pl_id id, uint32_t which)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        const pl_id weight = n->g->node[id].in[k];
+        if (!(which >> k & 1) || weight == PL_NONE || n->g->value[weight].program != PL_NONE) continue;
+        const pl_id copy = copy_of(n, weight);
+        PL_TRY(n->b.status);
+        n->g->node[id].in[k] = copy;
+    }
+    return PL_OK;
+}
+
+/* A copy in f32 behind that node, for `beside` to read or of what it made. */
+static pl_id wide_copy(narrower *n, pl_id beside, pl_id value, pl_id behind, pl_role role, const char *name)
+{
+    const pl_node like = n->g->node[beside];
+    n->b.region = like.region;
+    n->b.phase = like.phase;
+    snprintf(n->b.scope, sizeof n->b.scope, "%s", like.scope);
+    pl_id wide = pl_build_temporary(&n->b, role, PL_DTYPE_F32, n->g->value[value].shape, "%s", name);
+    n->behind[n->g->node_count - n->nodes] = behind;
+    pl_build_node(&n->b, PL_OP_CAST, NULL, 1, &value, 1, &wide);
+    if (n->b.status != PL_OK) return PL_NONE;
+    n->g->node[n->g->node_count - 1].predicate = like.predicate;
+    return wide;
+}
+
+/* The copy takes over what the value was called and what it was for. */
+static pl_status give_out_wide(narrower *n, pl_id id, pl_id value, pl_id behind, pl_id *wide)
+{
+    const pl_value v = n->g->value[value];
+    char name[256];
+    snprintf(name, sizeof name, "%s.%.200s", pl_dtype_name(n->dtype), v.name);
+    const char *kept = pl_pool_strdup(n->g->pool, name);
+    if (!kept) return pl_fail(n->b.err, PL_E_NOMEM, "no memory to narrow the graph");
+    n->g->value[value].name = kept;
+    n->g->value[value].role = PL_ROLE_TEMPORARY;
+    *wide = wide_copy(n, id, value, behind, v.role, v.name);
+    return n->b.status;
+}
+
+static bool is_narrow(const narrower *n, pl_id value)
+{
+    return value != PL_NONE && n->g->value[value].dtype == n->dtype;
+}
+
+static pl_status store_wide(narrower *n, pl_id id)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        pl_id wide, x = n->g->node[id].in[k];
+        if (!is_narrow(n, x)) continue;
+        PL_TRY(give_out_wide(n, id, x, id - 1, &wide));
+        n->g->node[id].in[k] = wide;
+    }
+    return PL_OK;
+}
+
+static pl_status put_out_wide(narrower *n, pl_id id)
+{
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
+        pl_id wide, x = n->g->node[id].out[k];
+        if (is_narrow(n, x) && n->g->value[x].role == PL_ROLE_OUTPUT) PL_TRY(give_out_wide(n, id, x, id, &wide));
+    }
+    return PL_OK;
+}
+
+static pl_status read_wide(narrower *n, pl_id id)
+{
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
+        char name[280];
+        const pl_id x = n->g->node[id].in[k];
+        if (!is_narrow(n, x)) continue;
+        snprintf(name, sizeof name, "wide.%.200s.%zu", n->g->value[x].name, n->g->value_count);
+        n->g->node[id].in[k] = wide_copy(n, id, x, id - 1, PL_ROLE_TEMPORARY, name);
+        PL_TRY(n->b.status);
+    }
+    return PL_OK;
+}
+
+/* Of what a training has not got, or has in f32. */
+static pl_status narrow_use(narrower *n, pl_id id)
+{
+    const pl_node *node = &n->g->node[id];
+    if (node->op == PL_OP_EMBEDDING) return take_copies(n, id, 1u << 1 | 1u << 2);
+    if (node->op == PL_OP_CACHE_WRITE && n->g->value[node->in[0]].dtype == n->dtype)
+        set_dtype(n, node->in[1], n->dtype);
+    return node->op == PL_OP_STORE ? store_wide(n, id) : PL_OK;
+}
+
+/* What an operator does not take in 16 bits, or not beside what is f32, it reads as a copy in f32; of a training the
+ * models see to that themselves, since gradients come back there. */
+static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *err)
+{
+    const pl_op_rule *rule = pl_op_rule_of(n->g->node[id].op);
+    pl_error why = {0};
+    const pl_status status = rule->shape(n->g, &n->g->node[id], made, &why);
+    if (status == PL_OK || n->trains) return status == PL_OK ? PL_OK : (*err = why, status);
+    PL_TRY(read_wide(n, id));
+    return rule->shape(n->g, &n->g->node[id], made, err);
 }
 
 static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
 {
     pl_graph *g = n->g;
-    pl_node *node = &g->node[id];
+    const pl_node *node = &g->node[id];
     bool narrows = node->op == PL_OP_CAST && g->value[node->in[0]].dtype == PL_DTYPE_F32;
     if (node->op == PL_OP_EMBEDDING || narrows) set_dtype(n, node->out[0], n->dtype);
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) {
-        if (!(matrix_inputs(node->op) >> k & 1)) continue;
-        if (g->value[node->in[0]].dtype != n->dtype || g->value[node->in[k]].program != PL_NONE) continue;
-        pl_id copy = copy_of(n, node->in[k]);
-        PL_TRY(n->b.status);
-        node = &g->node[id]; /* the array may have moved */
-        node->in[k] = copy;
-    }
+    if (!n->trains) PL_TRY(narrow_use(n, id));
+    node = &g->node[id]; /* the array may have moved */
+    if (node->in[0] != PL_NONE && g->value[node->in[0]].dtype == n->dtype)
+        PL_TRY(take_copies(n, id, matrix_inputs(node->op)));
+    node = &g->node[id];
     pl_out made[PL_NODE_OUT_MAX] = {0};
-    PL_TRY(pl_op_rule_of(node->op)->shape(g, node, made, err));
+    PL_TRY(shape_narrowed(n, id, made, err));
+    node = &g->node[id];
     for (int i = 0; i < PL_NODE_OUT_MAX; i++)
         if (node->out[i] != PL_NONE && g->value[node->out[i]].dtype != made[i].dtype)
             set_dtype(n, node->out[i], made[i].dtype);
-    return PL_OK;
+    return n->trains ? PL_OK : put_out_wide(n, id);
 }
 
-/* The casts were added behind all nodes; they belong right before the repeated region. */
-static pl_status put_casts_in_place(const narrower *n, size_t nodes, size_t first_inner, pl_error *err)
+/* New nodes were added behind all others. Those of weights belong right before the first that is narrowed; the others
+ * were made in the order of the nodes that they stand behind. */
+static pl_status put_casts_in_place(const narrower *n, size_t first, pl_error *err)
 {
     pl_graph *g = n->g;
-    size_t at = 0;
+    size_t at = 0, next = 0;
+    const size_t added = g->node_count - n->nodes;
     pl_id *order = pl_alloc(g->node_count + 1, sizeof *order);
     if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
-    for (size_t i = 0; i < first_inner; i++) order[at++] = (pl_id)i;
-    for (size_t i = nodes; i < g->node_count; i++) order[at++] = (pl_id)i;
-    for (size_t i = first_inner; i < nodes; i++) order[at++] = (pl_id)i;
+    for (size_t i = 0; i < first; i++) order[at++] = (pl_id)i;
+    for (size_t i = 0; i < added; i++)
+        if (n->behind[i] == PL_NONE) order[at++] = (pl_id)(n->nodes + i);
+    for (size_t i = first; i < n->nodes; i++) {
+        order[at++] = (pl_id)i;
+        for (; next < added && (n->behind[next] == PL_NONE || n->behind[next] <= i); next++)
+            if (n->behind[next] != PL_NONE) order[at++] = (pl_id)(n->nodes + next);
+    }
     pl_status status = pl_graph_reorder(g, order, err);
     pl_free(order);
     return status;
@@ -106,7 +228,8 @@ static pl_status init(narrower *n, pl_error *err)
     const pl_graph *g = n->g;
     n->copy = pl_alloc(g->value_count + 1, sizeof *n->copy);
     n->next_window = pl_alloc(g->value_count + 1, sizeof *n->next_window);
-    if (!n->copy || !n->next_window) return pl_fail(err, PL_E_NOMEM, "no memory to narrow the graph");
+    n->behind = pl_alloc(2 * g->value_count + g->node_count * PL_NODE_IN_MAX + 1, sizeof *n->behind);
+    if (!n->copy || !n->next_window || !n->behind) return pl_fail(err, PL_E_NOMEM, "no memory to narrow the graph");
     for (size_t i = 0; i < g->value_count; i++) n->copy[i] = n->next_window[i] = PL_NONE;
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
@@ -119,20 +242,22 @@ static pl_status init(narrower *n, pl_error *err)
 
 pl_status pl_rewrite_precision(pl_graph *g, pl_id program, pl_dtype dtype, pl_error *err)
 {
-    narrower n = {.g = g, .program = program, .dtype = dtype, .values = g->value_count};
-    size_t nodes = g->node_count, first_inner = nodes;
+    narrower n = {.g = g, .program = program, .dtype = dtype, .values = g->value_count, .nodes = g->node_count};
+    size_t first = n.nodes;
     pl_status status = PL_OK;
     if (dtype == PL_DTYPE_F32) return PL_OK;
+    n.trains = pl_program_is_trained(g, program);
     n.b = pl_builder_begin(g, program, err);
     PL_TRY_DONE(init(&n, err));
-    for (size_t i = nodes; i-- > 0;)
-        if (is_inner(&n, &g->node[i])) first_inner = i;
-    for (size_t i = first_inner; i < nodes; i++)
-        if (is_inner(&n, &g->node[i])) PL_TRY_DONE(narrow_node(&n, (pl_id)i, err));
-    PL_TRY_DONE(put_casts_in_place(&n, nodes, first_inner, err));
-    if (dtype == PL_DTYPE_F16 && first_inner < nodes) PL_TRY_DONE(pl_rewrite_loss_scale(g, program, err));
+    for (size_t i = n.nodes; i-- > 0;)
+        if (is_narrowed(&n, &g->node[i])) first = i;
+    for (size_t i = first; i < n.nodes; i++)
+        if (is_narrowed(&n, &g->node[i])) PL_TRY_DONE(narrow_node(&n, (pl_id)i, err));
+    PL_TRY_DONE(put_casts_in_place(&n, first, err));
+    if (dtype == PL_DTYPE_F16 && n.trains && first < n.nodes) PL_TRY_DONE(pl_rewrite_loss_scale(g, program, err));
 done:
     pl_free(n.copy);
     pl_free(n.next_window);
+    pl_free(n.behind);
     return status;
 }

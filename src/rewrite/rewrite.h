@@ -23,8 +23,10 @@ pl_status pl_rewrite_share_sums(pl_graph *, pl_id program, pl_error *);
 bool pl_rewrite_share_sums_possible(const pl_graph *, pl_id program);
 
 /* precision.c: within the repeated region of the program activations and their gradients become bf16 or f16 (f32: none
- * do), matrices are read as copies of that dtype that are made once before it. With f16 the loss is scaled.
- * Needs: a differentiated program, with its update or without one; comes before all passes but share_sums.
+ * do), matrices are read as copies of that dtype that are made once before it. With f16 the loss is scaled. A program
+ * that is not trained is narrowed throughout but for what it gives out, and the matrices are marked as frozen.
+ * Needs: a differentiated program, with its update or without one, or one that only uses weights, of a graph that
+ * trains nothing; comes before all passes but share_sums.
  * Changes what is computed. */
 pl_status pl_rewrite_precision(pl_graph *, pl_id program, pl_dtype, pl_error *);
 

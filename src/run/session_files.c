@@ -291,6 +291,8 @@ pl_status pl_session_list_tensors(pl_session *s, pl_error *err)
 {
     PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry,
                             &s->spec.state.count, err));
+    /* A model is used in a precision of its own, whatever it is saved in. */
+    for (size_t i = 0; i < s->spec.model.count; i++) s->model_entry[i].converts = !trains(s);
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
     return PL_OK;
@@ -392,12 +394,15 @@ static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], *text;
     size_t bytes;
+    bool is_there;
     const char *kept = s->settings->kept_config;
     if (!kept) return PL_OK;
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "checkpoints", err));
-    if (access(path, F_OK) == 0) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (is_there) return PL_OK;
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "config.yaml", err));
-    if (access(path, F_OK) != 0) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) return PL_OK;
     PL_TRY(pl_file_read_all(path, CONFIG_BYTES_MAX, &text, &bytes, err));
     bool is_same = bytes == strlen(kept) && memcmp(text, kept, bytes) == 0;
     pl_free(text);

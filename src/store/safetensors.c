@@ -32,6 +32,13 @@ int pl_st_dtype_parse(const char *text, pl_st_dtype *dtype)
     return -1;
 }
 
+int pl_st_dtype_real(pl_st_dtype dtype, pl_real *real)
+{
+    if (dtype != PL_ST_F32 && dtype != PL_ST_BF16 && dtype != PL_ST_F16) return -1;
+    *real = dtype == PL_ST_F32 ? PL_REAL_F32 : dtype == PL_ST_BF16 ? PL_REAL_BF16 : PL_REAL_F16;
+    return 0;
+}
+
 /* A zero anywhere makes the tensor empty, whatever the other sizes multiply to. */
 int pl_st_tensor_bytes(pl_st_dtype dtype, uint32_t rank, const uint64_t *shape, uint64_t *bytes)
 {

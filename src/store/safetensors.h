@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/narrow.h"
 #include "store/checksum.h"
 
 typedef enum pl_st_dtype {
@@ -60,6 +61,7 @@ typedef struct pl_st_entry {
     void *data; /* only read when writing */
     uint64_t bytes;
     bool optional; /* reading: a file without it leaves the data as they are */
+    bool converts; /* reading: f32, bf16 or f16 there, rounded or widened to what it is here */
 } pl_st_entry;
 
 typedef struct pl_st_text {
@@ -80,6 +82,7 @@ typedef struct pl_st_list {
 const char *pl_st_dtype_name(pl_st_dtype);          /* "F32" */
 uint32_t pl_st_dtype_bytes(pl_st_dtype);            /* of one element */
 int pl_st_dtype_parse(const char *, pl_st_dtype *); /* 0 on success */
+int pl_st_dtype_real(pl_st_dtype, pl_real *);       /* 0 where it is one of these */
 
 /* Bytes of a tensor; -1 when there are more than a file can hold. */
 int pl_st_tensor_bytes(pl_st_dtype, uint32_t rank, const uint64_t *shape, uint64_t *bytes);

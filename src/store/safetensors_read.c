@@ -291,6 +291,13 @@ const char *pl_safetensors_metadata(const pl_safetensors *s, const char *key)
     return json_string_value(json_object_get(json_object_get(s->header, "__metadata__"), key));
 }
 
+static bool is_taken_as(const pl_st_entry *e, pl_st_dtype there)
+{
+    pl_real from, as;
+    if (there == e->dtype) return true;
+    return e->converts && pl_st_dtype_real(there, &from) == 0 && pl_st_dtype_real(e->dtype, &as) == 0;
+}
+
 static pl_status find_matching(const pl_safetensors *s, const pl_st_entry *e, const pl_st_tensor **found, pl_error *err)
 {
     char want[256], have[256];
@@ -298,7 +305,7 @@ static pl_status find_matching(const pl_safetensors *s, const pl_st_entry *e, co
     pl_st_shape_print(e->dtype, e->rank, e->shape, want, sizeof want);
     if (!t) return pl_fail(err, PL_E_DATA, "%s: has no tensor \"%.200s\"; %s was expected", s->path, e->name, want);
     *found = t;
-    if (t->dtype == e->dtype && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0)
+    if (is_taken_as(e, t->dtype) && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0)
         return PL_OK;
     pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
     return pl_fail(err, PL_E_DATA, "%s: tensor \"%.200s\" is %s there, but %s was expected", s->path, e->name, have,
@@ -340,6 +347,23 @@ pl_status pl_safetensors_match_all(const pl_safetensors *s, const pl_st_list *li
     return PL_OK;
 }
 
+/* Through a small buffer, rounded or widened. */
+static pl_status read_as(const pl_safetensors *s, const pl_st_tensor *t, const pl_st_entry *e, pl_error *err)
+{
+    enum { PIECE_BYTES = 16 << 10 };
+    _Alignas(8) char buffer[PIECE_BYTES];
+    pl_real from = PL_REAL_F32, as = PL_REAL_F32;
+    (void)pl_st_dtype_real(t->dtype, &from), (void)pl_st_dtype_real(e->dtype, &as);
+    const uint64_t one = pl_st_dtype_bytes(t->dtype);
+    for (uint64_t at = 0, n; at < t->bytes; at += n) {
+        n = t->bytes - at < PIECE_BYTES ? t->bytes - at : PIECE_BYTES;
+        PL_TRY(pl_safetensors_stream(s, t->offset + at, buffer, n, true, err));
+        for (uint64_t i = 0; i < n / one; i++)
+            pl_real_put(as, e->data, (int64_t)(at / one + i), pl_real_get(from, buffer, (int64_t)i));
+    }
+    return PL_OK;
+}
+
 pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_error *err)
 {
     const pl_st_tensor *t;
@@ -347,6 +371,7 @@ pl_status pl_safetensors_read(const pl_safetensors *s, const pl_st_entry *e, pl_
     if (may_miss(s, e)) return PL_OK;
     PL_TRY(find_matching(s, e, &t, err));
     if (s->fd < 0) return pl_fail(err, PL_E_USAGE, "%s: was parsed from memory; there is no file to read", s->path);
+    if (t->dtype != e->dtype) return read_as(s, t, e, err);
     if (e->bytes != t->bytes)
         return pl_fail(err, PL_E_USAGE, "tensor \"%.200s\" has %" PRIu64 " bytes, its place has %" PRIu64, t->name,
                        t->bytes, e->bytes);

@@ -10,13 +10,6 @@
 
 enum { PIECE_BYTES = 16 << 10 };
 
-static int real_of(pl_st_dtype dtype, pl_real *real)
-{
-    if (dtype != PL_ST_F32 && dtype != PL_ST_BF16 && dtype != PL_ST_F16) return -1;
-    *real = dtype == PL_ST_F32 ? PL_REAL_F32 : dtype == PL_ST_BF16 ? PL_REAL_BF16 : PL_REAL_F16;
-    return 0;
-}
-
 /* ---- the part ---- */
 
 typedef struct source {
@@ -110,7 +103,7 @@ size_t pl_weights_count_packed(const pl_safetensors *s)
 static pl_status check_dtype(const pl_safetensors *s, const pl_st_tensor *t, pl_error *err)
 {
     pl_real ignored;
-    if (real_of(t->dtype, &ignored) == 0 || is_packed(t)) return PL_OK;
+    if (pl_st_dtype_real(t->dtype, &ignored) == 0 || is_packed(t)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: tensor \"%.200s\" is %s there; F32, BF16 or F16 was expected: write it as one of these",
                    pl_safetensors_path(s), t->name, pl_st_dtype_name(t->dtype));
@@ -220,7 +213,7 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
     const checking *c = context;
     pl_real as = PL_REAL_F32;
     if (!is_read(&c->from, t->name) || is_packed(t)) return PL_OK;
-    (void)real_of(t->dtype, &as);
+    (void)pl_st_dtype_real(t->dtype, &as);
     for (uint64_t i = 0; i < count; i++) {
         const double x = (double)pl_real_get(as, piece, (int64_t)i);
         if (fabs(x) <= limits[c->narrowest].largest) continue;
@@ -282,7 +275,7 @@ static pl_status put_numbers(void *context, const pl_st_tensor *t, uint64_t firs
     (void)err;
     if (!to) return PL_OK;
     if (to->dtype == PL_ST_U8) return (void)memcpy((char *)to->data + first, piece, count), PL_OK;
-    (void)real_of(t->dtype, &from), (void)real_of(to->dtype, &as);
+    (void)pl_st_dtype_real(t->dtype, &from), (void)pl_st_dtype_real(to->dtype, &as);
     for (uint64_t i = 0; i < count; i++)
         pl_real_put(as, to->data, (int64_t)(first + i), pl_real_get(from, piece, (int64_t)i));
     return PL_OK;

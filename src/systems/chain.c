@@ -127,6 +127,7 @@ const pl_system pl_system_chain = {
     .prepare = prepare,
     .files = files,
     .face = &face,
+    .narrow = PL_NARROW_IN_USE,
     .exported_as = PL_COMMAND_EVALUATE,
     .open = open_chains,
     .name_stage = pl_chain_name_stage,

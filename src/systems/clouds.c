@@ -122,6 +122,7 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .keep_predictions = pl_clouds_keep_predictions,
                                     .face = &face,
                                     .say_inferred = say_inferred,
+                                    .narrow = PL_NARROW_IN_USE,
                                     .exported_as = PL_COMMAND_EVALUATE,
                                     .check = pl_model_check,
                                     .prepare = pl_clouds_prepare_run,

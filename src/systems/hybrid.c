@@ -278,9 +278,7 @@ const pl_system pl_system_hybrid = {
     .face = &face,
     .say_inferred = say_inferred,
     .rows = &pl_drawn_rows,
-    .narrow = {"vision_encoder.pretrained_precision", "f32", "bf16",
-               "the matrices of the frozen tower are in bf16 in memory; sums, and all that was trained, are in f32, "
-               "and the file is made as that of f32"},
+    .narrow = {"run.precision", "float32", "bfloat16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,

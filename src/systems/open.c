@@ -13,7 +13,8 @@ pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data
     pl_given_weights given;
     const bool begins = pl_command_does(command, PL_USES_WEIGHTS) && !pl_command_does(command, PL_USES_GRADIENT);
     if (!begins || !c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
-    PL_TRY(pl_given_weights_check(c->run.weights, NULL, PL_REAL_F32, &given, err));
+    const pl_real as = c->run.precision == PL_CONFIG_RUN_BFLOAT16 ? PL_REAL_BF16 : PL_REAL_F32;
+    PL_TRY(pl_given_weights_check(c->run.weights, NULL, as, &given, err));
     PL_TRY(pl_given_weights_match(c, c->run.weights, err));
     data->weights = c->run.weights;
     data->weights_part = NULL;

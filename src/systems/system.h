@@ -34,8 +34,17 @@ typedef enum pl_data_use {
 /* How a config says that its model runs in bf16, and that it runs in f32: a key and two of its words. */
 typedef struct pl_narrow_way {
     const char *key, *wide, *narrow;
-    const char *remark; /* what of it is narrow, where that is not all; or NULL */
+    const char *remark;       /* what is to be known of it; or NULL */
+    const char *also, *plain; /* a key that narrows a part of it, and its word for f32; or NULL */
 } pl_narrow_way;
+
+/* Of a model that is trained in f32, and used in either (run.precision). */
+#define PL_NARROW_REMARK                                                                                               \
+    "matrices and what flows between layers; sums, norms and what comes out are in f32"
+#define PL_NARROW_IN_USE                                                                                               \
+    {                                                                                                                  \
+        .key = "run.precision", .wide = "float32", .narrow = "bfloat16", .remark = PL_NARROW_REMARK                    \
+    }
 
 /* What a page about results is to show, and of what. */
 typedef struct pl_page_wish {
@@ -82,7 +91,7 @@ typedef struct pl_system {
      * of files that it alone can run a model on; NULL: there is none. */
     pl_infer_say *say_inferred;
     const pl_rows_kind *rows;
-    pl_narrow_way narrow; /* no key: its model runs in f32 alone */
+    pl_narrow_way narrow;
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);

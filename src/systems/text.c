@@ -160,6 +160,7 @@ const pl_system pl_system_text = {
     .face = &face,
     .say_inferred = pl_text_say_inferred,
     .rows = &pl_text_rows,
+    .narrow = PL_NARROW_IN_USE,
     .exported_as = PL_COMMAND_GENERATE,
     .check = pl_text_check,
     .prepare = pl_text_prepare_run,

@@ -94,6 +94,11 @@ def trained(model, relative=1):
         check(about(rows[form]["file_bytes"], form + ".safetensors"), form, rows[form]["file_bytes"], size(form + ".safetensors"))
     same_as_eval(rows["f32"], model)
     same_as_eval(rows["int8"], model, "--weights", "int8.safetensors")
+    run("export", model, "--format", "safetensors", "--out", "bf16.safetensors", "--precision", "bfloat16")
+    check(about(rows["bf16"]["file_bytes"], "bf16.safetensors"), rows["bf16"]["file_bytes"], size("bf16.safetensors"))
+    check(rows["bf16"]["file_bytes"] < rows["f32"]["file_bytes"], rows["bf16"])
+    same_as_eval(rows["bf16"], model, "--precision", "bfloat16")
+    check(all(0 < o["difference"] < relative for o in rows["bf16"]["outputs"]) and rows["bf16"]["outputs"], rows["bf16"]["outputs"])
     check(rows["f32"]["outputs"] == [] and all(0 < o["difference"] < relative for o in rows["int8"]["outputs"]) and rows["int8"]["outputs"],
           rows["int8"]["outputs"])
     return told, rows
@@ -111,7 +116,7 @@ def train_text(model=None):
 def test_gpt():
     train_text()
     told, rows = trained("out")
-    check("no key of a config" in rows["bf16"]["why_not"] and "model.binary: blocks" in rows["binary"]["why_not"], rows)
+    check("model.binary: blocks" in rows["binary"]["why_not"], rows)
     share = told["binary"]
     check(not share["is"] and 0 < share["share"] < 1 and abs(share["amdahl_limit"] * (1 - share["share"]) - 1) < 1e-9, share)
 
@@ -141,7 +146,6 @@ def test_hybrid():
     config = write_hybrid(train={"steps": 3, "checkpoint_every": 3})
     run("train", config)
     _, rows = trained("out")
-    check("frozen tower" in rows["bf16"]["remark"] and rows["bf16"]["outputs"][0]["difference"] > 0, rows["bf16"])
     _, again = compare(config)  # its config in place of its folder, at its own place
     check(again["int8"]["held_out"] == rows["int8"]["held_out"], "config and folder are not one model")
 

@@ -2,15 +2,15 @@
 #include "kernels/kernels.h"
 
 void PL_KERNEL(embedding_rows)(int64_t begin, int64_t end, int64_t tokens_per_sequence, int64_t width, int64_t window,
-                               const int32_t *token, const float *table, const float *position_table, pl_real type,
-                               void *y)
+                               const int32_t *token, pl_real tables, const void *table, const void *position_table,
+                               pl_real type, void *y)
 {
     for (int64_t r = begin; r < end; r++)
         for (int64_t j = 0; j < window; j++)
             for (int64_t d = 0; d < width; d++) {
                 int64_t t = r % tokens_per_sequence;
-                float e = j <= t && token[r - j] >= 0 ? table[token[r - j] * width + d] : 0;
-                if (position_table) e += position_table[t * width + d];
+                float e = j <= t && token[r - j] >= 0 ? pl_real_get(tables, table, token[r - j] * width + d) : 0;
+                if (position_table) e += pl_real_get(tables, position_table, t * width + d);
                 pl_real_put(type, y, (r * window + j) * width + d, e);
             }
 }

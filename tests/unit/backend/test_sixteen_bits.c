@@ -243,6 +243,22 @@ static void check_norm(pl_real type, pl_team team)
     }
 }
 
+/* Tables of the type of y: as f32 tables that hold the same numbers. */
+static void check_narrow_tables(const pl_embedding_call *like, const pair *y, pl_team team)
+{
+    const pl_real type = like->type;
+    const pair table = make_pair(type, like->vocab * like->width, 6),
+               places = make_pair(type, like->tokens_per_sequence * like->width, 7);
+    const bool has_places = like->position_table != NULL;
+    pl_embedding_call c = *like;
+    c.type = PL_REAL_F32, c.y = y->wide, c.table = table.wide, c.position_table = has_places ? places.wide : NULL;
+    pl_embedding_exec(&c, team);
+    c.type = c.tables = type, c.y = y->narrow, c.table = table.narrow;
+    c.position_table = has_places ? places.narrow : NULL;
+    pl_embedding_exec(&c, team);
+    check_pair(y, "y of narrow tables", team);
+}
+
 static void check_embedding_of(pl_real type, pl_team team, int64_t width, int64_t window)
 {
     enum { BATCH = 5, TOKENS = 33, VOCAB = 70 };
@@ -256,6 +272,7 @@ static void check_embedding_of(pl_real type, pl_team team, int64_t width, int64_
     c.y = y.narrow, c.type = type;
     pl_embedding_exec(&c, team);
     check_pair(&y, "y", team);
+    check_narrow_tables(&c, &y, team);
     float *sums[2][2];
     for (int i = 0; i < 2; i++)
         sums[i][0] = guarded_normal(VOCAB * width, 4), sums[i][1] = guarded_normal(TOKENS * width, 5);

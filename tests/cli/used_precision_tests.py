@@ -1,0 +1,159 @@
+"""Tests of run.precision: trained models used in bf16. Each is held against itself in f32, within what roundings do; its file against its
+run's checkpoint, and a cache of keys and values against a pass without one, to the bit. Called as cli_tests.py is."""
+import array
+import json
+import math
+import shutil
+
+import cli_tests
+from chain_tests import make_chains, write_chain
+from cli_tests import check, main, read, refused, run, write_config, write_text
+from clouds_tests import synth, write_clouds
+from compare_tests import train_text
+from hybrid_tests import write_hybrid
+from infer_tests import flat, lines
+from quantize_tests import tensors_of
+
+NARROW = ["--precision", "bfloat16"]
+WIDE = {"width": 256, "layers": 3, "heads": 4, "sequence": 16}
+
+
+def evaluate(model, *words):
+    return json.loads(run("eval", model, "--json", *words)[0])
+
+
+def infer(model, *words):
+    return lines(run("infer", model, *words)[0])
+
+
+def distance(a, b):
+    return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / sum(y * y for y in b))
+
+
+def rounded_alike(narrow, wide):
+    """Matrices are the others rounded to nearest, of two alike to even; all else is the same. Returns how many are narrow."""
+    a, b = tensors_of(narrow), tensors_of(wide)
+    check(a.keys() == b.keys(), a.keys() ^ b.keys())
+    count = 0
+    for name, (dtype, shape, data) in a.items():
+        if dtype == "F32":
+            check((dtype, shape, data) == b[name], name)
+            continue
+        count += 1
+        bits = array.array("I", b[name][2])
+        expected = array.array("H", ((x + 0x7FFF + (x >> 16 & 1)) >> 16 for x in bits))
+        check(dtype == "BF16" and shape == b[name][1] and len(shape) >= 2 and data == expected.tobytes(), name)
+    return count
+
+
+def peak(model, *words):
+    """Of a command whose memory was as planned, in bytes."""
+    err = run(*words[:1], model, *words[1:], "--ledger")[1]
+    check("As planned, to the byte." in err, err)
+    line = next(line for line in err.splitlines() if line.startswith("peak "))
+    return int(line.split()[1].replace(",", ""))
+
+
+def test_text():
+    """Half the bytes of a large model, about the same numbers, from a file or from the run the same."""
+    train_text(WIDE)
+    with open("lines.txt", "w") as file:
+        file.write("tea time\nshe told others\n")
+    wide, narrow = evaluate("out"), evaluate("out", *NARROW)
+    check(0 < abs(narrow["loss"] - wide["loss"]) < 0.01 * wide["loss"], wide["loss"], narrow["loss"])
+    told = infer("out", "lines.txt", *NARROW)
+    run("export", "out", "--format", "safetensors", "--out", "w.safetensors")
+    run("export", "out", "--format", "safetensors", "--out", "half.safetensors", *NARROW)
+    for file in ("w.safetensors", "half.safetensors"):
+        check(evaluate("out", *NARROW, "--weights", file)["loss"] == narrow["loss"], file, "is not as its run")
+        check(told == infer("out", "lines.txt", *NARROW, "--weights", file), file, "is not as its run")
+    check(rounded_alike("half.safetensors", "w.safetensors") > 10, "no matrix is narrow")
+    check(told == infer("out", "lines.txt", *NARROW, "--threads", "1"), "threads")
+    for a, b in zip(told, infer("out", "lines.txt")):
+        check(0 < distance(flat(a["logits"]), flat(b["logits"])) < 0.03, a["item"], distance(flat(a["logits"]), flat(b["logits"])))
+    matrices = 4 * 3 * (4 + 8) * 256 * 256  # in bytes, of blocks alone
+    for command in (["eval"], ["infer", "lines.txt"]):
+        less = peak("out", *command) - peak("out", *command, *NARROW)
+        check(0.4 * matrices < less, command, less, matrices)
+
+
+def test_generate():
+    """Step by step, behind a cache in bf16, as the likeliest behind the same tokens without one."""
+    train_text({**WIDE, "width": 64})
+    prompt = "the "
+    written = run("generate", "out", "--prompt", prompt, "--temperature", "0", "--tokens", "8", *NARROW)[0]
+    check(written.startswith(prompt), written)
+    for i in range(len(prompt), len(prompt) + 8):
+        with open("so_far.txt", "w") as file:
+            file.write(written[:i])
+        (item,) = infer("out", "so_far.txt", *NARROW)
+        likeliest = item["next"]
+        near = likeliest[0]["probability"] - likeliest[1]["probability"] < 1e-4
+        check(likeliest[0]["token"] == written[i] or (near and likeliest[1]["token"] == written[i]), i, written, likeliest)
+
+
+def same_but_for_rounding(model, key, within):
+    wide, narrow = evaluate(model), evaluate(model, *NARROW)
+    check(wide.keys() == narrow.keys(), wide, narrow)
+    check(0 < abs(wide[key] - narrow[key]) < within * abs(wide[key]), wide, narrow)
+    check(evaluate(model, *NARROW, "--isa", "ref")[key] != wide[key], "the reference is not narrow")
+    peak(model, "eval", *NARROW)
+
+
+def test_mlp():
+    train_text({"arch": "mlp", "window": 5, "layers": 2, "heads": None, "activation": "tanh"})
+    same_but_for_rounding("out", "loss", 0.01)
+
+
+def test_chain():
+    make_chains()
+    run("train", write_chain(train={"steps": 2, "checkpoint_every": 2}))
+    same_but_for_rounding("out", "loss", 0.02)
+
+
+def test_clouds():
+    synth()
+    run("train", write_clouds(loo="false"), "--pretrain")
+    same_but_for_rounding("out/final", "mae_km", 0.05)
+
+
+def test_hybrid():
+    """Its frozen tower, kept in fp16, too."""
+    run("train", write_hybrid(train={"steps": 3, "checkpoint_every": 3}))
+    same_but_for_rounding("out", "loss", 0.02)
+    run("train", write_hybrid(train={"steps": 3, "checkpoint_every": 3}, vision_encoder={"pretrained_precision": "fp16"}), "--out", "half")
+    same_but_for_rounding("half", "loss", 0.02)
+
+
+def test_refused():
+    config = train_text()
+    for words in (["train", config], ["quantize", "out"], ["verify", "out"]):
+        refused(2, "this command does not read run.precision", *words, *NARROW)
+    run("quantize", "out", "--quantized", "q.safetensors")
+    refused(2, "run.precision bfloat16, but .* has weights in 8 bits.*float32", "eval", "out", *NARROW, "--weights", "q.safetensors")
+    refused(2, "run.precision bfloat16, but .* has weights in 8 bits", "export", "out", "--format", "safetensors", "--out", "w", *NARROW, "--weights",
+            "q.safetensors")
+    refused(2, "ONNX is in f32.*--format safetensors", "export", "out", "--format", "onnx", "--out", "m.onnx", *NARROW)
+    refused(2, "float32 or bfloat16", "eval", "out", "--precision", "bf16")
+    shutil.rmtree("out")
+    train_text({**cli_tests.TINY["model"], "binary": "blocks"})
+    refused(2, "run.precision bfloat16, but .* has a layer of signs.*float32", "eval", "out", *NARROW)
+
+
+def test_files_are_shared():
+    """The key may stand in a file: commands that do not use a trained model do not read it."""
+    write_text(words=3000)
+    sections = {"train": {"steps": 4, "checkpoint_every": 4, "eval_every": 4}}
+    run("train", write_config(**sections), "--out", "plain")
+    run("train", write_config(**sections, run={"precision": "bfloat16"}), "--out", "said")
+    plain, said = (read(f"{out}/checkpoints/step-00000004/model.safetensors") for out in ("plain", "said"))
+    check(plain == said, "it changes a training")
+    check(evaluate("said")["loss"] == evaluate("plain", *NARROW)["loss"] != evaluate("plain")["loss"], "the run's config says it")
+    err = run("train", write_config(**{"train": {**sections["train"], "steps": 6}}, run={"precision": "bfloat16"}), "--out", "plain", "--resume")[1]
+    check("run.precision" not in err, err)
+
+
+GROUPS = {"used_precision": [test_text, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
+
+if __name__ == "__main__":
+    main(GROUPS)
