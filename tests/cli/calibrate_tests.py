@@ -287,6 +287,20 @@ def test_outputs_that_are_not_finite():
     check(not os.path.exists("q.safetensors"), "a file was written")
 
 
+def test_outputs_of_zeros():
+    """Are the same in both forms, so their cosine is 1, here and beside each other in a comparison."""
+    train(model={"tie_embeddings": "false"})
+    run("export", "out", "--format", "safetensors", "--out", "w.safetensors")
+    scale("w.safetensors", "lm_head.weight", 0)
+    save_ids("tokens.npy", [[DRAW.randrange(97, 123) for _ in range(MODEL["sequence"])] for _ in range(3)])
+    words = ["out", "--weights", "w.safetensors"]
+    found = tables(*words, "--calibrate", "tokens.npy", "--quantized", "q.safetensors")["outputs"]
+    check([(o["error"], o["least_cosine"], o["mean_cosine"]) for o in found] == [(0, 1, 1)], found)
+    told = json.loads(run("infer", *words, "tokens.npy", "--compare", "--json", "--turns", "1")[0])
+    found = next(v for v in told["variants"] if v["variant"] == "int8")["outputs"]
+    check([(o["difference"], o["least_cosine"], o["mean_cosine"]) for o in found] == [(0, 1, 1)], found)
+
+
 def smallest(*words):
     """The budget that refusals lead to, and that one byte less is refused."""
     budget = 1 << 20
@@ -359,7 +373,7 @@ def test_what_is_remarked():
 
 
 GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run,
-                        test_chains, test_encoder, test_ranges_that_leave_much_out, test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite,
+                        test_chains, test_encoder, test_ranges_that_leave_much_out, test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite, test_outputs_of_zeros,
                         test_files_that_change]}
 
 if __name__ == "__main__":
