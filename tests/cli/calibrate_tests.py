@@ -6,6 +6,7 @@ import math
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -229,12 +230,18 @@ def test_bad_input():
     fails(2, "--scratch is of files to calibrate with", "--scratch", ".")
     fails(2, "leave one out", "--calibrate", "pages.npy", "--set", "quantization.files=pages.npy")
     fails(2, "--calibrate has an empty value", "--calibrate", "")
+    fails(2, "--calibrate needs a value: --calibrate FILE; --quiet is an option", "--calibrate", "--quiet")
+    fails(2, "--calibrate needs a value: --calibrate FILE; --samples is an option", "--calibrate", "--samples", "3", "pages.npy")
     fails(2, "the name of a file is empty", "--calibrate", "pages.npy", "")
     fails(3, "--budget|budget", "--calibrate", "pages.npy", "--budget", "10MB")
     fails(2, "--batch", "--calibrate", "pages.npy", "--batch", "2")
     refused(5, "no/such/folder", "quantize", config, "--calibrate", "pages.npy", "--quantized", "no/such/folder/q.safetensors")
     picture("page.png", side)
     quantize(config, "--calibrate", "page.png", "--quantized", "picture.safetensors")
+    shutil.copy("page.png", "--quiet")
+    for words in (["--calibrate", "./--quiet"], ["--calibrate=--quiet"]):
+        quantize(config, *words, "--quantized", "same.safetensors")
+        check(filecmp.cmp("same.safetensors", "picture.safetensors", shallow=False), words)
     with open("list", "w") as file:
         file.write("pages.npy\npage.png\n")
     quantize(config, "--calibrate", "@list", "--samples", "2", "--quantized", "list.safetensors")
