@@ -165,6 +165,15 @@ def test_a_tower_that_does_not_always_run():
     as_infer_says(*judged("out", "pages.npy"))
 
 
+def test_room():
+    """For outputs where they are compared: an evaluation that keeps features, which are larger than any layer, has that of the widest layer."""
+    config = write_hybrid(vision_encoder={"features_cache": "10MB", "image_size": 256})
+    values = {v["name"]: v for v in json.loads(run("plan", config, "--command", "quantize", "--json")[0])["values"]}
+    shapes = [values[name.removesuffix(".int8")]["shape"] for name in values if name.endswith(".weight.int8")]
+    widest = max(4 * (rows + math.prod(rest)) + rows * math.prod(rest) for rows, *rest in shapes)
+    check(values["quantize.rows"]["bytes"] == widest, values["quantize.rows"], widest, shapes)
+
+
 def test_chains():
     make_chains()
     run("train", write_chain(), "--quiet")
@@ -379,7 +388,7 @@ def test_what_is_remarked():
     check(said == "", said)
 
 
-GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run,
+GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run, test_room,
                         test_chains, test_encoder, test_ranges_that_leave_much_out, test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite, test_outputs_of_zeros,
                         test_files_that_change]}
 
