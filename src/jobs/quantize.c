@@ -137,7 +137,8 @@ static pl_status list_tensors(const pl_session *s, pl_quantizing *q, bool everyt
     const pl_graph *g = s->o.plan->graph;
     q->text[0] = (pl_st_text){"format", PL_WEIGHTS_FORMAT};
     q->text[1] = (pl_st_text){PL_WEIGHTS_CONFIG, q->how->config};
-    *list = (pl_st_list){.entries = q->entry, .metadata = q->text, .metadata_count = 2};
+    q->text[2] = (pl_st_text){PL_WEIGHTS_CHECKSUM, q->checksum};
+    *list = (pl_st_list){.entries = q->entry, .metadata = q->text, .metadata_count = 3};
     for (size_t i = 0; i < g->value_count; i++) {
         const bool may = everything && (layer_of_weight(q, (pl_id)i) || site_of_range(q, (pl_id)i));
         if (may || is_written(g, q, (pl_id)i))
@@ -187,6 +188,7 @@ static pl_status write_file(const pl_session *s, pl_quantizing *q, pl_error *err
     pl_st_list list;
     mark_sites(s, q);
     PL_TRY(list_tensors(s, q, false, &list, err));
+    pl_checksum_print(pl_safetensors_data_checksum(&list), q->checksum);
     return pl_safetensors_write(q->writer, q->how->path, &list, NULL, err);
 }
 

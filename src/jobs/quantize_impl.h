@@ -66,7 +66,8 @@ typedef struct pl_quantizing {
     pl_quantize_layer *layer;
     pl_quantize_layer **worst; /* the largest difference first */
     pl_st_entry *entry;
-    pl_st_text text[2];
+    pl_st_text text[3];
+    char checksum[PL_CHECKSUM_TEXT_BYTES];
     pl_st_writer *writer;
     double *scratch;
     size_t sites, layers;
