@@ -1,5 +1,6 @@
 /* A subcommand's own words: its options by the table, the rest operands. '-' and '_' are the same in names, as they are
  * in the options of the config. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,22 @@ static pl_status unknown(const pl_cli_command *command, const char *word, pl_err
     return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s; see plimsoll help %s", word, command->name);
 }
 
+/* "--quiet" is no value, lest a file gets that name. */
+static bool is_option(const char *word)
+{
+    return strncmp(word, "--", 2) == 0 && (!word[2] || isalpha((unsigned char)word[2]));
+}
+
+/* Of an option that takes a value: stands there one, behind its '=' or as the next word? */
+static pl_status check_value(const pl_cli_option *option, const char *word, const char *next, pl_error *err)
+{
+    if (strchr(word, '=') || (next && !is_option(next))) return PL_OK;
+    if (!next)
+        return pl_cli_error(err, PL_E_USAGE, "%s needs a value: %s %s", option->name, option->name, option->value);
+    return pl_cli_error(err, PL_E_USAGE, "%s needs a value: %s %s; %.200s is an option (as a value: %s=%.200s)",
+                        option->name, option->name, option->value, next, option->name, next);
+}
+
 static pl_status take_option(const pl_cli_command *command, int argc, char **argv, int *at, pl_cli_arguments *a,
                              pl_error *err)
 {
@@ -69,8 +86,8 @@ static pl_status take_option(const pl_cli_command *command, int argc, char **arg
         return pl_cli_error(err, PL_E_USAGE, "%s is given twice; give it once", option->name);
     a->value[i] = "";
     if (!option->value) return equals ? pl_cli_error(err, PL_E_USAGE, "%s takes no value", option->name) : PL_OK;
-    if (!equals && *at + 1 >= argc)
-        return pl_cli_error(err, PL_E_USAGE, "%s needs a value: %s %s", option->name, option->name, option->value);
+    const pl_status status = check_value(option, word, *at + 1 < argc ? argv[*at + 1] : NULL, err);
+    if (status != PL_OK) return status;
     a->value[i] = equals ? equals + 1 : argv[++*at];
     if (a->value[i][0]) return PL_OK;
     return pl_cli_error(err, PL_E_USAGE, "%s has an empty value: %s %s", option->name, option->name, option->value);
@@ -135,18 +152,22 @@ static void bring_forward(char **argv, int from, int to)
     argv[to] = word;
 }
 
-int pl_cli_own_first(const pl_cli_command *command, int argc, char **argv)
+pl_status pl_cli_own_first(const pl_cli_command *command, int argc, char **argv, int *own, pl_error *err)
 {
-    int own = 0;
+    *own = 0;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         size_t k = find_option(command, argv[i]);
         if (k == PL_CLI_OPTIONS_MAX) continue;
-        const bool next = command->body->options[k].value && !strchr(argv[i], '=');
-        if (next && i + 1 == argc) break; /* its value is missing: nothing else becomes it */
-        bring_forward(argv, i, ++own);
-        if (next) bring_forward(argv, ++i, ++own);
+        const pl_cli_option *option = &command->body->options[k];
+        if (option->value) { /* if it is missing nothing else becomes it */
+            const pl_status status = check_value(option, argv[i], i + 1 < argc ? argv[i + 1] : NULL, err);
+            if (status != PL_OK) return status;
+        }
+        const bool next = option->value && !strchr(argv[i], '=');
+        bring_forward(argv, i, ++*own);
+        if (next) bring_forward(argv, ++i, ++*own);
     }
-    return own;
+    return PL_OK;
 }
 
 bool pl_cli_wants_help(int argc, char **argv)

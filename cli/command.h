@@ -74,9 +74,9 @@ typedef struct pl_cli_arguments {
     char **all; /* of a command that takes many: all operands */
 } pl_cli_arguments;
 
-/* Brings the command's own options, with their values, to the front of the words behind argv[0]; returns how many words
- * they are: where the config has an option of that name, too, it is the command's. */
-int pl_cli_own_first(const pl_cli_command *, int argc, char **argv);
+/* Brings the command's own options, with their values, to the front of the words behind argv[0]; *own: how many words
+ * they are. Where the config has an option of that name, too, it is the command's. PL_E_USAGE: one has no value. */
+pl_status pl_cli_own_first(const pl_cli_command *, int argc, char **argv, int *own, pl_error *);
 /* Options may stand before and behind operands; "--" ends them. Options of the config were taken out before. */
 pl_status pl_cli_parse(const pl_cli_command *, int argc, char **argv, pl_cli_arguments *, pl_error *);
 bool pl_cli_wants_help(int argc, char **argv);

@@ -136,9 +136,10 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
     if (!in->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
     pl_signals_leave();
     find_cache(in->cache);
-    const int own = pl_cli_own_first(command, argc, argv);
-    int rest = argc - own;
-    pl_status status = pl_config_apply_args(in->config, &rest, argv + own, err);
+    int own, rest;
+    pl_status status = pl_cli_own_first(command, argc, argv, &own, err);
+    rest = argc - own;
+    if (status == PL_OK) status = pl_config_apply_args(in->config, &rest, argv + own, err);
     argc = own + rest;
     if (status == PL_OK) status = pl_cli_parse(command, argc, argv, &in->arguments, err);
     if (status == PL_OK) status = load(command, at, in, err);

@@ -319,7 +319,8 @@ static const char markdown_head[] =
     "  key; `--resume` and `--no-resume` for truth values. The last one counts. A command refuses an option of a key\n"
     "  that it does not read (`plimsoll help COMMAND` lists those it reads); in a file such keys are fine, for "
     "several\n"
-    "  commands share it.\n"
+    "  commands share it. A word such as `--quiet` is an option, and not the value of the one before it (but of a\n"
+    "  `--prompt`); as a value it is written `--out=--quiet`.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an "
     "option.\n"
     "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n";

@@ -68,16 +68,23 @@ typedef struct words {
     int count, at;
 } words;
 
-/* The option's value: behind its '=', or the next word. */
-static pl_status take_value(words *w, const option *o, const char **value, pl_error *err)
+/* The option's value: behind its '=', or the next word. But a word such as "--quiet" is an option, lest a folder gets
+ * that name, unless any text would do. */
+static pl_status take_value(words *w, const option *o, bool is_text, const char **value, pl_error *err)
 {
+    const char *next = w->at + 1 < w->count ? w->argv[w->at + 1] : NULL;
+    const bool is_option =
+        next && !is_text && strncmp(next, "--", 2) == 0 && (!next[2] || isalpha((unsigned char)next[2]));
     if (o->value) return *value = o->value, PL_OK;
-    if (w->at + 1 >= w->count) {
-        bool set = strcmp(o->name, "set") == 0;
-        return pl_fail(err, PL_E_USAGE, "%s needs a value: %s %s", o->label, o->label,
-                       set ? "section.key=VALUE, such as --set train.batch_size=8" : "VALUE");
+    if (!next || is_option) {
+        const bool set = strcmp(o->name, "set") == 0;
+        pl_fail(err, PL_E_USAGE, "%s needs a value: %s %s", o->label, o->label,
+                set ? "section.key=VALUE, such as --set train.batch_size=8" : "VALUE");
+        if (is_option) pl_error_append(err, "; %.60s is an option (as a value: %s=%.60s)", next, o->label, next);
+        return PL_E_USAGE;
     }
-    *value = w->argv[++w->at];
+    w->at++;
+    *value = next;
     return PL_OK;
 }
 
@@ -89,13 +96,13 @@ static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err
     *taken = read_option(w->argv[w->at], &o);
     if (!*taken) return PL_OK;
     if (strcmp(o.name, "set") == 0) {
-        PL_TRY(take_value(w, &o, &value, err));
+        PL_TRY(take_value(w, &o, false, &value, err));
         return apply_set(cfg, value, err);
     }
     const pl_config_key *key = find_option(o.name);
     if (key && key->type == PL_CONFIG_BOOL) return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
     if (key) {
-        PL_TRY(take_value(w, &o, &value, err));
+        PL_TRY(take_value(w, &o, key->type == PL_CONFIG_TEXT, &value, err));
         return set_by_option(cfg, o.name, value, o.label, err);
     }
     const pl_config_key *negated = strncmp(o.name, "no_", 3) == 0 ? find_option(o.name + 3) : NULL;

@@ -17,6 +17,9 @@
 
 #define STAGING "quantize.rows"
 
+/* Judged by what is held out, and not by what comes out. */
+static bool is_evaluated(const pl_session *s) { return s->jobs.job[0] == &pl_job_quantize_evaluate; }
+
 /* ---- what there is ---- */
 
 static void *beside(const pl_session *s, const char *name, size_t bytes, const char *end)
@@ -134,7 +137,8 @@ static pl_status list_tensors(const pl_session *s, pl_quantizing *q, bool everyt
     const pl_graph *g = s->o.plan->graph;
     q->text[0] = (pl_st_text){"format", PL_WEIGHTS_FORMAT};
     q->text[1] = (pl_st_text){PL_WEIGHTS_CONFIG, q->how->config};
-    *list = (pl_st_list){.entries = q->entry, .metadata = q->text, .metadata_count = 2};
+    q->text[2] = (pl_st_text){PL_WEIGHTS_CHECKSUM, q->checksum};
+    *list = (pl_st_list){.entries = q->entry, .metadata = q->text, .metadata_count = 3};
     for (size_t i = 0; i < g->value_count; i++) {
         const bool may = everything && (layer_of_weight(q, (pl_id)i) || site_of_range(q, (pl_id)i));
         if (may || is_written(g, q, (pl_id)i))
@@ -184,6 +188,7 @@ static pl_status write_file(const pl_session *s, pl_quantizing *q, pl_error *err
     pl_st_list list;
     mark_sites(s, q);
     PL_TRY(list_tensors(s, q, false, &list, err));
+    pl_checksum_print(pl_safetensors_data_checksum(&list), q->checksum);
     return pl_safetensors_write(q->writer, q->how->path, &list, NULL, err);
 }
 
@@ -224,7 +229,7 @@ static pl_status open_quantize(pl_session *s, void *state, pl_error *err)
     find_all(s, q);
     q->rows = pl_session_value(s, STAGING);
     PL_TRY(check_layers(g, q, err));
-    pl_quantize_open_outputs(s, q);
+    if (!is_evaluated(s)) pl_quantize_open_outputs(s, q);
     PL_TRY(check_tensors(s, q, err));
     const pl_job *job = s->jobs.job[0];
     return pl_session_find_program(s, job->program[job->repeated], &q->program, err);
@@ -242,7 +247,7 @@ static void close_quantize(pl_session *s, void *state)
     pl_free(q->scratch);
 }
 
-static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const pl_data *data)
+static uint64_t layer_bytes(const pl_graph *g, const pl_run_settings *r, const pl_data *data)
 {
     uint64_t most = 0;
     (void)r, (void)data;
@@ -253,7 +258,13 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
         const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }
-    const uint64_t outputs = pl_quantize_output_bytes(g);
+    return most;
+}
+
+/* Where outputs are compared. */
+static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const pl_data *data)
+{
+    const uint64_t most = layer_bytes(g, r, data), outputs = pl_quantize_output_bytes(g);
     return most && outputs > most ? outputs : most;
 }
 
@@ -418,7 +429,7 @@ static pl_status compare_outputs(pl_session *s, pl_quantizing *q, pl_error *err)
 /* By what is held out, where the system evaluates; else by what comes out. */
 static pl_status judge(pl_session *s, pl_quantizing *q, pl_error *err)
 {
-    return s->jobs.job[0] == &pl_job_quantize_evaluate ? evaluate_both(s, q, err) : compare_outputs(s, q, err);
+    return is_evaluated(s) ? evaluate_both(s, q, err) : compare_outputs(s, q, err);
 }
 
 /* ---- the work ---- */
@@ -481,15 +492,15 @@ static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
     return k == 0 ? 1 : (double)data->calibration.samples * (double)data->calibration.passes;
 }
 
-#define QUANTIZE                                                                                                       \
-    .staging = STAGING, .staging_bytes = staging_bytes, .state_bytes = sizeof(pl_quantizing), .open = open_quantize,   \
+#define QUANTIZE(bytes)                                                                                                \
+    .staging = STAGING, .staging_bytes = bytes, .state_bytes = sizeof(pl_quantizing), .open = open_quantize,           \
     .close = close_quantize, .run = run_quantize, .store = store
 
 /* First values where there is no file of weights: no encoder is trained. */
 const pl_job pl_job_quantize_encode = {
-    .program = {"init", "encode"}, .repeated = 1, .count_runs = count_runs, QUANTIZE};
+    .program = {"init", "encode"}, .repeated = 1, .count_runs = count_runs, QUANTIZE(staging_bytes)};
 /* Of either, on the user's files. */
 const pl_job pl_job_quantize_infer = {
-    .program = {"init", PL_INFER_PROGRAM}, .repeated = 1, .count_runs = count_runs, QUANTIZE};
+    .program = {"init", PL_INFER_PROGRAM}, .repeated = 1, .count_runs = count_runs, QUANTIZE(staging_bytes)};
 /* Of what was trained. */
-const pl_job pl_job_quantize_evaluate = {.program = {"evaluate"}, QUANTIZE};
+const pl_job pl_job_quantize_evaluate = {.program = {"evaluate"}, QUANTIZE(layer_bytes)};

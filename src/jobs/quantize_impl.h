@@ -2,6 +2,7 @@
 #ifndef PL_JOBS_QUANTIZE_IMPL_H
 #define PL_JOBS_QUANTIZE_IMPL_H
 
+#include "base/difference.h"
 #include "base/quantize.h"
 #include "data/infer/infer_data.h"
 #include "jobs/jobs.h"
@@ -46,10 +47,8 @@ typedef struct pl_quantize_output {
     size_t port; /* of STORE */
     float *wide; /* of one sample, in f32; in the place of `rows`, when all is packed */
     pl_real real;
-    uint64_t count, width;      /* numbers of a sample, and of a row of them */
-    double least, sum;          /* cosines of rows; of one number they would say nothing */
-    uint64_t rows;              /* that have a direction */
-    double difference, squares; /* Σ (y − y8)², Σ y² */
+    uint64_t count, width; /* numbers of a sample, and of a row of them */
+    pl_difference difference;
 } pl_quantize_output;
 
 /* What becomes of what the program gives out. */
@@ -67,7 +66,8 @@ typedef struct pl_quantizing {
     pl_quantize_layer *layer;
     pl_quantize_layer **worst; /* the largest difference first */
     pl_st_entry *entry;
-    pl_st_text text[2];
+    pl_st_text text[3];
+    char checksum[PL_CHECKSUM_TEXT_BYTES];
     pl_st_writer *writer;
     double *scratch;
     size_t sites, layers;

@@ -43,8 +43,7 @@ static pl_quantize_output open_output(const pl_graph *g, pl_id id, size_t port, 
                                 .wide = wide,
                                 .real = pl_quantize_reals[v->dtype],
                                 .count = pl_shape_elems(&v->shape),
-                                .width = v->shape.rank ? (uint64_t)pl_shape_last(&v->shape) : 1,
-                                .least = INFINITY};
+                                .width = v->shape.rank ? (uint64_t)pl_shape_last(&v->shape) : 1};
 }
 
 void pl_quantize_open_outputs(const pl_session *s, pl_quantizing *q)
@@ -58,22 +57,6 @@ void pl_quantize_open_outputs(const pl_session *s, pl_quantizing *q)
     }
 }
 
-static void add_row(pl_quantize_output *o, const void *narrow, uint64_t row)
-{
-    double product = 0, a = 0, b = 0;
-    for (uint64_t i = row * o->width; i < (row + 1) * o->width; i++) {
-        const double x = (double)o->wide[i], y = (double)pl_real_get(o->real, narrow, (int64_t)i);
-        product += x * y, a += x * x, b += y * y;
-        o->difference += (x - y) * (x - y);
-    }
-    o->squares += a;
-    if (o->width == 1 || !(a > 0) || !(b > 0)) return; /* has no direction */
-    const double cosine = product / sqrt(a * b);
-    o->least = fmin(o->least, cosine);
-    o->sum += cosine;
-    o->rows++;
-}
-
 /* A step is a sample. */
 static void count_remarks(const pl_session *s, pl_quantizing *q)
 {
@@ -81,6 +64,13 @@ static void count_remarks(const pl_session *s, pl_quantizing *q)
     if (s->jobs.job[0] != &pl_job_quantize_infer) return;
     const size_t count = pl_infer_data_remarks(pl_infer_data_of(s->o.data), s->slot.step, remark);
     pl_infer_remarked_add(&q->remarked, remark, count);
+}
+
+static void add_rows(pl_quantize_output *o, const char *narrow)
+{
+    const uint64_t bytes = o->width * (uint64_t)pl_real_bytes(o->real);
+    for (uint64_t r = 0; r < o->count / o->width; r++)
+        pl_difference_add_row(&o->difference, o->width, o->real, narrow + r * bytes, o->wide + r * o->width);
 }
 
 void pl_quantize_take_outputs(const pl_session *s, pl_quantizing *q, const pl_store_call *call)
@@ -92,14 +82,14 @@ void pl_quantize_take_outputs(const pl_session *s, pl_quantizing *q, const pl_st
         if (q->takes == PL_QUANTIZE_WIDE)
             for (uint64_t i = 0; i < o->count; i++) o->wide[i] = pl_real_get(o->real, at, (int64_t)i);
         else
-            for (uint64_t r = 0; r < o->count / o->width; r++) add_row(o, at, r);
+            add_rows(o, at);
     }
 }
 
 pl_status pl_quantize_check_outputs(const pl_quantizing *q, pl_error *err)
 {
     for (size_t k = 0; k < q->outputs; k++)
-        if (!isfinite(q->output[k].squares) || !isfinite(q->output[k].difference))
+        if (!isfinite(q->output[k].difference.size) || !isfinite(q->output[k].difference.off))
             return pl_fail(err, PL_E_DATA,
                            "%s: what the model gives out, in f32 or in 8 bits, is not finite; look at the weights, or "
                            "at the samples of the calibration",

@@ -1,5 +1,4 @@
 /* What quantize says of what it has found. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,14 +151,15 @@ void pl_quantize_tell_judged(pl_session *s, const pl_quantizing *q)
 
 static void tell_output(pl_session *s, int width, const pl_quantize_output *o)
 {
-    const double error = o->squares > 0 ? sqrt(o->difference / o->squares) : 0,
-                 mean = o->rows ? o->sum / (double)o->rows : 1, least = o->rows ? o->least : 1;
+    const pl_difference *d = &o->difference;
+    const double error = pl_difference_share(d), mean = pl_difference_mean_cosine(d),
+                 least = pl_difference_least_cosine(d);
     const pl_cell cell[] = {{"output", o->name, 0, false},
                             {"error", NULL, error, false},
                             {"least_cosine", NULL, least, false},
                             {"mean_cosine", NULL, mean, false}};
-    const row r = {"outputs", cell, o->rows ? 4 : 2};
-    if (o->rows)
+    const row r = {"outputs", cell, d->rows ? 4 : 2};
+    if (d->rows)
         tell_row(s, r, width, o->name, "%9.3f %%  %12.6f %12.6f", 100 * error, least, mean);
     else
         tell_row(s, r, width, o->name, "%9.3f %%", 100 * error);

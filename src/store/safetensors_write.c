@@ -193,8 +193,7 @@ static void print_header(sink *to, const pl_st_list *list, char *memory)
     if (list->metadata_count) {
         pl_json_key(&json, "__metadata__");
         pl_json_object(&json);
-        for (size_t i = 0; i < list->metadata_count; i++)
-            print_text(to, &json, &piece, &list->metadata[i]);
+        for (size_t i = 0; i < list->metadata_count; i++) print_text(to, &json, &piece, &list->metadata[i]);
         pl_json_object_end(&json);
     }
     for_each_in_file_order(list, print_next, &printer);
@@ -220,6 +219,16 @@ uint64_t pl_safetensors_file_bytes(const pl_st_list *list)
     uint64_t bytes = pl_safetensors_header_bytes(list);
     for (size_t i = 0; i < list->count; i++) bytes += list->entries[i].bytes;
     return bytes;
+}
+
+static void sum_up(void *context, const pl_st_entry *e) { pl_checksum_update(context, e->data, (size_t)e->bytes); }
+
+uint64_t pl_safetensors_data_checksum(const pl_st_list *list)
+{
+    pl_checksum sum;
+    pl_checksum_init(&sum);
+    for_each_in_file_order(list, sum_up, &sum);
+    return pl_checksum_value(&sum);
 }
 
 /* ---- file ---- */

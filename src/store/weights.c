@@ -200,6 +200,7 @@ static pl_status go_through(const pl_safetensors *s, bool last, take *taker, voi
 typedef struct checking {
     source from;
     pl_real narrowest;
+    pl_checksum data; /* of the tensors alone */
 } checking;
 
 static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t first, const void *piece, uint64_t count,
@@ -210,8 +211,9 @@ static pl_status check_numbers(void *context, const pl_st_tensor *t, uint64_t fi
         const char *name;
     } limits[] = {
         [PL_REAL_F32] = {FLT_MAX, "f32"}, [PL_REAL_BF16] = {0x1.fep127, "bf16"}, [PL_REAL_F16] = {65504, "f16"}};
-    const checking *c = context;
+    checking *c = context;
     pl_real as = PL_REAL_F32;
+    pl_checksum_update(&c->data, piece, count * pl_st_dtype_bytes(t->dtype));
     if (!is_read(&c->from, t->name) || is_packed(t)) return PL_OK;
     (void)pl_st_dtype_real(t->dtype, &as);
     for (uint64_t i = 0; i < count; i++) {
@@ -250,15 +252,29 @@ static pl_status check_format(const pl_safetensors *s, pl_error *err)
                    pl_safetensors_path(s), format ? format : "");
 }
 
+/* So that a bit which flips in packed weights, of which any would do, is not taken for one of theirs. */
+static pl_status check_data(const pl_safetensors *s, uint64_t found, pl_error *err)
+{
+    char text[PL_CHECKSUM_TEXT_BYTES];
+    const char *says = pl_safetensors_metadata(s, PL_WEIGHTS_CHECKSUM);
+    if (!says || strcmp(says, pl_checksum_print(found, text)) == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%s: its tensors are not those that were written (checksum %s, and its metadata say %.40s); copy it "
+                   "again, or make it again",
+                   pl_safetensors_path(s), text, says);
+}
+
 pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part, pl_real narrowest, uint64_t *checksum,
                            pl_error *err)
 {
-    checking c = {source_of(s, part), narrowest};
+    checking c = {.from = source_of(s, part), .narrowest = narrowest};
     PL_TRY(check_format(s, err));
     PL_TRY(check_found(&c.from, err));
     for (size_t i = 0; i < pl_safetensors_count(s); i++)
         if (is_read(&c.from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
-    return go_through(s, false, check_numbers, &c, checksum, err);
+    pl_checksum_init(&c.data);
+    PL_TRY(go_through(s, false, check_numbers, &c, checksum, err));
+    return check_data(s, pl_checksum_value(&c.data), err);
 }
 
 typedef struct loading {

@@ -25,13 +25,15 @@ typedef struct pl_weights_part {
  * PL_E_DATA. */
 pl_status pl_weights_match(const pl_safetensors *, const pl_weights_part *, const pl_st_list *, pl_error *);
 
-/* Reads it all: every number of the part must be finite, also as `narrowest`. *checksum is the xxh64 of the file.
- * PL_E_DATA. */
+/* Reads it all: every number of the part must be finite, also as `narrowest`, and the tensors those that a checksum in
+ * the metadata is of. *checksum is the xxh64 of the file. PL_E_DATA. */
 pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_real narrowest, uint64_t *checksum,
                            pl_error *);
 
 #define PL_WEIGHTS_CONFIG "plimsoll.config" /* in the metadata: the config that they were made with, YAML */
-#define PL_WEIGHTS_FORMAT "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
+/* Likewise: pl_safetensors_data_checksum, 16 hex digits. A file may have none; pl_weights_check compares one. */
+#define PL_WEIGHTS_CHECKSUM "plimsoll.checksum"
+#define PL_WEIGHTS_FORMAT   "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
 #define PL_BINARY_FORMAT                                                                                               \
     "plimsoll.binary/1" /* likewise of one whose packed weights are all of one bit (base/binary.h) */
 /* Weights in 8 bits (base/quantize.h), U8. */

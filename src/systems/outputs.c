@@ -1,10 +1,10 @@
 /* What two forms of a model gave out of the same items, beside each other: arrays of infer (PREFIX.NAME.npy). */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/difference.h"
 #include "base/file.h"
 #include "data/infer/npy.h"
 #include "systems/system.h"
@@ -55,25 +55,16 @@ static bool same_shape(const array *a, const array *b)
 
 static pl_status compare_rows(array *a, array *wide, pl_output_difference *d, pl_error *err)
 {
-    double off = 0, size = 0, sum = 0;
-    d->least_cosine = 1;
+    pl_difference found = {0};
     for (uint64_t r = 0; r < a->rows; r++) {
-        double aa = 0, bb = 0, ab = 0;
         PL_TRY(read_row(a, r, err));
         PL_TRY(read_row(wide, r, err));
-        for (uint64_t i = 0; i < a->width; i++) {
-            const double x = a->row[i], y = wide->row[i];
-            aa += x * x, bb += y * y, ab += x * y;
-            off += (x - y) * (x - y);
-        }
-        const double cosine = aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : aa == bb;
-        size += bb;
-        sum += cosine;
-        d->least_cosine = fmin(d->least_cosine, cosine);
+        pl_difference_add_row(&found, a->width, PL_REAL_F32, a->row, wide->row);
     }
-    d->difference = size > 0 ? sqrt(off / size) : sqrt(off);
-    d->mean_cosine = a->rows ? sum / (double)a->rows : 1;
-    d->has_cosine = a->width >= 2;
+    d->difference = pl_difference_share(&found);
+    d->mean_cosine = pl_difference_mean_cosine(&found);
+    d->least_cosine = pl_difference_least_cosine(&found);
+    d->has_cosine = found.rows > 0;
     return PL_OK;
 }
 

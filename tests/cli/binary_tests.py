@@ -10,7 +10,7 @@ import struct
 from chain_tests import tensors
 from cli_tests import SEED, check, last_checkpoint, main, metrics, read, refused, run, same_run, write_config, write_text
 from hybrid_tests import write_hybrid
-from quantize_tests import tensors_of
+from quantize_tests import checksum_of, metadata_of, tensors_of, without_checksum
 from resume_tests import in_pieces
 
 MODEL = {"width": 32, "layers": 2, "heads": 4, "sequence": 32, "binary": "blocks"}
@@ -149,7 +149,7 @@ def test_hybrid():
 
 def damage(path, at, byte):
     """One byte of a tensor in a copy of the file."""
-    data = bytearray(read("packed.safetensors"))
+    data = bytearray(without_checksum(read("packed.safetensors")))
     begin = 8 + struct.unpack("<Q", data[:8])[0]
     name = "transformer.h.0.mlp.c_fc.weight.binary"
     offsets = json.loads(data[8:begin])[name]["data_offsets"]
@@ -171,6 +171,7 @@ def test_refused():
     run("export", config, "--format", "safetensors", "--packed", "--out", "packed.safetensors")
     damage("bits.safetensors", 4 * 96 + 3, 1)  # of a row of 24 numbers the last byte is filling
     damage("alpha.safetensors", 3, 0xff)
+    check(metadata_of("packed.safetensors")["plimsoll.checksum"] == checksum_of("packed.safetensors"), metadata_of("packed.safetensors"))
     for path in ("bits.safetensors", "alpha.safetensors"):
         refused(4, "c_fc.weight.binary\", row 0: its scale is no number of at least 0, or bits are set behind its end", "eval", config, "--weights", path)
     plain = ("--set", "model.binary=none")

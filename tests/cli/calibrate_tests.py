@@ -6,6 +6,7 @@ import math
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -164,6 +165,15 @@ def test_a_tower_that_does_not_always_run():
     as_infer_says(*judged("out", "pages.npy"))
 
 
+def test_room():
+    """For outputs where they are compared: an evaluation that keeps features, which are larger than any layer, has that of the widest layer."""
+    config = write_hybrid(vision_encoder={"features_cache": "10MB", "image_size": 256})
+    values = {v["name"]: v for v in json.loads(run("plan", config, "--command", "quantize", "--json")[0])["values"]}
+    shapes = [values[name.removesuffix(".int8")]["shape"] for name in values if name.endswith(".weight.int8")]
+    widest = max(4 * (rows + math.prod(rest)) + rows * math.prod(rest) for rows, *rest in shapes)
+    check(values["quantize.rows"]["bytes"] == widest, values["quantize.rows"], widest, shapes)
+
+
 def test_chains():
     make_chains()
     run("train", write_chain(), "--quiet")
@@ -229,12 +239,18 @@ def test_bad_input():
     fails(2, "--scratch is of files to calibrate with", "--scratch", ".")
     fails(2, "leave one out", "--calibrate", "pages.npy", "--set", "quantization.files=pages.npy")
     fails(2, "--calibrate has an empty value", "--calibrate", "")
+    fails(2, "--calibrate needs a value: --calibrate FILE; --quiet is an option", "--calibrate", "--quiet")
+    fails(2, "--calibrate needs a value: --calibrate FILE; --samples is an option", "--calibrate", "--samples", "3", "pages.npy")
     fails(2, "the name of a file is empty", "--calibrate", "pages.npy", "")
     fails(3, "--budget|budget", "--calibrate", "pages.npy", "--budget", "10MB")
     fails(2, "--batch", "--calibrate", "pages.npy", "--batch", "2")
     refused(5, "no/such/folder", "quantize", config, "--calibrate", "pages.npy", "--quantized", "no/such/folder/q.safetensors")
     picture("page.png", side)
     quantize(config, "--calibrate", "page.png", "--quantized", "picture.safetensors")
+    shutil.copy("page.png", "--quiet")
+    for words in (["--calibrate", "./--quiet"], ["--calibrate=--quiet"]):
+        quantize(config, *words, "--quantized", "same.safetensors")
+        check(filecmp.cmp("same.safetensors", "picture.safetensors", shallow=False), words)
     with open("list", "w") as file:
         file.write("pages.npy\npage.png\n")
     quantize(config, "--calibrate", "@list", "--samples", "2", "--quantized", "list.safetensors")
@@ -285,6 +301,20 @@ def test_outputs_that_are_not_finite():
     refused(4, "logits: what the model gives out, in f32 or in 8 bits, is not finite", "quantize", "out", "--weights", "w.safetensors",
             "--calibrate", "tokens.npy", "--quantized", "q.safetensors")
     check(not os.path.exists("q.safetensors"), "a file was written")
+
+
+def test_outputs_of_zeros():
+    """Are the same in both forms, so their cosine is 1, here and beside each other in a comparison."""
+    train(model={"tie_embeddings": "false"})
+    run("export", "out", "--format", "safetensors", "--out", "w.safetensors")
+    scale("w.safetensors", "lm_head.weight", 0)
+    save_ids("tokens.npy", [[DRAW.randrange(97, 123) for _ in range(MODEL["sequence"])] for _ in range(3)])
+    words = ["out", "--weights", "w.safetensors"]
+    found = tables(*words, "--calibrate", "tokens.npy", "--quantized", "q.safetensors")["outputs"]
+    check([(o["error"], o["least_cosine"], o["mean_cosine"]) for o in found] == [(0, 1, 1)], found)
+    told = json.loads(run("infer", *words, "tokens.npy", "--compare", "--json", "--turns", "1")[0])
+    found = next(v for v in told["variants"] if v["variant"] == "int8")["outputs"]
+    check([(o["difference"], o["least_cosine"], o["mean_cosine"]) for o in found] == [(0, 1, 1)], found)
 
 
 def smallest(*words):
@@ -358,8 +388,8 @@ def test_what_is_remarked():
     check(said == "", said)
 
 
-GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run,
-                        test_chains, test_encoder, test_ranges_that_leave_much_out, test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite,
+GROUPS = {"calibrate": [test_a_training_brought_as_files, test_cloud_heights, test_pages, test_a_part_alone, test_a_tower_that_does_not_always_run, test_room,
+                        test_chains, test_encoder, test_ranges_that_leave_much_out, test_bad_input, test_keys_of_infer, test_a_reader_that_leaves, test_what_is_remarked, test_outputs_that_are_not_finite, test_outputs_of_zeros,
                         test_files_that_change]}
 
 if __name__ == "__main__":

@@ -136,6 +136,8 @@ def test_words_that_mean_nothing():
     refused(2, "generate: --seed must be an integer from 0 to", "generate", write_config(), "--seed", "-1")
     refused(2, "one config only", "plan", write_config(), "b.yaml")
     refused(2, "--html needs a value", "plan", write_config(), "--html")
+    refused(2, "--html needs a value: --html FILE; --json is an option", "plan", write_config(), "--html", "--json")
+    refused(2, "--out needs a value: --out VALUE; --threads is an option", "plan", write_config(), "--out", "--threads", "1")
     refused(2, "--json takes no value", "plan", write_config(), "--json=yes")
     refused(2, "--ledger needs --gradients", "verify", write_config(), "--ledger")
     refused(2, "__run is internal", "__run")

@@ -15,7 +15,7 @@ from cli_tests import SEED, Skipped, check, environment, last_checkpoint, main, 
 from clouds_tests import FOLDER_OF_FLIGHTS, synth, write_clouds
 from encode_tests import SMALL, numbers_of, weights_for, write_encoder
 from hybrid_tests import write_hybrid
-from quantize_tests import quantize, tensors_of
+from quantize_tests import checksum_of, metadata_of, quantize, tensors_of, without_checksum
 from rollout_oracle import load_weights
 from rollout_tests import write_rollout
 
@@ -303,6 +303,7 @@ def test_weights_in_8_bits_alone():
     check(tensors_of("again.safetensors") == tensors_of("q.safetensors"), "other weights")
     meta = header("again.safetensors")["__metadata__"]
     check(meta["format"] == "plimsoll.int8/1" and meta["plimsoll.config"] == config_of(config), meta)
+    check(meta["plimsoll.checksum"] == metadata_of("q.safetensors")["plimsoll.checksum"] == checksum_of("again.safetensors"), meta)
     run("encode", config, "--out", "one")
     run("encode", write_encoder("again.yaml", weights="again.safetensors"), "--out", "two")
     check(numbers_of("one/results.blocks") == numbers_of("two/results.blocks"), "other results")
@@ -316,7 +317,7 @@ def test_damaged_8_bits():
     whole = read("q.safetensors")
     at = whole.index(tensors_of("q.safetensors")[name][2])
     with open("q.safetensors", "wb") as file:
-        file.write(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4:])
+        file.write(without_checksum(whole[:at] + b"\xff\xff\xff\x7f" + whole[at + 4:]))
     for form in ("safetensors", "onnx"):
         if form == "onnx":
             need_module()
@@ -499,7 +500,7 @@ def test_weights_alone():
     run("train", write_config(train={"steps": 8, "checkpoint_every": 4, "eval_every": 4}))
     run("export", "out", "--format", "safetensors", "--out", "m.safetensors", "--checkpoint", last_checkpoint("out"))
     meta = header("m.safetensors")["__metadata__"]
-    check(meta["plimsoll.config"] == config_of("out") and meta["format"] == "pt", meta)
+    check(meta["plimsoll.config"] == config_of("out") and meta["format"] == "pt" and "plimsoll.checksum" not in meta, meta)
     ours, theirs = load_weights("m.safetensors"), load_weights(last_checkpoint("out") + "/model.safetensors")
     check(ours == theirs, "other weights than the checkpoint's")
     told = export("out", "--seeded", name="first.safetensors", form="safetensors")

@@ -12,6 +12,7 @@ import encode_oracle
 from cli_tests import SEED, check, main, read, refused, run
 from encode_oracle import Encoder, draw_weights, write_weights
 from encode_tests import SMALL, encode, numbers_of, weights_for, write_encoder
+from folder_tests import xxh64
 
 DRAW = random.Random(SEED)
 PANEL = 16
@@ -26,6 +27,23 @@ def tensors_of(path):
     header = json.loads(data[8:begin])
     header.pop("__metadata__")
     return {name: (t["dtype"], t["shape"], data[begin + t["data_offsets"][0]:begin + t["data_offsets"][1]]) for name, t in header.items()}
+
+
+def metadata_of(path):
+    data = read(path)
+    return json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])["__metadata__"]
+
+
+def without_checksum(data):
+    """A file whose damage is found by what it holds: the key has another name of that length."""
+    check(data.count(b'"plimsoll.checksum"') == 1, data[:300])
+    return data.replace(b'"plimsoll.checksum"', b'"plimsoll.no_check"')
+
+
+def checksum_of(path):
+    """As docs/quantize.md says."""
+    data = read(path)
+    return f"{xxh64(data[8 + struct.unpack('<Q', data[:8])[0]:]):016x}"
 
 
 def unpack(packed, rows, width):
@@ -205,7 +223,7 @@ def test_bad_input():
         tensor = next(n for n in tensors_of("q.safetensors") if n.endswith(name))
         at = whole.index(tensors_of("q.safetensors")[tensor][2])
         with open("spoilt.safetensors", "wb") as file:
-            file.write(whole[:at] + spoil + whole[at + len(spoil):])
+            file.write(without_checksum(whole[:at] + spoil + whole[at + len(spoil):]))
         refused(4, tensor, "encode", write_encoder(other, weights="spoilt.safetensors", out="spoilt" + name))
     with open("format.safetensors", "wb") as file:
         file.write(whole.replace(b"plimsoll.int8/1", b"plimsoll.int8/9"))
@@ -222,7 +240,36 @@ def test_bad_input():
     refused(2, "quantize", "quantize", "../nothing.yaml")
 
 
-GROUPS = {"quantize": [test_layers_are_rounded_as_defined, test_methods, test_some_stay, test_same_bits_however_it_is_cut, test_bad_input]}
+def test_checksum():
+    """A bit of any tensor is missed; a file without a checksum, of before there was one, is taken as it is."""
+    quantize(write_encoder(weights=weights_for("w.safetensors")), "--quantized", "q.safetensors", "--samples", "3")
+    whole, tensors = read("q.safetensors"), tensors_of("q.safetensors")
+    check(metadata_of("q.safetensors")["plimsoll.checksum"] == checksum_of("q.safetensors"), metadata_of("q.safetensors"), checksum_of("q.safetensors"))
+    encode(write_encoder("int8.yaml", weights="q.safetensors", out="whole"))
+    names = [DRAW.choice([n for n in tensors if n.endswith(end) and tensors[n][2]]) for end in (".int8", ".input.0", ".bias", ".weight")]
+    for name in names:
+        dtype, _, data = tensors[name]
+        place = DRAW.randrange(len(data))
+        place -= place % 4 if dtype == "F32" else 0  # of a float the low bits: it stays finite
+        spoilt = bytearray(whole)
+        spoilt[whole.index(data) + place] ^= 1 << DRAW.randrange(8)
+        with open("spoilt.safetensors", "wb") as file:
+            file.write(spoilt)
+        refused(4, r"spoilt.safetensors: its tensors are not those that were written \(checksum [0-9a-f]{16}, and its metadata say [0-9a-f]{16}\); copy it again",
+                "encode", write_encoder("spoilt.yaml", weights="spoilt.safetensors", out="spoilt"))
+    begin = 8 + struct.unpack("<Q", whole[:8])[0]
+    for says in (b"", b"0", b"g" * 16, b"0" * 4000):
+        header = whole[8:begin].replace(checksum_of("q.safetensors").encode(), says)
+        with open("says.safetensors", "wb") as file:
+            file.write(struct.pack("<Q", len(header)) + header + whole[begin:])
+        refused(4, "says.safetensors: its tensors are not those that were written", "encode", write_encoder("says.yaml", weights="says.safetensors", out="says"))
+    with open("old.safetensors", "wb") as file:
+        file.write(without_checksum(whole))
+    encode(write_encoder("old.yaml", weights="old.safetensors", out="old"))
+    check(numbers_of("whole/results.blocks") == numbers_of("old/results.blocks"), "other results")
+
+
+GROUPS = {"quantize": [test_layers_are_rounded_as_defined, test_methods, test_some_stay, test_same_bits_however_it_is_cut, test_checksum, test_bad_input]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -2,7 +2,7 @@
 
 Texts for a terminal of 80 columns: every help, the man page, every table but the rows that show names of others (paths,
 mappings). Pages for a telephone of 400 pixels, as Chromium lays them out: nothing is beside the window, no row of a table is
-taller than a third of one, letters in pictures can be read."""
+taller than a third of one, what has its label beside it stands in two columns, letters in pictures can be read."""
 import json
 import os
 import re
@@ -78,6 +78,8 @@ onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.str
   return {page: f.getAttribute('src'), window: f.clientWidth, wide: d.documentElement.scrollWidth,
     sections: Math.max(...[...d.querySelectorAll('section')].map(s => s.scrollWidth - s.clientWidth)),
     row: Math.max(...[...d.querySelectorAll('tr')].map(height)),
+    columns: Math.max(0, ...[...d.querySelectorAll('table.labels')].map(t => new Set([...t.querySelectorAll('td[data-l]')].map(e => e.getBoundingClientRect())
+      .filter(r => r.width > 0).map(r => Math.round(r.left))).size)),
     letters: Math.min(99, ...[...d.querySelectorAll('svg text')].map(height).filter(h => h > 0))}
 })) + 'PROBE' }
 </script>"""
@@ -117,6 +119,7 @@ def test_pages():
             check(found["window"] == pixels and found["wide"] <= pixels, "beside the window:", found)
             check(found["sections"] <= 0, "a section is to be scrolled:", found)
             check(found["row"] < 300, "a row that is too tall:", found)
+            check(pixels != PIXELS or found["columns"] <= 2, "cells with labels that stand in no column:", found)
             check(found["letters"] >= 8, "letters that nobody can read:", found)
 
 

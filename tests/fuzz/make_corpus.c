@@ -298,7 +298,7 @@ static void make_calibration(void)
 /* ---- weights in 8 bits ---- */
 
 /* As fuzz_quantized.c wants them. */
-static void make_quantized(const char *name, int8_t first)
+static void make_quantized(const char *name, int8_t first, bool has_checksum)
 {
     enum { ROWS = 5, WIDTH = 7 };
     static pl_st_writer writer;
@@ -312,8 +312,11 @@ static void make_quantized(const char *name, int8_t first)
     pl_st_entry entry[] = {{"w" PL_INT8_PACKED, PL_ST_U8, 1, {bytes}, packed, bytes},
                            {"w.input.0", PL_ST_F32, 1, {2}, range, sizeof range},
                            {"b", PL_ST_F32, 1, {ROWS}, bias, sizeof bias}};
-    pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}};
-    must(pl_safetensors_write(&writer, path_of("quantized", name), &(pl_st_list){entry, 3, text, 1}, NULL, &err), &err);
+    char checksum[PL_CHECKSUM_TEXT_BYTES];
+    const pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}, {PL_WEIGHTS_CHECKSUM, checksum}};
+    const pl_st_list list = {.entries = entry, .count = 3, .metadata = text, .metadata_count = has_checksum ? 2 : 1};
+    pl_checksum_print(pl_safetensors_data_checksum(&list), checksum);
+    must(pl_safetensors_write(&writer, path_of("quantized", name), &list, NULL, &err), &err);
 }
 
 int main(int argc, char **argv)
@@ -334,8 +337,9 @@ int main(int argc, char **argv)
     make_tokens("wide", 70000, 40);
     make_tokens("blocks", 300, PL_TOKENS_BLOCK + 20);
     make_checkpoints();
-    make_quantized("usual", -127);
-    make_quantized("least", -128);
+    make_quantized("usual", -127, false);
+    make_quantized("least", -128, false);
+    make_quantized("summed", -127, true);
     make_blocks("carry", 1, 2);
     make_blocks("constant", 0, 3);
     make_calibration();

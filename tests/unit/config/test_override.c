@@ -73,16 +73,16 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         pl_status status;
         const char *error;
     } rows[] = {
-        {{"--batch_size", "x"},
-         PL_E_CONFIG,
-         "--batch_size must be an integer from 1 to 16777216, not \"x\""},
+        {{"--batch_size", "x"}, PL_E_CONFIG, "--batch_size must be an integer from 1 to 16777216, not \"x\""},
         {{"--batch-size=0"},
          PL_E_CONFIG,
          "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
         {{"--batch_size"}, PL_E_USAGE, "--batch_size needs a value: --batch_size VALUE"},
-        {{"--batch_size="},
-         PL_E_CONFIG,
-         "--batch_size has no value; give an integer from 1 to 16777216"},
+        {{"--text", "--quiet"},
+         PL_E_USAGE,
+         "--text needs a value: --text VALUE; --quiet is an option (as a value: --text=--quiet)"},
+        {{"--text", "--"}, PL_E_USAGE, "--text needs a value: --text VALUE; -- is an option (as a value: --text=--)"},
+        {{"--batch_size="}, PL_E_CONFIG, "--batch_size has no value; give an integer from 1 to 16777216"},
         {{"--text="}, PL_E_CONFIG, "--text: data.text has no value; give a path, or none"},
         {{"--set", "model.layer=3"}, PL_E_CONFIG, "--set: unknown key \"model.layer\"; did you mean \"model.layers\"?"},
         {{"--set", "layers=3"}, PL_E_CONFIG, "--set: unknown key \"layers\"; did you mean \"model.layers\"?"},

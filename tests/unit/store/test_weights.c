@@ -108,6 +108,45 @@ static void test_a_changed_file_is_told(void **state)
     pl_safetensors_destroy(s);
 }
 
+/* With a checksum of the tensors in its metadata: it is compared, whatever it says. */
+static pl_status check_against(const char *says, pl_error *err)
+{
+    pl_safetensors *s;
+    uint64_t checksum;
+    const pl_st_text text = {PL_WEIGHTS_CHECKSUM, says};
+    const pl_st_list list = {.entries = entries, .count = ENTRIES, .metadata = &text, .metadata_count = 1};
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("sum"), &list, NULL, err), PL_OK);
+    assert_int_equal(pl_safetensors_open(in_folder("sum"), &s, err), PL_OK);
+    const pl_status status = pl_weights_check(s, NULL, PL_REAL_F32, &checksum, err);
+    pl_safetensors_destroy(s);
+    return status;
+}
+
+static void test_its_own_checksum(void **state)
+{
+    static char bytes[1 << 20];
+    char text[PL_CHECKSUM_TEXT_BYTES], sentence[120];
+    pl_error err = {0};
+    (void)state;
+    draw_numbers();
+    pl_safetensors *s = open_written("bare");
+    const uint64_t at = pl_safetensors_data_at(s), found = pl_safetensors_data_checksum(&written);
+    pl_safetensors_destroy(s);
+    assert_int_equal(found, pl_checksum_of(bytes + at, read_bytes(in_folder("bare"), bytes, sizeof bytes) - at));
+    assert_int_equal(check_against(pl_checksum_print(found, text), &err), PL_OK);
+    snprintf(sentence, sizeof sentence, "(checksum %s, and its metadata say ", text);
+    for (int bit = 0; bit < 64; bit++) {
+        assert_int_equal(check_against(pl_checksum_print(found ^ (uint64_t)1 << bit, text), &err), PL_E_DATA);
+        assert_non_null(strstr(err.text, in_folder("sum")));
+        assert_non_null(strstr(err.text, sentence));
+        err = (pl_error){0};
+    }
+    const char *const others[] = {"", "0", "xxh64", "of some other program, which has a word for it that is long"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(check_against(others[i], &err), PL_E_DATA);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
 static void expect(const pl_st_entry *with, size_t count, const char *sentence)
 {
     pl_error err = {0};
@@ -209,7 +248,7 @@ PL_TEST_PROGRAM(argc, argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type_into_every_type), cmocka_unit_test(test_a_changed_file_is_told),
         cmocka_unit_test(test_what_does_not_match),        cmocka_unit_test(test_numbers_that_are_refused),
-        cmocka_unit_test(test_a_part_of_the_model),
+        cmocka_unit_test(test_a_part_of_the_model),        cmocka_unit_test(test_its_own_checksum),
     };
     (void)argc, (void)argv;
     return cmocka_run_group_tests(tests, make_test_folder, remove_test_folder);
