@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "data/text/bpe_train.h"
@@ -89,8 +90,11 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
                               .tokenizer_path = paths.tokenizer,
                               .tokenizer = use == PL_DATA_FOR_PLAN || writes_text(c, command),
                               .sampler = pl_text_sampler(c, command)};
-    PL_TRY(pl_text_data_open(&o, &t, err));
-    pl_status status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;
+    pl_status status = pl_text_data_open(&o, &t, err);
+    if (status == PL_E_DATA && access(paths.tokenizer, F_OK) != 0)
+        pl_error_append(err, "; train first (plimsoll train), which makes it");
+    if (status != PL_OK) return status;
+    status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;
     if (status != PL_OK) return pl_data_close(&t->data), status;
     *data = &t->data;
     return PL_OK;

@@ -564,6 +564,8 @@ def test_words():
     refused(2, "--seeded and --weights both name weights", "infer", config, "pages.npy", "--seeded", "--weights", "w.safetensors")
     refused(2, "--seeded and --weights both name weights", "export", config, "--format", "onnx", "--out", "x", "--seeded", "--weights", "w.safetensors")
     refused(2, "--brief .*--npy .*leave one out", "infer", config, "pages.npy", "--brief", "--npy", "x")
+    write_text(words=3000)
+    refused(4, "tokenizer.json: cannot be opened.*train first .plimsoll train.", "infer", write_config("text.yaml"), "text.txt", "--seeded")
     refused(2, "one of plimsoll generate, eval, verify, quantize, infer and export, not of plimsoll encode", "encode", config, "--checkpoint", "x")
     refused(2, "are one file|the same file", "infer", config, "pages.npy", "--to", "pages.npy")
     refused(2, "are one file|the same file", "infer", config, "images=pages.npy", "--to", "pages.npy")
