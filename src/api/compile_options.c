@@ -3,6 +3,7 @@
 
 #include "api/choice.h"
 #include "api/compiler.h"
+#include "api/narrow.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "run/threads.h"
@@ -68,7 +69,7 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
     const pl_job *job = c->settings.jobs.job[0];
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.precision = PL_DTYPE_F32;
-    if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = PL_DTYPE_BF16;
+    if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = pl_narrow_dtype(c->config);
     if (job->count_runs) o->repeated = job->program[job->repeated];
     o->open = find_open(c, o);
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA | PL_USES_FILES) ? c->settings.run.micro_batch : 1;
@@ -85,11 +86,13 @@ static uint32_t find_allowed(const pl_compiler *c)
 pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_options process = pl_process_options_default();
+    pl_room_find_less(c);
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
     *o = (pl_fit_options){
         .plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},
         .words = c->settings.run.words,
         .batch = c->settings.run.batch,
+        .instead = c->less[0] && pl_room_is_trained(c) ? c->less : NULL,
         .allow = find_allowed(c),
         .stage = pl_compiler_stage,
         .settle = pl_compiler_settle,

@@ -50,6 +50,7 @@ typedef struct pl_compiler {
     size_t heap_nodes;     /* of the largest so far, and its heap */
     uint64_t heap_bytes;
     char budget[128]; /* as in the plan */
+    char less[128];   /* which forms of the same model take less: "a key bfloat16 or weights in 8 bits", or "" */
 } pl_compiler;
 
 /* ---- compile.c ---- */
@@ -79,6 +80,9 @@ typedef struct pl_room {
 } pl_room;
 
 /* PL_E_BUDGET when the weights and what belongs to each of them are more than the room. */
+void pl_room_find_less(pl_compiler *); /* `less` */
+/* Are its weights those of a training that is over? */
+bool pl_room_is_trained(const pl_compiler *);
 pl_status pl_room_check_state(const pl_compiler *, const pl_room *, pl_error *);
 
 /* ---- compile_options.c ---- */

@@ -53,11 +53,10 @@ static pl_status check_format(const exporting *e, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     if (e->o->format != PL_EXPORT_ONNX) return PL_OK;
-    if (pl_is_narrow(e->config))
+    if (pl_narrow_dtype(e->config) != PL_DTYPE_F32)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: run.precision bfloat16, but a model in ONNX is in f32; take float32, or --format "
-                       "safetensors",
-                       pl_config_where(e->config, "run.precision", where, sizeof where));
+                       "%s: run.precision %s, but a model in ONNX is in f32; take float32, or --format safetensors",
+                       pl_config_where(e->config, "run.precision", where, sizeof where), pl_narrow_word(e->config));
     if (!pl_system_of(e->config)->face)
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "models of the system %s cannot be exported to ONNX; --format safetensors exports their "
@@ -113,7 +112,7 @@ static pl_status build(exporting *e, pl_error *err)
     PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
     PL_TRY(take_packed(e, name[1], err));
     PL_TRY(pl_narrow_check(e->config, e->graph, err));
-    if (pl_is_narrow(e->config)) PL_TRY(pl_narrow_weights(e->graph, err));
+    PL_TRY(pl_narrow_weights(e->graph, pl_narrow_dtype(e->config), err));
     return pl_graph_check(e->graph, PL_STAGE_MODEL, err);
 }
 

@@ -224,7 +224,7 @@ pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o,
         return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here%s; leave it out",
                        is_given ? ", and the config names other ones" : "");
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
-    for (size_t i = 0; i < w->models; i++) w->model[i].converts = pl_is_narrow(c);
+    for (size_t i = 0; i < w->models; i++) w->model[i].converts = pl_narrow_dtype(c) != PL_DTYPE_F32;
     w->of = pl_alloc(g->value_count + 1, sizeof *w->of);
     if (!w->of) return pl_fail(err, PL_E_NOMEM, "no memory for the list of weights");
     PL_TRY(is_given   ? use_given(data, w, err)

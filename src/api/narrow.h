@@ -5,10 +5,12 @@
 #include "config/config.h"
 #include "ir/graph.h"
 
-bool pl_is_narrow(const pl_config *);
+/* F32: it is not. */
+pl_dtype pl_narrow_dtype(const pl_config *);
+const char *pl_narrow_word(const pl_config *);
 /* PL_E_CONFIG where the config is narrow and the graph has weights in fewer bits, for those multiply numbers in f32. */
 pl_status pl_narrow_check(const pl_config *, const pl_graph *, pl_error *);
 /* Its weights as a command that uses the model stores them, for who writes them. */
-pl_status pl_narrow_weights(pl_graph *, pl_error *);
+pl_status pl_narrow_weights(pl_graph *, pl_dtype, pl_error *);
 
 #endif

@@ -2,10 +2,12 @@
  * this machine cannot hold whatever else is done. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "api/compiler.h"
 #include "base/machine.h"
 #include "base/size.h"
+#include "config/schema.h"
 #include "fit/result.h"
 #include "models/model.h"
 #include "run/threads.h"
@@ -53,7 +55,8 @@ static int count_state(const pl_compiler *of, uint64_t *bytes, const char **what
             : gradients ? "weights, gradients and optimizer state alone"
                         : "weights and optimizer state alone";
     if (updates && count_moments(of->config, of->trained_bytes, &moments)) return -1;
-    const uint64_t weights = of->trained_bytes + count_frozen(of->config, of->weight_bytes - of->trained_bytes);
+    uint64_t weights = of->trained_bytes + count_frozen(of->config, of->weight_bytes - of->trained_bytes);
+    if (pl_compiler_is_narrow(of)) weights /= 2;
     const int over = pl_size_add(weights, averages, bytes) || pl_size_add(*bytes, gradients, bytes) ||
                      pl_size_add(*bytes, moments, bytes);
     return over ? -1 : 0;
@@ -75,9 +78,38 @@ static bool can_be_in_8_bits(const pl_compiler *of)
            !pl_command_does(of->command, PL_USES_CALIBRATION);
 }
 
+/* And in bf16? */
+static bool can_be_narrow(const pl_compiler *of)
+{
+    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
+    const pl_config_key *key = pl_config_find(way->key);
+    pl_str is = {0};
+    pl_config_print_value(key, pl_config_value_of(of->config, key), &is);
+    const bool is_wide = strcmp(pl_str_text(&is), way->wide) == 0;
+    pl_str_deinit(&is);
+    return is_wide && !of->data->weights && of->config->model.binary == PL_CONFIG_BINARY_NONE &&
+           pl_config_is_read(of->config, key, (pl_config_reader)(1u << of->command));
+}
+
+void pl_room_find_less(pl_compiler *of)
+{
+    const bool narrow = can_be_narrow(of), packed = can_be_in_8_bits(of);
+    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
+    snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? way->key : "", narrow ? " " : "",
+             narrow ? way->narrow : "", narrow && packed ? " or " : "",
+             packed ? "weights in 8 bits (plimsoll quantize)" : "");
+}
+
+bool pl_room_is_trained(const pl_compiler *of)
+{
+    const uint32_t uses = pl_command_row_of(of->command)->uses;
+    return (uses & (PL_USES_WEIGHTS | PL_USES_GRADIENT)) == PL_USES_WEIGHTS &&
+           pl_system_of(of->config)->job[PL_COMMAND_TRAIN];
+}
+
 pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
 {
-    char remedy[224];
+    char remedy[288];
     const pl_config *c = of->config;
     const char *what, *keys = of->settings.run.words->weight_keys;
     uint64_t bytes;
@@ -91,9 +123,10 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     if (bytes <= room->bytes) return PL_OK;
     if (room->bytes < room->floor_bytes)
         snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
+    else if (of->less[0] && pl_room_is_trained(of))
+        snprintf(remedy, sizeof remedy, "take %s", of->less);
     else
-        snprintf(remedy, sizeof remedy, "a smaller %s is needed%s", keys,
-                 can_be_in_8_bits(of) ? ", or weights in 8 bits (plimsoll quantize)" : "");
+        snprintf(remedy, sizeof remedy, "a smaller %s is needed%s%s", keys, of->less[0] ? ", or " : "", of->less);
     return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
                    bytes - room->bytes, room->words, room->bytes, remedy);
 }

@@ -131,8 +131,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     w->fd = open_temporary(w);
     if (w->fd < 0 || pl_io_truncate(w->fd, 0) != 0) {
         int error = errno;
-        if (w->fd >= 0) close(w->fd);
-        w->fd = -1;
+        if (w->fd >= 0) pl_file_abandon(w);
         w->temporary[0] = 0;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }

@@ -65,6 +65,9 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
                  (unsigned long long)state, r->words->weight_keys);
     else if (o->given.micro_batch > 1 && !is_whole(smallest->graph))
         say_smaller_batch(r, &o->given, change, sizeof change);
+    else if (o->instead)
+        snprintf(change, sizeof change, "raise the budget to %llu bytes, or take %s", (unsigned long long)need,
+                 o->instead);
     else
         snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s smaller", (unsigned long long)need,
                  r->words->size_keys);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,8 +359,16 @@ static pl_status read_as(const pl_safetensors *s, const pl_st_tensor *t, const p
     for (uint64_t at = 0, n; at < t->bytes; at += n) {
         n = t->bytes - at < PIECE_BYTES ? t->bytes - at : PIECE_BYTES;
         PL_TRY(pl_safetensors_stream(s, t->offset + at, buffer, n, true, err));
-        for (uint64_t i = 0; i < n / one; i++)
-            pl_real_put(as, e->data, (int64_t)(at / one + i), pl_real_get(from, buffer, (int64_t)i));
+        for (uint64_t i = 0; i < n / one; i++) {
+            const float x = pl_real_get(from, buffer, (int64_t)i);
+            pl_real_put(as, e->data, (int64_t)(at / one + i), x);
+            if (isfinite(x) && !isfinite(pl_real_get(as, e->data, (int64_t)(at / one + i))))
+                return pl_fail(err, PL_E_DATA,
+                               "%s: tensor \"%.200s\", number %" PRIu64
+                               " is %g, which is too large for %s; take another "
+                               "precision",
+                               s->path, t->name, at / one + i, (double)x, pl_st_dtype_name(e->dtype));
+        }
     }
     return PL_OK;
 }

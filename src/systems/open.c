@@ -13,8 +13,10 @@ pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data
     pl_given_weights given;
     const bool begins = pl_command_does(command, PL_USES_WEIGHTS) && !pl_command_does(command, PL_USES_GRADIENT);
     if (!begins || !c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
-    const pl_real as = c->run.precision == PL_CONFIG_RUN_BFLOAT16 ? PL_REAL_BF16 : PL_REAL_F32;
-    PL_TRY(pl_given_weights_check(c->run.weights, NULL, as, &given, err));
+    static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
+                                        [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
+                                        [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
+    PL_TRY(pl_given_weights_check(c->run.weights, NULL, narrowest[c->run.precision], &given, err));
     PL_TRY(pl_given_weights_match(c, c->run.weights, err));
     data->weights = c->run.weights;
     data->weights_part = NULL;

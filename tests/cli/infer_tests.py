@@ -449,14 +449,14 @@ def test_memory_is_as_planned():
 
 
 def test_weights_that_do_not_fit():
-    """What a model on files can be made smaller by, beside another model: 8 bits, unless a file of weights is named, which may be that."""
+    """What a model on files can be made smaller by, beside another model: 16 bits or 8, unless a file of weights is named, which may be that."""
     write_encoder(image_size=64, hidden_size=1024, num_heads=8, num_layers=1)
     with open("lines.txt", "w") as file:
         file.write("a text")
     _, said = run("infer", "encode.yaml", "lines.txt", "--budget", "1MB", code=3)
     floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
     smaller = r"the weights alone are \d+ bytes, .*; a smaller hidden_size or num_layers is needed"
-    refused(3, smaller + r", or weights in 8 bits \(plimsoll quantize\)$", "infer", "encode.yaml", "lines.txt", "--budget", str(floor))
+    refused(3, smaller + r", or encoder.precision bfloat16 or weights in 8 bits \(plimsoll quantize\)$", "infer", "encode.yaml", "lines.txt", "--budget", str(floor))
     run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")
     refused(3, smaller + "$", "infer", "encode.yaml", "lines.txt", "--weights", "w.safetensors", "--budget", str(floor))
 

@@ -4,10 +4,11 @@ import array
 import json
 import math
 import shutil
+import struct
 
 import cli_tests
 from chain_tests import make_chains, write_chain
-from cli_tests import check, main, read, refused, run, write_config, write_text
+from cli_tests import check, last_checkpoint, main, read, refused, run, write_config, write_text
 from clouds_tests import synth, write_clouds
 from compare_tests import train_text
 from hybrid_tests import write_hybrid
@@ -15,6 +16,7 @@ from infer_tests import flat, lines
 from quantize_tests import tensors_of
 
 NARROW = ["--precision", "bfloat16"]
+HALF = ["--precision", "float16"]
 WIDE = {"width": 256, "layers": 3, "heads": 4, "sequence": 16}
 
 
@@ -77,6 +79,22 @@ def test_text():
         check(0.4 * matrices < less, command, less, matrices)
 
 
+def test_budget():
+    """What f32 does not fit fits in bf16, and the refusal says so; also where the weights alone are too large."""
+    write_text(words=3000)
+    with open("lines.txt", "w") as file:
+        file.write("tea time\n")
+    model = {**WIDE, "width": 512}
+    run("train", write_config(model=model, train={"steps": 1, "checkpoint_every": 1, "eval_every": 1}))
+    alone = 4 * 3 * 12 * 512 * 512
+    for command in (["infer", "out", "lines.txt", "--quiet"], ["generate", "out", "--tokens", "2"]):
+        words = "take run.precision bfloat16 or weights in 8 bits .plimsoll quantize."
+        refused(3, f"the weights alone are .*; {words}$", *command, "--budget", str(alone))
+        refused(3, f"raise the budget to .*, or {words}$", *command, "--budget", str(alone + 3000000))
+        run(*command, "--budget", str(alone), *NARROW)
+        refused(3, "raise the budget to .*, or take weights in 8 bits", *command, "--budget", str(alone // 2 + 2000000), *NARROW)
+
+
 def test_generate():
     """Step by step, behind a cache in bf16, as the likeliest behind the same tokens without one."""
     train_text({**WIDE, "width": 64})
@@ -93,11 +111,13 @@ def test_generate():
 
 
 def same_but_for_rounding(model, key, within):
-    wide, narrow = evaluate(model), evaluate(model, *NARROW)
-    check(wide.keys() == narrow.keys(), wide, narrow)
-    check(0 < abs(wide[key] - narrow[key]) < within * abs(wide[key]), wide, narrow)
-    check(evaluate(model, *NARROW, "--isa", "ref")[key] != wide[key], "the reference is not narrow")
-    peak(model, "eval", *NARROW)
+    wide = evaluate(model)
+    for words, bits in ((NARROW, 0), (HALF, 2)):  # float16 has three more, a model may need some
+        narrow = evaluate(model, *words)
+        check(wide.keys() == narrow.keys(), wide, narrow)
+        check(0 < abs(wide[key] - narrow[key]) < within / 2 ** bits * abs(wide[key]), words, wide, narrow)
+        check(evaluate(model, *words, "--isa", "ref")[key] != wide[key], "the reference is not narrow")
+        peak(model, "eval", *words)
 
 
 def test_mlp():
@@ -134,10 +154,24 @@ def test_refused():
     refused(2, "run.precision bfloat16, but .* has weights in 8 bits", "export", "out", "--format", "safetensors", "--out", "w", *NARROW, "--weights",
             "q.safetensors")
     refused(2, "ONNX is in f32.*--format safetensors", "export", "out", "--format", "onnx", "--out", "m.onnx", *NARROW)
-    refused(2, "float32 or bfloat16", "eval", "out", "--precision", "bf16")
+    refused(2, "float32, bfloat16 or float16", "eval", "out", "--precision", "bf16")
     shutil.rmtree("out")
     train_text({**cli_tests.TINY["model"], "binary": "blocks"})
     refused(2, "run.precision bfloat16, but .* has a layer of signs.*float32", "eval", "out", *NARROW)
+
+
+def test_too_large():
+    """A weight that float16 does not hold is named; bfloat16 holds it."""
+    train_text()
+    path = last_checkpoint("out") + "/model.safetensors"
+    data = read(path)
+    name, first = "transformer.h.0.mlp.c_proj.weight", 7
+    begin = 8 + struct.unpack("<Q", data[:8])[0]
+    at = begin + json.loads(data[8:begin])[name]["data_offsets"][0] + 4 * first
+    with open("large.safetensors", "wb") as file:
+        file.write(data[:at] + struct.pack("<f", 1e5) + data[at + 4:])
+    refused(4, f'tensor "{name}", number {first} is 100000', "eval", "out", *HALF, "--weights", "large.safetensors")
+    evaluate("out", *NARROW, "--weights", "large.safetensors")
 
 
 def test_files_are_shared():
@@ -153,7 +187,7 @@ def test_files_are_shared():
     check("run.precision" not in err, err)
 
 
-GROUPS = {"used_precision": [test_text, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
+GROUPS = {"used_precision": [test_too_large, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -98,6 +98,63 @@ static void test_mismatch_names_both_shapes(void **state)
     pl_safetensors_destroy(s);
 }
 
+/* More numbers than one buffer holds, from f32 to each and back; a file in 16 bits is widened exactly. */
+static void test_other_precisions(void **state)
+{
+    enum { COUNT = 9001 };
+    static float wide[COUNT], back[COUNT];
+    static uint16_t narrow[COUNT];
+    static const pl_st_dtype dtypes[] = {PL_ST_BF16, PL_ST_F16};
+    (void)state;
+    for (int i = 0; i < COUNT; i++) wide[i] = (float)(i - 4000) * 1.2345f;
+    for (int k = 0; k < 2; k++) {
+        pl_safetensors *s;
+        pl_error err = {0};
+        const pl_real real = k ? PL_REAL_F16 : PL_REAL_BF16;
+        pl_st_entry entry = {"x", PL_ST_F32, 1, {COUNT}, wide, sizeof wide};
+        const pl_st_list one = {&entry, 1, NULL, 0};
+        assert_int_equal(pl_safetensors_write(&writer, in_folder("wide"), &one, NULL, &err), PL_OK);
+        assert_int_equal(pl_safetensors_open(in_folder("wide"), &s, &err), PL_OK);
+        entry = (pl_st_entry){"x", dtypes[k], 1, {COUNT}, narrow, sizeof narrow};
+        assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_E_DATA);
+        entry.converts = true;
+        pl_alloc_seal(1);
+        assert_int_equal(pl_safetensors_match_all(s, &one, &err), PL_OK);
+        assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_OK);
+        pl_alloc_seal(0);
+        pl_safetensors_destroy(s);
+        for (int i = 0; i < COUNT; i++)
+            assert_int_equal(narrow[i], k ? pl_f16_of_f32(wide[i]) : pl_bf16_of_f32(wide[i]));
+
+        assert_int_equal(pl_safetensors_write(&writer, in_folder("narrow"), &one, NULL, &err), PL_OK);
+        assert_int_equal(pl_safetensors_open(in_folder("narrow"), &s, &err), PL_OK);
+        entry = (pl_st_entry){"x", PL_ST_F32, 1, {COUNT}, back, sizeof back, .converts = true};
+        assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_OK);
+        pl_safetensors_destroy(s);
+        for (int i = 0; i < COUNT; i++) assert_true(back[i] == pl_real_get(real, narrow, i));
+    }
+}
+
+/* What is finite stays so, or is told; whole numbers are not converted. */
+static void test_too_large_for_a_precision(void **state)
+{
+    pl_safetensors *s;
+    pl_error err = {0};
+    uint16_t narrow[6];
+    pl_st_entry entry = {"w\"1", PL_ST_F16, 2, {2, 3}, narrow, sizeof narrow, .converts = true},
+                count = {"count", PL_ST_F32, 0, {0}, narrow, 4, .converts = true};
+    (void)state;
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("b"), &list, NULL, &err), PL_OK);
+    assert_int_equal(pl_safetensors_open(in_folder("b"), &s, &err), PL_OK);
+    assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_E_DATA);
+    assert_says(err.text, "tensor \"w\"1\", number 5 is 1e+30, which is too large for F16");
+    entry.dtype = PL_ST_BF16;
+    assert_int_equal(pl_safetensors_read(s, &entry, &err), PL_OK);
+    assert_int_equal(pl_safetensors_read(s, &count, &err), PL_E_DATA);
+    assert_says(err.text, "is I64");
+    pl_safetensors_destroy(s);
+}
+
 /* Numbers come and go with a precision; nothing else does. */
 static void test_what_may_miss_and_what_may_be_more(void **state)
 {
@@ -357,6 +414,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_mismatch_names_both_shapes),
+        cmocka_unit_test(test_other_precisions),
+        cmocka_unit_test(test_too_large_for_a_precision),
         cmocka_unit_test(test_what_may_miss_and_what_may_be_more),
         cmocka_unit_test(test_list_is_checked),
         cmocka_unit_test(test_hostile_headers),
