@@ -9,7 +9,8 @@ pl_dtype pl_narrow_dtype(const pl_config *c)
     static const pl_dtype dtypes[] = {[PL_CONFIG_RUN_FLOAT32] = PL_DTYPE_F32,
                                       [PL_CONFIG_RUN_BFLOAT16] = PL_DTYPE_BF16,
                                       [PL_CONFIG_RUN_FLOAT16] = PL_DTYPE_F16};
-    return dtypes[c->run.precision];
+    /* --precision sets the keys of all systems that have one. */
+    return pl_config_is_used(c, pl_config_find("run.precision")) ? dtypes[c->run.precision] : PL_DTYPE_F32;
 }
 
 const char *pl_narrow_word(const pl_config *c) { return pl_config_find("run.precision")->names[c->run.precision]; }

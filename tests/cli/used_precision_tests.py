@@ -3,6 +3,7 @@ run's checkpoint, and a cache of keys and values against a pass without one, to 
 import array
 import json
 import math
+import os
 import shutil
 import struct
 
@@ -11,6 +12,7 @@ from chain_tests import make_chains, write_chain
 from cli_tests import check, last_checkpoint, main, read, refused, run, write_config, write_text
 from clouds_tests import synth, write_clouds
 from compare_tests import train_text
+from encode_tests import write_encoder
 from hybrid_tests import write_hybrid
 from infer_tests import flat, lines
 from quantize_tests import tensors_of
@@ -174,6 +176,17 @@ def test_too_large():
     evaluate("out", *NARROW, "--weights", "large.safetensors")
 
 
+def test_others():
+    """Encoders and operators share the option, and have a key of their own: their weights are in 16 bits once."""
+    write_encoder(image_size=64, hidden_size=512, num_heads=8, num_layers=1)
+    with open("lines.txt", "w") as file:
+        file.write("a text")
+    run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")
+    bytes = os.path.getsize("w.safetensors")
+    less = peak("encode.yaml", "infer", "lines.txt") - peak("encode.yaml", "infer", "lines.txt", *NARROW)
+    check(less > 0.3 * bytes, less, bytes)
+
+
 def test_files_are_shared():
     """The key may stand in a file: commands that do not use a trained model do not read it."""
     write_text(words=3000)
@@ -187,7 +200,7 @@ def test_files_are_shared():
     check("run.precision" not in err, err)
 
 
-GROUPS = {"used_precision": [test_too_large, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
+GROUPS = {"used_precision": [test_too_large, test_others, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
 
 if __name__ == "__main__":
     main(GROUPS)
