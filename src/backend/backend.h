@@ -46,7 +46,8 @@ typedef struct pl_normal_call {
     uint64_t count;
     float std;
     uint64_t seed, stream;
-    float *y;
+    void *y;
+    pl_real type;
 } pl_normal_call;
 
 typedef struct pl_uniform_call {
@@ -54,7 +55,8 @@ typedef struct pl_uniform_call {
     float middle, bound; /* middle ± bound */
     uint64_t seed, stream;
     const int64_t *item; /* (run) NULL: 0 */
-    float *y;
+    void *y;
+    pl_real type;
 } pl_uniform_call;
 
 typedef struct pl_cache_write_call {

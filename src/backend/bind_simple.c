@@ -33,13 +33,12 @@ const pl_binding pl_binding_GATED_ACTIVATION = {bind_gated_activation, NULL, exe
 static void bind_gated_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *y = &pl_in(g, n, 0)->shape;
-    call->u.gated_activation_bwd =
-        (pl_gated_activation_bwd_call){pl_shape_rows(y),
-                                       pl_shape_last(y),
-                                       (pl_activation)n->attr[0].i,
-                                       pl_address_of(g, a, n->in[1]),
-                                       pl_address_of(g, a, n->in[0]),
-                                       pl_address_of(g, a, n->out[0])};
+    call->u.gated_activation_bwd = (pl_gated_activation_bwd_call){pl_shape_rows(y),
+                                                                  pl_shape_last(y),
+                                                                  (pl_activation)n->attr[0].i,
+                                                                  pl_address_of(g, a, n->in[1]),
+                                                                  pl_address_of(g, a, n->in[0]),
+                                                                  pl_address_of(g, a, n->out[0])};
 }
 
 static uint64_t workspace_gated_activation_bwd(const pl_call *c, pl_team team)
@@ -155,8 +154,9 @@ const pl_binding pl_binding_FILL = {bind_fill, NULL, exec_fill};
 
 static void bind_normal(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.normal = (pl_normal_call){(uint64_t)elems(g, n->out[0]), (float)n->attr[0].f, (uint64_t)n->attr[1].i,
-                                      (uint64_t)n->attr[2].i, pl_address_of(g, a, n->out[0])};
+    call->u.normal = (pl_normal_call){(uint64_t)elems(g, n->out[0]),  (float)n->attr[0].f,
+                                      (uint64_t)n->attr[1].i,         (uint64_t)n->attr[2].i,
+                                      pl_address_of(g, a, n->out[0]), pl_real_of(g, n->out[0])};
 }
 
 static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.normal, team); }
@@ -175,7 +175,8 @@ static void bind_uniform(const pl_graph *g, const pl_node *n, const pl_addresses
                                         .seed = (uint64_t)n->attr[2].i,
                                         .stream = (uint64_t)n->attr[3].i,
                                         .item = pl_address_of(g, a, n->in[0]),
-                                        .y = pl_address_of(g, a, n->out[0])};
+                                        .y = pl_address_of(g, a, n->out[0]),
+                                        .type = pl_real_of(g, n->out[0])};
 }
 
 static void exec_uniform(const pl_call *c, pl_team team) { pl_uniform_exec(&c->u.uniform, team); }

@@ -20,11 +20,25 @@ void pl_fill_value_exec(const pl_fill_value_call *c, pl_team team)
 
 enum { NORMAL_CHUNK = 4096 };
 
+/* Numbers are made in f32 and rounded once: a chunk that lies in 16 bits is made beside its place. */
+static float *place_of(pl_real type, void *y, uint64_t begin, float made[NORMAL_CHUNK])
+{
+    return type == PL_REAL_F32 ? (float *)y + begin : made;
+}
+
+static void put_chunk(pl_real type, void *y, uint64_t begin, uint64_t end, const float *made)
+{
+    for (uint64_t i = begin; type != PL_REAL_F32 && i < end; i++) pl_real_put(type, y, (int64_t)i, made[i - begin]);
+}
+
 static void normal_chunk(const pl_normal_call *c, const pl_philox *philox, uint64_t chunk)
 {
+    float made[NORMAL_CHUNK];
     uint64_t begin = chunk * NORMAL_CHUNK, end = begin + NORMAL_CHUNK < c->count ? begin + NORMAL_CHUNK : c->count;
-    pl_philox_normal_f32(philox, 0, 0, begin, end, c->y + begin);
-    for (uint64_t i = begin; i < end; i++) c->y[i] *= c->std;
+    float *to = place_of(c->type, c->y, begin, made);
+    pl_philox_normal_f32(philox, 0, 0, begin, end, to);
+    for (uint64_t i = begin; i < end; i++) to[i - begin] *= c->std;
+    put_chunk(c->type, c->y, begin, end, to);
 }
 
 void pl_normal_exec(const pl_normal_call *c, pl_team team)
@@ -58,12 +72,14 @@ static void truncated_chunk(const pl_normal_call *c, const pl_philox *philox, ui
     const uint64_t begin = chunk * NORMAL_CHUNK, after = begin + NORMAL_CHUNK,
                    end = after < c->count ? after : c->count;
     const double wide = c->std / left, most = 2 * wide;
+    float made[NORMAL_CHUNK], *to = place_of(c->type, c->y, begin, made);
     uint32_t bits[4];
     for (uint64_t i = begin; i < end; i++) {
         if (i % 4 == 0) pl_philox_block(philox, 0, 0, (uint32_t)(i / 4), bits);
         const double x = M_SQRT2 * wide * inverse_erf((2 * (double)pl_uniform_f32(bits[i % 4]) - 1) * erf_of_2);
-        c->y[i] = (float)(x > most ? most : x < -most ? -most : x);
+        to[i - begin] = (float)(x > most ? most : x < -most ? -most : x);
     }
+    put_chunk(c->type, c->y, begin, end, to);
 }
 
 void pl_truncated_normal_exec(const pl_normal_call *c, pl_team team)
@@ -82,11 +98,13 @@ void pl_truncated_normal_exec(const pl_normal_call *c, pl_team team)
 static void uniform_chunk(const pl_uniform_call *c, const pl_philox *philox, uint64_t item, uint64_t chunk)
 {
     uint64_t begin = chunk * NORMAL_CHUNK, end = begin + NORMAL_CHUNK < c->count ? begin + NORMAL_CHUNK : c->count;
+    float made[NORMAL_CHUNK], *to = place_of(c->type, c->y, begin, made);
     uint32_t bits[4];
     for (uint64_t i = begin; i < end; i++) {
         if (i % 4 == 0) pl_philox_block(philox, 0, item, (uint32_t)(i / 4), bits);
-        c->y[i] = (2 * pl_uniform_f32(bits[i % 4]) - 1) * c->bound + c->middle;
+        to[i - begin] = (2 * pl_uniform_f32(bits[i % 4]) - 1) * c->bound + c->middle;
     }
+    put_chunk(c->type, c->y, begin, end, to);
 }
 
 void pl_uniform_exec(const pl_uniform_call *c, pl_team team)

@@ -91,14 +91,14 @@ const pl_op_rule pl_rule_FILL = {shape_fill, NULL, cost_source, pl_alias_none};
 static pl_status shape_normal(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    if (out[0].dtype == PL_DTYPE_F32) return PL_OK;
-    return pl_fail(err, PL_E_INTERNAL, "%s in %s: f32 only", pl_op_name(n->op), n->scope);
+    if (pl_dtype_is_real(out[0].dtype)) return PL_OK;
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: f32, bf16 or f16 only", pl_op_name(n->op), n->scope);
 }
 
 static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 {
     double e = pl_value_elems_f(&g->value[n->out[0]]);
-    return (pl_cost){60 * e, 4 * e};
+    return (pl_cost){60 * e, pl_value_bytes_f(&g->value[n->out[0]])};
 }
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
@@ -112,14 +112,13 @@ const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal, pl
 static pl_status shape_uniform(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(pl_expect_inputs(g, n, "L", err));
-    PL_TRY(shape_source(g, n, out, err));
-    return out[0].dtype == PL_DTYPE_F32 ? PL_OK : pl_fail(err, PL_E_INTERNAL, "uniform in %s: f32 only", n->scope);
+    return shape_normal(g, n, out, err);
 }
 
 static pl_cost cost_uniform(const pl_graph *g, const pl_node *n)
 {
     double e = pl_value_elems_f(&g->value[n->out[0]]);
-    return (pl_cost){25 * e, 4 * e};
+    return (pl_cost){25 * e, pl_value_bytes_f(&g->value[n->out[0]])};
 }
 
 const pl_op_rule pl_rule_UNIFORM = {shape_uniform, NULL, cost_uniform, pl_alias_none};

@@ -58,17 +58,12 @@ static pl_id normal(pl_model *m, double std, pl_shape shape, const char *name)
     return id;
 }
 
-/* From a generator, in f32, then as it is stored. */
 static pl_id drawn(pl_model *m, pl_role role, pl_op op, const pl_attr *attr, int ins, pl_dtype dtype, pl_shape shape,
                    const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, role, dtype, shape, name, &is_new), wide = id;
-    if (!is_new) return id;
-    if (dtype != PL_DTYPE_F32)
-        wide = pl_build_temporary(&m->init, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "init.%s", name);
-    init_node(m, op, attr, ins, &m->input[PL_INPUT_ITEM], wide);
-    if (dtype != PL_DTYPE_F32) init_node(m, PL_OP_CAST, NULL, 1, &wide, id);
+    pl_id id = lasting(m, role, dtype, shape, name, &is_new);
+    if (is_new) init_node(m, op, attr, ins, &m->input[PL_INPUT_ITEM], id);
     return id;
 }
 

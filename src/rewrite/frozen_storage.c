@@ -1,7 +1,6 @@
 /* Frozen matrices in 16 bits: what is never updated needs no more digits than it is read with.
  *
- *   init       wide = normal(…)             as it was, in f32, and rounded once
- *              W = cast(wide)
+ *   init       W = normal(…)                the same numbers, each rounded once
  *   f32        wide.W = cast(W)             right before each node that reads it, so that one such copy is alive at a
  *              y = linear(x, wide.W)        time
  *   16 bits    y = linear(x, W)             the copy that a program of that precision makes (precision.c) is W itself
@@ -84,12 +83,19 @@ static pl_status widen_inputs(shrinker *s, pl_id id)
     return PL_OK;
 }
 
+/* Random numbers and zeros come in any precision. */
+static bool makes_narrow(const pl_node *n)
+{
+    return n->op == PL_OP_NORMAL || n->op == PL_OP_TRUNCATED_NORMAL || n->op == PL_OP_UNIFORM || n->op == PL_OP_CAST ||
+           (n->op == PL_OP_FILL && n->attr[0].f == 0);
+}
+
 /* First values are drawn as they were. */
 static pl_status round_outputs(shrinker *s, pl_id id)
 {
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         const pl_node n = s->g->node[id];
-        if (n.out[k] == PL_NONE || n.out[k] >= s->values || !s->shrinks[n.out[k]] || n.op == PL_OP_CAST) continue;
+        if (n.out[k] == PL_NONE || n.out[k] >= s->values || !s->shrinks[n.out[k]] || makes_narrow(&n)) continue;
         const pl_id wide = wide_like(s, &n, n.out[k]);
         if (wide == PL_NONE) return s->b.status;
         s->g->node[id].out[k] = wide;

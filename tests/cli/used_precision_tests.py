@@ -184,7 +184,7 @@ def test_others():
     run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")
     bytes = os.path.getsize("w.safetensors")
     less = peak("encode.yaml", "infer", "lines.txt") - peak("encode.yaml", "infer", "lines.txt", *NARROW)
-    check(less > 0.3 * bytes, less, bytes)
+    check(less > 0.4 * bytes, less, bytes)
 
 
 def test_files_are_shared():

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "backend/backend.h"
 #include "backend/calls.h"
 #include "kernels/kernels.h"
 #include "support/guarded.h"
@@ -294,6 +295,29 @@ static void check_embedding(pl_real type, pl_team team)
     check_embedding_of(type, team, 19, 4);
 }
 
+/* ---- first values ---- */
+
+static void check_first_values(pl_real type, pl_team team)
+{
+    enum { NUMBERS = 9001 };
+    static const int64_t item = 12;
+    const pair y = empty_pair(type, NUMBERS);
+    void *place[] = {y.wide, y.narrow};
+    for (int truncated = 0; truncated < 2; truncated++) {
+        for (int k = 0; k < 2; k++) {
+            const pl_normal_call c = {NUMBERS, 0.3f, 5, 6, place[k], k ? type : PL_REAL_F32};
+            if (truncated)
+                pl_truncated_normal_exec(&c, team);
+            else
+                pl_normal_exec(&c, team);
+        }
+        check_pair(&y, truncated ? "truncated_normal" : "normal", team);
+    }
+    for (int k = 0; k < 2; k++)
+        pl_uniform_exec(&(pl_uniform_call){NUMBERS, 1, 2, 5, 6, &item, place[k], k ? type : PL_REAL_F32}, team);
+    check_pair(&y, "uniform", team);
+}
+
 /* ---- attention: q, k and v are the columns of one matrix, as in the model ---- */
 
 typedef struct head_shape {
@@ -515,6 +539,7 @@ static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_norm(void **state) { (void)state, for_each_team(check_norm); }
 static void test_embedding(void **state) { (void)state, for_each_team(check_embedding); }
+static void test_first_values(void **state) { (void)state, for_each_team(check_first_values); }
 static void test_attention(void **state) { (void)state, for_each_team(check_attention); }
 
 PL_TEST_PROGRAM(argc, argv)
@@ -526,6 +551,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_first_values),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_few_tokens),
 #if defined(__x86_64__)
