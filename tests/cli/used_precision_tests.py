@@ -3,6 +3,7 @@ run's checkpoint, and a cache of keys and values against a pass without one, to 
 import array
 import json
 import math
+import os
 import shutil
 
 import cli_tests
@@ -125,6 +126,24 @@ def test_hybrid():
     same_but_for_rounding("half", "loss", 0.02)
 
 
+def test_parts():
+    """A training of a part of the model alone, which no program of files runs: its file is narrow, too."""
+    config = write_hybrid(vision_encoder={"image_size": 48}, denoiser={"channels": 4, "depth": 2, "steps": 3, "batch_size": 3},
+                          n2n_pretrain={"enabled": True, "steps": 3, "batch_size": 3})
+    for part in ("denoiser", "n2n"):
+        run("train", config, "--stage", part)
+        folder = f"out/{part}"
+        same_but_for_rounding(folder, "loss", 0.02)
+        for file, words in (("w.safetensors", []), ("half.safetensors", NARROW)):
+            run("export", folder, "--format", "safetensors", "--out", file, *words)
+            check(evaluate(folder, *NARROW, "--weights", file)["loss"] == evaluate(folder, *NARROW)["loss"], part, file, "is not as its run")
+        rounded_alike("half.safetensors", "w.safetensors")
+        trained = [t[0] for name, t in tensors_of("half.safetensors").items() if not name.startswith("clip.")]
+        check("BF16" in trained, part, "what was trained is not narrow")
+        shutil.rmtree(folder)
+        os.remove("w.safetensors"), os.remove("half.safetensors")
+
+
 def test_refused():
     config = train_text()
     for words in (["train", config], ["quantize", "out"], ["verify", "out"]):
@@ -153,7 +172,7 @@ def test_files_are_shared():
     check("run.precision" not in err, err)
 
 
-GROUPS = {"used_precision": [test_text, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
+GROUPS = {"used_precision": [test_text, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_parts, test_refused, test_files_are_shared]}
 
 if __name__ == "__main__":
     main(GROUPS)
