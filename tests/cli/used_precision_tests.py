@@ -31,6 +31,11 @@ def distance(a, b):
     return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / sum(y * y for y in b))
 
 
+def is_rounded(numbers):
+    """All of them to bf16."""
+    return not any(x & 0xFFFF for x in array.array("I", array.array("f", numbers).tobytes()))
+
+
 def rounded_alike(narrow, wide):
     """Matrices are the others rounded to nearest, of two alike to even; all else is the same. Returns how many are narrow."""
     a, b = tensors_of(narrow), tensors_of(wide)
@@ -70,6 +75,7 @@ def test_text():
         check(told == infer("out", "lines.txt", *NARROW, "--weights", file), file, "is not as its run")
     check(rounded_alike("half.safetensors", "w.safetensors") > 10, "no matrix is narrow")
     check(told == infer("out", "lines.txt", *NARROW, "--threads", "1"), "threads")
+    check(not is_rounded(flat(told[0]["logits"])), "logits are sums in f32")
     for a, b in zip(told, infer("out", "lines.txt")):
         check(0 < distance(flat(a["logits"]), flat(b["logits"])) < 0.03, a["item"], distance(flat(a["logits"]), flat(b["logits"])))
     matrices = 4 * 3 * (4 + 8) * 256 * 256  # in bytes, of blocks alone
