@@ -11,6 +11,7 @@
 #include "base/binary.h"
 #include "base/str.h"
 #include "export/export.h"
+#include "jobs/jobs.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "store/weights.h"
@@ -98,10 +99,19 @@ static pl_status take_packed(exporting *e, const char *name, pl_error *err)
                    e->data->weights, name);
 }
 
+/* What is written in 16 bits is what a program reads so. A training of a part may have none that others see. */
+static pl_status keep_programs(const exporting *e, const char *seen, pl_error *err)
+{
+    const bool is_there = pl_graph_find_program(e->graph, seen) != PL_NONE;
+    const char *used = pl_narrow_dtype(e->config) != PL_DTYPE_F32 && !is_there ? pl_job_evaluate.program[0] : seen;
+    const char *name[] = {"init", used};
+    return pl_rewrite_keep_programs(e->graph, name, 2, err);
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const pl_system *y = pl_system_of(e->config);
-    const char *name[] = {"init", y->face ? y->face->program : "init"};
+    const char *seen = y->face ? y->face->program : "init";
     PL_TRY(pl_config_check(e->config, err));
     PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
@@ -109,8 +119,8 @@ static pl_status build(exporting *e, pl_error *err)
     pl_facts extents = e->data->extents;
     pl_facts_add(&extents, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(e->config, &extents, &e->graph, err));
-    PL_TRY(pl_rewrite_keep_programs(e->graph, name, 2, err));
-    PL_TRY(take_packed(e, name[1], err));
+    PL_TRY(keep_programs(e, seen, err));
+    PL_TRY(take_packed(e, seen, err));
     PL_TRY(pl_narrow_check(e->config, e->graph, err));
     PL_TRY(pl_narrow_weights(e->graph, pl_narrow_dtype(e->config), err));
     return pl_graph_check(e->graph, PL_STAGE_MODEL, err);

@@ -15,6 +15,7 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
     pl_gemm_call *c = &call->u.gemm;
     *c = pl_gemm_linear(pl_real_of(g, n->in[0]), pl_shape_rows(&x->shape), out, k, at(g, a, n->in[0]),
                         at(g, a, n->in[1]), at(g, a, n->out[0]));
+    c->type = pl_real_of(g, n->out[0]);
     c->dots = pl_has_few_tokens(&x->shape);
     c->bias = at(g, a, n->in[2]);
     c->residual = at(g, a, n->in[3]), c->ld_residual = out;

@@ -1,8 +1,15 @@
 /* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy (appendix A).
  * What flows (x, W, y, their gradients) is of one type in a node, f32, bf16 or f16; biases and sums of gradients are
- * f32.
+ * f32, and so may y be that a model gives out.
  * This is the file to read before adding an operator: each family file has this shape. */
 #include "ir/op.h"
+
+/* y where it is there already as f32, else of the type of x; what is made or added beside it is as it is. */
+static pl_dtype dtype_of_linear(const pl_graph *g, const pl_node *n)
+{
+    const bool alone = n->out[0] != PL_NONE && n->out[1] == PL_NONE && n->in[3] == PL_NONE;
+    return alone && g->value[n->out[0]].dtype == PL_DTYPE_F32 ? PL_DTYPE_F32 : pl_in(g, n, 0)->dtype;
+}
 
 /* ---- linear: x [...,K], W [N,K], [bias N], [residual ...,N] → y [...,N], [act(y)] ----
  * With act, y is the pre-activation and the second output is act(y). */
@@ -18,7 +25,7 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
     PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){y, x->dtype};
+    out[0] = out[1] = (pl_out){y, dtype_of_linear(g, n)};
     return PL_OK;
 }
 
@@ -48,7 +55,7 @@ static pl_cost cost_linear(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&x->shape), nk = pl_value_elems_f(w), outputs = n->out[1] == PL_NONE ? 1 : 2;
-    double y = m * (double)w->shape.dim[0] * (double)pl_dtype_bytes(x->dtype);
+    double y = m * (double)w->shape.dim[0] * (double)pl_dtype_bytes(g->value[n->out[0]].dtype);
     return (pl_cost){2 * m * nk,
                      pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3))};
 }

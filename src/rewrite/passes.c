@@ -47,10 +47,19 @@ static bool is_used(const pl_graph *g, pl_id program)
     return true;
 }
 
+/* A training of which all is frozen is one, too. */
+static bool has_training(const pl_graph *g)
+{
+    const pl_id train = pl_graph_find_program(g, "train");
+    for (size_t i = 0; i < g->node_count && train != PL_NONE; i++)
+        if (!g->node[i].dead && pl_region_program(g, g->node[i].region) == train) return true;
+    return pl_graph_find_trained(g) != PL_NONE;
+}
+
 /* Beside a training the other programs are as the model is. */
 static pl_status precision(const work *w, pl_error *err)
 {
-    return rewrite_each(w, pl_graph_find_trained(w->g) == PL_NONE ? is_used : pl_program_is_trained, narrow, err);
+    return rewrite_each(w, has_training(w->g) ? pl_program_is_trained : is_used, narrow, err);
 }
 
 static pl_status chunk_program(const work *w, pl_id program, pl_error *err)

@@ -10,7 +10,8 @@
  * A program that uses a model, where nothing is trained, is narrowed throughout:
  *
  *   x = embedding(bf16.E)  bf16       tables, too, and the caches of keys and values
- *   logits = cast(bf16.logits)  f32   what is given out is f32, as it was
+ *   logits = linear(x, bf16.E)  f32   what is given out is f32, as it was: the sums of a product,
+ *   y = cast(bf16.y)  f32             or a copy of what another operator made
  *
  * and its matrices are then stored so (frozen_storage.c), for which they are marked as frozen: no copy is made.
  *
@@ -34,6 +35,7 @@ typedef struct narrower {
     size_t values, nodes; /* before the first copy */
     pl_id *copy;          /* [values] the 16-bit copy of a weight, or PL_NONE */
     pl_id *next_window;   /* [values] the windows on a value's storage, in a list that begins at the root */
+    bool *flows;          /* [values] a node reads it, and not only to give it out; of roots */
     pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
 } narrower;
 
@@ -121,6 +123,14 @@ static pl_status give_out_wide(narrower *n, pl_id id, pl_id value, pl_id behind,
     return n->b.status;
 }
 
+/* Sums that nothing but a STORE reads, or the caller, need not be rounded: a copy in f32 would be of what is left. */
+static bool gives_out_sums(const narrower *n, const pl_node *node)
+{
+    const pl_id y = node->out[0];
+    if (n->trains || node->in[3] != PL_NONE || node->out[1] != PL_NONE || y >= n->values) return false;
+    return pl_value_root(n->g, y) == y && !n->flows[y];
+}
+
 static bool is_narrow(const narrower *n, pl_id value)
 {
     return value != PL_NONE && n->g->value[value].dtype == n->dtype;
@@ -181,6 +191,13 @@ static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *
     return rule->shape(n->g, &n->g->node[id], made, err);
 }
 
+/* What comes out is as what goes in. */
+static void follow(narrower *n, const pl_node *node)
+{
+    const pl_dtype dtype = n->g->value[node->in[0]].dtype;
+    for (int i = 0; i < PL_NODE_OUT_MAX && node->out[i] != PL_NONE; i++) set_dtype(n, node->out[i], dtype);
+}
+
 static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
 {
     pl_graph *g = n->g;
@@ -192,6 +209,7 @@ static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
     if (node->in[0] != PL_NONE && g->value[node->in[0]].dtype == n->dtype)
         PL_TRY(take_copies(n, id, matrix_inputs(node->op)));
     node = &g->node[id];
+    if (node->op == PL_OP_LINEAR && !gives_out_sums(n, node)) follow(n, node);
     pl_out made[PL_NODE_OUT_MAX] = {0};
     PL_TRY(shape_narrowed(n, id, made, err));
     node = &g->node[id];
@@ -223,13 +241,26 @@ static pl_status put_casts_in_place(const narrower *n, size_t first, pl_error *e
     return status;
 }
 
+static void find_flows(narrower *n)
+{
+    for (size_t i = 0; i < n->nodes; i++) {
+        const pl_node *node = &n->g->node[i];
+        for (int k = 0; k < PL_NODE_IN_MAX; k++)
+            if (!node->dead && node->in[k] != PL_NONE && node->op != PL_OP_STORE)
+                n->flows[pl_value_root(n->g, node->in[k])] = true;
+    }
+}
+
 static pl_status init(narrower *n, pl_error *err)
 {
     const pl_graph *g = n->g;
     n->copy = pl_alloc(g->value_count + 1, sizeof *n->copy);
     n->next_window = pl_alloc(g->value_count + 1, sizeof *n->next_window);
+    n->flows = pl_alloc(g->value_count + 1, sizeof *n->flows);
     n->behind = pl_alloc(2 * g->value_count + g->node_count * PL_NODE_IN_MAX + 1, sizeof *n->behind);
-    if (!n->copy || !n->next_window || !n->behind) return pl_fail(err, PL_E_NOMEM, "no memory to narrow the graph");
+    if (!n->copy || !n->next_window || !n->flows || !n->behind)
+        return pl_fail(err, PL_E_NOMEM, "no memory to narrow the graph");
+    find_flows(n);
     for (size_t i = 0; i < g->value_count; i++) n->copy[i] = n->next_window[i] = PL_NONE;
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
@@ -258,6 +289,7 @@ pl_status pl_rewrite_precision(pl_graph *g, pl_id program, pl_dtype dtype, pl_er
 done:
     pl_free(n.copy);
     pl_free(n.next_window);
+    pl_free(n.flows);
     pl_free(n.behind);
     return status;
 }

@@ -34,6 +34,11 @@ def distance(a, b):
     return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b)) / sum(y * y for y in b))
 
 
+def is_rounded(numbers):
+    """All of them to bf16."""
+    return not any(x & 0xFFFF for x in array.array("I", array.array("f", numbers).tobytes()))
+
+
 def rounded_alike(narrow, wide):
     """Matrices are the others rounded to nearest, of two alike to even; all else is the same. Returns how many are narrow."""
     a, b = tensors_of(narrow), tensors_of(wide)
@@ -73,6 +78,7 @@ def test_text():
         check(told == infer("out", "lines.txt", *NARROW, "--weights", file), file, "is not as its run")
     check(rounded_alike("half.safetensors", "w.safetensors") > 10, "no matrix is narrow")
     check(told == infer("out", "lines.txt", *NARROW, "--threads", "1"), "threads")
+    check(not is_rounded(flat(told[0]["logits"])), "logits are sums in f32")
     for a, b in zip(told, infer("out", "lines.txt")):
         check(0 < distance(flat(a["logits"]), flat(b["logits"])) < 0.03, a["item"], distance(flat(a["logits"]), flat(b["logits"])))
     matrices = 4 * 3 * (4 + 8) * 256 * 256  # in bytes, of blocks alone
@@ -147,6 +153,24 @@ def test_hybrid():
     same_but_for_rounding("half", "loss", 0.02)
 
 
+def test_parts():
+    """A training of a part of the model alone, which no program of files runs: its file is narrow, too."""
+    config = write_hybrid(vision_encoder={"image_size": 48}, denoiser={"channels": 4, "depth": 2, "steps": 3, "batch_size": 3},
+                          n2n_pretrain={"enabled": True, "steps": 3, "batch_size": 3})
+    for part in ("denoiser", "n2n"):
+        run("train", config, "--stage", part)
+        folder = f"out/{part}"
+        same_but_for_rounding(folder, "loss", 0.02)
+        for file, words in (("w.safetensors", []), ("half.safetensors", NARROW)):
+            run("export", folder, "--format", "safetensors", "--out", file, *words)
+            check(evaluate(folder, *NARROW, "--weights", file)["loss"] == evaluate(folder, *NARROW)["loss"], part, file, "is not as its run")
+        rounded_alike("half.safetensors", "w.safetensors")
+        trained = [t[0] for name, t in tensors_of("half.safetensors").items() if not name.startswith("clip.")]
+        check("BF16" in trained, part, "what was trained is not narrow")
+        shutil.rmtree(folder)
+        os.remove("w.safetensors"), os.remove("half.safetensors")
+
+
 def test_refused():
     config = train_text()
     for words in (["train", config], ["quantize", "out"], ["verify", "out"]):
@@ -200,7 +224,8 @@ def test_files_are_shared():
     check("run.precision" not in err, err)
 
 
-GROUPS = {"used_precision": [test_too_large, test_others, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_refused, test_files_are_shared]}
+GROUPS = {"used_precision": [test_too_large, test_others, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_parts,
+                             test_refused, test_files_are_shared]}
 
 if __name__ == "__main__":
     main(GROUPS)
