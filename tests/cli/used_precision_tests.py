@@ -145,6 +145,19 @@ def test_clouds():
     same_but_for_rounding("out/final", "mae_km", 0.05)
 
 
+def test_judged_as_trained():
+    """What a training of several judges itself by is nothing that the key is of."""
+    synth()
+    config = write_clouds(loo="false")
+    run("train", config, "--pretrain")
+    text = read(config).decode()
+    with open(config, "w") as file:
+        file.write(text.replace("run: {out: out,", "run: {out: said, precision: bfloat16,"))
+    run("train", config, "--pretrain")
+    check(read("said/final/predictions.csv") == read("out/final/predictions.csv"), "what is held out is predicted in bf16")
+    check(evaluate("said/final")["mae_km"] == evaluate("out/final", *NARROW)["mae_km"], "the folder's config says it")
+
+
 def test_hybrid():
     """Its frozen tower, kept in fp16, too."""
     run("train", write_hybrid(train={"steps": 3, "checkpoint_every": 3}))
@@ -224,8 +237,8 @@ def test_files_are_shared():
     check("run.precision" not in err, err)
 
 
-GROUPS = {"used_precision": [test_too_large, test_others, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_hybrid, test_parts,
-                             test_refused, test_files_are_shared]}
+GROUPS = {"used_precision": [test_too_large, test_others, test_text, test_budget, test_generate, test_mlp, test_chain, test_clouds, test_judged_as_trained, test_hybrid,
+                             test_parts, test_refused, test_files_are_shared]}
 
 if __name__ == "__main__":
     main(GROUPS)
