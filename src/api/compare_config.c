@@ -67,7 +67,7 @@ static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step ste
     if (step != PL_COMPARE_RUN) PL_TRY(set(c, "memory.budget", "none", err)); /* it is of what is compared */
     if (step == PL_COMPARE_MAKE) return set_made(p, v, c, err);
     if (step != PL_COMPARE_BASE) return set_run(p, v, c, err);
-    return p->report.is_binary ? PL_OK : set_form(p, PL_VARIANT_F32, c, err);
+    return set_form(p, p->report.is_binary ? PL_VARIANT_BINARY : PL_VARIANT_F32, c, err);
 }
 
 pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step step, char **text, size_t *bytes,

@@ -197,6 +197,8 @@ def test_refused():
     shutil.rmtree("out")
     train_text({**cli_tests.TINY["model"], "binary": "blocks"})
     refused(2, "run.precision bfloat16, but .* has a layer of signs.*float32", "eval", "out", *NARROW)
+    rows = json.loads(run("infer", "out", "--compare", "--json", "--turns", "1", *NARROW)[0])["variants"]
+    check([bool(row["why_not"]) for row in rows] == [False, True, True, False], "a comparison sets the key of each form by itself", rows)
 
 
 def test_too_large():
