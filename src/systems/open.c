@@ -16,7 +16,9 @@ pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data
     static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
                                         [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
                                         [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
-    PL_TRY(pl_given_weights_check(c->run.weights, NULL, narrowest[c->run.precision], &given, err));
+    const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION); /* in f32, whatever the key says */
+    PL_TRY(pl_given_weights_check(c->run.weights, NULL, calibrates ? PL_REAL_F32 : narrowest[c->run.precision], &given,
+                                  err));
     PL_TRY(pl_given_weights_match(c, c->run.weights, err));
     data->weights = c->run.weights;
     data->weights_part = NULL;
