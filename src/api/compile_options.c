@@ -68,6 +68,7 @@ static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *e
 {
     const pl_job *job = c->settings.jobs.job[0];
     PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
+    /* train.mixed_precision, which was read here, is of trainings; who uses a model has run.precision. */
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.precision = PL_DTYPE_F32;
     if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = pl_narrow_dtype(c->config);
     if (job->count_runs) o->repeated = job->program[job->repeated];

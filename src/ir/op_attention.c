@@ -174,11 +174,11 @@ static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out o
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
     PL_TRY(pl_expect_inputs(g, n, "rrL", err));
     if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1)
-        return pl_fail_input(g, n, 0, "a real [1,T,width]", err);
+        return pl_fail_input(g, n, 0, "f32, bf16 or f16 [1,T,width]", err);
     bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 &&
                 cache->shape.dim[1] >= x->shape.dim[1];
     if (!fits || pl_shape_last(&cache->shape) != pl_shape_last(&x->shape))
-        return pl_fail_input(g, n, 1, "[1,room,width]", err);
+        return pl_fail_input(g, n, 1, "[1,room,width] of the same dtype", err);
     out[0] = (pl_out){cache->shape, cache->dtype};
     return PL_OK;
 }

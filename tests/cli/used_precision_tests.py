@@ -120,7 +120,7 @@ def test_generate():
 
 def same_but_for_rounding(model, key, within):
     wide = evaluate(model)
-    for words, bits in ((NARROW, 0), (HALF, 2)):  # float16 has three more, a model may need some
+    for words, bits in ((NARROW, 0), (HALF, 2)):  # float16 has three bits more; two are asked for
         narrow = evaluate(model, *words)
         check(wide.keys() == narrow.keys(), wide, narrow)
         check(0 < abs(wide[key] - narrow[key]) < within / 2 ** bits * abs(wide[key]), words, wide, narrow)
