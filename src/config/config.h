@@ -36,7 +36,7 @@ enum {
     PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* of the place of a value */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
     /* What other folders can do at most; src/api/compile_options.c holds their own numbers against these. */
-    PL_CONFIG_THREADS_MAX = 64,
+    PL_CONFIG_THREADS_MAX = 1024,
     PL_CONFIG_BPE_VOCABULARY_MAX = 65535,
     PL_CONFIG_VOCABULARY_MAX = 1 << 20,
     PL_CONFIG_BATCH_MAX = 1 << 24,
