@@ -128,7 +128,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[80];           /* option or variable, "--batch_size"; of a file the alias that stood there, or "" */
+    char by[80];           /* option or variable, "--batch_size"; of a file the other name that stood there */
 } pl_config_origin;
 
 struct pl_config {
@@ -238,7 +238,7 @@ pl_status pl_config_check_keys(const pl_config *, pl_error *);
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
 void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equal config */
 void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
-void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
+void pl_config_json(const pl_config *, pl_json *);       /* an object; loads back as well */
 
 /* ---- document.c ---- */
 void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
