@@ -197,11 +197,12 @@ def test_command_that_goes_on():
     os.makedirs("a folder")
     odd = "a folder/it's $HOME\n\x1b[1m \\ é.yaml"
     config = write_config(odd, train={"steps": 20000, "log_every": 50, "checkpoint_every": 5000, "eval_every": 5000})
-    env = environment(PLIMSOLL_TRAIN_WEIGHT_DECAY="0.05", PLIMSOLL_GENERATE_PROMPT="a b")
+    env = environment(PLIMSOLL_TRAIN_WEIGHT_DECAY="0.05", PLIMSOLL_GENERATE_PROMPT="a b", PLIMSOLL_SERVICE_HOST="10.0.0.11", PLIMSOLL_PORT="tcp://10.0.0.11:80")
     said = stop("train", config, "--out", "o ut", "--set", "train.beta2=0.9", "--learning_rate", "0.002", "--progress", "plain", env=env)
     check("the state is saved. Go on with:\n" in said, said)
     command = go_on(said)
     check(command.endswith(" --resume") and "PLIMSOLL_TRAIN_WEIGHT_DECAY=0.05 PLIMSOLL_GENERATE_PROMPT='a b' " in command, command)
+    check("PLIMSOLL_SERVICE_HOST" not in command and "PLIMSOLL_PORT" not in command, "what Kubernetes injects is printed:", command)
     check(not re.search(r"[\x00-\x1f\x7f]", command), "what acts on a terminal is printed:", repr(command))
     step = int(re.search(r"stopped at step (\d+) of", said)[1])
     err = in_shell(f"{command} --steps {step + 5}")
