@@ -21,7 +21,7 @@ static pl_status measure(void *context, const pl_graph *g, pl_error *err)
     size_t missing = 0;
     if (c->team_wanted) PL_TRY(pl_calibration_count_missing(c->calibration, g, &missing, err));
     if (missing) {
-        PL_TRY(pl_threads_probe(c->team_wanted, err));
+        PL_TRY(pl_threads_probe(c->team_wanted, 0, err));
         c->team_wanted = 0;
     }
     pl_error why = {0};

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
 {
@@ -261,13 +262,13 @@ static int give_name(pl_file_writer *w, bool is_one_of_many)
 static void take_name_back(pl_file_writer *w)
 {
     if (w->is_exchanged) (void)renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE);
-    unlink(w->is_exchanged ? w->temporary : w->path);
+    (void)pl_remove_file(w->is_exchanged ? w->temporary : w->path, NULL);
 }
 
 /* It has its name for good. */
 static void let_go(pl_file_writer *w)
 {
-    if (w->is_exchanged) unlink(w->temporary);
+    if (w->is_exchanged) (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;
@@ -305,7 +306,7 @@ pl_status pl_file_commit(pl_file_writer *w, pl_error *err) { return pl_file_comm
 void pl_file_abandon(pl_file_writer *w)
 {
     if (!w->temporary[0]) return;
-    unlink(w->temporary);
+    (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;

@@ -45,10 +45,11 @@ enum {
     PL_PAGE_BYTES = 4096,
     PL_HUGE_PAGE_BYTES = 2 << 20,
     PL_MEMORY_NAME_BYTES = 48,
-    PL_MEMORY_RANGES_MAX = 256,
+    PL_MEMORY_RANGES_OWN = 256, /* of a register without memory of the caller's */
+    PL_MEMORY_STACKS_OWN = 128, /* of them for stacks of threads */
     PL_MEMORY_ROWS_MAX = 96,
     PL_MEMORY_UNEXPLAINED_MAX = 32,
-    PL_PROCESS_THREADS_MAX = 128, /* team + helpers */
+    PL_PROCESS_THREADS_MAX = 2048, /* team + helpers */
 };
 
 /* ---- who owns which addresses (process_owners.c) ---- */
@@ -76,9 +77,16 @@ typedef struct pl_memory_range {
 
 /* The register of owned addresses. Zero-initialise; one per process, owned by the command; about 18 kB. */
 typedef struct pl_memory_owners {
-    size_t count;
-    pl_memory_range range[PL_MEMORY_RANGES_MAX]; /* sorted by address, not overlapping */
+    size_t count, room;
+    pl_memory_range *range; /* [count] sorted by address, not overlapping: `own`, or memory of the caller's */
+    pl_memory_range own[PL_MEMORY_RANGES_OWN];
 } pl_memory_owners;
+
+/* How many ranges the memory must have for `stacks` threads besides the caller; 0: the register's own will do. */
+size_t pl_memory_owners_room(size_t stacks);
+/* The register goes on in memory of the caller's for `room` ranges, which pl_memory_owners_room told. With NULL it goes
+ * back into its own, and knows no stacks of threads any more: that memory is the caller's again. */
+void pl_memory_owners_move(pl_memory_owners *, pl_memory_range *memory, size_t room);
 
 /* Whole pages are owned: the range is rounded outwards. Safe to call from several threads at once. PL_E_INTERNAL when
  * it overlaps a range of another owner or the table is full. */

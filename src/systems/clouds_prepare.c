@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 #include "store/hdf5_load.h"
 #include "systems/clouds_child.h"
 
-enum { RECIPE = 1 }; /* raise it when pictures or labels are made in another way */
+enum { RECIPE = 2 }; /* raise it when flights are read, or pictures or labels made, in another way */
 
 /* ---- the wish ---- */
 
@@ -101,7 +102,7 @@ typedef struct maker {
     pl_frames_flight *flight; /* [flights], as in the file */
     pl_frames_record *record; /* of all flights */
     size_t records, record_capacity;
-    uint64_t pictures;
+    uint64_t pictures, looked_at, made; /* that are wanted; of these looked at; and written */
     pl_frames_info info;
     float *frame, *gain;
     void *flat, *scratch;
@@ -221,22 +222,30 @@ static pl_status tell(const maker *m, const char *flight, uint64_t done, pl_erro
                    flight);
 }
 
-static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_writer *w, pl_error *err)
+/* Of a frame of which nothing can be seen there is no picture. */
+static pl_status make_picture(maker *m, const pl_flight_camera *c, uint64_t frame, pl_frames_writer *w, pl_error *err)
 {
     const pl_preprocess rules = rules_of(m);
-    bool is_seen = false; /* anything, in any picture: a few that are damaged count as 0, all are no flight */
+    pl_frames_record *r = &c->flight->record[frame];
+    PL_TRY(read_frame(m, c, frame, err));
+    r->damaged_pixels =
+        (uint32_t)pl_preprocess_frame(&rules, m->frame, m->o->flat_field ? m->gain : NULL, m->scratch, m->frame);
+    r->picture = PL_FRAMES_NONE;
+    if (r->damaged_pixels == (uint64_t)rules.height * rules.width) return PL_OK;
+    r->picture = m->made++;
+    return pl_frames_append(w, m->frame, err);
+}
+
+static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_writer *w, pl_error *err)
+{
+    const uint64_t before = m->made;
     PL_TRY(make_gain(m, c, err));
     for (uint64_t i = 0; i < c->flight->frames; i++) {
-        pl_frames_record *r = &c->flight->record[i];
-        if (r->picture == PL_FRAMES_NONE) continue;
-        PL_TRY(read_frame(m, c, i, err));
-        r->damaged_pixels =
-            (uint32_t)pl_preprocess_frame(&rules, m->frame, m->o->flat_field ? m->gain : NULL, m->scratch, m->frame);
-        is_seen = is_seen || r->damaged_pixels < (uint64_t)rules.height * rules.width;
-        PL_TRY(pl_frames_append(w, m->frame, err));
-        PL_TRY(tell(m, c->flight->files->name, r->picture + 1, err));
+        if (c->flight->record[i].picture == PL_FRAMES_NONE) continue;
+        PL_TRY(make_picture(m, c, i, w, err));
+        PL_TRY(tell(m, c->flight->files->name, ++m->looked_at, err));
     }
-    if (is_seen) return PL_OK;
+    if (m->made > before) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,
         "%s: none of the pixels that are used of it is a finite number; correct swath_slice, or leave flight "
@@ -244,18 +253,46 @@ static pl_status make_pictures(maker *m, const pl_flight_camera *c, pl_frames_wr
         c->flight->files->camera, c->flight->files->name);
 }
 
+static bool sees_all(const maker *m, const pl_flight *f, uint64_t frame)
+{
+    const uint32_t window = m->o->window ? m->o->window : 1;
+    for (uint32_t place = 0; place < window; place++)
+        if (f->record[pl_window_frame(frame, f->frames, window, place)].picture == PL_FRAMES_NONE) return false;
+    return true;
+}
+
+/* A height is a sample's where there is a picture of each frame of its window. */
+static pl_status leave_labels_out(const maker *m, pl_flight *f, pl_error *err)
+{
+    const uint64_t before = f->labels;
+    for (uint64_t i = 0; i < f->frames; i++) {
+        pl_frames_record *r = &f->record[i];
+        if (r->profile == PL_FRAMES_NONE || sees_all(m, f, i)) continue;
+        r->profile = PL_FRAMES_NONE, r->label_km = NAN;
+        f->labels--;
+    }
+    if (f->labels == before) return PL_OK;
+    const pl_status status = pl_flight_check_labels(f, m->o->filter, err);
+    return status == PL_OK ? PL_OK
+                           : pl_fail_prefix(err, status, "%s: %" PRIu64 " labels lie where frames have no finite pixel",
+                                            f->files->camera, before - f->labels);
+}
+
 static pl_status add_flight(maker *m, uint32_t number, pl_frames_writer *w, pl_error *err)
 {
-    const pl_flight f = {.files = &m->o->flight[number],
-                         .frames = m->flight[number].frames,
-                         .rows = m->o->swath_end,
-                         .columns = m->info.width,
-                         .record = m->record + m->flight[number].first};
+    pl_flight f = {.files = &m->o->flight[number],
+                   .frames = m->flight[number].frames,
+                   .labels = m->flight[number].labels,
+                   .rows = m->o->swath_end,
+                   .columns = m->info.width,
+                   .record = m->record + m->flight[number].first};
     pl_flight_camera camera;
     note_flight(m, number);
     PL_TRY(pl_flight_camera_open(&camera, m->module, &f, err));
     pl_status status = make_pictures(m, &camera, w, err);
     pl_flight_camera_close(&camera);
+    if (status == PL_OK) status = leave_labels_out(m, &f, err);
+    m->flight[number].labels = f.labels;
     return status;
 }
 
