@@ -126,6 +126,7 @@ static const char *const files[] = {"frames.bin", NULL};
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "batch_size, temporal_frames or channels", "channels"},
+                                    .parts = PL_PART(images) | PL_PART(clouds),
                                     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                                             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                             [PL_COMMAND_GRADIENTS] = &pl_job_gradients,

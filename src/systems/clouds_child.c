@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
+#include "base/remove.h"
 
 typedef struct note {
     char flight[PL_FRAMES_NAME_BYTES];
@@ -56,7 +57,7 @@ static pl_status name_death(const reading *r, int number, pl_error *err)
     char left[PL_FILE_TEMPORARY_MAX];
     const char *flight = r->last.flight[0] ? r->last.flight : r->o->flight[0].name;
     snprintf(left, sizeof left, "%s%s", r->o->path, PL_FILE_TEMPORARY);
-    unlink(left);
+    (void)pl_remove_file(left, NULL);
     if (pl_child_crashed(number))
         return pl_fail(
             err, PL_E_DATA,

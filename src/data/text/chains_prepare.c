@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "data/text/chains.h"
 #include "data/text/prepare.h"
 
@@ -39,8 +40,16 @@ static bool is_blank(const making *m)
     return true;
 }
 
+static void drop_mark(making *m)
+{
+    const size_t mark = pl_utf8_mark(m->line, m->line_bytes);
+    m->line_bytes -= mark;
+    memmove(m->line, m->line + mark, m->line_bytes);
+}
+
 static pl_status end_line(making *m, pl_error *err)
 {
+    if (m->number == 0) drop_mark(m);
     const pl_chain_line line = {m->o->path, ++m->number, m->line, m->line_bytes};
     if (!is_blank(m)) {
         if (pl_grow(&m->counted, &m->capacity, m->chains, sizeof *m->counted))
