@@ -19,7 +19,7 @@ enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; mo
 /* Of whatever computes before the team was asked for. */
 static pl_status ask_team(pl_compiler *c, pl_error *err)
 {
-    if (c->team_wanted) PL_TRY(pl_threads_probe(c->team_wanted, err));
+    if (c->team_wanted) PL_TRY(pl_threads_probe(c->team_wanted, 0, err));
     c->team_wanted = 0;
     return PL_OK;
 }

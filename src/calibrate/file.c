@@ -29,6 +29,7 @@
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/philox.h"
+#include "base/remove.h"
 #include "calibrate/table.h"
 
 #define FORMAT    "plimsoll calibration 3"
@@ -301,7 +302,9 @@ static size_t find_oldest(DIR *folder, const char *prefix, char oldest[NAME_BYTE
     size_t count = 0;
     rewinddir(folder);
     for (struct dirent *e; (e = readdir(folder));) {
-        if (!is_table(e->d_name, prefix) || fstatat(dirfd(folder), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (!is_table(e->d_name, prefix) || fstatat(dirfd(folder), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode))
+            continue;
         if (count++ == 0 || is_older(&st.st_mtim, &used)) used = st.st_mtim, strcpy(oldest, e->d_name);
     }
     return count;
@@ -316,7 +319,7 @@ static void remove_old(const pl_calibration *c, const char *folder_path)
     if (!is_table(slash ? slash + 1 : c->path, prefix)) return;
     DIR *folder = opendir(folder_path);
     if (!folder) return;
-    while (find_oldest(folder, prefix, oldest) > BUILDS_KEPT && unlinkat(dirfd(folder), oldest, 0) == 0) {
+    while (find_oldest(folder, prefix, oldest) > BUILDS_KEPT && pl_remove_at(dirfd(folder), oldest) == 0) {
     }
     closedir(folder);
 }

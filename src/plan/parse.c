@@ -181,6 +181,21 @@ static pl_status parse_facts(pl_lex *l, pl_facts *facts, pl_error *err)
     return facts->count ? PL_OK : pl_lex_fail(l, err, "a field name=number was expected");
 }
 
+/* A plan that names no parts is of a process that holds the whole program. */
+static pl_status parse_process(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    number_field fields[] = {{"heap", &p->process.heap_bytes},
+                             {"main_stack", &p->process.main_stack_bytes},
+                             {"stack_reserved", &p->process.thread_stack_reserved_bytes},
+                             {"stack_touched", &p->process.thread_stack_touched_bytes}};
+    PL_TRY(parse_numbers(l, fields, 4, err));
+    p->process.parts = PL_PARTS_ALL;
+    const int more = pl_lex_field(l, err);
+    if (more <= 0) return more < 0 ? err->status : PL_OK;
+    if (strcmp(l->key, "parts") == 0 && pl_parts_parse(l->value, &p->process.parts) == 0) return PL_OK;
+    return pl_lex_fail(l, err, "parts of the program were expected; this is a plan of another program: plan again");
+}
+
 static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
 {
     const char *word = l->value;
@@ -212,13 +227,7 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
         if (whole) pl_str_append(config, "\n");
         return PL_OK;
     }
-    if (strcmp(word, "process") == 0) {
-        number_field fields[] = {{"heap", &p->process.heap_bytes},
-                                 {"main_stack", &p->process.main_stack_bytes},
-                                 {"stack_reserved", &p->process.thread_stack_reserved_bytes},
-                                 {"stack_touched", &p->process.thread_stack_touched_bytes}};
-        return parse_numbers(l, fields, 4, err);
-    }
+    if (strcmp(word, "process") == 0) return parse_process(l, p, err);
     if (strcmp(word, "totals") == 0) {
         number_field fields[] = {{"resident", &p->ledger.resident_bytes},
                                  {"tables", &p->ledger.page_table_bytes},

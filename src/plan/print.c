@@ -92,14 +92,20 @@ static void print_rates(const pl_plan *p, pl_str *out)
 
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
+    char parts[PL_PARTS_NAMES_BYTES];
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
     pl_str_append(out, "plan 1\n");
     pl_str_printf(out, "command %s\n", pl_command_name(p->command));
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
-    pl_str_printf(
-        out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n",
-        p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
-        p->process.thread_stack_touched_bytes);
+    pl_str_printf(out,
+                  "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64,
+                  p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
+                  p->process.thread_stack_touched_bytes);
+    if (p->process.parts != PL_PARTS_ALL) {
+        pl_parts_print(p->process.parts, parts);
+        pl_str_printf(out, " parts=%s", parts);
+    }
+    pl_str_append(out, "\n");
     pl_str_printf(
         out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=", p->arena->bytes,
         p->arena->lower_bound_bytes, p->arena->peak_position, p->huge_pages, p->numerics_hash);
