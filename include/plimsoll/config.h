@@ -17,7 +17,7 @@ typedef struct pl_config pl_config;
 /* A config with every default; NULL when memory is refused. The caller's to destroy. */
 PL_API pl_config *pl_config_create(void);
 PL_API pl_config *pl_config_copy(const pl_config *); /* likewise, with the same values */
-PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
+PL_API void pl_config_destroy(pl_config *);          /* NULL is fine */
 
 /* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger
  * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
@@ -29,6 +29,10 @@ PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, 
 PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
 /* PLIMSOLL_…=value; envp ends with NULL. */
 PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
+/* Whether that reads this entry, "NAME=value". It passes over what begins with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_,
+ * and what Kubernetes and Docker name after a service called plimsoll (PLIMSOLL_SERVICE_HOST, PLIMSOLL_PORT=tcp://…).
+ */
+PL_API bool pl_config_is_variable(const char *entry);
 /* Was the key set by the command line, or by pl_config_set? */
 PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */

@@ -318,7 +318,8 @@ static const char markdown_head[] =
     "  `--prompt`); as a value it is written `--out=--quiet`.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an "
     "option.\n"
-    "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n";
+    "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error, but not what Kubernetes\n"
+    "  and Docker name after a service called plimsoll ([cluster.md](cluster.md#kubernetes)).\n";
 
 /* The rule of src/config/resume.c, in words. */
 static const char markdown_rule[] =

@@ -20,7 +20,7 @@
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
  * "train.loss" is the mean of all that docs/hybrid.md lists, "evaluate.loss" the sum of the cross-entropy of the words;
- * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many of them are read
+ * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many are read
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
  * adapter, planner.
  *

@@ -1,5 +1,5 @@
-/* A policy over pages (docs/hybrid.md): of each text it says in which size it is drawn, how far the page is moved
- * across and down, and how much the denoiser counts in σ(strength)·denoised + (1 − σ(strength))·noisy. The denoiser stays as
+/* A policy over pages, docs/hybrid.md: of each text it says in which size it is drawn, how far the page is moved across
+ * and down, and how much the denoiser counts in σ(strength)·denoised + (1 − σ(strength))·noisy. The denoiser stays as
  * it is. It learns from what it has tried (ReST-EM, Singh et al. 2023): of each page `samples` actions are drawn as it
  * says them, each is done, and the half that comes nearest to the clean page, which is drawn as it is, counts: the mean
  * of the cross-entropies of its choices, and of the squared differences of the strengths. A step is one round of it:

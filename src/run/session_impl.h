@@ -29,6 +29,7 @@ struct pl_session {
     char rate_key[48]; /* of metrics: "items_per_second" by the system's word */
     pl_arena arena[PL_SPACES_MAX];
     void *host_memory[PL_SPACES_MAX]; /* instead of the arenas in a host program */
+    pl_memory_range *ranges;          /* for stacks that the process's own register has no room for; NULL: it has */
     pl_program *program;
     pl_ring *ring;           /* NULL: the command reads no samples */
     pl_block_file *results;  /* NULL: the command keeps none */
