@@ -203,7 +203,7 @@ static uint64_t trained_on(const preparation *p)
     if (hash_in(p, "text")) return hash_in(p, "text");
     if (!p->p->holds_run || p->p->config->data.cache[0]) return 0;
     if (pl_tokens_open(&tokens, p->paths.tokens, &ignored) != PL_OK) return 0;
-    uint64_t hash = tokens.info.source_hash;
+    uint64_t hash = tokens.info.source.content;
     pl_tokens_close(&tokens);
     return hash;
 }

@@ -104,10 +104,8 @@ static pl_status write_file(making *m, pl_error *err)
     PL_TRY(pl_tokens_create(m->o->tokens_path, PL_CHAIN_SEQUENCE_MAX + 1, &m->writer, err));
     PL_TRY(take_lines(m, err));
     PL_TRY(pl_tokens_append(m->writer, m->counted, m->chains, err));
-    const pl_tokens_info info = {.recipe = pl_chain_recipe(&m->o->layout),
-                                 .source_bytes = m->file.bytes,
-                                 .source_mtime_ns = m->file.mtime_ns,
-                                 .source_hash = XXH64_digest(&m->hash)};
+    m->file.origin.content = XXH64_digest(&m->hash);
+    const pl_tokens_info info = {.recipe = pl_chain_recipe(&m->o->layout), .source = m->file.origin};
     pl_tokens_writer *writer = m->writer;
     m->writer = NULL; /* commit destroys it */
     return pl_tokens_commit(writer, &info, err);
@@ -118,14 +116,14 @@ static pl_status try_reuse(const pl_chains_options *o, bool *good, pl_error *err
 {
     pl_tokens tokens;
     pl_error why = {0};
-    int same = 0;
+    bool same = false;
     *good = false;
     if (access(o->tokens_path, F_OK) != 0) return PL_OK;
     pl_status status = pl_tokens_open(&tokens, o->tokens_path, &why);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
     if (status != PL_OK) return PL_OK;
-    status = pl_text_match(o->path, &tokens.info, &same, err);
-    *good = same && tokens.info.recipe == pl_chain_recipe(&o->layout);
+    status = pl_text_match(o->path, o->tokens_path, &tokens.info, &same, err);
+    *good = same && tokens.info.reader == PL_TOKENS_READER && tokens.info.recipe == pl_chain_recipe(&o->layout);
     pl_tokens_close(&tokens);
     return status;
 }
