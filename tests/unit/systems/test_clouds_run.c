@@ -236,8 +236,8 @@ static pl_status fill_two(const pl_clouds_data *d, const float **images)
     return status;
 }
 
-/* Without flights: a plan is of so many samples of so many pixels, and may read noise; a run is refused, at its folder and
- * at its first picture. */
+/* Without flights: a plan is of so many samples of so many pixels, and may read noise; a run is refused, at its folder
+ * and at its first picture. */
 static void no_flights_are_counted(void **state)
 {
     static const char *const forms[] = {"u8", "f16"};
