@@ -113,7 +113,7 @@ pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const p
     if (o->unmeasured || !(trains || c->fit.repeated)) return PL_OK;
     c->measured |= !trains && o->here && !pl_fit_is_open(&c->fit, PL_CHOICE_MICRO_BATCH);
     PL_TRY(pl_compiler_open_calibration(c, given, o, err));
-    if (!trains) c->fit.plan.cost.seconds = pl_calibration_estimate;
+    if (!trains || o->brief) c->fit.plan.cost.seconds = pl_calibration_estimate;
     return PL_OK;
 }
 
@@ -171,6 +171,7 @@ static void tell_found(const pl_compiler *c, const pl_fit_result *result, const 
 {
     found->at_once = (uint32_t)result->point[result->chosen].choice.micro_batch;
     found->seconds = c->fit.repeated ? pl_compiler_predict(c, plan, found->at_once) : -1;
+    if (pl_command_does(c->command, PL_USES_UPDATE)) pl_compiler_count_training(c, plan, found);
     found->measured = found->seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
 }
 
@@ -229,6 +230,7 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
     pl_status status = pl_compile_largest(config, &o, NULL, plan, err);
     if (status == PL_E_BUDGET && pl_command_does(command, PL_USES_RESULTS)) return pl_advise_refused(config, &o, err);
     if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
+    if (status == PL_OK && pl_command_does(command, PL_USES_UPDATE)) status = pl_work_add_training(*plan, &found, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
 }

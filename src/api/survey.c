@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "ir/properties.h"
 
 typedef struct survey {
     pl_compiler *c;
@@ -50,6 +51,28 @@ double pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micr
         sum += seconds * job->count_runs(c->data, micro_batch, k);
     }
     return sum;
+}
+
+/* Evaluations come after every so many steps and after the last one. */
+static uint64_t count_due(uint64_t steps, uint64_t every) { return every ? (steps - 1) / every + 1 : 0; }
+
+void pl_compiler_count_training(const pl_compiler *c, const pl_plan *p, pl_compiled *found)
+{
+    const pl_run_settings *r = &c->settings.run;
+    const pl_id train = pl_graph_find_trained(p->graph), evaluate = pl_graph_find_program(p->graph, "evaluate");
+    const bool evaluates = evaluate != PL_NONE && pl_data_has(c->data, PL_PART_VALIDATION) && r->steps;
+    const uint64_t batches = evaluates ? c->data->source->steps_per_epoch[PL_PART_VALIDATION] : 0;
+    found->steps = r->steps;
+    found->epoch_steps = c->data->source ? c->data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
+    found->evaluations = evaluates ? count_due(r->steps, r->eval_every) : 0;
+    found->checkpoints = r->steps && r->checkpoint_every ? count_due(r->steps, r->checkpoint_every) : 1;
+    found->seconds = -1;
+    if (!c->calibration || train == PL_NONE) return;
+    const double step = pl_plan_program_seconds(p, train);
+    const double each = found->evaluations ? pl_plan_program_seconds(p, evaluate) : 0;
+    const uint64_t runs = r->eval_batches && r->eval_batches < batches ? r->eval_batches : batches;
+    if (step >= 0 && each >= 0)
+        found->seconds = step * (double)r->steps + each * (double)runs * (double)found->evaluations;
 }
 
 static pl_status say_group(const pl_compiler *c, pl_work_group *g, pl_error *err)
@@ -211,6 +234,26 @@ static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
 {
     w->group[0].charged_bytes = pl_plan_charged_bytes(plan);
     if (found->seconds >= 0) w->seconds = w->left_seconds = w->group[0].seconds = found->seconds;
+}
+
+pl_status pl_work_add_training(pl_plan *plan, const pl_compiled *found, pl_error *err)
+{
+    pl_work *w = pl_alloc(1, sizeof *w);
+    if (w) w->group = pl_alloc(1, sizeof *w->group);
+    plan->work = w; /* freed with the plan */
+    if (!w || !w->group) return pl_fail(err, PL_E_NOMEM, "no memory to look over the training");
+    w->count = 1;
+    w->trains = true;
+    w->items = w->group->items = found->steps;
+    w->group->charged_bytes = pl_plan_charged_bytes(plan);
+    w->group->measured = found->measured;
+    w->measured = found->measured;
+    w->seconds = w->left_seconds = w->group->seconds = found->seconds;
+    w->epoch_steps = found->epoch_steps;
+    w->evaluations = found->evaluations;
+    w->checkpoints = found->checkpoints;
+    w->error = -1;
+    return PL_OK;
 }
 
 pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,
