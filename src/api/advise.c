@@ -114,13 +114,14 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     pl_error why = {0};
     pl_plan *plan;
     pl_fit_result r;
-    *t = (tried){.compiled = {.seconds = -1}};
+    *t = (tried){.compiled = {.time = {.seconds = -1}}};
     const pl_compile_options o = {.command = v->command,
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
                                   .unmeasured = wanted == UNKNOWN,
-                                  .measured = wanted == ESTIMATED,
+                                  .measured = v->measured || wanted == ESTIMATED,
+                                  .news = v->news,
                                   .brief = true};
     t->status = pl_compile(c, &o, &r, &plan, &why);
     if (t->status == PL_OK) {
@@ -154,7 +155,7 @@ static void predict(const pl_advising *v, const pl_config_what_if *w, const trie
     else if (w->how == PL_CONFIG_HOW_FILLERS)
         take_thread(&stage[PL_ADVICE_FILL], INFINITY);
     else
-        work->per_second = t->compiled.seconds > 0 ? (double)v->samples / (t->compiled.seconds + v->pause_seconds) : -1;
+        work->per_second = pl_advise_work_rate(v, &t->compiled);
     to->measured = t->compiled.measured;
     to->at_best = w->how == PL_CONFIG_HOW_TEAM || w->how == PL_CONFIG_HOW_FILLERS;
     to->cores = cores > v->a->cores ? (uint32_t)cores : 0;
@@ -300,6 +301,15 @@ static bool count_samples(pl_advising *v)
     return v->samples > 0;
 }
 
+/* To the time with what is waited for: the data, checkpoints. */
+static void stretch(pl_work *w, double seconds)
+{
+    const double more = seconds > w->seconds && w->seconds >= 0 ? seconds - w->seconds : 0;
+    w->seconds += more;
+    w->low += more;
+    w->high += more;
+}
+
 static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *pinned, pl_error *err)
 {
     PL_TRY(pl_open_data(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
@@ -311,7 +321,7 @@ static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
     plan->work->left_seconds = v->a->seconds;
-    if (v->trains) plan->work->seconds = v->a->seconds;
+    if (v->trains) stretch(plan->work, v->a->seconds);
     plan->work->done = (uint64_t)round((1 - v->left) * (double)plan->work->items);
     PL_TRY(try_changes(v, c, pinned, err));
     return find_safe(v, c, err);
@@ -328,6 +338,8 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
                      .command = o->command,
                      .cache_folder = o->cache_folder,
                      .group = o->group,
+                     .measured = o->measured,
+                     .news = o->news,
                      .compiled = *compiled,
                      .plan = plan,
                      .a = pl_alloc(1, sizeof *v.a)};
@@ -350,7 +362,7 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     pl_plan *plan = NULL;
     pl_error why = {0};
     bool is_done;
-    pl_compiled found = {.seconds = -1};
+    pl_compiled found = {.time = {.seconds = -1}};
     pl_compile_options own = {.command = o->command, .cache_folder = o->cache_folder, .found = &found};
     own.measured = own.brief = true;
     pl_config *c = pl_config_copy(config);
@@ -364,8 +376,11 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text[0] ? why.text : err->text);
     g->text = pl_strdup(stage.name);
     g->items = found.steps;
-    g->seconds = found.seconds;
+    g->seconds = found.time.seconds;
+    g->low = found.time.low;
+    g->high = found.time.high;
     g->measured = found.measured;
+    if (found.time.busy > w->busy) w->busy = found.time.busy;
     w->evaluations += found.evaluations;
     w->checkpoints += found.checkpoints;
     if (is_done) w->done += found.steps;
@@ -380,6 +395,8 @@ static void add_up(pl_work *w)
         w->items += g->items;
         w->measured += g->measured;
         w->seconds = w->seconds < 0 || g->seconds < 0 ? -1 : w->seconds + g->seconds;
+        w->low += g->low;
+        w->high += g->high;
         if (g->charged_bytes > w->group[w->largest].charged_bytes) w->largest = i;
     }
     w->left_seconds = w->seconds < 0 ? -1 : w->left_seconds + w->seconds;
@@ -409,8 +426,9 @@ pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_p
 {
     const pl_work *w = plan->work;
     if (!w || !w->trains) return PL_OK;
-    const pl_compiled found = {
-        .seconds = w->seconds, .measured = w->measured > 0, .at_once = (uint32_t)pl_plan_micro_batch(plan)};
+    const pl_compiled found = {.time = {w->seconds, w->low, w->high, w->busy, w->measured == 0},
+                               .measured = w->measured > 0,
+                               .at_once = (uint32_t)pl_plan_micro_batch(plan)};
     const pl_compile_options o = {.command = plan->command, .cache_folder = cache_folder};
     PL_TRY(pl_advise(config, &o, &found, plan, err));
     return look_over_all(config, &o, plan, err);

@@ -14,6 +14,7 @@ typedef struct pl_advising {
     pl_command command;
     const char *cache_folder;
     uint32_t group;       /* one more than that of the plan */
+    bool measured, *news; /* as of the options */
     pl_compiled compiled; /* of the plan */
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */
@@ -38,6 +39,8 @@ bool pl_advice_lacks_disk(const pl_advising *, uint64_t bytes);
 /* ---- advise_look.c ---- */
 pl_status pl_advise_stages(pl_advising *, pl_error *);
 pl_status pl_advise_risks(pl_advising *, pl_error *);
+/* Samples a second of a plan with its checkpoints; negative: not known. */
+double pl_advise_work_rate(const pl_advising *, const pl_compiled *);
 /* Of all stages side by side on so many cores: that of the slowest whose rate is known, and no more than the cores have
  * time for. Negative where the work's is not known. */
 double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores);

@@ -190,6 +190,11 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     return PL_OK;
 }
 
+double pl_advise_work_rate(const pl_advising *v, const pl_compiled *of)
+{
+    return of->time.seconds > 0 ? (double)v->samples / (of->time.seconds + v->pause_seconds) : -1;
+}
+
 static void find_work(pl_advising *v)
 {
     pl_advice_stage *s = &v->a->stage[PL_ADVICE_WORK];
@@ -197,7 +202,7 @@ static void find_work(pl_advising *v)
     snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
     s->threads = (uint32_t)v->plan->team.threads;
     s->cores = fmin(s->threads, v->a->cores); /* its kernels were measured on these */
-    s->per_second = v->compiled.seconds > 0 ? (double)v->samples / (v->compiled.seconds + v->pause_seconds) : -1;
+    s->per_second = pl_advise_work_rate(v, &v->compiled);
     if (s->per_second < 0)
         snprintf(s->basis, sizeof s->basis, "its kernels were not measured");
     else if (!v->trains)
@@ -252,7 +257,7 @@ static void find_bound(pl_advising *v)
     pl_advice *a = v->a;
     const double least = slowest(a->stage), rate = pl_advice_rate(a->stage, a->cores);
     /* of shapes of their own rates */
-    double work = v->trains ? v->compiled.seconds + v->pause_seconds : v->plan->work->seconds;
+    double work = v->trains ? v->compiled.time.seconds + v->pause_seconds : v->plan->work->seconds;
     a->per_second = rate > 0 ? rate : -1;
     a->bound = -1;
     for (int i = 0; i < PL_ADVICE_STAGES; i++) {

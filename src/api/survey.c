@@ -38,17 +38,29 @@ static pl_status bind_group(pl_compiler *c, size_t group, pl_graph **bound, pl_e
     return pl_fit_bind(c->graph, &c->fit, &choice, bound, err);
 }
 
-double pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
+static const pl_duration unknown = {-1, -1, -1, 1, true};
+
+/* False: how long one takes is not known. */
+static bool add_runs(pl_duration *sum, pl_duration one, double runs)
+{
+    if (one.seconds < 0) return false;
+    sum->seconds += runs * one.seconds;
+    sum->low += runs * one.low;
+    sum->high += runs * one.high;
+    sum->busy = one.busy > sum->busy ? one.busy : sum->busy;
+    sum->estimated |= one.estimated;
+    return true;
+}
+
+pl_duration pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
 {
     const pl_job *job = c->settings.jobs.job[0];
-    double sum = 0;
-    if (!c->calibration || !job->count_runs) return -1;
+    pl_duration sum = {.busy = 1};
+    if (!c->calibration || !job->count_runs) return unknown;
     for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++) {
         const pl_id program = pl_graph_find_program(p->graph, job->program[k]);
         if (program == PL_NONE) continue;
-        const double seconds = pl_plan_program_seconds(p, program);
-        if (seconds < 0) return -1;
-        sum += seconds * job->count_runs(c->data, micro_batch, k);
+        if (!add_runs(&sum, pl_plan_program_time(p, program), job->count_runs(c->data, micro_batch, k))) return unknown;
     }
     return sum;
 }
@@ -66,13 +78,13 @@ void pl_compiler_count_training(const pl_compiler *c, const pl_plan *p, pl_compi
     found->epoch_steps = c->data->source ? c->data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
     found->evaluations = evaluates ? count_due(r->steps, r->eval_every) : 0;
     found->checkpoints = r->steps && r->checkpoint_every ? count_due(r->steps, r->checkpoint_every) : 1;
-    found->seconds = -1;
+    found->time = unknown;
     if (!c->calibration || train == PL_NONE) return;
-    const double step = pl_plan_program_seconds(p, train);
-    const double each = found->evaluations ? pl_plan_program_seconds(p, evaluate) : 0;
     const uint64_t runs = r->eval_batches && r->eval_batches < batches ? r->eval_batches : batches;
-    if (step >= 0 && each >= 0)
-        found->seconds = step * (double)r->steps + each * (double)runs * (double)found->evaluations;
+    pl_duration sum = {.busy = 1};
+    if (add_runs(&sum, pl_plan_program_time(p, train), (double)r->steps) &&
+        (!found->evaluations || add_runs(&sum, pl_plan_program_time(p, evaluate), (double)(runs * found->evaluations))))
+        found->time = sum;
 }
 
 static pl_status say_group(const pl_compiler *c, pl_work_group *g, pl_error *err)
@@ -94,10 +106,13 @@ static pl_status plan_group(survey *s, size_t i, pl_error *err)
     pl_plan *plan;
     PL_TRY(make_graph(c, i, err));
     PL_TRY(pl_fit_candidate(c->graph, &c->fit, &choice, &plan, err));
-    pl_fit_predict_plan(&c->fit, &choice, plan);
+    const pl_status predicted = pl_fit_predict_plan(&c->fit, &choice, plan, err);
+    if (predicted != PL_OK) return pl_plan_destroy(plan), predicted;
     g->items = c->data->group_items;
     g->charged_bytes = pl_plan_charged_bytes(plan);
-    g->seconds = pl_compiler_predict(c, plan, (uint32_t)choice.micro_batch);
+    const pl_duration time = pl_compiler_predict(c, plan, (uint32_t)choice.micro_batch);
+    g->seconds = time.seconds, g->low = time.low, g->high = time.high;
+    if (time.busy > s->work->busy) s->work->busy = time.busy;
     const double distance = c->calibration ? pl_compiler_distance(c, plan->graph) : 0;
     g->measured = c->calibration && distance == 0;
     s->far[i] = distance > PL_SURVEY_NEAR;
@@ -160,7 +175,7 @@ static pl_status measure_groups(survey *s, bool *news, pl_error *err)
 static void add_up(const pl_compiler *c, pl_work *w)
 {
     w->items = 0;
-    w->seconds = 0;
+    w->seconds = w->low = w->high = 0;
     w->done = 0;
     w->limit_seconds = c->data->limit_seconds;
     _Static_assert(sizeof w->said == sizeof c->data->said, "one is copied to the other");
@@ -170,6 +185,8 @@ static void add_up(const pl_compiler *c, pl_work *w)
         const pl_work_group *g = &w->group[i];
         w->items += g->items;
         w->seconds = w->seconds < 0 || g->seconds < 0 ? -1 : w->seconds + g->seconds;
+        w->low += g->low;
+        w->high += g->high;
         w->measured += g->measured;
         if (g->charged_bytes > w->group[w->largest].charged_bytes) w->largest = i;
     }
@@ -217,6 +234,7 @@ static pl_status make_survey(const pl_config *config, const pl_compile_options *
         status = pl_compiler_open_times(c, config, &o, err);
         if (status == PL_OK) status = survey_work(c, work, err);
         *budget_bytes = c->fit.budget_bytes;
+        if (o.news) *o.news |= c->news;
     }
     pl_compiler_end(c);
     return status;
@@ -233,7 +251,11 @@ static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl
 static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
 {
     w->group[0].charged_bytes = pl_plan_charged_bytes(plan);
-    if (found->seconds >= 0) w->seconds = w->left_seconds = w->group[0].seconds = found->seconds;
+    if (found->time.seconds < 0) return;
+    w->seconds = w->left_seconds = w->group[0].seconds = found->time.seconds;
+    w->low = w->group[0].low = found->time.low;
+    w->high = w->group[0].high = found->time.high;
+    w->busy = found->time.busy;
 }
 
 pl_status pl_work_add_training(pl_plan *plan, const pl_compiled *found, pl_error *err)
@@ -248,7 +270,10 @@ pl_status pl_work_add_training(pl_plan *plan, const pl_compiled *found, pl_error
     w->group->charged_bytes = pl_plan_charged_bytes(plan);
     w->group->measured = found->measured;
     w->measured = found->measured;
-    w->seconds = w->left_seconds = w->group->seconds = found->seconds;
+    w->seconds = w->left_seconds = w->group->seconds = found->time.seconds;
+    w->low = w->group->low = found->time.low;
+    w->high = w->group->high = found->time.high;
+    w->busy = found->time.busy;
     w->epoch_steps = found->epoch_steps;
     w->evaluations = found->evaluations;
     w->checkpoints = found->checkpoints;

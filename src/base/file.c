@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
+#include "base/utf8.h"
 
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
 {
@@ -261,13 +263,13 @@ static int give_name(pl_file_writer *w, bool is_one_of_many)
 static void take_name_back(pl_file_writer *w)
 {
     if (w->is_exchanged) (void)renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE);
-    unlink(w->is_exchanged ? w->temporary : w->path);
+    (void)pl_remove_file(w->is_exchanged ? w->temporary : w->path, NULL);
 }
 
 /* It has its name for good. */
 static void let_go(pl_file_writer *w)
 {
-    if (w->is_exchanged) unlink(w->temporary);
+    if (w->is_exchanged) (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;
@@ -305,7 +307,7 @@ pl_status pl_file_commit(pl_file_writer *w, pl_error *err) { return pl_file_comm
 void pl_file_abandon(pl_file_writer *w)
 {
     if (!w->temporary[0]) return;
-    unlink(w->temporary);
+    (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;
@@ -403,9 +405,23 @@ static pl_status read_stdin(uint64_t limit, char **text, size_t *bytes, pl_error
     }
 }
 
+static void drop_mark(char *text, size_t *bytes)
+{
+    const size_t mark = pl_utf8_mark(text, *bytes);
+    if (mark) memmove(text, text + mark, *bytes - mark + 1); /* and the zero at its end */
+    *bytes -= mark;
+}
+
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
-    if (strcmp(path, "-") != 0) return pl_file_read_all(path, limit, text, bytes, err);
+    PL_TRY(pl_file_read_all(path, limit, text, bytes, err));
+    drop_mark(*text, bytes);
+    return PL_OK;
+}
+
+pl_status pl_file_read_input(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    if (strcmp(path, "-") != 0) return pl_file_read_text(path, limit, text, bytes, err);
     pl_status status = read_stdin(limit, text, bytes, err);
     if (status != PL_OK) pl_free(*text), *text = NULL;
     return status;

@@ -6,7 +6,9 @@
  * page fault is left to happen. Planned and measured rows carry the same (kind, name), so that the ledger joins them.
  *
  *      planned row                       made true by                      measured from
- *      program, each library, vdso       pl_process_prepare                the mappings inside the module's addresses
+ *      program, each library, vdso       pl_process_prepare                the mappings inside the module's addresses;
+ *                                                                          of the program without the parts that it
+ *                                                                          leaves out (base/parts.h)
  *      loader (TLS, link maps)           pl_process_prepare                anonymous mappings seen by pl_process_start
  *      heap, main stack                  pl_process_prepare                [start_brk, brk), the [stack] mapping
  *      thread stacks                     pl_process_adopt_thread           ranges registered there
@@ -37,6 +39,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/parts.h"
 
 enum {
     PL_PAGE_BYTES = 4096,
@@ -98,12 +101,13 @@ typedef struct pl_process_options {
     uint64_t main_stack_bytes; /* resident, counted from the stack's top: arguments and environment included */
     uint64_t thread_stack_reserved_bytes; /* address space of each further thread's stack */
     uint64_t thread_stack_touched_bytes;  /* of those, resident */
+    pl_parts parts;                       /* of the program, that are held */
 } pl_process_options;
 
 /* The command as a whole, planner and runner, is made for this much. */
 enum { PL_PROCESS_MAIN_STACK_BYTES = 256 << 10 };
 
-/* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread. */
+/* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread, the whole program. */
 pl_process_options pl_process_options_default(void);
 pl_status pl_process_check_options(const pl_process_options *, pl_error *);
 
@@ -168,6 +172,8 @@ uint64_t pl_process_thread_kernel_bytes(void);
  * stack made resident and writable where it may be written, default stack size of threads set. Registers all of them in
  * `owners`. PL_E_NOMEM / PL_E_USAGE with a sentence when a limit stands in the way. */
 pl_status pl_process_prepare(const pl_process_options *, pl_memory_owners *, pl_error *);
+/* In tests: who calls into what this process leaves out of its program (base/parts.h) is ended there and then. */
+void pl_process_forbid_left_out(void);
 /* All of what is left of the prepared heap but room for a block of `bytes`, which is at its very end if it is asked for
  * next; for pl_free then. So what is needed for a moment only (the text of the plan) leaves no gap below what is made
  * out of it. NULL where the heap was not prepared, or has no room: the block may be anywhere. */

@@ -128,7 +128,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[80];           /* option or variable, "--batch_size"; of a file the alias that stood there, or "" */
+    char by[80];           /* option or variable, "--batch_size"; of a file the other name that stood there */
 } pl_config_origin;
 
 struct pl_config {

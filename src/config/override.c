@@ -155,7 +155,10 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     option o;
     pl_config_shown(word, strlen(word), shown);
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
-    const pl_config_key *key = pl_config_find_in(NULL, o.name);
+    const pl_config_alias *alias = pl_config_find_alias(o.name);
+    const pl_config_key *key = alias ? alias->key : pl_config_find_in(NULL, o.name);
+    if (alias && !key) return pl_fail(err, PL_E_USAGE, "unknown option %s: %s", shown, alias->help);
+    if (key && key->option) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --%s", shown, key->option);
     if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     const char *near = nearest_of(o.label + 2, own, own_count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);

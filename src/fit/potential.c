@@ -1,6 +1,7 @@
-/* What a step would take with activations of 16 bits: for the report, no choice hangs on it. Where bf16 is allowed it
- * was looked at; else the chosen plan is rewritten so, and its time is known where its kernels were measured before. A
- * decision of the recompute planner names nodes of the f32 graph: what is computed again follows the rule then. */
+/* What a training's step would take with activations of 16 bits: for the report, no choice depends on it. Where bf16 is
+ * allowed it was looked at; else the chosen plan is rewritten so, and its time is known where its kernels were measured
+ * before. A decision of the recompute planner names nodes of the f32 graph: what is computed again follows the rule
+ * then. */
 #include "fit/fit.h"
 
 static void take_fastest(const pl_fit_result *r, pl_fit_point *best)
@@ -33,7 +34,7 @@ static pl_status rewrite_chosen(const pl_fit_search *s, pl_fit_point *made, pl_e
 pl_status pl_fit_find_potential(const pl_fit_search *s, pl_error *err)
 {
     pl_fit_result *r = s->result;
-    bool whole = s->options->everything && r->point[r->chosen].choice.precision == PL_DTYPE_F32;
+    bool whole = r->trained && s->options->everything && r->point[r->chosen].choice.precision == PL_DTYPE_F32;
     if (!whole || r->point[r->chosen].seconds < 0) return PL_OK;
     if (!(pl_fit_leave(s->options, PL_CHOICE_PRECISION) & PL_FIT_ALLOW_BF16)) return rewrite_chosen(s, &r->narrow, err);
     take_fastest(r, &r->narrow);

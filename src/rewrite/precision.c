@@ -65,15 +65,17 @@ static void set_dtype(narrower *n, pl_id value, pl_dtype dtype)
     for (pl_id v = root; v != PL_NONE; v = v < n->values ? n->next_window[v] : PL_NONE) n->g->value[v].dtype = dtype;
 }
 
+/* Several programs that use a model each have a copy of their own: its name says whose it is. One alone trains. */
 static pl_id copy_of(narrower *n, pl_id weight)
 {
     pl_graph *g = n->g;
     if (n->copy[weight] != PL_NONE) return n->copy[weight];
+    const char *user = n->trains ? "" : g->region[n->program].name, *dot = n->trains ? "" : ".";
     char name[256];
     snprintf(name, sizeof name, "%s", g->value[weight].name);
     snprintf(n->b.scope, sizeof n->b.scope, "%s", g->value[weight].scope);
-    pl_id to = pl_build_temporary(&n->b, PL_ROLE_WEIGHT, n->dtype, g->value[weight].shape, "%s.%s",
-                                  pl_dtype_name(n->dtype), name);
+    pl_id to = pl_build_temporary(&n->b, PL_ROLE_WEIGHT, n->dtype, g->value[weight].shape, "%s.%s%s%s",
+                                  pl_dtype_name(n->dtype), user, dot, name);
     if (!n->trains) g->value[pl_value_root(g, weight)].frozen = true;
     n->b.region = n->program;
     n->behind[g->node_count - n->nodes] = PL_NONE;

@@ -423,6 +423,12 @@ static pl_status keep_config(const pl_session *s, pl_error *err)
     return pl_file_write_all(path, text, strlen(text), err);
 }
 
+static void tell_of_links(pl_session *s)
+{
+    const char *note = pl_checkpoint_take_note(s->checkpoint);
+    if (note) pl_session_warn(s, note);
+}
+
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -431,6 +437,7 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
     PL_TRY(spare_foreign_config(s, err));
     PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
+    tell_of_links(s);
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
     PL_TRY(keep_config(s, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
@@ -593,6 +600,7 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     if (s->metrics_lost.status == PL_OK) PL_TRY(pl_metrics_sync(&s->metrics, err));
     double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
+    tell_of_links(s);
     pl_session_trace(s, "save", "checkpoint", began, pl_run_now());
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "data/pages/cache.h"
 #include "storage/storage.h"
 #include "store/block_file.h"
@@ -46,27 +47,31 @@ static pl_status put_aside(const char *path, const char *aside, pl_error *err)
     return pl_folder_sync(folder, err);
 }
 
-static pl_status remove_file(const char *path, pl_error *err)
-{
-    return unlink(path) == 0 || errno == ENOENT ? PL_OK : cannot(path, err);
-}
-
 /* ---- trees of results ---- */
+
+typedef struct tree {
+    const char *path;
+    int folder;
+} tree;
 
 static pl_status remove_npy(void *context, const char *name, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
+    const tree *t = context;
     if (strcmp(name, "index") != 0 && !pl_ends_with(name, ".npy")) return PL_OK;
-    PL_TRY(pl_path_join(path, sizeof path, context, name, err));
-    return remove_file(path, err);
+    const int error = pl_remove_at(t->folder, name);
+    if (error == 0 || error == ELOOP) return PL_OK; /* a link stays, and the folder with it */
+    return pl_fail(err, PL_E_STORAGE, "%s/%s: cannot be removed: %s", t->path, name, strerror(error));
 }
 
 /* What somebody else has put there stays, and the folder with it. */
-static pl_status empty_tree(char *path, pl_error *err)
+static pl_status empty_tree(const char *path, pl_error *err)
 {
     _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
-    PL_TRY(pl_folder_each(path, list, remove_npy, path, err));
-    return rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? PL_OK : cannot(path, err);
+    tree t = {.path = path};
+    PL_TRY(pl_remove_open_folder(path, &t.folder, err));
+    pl_status status = t.folder < 0 ? PL_OK : pl_folder_each_in(t.folder, path, list, remove_npy, &t, err);
+    if (t.folder >= 0) close(t.folder);
+    return status == PL_OK ? pl_remove_empty_folder(path, err) : status;
 }
 
 /* As a whole or not at all as far as its name tells: it is renamed to a temporary name, then emptied. *aside: it is
@@ -82,7 +87,7 @@ static pl_status remove_tree(const pl_block_reader *r, const char *path, bool *a
     if (status != PL_OK) return (void)put_aside(temporary, path, NULL), status;
     *aside = true;
     PL_TRY(pl_storage_remove_own(r, temporary, err));
-    return rmdir(temporary) == 0 || errno == ENOENT ? PL_OK : cannot(temporary, err);
+    return pl_remove_empty_folder(temporary, err);
 }
 
 /* ---- what processes left behind ---- */
@@ -96,12 +101,12 @@ static pl_status remove_left_file(const char *path, pl_error *err)
     struct stat st;
     const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0; /* between opening and locking it */
     pl_status status =
-        is_removed ? pl_fail(err, PL_E_STOPPED, "%s: somebody else has removed it", path) : remove_file(path, err);
+        is_removed ? pl_fail(err, PL_E_STOPPED, "%s: somebody else has removed it", path) : pl_remove_file(path, err);
     close(fd);
     return status;
 }
 
-static pl_status remove_left_tree(char *path, pl_error *err)
+static pl_status remove_left_tree(const char *path, pl_error *err)
 {
     char index[PL_FILE_PATH_MAX];
     int fd = -1;
@@ -150,7 +155,7 @@ static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, con
     pl_block_reader *held;
     PL_TRY(pl_storage_path(s, s->set[e->set].target, whole, err));
     PL_TRY(pl_storage_compare(whole, path, &held, err));
-    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, aside, err) : remove_file(path, err);
+    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, aside, err) : pl_remove_file(path, err);
     pl_block_reader_close(held);
     return status;
 }

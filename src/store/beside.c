@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/json.h"
 #include "base/json_read.h"
+#include "base/remove.h"
 
 #define SCHEMA "plimsoll.process/1"
 enum { LINE_BYTES = 512, FILE_BYTES_MAX = 64 << 20 };
@@ -76,8 +77,7 @@ pl_status pl_beside_forget(const char *results, pl_error *err)
     char path[PL_FILE_PATH_MAX];
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         PL_TRY(pl_beside_path(results, told[i], path, err));
-        if (unlink(path) != 0 && errno != ENOENT)
-            return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+        PL_TRY(pl_remove_file(path, err));
     }
     return PL_OK;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 #include "store/block_hdf5.h"
 #include "store/block_join.h"
 
@@ -61,7 +62,7 @@ static pl_status write_by(const pl_joining *j, const pl_hdf5_joined *array, cons
     pl_free(list);
     pl_status status = rc == 0 ? sync_and_name(temporary, j->path, err)
                                : pl_fail(err, PL_E_STORAGE, "%s: cannot be made: %s", j->path, why);
-    if (status != PL_OK) unlink(temporary);
+    if (status != PL_OK) (void)pl_remove_file(temporary, NULL);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "store/block_index.h"
@@ -263,7 +264,7 @@ static int rename_by_link(const char *temporary, const char *path)
 {
     struct stat st;
     int rc = link(temporary, path);
-    if (rc == 0) return unlink(temporary);
+    if (rc == 0) return (errno = pl_remove_at(AT_FDCWD, temporary)) ? -1 : 0;
     if (errno == EEXIST || lstat(path, &st) == 0) return errno = EEXIST, -1;
     return rename(temporary, path);
 }
@@ -282,18 +283,13 @@ pl_status pl_block_give_name(const char *temporary, const char *path, pl_error *
 
 static void remove_temporary(const char *temporary, const pl_block_layout *l)
 {
-    struct stat st;
     char file[PL_FILE_PATH_MAX];
-    if (lstat(temporary, &st) != 0) return;
-    if (!S_ISDIR(st.st_mode)) {
-        unlink(temporary);
-        return;
-    }
+    if (pl_remove_at(AT_FDCWD, temporary) != EISDIR) return;
     for (uint32_t i = 0; i <= l->datasets; i++) {
         const char *dataset = i < l->datasets ? l->dataset[i].name : NULL;
-        if (pl_block_path_of(temporary, PL_BLOCK_NPY, dataset, file, NULL) == PL_OK) unlink(file);
+        if (pl_block_path_of(temporary, PL_BLOCK_NPY, dataset, file, NULL) == PL_OK) (void)pl_remove_file(file, NULL);
     }
-    rmdir(temporary);
+    (void)pl_remove_empty_folder(temporary, NULL);
 }
 
 static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form form, const pl_block_layout *l,
@@ -316,7 +312,7 @@ static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form fo
     PL_TRY_DONE(pl_block_give_name(temporary, path, err));
 done:
     if (status != PL_OK && ix->fd >= 0) remove_temporary(temporary, l);
-    if (status != PL_OK) rmdir(temporary); /* an empty folder */
+    if (status != PL_OK) pl_remove_made(temporary); /* an empty folder */
     pl_block_index_close(ix);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 #include "store/block_index.h"
 #include "store/checksum.h"
 
@@ -193,7 +194,7 @@ static pl_status mend_hdf5(const pl_block_index *ix, const pl_block_layout *l, p
     pl_block_index_init(again, ix->path);
     pl_status status = copy_hdf5(ix, again, l, path, err);
     if (again->fd >= 0) close(again->fd);
-    unlink(path);
+    (void)pl_remove_file(path, NULL);
     pl_free(again);
     return status;
 }

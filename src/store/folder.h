@@ -16,9 +16,9 @@ enum { PL_FOLDER_LIST_BYTES = 4096 };
 pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
                          pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
 
-/* Removes the named files, and their temporary ones, from the folder, then the folder if nothing else is in it. Files
- * that a person put there stay, and the folder with them. What is missing already is fine. */
-pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *);
+/* The same for one that is open, at its beginning. */
+pl_status pl_folder_each_in(int fd, const char *path, char list[PL_FOLDER_LIST_BYTES],
+                            pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
 
 /* mkdir; PL_E_STORAGE with the reason. */
 pl_status pl_folder_create_one(const char *path, pl_error *);

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/remove.h"
 #include "data/clouds/lidar.h"
 #include "data/clouds/scene.h"
 #include "plimsoll/synth.h"
@@ -211,7 +212,7 @@ static void abandon_files(maker *m)
     for (int i = 0; i < FILES; i++) {
         made_file *f = &m->file[i];
         if (f->fd >= 0) pl_io_close(f->fd);
-        if (f->temporary[0]) unlink(f->temporary);
+        if (f->temporary[0]) (void)pl_remove_file(f->temporary, NULL);
         f->fd = -1, f->temporary[0] = 0;
     }
 }

@@ -8,6 +8,7 @@
 #ifndef PL_SYSTEMS_SYSTEM_H
 #define PL_SYSTEMS_SYSTEM_H
 
+#include "base/parts.h"
 #include "base/predicted.h"
 #include "config/config.h"
 #include "data/infer/infer_data.h"
@@ -61,6 +62,7 @@ typedef struct pl_page_wish {
 
 typedef struct pl_system {
     pl_words words;
+    pl_parts parts; /* of the program, that its runs call beyond what every run does (base/parts.h) */
     /* Those of this config, constants; NULL: `words` are those of all. */
     const pl_words *(*words_of)(const pl_config *);
     /* Loads the module that its runs need, for good; the process begins with that (pl_process_begin), so that what it

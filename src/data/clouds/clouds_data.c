@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "data/clouds/lidar.h"
 
 enum { RECORDS = 64 }; /* read at once; the longest window, too */
@@ -53,16 +54,6 @@ static uint64_t hash_of(XXH64_state_t *state)
     return hash ? hash : 1;
 }
 
-/* What the file holds, not how it came about: a copy of it elsewhere is the same. */
-static uint64_t hash_frames(const pl_frames_info *i)
-{
-    const uint64_t of[] = {i->height, i->width, (uint64_t)i->form, i->records_hash, i->table_hash};
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    XXH64_update(&state, of, sizeof of);
-    return hash_of(&state);
-}
-
 static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
 {
     XXH64_state_t state;
@@ -95,11 +86,6 @@ static pl_status open_file(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
 {
     const pl_frames_info *i = &d->frames.info;
     PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
-    if (s->key && i->key != s->key)
-        return pl_fail(err, PL_E_DATA,
-                       "%.350s: was made of other flights, or in another way, than this config says; when another "
-                       "command uses this folder too, start this one again",
-                       s->frames_path);
     d->data.path = d->frames.path;
     d->data.file = "frame file";
     d->data.file_bytes = pl_frames_file_bytes(i);
@@ -141,6 +127,8 @@ typedef struct walk {
     pl_split_list validation; /* what the validation part is */
     uint64_t label;           /* of the flight */
     pl_scaler_sum zenith, azimuth, height;
+    uint64_t damaged, damaged_pixels;           /* frames with a picture, of which some pixels are no numbers */
+    uint64_t unseen, unseen_frame, unseen_from; /* frames without any; the first, and its flight */
 } walk;
 
 static uint64_t count_held(const walk *w, uint32_t flight)
@@ -200,6 +188,15 @@ static pl_status take_label(walk *w, uint32_t flight, uint64_t frame, const pl_f
     return PL_OK;
 }
 
+static void note_damage(walk *w, uint32_t flight, uint64_t frame, const pl_frames_record *r)
+{
+    if (r->damaged_pixels == 0) return;
+    if (r->picture != PL_FRAMES_NONE)
+        w->damaged++, w->damaged_pixels += r->damaged_pixels;
+    else if (w->unseen++ == 0)
+        w->unseen_frame = frame, w->unseen_from = flight;
+}
+
 static pl_status walk_flight(walk *w, uint32_t flight, pl_error *err)
 {
     const pl_frames_flight *f = &w->d->flight[flight];
@@ -212,6 +209,7 @@ static pl_status walk_flight(walk *w, uint32_t flight, pl_error *err)
         for (uint64_t i = begin; i < end; i++) {
             const pl_frames_record *r = &record[i - begin];
             if (trains) pl_scaler_add(&w->zenith, r->zenith), pl_scaler_add(&w->azimuth, r->azimuth);
+            note_damage(w, flight, i, r);
             if (r->profile != PL_FRAMES_NONE) PL_TRY(take_label(w, flight, i, r, err));
         }
     }
@@ -237,6 +235,27 @@ static pl_status walk_flights(walk *w, pl_error *err)
                    "%.350s: all %" PRIu64 " heights that would be trained on are %g km, so there is nothing to learn; "
                    "train on other flights",
                    w->s->frames_path, w->height.count, w->height.mean);
+}
+
+/* ---- what is told of damage ---- */
+
+static void say_damage(const walk *w)
+{
+    pl_data *d = &w->d->data;
+    char text[32];
+    pl_str s = pl_str_fixed(d->said, sizeof d->said);
+    if (w->unseen)
+        pl_str_printf(&s,
+                      "frames without any finite number: %s (the first is frame %" PRIu64
+                      " of flight %s), left out with the samples around them",
+                      pl_format_count(w->unseen, text, sizeof text), w->unseen_frame,
+                      w->d->flight[w->unseen_from].name);
+    if (w->damaged)
+        pl_str_printf(&s,
+                      "%spixels that are no finite numbers: %s in %" PRIu64 " frame%s, taken as the mean of the frame",
+                      w->unseen ? "; " : "", pl_format_count(w->damaged_pixels, text, sizeof text), w->damaged,
+                      pl_plural(w->damaged));
+    d->has_less = w->unseen > 0;
 }
 
 /* ---- opening ---- */
@@ -268,7 +287,8 @@ static pl_status open_data(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
     PL_TRY(split_flights(d, s, err));
     PL_TRY(walk_flights(&w, err));
     make_source(d, s);
-    pl_facts_add(&d->data.identity, "frames", hash_frames(&d->frames.info));
+    say_damage(&w);
+    pl_facts_add(&d->data.identity, "frames", pl_frames_identity(&d->frames.info));
     pl_facts_add(&d->data.identity, "split", hash_split(d, s));
     pl_facts_add(&d->data.identity, "scalers", hash_scalers(&d->source.scaler));
     return PL_OK;
