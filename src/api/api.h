@@ -40,6 +40,11 @@ pl_status pl_build_graph(const pl_config *, pl_command, const pl_facts *extents,
 /* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
 
+/* ---- stages.c ---- */
+struct pl_stage; /* plimsoll/stages.h */
+/* The config of several trainings becomes that of number k, from 0; is it done? */
+pl_status pl_stage_take(pl_config *, uint32_t k, struct pl_stage *, bool *is_done, pl_error *);
+
 /* ---- compile.c ---- */
 /* For training, without a prediction of time: nothing is measured. */
 pl_status pl_plan_make_unmeasured(const pl_config *, pl_plan **, pl_error *);

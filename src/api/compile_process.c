@@ -97,7 +97,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
-    add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
+    add_disk(p, PL_PLAN_DISK_CHECKPOINT, c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
     add_disk(p, PL_PLAN_DISK_RESULTS, c->results.disk_bytes);
     if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
     PL_TRY(pl_compiler_find_heap(c, p, err));

@@ -109,6 +109,8 @@ pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error
 /* The heap of the process that will run the plan, into its options; the plan's length as text, into the compiler. */
 pl_status pl_compiler_find_heap(pl_compiler *, pl_plan *, pl_error *);
 /* Of a plan that says nothing. */
+/* A training as a whole: its steps and evaluations, and how long those take. */
+void pl_compiler_count_training(const pl_compiler *, const pl_plan *, pl_compiled *);
 pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t *bytes, pl_error *);
 
 /* ---- compile_measure.c ---- */

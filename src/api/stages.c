@@ -112,6 +112,19 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
     return stage->all_done ? PL_OK : become(c, out, &s, stage, err);
 }
 
+pl_status pl_stage_take(pl_config *c, uint32_t k, pl_stage *stage, bool *is_done, pl_error *err)
+{
+    survey s = {.first = k};
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    place p;
+    *stage = (pl_stage){0};
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(folder_of(c, out, k, folder, err));
+    PL_TRY(look_at(folder, &p, err));
+    *is_done = p.is_done;
+    return become(c, out, &s, stage, err);
+}
+
 pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *err)
 {
     survey s = {.first = k};
