@@ -17,7 +17,7 @@ typedef struct pl_config pl_config;
 /* A config with every default; NULL when memory is refused. The caller's to destroy. */
 PL_API pl_config *pl_config_create(void);
 PL_API pl_config *pl_config_copy(const pl_config *); /* likewise, with the same values */
-PL_API void pl_config_destroy(pl_config *); /* NULL is fine */
+PL_API void pl_config_destroy(pl_config *);          /* NULL is fine */
 
 /* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger
  * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
@@ -49,7 +49,8 @@ typedef enum pl_config_form {
     PL_CONFIG_MARKDOWN, /* the reference */
     PL_CONFIG_SCHEMA,   /* JSON Schema of the YAML file */
     /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a file
-     * of which the run keeps a copy in its folder is that copy */
+     * of which the run keeps a copy in its folder is that copy. It ends with a checksum: one that was edited is refused
+     * when it is read, unless its first line and its last are taken out */
     PL_CONFIG_KEPT,
     /* For shell completion, one line per key: "run.isa --isa auto ref baseline …": the key, its option or -, and its
      * possible values where they are words */

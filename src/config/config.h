@@ -203,6 +203,11 @@ void pl_config_print_changes(const pl_config *saved, const pl_config *now, pl_st
 /* ---- load.c: YAML (JSON as pl_config_json writes it included) ---- */
 /* One text per config. What was set from a stronger source stays. On failure the config is unchanged. */
 pl_status pl_config_load_text(pl_config *, const char *name, const char *text, size_t bytes, pl_error *);
+/* seal.c: a config as a run keeps it, with a mark before it and a checksum behind it. Who loads a text that has either
+ * checks both: PL_E_DATA. */
+void pl_config_begin_sealed(pl_str *);
+void pl_config_end_sealed(pl_str *); /* the whole of the string */
+pl_status pl_config_check_sealed(const char *name, const char *text, size_t bytes, pl_error *);
 pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 
 /* ---- override.c: command line and environment ---- */
@@ -238,7 +243,7 @@ pl_status pl_config_check_keys(const pl_config *, pl_error *);
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
 void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equal config */
 void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
-void pl_config_json(const pl_config *, pl_json *);      /* an object; loads back as well */
+void pl_config_json(const pl_config *, pl_json *);       /* an object; loads back as well */
 
 /* ---- document.c ---- */
 void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
