@@ -77,11 +77,8 @@ static void add_word(pl_line *line, const char *word)
 static void add_variables(pl_line *line)
 {
     for (char **v = environ; *v; v++) {
+        if (!pl_config_is_variable(*v)) continue;
         const char *equals = strchr(*v, '=');
-        bool is_ours = strncmp(*v, "PLIMSOLL_", 9) == 0, is_config = is_ours &&
-                                                                     strncmp(*v, "PLIMSOLL_TEST_", 14) != 0 &&
-                                                                     strncmp(*v, "PLIMSOLL_INTERNAL_", 18) != 0;
-        if (!is_config || !equals || !equals[1]) continue;
         pl_line_bytes(line, *v, (size_t)(equals + 1 - *v));
         add_word(line, equals + 1);
         pl_line_add(line, " ");

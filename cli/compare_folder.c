@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +22,14 @@ pl_status pl_compare_folder_make(char path[PATH_MAX], pl_error *err)
                         below && below[0] ? below : "/tmp", strerror(why));
 }
 
-/* There are files in it alone. */
+/* There are files in it alone. Through its descriptor, which no link led to: so nothing else is emptied. */
 void pl_compare_folder_remove(const char *path)
 {
-    struct dirent *e;
-    char file[PATH_MAX + NAME_MAX + 2];
-    DIR *d = path[0] ? opendir(path) : NULL;
-    while (d && (e = readdir(d))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        snprintf(file, sizeof file, "%s/%s", path, e->d_name);
-        (void)unlink(file);
-    }
+    const int fd = path[0] ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) (void)unlinkat(fd, e->d_name, 0);
     if (d) closedir(d);
+    if (!d && fd >= 0) close(fd);
     if (path[0]) (void)rmdir(path);
 }

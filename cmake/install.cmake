@@ -10,10 +10,6 @@ set(objects "")
 foreach(target IN LISTS folder_targets)
   list(APPEND objects $<TARGET_OBJECTS:${target}>)
 endforeach()
-get_property(level_targets GLOBAL PROPERTY PL_KERNEL_LEVEL_TARGETS)
-foreach(target IN LISTS level_targets)
-  list(APPEND objects $<TARGET_OBJECTS:${target}>)
-endforeach()
 
 # While major is 0, another minor may change any interface (version.h).
 set(soversion ${PROJECT_VERSION_MAJOR})

@@ -1,24 +1,17 @@
 /* plimsoll-hdf5.so: makes and reads files in HDF5 form (src/store/hdf5_module.h). In what it makes, all that could
  * differ from one time to the next (times, alignment, order) is set, so that the same request gives the same bytes. */
-#include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/hdf5_module.h"
+#include "hdf5_impl.h"
 
 /* ---- errors ---- */
-
-typedef struct reason {
-    char *text;
-    size_t room;
-    int is_memory; /* that there was none of */
-} reason;
 
 /* The innermost of a stack of errors: it names what failed, the others where. */
 static herr_t note_innermost(unsigned n, const H5E_error2_t *e, void *context)
 {
-    reason *r = context;
+    hdf5_reason *r = context;
     if (n == 0 && e->desc) snprintf(r->text, r->room, "libhdf5: %s", e->desc);
     if (n == 0) r->is_memory = e->maj_num == H5E_RESOURCE && e->min_num == H5E_NOSPACE;
     return 0;
@@ -27,32 +20,30 @@ static herr_t note_innermost(unsigned n, const H5E_error2_t *e, void *context)
 /* Called by libhdf5 at each failure, in place of printing. The first one is the cause. */
 static herr_t note_reason(hid_t stack, void *context)
 {
-    reason *r = context;
+    hdf5_reason *r = context;
     return r->text[0] ? 0 : H5Ewalk2(stack, H5E_WALK_UPWARD, note_innermost, r);
 }
 
-static void begin(reason *r)
+void hdf5_note(hdf5_reason *r) { H5Eset_auto2(H5E_DEFAULT, r ? note_reason : NULL, r); }
+
+void hdf5_begin(hdf5_reason *r)
 {
     snprintf(r->text, r->room, "%s", "");
     H5dont_atexit(); /* the module is unloaded after each use */
     H5open();
-    H5Eset_auto2(H5E_DEFAULT, note_reason, r);
+    hdf5_note(r);
 }
 
-/* Closes the file and the library; result, or -1 where closing failed. */
-static int end(hid_t file, int result, reason *r)
+int hdf5_end(hid_t file, int result, hdf5_reason *r)
 {
     if (file >= 0 && H5Fclose(file) < 0) result = -1;
     if (result && !r->text[0]) snprintf(r->text, r->room, "libhdf5 gave no reason");
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    hdf5_note(NULL);
     H5close();
     return result;
 }
 
-/* ---- types ---- */
-
-/* IEEE half precision, which libhdf5 has no name for. */
-static hid_t make_half(void)
+hid_t hdf5_make_half(void)
 {
     hid_t type = H5Tcopy(H5T_IEEE_F32LE);
     if (type < 0) return type;
@@ -75,7 +66,7 @@ static hid_t make_text(size_t bytes)
 static hid_t make_type(const pl_hdf5_array *a)
 {
     if (a->text_bytes) return make_text(a->text_bytes);
-    if (strcmp(a->dtype, "f16") == 0) return make_half();
+    if (strcmp(a->dtype, "f16") == 0) return hdf5_make_half();
     const struct {
         const char *name;
         hid_t type;
@@ -164,13 +155,13 @@ static int create_attribute(hid_t file, const pl_hdf5_attribute *a)
 static int create(const char *path, pl_hdf5_array *arrays, size_t array_count, const pl_hdf5_attribute *attributes,
                   size_t attribute_count, char *why, size_t room)
 {
-    reason r = {why, room, 0};
-    begin(&r);
+    hdf5_reason r = {why, room, 0};
+    hdf5_begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : 0;
     for (size_t i = 0; i < array_count && result == 0; i++) result = create_array(file, &arrays[i]);
     for (size_t i = 0; i < attribute_count && result == 0; i++) result = create_attribute(file, &attributes[i]);
-    return end(file, result, &r);
+    return hdf5_end(file, result, &r);
 }
 
 /* ---- join ---- */
@@ -249,172 +240,13 @@ static int copy_metadata(hid_t file, const char *like)
 static int join(const char *path, const pl_hdf5_joined *arrays, size_t array_count, const pl_hdf5_part *parts,
                 size_t part_count, const char *like, char *why, size_t room)
 {
-    reason r = {why, room, 0};
-    begin(&r);
+    hdf5_reason r = {why, room, 0};
+    hdf5_begin(&r);
     hid_t file = create_file(path);
     int result = file < 0 ? -1 : copy_metadata(file, like);
     for (size_t i = 0; i < array_count && result == 0; i++) result = join_array(file, &arrays[i], parts, part_count);
-    return end(file, result, &r);
-}
-
-/* ---- reading ---- */
-
-typedef struct open_file {
-    hid_t file;
-} open_file;
-
-static int result_of(int result, const reason *r) { return result && r->is_memory ? PL_HDF5_NO_MEMORY : result; }
-
-static int open_to_read(const char *path, void **opened, char *why, size_t room)
-{
-    reason r = {why, room, 0};
-    begin(&r);
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
-    /* Who writes it has it locked, and is not read; a file system without locks has none to ask for. */
-    if (access >= 0 && H5Pset_file_locking(access, 1, 1) >= 0) file = H5Fopen(path, H5F_ACC_RDONLY, access);
-    H5Pclose(access);
-    open_file *f = file >= 0 ? malloc(sizeof *f) : NULL;
-    r.is_memory |= file >= 0;
-    if (!f) return result_of(end(file, -1, &r), &r);
-    f->file = file;
-    *opened = f;
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* the room is the caller's: each call brings its own */
-    return 0;
-}
-
-static void close_read(void *opened)
-{
-    open_file *f = opened;
-    char why[64];
-    reason r = {why, sizeof why, 0};
-    end(f->file, 0, &r);
-    free(f);
-}
-
-/* Whether each group on the way and the last link are there and lead somewhere. */
-static int leads(hid_t file, const char *name)
-{
-    char part[256];
-    if (strlen(name) >= sizeof part) return 0;
-    for (size_t i = 0; i <= strlen(name); i++) {
-        if (name[i] && name[i] != '/') continue;
-        snprintf(part, sizeof part, "%.*s", (int)i, name);
-        if (H5Lexists(file, part, H5P_DEFAULT) <= 0 || H5Oexists_by_name(file, part, H5P_DEFAULT) <= 0) return 0;
-    }
-    return 1;
-}
-
-/* In either byte order. */
-static int is_half(hid_t type)
-{
-    hid_t half = make_half();
-    int is =
-        half >= 0 && (H5Tequal(type, half) > 0 || (H5Tset_order(half, H5T_ORDER_BE) >= 0 && H5Tequal(type, half) > 0));
-    if (half >= 0) H5Tclose(half);
-    return is;
-}
-
-static const char *real_that_holds(hid_t type, size_t bytes)
-{
-    if (bytes > 8) return "";
-    if (is_half(type)) return "f16";
-    return bytes > 4 || H5Tget_precision(type) > 32 ? "f64" : "f32";
-}
-
-static const char *integer_that_holds(hid_t type, size_t bytes)
-{
-    static const char *const without[] = {"u8", "u16", "u32", "i64"}, *const with[] = {"i8", "i16", "i32", "i64"};
-    const int k = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
-    if (bytes > 8) return "";
-    return H5Tget_sign(type) == H5T_SGN_NONE ? without[k] : with[k];
-}
-
-static const char *dtype_that_holds(hid_t type, H5T_class_t kind)
-{
-    const size_t bytes = H5Tget_size(type);
-    if (kind == H5T_FLOAT) return real_that_holds(type, bytes);
-    return kind == H5T_INTEGER ? integer_that_holds(type, bytes) : "";
-}
-
-static int look_at(hid_t set, pl_hdf5_seen *seen)
-{
-    hsize_t shape[H5S_MAX_RANK] = {0};
-    hid_t type = H5Dget_type(set), space = H5Dget_space(set);
-    const int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
-    const H5T_class_t kind = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
-    int result = rank < 0 || H5Sget_simple_extent_dims(space, shape, NULL) < 0 ? -1 : 0;
-    seen->is_there = 1;
-    seen->is_number = kind == H5T_INTEGER || kind == H5T_FLOAT;
-    snprintf(seen->dtype, sizeof seen->dtype, "%s", type >= 0 ? dtype_that_holds(type, kind) : "");
-    seen->rank = rank < 0 ? 0 : (uint32_t)rank;
-    for (uint32_t i = 0; i < seen->rank && i < PL_HDF5_RANK_MAX; i++) seen->shape[i] = shape[i];
-    if (space >= 0) H5Sclose(space);
-    if (type >= 0) H5Tclose(type);
-    return result;
-}
-
-static int look(void *opened, const char *name, pl_hdf5_seen *seen, char *why, size_t room)
-{
-    const open_file *f = opened;
-    reason r = {why, room, 0};
-    snprintf(why, room, "%s", "");
-    memset(seen, 0, sizeof *seen);
-    if (!leads(f->file, name)) return 0;
-    H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
-    hid_t object = H5Oopen(f->file, name, H5P_DEFAULT);
-    int result = object < 0 ? -1 : H5Iget_type(object) == H5I_DATASET ? look_at(object, seen) : 0;
-    if (object >= 0) H5Oclose(object);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result_of(result, &r);
-}
-
-/* As this machine has it in memory; for H5Tclose. */
-static hid_t native_type(const char *dtype)
-{
-    if (strcmp(dtype, "f16") == 0) return make_half(); /* little endian, as Plimsoll's machines are */
-    const struct {
-        const char *name;
-        hid_t type;
-    } types[] = {{"f64", H5T_NATIVE_DOUBLE}, {"f32", H5T_NATIVE_FLOAT},  {"u8", H5T_NATIVE_UINT8},
-                 {"i8", H5T_NATIVE_INT8},    {"u16", H5T_NATIVE_UINT16}, {"i16", H5T_NATIVE_INT16},
-                 {"i32", H5T_NATIVE_INT32},  {"i64", H5T_NATIVE_INT64},  {"u32", H5T_NATIVE_UINT32}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(dtype, types[i].name) == 0) return H5Tcopy(types[i].type);
-    return H5I_INVALID_HID;
-}
-
-static int read_part(hid_t set, const uint64_t *first, const uint64_t *count, hid_t type, void *to)
-{
-    hsize_t start[H5S_MAX_RANK], many[H5S_MAX_RANK];
-    hid_t space = H5Dget_space(set), memory = H5I_INVALID_HID;
-    const int rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
-    int result = -1;
-    for (int i = 0; i < rank; i++) start[i] = first[i], many[i] = count[i];
-    if (rank > 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, many, NULL) >= 0)
-        memory = H5Screate_simple(rank, many, NULL);
-    if (memory >= 0 && H5Dread(set, type, memory, space, H5P_DEFAULT, to) >= 0) result = 0;
-    if (memory >= 0) H5Sclose(memory);
-    if (space >= 0) H5Sclose(space);
-    return result;
-}
-
-static int read_array(void *opened, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype,
-                      void *to, char *why, size_t room)
-{
-    const open_file *f = opened;
-    reason r = {why, room, 0};
-    snprintf(why, room, "%s", "");
-    H5Eset_auto2(H5E_DEFAULT, note_reason, &r);
-    hid_t set = H5Dopen2(f->file, name, H5P_DEFAULT);
-    int result = -1;
-    hid_t type = native_type(dtype);
-    if (set >= 0 && type >= 0) result = read_part(set, first, count, type, to);
-    if (type >= 0) H5Tclose(type);
-    if (set >= 0) H5Dclose(set);
-    if (result && !why[0]) snprintf(why, room, "libhdf5 gave no reason");
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return result_of(result, &r);
+    return hdf5_end(file, result, &r);
 }
 
 extern __attribute__((visibility("default"))) const pl_hdf5_module pl_hdf5_functions; /* PL_HDF5_SYMBOL */
-const pl_hdf5_module pl_hdf5_functions = {PL_HDF5_VERSION, create, join, open_to_read, close_read, look, read_array};
+const pl_hdf5_module pl_hdf5_functions = {PL_HDF5_VERSION, create, join, hdf5_open, hdf5_close, hdf5_look, hdf5_read};

@@ -29,6 +29,10 @@ PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, 
 PL_API pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
 /* PLIMSOLL_…=value; envp ends with NULL. */
 PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
+/* Whether that reads this entry, "NAME=value". It passes over what begins with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_,
+ * and what Kubernetes and Docker name after a service called plimsoll (PLIMSOLL_SERVICE_HOST, PLIMSOLL_PORT=tcp://…).
+ */
+PL_API bool pl_config_is_variable(const char *entry);
 /* Was the key set by the command line, or by pl_config_set? */
 PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */

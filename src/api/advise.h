@@ -13,10 +13,12 @@ typedef struct pl_advising {
     pl_command command;
     const char *cache_folder;
     uint32_t group;       /* one more than that of the plan */
+    bool measured, *news; /* as of the options */
     pl_compiled compiled; /* of the plan */
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */
     pl_advice *a;
+    bool here;          /* this machine is to hold it */
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */

@@ -46,14 +46,22 @@ static pl_status peek_process(const char *path, pl_process_options *o, int *thre
     head[n] = 0;
     const char *team = strstr(head, "\nteam threads="), *process = strstr(head, "\nprocess heap=");
     unsigned long long heap, main_stack, reserved, touched;
-    if (!team || !process || sscanf(team, "\nteam threads=%d", threads) != 1 ||
-        sscanf(process, "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu", &heap,
-               &main_stack, &reserved, &touched) != 4)
+    char parts[PL_PARTS_NAMES_BYTES];
+    _Static_assert(sizeof parts == 160, "the width below");
+    const int found = !process ? 0
+                               : sscanf(process,
+                                        "\nprocess heap=%llu main_stack=%llu stack_reserved=%llu stack_touched=%llu "
+                                        "parts=%159[a-z0-9_,]",
+                                        &heap, &main_stack, &reserved, &touched, parts);
+    if (!team || sscanf(team, "\nteam threads=%d", threads) != 1 || found < 4)
         return pl_fail(err, PL_E_DATA, "%s: is not a plan; plan again", path);
     *o = (pl_process_options){.heap_bytes = heap,
                               .main_stack_bytes = main_stack,
                               .thread_stack_reserved_bytes = reserved,
-                              .thread_stack_touched_bytes = touched};
+                              .thread_stack_touched_bytes = touched,
+                              .parts = PL_PARTS_ALL};
+    if (found == 5 && pl_parts_parse(parts, &o->parts))
+        return pl_fail(err, PL_E_DATA, "%s: names parts of the program that it does not have; plan again", path);
     return PL_OK;
 }
 

@@ -87,6 +87,8 @@ static void cut_units(direct *d)
     d->widened_rows = d->widen ? min_of(d->height, (d->band_rows - 1) * d->step + taps) : 0;
 }
 
+static int64_t units_of(const direct *d) { return d->phases * d->shape.batch * d->bands * d->panel_units; }
+
 static uint64_t words_bytes(int64_t count) { return pl_align_up((uint64_t)count * sizeof(float), 64); }
 
 static void lay_out(direct *d)
@@ -97,7 +99,7 @@ static void lay_out(direct *d)
     d->threads_offset = d->packed_offset + words_bytes(taps * d->tap_words * d->panels * t->nr);
     d->rows_offset = words_bytes(t->mr * t->nr);
     d->thread_bytes = d->rows_offset + words_bytes(d->widened_rows * d->width * d->channels);
-    d->bytes = d->threads_offset + (uint64_t)d->threads * d->thread_bytes;
+    d->bytes = d->threads_offset + (uint64_t)d->workers * d->thread_bytes;
 }
 
 /* Pairs are multiplied where no pixel cuts one; else pixels become f32. */
@@ -113,6 +115,7 @@ static void complete(direct *d, pl_team team)
     double macs = pl_convolution_macs(&d->shape) * (double)d->shape.batch;
     d->threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
     cut_units(d);
+    d->workers = (int)min_of(d->threads, units_of(d));
     lay_out(d);
 }
 
@@ -321,9 +324,10 @@ static void work(const void *work_direct, int part, int parts)
 {
     const direct *d = work_direct;
     char *own = d->workspace + d->threads_offset + (uint64_t)part * d->thread_bytes;
-    pl_share share = {.units = d->phases * d->shape.batch * d->bands * d->panel_units, .threads = d->threads};
+    pl_share share = {.units = units_of(d), .threads = d->workers};
     pack(d, part, parts);
     pl_barrier();
+    if (part >= d->workers) return;
     while (pl_share_next(&share, (pl_tickets *)(void *)d->workspace))
         for (int64_t index = share.begin; index < share.end; index++) compute_unit(d, index, own);
 }

@@ -34,7 +34,7 @@ typedef struct pl_convolution_direct {
 
     const pl_gemm_kernels *kernels;
     pl_isa isa;
-    int threads, widen;
+    int threads, workers, widen;     /* workers: threads that can get a unit, with memory of their own */
     int64_t height, width, channels; /* of the source */
     int64_t step;                    /* pixels of the source from output to output */
     int64_t phases, apart;           /* apart² phases; pixels of the destination from output to output of one */

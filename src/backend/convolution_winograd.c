@@ -44,6 +44,9 @@ static void cut_units(winograd *w)
     w->units = divide_up(w->windows, w->unit_windows);
 }
 
+/* Of a panel's weights, what one thread transforms at a time. */
+static int64_t weight_chunks(const winograd *w) { return divide_up(w->channels, WEIGHTS_CHUNK); }
+
 /* Of a window, for one panel. */
 static int64_t kept_words(const winograd *w) { return PL_WINOGRAD_KEPT * w->kernels->nr; }
 
@@ -59,7 +62,7 @@ static void lay_out(winograd *w)
     w->outputs_offset = w->kept_offset + words_bytes(kept);
     w->border_offset = w->outputs_offset + words_bytes(w->m * OUTPUTS * w->m * nr);
     w->thread_bytes = w->border_offset + words_bytes(w->points * w->channels);
-    w->bytes = w->threads_offset + (uint64_t)w->threads * w->thread_bytes;
+    w->bytes = w->threads_offset + (uint64_t)w->workers * w->thread_bytes;
 }
 
 static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_algorithm algorithm, pl_team team)
@@ -74,6 +77,7 @@ static void complete(winograd *w, const pl_convolution_shape *s, pl_convolution_
     double macs = pl_convolution_macs(s) * (double)s->batch;
     w->threads = team.threads > 1 && macs >= parallel_macs ? team.threads : 1;
     cut_units(w);
+    w->workers = (int)min_of(w->threads, max_of(w->units, w->is_dx ? 0 : w->panels * weight_chunks(w)));
     w->window_words = w->part_points * w->channels + SKEW;
     lay_out(w);
 }
@@ -132,7 +136,7 @@ static void transform_backward(const winograd *w, int64_t panel, int64_t channel
 
 static void transform_weights(const winograd *w, int part, int parts, char *own)
 {
-    int64_t chunks = divide_up(w->channels, WEIGHTS_CHUNK);
+    const int64_t chunks = weight_chunks(w);
     for (int64_t i = part; i < w->panels * chunks; i += parts) {
         int64_t channel = i % chunks * WEIGHTS_CHUNK, count = min_of(WEIGHTS_CHUNK, w->channels - channel);
         if (w->is_dx)
@@ -297,9 +301,10 @@ static void work(const void *work_winograd, int part, int parts)
 {
     const winograd *w = work_winograd;
     char *own = w->workspace + w->threads_offset + (uint64_t)part * w->thread_bytes;
-    pl_share share = {.units = w->units, .threads = w->threads};
+    pl_share share = {.units = w->units, .threads = w->workers};
     transform_weights(w, part, parts, own);
     pl_barrier();
+    if (part >= w->workers) return;
     while (pl_share_next(&share, (pl_tickets *)(void *)w->workspace))
         for (int64_t index = share.begin; index < share.end; index++) compute_unit(w, index, own);
 }

@@ -41,7 +41,7 @@ typedef struct pl_convolution_winograd {
 
     const pl_gemm_kernels *kernels;
     const pl_winograd_kernels *transforms;
-    int threads;
+    int threads, workers; /* threads that have a unit or weights to transform, with memory of their own */
     int64_t m, t, points;
     int64_t windows_y, windows_x, windows; /* of an image; of all */
     int64_t parts, part_points;            /* 2: the halves of pl_winograd_part, one after the other */

@@ -426,7 +426,7 @@ static void compute_unit(const job *j, const unit *u, const scratch *own)
 static void work_units(const job *j, int thread)
 {
     scratch own = scratch_of(j, thread);
-    pl_share share = {.units = j->plan.row_units * j->plan.column_units, .threads = j->plan.threads};
+    pl_share share = {.units = j->plan.row_units * j->plan.column_units, .threads = j->plan.workers};
     int64_t last_row_unit = -1;
     while (pl_share_next(&share, tickets_of(j)))
         for (int64_t index = share.begin; index < share.end; index++) {
@@ -458,6 +458,7 @@ static void work(const void *work_job, int part, int parts)
         return;
     }
     const pl_gemm_kernels *kernels = j->plan.kernels;
+    if (part >= j->plan.workers) return;
     if (kernels->enter) kernels->enter();
     work_units(j, part);
     if (kernels->leave) kernels->leave();

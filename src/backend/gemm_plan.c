@@ -301,7 +301,7 @@ static void lay_out(pl_gemm_plan *p)
     if (p->pack_b || p->ragged) p->sums_offset += words_bytes(p->strip * words_of(p, p->k_block) * p->nr);
     p->tile_offset = p->sums_offset + (p->k_blocks > 1 ? words_bytes(sums_words(p)) : 0);
     p->thread_bytes = p->tile_offset + words_bytes(p->mr * p->nr);
-    p->bytes = p->threads_offset + (uint64_t)p->threads * p->thread_bytes;
+    p->bytes = p->threads_offset + (uint64_t)p->workers * p->thread_bytes;
 }
 
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
@@ -317,6 +317,7 @@ pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apa
     cut_panels(&p, c);
     shape_units(&p, c);
     share_units(&p);
+    p.workers = (int)min_of(p.threads, p.row_units * p.column_units);
     if (sums_apart && p.k_blocks > 1) fit_sums(&p);
     lay_out(&p);
     return p;

@@ -37,7 +37,7 @@
  * 2460 that tiles without memory reach.
  *
  * Workspace: counter | per thread: packed A, packed B, waiting sums, one tile. At most 128 KiB a thread; 256 KiB where
- * both operands are packed as f32, where tiles are wide, and for AMX.
+ * both operands are packed as f32, where tiles are wide, and for AMX. Threads beyond the number of units have none.
  *
  * Where operands of 16 bits become f32, each panel of B that is packed must meet many rows, or packing it is a quarter
  * of the time. Of AVX-512's processors the second-level cache has 1 MiB or more: there blocks of k are 768 long, so
@@ -69,6 +69,7 @@ typedef struct pl_gemm_plan {
     const pl_gemm_kernels *kernels;
     int thin;    /* no units: columns are simply shared out */
     int threads; /* 1 where a team is not worth waking */
+    int workers; /* of them, that have memory of their own: no more than there are units */
     pl_gemm_form a_form;
     int pack_b, ragged;
     int64_t k;                 /* as tiles count it: where A is turned, every sample filled up with zeros */

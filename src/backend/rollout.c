@@ -51,11 +51,21 @@ static pl_noise noise_of(const noise_work *w, int64_t sample)
     return n;
 }
 
+static int64_t strips_of(const pl_noise_call *c) { return (c->channels + PL_NOISE_STRIP - 1) / PL_NOISE_STRIP; }
+
+/* Threads that filter a strip, each in memory of its own. */
+static int workers_of(const pl_noise_call *c, int threads)
+{
+    return threads < strips_of(c) ? threads : (int)strips_of(c);
+}
+
 static void noise_sample(const noise_work *w, const pl_noise *n, const void *x, void *y, int part, int parts)
 {
     pl_real type = w->call->type;
     if (n->correlation > 0) {
-        pl_range strips = pl_range_of_part((n->channels + PL_NOISE_STRIP - 1) / PL_NOISE_STRIP, 1, part, parts);
+        const int workers = workers_of(w->call, parts);
+        if (part >= workers) return;
+        pl_range strips = pl_range_of_part(strips_of(w->call), 1, part, workers);
         void *own = w->workspace + (uint64_t)part * w->workspace_bytes;
         for (int64_t s = strips.begin; s < strips.end; s++) w->kernels->noise_correlated(n, s, type, x, y, own);
         return;
@@ -82,7 +92,7 @@ static uint64_t workspace_of_thread(const pl_noise_call *c)
 
 uint64_t pl_noise_workspace_bytes(const pl_noise_call *c, pl_team team)
 {
-    return workspace_of_thread(c) * (uint64_t)(team.threads > 1 ? team.threads : 1);
+    return workspace_of_thread(c) * (uint64_t)workers_of(c, team.threads > 1 ? team.threads : 1);
 }
 
 void pl_noise_exec(const pl_noise_call *c, void *workspace, pl_team team)

@@ -24,7 +24,7 @@ enum {
 };
 
 typedef struct plan {
-    int threads, prepared, mr, panels;
+    int threads, workers, prepared, mr, panels; /* workers: threads that can get a unit, with memory of their own */
     int64_t tile_columns, row_panels, column_tiles;
     int64_t row_units, column_units;
     uint64_t thread_bytes, bytes;
@@ -73,8 +73,9 @@ static plan plan_of(const pl_words_product *w, int threads)
     p.row_panels = pl_gemm_ceil_div(w->m, p.mr);
     p.column_tiles = pl_gemm_ceil_div(w->n, p.tile_columns);
     if (p.prepared) p.thread_bytes = pl_align_up((uint64_t)(p.mr * w->words * k->x_bytes), 64);
-    p.bytes = sizeof(pl_tickets) + (uint64_t)threads * p.thread_bytes;
     cut_units(&p, w);
+    p.workers = (int)min_of(p.threads, p.row_units * p.column_units);
+    p.bytes = sizeof(pl_tickets) + (uint64_t)p.workers * p.thread_bytes;
     return p;
 }
 
@@ -169,9 +170,10 @@ static void work(const void *work_job, int part, int parts)
         j->product->make_rows(j->product, rows.begin, rows.end);
         pl_barrier();
     }
+    if (part >= p->workers) return;
     char *own = j->workspace + sizeof(pl_tickets) + (uint64_t)part * p->thread_bytes;
     const pl_words_kernels *k = j->product->kernels;
-    pl_share share = {.units = p->row_units * p->column_units, .threads = p->threads};
+    pl_share share = {.units = p->row_units * p->column_units, .threads = p->workers};
     if (k->enter) k->enter();
     while (pl_share_next(&share, tickets_of(j)))
         for (int64_t index = share.begin; index < share.end; index++) compute_unit(j, index, own);

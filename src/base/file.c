@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
+#include "base/utf8.h"
 
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
 {
@@ -52,7 +54,10 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     strcpy(w->path, path);
     if (stat(path, &st) == 0 && takes_output(&st))
         return pl_fail(err, PL_E_STORAGE, "%s: is where the output of this command goes; give another name", path);
-    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
+    const int unknown = lstat(path, &st) != 0 ? errno : 0;
+    if (unknown == ENAMETOOLONG) /* the temporary name is not */
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s; choose a shorter one", path, strerror(unknown));
+    if (unknown || S_ISREG(st.st_mode)) return PL_OK;
     if (!S_ISLNK(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);
     int fd = pl_io_open(path, O_PATH);
@@ -98,8 +103,7 @@ static int open_new(const char *path) /* a pipe must not hang */
  * left alone. Where nothing can be locked or looked at, all are alone. -1: somebody holds it. */
 static int open_shared(pl_file_writer *w, bool *is_held)
 {
-    snprintf(w->temporary, sizeof w->temporary, "%s" PL_FILE_TEMPORARY, w->path);
-    int fd = open_new(w->temporary);
+    int fd = open_new(pl_file_temporary(w->path, "", w->temporary));
     if (fd < 0) return *is_held = errno == EWOULDBLOCK, -1; /* a lease: somebody is asking who has it open */
     *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || has_lost_name(fd, w->temporary);
     if (!*is_held) return fd;
@@ -113,12 +117,13 @@ enum { NUMBER_BYTES = 24 }; /* of the process and of its writer */
 static int open_temporary(pl_file_writer *w)
 {
     static unsigned counter;
+    char tag[NUMBER_BYTES];
     bool is_held = false;
     int fd = open_shared(w, &is_held);
     if (!is_held) return fd;
     unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED) % 10000;
-    snprintf(w->temporary, sizeof w->temporary, "%s.%ld-%u" PL_FILE_TEMPORARY, w->path, (long)getpid(), number);
-    return open_new(w->temporary);
+    snprintf(tag, sizeof tag, ".%ld-%u", (long)getpid(), number);
+    return open_new(pl_file_temporary(w->path, tag, w->temporary));
 }
 
 pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
@@ -135,6 +140,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
         w->temporary[0] = 0;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
+    pl_file_keep_rights(w->fd, w->path, S_IRUSR | S_IWUSR); /* who comes after a kill takes it over */
     return PL_OK;
 }
 
@@ -242,6 +248,7 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
  * which takes the place of the other, shares it. 0 or an errno. */
 static int complete(pl_file_writer *w)
 {
+    pl_file_keep_rights(w->fd, w->path, 0);
     int error = pl_io_sync(w->fd) != 0 ? errno : 0, lock = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (!error) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (pl_io_close(w->fd) != 0 && !error) error = errno;
@@ -261,13 +268,13 @@ static int give_name(pl_file_writer *w, bool is_one_of_many)
 static void take_name_back(pl_file_writer *w)
 {
     if (w->is_exchanged) (void)renameat2(AT_FDCWD, w->temporary, AT_FDCWD, w->path, RENAME_EXCHANGE);
-    unlink(w->is_exchanged ? w->temporary : w->path);
+    (void)pl_remove_file(w->is_exchanged ? w->temporary : w->path, NULL);
 }
 
 /* It has its name for good. */
 static void let_go(pl_file_writer *w)
 {
-    if (w->is_exchanged) unlink(w->temporary);
+    if (w->is_exchanged) (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;
@@ -305,7 +312,7 @@ pl_status pl_file_commit(pl_file_writer *w, pl_error *err) { return pl_file_comm
 void pl_file_abandon(pl_file_writer *w)
 {
     if (!w->temporary[0]) return;
-    unlink(w->temporary);
+    (void)pl_remove_file(w->temporary, NULL);
     if (w->fd >= 0) close(w->fd);
     w->fd = -1;
     w->temporary[0] = 0;
@@ -403,9 +410,23 @@ static pl_status read_stdin(uint64_t limit, char **text, size_t *bytes, pl_error
     }
 }
 
+static void drop_mark(char *text, size_t *bytes)
+{
+    const size_t mark = pl_utf8_mark(text, *bytes);
+    if (mark) memmove(text, text + mark, *bytes - mark + 1); /* and the zero at its end */
+    *bytes -= mark;
+}
+
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
-    if (strcmp(path, "-") != 0) return pl_file_read_all(path, limit, text, bytes, err);
+    PL_TRY(pl_file_read_all(path, limit, text, bytes, err));
+    drop_mark(*text, bytes);
+    return PL_OK;
+}
+
+pl_status pl_file_read_input(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    if (strcmp(path, "-") != 0) return pl_file_read_text(path, limit, text, bytes, err);
     pl_status status = read_stdin(limit, text, bytes, err);
     if (status != PL_OK) pl_free(*text), *text = NULL;
     return status;

@@ -19,6 +19,14 @@
 
 enum { PL_FILE_PATH_MAX = 4096, PL_FILE_TEMPORARY_MAX = PL_FILE_PATH_MAX + 16, PL_FILE_WINDOW_BYTES = 1 << 20 };
 
+/* The name next to `path` under which it is made: with PL_FILE_TEMPORARY at its end, after the tag (may be ""). Where
+ * this would be longer than the file system takes, the beginning of the name and a hash. Returns it. */
+const char *pl_file_temporary(const char *path, const char *tag, char temporary[PL_FILE_TEMPORARY_MAX]);
+/* Whoever could read a file can read what replaces it, and nobody else: the open file gets the mode of the one that is
+ * there, if there is one, and its owner and group as far as we may give them; where not the group, that gets the rights
+ * of others. `more`: further bits (of the owner, while it is written). */
+void pl_file_keep_rights(int fd, const char *replaced, unsigned more);
+
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {
     int fd;
@@ -59,8 +67,10 @@ pl_status pl_file_look(const char *path, bool *is_there, pl_error *);
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
 /* The whole of a small file (at most `limit` bytes), zero-terminated, in a block for pl_free. */
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
-/* The same, or standard input to its end where the path is "-". */
+/* The same of a text that people write: without a byte order mark. */
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
+/* Such a text, or standard input to its end where the path is "-". */
+pl_status pl_file_read_input(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
 /* May one be put here that begins with `beginning` and is `what` ("page")? Where nothing is, an empty file, or one that
  * begins so; where is_torn, also one that ends within that. PL_E_USAGE: somebody else's is there. */
 enum { PL_FILE_BEGINNING_MAX = 128 };

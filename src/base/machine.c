@@ -55,8 +55,8 @@ static void read_cache(const char *root, pl_machine *m)
 
 static int count_allowed_cores(void)
 {
-    cpu_set_t set; /* 1024 cores; larger machines refuse it and count as all online */
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    cpu_set_t set[16] = {0}; /* 16,384 cores: twice what Linux can be built for */
+    if (sched_getaffinity(0, sizeof set, set) == 0) return CPU_COUNT_S(sizeof set, set);
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 

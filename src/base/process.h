@@ -6,7 +6,9 @@
  * page fault is left to happen. Planned and measured rows carry the same (kind, name), so that the ledger joins them.
  *
  *      planned row                       made true by                      measured from
- *      program, each library, vdso       pl_process_prepare                the mappings inside the module's addresses
+ *      program, each library, vdso       pl_process_prepare                the mappings inside the module's addresses;
+ *                                                                          of the program without the parts that it
+ *                                                                          leaves out (base/parts.h)
  *      loader (TLS, link maps)           pl_process_prepare                anonymous mappings seen by pl_process_start
  *      heap, main stack                  pl_process_prepare                [start_brk, brk), the [stack] mapping
  *      thread stacks                     pl_process_adopt_thread           ranges registered there
@@ -37,15 +39,17 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/parts.h"
 
 enum {
     PL_PAGE_BYTES = 4096,
     PL_HUGE_PAGE_BYTES = 2 << 20,
     PL_MEMORY_NAME_BYTES = 48,
-    PL_MEMORY_RANGES_MAX = 256,
+    PL_MEMORY_RANGES_OWN = 256, /* of a register without memory of the caller's */
+    PL_MEMORY_STACKS_OWN = 128, /* of them for stacks of threads */
     PL_MEMORY_ROWS_MAX = 96,
     PL_MEMORY_UNEXPLAINED_MAX = 32,
-    PL_PROCESS_THREADS_MAX = 128, /* team + helpers */
+    PL_PROCESS_THREADS_MAX = 2048, /* team + helpers */
 };
 
 /* ---- who owns which addresses (process_owners.c) ---- */
@@ -73,9 +77,16 @@ typedef struct pl_memory_range {
 
 /* The register of owned addresses. Zero-initialise; one per process, owned by the command; about 18 kB. */
 typedef struct pl_memory_owners {
-    size_t count;
-    pl_memory_range range[PL_MEMORY_RANGES_MAX]; /* sorted by address, not overlapping */
+    size_t count, room;
+    pl_memory_range *range; /* [count] sorted by address, not overlapping: `own`, or memory of the caller's */
+    pl_memory_range own[PL_MEMORY_RANGES_OWN];
 } pl_memory_owners;
+
+/* How many ranges the memory must have for `stacks` threads besides the caller; 0: the register's own will do. */
+size_t pl_memory_owners_room(size_t stacks);
+/* The register goes on in memory of the caller's for `room` ranges, which pl_memory_owners_room told. With NULL it goes
+ * back into its own, and knows no stacks of threads any more: that memory is the caller's again. */
+void pl_memory_owners_move(pl_memory_owners *, pl_memory_range *memory, size_t room);
 
 /* Whole pages are owned: the range is rounded outwards. Safe to call from several threads at once. PL_E_INTERNAL when
  * it overlaps a range of another owner or the table is full. */
@@ -90,12 +101,13 @@ typedef struct pl_process_options {
     uint64_t main_stack_bytes; /* resident, counted from the stack's top: arguments and environment included */
     uint64_t thread_stack_reserved_bytes; /* address space of each further thread's stack */
     uint64_t thread_stack_touched_bytes;  /* of those, resident */
+    pl_parts parts;                       /* of the program, that are held */
 } pl_process_options;
 
 /* The command as a whole, planner and runner, is made for this much. */
 enum { PL_PROCESS_MAIN_STACK_BYTES = 256 << 10 };
 
-/* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread. */
+/* 1 MiB heap, 256 KiB main stack, 512 KiB reserved and 64 KiB touched a thread, the whole program. */
 pl_process_options pl_process_options_default(void);
 pl_status pl_process_check_options(const pl_process_options *, pl_error *);
 
@@ -160,6 +172,8 @@ uint64_t pl_process_thread_kernel_bytes(void);
  * stack made resident and writable where it may be written, default stack size of threads set. Registers all of them in
  * `owners`. PL_E_NOMEM / PL_E_USAGE with a sentence when a limit stands in the way. */
 pl_status pl_process_prepare(const pl_process_options *, pl_memory_owners *, pl_error *);
+/* In tests: who calls into what this process leaves out of its program (base/parts.h) is ended there and then. */
+void pl_process_forbid_left_out(void);
 /* All of what is left of the prepared heap but room for a block of `bytes`, which is at its very end if it is asked for
  * next; for pl_free then. So what is needed for a moment only (the text of the plan) leaves no gap below what is made
  * out of it. NULL where the heap was not prepared, or has no room: the block may be anywhere. */

@@ -150,8 +150,33 @@ pl_status pl_image_read_start(pl_image *image, pl_error *err)
     return start_is_whole ? PL_OK : refuse_modules(err);
 }
 
+bool pl_image_next_held(const pl_left_out *out, uintptr_t *begin, uintptr_t *end)
+{
+    for (size_t i = 0; i < out->count && *begin < *end; i++) {
+        const pl_part_range *r = &out->range[i];
+        if (r->end <= *begin) continue;
+        if (r->begin > *begin) {
+            if (r->begin < *end) *end = r->begin;
+            return true;
+        }
+        *begin = r->end;
+    }
+    return *begin < *end;
+}
+
+void pl_image_leave_out(const pl_left_out *out)
+{
+    for (size_t i = 0; i < out->count; i++) {
+        void *begin = (void *)out->range[i].begin;
+        const size_t bytes = out->range[i].end - out->range[i].begin;
+        (void)madvise(begin, bytes, MADV_DONTDUMP);
+        if (!out->range[i].zeros) (void)madvise(begin, bytes, MADV_DONTNEED);
+    }
+}
+
 /* Of the mappings of the modules' files. */
-static void each_mapping(const pl_image *image, void (*use)(const pl_mapping *))
+static void each_mapping(const pl_image *image, const pl_left_out *out,
+                         void (*use)(const pl_mapping *, const pl_left_out *))
 {
     pl_procfile maps;
     pl_mapping m;
@@ -159,22 +184,28 @@ static void each_mapping(const pl_image *image, void (*use)(const pl_mapping *))
     for (char *line; (line = pl_procfile_line(&maps));) {
         bool file = pl_mapping_parse(line, &m) && m.inode && m.protection[0] == 'r';
         for (size_t i = 0; file && i < image->module_count; i++)
-            if (m.begin >= image->module[i].begin && m.end <= image->module[i].end) use(&m);
+            if (m.begin >= image->module[i].begin && m.end <= image->module[i].end) use(&m, out);
     }
     pl_procfile_close(&maps);
 }
 
-static void read_singly(const pl_mapping *m) { (void)madvise((void *)m->begin, m->end - m->begin, MADV_RANDOM); }
-
-void pl_image_stop_read_ahead(const pl_image *image) { each_mapping(image, read_singly); }
-
-/* What may be written is the process's own already. */
-static void hold(const pl_mapping *m)
+static void read_singly(const pl_mapping *m, const pl_left_out *out)
 {
-    if (m->protection[1] != 'w') (void)mlock((const void *)m->begin, m->end - m->begin);
+    (void)out;
+    (void)madvise((void *)m->begin, m->end - m->begin, MADV_RANDOM);
 }
 
-void pl_image_hold(const pl_image *image) { each_mapping(image, hold); }
+void pl_image_stop_read_ahead(const pl_image *image) { each_mapping(image, NULL, read_singly); }
+
+/* What may be written is the process's own already. */
+static void hold(const pl_mapping *m, const pl_left_out *out)
+{
+    uintptr_t begin = m->begin, end = m->end;
+    for (; m->protection[1] != 'w' && pl_image_next_held(out, &begin, &end); begin = end, end = m->end)
+        (void)mlock((const void *)begin, end - begin);
+}
+
+void pl_image_hold(const pl_image *image, const pl_left_out *out) { each_mapping(image, out, hold); }
 
 /* Kernels before 5.14. The atomic "or 0" is a write that changes nothing, also while another thread writes the same
  * byte. */

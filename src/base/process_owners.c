@@ -22,9 +22,28 @@ const char *pl_memory_kind_name(pl_memory_kind kind)
     return (unsigned)kind < PL_MEMORY_KIND_COUNT ? names[kind] : "?";
 }
 
+size_t pl_memory_owners_room(size_t stacks)
+{
+    return stacks > PL_MEMORY_STACKS_OWN ? PL_MEMORY_RANGES_OWN - PL_MEMORY_STACKS_OWN + stacks : 0;
+}
+
+void pl_memory_owners_move(pl_memory_owners *owners, pl_memory_range *memory, size_t room)
+{
+    pthread_mutex_lock(&owners_lock);
+    pl_memory_range *to = memory ? memory : owners->own;
+    size_t count = 0;
+    for (size_t i = 0; i < owners->count; i++)
+        if (memory || owners->range[i].kind != PL_MEMORY_THREAD_STACK) to[count++] = owners->range[i];
+    owners->range = to;
+    owners->room = memory ? room : PL_MEMORY_RANGES_OWN;
+    owners->count = count;
+    pthread_mutex_unlock(&owners_lock);
+}
+
 static pl_status insert(pl_memory_owners *owners, const pl_memory_range *added, pl_error *err)
 {
     size_t place = 0;
+    if (!owners->range) owners->range = owners->own, owners->room = PL_MEMORY_RANGES_OWN;
     while (place < owners->count && owners->range[place].begin < added->begin) place++;
     const pl_memory_range *before = place ? &owners->range[place - 1] : NULL;
     const pl_memory_range *after = place < owners->count ? &owners->range[place] : NULL;
@@ -36,9 +55,9 @@ static pl_status insert(pl_memory_owners *owners, const pl_memory_range *added, 
                        pl_memory_kind_name(added->kind), added->name, (unsigned long)added->begin,
                        pl_memory_kind_name(clash->kind), clash->name, (unsigned long)clash->begin);
     }
-    if (owners->count == PL_MEMORY_RANGES_MAX) {
-        return pl_fail(err, PL_E_INTERNAL, "no room to register the memory of %s '%s': the table holds %d ranges",
-                       pl_memory_kind_name(added->kind), added->name, PL_MEMORY_RANGES_MAX);
+    if (owners->count == owners->room) {
+        return pl_fail(err, PL_E_INTERNAL, "no room to register the memory of %s '%s': the table holds %zu ranges",
+                       pl_memory_kind_name(added->kind), added->name, owners->room);
     }
     memmove(&owners->range[place + 1], &owners->range[place], (owners->count - place) * sizeof owners->range[0]);
     owners->range[place] = *added;

@@ -21,7 +21,8 @@ pl_process_options pl_process_options_default(void)
     return (pl_process_options){.heap_bytes = 1 << 20,
                                 .main_stack_bytes = PL_PROCESS_MAIN_STACK_BYTES,
                                 .thread_stack_reserved_bytes = 512 << 10,
-                                .thread_stack_touched_bytes = 64 << 10};
+                                .thread_stack_touched_bytes = 64 << 10,
+                                .parts = PL_PARTS_ALL};
 }
 
 uint64_t pl_process_thread_kernel_bytes(void) { return THREAD_KERNEL_BYTES; }
@@ -46,13 +47,22 @@ static pl_memory_row *add_row(pl_process_planned *plan, pl_memory_kind kind, con
     return row;
 }
 
-static int add_image(pl_process_planned *plan, const pl_image *image)
+static uint64_t left_out_bytes(pl_parts held)
+{
+    pl_part_range range[PL_PART_RANGES_MAX];
+    uint64_t bytes = 0;
+    for (size_t i = pl_parts_left_out(held, range); i > 0; i--) bytes += range[i - 1].end - range[i - 1].begin;
+    return bytes;
+}
+
+static int add_image(pl_process_planned *plan, const pl_image *image, pl_parts held)
 {
     for (size_t i = 0; i < image->module_count; i++) {
         const pl_image_module *m = &image->module[i];
         pl_memory_row *row = add_row(plan, m->kind, m->name, m->loaded_bytes);
         if (!row) return -1;
         row->reserved_bytes = m->end - m->begin;
+        if (m->kind == PL_MEMORY_PROGRAM) row->resident_bytes -= left_out_bytes(held);
     }
     uint64_t loader = 0;
     for (size_t i = 0; i < image->loader_count; i++) loader += image->loader[i].end - image->loader[i].begin;
@@ -87,7 +97,8 @@ static pl_status sum_up(pl_process_planned *plan, const pl_process_options *o, u
         if (image)
             image_bytes += row->reserved_bytes;
         else if (row->kind != PL_MEMORY_THREAD_STACK)
-            plan->page_table_bytes += pl_process_page_table_bytes(row->resident_bytes);
+            plan->page_table_bytes +=
+                pl_process_page_table_bytes(row->kind == PL_MEMORY_PROGRAM ? row->reserved_bytes : row->resident_bytes);
         if (pl_size_add(plan->resident_bytes, row->resident_bytes, &plan->resident_bytes)) {
             return pl_fail(err, PL_E_BUDGET, "the memory of this run adds up to more than 64 bits can count");
         }
@@ -147,7 +158,7 @@ pl_status pl_process_plan(const pl_process_options *options, int threads, int he
         failed |= !add_row(plan, PL_MEMORY_ARENA, arenas[i].name, arenas[i].resident_bytes);
     }
     failed |= add_stacks(plan, options, further);
-    failed |= add_image(plan, &image);
+    failed |= add_image(plan, &image, options->parts);
     if (failed) return pl_fail(err, PL_E_INTERNAL, "more than %d rows in the memory of a process", PL_MEMORY_ROWS_MAX);
     return sum_up(plan, options, further, err);
 }

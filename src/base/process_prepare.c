@@ -126,7 +126,8 @@ static bool overlap(const pl_mapping *m, const pl_memory_range *range, uintptr_t
     return *begin < *end;
 }
 
-static pl_status populate_mapping(const pl_mapping *m, const pl_memory_owners *owners, pl_error *err)
+static pl_status populate_mapping(const pl_mapping *m, const pl_memory_owners *owners, const pl_left_out *out,
+                                  pl_error *err)
 {
     if (m->protection[0] != 'r') return PL_OK;
     (void)madvise((void *)m->begin, m->end - m->begin, MADV_NOHUGEPAGE); /* second line behind prctl; vdso refuses it */
@@ -135,7 +136,8 @@ static pl_status populate_mapping(const pl_mapping *m, const pl_memory_owners *o
         uintptr_t begin, end;
         if (range->kind == PL_MEMORY_MAIN_STACK || range->kind == PL_MEMORY_ARENA || !overlap(m, range, &begin, &end))
             continue;
-        if (pl_image_populate(begin, end, m->protection[1] == 'w')) {
+        for (uintptr_t all = end; pl_image_next_held(out, &begin, &end); begin = end, end = all) {
+            if (pl_image_populate(begin, end, m->protection[1] == 'w') == 0) continue;
             return pl_fail(err, PL_E_NOMEM, "%lu bytes of %s '%s' cannot be made resident: %s",
                            (unsigned long)(end - begin), pl_memory_kind_name(range->kind), range->name,
                            strerror(errno));
@@ -144,7 +146,7 @@ static pl_status populate_mapping(const pl_mapping *m, const pl_memory_owners *o
     return PL_OK;
 }
 
-static pl_status populate_all(const pl_memory_owners *owners, pl_error *err)
+static pl_status populate_all(const pl_memory_owners *owners, const pl_left_out *out, pl_error *err)
 {
     pl_procfile maps;
     if (pl_procfile_open(&maps, "/proc/self/maps")) {
@@ -153,7 +155,7 @@ static pl_status populate_all(const pl_memory_owners *owners, pl_error *err)
     pl_status status = PL_OK;
     pl_mapping m;
     for (char *line; status == PL_OK && (line = pl_procfile_line(&maps));) {
-        if (pl_mapping_parse(line, &m)) status = populate_mapping(&m, owners, err);
+        if (pl_mapping_parse(line, &m)) status = populate_mapping(&m, owners, out, err);
     }
     pl_procfile_close(&maps);
     if (maps.error) return pl_fail(err, PL_E_UNSUPPORTED, "/proc/self/maps cannot be read: %s", strerror(maps.error));
@@ -211,16 +213,26 @@ static pl_status set_thread_stack_size(uint64_t bytes, pl_error *err)
                    strerror(error));
 }
 
+static pl_left_out left_out; /* of this process */
+
+void pl_process_forbid_left_out(void)
+{
+    for (size_t i = 0; i < left_out.count; i++)
+        (void)mprotect((void *)left_out.range[i].begin, left_out.range[i].end - left_out.range[i].begin, PROT_NONE);
+}
+
 /* Under a tight limit from the start, so that making pages resident stays inside of it; else the disk may read ahead
  * for that, and not later, should the kernel ever drop one. */
-static pl_status populate_image(const pl_image *image, const pl_memory_owners *owners, pl_error *err)
+static pl_status populate_image(const pl_image *image, const pl_memory_owners *owners, pl_parts held, pl_error *err)
 {
     static pl_machine machine;
+    left_out.count = pl_parts_left_out(held, left_out.range);
+    pl_image_leave_out(&left_out);
     PL_TRY(pl_machine_read("", &machine, err));
     if (pl_machine_is_tight(&machine)) pl_image_stop_read_ahead(image);
-    PL_TRY(populate_all(owners, err));
+    PL_TRY(populate_all(owners, &left_out, err));
     pl_image_stop_read_ahead(image);
-    pl_image_hold(image);
+    pl_image_hold(image, &left_out);
     return PL_OK;
 }
 
@@ -238,7 +250,7 @@ pl_status pl_process_prepare(const pl_process_options *options, pl_memory_owners
     heap_is_fixed = heap != 0;
     if (heap) PL_TRY(pl_memory_owners_add(owners, PL_MEMORY_HEAP, "heap", (void *)heap, options->heap_bytes, err));
     PL_TRY(register_image(&image, owners, err));
-    PL_TRY(populate_image(&image, owners, err));
+    PL_TRY(populate_image(&image, owners, options->parts, err));
     touch_clocks();
     return prepare_main_stack(image.stack_end, options->main_stack_bytes, err);
 }

@@ -62,25 +62,6 @@ static pl_status ask_for_arch(const pl_config_key *key, const char *where, pl_er
         where, key->path, text, pl_config_keys[PL_CONFIG_KEY_model_arch].names[__builtin_ctz(pl_config_archs_of(key))]);
 }
 
-/* A word of another system's files for a key that this one has by its own name. */
-static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_error *err)
-{
-    char text[128], where[PL_CONFIG_WHERE_BYTES];
-    pl_str archs = pl_str_fixed(text, sizeof text);
-    const pl_config_origin *from = pl_config_origin_at(cfg, key);
-    if (from->level != PL_CONFIG_FROM_FILE || !from->by[0]) return PL_OK;
-    const pl_config_alias *alias = pl_config_find_alias(from->by);
-    if (alias->systems >> pl_config_system_of(cfg) & 1) return PL_OK;
-    pl_config_print_archs(pl_config_archs_in(alias->systems), &archs);
-    const bool is_said = pl_config_is_set(cfg, "model.arch");
-    const char *first =
-        pl_config_keys[PL_CONFIG_KEY_model_arch].names[__builtin_ctz(pl_config_archs_in(alias->systems))];
-    return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" stands for %s only when model.arch is %s; write \"%s\" under %s%s%s%s",
-                   pl_config_where(cfg, key->path, where, sizeof where), alias->path, key->path, text, key->name,
-                   key->section->name, is_said ? "" : ", or \"arch: ", is_said ? "" : first,
-                   is_said ? "" : "\" under model");
-}
-
 pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -95,6 +76,18 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
                                by->path, pl_str_text(&value));
     pl_str_deinit(&value);
     return status;
+}
+
+/* A key that is read, by another name, in a section of an arch that this is not. */
+static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!pl_config_is_set(cfg, key->path) || !pl_config_is_used(cfg, key) ||
+        pl_config_archs_that_read(cfg, key) >> cfg->model.arch & 1)
+        return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: %s is not used when model.arch is %s; write \"%s\" under %s",
+                   pl_config_where(cfg, key->path, where, sizeof where), pl_config_origin_at(cfg, key)->by,
+                   pl_config_keys[PL_CONFIG_KEY_model_arch].names[cfg->model.arch], key->name, key->section->name);
 }
 
 static pl_status check_all_used(const pl_config *cfg, pl_error *err)

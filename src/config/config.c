@@ -47,6 +47,39 @@ static void follow_system(pl_config *cfg)
     }
 }
 
+/* By a file, a variable or an option: what a program sets by itself says nothing of the arch. */
+static bool is_said(const pl_config_origin *from)
+{
+    return from->level != PL_CONFIG_FROM_DEFAULT &&
+           (from->level != PL_CONFIG_FROM_COMMAND_LINE || strncmp(from->by, "--", 2) == 0);
+}
+
+/* Where nobody says model.arch: the default, or, when its system does not read a key that was set, the first arch of
+ * the one system that reads all of them. It depends on what was set, not on the order. */
+static pl_config_arch implied_arch(const pl_config *cfg)
+{
+    uint32_t archs = (1u << PL_ARCH_COUNT) - 1;
+    const pl_config_arch by_default = (pl_config_arch)pl_config_keys[PL_CONFIG_KEY_model_arch].default_int;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (is_said(pl_config_origin_at(cfg, key))) archs &= pl_config_archs_that_read(cfg, key);
+    if (!archs || archs & pl_config_archs_in(1u << pl_config_first_system())) return by_default;
+    const pl_config_arch first = (pl_config_arch)__builtin_ctz(archs);
+    for (pl_config_system system = 0; system < PL_SYSTEM_COUNT; system++) {
+        const uint32_t own = pl_config_archs_in(1u << system);
+        if (own >> first & 1) return archs & ~own ? by_default : first;
+    }
+    return by_default;
+}
+
+/* After any key was set: what hangs on the system follows. */
+static void follow_keys(pl_config *cfg, const pl_config_origin *set, pl_config_system before)
+{
+    if (is_said(set) &&
+        pl_config_origin_at(cfg, &pl_config_keys[PL_CONFIG_KEY_model_arch])->level == PL_CONFIG_FROM_DEFAULT)
+        cfg->model.arch = implied_arch(cfg);
+    if (pl_config_system_of(cfg) != before) follow_system(cfg);
+}
+
 static bool is_held(const pl_config *cfg, const pl_config_key *key, const pl_config_origin *origin)
 {
     return pl_config_origin_at(cfg, key)->level > origin->level;
@@ -60,15 +93,16 @@ pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_s
     if (is_held(cfg, key, origin)) return pl_config_parse_value(key, s, &ignored, where, err);
     PL_TRY(pl_config_parse_value(key, s, (char *)cfg + key->offset, where, err));
     *pl_config_origin_of(cfg, key) = *origin;
-    if (pl_config_system_of(cfg) != before) follow_system(cfg);
+    follow_keys(cfg, origin, before);
     return PL_OK;
 }
 
 void pl_config_assign_items(pl_config *cfg, const pl_config_key *key, const void *value, const pl_config_origin *origin)
 {
     if (is_held(cfg, key, origin)) return;
-    memcpy((char *)cfg + key->offset, value, key->bytes);
+    memmove((char *)cfg + key->offset, value, key->bytes);
     *pl_config_origin_of(cfg, key) = *origin;
+    follow_keys(cfg, origin, pl_config_system_of(cfg));
 }
 
 /* The path that was probably meant, or NULL. In a section that there is, only the key is compared, with the section's:

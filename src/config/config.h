@@ -36,7 +36,7 @@ enum {
     PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* of the place of a value */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
     /* What other folders can do at most; src/api/compile_options.c holds their own numbers against these. */
-    PL_CONFIG_THREADS_MAX = 64,
+    PL_CONFIG_THREADS_MAX = 1024,
     PL_CONFIG_BPE_VOCABULARY_MAX = 65535,
     PL_CONFIG_VOCABULARY_MAX = 1 << 20,
     PL_CONFIG_BATCH_MAX = 1 << 24,
@@ -128,7 +128,7 @@ typedef enum pl_config_level {
 typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
-    char by[80];           /* option or variable, "--batch_size"; of a file the alias that stood there, or "" */
+    char by[80];           /* option or variable, "--batch_size"; of a file the other name that stood there */
 } pl_config_origin;
 
 struct pl_config {
@@ -218,8 +218,10 @@ pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
  */
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 /* PLIMSOLL_TRAIN_BATCH_SIZE=8, or PLIMSOLL_BATCH_SIZE=8 where --batch_size exists. envp ends with NULL. An unknown
- * PLIMSOLL_… variable is an error, but those that begin with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_ are nobody's here. */
+ * PLIMSOLL_… variable is an error. Passed over are those that begin with PLIMSOLL_TEST_ or PLIMSOLL_INTERNAL_, and what
+ * Kubernetes and Docker name after a service. */
 pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *);
+bool pl_config_is_variable(const char *entry);
 
 /* Who reads a key: a bit for each command that runs a plan, in the order of pl_command, and two more. */
 typedef enum pl_config_reader {

@@ -190,19 +190,10 @@ static void used_when(const pl_config_key *by, uint32_t values, pl_str *out)
     print_names(by, values, out);
 }
 
-/* The archs that read any key of the section. */
-static uint32_t archs_of_section(const pl_config_section *section)
-{
-    uint32_t archs = 0;
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->section == section) archs |= pl_config_archs_of(key);
-    return archs;
-}
-
 /* "The optimisation; only when `model.arch` is gpt or mlp." */
 static void section_help(const pl_config_section *section, pl_str *out)
 {
-    const uint32_t archs = archs_of_section(section);
+    const uint32_t archs = pl_config_archs_of_section(section);
     const int bytes = (int)strlen(section->help);
     if (archs == (1u << PL_ARCH_COUNT) - 1) {
         pl_str_append(out, section->help);
@@ -219,7 +210,7 @@ static void markdown_row(const pl_config_key *key, pl_str *out)
     const uint32_t archs = pl_config_archs_of(key);
     pl_str_printf(out, "| `%s` | ", key->name);
     cell(out, key->help);
-    if (archs != archs_of_section(key->section)) {
+    if (archs != pl_config_archs_of_section(key->section)) {
         pl_str_append(out, "; ");
         used_when(&pl_config_keys[PL_CONFIG_KEY_model_arch], archs, out);
     }
@@ -268,7 +259,7 @@ static uint32_t archs_of_dimensions(void)
 {
     uint32_t archs = 0;
     for (const pl_config_section *s = pl_config_sections; s < pl_config_sections + PL_CONFIG_SECTION_COUNT; s++)
-        if (s->is_dimension) archs |= archs_of_section(s);
+        if (s->is_dimension) archs |= pl_config_archs_of_section(s);
     return archs;
 }
 
@@ -285,7 +276,7 @@ static void markdown_dimensions(const pl_config_section *first, pl_str *out)
         char expected[320];
         if (!s->is_dimension) continue;
         pl_str_printf(out, "| `%s` | ", strchr(s->name, '.') + 1);
-        if (archs_of_section(s) == archs)
+        if (pl_config_archs_of_section(s) == archs)
             pl_str_append(out, s->help);
         else
             section_help(s, out);
@@ -313,6 +304,10 @@ static const char markdown_head[] =
     "to\n"
     "the current folder.\n"
     "\n"
+    "A config that does not say `model.arch` is one of a text (gpt), unless it has keys that a text has not: then it "
+    "is\n"
+    "what alone reads all of its keys, of rollouts their first kind. Its run keeps which.\n"
+    "\n"
     "Values come from, weakest first: the default, the file, the environment, the command line.\n"
     "\n"
     "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every\n"
@@ -323,7 +318,8 @@ static const char markdown_head[] =
     "  `--prompt`); as a value it is written `--out=--quiet`.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an "
     "option.\n"
-    "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error.\n";
+    "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error, but not what Kubernetes\n"
+    "  and Docker name after a service called plimsoll ([cluster.md](cluster.md#kubernetes)).\n";
 
 /* The rule of src/config/resume.c, in words. */
 static const char markdown_rule[] =
@@ -346,23 +342,48 @@ static const char markdown_rule[] =
 
 static void alias_row(const pl_config_alias *alias, pl_str *out)
 {
+    if (!alias->key) {
+        pl_str_printf(out, "| `%s` | | | %s |\n", alias->path, alias->help);
+        return;
+    }
+    pl_str_printf(out, "| `%s` | `%s` | ", alias->path, alias->key->path);
+    const pl_config_section *section = pl_config_section_of(alias);
+    pl_config_print_archs(pl_config_archs_of(alias->key) & (section ? pl_config_archs_of_section(section) : UINT32_MAX),
+                          out);
+    pl_str_printf(out, " | %s |\n", alias->help);
+}
+
+static void markdown_places(pl_str *out)
+{
     const char *comma = "";
-    pl_str_printf(out, "| `%s` | `%s` | ", alias->path, pl_config_keys[alias->key].path);
-    pl_config_print_archs(pl_config_archs_in(alias->systems), out);
-    pl_str_append(out, " | ");
-    for (const pl_config_meaning *m = alias->meanings; m->word; m++, comma = ", ")
-        pl_str_printf(out, "%s`%s` is `%s`", comma, m->word, m->means);
-    pl_str_printf(out, "%s%s |\n", *alias->help && *comma ? "; " : "", alias->help);
+    pl_str_append(out, "\nSections may stand where others have them: ");
+    for (const pl_config_place *p = pl_config_places; p < pl_config_places + PL_CONFIG_PLACE_COUNT; p++, comma = ", ")
+        pl_str_printf(out, "%s`%s` is `%s`", comma, p->path, p->section);
+    pl_str_append(out, ".\n");
+}
+
+static void markdown_words(pl_str *out)
+{
+    pl_str_append(out, "\nThese words, in any case, are values of keys, in a file and as options:\n\n"
+                       "| key | word | value | |\n|---|---|---|---|\n");
+    for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++) {
+        const char *quote = w->means ? "`" : "";
+        pl_str_printf(out, "| `%s` | `%s` | %s%s%s | %s |\n", w->key->path, w->word, quote,
+                      w->means ? w->means : "refused", quote, w->help);
+    }
 }
 
 static void markdown_aliases(pl_str *out)
 {
     pl_str_append(
-        out, "\n## Other names\n\nA file may say these keys by other words, too (with a dot: in that section), but "
-             "each key once. A run keeps them\nby their own names.\n\n"
-             "| word | key | when `model.arch` is | values |\n|---|---|---|---|\n");
+        out,
+        "\n## Other names\n\nA file may say these keys by what others call them, too (with a dot: in that section), "
+        "but each key once. A run\nkeeps them by their own names.\n\n"
+        "| word | key | when `model.arch` is | |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);
+    markdown_places(out);
+    markdown_words(out);
 }
 
 void pl_config_print_markdown(pl_str *out)

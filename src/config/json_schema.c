@@ -36,11 +36,19 @@ static void real_schema(pl_json *json, const pl_config_key *key)
     pl_json_kv_double(json, key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "exclusiveMaximum" : "maximum", key->max_real);
 }
 
+/* Its own words, and those of others. */
 static void names_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_key(json, "enum");
     pl_json_array(json);
     for (size_t i = 0; i < key->name_count; i++) pl_json_string(json, key->names[i]);
+    for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++) {
+        if (w->key != key || !w->means) continue;
+        if (strcmp(w->word, "true") == 0 || strcmp(w->word, "false") == 0)
+            pl_json_bool(json, w->word[0] == 't');
+        else
+            pl_json_string(json, w->word);
+    }
     pl_json_array_end(json);
 }
 
@@ -256,36 +264,46 @@ static void change_section(pl_json *json, const char *before, const char *name)
     }
 }
 
-/* What the key takes, and the words that stand for values. */
-static void alias_schema(pl_json *json, const pl_config_alias *alias)
+static void reference(pl_json *json, const char *word, const char *path)
 {
-    const pl_config_key *key = &pl_config_keys[alias->key];
-    char path[128];
-    snprintf(path, sizeof path, "#/properties/%s/properties/%s", key->section->name, key->name);
-    pl_json_key(json, alias->word);
-    pl_json_object(json);
-    pl_json_key(json, "anyOf");
-    pl_json_array(json);
+    pl_json_key(json, word);
     pl_json_object(json);
     pl_json_kv_string(json, "$ref", path);
     pl_json_object_end(json);
-    for (const pl_config_meaning *m = alias->meanings; m->word; m++) {
-        pl_json_object(json);
-        pl_json_key(json, "const");
-        if (strcmp(m->word, "true") == 0 || strcmp(m->word, "false") == 0)
-            pl_json_bool(json, m->word[0] == 't');
-        else
-            pl_json_string(json, m->word);
-        pl_json_object_end(json);
-    }
-    pl_json_array_end(json);
-    pl_json_object_end(json);
 }
 
+/* Other names of keys in the section, and other places of sections. */
 static void aliases_schema(pl_json *json, const char *section)
 {
-    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        if (strcmp(alias->section, section) == 0) alias_schema(json, alias);
+    char path[128];
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
+        const char *word = alias->key ? pl_config_alias_in(alias, section) : NULL;
+        if (!word) continue;
+        snprintf(path, sizeof path, "#/properties/%s/properties/%s", alias->key->section->name, alias->key->name);
+        reference(json, word, path);
+    }
+    for (const pl_config_place *p = pl_config_places; p < pl_config_places + PL_CONFIG_PLACE_COUNT; p++) {
+        const size_t bytes = strlen(section);
+        if (!bytes || strncmp(p->path, section, bytes) != 0 || p->path[bytes] != '.') continue;
+        snprintf(path, sizeof path, "#/properties/%s", p->section);
+        reference(json, p->path + bytes + 1, path);
+    }
+}
+
+/* Sections that hold nothing but places of sections: "training". Their rows follow each other. */
+static void holders_schema(pl_json *json)
+{
+    char holder[64], before[64] = "";
+    for (const pl_config_place *p = pl_config_places; p < pl_config_places + PL_CONFIG_PLACE_COUNT; p++) {
+        const size_t bytes = strcspn(p->path, ".");
+        snprintf(holder, sizeof holder, "%.*s", (int)bytes, p->path);
+        if (pl_config_find_section(holder, bytes) || strcmp(holder, before) == 0) continue;
+        pl_json_key(json, holder);
+        begin_section(json, NULL);
+        aliases_schema(json, holder);
+        end_section(json);
+        memcpy(before, holder, sizeof before);
+    }
 }
 
 static void sections_schema(pl_json *json)
@@ -313,6 +331,7 @@ void pl_config_print_json_schema(pl_str *out)
     pl_json_object(&json);
     sections_schema(&json);
     aliases_schema(&json, "");
+    holders_schema(&json);
     pl_json_object_end(&json);
     pl_json_object_end(&json);
     pl_str_append(out, "\n");

@@ -12,15 +12,17 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "config/schema.h"
 
-enum { DEPTH_MAX = 4, FIELDS_MAX = 8 };
+enum { DEPTH_MAX = 4, FIELDS_MAX = 8, PLACES = PL_CONFIG_SECTION_COUNT + PL_CONFIG_PLACE_COUNT };
 
-/* A section by its name, which may be only the beginning of names in the table: "parameter_space". */
+/* A section by its name, which may be only the beginning of names in the table: "parameter_space". The names are those
+ * of the sections, and the places where others have them. */
 typedef struct place {
-    const char *name; /* of the first section of the table that is it, or lies in it */
+    const char *name; /* of the first that is it, or lies in it */
     size_t bytes;
-    int first; /* that section */
+    int first; /* which of them that is */
     uint32_t depth;
     const pl_config_section *section; /* NULL: it holds sections only */
 } place;
@@ -34,7 +36,7 @@ typedef struct loader {
     pl_config *cfg;
     /* Lines, 0 = not seen; of a section by the first of the table that lies in it, and its depth. */
     const pl_config_alias *seen_as[PL_CONFIG_KEY_COUNT]; /* the key was said by this word */
-    uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PL_CONFIG_SECTION_COUNT][DEPTH_MAX];
+    uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PLACES][DEPTH_MAX];
     char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
 } loader;
@@ -133,18 +135,33 @@ static void join(char *buf, size_t room, const char *item, bool first)
     snprintf(buf + used, room - used, "%s%s", first ? "" : ", ", item);
 }
 
+static const char *name_of_place(int i)
+{
+    return i < PL_CONFIG_SECTION_COUNT ? pl_config_sections[i].name
+                                       : pl_config_places[i - PL_CONFIG_SECTION_COUNT].path;
+}
+
+/* The section that others have at this place. */
+static void go_to_section(int i, place *p)
+{
+    const char *name = pl_config_places[i - PL_CONFIG_SECTION_COUNT].section;
+    const pl_config_section *section = pl_config_find_section(name, strlen(name));
+    *p = (place){name, strlen(name), (int)(section - pl_config_sections), pl_config_depth(name), section};
+}
+
 /* The section called `word` in that one; at the top, where the depth is 0, too. */
 static bool find_inner(const place *outer, const char *word, place *inner)
 {
-    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
+    for (int i = 0; i < PLACES; i++) {
         size_t bytes;
-        const char *name = pl_config_sections[i].name;
+        const char *name = name_of_place(i);
         if (pl_config_depth(name) <= outer->depth) continue;
         if (outer->depth && (strncmp(name, outer->name, outer->bytes) != 0 || name[outer->bytes] != '.')) continue;
         const char *level = pl_config_level_of(name, outer->depth, &bytes);
         if (strlen(word) != bytes || memcmp(level, word, bytes) != 0) continue;
         bytes += (size_t)(level - name);
         *inner = (place){name, bytes, i, outer->depth + 1, pl_config_find_section(name, bytes)};
+        if (i >= PL_CONFIG_SECTION_COUNT && !name[bytes]) go_to_section(i, inner);
         return true;
     }
     return false;
@@ -184,10 +201,11 @@ static void consider_sections(candidates *c, const place *p)
 {
     const char *last = "";
     size_t last_bytes = 0;
-    for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++) {
+    /* What others have is told only where nothing else could stand. */
+    for (int i = 0; i < (p->depth && !p->section ? PLACES : PL_CONFIG_SECTION_COUNT); i++) {
         char word[64];
         size_t bytes;
-        const char *name = pl_config_sections[i].name;
+        const char *name = name_of_place(i);
         if (pl_config_depth(name) <= p->depth) continue;
         if (p->depth && (strncmp(name, p->name, p->bytes) != 0 || name[p->bytes] != '.')) continue;
         const char *level = pl_config_level_of(name, p->depth, &bytes);
@@ -205,7 +223,7 @@ static const char *nearest_outside(const char *word, size_t *best)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (!key->section->name[0] && pl_nearer(word, key->name, best)) near = key->name;
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        if (!alias->section[0] && pl_nearer(word, alias->word, best)) near = alias->word;
+        if (alias->key && !strchr(alias->path, '.') && pl_nearer(word, alias->path, best)) near = alias->path;
     return near;
 }
 
@@ -235,8 +253,10 @@ static pl_status unknown_key(loader *l, const place *p, const char *word)
     pl_config_shown(word, strlen(word), shown);
     for (const pl_config_key *key = pl_config_keys; p->section && key < PL_CONFIG_KEYS_END; key++)
         if (key->section == p->section) consider(&c, key->name);
-    for (const pl_config_alias *a = pl_config_aliases; p->section && a < PL_CONFIG_ALIASES_END; a++)
-        if (strcmp(a->section, p->section->name) == 0) consider(&c, a->word);
+    for (const pl_config_alias *a = pl_config_aliases; p->section && a < PL_CONFIG_ALIASES_END; a++) {
+        const char *here = a->key ? pl_config_alias_in(a, p->section->name) : NULL;
+        if (here) consider(&c, here);
+    }
     consider_sections(&c, p);
     print_outer(word, outer, sizeof outer);
     at(l, l->event.start_mark);
@@ -361,7 +381,7 @@ static pl_status read_records(loader *l, const pl_config_key *key, const pl_conf
     if (pl_config_record_count(value) == 0)
         return FAIL_HERE(l, "%s: %s must be %s, not an empty list", at(l, begin), key->path,
                          pl_config_expected(key, expected, sizeof expected));
-    *pl_config_origin_of(l->cfg, key) = *from;
+    pl_config_assign_items(l->cfg, key, value, from);
     return PL_OK;
 }
 
@@ -383,7 +403,7 @@ static pl_status read_value(loader *l, const pl_config_key *key, const pl_config
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
     const pl_config_scalar s = scalar_of(&l->event);
-    return pl_config_assign(l->cfg, key, alias ? pl_config_meaning_of(alias, s) : s, &from, l->where, l->err);
+    return pl_config_assign(l->cfg, key, s, &from, l->where, l->err);
 }
 
 /* ---- the levels ---- */
@@ -417,7 +437,8 @@ static pl_status read_entry(loader *l, const place *p)
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
     if (key) return read_key(l, key, NULL);
     const pl_config_alias *alias = pl_config_find_alias_in(p->section, word);
-    if (alias) return read_key(l, &pl_config_keys[alias->key], alias);
+    if (alias && alias->key) return read_key(l, alias->key, alias);
+    if (alias) return FAIL_HERE(l, "%s: \"%s\" is no key here: %s", at(l, l->event.start_mark), word, alias->help);
     if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));
     return read_section(l, &inner);
@@ -515,8 +536,6 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
  * and what is being read, in buffers that double (tests/unit/config/test_parser.c measures it). */
 uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (uint64_t)text_bytes; }
 
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8; libyaml would take what follows for a second document */
-
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     PL_TRY(pl_config_check_sealed(name, text, bytes, err));
@@ -524,8 +543,7 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     pl_config *fresh = pl_alloc(1, sizeof *fresh);
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     *fresh = *cfg;
-    const size_t mark =
-        bytes >= 3 && memcmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* positions count from behind it */
+    const size_t mark = pl_utf8_mark(text, bytes); /* libyaml would take what follows for a second document */
     loader l = {.name = name, .text = text + mark, .bytes = bytes - mark, .cfg = fresh, .err = err};
     const bool counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);

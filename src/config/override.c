@@ -2,6 +2,7 @@
  * --batch_size and --batch-size; every row to --set section.key=value and PLIMSOLL_SECTION_KEY; a row with an option to
  * PLIMSOLL_OPTION as well. A truth value is set by its bare name and unset by --no-NAME. */
 #include <ctype.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -154,7 +155,10 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     option o;
     pl_config_shown(word, strlen(word), shown);
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
-    const pl_config_key *key = pl_config_find_in(NULL, o.name);
+    const pl_config_alias *alias = pl_config_find_alias(o.name);
+    const pl_config_key *key = alias ? alias->key : pl_config_find_in(NULL, o.name);
+    if (alias && !key) return pl_fail(err, PL_E_USAGE, "unknown option %s: %s", shown, alias->help);
+    if (key && key->option) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --%s", shown, key->option);
     if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
     const char *near = nearest_of(o.label + 2, own, own_count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
@@ -224,26 +228,62 @@ static pl_status set_by_variable(pl_config *cfg, const pl_config_key *key, const
     return pl_config_assign(cfg, key, s, &from, name, err);
 }
 
+static bool is_known(const char *name)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (is_variable_of(key, name)) return true;
+    return false;
+}
+
+/* What others name after a service or a container that is called plimsoll or plimsoll-…: Kubernetes in each pod of the
+ * namespace, Docker in a container with a link. Nobody can unset it, so it must not be taken for a misspelled key. */
+static const struct {
+    const char *name, *value; /* NULL: any */
+} injected[] = {
+    {"PLIMSOLL*_SERVICE_HOST", NULL},      {"PLIMSOLL*_SERVICE_PORT", NULL},     {"PLIMSOLL*_SERVICE_PORT_*", NULL},
+    {"PLIMSOLL*_PORT", "*://*"},           {"PLIMSOLL*_PORT_[0-9]*_TCP*", NULL}, {"PLIMSOLL*_PORT_[0-9]*_UDP*", NULL},
+    {"PLIMSOLL*_PORT_[0-9]*_SCTP*", NULL}, {"PLIMSOLL*_NAME", "/*/plimsoll*"},   {"PLIMSOLL*_ENV_*", NULL},
+};
+
+static bool is_injected(const char *name, const char *value)
+{
+    for (size_t i = 0; i < sizeof injected / sizeof *injected; i++)
+        if (fnmatch(injected[i].name, name, 0) == 0 &&
+            (!injected[i].value || fnmatch(injected[i].value, value, 0) == 0))
+            return true;
+    return false;
+}
+
 static pl_status apply_variable(pl_config *cfg, const char *name, const char *value, pl_error *err)
 {
-    bool known = false;
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!is_variable_of(key, name)) continue;
-        known = true;
-        PL_TRY(set_by_variable(cfg, key, name, value, err));
-    }
-    return known ? PL_OK : unknown_variable(name, err);
+    if (!is_known(name)) return unknown_variable(name, err);
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (is_variable_of(key, name)) PL_TRY(set_by_variable(cfg, key, name, value, err));
+    return PL_OK;
+}
+
+/* The value of an entry of the environment that sets a key, or tries to, and its name; NULL for all others. */
+static const char *read_name(const char *entry, char name[NAME_BYTES])
+{
+    const char *equals = strchr(entry, '=');
+    if (strncmp(entry, "PLIMSOLL_", 9) != 0 || !equals || equals[1] == 0) return NULL; /* empty = not set */
+    if (strncmp(entry, "PLIMSOLL_TEST_", 14) == 0 || strncmp(entry, "PLIMSOLL_INTERNAL_", 18) == 0) return NULL;
+    snprintf(name, NAME_BYTES, "%.*s", (int)(equals - entry), entry);
+    return is_known(name) || !is_injected(name, equals + 1) ? equals + 1 : NULL;
+}
+
+bool pl_config_is_variable(const char *entry)
+{
+    char name[NAME_BYTES];
+    return read_name(entry, name) != NULL;
 }
 
 pl_status pl_config_apply_env(pl_config *cfg, char *const *envp, pl_error *err)
 {
     for (; *envp; envp++) {
         char name[NAME_BYTES];
-        const char *equals = strchr(*envp, '=');
-        if (strncmp(*envp, "PLIMSOLL_", 9) != 0 || !equals || equals[1] == 0) continue; /* empty = not set */
-        if (strncmp(*envp, "PLIMSOLL_TEST_", 14) == 0 || strncmp(*envp, "PLIMSOLL_INTERNAL_", 18) == 0) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(equals - *envp), *envp);
-        PL_TRY(apply_variable(cfg, name, equals + 1, err));
+        const char *value = read_name(*envp, name);
+        if (value) PL_TRY(apply_variable(cfg, name, value, err));
     }
     return PL_OK;
 }

@@ -196,11 +196,20 @@ const pl_config_system_default pl_config_defaults[] = {
 #include "config/sections.def"
 };
 
-#define MEANS(word, value) {word, value},
+#define KEY_OF(s, k) &pl_config_keys[PL_CONFIG_KEY_##s##_##k]
 const pl_config_alias pl_config_aliases[] = {
-#define ALIAS_AT(systems, in, path, word, s, k, help, ...)                                                             \
-    {systems, in, word, path, PL_CONFIG_KEY_##s##_##k, help, (const pl_config_meaning[]){__VA_ARGS__{NULL, NULL}}},
-#include "config/sections.def"
+#define OTHER_NAME(path, s, k, help) {path, KEY_OF(s, k), help},
+#define NO_NAME(path, sentence)      {path, NULL, sentence},
+#include "config/names.def"
+};
+const pl_config_place pl_config_places[] = {
+#define OTHER_PLACE(path, section) {path, section},
+#include "config/names.def"
+};
+const pl_config_word pl_config_other_words[] = {
+#define OTHER_WORD(s, k, word, value, help) {KEY_OF(s, k), word, value, help},
+#define NO_WORD(s, k, word, sentence)       {KEY_OF(s, k), word, NULL, sentence},
+#include "config/names.def"
 };
 
 _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
@@ -276,10 +285,26 @@ const pl_config_alias *pl_config_find_alias(const char *path)
     return NULL;
 }
 
+const pl_config_section *pl_config_section_of(const pl_config_alias *alias)
+{
+    const char *dot = strrchr(alias->path, '.');
+    return dot ? pl_config_find_section(alias->path, (size_t)(dot - alias->path)) : NULL;
+}
+
+const char *pl_config_alias_in(const pl_config_alias *alias, const char *section)
+{
+    const char *dot = strrchr(alias->path, '.');
+    const size_t bytes = dot ? (size_t)(dot - alias->path) : 0;
+    if (strlen(section) != bytes || memcmp(alias->path, section, bytes) != 0) return NULL;
+    return dot ? dot + 1 : alias->path;
+}
+
 const pl_config_alias *pl_config_find_alias_in(const pl_config_section *section, const char *word)
 {
-    for (const pl_config_alias *alias = pl_config_aliases; section && alias < PL_CONFIG_ALIASES_END; alias++)
-        if (strcmp(alias->section, section->name) == 0 && strcmp(alias->word, word) == 0) return alias;
+    for (const pl_config_alias *alias = pl_config_aliases; section && alias < PL_CONFIG_ALIASES_END; alias++) {
+        const char *here = pl_config_alias_in(alias, section->name);
+        if (here && strcmp(here, word) == 0) return alias;
+    }
     return NULL;
 }
 
@@ -351,6 +376,27 @@ uint32_t pl_config_archs_in(uint32_t systems)
 }
 
 uint32_t pl_config_archs_of(const pl_config_key *key) { return pl_config_archs_in(key->use.systems) & key->use.archs; }
+
+uint32_t pl_config_archs_of_section(const pl_config_section *section)
+{
+    uint32_t archs = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section) archs |= pl_config_archs_of(key);
+    return archs;
+}
+
+uint32_t pl_config_archs_that_read(const pl_config *cfg, const pl_config_key *key)
+{
+    const pl_config_origin *from = pl_config_origin_at(cfg, key);
+    const pl_config_alias *alias = from->level == PL_CONFIG_FROM_FILE ? pl_config_find_alias(from->by) : NULL;
+    const pl_config_section *section = alias ? pl_config_section_of(alias) : NULL;
+    uint32_t archs = pl_config_archs_of(key);
+    if (section) archs &= pl_config_archs_of_section(section);
+    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
+        if (from->by[0] && pl_config_is_shared(key, from->by) && pl_config_has_option(other, key->option))
+            archs |= pl_config_archs_of(other);
+    return archs;
+}
 
 const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_key *key)
 {

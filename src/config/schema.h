@@ -92,19 +92,20 @@ typedef struct pl_config_system_default {
     double real;
 } pl_config_system_default;
 
-/* Another name of a key, in a section or outside of any, and words for its values; in which systems' files. */
-typedef struct pl_config_meaning {
-    const char *word, *means; /* words in any case; NULL behind the last */
-} pl_config_meaning;
+/* What others call a key, a place, a value: names.def. */
 typedef struct pl_config_alias {
-    uint32_t systems;
-    const char *section; /* where it stands; "": outside of any */
-    const char *word;
-    const char *path; /* "section.word", or the word alone */
-    pl_config_key_id key;
-    const char *help; /* "" when the key's says it all */
-    const pl_config_meaning *meanings;
+    const char *path;         /* "section.word", or the word alone outside of any */
+    const pl_config_key *key; /* NULL: nothing here, and help says what to write */
+    const char *help;         /* "" when the key's says it all */
 } pl_config_alias;
+typedef struct pl_config_place {
+    const char *path, *section;
+} pl_config_place;
+typedef struct pl_config_word {
+    const pl_config_key *key;
+    const char *word, *means; /* in any case; NULL: no value of it, and help says what to write */
+    const char *help;
+} pl_config_word;
 
 enum {
     PL_CONFIG_DEFAULT_COUNT = 0
@@ -112,16 +113,33 @@ enum {
 #include "config/sections.def"
     ,
     PL_CONFIG_ALIAS_COUNT = 0
-#define ALIAS_AT(...) +1
-#include "config/sections.def"
+#define OTHER_NAME(...) +1
+#define NO_NAME(...)    +1
+#include "config/names.def"
+    ,
+    PL_CONFIG_PLACE_COUNT = 0
+#define OTHER_PLACE(...) +1
+#include "config/names.def"
+    ,
+    PL_CONFIG_WORD_COUNT = 0
+#define OTHER_WORD(...) +1
+#define NO_WORD(...)    +1
+#include "config/names.def"
 };
 extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT];
 extern const pl_config_alias pl_config_aliases[PL_CONFIG_ALIAS_COUNT];
-#define PL_CONFIG_DEFAULTS_END (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
-#define PL_CONFIG_ALIASES_END  (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
+extern const pl_config_place pl_config_places[PL_CONFIG_PLACE_COUNT];
+extern const pl_config_word pl_config_other_words[PL_CONFIG_WORD_COUNT];
+#define PL_CONFIG_DEFAULTS_END    (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
+#define PL_CONFIG_ALIASES_END     (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
+#define PL_CONFIG_OTHER_WORDS_END (pl_config_other_words + PL_CONFIG_WORD_COUNT)
 /* By its path, or by its word in that section; or NULL. */
 const pl_config_alias *pl_config_find_alias(const char *path);
 const pl_config_alias *pl_config_find_alias_in(const pl_config_section *, const char *word);
+/* The section that it stands in, or NULL: outside of any. */
+const pl_config_section *pl_config_section_of(const pl_config_alias *);
+/* The alias's word when it stands in a section of this name, or NULL. */
+const char *pl_config_alias_in(const pl_config_alias *, const char *section);
 /* The row of its own that the key's default has in this system, or NULL. */
 const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
 
@@ -152,6 +170,9 @@ pl_config_system pl_config_first_system(void); /* of a config that says no arch 
 /* The archs of these systems, a bit for each; those whose configs have this key. */
 uint32_t pl_config_archs_in(uint32_t systems);
 uint32_t pl_config_archs_of(const pl_config_key *);
+uint32_t pl_config_archs_of_section(const pl_config_section *); /* that read any of its keys */
+/* Those that read the key as it was set: by an option of several keys, by another name in a section. */
+uint32_t pl_config_archs_that_read(const pl_config *, const pl_config_key *);
 /* NULL when the program reads this key under the config's other values; else the key whose value says that it does
  * not. */
 const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);
@@ -228,9 +249,6 @@ pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar,
                            const char *where, pl_error *);
 /* The same for a SET or a LIST whose items have been read. */
 void pl_config_assign_items(pl_config *, const pl_config_key *, const void *value, const pl_config_origin *);
-
-/* What the alias makes of it: the value that the word means, or the text itself. */
-pl_config_scalar pl_config_meaning_of(const pl_config_alias *, pl_config_scalar);
 
 /* ---- records.c: the value of a RECORDS ---- */
 

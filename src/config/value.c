@@ -402,9 +402,21 @@ static bool find_name(const pl_config_key *key, pl_config_scalar s, int *index)
     return false;
 }
 
+/* What others call one of its values, or NULL. */
+static const pl_config_word *find_word(const pl_config_key *key, pl_config_scalar s)
+{
+    for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++)
+        if (w->key == key && strlen(w->word) == s.bytes && strncasecmp(w->word, s.text, s.bytes) == 0) return w;
+    return NULL;
+}
+
 static pl_status set_enum(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     int value;
+    const pl_config_word *other = find_word(key, s);
+    if (other && !other->means)
+        return pl_fail(err, PL_E_CONFIG, "%s: %s cannot be %s: %s", where, key->path, other->word, other->help);
+    if (other) s = (pl_config_scalar){other->means, strlen(other->means), PL_CONFIG_PLAIN};
     if (!find_name(key, s, &value)) return refuse_name(key, s, where, err);
     memcpy(to, &value, sizeof value);
     return PL_OK;
@@ -584,14 +596,6 @@ pl_status pl_config_parse_value(const pl_config_key *key, pl_config_scalar s, vo
     pl_status status = setters[key->type](key, s, value, where, err);
     pl_locale_leave(before);
     return status;
-}
-
-pl_config_scalar pl_config_meaning_of(const pl_config_alias *alias, pl_config_scalar s)
-{
-    for (const pl_config_meaning *m = alias->meanings; m->word; m++)
-        if (strlen(m->word) == s.bytes && strncasecmp(m->word, s.text, s.bytes) == 0)
-            return (pl_config_scalar){m->means, strlen(m->means), PL_CONFIG_PLAIN};
-    return s;
 }
 
 void pl_config_default_value(const pl_config_key *row, pl_config_system system, void *value)

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/module.h"
+#include "base/remove.h"
 #include "base/size.h"
 #include "export/export.h"
 #include "plimsoll/version.h"
@@ -172,14 +173,14 @@ static pl_status put_in_place(writing *w, pl_error *err)
 {
     pl_status status = PL_OK;
     if (w->sizes.data_bytes) {
-        (void)unlink(w->file->path);
-        status = pl_file_commit(&w->data, err);
+        status = pl_remove_file(w->writer.path, err);
+        if (status == PL_OK) status = pl_file_commit(&w->data, err);
     }
     if (status == PL_OK) status = pl_file_commit(&w->writer, err);
     w->sizes.has_other_data = w->sizes.data_bytes == 0 && access(w->data_path, F_OK) == 0;
     if (status == PL_OK) return PL_OK;
     pl_file_abandon(&w->writer);
-    if (w->sizes.data_bytes) (void)unlink(w->data_path);
+    if (w->sizes.data_bytes) (void)pl_remove_file(w->data.path, NULL);
     return status;
 }
 

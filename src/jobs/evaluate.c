@@ -206,6 +206,7 @@ static pl_status run_evaluate(pl_session *s, void *state, pl_error *err)
     double loss;
     uint64_t items;
     (void)state;
+    if (s->o.data->has_less) pl_session_warn(s, s->o.data->said);
     PL_TRY(pl_evaluate(s, 0, &loss, &items, err));
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_EVALUATED, .loss = loss, .best_loss = loss, .items = items});
     return PL_OK;

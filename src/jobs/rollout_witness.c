@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/philox.h"
+#include "base/remove.h"
 #include "jobs/witness.h"
 #include "run/session_impl.h"
 #include "store/npy.h"
@@ -206,8 +207,7 @@ pl_status pl_witness_put(pl_witness *w, uint64_t t, const pl_store_call *call, p
 static pl_status remove_one(const pl_witness *w, const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, w->folder, name, err));
-    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced: %s", path, strerror(errno));
+    return pl_remove_file(path, err);
 }
 
 /* Wherever this is cut off: with parameters.json all files are of one witness. */

@@ -269,6 +269,7 @@ static pl_status open_train(pl_session *s, void *state, pl_error *err)
 static pl_status run_train(pl_session *s, void *state, pl_error *err)
 {
     training *t = state;
+    if (s->o.data->has_less) pl_session_warn(s, s->o.data->said);
     begin_stream(s);
     while (!is_complete(s, t)) {
         double loss, lr;

@@ -153,6 +153,21 @@ static pl_status parse_time(pl_lex *l, pl_plan *p, pl_error *err)
     return pl_lex_double(l, &p->seconds[id], err);
 }
 
+/* In the order of print.c. Who runs what was planned before there was such a line knows no rates. */
+static pl_status parse_rates(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    double *rate = p->rates.operations;
+    double *const number[] = {&rate[PL_ARITHMETIC_F32],   &rate[PL_ARITHMETIC_BF16], &rate[PL_ARITHMETIC_INT8],
+                              &rate[PL_ARITHMETIC_SIGNS], &p->rates.bytes,           &p->rates.cache_bytes,
+                              &p->estimated_share};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        PL_TRY(pl_lex_double(l, number[i], err));
+        if (!(*number[i] >= 0)) return pl_lex_fail(l, err, "a rate is not negative");
+    }
+    return PL_OK;
+}
+
 /* The rest of the line: name=number, at least one. */
 static pl_status parse_facts(pl_lex *l, pl_facts *facts, pl_error *err)
 {
@@ -167,12 +182,28 @@ static pl_status parse_facts(pl_lex *l, pl_facts *facts, pl_error *err)
     return facts->count ? PL_OK : pl_lex_fail(l, err, "a field name=number was expected");
 }
 
+/* A plan that names no parts is of a process that holds the whole program. */
+static pl_status parse_process(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    number_field fields[] = {{"heap", &p->process.heap_bytes},
+                             {"main_stack", &p->process.main_stack_bytes},
+                             {"stack_reserved", &p->process.thread_stack_reserved_bytes},
+                             {"stack_touched", &p->process.thread_stack_touched_bytes}};
+    PL_TRY(parse_numbers(l, fields, 4, err));
+    p->process.parts = PL_PARTS_ALL;
+    const int more = pl_lex_field(l, err);
+    if (more <= 0) return more < 0 ? err->status : PL_OK;
+    if (strcmp(l->key, "parts") == 0 && pl_parts_parse(l->value, &p->process.parts) == 0) return PL_OK;
+    return pl_lex_fail(l, err, "parts of the program were expected; this is a plan of another program: plan again");
+}
+
 static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
 {
     const char *word = l->value;
     if (strcmp(word, "block") == 0) return parse_block(l, p, false, err);
     if (strcmp(word, "workspace") == 0) return parse_block(l, p, true, err);
     if (strcmp(word, "time") == 0) return parse_time(l, p, err);
+    if (strcmp(word, "rates") == 0) return parse_rates(l, p, err);
     if (strcmp(word, "row") == 0) return parse_row(l, p, err);
     if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
     if (strcmp(word, "team") == 0) return parse_team(l, p, err);
@@ -197,13 +228,7 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
         if (whole) pl_str_append(config, "\n");
         return PL_OK;
     }
-    if (strcmp(word, "process") == 0) {
-        number_field fields[] = {{"heap", &p->process.heap_bytes},
-                                 {"main_stack", &p->process.main_stack_bytes},
-                                 {"stack_reserved", &p->process.thread_stack_reserved_bytes},
-                                 {"stack_touched", &p->process.thread_stack_touched_bytes}};
-        return parse_numbers(l, fields, 4, err);
-    }
+    if (strcmp(word, "process") == 0) return parse_process(l, p, err);
     if (strcmp(word, "totals") == 0) {
         number_field fields[] = {{"resident", &p->ledger.resident_bytes},
                                  {"tables", &p->ledger.page_table_bytes},

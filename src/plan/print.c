@@ -76,18 +76,40 @@ static void print_facts(const char *word, const pl_facts *facts, pl_str *out)
     if (facts->count) pl_str_append(out, "\n");
 }
 
+/* Always as long, as times are: known at the end, and in the text whose length is known before. */
+static void print_rates(const pl_plan *p, pl_str *out)
+{
+    const double *rate = p->rates.operations;
+    const double number[] = {rate[PL_ARITHMETIC_F32],   rate[PL_ARITHMETIC_BF16], rate[PL_ARITHMETIC_INT8],
+                             rate[PL_ARITHMETIC_SIGNS], p->rates.bytes,           p->rates.cache_bytes,
+                             p->estimated_share};
+    char text[40];
+    pl_str_append(out, "rates");
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        pl_print(text, sizeof text, " %.6e", number[i]);
+        pl_str_append(out, text);
+    }
+    pl_str_append(out, "\n");
+}
+
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
+    char parts[PL_PARTS_NAMES_BYTES];
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
     char checksum[PL_CHECKSUM_TEXT_BYTES];
     const size_t begin = out->bytes;
     pl_str_append(out, "plan 2\n");
     pl_str_printf(out, "command %s\n", pl_command_name(p->command));
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
-    pl_str_printf(
-        out, "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64 "\n",
-        p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
-        p->process.thread_stack_touched_bytes);
+    pl_str_printf(out,
+                  "process heap=%" PRIu64 " main_stack=%" PRIu64 " stack_reserved=%" PRIu64 " stack_touched=%" PRIu64,
+                  p->process.heap_bytes, p->process.main_stack_bytes, p->process.thread_stack_reserved_bytes,
+                  p->process.thread_stack_touched_bytes);
+    if (p->process.parts != PL_PARTS_ALL) {
+        pl_parts_print(p->process.parts, parts);
+        pl_str_printf(out, " parts=%s", parts);
+    }
+    pl_str_append(out, "\n");
     pl_str_printf(
         out, "arena bytes=%" PRIu64 " lower=%" PRIu64 " peak=%" PRIu64 " huge=%d hash=%" PRIu64 " by=", p->arena->bytes,
         p->arena->lower_bound_bytes, p->arena->peak_position, p->huge_pages, p->numerics_hash);
@@ -97,6 +119,7 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     print_facts("data", &p->identity, out);
     print_facts("validation", &p->validation, out);
     if (p->batch) pl_str_printf(out, "batch %" PRIu64 "\n", p->batch);
+    print_rates(p, out);
     print_rows(p, out);
     print_config(p->config, out);
     pl_graph_print(p->graph, out);

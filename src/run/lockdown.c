@@ -16,6 +16,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/process.h"
+
 static const int forbidden[] = {
     SYS_mmap,  SYS_munmap, SYS_mremap, SYS_brk,   SYS_madvise, SYS_mprotect,
     SYS_clone, SYS_clone3, SYS_fork,   SYS_vfork, SYS_shmat,   SYS_process_madvise,
@@ -106,6 +108,7 @@ pl_status pl_lockdown_commit(pl_lockdown_mode mode, pl_error *err)
     test_hook hook = find_test_hook();
     if (mode != PL_LOCKDOWN_OFF) {
         heap_end = (uintptr_t)sbrk(0);
+        pl_process_forbid_left_out();
         if (mode == PL_LOCKDOWN_COUNT) PL_TRY(install_handler(err));
         PL_TRY(install_filter(mode == PL_LOCKDOWN_KILL ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_TRAP, err));
         atomic_store(&active, true);

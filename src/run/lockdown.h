@@ -3,6 +3,8 @@
  * cannot be taken off again, so it is a mode for tests (PLIMSOLL_TEST_SECCOMP in the command), and arenas stay mapped
  * until the process ends.
  *
+ * What the process leaves out of its program (base/parts.h) cannot be called any more in this mode.
+ *
  * A library preloaded by a test may define `void pl_test_committed(void)`; it is called then, in every mode. */
 #ifndef PL_RUN_LOCKDOWN_H
 #define PL_RUN_LOCKDOWN_H

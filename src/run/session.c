@@ -143,11 +143,19 @@ static pl_status find_timed(pl_session *s, pl_error *err)
     return pl_components_create(s->o.plan->graph, s->timed, &s->components, err);
 }
 
+/* In a rehearsal, too: the heap is planned by it. */
+static size_t ranges_of(const pl_session *s)
+{
+    return pl_memory_owners_room((size_t)s->o.plan->team.threads - 1 + pl_source_threads(s->o.data->source));
+}
+
 static pl_status create(const pl_session_options *options, pl_session **session, pl_error *err)
 {
     pl_session *s = *session = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the session");
     s->o = *options;
+    if (ranges_of(s) && !(s->ranges = pl_alloc(ranges_of(s), sizeof *s->ranges)))
+        return pl_fail(err, PL_E_NOMEM, "no memory for the register of threads");
     s->settings = options->settings;
     s->lock = -1;
     s->saved_step = UINT64_MAX;
@@ -160,14 +168,20 @@ static pl_status create(const pl_session_options *options, pl_session **session,
     return find_timed(s, err);
 }
 
+static pl_status create_threads(pl_session *s, pl_error *err)
+{
+    const int threads = s->o.plan->team.threads, helpers = (int)pl_source_threads(s->o.data->source);
+    if (!s->o.owners) return pl_threads_probe(threads, helpers, err);
+    if (s->ranges) pl_memory_owners_move(s->o.owners, s->ranges, ranges_of(s));
+    return pl_threads_create(threads, helpers, &s->o.plan->process, s->o.owners, err);
+}
+
 pl_status pl_session_open(const pl_session_options *options, pl_session **session, pl_error *err)
 {
     pl_session *s = NULL;
     pl_status status = PL_OK;
     PL_TRY_DONE(create(options, &s, err));
-    int threads = s->o.plan->team.threads;
-    PL_TRY_DONE(s->o.owners ? pl_threads_create(threads, &s->o.plan->process, s->o.owners, err)
-                            : pl_threads_probe(threads, err));
+    PL_TRY_DONE(create_threads(s, err));
     PL_TRY_DONE(map_memory(s, err));
     pl_session_find_values(s);
     PL_TRY_DONE(pl_session_check_values(s, err));
@@ -264,6 +278,7 @@ static pl_status begin(pl_session *s, pl_error *err)
 pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
+    pl_session_tell_of_locks(s);
     PL_TRY(run_everything_once(s, err));
     if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS) && !s->settings->begins_first)
         PL_TRY(pl_session_load(s, &loaded, err));
@@ -306,6 +321,8 @@ void pl_session_close(pl_session *s)
     pl_program_destroy(s->program);
     pl_components_deinit(&s->components);
     unmap_memory(s);
+    if (s->ranges && s->o.owners) pl_memory_owners_move(s->o.owners, NULL, 0);
+    pl_free(s->ranges);
     pl_free(s);
 }
 

@@ -433,6 +433,12 @@ static pl_status keep_config(const pl_session *s, pl_error *err)
     return pl_file_write_all(path, text, strlen(text), err);
 }
 
+static void tell_of_links(pl_session *s)
+{
+    const char *note = pl_checkpoint_take_note(s->checkpoint);
+    if (note) pl_session_warn(s, note);
+}
+
 static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -441,6 +447,7 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     uint64_t bytes = pl_value_bytes(s->o.plan->graph, pl_graph_find_value(s->o.plan->graph, PL_STAGING_CHECKPOINT));
     PL_TRY(spare_foreign_config(s, err));
     PL_TRY(pl_checkpoint_create(&s->spec, resumed, scratch, bytes, &s->checkpoint, err)); /* may make room */
+    tell_of_links(s);
     PL_TRY(pl_checkpoint_reserve(&s->spec, err));
     PL_TRY(keep_config(s, err));
     PL_TRY(pl_path_join(path, sizeof path, s->settings->out, "metrics.jsonl", err));
@@ -567,6 +574,20 @@ pl_status pl_session_begin_from(pl_session *s, pl_error *err)
     return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key, r->part_sizes}, err);
 }
 
+/* Once, before all else is said: who starts two at once must know that neither is refused. */
+void pl_session_tell_of_locks(pl_session *s)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    const bool has = (!s->results || pl_block_file_has_locks(s->results)) &&
+                     (!s->writes_checkpoints || pl_folder_has_locks(s->settings->out));
+    if (has) return;
+    snprintf(text, sizeof text,
+             "%.400s: " PL_IO_NO_LOCKS "nothing refuses a second command that writes the same files at the same time: "
+             "start none",
+             s->results ? s->o.data->sink->path : s->settings->out);
+    pl_session_warn(s, text);
+}
+
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
 {
     pl_saved saved = {0};
@@ -603,6 +624,7 @@ pl_status pl_session_save(pl_session *s, pl_error *err)
     if (s->metrics_lost.status == PL_OK) PL_TRY(pl_metrics_sync(&s->metrics, err));
     double began = pl_run_now();
     PL_TRY(pl_checkpoint_save(s->checkpoint, &s->record, err));
+    tell_of_links(s);
     pl_session_trace(s, "save", "checkpoint", began, pl_run_now());
     s->saved_step = s->step;
     pl_step_name_print(s->step, name);

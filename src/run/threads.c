@@ -71,14 +71,24 @@ static void start_team(int threads)
     atomic_fetch_add(&started, 1);
 }
 
-pl_status pl_threads_probe(int threads, pl_error *err)
+static pl_status refuse_threads(int threads, int helpers, int granted, int error, pl_error *err)
 {
-    int further = threads - 1;
-    if (further < 1) return PL_OK;
-    if (further >= PL_THREADS_MAX)
+    const int most = granted - helpers;
+    pl_fail(err, PL_E_NOMEM, "the system refuses thread %d of %d (%s): ", granted + 1, threads + helpers,
+            strerror(error));
+    if (most >= 1) pl_error_append(err, "set run.threads to at most %d (--threads %d), or ", most, most);
+    pl_error_append(err, "raise the limit (ulimit -u, pids.max of the control group, memory for their stacks)");
+    return PL_E_NOMEM;
+}
+
+pl_status pl_threads_probe(int threads, int helpers, pl_error *err)
+{
+    int further = threads - 1 + helpers;
+    if (threads > PL_THREADS_MAX || further >= PL_PROCESS_THREADS_MAX)
         return pl_fail(err, PL_E_USAGE, "%d threads asked for: 1 to %d are possible", threads, PL_THREADS_MAX);
+    if (threads < 2) return PL_OK; /* no team: who starts helpers asks for them */
     probe p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    pthread_t thread[PL_THREADS_MAX];
+    pthread_t thread[PL_PROCESS_THREADS_MAX];
     size_t stack_bytes = default_stack_bytes(), bytes = stack_bytes * (size_t)further;
     int count = 0, error = 0;
     char *stacks =
@@ -91,11 +101,7 @@ pl_status pl_threads_probe(int threads, pl_error *err)
         munmap(stacks, bytes);
     }
     if (error == 0) return start_team(threads), PL_OK;
-    return pl_fail(
-        err, PL_E_NOMEM,
-        "the system refuses thread %d of %d (%s): ask for fewer threads or raise the limit (ulimit -u, pids.max, "
-        "memory)",
-        count + 2, further + 1, strerror(error));
+    return refuse_threads(threads, helpers, count + 1, error, err);
 }
 
 /* They end by themselves; the kernel's list says when. Whoever has threads of another kind waits in vain, but not
@@ -144,11 +150,12 @@ static pl_status set_openmp(int threads, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_threads_create(int threads, const pl_process_options *options, pl_memory_owners *owners, pl_error *err)
+pl_status pl_threads_create(int threads, int helpers, const pl_process_options *options, pl_memory_owners *owners,
+                            pl_error *err)
 {
     PL_TRY(set_openmp(threads, err));
     if (threads == 1) return PL_OK; /* the caller alone: no region is ever opened */
-    PL_TRY(pl_threads_probe(threads, err));
+    PL_TRY(pl_threads_probe(threads, helpers, err));
     pl_status status = PL_OK;
     int got = 0;
 #pragma omp parallel num_threads(threads)

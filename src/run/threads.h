@@ -6,7 +6,7 @@
 
 #include "base/process.h"
 
-enum { PL_THREADS_MAX = 64 };
+enum { PL_THREADS_MAX = 1024 };
 
 /* The most threads that a team may have here: OMP_THREAD_LIMIT, or PL_THREADS_MAX. */
 int pl_threads_limit(void);
@@ -15,8 +15,9 @@ int pl_threads_limit(void);
 uint64_t pl_threads_heap_bytes(int threads);
 
 /* Before the first parallel region of a process: libgomp ends it without a sentence when it cannot create a thread, so
- * the system is asked for as many first, and gets them back; then OpenMP starts them. PL_E_NOMEM when it refuses. */
-pl_status pl_threads_probe(int threads, pl_error *);
+ * the system is asked for as many first, and for `helpers` that come later, and gets them back; then OpenMP starts its
+ * own. PL_E_NOMEM when it refuses, with how many it grants. */
+pl_status pl_threads_probe(int threads, int helpers, pl_error *);
 
 /* Gives back the threads that OpenMP keeps for the caller's next region: what the kernel holds for 63 of them, two
  * megabytes, is in no list of the process's own memory, and would count as that of others. A later region starts them
@@ -24,8 +25,9 @@ pl_status pl_threads_probe(int threads, pl_error *);
 void pl_threads_end(void);
 
 /* Creates the team of `threads` (the caller included), touches and registers every stack. PL_E_USAGE when the number is
- * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses threads. */
-pl_status pl_threads_create(int threads, const pl_process_options *, pl_memory_owners *, pl_error *);
+ * out of range or the environment forbids it (OMP_THREAD_LIMIT), PL_E_NOMEM when the system refuses them or the helpers
+ * that are to come. */
+pl_status pl_threads_create(int threads, int helpers, const pl_process_options *, pl_memory_owners *, pl_error *);
 
 /* Checks that a region still gets the whole team on the stacks recorded: after everything was executed once. */
 pl_status pl_threads_check(int threads, const pl_memory_owners *, pl_error *);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/locale.h"
+#include "base/remove.h"
 
 typedef struct trace_event {
     const char *name, *category;
@@ -77,7 +78,7 @@ pl_status pl_trace_open(const char *path, void *memory, double now, pl_trace **t
         return PL_OK;
     }
     close(t->fd);
-    if (!there) unlink(path);
+    if (!there) (void)pl_remove_file(path, NULL);
     return pl_fail(err, PL_E_STORAGE, "%s", t->failed.text);
 }
 

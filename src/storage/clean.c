@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "data/pages/cache.h"
 #include "storage/storage.h"
 #include "store/block_file.h"
@@ -18,6 +19,13 @@
 static pl_status cannot(const char *path, pl_error *err)
 {
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+}
+
+static pl_status no_locks(const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: " PL_IO_NO_LOCKS "it is not known whether a process is using it; remove by hand what is not",
+                   path);
 }
 
 static pl_status in_use(const char *path, pl_error *err)
@@ -46,43 +54,47 @@ static pl_status put_aside(const char *path, const char *aside, pl_error *err)
     return pl_folder_sync(folder, err);
 }
 
-static pl_status remove_file(const char *path, pl_error *err)
-{
-    return unlink(path) == 0 || errno == ENOENT ? PL_OK : cannot(path, err);
-}
-
 /* ---- trees of results ---- */
+
+typedef struct tree {
+    const char *path;
+    int folder;
+} tree;
 
 static pl_status remove_npy(void *context, const char *name, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
+    const tree *t = context;
     if (strcmp(name, "index") != 0 && !pl_ends_with(name, ".npy")) return PL_OK;
-    PL_TRY(pl_path_join(path, sizeof path, context, name, err));
-    return remove_file(path, err);
+    const int error = pl_remove_at(t->folder, name);
+    if (error == 0 || error == ELOOP) return PL_OK; /* a link stays, and the folder with it */
+    return pl_fail(err, PL_E_STORAGE, "%s/%s: cannot be removed: %s", t->path, name, strerror(error));
 }
 
 /* What somebody else has put there stays, and the folder with it. */
-static pl_status empty_tree(char *path, pl_error *err)
+static pl_status empty_tree(const char *path, pl_error *err)
 {
     _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
-    PL_TRY(pl_folder_each(path, list, remove_npy, path, err));
-    return rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ? PL_OK : cannot(path, err);
+    tree t = {.path = path};
+    PL_TRY(pl_remove_open_folder(path, &t.folder, err));
+    pl_status status = t.folder < 0 ? PL_OK : pl_folder_each_in(t.folder, path, list, remove_npy, &t, err);
+    if (t.folder >= 0) close(t.folder);
+    return status == PL_OK ? pl_remove_empty_folder(path, err) : status;
 }
 
 /* As a whole or not at all as far as its name tells: it is renamed to a temporary name, then emptied. *aside: it is
  * there, so what fails then is ours. */
 static pl_status remove_tree(const pl_block_reader *r, const char *path, bool *aside, pl_error *err)
 {
-    char temporary[PL_FILE_PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
-    if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    char temporary[PL_FILE_TEMPORARY_MAX];
+    pl_file_temporary(path, "", temporary);
+    if (strlen(temporary) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(pl_storage_check_alone(r, path, err));
     PL_TRY(put_aside(path, temporary, err));
     pl_status status = pl_storage_check_alone(r, temporary, err);
     if (status != PL_OK) return (void)put_aside(temporary, path, NULL), status;
     *aside = true;
     PL_TRY(pl_storage_remove_own(r, temporary, err));
-    return rmdir(temporary) == 0 || errno == ENOENT ? PL_OK : cannot(temporary, err);
+    return pl_remove_empty_folder(temporary, err);
 }
 
 /* ---- what processes left behind ---- */
@@ -96,12 +108,12 @@ static pl_status remove_left_file(const char *path, pl_error *err)
     struct stat st;
     const bool is_removed = fstat(fd, &st) == 0 && st.st_nlink == 0; /* between opening and locking it */
     pl_status status =
-        is_removed ? pl_fail(err, PL_E_STOPPED, "%s: somebody else has removed it", path) : remove_file(path, err);
+        is_removed ? pl_fail(err, PL_E_STOPPED, "%s: somebody else has removed it", path) : pl_remove_file(path, err);
     close(fd);
     return status;
 }
 
-static pl_status remove_left_tree(char *path, pl_error *err)
+static pl_status remove_left_tree(const char *path, pl_error *err)
 {
     char index[PL_FILE_PATH_MAX];
     int fd = -1;
@@ -132,7 +144,9 @@ static pl_status change_cache(const pl_storage *s, const pl_storage_entry *e, co
     if (fd < 0) return cannot(path, err);
     pl_status status = PL_OK;
     if (!is_of_run(s, e, folder) && pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK ? in_use(path, err) : cannot(path, err);
+        status = errno == EWOULDBLOCK        ? in_use(path, err)
+                 : pl_io_has_no_locks(errno) ? no_locks(path, err)
+                                             : cannot(path, err);
     if (status == PL_OK && e->item.fate == PL_STORAGE_GOES)
         status = pl_page_cache_remove(folder, err);
     else if (status == PL_OK)
@@ -150,7 +164,7 @@ static pl_status remove_part(const pl_storage *s, const pl_storage_entry *e, con
     pl_block_reader *held;
     PL_TRY(pl_storage_path(s, s->set[e->set].target, whole, err));
     PL_TRY(pl_storage_compare(whole, path, &held, err));
-    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, aside, err) : remove_file(path, err);
+    pl_status status = e->shape == PL_STORAGE_TREE ? remove_tree(held, path, aside, err) : pl_remove_file(path, err);
     pl_block_reader_close(held);
     return status;
 }
@@ -272,6 +286,7 @@ static void do_run(work *w, size_t run, const bool *joined)
     int lock = -1;
     if (!run_has_work(w->s, run)) return;
     pl_status status = pl_storage_path(w->s, w->s->run[run].path, path, &why);
+    if (status == PL_OK && !pl_folder_has_locks(path)) status = no_locks(path, &why);
     if (status == PL_OK) status = pl_folder_lock(path, &lock, &why);
     if (status == PL_OK) w->kept = pl_storage_check_kept(w->s, run, &w->why_not);
     if (status == PL_OK)

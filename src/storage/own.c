@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "storage/storage.h"
 #include "store/block_file.h"
 #include "store/block_index.h"
@@ -109,8 +110,7 @@ pl_status pl_storage_remove_own(const pl_block_reader *r, const char *path, pl_e
     char own[PL_FILE_PATH_MAX];
     for (uint32_t i = count_own(r); i-- > 0;) {
         PL_TRY(own_path(r, path, i, own, err));
-        if (unlink(own) != 0 && errno != ENOENT)
-            return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", own, strerror(errno));
+        PL_TRY(pl_remove_file(own, err));
     }
     return PL_OK;
 }

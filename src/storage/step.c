@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "storage/storage.h"
 #include "store/folder.h"
 
@@ -54,7 +55,7 @@ pl_status pl_storage_check_replaced(const char *old, pl_error *err)
 
 pl_status pl_storage_empty_step(const char *path, pl_error *err)
 {
-    return pl_folder_remove(path, step_files, STEP_FILES, err);
+    return pl_remove_folder(path, step_files, STEP_FILES, err);
 }
 
 static pl_status rename_step(const char *from, const char *to, pl_error *err)

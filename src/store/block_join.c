@@ -71,6 +71,7 @@ static pl_status hold_part(pl_join_part *p, pl_error *err)
     if (!p->held) return pl_fail(err, PL_E_NOMEM, "%s: no memory to hold it", p->path);
     pl_block_index_init(p->held, p->path);
     PL_TRY(pl_block_index_open(p->held, p->path, true, NULL, err));
+    PL_TRY(pl_block_join_refuse_links(p->held, p->path, err));
     return pl_block_index_lock(p->held, err);
 }
 

@@ -33,6 +33,8 @@ pl_status pl_block_join_check_room(const pl_joining *, uint64_t index_bytes, uin
 /* Items of a kind below `done` of the whole are on the disk in their new place: the parts give theirs back, but for the
  * block of a part that has a later item, too. */
 pl_status pl_block_join_free(const pl_joining *, uint32_t kind, uint64_t done, pl_error *);
+/* PL_E_USAGE where a file of the part is a link: what it leads to would be given back to the disk. */
+pl_status pl_block_join_refuse_links(const pl_block_index *, const char *path, pl_error *);
 /* All is on the disk. Of parts that are gone, or some of whose files are, what is there. */
 pl_status pl_block_join_remove_parts(const pl_joining *, pl_error *);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 #include "store/block_join.h"
 #include "store/folder.h"
 
@@ -80,6 +81,7 @@ static pl_status hold_left(const pl_joining *j, pl_join_part *p, pl_error *err)
     p->held = pl_alloc(1, sizeof *p->held);
     if (!p->held) return pl_fail(err, PL_E_NOMEM, "%s: no memory to hold it", p->path);
     PL_TRY(pl_block_index_open_head(p->held, p->path, true, &is_there, err));
+    if (is_there) PL_TRY(pl_block_join_refuse_links(p->held, p->path, err));
     return is_there ? check_left(j, p, err) : PL_OK;
 }
 
@@ -87,8 +89,8 @@ static pl_status hold_left(const pl_joining *j, pl_join_part *p, pl_error *err)
 static void remove_empty_folders(const pl_joining *j)
 {
     for (size_t k = 0; k < j->count; k++)
-        if (!j->part[k].held && is_empty_folder(j, j->part[k].path) && rmdir(j->part[k].path) != 0) {
-        }
+        if (!j->part[k].held && is_empty_folder(j, j->part[k].path))
+            (void)pl_remove_empty_folder(j->part[k].path, NULL);
 }
 
 pl_status pl_block_join_finish(pl_joining *j, bool *finished, pl_error *err)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "store/block_join.h"
@@ -99,12 +100,29 @@ pl_status pl_block_join_free(const pl_joining *j, uint32_t kind, uint64_t done, 
     return PL_OK;
 }
 
+/* ---- links ---- */
+
+pl_status pl_block_join_refuse_links(const pl_block_index *held, const char *path, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX];
+    const pl_block_form form = (pl_block_form)held->head.form;
+    const uint32_t files = form == PL_BLOCK_NPY ? held->layout.datasets : 0;
+    for (uint32_t i = 0; i <= files; i++) {
+        PL_TRY(pl_block_path_of(path, form, i < files ? held->layout.dataset[i].name : NULL, file, err));
+        if (pl_remove_is_link(file))
+            return pl_fail(err, PL_E_USAGE, "%s: is a link; what is moved is removed: put what it leads to there",
+                           file);
+    }
+    return PL_OK;
+}
+
 /* ---- the end ---- */
 
 static pl_status remove_file(const char *path, pl_error *err)
 {
-    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: all is joined, but this part cannot be removed: %s", path, strerror(errno));
+    pl_error why = {0};
+    const pl_status status = pl_remove_file(path, &why);
+    return status == PL_OK ? PL_OK : pl_fail(err, status, "all is joined, but a part is still there: %s", why.text);
 }
 
 static pl_status remove_part(const pl_joining *j, const pl_join_part *p, pl_error *err)
@@ -116,9 +134,7 @@ static pl_status remove_part(const pl_joining *j, const pl_join_part *p, pl_erro
         PL_TRY(pl_block_path_of(p->path, PL_BLOCK_NPY, i < l->datasets ? l->dataset[i].name : NULL, file, err));
         PL_TRY(remove_file(file, err));
     }
-    if (rmdir(p->path) != 0) { /* somebody has put something there: it stays */
-    }
-    return PL_OK;
+    return pl_remove_empty_folder(p->path, err);
 }
 
 pl_status pl_block_join_remove_parts(const pl_joining *j, pl_error *err)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/remove.h"
 #include "store/block_index.h"
 #include "base/checksum.h"
 
@@ -189,11 +190,11 @@ static pl_status mend_hdf5(const pl_block_index *ix, const pl_block_layout *l, p
     char path[PL_FILE_TEMPORARY_MAX];
     pl_block_index *again = pl_alloc(1, sizeof *again);
     if (!again) return pl_fail(err, PL_E_NOMEM, "%s: no memory to mend it", ix->path);
-    snprintf(path, sizeof path, "%s" PL_FILE_TEMPORARY, ix->path);
+    pl_file_temporary(ix->path, "", path);
     pl_block_index_init(again, ix->path);
     pl_status status = copy_hdf5(ix, again, l, path, err);
     if (again->fd >= 0) close(again->fd);
-    unlink(path);
+    (void)pl_remove_file(path, NULL);
     pl_free(again);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "base/size.h"
 #include "store/checkpoint_scratch.h"
 #include "store/folder.h"
@@ -79,6 +80,8 @@ static uint64_t folder_bytes(const char *checkpoints, const char *name)
     char path[PL_FILE_PATH_MAX];
     struct stat st;
     uint64_t bytes = 0;
+    if (pl_path_join(path, sizeof path, checkpoints, name, NULL) != PL_OK) return 0;
+    if (pl_remove_meets_link(path, files, sizeof files / sizeof *files)) return 0; /* it stays */
     for (size_t i = 0; i < 2 * sizeof files / sizeof *files; i++) {
         int n =
             snprintf(path, sizeof path, "%s/%s/%s%s", checkpoints, name, files[i / 2], i % 2 ? PL_FILE_TEMPORARY : "");

@@ -53,6 +53,11 @@ typedef struct pl_checkpoint pl_checkpoint;
 pl_status pl_checkpoint_create(const pl_checkpoint_spec *, const pl_record *resumed, void *scratch,
                                uint64_t scratch_bytes, pl_checkpoint **, pl_error *);
 
+/* After create or save, once: a sentence about folders of steps that are links, or have one in them; NULL: there is no
+ * new one. Somebody moved what they lead to: it is neither removed nor replaced and counts for no checkpoint that is
+ * kept. Valid until the next call. */
+const char *pl_checkpoint_take_note(pl_checkpoint *);
+
 /* Saves the tensors as they are now. In record, has_best with best_step == step makes this one the best. Fills the
  * record's two files. On failure the checkpoints before are as they were. */
 pl_status pl_checkpoint_save(pl_checkpoint *, pl_record *, pl_error *);

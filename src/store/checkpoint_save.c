@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/remove.h"
 #include "store/checkpoint_scratch.h"
 #include "store/folder.h"
 
@@ -25,6 +26,9 @@ static pl_status step_path(const pl_checkpoint *c, uint64_t step, const char *su
     return pl_path_join(path, PL_FILE_PATH_MAX, c->folder, both, err);
 }
 
+/* Somebody has moved it, or a file of it, away and left a link: it can be loaded, and is never removed or replaced. */
+static bool is_linked(const char *path) { return pl_remove_meets_link(path, files, FILE_COUNT); }
+
 static pl_status rename_folder(const char *from, const char *to, unsigned flags, pl_error *err)
 {
     int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, from, AT_FDCWD, to, flags);
@@ -35,7 +39,7 @@ static pl_status rename_folder(const char *from, const char *to, unsigned flags,
 /* ---- start ---- */
 
 /* .tmp: never finished, or on its way out. .old: put aside while a new one of the same step came (replace below): the
- * new one is there, or the old one comes back. */
+ * new one is there, or the old one comes back. A link stays, unless the run needs its name. */
 static pl_status clean_one(void *context, const char *name, pl_error *err)
 {
     pl_checkpoint *c = context;
@@ -44,15 +48,16 @@ static pl_status clean_one(void *context, const char *name, pl_error *err)
     if (!is_old && pl_step_name_parse_with(name, ".tmp", &step)) {
         if (strcmp(name, "latest" PL_FILE_TEMPORARY) != 0 && strcmp(name, "best" PL_FILE_TEMPORARY) != 0) return PL_OK;
         PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
-        unlink(c->path);
+        (void)pl_remove_file(c->path, NULL);
         return PL_OK;
     }
     PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, name, err));
     if (is_old) {
         PL_TRY(step_path(c, step, "", c->final, err));
-        if (access(c->final, F_OK) != 0) return rename_folder(c->path, c->final, 0, err);
+        if (access(c->final, F_OK) != 0 && !is_linked(c->final)) return rename_folder(c->path, c->final, 0, err);
     }
-    return pl_folder_remove(c->path, files, FILE_COUNT, err);
+    if (step <= c->current && is_linked(c->path)) return PL_OK;
+    return pl_remove_folder(c->path, files, FILE_COUNT, err);
 }
 
 /* Replaces OUT/checkpoints/<pointer> by the name of the step's folder. */
@@ -97,19 +102,29 @@ static pl_status restore_pointers(pl_checkpoint *c, uint64_t latest, pl_error *e
     if (is_there(c, latest) && !points_to(c, "latest", latest)) PL_TRY(point(c, "latest", latest, err));
     if (is_there(c, c->best)) return points_to(c, "best", c->best) ? PL_OK : point(c, "best", c->best, err);
     PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
-    unlink(c->path);
+    (void)pl_remove_file(c->path, NULL);
     return PL_OK;
 }
 
 /* ---- thinning ---- */
+
+/* The path of a step's folder in c->final; false: it is a link, or has one in it, and is left alone. */
+static pl_status look_at_step(pl_checkpoint *c, uint64_t step, bool *is_ours, pl_error *err)
+{
+    PL_TRY(step_path(c, step, "", c->final, err));
+    *is_ours = !is_linked(c->final);
+    return PL_OK;
+}
 
 /* Keeps the highest keep_last steps up to the current one, in descending order. */
 static pl_status note_step(void *context, const char *name, pl_error *err)
 {
     pl_checkpoint *c = context;
     uint64_t step;
-    (void)err;
+    bool is_ours;
     if (pl_step_name_parse(name, &step) || step > c->current) return PL_OK;
+    PL_TRY(look_at_step(c, step, &is_ours, err));
+    if (!is_ours) return PL_OK;
     uint32_t at = c->kept_count;
     while (at > 0 && c->kept[at - 1] < step) at--;
     if (at == c->spec->keep_last) return PL_OK;
@@ -124,7 +139,7 @@ static pl_status forget_best(pl_checkpoint *c, pl_error *err)
 {
     if (!points_to(c, "best", c->best)) return PL_OK;
     PL_TRY(pl_path_join(c->path, sizeof c->path, c->folder, "best", err));
-    unlink(c->path);
+    (void)pl_remove_file(c->path, NULL);
     return PL_OK;
 }
 
@@ -133,22 +148,33 @@ static pl_status remove_if_not_kept(void *context, const char *name, pl_error *e
 {
     pl_checkpoint *c = context;
     uint64_t step;
+    bool is_ours;
     if (pl_step_name_parse(name, &step) || step == c->current) return PL_OK;
     if (c->spec->keep_best && step == c->best) return PL_OK;
     for (uint32_t i = 0; i < c->kept_count; i++)
         if (c->kept[i] == step) return PL_OK;
+    PL_TRY(look_at_step(c, step, &is_ours, err));
+    if (!is_ours) return PL_OK;
     if (step == c->best) PL_TRY(forget_best(c, err));
-    PL_TRY(step_path(c, step, "", c->final, err));
     PL_TRY(step_path(c, step, ".tmp", c->temporary, err));
     PL_TRY(rename_folder(c->final, c->temporary, 0, err)); /* never a folder of its name with files missing */
-    return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
+    return pl_remove_folder(c->temporary, files, FILE_COUNT, err);
+}
+
+static pl_status refuse_linked(const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: is a link, or has one in it, and is not replaced when the run reaches its step; move it away",
+                   path);
 }
 
 /* The run comes to that step again and puts a new one in its place: whether it can is said now, not after hours. */
 static pl_status check_replaceable(pl_checkpoint *c, uint64_t step, pl_error *err)
 {
     struct stat st;
-    PL_TRY(step_path(c, step, "", c->final, err));
+    bool is_ours;
+    PL_TRY(look_at_step(c, step, &is_ours, err));
+    if (!is_ours) return refuse_linked(c->final, err);
     if (access(c->final, W_OK | X_OK) != 0 && errno == EACCES)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be replaced when the run reaches its step: %s; move it away",
                        c->final, strerror(EACCES));
@@ -171,11 +197,50 @@ static pl_status remove_if_older(void *context, const char *name, pl_error *err)
     return step > c->current ? check_replaceable(c, step, err) : remove_if_not_kept(c, name, err);
 }
 
+/* The first of them, in the order of the folder, stands in c->path. */
+static pl_status count_linked(void *context, const char *name, pl_error *err)
+{
+    pl_checkpoint *c = context;
+    uint64_t step;
+    const bool is_step = pl_step_name_parse(name, &step) == 0 || pl_step_name_parse_with(name, ".tmp", &step) == 0 ||
+                         pl_step_name_parse_with(name, ".old", &step) == 0;
+    if (!is_step) return PL_OK;
+    PL_TRY(pl_path_join(c->final, sizeof c->final, c->folder, name, err));
+    if (!is_linked(c->final) || c->linked == UINT16_MAX) return PL_OK;
+    if (c->linked++ == 0) strcpy(c->path, c->final);
+    return PL_OK;
+}
+
+/* Told once, and again when there are more of them or fewer. c->temporary is free by now. */
+static pl_status note_linked(pl_checkpoint *c, pl_error *err)
+{
+    const uint16_t before = c->linked;
+    char more[64] = "";
+    c->linked = 0;
+    PL_TRY(pl_folder_each(c->folder, c->list, count_linked, c, err));
+    c->has_note = c->linked && c->linked != before;
+    if (!c->has_note) return PL_OK;
+    if (c->linked > 1) snprintf(more, sizeof more, " (and %u more there)", c->linked - 1u);
+    snprintf(c->temporary, sizeof c->temporary,
+             "%.300s is a link, or has one in it%s: left alone, not counted by train.keep_last, and as good to resume "
+             "from as any other; remove it by hand when it is no longer needed",
+             c->path, more);
+    return PL_OK;
+}
+
+const char *pl_checkpoint_take_note(pl_checkpoint *c)
+{
+    const bool has_note = c->has_note;
+    c->has_note = false;
+    return has_note ? c->temporary : NULL;
+}
+
 static pl_status thin_out(pl_checkpoint *c, pl_error *err)
 {
     c->kept_count = 0;
     PL_TRY(pl_folder_each(c->folder, c->list, note_step, c, err));
-    return pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err);
+    PL_TRY(pl_folder_each(c->folder, c->list, remove_if_not_kept, c, err));
+    return note_linked(c, err);
 }
 
 /* A kill after a save may have come before its thinning, and the run may have nothing left to save. Later steps stay
@@ -209,9 +274,11 @@ pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *
     c->record_text = (char *)(c->kept + spec->keep_last);
     PL_TRY(pl_path_join(c->folder, sizeof c->folder, spec->folder, "checkpoints", err));
     PL_TRY(pl_folder_create(c->folder, err));
+    c->current = resumed ? resumed->step : 0;
     PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
     PL_TRY(restore_pointers(c, resumed ? resumed->step : STEP_NONE, err));
     PL_TRY(thin_out_at_start(c, resumed ? resumed->step : STEP_NONE, err));
+    PL_TRY(note_linked(c, err));
     *out = c;
     return PL_OK;
 }
@@ -241,7 +308,7 @@ static pl_status write_tensors(pl_checkpoint *c, const char *name, const pl_st_l
 
 static pl_status write_files(pl_checkpoint *c, pl_record *record, pl_error *err)
 {
-    PL_TRY(pl_folder_remove(c->temporary, files, FILE_COUNT, err));
+    PL_TRY(pl_remove_folder(c->temporary, files, FILE_COUNT, err));
     PL_TRY(pl_folder_create_one(c->temporary, err));
     PL_TRY(write_tensors(c, PL_MODEL_FILE, &c->spec->model, &record->model, err));
     PL_TRY(write_tensors(c, PL_STATE_FILE, &c->spec->state, &record->state, err));
@@ -253,13 +320,14 @@ static pl_status write_files(pl_checkpoint *c, pl_record *record, pl_error *err)
  * right). */
 static pl_status replace(pl_checkpoint *c, pl_error *err)
 {
+    if (is_linked(c->final)) return refuse_linked(c->final, err);
     if (access(c->final, F_OK) != 0) {
         PL_TRY(rename_folder(c->temporary, c->final, 0, err));
         return pl_folder_sync(c->folder, err);
     }
     if (rename_folder(c->temporary, c->final, RENAME_EXCHANGE, err) == PL_OK) {
         PL_TRY(pl_folder_sync(c->folder, err));
-        return pl_folder_remove(c->temporary, files, FILE_COUNT, err);
+        return pl_remove_folder(c->temporary, files, FILE_COUNT, err);
     }
     PL_TRY(step_path(c, c->current, ".old", c->path, err));
     PL_TRY(rename_folder(c->final, c->path, 0, err));
@@ -269,7 +337,7 @@ static pl_status replace(pl_checkpoint *c, pl_error *err)
         return status;
     }
     PL_TRY(pl_folder_sync(c->folder, err));
-    return pl_folder_remove(c->path, files, FILE_COUNT, err);
+    return pl_remove_folder(c->path, files, FILE_COUNT, err);
 }
 
 static pl_status write_and_name(pl_checkpoint *c, pl_record *record, pl_error *err)
@@ -280,7 +348,7 @@ static pl_status write_and_name(pl_checkpoint *c, pl_record *record, pl_error *e
     if (status == PL_OK) status = replace(c, err);
     if (status == PL_OK) return PL_OK;
     pl_error ignored;
-    if (pl_folder_remove(c->temporary, files, FILE_COUNT, &ignored) != PL_OK) { /* the next start tries again */
+    if (pl_remove_folder(c->temporary, files, FILE_COUNT, &ignored) != PL_OK) { /* the next start tries again */
     }
     return status;
 }

@@ -11,6 +11,8 @@ struct pl_checkpoint {
     uint64_t record_bytes;
     uint64_t *kept; /* [keep_last]: the highest steps found, descending */
     uint32_t kept_count;
+    uint16_t linked;  /* found last; plans of older builds give no room for more than these four bytes */
+    bool has_note;    /* in `temporary` */
     uint64_t current; /* of the save in progress */
     uint64_t best;    /* STEP_NONE when there is none */
     char *record_text;

@@ -30,38 +30,27 @@ static pl_status each_in_batch(char *list, ssize_t bytes, pl_status (*use)(void 
     return PL_OK;
 }
 
-pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
-                         pl_status (*use)(void *, const char *, pl_error *), void *context, pl_error *err)
+pl_status pl_folder_each_in(int fd, const char *path, char list[PL_FOLDER_LIST_BYTES],
+                            pl_status (*use)(void *, const char *, pl_error *), void *context, pl_error *err)
 {
     ssize_t bytes = 0;
     pl_status status = PL_OK;
-    int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
-    if (fd < 0 && errno == ENOENT) return PL_OK;
-    if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
     while (status == PL_OK && (bytes = getdents64(fd, list, PL_FOLDER_LIST_BYTES)) > 0)
         status = each_in_batch(list, bytes, use, context, err);
     if (bytes < 0 && errno != ENOENT) /* ENOENT: it was removed meanwhile */
         status = pl_fail(err, PL_E_STORAGE, "%s: cannot be listed: %s", path, strerror(errno));
-    close(fd);
     return status;
 }
 
-pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *err)
+pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
+                         pl_status (*use)(void *, const char *, pl_error *), void *context, pl_error *err)
 {
     int fd = pl_io_open(path, O_RDONLY | O_DIRECTORY);
-    char temporary[64];
-    int error = 0;
     if (fd < 0 && errno == ENOENT) return PL_OK;
     if (fd < 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened as a folder: %s", path, strerror(errno));
-    for (size_t i = 0; i < count; i++) {
-        snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, names[i]);
-        if (unlinkat(fd, names[i], 0) != 0 && errno != ENOENT) error = errno;
-        if (unlinkat(fd, temporary, 0) != 0 && errno != ENOENT) error = errno;
-    }
+    const pl_status status = pl_folder_each_in(fd, path, list, use, context, err);
     close(fd);
-    if (error) return pl_fail(err, PL_E_STORAGE, "%s: cannot be emptied: %s; move it away", path, strerror(error));
-    if (rmdir(path) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
+    return status;
 }
 
 pl_status pl_folder_create_one(const char *path, pl_error *err)
@@ -214,7 +203,7 @@ static pl_status take_lock(const char *folder, int folder_fd, int file_fd, int *
     *lock = folder_fd;
     int rc = pl_io_lock(folder_fd, LOCK_EX | LOCK_NB);
     if (rc != 0 && errno == EBADF) rc = pl_io_lock(*lock = file_fd, LOCK_EX | LOCK_NB);
-    if (rc == 0) return PL_OK;
+    if (rc == 0 || pl_io_has_no_locks(errno)) return PL_OK;
     if (errno == EWOULDBLOCK) return refused(folder, *lock, file_fd, err);
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", folder, strerror(errno));
 }
@@ -239,6 +228,15 @@ pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
     if (fd >= 0 && fd != *lock) close(fd);
     if (file >= 0 && file != *lock) close(file);
     return status;
+}
+
+/* Asked for and given back, unless somebody has it. */
+bool pl_folder_has_locks(const char *folder)
+{
+    const int fd = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    const bool has = fd < 0 || pl_io_lock(fd, LOCK_SH | LOCK_NB) == 0 || !pl_io_has_no_locks(errno);
+    if (fd >= 0) close(fd);
+    return has;
 }
 
 void pl_folder_unlock(int *lock)

@@ -16,9 +16,9 @@ enum { PL_FOLDER_LIST_BYTES = 4096 };
 pl_status pl_folder_each(const char *path, char list[PL_FOLDER_LIST_BYTES],
                          pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
 
-/* Removes the named files, and their temporary ones, from the folder, then the folder if nothing else is in it. Files
- * that a person put there stay, and the folder with them. What is missing already is fine. */
-pl_status pl_folder_remove(const char *path, const char *const *names, size_t count, pl_error *);
+/* The same for one that is open, at its beginning. */
+pl_status pl_folder_each_in(int fd, const char *path, char list[PL_FOLDER_LIST_BYTES],
+                            pl_status (*use)(void *context, const char *name, pl_error *), void *context, pl_error *);
 
 /* mkdir; PL_E_STORAGE with the reason. */
 pl_status pl_folder_create_one(const char *path, pl_error *);
@@ -40,6 +40,8 @@ pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, p
 /* The lock of a run's folder: held until the descriptor is closed or the process ends, however it ends. A second run is
  * refused with the process that holds it, as the file `lock` in it tells: it stays, and is not what is locked. */
 pl_status pl_folder_lock(const char *folder, int *fd, pl_error *);
+/* Does its file system know such locks? Where not, pl_folder_lock gives one that keeps nobody out. */
+bool pl_folder_has_locks(const char *folder);
 /* The process that holds it, as the kernel tells without a lock being taken; 0: none, or nobody knows. */
 long pl_folder_holder(const char *folder);
 void pl_folder_unlock(int *fd); /* sets -1; harmless on -1 */

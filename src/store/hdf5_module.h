@@ -9,7 +9,13 @@
 
 #define PL_HDF5_FILE   "plimsoll-hdf5.so"
 #define PL_HDF5_SYMBOL "pl_hdf5_functions"
-enum { PL_HDF5_VERSION = 4, PL_HDF5_RANK_MAX = 8, PL_HDF5_ALIGN = 4096, PL_HDF5_NO_MEMORY = -2 };
+enum {
+    PL_HDF5_VERSION = 5,
+    PL_HDF5_RANK_MAX = 8,
+    PL_HDF5_ALIGN = 4096,
+    PL_HDF5_NO_MEMORY = -2,
+    PL_HDF5_LACK_BYTES = 640
+};
 
 typedef struct pl_hdf5_array {
     const char *name;    /* "metrics/energy": groups are made as they are needed */
@@ -46,9 +52,19 @@ typedef struct pl_hdf5_seen {
     uint32_t rank;
     uint64_t shape[PL_HDF5_RANK_MAX];
     /* Of a number the smallest of f16, f32, f64, u8, i8, u16, i16, u32, i32, i64 that holds all of them (of those of 64
-     * bits without a sign: which are below 2^63); "": there is none. */
+     * bits without a sign: which are below 2^63); "": there is none. f64 where an attribute scales the numbers. */
     char dtype[8];
+    /* Of a number: what it takes from other files and is not there, or an attribute that cannot be followed; then it is
+     * not to be read. "": nothing. */
+    char lack[PL_HDF5_LACK_BYTES];
 } pl_hdf5_seen;
+
+/* What of a part that was read is not there: chunks that were never written, and numbers that an attribute
+ * (_FillValue, missing_value) says are none. As real numbers these are NAN, as whole ones 0. */
+typedef struct pl_hdf5_missing {
+    uint64_t unwritten, filled;         /* numbers, of the one kind and the other */
+    uint64_t unwritten_row, filled_row; /* where the first is, in the first dimension */
+} pl_hdf5_missing;
 
 /* Functions give 0, or -1 with a reason in `why`; those that read, PL_HDF5_NO_MEMORY where that is the reason. */
 typedef struct pl_hdf5_module {
@@ -63,10 +79,11 @@ typedef struct pl_hdf5_module {
     int (*open)(const char *path, void **file, char *why, size_t room);
     void (*close)(void *file);
     int (*look)(void *file, const char *name, pl_hdf5_seen *, char *why, size_t room);
-    /* The part that begins at `first`, so many of each dimension, as one of those dtypes, row-major. The part must
-     * lie in the dataset, which must be there, of numbers and of rank 1 or more. */
+    /* The part that begins at `first`, so many of each dimension, as one of those dtypes, row-major; scaled where
+     * attributes say so (scale_factor, add_offset). The part must lie in the dataset, which must be there, of numbers,
+     * of rank 1 or more and without a lack. */
     int (*read)(void *file, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype, void *to,
-                char *why, size_t room);
+                pl_hdf5_missing *, char *why, size_t room);
 } pl_hdf5_module;
 
 #endif

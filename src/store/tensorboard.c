@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/remove.h"
+
 enum { FRAME_BEFORE = 12, FRAME_AFTER = 4, VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5, SESSION_START = 1 };
 
 /* ---- crc32c (Castagnoli, reflected polynomial 0x82f63b78), four bits at a time: events are short ---- */
@@ -194,7 +196,7 @@ static pl_status begin_file(pl_tensorboard *t, pl_error *err)
     if (status == PL_OK) return PL_OK;
     close(t->fd);
     t->fd = -1;
-    unlink(t->path);
+    (void)pl_remove_file(t->path, NULL);
     return status;
 }
 

@@ -473,6 +473,7 @@ static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
                                                 "hidden_size or num_layers"},
+                                      .parts = PL_PART(images) | PL_PART(capsules),
                                       .load_module = load_module,
                                       .further_module = further_module,
                                       .job = {[PL_COMMAND_ENCODE] = &pl_job_encode,

@@ -1,4 +1,4 @@
-/* The row of chains of thought whose steps become latent (MODELS.md 2.8). */
+/* The row of chains of thought whose steps become latent (docs/chain.md). */
 #include "systems/chain.h"
 
 #include "data/text/chain_data.h"
@@ -115,6 +115,7 @@ static const pl_export_face face = {
 const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
+    .parts = PL_PART(images), /* windows on its answers */
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients,

@@ -56,6 +56,7 @@ static pl_status find(const source *s, const char *name, uint32_t low, uint32_t 
     if (seen->rank < low || seen->rank > high)
         return pl_fail(err, PL_E_DATA, "%s: %s has %u dimension%s; %s is expected", s->path, name, seen->rank,
                        seen->rank == 1 ? "" : "s", expected);
+    if (seen->lack[0]) return pl_fail(err, PL_E_DATA, "%s: %s: %s", s->path, name, seen->lack);
     for (uint32_t i = 1; i < seen->rank; i++)
         if (seen->shape[i] < 1)
             return pl_fail(err, PL_E_DATA, "%s: %s has a dimension of 0; %s is expected", s->path, name, expected);
@@ -63,19 +64,24 @@ static pl_status find(const source *s, const char *name, uint32_t low, uint32_t 
 }
 
 static pl_status read_part(const source *s, const char *name, const uint64_t *first, const uint64_t *count,
-                           const char *dtype, void *to, pl_error *err)
+                           const char *dtype, void *to, pl_hdf5_missing *missing, pl_error *err)
 {
     char why[WHY_BYTES];
-    if (s->module->read(s->file, name, first, count, dtype, to, why, sizeof why) == 0) return PL_OK;
+    if (s->module->read(s->file, name, first, count, dtype, to, missing, why, sizeof why) == 0) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: %s cannot be read from row %" PRIu64 " on: %s", s->path, name, first[0], why);
 }
 
-/* Numbers [first, first + count) of the only column, or the first one. */
+/* Numbers [first, first + count) of the only column, or the first one. Those that the file says are none are NAN, and
+ * count as such; what was never written is no flight's end, but a file that was not finished. */
 static pl_status read_column(const source *s, const char *name, uint64_t first, uint64_t count, const char *dtype,
                              void *to, pl_error *err)
 {
     const uint64_t begin[2] = {first, 0}, many[2] = {count, 1};
-    return read_part(s, name, begin, many, dtype, to, err);
+    pl_hdf5_missing missing;
+    PL_TRY(read_part(s, name, begin, many, dtype, to, &missing, err));
+    if (missing.unwritten == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA, "%s: %s: number %" PRIu64 " was never written; bring the file whole", s->path, name,
+                   missing.unwritten_row);
 }
 
 /* At least so many rows: what is longer has what stands behind the last frame. */
@@ -217,7 +223,7 @@ static pl_status read_lidar(const source *s, const pl_label_filter *filter, pl_f
 
 /* ---- the flight ---- */
 
-static pl_status check_labels(const pl_flight *f, const pl_label_filter *filter, pl_error *err)
+pl_status pl_flight_check_labels(const pl_flight *f, const pl_label_filter *filter, pl_error *err)
 {
     float low = INFINITY, high = -INFINITY;
     if (f->labels < 2)
@@ -263,7 +269,7 @@ pl_status pl_flight_read(const pl_hdf5_module *module, const pl_flight_files *fi
     pl_status status = read_file(module, CAMERA, filter, f, &c, err);
     if (status == PL_OK) status = read_file(module, NAVIGATION, filter, f, &c, err);
     if (status == PL_OK) status = read_file(module, PROFILES, filter, f, &c, err);
-    if (status == PL_OK) status = check_labels(f, filter, err);
+    if (status == PL_OK) status = pl_flight_check_labels(f, filter, err);
     pl_free(c.seconds);
     if (status != PL_OK) pl_flight_deinit(f);
     return status;
@@ -309,5 +315,6 @@ pl_status pl_flight_camera_read(const pl_flight_camera *c, uint64_t frame, uint3
 {
     const source s = {c->module, c->flight->files->camera, c->file};
     const uint64_t begin[3] = {frame, first, 0}, count[3] = {1, end - first, c->flight->columns};
-    return read_part(&s, SIGNAL, begin, count, "f32", out, err);
+    pl_hdf5_missing missing; /* NAN, as what is damaged */
+    return read_part(&s, SIGNAL, begin, count, "f32", out, &missing, err);
 }

@@ -25,6 +25,8 @@ typedef struct pl_flight {
 pl_status pl_flight_read(const pl_hdf5_module *, const pl_flight_files *, const pl_label_filter *, pl_flight *,
                          pl_error *);
 void pl_flight_deinit(pl_flight *); /* a zeroed one is fine */
+/* The last of that again, when labels were taken away. */
+pl_status pl_flight_check_labels(const pl_flight *, const pl_label_filter *, pl_error *);
 
 /* The frames of its camera; one flight at a time. */
 typedef struct pl_flight_camera {
@@ -35,7 +37,7 @@ typedef struct pl_flight_camera {
 
 pl_status pl_flight_camera_open(pl_flight_camera *, const pl_hdf5_module *, const pl_flight *, pl_error *);
 void pl_flight_camera_close(pl_flight_camera *);
-/* Rows [first, end) of a frame. */
+/* Rows [first, end) of a frame; NAN where they were never written, or are said to be missing. */
 pl_status pl_flight_camera_read(const pl_flight_camera *, uint64_t frame, uint32_t first, uint32_t end, float *out,
                                 pl_error *);
 

@@ -1,4 +1,4 @@
-/* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
+/* The row of pages that are read: towers, fusion, recursion and planning, trained (docs/hybrid.md). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -264,6 +264,7 @@ static const char *const files[] = {FEATURES_FILE, NULL};
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
+    .parts = PL_PART(images) | PL_PART(capsules) | PL_PART(hybrid),
     .words_of = words_of,
     .find_part = find_part,
     .load_module = load_module,

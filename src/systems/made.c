@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/remove.h"
 
 static pl_status note(pl_made *m, const char *path, size_t bytes, pl_error *err)
 {
@@ -30,7 +31,7 @@ pl_status pl_made_file(pl_made *m, const char *path, pl_error *err) { return not
 
 void pl_made_undo(pl_made *m)
 {
-    for (size_t i = m->count; i-- > 0;) (void)remove(m->path[i]);
+    for (size_t i = m->count; i-- > 0;) pl_remove_made(m->path[i]);
     pl_made_forget(m);
 }
 

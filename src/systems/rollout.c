@@ -107,6 +107,7 @@ const pl_system pl_system_rollout = {
               "simulation.realizations_at_once",
               "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
               "parameter_space.architecture.base_channels"},
+    .parts = PL_PART(images) | PL_PART(rollout),
     .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout, [PL_COMMAND_INFER] = &pl_job_infer},
     .check = check,
     .face = &face,

@@ -16,6 +16,7 @@ import suite
 from harness import PROGRESS, Failure, Skip, look, repeat, tail, write_text
 
 PAGE_BYTES = 4096
+EXAMPLES = os.path.join(os.path.dirname(__file__), "..", "..", "examples")
 THREAD_BYTES_MAX = 500_000
 
 
@@ -215,6 +216,29 @@ def check_seccomp(bench, arguments):
             runs += 5
     check_stop(bench)
     return f"{runs + 2} commands under kill and count; stopped by a signal as well"
+
+
+# ---- the program's own pages ----
+
+PROGRAM_BYTES_MAX = 3_000_000
+SMALLEST_GPT_BYTES = 83_000_000
+
+
+def check_program(bench, arguments):
+    """What a training of text never calls is not held; of each level's kernels only its own; and nobody calls the rest."""
+    del arguments
+    figures, env = {}, {"PLIMSOLL_TEST_SECCOMP": "kill"}  # who calls what is left out is ended
+    for isa in ("ref", "baseline", "avx2", "auto"):
+        out = bench.out()
+        options = tiny(bench, out, run__isa=isa)
+        plan = bench.plan(options)
+        run = bench.train(options, out, env)
+        run.judge(plan)
+        figures[isa] = next(r["resident_bytes"] for r in plan["process"]["rows"] if r["kind"] == "program")
+        if figures[isa] > PROGRAM_BYTES_MAX:
+            raise Failure(f"the program holds {figures[isa]:,} bytes, {PROGRAM_BYTES_MAX:,} are allowed\n{run.repeat}")
+    bench.run(bench.command("plan", os.path.join(EXAMPLES, "gpt.yaml"), "--text", bench.text(300_000), "--budget", SMALLEST_GPT_BYTES))
+    return "held of the program: " + ", ".join(f"{isa} {figure:,}" for isa, figure in figures.items())
 
 
 def wait_for(what, path, child, seconds=60):
@@ -553,5 +577,5 @@ def check_threads(bench, arguments):
 ALL = {
     "random": check_random, "again": check_again, "deep": check_deep, "seccomp": check_seccomp, "heap": check_heap, "faults": check_faults,
     "thp": check_thp, "bits": check_bits, "texts": check_texts, "budget": check_budget, "recompute": check_recompute,
-    "threads": check_threads,
+    "threads": check_threads, "program": check_program,
 }

@@ -149,7 +149,7 @@ def check_others(bench, arguments):
 
 
 def check_cold(bench, arguments):
-    """A container without a home, as many threads as there may be: kernels are measured by the whole team inside of the
+    """A container without a home, many threads: kernels are measured by the whole team inside of the
     limit, and what that leaves behind is nobody else's."""
     del arguments
     options = tiny(bench, bench.out(), run__threads=64, train__steps=1, train__eval_every=100, train__sample_every=0)

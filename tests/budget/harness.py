@@ -219,6 +219,10 @@ class Run:
         for key in ("resident", "peak", "seen_resident", "seen_peak", "rows"):
             if abs(found.get(key, 0)) > allowed(planned):
                 raise Failure(f"{key}: {found[key]:+,} bytes beside the {planned:,} planned\n{self.repeat}\n{tail(self.errors, 30)}")
+        # What a part of it holds is called by nobody who leaves it out (src/base/parts.h): not one page more than planned.
+        for (kind, name), difference in rows.items():
+            if kind == "program" and difference:
+                raise Failure(f"program {name}: {difference:+,} bytes beside what is planned, which is exact\n{self.repeat}")
         sums = sum(r["measured_bytes"] for r in report["rows"]) + report["unexplained_bytes"]
         if sums != report["rollup_bytes"]:
             raise Failure(f"the measured rows add up to {sums:,}, the kernel counts {report['rollup_bytes']:,}\n{self.repeat}")
@@ -239,4 +243,7 @@ def judge_ledger_text(errors, planned, line):
         found[key] = int(row.group(2).replace(",", "")) - planned
         if abs(found[key]) > allowed(planned):
             raise Failure(f"{key}: {found[key]:+,} bytes beside the {planned:,} planned\n{repeat(line, {})}\n{tail(errors, 30)}")
+    program = re.search(r"^plimsoll +([\d,]+) +([\d,]+)", errors, re.M)
+    if not program or program.group(1) != program.group(2):
+        raise Failure(f"the program's row is not as planned\n{repeat(line, {})}\n{tail(errors, 30)}")
     return found

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from cli_tests import COMMAND, Skipped, check, environment, main, read, run
+from cli_tests import COMMAND, Skipped, check, environment, main, read, refused, run, write_config, write_text
 from rollout_tests import write_rollout
 
 PARTS = 8
@@ -107,5 +107,21 @@ def test_parallel():
     check(8000000 < memory < 100000000, memory)
 
 
+def test_service():
+    """A Service called plimsoll in the namespace: what it puts into each pod changes nothing; a misspelled variable next to it is still
+    refused."""
+    write_text()
+    service = {"PLIMSOLL_SERVICE_HOST": "10.0.0.11", "PLIMSOLL_SERVICE_PORT": "80", "PLIMSOLL_SERVICE_PORT_HTTP": "80",
+               "PLIMSOLL_PORT": "tcp://10.0.0.11:80", "PLIMSOLL_PORT_80_TCP": "tcp://10.0.0.11:80", "PLIMSOLL_PORT_80_TCP_PROTO": "tcp",
+               "PLIMSOLL_PORT_80_TCP_PORT": "80", "PLIMSOLL_PORT_80_TCP_ADDR": "10.0.0.11"}
+    config = write_config(train={"steps": 4, "eval_every": 2})
+    wanted = run("config", config)[0]
+    check(run("config", config, env=environment(**service))[0] == wanted, "the service set a key")
+    check("batch_size: 4" in run("config", config, env=environment(**service, PLIMSOLL_BATCH_SIZE="4"))[0], "a key is no longer set")
+    run("train", config, "--quiet", env=environment(**service))
+    refused(2, r"PLIMSOLL_WIDHT.*did you mean PLIMSOLL_WIDTH", "train", config, env=environment(**service, PLIMSOLL_WIDHT="3"))
+    refused(2, r"PLIMSOLL_PORT is not one", "train", config, env=environment(**{**service, "PLIMSOLL_PORT": "80"}))
+
+
 if __name__ == "__main__":
-    main({"cluster": [test_slurm, test_kubernetes, test_parallel]})
+    main({"cluster": [test_slurm, test_kubernetes, test_parallel, test_service]})

@@ -95,7 +95,7 @@ def test_control_characters_are_not_echoed():
 
 def test_ranges_where_they_are_read():
     write_text()
-    refused(2, "run.threads must be an integer from 1 to 64, or auto .*, not 65", "config", write_config(), "--threads", "65")
+    refused(2, "run.threads must be an integer from 1 to 1024, or auto .*, not 1025", "config", write_config(), "--threads", "1025")
     check("threads: auto" in run("config", write_config(), "--threads", "0")[0], "0 threads is auto")
     refused(2, "--threads: .* not -1", "config", write_config(), "--threads", "-1")
     refused(2, "data.vocab_size must be an integer from 257 to 65535", "config", write_config(), "--tokenizer", "bpe", "--vocab_size", "70000")

@@ -327,6 +327,22 @@ def test_join_by_moving():
     check(all(os.path.exists(f"part-{first}") for first in range(OPERATORS)), "a join that was refused took a part")
 
 
+def test_move_leaves_links():
+    """A file of a part that is a link leads to bytes that are not given back to the disk, and are not removed."""
+    parts = [f"linked-{first}" for first in range(OPERATORS)]
+    for first, part in enumerate(parts):
+        leave("npy", part, first, 1)
+    name = sorted(set(os.listdir(parts[1])) - {"index"})[0]
+    for moved in (name, "index"):
+        os.rename(f"{parts[1]}/{moved}", f"elsewhere-{moved}")
+        os.symlink(f"../elsewhere-{moved}", f"{parts[1]}/{moved}")
+        before = read(f"elsewhere-{moved}")
+        refused(2, f"{parts[1]}/{moved}: is a link; what is moved is removed: put what it leads to there", "results", "join", "--move", "linked", *parts)
+        check(read(f"elsewhere-{moved}") == before and all(os.path.isdir(part) for part in parts), moved, "was touched")
+        os.replace(f"elsewhere-{moved}", f"{parts[1]}/{moved}")
+    run("results", "join", "--move", "linked", *parts)
+
+
 def test_move_that_was_killed_at_the_end():
     """All is in its new place, and some parts, or some of their files, are removed: the same command ends that."""
     for form in ("native", "npy"):
@@ -411,7 +427,7 @@ def same_tree(a, b):
 
 
 GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving,
-                      test_move_that_was_killed_at_the_end,
+                      test_move_leaves_links, test_move_that_was_killed_at_the_end,
                       test_bytes_behind_the_end]}
 
 if __name__ == "__main__":

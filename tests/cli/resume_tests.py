@@ -197,11 +197,12 @@ def test_command_that_goes_on():
     os.makedirs("a folder")
     odd = "a folder/it's $HOME\n\x1b[1m \\ é.yaml"
     config = write_config(odd, train={"steps": 20000, "log_every": 50, "checkpoint_every": 5000, "eval_every": 5000})
-    env = environment(PLIMSOLL_TRAIN_WEIGHT_DECAY="0.05", PLIMSOLL_GENERATE_PROMPT="a b")
+    env = environment(PLIMSOLL_TRAIN_WEIGHT_DECAY="0.05", PLIMSOLL_GENERATE_PROMPT="a b", PLIMSOLL_SERVICE_HOST="10.0.0.11", PLIMSOLL_PORT="tcp://10.0.0.11:80")
     said = stop("train", config, "--out", "o ut", "--set", "train.beta2=0.9", "--learning_rate", "0.002", "--progress", "plain", env=env)
     check("the state is saved. Go on with:\n" in said, said)
     command = go_on(said)
     check(command.endswith(" --resume") and "PLIMSOLL_TRAIN_WEIGHT_DECAY=0.05 PLIMSOLL_GENERATE_PROMPT='a b' " in command, command)
+    check("PLIMSOLL_SERVICE_HOST" not in command and "PLIMSOLL_PORT" not in command, "what Kubernetes injects is printed:", command)
     check(not re.search(r"[\x00-\x1f\x7f]", command), "what acts on a terminal is printed:", repr(command))
     step = int(re.search(r"stopped at step (\d+) of", said)[1])
     err = in_shell(f"{command} --steps {step + 5}")
@@ -295,6 +296,29 @@ def test_lock_of_a_resumed_run():
     same_run("whole", "out")
 
 
+def test_a_checkpoint_that_was_moved():
+    """A link stands in its place: it is resumed from, neither it nor what it leads to is removed, and it counts for no other."""
+    write_text()
+    config = write_config()
+    run("train", config, "--quiet", "--steps", "20", "--checkpoint_every", "5", "--keep_last", "2")
+    os.mkdir("big")
+    shutil.move("out/checkpoints/step-00000020", "big/step-00000020")
+    os.symlink(os.path.abspath("big/step-00000020"), "out/checkpoints/step-00000020")
+    moved = {name: read(f"big/step-00000020/{name}") for name in os.listdir("big/step-00000020")}
+    shutil.move("out/checkpoints", "big/checkpoints")  # and their folder
+    os.symlink("../big/checkpoints", "out/checkpoints")
+    words = ("train", config, "--quiet", "--checkpoint_every", "5", "--keep_last", "2", "--resume", "--steps")
+    said = run(*words, "40")[1]
+    check(said.count("step-00000020 is a link, or has one in it: left alone") == 1, said)
+    check({name: read(f"big/step-00000020/{name}") for name in os.listdir("big/step-00000020")} == moved, "what was moved was touched")
+    kept = {name for name in os.listdir("big/checkpoints") if name.startswith("step-")}
+    best = "step-" + read("out/checkpoints/best").decode().strip()[5:]
+    check(kept == {"step-00000020", "step-00000035", "step-00000040", best}, kept)
+    os.rename("out/checkpoints/step-00000020", "out/checkpoints/step-00000020.tmp")  # as builds before left it
+    run(*words, "50")
+    check({name: read(f"big/step-00000020/{name}") for name in os.listdir("big/step-00000020")} == moved, "what was moved was touched")
+
+
 def test_weights_alone():
     """eval and generate need no optimizer state; training does, and takes the checkpoint before."""
     write_text()
@@ -320,7 +344,8 @@ def test_weights_alone():
 
 GROUPS = {"resume": [test_nothing_to_go_on_from, test_resume_in_pieces, test_killed_while_records_are_written, test_past_its_end, test_what_may_change,
                      test_changes_are_those_since_the_checkpoint_that_is_taken, test_command_that_goes_on, test_second_signal,
-                     test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_weights_alone]}
+                     test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_a_checkpoint_that_was_moved,
+                     test_weights_alone]}
 
 if __name__ == "__main__":
     main(GROUPS)

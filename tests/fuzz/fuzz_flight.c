@@ -172,7 +172,7 @@ static void put_value(void *to, bool wide, uint64_t i, double value)
 }
 
 static int read_fake(void *file, const char *name, const uint64_t *first, const uint64_t *count, const char *dtype,
-                     void *to, char *why, size_t room)
+                     void *to, pl_hdf5_missing *missing, char *why, size_t room)
 {
     const dataset *d = find_fake(file, name);
     const bool wide = strcmp(dtype, "f64") == 0;
@@ -182,6 +182,8 @@ static int read_fake(void *file, const char *name, const uint64_t *first, const 
     for (uint32_t i = 0; i < d->seen.rank; i++, all *= count[i - 1])
         FUZZ_CHECK(first[i] <= d->seen.shape[i] && count[i] <= d->seen.shape[i] - first[i], "%s: beyond its end", name);
     const uint8_t how = next();
+    *missing = (pl_hdf5_missing){.filled = how % 8 == 6, .filled_row = first[0]};
+    if (how % 8 == 5 && how >= 128) missing->unwritten = all, missing->unwritten_row = first[0];
     if (how % 8 == 7) return fail(why, room);
     for (uint64_t i = 0; i < all; i++) put_value(to, wide, i, value_of(d, first[0] + i / (all / count[0]), i));
     if (all > 0)

@@ -14,13 +14,14 @@ FILE_LINES = 700
 COLUMNS = 120
 
 # The C library, POSIX and Linux: allowed everywhere. Anything else must stand in the table's third column.
-STANDARD = set("""assert ctype dirent dlfcn elf errno fcntl fenv float getopt inttypes iso646 limits link locale malloc math
+STANDARD = set("""assert ctype dirent dlfcn elf errno fcntl fenv float fnmatch getopt inttypes iso646 limits link locale malloc math
 poll pthread sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn
 string strings syscall termios threads time ucontext unistd wchar wctype""".split())
 STANDARD_FOLDERS = ("sys/", "linux/", "asm/")
 
 HEAP = "malloc calloc realloc reallocarray free strdup strndup asprintf vasprintf aligned_alloc posix_memalign memalign getline getdelim"
 TALK = "printf vprintf puts putchar perror exit _exit _Exit quick_exit abort getenv secure_getenv"
+REMOVE = "unlink unlinkat rmdir remove"
 OWN_CHILDREN = {("src/base/child.c", "_exit")}  # ends a child that it made, and nobody else
 STREAMS = re.compile(r"\b(stdout|stderr)\b")
 
@@ -196,6 +197,14 @@ def rule_quiet(root):
         code = code_of(slurp(os.path.join(root, path)))
         for found in STREAMS.finditer(code):
             yield f"{path}:{code.count(chr(10), 0, found.start()) + 1}: uses {found.group(1)}; the library never prints"
+
+
+def rule_remove(root):
+    """Who calls unlink by itself follows a link to a folder sooner or later."""
+    for path in files_below(root, "src", (".c", ".h")):
+        if path != "src/base/remove.c":
+            for line, name in calls_in(root, path, REMOVE):
+                yield f"{path}:{line}: calls {name}; what is removed goes through base/remove.h, which leaves links alone"
 
 
 IN_C_LOCALE = {"src/base/locale.c", "src/config/value.c", "src/jobs/infer_sink.c"}  # they enter it themselves

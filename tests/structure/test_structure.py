@@ -66,6 +66,8 @@ BAD = [  # rule, file, text put at its end, a piece of the sentence
     ("quiet", "src/ir/graph.h", "void g(void) { exit(1); }", "calls exit"),
     ("quiet", "src/ir/graph.h", 'char *g(void) { return getenv("X"); }', "calls getenv"),
     ("quiet", "src/ir/graph.h", 'void g(void) { fputs("x", stderr); }', "uses stderr"),
+    ("remove", "src/ir/graph.h", "void g(const char *s) { unlink(s); }", "calls unlink"),
+    ("remove", "src/plan/plan.c", "void g(const char *s) { (void)rmdir (s); }", "calls rmdir"),
     ("points", "src/ir/graph.h", "double g(const char *s) { return strtod(s, 0); }", "calls strtod"),
     ("points", "src/ir/graph.h", 'void g(char *s) {\n  snprintf(s, 9, "; %d"\n  " %.3g", 1, .5);\n}', "prints a number with snprintf"),
     ("paths", "src/ir/graph.h", "/* see /ho" "me/somebody/notes */", "a path of one machine"),

@@ -1,12 +1,15 @@
 #include "data/clouds/clouds_data.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
+#include "base/units.h"
 #include "data/clouds/lidar.h"
 
 enum { RECORDS = 64 }; /* read at once; the longest window, too */
@@ -53,16 +56,6 @@ static uint64_t hash_of(XXH64_state_t *state)
     return hash ? hash : 1;
 }
 
-/* What the file holds, not how it came about: a copy of it elsewhere is the same. */
-static uint64_t hash_frames(const pl_frames_info *i)
-{
-    const uint64_t of[] = {i->height, i->width, (uint64_t)i->form, i->records_hash, i->table_hash};
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    XXH64_update(&state, of, sizeof of);
-    return hash_of(&state);
-}
-
 static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
 {
     XXH64_state_t state;
@@ -91,21 +84,14 @@ static uint64_t hash_scalers(const pl_clouds_scalers *s)
 
 /* ---- the flights ---- */
 
-static pl_status open_file(pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
+static void say_file(pl_clouds_data *d)
 {
     const pl_frames_info *i = &d->frames.info;
-    PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
-    if (s->key && i->key != s->key)
-        return pl_fail(err, PL_E_DATA,
-                       "%.350s: was made of other flights, or in another way, than this config says; when another "
-                       "command uses this folder too, start this one again",
-                       s->frames_path);
     d->data.path = d->frames.path;
     d->data.file = "frame file";
     d->data.file_bytes = pl_frames_file_bytes(i);
     pl_facts_add(&d->data.extents, "height", i->height);
     pl_facts_add(&d->data.extents, "width", i->width);
-    return PL_OK;
 }
 
 static pl_status check_overweight(const pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
@@ -141,6 +127,8 @@ typedef struct walk {
     pl_split_list validation; /* what the validation part is */
     uint64_t label;           /* of the flight */
     pl_scaler_sum zenith, azimuth, height;
+    uint64_t damaged, damaged_pixels;           /* frames with a picture, of which some pixels are no numbers */
+    uint64_t unseen, unseen_frame, unseen_from; /* frames without any; the first, and its flight */
 } walk;
 
 static uint64_t count_held(const walk *w, uint32_t flight)
@@ -200,6 +188,15 @@ static pl_status take_label(walk *w, uint32_t flight, uint64_t frame, const pl_f
     return PL_OK;
 }
 
+static void note_damage(walk *w, uint32_t flight, uint64_t frame, const pl_frames_record *r)
+{
+    if (r->damaged_pixels == 0) return;
+    if (r->picture != PL_FRAMES_NONE)
+        w->damaged++, w->damaged_pixels += r->damaged_pixels;
+    else if (w->unseen++ == 0)
+        w->unseen_frame = frame, w->unseen_from = flight;
+}
+
 static pl_status walk_flight(walk *w, uint32_t flight, pl_error *err)
 {
     const pl_frames_flight *f = &w->d->flight[flight];
@@ -212,6 +209,7 @@ static pl_status walk_flight(walk *w, uint32_t flight, pl_error *err)
         for (uint64_t i = begin; i < end; i++) {
             const pl_frames_record *r = &record[i - begin];
             if (trains) pl_scaler_add(&w->zenith, r->zenith), pl_scaler_add(&w->azimuth, r->azimuth);
+            note_damage(w, flight, i, r);
             if (r->profile != PL_FRAMES_NONE) PL_TRY(take_label(w, flight, i, r, err));
         }
     }
@@ -239,6 +237,66 @@ static pl_status walk_flights(walk *w, pl_error *err)
                    w->s->frames_path, w->height.count, w->height.mean);
 }
 
+/* ---- samples that are only counted ---- */
+
+enum { COUNTED_HELD_PERCENT = 15 }; /* as of every training but the first (split.c) */
+
+static pl_status take_counted(pl_clouds_samples *to, uint64_t first, uint64_t count, uint32_t window, pl_error *err)
+{
+    uint64_t pictures;
+    const bool fits = !pl_size_mul(count, window * sizeof *to->picture, &pictures);
+    to->sample = fits ? pl_alloc(count, sizeof *to->sample) : NULL;
+    to->picture = fits ? pl_alloc(count, window * sizeof *to->picture) : NULL;
+    if (!to->sample || !to->picture)
+        return pl_fail(err, PL_E_NOMEM, "no memory for the list of %" PRIu64 " samples; plan for fewer", count);
+    for (; to->count < count; to->count++) {
+        to->sample[to->count] = (pl_clouds_sample){.height_km = 1, .frame = first + to->count};
+        for (uint32_t k = 0; k < window; k++) to->picture[to->count * window + k] = (first + to->count) * window + k;
+    }
+    return PL_OK;
+}
+
+/* A picture for each frame of each sample: where windows do not overlap, as of a flight with few labels. */
+static pl_status count_samples(pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
+{
+    const uint64_t held = (s->count * COUNTED_HELD_PERCENT + 99) / 100;
+    pl_frames_info *i = &d->frames.info;
+    if (s->count < 2)
+        return pl_fail(err, PL_E_CONFIG, "of %" PRIu64 " sample none would be left to train on; plan for 2 at least",
+                       s->count);
+    *i = (pl_frames_info){.height = s->height, .width = s->width, .flights = 1, .form = s->form};
+    i->frames = i->pictures = s->count * s->window;
+    d->frames.is_noise = s->is_noise;
+    PL_TRY(take_counted(&d->source.samples[PL_PART_TRAIN], 0, s->count - held, s->window, err));
+    PL_TRY(take_counted(&d->source.samples[PL_PART_VALIDATION], s->count - held, held, s->window, err));
+    d->source.scaler = (pl_clouds_scalers){{0, 1}, {0, 1}, {0, 1}};
+    snprintf(d->data.said, sizeof d->data.said,
+             "%" PRIu64 " samples of %u frames of %u x %u pixels, which are counted, for there are no flights",
+             s->count, s->window, s->height, s->width);
+    return PL_OK;
+}
+
+/* ---- what is told of damage ---- */
+
+static void say_damage(const walk *w)
+{
+    pl_data *d = &w->d->data;
+    char text[32];
+    pl_str s = pl_str_fixed(d->said, sizeof d->said);
+    if (w->unseen)
+        pl_str_printf(&s,
+                      "frames without any finite number: %s (the first is frame %" PRIu64
+                      " of flight %s), left out with the samples around them",
+                      pl_format_count(w->unseen, text, sizeof text), w->unseen_frame,
+                      w->d->flight[w->unseen_from].name);
+    if (w->damaged)
+        pl_str_printf(&s,
+                      "%spixels that are no finite numbers: %s in %" PRIu64 " frame%s, taken as the mean of the frame",
+                      w->unseen ? "; " : "", pl_format_count(w->damaged_pixels, text, sizeof text), w->damaged,
+                      pl_plural(w->damaged));
+    d->has_less = w->unseen > 0;
+}
+
 /* ---- opening ---- */
 
 static void make_source(pl_clouds_data *d, const pl_clouds_setup *s)
@@ -264,11 +322,14 @@ static pl_status open_data(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
                        s->window, s->batch, RECORDS, INT32_MAX);
     walk w = {.d = d, .s = s, .validation = PL_SPLIT_INNER};
     if (s->evaluates && s->stage != PL_SPLIT_PRETRAIN) w.validation = PL_SPLIT_TEST;
-    PL_TRY(open_file(d, s, err));
-    PL_TRY(split_flights(d, s, err));
-    PL_TRY(walk_flights(&w, err));
+    if (!s->count) PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
+    if (!s->count) PL_TRY(split_flights(d, s, err));
+    PL_TRY(s->count ? count_samples(d, s, err) : walk_flights(&w, err));
+    say_file(d);
     make_source(d, s);
-    pl_facts_add(&d->data.identity, "frames", hash_frames(&d->frames.info));
+    if (s->count) return PL_OK;
+    say_damage(&w);
+    pl_facts_add(&d->data.identity, "frames", pl_frames_identity(&d->frames.info));
     pl_facts_add(&d->data.identity, "split", hash_split(d, s));
     pl_facts_add(&d->data.identity, "scalers", hash_scalers(&d->source.scaler));
     return PL_OK;

@@ -1,5 +1,6 @@
 /* Items of a dataset of an HDF5 file, FILE:/DATASET. Its dimensions are as a .npy's (rows_npy.c); its numbers are made
  * ready as they are, or in the next larger type that is known. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -80,6 +81,18 @@ static pl_status measure(reading *d, uint64_t *bytes, pl_error *err)
     return pl_fail(err, PL_E_DATA, "%.300s: its shape multiplies to more than a file holds", d->r->path);
 }
 
+static pl_status check_missing(const reading *d, const pl_hdf5_missing *m, pl_error *err)
+{
+    if (m->unwritten && (m->filled == 0 || m->unwritten_row <= m->filled_row))
+        return pl_fail(err, PL_E_DATA, "%.300s: item %" PRIu64 " was never written; bring the file whole", d->r->path,
+                       m->unwritten_row);
+    if (m->filled == 0) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%.300s: item %" PRIu64
+                   " has its _FillValue, which says that a number is missing; leave that item out",
+                   d->r->path, m->filled_row);
+}
+
 static pl_status copy_rows(reading *d, void *piece, uint64_t at_once, pl_error *err)
 {
     const pl_npy_array *a = &d->array;
@@ -88,9 +101,11 @@ static pl_status copy_rows(reading *d, void *piece, uint64_t at_once, pl_error *
     memcpy(count, a->dim, sizeof count);
     for (; first[0] < a->dim[0]; first[0] += count[0]) {
         count[0] = a->dim[0] - first[0] < at_once ? a->dim[0] - first[0] : at_once;
+        pl_hdf5_missing missing;
         const int result =
-            d->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, why, sizeof why);
+            d->hdf5->read(d->file, d->dataset, first, count, dtype_of(a->number), piece, &missing, why, sizeof why);
         if (result) return refuse(d->r->path, result, why, "is damaged, or made with a filter that is not there", err);
+        PL_TRY(check_missing(d, &missing, err));
         PL_TRY(pl_stager_put(d->s, piece, count[0] * d->row_bytes, err));
     }
     return PL_OK;
@@ -115,6 +130,7 @@ static pl_status look(reading *d, pl_error *err)
     char why[WHY_BYTES] = "";
     const int result = d->hdf5->look(d->file, d->dataset, &seen, why, sizeof why);
     if (result) return refuse(d->r->path, result, why, "is damaged", err);
+    if (seen.lack[0]) return pl_fail(err, PL_E_DATA, "%.300s: %s", d->r->path, seen.lack);
     return find_array(d->r, &seen, &d->array, err);
 }
 

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/child.h"
+#include "base/remove.h"
 #include "base/size.h"
 #include "base/units.h"
 
@@ -41,7 +42,7 @@ static int create_nameless(const char *folder)
     const int n = snprintf(path, sizeof path, "%s/plimsoll-%ld" PL_FILE_TEMPORARY, folder, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof path) return errno = ENAMETOOLONG, -1;
     fd = pl_io_open(path, O_CREAT | O_EXCL | O_RDWR);
-    if (fd >= 0) (void)unlink(path);
+    if (fd >= 0) (void)pl_remove_file(path, NULL);
     return fd;
 }
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/io.h"
 #include "base/module.h"
+#include "base/remove.h"
 #include "base/size.h"
 #include "data/pages/pack.h"
 
@@ -75,14 +76,19 @@ pl_status pl_page_cache_create(const pl_page_cache_setup *o, pl_page_cache **cac
     return PL_OK;
 }
 
+static void close_folder(pl_page_cache *c)
+{
+    close(c->folder);
+    c->folder = -1;
+}
+
 static void close_store(pl_page_cache *c)
 {
     if (!c->store) return;
     c->module->tell(c->store, &c->count.facts);
     c->module->close(c->store);
     c->store = NULL;
-    close(c->folder);
-    c->folder = -1;
+    close_folder(c);
 }
 
 void pl_page_cache_destroy(pl_page_cache *c)
@@ -96,12 +102,16 @@ void pl_page_cache_destroy(pl_page_cache *c)
 
 /* ---- what fails ---- */
 
-static void remove_files(const pl_page_cache *c)
+/* First the journal: without its file it is nothing, and a journal alone would undo what another file never did. */
+pl_status pl_page_cache_remove(const char *folder, pl_error *err)
 {
-    char journal[PL_FILE_PATH_MAX + 16];
-    snprintf(journal, sizeof journal, "%s-journal", c->path);
-    (void)unlink(c->path);
-    (void)unlink(journal);
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME, err));
+    if (pl_remove_is_link(path)) return pl_remove_file(path, err);
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME "-journal", err));
+    PL_TRY(pl_remove_file(path, err));
+    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME, err));
+    return pl_remove_file(path, err);
 }
 
 static void note(pl_page_cache *c, const char *what, const char *why, const char *then)
@@ -113,9 +123,9 @@ static void note(pl_page_cache *c, const char *what, const char *why, const char
 static void give_up(pl_page_cache *c, pl_cache_answer answer, const char *why)
 {
     const bool damaged = answer == PL_CACHE_DAMAGED;
+    const bool is_removed = damaged && pl_page_cache_remove(c->folder_path, NULL) == PL_OK;
     note(c, damaged ? "is damaged" : "cannot be used any more", why,
-         damaged ? "this run draws all pages, and the next one makes it anew" : "this run draws all pages");
-    if (damaged) remove_files(c);
+         is_removed ? "this run draws all pages, and the next one makes it anew" : "this run draws all pages");
     close_store(c);
 }
 
@@ -130,7 +140,10 @@ static bool lock_folder(pl_page_cache *c)
     }
     c->folder = pl_io_open(c->folder_path, O_RDONLY | O_DIRECTORY);
     if (c->folder >= 0 && pl_io_lock(c->folder, LOCK_EX | LOCK_NB) == 0) return true;
-    note(c, "cannot be used", errno == EWOULDBLOCK ? "another run has it" : strerror(errno),
+    note(c, "cannot be used",
+         errno == EWOULDBLOCK        ? "another run has it"
+         : pl_io_has_no_locks(errno) ? "its file system has no locks"
+                                     : strerror(errno),
          "this run draws all pages");
     if (c->folder >= 0) close(c->folder);
     c->folder = -1;
@@ -143,12 +156,15 @@ static pl_cache_answer open_store(pl_page_cache *c, char *why, size_t room)
 }
 
 /* One that was allowed more would never be smaller: SQLite frees pages within it, and keeps them. */
-static void remove_larger(pl_page_cache *c)
+static bool remove_larger(pl_page_cache *c)
 {
     struct stat st;
-    if (stat(c->path, &st) != 0 || (uint64_t)st.st_size <= c->file_bytes) return;
-    remove_files(c);
-    note(c, "was larger than it may be", "pipeline.cache_size was lowered", "it was made anew");
+    if (stat(c->path, &st) != 0 || (uint64_t)st.st_size <= c->file_bytes) return true;
+    const bool is_removed = pl_page_cache_remove(c->folder_path, NULL) == PL_OK;
+    note(c, is_removed ? "was larger than it may be" : "is larger than it may be, and cannot be removed",
+         pl_remove_is_link(c->path) ? "it is a link" : "pipeline.cache_size was lowered",
+         is_removed ? "it was made anew" : "this run draws all pages");
+    return is_removed;
 }
 
 void pl_page_cache_open(pl_page_cache *c, uint64_t recipe)
@@ -157,18 +173,16 @@ void pl_page_cache_open(pl_page_cache *c, uint64_t recipe)
     if (c->store || c->told[0]) return;
     c->recipe = recipe;
     if (!lock_folder(c)) return;
-    remove_larger(c);
+    if (!remove_larger(c)) return close_folder(c);
     pl_cache_answer answer = open_store(c, why, sizeof why);
-    if (answer == PL_CACHE_DAMAGED) {
-        remove_files(c);
+    if (answer == PL_CACHE_DAMAGED && pl_page_cache_remove(c->folder_path, NULL) == PL_OK) {
         note(c, "could not be read", why, "it was made anew");
         answer = open_store(c, why, sizeof why);
     }
     if (answer == PL_CACHE_OK) return;
     note(c, "cannot be used", why, "this run draws all pages");
     c->store = NULL;
-    close(c->folder);
-    c->folder = -1;
+    close_folder(c);
 }
 
 /* ---- pages ---- */
@@ -257,18 +271,6 @@ void pl_page_cache_read_count(pl_page_cache *c, pl_page_cache_count *count)
 }
 
 /* ---- from outside ---- */
-
-/* First the journal: without its file it is nothing, and a journal alone would undo what another file never did. */
-pl_status pl_page_cache_remove(const char *folder, pl_error *err)
-{
-    char path[PL_FILE_PATH_MAX];
-    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME "-journal", err));
-    if (unlink(path) != 0 && errno != ENOENT)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
-    PL_TRY(pl_path_join(path, sizeof path, folder, PL_PAGE_CACHE_NAME, err));
-    if (unlink(path) == 0 || errno == ENOENT) return PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
-}
 
 pl_status pl_page_cache_shrink(const char *folder, uint64_t file_bytes, pl_error *err)
 {

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/remove.h"
 #include "data/pages/folder.h"
 
 enum { BUFFER_BYTES = 4 << 20, RUNS_MAX = 512, HEAD_BYTES = 28, RECORDS_MAX = BUFFER_BYTES / 64 };
@@ -51,8 +52,7 @@ pl_status pl_sorter_create(const char *path, pl_sorter **out, pl_error *err)
     if (!s) return pl_fail(err, PL_E_NOMEM, "%s: no memory for sorting names", path);
     s->file.fd = -1;
     pl_status status = pl_file_create(&s->file, path, err);
-    if (status == PL_OK && unlink(s->file.temporary) != 0) /* it needs no name: nothing that ends this leaves one */
-        status = pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", s->file.temporary, strerror(errno));
+    if (status == PL_OK) status = pl_remove_file(s->file.temporary, err); /* what ends this leaves nothing */
     if (status != PL_OK) pl_sorter_destroy(s), *out = NULL;
     return status;
 }

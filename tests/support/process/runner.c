@@ -24,6 +24,7 @@ enum { ANSWER_FD = 77 };
 extern char **environ;
 
 static pl_memory_owners owners;
+static pl_memory_range ranges[PL_MEMORY_RANGES_OWN + PL_THREADS_MAX]; /* for more threads than it has room for */
 static runner_request request;
 static runner_result result;
 
@@ -131,7 +132,9 @@ static pl_status work(pl_error *err)
     static pl_arena arena;
     PL_TRY(pl_process_start(err));
     PL_TRY(pl_process_prepare(&request.options, &owners, err));
-    PL_TRY(pl_threads_create(request.threads, &request.options, &owners, err));
+    const size_t room = pl_memory_owners_room((size_t)(request.threads - 1 + request.helper_threads));
+    if (room) pl_memory_owners_move(&owners, ranges, room);
+    PL_TRY(pl_threads_create(request.threads, request.helper_threads, &request.options, &owners, err));
     PL_TRY(create_helpers(request.helper_threads));
     pl_arena_options options = {"ram", request.huge_pages != 0};
     PL_TRY(pl_arena_map(&arena, request.arena_bytes, &options, &owners, err));

@@ -2,13 +2,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,6 +21,18 @@
 #include "base/procfile.h"
 #include "support/fake_root.h"
 #include "support/program.h"
+
+static int made_up_cores; /* 0: those that there are */
+
+/* In place of the C library's: a kernel that was built for more cores than a cpu_set_t has refuses to fill one. */
+int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
+{
+    memset(set, 0, bytes);
+    if (!made_up_cores) return syscall(SYS_sched_getaffinity, pid, bytes, set) < 0 ? -1 : 0;
+    if (bytes * 8 < (size_t)made_up_cores) return errno = EINVAL, -1;
+    for (int core = 0; core < made_up_cores; core++) CPU_SET_S((size_t)core, bytes, set);
+    return 0;
+}
 
 static int begin(void **state)
 {
@@ -228,6 +243,18 @@ static void test_this_machine(void **state)
     assert_true(strlen(m.kernel) > 0 && strlen(m.cpu_name) > 0);
 }
 
+static void test_more_cores_than_a_set_has(void **state)
+{
+    (void)state;
+    static const int cores[] = {1, 1024, 1025, 2048, 8192};
+    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++) {
+        made_up_cores = cores[i];
+        const pl_machine m = read_machine();
+        made_up_cores = 0;
+        assert_int_equal(m.cores_allowed, cores[i]);
+    }
+}
+
 static void test_long_lines_are_cut(void **state)
 {
     (void)state;
@@ -370,6 +397,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(what_is_free_is_what_others_leave),
         cmocka_unit_test_setup_teardown(own_memory_is_read, begin, fake_root_end),
         cmocka_unit_test(test_this_machine),
+        cmocka_unit_test_setup_teardown(test_more_cores_than_a_set_has, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_long_lines_are_cut, begin, fake_root_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

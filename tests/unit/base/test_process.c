@@ -49,7 +49,7 @@ static void test_owners_stay_sorted_and_apart(void **state)
 {
     (void)state;
     unsigned seed = 20240607;
-    for (int i = 0; i < PL_MEMORY_RANGES_MAX; i++) {
+    for (int i = 0; i < PL_MEMORY_RANGES_OWN; i++) {
         uintptr_t slot;
         do {
             seed = seed * 1664525u + 1013904223u;
@@ -57,7 +57,7 @@ static void test_owners_stay_sorted_and_apart(void **state)
         } while (pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "a", (void *)(slot * 0x10000), 0x10000, &err) != PL_OK);
         for (size_t k = 1; k < owners.count; k++) assert_true(owners.range[k - 1].end <= owners.range[k].begin);
     }
-    assert_int_equal(owners.count, PL_MEMORY_RANGES_MAX);
+    assert_int_equal(owners.count, PL_MEMORY_RANGES_OWN);
     assert_int_equal(pl_memory_owners_add(&owners, PL_MEMORY_ARENA, "b", (void *)0x50000000, 1, &err), PL_E_INTERNAL);
     assert_non_null(strstr(err.text, "256"));
     for (size_t left = owners.count; left; left--)
@@ -195,7 +195,7 @@ static void test_bad_options(void **state)
     static pl_process_planned plan;
     pl_process_options good = pl_process_options_default(), o = good;
     assert_int_equal(pl_process_plan(&good, 0, 0, NULL, 0, &plan, &err), PL_E_USAGE);
-    assert_int_equal(pl_process_plan(&good, 100, 29, NULL, 0, &plan, &err), PL_E_USAGE);
+    assert_int_equal(pl_process_plan(&good, 1025, 1024, NULL, 0, &plan, &err), PL_E_USAGE);
     assert_int_equal(pl_process_plan(&good, 1, -1, NULL, 0, &plan, &err), PL_E_USAGE);
     o.heap_bytes = 1000;
     assert_int_equal(pl_process_plan(&o, 1, 0, NULL, 0, &plan, &err), PL_E_USAGE);
@@ -226,6 +226,43 @@ static void test_page_tables_are_a_bound(void **state)
     }
 }
 
+/* Of [1, 9) pages what is not in [2, 3), [5, 6) and [8, 12). */
+static void test_what_is_left_out_is_cut_out(void **state)
+{
+    (void)state;
+    static const pl_left_out out = {3, {{2, 3, 0}, {5, 6, 0}, {8, 12, 0}}};
+    static const uintptr_t held[][2] = {{1, 2}, {3, 5}, {6, 8}};
+    uintptr_t begin = 1, end = 9;
+    for (size_t i = 0; i < 3; i++, begin = end, end = 9) {
+        assert_true(pl_image_next_held(&out, &begin, &end));
+        assert_int_equal(begin, held[i][0]);
+        assert_int_equal(end, held[i][1]);
+    }
+    assert_false(pl_image_next_held(&out, &begin, &end));
+    begin = 9, end = 11;
+    assert_false(pl_image_next_held(&out, &begin, &end));
+    begin = 12, end = 20;
+    assert_true(pl_image_next_held(&out, &begin, &end));
+    assert_int_equal(begin, 12);
+    assert_int_equal(end, 20);
+}
+
+static void test_parts_have_names(void **state)
+{
+    (void)state;
+    char names[PL_PARTS_NAMES_BYTES];
+    pl_parts held;
+    for (pl_parts parts = 1; parts <= PL_PARTS_ALL; parts++) {
+        pl_parts_print(parts, names);
+        assert_true(strlen(names) + 1 < sizeof names);
+        assert_int_equal(pl_parts_parse(names, &held), 0);
+        assert_int_equal(held, parts);
+    }
+    assert_int_equal(pl_parts_parse("avx2,avx", &held), -1);
+    assert_int_equal(pl_parts_parse("avx2,,ref", &held), -1);
+    assert_int_equal(pl_parts_of_isa(PL_ISA_AVX2), PL_PART(avx2));
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     if (pl_process_start(&err) != PL_OK) return 1;
@@ -239,6 +276,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test_setup(test_later_libraries_are_not_planned, reset),
         cmocka_unit_test_setup(test_bad_options, reset),
         cmocka_unit_test_setup(test_page_tables_are_a_bound, reset),
+        cmocka_unit_test_setup(test_what_is_left_out_is_cut_out, reset),
+        cmocka_unit_test_setup(test_parts_have_names, reset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

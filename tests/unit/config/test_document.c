@@ -112,17 +112,23 @@ static void check_description(const pl_config_key *key, json_t *entry)
     assert_int_equal(hangs || key->type == PL_CONFIG_RECORDS, !json_object_get(entry, "default"));
 }
 
-/* It refers to a key that is there, and has each word. */
-static void check_alias(const pl_config_alias *alias, json_t *entry)
+/* It refers to a key, or a section, that is there. */
+static void check_reference(const char *section, const char *name, json_t *entry)
 {
     char wanted[128];
-    const pl_config_key *key = &pl_config_keys[alias->key];
-    json_t *any = json_object_get(entry, "anyOf");
-    size_t words = 0;
-    while (alias->meanings[words].word) words++;
-    snprintf(wanted, sizeof wanted, "#/properties/%s/properties/%s", key->section->name, key->name);
-    assert_string_equal(json_string_value(json_object_get(json_array_get(any, 0), "$ref")), wanted);
-    assert_int_equal(json_array_size(any), 1 + words);
+    snprintf(wanted, sizeof wanted, name ? "#/properties/%s/properties/%s" : "#/properties/%s", section, name);
+    assert_string_equal(json_string_value(json_object_get(entry, "$ref")), wanted);
+}
+
+/* What stands at "section.word", or at the word alone. */
+static json_t *entry_at(json_t *schema, const char *path)
+{
+    json_t *in = json_object_get(schema, "properties");
+    const char *dot = strchr(path, '.');
+    char section[64];
+    if (!dot) return json_object_get(in, path);
+    snprintf(section, sizeof section, "%.*s", (int)(dot - path), path);
+    return json_object_get(json_object_get(json_object_get(in, section), "properties"), dot + 1);
 }
 
 static void the_schema_is_json_with_every_key(void **state)
@@ -148,10 +154,14 @@ static void the_schema_is_json_with_every_key(void **state)
         check_description(key, at);
     }
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
-        json_t *in = json_object_get(schema, "properties");
-        if (alias->section[0]) in = json_object_get(json_object_get(in, alias->section), "properties");
-        check_alias(alias, json_object_get(in, alias->word));
+        json_t *entry = entry_at(schema, alias->path);
+        if (alias->key)
+            check_reference(alias->key->section->name, alias->key->name, entry);
+        else
+            assert_null(entry);
     }
+    for (int i = 0; i < PL_CONFIG_PLACE_COUNT; i++)
+        check_reference(pl_config_places[i].section, NULL, entry_at(schema, pl_config_places[i].path));
     assert_int_equal(count_keys(schema), PL_CONFIG_KEY_COUNT);
     json_decref(schema);
     pl_str_deinit(&text);

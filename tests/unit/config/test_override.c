@@ -104,9 +104,9 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         {{"--set", "generate.sede=3"},
          PL_E_CONFIG,
          "--set: unknown key \"generate.sede\"; did you mean \"generate.seed\"?"},
-        {{"--threads=65"},
+        {{"--threads=1025"},
          PL_E_CONFIG,
-         "--threads: run.threads must be an integer from 1 to 64, or auto (or 0, the same), not 65"},
+         "--threads: run.threads must be an integer from 1 to 1024, or auto (or 0, the same), not 1025"},
         {{"--vocab_size=65536"},
          PL_E_CONFIG,
          "--vocab_size: data.vocab_size must be an integer from 257 to 65535, not 65536"},
@@ -177,6 +177,40 @@ static void variables_set_keys(void **state)
     assert_int_equal(cfg.model.width, 256);
 }
 
+/* The variables as kubelet writes them (pkg/kubelet/envvars) and Docker for --link web:plimsoll. */
+static void what_others_inject_sets_nothing(void **state)
+{
+    (void)state;
+    char *envp[] = {"PLIMSOLL_SERVICE_HOST=10.0.0.11",
+                    "PLIMSOLL_SERVICE_PORT=80",
+                    "PLIMSOLL_SERVICE_PORT_HTTP_ALT=8080",
+                    "PLIMSOLL_PORT=tcp://10.0.0.11:80",
+                    "PLIMSOLL_PORT_80_TCP=tcp://10.0.0.11:80",
+                    "PLIMSOLL_PORT_80_TCP_PROTO=tcp",
+                    "PLIMSOLL_PORT_80_TCP_PORT=80",
+                    "PLIMSOLL_PORT_80_TCP_ADDR=10.0.0.11",
+                    "PLIMSOLL_BATCH_SIZE_PORT_53_UDP_ADDR=fd00::1",
+                    "PLIMSOLL_WEB_PORT=udp://[fd00::1]:53",
+                    "PLIMSOLL_WEB_PORT_9_SCTP=sctp://[fd00::1]:9",
+                    "PLIMSOLL_NAME=/trainer/plimsoll",
+                    "PLIMSOLL_ENV_LANG=\xff",
+                    "PLIMSOLL_PORT_8000_TCP_START=tcp://172.17.0.5:8000",
+                    NULL};
+    pl_config cfg, untouched;
+    pl_error err = {0};
+    memset(&untouched, 0, sizeof untouched);
+    memset(&cfg, 0, sizeof cfg);
+    pl_config_default(&cfg);
+    pl_config_default(&untouched);
+    assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
+    assert_memory_equal(&cfg, &untouched, sizeof cfg);
+    for (char **v = envp; *v; v++) assert_false(pl_config_is_variable(*v));
+    assert_true(pl_config_is_variable("PLIMSOLL_SEED=3"));
+    assert_true(pl_config_is_variable("PLIMSOLL_SEDE=3"));
+    assert_false(pl_config_is_variable("PLIMSOLL_SEED="));
+    assert_false(pl_config_is_variable("HOME=/"));
+}
+
 static void mistakes_in_variables_have_their_sentence(void **state)
 {
     (void)state;
@@ -190,6 +224,12 @@ static void mistakes_in_variables_have_their_sentence(void **state)
          "the variable PLIMSOLL_TRAIN_BATCHSIZE is not one of Plimsoll's; did you mean PLIMSOLL_TRAIN_BATCH_SIZE?"},
         {"PLIMSOLL_QQQQQQQQQQQQ=8", NULL,
          "the variable PLIMSOLL_QQQQQQQQQQQQ is not one of Plimsoll's; unset it (docs/config.md lists them)"},
+        {"PLIMSOLL_PORT=8080", NULL,
+         "the variable PLIMSOLL_PORT is not one of Plimsoll's; did you mean PLIMSOLL_PART?"},
+        {"PLIMSOLL_PORT_TCP_80=tcp://10.0.0.1:80", NULL,
+         "the variable PLIMSOLL_PORT_TCP_80 is not one of Plimsoll's; unset it (docs/config.md lists them)"},
+        {"PLIMSOLL_CLOUDS_SAVED_NAME=/a/b", NULL,
+         "the variable PLIMSOLL_CLOUDS_SAVED_NAME is not one of Plimsoll's; unset it (docs/config.md lists them)"},
         {"PLIMSOLL_ISA=avx2", "PLIMSOLL_RUN_ISA=avx512",
          "PLIMSOLL_ISA and PLIMSOLL_RUN_ISA are both set and differ; unset one"},
     };
@@ -253,6 +293,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(mistakes_on_the_command_line_have_their_sentence),
         cmocka_unit_test(unknown_options_get_a_suggestion),
         cmocka_unit_test(variables_set_keys),
+        cmocka_unit_test(what_others_inject_sets_nothing),
         cmocka_unit_test(mistakes_in_variables_have_their_sentence),
         cmocka_unit_test(precedence_does_not_depend_on_the_order_of_calls),
         cmocka_unit_test(hidden_values_are_validated),

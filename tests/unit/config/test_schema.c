@@ -31,7 +31,10 @@ typedef struct walk {
 } walk;
 
 /* Whose keys stand outside of any section. */
-static bool is_nameless(const char *id) { return strcmp(id, "document") == 0 || strcmp(id, "clouds") == 0; }
+static bool is_nameless(const char *id)
+{
+    return strcmp(id, "document") == 0 || strcmp(id, "clouds") == 0 || strcmp(id, "elsewhere") == 0;
+}
 
 /* What the file calls the section: its own name, or that of `#define NAME_section , "name"`. */
 static void check_section(walk *w, const char *id)

@@ -262,7 +262,7 @@ static const struct {
     {HEAD "simulation: {input_generation: {ic_type_weights: {structured: 1}}}\n",
      "c.yaml:2:63: simulation.input_generation.ic_type_weights.structured is not used when "
      "simulation.input_generation.method is gaussian_random_field; take it out"},
-    {"sampling: {total_samples: 5}\n",
+    {"sampling: {total_samples: 5}\ndata: {text: x}\n",
      "c.yaml:1:27: sampling.total_samples is read when model.arch is cnn_operator, unet_operator or fno_operator, and "
      "no arch is said: write \"arch: cnn_operator\" under model"},
 };

@@ -1,9 +1,10 @@
 /* What hangs on the system of a config: defaults of its own, other names of keys, keys that are accepted and do
- * nothing. The numbers are those of MODELS.md, section 3.9. */
+ * nothing. The numbers are those of docs/sources/cloud-heights.md. */
 #include "helpers.h"
 #include "support/program.h"
 
-#define CLOUDS "model: {arch: clouds}\n"
+#define CLOUDS       "model: {arch: clouds}\n"
+#define FLIGHT(name) "{name: " name ", iFileName: a.h5, cFileName: b.h5, nFileName: c.h5}"
 
 static void check_documented(const pl_config *cfg)
 {
@@ -75,8 +76,11 @@ static void another_default_is_told(void **state)
     assert_string_equal(pl_str_text(&help), "decay of the mean of the squared gradients (default 0.95; clouds: 0.999)");
     pl_config_print_markdown(&page);
     assert_non_null(strstr(pl_str_text(&page), "| `cosine`; clouds: `plateau` | `--schedule` |"));
-    assert_non_null(strstr(pl_str_text(&page), "\n| `scheduler` | `train.schedule` | clouds | `ReduceLROnPlateau` is "
-                                               "`plateau` |\n"));
+    assert_non_null(
+        strstr(pl_str_text(&page), "\n| `scheduler` | `train.schedule` | gpt, mlp, clouds, hybrid or chain |  |\n"));
+    assert_non_null(strstr(pl_str_text(&page), "\n| `train.schedule` | `ReduceLROnPlateau` | `plateau` |  |\n"));
+    assert_non_null(strstr(pl_str_text(&page), "\nSections may stand where others have them: `model.vision_encoder` is "
+                                               "`vision_encoder`, "));
     must_load(&cfg, CLOUDS);
     pl_config_print_yaml(&cfg, &yaml);
     assert_non_null(strstr(pl_str_text(&yaml), "\n  beta2: 0.999\n"));
@@ -131,6 +135,89 @@ static void checkpointing_has_words_of_both(void **state)
     }
 }
 
+/* As options and variables, too. */
+static void words_of_others_are_values_everywhere(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word;
+        int checkpointing, mixed;
+    } rows[] = {{"true", PL_CHECKPOINTING_FULL, PL_MIXED_BF16}, {"False", PL_CHECKPOINTING_AUTO, PL_MIXED_OFF}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        pl_error err = {0};
+        char text[128], variable[64];
+        char *envp[] = {variable, NULL}, *argv[] = {"--gradient_checkpointing", (char *)rows[i].word};
+        int argc = COUNT(argv);
+        snprintf(text, sizeof text, "train:\n  gradient_checkpointing: %s\n  mixed_precision: %s\n", rows[i].word,
+                 rows[i].word);
+        must_load(&cfg, text);
+        assert_true((int)cfg.train.gradient_checkpointing == rows[i].checkpointing &&
+                    (int)cfg.train.mixed_precision == rows[i].mixed);
+        pl_config_default(&cfg);
+        snprintf(variable, sizeof variable, "PLIMSOLL_MIXED_PRECISION=%s", rows[i].word);
+        if (pl_config_apply_args(&cfg, &argc, argv, &err) != PL_OK) fail_msg("%s", err.text);
+        if (pl_config_apply_env(&cfg, envp, &err) != PL_OK) fail_msg("%s", err.text);
+        assert_true((int)cfg.train.gradient_checkpointing == rows[i].checkpointing &&
+                    (int)cfg.train.mixed_precision == rows[i].mixed);
+    }
+}
+
+/* ---- the arch, where nobody says it ---- */
+
+/* A key that the default does not read says it, if only one system reads all that is set; in whatever order. */
+static void keys_imply_the_arch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        pl_config_arch arch;
+    } rows[] = {
+        {"", PL_ARCH_GPT},
+        {"epochs: 3\nbatch_size: 4\n", PL_ARCH_GPT},
+        {"temporal_frames: 3\nepochs: 3\n", PL_ARCH_CLOUDS},
+        {"epochs: 3\ntemporal_frames: 3\n", PL_ARCH_CLOUDS},
+        {"flights: [" FLIGHT("a") "]\n", PL_ARCH_CLOUDS},
+        {"simulation: {precision: float16, batch_size: 2}\n", PL_ARCH_CNN_OPERATOR},
+        {"parameter_space: {architecture: {base_channels: {type: integer, bounds: [16, 48]}}}\n", PL_ARCH_CNN_OPERATOR},
+        {"swath_slice: [4, 8]\n", PL_ARCH_CLOUDS},
+        {"model: {vision_encoder: {num_layers: 2}}\ntraining: {task_training: {lr: 1e-3}}\n", PL_ARCH_HYBRID},
+        {"task_training: {lr: 1e-3}\n", PL_ARCH_HYBRID},
+        {"encoder: {num_layers: 2}\n", PL_ARCH_CAPSULES},
+        {"model: {window: 4}\n", PL_ARCH_GPT}, /* mlp reads it, and is of the default's system */
+        {"dataset: {use_denoiser: false}\nsimulation: {seed: 3}\n", PL_ARCH_GPT}, /* no system reads both */
+        {"model: {arch: hybrid}\ntemporal_frames: 3\n", PL_ARCH_HYBRID},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        pl_config cfg;
+        must_load(&cfg, rows[i].text);
+        if (cfg.model.arch != rows[i].arch) fail_msg("%s: arch %d", rows[i].text, (int)cfg.model.arch);
+    }
+}
+
+static void the_implied_arch_has_its_defaults(void **state)
+{
+    (void)state;
+    pl_config cfg;
+    pl_error err = {0};
+    pl_str yaml = {0};
+    must_load(&cfg, "memory_optimized: true\n");
+    check_documented(&cfg);
+    pl_config_print_yaml(&cfg, &yaml);
+    assert_non_null(strstr(pl_str_text(&yaml), "model:\n  arch: clouds\n"));
+    assert_int_equal(pl_config_set(&cfg, "model.arch", "gpt", "--arch", &err), PL_OK);
+    check_of_text(&cfg);
+    pl_config_default(&cfg); /* an option says it as well, one that several systems share does not */
+    char *argv[] = {"--temporal_frames", "4", "--seed", "3", "--cache", "x", "--batch_size", "8"};
+    int argc = COUNT(argv);
+    assert_int_equal(pl_config_apply_args(&cfg, &argc, argv, &err), PL_OK);
+    assert_int_equal(cfg.model.arch, PL_ARCH_CLOUDS);
+    pl_config_default(&cfg); /* what a program sets by itself says nothing */
+    assert_int_equal(pl_config_set(&cfg, "temporal_frames", "4", "a program", &err), PL_OK);
+    assert_int_equal(cfg.model.arch, PL_ARCH_GPT);
+    pl_str_deinit(&yaml);
+}
+
 /* A run keeps the key by its own name, and the same config by either name has the same hash. */
 static void what_is_printed_has_the_key_s_name(void **state)
 {
@@ -183,18 +270,32 @@ static void each_mistake_has_its_sentence(void **state)
         {CLOUDS "scheduler: Cosine\n",
          "c.yaml:2:12: train.schedule must be cosine, linear, constant or plateau, not \"Cosine\"; did you mean "
          "\"cosine\"?"},
-        {CLOUDS "train: {gradient_checkpointing: true}\n",
-         "c.yaml:2:33: train.gradient_checkpointing must be off, auto or full, not \"true\""},
-        {"epochs: 3\n",
-         "c.yaml:1:9: \"epochs\" stands for train.epochs only when model.arch is clouds or hybrid; write "
-         "\"epochs\" under train, or \"arch: clouds\" under model"},
-        {"model: {arch: mlp}\nepochs: 3\n", "c.yaml:2:9: \"epochs\" stands for train.epochs only when model.arch is "
-                                            "clouds or hybrid; write \"epochs\" under train"},
-        {"model: {arch: mlp}\nscheduler: cosine\n", "c.yaml:2:12: \"scheduler\" stands for train.schedule only when "
-                                                    "model.arch is clouds; write \"schedule\" under "
-                                                    "train"},
-        {"temporal_frames: 3\n", "c.yaml:1:18: temporal_frames is read when model.arch is clouds, and no arch is said: "
-                                 "write \"arch: clouds\" under model"},
+        {CLOUDS "train: {gradient_checkpointing: yes}\n",
+         "c.yaml:2:33: train.gradient_checkpointing must be off, auto or full, not \"yes\""},
+        {"model: {arch: capsules}\nepochs: 3\n",
+         "c.yaml:2:9: train.epochs is not used when model.arch is capsules; take it out"},
+        {"temporal_frames: 3\ndata: {text: x}\n",
+         "c.yaml:1:18: temporal_frames is read when model.arch is clouds, and no arch is said: "
+         "write \"arch: clouds\" under model"},
+        {"config: other.yaml\n",
+         "c.yaml:1:1: \"config\" is no key here: the name of a config stands by itself, as in plimsoll train FILE"},
+        {"model: {arch: gpt}\ntask_training: {lr: 1e-3}\n",
+         "c.yaml:2:21: task_training.lr is not used when model.arch is gpt; write \"learning_rate\" under train"},
+        {"training:\n  n2n_pretrain: {augmentations: [crop]}\n",
+         "c.yaml:2:18: \"augmentations\" is no key here: crops and flips would move what a patch shows, so the adapter "
+         "learns from features with noise instead (n2n_pretrain.noise); take it out"},
+        {"training:\n  fine_tune: {enabled: false}\n",
+         "c.yaml:2:3: unknown section \"fine_tune\" in training; did you mean \"finetune\"?"},
+        {"model:\n  reasoning: {L_layers: 2}\nreasoning: {L_layers: 3}\n",
+         "c.yaml:3:1: section \"reasoning\" is here a second time; the first is on line 2"},
+        {"vision_encoder: {pretrained_model: dinov2}\n",
+         "c.yaml:1:36: vision_encoder.pretrained_model cannot be dinov2: DINOv2's patches of 14 pixels are 256 tokens "
+         "of a "
+         "page of 224, where the trained tower has 196; the frozen tower is CLIP's: write \"pretrained_model: clip\""},
+        {"vision_encoder: {pretrained_model: 'SigLIP'}\n",
+         "c.yaml:1:36: vision_encoder.pretrained_model cannot be siglip: SigLIP's tower has no class token, and no "
+         "reader "
+         "of its weights is there; the frozen tower is CLIP's: write \"pretrained_model: clip\""},
         {"model: {arch: gpt}\ntemporal_frames: 3\n",
          "c.yaml:2:18: temporal_frames is not used when model.arch is gpt; take it out"},
         {CLOUDS "data: {text: x}\n", "c.yaml:2:14: data.text is not used when model.arch is clouds; take it out"},
@@ -229,11 +330,13 @@ static void keys_of_other_programs_are_named_with_what_stands_for_them(void **st
     pl_config_print_without_effect(&cfg, &text);
     assert_string_equal(
         pl_str_text(&text),
-        "hpc_mode, num_workers, pin_memory, prefetch_factor (how data are read and what memory is taken the plan "
-        "says), "
-        "torch_compile, torch_compile_mode (kernels are compiled already, and every plan joins those that can be one), "
+        "hpc_mode (how data are read and what memory is taken the plan says), "
         "scalar_features (a model is told two angles, which of them angles_mode says), models_directory, log_dir "
-        "(weights and logs lie in the folder of the run)");
+        "(weights and logs lie in the folder of the run), num_workers, pin_memory, prefetch_factor (how data are read "
+        "and "
+        "what memory is taken the plan says), torch_compile, torch_compile_mode (kernels are compiled already, and "
+        "every "
+        "plan joins those that can be one)");
     pl_config_print_yaml(&cfg, &yaml);
     assert_non_null(strstr(pl_str_text(&yaml), "\ntorch_compile_mode: max-autotune\n"));
     assert_null(strstr(pl_str_text(&yaml), "\nhpc_mode")); /* at its default */
@@ -323,6 +426,9 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(another_default_is_told),
         cmocka_unit_test(documented_names_are_keys),
         cmocka_unit_test(checkpointing_has_words_of_both),
+        cmocka_unit_test(words_of_others_are_values_everywhere),
+        cmocka_unit_test(keys_imply_the_arch),
+        cmocka_unit_test(the_implied_arch_has_its_defaults),
         cmocka_unit_test(what_is_printed_has_the_key_s_name),
         cmocka_unit_test(an_option_is_stronger),
         cmocka_unit_test(each_mistake_has_its_sentence),

@@ -1,5 +1,5 @@
-/* Planned in one process, measured in another: every category must agree to the page, for 1, 2, 8 and 64 threads, with
- * and without huge pages, and nothing may fault or be unexplained. The oracle is the kernel's own count (smaps,
+/* Planned in one process, measured in another: every category must agree to the page, for 1, 2, 8, 64 and 1024 threads,
+ * with and without huge pages, and nothing may fault or be unexplained. The oracle is the kernel's own count (smaps,
  * smaps_rollup). `PL_TABLE=1 test_process_plan` prints the tables. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "base/size.h"
 #include "run/arena.h"
+#include "run/threads.h"
 #include "support/runner.h"
 
 static void print_table(const runner_request *r, const pl_process_planned *plan, const runner_result *got)
@@ -93,9 +95,10 @@ static void check(runner_request r)
 static void test_every_category_to_the_page(void **state)
 {
     (void)state;
-    static const int threads[] = {1, 2, 8, 64};
+    static const int threads[] = {1, 2, 8, 64, 1024};
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
         runner_request r = runner_request_default(threads[i]);
+        r.options.heap_bytes += pl_align_up(pl_threads_heap_bytes(threads[i]), PL_PAGE_BYTES);
         check(r);
         r.huge_pages = 1;
         check(r);

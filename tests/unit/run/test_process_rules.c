@@ -280,8 +280,8 @@ static void test_mode_text(void **state)
     assert_int_equal(pl_lockdown_parse("count", &mode, &err), PL_OK);
     assert_int_equal(mode, PL_LOCKDOWN_COUNT);
     assert_int_equal(pl_lockdown_parse("yes", &mode, &err), PL_E_USAGE);
-    assert_int_equal(pl_threads_create(0, NULL, NULL, &err), PL_E_USAGE);
-    assert_int_equal(pl_threads_create(65, NULL, NULL, &err), PL_E_USAGE);
+    assert_int_equal(pl_threads_create(0, 0, NULL, NULL, &err), PL_E_USAGE);
+    assert_int_equal(pl_threads_create(1025, 0, NULL, NULL, &err), PL_E_USAGE);
 }
 
 int main(int argc, char **argv, char **envp)

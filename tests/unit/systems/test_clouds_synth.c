@@ -55,13 +55,15 @@ static void read_all(const char *path, const char *name, const char *dtype, void
     const uint64_t zero[3] = {0}, shape[3] = {a, b, c};
     char why[256];
     pl_hdf5_seen seen;
+    pl_hdf5_missing missing;
     void *file;
     if (module->open(path, &file, why, sizeof why) != 0) fail_msg("%s: %s", path, why);
     assert_int_equal(module->look(file, name, &seen, why, sizeof why), 0);
     assert_true(seen.is_there && seen.is_number);
     assert_int_equal(seen.rank, rank);
     for (uint32_t i = 0; i < rank; i++) assert_int_equal(seen.shape[i], shape[i]);
-    if (module->read(file, name, zero, shape, dtype, to, why, sizeof why) != 0) fail_msg("%s: %s", name, why);
+    if (module->read(file, name, zero, shape, dtype, to, &missing, why, sizeof why) != 0) fail_msg("%s: %s", name, why);
+    assert_true(missing.unwritten == 0 && missing.filled == 0);
     module->close(file);
 }
 
@@ -217,6 +219,7 @@ static void test_looking(void **state)
     char why[256];
     void *file;
     pl_hdf5_seen seen;
+    pl_hdf5_missing missing;
     double x[4];
     (void)state;
     write_file("text", "no HDF5\n", 9);
@@ -229,7 +232,7 @@ static void test_looking(void **state)
         assert_false(seen.is_there);
     }
     const uint64_t first[] = {FRAMES - 1}, count[] = {2};
-    assert_int_equal(module->read(file, "Time/TimeUTC", first, count, "f64", x, why, sizeof why), -1);
+    assert_int_equal(module->read(file, "Time/TimeUTC", first, count, "f64", x, &missing, why, sizeof why), -1);
     assert_true(why[0]);
     module->close(file);
 }
