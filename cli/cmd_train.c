@@ -47,7 +47,9 @@ static int start(const pl_cli_command *command, const pl_cli_input *in, const pl
     if (talk->quiet == 0 && !evaluates && is_last) call.word[PL_CALL_LEDGER] = "1";
     if (stage->count && talk->quiet == 0)
         pl_say("\n%s (%u of %u): %s\n", stage->name, stage->number, stage->count,
-               evaluates ? "what was held out" : "training");
+               stage->was_changed ? "predictions.csv is not as it was written: what was held out, again"
+               : evaluates        ? "what was held out"
+                                  : "training");
     return pl_cli_start(in, talk, !evaluates, &call);
 }
 

@@ -34,8 +34,11 @@ typedef struct pl_stage {
     uint32_t number; /* of this one, from 1 */
     bool all_done;   /* then the config is as it was */
     char name[PL_STAGE_NAME_BYTES];
-    pl_command command;                    /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
-    char predictions[PL_STAGE_PATH_BYTES]; /* the file that the evaluation writes; where it is, the stage is done */
+    pl_command command; /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
+    /* The file that the evaluation writes; where it is, and is as it was written (its checksum lies next to it), the
+     * stage is done */
+    char predictions[PL_STAGE_PATH_BYTES];
+    bool was_changed; /* it is there, but was damaged or edited: it is made again */
 } pl_stage;
 
 /* The first stage that is not done; the config becomes that of the stage. PL_E_STORAGE where one was begun and is not

@@ -7,10 +7,11 @@
 
 #include "api/api.h"
 #include "store/folder.h"
+#include "store/sum_file.h"
 #include "systems/system.h"
 
 typedef struct place {
-    bool is_done, is_trained, is_begun;
+    bool is_done, was_changed, is_trained, is_begun;
 } place;
 
 static pl_status look_at(const char *folder, place *p, pl_error *err)
@@ -21,7 +22,8 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
     *p = (place){0};
     if (access(folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
     PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PL_STAGE_PREDICTIONS, err));
-    p->is_done = access(predictions, F_OK) == 0;
+    PL_TRY(pl_sum_file_check(predictions, &p->is_done, err));
+    p->was_changed = !p->is_done && access(predictions, F_OK) == 0;
     /* The run itself finds out how damaged a damaged one is. */
     pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", damaged.text);
@@ -84,6 +86,7 @@ static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage
     char folder[PL_FILE_PATH_MAX];
     const pl_system *y = pl_system_of(c);
     stage->number = s->first + 1;
+    stage->was_changed = s->at.was_changed;
     stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
     (void)y->name_stage(c, s->first, stage->name);
     PL_TRY(folder_of(c, out, s->first, folder, err));
