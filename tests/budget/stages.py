@@ -1,0 +1,86 @@
+"""Several trainings in one command, all in a group whose limit is the largest one's charged figure, to the page: on a disk, on one
+that is memory (tmpfs), where the files of the earlier trainings stay charged, and with large stacks."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from harness import Failure, Skip, repeat, tail
+
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "..")
+MEMORY = "/dev/shm"
+MODULE = "plimsoll-hdf5.so"
+CHAIN = ("stage-0", "stage-1", "stage-2", "answer")
+
+
+def is_memory(folder):
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        return any(line.split()[4] == folder and line.split(" - ")[1].split()[0] == "tmpfs" for line in f)
+
+
+def check_all(bench, config, words, names):
+    """Each planned alone, by its name; then all in one command, at the largest figure, and one page less."""
+    env = {"XDG_CACHE_HOME": bench.path("cache-of-stages")}
+    charged = {}
+    for name in names:
+        line = bench.command("plan", config, *words, "--stage", name)
+        clock = {"LD_PRELOAD": bench.clock} if bench.clock else {}  # what is planned does not depend on the times
+        said = re.search(r"^charged +([\d,]+)", bench.run(line, {**env, **clock})[0].decode(), re.M)
+        if not said:
+            raise Failure(f"there is no charged figure\n{repeat(line, env)}")
+        charged[name] = int(said.group(1).replace(",", ""))
+    limit = max(charged.values())
+    line = bench.command("train", config, *words, "--quiet")
+    out = words[words.index("--out") + 1]
+    _, errors = bench.run(line, env, bench.limited(limit - 4096), expect=3)
+    if any(os.path.exists(os.path.join(out, name, "checkpoints")) for name in names):
+        raise Failure(f"refused when trainings were made already\n{repeat(line, env)}\n{tail(errors)}")
+    bench.run(line, env, bench.limited(limit))
+    if bench.group.kills():
+        raise Failure(f"the kernel killed {bench.group.kills()} times at {limit:,} bytes\n{repeat(line, env)}")
+    missing = [name for name in names if not os.path.exists(os.path.join(out, name, "predictions.csv"))]
+    if missing:
+        raise Failure(f"{missing} were not made\n{repeat(line, env)}")
+    return limit
+
+
+def check_chain(bench, folder, *words):
+    chains = bench.path("chains.jsonl")
+    with open(chains, "wb") as f:
+        subprocess.run([sys.executable, os.path.join(SOURCE, "tools/make_chains.py"), "--count", "300", "--terms", "3", "--modulus", "10"],
+                       stdout=f, check=True)
+    return check_all(bench, os.path.join(SOURCE, "examples/chain_tiny.yaml"),
+                     ["--chains", chains, "--steps", "3", "--out", os.path.join(folder, "chain"), *words], CHAIN)
+
+
+def check_clouds(bench, folder):
+    flights, config = bench.path("flights"), bench.path("clouds-pair.yaml")
+    bench.run(bench.command("synth", "clouds", flights, "--height", "24", "--width", "32"))
+    with open(os.path.join(SOURCE, "examples/clouds_tiny.yaml"), encoding="utf-8") as f:
+        text = f.read().replace('"flights-tiny"', f'"{flights}"').replace("swath_slice: [4, 52]", "swath_slice: [0, 24]")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(text)
+    return check_all(bench, config, ["--pretrain", "--final", "--no-loo", "--epochs", "1", "--out", os.path.join(folder, "clouds")],
+                     ("pretrain", "final"))
+
+
+def check_stages(bench, arguments):
+    del arguments
+    limits = {"chain": check_chain(bench, bench.path("disk")),
+              "chain, stacks of 8 MiB": check_chain(bench, bench.path("stacks"), "--threads", "3", "--set", "memory.thread_stack=8MiB")}
+    has_module = bench.has_module(MODULE)
+    if has_module:
+        limits["clouds"] = check_clouds(bench, bench.path("disk"))
+    if not is_memory(MEMORY):
+        raise Skip(f"{MEMORY} is not in memory")
+    folder = tempfile.mkdtemp(prefix="plimsoll-stages-", dir=MEMORY)
+    try:
+        limits["chain on tmpfs"] = check_chain(bench, folder)
+        if has_module:
+            limits["clouds on tmpfs"] = check_clouds(bench, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return "at the largest one's figure: " + ", ".join(f"{name} {limit:,}" for name, limit in limits.items())
