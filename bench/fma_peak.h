@@ -8,6 +8,7 @@ double bench_fma_peak(pl_team team); /* FLOP/s of the level's widest vectors; be
 double bench_fma_rate(pl_team team); /* likewise just now: one run of a few milliseconds */
 /* Likewise of products of pairs of bf16, 4 FLOP a lane; 0 where there is no such instruction. */
 double bench_pairs_peak(pl_team team);
-double bench_vnni_peak(pl_team team); /* likewise of vpdpbusd, 8 operations a lane */
+/* Likewise of products of int8 where there is VNNI, or tiles. */
+double bench_vnni_peak(pl_team team);
 
 #endif

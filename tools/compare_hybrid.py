@@ -240,9 +240,7 @@ class Hybrid:
             return F.mse_loss(self.adapt(clean), clean)
         deep = int(self.r["halt_max_steps"]) > 1
         if deep:
-            stays = self.state["carry.done"] > 0
-            pages = torch.where(stays[:, None, None], self.state["carry.pages"], pages)
-            labels = torch.where(stays[:, None], self.state["carry.labels"].long(), labels)
+            stays = self.state["carry.done"] > 0  # the pages and labels that stay are those of the file
         frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
         trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
         x = self.adapt(self.fuse(frozen, trained))

@@ -134,13 +134,14 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     pl_error why = {0};
     pl_plan *plan;
     pl_fit_result r;
-    *t = (tried){.compiled = {.seconds = -1}};
+    *t = (tried){.compiled = {.time = {.seconds = -1}}};
     const pl_compile_options o = {.command = v->command,
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
                                   .unmeasured = wanted == UNKNOWN,
-                                  .measured = wanted == ESTIMATED,
+                                  .measured = v->measured || wanted == ESTIMATED,
+                                  .news = v->news,
                                   .brief = true};
     t->status = pl_compile(c, &o, &r, &plan, &why);
     if (t->status == PL_OK) {
@@ -174,7 +175,8 @@ static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_a
     else if (w->how == MORE_FILLERS)
         take_thread(&stage[PL_ADVICE_FILL], INFINITY);
     else
-        work->per_second = t->compiled.seconds > 0 ? (double)v->data->group_samples / t->compiled.seconds : -1;
+        work->per_second =
+            t->compiled.time.seconds > 0 ? (double)v->data->group_samples / t->compiled.time.seconds : -1;
     to->measured = t->compiled.measured;
     to->at_best = w->how == MORE_TEAM || w->how == MORE_FILLERS;
     to->cores = cores > v->a->cores ? (uint32_t)cores : 0;
@@ -321,6 +323,8 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
                      .command = o->command,
                      .cache_folder = o->cache_folder,
                      .group = o->group,
+                     .measured = o->measured,
+                     .news = o->news,
                      .compiled = *compiled,
                      .plan = plan,
                      .a = pl_alloc(1, sizeof *v.a)};

@@ -13,6 +13,7 @@ typedef struct pl_advising {
     pl_command command;
     const char *cache_folder;
     uint32_t group;       /* one more than that of the plan */
+    bool measured, *news; /* as of the options */
     pl_compiled compiled; /* of the plan */
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */

@@ -184,7 +184,7 @@ static void find_work(pl_advising *v)
     snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
     s->threads = (uint32_t)v->plan->team.threads;
     s->cores = fmin(s->threads, v->a->cores); /* its kernels were measured on these */
-    s->per_second = v->compiled.seconds > 0 ? (double)d->group_samples / v->compiled.seconds : -1;
+    s->per_second = v->compiled.time.seconds > 0 ? (double)d->group_samples / v->compiled.time.seconds : -1;
     snprintf(s->basis, sizeof s->basis, "%s%s",
              s->per_second < 0 ? "its kernels were not measured" : "from its kernels' times",
              v->plan->work->count > 1 ? ", of the largest shape" : "");

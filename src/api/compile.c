@@ -112,9 +112,7 @@ pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const p
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
     if (o->unmeasured || !(trains || c->fit.repeated)) return PL_OK;
     c->measured |= !trains && o->here && !pl_fit_is_open(&c->fit, PL_CHOICE_MICRO_BATCH);
-    PL_TRY(pl_compiler_open_calibration(c, given, o, err));
-    if (!trains) c->fit.plan.cost.seconds = pl_calibration_estimate;
-    return PL_OK;
+    return pl_compiler_open_calibration(c, given, o, err);
 }
 
 /* What cannot be held whatever is chosen is refused before anything deep is built. */
@@ -170,8 +168,9 @@ static uint64_t count_steps(const pl_compiler *c)
 static void tell_found(const pl_compiler *c, const pl_fit_result *result, const pl_plan *plan, pl_compiled *found)
 {
     found->at_once = (uint32_t)result->point[result->chosen].choice.micro_batch;
-    found->seconds = c->fit.repeated ? pl_compiler_predict(c, plan, found->at_once) : -1;
-    found->measured = found->seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
+    found->time = (pl_duration){-1, -1, -1, 1, true};
+    if (c->fit.repeated) found->time = pl_compiler_predict(c, plan, found->at_once);
+    found->measured = found->time.seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
 }
 
 static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_fit_result *result,
@@ -188,7 +187,11 @@ static pl_status compile(pl_compiler *c, const pl_config *given, const pl_compil
     PL_TRY(pl_compiler_keep_choice(c, &result->point[result->chosen].choice, *plan, err));
     PL_TRY(pl_compiler_dump_plan(c, *plan, err));
     if (o->found) tell_found(c, result, *plan, o->found);
-    return c->calibration ? pl_compiler_keep_calibration(c, err) : PL_OK;
+    if (!c->calibration) return PL_OK;
+    (*plan)->rates = pl_calibration_rates(c->calibration);
+    PL_TRY(pl_compiler_keep_calibration(c, err));
+    if (o->news) *o->news |= c->news;
+    return PL_OK;
 }
 
 void pl_compiler_end(pl_compiler *c)
@@ -220,17 +223,43 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     return status;
 }
 
-pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
-                       void *context, pl_plan **plan, pl_error *err)
+static pl_status make_plan(const pl_config *config, const pl_compile_options *given, pl_plan **plan, pl_error *err)
 {
     pl_compiled found = {0};
-    pl_compile_options o = {
-        .command = command, .cache_folder = cache_folder, .progress = progress, .context = context, .found = &found};
+    pl_compile_options o = *given;
+    o.found = &found;
     pl_status status = pl_compile_largest(config, &o, NULL, plan, err);
-    if (status == PL_E_BUDGET && pl_command_does(command, PL_USES_RESULTS)) return pl_advise_refused(config, &o, err);
+    if (status == PL_E_BUDGET && pl_command_does(o.command, PL_USES_RESULTS)) return pl_advise_refused(config, &o, err);
     if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
+}
+
+/* What was known when something was decided must not hang on the order of measuring: with all that was measured on the
+ * way the plan is made once more. So who asks the same again, and measures nothing, is answered the same. */
+static pl_status settle_plan(const pl_config *config, pl_compile_options *o, pl_plan **plan,
+                             pl_status (*make)(const pl_config *, const pl_compile_options *, pl_plan **, pl_error *),
+                             pl_error *err)
+{
+    bool news = false;
+    o->news = &news;
+    const pl_status status = make(config, o, plan, err);
+    if (status != PL_OK || !news) return status;
+    pl_plan_destroy(*plan);
+    o->measured = true;
+    return make(config, o, plan, err);
+}
+
+pl_status pl_plan_make(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
+                       void *context, pl_plan **plan, pl_error *err)
+{
+    pl_compile_options o = {.command = command, .cache_folder = cache_folder, .progress = progress, .context = context};
+    return settle_plan(config, &o, plan, make_plan, err);
+}
+
+static pl_status make_here(const pl_config *config, const pl_compile_options *o, pl_plan **plan, pl_error *err)
+{
+    return pl_compile(config, o, NULL, plan, err);
 }
 
 pl_status pl_plan_make_here(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,
@@ -238,7 +267,7 @@ pl_status pl_plan_make_here(const pl_config *config, pl_command command, const c
 {
     pl_compile_options o = {
         .command = command, .cache_folder = cache_folder, .progress = progress, .context = context, .here = true};
-    return pl_compile(config, &o, NULL, plan, err);
+    return settle_plan(config, &o, plan, make_here, err);
 }
 
 pl_status pl_plan_make_unmeasured(const pl_config *config, pl_plan **plan, pl_error *err)

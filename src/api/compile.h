@@ -4,10 +4,11 @@
 
 #include "api/api.h"
 #include "fit/result.h"
+#include "ir/properties.h"
 
 /* Of a plan for what is repeated. */
 typedef struct pl_compiled {
-    double seconds;   /* of all items that the data are opened for, predicted; negative: not known */
+    pl_duration time; /* of all items that the data are opened for, predicted; seconds negative: not known */
     bool measured;    /* every kernel at its shape; else some follow from those of other sizes */
     uint32_t at_once; /* samples */
 } pl_compiled;
@@ -19,7 +20,8 @@ typedef struct pl_compile_options {
     pl_progress progress;     /* or NULL */
     void *context;
     bool everything;    /* predict what does not fit, too: for the front */
-    bool measured;      /* nothing is to be measured any more: what is not in the table is not known */
+    bool measured;      /* nothing is to be measured any more: what is not in the table is estimated */
+    bool *news;         /* set where kernels were measured, and are kept; or NULL */
     uint64_t *steps;    /* of the run, out; or NULL */
     pl_compiled *found; /* likewise */
     bool here;          /* this machine is to hold it: what it cannot is refused at once */

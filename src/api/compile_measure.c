@@ -12,23 +12,41 @@
 #include "run/threads.h"
 
 #define SMALL_SHARE 0.01
+/* Scratch memory, however much there is: a plan that holds more than that is measured with parts of its kernels. */
+#define BYTES_MORE_MAX (UINT64_C(1) << 30)
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; mostly the first one fits */
 
-/* In a small container there may be no room to measure: then times are not known, and what fits runs all the same. */
+/* Of whatever computes before the team was asked for. */
+static pl_status ask_team(pl_compiler *c, pl_error *err)
+{
+    if (c->team_wanted) PL_TRY(pl_threads_probe(c->team_wanted, 0, err));
+    c->team_wanted = 0;
+    return PL_OK;
+}
+
+/* In a small container there may be no room to measure: then times are estimated, and what fits runs all the same. */
+static pl_status may_lack_room(pl_status status, const pl_error *why, pl_error *err)
+{
+    if (status == PL_E_NOMEM && pl_process_fence_left() != UINT64_MAX) return PL_OK;
+    if (status != PL_OK) *err = *why;
+    return status;
+}
+
 static pl_status measure(void *context, const pl_graph *g, pl_error *err)
 {
     pl_compiler *c = context;
+    pl_error why = {0};
     size_t missing = 0;
     if (c->team_wanted) PL_TRY(pl_calibration_count_missing(c->calibration, g, &missing, err));
-    if (missing) {
-        PL_TRY(pl_threads_probe(c->team_wanted, 0, err));
-        c->team_wanted = 0;
-    }
+    if (missing) PL_TRY(ask_team(c, err));
+    return may_lack_room(pl_calibration_measure(c->calibration, g, &why), &why, err);
+}
+
+static pl_status find_rates(pl_compiler *c, pl_error *err)
+{
     pl_error why = {0};
-    pl_status status = pl_calibration_measure(c->calibration, g, &why);
-    if (status == PL_E_NOMEM && pl_process_fence_left() != UINT64_MAX) return PL_OK;
-    if (status != PL_OK) *err = why;
-    return status;
+    PL_TRY(ask_team(c, err));
+    return may_lack_room(pl_calibration_find_rates(c->calibration, c->graph, &why), &why, err);
 }
 
 static void tell_calibration(void *context, size_t done, size_t total, double seconds)
@@ -87,7 +105,8 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
         pl_str_printf(&text, "room %" PRIu64 "\n", coarse(o->budget_bytes));
     if (text.failed) return pl_str_deinit(&text), pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
     snprintf(c->job, sizeof c->job, "%s %016" PRIx64,
-             how->survey     ? "work"
+             how->brief      ? "look"
+             : how->survey   ? "work"
              : o->everything ? "fit"
                              : "plan",
              pl_stream_id(pl_str_text(&text)));
@@ -95,6 +114,7 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     return PL_OK;
 }
 
+/* A search for the front has asked for all that a plan of the same config asks for, and more. */
 static bool is_finished(const pl_compiler *c)
 {
     char front[sizeof c->job + 4];
@@ -119,8 +139,10 @@ double pl_compiler_distance(const pl_compiler *c, const pl_graph *g)
 
 pl_status pl_compiler_keep_calibration(pl_compiler *c, pl_error *err)
 {
-    if (!c->brief) PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
-    return pl_calibration_save(c->calibration, err);
+    if (!c->measured) PL_TRY(pl_calibration_finish(c->calibration, c->job, err));
+    PL_TRY(pl_calibration_save(c->calibration, err));
+    c->news = pl_calibration_has_news(c->calibration);
+    return PL_OK;
 }
 
 pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, const pl_compile_options *how,
@@ -134,9 +156,14 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
     uint64_t room = pl_process_fence_left() / 2; /* the rest is for what plans */
     bool little = room < PL_CALIBRATION_BYTES_MAX;
+    uint64_t more = c->machine.available_bytes / 4; /* where one kernel's operands are larger than that */
+    if (more > room) more = room;
+    if (more > o->budget_bytes / 2) more = o->budget_bytes / 2;
+    if (more > BYTES_MORE_MAX) more = BYTES_MORE_MAX;
     pl_calibration_options co = {.team = o->plan.team,
                                  .huge_pages = o->given.huge_pages && !little,
                                  .bytes_max = little ? room + 1 : 0,
+                                 .bytes_more = more,
                                  .seconds_max = how->brief ? PL_BRIEF_SECONDS : CANDIDATE_SECONDS_TENTHS / 10.0,
                                  .total_seconds_max = how->survey  ? PL_SURVEY_SECONDS
                                                       : how->brief ? 10 * PL_BRIEF_SECONDS
@@ -148,7 +175,10 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
     PL_TRY(name_job(c, given, how, err));
-    o->measure = c->measured || (!how->brief && is_finished(c)) ? NULL : measure;
-    o->plan.cost = (pl_cost_model){pl_calibration_seconds, pl_calibration_spread, c->calibration};
+    PL_TRY(find_rates(c, err));
+    c->measured |= is_finished(c);
+    if (!c->measured) pl_calibration_measure_busy_again(c->calibration);
+    o->measure = c->measured ? NULL : measure;
+    o->plan.cost = (pl_cost_model){pl_calibration_cost, pl_calibration_range, c->calibration};
     return PL_OK;
 }

@@ -38,8 +38,9 @@ typedef struct pl_compiler {
     pl_told told;
     pl_calibration *calibration;
     bool measured;   /* nothing more is measured */
+    bool news;       /* something was, and is kept */
     bool brief;      /* what is not known in the end, another look may measure */
-    char job[32];    /* whose times are to be known, for the calibration */
+    char job[40];    /* whose times are to be known, for the calibration */
     int team_wanted; /* threads that measuring takes and the system was not asked for yet; 0: it was */
     pl_session_disk disk;
     pl_block_sizes results;
@@ -114,9 +115,9 @@ pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t
 /* ---- compile_measure.c ---- */
 /* For the compiler's own search. */
 pl_status pl_compiler_open_calibration(pl_compiler *, const pl_config *given, const pl_compile_options *, pl_error *);
-/* Of all runs of the command's programs that the data are opened for, as the plan's nodes are predicted; negative: not
- * known. */
-double pl_compiler_predict(const pl_compiler *, const pl_plan *, uint32_t micro_batch);
+/* Of all runs of the command's programs that the data are opened for, as the plan's nodes are predicted; seconds
+ * negative: not known. */
+pl_duration pl_compiler_predict(const pl_compiler *, const pl_plan *, uint32_t micro_batch);
 /* How far the farthest node of a bound graph is from what was measured, small shares of the time left aside; INFINITY
  * where a kind is not known at all (calibrate.h). */
 double pl_compiler_distance(const pl_compiler *, const pl_graph *);

@@ -18,6 +18,25 @@ static const char *title_of(const pl_config *c)
     return slash ? slash + 1 : c->file;
 }
 
+static pl_status search(const pl_config *config, pl_compile_options o, pl_fit_answer *a, bool *certified, pl_error *err)
+{
+    pl_status status = pl_compile_largest(config, &o, &a->result, &a->plan, err);
+    *certified = status == PL_E_BUDGET && a->result.least != PL_FIT_NONE;
+    if (*certified) {
+        pl_error why = {0};
+        pl_status tried = pl_certify(config, &o, &a->result, &why);
+        if (tried != PL_OK) *certified = false, status = pl_fail(err, tried, "%s", why.text);
+    }
+    return status == PL_OK && !a->result.trained ? pl_try_numbers(config, &o, &a->result, err) : status;
+}
+
+static void forget(pl_fit_answer *a)
+{
+    pl_fit_result_deinit(&a->result);
+    pl_plan_destroy(a->plan);
+    a->plan = NULL;
+}
+
 pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_progress progress, void *context,
                       pl_fit_answer **answer, pl_error *err)
 {
@@ -34,14 +53,15 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
                             .context = context,
                             .everything = true,
                             .steps = &a->steps};
-    pl_status status = pl_compile_largest(config, &o, &a->result, &a->plan, err);
-    bool certified = status == PL_E_BUDGET && a->result.least != PL_FIT_NONE;
-    if (certified) {
-        pl_error why = {0};
-        pl_status tried = pl_certify(config, &o, &a->result, &why);
-        if (tried != PL_OK) certified = false, status = pl_fail(err, tried, "%s", why.text);
+    bool certified, news = false;
+    o.news = &news;
+    pl_status status = search(config, o, a, &certified, err);
+    if (news) { /* as settle_plan of compile.c */
+        forget(a);
+        o.measured = true;
+        *err = (pl_error){0};
+        status = search(config, o, a, &certified, err);
     }
-    if (status == PL_OK && !a->result.trained) status = pl_try_numbers(config, &o, &a->result, err);
     if (status == PL_OK || certified)
         *answer = a;
     else
@@ -52,8 +72,7 @@ pl_status pl_fit_make(const pl_config *config, const char *cache_folder, pl_prog
 void pl_fit_destroy(pl_fit_answer *a)
 {
     if (!a) return;
-    pl_fit_result_deinit(&a->result);
-    pl_plan_destroy(a->plan);
+    forget(a);
     pl_free(a->title);
     pl_free(a);
 }

@@ -37,17 +37,23 @@ static pl_status bind_group(pl_compiler *c, size_t group, pl_graph **bound, pl_e
     return pl_fit_bind(c->graph, &c->fit, &choice, bound, err);
 }
 
-double pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
+pl_duration pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
 {
+    static const pl_duration unknown = {-1, -1, -1, 1, true};
     const pl_job *job = c->settings.jobs.job[0];
-    double sum = 0;
-    if (!c->calibration || !job->count_runs) return -1;
+    pl_duration sum = {.busy = 1};
+    if (!c->calibration || !job->count_runs) return unknown;
     for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++) {
         const pl_id program = pl_graph_find_program(p->graph, job->program[k]);
         if (program == PL_NONE) continue;
-        const double seconds = pl_plan_program_seconds(p, program);
-        if (seconds < 0) return -1;
-        sum += seconds * job->count_runs(c->data, micro_batch, k);
+        const pl_duration one = pl_plan_program_time(p, program);
+        const double runs = job->count_runs(c->data, micro_batch, k);
+        if (one.seconds < 0) return unknown;
+        sum.seconds += runs * one.seconds;
+        sum.low += runs * one.low;
+        sum.high += runs * one.high;
+        sum.busy = one.busy > sum.busy ? one.busy : sum.busy;
+        sum.estimated |= one.estimated;
     }
     return sum;
 }
@@ -71,10 +77,13 @@ static pl_status plan_group(survey *s, size_t i, pl_error *err)
     pl_plan *plan;
     PL_TRY(make_graph(c, i, err));
     PL_TRY(pl_fit_candidate(c->graph, &c->fit, &choice, &plan, err));
-    pl_fit_predict_plan(&c->fit, &choice, plan);
+    const pl_status predicted = pl_fit_predict_plan(&c->fit, &choice, plan, err);
+    if (predicted != PL_OK) return pl_plan_destroy(plan), predicted;
     g->items = c->data->group_items;
     g->charged_bytes = pl_plan_charged_bytes(plan);
-    g->seconds = pl_compiler_predict(c, plan, (uint32_t)choice.micro_batch);
+    const pl_duration time = pl_compiler_predict(c, plan, (uint32_t)choice.micro_batch);
+    g->seconds = time.seconds, g->low = time.low, g->high = time.high;
+    if (time.busy > s->work->busy) s->work->busy = time.busy;
     const double distance = c->calibration ? pl_compiler_distance(c, plan->graph) : 0;
     g->measured = c->calibration && distance == 0;
     s->far[i] = distance > PL_SURVEY_NEAR;
@@ -137,7 +146,7 @@ static pl_status measure_groups(survey *s, bool *news, pl_error *err)
 static void add_up(const pl_compiler *c, pl_work *w)
 {
     w->items = 0;
-    w->seconds = 0;
+    w->seconds = w->low = w->high = 0;
     w->done = 0;
     w->limit_seconds = c->data->limit_seconds;
     _Static_assert(sizeof w->said == sizeof c->data->said, "one is copied to the other");
@@ -147,6 +156,8 @@ static void add_up(const pl_compiler *c, pl_work *w)
         const pl_work_group *g = &w->group[i];
         w->items += g->items;
         w->seconds = w->seconds < 0 || g->seconds < 0 ? -1 : w->seconds + g->seconds;
+        w->low += g->low;
+        w->high += g->high;
         w->measured += g->measured;
         if (g->charged_bytes > w->group[w->largest].charged_bytes) w->largest = i;
     }
@@ -194,6 +205,7 @@ static pl_status make_survey(const pl_config *config, const pl_compile_options *
         status = pl_compiler_open_times(c, config, &o, err);
         if (status == PL_OK) status = survey_work(c, work, err);
         *budget_bytes = c->fit.budget_bytes;
+        if (o.news) *o.news |= c->news;
     }
     pl_compiler_end(c);
     return status;
@@ -210,7 +222,11 @@ static pl_status name_group(const pl_work *w, size_t group, pl_status status, pl
 static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
 {
     w->group[0].charged_bytes = pl_plan_charged_bytes(plan);
-    if (found->seconds >= 0) w->seconds = w->left_seconds = w->group[0].seconds = found->seconds;
+    if (found->time.seconds < 0) return;
+    w->seconds = w->left_seconds = w->group[0].seconds = found->time.seconds;
+    w->low = w->group[0].low = found->time.low;
+    w->high = w->group[0].high = found->time.high;
+    w->busy = found->time.busy;
 }
 
 pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,

@@ -58,6 +58,7 @@ static void fill(const pl_run *run, pl_report_times *t)
     else
         snprintf(t->run, sizeof t->run, "run of %.24s", t->program);
     add_measured(&s, t);
+    pl_report_times_raise(t);
     add_besides(&s, t);
 }
 

@@ -35,6 +35,17 @@ double pl_convolution_macs(const pl_convolution_shape *s)
            (double)s->out;
 }
 
+static double windows_along(int64_t pixels, int64_t m) { return (double)((pixels + m - 1) / m); }
+
+double pl_convolution_products(const pl_convolution_shape *s, pl_convolution_algorithm a)
+{
+    const int64_t m = a == PL_CONVOLUTION_WINOGRAD4 ? 4 : 2, t = m + 2; /* F(m×m, 3×3): t² for each window */
+    if (a == PL_CONVOLUTION_DIRECT) return pl_convolution_macs(s);
+    const int64_t height = s->height < s->out_height ? s->height : s->out_height;
+    const int64_t width = s->width < s->out_width ? s->width : s->out_width;
+    return windows_along(height, m) * windows_along(width, m) * (double)(t * t) * (double)s->in * (double)s->out;
+}
+
 int pl_convolution_allows(const pl_convolution_shape *s, pl_convolution_algorithm a)
 {
     return a == PL_CONVOLUTION_DIRECT || (a < PL_CONVOLUTION_ALGORITHM_COUNT && s->kernel == 3 && s->stride == 1);

@@ -32,6 +32,9 @@ static inline int64_t pl_convolution_outputs(int64_t n, int64_t kernel, int64_t 
 
 /* Multiply-adds of one image with what lies in it, none for padding. */
 double pl_convolution_macs(const pl_convolution_shape *);
+/* Of one image, forward, of its gradient or of the weights': those that the algorithm does, in Winograd's domain where
+ * it is Winograd's, without the transforms. */
+double pl_convolution_products(const pl_convolution_shape *, pl_convolution_algorithm);
 
 /* Can it be computed so? direct always can. */
 int pl_convolution_allows(const pl_convolution_shape *, pl_convolution_algorithm);

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/remove.h"
+#include "base/utf8.h"
 
 pl_status pl_path_join(char *path, size_t room, const char *folder, const char *name, pl_error *err)
 {
@@ -404,9 +405,23 @@ static pl_status read_stdin(uint64_t limit, char **text, size_t *bytes, pl_error
     }
 }
 
+static void drop_mark(char *text, size_t *bytes)
+{
+    const size_t mark = pl_utf8_mark(text, *bytes);
+    if (mark) memmove(text, text + mark, *bytes - mark + 1); /* and the zero at its end */
+    *bytes -= mark;
+}
+
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
 {
-    if (strcmp(path, "-") != 0) return pl_file_read_all(path, limit, text, bytes, err);
+    PL_TRY(pl_file_read_all(path, limit, text, bytes, err));
+    drop_mark(*text, bytes);
+    return PL_OK;
+}
+
+pl_status pl_file_read_input(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *err)
+{
+    if (strcmp(path, "-") != 0) return pl_file_read_text(path, limit, text, bytes, err);
     pl_status status = read_stdin(limit, text, bytes, err);
     if (status != PL_OK) pl_free(*text), *text = NULL;
     return status;

@@ -59,8 +59,10 @@ pl_status pl_file_look(const char *path, bool *is_there, pl_error *);
 pl_status pl_file_open(const char *path, int *fd, uint64_t *bytes, pl_error *);
 /* The whole of a small file (at most `limit` bytes), zero-terminated, in a block for pl_free. */
 pl_status pl_file_read_all(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
-/* The same, or standard input to its end where the path is "-". */
+/* The same of a text that people write: without a byte order mark. */
 pl_status pl_file_read_text(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
+/* Such a text, or standard input to its end where the path is "-". */
+pl_status pl_file_read_input(const char *path, uint64_t limit, char **text, size_t *bytes, pl_error *);
 /* May one be put here that begins with `beginning` and is `what` ("page")? Where nothing is, an empty file, or one that
  * begins so; where is_torn, also one that ends within that. PL_E_USAGE: somebody else's is there. */
 enum { PL_FILE_BEGINNING_MAX = 128 };

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/locale.h"
+#include "base/utf8.h"
 
 pl_lex pl_lex_begin(const char *name, const char *text, size_t bytes)
 {
-    return (pl_lex){.name = name, .at = text, .end = text + bytes, .line_start = text};
+    const char *begin = text + pl_utf8_mark(text, bytes);
+    return (pl_lex){.name = name, .at = begin, .end = text + bytes, .line_start = begin};
 }
 
 static int blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }

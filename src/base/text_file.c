@@ -1,34 +1,21 @@
 #include "base/text_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
-static int64_t mtime_of(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
 pl_status pl_text_open(pl_text_file *t, const char *path, pl_error *err)
 {
-    struct stat st;
     *t = (pl_text_file){.fd = -1, .path = path};
     PL_TRY(pl_file_open(path, &t->fd, &t->bytes, err));
-    pl_status status = PL_OK;
-    if (fstat(t->fd, &st) != 0)
-        status = pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
-    else if (t->bytes == 0)
+    pl_status status = pl_origin_look(t->fd, path, &t->origin, err);
+    if (status == PL_OK && t->bytes == 0)
         status = pl_fail(err, PL_E_DATA, "%s: is empty; a file with text is needed", path);
     if (status != PL_OK) {
         pl_text_close(t);
         return status;
     }
-    t->mtime_ns = mtime_of(&st);
-    t->ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec;
     posix_fadvise(t->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return PL_OK;
 }
@@ -48,10 +35,9 @@ void pl_text_rewind(pl_text_file *t) { t->at = 0; }
 
 pl_status pl_text_check_unchanged(const pl_text_file *t, pl_error *err)
 {
-    struct stat st;
-    if (fstat(t->fd, &st) != 0)
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", t->path, strerror(errno));
-    if ((uint64_t)st.st_size == t->bytes && mtime_of(&st) == t->mtime_ns) return PL_OK;
+    pl_origin now;
+    PL_TRY(pl_origin_look(t->fd, t->path, &now, err));
+    if (pl_origin_is_untouched(&now, &t->origin)) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: was changed while it was being read; start again when it is complete", t->path);
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/origin.h"
 
 enum { PL_TEXT_BLOCK_BYTES = 256 * 1024 };
 
@@ -15,7 +16,7 @@ typedef struct pl_text_file {
     int fd;
     const char *path; /* the caller's */
     uint64_t bytes, at;
-    int64_t mtime_ns, ctime_ns; /* of its contents, which can be set; of anything about it, which cannot */
+    pl_origin origin; /* as it was opened; no content */
 } pl_text_file;
 
 /* PL_E_DATA when it cannot be opened, is no regular file or is empty. */
@@ -23,7 +24,7 @@ pl_status pl_text_open(pl_text_file *, const char *path, pl_error *);
 /* The next bytes, at most `room`; *got is 0 at the end. */
 pl_status pl_text_read(pl_text_file *, void *buffer, size_t room, size_t *got, pl_error *);
 void pl_text_rewind(pl_text_file *);
-/* PL_E_DATA when size or time of the file are no longer what they were when it was opened. */
+/* PL_E_DATA when the file is no longer what it was when it was opened. */
 pl_status pl_text_check_unchanged(const pl_text_file *, pl_error *);
 void pl_text_close(pl_text_file *); /* harmless on one that was not opened, if zeroed with fd −1 */
 

@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* The smallest and largest second byte after this first byte (Unicode 16.0, table 3-7): no overlong forms, no
  * surrogates. */
 static int second_byte_fits(uint8_t first, uint8_t second)
@@ -31,4 +33,10 @@ size_t pl_utf8_write(uint32_t c, uint8_t out[4])
     for (size_t i = length - 1; i > 0; i--, c >>= 6) out[i] = 0x80 | (c & 0x3f);
     out[0] = (uint8_t)(mark[length] | c);
     return length;
+}
+
+size_t pl_utf8_mark(const void *text, size_t bytes)
+{
+    static const char mark[3] = "\xef\xbb\xbf";
+    return bytes >= sizeof mark && memcmp(text, mark, sizeof mark) == 0 ? sizeof mark : 0;
 }

@@ -12,6 +12,10 @@
  * 0 when the n bytes are the beginning of a valid character that goes on behind them. */
 size_t pl_utf8_read(const uint8_t *p, size_t n, uint32_t *code_point);
 
+/* Bytes of the byte order mark that the text begins with, which some editors leave there: 3, or 0. It is no character
+ * of any text: whoever reads what people wrote reads on after it. */
+size_t pl_utf8_mark(const void *text, size_t bytes);
+
 /* Writes 1 to 4 bytes. */
 size_t pl_utf8_write(uint32_t code_point, uint8_t out[4]);
 

@@ -3,9 +3,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "calibrate/table.h"
 #include "ir/op.h"
+
+enum { FINISHED_SECONDS = 24 * 3600 }; /* a note on a job holds for so long */
 
 pl_status pl_calibration_open(const char *path, const pl_calibration_options *options, pl_calibration **calibration,
                               pl_error *err)
@@ -40,6 +43,7 @@ void pl_calibration_close(pl_calibration *c)
 }
 
 const char *pl_calibration_warning(const pl_calibration *c) { return c->warning; }
+bool pl_calibration_has_news(const pl_calibration *c) { return c->has_measured && !c->changed && c->path[0]; }
 size_t pl_calibration_count(const pl_calibration *c) { return c->count; }
 const char *pl_calibration_file(const pl_calibration *c) { return c->path; }
 
@@ -52,30 +56,57 @@ uint64_t pl_calibration_held_bytes(const pl_calibration *c)
 
 double pl_calibration_measured_seconds(const pl_calibration *c) { return c->measured_seconds; }
 
+/* ---- jobs ---- */
+
 /* Kept among the kernels' times, under a key that no kernel has. */
 static void finished_key(char key[PL_CALIBRATION_KEY_BYTES], const char *job)
 {
     snprintf(key, PL_CALIBRATION_KEY_BYTES, PL_CALIBRATION_FINISHED "%s", job);
 }
 
+/* A clock that was set back makes a note of the future; it is none. */
+static bool is_fresh(const pl_calibration_entry *note)
+{
+    const uint64_t now = (uint64_t)time(NULL);
+    return note && note->at <= now && now - note->at < FINISHED_SECONDS;
+}
+
 bool pl_calibration_is_finished(pl_calibration *c, const char *job)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
     finished_key(key, job);
-    return pl_calibration_touch(c, key) != NULL;
+    const pl_calibration_entry *note = pl_calibration_touch(c, key);
+    return is_fresh(note) && (note->busy < PL_CALIBRATION_BUSY || !pl_calibration_is_quiet(c));
+}
+
+static double busiest_in_use(const pl_calibration *c)
+{
+    double most = 1;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entry[i].used && c->entry[i].at == 0 && c->entry[i].busy > most) most = c->entry[i].busy;
+    return most;
 }
 
 pl_status pl_calibration_finish(pl_calibration *c, const char *job, pl_error *err)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
-    if (!(c->measured_seconds > c->options.total_seconds_max)) return PL_OK;
-    if (2 * c->disturbed > c->runs) return PL_OK; /* what took long may have been the machine */
     finished_key(key, job);
-    PL_TRY(pl_calibration_put(c, key, &(pl_calibration_entry){.samples = 1}, err));
+    if (is_fresh(pl_calibration_find(c, key)) && !c->has_measured) return PL_OK;
+    const pl_calibration_entry note = {.samples = 1, .busy = busiest_in_use(c), .at = (uint64_t)time(NULL)};
+    PL_TRY(pl_calibration_put(c, key, &note, err));
     (void)pl_calibration_touch(c, key);
     c->changed = true;
     return PL_OK;
 }
+
+void pl_calibration_measure_busy_again(pl_calibration *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < c->count; i++) any |= c->entry[i].at == 0 && c->entry[i].busy >= PL_CALIBRATION_BUSY;
+    c->again = any && pl_calibration_is_quiet(c);
+}
+
+/* ---- kernels ---- */
 
 static const pl_calibration_entry *entry_in(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
@@ -99,16 +130,28 @@ const pl_calibration_entry *pl_calibration_entry_of(pl_calibration *c, const pl_
 }
 
 /* What goes in and out is a copy of a few kilobytes that no kernel makes. */
-double pl_calibration_seconds(void *calibration, const pl_graph *g, const pl_node *n)
+double pl_calibration_seconds(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     if (pl_op_is_outside(n->op)) return 0;
-    const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
+    const pl_calibration_entry *e = pl_calibration_recall_entry(c, g, n);
     return e ? e->seconds : -1;
 }
 
-double pl_calibration_spread(void *calibration, const pl_graph *g, const pl_node *n)
+double pl_calibration_spread(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
     if (pl_op_is_outside(n->op)) return 0;
-    const pl_calibration_entry *e = pl_calibration_recall_entry(calibration, g, n);
+    const pl_calibration_entry *e = pl_calibration_recall_entry(c, g, n);
     return e ? e->spread : -1;
+}
+
+/* ---- as a cost model ---- */
+
+double pl_calibration_cost(void *calibration, const pl_graph *g, const pl_node *n)
+{
+    return pl_calibration_predict(calibration, g, n).seconds;
+}
+
+pl_duration pl_calibration_range(void *calibration, const pl_graph *g, const pl_node *n)
+{
+    return pl_calibration_predict(calibration, g, n);
 }

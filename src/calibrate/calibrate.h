@@ -9,7 +9,7 @@
  *      pl_calibration_open       reads the file, if there is a usable one; never fails because of the file
  *      pl_calibration_measure    measures the nodes of a bound graph whose keys are missing (none: returns at once)
  *      pl_calibration_save       when something was measured; a folder that cannot be written is a warning
- *      pl_plan_create            with .cost = {pl_calibration_seconds, pl_calibration_spread, calibration}
+ *      pl_plan_create            with .cost = {pl_calibration_cost, pl_calibration_range, calibration}
  *      pl_calibration_close
  *
  * Measuring replays the graph's programs in their order (replay.c), so that each node finds in the caches what it will
@@ -23,13 +23,14 @@
 #include <stdint.h>
 
 #include "backend/backend.h"
+#include "ir/properties.h"
 
 /* Memory that a measurement may take unless the options say otherwise: more than the last-level cache of a common
  * processor, so that weights are as cold as in a run, and less than any run that needs a plan. */
 #define PL_CALIBRATION_BYTES_MAX   (UINT64_C(48) << 20)
 #define PL_CALIBRATION_SECONDS_MAX 4.0
 /* Of all calls together. A search may ask for dozens of graphs, and one whose attention takes a second for each layer
- * would be measured for minutes: the calls get less and less, and at the end what is not known stays unknown. */
+ * would be measured for minutes: the calls get less and less, and at the end what is not known is estimated. */
 #define PL_CALIBRATION_TOTAL_SECONDS_MAX 24.0
 /* Four thousand kernels: what a search over the largest models asks for, more than a thousand, and much beside it. A
  * larger file is not read; saving keeps what was used last. */
@@ -41,6 +42,7 @@ typedef struct pl_calibration_options {
     pl_team team;             /* the run's; it must not change within a process (base/process.h) */
     bool huge_pages;          /* as the run's arena */
     uint64_t bytes_max;       /* scratch memory of a measurement; 0: PL_CALIBRATION_BYTES_MAX */
+    uint64_t bytes_more;      /* or so much, where the operands of a node need it; at most: no more than bytes_max */
     double seconds_max;       /* of one call of measure; 0: PL_CALIBRATION_SECONDS_MAX */
     double total_seconds_max; /* of all calls; 0: PL_CALIBRATION_TOTAL_SECONDS_MAX */
     /* Above 0 for a look at many graphs: a node that is no farther from a measured one (pl_calibration_distance) is not
@@ -69,30 +71,46 @@ pl_status pl_calibration_count_missing(pl_calibration *, const pl_graph *, size_
 /* Scratch memory that measure would take for this graph now: 0 when nothing is missing, never more than bytes_max. */
 pl_status pl_calibration_bytes(pl_calibration *, const pl_graph *, uint64_t *bytes, pl_error *);
 /* Measures what is missing. The graph must be bound (pl_rewrite_bind_batch). Nodes with an operand larger than the
- * scratch memory stay unknown, and so does what is left when the time of all calls is over: then it returns at once. */
+ * scratch memory are not measured, nor is what is left when the time of all calls is over: then it returns at once. */
 pl_status pl_calibration_measure(pl_calibration *, const pl_graph *, pl_error *);
-/* A job whose measuring ended because the time of all calls was over, under a name that tells it from other jobs: who
- * does the same job again measures nothing more, and so comes to the same end. finish notes it where that is so, and
- * most runs were undisturbed: a machine that was busy may be quiet by then. */
+/* A job that is done, under a name that tells it from other jobs: for a day who does the same job again measures
+ * nothing more, and so comes to the same end; but where the machine was busy when it was done, and is not any more. A
+ * job that was done before is not noted again before that. */
 pl_status pl_calibration_finish(pl_calibration *, const char *job, pl_error *);
 bool pl_calibration_is_finished(pl_calibration *, const char *job);
+/* Before measuring: if the machine is quiet now, what was measured while it was busy is missing. */
+void pl_calibration_measure_busy_again(pl_calibration *);
 double pl_calibration_measured_seconds(const pl_calibration *); /* how long measuring has taken in this process */
 
+/* Were kernels measured in this process, and are they in the file? */
+bool pl_calibration_has_news(const pl_calibration *);
 /* Writes the file when something was measured since it was read, or when the file will soon be full and what is in use
  * stands where it would go first. A file that cannot be written is a warning, not a
  * failure. PL_E_NOMEM only. */
 pl_status pl_calibration_save(pl_calibration *, pl_error *);
 
-/* The two functions of pl_cost_model: context is the pl_calibration. Seconds of one execution; negative: not known. */
-double pl_calibration_seconds(void *calibration, const pl_graph *, const pl_node *);
-/* Half the distance between the quartiles of what was measured; negative: not known. */
-double pl_calibration_spread(void *calibration, const pl_graph *, const pl_node *);
+/* Seconds of one execution of a node as it was measured, and half the distance between the quartiles of that;
+ * negative: it was not. */
+double pl_calibration_seconds(pl_calibration *, const pl_graph *, const pl_node *);
+double pl_calibration_spread(pl_calibration *, const pl_graph *, const pl_node *);
+
+/* ---- rates.c ---- */
+/* What this machine's team does at most, for the numbers that the graph's products multiply, and f32 and bf16 in any
+ * case (NULL: for these): looked up, or measured, which takes some hundredths of a second, and kept. Estimates rest on
+ * it, so it comes first. PL_E_NOMEM. */
+pl_status pl_calibration_find_rates(pl_calibration *, const pl_graph *, pl_error *);
+pl_rates pl_calibration_rates(const pl_calibration *); /* zeros: not found */
+/* Has the team its cores to itself just now? A look of some hundredths of a second. */
+bool pl_calibration_is_quiet(const pl_calibration *);
 
 /* ---- estimate.c ---- */
-/* As pl_calibration_seconds; what was not measured, or was disturbed and is far from what other sizes say, is estimated
- * from what was, of the same kind and of other sizes.
- * Negative: nothing of the kind was measured. */
-double pl_calibration_estimate(void *calibration, const pl_graph *, const pl_node *);
+/* What one execution takes, told of every node: as it was measured; or, where it was not, or was disturbed and is far
+ * from what other sizes say, estimated: from measured nodes that differ in sizes alone, else of the same operator, else
+ * from the rates of the machine. A run whose machine is as it was lies between low and high. */
+pl_duration pl_calibration_predict(pl_calibration *, const pl_graph *, const pl_node *);
+/* The two functions of pl_cost_model: context is the pl_calibration. */
+double pl_calibration_cost(void *calibration, const pl_graph *, const pl_node *);
+pl_duration pl_calibration_range(void *calibration, const pl_graph *, const pl_node *);
 /* How far the nearest measured size is: the root of the sum of the squares of the logarithms of quotients. 0: this very
  * one; INFINITY: there is none, or this very one was measured by a short look alone, and this is none, or was
  * disturbed and is far from what other sizes say. */

@@ -3,6 +3,10 @@
  * the work (pl_node_work) times a pace that changes little from one size to the next, so the pace is taken from the
  * nearest points, the nearer the more (Shepard, 1968).
  *
+ * Where no key of the family was measured, the pace is that of all keys of the same operator; and where there is none
+ * of it, seconds follow from the machine's rates: what its products take at their peak and its bytes from memory, times
+ * what kernels usually lack of that. So every node has a time, and the farther it is fetched the wider its interval.
+ *
  * Kernels work on whole vectors of channels: what the last dimension lacks to the next LANES costs as if it were there,
  * and is counted as work. */
 #include <math.h>
@@ -17,8 +21,20 @@
 enum { SIZES_MAX = 40, NEAREST = 4, LANES = 16 };
 #define NEAREST_SQUARE 1e-4 /* a distance below which all points are as good */
 
+/* How far off a prediction may be, as a factor: a measured one, where the machine is as quiet as it was (the same
+ * kernels are faster or slower by so much from one day to the next); one from other sizes, and how that grows with the
+ * distance; one from the same operator; and one from the machine's rates, of which kernels reach the share. */
+#define MEASURED_FACTOR 1.15
+#define FAMILY_FACTOR   1.3
+#define DISTANCE_MAX    4.0
+#define DISTANCE_GROWTH 0.2
+#define OPERATOR_FACTOR 2.5
+#define RATES_FACTOR    4.0
+#define REACHED_SHARE   0.4
+#define CALL_SECONDS    3e-6
+
 typedef struct pl_calibration_relative {
-    uint64_t family;
+    uint64_t family, op;
     double pace; /* seconds of a second's work */
     uint32_t entry, sizes;
     float size[SIZES_MAX]; /* logarithms */
@@ -27,6 +43,7 @@ typedef struct pl_calibration_relative {
 typedef struct neighbours {
     double square[NEAREST]; /* of distances, rising */
     double pace[NEAREST];
+    double busy; /* the most of all of them */
     size_t count;
 } neighbours;
 
@@ -78,6 +95,8 @@ static bool read_point(const char *key, relative *r, double *padding)
     name[used] = 0;
     if (*padding == 0) *padding = 1;
     r->family = pl_stream_id(name);
+    name[strcspn(name, " ")] = 0;
+    r->op = pl_stream_id(name);
     return true;
 }
 
@@ -150,12 +169,15 @@ static size_t first_of_family(const pl_calibration_kin *kin, uint64_t family)
 }
 
 /* But for the entry that is left out. */
-static neighbours find_neighbours(const pl_calibration_kin *kin, const relative *r, uint32_t without)
+static neighbours find_neighbours(const pl_calibration *c, const relative *r, uint32_t without)
 {
-    neighbours n = {.count = 0};
+    const pl_calibration_kin *kin = &c->kin;
+    neighbours n = {.busy = 1};
     for (size_t i = first_of_family(kin, r->family); i < kin->count && kin->relative[i].family == r->family; i++) {
         const relative *other = &kin->relative[i];
-        if (other->entry != without && other->sizes == r->sizes) take_neighbour(&n, square_of(r, other), other->pace);
+        if (other->entry == without || other->sizes != r->sizes) continue;
+        take_neighbour(&n, square_of(r, other), other->pace);
+        n.busy = fmax(n.busy, c->entry[other->entry].busy);
     }
     return n;
 }
@@ -186,17 +208,74 @@ static const pl_calibration_entry *own_entry(pl_calibration *c, const pl_graph *
     return pl_op_is_outside(n->op) ? NULL : pl_calibration_recall_entry(c, g, n);
 }
 
-double pl_calibration_estimate(void *calibration, const pl_graph *g, const pl_node *n)
+/* An interval around what was predicted, a factor to either side. */
+static pl_duration within(double seconds, double factor, double busy, bool estimated)
 {
-    pl_calibration *c = calibration;
+    const double wide = factor * (busy > 1 ? busy : 1);
+    return (pl_duration){seconds, seconds / wide, seconds * wide, busy > 1 ? busy : 1, estimated};
+}
+
+/* What was measured scatters besides. */
+static pl_duration measured(const pl_calibration_entry *e)
+{
+    pl_duration p = within(e->seconds, MEASURED_FACTOR, e->busy, false);
+    if (e->seconds - e->spread < p.low) p.low = fmax(e->seconds - e->spread, 0);
+    p.high = fmax(p.high, e->seconds + e->spread);
+    return p;
+}
+
+static pl_duration from_family(const pl_graph *g, const pl_node *n, const neighbours *near, double padding)
+{
+    const double distance = fmin(sqrt(near->square[0]), DISTANCE_MAX);
+    return within(pl_node_work(g, n) * padding * mean_pace(near), FAMILY_FACTOR * exp(DISTANCE_GROWTH * distance),
+                  near->busy, true);
+}
+
+/* The mean pace of all that is known of the operator; negative: nothing. */
+static double pace_of_operator(const pl_calibration *c, uint64_t op, double *busy)
+{
+    double sum = 0;
+    size_t count = 0;
+    *busy = 1;
+    for (size_t i = 0; i < c->kin.count; i++) {
+        const relative *r = &c->kin.relative[i];
+        if (r->op != op) continue;
+        sum += log(r->pace);
+        *busy = fmax(*busy, c->entry[r->entry].busy);
+        count++;
+    }
+    return count ? exp(sum / (double)count) : -1;
+}
+
+static pl_duration from_rates(const pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    const pl_rates *rates = &c->rates;
+    const double own = rates->operations[pl_node_arithmetic(g, n)];
+    const double rate = own > 0 ? own : rates->operations[PL_ARITHMETIC_F32];
+    const pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
+    if (!(rate > 0) || !(rates->bytes > 0)) return within(pl_node_work(g, n), RATES_FACTOR, 1, true);
+    return within((cost.flops / rate + cost.bytes / rates->bytes) / REACHED_SHARE + CALL_SECONDS, RATES_FACTOR, 1,
+                  true);
+}
+
+/* What goes in and out is a copy of a few kilobytes that no kernel makes. */
+pl_duration pl_calibration_predict_anew(pl_calibration *c, const pl_graph *g, const pl_node *n,
+                                        const pl_calibration_entry *own)
+{
     relative r;
-    double padding;
-    const pl_calibration_entry *own = own_entry(c, g, n);
-    const double known = pl_calibration_seconds(c, g, n);
-    if (known >= 0 && !(own && own->samples == 0)) return known;
-    if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return -1;
-    const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
-    return near.count ? pl_node_work(g, n) * padding * mean_pace(&near) : -1;
+    double padding, busy;
+    if (pl_op_is_outside(n->op)) return (pl_duration){.busy = 1};
+    if (own && own->samples) return measured(own);
+    if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return from_rates(c, g, n);
+    const neighbours near = find_neighbours(c, &r, UINT32_MAX);
+    if (near.count) return from_family(g, n, &near, padding);
+    const double pace = pace_of_operator(c, r.op, &busy);
+    return pace > 0 ? within(pl_node_work(g, n) * padding * pace, OPERATOR_FACTOR, busy, true) : from_rates(c, g, n);
+}
+
+pl_duration pl_calibration_predict(pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    return pl_op_is_outside(n->op) ? (pl_duration){.busy = 1} : pl_calibration_recall_prediction(c, g, n);
 }
 
 double pl_calibration_estimate_key(pl_calibration *c, const char *key, double work)
@@ -205,7 +284,7 @@ double pl_calibration_estimate_key(pl_calibration *c, const char *key, double wo
     double padding;
     if (find_kin(c, NULL) != PL_OK || !read_point(key, &r, &padding)) return -1;
     const pl_calibration_entry *own = pl_calibration_find(c, key);
-    const neighbours near = find_neighbours(&c->kin, &r, own ? (uint32_t)(own - c->entry) : UINT32_MAX);
+    const neighbours near = find_neighbours(c, &r, own ? (uint32_t)(own - c->entry) : UINT32_MAX);
     return near.count ? work * padding * mean_pace(&near) : -1;
 }
 
@@ -217,7 +296,7 @@ double pl_calibration_distance(pl_calibration *c, const pl_graph *g, const pl_no
     if (pl_op_is_outside(n->op) || pl_calibration_is_known(c, own)) return 0;
     if (own) return INFINITY;
     if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return INFINITY;
-    const neighbours near = find_neighbours(&c->kin, &r, UINT32_MAX);
+    const neighbours near = find_neighbours(c, &r, UINT32_MAX);
     return near.count ? sqrt(near.square[0]) : INFINITY;
 }
 
@@ -228,7 +307,7 @@ double pl_calibration_error(pl_calibration *c)
     for (size_t i = 0; i < c->kin.count; i++) {
         const relative *r = &c->kin.relative[i];
         const pl_calibration_entry *e = &c->entry[r->entry];
-        const neighbours near = find_neighbours(&c->kin, r, r->entry);
+        const neighbours near = find_neighbours(c, r, r->entry);
         if (!e->used || near.count == 0) continue;
         off += fabs(mean_pace(&near) / r->pace - 1) * e->seconds;
         all += e->seconds;

@@ -1,11 +1,11 @@
 /* The table as a file:
  *
- *      {"format":"plimsoll calibration 2","machine":{"cpu":"…","isa":"avx512","cores":2,"kernels":"…"},"entries":[
+ *      {"format":"plimsoll calibration 3","machine":{"cpu":"…","isa":"avx512","cores":2,"kernels":"…"},"entries":[
  *      {"key":"…","seconds":1.2e-4,"spread":2e-6,"work":9e-5,"samples":240},
  *      …
  *      ]}
  *
- * What a short look measured has "brief":true besides.
+ * What a short look measured has "brief":true besides, what was measured on a busy machine "busy":2.5, a job "at":….
  *
  * An entry a line, so that it is read line by line: in a small container the whole of it as a tree would take what the
  * plan needs. The entries that were used last stand last; those in front go when the file would be larger than
@@ -32,7 +32,7 @@
 #include "base/remove.h"
 #include "calibrate/table.h"
 
-#define FORMAT    "plimsoll calibration 2"
+#define FORMAT    "plimsoll calibration 3"
 #define HEAD_TAIL ",\"entries\":["
 #define TAIL      "]}"
 enum { ENTRY_EXTRA_BYTES = 192, HEADER_BYTES = 1024, BUILDS_KEPT = 6, NAME_BYTES = 64 };
@@ -80,14 +80,17 @@ static int take_entry(pl_calibration *c, const json_t *e, pl_status *status, pl_
 {
     const char *key = json_string_value(json_object_get(e, "key"));
     const json_t *seconds = json_object_get(e, "seconds"), *spread = json_object_get(e, "spread");
-    const json_t *work = json_object_get(e, "work");
+    const json_t *work = json_object_get(e, "work"), *busy = json_object_get(e, "busy"), *at = json_object_get(e, "at");
     json_int_t samples = json_integer_value(json_object_get(e, "samples"));
+    if ((busy && !is_seconds(busy)) || (at && (!json_is_integer(at) || json_integer_value(at) < 0))) return -1;
     if (!key || !*key || strlen(key) >= PL_CALIBRATION_KEY_BYTES || !is_seconds(seconds) || !is_seconds(spread) ||
         !is_seconds(work) || !json_is_integer(json_object_get(e, "samples")) || samples < 0)
         return -1;
     const pl_calibration_entry figures = {.seconds = json_number_value(seconds),
                                           .spread = json_number_value(spread),
                                           .work = json_number_value(work),
+                                          .busy = json_number_value(busy),
+                                          .at = (uint64_t)json_integer_value(at),
                                           .samples = (uint64_t)samples,
                                           .brief = json_is_true(json_object_get(e, "brief"))};
     *status = pl_calibration_put(c, key, &figures, err);
@@ -231,6 +234,8 @@ static void print_entry(const pl_calibration_entry *e, const char *before, pl_st
     pl_json_kv_double(&json, "work", e->work);
     pl_json_kv_uint(&json, "samples", e->samples);
     if (e->brief) pl_json_kv_bool(&json, "brief", true);
+    if (e->busy > 1) pl_json_kv_double(&json, "busy", e->busy);
+    if (e->at) pl_json_kv_uint(&json, "at", e->at);
     pl_json_object_end(&json);
 }
 

@@ -127,30 +127,42 @@ static int make_words(pl_calibration_recall *r, size_t more)
     return 0;
 }
 
-static void remember(pl_calibration_recall *r, const question *q, uint64_t hash, pl_id entry)
+static void remember(pl_calibration_recall *r, const question *q, const pl_calibration_answer *answer)
 {
     if (r->count == QUESTIONS_MAX || make_slots(r) || make_words(r, q->count) ||
         pl_grow(&r->answer, &r->capacity, r->count, sizeof *r->answer))
         return;
     memcpy(r->words + r->word_count, q->words, q->count * sizeof *q->words);
-    r->answer[r->count] =
-        (pl_calibration_answer){.hash = hash, .begin = r->word_count, .count = q->count, .entry = entry};
+    r->answer[r->count] = *answer;
+    r->answer[r->count].begin = r->word_count;
+    r->answer[r->count].count = q->count;
     r->word_count += q->count;
-    *slot_of(r, q, hash) = (uint32_t)r->count;
+    *slot_of(r, q, answer->hash) = (uint32_t)r->count;
     r->count++;
+}
+
+static pl_calibration_answer answer_of(pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    question q;
+    ask(c, g, n, &q);
+    const uint64_t hash = hash_of(&q);
+    const uint32_t known = c->recall.slot_count ? *slot_of(&c->recall, &q, hash) : PL_NONE;
+    if (known != PL_NONE) return c->recall.answer[known];
+    const pl_calibration_entry *e = pl_calibration_entry_of(c, g, n);
+    const pl_calibration_answer answer = {.hash = hash,
+                                          .entry = e ? (pl_id)(e - c->entry) : PL_NONE,
+                                          .prediction = pl_calibration_predict_anew(c, g, n, e)};
+    remember(&c->recall, &q, &answer);
+    return answer;
 }
 
 const pl_calibration_entry *pl_calibration_recall_entry(pl_calibration *c, const pl_graph *g, const pl_node *n)
 {
-    question q;
-    ask(c, g, n, &q);
-    uint64_t hash = hash_of(&q);
-    uint32_t known = c->recall.slot_count ? *slot_of(&c->recall, &q, hash) : PL_NONE;
-    if (known != PL_NONE) {
-        pl_id entry = c->recall.answer[known].entry;
-        return entry == PL_NONE ? NULL : &c->entry[entry];
-    }
-    const pl_calibration_entry *e = pl_calibration_entry_of(c, g, n);
-    remember(&c->recall, &q, hash, e ? (pl_id)(e - c->entry) : PL_NONE);
-    return e;
+    const pl_calibration_answer answer = answer_of(c, g, n);
+    return answer.entry == PL_NONE ? NULL : &c->entry[answer.entry];
+}
+
+pl_duration pl_calibration_recall_prediction(pl_calibration *c, const pl_graph *g, const pl_node *n)
+{
+    return answer_of(c, g, n).prediction;
 }

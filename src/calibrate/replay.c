@@ -19,6 +19,7 @@
  * a while (evaluation, first values, an update for which memory must be filled anew) gets one site, and a pass in four;
  * when the time that is meant for a graph is over, what has run often enough is left out. What a node would find cold
  * in the run is taken out of the caches before it (warmth.h). */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -51,12 +52,15 @@ enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 #define DISAGREE_TIMES        2.0  /* the quickest run: then its runs disagree */
 #define FAR_TIMES             4.0  /* what follows from other sizes */
 #define SLOW_TIMES            16.0 /* its work (pl_node_work), which is expected where there are no other sizes */
+#define DISTURBED_SHARE       0.05 /* of the runs: from so many on the machine is looked at */
 #define SLOW_FLOPS_PER_SECOND 5e9  /* of a thread: less than any kernel but the reference does */
 
 typedef struct site {
     double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
     uint64_t count;              /* undisturbed, after the first execution */
     double fallback;             /* the least of the others, used when there is nothing better */
+    double all_seconds;          /* of all after the first execution, */
+    uint64_t all_count;          /* disturbed or not: what a step would meet */
     bool seen;
 } site;
 
@@ -92,15 +96,12 @@ typedef struct replay {
     uint64_t pass, turn;
     long switches; /* involuntary, of all threads, when the last node ended */
     int disturbed; /* so many nodes to come are not trusted */
+    uint64_t runs, disturbed_runs;
+    pl_load load;
     double begin;
 } replay;
 
-static double now_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double now_seconds(void) { return pl_seconds_of(CLOCK_MONOTONIC); }
 
 static void deinit(replay *r)
 {
@@ -213,6 +214,13 @@ static pl_status prepare(replay *r, pl_error *err)
     return choose_nodes(r, err);
 }
 
+static bool has_room_for_all(const replay *r)
+{
+    for (size_t i = 0; i < r->g->node_count; i++)
+        if (r->key_of[i] != PL_NONE && !r->run[i]) return false;
+    return true;
+}
+
 /* Where there is no room nothing can be measured; the others are to be waited for. */
 static void count_unseen(replay *r)
 {
@@ -228,9 +236,20 @@ static void count_unseen(replay *r)
 
 static pl_status lay_out(replay *r, pl_error *err)
 {
-    PL_TRY(pl_layout_init(&r->layout, r->g, r->run, r->c->options.team, r->c->options.bytes_max, err));
-    count_unseen(r);
-    return PL_OK;
+    const pl_calibration_options *o = &r->c->options;
+    bool *wanted = pl_alloc(r->g->node_count + 1, sizeof *wanted);
+    if (!wanted) return refuse(r, err);
+    memcpy(wanted, r->run, r->g->node_count * sizeof *wanted);
+    pl_status status = pl_layout_init(&r->layout, r->g, r->run, o->team, o->bytes_max, err);
+    for (uint64_t bytes = o->bytes_max; status == PL_OK && bytes < o->bytes_more && !has_room_for_all(r);) {
+        bytes = bytes < o->bytes_more / 2 ? 2 * bytes : o->bytes_more;
+        pl_layout_deinit(&r->layout);
+        memcpy(r->run, wanted, r->g->node_count * sizeof *wanted);
+        status = pl_layout_init(&r->layout, r->g, r->run, o->team, bytes, err);
+    }
+    pl_free(wanted);
+    if (status == PL_OK) count_unseen(r);
+    return status;
 }
 
 /* ---- running ---- */
@@ -342,14 +361,15 @@ static void pass_by(replay *r, const stretch *s) { pl_warmth_pass(&r->warmth, s-
 static void sample(replay *r, size_t node, double seconds)
 {
     bool undisturbed = was_undisturbed(r);
-    r->c->runs++;
-    r->c->disturbed += !undisturbed;
+    r->runs++;
+    r->disturbed_runs += !undisturbed;
     if (r->key_of[node] == PL_NONE) return;
     sampled *k = &r->keys[r->key_of[node]];
     site *s = &k->sites[r->site_of[node]];
     k->all_runs++;
     if (k->runs < RUNS_MIN && ++k->runs == RUNS_MIN) r->rare--;
     if (s->seen && undisturbed) s->seconds[s->count++ % SAMPLES_MAX] = seconds;
+    if (s->seen) s->all_seconds += seconds, s->all_count++;
     if (!s->seen || seconds < s->fallback) s->fallback = seconds;
     r->unseen -= !s->seen;
     s->seen = true;
@@ -493,8 +513,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double min_double(double a, double b) { return a < b ? a : b; }
-
 /* Mean, without what is no matter of the kernel, and half the distance of the quartiles. */
 static void summarise_site(site *s, double *seconds, double *spread)
 {
@@ -504,7 +522,7 @@ static void summarise_site(site *s, double *seconds, double *spread)
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
     double sum = 0, most = n < FEW ? FEW_TAIL * s->seconds[(n - 1) / 2] : TAIL_TIMES * s->seconds[n / 2];
-    for (size_t i = 0; i < n; i++) sum += min_double(s->seconds[i], most);
+    for (size_t i = 0; i < n; i++) sum += fmin(s->seconds[i], most);
     *seconds = sum / (double)n;
     *spread = (s->seconds[n - n / 4 - 1] - s->seconds[n / 4]) / 2;
 }
@@ -571,8 +589,33 @@ static bool is_absurd(const replay *r, const sampled *k, double seconds)
     return 2 * count_samples(k) < k->all_runs && times_expected(r, k, seconds) > FAR_TIMES;
 }
 
+/* How many times as long the runs took as what their figures say: both over all runs of all keys. What was disturbed is
+ * in no figure, but a run that goes on under the same load meets it. */
+static double slowed_by_runs(const replay *r)
+{
+    double all = 0, figures = 0, seconds, spread;
+    for (size_t i = 0; i < r->key_count; i++)
+        for (uint32_t k = 0; k < r->keys[i].site_count; k++) {
+            site *s = &r->keys[i].sites[k];
+            summarise_site(s, &seconds, &spread);
+            all += s->all_seconds;
+            figures += seconds * (double)s->all_count;
+        }
+    return figures > 0 && all > figures ? all / figures : 1;
+}
+
+/* This thread waits for the others, and whether it sleeps then is not ours to say: its own time tells of others alone
+ * where the kernel took the processor away, too. */
+static double find_busy(const replay *r)
+{
+    double busy = fmax(slowed_by_runs(r), pl_load_stolen(&r->load));
+    if ((double)r->disturbed_runs > DISTURBED_SHARE * (double)r->runs) busy = fmax(busy, pl_load_slowed(&r->load));
+    return busy;
+}
+
 static pl_status keep_results(replay *r, pl_error *err)
 {
+    const double busy = find_busy(r);
     for (size_t i = 0; i < r->key_count; i++) {
         double seconds, spread;
         uint64_t samples = count_samples(&r->keys[i]);
@@ -581,11 +624,12 @@ static pl_status keep_results(replay *r, pl_error *err)
         const pl_calibration_entry figures = {.seconds = seconds,
                                               .spread = spread,
                                               .work = r->keys[i].work,
+                                              .busy = busy,
                                               .samples = samples,
                                               .brief = r->c->options.brief};
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, &figures, err));
         (void)pl_calibration_touch(r->c, r->keys[i].key);
-        r->c->changed = true;
+        r->c->changed = r->c->has_measured = true;
     }
     return PL_OK;
 }
@@ -608,6 +652,7 @@ static pl_status measure(replay *r, pl_error *err)
     PL_TRY(pl_warmth_init(&r->warmth, &r->layout, r->c->machine.cache_bytes, err));
     r->shared_holds = PL_AREA_ACTIVATION;
     if (r->layout.moments_shared) pl_scratch_fill(&r->scratch, &r->layout, PL_AREA_ACTIVATION);
+    pl_load_begin(&r->load);
     do {
         PL_TRY(run_passes(r, err));
     } while (!is_exhausted(r, now_seconds() - r->begin) && ask_again(r));

@@ -31,7 +31,7 @@ const pl_calibration_entry *pl_calibration_touch(pl_calibration *c, const char *
 
 bool pl_calibration_is_known(const pl_calibration *c, const pl_calibration_entry *e)
 {
-    return e && e->samples && (!e->brief || c->options.brief);
+    return e && e->samples && (!e->brief || c->options.brief) && !(c->again && e->busy >= PL_CALIBRATION_BUSY);
 }
 
 /* At most half of the slots are taken, so that a search always ends. */
@@ -57,16 +57,18 @@ pl_status pl_calibration_put(pl_calibration *c, const char *key, const pl_calibr
         char *copy = pl_strdup(key);
         if (!copy) goto refused;
         c->entry[c->count] = (pl_calibration_entry){.key = copy};
-        pl_calibration_recall_clear(&c->recall); /* what was not there may be there now */
         *slot = (uint32_t)c->count++;
     }
     pl_calibration_entry *e = &c->entry[*slot];
     e->seconds = figures->seconds;
     e->spread = figures->spread;
     e->work = figures->work;
+    e->busy = figures->busy > 1 ? figures->busy : 1;
+    e->at = figures->at;
     e->samples = figures->samples;
     e->brief = figures->brief;
     pl_calibration_kin_clear(&c->kin);
+    pl_calibration_recall_clear(&c->recall); /* what follows from it is another now */
     return PL_OK;
 refused:
     return pl_fail(err, PL_E_NOMEM, "no memory for a calibration of %zu entries", c->count);

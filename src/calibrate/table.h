@@ -2,6 +2,8 @@
 #ifndef PL_CALIBRATE_TABLE_H
 #define PL_CALIBRATE_TABLE_H
 
+#include <time.h>
+
 #include "calibrate/calibrate.h"
 
 enum { PL_CALIBRATION_KEY_BYTES = 1024, PL_CALIBRATION_PATH_BYTES = 4096 };
@@ -10,13 +12,16 @@ typedef struct pl_calibration_entry {
     char *key;
     double seconds, spread;
     double work;      /* of the node that was measured (pl_node_work): how its seconds go over to other sizes */
+    double busy;      /* how many times as long runs took, others' work included, while it was measured; 1: quiet */
     uint64_t samples; /* 0: none that counts, for they were disturbed and are far from what other sizes say */
+    uint64_t at;      /* of a job: when it was done, in seconds of the calendar */
     bool brief;       /* measured by a short look (pl_calibration_options.brief) */
     bool used;        /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
 
-/* What the key of a job begins with (pl_calibration_finish). */
+/* What the keys begin with that no kernel has: of a job (pl_calibration_finish), of a rate of the machine (rates.c). */
 #define PL_CALIBRATION_FINISHED "finished "
+#define PL_CALIBRATION_RATE     "rate "
 
 /* What a table is valid for. */
 typedef struct pl_calibration_machine {
@@ -31,7 +36,8 @@ typedef struct pl_calibration_machine {
 typedef struct pl_calibration_answer {
     uint64_t hash;
     size_t begin, count; /* in words */
-    pl_id entry;         /* PL_NONE: the table has none */
+    pl_duration prediction;
+    pl_id entry; /* PL_NONE: the table has none */
 } pl_calibration_answer;
 
 #define PL_CALIBRATION_NO_MATTER '-'
@@ -50,6 +56,9 @@ typedef struct pl_calibration_kin {
     size_t count; /* entries that are in it, as many as the table had */
 } pl_calibration_kin;
 
+/* From so much on a machine counts as busy (pl_calibration_entry.busy). */
+#define PL_CALIBRATION_BUSY 1.25
+
 struct pl_calibration {
     pl_calibration_options options; /* zeros resolved */
     pl_calibration_machine machine;
@@ -61,9 +70,11 @@ struct pl_calibration {
     size_t slot_count;
     pl_calibration_recall recall;
     pl_calibration_kin kin;
+    pl_rates rates; /* zeros until pl_calibration_find_rates */
     bool changed;
     double measured_seconds;
-    uint64_t runs, disturbed; /* of kernels, in this process */
+    bool has_measured; /* kernels, in this process */
+    bool again;        /* the machine is quiet now: what was measured while it was busy is not known */
 };
 
 /* ---- table.c ---- */
@@ -79,6 +90,9 @@ void pl_calibration_clear(pl_calibration *);
 /* ---- estimate.c ---- */
 /* What the other entries say of a key, whether or not it has one. Negative: nothing. */
 double pl_calibration_estimate_key(pl_calibration *, const char *key, double work);
+/* Without looking among the answers that were given before. */
+pl_duration pl_calibration_predict_anew(pl_calibration *, const pl_graph *, const pl_node *,
+                                        const pl_calibration_entry *own);
 void pl_calibration_kin_clear(pl_calibration_kin *);
 
 /* ---- calibrate.c ---- */
@@ -88,13 +102,28 @@ const pl_calibration_entry *pl_calibration_entry_of(pl_calibration *, const pl_g
 /* ---- recall.c ---- */
 void pl_calibration_recall_init(pl_calibration_recall *);
 void pl_calibration_recall_clear(pl_calibration_recall *);
-/* The same as pl_calibration_entry_of, at a tenth of the time where the like of it was asked before. */
+/* The same as pl_calibration_entry_of, or what is predicted, at a tenth of the time where the like of it was asked
+ * before. */
 const pl_calibration_entry *pl_calibration_recall_entry(pl_calibration *, const pl_graph *, const pl_node *);
+pl_duration pl_calibration_recall_prediction(pl_calibration *, const pl_graph *, const pl_node *);
 
 /* ---- key.c: what a key is made of ---- */
 bool pl_calibration_attr_matters(const char *name);
 /* The input whose storage output k takes, or -1: in place less memory is moved. */
 int pl_calibration_input_below(const pl_graph *, const pl_node *, int k);
+
+/* ---- load.c ---- */
+double pl_seconds_of(clockid_t);
+/* What others take of the machine: begun, and then looked at. */
+typedef struct pl_load {
+    double wall_seconds, own_seconds; /* of this thread */
+    uint64_t stolen, ticks;           /* of all processors, by /proc/stat */
+} pl_load;
+void pl_load_begin(pl_load *);
+/* How many times as long this thread took as it needed, as it never slept; and as the machine beneath this one let it.
+ * Both at least 1. */
+double pl_load_slowed(const pl_load *);
+double pl_load_stolen(const pl_load *);
 
 /* ---- machine.c ---- */
 pl_status pl_calibration_machine_read(pl_calibration_machine *, pl_error *);

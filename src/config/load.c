@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "config/schema.h"
 
 enum { DEPTH_MAX = 4, FIELDS_MAX = 8, PLACES = PL_CONFIG_SECTION_COUNT + PL_CONFIG_PLACE_COUNT };
@@ -535,16 +536,13 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
  * and what is being read, in buffers that double (tests/unit/config/test_parser.c measures it). */
 uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (uint64_t)text_bytes; }
 
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8; libyaml would take what follows for a second document */
-
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
     PL_TRY(check_input(cfg, name, text, bytes, err));
     pl_config *fresh = pl_alloc(1, sizeof *fresh);
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);
     *fresh = *cfg;
-    const size_t mark =
-        bytes >= 3 && memcmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* positions count from behind it */
+    const size_t mark = pl_utf8_mark(text, bytes); /* libyaml would take what follows for a second document */
     loader l = {.name = name, .text = text + mark, .bytes = bytes - mark, .cfg = fresh, .err = err};
     const bool counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);

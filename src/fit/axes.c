@@ -522,7 +522,7 @@ static pl_status spread(const axis *a, const axis_view *v, pl_fit_point **point,
     for (size_t i = 0; i < *count; i++) {
         size_t n = a->spread(v, &(*point)[i].choice, to);
         for (size_t k = 0; k < n && made <= POINTS_MAX; k++)
-            next[made++] = (pl_fit_point){.choice = to[k], .seconds = -1, .spread = -1};
+            next[made++] = (pl_fit_point){.choice = to[k], .seconds = -1, .low = -1, .high = -1};
     }
     pl_free(*point);
     *point = next;

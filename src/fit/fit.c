@@ -93,7 +93,7 @@ static pl_status conclude(pl_fit_search *s, pl_plan **plan, pl_error *err)
     if (r->chosen == PL_FIT_NONE) return refuse(r, s->options, err);
     PL_TRY(settle_pages(s, err));
     PL_TRY(pl_fit_find_potential(s, err));
-    pl_fit_predict_plan(s->options, &r->point[r->chosen].choice, s->plan);
+    PL_TRY(pl_fit_predict_plan(s->options, &r->point[r->chosen].choice, s->plan, err));
     *plan = s->plan;
     s->plan = NULL;
     return PL_OK;

@@ -120,10 +120,11 @@ int64_t pl_fit_rows(const pl_graph *);
 /* ---- time.c: how long a step takes ---- */
 /* The program whose time counts: the trained one, else the repeated one; PL_NONE: there is neither. */
 pl_id pl_fit_find_searched(const pl_graph *, const pl_fit_options *);
-/* Of that program of a bound graph, for all samples of a step, into the point: seconds, spread, work. */
+/* Of that program of a bound graph, for all samples of a step, into the point: its time and work. */
 void pl_fit_predict(const pl_fit_options *, const pl_graph *bound, pl_fit_point *);
-/* Seconds of every node of the plan. */
-void pl_fit_predict_plan(const pl_fit_options *, const pl_choice *, pl_plan *);
+void pl_fit_take_time(pl_fit_point *, const pl_fit_point *from); /* seconds, low, high, estimated_seconds */
+/* Seconds of every node of the plan. PL_E_NOMEM. */
+pl_status pl_fit_predict_plan(const pl_fit_options *, const pl_choice *, pl_plan *, pl_error *);
 
 /* ---- search.c ---- */
 typedef struct pl_fit_search {

@@ -15,14 +15,15 @@ enum { PL_FIT_WORDS_BYTES = 200 }; /* of an axis */
 
 typedef struct pl_fit_point {
     pl_choice choice;
-    uint32_t rank;          /* of its micro-batch in the established order */
-    uint64_t least_bytes;   /* no plan of this choice is charged less */
-    uint64_t charged_bytes; /* by the real planner, with pages of 4 KiB; 0: not planned, for it could not matter */
-    uint64_t huge_bytes;    /* with huge pages; 0: they do not pay */
-    double seconds, spread; /* of a step, predicted, and what the kernels' times scatter by; negative: not known */
-    double work;            /* a step in seconds of a made-up machine: orders what was never measured */
-    bool front;             /* nothing that was looked at is both faster and smaller */
-    bool rough;             /* charged_bytes: placed quickly; what care could save beside it would change nothing */
+    uint32_t rank;             /* of its micro-batch in the established order */
+    uint64_t least_bytes;      /* no plan of this choice is charged less */
+    uint64_t charged_bytes;    /* by the real planner, with pages of 4 KiB; 0: not planned, for it could not matter */
+    uint64_t huge_bytes;       /* with huge pages; 0: they do not pay */
+    double seconds, low, high; /* of a step, predicted, and between which times it may lie; negative: not known */
+    double estimated_seconds;  /* of these, what was not measured but follows from other kernels or rates */
+    double work;               /* a step in seconds of a made-up machine: orders what was never measured */
+    bool front;                /* nothing that was looked at is both faster and smaller */
+    bool rough;                /* charged_bytes: placed quickly; what care could save beside it would change nothing */
 } pl_fit_point;
 
 /* Of a budget below the floor: no advice about the model helps there. %llu: the floor's bytes. */

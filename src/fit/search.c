@@ -82,8 +82,7 @@ static const pl_fit_point *first_of(const pl_fit_search *s, const pl_fit_point *
 static void take_bound(pl_fit_point *p, const pl_fit_point *from)
 {
     p->least_bytes = from->least_bytes;
-    p->seconds = from->seconds;
-    p->spread = from->spread;
+    pl_fit_take_time(p, from);
     p->work = from->work;
 }
 
@@ -265,6 +264,9 @@ static pl_status measure_one(const pl_fit_search *s, size_t i, bool *news, pl_er
     return status;
 }
 
+/* All of it measured: nothing that is measured yet would change it. */
+static bool is_measured(const pl_fit_point *p) { return p->seconds >= 0 && p->estimated_seconds == 0; }
+
 /* What was predicted before is good as long as nothing was measured. */
 static pl_status measure(const pl_fit_search *s, pl_error *err)
 {
@@ -280,7 +282,7 @@ static pl_status predict_graph(const pl_fit_search *s, const pl_graph *g, pl_fit
 {
     const pl_fit_options *o = s->options;
     pl_fit_predict(o, g, p);
-    if (p->seconds >= 0 || !o->measure) return PL_OK;
+    if (is_measured(p) || !o->measure) return PL_OK;
     PL_TRY(o->measure(o->context, g, err));
     pl_fit_predict(o, g, p);
     return PL_OK;
@@ -290,9 +292,9 @@ static pl_status predict_one(const pl_fit_search *s, size_t i, pl_error *err)
 {
     pl_fit_point *p = &s->result->point[i];
     pl_graph *g;
-    if (p->seconds >= 0) return PL_OK;
     const pl_fit_point *first = first_of(s, p);
-    if (first->seconds >= 0) return take_bound(p, first), PL_OK;
+    if (is_measured(p) || (p->seconds >= 0 && !s->options->measure)) return PL_OK;
+    if (first < p && first->seconds >= 0) return take_bound(p, first), PL_OK;
     if (s->plan && s->planned == i) return predict_graph(s, s->plan->graph, p, err);
     PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
     pl_status status = predict_graph(s, g, p, err);

@@ -7,8 +7,9 @@
 #include "ir/graph.h"
 
 typedef struct pl_cost {
-    double flops; /* 2 per multiply-add of matrix products; a few per element elsewhere */
-    double bytes; /* moved to and from memory when nothing is cached */
+    double flops;    /* 2 per multiply-add of matrix products, by the algorithm; a few per element elsewhere */
+    double bytes;    /* moved to and from memory when nothing is cached */
+    double products; /* of flops: those of products that are always made, whatever the data */
 } pl_cost;
 
 /* Where output k of a node may or must live. */

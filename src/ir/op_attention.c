@@ -141,7 +141,8 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
 static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
 {
     double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
-    return (pl_cost){2 * score_flops(g, n) + dropout_flops(g, n), 2 * q + 2 * kv};
+    return (pl_cost){2 * score_flops(g, n) + dropout_flops(g, n), 2 * q + 2 * kv,
+                     n->in[3] == PL_NONE ? 2 * score_flops(g, n) : 0};
 }
 
 const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention, pl_alias_none};
@@ -163,7 +164,7 @@ static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out
 static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 {
     double q = pl_value_bytes_f(pl_in(g, n, 0)), kv = pl_value_bytes_f(pl_in(g, n, 1));
-    return (pl_cost){5 * score_flops(g, n) + dropout_flops(g, n), 4 * q + 4 * kv};
+    return (pl_cost){5 * score_flops(g, n) + dropout_flops(g, n), 4 * q + 4 * kv, 5 * score_flops(g, n)};
 }
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none, .out_min = 3};

@@ -111,9 +111,11 @@ static double product_flops(const pl_value *x, double columns) { return 2 * pl_v
 static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0);
-    return (pl_cost){product_flops(x, (double)n->attr[COLUMNS].i),
+    const double flops = product_flops(x, (double)n->attr[COLUMNS].i);
+    return (pl_cost){flops,
                      pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(&g->value[n->out[0]]) +
-                         pl_value_bytes_f(pl_in(g, n, 3))};
+                         pl_value_bytes_f(pl_in(g, n, 3)),
+                     flops};
 }
 
 static pl_alias alias_linear_binary(const pl_node *n, int out)

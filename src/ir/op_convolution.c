@@ -32,6 +32,14 @@ static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, 
     return s;
 }
 
+/* So many products by the algorithm, and bytes. */
+static pl_cost cost_of(const pl_convolution_shape *s, int64_t algorithm, double products, double bytes)
+{
+    const double flops =
+        products * 2 * (double)s->batch * pl_convolution_products(s, (pl_convolution_algorithm)algorithm);
+    return (pl_cost){flops, bytes, flops};
+}
+
 static pl_status check_weight(const pl_graph *g, const pl_node *n, int k, pl_error *err)
 {
     const pl_value *w = pl_in(g, n, k);
@@ -141,8 +149,8 @@ static pl_cost cost_conv2d(const pl_graph *g, const pl_node *n)
     pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + STRIDE);
     double batch = (double)s.batch, outputs = n->out[1] == PL_NONE ? 1 : 2;
     double y = batch * (double)s.out_height * (double)s.out_width * (double)s.out * (double)pl_dtype_bytes(x->dtype);
-    return (pl_cost){2 * batch * pl_convolution_macs(&s),
-                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3))};
+    return cost_of(&s, n->attr[ALGORITHM].i, 1,
+                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3)));
 }
 
 static pl_alias alias_conv2d(const pl_node *n, int out)
@@ -189,9 +197,9 @@ static pl_cost cost_conv2d_dx(const pl_graph *g, const pl_node *n)
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     pl_convolution_shape s = shape_of_dx(&dy->shape, &w->shape, n->attr);
     double x = (double)s.batch * (double)s.height * (double)s.width * (double)s.in * (double)pl_dtype_bytes(dy->dtype);
-    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s), pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x +
-                                                                        pl_value_bytes_f(pl_in(g, n, 2)) +
-                                                                        pl_value_bytes_f(pl_in(g, n, 3))};
+    return cost_of(&s, n->attr[ALGORITHM].i, 1,
+                   pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_in(g, n, 2)) +
+                       pl_value_bytes_f(pl_in(g, n, 3)));
 }
 
 static pl_alias alias_conv2d_dx(const pl_node *n, int out)
@@ -223,8 +231,8 @@ static pl_cost cost_conv2d_dw(const pl_graph *g, const pl_node *n)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
     pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s),
-                     pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
+    return cost_of(&s, n->attr[ALGORITHM - STRIDE].i, 1,
+                   pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc));
 }
 
 static pl_alias alias_conv2d_dw(const pl_node *n, int out)
@@ -288,9 +296,9 @@ static pl_cost cost_conv_transpose2d(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, n->attr[0].i);
-    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s), pl_value_bytes_f(x) + pl_value_bytes_f(w) +
-                                                                        pl_value_bytes_f(pl_in(g, n, 3)) +
-                                                                        pl_value_bytes_f(&g->value[n->out[0]])};
+    return cost_of(&s, PL_CONVOLUTION_DIRECT, 1,
+                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + pl_value_bytes_f(pl_in(g, n, 3)) +
+                       pl_value_bytes_f(&g->value[n->out[0]]));
 }
 
 static pl_alias alias_conv_transpose2d(const pl_node *n, int out)
@@ -385,8 +393,7 @@ static pl_cost cost_conv2d_pool(const pl_graph *g, const pl_node *n)
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
     double y = bytes_of_pixels(&s, x->dtype), pooled = pl_value_bytes_f(&g->value[n->out[0]]);
-    return (pl_cost){2 * (double)s.batch * pl_convolution_macs(&s),
-                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled};
+    return cost_of(&s, n->attr[POOL_ALGORITHM].i, 1, pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled);
 }
 
 const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool, cost_conv2d_pool, pl_alias_none,
@@ -423,9 +430,9 @@ static pl_cost cost_conv2d_pool_bwd(const pl_graph *g, const pl_node *n)
     const pl_value *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
     pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
     double products = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE);
-    return (pl_cost){products * 2 * (double)s.batch * pl_convolution_macs(&s),
-                     (2 + products) * bytes_of_pixels(&s, x->dtype) + products * pl_value_bytes_f(x) +
-                         products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(pl_in(g, n, 0))};
+    return cost_of(&s, n->attr[POOL_ALGORITHM].i, products,
+                   (2 + products) * bytes_of_pixels(&s, x->dtype) + products * pl_value_bytes_f(x) +
+                       products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(pl_in(g, n, 0)));
 }
 
 /* Of some samples x has been read before their dx is written. */

@@ -74,7 +74,7 @@ static pl_cost cost_feed_forward(const pl_graph *g, const pl_node *n)
     const pl_value *x = pl_in(g, n, 0), *w1 = pl_in(g, n, 1), *w2 = pl_in(g, n, 2);
     double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(w1) + pl_value_elems_f(w2));
     double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(w1) + pl_value_bytes_f(w2);
-    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 5))};
+    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 5)), flops};
 }
 
 /* Rows are read before the same rows of y are written. */
@@ -116,7 +116,7 @@ static pl_cost cost_feed_forward_bwd(const pl_graph *g, const pl_node *n)
         2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(w1) + second * pl_value_elems_f(w2));
     double read = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(x) + pl_value_bytes_f(w1) + pl_value_bytes_f(w2);
     double sums = 2 * (pl_value_bytes_f(pl_in(g, n, 4)) + pl_value_bytes_f(pl_in(g, n, 5)));
-    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8))};
+    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8)), flops};
 }
 
 static pl_alias alias_feed_forward_bwd(const pl_node *n, int out)

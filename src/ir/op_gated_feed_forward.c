@@ -57,7 +57,7 @@ static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
     const pl_value *x = pl_in(g, n, 0), *wgu = pl_in(g, n, 1), *wd = pl_in(g, n, 2);
     double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(wgu) + pl_value_elems_f(wd));
     double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(wgu) + pl_value_bytes_f(wd);
-    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 3))};
+    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 3)), flops};
 }
 
 /* Rows are read before the same rows of y are written. */
@@ -95,7 +95,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
         2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(wgu) + second * pl_value_elems_f(wd));
     double read = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(x) + pl_value_bytes_f(wgu) + pl_value_bytes_f(wd);
     double sums = 2 * (pl_value_bytes_f(pl_in(g, n, 4)) + pl_value_bytes_f(pl_in(g, n, 5)));
-    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 6))};
+    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 6)), flops};
 }
 
 static pl_alias alias_bwd(const pl_node *n, int out)

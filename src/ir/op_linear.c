@@ -57,7 +57,8 @@ static pl_cost cost_linear(const pl_graph *g, const pl_node *n)
     double m = (double)pl_shape_rows(&x->shape), nk = pl_value_elems_f(w), outputs = n->out[1] == PL_NONE ? 1 : 2;
     double y = m * (double)w->shape.dim[0] * (double)pl_dtype_bytes(g->value[n->out[0]].dtype);
     return (pl_cost){2 * m * nk,
-                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3))};
+                     pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3)),
+                     2 * m * nk};
 }
 
 static pl_alias alias_linear(const pl_node *n, int out)
@@ -89,8 +90,10 @@ static pl_cost cost_linear_dx(const pl_graph *g, const pl_node *n)
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(w);
     double x = m * (double)w->shape.dim[1] * (double)pl_dtype_bytes(dy->dtype);
-    return (pl_cost){2 * m * nk, pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_in(g, n, 2)) +
-                                     pl_value_bytes_f(pl_in(g, n, 3))};
+    return (pl_cost){2 * m * nk,
+                     pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_in(g, n, 2)) +
+                         pl_value_bytes_f(pl_in(g, n, 3)),
+                     2 * m * nk};
 }
 
 static pl_alias alias_linear_dx(const pl_node *n, int out)
@@ -118,7 +121,7 @@ static pl_cost cost_linear_dw(const pl_graph *g, const pl_node *n)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
     double m = (double)pl_shape_rows(&dy->shape), nk = pl_value_elems_f(acc);
-    return (pl_cost){2 * m * nk, pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
+    return (pl_cost){2 * m * nk, pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc), 2 * m * nk};
 }
 
 static pl_alias alias_linear_dw(const pl_node *n, int out)

@@ -43,7 +43,8 @@ static pl_cost cost_linear_ce(const pl_graph *g, const pl_node *n)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
     double m = (double)pl_shape_rows(&h->shape), products = 1 + (n->out[1] != PL_NONE) + (n->out[2] != PL_NONE);
-    return (pl_cost){2 * m * pl_value_elems_f(w) * products, products * (pl_value_bytes_f(h) + pl_value_bytes_f(w))};
+    const double flops = 2 * m * pl_value_elems_f(w) * products;
+    return (pl_cost){flops, products * (pl_value_bytes_f(h) + pl_value_bytes_f(w)), flops};
 }
 
 static pl_alias alias_linear_ce(const pl_node *n, int out)

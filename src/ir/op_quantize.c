@@ -95,7 +95,8 @@ static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
     const double outputs = n->out[1] == PL_NONE ? 1 : 2;
     return (pl_cost){2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i,
                      pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + outputs * pl_value_bytes_f(y) +
-                         pl_value_bytes_f(pl_in(g, n, 4))};
+                         pl_value_bytes_f(pl_in(g, n, 4)),
+                     2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i};
 }
 
 static pl_alias alias_linear_int8(const pl_node *n, int out)
@@ -126,7 +127,8 @@ static pl_cost cost_hidden_int8(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = pl_in(g, n, 0), *h = &g->value[n->out[0]];
     return (pl_cost){2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i + 10 * pl_value_elems_f(h),
-                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(h)};
+                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(h),
+                     2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i};
 }
 
 const pl_op_rule pl_rule_HIDDEN_INT8 = {shape_hidden_int8, NULL, cost_hidden_int8, pl_alias_none};

@@ -47,7 +47,7 @@ static pl_status gradient_sigmoid_attention(pl_gradient *g, const pl_node *n)
 static pl_cost cost_sigmoid_attention(const pl_graph *g, const pl_node *n)
 {
     const pl_value *q = pl_in(g, n, 0);
-    return (pl_cost){2 * product_flops(q), 5 * pl_value_bytes_f(q)};
+    return (pl_cost){2 * product_flops(q), 5 * pl_value_bytes_f(q), 2 * product_flops(q)};
 }
 
 const pl_op_rule pl_rule_SIGMOID_ATTENTION = {shape_sigmoid_attention, gradient_sigmoid_attention,

@@ -75,6 +75,45 @@ double pl_node_work(const pl_graph *g, const pl_node *n)
     return cost.flops / WORK_FLOPS_PER_SECOND + cost.bytes / WORK_BYTES_PER_SECOND + WORK_CALL_SECONDS;
 }
 
+pl_arithmetic pl_node_arithmetic(const pl_graph *g, const pl_node *n)
+{
+    if (n->op == PL_OP_LINEAR_BINARY) return PL_ARITHMETIC_SIGNS;
+    if (pl_op_is_int8(n->op)) return PL_ARITHMETIC_INT8;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE && g->value[n->in[k]].dtype == PL_DTYPE_BF16) return PL_ARITHMETIC_BF16;
+    return PL_ARITHMETIC_F32;
+}
+
+double pl_node_computing_seconds(const pl_graph *g, const pl_node *n, const pl_rates *rates)
+{
+    const double rate = rates->operations[pl_node_arithmetic(g, n)];
+    return rate > 0 && n->predicate == PL_NONE ? pl_op_rule_of(n->op)->cost(g, n).products / rate : 0;
+}
+
+/* Each value once, however often a kernel goes over it; no more than its rule says, which knows what is left out. */
+static double moved_bytes(const pl_graph *g, const pl_node *n)
+{
+    const double most = pl_op_rule_of(n->op)->cost(g, n).bytes;
+    double bytes = 0;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++)
+        if (n->in[k] != PL_NONE) bytes += (double)pl_value_bytes(g, n->in[k]);
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
+        if (n->out[k] != PL_NONE) bytes += (double)pl_value_bytes(g, n->out[k]);
+    return bytes < most ? bytes : most;
+}
+
+double pl_node_moving_seconds(const pl_graph *g, const pl_node *n, const pl_rates *rates)
+{
+    const double bytes = moved_bytes(g, n) - 2 * rates->cache_bytes;
+    return rates->bytes > 0 && bytes > 0 && n->predicate == PL_NONE ? bytes / rates->bytes : 0;
+}
+
+double pl_node_least_seconds(const pl_graph *g, const pl_node *n, const pl_rates *rates)
+{
+    const double computing = pl_node_computing_seconds(g, n, rates), moving = pl_node_moving_seconds(g, n, rates);
+    return computing > moving ? computing : moving;
+}
+
 pl_id pl_node_find_ids(const pl_graph *g, const pl_node *n, int64_t *below)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);

@@ -3,6 +3,7 @@
 #ifndef PL_IR_PROPERTIES_H
 #define PL_IR_PROPERTIES_H
 
+#include "base/arithmetic.h"
 #include "ir/graph.h"
 
 /* Is the program trained: has it a backward pass or an update? And does it load data? Without nodes neither. */
@@ -30,6 +31,30 @@ pl_id pl_graph_find_mixer(const pl_graph *, pl_id program);
 /* One execution in seconds of a made-up machine: it orders what was never measured, and says how what was measured
  * goes over to other sizes. */
 double pl_node_work(const pl_graph *, const pl_node *);
+
+/* What a team can do at most on this machine, measured (calibrate/rates.c). */
+typedef struct pl_rates {
+    double operations[PL_ARITHMETIC_COUNT]; /* a second, two for each multiply-add; 0: not known */
+    double bytes;                           /* a second, read from memory; 0: not known */
+    double cache_bytes;                     /* what caches hold */
+} pl_rates;
+
+/* What one execution of a node is predicted to take: between low and high where the machine is as it was. */
+typedef struct pl_duration {
+    double seconds, low, high;
+    double
+        busy; /* so many times as long runs took, others' work included, when it was measured; 1: on a quiet machine */
+    bool estimated; /* not measured at its shape */
+} pl_duration;
+
+/* The numbers that the node's products multiply. */
+pl_arithmetic pl_node_arithmetic(const pl_graph *, const pl_node *);
+/* No execution takes less than its products at their rate... */
+double pl_node_computing_seconds(const pl_graph *, const pl_node *, const pl_rates *);
+/* ... nor than what it reads and writes takes to and from memory, but for what caches may hold before it begins and
+ * when it is done. A node that may be left out (a predicate) takes none. */
+double pl_node_moving_seconds(const pl_graph *, const pl_node *, const pl_rates *);
+double pl_node_least_seconds(const pl_graph *, const pl_node *, const pl_rates *); /* the longer of the two */
 
 /* What a program computes, each node as often as its regions are repeated, and how much of that products of signs do.
  * Who does those s times as fast as before does the whole at most 1/(1 − share + share/s) times as fast (Amdahl 1967),

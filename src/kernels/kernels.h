@@ -15,6 +15,7 @@
 
 #include "base/isa.h"
 #include "base/activation.h"
+#include "base/arithmetic.h"
 #include "base/narrow.h"
 #include "kernels/adamw.h"
 #include "kernels/attention.h"

@@ -30,6 +30,8 @@ pl_status pl_plan_copy_as_read(const pl_plan *from, pl_plan **plan, pl_error *er
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the plan");
     *p = *from;
     p->budget[0] = p->data[0] = 0;
+    p->estimated = NULL;
+    p->time = NULL;
     p->graph = pl_graph_copy_as_read(from->graph);
     p->names = pl_pool_create();
     bool named = p->names != NULL;

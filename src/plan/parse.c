@@ -152,6 +152,21 @@ static pl_status parse_time(pl_lex *l, pl_plan *p, pl_error *err)
     return pl_lex_double(l, &p->seconds[id], err);
 }
 
+/* In the order of print.c. Who runs what was planned before there was such a line knows no rates. */
+static pl_status parse_rates(pl_lex *l, pl_plan *p, pl_error *err)
+{
+    double *rate = p->rates.operations;
+    double *const number[] = {&rate[PL_ARITHMETIC_F32],   &rate[PL_ARITHMETIC_BF16], &rate[PL_ARITHMETIC_INT8],
+                              &rate[PL_ARITHMETIC_SIGNS], &p->rates.bytes,           &p->rates.cache_bytes,
+                              &p->estimated_share};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        PL_TRY(pl_lex_expect(l, NULL, err));
+        PL_TRY(pl_lex_double(l, number[i], err));
+        if (!(*number[i] >= 0)) return pl_lex_fail(l, err, "a rate is not negative");
+    }
+    return PL_OK;
+}
+
 /* The rest of the line: name=number, at least one. */
 static pl_status parse_facts(pl_lex *l, pl_facts *facts, pl_error *err)
 {
@@ -187,6 +202,7 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     if (strcmp(word, "block") == 0) return parse_block(l, p, false, err);
     if (strcmp(word, "workspace") == 0) return parse_block(l, p, true, err);
     if (strcmp(word, "time") == 0) return parse_time(l, p, err);
+    if (strcmp(word, "rates") == 0) return parse_rates(l, p, err);
     if (strcmp(word, "row") == 0) return parse_row(l, p, err);
     if (strcmp(word, "disk") == 0) return parse_disk(l, p, err);
     if (strcmp(word, "team") == 0) return parse_team(l, p, err);

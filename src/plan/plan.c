@@ -16,6 +16,8 @@ void pl_plan_destroy(pl_plan *p)
     pl_free(p->value);
     pl_free(p->workspace);
     pl_free(p->seconds);
+    pl_free(p->estimated);
+    pl_free(p->time);
     pl_free(p->config);
     pl_pool_destroy(p->names);
     pl_work_destroy(p->work);
@@ -119,12 +121,53 @@ pl_status pl_plan_account(pl_plan *p, int helper_threads, pl_error *err)
     return pl_process_plan(&p->process, p->team.threads, helper_threads, arena, p->graph->space_count, &p->ledger, err);
 }
 
-void pl_plan_predict(pl_plan *p, const pl_cost_model *cost)
+pl_duration pl_cost_predict(const pl_cost_model *cost, const pl_graph *g, const pl_node *n)
 {
-    for (size_t i = 0; i < p->graph->node_count; i++) {
-        double s = cost->seconds ? cost->seconds(cost->context, p->graph, &p->graph->node[i]) : -1;
-        p->seconds[i] = s >= 0 ? s : -1;
+    if (cost->predict) return cost->predict(cost->context, g, n);
+    const double s = cost->seconds ? cost->seconds(cost->context, g, n) : -1;
+    return s < 0 ? (pl_duration){-1, -1, -1, 1, true} : (pl_duration){s, s, s, 1, false};
+}
+
+/* Intervals are added up as if all nodes were off to the same side, which a busy machine makes them. `busy` is a sum
+ * of seconds here. */
+static void add_time(pl_duration *sum, const pl_duration *p, double trips)
+{
+    if (sum->seconds < 0 || p->seconds < 0) {
+        *sum = (pl_duration){-1, -1, -1, 1, true};
+        return;
     }
+    sum->seconds += trips * p->seconds;
+    sum->low += trips * p->low;
+    sum->high += trips * p->high;
+    sum->busy += trips * p->seconds * p->busy;
+    sum->estimated |= p->estimated;
+}
+
+static pl_status make_room_for_times(pl_plan *p, pl_error *err)
+{
+    if (!p->time) p->time = pl_alloc(p->graph->region_count + 1, sizeof *p->time);
+    if (!p->estimated) p->estimated = pl_alloc(p->graph->node_count + 1, sizeof *p->estimated);
+    if (!p->time || !p->estimated) return pl_fail(err, PL_E_NOMEM, "no memory for the times of a plan");
+    memset(p->time, 0, p->graph->region_count * sizeof *p->time);
+    return PL_OK;
+}
+
+pl_status pl_plan_predict(pl_plan *p, const pl_cost_model *cost, pl_error *err)
+{
+    const pl_graph *g = p->graph;
+    if (cost->predict) PL_TRY(make_room_for_times(p, err));
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_node *n = &g->node[i];
+        const pl_duration s = pl_cost_predict(cost, g, n);
+        p->seconds[i] = s.seconds >= 0 ? s.seconds : -1;
+        if (!cost->predict) continue;
+        p->estimated[i] = s.estimated;
+        add_time(&p->time[pl_region_program(g, n->region)], &s, (double)pl_node_trips(g, n));
+    }
+    for (size_t i = 0; i < g->region_count && cost->predict; i++)
+        if (p->time[i].seconds >= 0)
+            p->time[i].busy = p->time[i].seconds > 0 ? p->time[i].busy / p->time[i].seconds : 1;
+    return PL_OK;
 }
 
 /* Huge pages where rounding up to them adds at most a sixteenth. */
@@ -164,7 +207,7 @@ pl_status pl_plan_create(pl_graph *g, const pl_plan_options *options, pl_plan **
     PL_TRY(lay_out(g, options, &p, err));
     for (pl_id k = 0; k < g->space_count; k++) PL_TRY_DONE(place(p, k, options->quick, err));
     p->huge_pages = options->huge_pages && huge_pages_pay(p->arena->bytes);
-    pl_plan_predict(p, &options->cost);
+    PL_TRY_DONE(pl_plan_predict(p, &options->cost, err));
     PL_TRY_DONE(pl_plan_account(p, options->helper_threads, err));
     *plan = p;
     return PL_OK;
@@ -226,4 +269,11 @@ double pl_plan_program_seconds(const pl_plan *p, pl_id program)
         total += p->seconds[i] * (double)pl_node_trips(p->graph, &p->graph->node[i]);
     }
     return total;
+}
+
+pl_duration pl_plan_program_time(const pl_plan *p, pl_id program)
+{
+    if (p->time) return p->time[program];
+    const double seconds = pl_plan_program_seconds(p, program);
+    return (pl_duration){seconds, seconds, seconds, 1, p->estimated_share > 0};
 }

@@ -16,6 +16,7 @@
 #include "base/process.h"
 #include "base/words.h"
 #include "ir/graph.h"
+#include "ir/properties.h"
 #include "kernels/team.h"
 #include "plan/advice.h"
 #include "plan/work.h"
@@ -50,10 +51,14 @@ struct pl_plan {
     pl_command command; /* that it is for */
     pl_graph *graph;
     pl_team team;
-    pl_block *value;     /* [values], filled for storage roots */
-    pl_block *workspace; /* [nodes] */
-    double *seconds;     /* [nodes] predicted, one execution; negative: not known */
-    uint64_t batch;      /* samples of a training step; the last micro-batch holds what is left of it. 0: no training */
+    pl_block *value;        /* [values], filled for storage roots */
+    pl_block *workspace;    /* [nodes] */
+    double *seconds;        /* [nodes] predicted, one execution; negative: not known */
+    bool *estimated;        /* [nodes] from other sizes or rates; not a part of the text. NULL: nothing is said */
+    pl_duration *time;      /* [regions] of one run of a program; likewise */
+    pl_rates rates;         /* of this machine; zeros: not known */
+    double estimated_share; /* of the seconds of the program that is trained or repeated */
+    uint64_t batch; /* samples of a training step; the last micro-batch holds what is left of it. 0: no training */
     pl_plan_arena arena[PL_SPACES_MAX]; /* as the graph's spaces; p->arena->bytes is that of the process's memory */
     pl_pool *names;                     /* of a plan that was read; NULL otherwise */
     bool huge_pages;                    /* of the process's memory */
@@ -74,12 +79,13 @@ struct pl_plan {
     pl_advice *advice;   /* on that work; not a part of the text. NULL: none was asked for */
 };
 
-/* Seconds that one execution of a node takes, and what they scatter by; negative: not known. */
+/* Seconds that one execution of a node takes; negative: not known. */
 typedef struct pl_cost_model {
     double (*seconds)(void *context, const pl_graph *, const pl_node *);
-    double (*spread)(void *context, const pl_graph *, const pl_node *); /* NULL: does not scatter */
+    pl_duration (*predict)(void *context, const pl_graph *, const pl_node *); /* NULL: they are exact */
     void *context;
 } pl_cost_model;
+pl_duration pl_cost_predict(const pl_cost_model *, const pl_graph *, const pl_node *);
 
 typedef struct pl_plan_options {
     pl_team team;
@@ -96,8 +102,12 @@ pl_status pl_plan_create(pl_graph *, const pl_plan_options *, pl_plan **, pl_err
 /* No plan of this graph is charged less: what is alive at once, without the heap and without a placement. A tenth of
  * the work of a plan. The graph stays the caller's, as it was. */
 pl_status pl_plan_find_least(pl_graph *, const pl_plan_options *, uint64_t *charged_bytes, pl_error *);
-/* Seconds for every node; replaces those it has. */
-void pl_plan_predict(pl_plan *, const pl_cost_model *);
+/* Seconds for every node, and of every program the interval, where the model tells of it; replaces those it has.
+ * PL_E_NOMEM. */
+pl_status pl_plan_predict(pl_plan *, const pl_cost_model *, pl_error *);
+/* One run of the program, as above; an interval of nothing but the time where nothing is said. Seconds negative: not
+ * known. */
+pl_duration pl_plan_program_time(const pl_plan *, pl_id program);
 /* The process's rows again, after its heap or threads were settled. */
 pl_status pl_plan_account(pl_plan *, int helper_threads, pl_error *);
 /* Predicted seconds of one run of the program, its regions' trips counted; negative when any of its nodes' are not

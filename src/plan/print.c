@@ -74,6 +74,22 @@ static void print_facts(const char *word, const pl_facts *facts, pl_str *out)
     if (facts->count) pl_str_append(out, "\n");
 }
 
+/* Always as long, as times are: known at the end, and in the text whose length is known before. */
+static void print_rates(const pl_plan *p, pl_str *out)
+{
+    const double *rate = p->rates.operations;
+    const double number[] = {rate[PL_ARITHMETIC_F32],   rate[PL_ARITHMETIC_BF16], rate[PL_ARITHMETIC_INT8],
+                             rate[PL_ARITHMETIC_SIGNS], p->rates.bytes,           p->rates.cache_bytes,
+                             p->estimated_share};
+    char text[40];
+    pl_str_append(out, "rates");
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        pl_print(text, sizeof text, " %.6e", number[i]);
+        pl_str_append(out, text);
+    }
+    pl_str_append(out, "\n");
+}
+
 void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     char parts[PL_PARTS_NAMES_BYTES];
@@ -99,6 +115,7 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
     print_facts("data", &p->identity, out);
     print_facts("validation", &p->validation, out);
     if (p->batch) pl_str_printf(out, "batch %" PRIu64 "\n", p->batch);
+    print_rates(p, out);
     print_rows(p, out);
     print_config(p->config, out);
     pl_graph_print(p->graph, out);

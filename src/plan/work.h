@@ -12,6 +12,7 @@ typedef struct pl_work_group {
     uint64_t items;         /* that are made in it: operators */
     uint64_t charged_bytes; /* placed quickly: its own plan is no larger, but for steps of 64 KiB of the heap */
     double seconds;         /* of all its items, predicted; negative: not known */
+    double low, high;       /* between which that may lie */
     bool measured;          /* by kernels of its very shapes; else some follow from measured ones of other sizes */
 } pl_work_group;
 
@@ -21,6 +22,8 @@ typedef struct pl_work {
     uint64_t items;
     char said[400];       /* what it is done on: "30 texts: lines of t.txt"; "": nothing is said */
     double seconds;       /* negative: not known */
+    double low, high;     /* between which that may lie */
+    double busy;          /* so many times as long runs took when kernels were measured; 1: on a quiet machine */
     uint64_t done;        /* items whose results are there already */
     double left_seconds;  /* of the others, by all stages where they are known; negative: not known */
     double limit_seconds; /* a run ends by itself after so long; 0: none */

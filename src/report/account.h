@@ -92,6 +92,7 @@ typedef struct pl_report_kind {
     pl_op op;
     uint64_t nodes, runs; /* runs: trips counted */
     double seconds, flops, bytes;
+    bool is_estimated; /* of the seconds, some */
 } pl_report_kind;
 /* Fills kind[PL_OP_COUNT] for one run of a program, the costliest first; returns how many operators it has. */
 size_t pl_report_kinds(const pl_plan *, pl_id program, pl_report_kind *kind);

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "ir/op.h"
 #include "report/account.h"
+#include "report/interval.h"
 #include "report/plot.h"
 #include "report/table.h"
 
@@ -38,7 +39,7 @@ static pl_table begin(const page *g, const char *columns)
 
 static const char *seconds_text(double seconds, char text[TEXT])
 {
-    return seconds >= 0 ? pl_format_seconds(seconds, text, TEXT) : "unknown";
+    return pl_report_seconds(seconds, false, "0 s", text);
 }
 
 /* ---- the chosen plan ---- */
@@ -65,6 +66,18 @@ static void print_head(const page *g)
     fold(g, from);
 }
 
+/* Of the program that is searched: of all, where none is trained, the busiest. */
+static double busy_of(const page *g)
+{
+    double busy = 1;
+    const pl_id trained = pl_graph_find_trained(g->plan->graph);
+    if (trained != PL_NONE) return pl_plan_program_time(g->plan, trained).busy;
+    for (size_t i = 0; i < g->plan->graph->region_count; i++)
+        if (g->plan->graph->region[i].parent == PL_NONE)
+            busy = fmax(busy, pl_plan_program_time(g->plan, (pl_id)i).busy);
+    return busy;
+}
+
 static void print_time(const page *g, const pl_fit_point *p)
 {
     char text[TEXT], low[TEXT], high[TEXT];
@@ -72,15 +85,15 @@ static void print_time(const page *g, const pl_fit_point *p)
         pl_str_append(g->out, "; the time of a step is not known");
         return;
     }
-    pl_str_printf(g->out, "; %s a step", seconds_text(p->seconds, text));
-    if (p->spread > 0)
-        pl_str_printf(g->out, " (%s to %s)", seconds_text(fmax(p->seconds - p->spread, 0), low),
-                      seconds_text(p->seconds + p->spread, high));
+    pl_str_append(g->out, "; a step takes ");
+    pl_report_say_interval(p->seconds, p->low, p->high, g->out);
     pl_str_printf(g->out, ", %s %s/s", pl_report_rate(pl_report_items_per_second(g->result, p), text, sizeof text),
                   g->result->words->items);
     if (g->options->steps)
         pl_str_printf(g->out, "; %s for %s step%s", seconds_text(p->seconds * (double)g->options->steps, low),
                       pl_format_count(g->options->steps, high, sizeof high), pl_plural(g->options->steps));
+    pl_str_append(g->out, ".");
+    pl_report_say_basis(p->seconds, p->low, p->high, p->estimated_seconds, busy_of(g), g->out);
 }
 
 static void axis_row(const page *g, pl_table *t, size_t axis)
@@ -223,7 +236,7 @@ static void point_row(const page *g, pl_table *t, const pl_fit_point *p)
     t->strong = g->result->chosen != PL_FIT_NONE && p == &g->result->point[g->result->chosen];
     pl_table_cell(t, "%s", t->strong ? "*" : "");
     pl_table_bytes(t, p->charged_bytes);
-    pl_table_cell(t, "%s", seconds_text(p->seconds, text));
+    pl_table_cell(t, "%s", pl_report_seconds(p->seconds, p->estimated_seconds > 0, "0 s", text));
     pl_table_cell(t, "%s", rate > 0 ? pl_report_rate(rate, text, sizeof text) : "unknown");
     pl_fit_choice_say(g->result, &p->choice, &said);
     pl_table_cell(t, "%s", words);
@@ -234,7 +247,9 @@ static void print_table(const page *g)
 {
     static const char *const titles[] = {"", "charged, bytes", "MB", "a step"};
     size_t planned = 0;
+    bool estimated = false;
     for (size_t i = 0; i < g->result->count; i++) planned += g->result->point[i].charged_bytes != 0;
+    for (size_t i = 0; i < g->front_count; i++) estimated |= g->front[i]->estimated_seconds > 0;
     heading(g, "The front: more bytes, less time");
     for (pl_table t = begin(g, "lrrrrl"); pl_table_pass(&t);) {
         for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(&t, "%s", titles[i]);
@@ -243,6 +258,7 @@ static void print_table(const page *g)
         pl_table_end_row(&t);
         for (size_t i = 0; i < g->front_count; i++) point_row(g, &t, g->front[i]);
     }
+    if (estimated) pl_str_append(g->out, PL_REPORT_ESTIMATED_NOTE);
     pl_str_printf(g->out, "%zu choice%s looked at, %zu planned; pages of 4 KiB\n", g->result->count,
                   pl_plural(g->result->count), planned);
 }

@@ -6,6 +6,7 @@
 #include "report/account.h"
 #include "report/fit.h"
 #include "report/html.h"
+#include "report/interval.h"
 
 enum { TEXT = 48 };
 
@@ -18,7 +19,7 @@ static void cell(pl_str *out, const char *class, const char *text)
 
 static const char *seconds_text(double seconds, char text[TEXT])
 {
-    return seconds >= 0 ? pl_format_seconds(seconds, text, TEXT) : "unknown";
+    return pl_report_seconds(seconds, false, "0 s", text);
 }
 
 static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *out)
@@ -30,7 +31,7 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
     pl_str_append(out, chosen ? "<tr class='total'>" : "<tr>");
     cell(out, NULL, chosen ? "chosen" : p->charged_bytes > r->budget_bytes ? "does not fit" : "");
     cell(out, "n", pl_format_count(p->charged_bytes, text, sizeof text));
-    cell(out, "n", seconds_text(p->seconds, text));
+    cell(out, "n", pl_report_seconds(p->seconds, p->estimated_seconds > 0, "0 s", text));
     cell(out, "n", rate > 0 ? pl_report_rate(rate, text, sizeof text) : "unknown");
     pl_fit_choice_say(r, &p->choice, &words);
     cell(out, "w", pl_str_text(&words));
@@ -41,11 +42,13 @@ static void write_point(const pl_fit_result *r, const pl_fit_point *p, pl_str *o
 
 static void write_table(const pl_fit_result *r, const pl_fit_point **front, size_t count, pl_str *out)
 {
-    pl_str_printf(out,
-                  "<section><h2>The front</h2><p>nothing that was looked at is both faster and smaller</p>\n<table>"
-                  "<tr><th></th><th class='n'>bytes charged</th><th class='n'>a step</th><th class='n'>%s/s"
-                  "</th><th></th></tr>\n",
-                  r->words->items);
+    pl_str_printf(
+        out,
+        "<section><h2>The front</h2><p>nothing that was looked at is both faster and smaller; ~ is estimated, not "
+        "measured</p>\n<table>"
+        "<tr><th></th><th class='n'>bytes charged</th><th class='n'>a step</th><th class='n'>%s/s"
+        "</th><th></th></tr>\n",
+        r->words->items);
     for (size_t i = 0; i < count; i++) write_point(r, front[i], out);
     pl_str_append(out, "</table></section>\n");
 }

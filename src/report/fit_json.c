@@ -1,5 +1,4 @@
 /* A search as JSON, schema "plimsoll.fit/1" (docs/fit.md). Sizes are exact bytes; what is not known is null. */
-#include <math.h>
 #include <stdio.h>
 
 #include "base/json.h"
@@ -36,7 +35,10 @@ static void write_point(pl_json *j, const pl_fit_result *r, const pl_fit_point *
     pl_json_kv_uint_if(j, p->charged_bytes != 0, "charged_bytes", p->charged_bytes);
     pl_json_kv_uint_if(j, p->huge_bytes != 0, "huge_pages_bytes", p->huge_bytes);
     pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
-    pl_json_kv_double_if(j, p->spread >= 0, "seconds_spread", p->spread);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds_spread", (p->high - p->low) / 2);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds_low", p->low);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds_high", p->high);
+    pl_json_kv_double_if(j, p->seconds >= 0, "estimated_seconds", p->estimated_seconds);
     pl_json_kv_double_if(j, rate > 0, rate_key, rate);
     pl_json_kv_bool(j, "front", p->front);
     pl_json_object_end(j);
@@ -57,8 +59,9 @@ static void write_chosen(pl_json *j, const pl_fit_result *r, const pl_plan *plan
     pl_json_kv_uint(j, "arena_bytes", plan->arena->bytes);
     pl_json_kv_bool(j, "huge_pages", r->huge_pages);
     pl_json_kv_double_if(j, p->seconds >= 0, "seconds", p->seconds);
-    pl_json_kv_double_if(j, p->seconds >= 0 && p->spread >= 0, "seconds_low", fmax(p->seconds - p->spread, 0));
-    pl_json_kv_double_if(j, p->seconds >= 0 && p->spread >= 0, "seconds_high", p->seconds + p->spread);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds_low", p->low);
+    pl_json_kv_double_if(j, p->seconds >= 0, "seconds_high", p->high);
+    pl_json_kv_double_if(j, p->seconds >= 0, "estimated_seconds", p->estimated_seconds);
     pl_json_kv_double_if(j, p->seconds >= 0 && o->steps, "run_seconds", p->seconds * (double)o->steps);
     pl_json_key(j, "reasons");
     pl_json_object(j);

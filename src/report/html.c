@@ -1,5 +1,6 @@
 /* The page: one file, no scripts, nothing loaded from elsewhere. Whatever comes from a graph or a path is escaped. */
 #include "report/html.h"
+#include "report/interval.h"
 #include "report/advice.h"
 #include "report/times.h"
 #include "report/work.h"
@@ -47,6 +48,23 @@ const char *pl_html_group_class(pl_report_group group)
     return classes[group];
 }
 
+static void write_time_card(const pl_plan *p, pl_id train, pl_str *out)
+{
+    char number[48], low[32], high[32], words[128];
+    const pl_duration t = pl_plan_program_time(p, train);
+    const bool estimated = pl_report_estimated_seconds(p, train) > 0;
+    if (t.high > t.low)
+        snprintf(words, sizeof words, "a step, predicted: %s to %s", pl_format_seconds(t.low, low, sizeof low),
+                 pl_format_seconds(t.high, high, sizeof high));
+    else
+        snprintf(words, sizeof words, "a step, predicted");
+    if (t.busy >= PL_REPORT_BUSY)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "; this machine was busy");
+    else if (estimated)
+        snprintf(words + strlen(words), sizeof words - strlen(words), "; ~ in part estimated");
+    pl_html_card(pl_report_seconds(t.seconds, estimated, "0 s", number), words, out);
+}
+
 static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_report_options *o, pl_str *out)
 {
     char number[48], words[96], text[32];
@@ -65,7 +83,7 @@ static void write_cards(const pl_plan *p, const pl_report_run *run, const pl_rep
              p->arena->lower_bound_bytes ? 100 * ((double)p->arena->bytes / (double)p->arena->lower_bound_bytes - 1)
                                          : 0);
     pl_html_card(pl_format_bytes(p->arena->bytes, number, sizeof number), words, out);
-    if (seconds > 0) pl_html_card(pl_format_seconds(seconds, number, sizeof number), "a step, predicted", out);
+    if (seconds > 0) write_time_card(p, train, out);
     if (seconds < 0) pl_html_card("unknown", "a step, predicted", out);
     if (run && run->steps && run->seconds > 0) {
         snprintf(words, sizeof words, "a step, measured over %s", pl_format_count(run->steps, text, sizeof text));

@@ -6,6 +6,7 @@
 #include "base/locale.h"
 #include "base/units.h"
 #include "report/html.h"
+#include "report/interval.h"
 
 static void megabytes(pl_str *out, uint64_t bytes)
 {
@@ -218,13 +219,12 @@ void pl_html_measured(const pl_process_planned *planned, const pl_memory_measure
 
 void pl_html_programs(const pl_plan *p, const pl_report_programs *programs, pl_str *out)
 {
-    char seconds[32];
-    pl_str_append(
-        out,
-        "<section><h2>By program</h2><p>One run of each; peaks of the arena.</p><table class='labels'><tr><th></th><th "
-        "class='n'>nodes</th>"
-        "<th class='n'>peak, bytes</th><th class='n'>MB</th><th class='n'>GFLOP</th><th "
-        "class='n'>predicted</th><th>peak at</th></tr>\n");
+    char seconds[48];
+    pl_str_append(out, "<section><h2>By program</h2><p>One run of each; peaks of the arena; ~ is estimated.</p><table "
+                       "class='labels'><tr><th></th><th "
+                       "class='n'>nodes</th>"
+                       "<th class='n'>peak, bytes</th><th class='n'>MB</th><th class='n'>GFLOP</th><th "
+                       "class='n'>predicted</th><th>peak at</th></tr>\n");
     for (size_t i = 0; i < programs->count; i++) {
         const pl_report_program *r = &programs->item[i];
         const pl_node *n = r->last > r->first ? &p->graph->node[r->peak_position] : NULL;
@@ -234,13 +234,10 @@ void pl_html_programs(const pl_plan *p, const pl_report_programs *programs, pl_s
         pl_html_cell_count("nodes", r->last - r->first, out);
         pl_html_cell_count("peak", r->peak_bytes, out);
         labelled_megabytes(out, "MB", r->peak_bytes);
-        pl_str_printf(out,
-                      "<td class='n' data-l='GFLOP'>%.3f</td><td class='n' data-l='predicted'>%s</td><td class='w'>%s ",
-                      r->flops / 1e9,
-                      r->seconds > 0   ? pl_format_seconds(r->seconds, seconds, sizeof seconds)
-                      : r->seconds < 0 ? "unknown"
-                                       : "–",
-                      n ? pl_op_name(n->op) : "");
+        pl_str_printf(
+            out, "<td class='n' data-l='GFLOP'>%.3f</td><td class='n' data-l='predicted'>%s</td><td class='w'>%s ",
+            r->flops / 1e9, pl_report_seconds(r->seconds, pl_report_estimated_seconds(p, r->region) > 0, "–", seconds),
+            n ? pl_op_name(n->op) : "");
         pl_html_text(out, n ? n->scope : "");
         pl_str_append(out, "</td></tr>\n");
     }

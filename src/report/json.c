@@ -6,6 +6,7 @@
 #include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
+#include "report/interval.h"
 #include "report/report.h"
 #include "report/advice.h"
 #include "report/work.h"
@@ -58,6 +59,10 @@ static void write_head(pl_json *j, const pl_plan *p, const pl_report_options *o)
     pl_json_object_end(j);
     pl_id train = pl_graph_find_trained(p->graph);
     kv_seconds(j, "seconds_per_step", train == PL_NONE ? 0 : pl_plan_program_seconds(p, train));
+    if (train != PL_NONE) {
+        const pl_duration time = pl_plan_program_time(p, train);
+        pl_report_interval_json(j, "seconds_per_step", &time, pl_report_estimated_seconds(p, train));
+    }
     const double spared = train == PL_NONE ? 0 : pl_plan_spared_seconds(p, train);
     if (spared > 0) kv_seconds(j, "seconds_spared_per_step", spared);
 }
@@ -181,6 +186,7 @@ static void write_kinds(pl_json *j, const pl_plan *p, pl_id program)
         pl_json_kv_double(j, "flops", kind[i].flops);
         pl_json_kv_double(j, "moved_bytes", kind[i].bytes);
         kv_seconds(j, "seconds", kind[i].seconds);
+        if (p->estimated) pl_json_kv_bool(j, "estimated", kind[i].is_estimated);
         pl_json_object_end(j);
     }
     pl_json_array_end(j);
@@ -197,6 +203,8 @@ static void write_program(pl_json *j, const pl_plan *p, const pl_report_program 
     pl_json_kv_uint_if(j, program->last > program->first, "peak_position", program->peak_position);
     pl_json_kv_double(j, "flops", program->flops);
     kv_seconds(j, "seconds", program->seconds);
+    const pl_duration time = pl_plan_program_time(p, program->region);
+    pl_report_interval_json(j, "seconds", &time, pl_report_estimated_seconds(p, program->region));
     write_kinds(j, p, program->region);
     pl_json_object_end(j);
 }
@@ -282,6 +290,7 @@ static void write_node(pl_json *j, const pl_plan *p, const pl_names *names, size
     pl_json_kv_double(j, "flops", cost.flops);
     pl_json_kv_double(j, "moved_bytes", cost.bytes);
     kv_seconds(j, "seconds", p->seconds[i]);
+    if (p->estimated) pl_json_kv_bool(j, "estimated", p->estimated[i]);
     pl_json_kv_uint(j, "workspace_bytes", p->workspace[i].bytes);
     pl_json_kv_uint_if(j, p->workspace[i].bytes, "workspace_offset", p->workspace[i].offset);
     pl_json_object_end(j);

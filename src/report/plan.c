@@ -7,6 +7,7 @@
 #include "ir/properties.h"
 #include "ir/op.h"
 #include "report/account.h"
+#include "report/interval.h"
 #include "report/map.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -272,10 +273,10 @@ static void print_components(const page *g)
     }
 }
 
-static void seconds_cell(pl_table *t, double seconds)
+static void seconds_cell(pl_table *t, double seconds, bool estimated)
 {
-    char text[32];
-    pl_table_cell(t, "%s", seconds > 0 ? pl_format_seconds(seconds, text, sizeof text) : seconds < 0 ? "unknown" : "-");
+    char text[48];
+    pl_table_cell(t, "%s", pl_report_seconds(seconds, estimated, "-", text));
 }
 
 /* "201 M", "1.23 G": a count of operations in three digits. */
@@ -300,7 +301,7 @@ static void program_row(const page *g, pl_table *t, const pl_report_program *pro
     pl_table_count(t, program->last - program->first);
     pl_table_bytes(t, program->peak_bytes);
     operations_cell(t, program->flops);
-    seconds_cell(t, program->seconds);
+    seconds_cell(t, program->seconds, pl_report_estimated_seconds(g->plan, program->region) > 0);
     const pl_node *n = &graph->node[program->peak_position];
     if (program->last > program->first)
         pl_table_cell(t, "%s%s%s", pl_op_name(n->op), n->scope[0] ? " in " : "", n->scope);
@@ -325,7 +326,7 @@ static void kind_row(pl_table *t, const pl_report_kind *k, double total)
     pl_table_count(t, k->runs);
     operations_cell(t, k->flops);
     moved_cell(t, k->bytes);
-    seconds_cell(t, k->seconds);
+    seconds_cell(t, k->seconds, k->is_estimated);
     if (total > 0) {
         pl_table_cell(t, "%.1f %%", 100 * k->seconds / total); /* with a total every part is known */
         if (k->seconds > 0 && k->flops > 0) pl_table_cell(t, "%.1f", k->flops / k->seconds / 1e9);
@@ -340,7 +341,7 @@ static void kind_total(pl_table *t, const pl_report_kind *sum)
     pl_table_count(t, sum->runs);
     operations_cell(t, sum->flops);
     moved_cell(t, sum->bytes);
-    seconds_cell(t, sum->seconds);
+    seconds_cell(t, sum->seconds, sum->is_estimated);
     if (sum->seconds > 0) {
         pl_table_cell(t, "%s", "100 %");
         pl_table_cell(t, "%.1f", sum->flops / sum->seconds / 1e9);
@@ -356,9 +357,24 @@ static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
         sum.runs += kind[i].runs;
         sum.flops += kind[i].flops;
         sum.bytes += kind[i].bytes;
+        sum.is_estimated |= kind[i].is_estimated;
         sum.seconds = sum.seconds < 0 || kind[i].seconds < 0 ? -1 : sum.seconds + kind[i].seconds;
     }
     return sum;
+}
+
+/* Between which times that may lie, and what it rests on. */
+static void print_interval(const page *g, pl_id train)
+{
+    const pl_duration p = pl_plan_program_time(g->plan, train);
+    const size_t from = g->out->bytes;
+    if (!(p.seconds > 0) || (!(p.high > p.low) && !p.estimated)) return;
+    pl_str_append(g->out, "Predicted: a step takes ");
+    pl_report_say_interval(p.seconds, p.low, p.high, g->out);
+    pl_str_append(g->out, ".");
+    pl_report_say_basis(p.seconds, p.low, p.high, pl_report_estimated_seconds(g->plan, train), p.busy, g->out);
+    pl_str_append(g->out, "\n");
+    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
 }
 
 static void print_spared(const page *g, pl_id train, double seconds)
@@ -396,6 +412,8 @@ static void print_kinds(const page *g)
         t.strong = true;
         kind_total(&t, &sum);
     }
+    if (sum.is_estimated) pl_str_append(g->out, PL_REPORT_ESTIMATED_NOTE);
+    print_interval(g, train);
     print_spared(g, train, sum.seconds);
 }
 

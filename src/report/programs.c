@@ -61,6 +61,7 @@ size_t pl_report_kinds(const pl_plan *p, pl_id program, pl_report_kind *kind)
         k->nodes++;
         k->runs += trips;
         k->seconds = k->seconds < 0 || p->seconds[i] < 0 ? -1 : k->seconds + p->seconds[i] * (double)trips;
+        if (p->estimated && p->estimated[i] && p->seconds[i] > 0) k->is_estimated = true;
         k->flops += cost.flops * (double)trips;
         k->bytes += cost.bytes * (double)trips;
     }

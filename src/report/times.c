@@ -6,55 +6,61 @@
 
 #include "base/units.h"
 #include "ir/op.h"
+#include "report/interval.h"
 #include "report/table.h"
-
-/* A node that takes less than this share of its program says nothing about rates: the clock is too coarse for it. */
-#define RATE_SHARE 1e-3
-
-typedef struct node_time {
-    double trips, seconds; /* of one execution; negative: not known */
-    pl_cost cost;
-} node_time;
-
-static node_time time_of(const pl_plan *p, size_t i)
-{
-    const pl_graph *g = p->graph;
-    return (node_time){.trips = (double)pl_node_trips(g, &g->node[i]),
-                       .seconds = p->seconds[i],
-                       .cost = pl_op_rule_of(g->node[i].op)->cost(g, &g->node[i])};
-}
-
-static void learn_rates(const pl_plan *p, const pl_components *c, pl_report_times *t)
-{
-    for (size_t i = 0; i < p->graph->node_count; i++) {
-        if (c->of[i] == PL_COMPONENT_NONE) continue;
-        const node_time n = time_of(p, i);
-        if (!(n.seconds > 0) || n.seconds * n.trips < RATE_SHARE * t->predicted_seconds) continue;
-        const double flops = n.cost.flops / n.seconds, bytes = n.cost.bytes / n.seconds;
-        if (flops > t->flops_per_second) t->flops_per_second = flops;
-        if (bytes > t->bytes_per_second) t->bytes_per_second = bytes;
-    }
-}
-
-/* What was measured to take less (a node too small to set a rate) takes that. */
-static double least_of(const pl_report_times *t, const node_time *n)
-{
-    if (!(t->flops_per_second > 0) || !(t->bytes_per_second > 0)) return -1;
-    const double computing = n->cost.flops / t->flops_per_second, moving = n->cost.bytes / t->bytes_per_second;
-    const double least = computing > moving ? computing : moving;
-    return n->trips * (n->seconds >= 0 && n->seconds < least ? n->seconds : least);
-}
 
 /* A sum that lacks a part is not known. */
 static double plus(double sum, double part) { return sum < 0 || part < 0 ? -1 : sum + part; }
 
-static void add_node(const pl_plan *p, size_t i, pl_report_time *row, pl_report_times *t)
+static void add_node(const pl_plan *p, size_t i, pl_report_time *row)
 {
-    const node_time n = time_of(p, i);
-    row->predicted_seconds = plus(row->predicted_seconds, n.seconds < 0 ? -1 : n.trips * n.seconds);
-    row->flops += n.trips * n.cost.flops;
-    row->bytes += n.trips * n.cost.bytes;
-    row->least_seconds = plus(row->least_seconds, least_of(t, &n));
+    const pl_graph *g = p->graph;
+    const pl_node *n = &g->node[i];
+    const pl_cost cost = pl_op_rule_of(n->op)->cost(g, n);
+    const double trips = (double)pl_node_trips(g, n), seconds = p->seconds[i];
+    row->predicted_seconds = plus(row->predicted_seconds, seconds < 0 ? -1 : trips * seconds);
+    row->flops += trips * cost.flops;
+    row->bytes += trips * cost.bytes;
+    if (!(p->rates.bytes > 0)) {
+        row->least_seconds = row->computing_seconds = -1;
+        return;
+    }
+    row->computing_seconds += trips * pl_node_computing_seconds(g, n, &p->rates);
+    row->least_seconds += trips * pl_node_least_seconds(g, n, &p->rates);
+}
+
+/* What was measured to be done in less shows that the rates were measured while somebody else used the machine: the
+ * ceiling is the highest that was ever seen. */
+void pl_report_times_raise(pl_report_times *t)
+{
+    double times = 1;
+    for (size_t i = 0; i < t->count; i++) {
+        const pl_report_time *r = &t->row[i];
+        const double seconds = t->runs ? r->seconds : r->predicted_seconds;
+        if (seconds > 0 && r->least_seconds > times * seconds) times = r->least_seconds / seconds;
+    }
+    t->flops_per_second *= times;
+    t->bytes_per_second *= times;
+    for (size_t i = 0; i < t->count && times > 1; i++) {
+        t->row[i].least_seconds /= times;
+        t->row[i].computing_seconds /= times;
+    }
+}
+
+/* Of the numbers that most of the program's products multiply. */
+static double rate_of(const pl_plan *p, const pl_components *c)
+{
+    double flops[PL_ARITHMETIC_COUNT] = {0};
+    int most = PL_ARITHMETIC_F32;
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        const pl_node *n = &p->graph->node[i];
+        if (c->of[i] == PL_COMPONENT_NONE) continue;
+        flops[pl_node_arithmetic(p->graph, n)] +=
+            (double)pl_node_trips(p->graph, n) * pl_op_rule_of(n->op)->cost(p->graph, n).products;
+    }
+    for (int k = 0; k < PL_ARITHMETIC_COUNT; k++)
+        if (flops[k] > flops[most]) most = k;
+    return p->rates.operations[most];
 }
 
 void pl_report_times_predict(const pl_plan *p, pl_id program, const pl_components *c, pl_report_times *t)
@@ -69,10 +75,13 @@ void pl_report_times_predict(const pl_plan *p, pl_id program, const pl_component
         t->row[i].phase = c->item[i].phase;
         snprintf(t->row[i].name, sizeof t->row[i].name, "%.*s", (int)c->item[i].bytes, c->item[i].name);
     }
-    learn_rates(p, c, t);
+    t->flops_per_second = rate_of(p, c);
+    t->bytes_per_second = p->rates.bytes;
+    t->estimated_seconds = predicted > 0 ? pl_report_estimated_seconds(p, program) : 0;
     for (size_t i = 0; i < p->graph->node_count; i++)
-        if (c->of[i] != PL_COMPONENT_NONE) add_node(p, i, &t->row[c->of[i]], t);
+        if (c->of[i] != PL_COMPONENT_NONE) add_node(p, i, &t->row[c->of[i]]);
     for (size_t i = 0; i < c->count && predicted == 0; i++) t->row[i].predicted_seconds = -1;
+    pl_report_times_raise(t);
 }
 
 pl_report_time pl_report_times_sum(const pl_report_times *t)
@@ -85,6 +94,7 @@ pl_report_time pl_report_times_sum(const pl_report_times *t)
         sum.flops += r->flops;
         sum.bytes += r->bytes;
         sum.least_seconds = plus(sum.least_seconds, r->least_seconds);
+        sum.computing_seconds = plus(sum.computing_seconds, r->computing_seconds);
     }
     return sum;
 }
@@ -137,7 +147,7 @@ static void put_row(pl_table *t, const pl_report_times *all, const pl_report_tim
     cell_percent(t, seconds, whole, 1);
     cell_seconds(t, r->predicted_seconds);
     cell_flops(t, r->flops);
-    cell_percent(t, seconds > 0 ? r->flops / seconds : 0, all->flops_per_second, 0);
+    cell_percent(t, r->computing_seconds, seconds, 0);
     cell_seconds(t, r->least_seconds);
     pl_table_end_row(t);
 }
@@ -214,8 +224,14 @@ void pl_report_times_text(const pl_report_times *t, pl_str *out)
     put_table(t, out);
     put_passes(t, out);
     put_besides(t, out);
+    if (t->estimated_seconds > 0) {
+        const size_t from = out->bytes;
+        pl_str_append(out, "Predicted:");
+        pl_report_say_basis(t->predicted_seconds, 0, 0, t->estimated_seconds, 1, out);
+        pl_str_append(out, "\n");
+        pl_str_fold(out, from, PL_TEXT_COLUMNS);
+    }
     if (t->flops_per_second > 0 && t->bytes_per_second > 0)
-        pl_str_printf(out,
-                      "Rate: %.1f GFLOP/s, %.1f GB/s: the best of the plan's own nodes,\nas calibrated.\n",
+        pl_str_printf(out, "Rate: %.1f GFLOP/s of multiply-adds, %.1f GB/s from memory: what this machine\nreaches.\n",
                       t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
 }

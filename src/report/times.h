@@ -3,8 +3,8 @@
  * the file that a run leaves; text, JSON and page show the same numbers.
  *
  * All times are of one run of the program, a step say. The rows and `other_seconds` add up to `seconds`. The rates are
- * the best that the plan's own nodes were measured at when they were calibrated, so no node is predicted to take less
- * than its least time, but a component may be measured to. */
+ * what the machine does at most (ir/properties.h), as it was measured, or as it turned out: no row takes less than its
+ * least time. */
 #ifndef PL_REPORT_TIMES_H
 #define PL_REPORT_TIMES_H
 
@@ -23,6 +23,7 @@ typedef struct pl_report_time {
     double predicted_seconds; /* negative: not known */
     double flops, bytes;      /* by the operators' cost rules */
     double least_seconds;     /* negative: the rates are not known */
+    double computing_seconds; /* of its products alone at the rate of their numbers; likewise */
 } pl_report_time;
 
 /* What else the process did, between the runs. */
@@ -38,6 +39,7 @@ typedef struct pl_report_times {
     uint64_t runs, first;           /* measured, and made before in other processes; runs 0: predicted alone */
     double seconds, other_seconds;  /* mean; of it in no component */
     double predicted_seconds;       /* negative: not known */
+    double estimated_seconds;       /* of these, what was not measured */
     double flops_per_second, bytes_per_second; /* 0: not known */
     pl_report_time row[PL_COMPONENTS_MAX];
     size_t count;
@@ -48,6 +50,8 @@ typedef struct pl_report_times {
 /* ---- times.c. No heap: may be called after "committed". ---- */
 /* What is known of the program before it runs; components: of this program. */
 void pl_report_times_predict(const pl_plan *, pl_id program, const pl_components *, pl_report_times *);
+/* After seconds were filled in: what was measured to be faster than the rates raises them. */
+void pl_report_times_raise(pl_report_times *);
 /* "head", "head, backward", "update". */
 const char *pl_report_time_title(const pl_report_time *, char *text, size_t room);
 void pl_report_times_text(const pl_report_times *, pl_str *out);

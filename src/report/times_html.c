@@ -43,7 +43,7 @@ static void put_row(const pl_report_times *t, const pl_report_time *r, const cha
     cell_ratio(out, "share, %", 100 * seconds, whole, "%.1f");
     cell_seconds(out, "predicted", r->predicted_seconds);
     cell_ratio(out, "GFLOP", r->flops, 1e9, "%.3f");
-    cell_ratio(out, "of rate, %", seconds > 0 ? 100 * r->flops / seconds : 0, t->flops_per_second, "%.0f");
+    cell_ratio(out, "of rate, %", 100 * r->computing_seconds, seconds, "%.0f");
     cell_seconds(out, "at least", r->least_seconds);
     pl_str_append(out, "<td class='bar'>");
     if (class && seconds > 0 && whole > 0)
@@ -105,9 +105,12 @@ void pl_html_times(const pl_report_times *t, pl_str *out)
         pl_str_printf(out, " (%" PRIu64 " to %" PRIu64 ", since it went on)", t->first + 1, t->first + t->runs);
     if (t->flops_per_second > 0)
         pl_str_printf(out,
-                      ". Rate: %.1f GFLOP/s, %.1f GB/s, the best of the plan's own nodes when they were calibrated; "
-                      "computing and moving at that rate takes at least the time of the last column",
+                      ". Rate: %.1f GFLOP/s of multiply-adds, %.1f GB/s from memory, what this machine reaches; at "
+                      "that rate products, and bytes that no cache holds, take at least the time of the last column",
                       t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
+    if (t->estimated_seconds > 0 && t->predicted_seconds > 0)
+        pl_str_printf(out, ". Of what is predicted %.2g %% is estimated, not measured",
+                      100 * t->estimated_seconds / t->predicted_seconds);
     pl_str_append(out, ".</p><table class='labels'><tr><th></th>");
     if (t->runs) pl_str_append(out, "<th class='n'>measured</th>");
     pl_str_append(out, "<th class='n'>share, %</th><th class='n'>predicted</th><th class='n'>GFLOP</th><th "

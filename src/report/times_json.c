@@ -15,6 +15,7 @@ static void put_row(const pl_report_times *t, const pl_report_time *r, pl_json *
     pl_json_kv_double(j, "flops", r->flops);
     pl_json_kv_double(j, "bytes", r->bytes);
     pl_json_kv_double_if(j, r->least_seconds >= 0, "least_seconds", r->least_seconds);
+    pl_json_kv_double_if(j, r->computing_seconds >= 0, "computing_seconds", r->computing_seconds);
     pl_json_object_end(j);
 }
 
@@ -46,6 +47,7 @@ void pl_report_times_json(const pl_report_times *t, bool compact, pl_str *out)
     pl_json_kv_double_if(&j, t->runs > 0, "seconds", t->seconds);
     pl_json_kv_double_if(&j, t->runs > 0, "other_seconds", t->other_seconds);
     pl_json_kv_double_if(&j, t->predicted_seconds >= 0, "predicted_seconds", t->predicted_seconds);
+    pl_json_kv_double_if(&j, t->predicted_seconds >= 0, "estimated_seconds", t->estimated_seconds);
     pl_json_kv_double_if(&j, t->flops_per_second > 0, "flops_per_second", t->flops_per_second);
     pl_json_kv_double_if(&j, t->bytes_per_second > 0, "bytes_per_second", t->bytes_per_second);
     put_rows(t, &j);
@@ -53,6 +55,14 @@ void pl_report_times_json(const pl_report_times *t, bool compact, pl_str *out)
 }
 
 /* ---- back ---- */
+
+/* Older tables have no such key. */
+static bool take_new(const json_t *of, const char *key, double unknown, double *to)
+{
+    const json_t *value = json_object_get(of, key);
+    *to = json_is_number(value) ? json_number_value(value) : unknown;
+    return !value || ((json_is_number(value) || json_is_null(value)) && isfinite(*to));
+}
 
 /* null stands for `unknown`; NAN there: it must be a number. */
 static bool take_real(const json_t *of, const char *key, double unknown, double *to)
@@ -90,7 +100,8 @@ static bool take_row(const json_t *row, const pl_report_times *t, pl_report_time
     return take_name(row, "name", r->name) && take_phase(row, &r->phase) &&
            take_real(row, "seconds", t->runs ? NAN : 0, &r->seconds) &&
            take_real(row, "predicted_seconds", -1, &r->predicted_seconds) && take_real(row, "flops", NAN, &r->flops) &&
-           take_real(row, "bytes", NAN, &r->bytes) && take_real(row, "least_seconds", -1, &r->least_seconds);
+           take_real(row, "bytes", NAN, &r->bytes) && take_real(row, "least_seconds", -1, &r->least_seconds) &&
+           take_new(row, "computing_seconds", -1, &r->computing_seconds);
 }
 
 static bool take_rows(const json_t *rows, pl_report_times *t)
@@ -122,6 +133,7 @@ static bool take_all(const json_t *root, pl_report_times *t)
            take_count(root, "first", &t->first) && take_real(root, "seconds", t->runs ? NAN : 0, &t->seconds) &&
            take_real(root, "other_seconds", t->runs ? NAN : 0, &t->other_seconds) &&
            take_real(root, "predicted_seconds", -1, &t->predicted_seconds) &&
+           take_new(root, "estimated_seconds", 0, &t->estimated_seconds) &&
            take_real(root, "flops_per_second", 0, &t->flops_per_second) &&
            take_real(root, "bytes_per_second", 0, &t->bytes_per_second) &&
            take_rows(json_object_get(root, "components"), t) && take_besides(json_object_get(root, "besides"), t);

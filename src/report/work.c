@@ -6,22 +6,29 @@
 
 #include "base/units.h"
 #include "report/html.h"
+#include "report/interval.h"
 #include "report/table.h"
 
 enum { SHAPES_SHOWN = 12 };
 
 static void print_time(const pl_work *w, pl_str *out)
 {
-    char all[32], one[32];
+    char one[32];
     if (w->seconds < 0) {
         pl_str_append(out, "How long it takes is not known: its kernels were not measured.\n");
         return;
     }
-    pl_str_printf(out, "Predicted: %s, %s each as a mean; without what the disk is waited for.",
-                  pl_format_seconds(w->seconds, all, sizeof all),
+    pl_str_append(out, "Predicted: ");
+    pl_report_say_interval(w->seconds, w->low, w->high, out);
+    pl_str_printf(out, ", %s each as a mean; without what the disk is waited for.",
                   pl_format_seconds(w->seconds / (double)w->items, one, sizeof one));
+    pl_report_say_basis(w->seconds, w->low, w->high, 0, w->busy, out);
     if (w->measured == w->count) {
         pl_str_append(out, " Every kernel was measured at its shape.\n");
+        return;
+    }
+    if (w->measured == 0) {
+        pl_str_append(out, " It is estimated: from kernels of other sizes, or from this machine's rates.\n");
         return;
     }
     pl_str_printf(out, " The kernels of %zu shape%s were measured; those of the others follow from them", w->measured,
@@ -118,7 +125,7 @@ static bool is_estimated(const pl_work *w) { return w->seconds >= 0 && w->measur
 static void print_rest(const pl_work *w, pl_str *out)
 {
     if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
-    if (is_estimated(w)) pl_str_append(out, "* times follow from measured ones of other sizes\n");
+    if (is_estimated(w)) pl_str_append(out, "* times are estimated from kernels of other sizes, or from rates\n");
 }
 
 static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
@@ -193,7 +200,7 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
         html_row(&w->group[i], out);
     pl_str_append(out, "</table>");
     if (w->count > SHAPES_SHOWN) pl_str_printf(out, "<p>and %zu shapes that take less</p>", w->count - SHAPES_SHOWN);
-    if (is_estimated(w)) pl_str_append(out, "<p>* times follow from measured ones of other sizes</p>");
+    if (is_estimated(w)) pl_str_append(out, "<p>* times are estimated from kernels of other sizes, or from rates</p>");
     pl_str_append(out, "</section>\n");
 }
 
@@ -203,6 +210,9 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
     pl_json_kv_uint(j, "items", w->items);
     if (w->said[0]) pl_json_kv_string(j, "of", w->said);
     pl_json_kv_double_if(j, w->seconds >= 0, "seconds", w->seconds);
+    pl_json_kv_double_if(j, w->seconds >= 0, "seconds_low", w->low);
+    pl_json_kv_double_if(j, w->seconds >= 0, "seconds_high", w->high);
+    pl_json_kv_double_if(j, w->seconds >= 0, "busy", w->busy > 1 ? w->busy : 1);
     pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
     pl_json_kv_double_if(j, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);
     pl_json_kv_uint(j, "largest", w->largest);
@@ -215,6 +225,8 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
         pl_json_kv_uint(j, "items", g->items);
         pl_json_kv_uint(j, "charged_bytes", g->charged_bytes);
         pl_json_kv_double_if(j, g->seconds >= 0, "seconds", g->seconds);
+        pl_json_kv_double_if(j, g->seconds >= 0, "seconds_low", g->low);
+        pl_json_kv_double_if(j, g->seconds >= 0, "seconds_high", g->high);
         pl_json_kv_bool(j, "measured", g->measured);
         pl_json_object_end(j);
     }

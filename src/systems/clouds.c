@@ -68,6 +68,20 @@ static pl_status require_frames(const char *path, pl_error *err)
         path);
 }
 
+/* In a folder that others use too the file may already be another one than was prepared. */
+static pl_status check_prepared(const pl_clouds_options *o, pl_clouds_data *d, pl_error *err)
+{
+    bool same;
+    pl_status status = pl_clouds_match(o, &d->frames, &same, err);
+    if (status == PL_OK && !same)
+        status = pl_fail(err, PL_E_DATA,
+                         "%.350s: was made of other flights, or in another way, than this config says; when another "
+                         "command uses this folder too, start this one again",
+                         d->frames.path);
+    if (status != PL_OK) pl_data_close(&d->data);
+    return status;
+}
+
 static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                              pl_data **data, pl_error *err)
 {
@@ -80,10 +94,10 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
     PL_TRY(read_stage(c, stage, &s, err));
     PL_TRY(pl_clouds_read(c, &r, err));
     s.frames_path = r->path;
-    /* A runner has the plan's identity to compare with, and need not have the flights' files. */
-    pl_status status = use == PL_DATA_FOR_PLAN ? pl_clouds_key(&r->options, &s.key, err) : PL_OK;
-    if (status == PL_OK) status = require_frames(r->path, err);
+    pl_status status = require_frames(r->path, err);
     if (status == PL_OK) status = pl_clouds_data_open(&s, &d, err);
+    /* A runner has the plan's identity to compare with, and need not have the flights' files. */
+    if (status == PL_OK && use == PL_DATA_FOR_PLAN) status = check_prepared(&r->options, d, err);
     pl_clouds_reading_destroy(r);
     if (status == PL_OK && s.stage == PL_SPLIT_LEAVE_OUT) d->data.epochs = (uint64_t)c->clouds.loo_epochs;
     if (status == PL_OK) *data = &d->data;

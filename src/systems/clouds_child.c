@@ -16,7 +16,6 @@ _Static_assert(sizeof(note) <= PL_CHILD_NOTE_BYTES, "a note holds it");
 typedef struct reading {
     pl_clouds_work work;
     const pl_clouds_options *o;
-    uint64_t key;
     int channel; /* of the child */
     note last;   /* that was heard of it */
 } reading;
@@ -37,7 +36,7 @@ static pl_status work(void *context, int channel, pl_error *err)
     pl_clouds_options own = *r->o;
     r->channel = channel;
     own.progress = tell, own.context = &r->channel;
-    return r->work(&own, r->key, err);
+    return r->work(&own, err);
 }
 
 /* ---- who waits for it ---- */
@@ -73,9 +72,9 @@ static pl_status name_death(const reading *r, int number, pl_error *err)
         flight, number);
 }
 
-pl_status pl_clouds_in_child(pl_clouds_work make, const pl_clouds_options *o, uint64_t key, pl_error *err)
+pl_status pl_clouds_in_child(pl_clouds_work make, const pl_clouds_options *o, pl_error *err)
 {
-    reading r = {.work = make, .o = o, .key = key};
+    reading r = {.work = make, .o = o};
     int number;
     const pl_status status = pl_child_run(&(pl_child_work){work, hear, &r}, &number, err);
     return number ? name_death(&r, number, err) : status;

@@ -6,10 +6,10 @@
 #include "systems/clouds_prepare.h"
 
 /* What works: asks for nothing but the options, in which the child puts its own progress. */
-typedef pl_status (*pl_clouds_work)(const pl_clouds_options *, uint64_t key, pl_error *);
+typedef pl_status (*pl_clouds_work)(const pl_clouds_options *, pl_error *);
 
 /* Its status, or, with the flight that it was at, PL_E_DATA where it crashed and PL_E_NOMEM where it was ended
  * otherwise. Progress is told here, by this process. */
-pl_status pl_clouds_in_child(pl_clouds_work, const pl_clouds_options *, uint64_t key, pl_error *);
+pl_status pl_clouds_in_child(pl_clouds_work, const pl_clouds_options *, pl_error *);
 
 #endif

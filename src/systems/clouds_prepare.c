@@ -1,11 +1,9 @@
 #include "systems/clouds_prepare.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -42,20 +40,7 @@ static pl_status check(const pl_clouds_options *o, pl_error *err)
 
 static void add_text(pl_checksum *c, const char *text) { pl_checksum_update(c, text, strlen(text) + 1); }
 
-static pl_status add_file(pl_checksum *c, const char *path, const char *key, const char *flight, pl_error *err)
-{
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return pl_fail(err, errno == ENOENT || errno == ENOTDIR ? PL_E_DATA : PL_E_STORAGE,
-                       "%s: cannot be read: %s; it is the %s of flight %s: correct that, or data_directory", path,
-                       strerror(errno), key, flight);
-    const int64_t of[] = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
-    add_text(c, path);
-    pl_checksum_update(c, of, sizeof of);
-    return PL_OK;
-}
-
-pl_status pl_clouds_key(const pl_clouds_options *o, uint64_t *key, pl_error *err)
+static uint64_t key_of(const pl_clouds_options *o)
 {
     const uint64_t wish[] = {RECIPE, o->flights, o->swath_begin, o->swath_end, o->flat_field, o->window, o->form};
     pl_checksum c;
@@ -63,35 +48,105 @@ pl_status pl_clouds_key(const pl_clouds_options *o, uint64_t *key, pl_error *err
     pl_checksum_update(&c, wish, sizeof wish);
     pl_checksum_update(&c, &o->clip_limit, sizeof o->clip_limit);
     add_text(&c, o->filter->name);
-    for (uint32_t i = 0; i < o->flights; i++) {
-        const pl_flight_files *f = &o->flight[i];
-        add_text(&c, f->name);
-        PL_TRY(add_file(&c, f->camera, "iFileName", f->name, err));
-        PL_TRY(add_file(&c, f->lidar, "cFileName", f->name, err));
-        PL_TRY(add_file(&c, f->navigation, "nFileName", f->name, err));
+    for (uint32_t i = 0; i < o->flights; i++) add_text(&c, o->flight[i].name);
+    return pl_checksum_value(&c);
+}
+
+/* ---- the flights' files ---- */
+
+static const char *path_of(const pl_clouds_options *o, uint32_t number)
+{
+    const pl_flight_files *f = &o->flight[number / PL_FRAMES_SOURCES];
+    const char *const path[PL_FRAMES_SOURCES] = {f->camera, f->lidar, f->navigation};
+    return path[number % PL_FRAMES_SOURCES];
+}
+
+static pl_status open_source(const pl_clouds_options *o, uint32_t number, int *fd, pl_origin *now, pl_error *err)
+{
+    static const char *const key[PL_FRAMES_SOURCES] = {"iFileName", "cFileName", "nFileName"};
+    const char *path = path_of(o, number);
+    uint64_t bytes;
+    pl_status status = pl_file_open(path, fd, &bytes, err);
+    if (status != PL_OK) {
+        pl_error_append(err, "; it is the %s of flight %s: correct that, or data_directory",
+                        key[number % PL_FRAMES_SOURCES], o->flight[number / PL_FRAMES_SOURCES].name);
+        return status;
     }
-    *key = pl_checksum_value(&c);
+    status = pl_origin_look(*fd, path, now, err);
+    if (status != PL_OK) close(*fd);
+    return status;
+}
+
+static pl_status match_source(const pl_clouds_options *o, const pl_frames *f, uint32_t number, bool *same,
+                              pl_error *err)
+{
+    pl_origin now, then;
+    int fd;
+    PL_TRY(open_source(o, number, &fd, &now, err));
+    *same = pl_frames_read_source(f, number, &then);
+    const pl_status status = *same ? pl_origin_match(fd, path_of(o, number), &now, &then, same, err) : PL_OK;
+    close(fd);
+    if (status == PL_OK && *same && !pl_origin_is_untouched(&now, &then))
+        pl_frames_note_source(o->path, &f->info, number, &now);
+    return status;
+}
+
+pl_status pl_clouds_match(const pl_clouds_options *o, const pl_frames *f, bool *same, pl_error *err)
+{
+    *same = f->info.key == key_of(o) && f->info.version > 1;
+    for (uint32_t n = 0; n < o->flights * PL_FRAMES_SOURCES && *same; n++) PL_TRY(match_source(o, f, n, same, err));
+    return PL_OK;
+}
+
+/* As they are before they are read. */
+static pl_status hash_sources(const pl_clouds_options *o, pl_origin *source, pl_error *err)
+{
+    for (uint32_t n = 0; n < o->flights * PL_FRAMES_SOURCES; n++) {
+        int fd;
+        PL_TRY(open_source(o, n, &fd, &source[n], err));
+        const pl_status status = pl_origin_hash(fd, path_of(o, n), source[n].bytes, &source[n].content, err);
+        close(fd);
+        PL_TRY(status);
+    }
+    return PL_OK;
+}
+
+/* The files must be those that were there at first. */
+static pl_status check_unchanged(const pl_clouds_options *o, const pl_origin *source, pl_error *err)
+{
+    for (uint32_t n = 0; n < o->flights * PL_FRAMES_SOURCES; n++) {
+        pl_origin now;
+        int fd;
+        PL_TRY(open_source(o, n, &fd, &now, err));
+        close(fd);
+        if (!pl_origin_is_untouched(&now, &source[n]))
+            return pl_fail(err, PL_E_DATA, "%s: changed while it was read; begin again when it is whole",
+                           path_of(o, n));
+    }
     return PL_OK;
 }
 
 /* ---- is what is there still good? ---- */
 
 /* What is damaged is made again; what the system does not let us read may be whole, and somebody's. */
-static pl_status try_reuse(const pl_clouds_options *o, uint64_t key, pl_clouds_result *r, pl_error *err)
+static pl_status try_reuse(const pl_clouds_options *o, pl_clouds_result *r, pl_error *err)
 {
     pl_error why = {0};
     if (access(o->path, F_OK) != 0) return PL_OK;
     pl_frames *frames = pl_alloc(1, sizeof *frames);
     if (!frames) return pl_fail(err, PL_E_NOMEM, "no memory for looking at %s", o->path);
-    const pl_status status = pl_frames_open(frames, o->path, &why);
-    if (status == PL_OK) r->info = frames->info, pl_frames_close(frames);
+    pl_status status = pl_frames_open(frames, o->path, &why), matched = PL_OK;
+    if (status == PL_OK) {
+        r->info = frames->info;
+        matched = pl_clouds_match(o, frames, &r->reused, err);
+        pl_frames_close(frames);
+    }
     pl_free(frames);
     if (status == PL_E_STORAGE || status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
-    r->reused = status == PL_OK && r->info.key == key;
     if (!r->reused)
         snprintf(r->reason, sizeof r->reason, "%s",
                  status == PL_OK ? "it was made of other flights, or in another way" : why.text);
-    return PL_OK;
+    return matched;
 }
 
 /* ---- making ---- */
@@ -100,6 +155,7 @@ typedef struct maker {
     const pl_clouds_options *o;
     const pl_hdf5_module *module;
     pl_frames_flight *flight; /* [flights], as in the file */
+    pl_origin *source;        /* [flights][PL_FRAMES_SOURCES] */
     pl_frames_record *record; /* of all flights */
     size_t records, record_capacity;
     uint64_t pictures, looked_at, made; /* that are wanted; of these looked at; and written */
@@ -296,49 +352,51 @@ static pl_status add_flight(maker *m, uint32_t number, pl_frames_writer *w, pl_e
     return status;
 }
 
-/* The files must be those that were there at first. */
-static pl_status check_unchanged(const maker *m, uint64_t key, pl_error *err)
+static pl_status write_file(maker *m, pl_error *err)
 {
-    uint64_t now;
-    PL_TRY(pl_clouds_key(m->o, &now, err));
-    if (now == key) return PL_OK;
-    return pl_fail(err, PL_E_DATA, "a file of a flight changed while it was read; begin again when it is whole");
-}
-
-static pl_status write_file(maker *m, uint64_t key, pl_error *err)
-{
+    const pl_clouds_options *o = m->o;
     pl_frames_writer *w;
-    PL_TRY(pl_frames_create(m->o->path, &m->info, &w, err));
+    PL_TRY(pl_frames_create(o->path, &m->info, &w, err));
     pl_status status = PL_OK;
-    for (uint32_t i = 0; i < m->o->flights && status == PL_OK; i++) status = add_flight(m, i, w, err);
-    if (status == PL_OK) status = check_unchanged(m, key, err);
-    if (status == PL_OK) return pl_frames_commit(w, m->flight, m->o->flights, m->record, m->records, key, err);
-    pl_frames_abandon(w);
-    return status;
+    for (uint32_t i = 0; i < o->flights && status == PL_OK; i++) status = add_flight(m, i, w, err);
+    if (status == PL_OK) status = check_unchanged(o, m->source, err);
+    if (status != PL_OK) return pl_frames_abandon(w), status;
+    const pl_frames_rest rest = {.flight = m->flight,
+                                 .record = m->record,
+                                 .source = m->source,
+                                 .flights = o->flights,
+                                 .frames = m->records,
+                                 .key = key_of(o),
+                                 .identity = o->identity,
+                                 .run = o->run};
+    return pl_frames_commit(w, &rest, err);
 }
 
-static pl_status make(maker *m, uint64_t key, pl_error *err)
+static pl_status make(maker *m, pl_error *err)
 {
     m->flight = pl_alloc(m->o->flights, sizeof *m->flight);
-    if (!m->flight) return no_memory(err);
+    m->source = pl_alloc(m->o->flights, PL_FRAMES_SOURCES * sizeof *m->source);
+    if (!m->flight || !m->source) return no_memory(err);
+    PL_TRY(hash_sources(m->o, m->source, err));
     for (uint32_t i = 0; i < m->o->flights; i++) PL_TRY(read_flight(m, i, err));
     PL_TRY(check_size(m, err));
     PL_TRY(take_memory(m, err));
-    return write_file(m, key, err);
+    return write_file(m, err);
 }
 
-static pl_status make_with_module(const pl_clouds_options *o, uint64_t key, pl_error *err)
+static pl_status make_with_module(const pl_clouds_options *o, pl_error *err)
 {
     maker m = {.o = o};
     pl_module hdf5;
     PL_TRY(pl_hdf5_load("reading flights", "", &hdf5, err));
     m.module = hdf5.functions;
-    pl_status status = make(&m, key, err);
+    pl_status status = make(&m, err);
     pl_free(m.scratch);
     pl_free(m.flat);
     pl_free(m.gain);
     pl_free(m.frame);
     pl_free(m.record);
+    pl_free(m.source);
     pl_free(m.flight);
     pl_module_unload(&hdf5);
     return status;
@@ -346,20 +404,17 @@ static pl_status make_with_module(const pl_clouds_options *o, uint64_t key, pl_e
 
 pl_status pl_clouds_prepare(const pl_clouds_options *o, pl_clouds_result *r, pl_error *err)
 {
-    uint64_t key;
-    pl_clouds_result made;
+    pl_clouds_result made = {0};
     *r = (pl_clouds_result){0};
     PL_TRY(check(o, err));
-    PL_TRY(pl_clouds_key(o, &key, err));
-    PL_TRY(try_reuse(o, key, r, err));
+    PL_TRY(try_reuse(o, r, err));
     if (!r->reused && o->before_writing) {
         PL_TRY(o->before_writing(o->writing, err));
-        PL_TRY(try_reuse(o, key, r, err)); /* who was kept waiting may find it done */
+        PL_TRY(try_reuse(o, r, err)); /* who was kept waiting may find it done */
     }
     if (r->reused) return PL_OK;
-    PL_TRY(o->in_child ? pl_clouds_in_child(make_with_module, o, key, err) : make_with_module(o, key, err));
-    made = (pl_clouds_result){0};
-    PL_TRY(try_reuse(o, key, &made, err)); /* as a run will find it */
+    PL_TRY(o->in_child ? pl_clouds_in_child(make_with_module, o, err) : make_with_module(o, err));
+    PL_TRY(try_reuse(o, &made, err)); /* as a run will find it */
     if (!made.reused) return pl_fail(err, PL_E_STORAGE, "%s: is not as it was written: %s", o->path, made.reason);
     r->info = made.info;
     return PL_OK;

@@ -17,6 +17,8 @@ typedef struct pl_clouds_options {
     uint64_t file_max;   /* bytes that the frame file may have */
     const char *path;    /* where it is, or is to be */
     bool in_child;       /* a child reads the flights (clouds_child.h) */
+    uint64_t identity;   /* that a frame file which is made is to have, for the run in this folder goes on; 0: any */
+    const char *run;
     /* Told of each picture; false stops the work. May be NULL. */
     bool (*progress)(void *, const char *flight, uint64_t done, uint64_t all);
     void *context;
@@ -32,9 +34,8 @@ typedef struct pl_clouds_result {
     pl_frames_info info;
 } pl_clouds_result;
 
-/* What a frame file that is made now would have as its key: names, paths, sizes and times of change of the flights'
- * files, and how pictures and labels are made. */
-pl_status pl_clouds_key(const pl_clouds_options *, uint64_t *key, pl_error *);
+/* Was the frame file made of these flights, in this way? */
+pl_status pl_clouds_match(const pl_clouds_options *, const pl_frames *, bool *same, pl_error *);
 /* On success the frame file is complete. PL_E_STOPPED when progress said so; PL_E_CONFIG for flights without or with
  * the same name, a swath that the frames do not have, a file larger than file_max. */
 pl_status pl_clouds_prepare(const pl_clouds_options *, pl_clouds_result *, pl_error *);

@@ -91,7 +91,7 @@ pl_status pl_draw_file(const char *path, const pl_draw_options *o, char **png, s
 {
     char *text;
     size_t bytes;
-    PL_TRY(pl_file_read_text(path, TEXT_MAX, &text, &bytes, err));
+    PL_TRY(pl_file_read_input(path, TEXT_MAX, &text, &bytes, err));
     pl_status status = pl_draw_text(text, bytes, o, png, png_bytes, said, err);
     pl_free(text);
     return status;

@@ -36,8 +36,8 @@ pl_sampler_options pl_text_sampler(const pl_config *c, pl_command command)
 /* In a folder that others use too the token file may already be another one than was prepared. */
 static pl_status check_prepared(const pl_config *c, const pl_text_data *t, pl_error *err)
 {
-    int same;
-    PL_TRY(pl_text_match(c->data.text, &t->tokens.info, &same, err));
+    bool same;
+    PL_TRY(pl_text_match(c->data.text, t->tokens.path, &t->tokens.info, &same, err));
     if (same && t->tokens.info.tokenizer_hash == pl_tokenizer_hash(t->tokenizer)) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,

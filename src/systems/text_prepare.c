@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "data/text/form.h"
 #include "data/text/prepare.h"
 #include "systems/files.h"
 #include "systems/text.h"
@@ -202,7 +203,7 @@ static uint64_t trained_on(const preparation *p)
     if (hash_in(p, "text")) return hash_in(p, "text");
     if (!p->p->holds_run || p->p->config->data.cache[0]) return 0;
     if (pl_tokens_open(&tokens, p->paths.tokens, &ignored) != PL_OK) return 0;
-    uint64_t hash = tokens.info.source_hash;
+    uint64_t hash = tokens.info.source.content;
     pl_tokens_close(&tokens);
     return hash;
 }
@@ -228,10 +229,11 @@ static pl_status find_text(preparation *p, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], name[PL_CHECKSUM_TEXT_BYTES + 8];
     uint64_t expected = trained_on(p), hash;
-    if (expected == 0) return PL_OK;
+    if (expected == 0) return pl_text_check_form(p->p->config->data.text, err);
     PL_TRY(pl_text_find_hash(p->p->config->data.text, p->paths.tokens, &hash, err));
-    if (hash == expected) return PL_OK;
+    if (hash == expected) return PL_OK; /* whatever it is: the run has learnt it */
     if (p->p->config->run.resume != PL_SWITCH_OFF) return refuse_text(p, err);
+    PL_TRY(pl_text_check_form(p->p->config->data.text, err));
     PL_TRY(pl_path_absolute(path, sizeof path, p->p->config->data.text, err));
     memcpy(name, "texts/", 6);
     pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);

@@ -53,8 +53,9 @@ ARCHS = {"gpt": (text_of, TRAINED), "mlp": (text_of, TRAINED), "chain": (chain, 
 
 
 def words_of(schema, path):
+    """Without true and false, which stand for one of the others."""
     section, key = path.split(".")
-    return schema["properties"][section]["properties"][key]["enum"]
+    return [word for word in schema["properties"][section]["properties"][key]["enum"] if isinstance(word, str)]
 
 
 def results_of(arch):

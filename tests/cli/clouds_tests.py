@@ -379,7 +379,7 @@ def test_flights_that_are_none():
             file.write(content)
 
     os.remove(navigation)
-    refused(4, rf"{navigation}: cannot be read: No such file or directory; it is the nFileName of flight {FLIGHTS[0]}: correct that, or data_directory$", "train", config)
+    refused(4, rf"{navigation}: cannot be opened: No such file or directory; it is the nFileName of flight {FLIGHTS[0]}: correct that, or data_directory$", "train", config)
     os.mkdir(navigation)
     refused(4, rf"{navigation}: is not a regular file", "train", config)
     os.rmdir(navigation)
@@ -391,7 +391,7 @@ def test_flights_that_are_none():
     put(camera, whole)
     refused(4, rf"{camera}: there is no dataset Product/Signal; \[frames, rows, columns\] is expected", "train", config)
     put(camera, kept)
-    refused(4, r"nowhere/.*: cannot be read: .* is the iFileName of", "train", config, "--data_directory", "nowhere")
+    refused(4, r"nowhere/.*: cannot be opened: .* is the iFileName of", "train", config, "--data_directory", "nowhere")
     check(os.listdir("out") == ["lock"] if os.path.exists("out") else True, "what was refused left", os.listdir("out") if os.path.exists("out") else 0)
     for key in ("pretrain_flight", "validation_flight", "overweight_flight"):
         refused(2, rf"--{key}: {key} names the flight \"nix\", which flights has not; it has \[{', '.join(FLIGHTS)}\]$", "train", config, f"--{key}", "nix")

@@ -427,7 +427,7 @@ def same_tree(a, b):
 
 
 GROUPS = {"results": [test_list_and_export, test_check, test_words, test_two_writers, test_full_disk, test_join_on_a_full_disk, test_hdf5, test_join, test_join_in_one_file, test_join_by_moving,
-                      test_move_that_was_killed_at_the_end,
+                      test_move_leaves_links, test_move_that_was_killed_at_the_end,
                       test_bytes_behind_the_end]}
 
 if __name__ == "__main__":

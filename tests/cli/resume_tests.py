@@ -298,6 +298,7 @@ def test_lock_of_a_resumed_run():
 
 def test_a_checkpoint_that_was_moved():
     """A link stands in its place: it is resumed from, neither it nor what it leads to is removed, and it counts for no other."""
+    write_text()
     config = write_config()
     run("train", config, "--quiet", "--steps", "20", "--checkpoint_every", "5", "--keep_last", "2")
     os.mkdir("big")
@@ -343,7 +344,8 @@ def test_weights_alone():
 
 GROUPS = {"resume": [test_nothing_to_go_on_from, test_resume_in_pieces, test_killed_while_records_are_written, test_past_its_end, test_what_may_change,
                      test_changes_are_those_since_the_checkpoint_that_is_taken, test_command_that_goes_on, test_second_signal,
-                     test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_weights_alone]}
+                     test_lock_serves_a_resume, test_lock_of_a_resumed_run, test_a_checkpoint_that_was_moved,
+                     test_weights_alone]}
 
 if __name__ == "__main__":
     main(GROUPS)

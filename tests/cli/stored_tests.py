@@ -272,7 +272,8 @@ def test_frames_that_say_nothing():
     labels, pictures, has, _ = frames_of("before/frames.bin", flight)
     damaged = DRAW.randrange(2, len(has) - 6)
     rewrite(flight, f"there.remove({damaged}); a[{damaged + 3}] = np.nan; a[{damaged + 1}, 8:10, 2] = np.inf")
-    refused(2, "was trained on other flights", *words, "--out", "before", "--resume")
+    refused(2, r"frames.bin: .* other frames than those that the run in before was trained on", *words, "--out", "before", "--resume")
+    check(frames_of("before/frames.bin", flight)[1] == pictures, "a run that is refused loses its frames")
     told = run(*words, "--out", "after")[1]
     wanted = [h and not {damaged, damaged + 3} & {i - 1, i, i + 1} for i, h in enumerate(has)]
     found = frames_of("after/frames.bin", flight)

@@ -22,11 +22,11 @@ static void mend(uint8_t *file, size_t size)
     put_u64(file + 120, XXH64(file, 120, 0));
     if (pl_frames_parse_header("x", file, size, &i, &err) != PL_OK) return;
     const uint64_t records = pl_frames_records_offset(&i), of = pl_frames_picture_bytes(&i);
-    const uint64_t table = size - i.pictures * sizeof(uint64_t);
+    const uint64_t table = pl_frames_sources_offset(&i) - i.pictures * sizeof(uint64_t);
     for (uint64_t k = 0; k < i.pictures; k++)
         put_u64(file + table + 8 * k, XXH64(file + records - (i.pictures - k) * of, of, 0));
     put_u64(file + 56, XXH64(file + records, table - records, 0));
-    put_u64(file + 64, XXH64(file + table, size - table, 0));
+    put_u64(file + 64, XXH64(file + table, i.pictures * sizeof(uint64_t), 0));
     put_u64(file + 120, XXH64(file, 120, 0));
 }
 

@@ -34,7 +34,7 @@ static void check_place(int fd, const char *path, const pl_texts_info *i, pl_tex
                    (p.encoding == PL_TEXT_CSV && form == PL_TEXTS_CSV),
                "encoding %d in form %d", (int)p.encoding, (int)form);
     if (form != PL_TEXTS_FOLDER) {
-        FUZZ_CHECK(p.offset <= i->source_bytes && p.bytes <= i->source_bytes - p.offset, "outside of the source");
+        FUZZ_CHECK(p.offset <= i->source.bytes && p.bytes <= i->source.bytes - p.offset, "outside of the source");
         return;
     }
     status = pl_texts_read_file(fd, path, i, p.offset, name, &mtime_ns, &err);

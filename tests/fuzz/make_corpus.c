@@ -139,7 +139,9 @@ static void make_frames(const char *name, pl_frames_form form)
         record[i].picture = has_picture ? pictures++ : PL_FRAMES_NONE;
         if (has_picture) must(pl_frames_append(w, picture, &err), &err);
     }
-    must(pl_frames_commit(w, flight, 2, record, 6, 7, &err), &err);
+    static const pl_origin source[2 * PL_FRAMES_SOURCES];
+    const pl_frames_rest rest = {flight, record, source, 2, 6, 7, 0, NULL};
+    must(pl_frames_commit(w, &rest, &err), &err);
 }
 
 /* Of two files, or of two texts in one. */
@@ -154,7 +156,7 @@ static void make_texts(const char *name, pl_texts_form form)
     if (is_folder) must(pl_texts_put_file(w, "c", 6, &err), &err);
     must(pl_texts_put(w, &(pl_text_place){0, 7, PL_TEXT_RAW}, &err), &err);
     must(pl_texts_put(w, &(pl_text_place){is_folder ? 15 : 9, 11, other}, &err), &err);
-    must(pl_texts_commit(w, form, &(pl_texts_info){.recipe = 1, .content = 2, .source_bytes = 20}, &err), &err);
+    must(pl_texts_commit(w, form, &(pl_texts_info){.recipe = 1, .source = {.content = 2, .bytes = 20}}, &err), &err);
 }
 
 static void make_tokens(const char *name, uint32_t vocab, uint32_t count)
@@ -166,7 +168,7 @@ static void make_tokens(const char *name, uint32_t vocab, uint32_t count)
         uint32_t id = (i * i + 7 * i) % vocab;
         must(pl_tokens_append(w, &id, 1, &err), &err);
     }
-    pl_tokens_info info = {.tokenizer_hash = 11, .recipe = 12, .source_bytes = 13, .source_hash = 14};
+    pl_tokens_info info = {.tokenizer_hash = 11, .recipe = 12, .source = {.bytes = 13, .content = 14}};
     must(pl_tokens_commit(w, &info, &err), &err);
 }
 

@@ -54,16 +54,6 @@ static uint64_t hash_of(XXH64_state_t *state)
     return hash ? hash : 1;
 }
 
-/* What the file holds, not how it came about: a copy of it elsewhere is the same. */
-static uint64_t hash_frames(const pl_frames_info *i)
-{
-    const uint64_t of[] = {i->height, i->width, (uint64_t)i->form, i->records_hash, i->table_hash};
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    XXH64_update(&state, of, sizeof of);
-    return hash_of(&state);
-}
-
 static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
 {
     XXH64_state_t state;
@@ -96,11 +86,6 @@ static pl_status open_file(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
 {
     const pl_frames_info *i = &d->frames.info;
     PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
-    if (s->key && i->key != s->key)
-        return pl_fail(err, PL_E_DATA,
-                       "%.350s: was made of other flights, or in another way, than this config says; when another "
-                       "command uses this folder too, start this one again",
-                       s->frames_path);
     d->data.path = d->frames.path;
     d->data.file = "frame file";
     d->data.file_bytes = pl_frames_file_bytes(i);
@@ -303,7 +288,7 @@ static pl_status open_data(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
     PL_TRY(walk_flights(&w, err));
     make_source(d, s);
     say_damage(&w);
-    pl_facts_add(&d->data.identity, "frames", hash_frames(&d->frames.info));
+    pl_facts_add(&d->data.identity, "frames", pl_frames_identity(&d->frames.info));
     pl_facts_add(&d->data.identity, "split", hash_split(d, s));
     pl_facts_add(&d->data.identity, "scalers", hash_scalers(&d->source.scaler));
     return PL_OK;

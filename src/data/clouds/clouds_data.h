@@ -10,7 +10,6 @@
 /* What a config says, as plain values. Texts are the caller's, and needed while the data are opened alone. */
 typedef struct pl_clouds_setup {
     const char *frames_path;
-    uint64_t key; /* of the frame file; another one is refused. 0: any */
     pl_split_stage stage;
     const char *stage_key;    /* what names the stage's flight, for a sentence: "pretrain_flight" */
     const char *flight;       /* of the stage: trained on by pretrain, held out by the others */

@@ -1,25 +1,32 @@
 /* The frame file: flights as a model reads them, made once from the files of others, read by position. Little-endian.
  *
  *      0  "PLMFRAME"                         48  u64 key: a hash of what it was made from
- *      8  u32 version (1)                    56  u64 xxh64 of flights and records
+ *      8  u32 version (2)                    56  u64 xxh64 of flights and records
  *     12  u32 header bytes (128)             64  u64 xxh64 of the table of checksums
  *     16  u32 height, 20 u32 width           72  zeros
  *     24  u32 form (0: u8, 1: f16)          120  u64 xxh64 of bytes 0 … 119
  *     28  u32 flights
  *     32  u64 frames                       4096  pictures, each from a multiple of 64
- *     40  u64 pictures                           then the flights, the frames' records, and one u64 xxh64 a picture
+ *     40  u64 pictures                           then the flights, the frames' records, one u64 xxh64 a picture, and
+ *                                                for each flight its camera, lidar and navigation as they were: u64
+ *                                                bytes, u64 inode, i64 times of contents and of anything (ns), u64
+ *                                                xxh64 of the file, u64 xxh64 of these
  *
  * A picture is a frame that was flattened and equalised, in [0, 1]: bytes of 1/255, or f16. Scores (z) are made by who
  * reads it, since what augments an image comes before them. Frames that no window around a label touches may have no
  * picture; their records are there, because the angles' scalers are fitted over all frames.
+ *
+ * Version 1, which is read, too, has not got the files: so it is not known of what it was made.
  *
  * Opening checks header, length, flights, records and table; a picture's checksum is checked when it is read. */
 #ifndef PL_DATA_FRAMES_H
 #define PL_DATA_FRAMES_H
 
 #include "base/file.h"
+#include "base/origin.h"
 
 enum { PL_FRAMES_HEADER_BYTES = 128, PL_FRAMES_NAME_BYTES = 32, PL_FRAMES_FLIGHTS_MAX = 1024 };
+enum { PL_FRAMES_SOURCES = 3, PL_FRAMES_SOURCE_BYTES = 48 }; /* files of a flight */
 #define PL_FRAMES_NONE UINT64_MAX
 
 typedef enum pl_frames_form { PL_FRAMES_U8, PL_FRAMES_F16 } pl_frames_form;
@@ -41,7 +48,7 @@ typedef struct pl_frames_record {
 } pl_frames_record;
 
 typedef struct pl_frames_info {
-    uint32_t height, width, flights;
+    uint32_t version, height, width, flights;
     pl_frames_form form;
     uint64_t frames, pictures;
     uint64_t key, records_hash, table_hash;
@@ -49,7 +56,11 @@ typedef struct pl_frames_info {
 
 uint64_t pl_frames_picture_bytes(const pl_frames_info *);  /* a multiple of 64 */
 uint64_t pl_frames_records_offset(const pl_frames_info *); /* of the flights, which come first */
+uint64_t pl_frames_sources_offset(const pl_frames_info *);
 uint64_t pl_frames_file_bytes(const pl_frames_info *);
+/* Of what it holds, not of how that came about: a copy elsewhere, made anew of the same flights, has the same. Never 0.
+ */
+uint64_t pl_frames_identity(const pl_frames_info *);
 
 /* ---- frames_write.c ---- */
 
@@ -58,9 +69,19 @@ typedef struct pl_frames_writer pl_frames_writer;
 pl_status pl_frames_create(const char *path, const pl_frames_info *, pl_frames_writer **, pl_error *);
 /* The next picture, numbers in [0, 1]. */
 pl_status pl_frames_append(pl_frames_writer *, const float *picture, pl_error *);
-/* Completes the file under its name and destroys the writer, also when it fails. */
-pl_status pl_frames_commit(pl_frames_writer *, const pl_frames_flight *, uint32_t flights, const pl_frames_record *,
-                           uint64_t frames, uint64_t key, pl_error *);
+/* What goes with the pictures. */
+typedef struct pl_frames_rest {
+    const pl_frames_flight *flight;
+    const pl_frames_record *record;
+    const pl_origin *source; /* [flights][PL_FRAMES_SOURCES] */
+    uint32_t flights;
+    uint64_t frames, key;
+    uint64_t identity; /* that the file is to have, since the run in this folder was trained on such; 0: any */
+    const char *run;
+} pl_frames_rest;
+/* Completes the file under its name and destroys the writer, also when it fails. PL_E_CONFIG: it would have another
+ * identity, and is not made. */
+pl_status pl_frames_commit(pl_frames_writer *, const pl_frames_rest *, pl_error *);
 void pl_frames_abandon(pl_frames_writer *); /* NULL is fine */
 
 /* ---- frames_read.c ---- */
@@ -76,6 +97,11 @@ void pl_frames_close(pl_frames *);
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_frames_parse_header(const char *name, const uint8_t header[PL_FRAMES_HEADER_BYTES], uint64_t file_bytes,
                                  pl_frames_info *, pl_error *);
+
+/* A file of a flight, PL_FRAMES_SOURCES of each; false: it is not known, or what is noted is damaged. */
+bool pl_frames_read_source(const pl_frames *, uint32_t number, pl_origin *);
+/* The file at `path` notes how a flight's file, which is the same, is known now; where it can be written to. */
+void pl_frames_note_source(const char *path, const pl_frames_info *, uint32_t number, const pl_origin *);
 
 /* What follows asks for no memory, and may be called by several threads at once. */
 pl_status pl_frames_read_flights(const pl_frames *, pl_frames_flight *all, pl_error *);

@@ -38,12 +38,13 @@ pl_status pl_frames_parse_header(const char *name, const uint8_t h[PL_FRAMES_HEA
                                  pl_frames_info *i, pl_error *err)
 {
     if (memcmp(h, "PLMFRAME", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a frame file of Plimsoll", name);
-    if (pl_get_u32(h, 8) != 1 || pl_get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
-        return pl_fail(err, PL_E_DATA, "%s: is a frame file of version %u; version 1 was expected", name,
-                       pl_get_u32(h, 8));
+    const uint32_t version = pl_get_u32(h, 8);
+    if (version < 1 || version > 2 || pl_get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
+        return pl_fail(err, PL_E_DATA, "%s: is a frame file of version %u; version 1 or 2 was expected", name, version);
     if (pl_get_u64(h, 120) != XXH64(h, 120, 0))
         return pl_fail(err, PL_E_DATA, "%s: its header is damaged (checksum)" AGAIN, name);
-    *i = (pl_frames_info){.height = pl_get_u32(h, 16),
+    *i = (pl_frames_info){.version = version,
+                          .height = pl_get_u32(h, 16),
                           .width = pl_get_u32(h, 20),
                           .form = (pl_frames_form)pl_get_u32(h, 24),
                           .flights = pl_get_u32(h, 28),
@@ -118,7 +119,7 @@ static pl_status check_file(pl_frames *f, uint64_t bytes, pl_error *err)
     PL_TRY(pl_frames_parse_header(f->path, header, bytes, &f->info, err));
     const pl_frames_info *i = &f->info;
     PL_TRY(check_hash(f, pl_frames_records_offset(i), table_at(i), i->records_hash, "the records", err));
-    PL_TRY(check_hash(f, table_at(i), bytes, i->table_hash, "the checksums", err));
+    PL_TRY(check_hash(f, table_at(i), pl_frames_sources_offset(i), i->table_hash, "the checksums", err));
     for (uint32_t n = 0; n < i->flights; n++) PL_TRY(check_flight(f, n, &frames, &pictures, err));
     if (frames != i->frames) return contradiction(f, "frame", frames, err);
     return pictures == i->pictures ? PL_OK : contradiction(f, "picture", pictures, err);
@@ -143,6 +144,23 @@ void pl_frames_close(pl_frames *f)
 {
     if (f->fd >= 0) close(f->fd);
     f->fd = -1;
+}
+
+bool pl_frames_read_source(const pl_frames *f, uint32_t number, pl_origin *o)
+{
+    uint8_t source[PL_FRAMES_SOURCE_BYTES];
+    pl_error ignored;
+    const uint64_t at = pl_frames_sources_offset(&f->info) + number * sizeof source;
+    if (f->info.version < 2 || number >= f->info.flights * PL_FRAMES_SOURCES ||
+        pl_file_read_at(f->fd, f->path, at, source, sizeof source, &ignored) != PL_OK ||
+        pl_get_u64(source, 40) != XXH64(source, 40, 0))
+        return false;
+    *o = (pl_origin){.bytes = pl_get_u64(source, 0),
+                     .inode = pl_get_u64(source, 8),
+                     .mtime_ns = (int64_t)pl_get_u64(source, 16),
+                     .ctime_ns = (int64_t)pl_get_u64(source, 24),
+                     .content = pl_get_u64(source, 32)};
+    return true;
 }
 
 /* ---- reading ---- */

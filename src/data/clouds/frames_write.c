@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -10,7 +12,7 @@
 #include "base/size.h"
 #include "data/clouds/frames.h"
 
-enum { PICTURES_AT = 4096 };
+enum { PICTURES_AT = 4096, VERSION = 2, SOURCES_BYTES = PL_FRAMES_SOURCES * PL_FRAMES_SOURCE_BYTES };
 
 struct pl_frames_writer {
     pl_file_writer file;
@@ -30,10 +32,15 @@ uint64_t pl_frames_records_offset(const pl_frames_info *i)
     return PICTURES_AT + i->pictures * pl_frames_picture_bytes(i);
 }
 
-uint64_t pl_frames_file_bytes(const pl_frames_info *i)
+uint64_t pl_frames_sources_offset(const pl_frames_info *i)
 {
     return pl_frames_records_offset(i) + i->flights * sizeof(pl_frames_flight) + i->frames * sizeof(pl_frames_record) +
            i->pictures * sizeof(uint64_t);
+}
+
+uint64_t pl_frames_file_bytes(const pl_frames_info *i)
+{
+    return pl_frames_sources_offset(i) + (i->version > 1 ? (uint64_t)i->flights * SOURCES_BYTES : 0);
 }
 
 pl_status pl_frames_create(const char *path, const pl_frames_info *i, pl_frames_writer **out, pl_error *err)
@@ -42,7 +49,7 @@ pl_status pl_frames_create(const char *path, const pl_frames_info *i, pl_frames_
     pl_frames_writer *w = *out = pl_alloc(1, sizeof *w);
     if (!w) return pl_fail(err, PL_E_NOMEM, "%s: no memory for writing frames", path);
     w->file.fd = -1;
-    w->info = (pl_frames_info){.height = i->height, .width = i->width, .form = i->form};
+    w->info = (pl_frames_info){.version = VERSION, .height = i->height, .width = i->width, .form = i->form};
     w->picture = pl_alloc(pl_frames_picture_bytes(i), 1);
     pl_status status = w->picture ? PL_OK : pl_fail(err, PL_E_NOMEM, "%s: no memory for writing frames", path);
     if (status == PL_OK) status = pl_file_create(&w->file, path, err);
@@ -76,7 +83,7 @@ static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADE
 {
     memset(header, 0, PL_FRAMES_HEADER_BYTES);
     memcpy(header, "PLMFRAME", 8);
-    pl_put_u32(header, 8, 1);
+    pl_put_u32(header, 8, i->version);
     pl_put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
     pl_put_u32(header, 16, i->height);
     pl_put_u32(header, 20, i->width);
@@ -90,32 +97,77 @@ static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADE
     pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
-static pl_status complete(pl_frames_writer *w, const pl_frames_flight *flight, const pl_frames_record *record,
-                          pl_error *err)
+static void print_source(const pl_origin *o, uint8_t to[PL_FRAMES_SOURCE_BYTES])
+{
+    pl_put_u64(to, 0, o->bytes);
+    pl_put_u64(to, 8, o->inode);
+    pl_put_u64(to, 16, (uint64_t)o->mtime_ns);
+    pl_put_u64(to, 24, (uint64_t)o->ctime_ns);
+    pl_put_u64(to, 32, o->content);
+    pl_put_u64(to, 40, XXH64(to, 40, 0));
+}
+
+static pl_status write_sources(pl_frames_writer *w, const pl_frames_rest *r, pl_error *err)
+{
+    uint8_t source[PL_FRAMES_SOURCE_BYTES];
+    for (uint32_t n = 0; n < r->flights * PL_FRAMES_SOURCES; n++) {
+        print_source(&r->source[n], source);
+        PL_TRY(pl_file_write(&w->file, source, sizeof source, err));
+    }
+    return PL_OK;
+}
+
+static pl_status complete(pl_frames_writer *w, const pl_frames_rest *r, pl_error *err)
 {
     pl_frames_info *i = &w->info;
     uint8_t header[PL_FRAMES_HEADER_BYTES];
     XXH64_state_t state;
+    i->flights = r->flights, i->frames = r->frames, i->key = r->key;
     XXH64_reset(&state, 0);
-    XXH64_update(&state, flight, i->flights * sizeof *flight);
-    XXH64_update(&state, record, i->frames * sizeof *record);
+    XXH64_update(&state, r->flight, i->flights * sizeof *r->flight);
+    XXH64_update(&state, r->record, i->frames * sizeof *r->record);
     i->records_hash = XXH64_digest(&state);
     i->table_hash = XXH64(i->pictures ? w->table : &(uint64_t){0}, i->pictures * sizeof *w->table, 0);
-    PL_TRY(pl_file_write(&w->file, flight, i->flights * sizeof *flight, err));
-    PL_TRY(pl_file_write(&w->file, record, i->frames * sizeof *record, err));
+    if (r->identity && r->identity != pl_frames_identity(i))
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%.300s: the flights' files give other frames than those that the run in %.300s was trained on: a "
+            "file was replaced, or nothing can be seen in some frames, which earlier versions trained on; "
+            "resume with the files as they were, or train anew in another folder with --out",
+            w->file.path, r->run);
+    PL_TRY(pl_file_write(&w->file, r->flight, i->flights * sizeof *r->flight, err));
+    PL_TRY(pl_file_write(&w->file, r->record, i->frames * sizeof *r->record, err));
     PL_TRY(pl_file_write(&w->file, w->table, i->pictures * sizeof *w->table, err));
+    PL_TRY(write_sources(w, r, err));
     print_header(i, header);
     PL_TRY(pl_file_write_at(&w->file, 0, header, sizeof header, err));
     return pl_file_commit(&w->file, err);
 }
 
-pl_status pl_frames_commit(pl_frames_writer *w, const pl_frames_flight *flight, uint32_t flights,
-                           const pl_frames_record *record, uint64_t frames, uint64_t key, pl_error *err)
+pl_status pl_frames_commit(pl_frames_writer *w, const pl_frames_rest *r, pl_error *err)
 {
-    w->info.flights = flights, w->info.frames = frames, w->info.key = key;
-    pl_status status = complete(w, flight, record, err);
+    pl_status status = complete(w, r, err);
     pl_frames_abandon(w);
     return status;
+}
+
+/* In its place: what is torn has no checksum, and is not known then. */
+void pl_frames_note_source(const char *path, const pl_frames_info *i, uint32_t number, const pl_origin *o)
+{
+    uint8_t source[PL_FRAMES_SOURCE_BYTES];
+    pl_error ignored;
+    const int fd = pl_io_open(path, O_RDWR);
+    if (fd < 0) return;
+    print_source(o, source);
+    (void)pl_file_put(fd, path, pl_frames_sources_offset(i) + number * sizeof source, source, sizeof source, &ignored);
+    close(fd);
+}
+
+uint64_t pl_frames_identity(const pl_frames_info *i)
+{
+    const uint64_t of[] = {i->height, i->width, (uint64_t)i->form, i->records_hash, i->table_hash};
+    const uint64_t hash = XXH64(of, sizeof of, 0);
+    return hash ? hash : 1;
 }
 
 void pl_frames_abandon(pl_frames_writer *w)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 bool pl_infer_lines_are_text(const char *head, size_t bytes) { return !memchr(head, 0, bytes); }
 
@@ -30,10 +31,11 @@ static void add_line(pl_infer_lines *l, uint64_t at)
 static pl_status scan(const pl_rows *r, int fd, pl_infer_lines *l, pl_error *err)
 {
     char piece[4096];
-    add_line(l, 0);
+    if (r->bytes == 0) add_line(l, 0);
     for (uint64_t at = 0; at < r->bytes;) {
         const size_t bytes = r->bytes - at < sizeof piece ? (size_t)(r->bytes - at) : sizeof piece;
         PL_TRY(pl_file_read_at(fd, r->path, at, piece, bytes, err));
+        if (at == 0) add_line(l, pl_utf8_mark(piece, bytes));
         for (size_t i = 0; i < bytes; i++) {
             if (!piece[i])
                 return pl_fail(err, PL_E_DATA, "%.300s: is no text: byte %" PRIu64 " is 0, in line %" PRIu64, r->path,
@@ -52,6 +54,7 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
     *l = (pl_infer_lines){.every = 1};
     PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
     pl_status status = scan(r, fd, l, err);
+    l->next_at = l->mark[0];
     close(fd);
     return status;
 }

@@ -50,7 +50,7 @@ static pl_status add_list(const expansion *e, const char *list, const char *pref
         return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
                        (int)PL_INFER_LISTS_DEEP);
     pl_str_printf(e->lists, "%s\n", list);
-    PL_TRY(pl_file_read_all(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
+    PL_TRY(pl_file_read_text(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
     pl_status status = strlen(text) == bytes
                            ? expand(&within, text, prefix, prefix_bytes, err)
                            : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);

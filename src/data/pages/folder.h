@@ -10,7 +10,8 @@ typedef struct pl_listed {
     uint64_t bytes;
     int64_t mtime_ns;
     uint64_t content; /* whatever who adds it wants to have back */
-    int64_t ctime_ns; /* not sorted along: 0 then */
+    int64_t ctime_ns; /* neither this nor the inode is sorted along: 0 then */
+    uint64_t inode;
 } pl_listed;
 typedef pl_status (*pl_listed_found)(void *context, const pl_listed *, pl_error *);
 

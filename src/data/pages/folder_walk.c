@@ -35,7 +35,8 @@ static pl_status visit(walk *w, size_t length, uint32_t depth, pl_error *err)
     const pl_listed file = {.path = w->path + w->below,
                             .bytes = (uint64_t)st.st_size,
                             .mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-                            .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec};
+                            .ctime_ns = (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec,
+                            .inode = (uint64_t)st.st_ino};
     return w->found(w->context, &file, err);
 }
 

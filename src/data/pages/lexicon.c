@@ -95,14 +95,13 @@ static pl_status take_line(pl_lexicon *l, const places *p, uint32_t number, cons
     return find_twin(l, p, number, path, line, err);
 }
 
-/* Empty lines are no words, and neither is the mark that some editors put in front of a text in UTF-8. */
+/* Empty lines are no words. */
 static pl_status take_lines(pl_lexicon *l, const places *p, const char *text, size_t bytes, const char *path,
                             pl_error *err)
 {
     uint32_t found = 0;
     uint64_t line = 1;
-    const size_t begin = bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    for (size_t at = begin; at < bytes && found < l->count; line++) {
+    for (size_t at = 0; at < bytes && found < l->count; line++) {
         const char *end = memchr(text + at, '\n', bytes - at);
         size_t length = end ? (size_t)(end - text) - at : bytes - at, next = at + length + 1;
         if (length > 0 && text[at + length - 1] == '\r') length--;
@@ -121,7 +120,7 @@ pl_status pl_lexicon_read(const char *path, uint32_t count, pl_lexicon *l, pl_er
     char *text;
     size_t bytes;
     places p = {.mask = 1};
-    PL_TRY(pl_file_read_all(path, FILE_MAX, &text, &bytes, err));
+    PL_TRY(pl_file_read_text(path, FILE_MAX, &text, &bytes, err));
     while (p.mask < 2 * (uint64_t)count) p.mask *= 2;
     p.at = pl_alloc(p.mask--, sizeof *p.at);
     pl_status status = p.at ? make_room(count, l, err) : pl_fail(err, PL_E_NOMEM, "no memory for %u words", count);

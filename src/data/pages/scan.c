@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 
 struct pl_scanner {
     pl_scan scan;
@@ -59,7 +60,8 @@ pl_status pl_scanner_feed(pl_scanner *s, const void *data, size_t bytes, pl_erro
 {
     const uint8_t *from = data;
     if (bytes == 0) return PL_OK;
-    if (!s->begun && bytes >= 3 && memcmp(from, "\xef\xbb\xbf", 3) == 0) skip_mark(s, 3), from += 3, bytes -= 3;
+    const size_t mark = s->begun ? 0 : pl_utf8_mark(from, bytes);
+    if (mark) skip_mark(s, mark), from += mark, bytes -= mark;
     s->begun = true;
     PL_TRY(feed(s, from, bytes, err));
     s->scan.at += bytes;

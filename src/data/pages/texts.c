@@ -1,10 +1,8 @@
 #include "data/pages/texts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -13,34 +11,46 @@
 #include "data/pages/grammar.h"
 #include "data/pages/texts_index.h"
 
-static int64_t mtime_of(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-}
-
 /* ---- opening ---- */
 
-static pl_status check_unchanged(int fd, const char *path, uint64_t bytes, int64_t mtime_ns, pl_error *err)
+static pl_status refuse_changed(const char *path, uint64_t now, uint64_t then, pl_error *err)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
-    if ((uint64_t)st.st_size == bytes && mtime_of(&st) == mtime_ns) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: was changed since its index was made (it has %" PRIu64 " bytes, the index says %" PRIu64
                    "); put it back as it was, or begin anew with the texts as they are",
-                   path, (uint64_t)st.st_size, bytes);
+                   path, now, then);
+}
+
+/* While texts are read: size and time of what they hold. That a file is linked or moved meanwhile changes nothing. */
+static pl_status check_unchanged(int fd, const char *path, uint64_t bytes, int64_t mtime_ns, pl_error *err)
+{
+    pl_origin now;
+    PL_TRY(pl_origin_look(fd, path, &now, err));
+    return now.bytes == bytes && now.mtime_ns == mtime_ns ? PL_OK : refuse_changed(path, now.bytes, bytes, err);
 }
 
 pl_status pl_texts_check(const pl_texts *t, pl_error *err)
 {
     if (t->fd < 0 || t->form == PL_TEXTS_FOLDER) return PL_OK;
-    return check_unchanged(t->fd, t->path, t->info.source_bytes, t->info.mtime_ns, err);
+    return check_unchanged(t->fd, t->path, t->info.source.bytes, t->info.source.mtime_ns, err);
 }
 
 static pl_status copy_path(char to[PL_FILE_PATH_MAX], const char *path, pl_error *err)
 {
     if (strlen(path) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     strcpy(to, path);
+    return PL_OK;
+}
+
+/* It may lie elsewhere than where its index was made. */
+static pl_status find_source(pl_texts *t, pl_error *err)
+{
+    pl_origin now;
+    bool same;
+    PL_TRY(pl_origin_look(t->fd, t->path, &now, err));
+    PL_TRY(pl_origin_match(t->fd, t->path, &now, &t->info.source, &same, err));
+    if (!same) return refuse_changed(t->path, now.bytes, t->info.source.bytes, err);
+    t->info.source = now;
     return PL_OK;
 }
 
@@ -56,7 +66,7 @@ static pl_status open_source(pl_texts *t, const pl_texts_setup *s, pl_error *err
     if (t->form == PL_TEXTS_FOLDER) return PL_OK;
     PL_TRY(pl_file_open(t->path, &t->fd, &bytes, err));
     posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM);
-    return check_unchanged(t->fd, t->path, t->info.source_bytes, t->info.mtime_ns, err);
+    return find_source(t, err);
 }
 
 pl_status pl_texts_open(pl_texts *t, const pl_texts_setup *s, const char *index_path, pl_error *err)
@@ -65,7 +75,7 @@ pl_status pl_texts_open(pl_texts *t, const pl_texts_setup *s, const char *index_
     t->form = s->form, t->seed = s->seed, t->count = t->wanted = s->count;
     t->path[0] = t->index_path[0] = 0;
     atomic_init(&t->window, 0), atomic_init(&t->index_window, 0);
-    t->info = (pl_texts_info){.count = s->count, .recipe = pl_texts_recipe(s), .content = s->seed};
+    t->info = (pl_texts_info){.count = s->count, .recipe = pl_texts_recipe(s), .source = {.content = s->seed}};
     if (s->form == PL_TEXTS_GRAMMAR) return PL_OK;
     PL_TRY(copy_path(t->path, s->path, err));
     PL_TRY(copy_path(t->index_path, index_path, err));
@@ -84,7 +94,7 @@ void pl_texts_close(pl_texts *t)
 
 uint64_t pl_texts_identity(const pl_texts *t)
 {
-    const uint64_t all[] = {t->info.recipe, t->info.content};
+    const uint64_t all[] = {t->info.recipe, t->info.source.content};
     return XXH64(all, sizeof all, 0);
 }
 
@@ -121,7 +131,7 @@ static pl_status read_file(pl_texts *t, const pl_text_place *p, void *buffer, si
                            pl_error *err)
 {
     if (moves(&t->window, t->fd, p->offset))
-        PL_TRY(check_unchanged(t->fd, t->path, t->info.source_bytes, t->info.mtime_ns, err));
+        PL_TRY(check_unchanged(t->fd, t->path, t->info.source.bytes, t->info.source.mtime_ns, err));
     if (p->encoding == PL_TEXT_RAW) {
         *bytes = least(p->bytes, room), *whole = *bytes == p->bytes;
         return pl_file_read_at(t->fd, t->path, p->offset, buffer, *bytes, err);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/origin.h"
 #include "base/text_file.h"
 
 typedef enum pl_texts_form {
@@ -53,17 +54,14 @@ typedef struct pl_texts_setup {
 
 /* What is known of the texts; for a file and a folder it stands in the index. */
 typedef struct pl_texts_info {
-    uint64_t count;        /* of texts in the source, whatever the setup's count */
-    uint64_t recipe;       /* form, key and column, hashed */
-    uint64_t content;      /* xxh64 of the file; of a folder: of paths, sizes and contents, in order; grammar: seed */
-    uint64_t source_bytes; /* of the file, or of all files */
-    int64_t mtime_ns;      /* of the file; of a folder 0 */
-    int64_t ctime_ns;      /* likewise; who edits a file in place can set that back, but not this. Copying, renaming and
-                            * linking change it, too: so it decides alone whether the index is made again */
-    uint64_t listing;      /* folder: of paths, sizes and times, in any order */
-    uint64_t names_bytes;  /* folder: of the paths in the index */
-    uint64_t longest;      /* bytes that the longest text takes in its file */
-    uint64_t body_hash;    /* of what follows the header */
+    uint64_t count;       /* of texts in the source, whatever the setup's count */
+    uint64_t recipe;      /* form, key and column, hashed */
+    pl_origin source;     /* the file; of a folder the bytes of all files, and as content a hash of paths, sizes and
+                            * contents, in order; of a grammar the seed as content */
+    uint64_t listing;     /* folder: of paths, sizes, inodes and times, in any order */
+    uint64_t names_bytes; /* folder: of the paths in the index */
+    uint64_t longest;     /* bytes that the longest text takes in its file */
+    uint64_t body_hash;   /* of what follows the header */
 } pl_texts_info;
 
 /* ---- texts_prepare.c: in the planner ---- */

@@ -7,7 +7,7 @@
  *     20  u32 bytes of an entry (16)        88  u64 bytes of the longest text
  *     24  u64 recipe: form, key, column     96  u64 xxh64 of what follows the header
  *     32  u64 number of texts              104  i64 when anything about it changed (ns)
- *     40  u64 reserved, 0                  112  u64 reserved, 0
+ *     40  u64 reserved, 0                  112  u64 its inode
  *     48  u64 bytes of the source          120  u64 xxh64 of bytes 0 … 119
  *
  *    128  folder: of each file i64 time of change (ns), u32 bytes of its path, its path below the folder;
@@ -37,6 +37,8 @@ uint64_t pl_texts_put_count(const pl_texts_writer *); /* of entries */
  * source and its recipe are used. */
 pl_status pl_texts_commit(pl_texts_writer *, pl_texts_form, const pl_texts_info *, pl_error *);
 void pl_texts_abandon(pl_texts_writer *); /* NULL is fine */
+/* The index at `path` notes how its source, which is the same, is known now; where it can be written to. */
+void pl_texts_note_source(const char *path, const pl_origin *);
 
 /* ---- texts_read.c ---- */
 /* The header alone, from memory; file_bytes is the length the file has. */

@@ -59,10 +59,11 @@ static pl_status check_setup(const pl_texts_setup *s, pl_error *err)
 static pl_status add_listed(void *context, const pl_listed *l, pl_error *err)
 {
     preparation *p = context;
-    const uint64_t key[] = {l->bytes, (uint64_t)l->mtime_ns, (uint64_t)l->ctime_ns, XXH64(l->path, strlen(l->path), 0)};
+    const uint64_t key[] = {l->bytes, (uint64_t)l->mtime_ns, (uint64_t)l->ctime_ns, l->inode,
+                            XXH64(l->path, strlen(l->path), 0)};
     (void)err;
     p->source.listing += XXH64(key, sizeof key, 0);
-    p->source.source_bytes += l->bytes;
+    p->source.source.bytes += l->bytes;
     p->files++;
     return PL_OK;
 }
@@ -77,8 +78,7 @@ static pl_status examine(preparation *p, pl_error *err)
                         : pl_fail(err, PL_E_DATA, "%s: no file lies in it; a folder with texts is needed", s->path);
     }
     PL_TRY(pl_text_open(&p->file, s->path, err));
-    p->source.source_bytes = p->file.bytes;
-    p->source.mtime_ns = p->file.mtime_ns, p->source.ctime_ns = p->file.ctime_ns;
+    p->source.source = p->file.origin;
     return PL_OK;
 }
 
@@ -89,11 +89,23 @@ static pl_status stale(pl_texts_result *r, const char *reason)
     return PL_OK;
 }
 
-static pl_status try_reuse(const preparation *p, pl_texts_result *r, pl_error *err)
+/* Of a folder its listing alone tells: to read its files is as much work as to make the index again. */
+static pl_status same_source(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
+{
+    *same = i->source.bytes == p->source.source.bytes && i->listing == p->source.listing;
+    if (p->o->setup.form == PL_TEXTS_FOLDER) return PL_OK;
+    PL_TRY(pl_origin_match(p->file.fd, p->file.path, &p->source.source, &i->source, same, err));
+    if (*same && !pl_origin_is_untouched(&p->source.source, &i->source))
+        pl_texts_note_source(p->o->index_path, &p->source.source);
+    return PL_OK;
+}
+
+static pl_status try_reuse(preparation *p, pl_texts_result *r, pl_error *err)
 {
     pl_error why = {0};
     pl_texts_form form;
     pl_texts_info i;
+    bool same;
     int fd;
     const pl_status status = pl_texts_open_index(p->o->index_path, &fd, &form, &i, &why);
     /* What is damaged is made again; what the system does not let us read may be whole. */
@@ -102,9 +114,8 @@ static pl_status try_reuse(const preparation *p, pl_texts_result *r, pl_error *e
     close(fd);
     if (i.recipe != p->source.recipe || form != p->o->setup.form)
         return stale(r, "the index was made for another form, key or column of texts");
-    if (i.source_bytes != p->source.source_bytes || i.mtime_ns != p->source.mtime_ns ||
-        i.ctime_ns != p->source.ctime_ns || i.listing != p->source.listing)
-        return stale(r, "the texts are no longer those that the index was made of");
+    PL_TRY(same_source(p, &i, &same, err));
+    if (!same) return stale(r, "the texts are no longer those that the index was made of");
     r->info = i, r->reused = true;
     return PL_OK;
 }
@@ -126,7 +137,7 @@ static pl_status scan(preparation *p, pl_scanner *s, uint8_t *block, pl_error *e
         PL_TRY(pl_scanner_feed(s, block, got, err));
         PL_TRY(pl_text_tell(&p->file, p->o->progress, p->o->context, "finding the texts", err));
     }
-    p->source.content = XXH64_digest(&state);
+    p->source.source.content = XXH64_digest(&state);
     PL_TRY(pl_scanner_finish(s, err));
     return pl_text_check_unchanged(&p->file, err);
 }
@@ -188,7 +199,7 @@ static pl_status read_listed(void *context, const pl_listed *found, pl_error *er
     close(fd);
     if (status != PL_OK) return status;
     l->done += file.bytes;
-    if (o->progress && !o->progress(o->context, "reading the texts", l->done, l->p->source.source_bytes))
+    if (o->progress && !o->progress(o->context, "reading the texts", l->done, l->p->source.source.bytes))
         return pl_fail(err, PL_E_STOPPED, "%s: stopped while reading the texts", o->setup.path);
     return pl_sorter_add(l->sorter, &file, err);
 }
@@ -220,7 +231,7 @@ static pl_status list_files(listing *l, pl_error *err)
                        p->o->setup.path);
     PL_TRY(pl_sorter_each(l->sorter, put_file, l, err));
     PL_TRY(pl_sorter_each(l->sorter, put_entry, l, err));
-    p->source.content = XXH64_digest(&l->content);
+    p->source.source.content = XXH64_digest(&l->content);
     return PL_OK;
 }
 
@@ -281,8 +292,8 @@ pl_status pl_texts_prepare(const pl_texts_options *o, pl_texts_result *r, pl_err
     *r = (pl_texts_result){0};
     PL_TRY(check_setup(&o->setup, err));
     if (o->setup.form == PL_TEXTS_GRAMMAR) {
-        r->info =
-            (pl_texts_info){.count = o->setup.count, .recipe = pl_texts_recipe(&o->setup), .content = o->setup.seed};
+        r->info = (pl_texts_info){
+            .count = o->setup.count, .recipe = pl_texts_recipe(&o->setup), .source = {.content = o->setup.seed}};
         return PL_OK;
     }
     const pl_status status = prepare(&p, r, err);

@@ -18,7 +18,7 @@ static pl_status check_numbers(const char *name, pl_texts_form form, const pl_te
     const uint64_t limit = UINT64_C(1) << 56;
     const bool is_folder = form == PL_TEXTS_FOLDER;
     const bool fits = form <= PL_TEXTS_FOLDER && i->count >= 1 && i->count < limit && i->names_bytes < limit &&
-                      is_folder == (i->names_bytes > 0) && i->source_bytes < limit && i->longest <= i->source_bytes;
+                      is_folder == (i->names_bytes > 0) && i->source.bytes < limit && i->longest <= i->source.bytes;
     if (!fits) return pl_fail(err, PL_E_DATA, "%s: its header contradicts itself" AGAIN, name);
     if (file_bytes == pl_texts_index_bytes(i)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
@@ -40,14 +40,15 @@ pl_status pl_texts_parse_header(const char *name, const uint8_t h[PL_TEXTS_HEADE
     *form = (pl_texts_form)pl_get_u32(h, 16);
     *i = (pl_texts_info){.recipe = pl_get_u64(h, 24),
                          .count = pl_get_u64(h, 32),
-                         .source_bytes = pl_get_u64(h, 48),
-                         .mtime_ns = (int64_t)pl_get_u64(h, 56),
-                         .content = pl_get_u64(h, 64),
+                         .source = {.bytes = pl_get_u64(h, 48),
+                                    .inode = pl_get_u64(h, 112),
+                                    .mtime_ns = (int64_t)pl_get_u64(h, 56),
+                                    .ctime_ns = (int64_t)pl_get_u64(h, 104),
+                                    .content = pl_get_u64(h, 64)},
                          .listing = pl_get_u64(h, 72),
                          .names_bytes = pl_get_u64(h, 80),
                          .longest = pl_get_u64(h, 88),
-                         .body_hash = pl_get_u64(h, 96),
-                         .ctime_ns = (int64_t)pl_get_u64(h, 104)};
+                         .body_hash = pl_get_u64(h, 96)};
     return check_numbers(name, *form, i, file_bytes, err);
 }
 
@@ -106,7 +107,7 @@ pl_status pl_texts_read_place(int fd, const char *path, const pl_texts_info *i, 
     const uint64_t word = pl_get_u64(entry, 8);
     *p = (pl_text_place){pl_get_u64(entry, 0), word << 2 >> 2, (pl_text_encoding)(word >> 62)};
     const uint64_t offset = form == PL_TEXTS_FOLDER ? 0 : p->offset;
-    const bool fits = p->bytes <= i->longest && offset <= i->source_bytes && p->bytes <= i->source_bytes - offset;
+    const bool fits = p->bytes <= i->longest && offset <= i->source.bytes && p->bytes <= i->source.bytes - offset;
     if (fits && (p->encoding == PL_TEXT_RAW || p->encoding == other)) return PL_OK;
     return contradiction(path, at, err);
 }

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -99,6 +101,15 @@ pl_status pl_texts_put(pl_texts_writer *w, const pl_text_place *p, pl_error *err
     return put(w, entry, sizeof entry, err);
 }
 
+static void put_source(uint8_t header[PL_TEXTS_HEADER_BYTES], const pl_origin *o)
+{
+    pl_put_u64(header, 48, o->bytes);
+    pl_put_u64(header, 56, (uint64_t)o->mtime_ns);
+    pl_put_u64(header, 64, o->content);
+    pl_put_u64(header, 104, (uint64_t)o->ctime_ns);
+    pl_put_u64(header, 112, o->inode);
+}
+
 static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_texts_info *i, uint64_t body,
                          uint8_t header[PL_TEXTS_HEADER_BYTES])
 {
@@ -110,10 +121,7 @@ static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_
     pl_put_u32(header, 20, PL_TEXTS_ENTRY_BYTES);
     pl_put_u64(header, 24, i->recipe);
     pl_put_u64(header, 32, w->count);
-    pl_put_u64(header, 48, i->source_bytes);
-    pl_put_u64(header, 56, (uint64_t)i->mtime_ns);
-    pl_put_u64(header, 104, (uint64_t)i->ctime_ns);
-    pl_put_u64(header, 64, i->content);
+    put_source(header, &i->source);
     pl_put_u64(header, 72, i->listing);
     pl_put_u64(header, 80, w->names_bytes);
     pl_put_u64(header, 88, w->longest);
@@ -135,6 +143,21 @@ pl_status pl_texts_commit(pl_texts_writer *w, pl_texts_form form, const pl_texts
     pl_status status = complete(w, form, i, err);
     pl_texts_abandon(w);
     return status;
+}
+
+/* In its place: a header that is torn has no checksum, and the index is made again then. */
+void pl_texts_note_source(const char *path, const pl_origin *o)
+{
+    uint8_t header[PL_TEXTS_HEADER_BYTES];
+    pl_error ignored;
+    const int fd = pl_io_open(path, O_RDWR);
+    if (fd < 0) return;
+    if (pl_file_read_at(fd, path, 0, header, sizeof header, &ignored) == PL_OK && memcmp(header, "PLMTEXTS", 8) == 0) {
+        put_source(header, o);
+        pl_put_u64(header, 120, XXH64(header, 120, 0));
+        (void)pl_file_put(fd, path, 0, header, sizeof header, &ignored);
+    }
+    close(fd);
 }
 
 void pl_texts_abandon(pl_texts_writer *w)

@@ -198,7 +198,7 @@ static void describe_data(pl_chain_data *c, const pl_chain_setup *s)
     c->data.path = c->tokens.path;
     c->data.file = "chains of thought";
     c->data.file_bytes = pl_tokens_file_bytes(&c->tokens.info);
-    pl_facts_add(&c->data.identity, "chains", c->tokens.info.source_hash);
+    pl_facts_add(&c->data.identity, "chains", c->tokens.info.source.content);
     pl_facts_add(&c->data.validation, "samples", c->count[PL_PART_VALIDATION]);
     pl_str_printf(&said, "%s chains of thought, %s of them held out; %u latents",
                   pl_format_count(c->count[0] + c->count[1], all, sizeof all),

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/utf8.h"
 #include "data/text/chains.h"
 #include "data/text/prepare.h"
 
@@ -39,8 +40,16 @@ static bool is_blank(const making *m)
     return true;
 }
 
+static void drop_mark(making *m)
+{
+    const size_t mark = pl_utf8_mark(m->line, m->line_bytes);
+    m->line_bytes -= mark;
+    memmove(m->line, m->line + mark, m->line_bytes);
+}
+
 static pl_status end_line(making *m, pl_error *err)
 {
+    if (m->number == 0) drop_mark(m);
     const pl_chain_line line = {m->o->path, ++m->number, m->line, m->line_bytes};
     if (!is_blank(m)) {
         if (pl_grow(&m->counted, &m->capacity, m->chains, sizeof *m->counted))
@@ -95,10 +104,8 @@ static pl_status write_file(making *m, pl_error *err)
     PL_TRY(pl_tokens_create(m->o->tokens_path, PL_CHAIN_SEQUENCE_MAX + 1, &m->writer, err));
     PL_TRY(take_lines(m, err));
     PL_TRY(pl_tokens_append(m->writer, m->counted, m->chains, err));
-    const pl_tokens_info info = {.recipe = pl_chain_recipe(&m->o->layout),
-                                 .source_bytes = m->file.bytes,
-                                 .source_mtime_ns = m->file.mtime_ns,
-                                 .source_hash = XXH64_digest(&m->hash)};
+    m->file.origin.content = XXH64_digest(&m->hash);
+    const pl_tokens_info info = {.recipe = pl_chain_recipe(&m->o->layout), .source = m->file.origin};
     pl_tokens_writer *writer = m->writer;
     m->writer = NULL; /* commit destroys it */
     return pl_tokens_commit(writer, &info, err);
@@ -109,14 +116,14 @@ static pl_status try_reuse(const pl_chains_options *o, bool *good, pl_error *err
 {
     pl_tokens tokens;
     pl_error why = {0};
-    int same = 0;
+    bool same = false;
     *good = false;
     if (access(o->tokens_path, F_OK) != 0) return PL_OK;
     pl_status status = pl_tokens_open(&tokens, o->tokens_path, &why);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
     if (status != PL_OK) return PL_OK;
-    status = pl_text_match(o->path, &tokens.info, &same, err);
-    *good = same && tokens.info.recipe == pl_chain_recipe(&o->layout);
+    status = pl_text_match(o->path, o->tokens_path, &tokens.info, &same, err);
+    *good = same && tokens.info.reader == PL_TOKENS_READER && tokens.info.recipe == pl_chain_recipe(&o->layout);
     pl_tokens_close(&tokens);
     return status;
 }

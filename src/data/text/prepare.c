@@ -55,23 +55,6 @@ static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err
     return status;
 }
 
-static pl_status hash_text(pl_text_file *file, uint64_t *hash, pl_error *err)
-{
-    XXH64_state_t state;
-    size_t got = 1;
-    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
-    pl_status status = block ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for reading %s", file->path);
-    XXH64_reset(&state, 0);
-    while (status == PL_OK && got) {
-        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
-        if (status == PL_OK) XXH64_update(&state, block, got);
-    }
-    pl_free(block);
-    pl_text_rewind(file);
-    *hash = XXH64_digest(&state);
-    return status;
-}
-
 /* The tokens have to be made again, which is no failure. */
 static pl_status stale(pl_text_result *r, const char *reason)
 {
@@ -87,14 +70,11 @@ static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const
     return refused ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
 }
 
-/* The text that the tokens were made from is this one: by size and time, or, when only the time differs, by content. */
-static pl_status same_text(pl_text_file *file, const pl_tokens_info *i, int *same, pl_error *err)
+/* The text that the tokens at `path` were made from is this one. */
+static pl_status same_text(pl_text_file *file, const char *path, const pl_tokens_info *i, bool *same, pl_error *err)
 {
-    uint64_t hash;
-    *same = i->source_bytes == file->bytes && i->source_mtime_ns == file->mtime_ns;
-    if (*same || i->source_bytes != file->bytes) return PL_OK;
-    PL_TRY(hash_text(file, &hash, err));
-    *same = hash == i->source_hash;
+    PL_TRY(pl_origin_match(file->fd, file->path, &file->origin, &i->source, same, err));
+    if (*same && !pl_origin_is_untouched(&file->origin, &i->source)) pl_tokens_note_source(path, &file->origin);
     return PL_OK;
 }
 
@@ -120,12 +100,14 @@ static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_toke
 {
     pl_error why = {0};
     pl_tokens_info info;
-    int same;
+    bool same;
     pl_status status = read_info(o->tokens_path, &info, &why);
     if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
     if (!o->given && info.recipe != recipe_of(o)) /* with a given one its own hash decides */
         return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
-    PL_TRY(same_text(file, &info, &same, err));
+    if (info.reader != PL_TOKENS_READER)
+        return stale(r, "the tokens were made by another version of the reader of texts");
+    PL_TRY(same_text(file, o->tokens_path, &info, &same, err));
     if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
     return reuse_tokenizer(o, &info, t, r, err);
 }
@@ -180,13 +162,10 @@ static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const
 {
     pl_tokens_writer *writer = NULL;
     pl_encoder *encoder = NULL;
-    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t),
-                           .recipe = recipe_of(o),
-                           .source_bytes = file->bytes,
-                           .source_mtime_ns = file->mtime_ns};
+    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t), .recipe = recipe_of(o), .source = file->origin};
     pl_status status = pl_tokens_create(o->tokens_path, pl_tokenizer_vocab_size(t), &writer, err);
     if (status == PL_OK) status = pl_encoder_create(t, append, writer, &encoder, err);
-    if (status == PL_OK) status = encode_blocks(o, file, encoder, &info.source_hash, err);
+    if (status == PL_OK) status = encode_blocks(o, file, encoder, &info.source.content, err);
     pl_encoder_destroy(encoder);
     if (status == PL_OK) return pl_tokens_commit(writer, &info, err);
     pl_tokens_abandon(writer);
@@ -230,25 +209,29 @@ pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t 
     pl_text_file file;
     pl_tokens_info info = {0};
     pl_error why = {0};
+    bool same = false;
     PL_TRY(pl_text_open(&file, text, err));
     pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
     if (status == PL_E_NOMEM)
         (void)pl_fail(err, status, "%s", why.text);
-    else if (status == PL_OK && info.source_bytes == file.bytes && info.source_mtime_ns == file.mtime_ns)
-        *hash = info.source_hash;
     else
-        status = hash_text(&file, hash, err);
+        status = status == PL_OK ? same_text(&file, tokens_path, &info, &same, err) : PL_OK;
+    /* Of as many bytes it was read. */
+    if (status == PL_OK && !same && file.bytes != info.source.bytes)
+        status = pl_origin_hash(file.fd, text, file.bytes, &file.origin.content, err);
+    *hash = file.origin.content;
     pl_text_close(&file);
     return status;
 }
 
-pl_status pl_text_match(const char *text, const pl_tokens_info *info, int *same, pl_error *err)
+pl_status pl_text_match(const char *text, const char *tokens_path, const pl_tokens_info *info, bool *same,
+                        pl_error *err)
 {
     pl_text_file file;
     pl_error ignored = {0};
-    *same = 1;
+    *same = true;
     if (pl_text_open(&file, text, &ignored) != PL_OK) return PL_OK;
-    pl_status status = same_text(&file, info, same, err);
+    pl_status status = same_text(&file, tokens_path, info, same, err);
     pl_text_close(&file);
     return status;
 }

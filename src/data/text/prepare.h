@@ -35,13 +35,13 @@ uint64_t pl_text_prepare_bytes(const pl_text_options *, uint64_t tokens);
 /* On success the tokenizer is the caller's, and the token file at tokens_path is complete. */
 pl_status pl_text_prepare(const pl_text_options *, pl_tokenizer **, pl_text_result *, pl_error *);
 
-/* The hash of a text as token files keep it: theirs when the one at tokens_path was made from this text by size and
- * time, else by reading it all. */
+/* The hash of a text as token files keep it: theirs when the one at tokens_path was made from this text as it is still
+ * known (base/origin.h), else by reading it all. */
 pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *);
 
-/* Are these tokens of this text? By size and time, else by content; a text that is not there (any more) contradicts
+/* Are the tokens at tokens_path, which have this info, of this text? A text that is not there (any more) contradicts
  * nothing. */
-pl_status pl_text_match(const char *text, const pl_tokens_info *, int *same, pl_error *);
+pl_status pl_text_match(const char *text, const char *tokens_path, const pl_tokens_info *, bool *same, pl_error *);
 
 /* Bytes of text that tokens [begin, end) stand for (for bits per byte); an unknown character counts 3. Streams. */
 pl_status pl_text_count_bytes(pl_tokens_reader *, const pl_tokenizer *, uint64_t begin, uint64_t end, uint64_t *bytes,

@@ -41,7 +41,7 @@ static pl_status open_tokens(pl_text_data *t, const pl_text_data_options *o, pl_
     t->data.path = t->tokens.path;
     t->data.file = "token file";
     t->data.file_bytes = pl_tokens_file_bytes(i);
-    pl_facts_add(&t->data.identity, "text", i->source_hash);
+    pl_facts_add(&t->data.identity, "text", i->source.content);
     pl_facts_add(&t->data.identity, "tokenizer", i->tokenizer_hash);
     pl_facts_add(&t->data.extents, "vocab", i->vocab);
     PL_TRY(pl_text_source_init(&t->source, &t->tokens, &o->sampler, err));

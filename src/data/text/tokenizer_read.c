@@ -429,7 +429,7 @@ pl_status pl_tokenizer_load(const char *path, pl_tokenizer **out, pl_error *err)
     char *text;
     size_t bytes;
     *out = NULL;
-    PL_TRY(pl_file_read_all(path, PL_TOKENIZER_FILE_MAX, &text, &bytes, err));
+    PL_TRY(pl_file_read_text(path, PL_TOKENIZER_FILE_MAX, &text, &bytes, err));
     pl_status status = pl_tokenizer_parse(path, text, bytes, out, err);
     pl_free(text);
     return status;

@@ -5,11 +5,12 @@
  *     12  u32 header bytes (128)           80  u64 where the table of checksums begins
  *     16  u32 vocabulary size              88  u64 xxh64 of that table
  *     20  u32 bytes of an id (2 or 4)      96  u32 tokens of a block (16384)
- *     24  u64 number of tokens            100  zeros
- *     32  u64 hash of the tokenizer       120  u64 xxh64 of bytes 0 … 119
- *     40  u64 bytes of the source text
- *     48  i64 its time of change (ns)     128  ids, u16 when the vocabulary has at most 65536, else u32
- *     56  u64 reserved, 0                      then, from a multiple of 8, one u64 xxh64 for each block of ids
+ *     24  u64 number of tokens            100  u32 version of the reader
+ *     32  u64 hash of the tokenizer       104  u64 inode of the source text; 0: not known
+ *     40  u64 bytes of the source text    120  u64 xxh64 of bytes 0 … 119
+ *     48  i64 when it was changed (ns)    128  ids, u16 when the vocabulary has at most 65536, else u32
+ *     56  i64 when anything about it           then, from a multiple of 8, one u64 xxh64 for each block of ids
+ *             was; 0: not known
  *
  * Opening checks header, length and table; the checksum of a block is checked when a reader touches it first, so damage
  * is found where it is and a large file opens at once. (In numpy: memmap(path, "<u2", offset=128, shape=count).) */
@@ -20,15 +21,18 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "base/origin.h"
 
 enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384 };
+/* Raise it when texts are read in another way: what was made of them before is made again, then. */
+enum { PL_TOKENS_READER = 0 };
 
 typedef struct pl_tokens_info {
     uint32_t vocab, id_bytes;
     uint64_t count;
     uint64_t tokenizer_hash, recipe;
-    uint64_t source_bytes, source_hash;
-    int64_t source_mtime_ns;
+    pl_origin source; /* the text */
+    uint32_t reader;  /* of texts, that was at work */
     uint64_t table_offset, table_hash;
 } pl_tokens_info;
 
@@ -58,6 +62,9 @@ void pl_tokens_close(pl_tokens *);
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_tokens_parse_header(const char *name, const uint8_t header[PL_TOKENS_HEADER_BYTES], uint64_t file_bytes,
                                  pl_tokens_info *, pl_error *);
+/* The file at `path` notes how its text, which is the same, is known now. Where it cannot be written to, the text is
+ * read again the next time. */
+void pl_tokens_note_source(const char *path, const pl_origin *);
 /* Lets the page cache go. */
 void pl_tokens_drop_cache(const pl_tokens *);
 /* Reads and checks every block (`plimsoll verify`). Allocates one block. */

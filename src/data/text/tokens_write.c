@@ -1,6 +1,8 @@
 #include "data/text/tokens.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -71,6 +73,15 @@ pl_status pl_tokens_append(pl_tokens_writer *w, const uint32_t *ids, size_t coun
     return PL_OK;
 }
 
+static void put_source(uint8_t header[PL_TOKENS_HEADER_BYTES], const pl_origin *o)
+{
+    pl_put_u64(header, 40, o->bytes);
+    pl_put_u64(header, 48, (uint64_t)o->mtime_ns);
+    pl_put_u64(header, 56, (uint64_t)o->ctime_ns);
+    pl_put_u64(header, 64, o->content);
+    pl_put_u64(header, 104, o->inode);
+}
+
 static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADER_BYTES])
 {
     memset(header, 0, PL_TOKENS_HEADER_BYTES);
@@ -81,9 +92,8 @@ static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADE
     pl_put_u32(header, 20, i->id_bytes);
     pl_put_u64(header, 24, i->count);
     pl_put_u64(header, 32, i->tokenizer_hash);
-    pl_put_u64(header, 40, i->source_bytes);
-    pl_put_u64(header, 48, (uint64_t)i->source_mtime_ns);
-    pl_put_u64(header, 64, i->source_hash);
+    put_source(header, &i->source);
+    pl_put_u32(header, 100, i->reader);
     pl_put_u64(header, 72, i->recipe);
     pl_put_u64(header, 80, i->table_offset);
     pl_put_u64(header, 88, i->table_hash);
@@ -111,12 +121,26 @@ pl_status pl_tokens_commit(pl_tokens_writer *w, const pl_tokens_info *info, pl_e
 {
     w->info.tokenizer_hash = info->tokenizer_hash;
     w->info.recipe = info->recipe;
-    w->info.source_bytes = info->source_bytes;
-    w->info.source_mtime_ns = info->source_mtime_ns;
-    w->info.source_hash = info->source_hash;
+    w->info.source = info->source;
+    w->info.reader = PL_TOKENS_READER;
     pl_status status = complete(w, err);
     pl_tokens_abandon(w);
     return status;
+}
+
+/* In its place: a header that is torn has no checksum, and the file is made again then. */
+void pl_tokens_note_source(const char *path, const pl_origin *o)
+{
+    uint8_t header[PL_TOKENS_HEADER_BYTES];
+    pl_error ignored;
+    const int fd = pl_io_open(path, O_RDWR);
+    if (fd < 0) return;
+    if (pl_file_read_at(fd, path, 0, header, sizeof header, &ignored) == PL_OK && memcmp(header, "PLMTOKEN", 8) == 0) {
+        put_source(header, o);
+        pl_put_u64(header, 120, XXH64(header, 120, 0));
+        (void)pl_file_put(fd, path, 0, header, sizeof header, &ignored);
+    }
+    close(fd);
 }
 
 void pl_tokens_abandon(pl_tokens_writer *w)

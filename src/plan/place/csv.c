@@ -1,6 +1,7 @@
 /* Reading a problem from CSV (RFC 4180: quotes, CRLF; also a byte order mark and blank lines). Strict: every refusal
  * says file:line:column, what was found and what was expected. Columns are found by the header's names, in any order.
  */
+#include "base/utf8.h"
 #include "plimsoll/place.h"
 
 #include <errno.h>
@@ -295,7 +296,7 @@ static pl_status check_ids(reader *r)
 static pl_status read_all_rows(reader *r)
 {
     bool header = false;
-    if (r->end - r->at >= 3 && memcmp(r->at, "\xef\xbb\xbf", 3) == 0) r->line_start = r->at += 3;
+    r->line_start = r->at += pl_utf8_mark(r->at, (size_t)(r->end - r->at));
     for (; r->at < r->end; skip_line_end(r)) {
         const char *start = r->at;
         while (r->at < r->end && (*r->at == ' ' || *r->at == '\t')) r->at++;
@@ -331,7 +332,7 @@ pl_status pl_place_table_read(const char *path, pl_place_table **out, pl_error *
     char *text = NULL;
     size_t bytes = 0;
     *out = NULL;
-    pl_status status = pl_file_read_text(path, TEXT_MAX, &text, &bytes, err);
+    pl_status status = pl_file_read_input(path, TEXT_MAX, &text, &bytes, err);
     if (status == PL_OK) status = pl_place_table_parse(text, bytes, strcmp(path, "-") ? path : "stdin", out, err);
     pl_free(text);
     return status;

@@ -231,7 +231,7 @@ pl_status pl_recompute_dag_read(const char *path, pl_recompute_dag **out, pl_err
     char *text = NULL;
     size_t bytes = 0;
     *out = NULL;
-    pl_status status = pl_file_read_text(path, TEXT_MAX, &text, &bytes, err);
+    pl_status status = pl_file_read_input(path, TEXT_MAX, &text, &bytes, err);
     if (status == PL_OK) status = pl_recompute_dag_parse(text, bytes, strcmp(path, "-") ? path : "stdin", out, err);
     pl_free(text);
     return status;

@@ -147,7 +147,7 @@ static pl_fit_result list_all(world *w, uint64_t **charged)
     *charged = calloc(r.count, sizeof **charged);
     for (size_t i = 0; i < r.count; i++) {
         assert_int_equal(pl_fit_candidate(w->graph, &w->o, &r.point[i].choice, &plan, &err), PL_OK);
-        pl_fit_predict_plan(&w->o, &r.point[i].choice, plan);
+        assert_int_equal(pl_fit_predict_plan(&w->o, &r.point[i].choice, plan, NULL), PL_OK);
         double s = pl_plan_program_seconds(plan, pl_graph_find_program(plan->graph, "train"));
         assert_true(s > r.point[i].seconds * (1 - 1e-9) && s < r.point[i].seconds * (1 + 1e-9));
         (*charged)[i] = pl_plan_charged_bytes(plan);

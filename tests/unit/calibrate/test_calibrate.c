@@ -291,7 +291,7 @@ static void test_damaged_files(void **state)
     fclose(f);
     for (size_t cut = 0; cut + 2 < bytes; cut += 97) assert_ignored(path, good, cut);
     static const char *const changes[][2] = {
-        {"calibration 2", "calibration 3"}, {"\"cpu\":\"", "\"cpu\":\"x"},     {"\"kernels\":\"", "\"kernels\":\"0"},
+        {"calibration 3", "calibration 2"}, {"\"cpu\":\"", "\"cpu\":\"x"},     {"\"kernels\":\"", "\"kernels\":\"0"},
         {"\"cores\":", "\"cores\":9"},      {"\"seconds\":", "\"seconds\":-"}, {"\"samples\":", "\"sample\":"},
         {"\"entries\"", "\"entry\""},       {"\"work\":", "\"work\":-"},       {"\"key\":\"", "\"key\":1, \"k\":\""}};
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {

@@ -82,7 +82,9 @@ static inline void world_write_without(const world *w, const char *path, uint32_
             if (has) assert_int_equal(pl_frames_append(to, x->pixel, &err), PL_OK);
         }
     }
-    if (pl_frames_commit(to, flight, WORLD_FLIGHTS, record, frames, 77, &err) != PL_OK) fail_msg("%s", err.text);
+    static const pl_origin source[WORLD_FLIGHTS * PL_FRAMES_SOURCES];
+    const pl_frames_rest rest = {flight, record, source, WORLD_FLIGHTS, frames, 77, 0, NULL};
+    if (pl_frames_commit(to, &rest, &err) != PL_OK) fail_msg("%s", err.text);
 }
 
 static inline void world_write(const world *w, const char *path) { world_write_without(w, path, WORLD_FRAMES); }

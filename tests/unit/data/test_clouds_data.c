@@ -27,7 +27,6 @@ static char path[128];
 static void random_setup(uint32_t k)
 {
     setup = (pl_clouds_setup){.frames_path = path,
-                              .key = 77,
                               .stage = (pl_split_stage)(k % 3),
                               .stage_key = "stage",
                               .flight = here.flight[k / 3 % WORLD_FLIGHTS].name,
@@ -477,8 +476,6 @@ static void names_are_checked(void **state)
     setup.stage = PL_SPLIT_LEAVE_OUT; /* where it has no meaning it stands in no way */
     open_data();
     close_data();
-    setup.key = 78;
-    refused(PL_E_DATA, "was made of other flights, or in another way");
     setup.window = 65;
     refused(PL_E_CONFIG, "a window of 65 frames");
     setup.window = 5, setup.frames_path = scratch_path("none");

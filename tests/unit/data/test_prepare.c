@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "data/text/prepare.h"
 #include "support/program.h"
 
@@ -159,6 +162,92 @@ static void test_asked_before_writing(void **state)
     assert_int_equal(writes, 1); /* a text that cannot be read touches nothing */
 }
 
+/* Of the same length and time: nothing but what it holds, and what cannot be set, differs. */
+static void test_replaced(void **state)
+{
+    char other[200];
+    struct stat st;
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BYTES, 0);
+    write_text(100, "one");
+    const uint64_t one = prepare(&o).info.source.content;
+    assert_int_equal(stat(o.text, &st), 0);
+    snprintf(other, sizeof other, "%s.other", o.text);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        const char *end = in_place ? "six" : "two";
+        const int fd = open(o.text, O_RDONLY);
+        char text[8192];
+        const ssize_t n = read(fd, text, sizeof text);
+        close(fd);
+        memcpy(text + n - 3, end, 3);
+        FILE *f = fopen(in_place ? o.text : other, in_place ? "r+" : "w");
+        assert_true(f && fwrite(text, 1, (size_t)n, f) == (size_t)n && fclose(f) == 0);
+        assert_int_equal(
+            utimensat(AT_FDCWD, in_place ? o.text : other, (struct timespec[2]){st.st_atim, st.st_mtim}, 0), 0);
+        if (!in_place) assert_int_equal(rename(other, o.text), 0);
+        const pl_text_result r = prepare(&o);
+        assert_true(!r.tokens_reused && r.info.source.content != one);
+        assert_string_equal(r.reason, "the text is no longer the one that the tokens were made from");
+        check_decodes(&o);
+    }
+}
+
+/* A copy elsewhere is the same text. How it is known is noted; where that cannot be written the tokens do as well. */
+static void test_moved(void **state)
+{
+    char copy[200];
+    struct stat before, after, text;
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BYTES, 0);
+    write_text(100, "one");
+    (void)prepare(&o);
+    snprintf(copy, sizeof copy, "%s.copy", o.text);
+    assert_int_equal(stat(o.tokens_path, &before), 0);
+    for (int is_fixed = 0; is_fixed < 2; is_fixed++) {
+        char *all;
+        size_t n;
+        pl_tokens tokens;
+        assert_int_equal(pl_file_read_all(o.text, 1 << 20, &all, &n, &err), PL_OK);
+        unlink(copy);
+        assert_int_equal(pl_file_write_all(copy, all, n, &err), PL_OK);
+        pl_free(all);
+        o.text = copy;
+        if (is_fixed) assert_int_equal(chmod(o.tokens_path, 0444), 0);
+        assert_true(prepare(&o).tokens_reused);
+        assert_int_equal(stat(o.tokens_path, &after), 0);
+        assert_int_equal(before.st_ino, after.st_ino);
+        assert_int_equal(stat(copy, &text), 0);
+        assert_int_equal(pl_tokens_open(&tokens, o.tokens_path, &err), PL_OK);
+        if (!is_fixed) assert_true(tokens.info.source.inode == text.st_ino && tokens.info.source.bytes == n);
+        pl_tokens_close(&tokens);
+        o.text = options(PL_TOKENIZER_BYTES, 0).text;
+    }
+    assert_int_equal(chmod(o.tokens_path, 0644), 0);
+}
+
+/* What another reader of texts made, or one that did not note the inode, as versions before this one. */
+static void test_reader(void **state)
+{
+    uint8_t header[PL_TOKENS_HEADER_BYTES];
+    (void)state;
+    pl_text_options o = options(PL_TOKENIZER_BYTES, 0);
+    write_text(100, "one");
+    (void)prepare(&o);
+    for (int what = 0; what < 2; what++) {
+        FILE *f = fopen(o.tokens_path, "r+b");
+        assert_true(f && fread(header, sizeof header, 1, f) == 1);
+        if (what == 0) header[100]++;
+        if (what == 1) memset(header + 56, 0, 8), memset(header + 104, 0, 8);
+        const uint64_t sum = XXH64(header, 120, 0);
+        memcpy(header + 120, &sum, sizeof sum);
+        rewind(f);
+        assert_true(fwrite(header, sizeof header, 1, f) == 1 && fclose(f) == 0);
+        const pl_text_result r = prepare(&o);
+        assert_int_equal(r.tokens_reused, what);
+        if (what == 0) assert_non_null(strstr(r.reason, "another version of the reader"));
+    }
+}
+
 static void test_finds_hash(void **state)
 {
     (void)state;
@@ -166,7 +255,7 @@ static void test_finds_hash(void **state)
     pl_text_options o = options(PL_TOKENIZER_BYTES, 0);
     write_text(100, "one");
     assert_int_equal(pl_text_find_hash(o.text, o.tokens_path, &read, &err), PL_OK);
-    assert_int_equal(prepare(&o).info.source_hash, read);
+    assert_int_equal(prepare(&o).info.source.content, read);
     assert_int_equal(pl_text_find_hash(o.text, o.tokens_path, &hash, &err), PL_OK);
     assert_int_equal(hash, read);
     write_text(100, "two");
@@ -237,10 +326,17 @@ static void test_memory_refused(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_made_once),       cmocka_unit_test(test_damage_heals),
-        cmocka_unit_test(test_given_tokenizer), cmocka_unit_test(test_kinds_and_sizes),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_memory_refused),
-        cmocka_unit_test(test_finds_hash),      cmocka_unit_test(test_asked_before_writing),
+        cmocka_unit_test(test_made_once),
+        cmocka_unit_test(test_damage_heals),
+        cmocka_unit_test(test_given_tokenizer),
+        cmocka_unit_test(test_kinds_and_sizes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_reader),
+        cmocka_unit_test(test_finds_hash),
+        cmocka_unit_test(test_asked_before_writing),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -138,7 +138,7 @@ static void test_folder(void **state)
     assert_string_equal(read_all(s, NULL, 0), "1|2|3|4|5||1|7");
     assert_int_equal(prepare(&s, &r), PL_OK);
     assert_true(r.reused);
-    assert_int_equal(r.info.source_bytes, 7);
+    assert_int_equal(r.info.source.bytes, 7);
     assert_no_temporary();
 }
 

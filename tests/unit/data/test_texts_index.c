@@ -28,10 +28,20 @@ static void test_reused(void **state)
     assert_true(r.reused && r.info.count == 2 && !r.reason[0]);
     const struct timespec times[2] = {{1700000000, 5}, {1700000000, 5}};
     assert_int_equal(utimensat(AT_FDCWD, s.path, times, 0), 0);
+    assert_int_equal(pl_texts_open(&t, &s, index_path, &err), PL_OK); /* it holds the same */
+    assert_true(t.info.source.mtime_ns == 1700000000000000005 && pl_texts_check(&t, &err) == PL_OK);
+    pl_texts_close(&t);
+    assert_int_equal(prepare(&s, &r), PL_OK);
+    assert_true(r.reused);
+    assert_int_equal(prepare(&s, &r), PL_OK); /* that is noted */
+    assert_true(r.reused && r.info.source.mtime_ns == 1700000000000000005);
+    write_source("a\nbc\n", 5);
+    assert_int_equal(utimensat(AT_FDCWD, s.path, times, 0), 0);
     assert_int_equal(pl_texts_open(&t, &s, index_path, &err), PL_E_DATA);
     assert_says(&err, "source: was changed since its index was made");
     assert_int_equal(prepare(&s, &r), PL_OK);
     assert_false(r.reused);
+    write_source("a\nbb\n", 5);
     open_texts(&t, &s);
     assert_int_equal(pl_texts_identity(&t), identity);
     pl_texts_close(&t);

@@ -14,7 +14,8 @@ static void check_all(const char *path, uint64_t count, uint32_t vocab)
     assert_int_equal(tokens.info.count, count);
     assert_int_equal(tokens.info.vocab, vocab);
     assert_int_equal(tokens.info.id_bytes, vocab > 65536 ? 4 : 2);
-    assert_int_equal(tokens.info.source_mtime_ns, -15);
+    assert_int_equal(tokens.info.source.mtime_ns, -15);
+    assert_true(tokens.info.source.ctime_ns == -17 && tokens.info.source.inode == 16);
     assert_int_equal(tokens.info.recipe, 12);
     assert_int_equal(pl_tokens_verify(&tokens, &err), PL_OK);
     void *memory = pl_alloc(pl_tokens_reader_bytes(&tokens.info), 1);

@@ -17,8 +17,9 @@ static inline void write_known_tokens(const char *path, uint64_t count, uint32_t
         uint32_t id = known_token(i, vocab);
         assert_int_equal(pl_tokens_append(w, &id, 1, &err), PL_OK);
     }
-    pl_tokens_info info = {
-        .tokenizer_hash = 11, .recipe = 12, .source_bytes = 13, .source_hash = 14, .source_mtime_ns = -15};
+    pl_tokens_info info = {.tokenizer_hash = 11,
+                           .recipe = 12,
+                           .source = {.bytes = 13, .inode = 16, .content = 14, .mtime_ns = -15, .ctime_ns = -17}};
     if (pl_tokens_commit(w, &info, &err) != PL_OK) fail_msg("%s", err.text);
 }
 

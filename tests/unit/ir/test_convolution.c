@@ -186,6 +186,25 @@ static void only_taps_in_the_image_are_counted(void **state)
                 }
 }
 
+/* Of F(4×4) 36 products for each 16 outputs of a channel and an input where the definition has 144, of F(2×2) 16 for 4
+ * where it has 36; a window that juts out counts as a whole. */
+static void winograd_counts_its_own_products(void **state)
+{
+    (void)state;
+    for (int64_t height = 1; height < 12; height++) {
+        const pl_convolution_shape s = {7, height, 9, 3, height, 9, 5, 3, 1, 1};
+        int64_t windows[2] = {0, 0};
+        for (int64_t y = 0; y < height; y += 2)
+            for (int64_t x = 0; x < 9; x += 2) windows[0]++, windows[1] += y % 4 == 0 && x % 4 == 0;
+        assert_true(pl_convolution_products(&s, PL_CONVOLUTION_DIRECT) == pl_convolution_macs(&s));
+        assert_true(pl_convolution_products(&s, PL_CONVOLUTION_WINOGRAD2) == (double)(windows[0] * 16 * 3 * 5));
+        assert_true(pl_convolution_products(&s, PL_CONVOLUTION_WINOGRAD4) == (double)(windows[1] * 36 * 3 * 5));
+    }
+    const pl_convolution_shape large = {1, 128, 128, 64, 128, 128, 64, 3, 1, 1};
+    const double ratio = pl_convolution_macs(&large) / pl_convolution_products(&large, PL_CONVOLUTION_WINOGRAD4);
+    assert_true(ratio > 3.9 && ratio <= 4);
+}
+
 static void the_rule_looks_at_the_shape_alone(void **state)
 {
     (void)state;
@@ -229,9 +248,12 @@ static void algorithms_have_names(void **state)
 
 PL_TEST_PROGRAM(argc, argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_follow_from_the_window),     cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(derivatives_fit_their_convolution), cmocka_unit_test(only_taps_in_the_image_are_counted),
-        cmocka_unit_test(the_rule_looks_at_the_shape_alone), cmocka_unit_test(algorithms_have_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shapes_follow_from_the_window),
+                                       cmocka_unit_test(what_does_not_fit_is_refused),
+                                       cmocka_unit_test(derivatives_fit_their_convolution),
+                                       cmocka_unit_test(only_taps_in_the_image_are_counted),
+                                       cmocka_unit_test(winograd_counts_its_own_products),
+                                       cmocka_unit_test(the_rule_looks_at_the_shape_alone),
+                                       cmocka_unit_test(algorithms_have_names)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

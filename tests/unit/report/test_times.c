@@ -28,6 +28,7 @@ static pl_plan *make(bool timed)
     pl_plan *p = NULL;
     pl_error err = {0};
     if (pipeline_plan(&r, &p, &err) != PL_OK) fail_msg("%s", err.text);
+    if (timed) p->rates = (pl_rates){.operations = {100e9, 200e9}, .bytes = 20e9}; /* of the made-up machine */
     return p;
 }
 
@@ -76,7 +77,56 @@ static void adds_up(void **state)
             share = r->flops / r->predicted_seconds;
     }
     assert_true(least > 0.1 * sum.predicted_seconds && share <= table.flops_per_second);
-    assert_true(table.flops_per_second <= 100e9 && table.bytes_per_second <= 20e9); /* of the made-up machine */
+    assert_true(table.flops_per_second == 100e9 && table.bytes_per_second == 20e9);
+    pl_plan_destroy(p);
+}
+
+/* A machine that turns out to be faster than its rates say: they rise, and nothing takes less than its least time or
+ * does more than they say, in no row and in no form. */
+static void no_more_than_all(void **state)
+{
+    (void)state;
+    pl_plan *p = make(true);
+    for (double slow = 1; slow < 1e4; slow *= 10) {
+        p->rates = (pl_rates){.operations = {100e9 / slow, 100e9 / slow}, .bytes = 20e9 / slow, .cache_bytes = 1e4};
+        predict(p, &table);
+        for (int runs = 0; runs < 2; runs++) {
+            if (runs) {
+                measure(&table);
+                for (size_t i = 0; i < table.count; i++) table.row[i].seconds *= 1e-3;
+                pl_report_times_raise(&table);
+            }
+            for (size_t i = 0; i < table.count; i++) {
+                const pl_report_time *r = &table.row[i];
+                const double seconds = runs ? r->seconds : r->predicted_seconds;
+                assert_true(r->least_seconds <= seconds * (1 + 1e-9));
+                assert_true(r->computing_seconds <= r->least_seconds * (1 + 1e-9) && r->computing_seconds >= 0);
+            }
+            const double rate = table.flops_per_second;
+            assert_true(rate >= 100e9 / slow * (1 - 1e-9));
+            pl_report_times_raise(&table); /* once is enough */
+            assert_true(near(table.flops_per_second, rate));
+        }
+    }
+    pl_plan_destroy(p);
+}
+
+/* What caches may hold before and after is charged to nobody. */
+static void caches_cost_nothing(void **state)
+{
+    (void)state;
+    pl_plan *p = make(true);
+    const pl_rates none = {.operations = {100e9}, .bytes = 20e9},
+                   all = {.operations = {100e9}, .bytes = 20e9, .cache_bytes = 1e9};
+    bool differ = false;
+    for (size_t i = 0; i < p->graph->node_count; i++) {
+        const pl_node *n = &p->graph->node[i];
+        assert_true(pl_node_moving_seconds(p->graph, n, &all) == 0);
+        assert_true(pl_node_least_seconds(p->graph, n, &all) == pl_node_computing_seconds(p->graph, n, &all));
+        assert_true(pl_node_least_seconds(p->graph, n, &none) <= p->seconds[i] * (1 + 1e-9));
+        differ |= pl_node_moving_seconds(p->graph, n, &none) > pl_node_computing_seconds(p->graph, n, &none);
+    }
+    assert_true(differ);
     pl_plan_destroy(p);
 }
 
@@ -200,6 +250,8 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_up),
+        cmocka_unit_test(no_more_than_all),
+        cmocka_unit_test(caches_cost_nothing),
         cmocka_unit_test(names_are_the_models),
         cmocka_unit_test(unknown_times_are_unknown),
         cmocka_unit_test(json_comes_back),

@@ -22,8 +22,9 @@ static const pl_flight_files flight[] = {{.name = "first"}, {.name = "second"}};
 static uint64_t told, most;
 static pid_t parent;
 
-static pl_status work(const pl_clouds_options *o, uint64_t key, pl_error *e)
+static pl_status work(const pl_clouds_options *o, pl_error *e)
 {
+    const uint64_t key = o->identity; /* says how it is to end */
     if (getpid() == parent) return pl_fail(e, PL_E_INTERNAL, "not in a child");
     if (key == SILENT) _exit(0);
     (void)o->progress(o->context, "second", 0, 0);
@@ -48,10 +49,15 @@ static bool hear(void *context, const char *name, uint64_t done, uint64_t all)
 
 static void expect(uint64_t key, uint64_t until, pl_status status, const char *says)
 {
-    const pl_clouds_options o = {
-        .flight = flight, .flights = 2, .path = "frames", .in_child = true, .progress = hear, .context = &told};
+    const pl_clouds_options o = {.flight = flight,
+                                 .flights = 2,
+                                 .path = "frames",
+                                 .in_child = true,
+                                 .identity = key,
+                                 .progress = hear,
+                                 .context = &told};
     told = 0, most = until, err = (pl_error){0};
-    assert_int_equal(pl_clouds_in_child(work, &o, key, &err), status);
+    assert_int_equal(pl_clouds_in_child(work, &o, &err), status);
     if (!strstr(err.text, says)) fail_msg("\"%s\" was expected in: %s", says, err.text);
     assert_int_equal(access("frames" PL_FILE_TEMPORARY, F_OK), -1);
 }

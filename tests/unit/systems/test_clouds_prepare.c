@@ -16,6 +16,9 @@
 
 #include <cmocka.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/alloc.h"
 #include "base/narrow.h"
 #include "base/philox.h"
@@ -172,6 +175,39 @@ static void touch(const char *path)
     assert_int_equal(utimensat(AT_FDCWD, path, then, 0), 0);
 }
 
+static void source_of(uint32_t number, pl_origin *o)
+{
+    assert_int_equal(pl_frames_open(&frames, "frames", &err), PL_OK);
+    assert_true(pl_frames_read_source(&frames, number, o));
+    pl_frames_close(&frames);
+}
+
+static void flip(const char *path, long at)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    const int byte = fgetc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    fputc(byte ^ (1 << next_below(8)), f);
+    fclose(f);
+}
+
+static void make_version_1(const char *path)
+{
+    uint8_t header[PL_FRAMES_HEADER_BYTES];
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fread(header, sizeof header, 1, f), 1);
+    header[8] = 1;
+    const uint64_t sum = XXH64(header, 120, 0);
+    memcpy(header + 120, &sum, sizeof sum);
+    rewind(f);
+    assert_int_equal(fwrite(header, sizeof header, 1, f), 1);
+    fclose(f);
+    assert_int_equal(truncate(path, (off_t)pl_frames_sources_offset(&result.info)), 0);
+}
+
 static void test_used_again(void **state)
 {
     pl_clouds_options o = options_of(synthetic, 2);
@@ -186,14 +222,80 @@ static void test_used_again(void **state)
     o.clip_limit = 0.02;
     prepare(&o);
     assert_true(!result.reused && strstr(result.reason, "another way") && writes == 2);
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 3; k++) { /* what they hold decides, and that is noted */
         const char *const path[] = {synthetic[0].camera, synthetic[1].lidar, synthetic[0].navigation};
+        pl_origin before, after;
         touch(path[k]);
+        source_of(k == 0 ? 0 : k == 1 ? 4 : 2, &before);
         prepare(&o);
-        assert_true(!result.reused && writes == 3 + k);
-        prepare(&o);
-        assert_true(result.reused);
+        assert_true(result.reused && writes == 2);
+        source_of(k == 0 ? 0 : k == 1 ? 4 : 2, &after);
+        assert_true(after.content == before.content && after.mtime_ns != before.mtime_ns);
     }
+}
+
+/* Another file of the same length, with the same time: nothing but what it holds, and what cannot be set, differs. */
+static void test_replaced(void **state)
+{
+    const char *const path = synthetic[1].navigation;
+    pl_clouds_options o = options_of(synthetic, 2);
+    struct stat st;
+    char command[512];
+    (void)state;
+    prepare(&o);
+    const pl_frames_info whole = result.info;
+    snprintf(command, sizeof command, "cp -p %s kept && cp -p %s other", path, path);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(stat(path, &st), 0);
+    const struct timespec then[2] = {st.st_atim, st.st_mtim};
+    flip("other", (long)st.st_size - 9);
+    assert_int_equal(utimensat(AT_FDCWD, "other", then, 0), 0);
+    assert_int_equal(rename("other", path), 0);
+    prepare(&o);
+    assert_true(!result.reused && strstr(result.reason, "other flights"));
+    flip(path, (long)st.st_size - 9); /* in its place */
+    assert_int_equal(utimensat(AT_FDCWD, path, then, 0), 0);
+    prepare(&o);
+    assert_false(result.reused);
+    assert_int_equal(rename("kept", path), 0);
+    prepare(&o);
+    prepare(&o);
+    assert_true(result.reused && pl_frames_identity(&result.info) == pl_frames_identity(&whole));
+}
+
+/* A run that goes on has the frames that it was trained on, or is refused before anything is written over. */
+static void test_identity(void **state)
+{
+    pl_clouds_options o = options_of(synthetic, 1);
+    struct stat before, after;
+    (void)state;
+    prepare(&o);
+    o.identity = pl_frames_identity(&result.info), o.run = "runs/x";
+    o.flat_field = false;
+    assert_int_equal(stat(o.path, &before), 0);
+    assert_int_equal(pl_clouds_prepare(&o, &result, &err), PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "other frames than those that the run in runs/x was trained on"));
+    assert_int_equal(stat(o.path, &after), 0);
+    assert_true(before.st_ino == after.st_ino && access("frames.plimsoll.tmp", F_OK) == -1);
+    o.flat_field = true;
+    unlink(o.path);
+    prepare(&o);
+}
+
+/* A file of an earlier version does not say of what it was made: it is read, and made again where that is asked. */
+static void test_earlier_version(void **state)
+{
+    pl_clouds_options o = options_of(synthetic, 1);
+    (void)state;
+    prepare(&o);
+    const pl_frames_info now = result.info;
+    make_version_1(o.path);
+    assert_int_equal(pl_frames_open(&frames, o.path, &err), PL_OK);
+    assert_true(frames.info.version == 1 && pl_frames_identity(&frames.info) == pl_frames_identity(&now));
+    pl_frames_close(&frames);
+    prepare(&o);
+    assert_true(!result.reused && result.info.version == 2);
+    assert_true(pl_frames_identity(&result.info) == pl_frames_identity(&now));
 }
 
 /* As the real ones are kept: in chunks, compressed. */
@@ -213,7 +315,7 @@ static void test_compressed(void **state)
     prepare(&o);
     const pl_frames_info plain = result.info;
     prepare(&same);
-    assert_true(!result.reused && result.info.key != plain.key);
+    assert_false(result.reused);
     assert_true(result.info.records_hash == plain.records_hash && result.info.table_hash == plain.table_hash);
 }
 
@@ -262,17 +364,6 @@ static void test_stopped(void **state)
 
 /* ---- damage to the frame file ---- */
 
-static void flip(const char *path, long at)
-{
-    FILE *f = fopen(path, "r+b");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, at, SEEK_SET), 0);
-    const int byte = fgetc(f);
-    assert_int_equal(fseek(f, at, SEEK_SET), 0);
-    fputc(byte ^ (1 << next_below(8)), f);
-    fclose(f);
-}
-
 static void test_damage(void **state)
 {
     pl_clouds_options o = options_of(synthetic, 1);
@@ -283,9 +374,10 @@ static void test_damage(void **state)
     assert_int_equal(stat(o.path, &st), 0);
     for (int i = 0; i < 150; i++) {
         const uint64_t records = pl_frames_records_offset(&result.info), of = pl_frames_picture_bytes(&result.info);
-        const long at = i < 40   ? (long)next_below(PL_FRAMES_HEADER_BYTES)
-                        : i < 80 ? (long)(4096 + next_below((uint32_t)records - 4096))
-                                 : (long)records + (long)next_below((uint32_t)((uint64_t)st.st_size - records));
+        const long at =
+            i < 40   ? (long)next_below(PL_FRAMES_HEADER_BYTES)
+            : i < 80 ? (long)(4096 + next_below((uint32_t)records - 4096))
+                     : (long)records + (long)next_below((uint32_t)(pl_frames_sources_offset(&result.info) - records));
         flip(o.path, at);
         if (i >= 40 && i < 80) {
             const uint64_t picture = ((uint64_t)at - 4096) / of;
@@ -305,6 +397,10 @@ static void test_damage(void **state)
         unlink(o.path);
         prepare(&o);
     }
+    prepare(&o);
+    flip(o.path, (long)pl_frames_sources_offset(&result.info) + (long)next_below(3 * PL_FRAMES_SOURCE_BYTES));
+    prepare(&o); /* what it was made of is not known then */
+    assert_true(!result.reused && result.reason[0]);
     for (int i = 0; i < 10; i++) {
         prepare(&o);
         assert_int_equal(truncate(o.path, (off_t)next_below((uint32_t)st.st_size)), 0);
@@ -567,10 +663,11 @@ static int finish(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pictures),     cmocka_unit_test(test_used_again),   cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_compressed),   cmocka_unit_test(test_changed),      cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_wrong_fields), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_good),
-        cmocka_unit_test(test_wrong_wish),   cmocka_unit_test(test_broken_files), cmocka_unit_test(test_no_memory)};
+        cmocka_unit_test(test_pictures),     cmocka_unit_test(test_used_again),      cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_identity),     cmocka_unit_test(test_earlier_version), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_compressed),   cmocka_unit_test(test_changed),         cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_wrong_fields), cmocka_unit_test(test_wrong_values),    cmocka_unit_test(test_good),
+        cmocka_unit_test(test_wrong_wish),   cmocka_unit_test(test_broken_files),    cmocka_unit_test(test_no_memory)};
     seed = test_seed_said(argc, argv);
     if (pl_hdf5_load("this test", "", &hdf5, &err) != PL_OK) return printf("not without libhdf5: %s\n", err.text), 0;
     module = hdf5.functions;

@@ -1,0 +1,33 @@
+/* The file that something was prepared from: is it still that one? The one rule for all that is prepared once and found
+ * again (tokens, chains, frames of flights, indexes of texts).
+ *
+ * A file is known by its size, its inode and its two times. Who edits it, or puts another one in its place, can set its
+ * size and the time of its contents to what they were, but not the others; and these change, too, where a folder is
+ * copied or moved. So where they alone differ, what the file holds decides: it is read once and hashed, and what was
+ * prepared notes how the file is known from then on. */
+#ifndef PL_BASE_ORIGIN_H
+#define PL_BASE_ORIGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct pl_origin {
+    uint64_t bytes, inode;
+    int64_t mtime_ns; /* of its contents, which can be set */
+    int64_t ctime_ns; /* of anything about it, which cannot */
+    uint64_t content; /* xxh64 of all of it */
+} pl_origin;
+
+/* All but the content. path: for sentences. PL_E_STORAGE. */
+pl_status pl_origin_look(int fd, const char *path, pl_origin *, pl_error *);
+/* As far as can be told without reading it. */
+bool pl_origin_is_untouched(const pl_origin *now, const pl_origin *then);
+/* Reads the whole file, of so many bytes, and keeps none of it in the page cache. */
+pl_status pl_origin_hash(int fd, const char *path, uint64_t bytes, uint64_t *content, pl_error *);
+/* Is the file the one that it was then? now: as pl_origin_look; gets its content where it is the same, and where that
+ * was looked at. */
+pl_status pl_origin_match(int fd, const char *path, pl_origin *now, const pl_origin *then, bool *same, pl_error *);
+
+#endif

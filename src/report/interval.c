@@ -1,0 +1,68 @@
+#include "report/interval.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/locale.h"
+#include "base/units.h"
+
+double pl_report_estimated_seconds(const pl_plan *p, pl_id program)
+{
+    const pl_graph *g = p->graph;
+    double sum = 0;
+    if (!p->estimated) return p->estimated_share * fmax(pl_plan_program_seconds(p, program), 0);
+    for (size_t i = 0; i < g->node_count; i++)
+        if (p->estimated[i] && p->seconds[i] > 0 && pl_region_program(g, g->node[i].region) == program)
+            sum += p->seconds[i] * (double)pl_node_trips(g, &g->node[i]);
+    return sum;
+}
+
+const char *pl_report_seconds(double seconds, bool estimated, const char *none, char text[48])
+{
+    char number[32];
+    if (seconds < 0)
+        snprintf(text, 48, "unknown");
+    else if (seconds == 0)
+        snprintf(text, 48, "%s", none);
+    else
+        snprintf(text, 48, "%s%s", estimated ? PL_REPORT_ESTIMATED : "",
+                 pl_format_seconds(seconds, number, sizeof number));
+    return text;
+}
+
+void pl_report_say_interval(double seconds, double low, double high, pl_str *out)
+{
+    char text[32];
+    pl_str_append(out, pl_format_seconds(seconds, text, sizeof text));
+    if (!(high > low)) return;
+    pl_str_printf(out, " (%s to ", pl_format_seconds(low, text, sizeof text));
+    pl_str_printf(out, "%s)", pl_format_seconds(high, text, sizeof text));
+}
+
+void pl_report_say_basis(double seconds, double low, double high, double estimated_seconds, double busy, pl_str *out)
+{
+    char text[160];
+    if (!(seconds > 0)) return;
+    if (estimated_seconds > 0) {
+        const double percent = 100 * estimated_seconds / seconds;
+        pl_print(text, sizeof text, percent < 0.95 ? " %.1g %%" : " %.0f %%", fmin(percent, 100));
+        pl_str_printf(out, "%s of it is estimated, not measured.", text);
+    }
+    if (busy < PL_REPORT_BUSY) return;
+    pl_print(text, sizeof text, " This machine was busy when kernels were measured: ± %.2g×.",
+             low > 0 ? fmax(high / seconds, seconds / low) : high / seconds);
+    pl_str_append(out, text);
+}
+
+void pl_report_interval_json(pl_json *j, const char *name, const pl_duration *p, double estimated_seconds)
+{
+    char key[64];
+    const bool known = p->seconds > 0;
+    snprintf(key, sizeof key, "%s_low", name);
+    pl_json_kv_double_if(j, known, key, p->low);
+    snprintf(key, sizeof key, "%s_high", name);
+    pl_json_kv_double_if(j, known, key, p->high);
+    snprintf(key, sizeof key, "estimated_%s", name);
+    pl_json_kv_double_if(j, known, key, estimated_seconds);
+    pl_json_kv_double_if(j, known, "busy", p->busy);
+}
