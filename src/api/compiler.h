@@ -45,6 +45,7 @@ typedef struct pl_compiler {
     pl_session_disk disk;
     pl_block_sizes results;
     uint64_t plan_text_bytes;
+    uint32_t earlier_stages; /* of a disk that is memory: whose files lie there */
     pl_run_heap heap;      /* of the runner; of one candidate after the other that keeps the same tensors found once */
     uint64_t heap_tensors; /* as disk.tensors; heap.held_bytes 0: not found yet */
     bool roughly;          /* a survey: the heap of a larger graph does for a smaller one */
