@@ -33,14 +33,6 @@ static pl_advice_effect effect_of(pl_config_effect effect)
 
 static bool has_key(const pl_config *c, pl_config_key_id key) { return pl_config_is_used(c, &pl_config_keys[key]); }
 
-/* Whose value is how many samples are at once. */
-static bool is_at_once(pl_config_key_id key)
-{
-    for (size_t i = 0; i < CHANGES; i++)
-        if (pl_config_what_ifs[i].key == key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES) return true;
-    return false;
-}
-
 /* As typed behind a command. */
 static void say_option(const char *path, const char *value, pl_str *s)
 {
@@ -119,6 +111,7 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
+                                  .here = v->here,
                                   .unmeasured = wanted == UNKNOWN,
                                   .measured = v->measured || wanted == ESTIMATED,
                                   .news = v->news,
@@ -436,11 +429,12 @@ pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_p
 
 /* ---- what is refused ---- */
 
-/* Where 1 of a number fits and what `before` has does not: the largest that does. */
+/* Where a number fits and what `before` has does not: the largest that does. */
 static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
                               char value[VALUE_BYTES], tried *t, pl_error *err)
 {
-    int64_t fits = 1, over = strcmp(value, "1") == 0 ? number_of(before, path) : 0;
+    char *end;
+    int64_t fits = strtoll(value, &end, 10), over = *end ? 0 : number_of(before, path);
     while (over - fits > 1) {
         tried middle;
         char text[VALUE_BYTES];
@@ -458,56 +452,106 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_confi
     return PL_OK;
 }
 
-/* What costs least to give up comes first: how much is at once, then what leaves the results, then the rest. */
+/* What costs least to give up comes first: nothing of the results, then threads, then bits, then the results. */
 static int rank_of(const pl_config_what_if *row)
 {
-    return row->effect != PL_CONFIG_EFFECT_SAME ? 2 : is_at_once(row->key) ? 0 : 1;
+    bool is_team = false;
+    for (size_t i = 0; i < CHANGES; i++)
+        is_team |= pl_config_what_ifs[i].key == row->key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TEAM;
+    return row->effect == PL_CONFIG_EFFECT_SAME ? is_team : 1 + (int)row->effect;
 }
 
-typedef struct smaller {
-    tried t;
-    pl_config_effect effect; /* of all that was taken */
-    pl_str options;
-} smaller;
-
-static pl_status take_smaller(const pl_advising *v, const pl_config_what_if *row, pl_config *c, pl_config *before,
-                              smaller *s, pl_error *err)
+/* Number i of the rows in that order; those of a rank as the keys come. */
+static const pl_config_what_if *smaller_row(size_t i)
 {
-    char value[VALUE_BYTES];
-    *before = *c;
-    if (!has_key(c, row->key)) return PL_OK;
-    PL_TRY(pl_config_set(c, path_of(row->key), row->value, "plan", err));
-    if (pl_config_equal(c, before)) return PL_OK;
-    snprintf(value, sizeof value, "%s", row->value);
-    PL_TRY(try_config(v, c, UNKNOWN, &s->t, err));
-    if (s->t.status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(row->key), value, &s->t, err));
-    say_option(path_of(row->key), value, &s->options);
-    if (row->effect > s->effect) s->effect = row->effect;
+    enum { RANKS = 2 + PL_CONFIG_EFFECT_OTHER };
+    for (int rank = 0; rank < RANKS; rank++)
+        for (size_t k = 0; k < SMALLER_ROWS; k++)
+            if (rank_of(&pl_config_smaller[k]) == rank && i-- == 0) return &pl_config_smaller[k];
+    return pl_config_smaller;
+}
+
+/* The rows that are taken: the value that each has, "" where it is not. */
+typedef struct taken {
+    char value[SMALLER_ROWS][VALUE_BYTES];
+} taken;
+
+static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_error *err)
+{
+    *c = *v->config;
+    for (size_t i = 0; i < SMALLER_ROWS; i++)
+        if (rows->value[i][0]) PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), rows->value[i], "plan", err));
+    return PL_OK;
+}
+
+/* One after the other. */
+static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_config *before, taken *rows, tried *t,
+                                    pl_error *err)
+{
+    *c = *v->config;
+    for (size_t i = 0; i < SMALLER_ROWS && t->status != PL_OK; i++) {
+        char *value = rows->value[i];
+        *before = *c;
+        if (!has_key(c, smaller_row(i)->key)) continue;
+        PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), smaller_row(i)->value, "plan", err));
+        if (pl_config_equal(c, before)) continue;
+        snprintf(value, VALUE_BYTES, "%s", smaller_row(i)->value);
+        PL_TRY(try_config(v, c, UNKNOWN, t, err));
+        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(smaller_row(i)->key), value, t, err));
+        if (t->status != PL_OK && t->status != PL_E_BUDGET) *c = *before, value[0] = 0; /* another key forbids it */
+    }
+    return PL_OK;
+}
+
+static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, tried *t, pl_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < SMALLER_ROWS; i++) count += rows->value[i][0] != 0;
+    for (size_t i = 0; i < SMALLER_ROWS && count > 1; i++) { /* without any it does not fit */
+        tried without;
+        char value[VALUE_BYTES];
+        if (!rows->value[i][0]) continue;
+        memcpy(value, rows->value[i], sizeof value);
+        rows->value[i][0] = 0;
+        PL_TRY(take(v, rows, c, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &without, err));
+        if (without.status == PL_OK)
+            *t = without, count--;
+        else
+            memcpy(rows->value[i], value, sizeof value);
+    }
     return PL_OK;
 }
 
 /* What would fit, behind the sentence of the refusal. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
-    enum { RANKS = 3 };
-    char text[200] = "", charged[32];
-    smaller s = {.t.status = PL_E_BUDGET, .options = pl_str_fixed(text, sizeof text)};
-    *c = *v->config;
-    for (int rank = 0; rank < RANKS; rank++)
-        for (size_t i = 0; i < SMALLER_ROWS && s.t.status == PL_E_BUDGET; i++)
-            if (rank_of(&pl_config_smaller[i]) == rank)
-                PL_TRY(take_smaller(v, &pl_config_smaller[i], c, before, &s, err));
-    if (s.t.status == PL_OK)
-        pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&s.options),
-                        pl_format_bytes(s.t.charged_bytes, charged, sizeof charged),
-                        s.effect == PL_CONFIG_EFFECT_SAME ? "" : ", and the results are rounded otherwise");
+    static const char *const effects[] = {[PL_ADVICE_SAME] = "",
+                                          [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
+                                          [PL_ADVICE_OTHER] = ", and the results are others"};
+    char text[240] = "", charged[32];
+    pl_str options = pl_str_fixed(text, sizeof text);
+    taken rows = {0};
+    tried t = {.status = PL_E_BUDGET};
+    pl_advice_effect effect = PL_ADVICE_SAME;
+    PL_TRY(take_until_it_fits(v, c, before, &rows, &t, err));
+    if (t.status != PL_OK) return PL_OK;
+    PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
+    for (size_t i = 0; i < SMALLER_ROWS; i++) {
+        if (!rows.value[i][0]) continue;
+        say_option(path_of(smaller_row(i)->key), rows.value[i], &options);
+        if (effect_of(smaller_row(i)->effect) > effect) effect = effect_of(smaller_row(i)->effect);
+    }
+    pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
+                    pl_format_bytes(t.charged_bytes, charged, sizeof charged), effects[effect]);
     return PL_OK;
 }
 
 pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o, pl_error *err)
 {
     pl_config *c = pl_config_create(), *before = pl_config_create();
-    const pl_advising v = {.config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group};
+    const pl_advising v = {
+        .config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group, .here = o->here};
     pl_error why = {0};
     pl_status status = c && before ? make_smaller(&v, c, before, err, &why)
                                    : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");

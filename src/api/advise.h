@@ -25,6 +25,7 @@ typedef struct pl_advising {
     uint64_t samples;     /* that compiled.seconds are of */
     double pause_seconds; /* of a training that waits while its checkpoints are written */
     char out[PL_FILE_PATH_MAX];
+    bool here;          /* this machine is to hold it */
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */
