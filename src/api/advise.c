@@ -33,14 +33,6 @@ static pl_advice_effect effect_of(pl_config_effect effect)
 
 static bool has_key(const pl_config *c, pl_config_key_id key) { return pl_config_is_used(c, &pl_config_keys[key]); }
 
-/* Whose value is how many samples are at once. */
-static bool is_at_once(pl_config_key_id key)
-{
-    for (size_t i = 0; i < CHANGES; i++)
-        if (pl_config_what_ifs[i].key == key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES) return true;
-    return false;
-}
-
 /* As typed behind a command. */
 static void say_option(const char *path, const char *value, pl_str *s)
 {
@@ -460,17 +452,27 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_confi
     return PL_OK;
 }
 
-/* What costs least to give up comes first: how much is at once, then what leaves the results, then what rounds them
- * otherwise, and what makes others of them. */
+/* What costs least to give up comes first: nothing of the results, then threads, then bits, then the results. */
 static int rank_of(const pl_config_what_if *row)
 {
-    if (row->effect == PL_CONFIG_EFFECT_SAME) return is_at_once(row->key) ? 0 : 1;
-    return row->effect == PL_CONFIG_EFFECT_BITS ? 2 : 3;
+    bool is_team = false;
+    for (size_t i = 0; i < CHANGES; i++)
+        is_team |= pl_config_what_ifs[i].key == row->key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TEAM;
+    return row->effect == PL_CONFIG_EFFECT_SAME ? is_team : 1 + (int)row->effect;
 }
 
-/* The rows that are taken, in order of their ranks: the value that each has, "" where it is not. */
+/* Number i of the rows in that order; those of a rank as the keys come. */
+static const pl_config_what_if *smaller_row(size_t i)
+{
+    enum { RANKS = 2 + PL_CONFIG_EFFECT_OTHER };
+    for (int rank = 0; rank < RANKS; rank++)
+        for (size_t k = 0; k < SMALLER_ROWS; k++)
+            if (rank_of(&pl_config_smaller[k]) == rank && i-- == 0) return &pl_config_smaller[k];
+    return pl_config_smaller;
+}
+
+/* The rows that are taken: the value that each has, "" where it is not. */
 typedef struct taken {
-    const pl_config_what_if *row[SMALLER_ROWS];
     char value[SMALLER_ROWS][VALUE_BYTES];
 } taken;
 
@@ -487,7 +489,7 @@ static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_
 {
     *c = *v->config;
     for (size_t i = 0; i < SMALLER_ROWS; i++)
-        if (rows->value[i][0]) PL_TRY(pl_config_set(c, path_of(rows->row[i]->key), rows->value[i], "plan", err));
+        if (rows->value[i][0]) PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), rows->value[i], "plan", err));
     return PL_OK;
 }
 
@@ -497,15 +499,14 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_confi
 {
     *c = *v->config;
     for (size_t i = 0; i < SMALLER_ROWS && t->status != PL_OK; i++) {
-        const pl_config_what_if *row = rows->row[i];
         char *value = rows->value[i];
         *before = *c;
-        if (!has_key(c, row->key)) continue;
-        PL_TRY(pl_config_set(c, path_of(row->key), row->value, "plan", err));
+        if (!has_key(c, smaller_row(i)->key)) continue;
+        PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), smaller_row(i)->value, "plan", err));
         if (pl_config_equal(c, before)) continue;
-        snprintf(value, VALUE_BYTES, "%s", row->value);
+        snprintf(value, VALUE_BYTES, "%s", smaller_row(i)->value);
         PL_TRY(try_config(v, c, UNKNOWN, t, err));
-        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(row->key), value, t, err));
+        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(smaller_row(i)->key), value, t, err));
         if (t->status != PL_OK && t->status != PL_E_BUDGET) *c = *before, value[0] = 0; /* another key forbids it */
     }
     return PL_OK;
@@ -548,8 +549,8 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
     PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
     for (size_t i = 0; i < SMALLER_ROWS; i++) {
         if (!rows.value[i][0]) continue;
-        say_option(path_of(rows.row[i]->key), rows.value[i], &options);
-        if (rows.row[i]->effect > effect) effect = rows.row[i]->effect;
+        say_option(path_of(smaller_row(i)->key), rows.value[i], &options);
+        if (effect_of(smaller_row(i)->effect) > effect) effect = effect_of(smaller_row(i)->effect);
     }
     pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
                     pl_format_bytes(t.charged_bytes, charged, sizeof charged), effects[effect]);

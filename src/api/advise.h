@@ -19,13 +19,13 @@ typedef struct pl_advising {
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */
     pl_advice *a;
-    bool here; /* this machine is to hold it */
     pl_machine machine;
     bool trains;
     uint32_t trainings;   /* of the config, each with a folder of its own */
     uint64_t samples;     /* that compiled.seconds are of */
     double pause_seconds; /* of a training that waits while its checkpoints are written */
     char out[PL_FILE_PATH_MAX];
+    bool here;          /* this machine is to hold it */
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */
