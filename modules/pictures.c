@@ -64,8 +64,8 @@ static int begin(reading *r, uint64_t width, uint64_t height, uint32_t orientati
 
 /* ---- Exif: how the camera was held ----
  *
- * Read as PIL reads it (ImageOps.exif_transpose), which makes pictures ready elsewhere: a number of any type counts, the
- * last entry of the tag does, and a directory ends where it, or what an entry points to, is cut off. */
+ * Read as PIL reads it (ImageOps.exif_transpose), which makes pictures ready elsewhere: a number of any type counts,
+ * the last entry of the tag does, and a directory ends where it, or what an entry points to, is cut off. */
 
 enum { AS_IT_IS = 1, TURNED_MOST = 8, ORIENTATION = 0x0112, ENTRY_BYTES = 12, IN_PLACE_BYTES = 4 };
 enum { SHORT = 3, LONG, RATIONAL, SIGNED_RATIONAL = 10, FLOAT, DOUBLE, IFD, LONG8 = 16, TYPES };
