@@ -146,6 +146,27 @@ static void check_sizes(void)
     assert_true(size_of(PL_PAGE_CACHE_NAME "-journal") <= PL_CACHE_JOURNAL_BYTES);
 }
 
+/* Somebody moved it to another disk, and left a link. */
+static void test_a_link_stays(void **state)
+{
+    (void)state;
+    char moved[160], link[160], beside[160];
+    struct stat st;
+    begin_empty();
+    assert_int_equal(mkdir(folder, 0755), 0);
+    snprintf(moved, sizeof moved, "%s/moved", folder);
+    snprintf(link, sizeof link, "%s/" PL_PAGE_CACHE_NAME, folder);
+    snprintf(beside, sizeof beside, "%s/" PL_PAGE_CACHE_NAME "-journal", folder);
+    close(open(moved, O_CREAT | O_WRONLY, 0644)), close(open(beside, O_CREAT | O_WRONLY, 0644));
+    assert_int_equal(symlink("moved", link), 0);
+    assert_int_equal(pl_page_cache_remove(folder, &err), PL_E_STORAGE);
+    assert_non_null(strstr(err.text, "is a link, so neither it nor what it leads to is removed"));
+    assert_true(lstat(link, &st) == 0 && stat(link, &st) == 0 && stat(beside, &st) == 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(pl_page_cache_remove(folder, &err), PL_OK);
+    assert_true(stat(beside, &st) != 0 && stat(moved, &st) == 0);
+}
+
 #define NEEDS_MODULE()                                                                                                 \
     if (!is_there) skip()
 
@@ -538,6 +559,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_lowered_bound),
                                        cmocka_unit_test(test_shrunk),
                                        cmocka_unit_test(test_read_only),
+                                       cmocka_unit_test(test_a_link_stays),
                                        cmocka_unit_test(test_killed)};
     dice = (scratch_random){.key = pl_philox_init(test_seed_said(argc, argv), 23)};
     return cmocka_run_group_tests(tests, open_module, close_module);
