@@ -46,7 +46,7 @@ typedef struct pl_stage {
 PL_API PL_MUST_USE pl_status pl_stage_find(pl_config *, pl_stage_asked, pl_stage *, pl_error *);
 
 /* For a plan of a stage whose turn has not come: the config of them all becomes that of number k, from 0, whatever is
- * done. count 0: it has none such, or its stages take as much as each other, so that one plan speaks for all. */
+ * done. count 0: it has none such. */
 PL_API PL_MUST_USE pl_status pl_stage_ahead(pl_config *, uint32_t k, pl_stage *, pl_error *);
 
 typedef enum pl_stage_form { PL_STAGE_TEXT, PL_STAGE_JSON, PL_STAGE_HTML } pl_stage_form;

@@ -209,8 +209,8 @@ static const pl_calibration_entry *own_entry(pl_calibration *c, const pl_graph *
     return pl_op_is_outside(n->op) ? NULL : pl_calibration_recall_entry(c, g, n);
 }
 
-/* An interval around what was predicted, a factor to either side. What others took lengthens runs, and makes few figures
- * longer than they were: those of kernels that were never left alone. */
+/* An interval around what was predicted, a factor to either side. What others took lengthens runs, and few figures:
+ * those of kernels that were never left alone. */
 static pl_duration within(double seconds, double factor, double busy, bool estimated)
 {
     if (!(busy > 1)) busy = 1;

@@ -137,6 +137,8 @@ struct pl_config {
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */
     pl_config_origin origins[PL_CONFIG_KEY_COUNT];
+    bool is_stage;           /* one of several trainings: its folder lies in that of all (plimsoll/stages.h) */
+    uint32_t earlier_stages; /* that come before it and leave their files there */
 };
 
 /* ---- config.c: defaults, setting one key, resolving ---- */
