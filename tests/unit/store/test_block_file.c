@@ -257,6 +257,34 @@ static void test_flipped_byte(void **state)
     assert_same_files(sound, path);
 }
 
+/* What follows the text up to the marks is padding, and means nothing. */
+static void test_flipped_bits_of_the_header(void **state)
+{
+    enum { HEADER_BYTES = 4096 };
+    const char *path = in_folder("bits");
+    unsigned char header[HEADER_BYTES];
+    (void)state;
+    must(pl_block_file_make(path, PL_BLOCK_NATIVE, &small_layout, &found, &err));
+    assert_int_equal(read_bytes(path, header, sizeof header), sizeof header);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    for (size_t bit = 0; bit < 8 * sizeof header; bit++) {
+        pl_block_reader *r = NULL;
+        const unsigned char was = header[bit / 8];
+        if (was == 0 && bit / 8 > 2000 && bit % 8) continue;
+        assert_int_equal(fseek(f, (long)(bit / 8), SEEK_SET), 0);
+        assert_int_equal(fputc(was ^ 1 << bit % 8, f), was ^ 1 << bit % 8);
+        assert_int_equal(fflush(f), 0);
+        const pl_status status = pl_block_reader_open(path, false, &r, &err);
+        if (status == PL_OK) pl_block_reader_close(r);
+        if (status != PL_E_DATA && (status != PL_OK || was != 0))
+            fail_msg("byte %zu, bit %zu: status %d", bit / 8, bit % 8, (int)status);
+        assert_int_equal(fseek(f, (long)(bit / 8), SEEK_SET), 0);
+        assert_int_equal(fputc(was, f), was);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
 static void test_damaged_header(void **state)
 {
     const char *path = in_folder("header");
@@ -475,6 +503,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_another_config),
                                        cmocka_unit_test(test_two_writers),
                                        cmocka_unit_test(test_flipped_byte),
+                                       cmocka_unit_test(test_flipped_bits_of_the_header),
                                        cmocka_unit_test(test_damaged_header),
                                        cmocka_unit_test(test_truncated),
                                        cmocka_unit_test(test_temporary_names),
