@@ -139,6 +139,7 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
                                   .cache_folder = v->cache_folder,
                                   .group = v->group,
                                   .found = &t->compiled,
+                                  .here = v->here,
                                   .unmeasured = wanted == UNKNOWN,
                                   .measured = v->measured || wanted == ESTIMATED,
                                   .news = v->news,
@@ -338,11 +339,12 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     return may_lack(status) ? PL_OK : status;
 }
 
-/* Where 1 of a number fits and what `before` has does not: the largest that does. */
+/* Where a number fits and what `before` has does not: the largest that does. */
 static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
                               char value[VALUE_BYTES], tried *t, pl_error *err)
 {
-    int64_t fits = 1, over = strcmp(value, "1") == 0 ? number_of(before, path) : 0;
+    char *end;
+    int64_t fits = strtoll(value, &end, 10), over = *end ? 0 : number_of(before, path);
     while (over - fits > 1) {
         tried middle;
         char text[VALUE_BYTES];
@@ -360,37 +362,87 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_confi
     return PL_OK;
 }
 
-/* What would fit, behind the sentence of the refusal. */
-static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
+/* The rows that are taken: the value that each has, "" where it is not. */
+typedef struct taken {
+    char value[SMALLER][VALUE_BYTES];
+} taken;
+
+static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_error *err)
 {
-    char text[200] = "", charged[32];
-    pl_str options = pl_str_fixed(text, sizeof text);
-    tried t = {.status = PL_E_BUDGET};
-    pl_advice_effect effect = PL_ADVICE_SAME;
     *c = *v->config;
-    for (size_t i = 0; i < SMALLER && t.status == PL_E_BUDGET; i++) {
+    for (size_t i = 0; i < SMALLER; i++)
+        if (rows->value[i][0]) PL_TRY(pl_config_set(c, smaller[i].path, rows->value[i], "plan", err));
+    return PL_OK;
+}
+
+/* One after the other. */
+static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_config *before, taken *rows, tried *t,
+                                    pl_error *err)
+{
+    *c = *v->config;
+    for (size_t i = 0; i < SMALLER && t->status != PL_OK; i++) {
+        char *value = rows->value[i];
         *before = *c;
         if (!has_key(c, smaller[i].path)) continue;
         PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
         if (pl_config_equal(c, before)) continue;
+        snprintf(value, VALUE_BYTES, "%s", smaller[i].value);
+        PL_TRY(try_config(v, c, UNKNOWN, t, err));
+        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, smaller[i].path, value, t, err));
+        if (t->status != PL_OK && t->status != PL_E_BUDGET) *c = *before, value[0] = 0; /* another key forbids it */
+    }
+    return PL_OK;
+}
+
+static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, tried *t, pl_error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < SMALLER; i++) count += rows->value[i][0] != 0;
+    for (size_t i = 0; i < SMALLER && count > 1; i++) { /* without any it does not fit */
+        tried without;
         char value[VALUE_BYTES];
-        snprintf(value, sizeof value, "%s", smaller[i].value);
-        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
-        if (t.status == PL_OK) PL_TRY(find_largest(v, c, before, smaller[i].path, value, &t, err));
-        say_option(smaller[i].path, value, &options);
+        if (!rows->value[i][0]) continue;
+        memcpy(value, rows->value[i], sizeof value);
+        rows->value[i][0] = 0;
+        PL_TRY(take(v, rows, c, err));
+        PL_TRY(try_config(v, c, UNKNOWN, &without, err));
+        if (without.status == PL_OK)
+            *t = without, count--;
+        else
+            memcpy(rows->value[i], value, sizeof value);
+    }
+    return PL_OK;
+}
+
+/* What would fit, behind the sentence of the refusal. */
+static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
+{
+    static const char *const effects[] = {[PL_ADVICE_SAME] = "",
+                                          [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
+                                          [PL_ADVICE_OTHER] = ", and the results are others"};
+    char text[240] = "", charged[32];
+    pl_str options = pl_str_fixed(text, sizeof text);
+    taken rows = {0};
+    tried t = {.status = PL_E_BUDGET};
+    pl_advice_effect effect = PL_ADVICE_SAME;
+    PL_TRY(take_until_it_fits(v, c, before, &rows, &t, err));
+    if (t.status != PL_OK) return PL_OK;
+    PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
+    for (size_t i = 0; i < SMALLER; i++) {
+        if (!rows.value[i][0]) continue;
+        say_option(smaller[i].path, rows.value[i], &options);
         if (smaller[i].effect > effect) effect = smaller[i].effect;
     }
-    if (t.status == PL_OK)
-        pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
-                        pl_format_bytes(t.charged_bytes, charged, sizeof charged),
-                        effect == PL_ADVICE_SAME ? "" : ", and the results are rounded otherwise");
+    pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
+                    pl_format_bytes(t.charged_bytes, charged, sizeof charged), effects[effect]);
     return PL_OK;
 }
 
 pl_status pl_advise_refused(const pl_config *config, const pl_compile_options *o, pl_error *err)
 {
     pl_config *c = pl_config_create(), *before = pl_config_create();
-    const pl_advising v = {.config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group};
+    const pl_advising v = {
+        .config = config, .command = o->command, .cache_folder = o->cache_folder, .group = o->group, .here = o->here};
     pl_error why = {0};
     pl_status status = c && before ? make_smaller(&v, c, before, err, &why)
                                    : pl_fail(&why, PL_E_NOMEM, "no memory for what a plan advises");

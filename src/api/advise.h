@@ -18,6 +18,7 @@ typedef struct pl_advising {
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */
     pl_advice *a;
+    bool here;          /* this machine is to hold it */
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */

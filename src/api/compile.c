@@ -136,6 +136,17 @@ static pl_status check_trace(const pl_settings *s, pl_error *err)
                    folder);
 }
 
+/* What asks for little memory gets it without a budget, too. */
+static void save_memory(pl_compiler *c)
+{
+    const pl_system *y = pl_system_of(c->config);
+    const uint32_t recompute = 1u << PL_CHOICE_RECOMPUTE;
+    if (c->fit.budget_bytes != PL_FIT_NO_BUDGET || !(c->fit.open & recompute)) return;
+    if (!y->saves_memory || !y->saves_memory(c->config)) return;
+    c->fit.open &= ~recompute;
+    c->fit.given.recompute = PL_RECOMPUTE_FULL;
+}
+
 pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o, pl_compiler **compiler, pl_error *err)
 {
     pl_compiler *c = *compiler = pl_alloc(1, sizeof *c);
@@ -154,6 +165,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     PL_TRY(pl_compiler_reserve_words(c, given, err));
     PL_TRY(pl_compiler_find_options(c, &c->fit, err));
     c->fit.everything = o->everything;
+    if (!o->everything) save_memory(c);
     return PL_OK;
 }
 
@@ -223,13 +235,20 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     return status;
 }
 
+/* A budget is what refuses, and there are keys that take less. */
+static bool may_be_smaller(const pl_config *config, pl_command command)
+{
+    if (pl_command_does(command, PL_USES_RESULTS)) return true;
+    return pl_command_does(command, PL_USES_UPDATE) && config->memory.budget != PL_CONFIG_BYTES_NONE;
+}
+
 static pl_status make_plan(const pl_config *config, const pl_compile_options *given, pl_plan **plan, pl_error *err)
 {
     pl_compiled found = {0};
     pl_compile_options o = *given;
     o.found = &found;
     pl_status status = pl_compile_largest(config, &o, NULL, plan, err);
-    if (status == PL_E_BUDGET && pl_command_does(o.command, PL_USES_RESULTS)) return pl_advise_refused(config, &o, err);
+    if (status == PL_E_BUDGET && may_be_smaller(config, o.command)) return pl_advise_refused(config, &o, err);
     if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
@@ -259,7 +278,10 @@ pl_status pl_plan_make(const pl_config *config, pl_command command, const char *
 
 static pl_status make_here(const pl_config *config, const pl_compile_options *o, pl_plan **plan, pl_error *err)
 {
-    return pl_compile(config, o, NULL, plan, err);
+    const pl_status status = pl_compile(config, o, NULL, plan, err);
+    const bool trains = pl_command_does(o->command, PL_USES_UPDATE);
+    if (status == PL_E_BUDGET && trains && may_be_smaller(config, o->command)) return pl_advise_refused(config, o, err);
+    return status;
 }
 
 pl_status pl_plan_make_here(const pl_config *config, pl_command command, const char *cache_folder, pl_progress progress,

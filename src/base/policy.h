@@ -1,4 +1,4 @@
-/* What a policy over pages decides of a text (MODELS.md 2.6), and what it sees of one. */
+/* What a policy over pages decides of a text (docs/hybrid.md), and what it sees of one. */
 #ifndef PL_BASE_POLICY_H
 #define PL_BASE_POLICY_H
 

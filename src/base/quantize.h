@@ -1,5 +1,5 @@
 /* Eight bits for a number, as ONNX's QuantizeLinear has it, and the range that they are to span, found from how the
- * numbers of a calibration are distributed (MODELS.md 2.13; the conventions of ONNX Runtime's calibrators).
+ * numbers of a calibration are distributed (docs/quantize.md; the conventions of ONNX Runtime's calibrators).
  *
  *   q = min(max(round(x / scale) + zero, 0), 255), halves to even;   x' = (q − zero)·scale
  *

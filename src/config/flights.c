@@ -151,6 +151,16 @@ static pl_status check_count(const pl_config *cfg, pl_error *err)
                    place(cfg, "flights", where));
 }
 
+/* What a plan without flights is for: flights say it themselves. */
+static pl_status check_counted(const pl_config *cfg, const char *path, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (cfg->clouds.flights.count == 0 || pl_config_is_default(cfg, pl_config_find(path))) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: %s is of a plan without flights, and there are flights, which say it; take it out",
+                   place(cfg, path, where), path);
+}
+
 pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
 {
     if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_flights])) return PL_OK;
@@ -162,5 +172,7 @@ pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
     PL_TRY(check_name(cfg, "overweight_flight", cfg->clouds.overweight_flight, err));
     PL_TRY(check_stage(cfg, err));
     PL_TRY(check_count(cfg, err));
+    PL_TRY(check_counted(cfg, "count", err));
+    PL_TRY(check_counted(cfg, "frame_width", err));
     return check_final(cfg, err);
 }

@@ -1,4 +1,4 @@
-/* Layers of signs (Rastegari et al., "XNOR-Net", 2016; MODELS.md 2.14): a row j of a weight is told by its signs and
+/* Layers of signs (Rastegari et al., "XNOR-Net", 2016; docs/binary.md): a row j of a weight is told by its signs and
  * alpha_j = mean|w_j|, a row i of the input by its signs and beta_i = mean|x_i|, and
  *
  *      y_ij = alpha_j·beta_i·(K − 2·#{k: the signs of x_ik and w_jk differ}) + b_j + residual_ij          sign(0) = +

@@ -1,5 +1,5 @@
-/* Capsules: a few weighted sums over the tokens of a sample, the tokens that weigh most in each, and copies (MODELS.md
- * 1.3 and appendix A). Tokens t are [B,...,D]: what stands between the samples and the width are N positions. */
+/* Capsules: a few weighted sums over the tokens of a sample, the tokens that weigh most in each, and copies
+ * (docs/capsules.md). Tokens t are [B,...,D]: what stands between the samples and the width are N positions. */
 #include "ir/op.h"
 
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops)

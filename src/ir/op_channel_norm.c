@@ -1,5 +1,5 @@
-/* Norms of images: group, instance and batch norm over the positions of each channel (MODELS.md 0.3); the backward
- * formulas are those of appendix A. What is normalised is [samples, ..., positions, channels]: [B,H,W,C], sequences
+/* Norms of images: group, instance and batch norm over the positions of each channel; the backward
+ * formulas are the textbooks'. What is normalised is [samples, ..., positions, channels]: [B,H,W,C], sequences
  * [B,T,C], or [B,C], whose samples have one position each.
  *
  * A norm reads x twice, for its statistics and to apply them. The first time is an operator of its own, or a

@@ -1,4 +1,4 @@
-/* Two-dimensional convolution over N,H,W,C images, its two derivatives (appendix A) and its transpose; the gradient of
+/* Two-dimensional convolution over N,H,W,C images, its two derivatives and its transpose; the gradient of
  * a bias is column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute,
  * decided when the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
  * What flows is of one type in a node, f32, bf16 or f16; biases, moments and sums of gradients are f32. */

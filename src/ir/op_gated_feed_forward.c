@@ -1,5 +1,5 @@
 /* A feed-forward layer whose activation gates a second product (SwiGLU where it is SiLU; Shazeer, "GLU Variants Improve
- * Transformer", 2020; MODELS.md 0.3), in chunks of rows, as feed_forward is. Wgu holds the rows of the gate, then those
+ * Transformer", 2020), in chunks of rows, as feed_forward is. Wgu holds the rows of the gate, then those
  * of what it gates. Forward neither of the two ever exists: the product's epilogue multiplies them. Backward both are
  * made again, for a chunk's rows at a time. No biases. */
 #include "ir/op.h"

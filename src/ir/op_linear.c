@@ -1,4 +1,4 @@
-/* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy (appendix A).
+/* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy.
  * What flows (x, W, y, their gradients) is of one type in a node, f32, bf16 or f16; biases and sums of gradients are
  * f32, and so may y be that a model gives out.
  * This is the file to read before adding an operator: each family file has this shape. */

@@ -1,6 +1,5 @@
 /* One value steers another: gates, blends of two values by a gate, feature-wise affine maps (FiLM, Perez et al. 2018),
- * and sums over time with weights from a softmax (temporal attention). Backward they need their inputs and nothing else
- * (MODELS.md appendix A). */
+ * and sums over time with weights from a softmax (temporal attention). Backward they need their inputs alone. */
 #include "ir/op.h"
 
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_elem)

@@ -1,4 +1,4 @@
-/* Layer norm and RMS norm over the last dimension (MODELS.md 0.3); the backward formulas are those of appendix A. RMS
+/* Layer norm and RMS norm over the last dimension; the backward formulas are the textbooks'. RMS
  * norm may be without a gain. */
 #include "ir/op.h"
 

@@ -1,5 +1,5 @@
 /* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), averages of weights and clipping by
- * the global norm (MODELS.md 0.5) are nodes like all others. */
+ * the global norm are nodes like all others. */
 #include "base/block8.h"
 #include "ir/op.h"
 

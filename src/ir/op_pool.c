@@ -1,4 +1,4 @@
-/* Pools and changes of size of images [B,H,W,C] (MODELS.md 0.3, appendix A). Their backward nodes do not read x, so
+/* Pools and changes of size of images [B,H,W,C]. Their backward nodes do not read x, so
  * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`.
  *
  * For adaptive averages tokens [B,N,D] are images of one column: with height=1 width=1 they give the mean over the

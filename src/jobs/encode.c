@@ -104,7 +104,7 @@ static pl_status put_remarks(pl_session *s, encode *e, const pl_store_call *call
     return PL_OK;
 }
 
-/* Of each capsule −Σ a·ln(a + 1e-8) over the patches (MODELS.md 1.3), from what the model gave out. */
+/* Of each capsule −Σ a·ln(a + 1e-8) over the patches (docs/capsules.md), from what the model gave out. */
 static pl_status put_entropy(pl_session *s, const encode *e, const pl_call_port *attention, pl_error *err)
 {
     const uint64_t batch = s->settings->micro_batch, capsules = e->d->setup.capsules;

@@ -1,4 +1,4 @@
-/* A model in 8 bits (MODELS.md 2.13): the samples of a calibration go through its program. First it is seen how large
+/* A model in 8 bits (docs/quantize.md): the samples of a calibration go through its program. First it is seen how large
  * what comes to each layer is, then how it is spread, where the method asks for that; then ranges and packed weights
  * are made, and with them each layer is done once more in 8 bits beside itself, which tells what that costs it. The
  * layers that lose most may stay in f32. Where the system evaluates and something is held out, the model is judged on

@@ -1,4 +1,4 @@
-/* Pages to capsules: the recursive vision transformer of MODELS.md 1.3 (arch capsules), under the tensor names of the
+/* Pages to capsules: the recursive vision transformer of docs/capsules.md (arch capsules), under the names of the
  * project that it comes from (TRMVisionEncoderWithChecksums):
  *
  *   encoder.patch_embed.weight, .bias                         a convolution whose windows do not overlap: one linear

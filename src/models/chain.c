@@ -1,4 +1,4 @@
-/* Latent thoughts (arch chain; MODELS.md 2.8, Hao et al. 2024, arXiv 2412.06769): gpt's blocks and weights, under its
+/* Latent thoughts (arch chain; docs/chain.md, Hao et al. 2024, arXiv 2412.06769): gpt's blocks and weights, under its
  * names, over chains of thought (data/text/chains.h).
  *
  * Between bot and eot nothing is decoded: what goes in at a latent's place t is h(t − 1) + P[t], where h is what came

@@ -1,4 +1,4 @@
-/* Cloud heights from sequences of images and the place of the sun: the model of MODELS.md 3.5 (arch clouds), under the
+/* Cloud heights from sequences of images and the place of the sun: the model of docs/clouds.md (arch clouds), under the
  * tensor names of the project that it comes from (MultimodalRegressionModel; images are N,H,W,C here, so a weight of a
  * convolution is [out,kernel,kernel,in]):
  *

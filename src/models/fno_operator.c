@@ -1,4 +1,4 @@
-/* A random Fourier neural operator (MODELS.md 5.4; Li et al. 2021): the state with the coordinates of its pixels is
+/* A random Fourier neural operator (docs/rollouts.md; Li et al. 2021): the state with the coordinates of its pixels is
  * lifted to some channels; each layer is act(K v + W v + b), K a complex matrix for each of the lowest Fourier modes, W
  * the same matrix for each pixel, and no activation in the last; then noise, and two linears back to the state's
  * channels. Modes, their matrices and biases are f32 whatever the precision. */

@@ -1,4 +1,4 @@
-/* The transformer language model of MODELS.md 4.3 (arch gpt), under nanoGPT's tensor names:
+/* The transformer language model of docs/sources/threaded-text.md (arch gpt), under nanoGPT's tensor names:
  *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;
  *   then norm, and the output layer. */
 #include <inttypes.h>

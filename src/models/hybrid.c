@@ -1,4 +1,4 @@
-/* Pages to words, through capsules (arch hybrid): the model of MODELS.md 2, which learns what arch capsules computes.
+/* Pages to words, through capsules (arch hybrid): docs/hybrid.md, which learns what arch capsules computes.
  *
  *   clip.*       the frozen tower, CLIP's vision transformer, under the names of its files on Hugging Face
  *   vit.*        the trained tower, a vision transformer under the names of ViTModel
@@ -19,8 +19,8 @@
  * Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
- * "train.loss" is the mean of all of MODELS.md 2.10, "evaluate.loss" the sum of the cross-entropy of the words; both
- * f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many of them are read
+ * "train.loss" is the mean of all that docs/hybrid.md lists, "evaluate.loss" the sum of the cross-entropy of the words;
+ * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many are read
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
  * adapter, planner.
  *
@@ -352,8 +352,8 @@ static pl_status check_progress(const pl_config *c, pl_error *err)
     pl_config_blame(c, "vision_encoder.progressive_fusion", "train.steps", where);
     return pl_fail(
         err, PL_E_CONFIG,
-        "%s: vision_encoder.progressive_fusion follows the share of the steps that are done, and train.steps "
-        "is auto; say how many there are",
+        "%s: vision_encoder.progressive_fusion follows the share of the steps that are done, and train.steps is auto: "
+        "write \"steps: …\" under train",
         where);
 }
 

@@ -1,4 +1,4 @@
-/* Deep supervision (MODELS.md 2.7): a page stays in its place of the batch for several steps, each with a loss and an
+/* Deep supervision (docs/hybrid.md): a page stays in its place of the batch for several steps, each with a loss and an
  * update of its own, and the reasoner goes on from the states in which it left it. */
 #include "base/colours.h"
 #include "models/hybrid.h"

@@ -1,4 +1,4 @@
-/* The codebook of the output head (MODELS.md 2.9): a code for each word, which is no weight but the average of the
+/* The codebook of the output head (docs/hybrid.md): a code for each word, which is no weight but the average of the
  * capsules to which it is the nearest. All codes begin with the size 1, so one that is never the nearest stays. */
 #include "models/hybrid.h"
 

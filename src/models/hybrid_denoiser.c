@@ -1,4 +1,4 @@
-/* The U-Net that takes noise out of pages (MODELS.md 2.6), and its training: a page in three colours, each number of it
+/* The U-Net that takes noise out of pages (docs/hybrid.md), and its training: a page in three colours, each number
  * noisy by itself, comes out as the page was. `depth` levels down, each of two convolutions, a batch norm and a relu
  * behind each, and a pool that halves the grid, with twice the channels of the one before; as many up again, a
  * transposed convolution that doubles the grid, beside what the level had on the way down, and two convolutions. Last a

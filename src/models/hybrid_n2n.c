@@ -1,4 +1,4 @@
-/* The training of the adapter alone (MODELS.md 2.5), by Noise2Noise (Lehtinen 2018): a page's features, as the frozen
+/* The training of the adapter alone (docs/hybrid.md), by Noise2Noise (Lehtinen 2018): a page's features, as the frozen
  * tower makes them, are made noisy twice, and the adapter is to make of each what the other is,
  * (mse(A(f1), f2) + mse(A(f2), f1)) / 2. The noise leaves features out, each with the same probability, and makes the
  * others larger: its mean is zero and the two are independent, so what comes nearest to the noisy target comes nearest

@@ -1,4 +1,4 @@
-/* A policy over pages (MODELS.md 2.6): of each text it says in which size it is drawn, how far the page is moved across
+/* A policy over pages, docs/hybrid.md: of each text it says in which size it is drawn, how far the page is moved across
  * and down, and how much the denoiser counts in σ(strength)·denoised + (1 − σ(strength))·noisy. The denoiser stays as
  * it is. It learns from what it has tried (ReST-EM, Singh et al. 2023): of each page `samples` actions are drawn as it
  * says them, each is done, and the half that comes nearest to the clean page, which is drawn as it is, counts: the mean

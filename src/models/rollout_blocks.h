@@ -1,5 +1,5 @@
 /* What operators are put together from: convolutions, blocks of them with a norm and an activation, residual blocks
- * (MODELS.md 5.4), and the end that all convolutional ones have. Images are [B,H,W,C] in the network's precision.
+ * (docs/rollouts.md), and the end that all convolutional ones have. Images are [B,H,W,C] in the network's precision.
  * Within this folder. */
 #ifndef PL_MODELS_ROLLOUT_BLOCKS_H
 #define PL_MODELS_ROLLOUT_BLOCKS_H

@@ -11,7 +11,7 @@
 
 typedef enum pl_lr_kind { PL_LR_CONSTANT, PL_LR_LINEAR, PL_LR_COSINE, PL_LR_PLATEAU } pl_lr_kind;
 
-/* lr(step) for steps from 0: warm-up lr·(step+1)/warmup, then the kind's curve down to min_ratio·lr (MODELS.md 0.5). */
+/* lr(step) for steps from 0: warm-up lr·(step+1)/warmup, then the kind's curve down to min_ratio·lr. */
 typedef struct pl_lr_schedule {
     pl_lr_kind kind;
     double lr, min_ratio;

@@ -1,4 +1,4 @@
-/* The row of chains of thought whose steps become latent (MODELS.md 2.8). */
+/* The row of chains of thought whose steps become latent (docs/chain.md). */
 #include "systems/chain.h"
 
 #include "data/text/chain_data.h"

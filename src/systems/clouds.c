@@ -68,6 +68,31 @@ static pl_status require_frames(const char *path, pl_error *err)
         path);
 }
 
+/* To plan without flights is one thing, to train another. */
+static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
+{
+    (void)command;
+    return p->config->clouds.flights.count ? PL_OK : pl_clouds_need_flights(err);
+}
+
+/* So many samples as the config says, of frames of so many pixels: what a plan is for where there are no flights yet.
+ * It may read noise; a run can read nothing. */
+static pl_status open_counted(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)
+{
+    pl_clouds_data *d;
+    pl_clouds_setup s = setup_of(c, command);
+    if (c->clouds.count == 0) return pl_clouds_need_flights(err);
+    s.is_noise = use == PL_DATA_FOR_PLAN;
+    s.count = (uint64_t)c->clouds.count;
+    s.height = (uint32_t)(c->clouds.swath_slice.item[1] - c->clouds.swath_slice.item[0]);
+    s.width = (uint32_t)c->clouds.frame_width;
+    s.form = c->clouds.frame_form == PL_CONFIG_FRAMES_F16 ? PL_FRAMES_F16 : PL_FRAMES_U8;
+    PL_TRY(pl_clouds_data_open(&s, &d, err));
+    d->data.instead = "noise";
+    *data = &d->data;
+    return PL_OK;
+}
+
 /* In a folder that others use too the file may already be another one than was prepared. */
 static pl_status check_prepared(const pl_clouds_options *o, pl_clouds_data *d, pl_error *err)
 {
@@ -86,6 +111,7 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
                              pl_data **data, pl_error *err)
 {
     char stage[PL_STAGE_NAME_BYTES];
+    if (c->clouds.flights.count == 0) return open_counted(c, command, use, data, err);
     pl_clouds_data *d;
     pl_clouds_reading *r;
     pl_clouds_setup s = setup_of(c, command);
@@ -121,6 +147,8 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
     if (height) pl_json_kv_double(j, "height_km", (double)(float)pl_unscale(s, (double)*height));
 }
 
+static bool saves_memory(const pl_config *c) { return c->clouds.memory_optimized; }
+
 static const char *const files[] = {"frames.bin", NULL};
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
@@ -139,8 +167,10 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .say_inferred = say_inferred,
                                     .narrow = PL_NARROW_IN_USE,
                                     .exported_as = PL_COMMAND_EVALUATE,
+                                    .saves_memory = saves_memory,
                                     .check = pl_model_check,
                                     .prepare = pl_clouds_prepare_run,
+                                    .check_folder = check_folder,
                                     .files = files,
                                     .open = open_clouds,
                                     .name_stage = pl_clouds_name_stage,

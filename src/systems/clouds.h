@@ -19,6 +19,8 @@ typedef struct pl_clouds_reading {
 pl_status pl_clouds_read(const pl_config *, pl_clouds_reading **, pl_error *);
 void pl_clouds_reading_destroy(pl_clouds_reading *); /* NULL is fine */
 
+pl_status pl_clouds_need_flights(pl_error *); /* PL_E_CONFIG: there are none, and a plan alone needs none */
+
 /* ---- clouds_run.c ---- */
 pl_status pl_clouds_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
 

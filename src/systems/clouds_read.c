@@ -45,15 +45,20 @@ static pl_clouds_options options_of(const pl_config *c, const pl_clouds_reading 
                                .in_child = true};
 }
 
+pl_status pl_clouds_need_flights(pl_error *err)
+{
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "this command needs flights: name them and their files in the config (flights: [{name: …, "
+        "iFileName: …, cFileName: …, nFileName: …}]); plimsoll plan needs no more than count and frame_width");
+}
+
 static pl_status read_all(const pl_config *c, pl_clouds_reading *r, pl_error *err)
 {
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(r->path, sizeof r->path, c->clouds.cache[0] ? c->clouds.cache : out, "frames.bin", err));
-    if (c->clouds.flights.count == 0)
-        return pl_fail(err, PL_E_CONFIG,
-                       "this command needs flights: name them and their files in the config (flights: [{name: …, "
-                       "iFileName: …, cFileName: …, nFileName: …}])");
+    if (c->clouds.flights.count == 0) return pl_clouds_need_flights(err);
     r->texts = pl_pool_create();
     if (!r->texts) return pl_fail(err, PL_E_NOMEM, "no memory for the paths of the flights");
     for (int64_t i = 0; i < c->clouds.flights.count; i++) PL_TRY(read_flight(c, i, r, err));

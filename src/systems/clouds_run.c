@@ -75,6 +75,7 @@ static pl_status prepare(preparation *p, pl_error *err)
 pl_status pl_clouds_prepare_run(pl_preparation *of, pl_progress progress, void *context, pl_error *err)
 {
     preparation p = {.p = of, .cache_lock = -1, .progress = progress, .context = context};
+    if (of->config->clouds.flights.count == 0) return PL_OK; /* counted, for a plan */
     PL_TRY(pl_clouds_read(of->config, &p.reading, err));
     const pl_status status = prepare(&p, err);
     if (p.cache_lock >= 0) close(p.cache_lock);

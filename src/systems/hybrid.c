@@ -1,4 +1,4 @@
-/* The row of pages that are read: towers, fusion, recursion and planning, trained (MODELS.md 2). */
+/* The row of pages that are read: towers, fusion, recursion and planning, trained (docs/hybrid.md). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -40,8 +40,7 @@ typedef struct pl_narrow_way {
 } pl_narrow_way;
 
 /* Of a model that is trained in f32, and used in either (run.precision). */
-#define PL_NARROW_REMARK                                                                                               \
-    "matrices and what flows between layers; sums, norms and what comes out are in f32"
+#define PL_NARROW_REMARK "matrices and what flows between layers; sums, norms and what comes out are in f32"
 #define PL_NARROW_IN_USE                                                                                               \
     {                                                                                                                  \
         .key = "run.precision", .wide = "float32", .narrow = "bfloat16", .remark = PL_NARROW_REMARK                    \
@@ -97,6 +96,9 @@ typedef struct pl_system {
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
+    /* Does the config ask for little memory rather than for the quickest plan? Then, where neither a budget nor a key
+     * says what is computed again, all is. NULL: it never does. */
+    bool (*saves_memory)(const pl_config *);
     /* What no single key can tell, its model included. PL_E_CONFIG. */
     pl_status (*check)(const pl_config *, pl_error *);
     /* NULL: its data need no preparation. */

@@ -1,4 +1,4 @@
-"""The encoder of pages in plain Python, from a witness (plimsoll encode --witness): the formulas of MODELS.md 1.3 and 1.4, in
+"""The encoder of pages in plain Python, from a witness (plimsoll encode --witness): the formulas of docs/capsules.md, in
 double precision, one number after the other."""
 import json
 import math
@@ -147,7 +147,7 @@ def shaped(shape, numbers):
 # ---- weights of one's own ----
 
 def tensors_of(k):
-    """Names and shapes (MODELS.md 1.3), and the width of what each number is multiplied with."""
+    """Names and shapes (docs/capsules.md), and the width of what each number is multiplied with."""
     d, patch, trm = k["hidden_size"], k["patch_size"], k.get("recursion") == "trm"
     inner = 256 * math.ceil(round(k.get("expansion", 4) * d * 2 / 3) / 256)
     made = {"encoder.patch_embed.weight": (d, 3, patch, patch), "encoder.patch_embed.bias": (d,),

@@ -673,7 +673,7 @@ def test_stop_and_go_on():
 
 
 def test_plan_of_two_million():
-    """MODELS.md 1.9: 177.3 GB, not 220 or 642."""
+    """docs/capsules.md: 177.3 GB, not 220 or 642."""
     out, _ = run("plan", write_encoder(**{key: None for key in SMALL}), "--count", "1907747", "--json")
     plan = json.loads(out)
     check(abs(plan["disk"]["bytes"] / 177.285e9 - 1) < 1e-3 and plan["work"]["items"] == 9937, plan["disk"], plan["work"])

@@ -24,7 +24,7 @@ def sigmoid(rows):
 
 
 def gates_of(weights, pages):
-    """Of each page the gates of fusion and adapter, 16 each (MODELS.md 2.2 to 2.5)."""
+    """Of each page the gates of fusion and adapter, 16 each (docs/hybrid.md)."""
     def of(before):
         return {name[len(before):]: tensor for name, tensor in weights.items() if name.startswith(before)}
     frozen, trained = Tower(of("clip.vision_model."), 2, LAYERS), TrainedTower(of("vit."), 2, 1)

@@ -663,7 +663,7 @@ def words_read(*words):
 
 
 def test_the_examples_read():
-    """Both read pages that they never saw, of words that they know (MODELS.md 2.16: more than 0.9)."""
+    """Both read pages that they never saw, of words that they know (docs/hybrid.md: more than 0.9)."""
     need_pages()
     for example in (EXAMPLE, EXAMPLE.replace("tiny", "small")):
         run("train", example, "--out", "out", "--quiet", timeout=LONG)
@@ -673,7 +673,7 @@ def test_the_examples_read():
 
 
 def test_the_example_learns_by_heart():
-    """Trained with 256 pages and no other, it reads more than 0.99 of them (MODELS.md 2.16). They are what eval reads when it is told that a
+    """Trained with 256 pages and no other, it reads more than 0.99 of them (docs/hybrid.md). They are what eval reads when it is told that a
     share of 0.99 is held out."""
     need_pages()
     run("train", EXAMPLE, "--out", "out", "--quiet", "--steps", "2000", "--set", "reading.pages=256", "--set", "reading.held_out=0", timeout=LONG)

@@ -1,4 +1,4 @@
-"""Tests of quantize, and of encode with what it wrote: an encoder in plain Python whose layers are rounded as MODELS.md 2.13 says
+"""Tests of quantize, and of encode with what it wrote: an encoder in plain Python whose layers are rounded as docs/quantize.md says
 (encode_oracle.py), the same bits however it is cut, and what bad input is answered. Called as cli_tests.py is."""
 import filecmp
 import json

@@ -1,5 +1,5 @@
 """Tests of quantize for models that are trained, and of the commands that take what it wrote: a language model in plain Python (that of chain_tests.py)
-whose layers are rounded as MODELS.md 2.13 says, the same bits however it is cut, other systems, and what bad input is answered. Called as cli_tests.py
+whose layers are rounded as docs/quantize.md says, the same bits however it is cut, other systems, and what bad input is answered. Called as cli_tests.py
 is."""
 import filecmp
 import json

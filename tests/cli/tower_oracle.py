@@ -1,4 +1,4 @@
-"""CLIP's vision tower in plain Python, up to the last hidden state without the class token: the formulas of MODELS.md 2.2, in double precision."""
+"""CLIP's vision tower in plain Python, up to the last hidden state without the class token: the formulas of docs/hybrid.md, in double precision."""
 import math
 
 from encode_oracle import layer_norm, plus, shaped, softmax, times

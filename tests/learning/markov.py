@@ -1,8 +1,8 @@
 """A text whose entropy is known: markov.py PLIMSOLL FOLDER   (PLIMSOLL_TEST_SEED repeats a run)
 
-MODELS.md 4.7 (a). An order-1 Markov chain over 64 letters, eight successors for each, writes a training text and a fresh
+docs/sources/threaded-text.md (a). An order-1 Markov chain over 64 letters, eight successors for each, writes a training text and a fresh
 one. Its entropy rate h = sum_i pi_i H(row i) is the best loss that any model can reach on fresh text. The tiny transformer
-of MODELS.md 4.6 must come within 0.05 nat of it, and never below it by more than chance: a model that sees its targets
+of docs/sources/threaded-text.md must come within 0.05 nat of it, and never below it by more than chance: a model that sees its targets
 (a mask that leaks, a shift that is off) goes far below. The first letter of a window is known, so no window pays for a
 start. A perceptron that sees one letter is held to the same."""
 import json

@@ -1,4 +1,4 @@
-/* SDPA(Q,K,V) = softmax(scale·Q Kᵀ) V per head, with the T×T matrix stored, and its derivative (appendix A). Query i of
+/* SDPA(Q,K,V) = softmax(scale·Q Kᵀ) V per head, with the T×T matrix stored, and its derivative. Query i of
  * tq sees keys 0 … (tk − tq) + i when causal; with a position, tk = position + tq. With dropout P times a factor meets
  * V: 1/(1 − p) where uniform(bits of (step, first + b, element)) ≥ p, else 0; elements are numbered [heads, tq, tk
  * rounded up to 4]. */

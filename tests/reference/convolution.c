@@ -1,4 +1,4 @@
-/* Convolutions, each of the three as a sum over pairs of a pixel of y and a pixel of x that it sees (appendix A). */
+/* Convolutions, each of the three as a sum over pairs of a pixel of y and a pixel of x that it sees. */
 #include "reference/state.h"
 
 typedef struct sizes {

@@ -1,4 +1,4 @@
-/* Pools, bilinear ×2 and whole channels of images [B,H,W,C] (0.3, appendix A). Means and interpolations are written as
+/* Pools, bilinear ×2 and whole channels of images [B,H,W,C]. Means and interpolations are written as
  * what each pixel of x gives to each pixel of y; backward the same numbers go the other way. */
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* A plain interpreter of graphs in double precision: the oracle of everything that is compiled. Each operator is
- * written straight from its formula (docs: the comments of backend/calls.h; MODELS.md 0.3, 0.5, appendix A), one scalar
+ * written straight from its formula (docs: the comments of backend/calls.h), one scalar
  * after the other; nothing is shared with src/kernels. Each storage root has a heap block of its own, so a value that
  * is not produced reads as not-a-number whatever a plan would have put there.
  *

@@ -1,4 +1,4 @@
-/* Products of matrices. Linear: y = x Wᵀ + b, dx = dy W, dW += dyᵀ x, db += Σ dy (appendix A). */
+/* Products of matrices. Linear: y = x Wᵀ + b, dx = dy W, dW += dyᵀ x, db += Σ dy. */
 #include "reference/state.h"
 
 static int64_t rows_of(const operands *o, int in) { return pl_shape_rows(&operand(o, in)->shape); }

@@ -1,4 +1,4 @@
-/* Gates, blends, feature-wise affine maps, sums over time with weights from a softmax (appendix A). */
+/* Gates, blends, feature-wise affine maps, sums over time with weights from a softmax. */
 #include <math.h>
 
 #include "reference/state.h"

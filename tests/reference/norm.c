@@ -1,4 +1,4 @@
-/* Layer norm and RMS norm (0.3) and their derivatives (appendix A): with g = dy·gamma, ⟨·⟩ the mean over the row,
+/* Layer norm and RMS norm (0.3) and their derivatives: with g = dy·gamma, ⟨·⟩ the mean over the row,
  *   layer norm  dx = r·(g − ⟨g⟩ − x̂⟨g x̂⟩);   RMS norm  dx = r·g − x r³⟨x g⟩;   dgamma += dy·x̂, dbeta += dy. */
 #include <math.h>
 

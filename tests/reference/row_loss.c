@@ -1,4 +1,4 @@
-/* Losses of rows of numbers (2.10, appendix A): loss += scale·Σ of the rows' terms; gradients times the loss scale. */
+/* Losses of rows of numbers: loss += scale·Σ of the rows' terms; gradients times the loss scale. */
 #include <math.h>
 
 #include "base/row_loss.h"

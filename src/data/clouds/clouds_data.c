@@ -1,12 +1,14 @@
 #include "data/clouds/clouds_data.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/units.h"
 #include "data/clouds/lidar.h"
 
@@ -82,16 +84,14 @@ static uint64_t hash_scalers(const pl_clouds_scalers *s)
 
 /* ---- the flights ---- */
 
-static pl_status open_file(pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
+static void say_file(pl_clouds_data *d)
 {
     const pl_frames_info *i = &d->frames.info;
-    PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
     d->data.path = d->frames.path;
     d->data.file = "frame file";
     d->data.file_bytes = pl_frames_file_bytes(i);
     pl_facts_add(&d->data.extents, "height", i->height);
     pl_facts_add(&d->data.extents, "width", i->width);
-    return PL_OK;
 }
 
 static pl_status check_overweight(const pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
@@ -237,6 +237,45 @@ static pl_status walk_flights(walk *w, pl_error *err)
                    w->s->frames_path, w->height.count, w->height.mean);
 }
 
+/* ---- samples that are only counted ---- */
+
+enum { COUNTED_HELD_PERCENT = 15 }; /* as of every training but the first (split.c) */
+
+static pl_status take_counted(pl_clouds_samples *to, uint64_t first, uint64_t count, uint32_t window, pl_error *err)
+{
+    uint64_t pictures;
+    const bool fits = !pl_size_mul(count, window * sizeof *to->picture, &pictures);
+    to->sample = fits ? pl_alloc(count, sizeof *to->sample) : NULL;
+    to->picture = fits ? pl_alloc(count, window * sizeof *to->picture) : NULL;
+    if (!to->sample || !to->picture)
+        return pl_fail(err, PL_E_NOMEM, "no memory for the list of %" PRIu64 " samples; plan for fewer", count);
+    for (; to->count < count; to->count++) {
+        to->sample[to->count] = (pl_clouds_sample){.height_km = 1, .frame = first + to->count};
+        for (uint32_t k = 0; k < window; k++) to->picture[to->count * window + k] = (first + to->count) * window + k;
+    }
+    return PL_OK;
+}
+
+/* A picture for each frame of each sample: where windows do not overlap, as of a flight with few labels. */
+static pl_status count_samples(pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
+{
+    const uint64_t held = (s->count * COUNTED_HELD_PERCENT + 99) / 100;
+    pl_frames_info *i = &d->frames.info;
+    if (s->count < 2)
+        return pl_fail(err, PL_E_CONFIG, "of %" PRIu64 " sample none would be left to train on; plan for 2 at least",
+                       s->count);
+    *i = (pl_frames_info){.height = s->height, .width = s->width, .flights = 1, .form = s->form};
+    i->frames = i->pictures = s->count * s->window;
+    d->frames.is_noise = s->is_noise;
+    PL_TRY(take_counted(&d->source.samples[PL_PART_TRAIN], 0, s->count - held, s->window, err));
+    PL_TRY(take_counted(&d->source.samples[PL_PART_VALIDATION], s->count - held, held, s->window, err));
+    d->source.scaler = (pl_clouds_scalers){{0, 1}, {0, 1}, {0, 1}};
+    snprintf(d->data.said, sizeof d->data.said,
+             "%" PRIu64 " samples of %u frames of %u x %u pixels, which are counted, for there are no flights",
+             s->count, s->window, s->height, s->width);
+    return PL_OK;
+}
+
 /* ---- what is told of damage ---- */
 
 static void say_damage(const walk *w)
@@ -283,10 +322,12 @@ static pl_status open_data(pl_clouds_data *d, const pl_clouds_setup *s, pl_error
                        s->window, s->batch, RECORDS, INT32_MAX);
     walk w = {.d = d, .s = s, .validation = PL_SPLIT_INNER};
     if (s->evaluates && s->stage != PL_SPLIT_PRETRAIN) w.validation = PL_SPLIT_TEST;
-    PL_TRY(open_file(d, s, err));
-    PL_TRY(split_flights(d, s, err));
-    PL_TRY(walk_flights(&w, err));
+    if (!s->count) PL_TRY(pl_frames_open(&d->frames, s->frames_path, err));
+    if (!s->count) PL_TRY(split_flights(d, s, err));
+    PL_TRY(s->count ? count_samples(d, s, err) : walk_flights(&w, err));
+    say_file(d);
     make_source(d, s);
+    if (s->count) return PL_OK;
     say_damage(&w);
     pl_facts_add(&d->data.identity, "frames", pl_frames_identity(&d->frames.info));
     pl_facts_add(&d->data.identity, "split", hash_split(d, s));

@@ -20,6 +20,10 @@ typedef struct pl_clouds_setup {
     bool augment, zscore;
     bool zenith, azimuth; /* is the model told these angles? */
     bool evaluates;       /* and does not train */
+    uint64_t count;       /* above 0: there is no frame file, but so many samples are counted, of these: */
+    uint32_t height, width;
+    pl_frames_form form;
+    bool is_noise; /* they can be read */
 } pl_clouds_setup;
 
 typedef struct pl_clouds_data {

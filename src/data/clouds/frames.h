@@ -87,7 +87,8 @@ void pl_frames_abandon(pl_frames_writer *); /* NULL is fine */
 /* ---- frames_read.c ---- */
 
 typedef struct pl_frames {
-    int fd;
+    int fd;        /* -1: there is no file */
+    bool is_noise; /* then pictures are; else none can be read */
     pl_frames_info info;
     char path[PL_FILE_PATH_MAX];
 } pl_frames;

@@ -196,6 +196,18 @@ static uint64_t picture_at(const pl_frames_info *i, uint64_t picture)
     return pl_frames_records_offset(i) - (i->pictures - picture) * pl_frames_picture_bytes(i);
 }
 
+/* Any bytes; as f16 from a half to below 1. */
+static void make_noise(const pl_frames_info *i, uint64_t picture, void *bytes)
+{
+    const uint64_t numbers = pl_frames_picture_bytes(i) / sizeof(uint16_t);
+    uint32_t state = (uint32_t)picture * 2654435761u;
+    for (uint64_t k = 0; k < numbers; k++) {
+        state = state * 1664525u + 1013904223u;
+        const uint16_t drawn = (uint16_t)(state >> 16);
+        ((uint16_t *)bytes)[k] = i->form == PL_FRAMES_F16 ? (uint16_t)(0x3800 | (drawn & 0x3ff)) : drawn;
+    }
+}
+
 pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *bytes, float *out, pl_error *err)
 {
     const pl_frames_info *i = &f->info;
@@ -204,6 +216,12 @@ pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *byt
     if (picture >= i->pictures)
         return pl_fail(err, PL_E_INTERNAL, "%s: picture %" PRIu64 " was asked for; it has %" PRIu64, f->path, picture,
                        i->pictures);
+    if (f->fd < 0 && !f->is_noise) return pl_fail(err, PL_E_DATA, "there are no flights, so no picture can be read");
+    if (f->fd < 0) {
+        make_noise(i, picture, bytes);
+        if (out) widen(i->form, bytes, (uint64_t)i->height * i->width, out);
+        return PL_OK;
+    }
     PL_TRY(pl_file_read_at(f->fd, f->path, table_at(i) + picture * sizeof expected, &expected, sizeof expected, err));
     PL_TRY(pl_file_read_at(f->fd, f->path, at, bytes, size, err));
     if (XXH64(bytes, size, 0) != expected)
@@ -219,5 +237,5 @@ void pl_frames_drop_picture(const pl_frames *f, uint64_t picture)
 {
     const uint64_t page = 4096, at = picture_at(&f->info, picture), first = at / page * page;
     const uint64_t end = pl_align_up(at + pl_frames_picture_bytes(&f->info), page);
-    posix_fadvise(f->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
+    if (f->fd >= 0) posix_fadvise(f->fd, (off_t)first, (off_t)(end - first), POSIX_FADV_DONTNEED);
 }

@@ -1,4 +1,4 @@
-/* Chains of thought (MODELS.md 2.8, chain): how a question, its steps and its answer lie in a sequence, and the file of
+/* Chains of thought (docs/chain.md): how a question, its steps and its answer lie in a sequence, and the file of
  * them, made once from lines of JSON.
  *
  *      0 ........ Q   Q+1 ..... Q+n   Q+1+n ......................... T - 1

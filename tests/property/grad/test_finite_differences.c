@@ -1,6 +1,6 @@
 /* Every weight's gradient of random small models, from the interpreted differentiated graph, against central
- * differences of the interpreted forward graph, both in double: relative 1e-6 with step 1e-5·(1+|x|) (MODELS.md
- * appendix A), relative to the larger of the element and a hundredth of the tensor's largest. All elements of small
+ * differences of the interpreted forward graph, both in double: relative 1e-6 with step 1e-5·(1+|x|),
+ * relative to the larger of the element and a hundredth of the tensor's largest. All elements of small
  * tensors, a sample of large ones. `property_grad test_finite_differences SEED` repeats one case. */
 #include <math.h>
 #include <setjmp.h>

@@ -299,7 +299,7 @@ static void softmax_pools(void **state)
     try_all(pool_of);
 }
 
-/* Scores of any size; equal times have equal shares and scales 1 with shifts 0 change nothing (appendix E); a gate is
+/* Scores of any size; equal times have equal shares and scales 1 with shifts 0 change nothing; a gate is
  * shut or open at its ends, and a blend is the one or the other. */
 static void at_the_edges(void **state)
 {

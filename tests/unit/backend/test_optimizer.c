@@ -50,7 +50,7 @@ static arrays run_steps(const settings *s, int64_t count, pl_team team)
     return a;
 }
 
-/* MODELS.md 0.5, written down. */
+/* The update rules (Loshchilov and Hutter 2019; Everett et al. 2024 for atan2), written down. */
 static double oracle_weight(const settings *s, double w, double m, double v, double g, double *m_out, double *v_out)
 {
     double b1 = s->beta1, b2 = s->beta2, lr = s->lr;

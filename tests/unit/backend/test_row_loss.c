@@ -1,4 +1,4 @@
-/* Losses of rows: values worked out by hand (MODELS.md, appendix E), rows without a label, logits that are large or no
+/* Losses of rows: values worked out by hand, rows without a label, logits that are large or no
  * numbers, vectors of no length, columns as targets, several losses that add to one value, how many rows are right. */
 #include <math.h>
 #include <setjmp.h>

@@ -23,6 +23,11 @@ static const struct {
     {"model: {arch: clouds}\nswath_slice: [40, 40]",
      "c.yaml:2:14: swath_slice begins at row 40 and ends before row 40; write the first row, then the one behind the "
      "last"},
+    {"model: {arch: clouds}\ncount: 40\nframe_width: 64", NULL},
+    {CLOUDS("count: 40\nfinal: false"),
+     "c.yaml:2:8: count is of a plan without flights, and there are flights, which say it; take it out"},
+    {CLOUDS("frame_width: 64\nfinal: false"),
+     "c.yaml:2:14: frame_width is of a plan without flights, and there are flights, which say it; take it out"},
     {CLOUDS("pretrain_flight: 10feb25"),
      "c.yaml:2:18: pretrain_flight names the flight \"10feb25\", which flights has not; did you mean \"10Feb25\"?"},
     {CLOUDS("validation_flight: unknown"), "c.yaml:2:20: validation_flight names the flight \"unknown\", which flights "

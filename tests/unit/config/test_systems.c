@@ -1,5 +1,5 @@
 /* What hangs on the system of a config: defaults of its own, other names of keys, keys that are accepted and do
- * nothing. The numbers are those of MODELS.md, section 3.9. */
+ * nothing. The numbers are those of docs/sources/cloud-heights.md. */
 #include "helpers.h"
 #include "support/program.h"
 

@@ -1,5 +1,5 @@
 /* Gradients of layers of signs cannot be told by finite differences: a sign has none. So a scalar tape does by the
- * definition what the graph does (MODELS.md 2.14): two layers, one weight read twice, a residual between them. The
+ * definition what the graph does (docs/binary.md): two layers, one weight read twice, a residual between them. The
  * interpreter of the differentiated graph agrees with it in double; kernels are held to the same formulas in
  * unit/backend/test_binary.c. */
 #include "around.h"

@@ -1,4 +1,4 @@
-/* The encoder of pages: the figures of MODELS.md 1.3 and 1.9 against its graph, and small ones as programs against the
+/* The encoder of pages: the figures of docs/capsules.md against its graph, and small ones as programs against the
  * interpreter, at every level and in every precision. */
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static pl_config *documented(void)
     return &c;
 }
 
-/* MODELS.md 1.6. */
+/* docs/capsules.md. */
 static pl_config *tiny_encoder(void)
 {
     pl_config *c = documented();
@@ -118,7 +118,7 @@ static void two_states(void **state)
     if (!(fabs(flops(c) / 46.58e9 - 1) < 1e-3)) fail_msg("%.4g FLOP", flops(c));
 }
 
-/* ---- MODELS.md 1.9: what the document got wrong, and what is right ---- */
+/* ---- docs/capsules.md: what the document got wrong, and what is right ---- */
 
 enum { BATCH = 192, TEXTS = 1907747 };
 

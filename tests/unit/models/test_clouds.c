@@ -1,4 +1,4 @@
-/* The model of cloud heights: the parameters of MODELS.md 3.5, the gradients of a tiny one against finite differences,
+/* The model of cloud heights: the parameters of docs/clouds.md, the gradients of a tiny one against finite differences,
  * the compiled program against the interpreter at every level, and what is computed again against what is not. */
 #include <math.h>
 #include <setjmp.h>

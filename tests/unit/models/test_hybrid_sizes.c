@@ -1,4 +1,4 @@
-/* Arch hybrid against the figures of MODELS.md 2.15 and 2.17: the documented and the tiny model, part by part. */
+/* Arch hybrid against the figures of docs/hybrid.md: the documented and the tiny model, part by part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +120,7 @@ static void the_denoiser(void **state)
     pl_graph_destroy(g);
 }
 
-/* The policy alone is trained, and the denoiser that it tries stays as it is (MODELS.md 2.6: 270,366). */
+/* The policy alone is trained, and the denoiser that it tries stays as it is (docs/hybrid.md: 270,366). */
 static void the_policy(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Operators of rollouts: the figures of MODELS.md 5.4 against the graphs, graphs of random sizes, and small ones as
+/* Operators of rollouts: the figures of docs/rollouts.md against the graphs, graphs of random sizes, and small ones as
  * programs against the interpreter, at every level and in every precision. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Models against the figures of MODELS.md: parameters of the documented sizes, shapes and names of the tensors. */
+/* Models against the figures of docs/sources: parameters of the documented sizes, shapes and names of the tensors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void the_gpt_of_the_book(void **state)
 {
     (void)state;
     static pl_config c;
-    pl_config_default(&c); /* D 256, L 6, H 8, F 1024, S 128, as in MODELS.md, appendix B: 4,967,424 for V 788 */
+    pl_config_default(&c); /* D 256, L 6, H 8, F 1024, S 128: 4,967,424 for V 788 */
     pl_graph *g = build(&c, 788);
     assert_int_equal(parameters(g), expected(&c, 788));
     assert_int_equal(parameters(g), 4967424);

@@ -1,4 +1,4 @@
-/* Learning rates against the closed forms of MODELS.md 0.5, written out here once more. */
+/* Learning rates against the closed forms, written out here once more. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

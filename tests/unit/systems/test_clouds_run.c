@@ -149,9 +149,6 @@ static void flights_are_asked_for(void **state)
     load("out");
     config.clouds.data_directory[0] = 0;
     refused(PL_E_CONFIG, "data_directory");
-    load("out");
-    config.clouds.flights.count = 0;
-    refused(PL_E_CONFIG, "this command needs flights");
     /* The result must not lie on what it is made of. */
     load("a/10Feb25");
     snprintf(config.clouds.flights.item[1].lidar, sizeof config.clouds.flights.item[1].lidar, "10Feb25/frames.bin");
@@ -221,6 +218,57 @@ static void stages_open(void **state)
     d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN);
     assert_int_equal(pl_clouds_data_count(d, PL_PART_TRAIN), 7);
     pl_data_close(&d->data);
+}
+
+/* A step of the training part, for a layout of two rows. */
+static pl_status fill_two(const pl_clouds_data *d, const float **images)
+{
+    static float image[2 * 3 * 16 * 24], angle[4], target[2];
+    pl_source_layout layout;
+    pl_slot slot = {.part = PL_PART_TRAIN, .rows = 2};
+    assert_int_equal(d->source.source.kind->describe(&d->source.source, 2, &layout, &err), PL_OK);
+    void *scratch = aligned_alloc(64, layout.scratch_bytes + 64 - layout.scratch_bytes % 64);
+    assert_non_null(scratch);
+    slot.port[0].at = (void *)image, slot.port[1].at = (void *)angle, slot.port[2].at = (void *)target;
+    *images = image;
+    const pl_status status = d->source.source.kind->fill(&d->source.source, scratch, &slot, &err);
+    free(scratch);
+    return status;
+}
+
+/* Without flights: a plan is of so many samples of so many pixels, and may read noise; a run is refused, at its folder
+ * and at its first picture. */
+static void no_flights_are_counted(void **state)
+{
+    static const char *const forms[] = {"u8", "f16"};
+    const float *images;
+    (void)state;
+    load("none");
+    config.clouds.flights.count = 0;
+    set("count", "40"), set("frame_width", "24"), set("swath_slice", "[4, 20]");
+    must_prepare(false);
+    assert_false(exists("none"));
+    for (int i = 0; i < 2; i++) {
+        set("frame_form", forms[i]);
+        pl_clouds_data *d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN);
+        assert_int_equal(pl_facts_value(&d->data.extents, "height", 0), 16);
+        assert_int_equal(pl_facts_value(&d->data.extents, "width", 0), 24);
+        assert_int_equal(pl_clouds_data_count(d, PL_PART_TRAIN), 34);
+        assert_int_equal(pl_clouds_data_count(d, PL_PART_VALIDATION), 6);
+        assert_non_null(strstr(d->data.said, "40 samples of 3 frames of 16 x 24 pixels, which are counted"));
+        if (fill_two(d, &images) != PL_OK) fail_msg("%s", err.text);
+        for (int k = 0; k < 2 * 3 * 16 * 24; k++) assert_true(isfinite(images[k]));
+        pl_data_close(&d->data);
+        d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_RUN);
+        assert_int_equal(fill_two(d, &images), PL_E_DATA);
+        pl_data_close(&d->data);
+    }
+    assert_int_equal(pl_system_clouds.check_folder(&(pl_preparation){.config = &config}, PL_COMMAND_TRAIN, &err),
+                     PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "this command needs flights"));
+    set("count", "0");
+    pl_data *data;
+    assert_int_equal(pl_system_open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err), PL_E_CONFIG);
 }
 
 /* Angles that are told, the flight that is drawn more often, windows: the source has what the config says. */
@@ -313,6 +361,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(flights_are_asked_for),
         cmocka_unit_test(whole_paths_need_no_folder),
         cmocka_unit_test(stages_open),
+        cmocka_unit_test(no_flights_are_counted),
         cmocka_unit_test(keys_reach_the_source),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(without_memory),
