@@ -23,7 +23,8 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
-    "alive then, the arena over time, files on disk, predicted seconds per step. Prepares the data when that was not "
+    "alive then, the arena over time, files on disk, predicted seconds per step; of all the work its time, what bounds "
+    "that and would change it, risks and what is safe. Prepares the data when that was not "
     "done (what it makes of them stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot "
     "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
@@ -75,6 +76,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
+    if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);
     return status;

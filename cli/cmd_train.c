@@ -33,27 +33,29 @@ static const char about[] =
     "finetune.enabled, may mean several trainings: each has a folder in "
     "that of the run, and is then judged by what was held out; the table of all is printed at the end and kept as "
     "results.json and results.html. --stage NAME makes one of them; of pages there are denoiser "
-    "and policy, too, which are made by name alone. Where they "
-    "take different amounts of memory (all but cloud heights), all are planned before the first begins.\n";
+    "and policy, too, which are made by name alone. All are planned before the first begins.\n";
 
 /* A stage that is trained is evaluated. */
 static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)
 {
     const bool evaluates = stage->count && stage->command == PL_COMMAND_EVALUATE;
-    pl_call call = {.command = evaluates ? pl_cli_find("eval") : command, .plan = in->arguments.value[LOCK]};
+    pl_call call = {.command = evaluates ? pl_cli_find("eval") : command,
+                    .plan = evaluates ? NULL : in->arguments.value[LOCK]};
     if (stage->count) call.word[PL_CALL_STAGE] = stage->name;
     if (evaluates) call.word[PL_CALL_TO] = stage->predictions;
     const bool is_last = stage->number == stage->count; /* 0 of 0: it is the only training */
     if (talk->quiet == 0 && !evaluates && is_last) call.word[PL_CALL_LEDGER] = "1";
     if (stage->count && talk->quiet == 0)
         pl_say("\n%s (%u of %u): %s\n", stage->name, stage->number, stage->count,
-               evaluates ? "what was held out" : "training");
+               stage->was_changed ? "predictions.csv is not as it was written: what was held out, again"
+               : evaluates        ? "what was held out"
+                                  : "training");
     return pl_cli_start(in, talk, !evaluates, &call);
 }
 
 static pl_status check_lock(const pl_cli_input *in, const pl_stage *stage, pl_error *err)
 {
-    if (!stage->count || !in->arguments.value[LOCK]) return PL_OK;
+    if (stage->count <= 1 || !in->arguments.value[LOCK]) return PL_OK;
     return pl_cli_error(err, PL_E_USAGE,
                         "--lock runs a plan of one training, and this config has %u: say which with --stage",
                         stage->count);

@@ -11,6 +11,7 @@
 #include "out.h"
 #include "progress.h"
 #include "signals.h"
+#include "stages.h"
 
 pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_talk *talk, pl_error *err)
 {
@@ -301,6 +302,13 @@ static pl_status check_all(const pl_cli_input *in, pl_command command, pl_error 
     return begins ? pl_work_check(in->config, command, err) : PL_OK;
 }
 
+/* By this process, and by those of the same command before it. */
+static const char *written_to(const pl_cli_input *in)
+{
+    const char *results = getenv(begun), *stages = pl_cli_stages_folder();
+    return results ? results : stages ? stages : in->out;
+}
+
 /* To the processes that come. */
 static pl_status hand_on(const pl_work_left *results, int *held, pl_error *err)
 {
@@ -363,7 +371,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
         call->word[PL_CALL_RESUME] = resume;
         call->word[PL_CALL_AGAIN] = pl_again_print(in->resume, again);
     }
-    if (status == PL_OK) status = pl_runner_check(plan, &err);
+    if (status == PL_OK) status = pl_runner_check(plan, written_to(in), &err);
     if (status == PL_OK) status = reserve(in, call, &held, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
     if (held >= 0) close(held); /* nobody comes to whom it was to be handed on */

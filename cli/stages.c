@@ -9,6 +9,8 @@
 /* The folder of all stages, for the processes that come behind the first. */
 static const char begun[] = "PLIMSOLL_INTERNAL_STAGES";
 
+const char *pl_cli_stages_folder(void) { return getenv(begun); }
+
 static pl_status check_begun(const char *before, const char *now, pl_error *err)
 {
     if (!before || strcmp(before, now) == 0) return PL_OK;

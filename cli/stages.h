@@ -10,6 +10,8 @@
  * is (stage->count 0). Whoever begins the first of them makes a plan of those that come later, too: what cannot fit is
  * refused at once. PL_E_CONFIG where the config was changed between two stages. */
 pl_status pl_cli_take_stage(const pl_cli_command *, pl_cli_input *, const pl_talk *, pl_stage *, pl_error *);
+/* The folder of all trainings of this command, where it goes through several; else NULL. */
+const char *pl_cli_stages_folder(void);
 /* --stage NAME makes the config that training's, and the input's folder its own. *count: how many trainings there are;
  * of several that nobody names the config stays that of its own keys. */
 pl_status pl_cli_name_stage(pl_cli_input *, uint32_t *count, pl_error *);

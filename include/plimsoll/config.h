@@ -53,7 +53,8 @@ typedef enum pl_config_form {
     PL_CONFIG_MARKDOWN, /* the reference */
     PL_CONFIG_SCHEMA,   /* JSON Schema of the YAML file */
     /* YAML as a run keeps it in its folder: paths are absolute, so that it reads the same from any folder, and a file
-     * of which the run keeps a copy in its folder is that copy */
+     * of which the run keeps a copy in its folder is that copy. It ends with a checksum: one that was edited is refused
+     * when it is read, unless its first line and its last are taken out */
     PL_CONFIG_KEPT,
     /* For shell completion, one line per key: "run.isa --isa auto ref baseline …": the key, its option or -, and its
      * possible values where they are words */

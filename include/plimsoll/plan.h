@@ -118,6 +118,10 @@ PL_API PL_MUST_USE pl_status pl_work_check(const pl_config *, pl_command, pl_err
  * caller's to destroy; NULL when it fails. */
 PL_API PL_MUST_USE pl_status pl_plan_make(const pl_config *, pl_command, const char *cache_folder, pl_progress,
                                           void *context, pl_plan **, pl_error *);
+/* Of a plan to train: all of its work, what bounds the time, what single changes would bring (each is planned, nothing
+ * is measured), risks with figures, and what is safe; into the plan, for its report. Other plans have it already, or
+ * have nothing to advise on: PL_OK. The config is the plan's. */
+PL_API PL_MUST_USE pl_status pl_plan_advise(const pl_config *, const char *cache_folder, pl_plan *, pl_error *);
 /* A plan is made for its budget, not for this machine: with "none" (or a budget larger than the machine) only another
  * machine may be able to hold it. A caller that is about to run uses pl_plan_make_here, which refuses at once a
  * model whose weights and state alone are too large (the data must be prepared), and then asks pl_plan_check_machine.

@@ -112,8 +112,9 @@ PL_API PL_MUST_USE pl_status pl_planner_fence(const pl_config *, pl_error *);
 PL_API bool pl_planner_fence_struck(void);
 /* May the plan be held here, now, in place of this process? Checks more than pl_plan_check_machine: what others in the
  * cgroup are already charged for, and what is free on the machine. OpenMP's idle threads, which the runner would not
- * have, are ended first. PL_E_BUDGET. */
-PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, pl_error *);
+ * have, are ended first. `files`: the folder or file that this run writes to, or that of all trainings of a command:
+ * what lies there in memory (tmpfs) is counted in the plan, and no others' then. PL_E_BUDGET. */
+PL_API PL_MUST_USE pl_status pl_runner_check(const pl_plan *, const char *files, pl_error *);
 /* What planning has made ready for the run (pictures, HDF5) lies in a file without a name that the plan holds open:
  * with this it stays open in the process that pl_runner_exec makes. Without effect on other plans. */
 PL_API PL_MUST_USE pl_status pl_runner_hand_on(const pl_plan *, pl_error *);

@@ -34,8 +34,11 @@ typedef struct pl_stage {
     uint32_t number; /* of this one, from 1 */
     bool all_done;   /* then the config is as it was */
     char name[PL_STAGE_NAME_BYTES];
-    pl_command command;                    /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
-    char predictions[PL_STAGE_PATH_BYTES]; /* the file that the evaluation writes; where it is, the stage is done */
+    pl_command command; /* PL_COMMAND_TRAIN, or _EVALUATE where it is trained */
+    /* The file that the evaluation writes; where it is, and is as it was written (its checksum lies next to it), the
+     * stage is done */
+    char predictions[PL_STAGE_PATH_BYTES];
+    bool was_changed; /* it is there, but was damaged or edited: it is made again */
 } pl_stage;
 
 /* The first stage that is not done; the config becomes that of the stage. PL_E_STORAGE where one was begun and is not
@@ -43,7 +46,7 @@ typedef struct pl_stage {
 PL_API PL_MUST_USE pl_status pl_stage_find(pl_config *, pl_stage_asked, pl_stage *, pl_error *);
 
 /* For a plan of a stage whose turn has not come: the config of them all becomes that of number k, from 0, whatever is
- * done. count 0: it has none such, or its stages take as much as each other, so that one plan speaks for all. */
+ * done. count 0: it has none such. */
 PL_API PL_MUST_USE pl_status pl_stage_ahead(pl_config *, uint32_t k, pl_stage *, pl_error *);
 
 typedef enum pl_stage_form { PL_STAGE_TEXT, PL_STAGE_JSON, PL_STAGE_HTML } pl_stage_form;

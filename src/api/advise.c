@@ -1,6 +1,7 @@
 /* What a plan advises: its stages and risks (advise_look.c), and here what single changes would bring, each planned by
  * the planner itself with the samples at once that the plan has, and options that fit memory and disk. Which changes
- * there are stands in what_if.def; a few kernels are measured for them, and their times are kept as all are. */
+ * there are, the keys say (WHAT_IF in config/sections.def); a few kernels are measured for them, and their times are
+ * kept as all are. Nothing is measured for a training: its kernels are many. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,56 +10,35 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
-#include "base/machine.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "config/schema.h"
+#include "plimsoll/stages.h"
+#include "systems/system.h"
 
-typedef enum how { WORD, TIMES, LESS, MORE_TEAM, MORE_FILLERS } how;
-
-typedef struct what_if {
-    const char *path;
-    how how;
-    const char *value;
-    pl_advice_effect effect;
-} what_if;
-
-#define HOW_WORD    WORD
-#define HOW_TIMES   TIMES
-#define HOW_LESS    LESS
-#define HOW_TEAM    MORE_TEAM
-#define HOW_FILLERS MORE_FILLERS
-static const what_if changes[] = {
-#define PL_WHAT_IF_ROW(path, how, value, effect) {path, HOW_##how, value, PL_ADVICE_##effect},
-#include "api/what_if.def"
-};
-
-typedef struct setting {
-    const char *path, *value;
-    pl_advice_effect effect;
-} setting;
-static const setting smaller[] = {
-#define PL_LESS_ROW(path, value, effect) {path, value, PL_ADVICE_##effect},
-#include "api/what_if.def"
-};
-static const char *const shares[] = {
-#define PL_SHARE_ROW(path) path,
-#include "api/what_if.def"
-};
-enum {
-    CHANGES = sizeof changes / sizeof *changes,
-    SMALLER = sizeof smaller / sizeof *smaller,
-    SHARES = sizeof shares / sizeof *shares,
-    VALUE_BYTES = 48
-};
+enum { CHANGES = PL_CONFIG_WHAT_IF_COUNT, SMALLER_ROWS = PL_CONFIG_SMALLER_COUNT, VALUE_BYTES = 48 };
 _Static_assert((int)CHANGES <= (int)PL_ADVICE_CHANGES_MAX, "raise PL_ADVICE_CHANGES_MAX");
+
+static const char *path_of(pl_config_key_id key) { return pl_config_keys[key].path; }
+
+static pl_advice_effect effect_of(pl_config_effect effect)
+{
+    static const pl_advice_effect effects[] = {[PL_CONFIG_EFFECT_SAME] = PL_ADVICE_SAME,
+                                               [PL_CONFIG_EFFECT_BITS] = PL_ADVICE_BITS,
+                                               [PL_CONFIG_EFFECT_OTHER] = PL_ADVICE_OTHER};
+    return effects[effect];
+}
 
 /* ---- a config with a change ---- */
 
-static bool has_key(const pl_config *c, const char *path)
+static bool has_key(const pl_config *c, pl_config_key_id key) { return pl_config_is_used(c, &pl_config_keys[key]); }
+
+/* Whose value is how many samples are at once. */
+static bool is_at_once(pl_config_key_id key)
 {
-    const pl_config_key *key = pl_config_find(path);
-    return key && pl_config_is_used(c, key);
+    for (size_t i = 0; i < CHANGES; i++)
+        if (pl_config_what_ifs[i].key == key && pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES) return true;
+    return false;
 }
 
 /* As typed behind a command. */
@@ -78,8 +58,8 @@ static pl_status pin_at_once(const pl_advising *v, pl_config *c, pl_error *err)
     char text[VALUE_BYTES];
     snprintf(text, sizeof text, "%" PRIu32, v->compiled.at_once);
     for (size_t i = 0; i < CHANGES; i++)
-        if (changes[i].how == TIMES && has_key(c, changes[i].path))
-            return pl_config_set(c, changes[i].path, text, "plan", err);
+        if (pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES && has_key(c, pl_config_what_ifs[i].key))
+            return pl_config_set(c, path_of(pl_config_what_ifs[i].key), text, "plan", err);
     return PL_OK;
 }
 
@@ -91,25 +71,25 @@ static int64_t number_of(const pl_config *c, const char *path)
 }
 
 /* False: it is so already, or cannot be. */
-static bool value_of(const pl_advising *v, const what_if *w, char text[VALUE_BYTES])
+static bool value_of(const pl_advising *v, const pl_config_what_if *w, char text[VALUE_BYTES])
 {
     const int64_t by = strtoll(w->value, NULL, 10);
     int64_t value = 0;
     switch (w->how) {
-    case WORD:
+    case PL_CONFIG_HOW_WORD:
         snprintf(text, VALUE_BYTES, "%s", w->value);
         return true;
-    case TIMES:
+    case PL_CONFIG_HOW_TIMES:
         value = by * (int64_t)v->compiled.at_once;
         if (value > v->data->source->batch) return false;
         break;
-    case LESS:
-        value = number_of(v->config, w->path) - by;
+    case PL_CONFIG_HOW_LESS:
+        value = number_of(v->config, path_of(w->key)) - by;
         break;
-    case MORE_TEAM:
+    case PL_CONFIG_HOW_TEAM:
         value = v->plan->team.threads + by;
         break;
-    case MORE_FILLERS:
+    case PL_CONFIG_HOW_FILLERS:
         if (v->a->bound != PL_ADVICE_FILL) return false;
         value = pl_source_threads(v->data->source) + by;
         break;
@@ -147,7 +127,7 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     t->status = pl_compile(c, &o, &r, &plan, &why);
     if (t->status == PL_OK) {
         t->charged_bytes = pl_plan_charged_bytes(plan);
-        t->disk_bytes = pl_advice_results_bytes(plan);
+        t->disk_bytes = pl_advice_disk_bytes(v, plan);
     } else if (r.least != PL_FIT_NONE) {
         t->charged_bytes = r.point[r.least].charged_bytes;
     }
@@ -166,57 +146,63 @@ static double take_thread(pl_advice_stage *s, double cores)
     return cores > threads + 1 ? cores : threads + 1;
 }
 
-static void predict(const pl_advising *v, const what_if *w, const tried *t, pl_advice_change *to)
+static void predict(const pl_advising *v, const pl_config_what_if *w, const tried *t, pl_advice_change *to)
 {
     pl_advice_stage stage[PL_ADVICE_STAGES], *work = &stage[PL_ADVICE_WORK];
     double cores = v->a->cores;
     memcpy(stage, v->a->stage, sizeof stage);
-    if (w->how == MORE_TEAM)
+    if (w->how == PL_CONFIG_HOW_TEAM)
         cores = take_thread(work, cores);
-    else if (w->how == MORE_FILLERS)
+    else if (w->how == PL_CONFIG_HOW_FILLERS)
         take_thread(&stage[PL_ADVICE_FILL], INFINITY);
     else
-        work->per_second =
-            t->compiled.time.seconds > 0 ? (double)v->data->group_samples / t->compiled.time.seconds : -1;
+        work->per_second = pl_advise_work_rate(v, &t->compiled);
     to->measured = t->compiled.measured;
-    to->at_best = w->how == MORE_TEAM || w->how == MORE_FILLERS;
+    to->at_best = w->how == PL_CONFIG_HOW_TEAM || w->how == PL_CONFIG_HOW_FILLERS;
     to->cores = cores > v->a->cores ? (uint32_t)cores : 0;
     to->per_second = pl_advice_rate(stage, cores);
 }
 
 /* To measure many samples at once takes long, and from fewer more follow. */
-static times times_of(const what_if *w)
+static times times_of(const pl_advising *v, const pl_config_what_if *w)
 {
     enum { TIMES_MEASURED = 4 };
-    if (w->how == MORE_TEAM || w->how == MORE_FILLERS) return UNKNOWN;
-    return w->how == TIMES && strtoll(w->value, NULL, 10) > TIMES_MEASURED ? ESTIMATED : MEASURED;
+    if (w->how == PL_CONFIG_HOW_TEAM || w->how == PL_CONFIG_HOW_FILLERS) return UNKNOWN;
+    if (v->trains) return ESTIMATED;
+    return w->how == PL_CONFIG_HOW_TIMES && strtoll(w->value, NULL, 10) > TIMES_MEASURED ? ESTIMATED : MEASURED;
 }
 
-static pl_status try_change(pl_advising *v, const what_if *w, pl_config *c, const pl_config *pinned, pl_error *err)
+static pl_status try_change(pl_advising *v, const pl_config_what_if *w, pl_config *c, const pl_config *pinned,
+                            pl_error *err)
 {
     char value[VALUE_BYTES];
     tried t;
     pl_error ignored = {0};
     *c = *pinned;
-    if (!has_key(c, w->path) || !value_of(v, w, value)) return PL_OK;
-    const pl_status given = pl_config_set(c, w->path, value, "plan", &ignored);
+    if (!has_key(c, w->key) || !value_of(v, w, value)) return PL_OK;
+    const pl_status given = pl_config_set(c, path_of(w->key), value, "plan", &ignored);
     if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
     if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
-    PL_TRY(try_config(v, c, times_of(w), &t, err));
+    PL_TRY(try_config(v, c, times_of(v, w), &t, err));
     if (t.status != PL_OK && t.status != PL_E_BUDGET) return PL_OK;
     pl_advice_change *to = &v->a->change[v->a->changes++];
-    *to = (pl_advice_change){.effect = w->effect, .fits = t.status == PL_OK, .charged_bytes = t.charged_bytes};
+    *to =
+        (pl_advice_change){.effect = effect_of(w->effect), .fits = t.status == PL_OK, .charged_bytes = t.charged_bytes};
     pl_str s = pl_str_fixed(to->options, sizeof to->options);
-    say_option(w->path, value, &s);
+    say_option(path_of(w->key), value, &s);
     predict(v, w, &t, to);
     return PL_OK;
 }
 
+enum { NODES_MAX = 16384 }; /* planning takes half a second up to there; each change is a plan */
+
 static pl_status try_changes(pl_advising *v, pl_config *c, pl_config *pinned, pl_error *err)
 {
+    v->a->is_too_deep = v->plan->graph->node_count > NODES_MAX;
+    if (v->a->is_too_deep) return PL_OK;
     *pinned = *v->config;
     PL_TRY(pin_at_once(v, pinned, err));
-    for (size_t i = 0; i < CHANGES; i++) PL_TRY(try_change(v, &changes[i], c, pinned, err));
+    for (size_t i = 0; i < CHANGES; i++) PL_TRY(try_change(v, &pl_config_what_ifs[i], c, pinned, err));
     return PL_OK;
 }
 
@@ -224,8 +210,8 @@ static pl_status try_changes(pl_advising *v, pl_config *c, pl_config *pinned, pl
 
 static const char *share_key(const pl_config *c)
 {
-    for (size_t i = 0; i < SHARES; i++)
-        if (has_key(c, shares[i])) return shares[i];
+    for (size_t i = 0; i < PL_CONFIG_SHARE_COUNT; i++)
+        if (has_key(c, pl_config_shares[i])) return path_of(pl_config_shares[i]);
     return NULL;
 }
 
@@ -250,7 +236,7 @@ static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *
     enum { ROUNDS = 4, PIECES_MAX = 1 << 20 };
     const char *key = share_key(c);
     const size_t before = options->bytes;
-    uint64_t need = pl_advice_results_bytes(v->plan), pieces = 1;
+    uint64_t need = pl_advice_disk_bytes(v, v->plan), pieces = 1;
     for (int i = 0; i < ROUNDS && key && pl_advice_lacks_disk(v, need); i++) {
         char value[VALUE_BYTES];
         const double room = PL_ADVICE_ROOM * (double)v->disk_free, wanted = ceil((double)need * (double)pieces / room);
@@ -276,7 +262,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
     pl_str options = pl_str_fixed(a->safe_options, sizeof a->safe_options);
     tried t = {.status = PL_OK,
                .charged_bytes = pl_plan_charged_bytes(v->plan),
-               .disk_bytes = pl_advice_results_bytes(v->plan)};
+               .disk_bytes = pl_advice_disk_bytes(v, v->plan)};
     *c = *v->config;
     if (pl_plan_check_machine(v->plan, &ignored) != PL_OK) {
         PL_TRY(set(c, "memory.budget", "auto", &options, err));
@@ -291,24 +277,53 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 
 /* ---- all of it ---- */
 
-static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *pinned, pl_error *err)
+/* One, or the trainings that the config is of. */
+static uint32_t count_trainings(const pl_config *c)
+{
+    char name[PL_STAGE_NAME_BYTES];
+    const pl_system *y = pl_system_of(c);
+    uint32_t count = 0;
+    while (y->name_stage && y->name_stage(c, count, name)) count++;
+    return count ? count : 1;
+}
+
+/* False: there is nothing to advise on. */
+static bool count_samples(pl_advising *v)
 {
     const pl_work *work = v->plan->work;
-    const pl_data_kind *kind;
-    pl_machine machine;
-    PL_TRY(pl_open_data(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
-    kind = v->data->kind;
-    if (v->group) PL_TRY(kind->choose(v->data, v->group - 1, err));
-    if (!v->data->source || !v->data->sink || v->data->group_items == 0) return PL_OK;
-    v->a->samples = work->items * (v->data->group_samples / v->data->group_items);
-    if (work->count == 1) v->a->samples = v->data->group_samples;
+    const pl_data *d = v->data;
+    v->trains = work->trains;
+    v->trainings = v->trains ? count_trainings(v->config) : 1;
+    if (!d->source || (!v->trains && (!d->sink || d->group_items == 0))) return false;
+    v->samples = v->trains ? work->items * v->plan->batch : d->group_samples;
+    v->a->samples = work->count == 1 ? v->samples : work->items * (d->group_samples / d->group_items);
     v->a->of_largest = work->count > 1;
-    PL_TRY(pl_machine_read("", &machine, err));
-    v->a->cores = fmin(machine.cores_allowed, machine.cores_quota);
+    v->left = 1;
+    return v->samples > 0;
+}
+
+/* To the time with what is waited for: the data, checkpoints. */
+static void stretch(pl_work *w, double seconds)
+{
+    const double more = seconds > w->seconds && w->seconds >= 0 ? seconds - w->seconds : 0;
+    w->seconds += more;
+    w->low += more;
+    w->high += more;
+}
+
+static pl_status advise(pl_advising *v, pl_plan *plan, pl_config *c, pl_config *pinned, pl_error *err)
+{
+    PL_TRY(pl_open_data(v->config, v->command, PL_DATA_FOR_PLAN, NULL, &v->data, err));
+    if (v->group) PL_TRY(v->data->kind->choose(v->data, v->group - 1, err));
+    if (!count_samples(v)) return PL_OK;
+    PL_TRY(pl_config_run_folder(v->config, v->out, sizeof v->out, err));
+    PL_TRY(pl_machine_read("", &v->machine, err));
+    v->a->cores = fmin(v->machine.cores_allowed, v->machine.cores_quota);
     PL_TRY(pl_advise_stages(v, err));
     PL_TRY(pl_advise_risks(v, err));
     plan->work->left_seconds = v->a->seconds;
-    plan->work->done = (uint64_t)round((1 - v->left) * (double)work->items);
+    if (v->trains) stretch(plan->work, v->a->seconds);
+    plan->work->done = (uint64_t)round((1 - v->left) * (double)plan->work->items);
     PL_TRY(try_changes(v, c, pinned, err));
     return find_safe(v, c, err);
 }
@@ -339,6 +354,89 @@ pl_status pl_advise(const pl_config *config, const pl_compile_options *o, const 
     return may_lack(status) ? PL_OK : status;
 }
 
+/* ---- several trainings ---- */
+
+static pl_status look_over(const pl_config *config, const pl_compile_options *o, uint32_t k, pl_work *w, pl_error *err)
+{
+    pl_work_group *g = &w->group[k];
+    pl_stage stage;
+    pl_plan *plan = NULL;
+    pl_error why = {0};
+    bool is_done;
+    pl_compiled found = {.time = {.seconds = -1}};
+    pl_compile_options own = {.command = o->command, .cache_folder = o->cache_folder, .found = &found};
+    own.measured = own.brief = true;
+    pl_config *c = pl_config_copy(config);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to look over training %u", k + 1);
+    pl_status status = pl_stage_take(c, k, &stage, &is_done, err);
+    if (status == PL_OK) status = pl_prepare(c, NULL, NULL, &why); /* into the folder of its own */
+    if (status == PL_OK) status = pl_compile(c, &own, NULL, &plan, &why);
+    pl_config_destroy(c);
+    if (status == PL_OK) g->charged_bytes = pl_plan_charged_bytes(plan);
+    pl_plan_destroy(plan);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text[0] ? why.text : err->text);
+    g->text = pl_strdup(stage.name);
+    g->items = found.steps;
+    g->seconds = found.time.seconds;
+    g->low = found.time.low;
+    g->high = found.time.high;
+    g->measured = found.measured;
+    if (found.time.busy > w->busy) w->busy = found.time.busy;
+    w->evaluations += found.evaluations;
+    w->checkpoints += found.checkpoints;
+    if (is_done) w->done += found.steps;
+    if (is_done && g->seconds > 0) w->left_seconds -= g->seconds; /* all of them come on top (add_up) */
+    return g->text ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to name a training");
+}
+
+static void add_up(pl_work *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const pl_work_group *g = &w->group[i];
+        w->items += g->items;
+        w->measured += g->measured;
+        w->seconds = w->seconds < 0 || g->seconds < 0 ? -1 : w->seconds + g->seconds;
+        w->low += g->low;
+        w->high += g->high;
+        if (g->charged_bytes > w->group[w->largest].charged_bytes) w->largest = i;
+    }
+    w->left_seconds = w->seconds < 0 ? -1 : w->left_seconds + w->seconds;
+}
+
+/* In place of the one training that the plan is of. */
+static pl_status look_over_all(const pl_config *config, const pl_compile_options *o, pl_plan *plan, pl_error *err)
+{
+    const uint32_t count = count_trainings(config);
+    if (count < 2) return PL_OK;
+    pl_work *w = pl_alloc(1, sizeof *w);
+    if (w) w->group = pl_alloc(count, sizeof *w->group);
+    pl_status status = w && w->group ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to look over %u trainings", count);
+    if (status == PL_OK) w->trains = true, w->count = count, w->error = -1;
+    for (uint32_t k = 0; k < count && status == PL_OK; k++) status = look_over(config, o, k, w, err);
+    if (status == PL_OK) {
+        add_up(w);
+        pl_work_destroy(plan->work);
+        plan->work = w;
+        return PL_OK;
+    }
+    pl_work_destroy(w);
+    return may_lack(status) ? PL_OK : status;
+}
+
+pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_plan *plan, pl_error *err)
+{
+    const pl_work *w = plan->work;
+    if (!w || !w->trains) return PL_OK;
+    const pl_compiled found = {.time = {w->seconds, w->low, w->high, w->busy, w->measured == 0},
+                               .measured = w->measured > 0,
+                               .at_once = (uint32_t)pl_plan_micro_batch(plan)};
+    const pl_compile_options o = {.command = plan->command, .cache_folder = cache_folder};
+    PL_TRY(pl_advise(config, &o, &found, plan, err));
+    return look_over_all(config, &o, plan, err);
+}
+
+/* ---- what is refused ---- */
+
 /* Where a number fits and what `before` has does not: the largest that does. */
 static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
                               char value[VALUE_BYTES], tried *t, pl_error *err)
@@ -362,16 +460,34 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_confi
     return PL_OK;
 }
 
-/* The rows that are taken: the value that each has, "" where it is not. */
+/* What costs least to give up comes first: how much is at once, then what leaves the results, then what rounds them
+ * otherwise, and what makes others of them. */
+static int rank_of(const pl_config_what_if *row)
+{
+    if (row->effect == PL_CONFIG_EFFECT_SAME) return is_at_once(row->key) ? 0 : 1;
+    return row->effect == PL_CONFIG_EFFECT_BITS ? 2 : 3;
+}
+
+/* The rows that are taken, in order of their ranks: the value that each has, "" where it is not. */
 typedef struct taken {
-    char value[SMALLER][VALUE_BYTES];
+    const pl_config_what_if *row[SMALLER_ROWS];
+    char value[SMALLER_ROWS][VALUE_BYTES];
 } taken;
+
+static void order_rows(taken *rows)
+{
+    enum { RANKS = 4 };
+    size_t count = 0;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (size_t i = 0; i < SMALLER_ROWS; i++)
+            if (rank_of(&pl_config_smaller[i]) == rank) rows->row[count++] = &pl_config_smaller[i];
+}
 
 static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_error *err)
 {
     *c = *v->config;
-    for (size_t i = 0; i < SMALLER; i++)
-        if (rows->value[i][0]) PL_TRY(pl_config_set(c, smaller[i].path, rows->value[i], "plan", err));
+    for (size_t i = 0; i < SMALLER_ROWS; i++)
+        if (rows->value[i][0]) PL_TRY(pl_config_set(c, path_of(rows->row[i]->key), rows->value[i], "plan", err));
     return PL_OK;
 }
 
@@ -380,15 +496,16 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_confi
                                     pl_error *err)
 {
     *c = *v->config;
-    for (size_t i = 0; i < SMALLER && t->status != PL_OK; i++) {
+    for (size_t i = 0; i < SMALLER_ROWS && t->status != PL_OK; i++) {
+        const pl_config_what_if *row = rows->row[i];
         char *value = rows->value[i];
         *before = *c;
-        if (!has_key(c, smaller[i].path)) continue;
-        PL_TRY(pl_config_set(c, smaller[i].path, smaller[i].value, "plan", err));
+        if (!has_key(c, row->key)) continue;
+        PL_TRY(pl_config_set(c, path_of(row->key), row->value, "plan", err));
         if (pl_config_equal(c, before)) continue;
-        snprintf(value, VALUE_BYTES, "%s", smaller[i].value);
+        snprintf(value, VALUE_BYTES, "%s", row->value);
         PL_TRY(try_config(v, c, UNKNOWN, t, err));
-        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, smaller[i].path, value, t, err));
+        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(row->key), value, t, err));
         if (t->status != PL_OK && t->status != PL_E_BUDGET) *c = *before, value[0] = 0; /* another key forbids it */
     }
     return PL_OK;
@@ -397,8 +514,8 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_confi
 static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, tried *t, pl_error *err)
 {
     size_t count = 0;
-    for (size_t i = 0; i < SMALLER; i++) count += rows->value[i][0] != 0;
-    for (size_t i = 0; i < SMALLER && count > 1; i++) { /* without any it does not fit */
+    for (size_t i = 0; i < SMALLER_ROWS; i++) count += rows->value[i][0] != 0;
+    for (size_t i = 0; i < SMALLER_ROWS && count > 1; i++) { /* without any it does not fit */
         tried without;
         char value[VALUE_BYTES];
         if (!rows->value[i][0]) continue;
@@ -417,21 +534,22 @@ static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, ta
 /* What would fit, behind the sentence of the refusal. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
-    static const char *const effects[] = {[PL_ADVICE_SAME] = "",
-                                          [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
-                                          [PL_ADVICE_OTHER] = ", and the results are others"};
+    static const char *const effects[] = {[PL_CONFIG_EFFECT_SAME] = "",
+                                          [PL_CONFIG_EFFECT_BITS] = ", and the results are rounded otherwise",
+                                          [PL_CONFIG_EFFECT_OTHER] = ", and the results are others"};
     char text[240] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
     taken rows = {0};
     tried t = {.status = PL_E_BUDGET};
-    pl_advice_effect effect = PL_ADVICE_SAME;
+    pl_config_effect effect = PL_CONFIG_EFFECT_SAME;
+    order_rows(&rows);
     PL_TRY(take_until_it_fits(v, c, before, &rows, &t, err));
     if (t.status != PL_OK) return PL_OK;
     PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
-    for (size_t i = 0; i < SMALLER; i++) {
+    for (size_t i = 0; i < SMALLER_ROWS; i++) {
         if (!rows.value[i][0]) continue;
-        say_option(smaller[i].path, rows.value[i], &options);
-        if (smaller[i].effect > effect) effect = smaller[i].effect;
+        say_option(path_of(rows.row[i]->key), rows.value[i], &options);
+        if (rows.row[i]->effect > effect) effect = rows.row[i]->effect;
     }
     pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
                     pl_format_bytes(t.charged_bytes, charged, sizeof charged), effects[effect]);

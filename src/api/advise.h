@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "api/compile.h"
+#include "base/machine.h"
 #include "store/block_file.h"
 
 #define PL_ADVICE_ROOM 0.95 /* of a disk's free space; what needs more is at the edge */
@@ -18,20 +19,29 @@ typedef struct pl_advising {
     const pl_plan *plan;
     pl_data *data; /* of the plan's group */
     pl_advice *a;
-    bool here;          /* this machine is to hold it */
+    bool here; /* this machine is to hold it */
+    pl_machine machine;
+    bool trains;
+    uint32_t trainings;   /* of the config, each with a folder of its own */
+    uint64_t samples;     /* that compiled.seconds are of */
+    double pause_seconds; /* of a training that waits while its checkpoints are written */
+    char out[PL_FILE_PATH_MAX];
     bool disk_is_there; /* reserved already */
     bool is_barred;     /* results or cache cannot lie where they are to */
     double left;        /* the share of the work that is not done */
     uint64_t disk_free; /* UINT64_MAX: not known */
 } pl_advising;
 
-uint64_t pl_advice_results_bytes(const pl_plan *);
+/* Of the results; of a training of all that it keeps, but for what is there before it begins. */
+uint64_t pl_advice_disk_bytes(const pl_advising *, const pl_plan *);
 /* Has the disk no room for so many, or hardly? */
 bool pl_advice_lacks_disk(const pl_advising *, uint64_t bytes);
 
 /* ---- advise_look.c ---- */
 pl_status pl_advise_stages(pl_advising *, pl_error *);
 pl_status pl_advise_risks(pl_advising *, pl_error *);
+/* Samples a second of a plan with its checkpoints; negative: not known. */
+double pl_advise_work_rate(const pl_advising *, const pl_compiled *);
 /* Of all stages side by side on so many cores: that of the slowest whose rate is known, and no more than the cores have
  * time for. Negative where the work's is not known. */
 double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores);

@@ -12,6 +12,7 @@
 
 #include "api/advise.h"
 #include "base/alloc.h"
+#include "base/locale.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "config/schema.h"
@@ -68,10 +69,13 @@ static pl_status size_look(look *k, pl_error *err)
     return k->memory ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to try the %s", k->source->kind->name);
 }
 
+/* Of a slot that is counted in smaller items (tokens) as many as its rows. */
+static uint64_t samples_of(const pl_slot *slot) { return slot->counted < slot->rows ? slot->counted : slot->rows; }
+
 static void count_remarks(look *k, const pl_slot *slot)
 {
     const pl_source_remarks *r = &k->source->kind->remarks;
-    k->samples += slot->counted;
+    k->samples += samples_of(slot);
     for (int bit = 0; r->text && r->text[bit] && bit < REMARKS; bit++)
         for (uint32_t i = 0; i < slot->rows; i++)
             k->remarked[bit] += ((const uint8_t *)slot->port[r->port].at)[i] >> bit & 1;
@@ -97,8 +101,8 @@ static pl_status fill_slots(look *k, pl_error *err)
         if (i == 0) continue;
         const double seconds = now() - before;
         k->seconds += seconds;
-        k->timed += slot.counted;
-        if (slot.counted) k->each[k->slots++] = seconds / (double)slot.counted;
+        k->timed += samples_of(&slot);
+        if (slot.counted) k->each[k->slots++] = seconds / (double)samples_of(&slot);
         count_remarks(k, &slot);
     }
     return PL_OK;
@@ -133,11 +137,20 @@ static pl_status look_at(const pl_source *source, look *k, pl_error *err)
 
 /* ---- the stages ---- */
 
-uint64_t pl_advice_results_bytes(const pl_plan *p)
+static uint64_t disk_row(const pl_plan *p, const char *name)
 {
     for (size_t i = 0; i < p->disk_count; i++)
-        if (strcmp(p->disk[i].name, PL_PLAN_DISK_RESULTS) == 0) return p->disk[i].bytes;
+        if (strcmp(p->disk[i].name, name) == 0) return p->disk[i].bytes;
     return 0;
+}
+
+uint64_t pl_advice_disk_bytes(const pl_advising *v, const pl_plan *p)
+{
+    uint64_t bytes = 0;
+    if (!v->trains) return disk_row(p, PL_PLAN_DISK_RESULTS);
+    for (size_t i = 0; i < p->disk_count; i++) bytes += p->disk[i].bytes;
+    bytes -= v->data->file ? disk_row(p, v->data->file) : 0;
+    return pl_size_mul(bytes, v->trainings, &bytes) ? UINT64_MAX : bytes;
 }
 
 static double slowest(const pl_advice_stage stage[PL_ADVICE_STAGES])
@@ -177,17 +190,35 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     return PL_OK;
 }
 
+double pl_advise_work_rate(const pl_advising *v, const pl_compiled *of)
+{
+    return of->time.seconds > 0 ? (double)v->samples / (of->time.seconds + v->pause_seconds) : -1;
+}
+
 static void find_work(pl_advising *v)
 {
     pl_advice_stage *s = &v->a->stage[PL_ADVICE_WORK];
-    const pl_data *d = v->data;
+    const pl_work *w = v->plan->work;
     snprintf(s->name, sizeof s->name, "%s", pl_command_name(v->command));
     s->threads = (uint32_t)v->plan->team.threads;
     s->cores = fmin(s->threads, v->a->cores); /* its kernels were measured on these */
-    s->per_second = v->compiled.time.seconds > 0 ? (double)d->group_samples / v->compiled.time.seconds : -1;
-    snprintf(s->basis, sizeof s->basis, "%s%s",
-             s->per_second < 0 ? "its kernels were not measured" : "from its kernels' times",
-             v->plan->work->count > 1 ? ", of the largest shape" : "");
+    s->per_second = pl_advise_work_rate(v, &v->compiled);
+    if (s->per_second < 0)
+        snprintf(s->basis, sizeof s->basis, "its kernels were not measured");
+    else if (!v->trains)
+        snprintf(s->basis, sizeof s->basis, "from its kernels' times%s", w->count > 1 ? ", of the largest shape" : "");
+    else
+        pl_print(s->basis, sizeof s->basis,
+                 "from its kernels' times, with %" PRIu64 " evaluation%s and %" PRIu64 " checkpoint%s%s",
+                 w->evaluations, pl_plural(w->evaluations), w->checkpoints, pl_plural(w->checkpoints),
+                 v->pause_seconds > 0 ? "" : ", these in no time");
+}
+
+/* Checkpoints are written between two steps, which wait for them. */
+static void find_pause(pl_advising *v)
+{
+    const double rate = pl_disk_measure(v->out), bytes = (double)disk_row(v->plan, PL_PLAN_DISK_CHECKPOINT);
+    v->pause_seconds = rate > 0 ? bytes / rate * (double)v->plan->work->checkpoints : 0;
 }
 
 /* The disk is waited for, mostly; the rest of the time a core copies. */
@@ -197,7 +228,7 @@ static void find_write(pl_advising *v)
     pl_advice_stage *s = &v->a->stage[PL_ADVICE_WRITE];
     const double begin = now(), busy = read_clock(CLOCK_THREAD_CPUTIME_ID);
     const double bytes = pl_disk_measure(v->data->sink->path),
-                 each = (double)pl_advice_results_bytes(v->plan) / (double)v->a->samples;
+                 each = (double)pl_advice_disk_bytes(v, v->plan) / (double)v->a->samples;
     const double seconds = now() - begin;
     snprintf(s->name, sizeof s->name, "write");
     s->threads = 1;
@@ -225,7 +256,8 @@ static void find_bound(pl_advising *v)
 {
     pl_advice *a = v->a;
     const double least = slowest(a->stage), rate = pl_advice_rate(a->stage, a->cores);
-    double work = v->plan->work->seconds; /* of shapes of their own rates */
+    /* of shapes of their own rates */
+    double work = v->trains ? v->compiled.time.seconds + v->pause_seconds : v->plan->work->seconds;
     a->per_second = rate > 0 ? rate : -1;
     a->bound = -1;
     for (int i = 0; i < PL_ADVICE_STAGES; i++) {
@@ -273,8 +305,12 @@ pl_status pl_advise_stages(pl_advising *v, pl_error *err)
 {
     look k;
     PL_TRY(find_fill(v, &k, err));
+    if (v->trains) find_pause(v);
     find_work(v);
-    find_write(v);
+    if (v->trains)
+        v->a->stage[PL_ADVICE_WRITE].per_second = -1;
+    else
+        find_write(v);
     find_bound(v);
     say_texts(v, &k);
     return PL_OK;
@@ -365,10 +401,28 @@ bool pl_advice_lacks_disk(const pl_advising *v, uint64_t bytes)
     return !v->disk_is_there && v->disk_free != UINT64_MAX && (double)bytes > PL_ADVICE_ROOM * (double)v->disk_free;
 }
 
+/* What a training keeps grows while it runs: the disk is asked again before each checkpoint. */
+static void say_run_disk(pl_advising *v)
+{
+    char need[32], have[32], who[48] = "the run keeps";
+    pl_error why = {0};
+    const uint64_t bytes = pl_advice_disk_bytes(v, v->plan);
+    if (pl_disk_free(v->out, &v->disk_free, &why) != PL_OK) v->disk_free = UINT64_MAX;
+    pl_advice_risk *r = add_risk(v, "disk", pl_advice_lacks_disk(v, bytes));
+    pl_format_bytes(bytes, need, sizeof need);
+    if (v->trainings > 1) snprintf(who, sizeof who, "the %" PRIu32 " trainings keep", v->trainings);
+    if (v->disk_free == UINT64_MAX)
+        snprintf(r->text, sizeof r->text, "%s %s; how much is free is not known", who, need);
+    else
+        snprintf(r->text, sizeof r->text, "%s at most %s, the checkpoint being written with it; %s are free%s", who,
+                 need, pl_format_bytes(v->disk_free, have, sizeof have),
+                 r->is_bad ? ": keep fewer checkpoints, or choose another folder" : "");
+}
+
 static pl_status say_disk(pl_advising *v, pl_error *err)
 {
     char need[32], have[32], done[32], all[32], text[sizeof v->a->risk->text];
-    const uint64_t bytes = pl_advice_results_bytes(v->plan);
+    const uint64_t bytes = pl_advice_disk_bytes(v, v->plan);
     pl_str s = pl_str_fixed(text, sizeof text);
     PL_TRY(find_disk(v, err));
     pl_str_printf(&s, "the results need %s", pl_format_bytes(bytes, need, sizeof need));
@@ -385,6 +439,21 @@ static pl_status say_disk(pl_advising *v, pl_error *err)
     return PL_OK;
 }
 
+/* What the machine and its control group have for the process, which takes the place of this one. */
+static void say_headroom(const pl_advising *v, const char *charged, pl_advice_risk *r)
+{
+    const pl_machine *m = &v->machine;
+    char have[32], all[32];
+    pl_str s = pl_str_fixed(r->text, sizeof r->text);
+    pl_str_printf(&s, "%s charged, and nothing is asked for later; %s of %s are free on this machine", charged,
+                  pl_format_bytes(m->available_bytes + m->own_bytes, have, sizeof have),
+                  pl_format_bytes(m->ram_bytes, all, sizeof all));
+    if (m->cgroup_path[0] && m->cgroup_limit_bytes != PL_MACHINE_UNLIMITED)
+        pl_str_printf(&s, ", %s of the %s of its control group",
+                      pl_format_bytes(m->cgroup_room_bytes + m->own_bytes, have, sizeof have),
+                      pl_format_bytes(m->cgroup_limit_bytes, all, sizeof all));
+}
+
 static pl_status say_memory(pl_advising *v, pl_error *err)
 {
     char charged[32];
@@ -395,8 +464,7 @@ static pl_status say_memory(pl_advising *v, pl_error *err)
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     pl_advice_risk *r = add_risk(v, "memory", !fits);
     if (fits)
-        snprintf(r->text, sizeof r->text, "%s charged, and nothing is asked for later",
-                 pl_format_bytes(bytes, charged, sizeof charged));
+        say_headroom(v, pl_format_bytes(bytes, charged, sizeof charged), r);
     else
         snprintf(r->text, sizeof r->text, "%.480s", why.text);
     return PL_OK;
@@ -420,7 +488,10 @@ static void say_limit(pl_advising *v)
 
 pl_status pl_advise_risks(pl_advising *v, pl_error *err)
 {
-    PL_TRY(say_disk(v, err));
+    if (v->trains)
+        say_run_disk(v);
+    else
+        PL_TRY(say_disk(v, err));
     say_cache(v);
     PL_TRY(say_memory(v, err));
     say_limit(v);

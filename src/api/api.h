@@ -21,6 +21,8 @@ typedef struct pl_settings {
     pl_run_settings run;
 } pl_settings;
 
+/* stages.c: how many trainings of several come before this one, also where the config names it alone. */
+pl_status pl_stage_count_earlier(const pl_config *, uint32_t *, pl_error *);
 pl_status pl_settings_fill(const pl_config *, pl_command, const pl_data *, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);
 
@@ -39,6 +41,11 @@ pl_status pl_build_graph(const pl_config *, pl_command, const pl_facts *extents,
 /* ---- room.c ---- */
 /* May a run of the plan, and that many bytes more, be held beside what this process has? PL_E_BUDGET. */
 pl_status pl_room_check_beside(const pl_plan *, uint64_t bytes, pl_error *);
+
+/* ---- stages.c ---- */
+struct pl_stage; /* plimsoll/stages.h */
+/* The config of several trainings becomes that of number k, from 0; is it done? */
+pl_status pl_stage_take(pl_config *, uint32_t k, struct pl_stage *, bool *is_done, pl_error *);
 
 /* ---- compile.c ---- */
 /* For training, without a prediction of time: nothing is measured. */

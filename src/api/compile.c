@@ -182,6 +182,7 @@ static void tell_found(const pl_compiler *c, const pl_fit_result *result, const 
     found->at_once = (uint32_t)result->point[result->chosen].choice.micro_batch;
     found->time = (pl_duration){-1, -1, -1, 1, true};
     if (c->fit.repeated) found->time = pl_compiler_predict(c, plan, found->at_once);
+    if (pl_command_does(c->command, PL_USES_UPDATE)) pl_compiler_count_training(c, plan, found);
     found->measured = found->time.seconds >= 0 && pl_compiler_distance(c, plan->graph) == 0;
 }
 
@@ -250,6 +251,8 @@ static pl_status make_plan(const pl_config *config, const pl_compile_options *gi
     pl_status status = pl_compile_largest(config, &o, NULL, plan, err);
     if (status == PL_E_BUDGET && may_be_smaller(config, o.command)) return pl_advise_refused(config, &o, err);
     if (status == PL_OK && (*plan)->work) status = pl_advise(config, &o, &found, *plan, err);
+    if (status == PL_OK && pl_command_does(o.command, PL_USES_UPDATE))
+        status = pl_work_add_training(*plan, &found, err);
     if (status != PL_OK) pl_plan_destroy(*plan), *plan = NULL;
     return status;
 }

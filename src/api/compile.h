@@ -6,11 +6,14 @@
 #include "fit/result.h"
 #include "ir/properties.h"
 
-/* Of a plan for what is repeated. */
+/* Of a plan for what is repeated or trained. */
 typedef struct pl_compiled {
-    pl_duration time; /* of all items that the data are opened for, predicted; seconds negative: not known */
-    bool measured;    /* every kernel at its shape; else some follow from those of other sizes */
+    pl_duration
+        time;      /* of all items that the data are opened for, or all steps; predicted; seconds negative: not known */
+    bool measured; /* every kernel at its shape; else some follow from those of other sizes */
     uint32_t at_once; /* samples */
+    /* Of a training: */
+    uint64_t steps, epoch_steps, evaluations, checkpoints;
 } pl_compiled;
 
 typedef struct pl_compile_options {
@@ -42,6 +45,9 @@ pl_status pl_compile(const pl_config *, const pl_compile_options *, pl_fit_resul
  * which it was; else as above. */
 pl_status pl_compile_largest(const pl_config *, pl_compile_options *, pl_fit_result *, pl_plan **, pl_error *);
 
+/* The plan carries its training as all of the work. */
+pl_status pl_work_add_training(pl_plan *, const pl_compiled *, pl_error *);
+
 /* ---- certify.c ---- */
 /* Nothing fits: each permission that is not given is tried alone, without measuring; into the result. */
 pl_status pl_certify(const pl_config *, const pl_compile_options *, pl_fit_result *, pl_error *);
@@ -50,7 +56,7 @@ pl_status pl_try_numbers(const pl_config *, const pl_compile_options *, pl_fit_r
 
 /* ---- advise.c ---- */
 /* Of a plan that carries all of the work: what bounds its time, what would change that, what may go wrong, and what
- * would be safe; into the plan. Each variation of the table what_if.def is planned. */
+ * would be safe; into the plan. Each variation that its keys tell of (WHAT_IF in config/sections.def) is planned. */
 pl_status pl_advise(const pl_config *, const pl_compile_options *, const pl_compiled *, pl_plan *, pl_error *);
 /* Nothing fits the budget: the options that would make it fit, behind the sentence. Returns PL_E_BUDGET. */
 pl_status pl_advise_refused(const pl_config *, const pl_compile_options *, pl_error *);

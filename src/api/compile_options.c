@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/units.h"
 #include "run/threads.h"
+#include "store/folder.h"
 
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
 _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
@@ -33,13 +34,27 @@ static void say_budget(const pl_machine_budget *b, char *text, size_t room)
              pl_format_bytes(b->reserve_bytes, reserve, sizeof reserve));
 }
 
+/* What lies in memory of this run, and of the trainings that it is one of. */
+static uint64_t own_files_bytes(const pl_compiler *c)
+{
+    char folder[PL_FILE_PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", c->settings.out);
+    char *slash = strrchr(folder, '/');
+    if (c->config->is_stage && slash) *slash = 0;
+    return folder[0] && pl_command_does(c->command, PL_USES_UPDATE) ? pl_folder_memory_bytes(folder) : 0;
+}
+
 static pl_status find_budget(pl_compiler *c, uint64_t *bytes, pl_error *err)
 {
     pl_machine_budget automatic;
     *bytes = c->config->memory.budget;
     if (*bytes == PL_CONFIG_BYTES_NONE) *bytes = PL_FIT_NO_BUDGET;
     if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
-    PL_TRY(pl_machine_auto_budget(&c->machine, &automatic, err));
+    const uint64_t own = own_files_bytes(c); /* the plan counts them */
+    pl_machine machine = c->machine;
+    machine.available_bytes += own;
+    if (machine.cgroup_room_bytes != PL_MACHINE_UNLIMITED) machine.cgroup_room_bytes += own;
+    PL_TRY(pl_machine_auto_budget(&machine, &automatic, err));
     *bytes = automatic.bytes;
     say_budget(&automatic, c->budget, sizeof c->budget);
     return PL_OK;

@@ -57,12 +57,19 @@ static uint64_t results_bytes(const pl_compiler *c)
     return pl_disk_is_memory(c->data->sink->path) ? r->disk_bytes + brought_bytes(c) : r->page_cache_bytes;
 }
 
+/* Of a training before this one: its checkpoints, its plan, what was predicted and measured. */
+static uint64_t earlier_bytes(const pl_compiler *c)
+{
+    const uint64_t kept = c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
+    return c->earlier_stages * (kept + brought_bytes(c) + BESIDE);
+}
+
 /* Two windows of a checkpoint's largest file, or all of a small checkpoint; metrics, events and trace beside it. */
 static uint64_t run_bytes(const pl_compiler *c, const pl_plan *p)
 {
     uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES, kept = 0;
     for (size_t i = 0; i < p->disk_count; i++) kept += p->disk[i].bytes;
-    if (pl_disk_is_memory(c->settings.out)) return kept + brought_bytes(c) + BESIDE;
+    if (pl_disk_is_memory(c->settings.out)) return kept + brought_bytes(c) + BESIDE + earlier_bytes(c);
     return (c->disk.checkpoint_bytes < windows ? c->disk.checkpoint_bytes : windows) + BESIDE;
 }
 
@@ -89,6 +96,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
 {
     pl_compiler *c = context;
     PL_TRY(measure_results(c, err));
+    if (pl_disk_is_memory(c->settings.out)) PL_TRY(pl_stage_count_earlier(c->config, &c->earlier_stages, err));
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = *c->settings.run.words;
@@ -97,7 +105,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     p->config = pl_strdup(c->settings.config_text);
     if (!p->config) return pl_fail(err, PL_E_NOMEM, "no memory for the plan");
     add_disk(p, "checkpoints kept", c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0));
-    add_disk(p, "checkpoint being written", c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
+    add_disk(p, PL_PLAN_DISK_CHECKPOINT, c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
     add_disk(p, PL_PLAN_DISK_RESULTS, c->results.disk_bytes);
     if (c->data->source && c->data->file) add_disk(p, c->data->file, c->data->file_bytes);
     PL_TRY(pl_compiler_find_heap(c, p, err));

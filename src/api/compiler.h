@@ -45,6 +45,7 @@ typedef struct pl_compiler {
     pl_session_disk disk;
     pl_block_sizes results;
     uint64_t plan_text_bytes;
+    uint32_t earlier_stages; /* of a disk that is memory: whose files lie there */
     pl_run_heap heap;      /* of the runner; of one candidate after the other that keeps the same tensors found once */
     uint64_t heap_tensors; /* as disk.tensors; heap.held_bytes 0: not found yet */
     bool roughly;          /* a survey: the heap of a larger graph does for a smaller one */
@@ -109,6 +110,8 @@ pl_status pl_compiler_find_floor(const pl_compiler *, pl_fit_options *, pl_error
 /* The heap of the process that will run the plan, into its options; the plan's length as text, into the compiler. */
 pl_status pl_compiler_find_heap(pl_compiler *, pl_plan *, pl_error *);
 /* Of a plan that says nothing. */
+/* A training as a whole: its steps and evaluations, and how long those take. */
+void pl_compiler_count_training(const pl_compiler *, const pl_plan *, pl_compiled *);
 pl_status pl_compiler_find_least_heap(const pl_compiler *, int threads, uint64_t *bytes, pl_error *);
 
 /* ---- compile_measure.c ---- */

@@ -105,7 +105,9 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
         char *path = pl_config_path_of(copy, key);
         if (path) PL_TRY_DONE(make_absolute(path, err));
     }
+    pl_config_begin_sealed(out);
     pl_config_print_yaml(copy, out);
+    pl_config_end_sealed(out);
 done:
     pl_config_destroy(copy);
     return status;

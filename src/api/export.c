@@ -175,7 +175,7 @@ static const char *format_of(const exporting *e)
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
     if (e->o->packed && !has_bits(e)) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
-    char checksum[PL_CHECKSUM_TEXT_BYTES];
+    char checksum[PL_CHECKSUM_TEXT_BYTES] = PL_WEIGHTS_NO_CHECKSUM;
     const bool is_packed = e->weights.packed || has_bits(e); /* others may be edited by whoever likes to */
     const pl_st_text text[] = {{"format", format_of(e)},
                                {PL_WEIGHTS_CONFIG, e->text},
@@ -184,7 +184,7 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
     pl_st_writer *writer = pl_alloc(1, sizeof *writer);
     const pl_st_list list = {
         .entries = e->weights.model, .count = e->weights.models, .metadata = text, .metadata_count = is_packed ? 4 : 3};
-    pl_checksum_print(is_packed ? pl_safetensors_data_checksum(&list) : 0, checksum);
+    if (is_packed) pl_checksum_print(pl_safetensors_checksum(&list), checksum);
     if (!writer) return pl_fail(err, PL_E_NOMEM, "no memory to write %.300s", e->o->path);
     pl_status status = pl_safetensors_check(&list, err);
     if (status == PL_OK) status = pl_safetensors_write(writer, e->o->path, &list, NULL, err);

@@ -11,7 +11,7 @@
 #include "report/html.h"
 #include "report/html_rollout.h"
 #include "report/times.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 #include "store/folder.h"
 #include "systems/results.h"
 

@@ -11,6 +11,7 @@
 #include "fit/result.h"
 #include "models/model.h"
 #include "run/threads.h"
+#include "store/folder.h"
 
 /* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
@@ -158,13 +159,15 @@ pl_status pl_plan_check_machine(const pl_plan *plan, pl_error *err)
     return pl_machine_check_limits(&machine, &need, err);
 }
 
-pl_status pl_runner_check(const pl_plan *plan, pl_error *err)
+pl_status pl_runner_check(const pl_plan *plan, const char *files, pl_error *err)
 {
+    const uint64_t own = pl_folder_memory_bytes(files), counted = plan->writer_cache_bytes;
     pl_machine machine;
     pl_machine_need need = need_of(plan);
     pl_threads_end(); /* kernels were measured with them */
     PL_TRY(pl_machine_read("", &machine, err));
     PL_TRY(pl_machine_check_limits(&machine, &need, err));
+    machine.own_bytes += own < counted ? own : counted;
     return pl_machine_check_free(&machine, &need, err);
 }
 
@@ -195,6 +198,7 @@ pl_status pl_planner_fence(const pl_config *config, pl_error *err)
     pl_process_options o = pl_process_options_default();
     PL_TRY(pl_machine_read("", &machine, err));
     if (machine.cgroup_room_bytes == PL_MACHINE_UNLIMITED) return PL_OK;
+    o.parts = PL_PART(planner) | pl_system_of(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
     PL_TRY(pl_process_plan(&o, 1, 0, NULL, 0, &image, err));
     uint64_t room = machine.cgroup_room_bytes + machine.own_bytes, beside = KERNEL_BYTES;
     for (size_t i = 0; i < image.row_count; i++)

@@ -14,6 +14,7 @@
 #include "report/report.h"
 #include "store/block_sink.h"
 #include "store/beside.h"
+#include "store/sum_file.h"
 
 /* One process has one set of owned addresses. Static: it must be there before anything else is. */
 static pl_memory_owners owners;
@@ -287,7 +288,10 @@ pl_status pl_run_write_witness(pl_run *r, uint64_t steps, const char *folder, pl
 
 pl_status pl_run_write_predictions(pl_run *r, const char *path, pl_error *err)
 {
-    return pl_keep_predictions(r->session, path, err);
+    char kept[PL_FILE_PATH_MAX];
+    PL_TRY(pl_keep_predictions(r->session, path, err));
+    PL_TRY(pl_path_join(kept, sizeof kept, r->settings.out, PL_STAGE_PREDICTIONS, err));
+    return strcmp(path, kept) == 0 ? pl_sum_file_write(path, err) : PL_OK; /* by them a stage is done */
 }
 
 size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)

@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "config/schema.h"
 #include "store/folder.h"
+#include "store/sum_file.h"
 #include "systems/system.h"
 
 typedef struct place {
-    bool is_done, is_trained, is_begun;
+    bool is_done, was_changed, is_trained, is_begun;
 } place;
 
 static pl_status look_at(const char *folder, place *p, pl_error *err)
@@ -21,7 +23,8 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
     *p = (place){0};
     if (access(folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
     PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PL_STAGE_PREDICTIONS, err));
-    p->is_done = access(predictions, F_OK) == 0;
+    PL_TRY(pl_sum_file_check(predictions, &p->is_done, err));
+    p->was_changed = !p->is_done && access(predictions, F_OK) == 0;
     /* The run itself finds out how damaged a damaged one is. */
     pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", damaged.text);
@@ -79,16 +82,42 @@ static pl_status check_asked(const pl_config *c, const char *out, const survey *
     return PL_OK;
 }
 
+/* How many of all trainings come before the named one, also where the config is of that one alone. */
+static pl_status count_earlier(const pl_config *c, const char *named, uint32_t *earlier, pl_error *err)
+{
+    const pl_system *y = pl_system_of(c);
+    char name[PL_STAGE_NAME_BYTES] = "";
+    pl_config *all = pl_config_copy(c);
+    if (!all) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_config_set(all, y->stage_key, "", "all trainings", err);
+    *earlier = 0;
+    while (status == PL_OK && y->name_stage(all, *earlier, name) && strcmp(name, named) != 0) ++*earlier;
+    if (strcmp(name, named) != 0) *earlier = 0; /* made by name alone */
+    pl_config_destroy(all);
+    return status;
+}
+
+pl_status pl_stage_count_earlier(const pl_config *c, uint32_t *earlier, pl_error *err)
+{
+    const pl_system *y = pl_system_of(c);
+    const char *named = y->stage_key && !c->is_stage ? pl_config_value_of(c, pl_config_find(y->stage_key)) : "";
+    *earlier = c->earlier_stages;
+    return named[0] ? count_earlier(c, named, earlier, err) : PL_OK;
+}
+
 static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage *stage, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     const pl_system *y = pl_system_of(c);
     stage->number = s->first + 1;
+    stage->was_changed = s->at.was_changed;
     stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
     (void)y->name_stage(c, s->first, stage->name);
     PL_TRY(folder_of(c, out, s->first, folder, err));
     PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PL_STAGE_PREDICTIONS, err));
+    PL_TRY(count_earlier(c, stage->name, &c->earlier_stages, err));
     PL_TRY(y->take_stage(c, s->first, err));
+    c->is_stage = true;
     PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
     if (s->at.is_trained)
@@ -112,13 +141,26 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
     return stage->all_done ? PL_OK : become(c, out, &s, stage, err);
 }
 
+pl_status pl_stage_take(pl_config *c, uint32_t k, pl_stage *stage, bool *is_done, pl_error *err)
+{
+    survey s = {.first = k};
+    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    place p;
+    *stage = (pl_stage){0};
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(folder_of(c, out, k, folder, err));
+    PL_TRY(look_at(folder, &p, err));
+    *is_done = p.is_done;
+    return become(c, out, &s, stage, err);
+}
+
 pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *err)
 {
     survey s = {.first = k};
     char out[PL_FILE_PATH_MAX], name[PL_STAGE_NAME_BYTES];
     const pl_system *y = pl_system_of(c);
     *stage = (pl_stage){0};
-    if (!y->stages_differ || !y->name_stage(c, k, name)) return PL_OK;
+    if (!y->name_stage || !y->name_stage(c, k, name)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     while (y->name_stage(c, s.count, name)) s.count++;
     stage->count = s.count;

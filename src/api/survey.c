@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/compiler.h"
 #include "base/alloc.h"
+#include "ir/properties.h"
 
 typedef struct survey {
     pl_compiler *c;
@@ -37,25 +38,53 @@ static pl_status bind_group(pl_compiler *c, size_t group, pl_graph **bound, pl_e
     return pl_fit_bind(c->graph, &c->fit, &choice, bound, err);
 }
 
+static const pl_duration unknown = {-1, -1, -1, 1, true};
+
+/* False: how long one takes is not known. */
+static bool add_runs(pl_duration *sum, pl_duration one, double runs)
+{
+    if (one.seconds < 0) return false;
+    sum->seconds += runs * one.seconds;
+    sum->low += runs * one.low;
+    sum->high += runs * one.high;
+    sum->busy = one.busy > sum->busy ? one.busy : sum->busy;
+    sum->estimated |= one.estimated;
+    return true;
+}
+
 pl_duration pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t micro_batch)
 {
-    static const pl_duration unknown = {-1, -1, -1, 1, true};
     const pl_job *job = c->settings.jobs.job[0];
     pl_duration sum = {.busy = 1};
     if (!c->calibration || !job->count_runs) return unknown;
     for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++) {
         const pl_id program = pl_graph_find_program(p->graph, job->program[k]);
         if (program == PL_NONE) continue;
-        const pl_duration one = pl_plan_program_time(p, program);
-        const double runs = job->count_runs(c->data, micro_batch, k);
-        if (one.seconds < 0) return unknown;
-        sum.seconds += runs * one.seconds;
-        sum.low += runs * one.low;
-        sum.high += runs * one.high;
-        sum.busy = one.busy > sum.busy ? one.busy : sum.busy;
-        sum.estimated |= one.estimated;
+        if (!add_runs(&sum, pl_plan_program_time(p, program), job->count_runs(c->data, micro_batch, k))) return unknown;
     }
     return sum;
+}
+
+/* Evaluations come after every so many steps and after the last one. */
+static uint64_t count_due(uint64_t steps, uint64_t every) { return every ? (steps - 1) / every + 1 : 0; }
+
+void pl_compiler_count_training(const pl_compiler *c, const pl_plan *p, pl_compiled *found)
+{
+    const pl_run_settings *r = &c->settings.run;
+    const pl_id train = pl_graph_find_trained(p->graph), evaluate = pl_graph_find_program(p->graph, "evaluate");
+    const bool evaluates = evaluate != PL_NONE && pl_data_has(c->data, PL_PART_VALIDATION) && r->steps;
+    const uint64_t batches = evaluates ? c->data->source->steps_per_epoch[PL_PART_VALIDATION] : 0;
+    found->steps = r->steps;
+    found->epoch_steps = c->data->source ? c->data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
+    found->evaluations = evaluates ? count_due(r->steps, r->eval_every) : 0;
+    found->checkpoints = r->steps && r->checkpoint_every ? count_due(r->steps, r->checkpoint_every) : 1;
+    found->time = unknown;
+    if (!c->calibration || train == PL_NONE) return;
+    const uint64_t runs = r->eval_batches && r->eval_batches < batches ? r->eval_batches : batches;
+    pl_duration sum = {.busy = 1};
+    if (add_runs(&sum, pl_plan_program_time(p, train), (double)r->steps) &&
+        (!found->evaluations || add_runs(&sum, pl_plan_program_time(p, evaluate), (double)(runs * found->evaluations))))
+        found->time = sum;
 }
 
 static pl_status say_group(const pl_compiler *c, pl_work_group *g, pl_error *err)
@@ -227,6 +256,29 @@ static void take_plan(pl_work *w, const pl_plan *plan, const pl_compiled *found)
     w->low = w->group[0].low = found->time.low;
     w->high = w->group[0].high = found->time.high;
     w->busy = found->time.busy;
+}
+
+pl_status pl_work_add_training(pl_plan *plan, const pl_compiled *found, pl_error *err)
+{
+    pl_work *w = pl_alloc(1, sizeof *w);
+    if (w) w->group = pl_alloc(1, sizeof *w->group);
+    plan->work = w; /* freed with the plan */
+    if (!w || !w->group) return pl_fail(err, PL_E_NOMEM, "no memory to look over the training");
+    w->count = 1;
+    w->trains = true;
+    w->items = w->group->items = found->steps;
+    w->group->charged_bytes = pl_plan_charged_bytes(plan);
+    w->group->measured = found->measured;
+    w->measured = found->measured;
+    w->seconds = w->left_seconds = w->group->seconds = found->time.seconds;
+    w->low = w->group->low = found->time.low;
+    w->high = w->group->high = found->time.high;
+    w->busy = found->time.busy;
+    w->epoch_steps = found->epoch_steps;
+    w->evaluations = found->evaluations;
+    w->checkpoints = found->checkpoints;
+    w->error = -1;
+    return PL_OK;
 }
 
 pl_status pl_compile_largest(const pl_config *config, pl_compile_options *o, pl_fit_result *result, pl_plan **plan,

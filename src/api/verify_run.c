@@ -12,7 +12,7 @@
 #include "base/narrow.h"
 #include "ir/properties.h"
 #include "ir/op.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 /* The largest relative error of one rounding; half of the smallest number above 0. */
 #define BF16_UNIT         0x1p-8

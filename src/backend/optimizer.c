@@ -26,7 +26,8 @@ static int64_t skipped_before(const pl_adamw_call *c) { return c->skipped_steps 
 /* What is the same for every element, in double: the powers lose their digits in f32 (1 − 0.999 at step 1). */
 static pl_adamw_rates rates_of(const pl_adamw_call *c)
 {
-    double t = (double)(*c->step - skipped_before(c)), lr = *c->lr;
+    /* The first step is 1, whatever else a plan's text makes of the count of those that were skipped. */
+    double t = fmax((double)(*c->step - skipped_before(c)), 1), lr = *c->lr;
     double correction1 = 1 - pow(c->beta1, t), correction2 = 1 - pow(c->beta2, t);
     return (pl_adamw_rates){.beta1 = c->beta1,
                             .rest1 = (float)(1 - (double)c->beta1),
@@ -61,7 +62,7 @@ static void adamw_part(const void *work, int part, int parts)
 
 void pl_adamw_exec(const pl_adamw_call *call, pl_team team)
 {
-    assert(call->count >= 0 && *call->step - skipped_before(call) >= 1);
+    assert(call->count >= 0);
     adamw_work work = {.call = call,
                        .kernels = pl_kernels_get(team.isa),
                        .rates = rates_of(call),

@@ -139,11 +139,12 @@ typedef struct pl_process_planned {
     uint64_t charged_bytes;    /* resident + page tables + kernel; the page cache of writers is the store's to add */
 } pl_process_planned;
 
-/* When the environment tells malloc how to behave (MALLOC_…, GLIBC_TUNABLES with glibc.malloc…), replaces this process
- * by one without: the planner's mappings at the start are what is planned for the runner's. Else PL_OK at once. */
+/* When the environment tells malloc how to behave (MALLOC_…, GLIBC_TUNABLES with glibc.malloc…) or how large the stacks
+ * of a team are (OMP_STACKSIZE, GOMP_STACKSIZE), replaces this process by one without: the planner's mappings at the
+ * start are what is planned for the runner's, and its stacks are small (pl_process_fence). Else PL_OK at once. */
 PL_API PL_MUST_USE pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *);
 
-/* Replaces this process by a new one of the same program with these words, without what tells malloc how to behave.
+/* Replaces this process by a new one of the same program with these words, without these variables.
  * Returns only on failure. */
 PL_API PL_MUST_USE pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *);
 

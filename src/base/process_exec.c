@@ -64,9 +64,11 @@ static void set_entry(environment *e, const char *name, unsigned long long value
 }
 
 /* Works against a heap of fixed size: hugetlb takes it from elsewhere, a top pad grows it before main() begins.
- * MALLOC_PERTURB_ only fills blocks, and whoever sets it is looking for something. */
-static bool tells_malloc(const char *entry)
+ * MALLOC_PERTURB_ only fills blocks, and whoever sets it is looking for something. Against the planner's fence works
+ * what makes stacks large: of the runner before this process, or of a user. libgomp ends a process that gets none. */
+static bool works_against_plan(const char *entry)
 {
+    if (has_name(entry, "OMP_STACKSIZE") || has_name(entry, "GOMP_STACKSIZE")) return true;
     if (has_name(entry, "GLIBC_TUNABLES")) return strstr(entry, "glibc.malloc.");
     return strncmp(entry, "MALLOC_", 7) == 0 && !has_name(entry, "MALLOC_PERTURB_");
 }
@@ -78,7 +80,7 @@ static int copy_environment(environment *e, char *const *envp)
     e->entries = pl_alloc(count + ADDED_MAX + 1, sizeof *e->entries);
     if (!e->entries) return -1;
     for (size_t i = 0; i < count; i++)
-        if (!tells_malloc(envp[i])) e->entries[e->count++] = envp[i];
+        if (!works_against_plan(envp[i])) e->entries[e->count++] = envp[i];
     return 0;
 }
 
@@ -140,7 +142,7 @@ pl_status pl_process_restart(char *const *argv, char *const *envp, pl_error *err
 pl_status pl_process_restart_plain(char *const *argv, char *const *envp, pl_error *err)
 {
     bool plain = true;
-    for (size_t i = 0; envp[i]; i++) plain = plain && !tells_malloc(envp[i]);
+    for (size_t i = 0; envp[i]; i++) plain = plain && !works_against_plan(envp[i]);
     return plain ? PL_OK : pl_process_restart(argv, envp, err);
 }
 

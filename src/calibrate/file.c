@@ -257,19 +257,34 @@ static int place_of(const pl_calibration_entry *e)
     return !e->used ? 0 : job ? 1 : 2;
 }
 
-static void print_table(const pl_calibration *c, pl_str *out)
+static pl_status write_entry(pl_file_writer *w, const pl_calibration_entry *e, const char *before, pl_error *err)
 {
+    char line[LINE_BYTES];
+    pl_str out = pl_str_fixed(line, sizeof line);
+    print_entry(e, before, &out);
+    return pl_file_write(w, out.data, out.bytes, err);
+}
+
+/* Entry by entry: as a whole its text would take as much again as the table. */
+static pl_status write_entries(const pl_calibration *c, pl_file_writer *w, pl_error *err)
+{
+    char line[HEADER_BYTES];
+    pl_str head = pl_str_fixed(line, sizeof line);
     const char *before = "\n";
     uint64_t all = table_bytes(c), over = all > PL_CALIBRATION_FILE_BYTES_MAX ? all - PL_CALIBRATION_FILE_BYTES_MAX : 0;
-    print_head(c, out);
+    print_head(c, &head);
+    PL_TRY(pl_file_write(w, head.data, head.bytes, err));
     for (int place = 0; place < 3; place++)
         for (size_t i = 0; i < c->count; i++) {
             const pl_calibration_entry *e = &c->entry[i];
             if (place_of(e) != place) continue;
-            if (over == 0) print_entry(e, before, out), before = ",\n";
+            if (over == 0) {
+                PL_TRY(write_entry(w, e, before, err));
+                before = ",\n";
+            }
             over -= over < entry_bytes(e) ? over : entry_bytes(e);
         }
-    pl_str_append(out, "\n" TAIL "\n");
+    return pl_file_write(w, "\n" TAIL "\n", sizeof "\n" TAIL "\n" - 1, err);
 }
 
 /* ---- one table a build ---- */
@@ -324,34 +339,35 @@ static void remove_old(const pl_calibration *c, const char *folder_path)
     closedir(folder);
 }
 
-static pl_status write_table(const pl_calibration *c, const pl_str *text, pl_error *err)
+static pl_status write_table(const pl_calibration *c, pl_error *err)
 {
     char folder[PL_CALIBRATION_PATH_BYTES];
+    pl_file_writer w = {0};
     memcpy(folder, c->path, sizeof folder);
     char *slash = strrchr(folder, '/');
     if (slash && slash != folder) {
         *slash = 0;
         PL_TRY(pl_folder_create(folder, err));
     }
-    PL_TRY(pl_file_write_all(c->path, pl_str_text(text), text->bytes, err));
-    remove_old(c, slash && slash != folder ? folder : slash ? "/" : ".");
-    return PL_OK;
+    PL_TRY(pl_file_create(&w, c->path, err));
+    pl_status status = write_entries(c, &w, err);
+    if (status == PL_OK) status = pl_file_commit(&w, err);
+    pl_file_abandon(&w);
+    if (status == PL_OK) remove_old(c, slash && slash != folder ? folder : slash ? "/" : ".");
+    return status;
 }
 
+/* A cache: what is wrong with the file is a warning. */
 pl_status pl_calibration_save(pl_calibration *c, pl_error *err)
 {
-    if (!c->path[0] || (!c->changed && !is_misplaced(c))) return PL_OK;
-    pl_str text = {0};
     pl_error why = {0};
-    print_table(c, &text);
-    pl_status status =
-        text.failed ? pl_fail(err, PL_E_NOMEM, "no memory to write the calibration file %s", c->path) : PL_OK;
-    if (status == PL_OK && write_table(c, &text, &why) != PL_OK)
-        snprintf(c->warning, sizeof c->warning, "the calibration is not kept: %.400s", why.text);
-    else if (status == PL_OK)
+    (void)err;
+    if (!c->path[0] || (!c->changed && !is_misplaced(c))) return PL_OK;
+    if (write_table(c, &why) == PL_OK)
         c->changed = false;
-    pl_str_deinit(&text);
-    return status;
+    else
+        snprintf(c->warning, sizeof c->warning, "the calibration is not kept: %.400s", why.text);
+    return PL_OK;
 }
 
 pl_status pl_calibration_path(char *path, size_t room, const char *folder, pl_error *err)

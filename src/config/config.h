@@ -137,6 +137,8 @@ struct pl_config {
     /* not values: */
     char file[PL_CONFIG_TEXT_BYTES]; /* the name of the loaded text, "" when none was */
     pl_config_origin origins[PL_CONFIG_KEY_COUNT];
+    bool is_stage;           /* one of several trainings: its folder lies in that of all (plimsoll/stages.h) */
+    uint32_t earlier_stages; /* that come before it and leave their files there */
 };
 
 /* ---- config.c: defaults, setting one key, resolving ---- */
@@ -203,6 +205,11 @@ void pl_config_print_changes(const pl_config *saved, const pl_config *now, pl_st
 /* ---- load.c: YAML (JSON as pl_config_json writes it included) ---- */
 /* One text per config. What was set from a stronger source stays. On failure the config is unchanged. */
 pl_status pl_config_load_text(pl_config *, const char *name, const char *text, size_t bytes, pl_error *);
+/* seal.c: a config as a run keeps it, with a mark before it and a checksum behind it. Who loads a text that has either
+ * checks both: PL_E_DATA. */
+void pl_config_begin_sealed(pl_str *);
+void pl_config_end_sealed(pl_str *); /* the whole of the string */
+pl_status pl_config_check_sealed(const char *name, const char *text, size_t bytes, pl_error *);
 pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 
 /* ---- override.c: command line and environment ---- */

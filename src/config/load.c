@@ -538,6 +538,7 @@ uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (ui
 
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)
 {
+    PL_TRY(pl_config_check_sealed(name, text, bytes, err));
     PL_TRY(check_input(cfg, name, text, bytes, err));
     pl_config *fresh = pl_alloc(1, sizeof *fresh);
     if (!fresh) return pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", name);

@@ -196,6 +196,22 @@ const pl_config_system_default pl_config_defaults[] = {
 #include "config/sections.def"
 };
 
+const pl_config_what_if pl_config_what_ifs[] = {
+#define WHAT_IF(s, k, how, value, effect)                                                                              \
+    {PL_CONFIG_KEY_##s##_##k, PL_CONFIG_HOW_##how, value, PL_CONFIG_EFFECT_##effect},
+#include "config/sections.def"
+};
+
+const pl_config_what_if pl_config_smaller[] = {
+#define SMALLER(s, k, value, effect) {PL_CONFIG_KEY_##s##_##k, PL_CONFIG_HOW_WORD, value, PL_CONFIG_EFFECT_##effect},
+#include "config/sections.def"
+};
+
+const pl_config_key_id pl_config_shares[] = {
+#define SHARE(s, k) PL_CONFIG_KEY_##s##_##k,
+#include "config/sections.def"
+};
+
 #define KEY_OF(s, k) &pl_config_keys[PL_CONFIG_KEY_##s##_##k]
 const pl_config_alias pl_config_aliases[] = {
 #define OTHER_NAME(path, s, k, help) {path, KEY_OF(s, k), help},

@@ -107,6 +107,39 @@ typedef struct pl_config_word {
     const char *help;
 } pl_config_word;
 
+/* What a plan tries beside what was asked for (WHAT_IF, SMALLER in sections.def). */
+typedef enum pl_config_how {
+    PL_CONFIG_HOW_WORD,
+    PL_CONFIG_HOW_TIMES,
+    PL_CONFIG_HOW_LESS,
+    PL_CONFIG_HOW_TEAM,
+    PL_CONFIG_HOW_FILLERS
+} pl_config_how;
+typedef enum pl_config_effect { PL_CONFIG_EFFECT_SAME, PL_CONFIG_EFFECT_BITS, PL_CONFIG_EFFECT_OTHER } pl_config_effect;
+typedef struct pl_config_what_if {
+    pl_config_key_id key;
+    pl_config_how how;
+    const char *value;
+    pl_config_effect effect;
+} pl_config_what_if;
+
+enum {
+    PL_CONFIG_WHAT_IF_COUNT = 0
+#define WHAT_IF(...) +1
+#include "config/sections.def"
+    ,
+    PL_CONFIG_SMALLER_COUNT = 0
+#define SMALLER(...) +1
+#include "config/sections.def"
+    ,
+    PL_CONFIG_SHARE_COUNT = 0
+#define SHARE(...) +1
+#include "config/sections.def"
+};
+extern const pl_config_what_if pl_config_what_ifs[PL_CONFIG_WHAT_IF_COUNT];
+extern const pl_config_what_if pl_config_smaller[PL_CONFIG_SMALLER_COUNT]; /* how: WORD */
+extern const pl_config_key_id pl_config_shares[PL_CONFIG_SHARE_COUNT];
+
 enum {
     PL_CONFIG_DEFAULT_COUNT = 0
 #define DEFAULT(...) +1

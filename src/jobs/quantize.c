@@ -188,7 +188,8 @@ static pl_status write_file(const pl_session *s, pl_quantizing *q, pl_error *err
     pl_st_list list;
     mark_sites(s, q);
     PL_TRY(list_tensors(s, q, false, &list, err));
-    pl_checksum_print(pl_safetensors_data_checksum(&list), q->checksum);
+    memcpy(q->checksum, PL_WEIGHTS_NO_CHECKSUM, sizeof q->checksum);
+    pl_checksum_print(pl_safetensors_checksum(&list), q->checksum);
     return pl_safetensors_write(q->writer, q->how->path, &list, NULL, err);
 }
 

@@ -18,7 +18,7 @@ typedef enum pl_advice_stage_id {
 enum { PL_ADVICE_CORES = PL_ADVICE_STAGES }; /* as what bounds the time */
 
 typedef struct pl_advice_stage {
-    char name[32];
+    char name[32]; /* "": the work has no such stage */
     uint32_t threads;
     double per_second; /* samples, where no other stage takes its cores; negative: not known */
     double cores;      /* that it takes at that rate */
@@ -46,7 +46,7 @@ typedef struct pl_advice_risk {
     char text[500]; /* a sentence or two */
 } pl_advice_risk;
 
-enum { PL_ADVICE_CHANGES_MAX = 12, PL_ADVICE_RISKS_MAX = 6 };
+enum { PL_ADVICE_CHANGES_MAX = 16, PL_ADVICE_RISKS_MAX = 6 };
 
 typedef struct pl_advice {
     uint64_t samples; /* of all the work */
@@ -62,6 +62,7 @@ typedef struct pl_advice {
     bool of_largest;                /* changes were planned for the largest shape alone */
     pl_advice_change change[PL_ADVICE_CHANGES_MAX];
     size_t changes;
+    bool is_too_deep; /* for changes to be tried: each is planned */
     pl_advice_risk risk[PL_ADVICE_RISKS_MAX];
     size_t risks;
     /* What fits memory and disk. Where the work as it was asked for does: no options. */

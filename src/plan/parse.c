@@ -1,6 +1,7 @@
 /* Reads what print.c writes; damage is an error with a position. What was read is then judged by check.c. */
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/lex.h"
 #include "ir/parse.h"
 #include "plan/plan.h"
@@ -239,7 +240,23 @@ static pl_status parse_line(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err
     return pl_lex_fail(l, err, "unknown line \"%.40s\" in a plan", word);
 }
 
-static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
+/* The last line, of all that stands before it in the text. */
+static pl_status parse_checksum(pl_lex *l, const char *text, pl_error *err)
+{
+    uint64_t expected;
+    if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before its checksum; it is truncated");
+    const size_t bytes = (size_t)(l->line_start - text);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (strcmp(l->value, "checksum") != 0)
+        return pl_lex_fail(l, err, "expected \"checksum\", found \"%.40s\"", l->value);
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    if (pl_checksum_parse(l->value, &expected)) return pl_lex_fail(l, err, "16 hexadecimal digits were expected");
+    PL_TRY(pl_lex_end(l, err));
+    if (expected == pl_checksum_of(text, bytes)) return PL_OK;
+    return pl_lex_fail(l, err, "the plan is not the one that was written: it is damaged or was changed; plan again");
+}
+
+static pl_status parse_end(pl_lex *l, const pl_plan *p, const char *text, pl_error *err)
 {
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strcmp(l->value, "plan") != 0)
@@ -250,22 +267,32 @@ static pl_status parse_end(pl_lex *l, const pl_plan *p, pl_error *err)
     if (p->team.threads == 0) return pl_lex_fail(l, err, "a plan without a line \"team\"");
     if (!p->arena->heuristic) return pl_lex_fail(l, err, "a plan without a line \"arena\"");
     PL_TRY(check_arenas(l, p, err));
-    return pl_lex_line(l) ? pl_lex_fail(l, err, "text after \"end plan\"") : PL_OK;
+    if (text) PL_TRY(parse_checksum(l, text, err));
+    return pl_lex_line(l) ? pl_lex_fail(l, err, "text after the end of the plan") : PL_OK;
+}
+
+/* Version 1 had no checksum. */
+static pl_status parse_version(pl_lex *l, bool *has_checksum, pl_error *err)
+{
+    PL_TRY(pl_lex_expect(l, NULL, err));
+    *has_checksum = strcmp(l->value, "2") == 0;
+    if (!*has_checksum && strcmp(l->value, "1") != 0)
+        return pl_lex_fail(l, err, "this program reads versions 1 and 2 of the plan text, found %.20s", l->value);
+    return pl_lex_end(l, err);
 }
 
 static pl_status parse_lines(pl_lex *l, pl_plan *p, pl_str *config, pl_error *err)
 {
+    const char *text = l->at;
+    bool has_checksum;
     if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text is empty, a plan was expected");
     PL_TRY(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"plan 1\", found \"%.40s\"", l->value);
-    PL_TRY(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "1") != 0)
-        return pl_lex_fail(l, err, "this program reads version 1 of the plan text, found %.20s", l->value);
-    PL_TRY(pl_lex_end(l, err));
+    if (strcmp(l->value, "plan") != 0) return pl_lex_fail(l, err, "expected \"plan 2\", found \"%.40s\"", l->value);
+    PL_TRY(parse_version(l, &has_checksum, err));
     for (;;) {
         if (!pl_lex_line(l)) return pl_lex_fail(l, err, "the text ends before \"end plan\"; it is truncated");
         PL_TRY(pl_lex_expect(l, NULL, err));
-        if (strcmp(l->value, "end") == 0) return parse_end(l, p, err);
+        if (strcmp(l->value, "end") == 0) return parse_end(l, p, has_checksum ? text : NULL, err);
         PL_TRY(parse_line(l, p, config, err));
         PL_TRY(pl_lex_end(l, err));
     }

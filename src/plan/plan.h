@@ -37,7 +37,8 @@ typedef struct pl_plan_arena {
     double place_seconds;
 } pl_plan_arena;
 
-#define PL_PLAN_DISK_RESULTS "results"
+#define PL_PLAN_DISK_RESULTS    "results"
+#define PL_PLAN_DISK_CHECKPOINT "checkpoint being written"
 
 /* What files the run keeps or needs for a moment. */
 enum { PL_PLAN_DATA_BYTES = 400 };

@@ -1,6 +1,8 @@
-/* A plan as text. The graph is in the middle, placements follow as one line a block. */
+/* A plan as text. The graph is in the middle, placements follow as one line a block; the last line is a checksum of all
+ * those before, for a bit that flips may leave a text that reads well and computes something else. */
 #include <inttypes.h>
 
+#include "base/checksum.h"
 #include "base/lex.h"
 #include "base/locale.h"
 #include "plan/plan.h"
@@ -94,7 +96,9 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
 {
     char parts[PL_PARTS_NAMES_BYTES];
     char time[40]; /* always as long: the text, which its reader holds, does not depend on what was measured */
-    pl_str_append(out, "plan 1\n");
+    char checksum[PL_CHECKSUM_TEXT_BYTES];
+    const size_t begin = out->bytes;
+    pl_str_append(out, "plan 2\n");
     pl_str_printf(out, "command %s\n", pl_command_name(p->command));
     pl_str_printf(out, "team threads=%d isa=%s\n", p->team.threads, pl_isa_name(p->team.isa));
     pl_str_printf(out,
@@ -127,4 +131,7 @@ void pl_plan_print(const pl_plan *p, pl_str *out)
         pl_str_printf(out, "time %zu %s\n", i, time);
     }
     pl_str_append(out, "end plan\n");
+    if (out->failed) return;
+    pl_checksum_print(pl_checksum_of(out->data + begin, out->bytes - begin), checksum);
+    pl_str_printf(out, "checksum %s\n", checksum);
 }

@@ -1,5 +1,6 @@
-/* All of the work of a command that is done in groups with a plan each (stream/data.h), as it was looked over before
- * anything ran. A plain value, for reports; the lock file of a plan does not have it. */
+/* All of the work of a command, as it was looked over before anything ran: what is done in groups with a plan each
+ * (stream/data.h), and the trainings of a config, one after the other. A plain value, for reports; the lock file of a
+ * plan does not have it. */
 #ifndef PL_PLAN_WORK_H
 #define PL_PLAN_WORK_H
 
@@ -8,8 +9,8 @@
 #include <stdint.h>
 
 typedef struct pl_work_group {
-    char *text;             /* what makes its shapes: "num_layers 4, base_channels 64" */
-    uint64_t items;         /* that are made in it: operators */
+    char *text;     /* what makes its shapes: "num_layers 4, base_channels 64"; the training's name. NULL: none */
+    uint64_t items; /* that are made in it: operators, steps */
     uint64_t charged_bytes; /* placed quickly: its own plan is no larger, but for steps of 64 KiB of the heap */
     double seconds;         /* of all its items, predicted; negative: not known */
     double low, high;       /* between which that may lie */
@@ -27,7 +28,10 @@ typedef struct pl_work {
     uint64_t done;        /* items whose results are there already */
     double left_seconds;  /* of the others, by all stages where they are known; negative: not known */
     double limit_seconds; /* a run ends by itself after so long; 0: none */
-    double error;         /* of what follows from other sizes, as a share; negative: not known */
+    /* Of trainings: the steps of an epoch of the only one (0: they are several), evaluations and checkpoints of all. */
+    bool trains;
+    uint64_t epoch_steps, evaluations, checkpoints;
+    double error; /* of what follows from other sizes, as a share; negative: not known */
 } pl_work;
 
 void pl_work_destroy(pl_work *); /* NULL is fine */

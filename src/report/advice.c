@@ -72,6 +72,7 @@ void pl_report_stages(const pl_advice *a, const pl_words *words, pl_str *out)
         pl_table_end_row(&t);
         for (int i = 0; i < PL_ADVICE_STAGES; i++) {
             const pl_advice_stage *s = &a->stage[i];
+            if (!s->name[0]) continue;
             t.strong = i == a->bound;
             pl_table_cell(&t, "%s", s->name);
             pl_table_cell(&t, "%" PRIu32, s->threads);
@@ -97,6 +98,7 @@ static void print_notes(const pl_advice *a, pl_str *out)
 {
     bool estimated = false;
     for (size_t i = 0; i < a->changes; i++) estimated |= is_estimated(&a->change[i]);
+    if (a->is_too_deep) pl_str_append(out, "nothing was tried: to plan a model this deep again takes too long\n");
     if (estimated) pl_str_append(out, "* from kernels of other sizes: about so\n");
     if (a->of_largest) pl_str_append(out, "of the largest shape, which this plan is of\n");
 }
@@ -198,6 +200,7 @@ static void html_stages(const pl_advice *a, const pl_words *words, pl_str *out)
                   words->samples);
     for (int i = 0; i < PL_ADVICE_STAGES; i++) {
         const pl_advice_stage *s = &a->stage[i];
+        if (!s->name[0]) continue;
         pl_str_append(out, "<tr>");
         html_cell(out, "", s->name);
         pl_str_printf(out, "<td class='n'>%" PRIu32 "</td>", s->threads);
@@ -261,6 +264,7 @@ static void json_stages(const pl_advice *a, pl_json *j)
     pl_json_array(j);
     for (int i = 0; i < PL_ADVICE_STAGES; i++) {
         const pl_advice_stage *s = &a->stage[i];
+        if (!s->name[0]) continue;
         pl_json_object(j);
         pl_json_kv_string(j, "stage", s->name);
         pl_json_kv_uint(j, "threads", s->threads);

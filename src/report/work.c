@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/html.h"
 #include "report/interval.h"
@@ -11,11 +12,47 @@
 
 enum { SHAPES_SHOWN = 12 };
 
+static const char *group_word(const pl_work *w) { return w->trains ? "training" : "shape"; }
+
+/* "6 epochs of 100 steps" where they are whole. */
+static void print_training(const pl_work *w, const pl_words *words, pl_str *out)
+{
+    char items[32], epochs[32];
+    pl_str_printf(out, "%s %s%s", pl_format_count(w->items, items, sizeof items), words->step, pl_plural(w->items));
+    if (w->count > 1) {
+        pl_str_printf(out, " in %zu trainings, one after the other", w->count);
+    } else if (w->epoch_steps) {
+        pl_print(epochs, sizeof epochs, "%.4g", (double)w->items / (double)w->epoch_steps);
+        pl_str_printf(out, ": %s epoch%s of %s", epochs, w->items == w->epoch_steps ? "" : "s",
+                      pl_format_count(w->epoch_steps, items, sizeof items));
+    }
+    pl_str_printf(out, "; %" PRIu64 " evaluation%s, %" PRIu64 " checkpoint%s.\n", w->evaluations,
+                  pl_plural(w->evaluations), w->checkpoints, pl_plural(w->checkpoints));
+}
+
+static void print_training_time(const pl_work *w, pl_str *out)
+{
+    char one[32];
+    pl_str_append(out, "Predicted: ");
+    pl_report_say_interval(w->seconds, w->low, w->high, out);
+    pl_str_printf(out, ", %s a step as a mean; evaluations%s are in it.",
+                  pl_format_seconds(w->items ? w->seconds / (double)w->items : 0, one, sizeof one),
+                  w->count == 1 ? " and checkpoints" : "");
+    pl_report_say_basis(w->seconds, w->low, w->high, 0, w->busy, out);
+    if (w->measured == 0)
+        pl_str_append(out, " It is estimated in part: from kernels of other sizes, or from this machine's rates.");
+    pl_str_append(out, "\n");
+}
+
 static void print_time(const pl_work *w, pl_str *out)
 {
     char one[32];
     if (w->seconds < 0) {
         pl_str_append(out, "How long it takes is not known: its kernels were not measured.\n");
+        return;
+    }
+    if (w->trains) {
+        print_training_time(w, out);
         return;
     }
     pl_str_append(out, "Predicted: ");
@@ -72,6 +109,10 @@ static void print_sizes(const pl_work *w, const pl_words *words, pl_str *out)
 {
     char items[32], most[32], least[32];
     uint64_t smallest = UINT64_MAX;
+    if (w->trains) {
+        print_training(w, words, out);
+        return;
+    }
     pl_str_printf(out, "%s %s%s", pl_format_count(w->items, items, sizeof items), words->step, pl_plural(w->items));
     if (w->count == 1) {
         pl_str_append(out, " of one shape.\n");
@@ -124,7 +165,8 @@ static bool is_estimated(const pl_work *w) { return w->seconds >= 0 && w->measur
 
 static void print_rest(const pl_work *w, pl_str *out)
 {
-    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "and %zu shapes that take less\n", w->count - SHAPES_SHOWN);
+    if (w->count > SHAPES_SHOWN)
+        pl_str_printf(out, "and %zu %ss that take less\n", w->count - SHAPES_SHOWN, group_word(w));
     if (is_estimated(w)) pl_str_append(out, "* times are estimated from kernels of other sizes, or from rates\n");
 }
 
@@ -133,7 +175,7 @@ static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
     for (pl_table t = pl_table_begin(out, "rrrrl"); pl_table_pass(&t);) {
         pl_table_cell(&t, "%ss", words->step);
         for (int i = 0; i < 4; i++)
-            pl_table_cell(&t, "%s", (const char *const[]){"charged, MB", "each", "all", "shape"}[i]);
+            pl_table_cell(&t, "%s", (const char *const[]){"charged, MB", "each", "all", group_word(w)}[i]);
         pl_table_end_row(&t);
         size_t shown = 0;
         for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
@@ -193,13 +235,14 @@ void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
         return;
     }
     pl_str_printf(out,
-                  "</p>\n<table><tr><th>shape</th><th class='n'>%ss</th><th class='n'>charged</th>"
+                  "</p>\n<table><tr><th>%s</th><th class='n'>%ss</th><th class='n'>charged</th>"
                   "<th class='n'>time</th></tr>\n",
-                  words->step);
+                  group_word(w), words->step);
     for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
         html_row(&w->group[i], out);
     pl_str_append(out, "</table>");
-    if (w->count > SHAPES_SHOWN) pl_str_printf(out, "<p>and %zu shapes that take less</p>", w->count - SHAPES_SHOWN);
+    if (w->count > SHAPES_SHOWN)
+        pl_str_printf(out, "<p>and %zu %ss that take less</p>", w->count - SHAPES_SHOWN, group_word(w));
     if (is_estimated(w)) pl_str_append(out, "<p>* times are estimated from kernels of other sizes, or from rates</p>");
     pl_str_append(out, "</section>\n");
 }
@@ -215,13 +258,18 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
     pl_json_kv_double_if(j, w->seconds >= 0, "busy", w->busy > 1 ? w->busy : 1);
     pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
     pl_json_kv_double_if(j, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);
+    if (w->trains) {
+        pl_json_kv_uint(j, "epoch_steps", w->epoch_steps);
+        pl_json_kv_uint(j, "evaluations", w->evaluations);
+        pl_json_kv_uint(j, "checkpoints", w->checkpoints);
+    }
     pl_json_kv_uint(j, "largest", w->largest);
-    pl_json_key(j, "shapes");
+    pl_json_key(j, w->trains ? "trainings" : "shapes");
     pl_json_array(j);
     for (size_t i = 0; i < w->count; i++) {
         const pl_work_group *g = &w->group[i];
         pl_json_object(j);
-        pl_json_kv_string(j, "shape", g->text);
+        if (g->text) pl_json_kv_string(j, group_word(w), g->text);
         pl_json_kv_uint(j, "items", g->items);
         pl_json_kv_uint(j, "charged_bytes", g->charged_bytes);
         pl_json_kv_double_if(j, g->seconds >= 0, "seconds", g->seconds);

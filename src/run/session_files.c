@@ -388,6 +388,16 @@ static pl_status check_start(const pl_session *s, const pl_saved *saved, pl_erro
     return pl_saved_refuse_past(r->out, saved, r->steps, err);
 }
 
+/* Or the same without the first line and the last, a mark and a checksum, which earlier builds did not write. */
+static bool is_kept_text(const char *kept, const char *text, size_t bytes)
+{
+    const size_t all = strlen(kept), first = strcspn(kept, "\n") + 1;
+    size_t last = all - 1;
+    if (bytes == all && memcmp(text, kept, all) == 0) return true;
+    while (last > first && kept[last - 1] != '\n') last--;
+    return bytes == last - first && memcmp(text, kept + first, bytes) == 0;
+}
+
 /* A run makes its checkpoints' folder before all else, so without one a config is somebody else's, unless it says what
  * this run would write. */
 static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
@@ -404,7 +414,7 @@ static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
     PL_TRY(pl_file_look(path, &is_there, err));
     if (!is_there) return PL_OK;
     PL_TRY(pl_file_read_all(path, CONFIG_BYTES_MAX, &text, &bytes, err));
-    bool is_same = bytes == strlen(kept) && memcmp(text, kept, bytes) == 0;
+    const bool is_same = is_kept_text(kept, text, bytes);
     pl_free(text);
     if (is_same) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,

@@ -8,7 +8,7 @@
 
 #include "base/size.h"
 #include "store/block_index.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 /* What was written and may be in the page cache: two windows, as base/file.h has them, of ranges. */
 enum { RANGES = 64, PAGE = 4096, RANGE_EDGES_BYTES = 2 * PAGE };

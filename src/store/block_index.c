@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 static const char magic[8] = {'P', 'L', 'B', 'L', 'O', 'C', 'K', 'S'};
 static const unsigned char hdf5_magic[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 uint64_t pl_block_seal(const pl_block_index *ix, uint64_t block, uint64_t hash)
 {

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "store/block_index.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 #include "store/not_finite.h"
 
 enum { READ_BYTES = 1 << 20 };

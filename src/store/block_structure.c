@@ -11,7 +11,7 @@
 #include "base/alloc.h"
 #include "base/remove.h"
 #include "store/block_index.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 typedef pl_status (*gap_use)(void *context, int fd, uint64_t at, uint64_t bytes, pl_error *);
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,6 +131,23 @@ bool pl_disk_is_memory(const char *path)
     struct statfs fs;
     if (ask_disk(path, ask_kind, &fs) != 0) return false;
     return (uint32_t)fs.f_type == tmpfs || (uint32_t)fs.f_type == ramfs;
+}
+
+static uint64_t counted_bytes; /* nftw has no context, and one thread asks */
+
+static int count_file(const char *path, const struct stat *st, int kind, struct FTW *place)
+{
+    (void)path, (void)place;
+    if (kind != FTW_NS) counted_bytes += (uint64_t)st->st_blocks * 512;
+    return 0;
+}
+
+uint64_t pl_folder_memory_bytes(const char *path)
+{
+    enum { FOLDERS_OPEN = 8 };
+    counted_bytes = 0;
+    if (pl_disk_is_memory(path)) (void)nftw(path, count_file, FOLDERS_OPEN, FTW_PHYS | FTW_MOUNT);
+    return counted_bytes;
 }
 
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *err)

@@ -34,6 +34,9 @@ double pl_disk_measure(const char *path);
  * where that is not known. */
 bool pl_disk_is_memory(const char *path);
 
+/* What the files of a folder, or a file, take of memory: 0 where they are on a disk that is none. */
+uint64_t pl_folder_memory_bytes(const char *path);
+
 /* PL_E_STORAGE with both figures when fewer than `needed` bytes are free for `what` ("3 checkpoints"). */
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *);
 

@@ -11,7 +11,7 @@
 
 #include "base/facts.h"
 #include "base/str.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 enum { PL_RECORD_BYTES_MAX = 4 << 20 }; /* of a run.json that is written or read; bounds the memory it takes */
 

@@ -10,12 +10,15 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "store/folder.h"
+#include "store/sum_file.h"
 
 bool pl_run_file_is_record(const char *name)
 {
-    static const char *const names[] = {"config.yaml", "plan.lock",  "plan.html",      "metrics.jsonl",
-                                        "report.json", "lock",       "tokenizer.json", "trace.json",
-                                        "report.html", "times.json", "predictions.csv", PL_RUN_INT8_FILE};
+    static const char *const names[] = {"config.yaml",    "plan.lock",       "plan.html",
+                                        "metrics.jsonl",  "report.json",     "lock",
+                                        "tokenizer.json", "trace.json",      "report.html",
+                                        "times.json",     "predictions.csv", "predictions.csv" PL_SUM_FILE_ENDING,
+                                        PL_RUN_INT8_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return strncmp(name, "events.out.tfevents.", 20) == 0 ||

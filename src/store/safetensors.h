@@ -20,7 +20,7 @@
 
 #include "base/file.h"
 #include "base/narrow.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 typedef enum pl_st_dtype {
     PL_ST_BOOL,
@@ -100,8 +100,8 @@ pl_status pl_safetensors_check(const pl_st_list *, pl_error *);
 uint64_t pl_safetensors_header_bytes(const pl_st_list *);
 uint64_t pl_safetensors_file_bytes(const pl_st_list *);
 
-/* xxh64 of what lies behind the header: the bytes of all tensors, in the order of the file. */
-uint64_t pl_safetensors_data_checksum(const pl_st_list *);
+/* xxh64 of the file that is written of the list, metadata included. */
+uint64_t pl_safetensors_checksum(const pl_st_list *);
 
 /* What lies before the data, header_bytes of it, into memory. */
 void pl_safetensors_print_header(const pl_st_list *, char *to);

@@ -94,6 +94,7 @@ pl_status pl_safetensors_check(const pl_st_list *list, pl_error *err)
 /* Where printed pieces go: counted, and written when there is a writer, or a place in memory. */
 typedef struct sink {
     pl_st_writer *writer;
+    pl_checksum *sum;
     char *memory;
     uint64_t bytes;
     pl_status status;
@@ -104,8 +105,8 @@ static void put(sink *to, const void *data, size_t bytes)
 {
     if (to->memory) memcpy(to->memory + to->bytes, data, bytes);
     to->bytes += bytes;
+    if (to->sum) pl_checksum_update(to->sum, data, bytes);
     if (!to->writer || to->status != PL_OK) return;
-    pl_checksum_update(&to->writer->sum, data, bytes);
     to->status = pl_file_write(&to->writer->file, data, bytes, to->err);
 }
 
@@ -221,16 +222,6 @@ uint64_t pl_safetensors_file_bytes(const pl_st_list *list)
     return bytes;
 }
 
-static void sum_up(void *context, const pl_st_entry *e) { pl_checksum_update(context, e->data, (size_t)e->bytes); }
-
-uint64_t pl_safetensors_data_checksum(const pl_st_list *list)
-{
-    pl_checksum sum;
-    pl_checksum_init(&sum);
-    for_each_in_file_order(list, sum_up, &sum);
-    return pl_checksum_value(&sum);
-}
-
 /* ---- file ---- */
 
 static void write_header(sink *to, const pl_st_list *list, char *piece)
@@ -261,10 +252,21 @@ static void put_data(void *context, const pl_st_entry *e)
         put(to, data + at, (size_t)(e->bytes - at < STRETCH ? e->bytes - at : STRETCH));
 }
 
+uint64_t pl_safetensors_checksum(const pl_st_list *list)
+{
+    char piece[PL_ST_PIECE_BYTES];
+    pl_checksum sum;
+    sink to = {.sum = &sum};
+    pl_checksum_init(&sum);
+    write_header(&to, list, piece);
+    for_each_in_file_order(list, put_data, &to);
+    return pl_checksum_value(&sum);
+}
+
 pl_status pl_safetensors_write(pl_st_writer *w, const char *path, const pl_st_list *list, uint64_t *checksum,
                                pl_error *err)
 {
-    sink to = {.writer = w, .err = err};
+    sink to = {.writer = w, .sum = &w->sum, .err = err};
     PL_TRY(pl_file_create(&w->file, path, err));
     pl_checksum_init(&w->sum);
     write_header(&to, list, w->piece);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 enum { PIECE_BYTES = 16 << 10 };
 
@@ -235,21 +235,73 @@ static bool has_binary(const pl_safetensors *s)
     return has;
 }
 
-static pl_status check_format(const pl_safetensors *s, pl_error *err)
+/* Of the format without its version; NULL: another one, or none. */
+static const char *version_of(const pl_safetensors *s, const char *format)
 {
-    const char *format = pl_safetensors_metadata(s, "format");
-    const bool known = format && (strcmp(format, PL_WEIGHTS_FORMAT) == 0 || strcmp(format, PL_BINARY_FORMAT) == 0);
-    if (has_binary(s) && !known)
+    const char *there = pl_safetensors_metadata(s, "format");
+    const size_t name = strlen(format) - 1; /* one digit */
+    if (!there || strncmp(there, format, name) != 0) return NULL;
+    return strcmp(there + name, "1") == 0 || strcmp(there + name, format + name) == 0 ? there + name : NULL;
+}
+
+/* The versions that lie packed are known. */
+static pl_status check_format(const pl_safetensors *s, const char **version, pl_error *err)
+{
+    const char *format = pl_safetensors_metadata(s, "format"), *int8 = version_of(s, PL_WEIGHTS_FORMAT);
+    *version = int8 ? int8 : version_of(s, PL_BINARY_FORMAT);
+    if (has_binary(s) && !*version)
         return pl_fail(err, PL_E_DATA,
                        "%s: holds weights of one bit, but its format is \"%.60s\" and not " PL_BINARY_FORMAT
                        "; make it "
                        "again (plimsoll export --format safetensors --packed)",
                        pl_safetensors_path(s), format ? format : "");
-    if (pl_weights_count_packed(s) == 0 || (format && strcmp(format, PL_WEIGHTS_FORMAT) == 0)) return PL_OK;
+    if (pl_weights_count_packed(s) == 0 || int8) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds weights in 8 bits, but its format is \"%.60s\" and not " PL_WEIGHTS_FORMAT "; "
                    "make it again (plimsoll quantize)",
                    pl_safetensors_path(s), format ? format : "");
+}
+
+static pl_status other_data(const pl_safetensors *s, const char *found, const char *says, pl_error *err)
+{
+    return pl_fail(err, PL_E_DATA,
+                   "%s: its tensors are not those that were written (checksum %s, and its metadata say %.40s); copy it "
+                   "again, or make it again",
+                   pl_safetensors_path(s), found, says);
+}
+
+/* A key of JSON that stands nowhere else: in a text its quotes would be escaped. */
+#define DIGITS_BEHIND "\"" PL_WEIGHTS_CHECKSUM "\":\""
+
+/* Where the digits of the checksum begin in the file. */
+static pl_status find_digits(const pl_safetensors *s, uint64_t *at, pl_error *err)
+{
+    char buffer[PIECE_BYTES];
+    const uint64_t end = pl_safetensors_data_at(s), key = sizeof DIGITS_BEHIND - 1;
+    for (uint64_t begin = 0, bytes; begin + key < end; begin += bytes - key) {
+        bytes = end - begin < PIECE_BYTES ? end - begin : PIECE_BYTES;
+        PL_TRY(pl_safetensors_stream(s, begin, buffer, bytes, false, err));
+        const char *found = memmem(buffer, bytes, DIGITS_BEHIND, key);
+        if (found) return *at = begin + (uint64_t)(found - buffer) + key, PL_OK;
+        if (begin + bytes == end) break;
+    }
+    return other_data(s, "is missing", "nothing", err);
+}
+
+/* Of a file whose checksum is of all of it the sum begins with the header. */
+static pl_status sum_header(const pl_safetensors *s, pl_checksum *sum, pl_error *err)
+{
+    char buffer[PIECE_BYTES];
+    uint64_t digits = 0, bytes;
+    const uint64_t end = pl_safetensors_data_at(s), count = PL_CHECKSUM_TEXT_BYTES - 1;
+    PL_TRY(find_digits(s, &digits, err));
+    for (uint64_t at = 0; at < end; at += bytes) {
+        bytes = at == digits ? count : at < digits ? digits - at : end - at;
+        if (bytes > PIECE_BYTES) bytes = PIECE_BYTES;
+        PL_TRY(pl_safetensors_stream(s, at, buffer, bytes, false, err));
+        pl_checksum_update(sum, at == digits ? PL_WEIGHTS_NO_CHECKSUM : buffer, bytes);
+    }
+    return PL_OK;
 }
 
 /* So that a bit which flips in packed weights, of which any would do, is not taken for one of theirs. */
@@ -258,21 +310,20 @@ static pl_status check_data(const pl_safetensors *s, uint64_t found, pl_error *e
     char text[PL_CHECKSUM_TEXT_BYTES];
     const char *says = pl_safetensors_metadata(s, PL_WEIGHTS_CHECKSUM);
     if (!says || strcmp(says, pl_checksum_print(found, text)) == 0) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%s: its tensors are not those that were written (checksum %s, and its metadata say %.40s); copy it "
-                   "again, or make it again",
-                   pl_safetensors_path(s), text, says);
+    return other_data(s, text, says, err);
 }
 
 pl_status pl_weights_check(const pl_safetensors *s, const pl_weights_part *part, pl_real narrowest, uint64_t *checksum,
                            pl_error *err)
 {
     checking c = {.from = source_of(s, part), .narrowest = narrowest};
-    PL_TRY(check_format(s, err));
+    const char *version;
+    PL_TRY(check_format(s, &version, err));
     PL_TRY(check_found(&c.from, err));
     for (size_t i = 0; i < pl_safetensors_count(s); i++)
         if (is_read(&c.from, pl_safetensors_at(s, i)->name)) PL_TRY(check_dtype(s, pl_safetensors_at(s, i), err));
     pl_checksum_init(&c.data);
+    if (version && *version != '1') PL_TRY(sum_header(s, &c.data, err));
     PL_TRY(go_through(s, false, check_numbers, &c, checksum, err));
     return check_data(s, pl_checksum_value(&c.data), err);
 }

@@ -31,11 +31,12 @@ pl_status pl_weights_check(const pl_safetensors *, const pl_weights_part *, pl_r
                            pl_error *);
 
 #define PL_WEIGHTS_CONFIG "plimsoll.config" /* in the metadata: the config that they were made with, YAML */
-/* Likewise: pl_safetensors_data_checksum, 16 hex digits. A file may have none; pl_weights_check compares one. */
-#define PL_WEIGHTS_CHECKSUM "plimsoll.checksum"
-#define PL_WEIGHTS_FORMAT   "plimsoll.int8/1" /* "format" in the metadata of a file with such weights */
-#define PL_BINARY_FORMAT                                                                                               \
-    "plimsoll.binary/1" /* likewise of one whose packed weights are all of one bit (base/binary.h) */
+/* Likewise: xxh64 of the whole file, these 16 hex digits being PL_WEIGHTS_NO_CHECKSUM. Of version 1 it was of the data
+ * alone, and a file could have none. */
+#define PL_WEIGHTS_CHECKSUM    "plimsoll.checksum"
+#define PL_WEIGHTS_NO_CHECKSUM "0000000000000000"
+#define PL_WEIGHTS_FORMAT      "plimsoll.int8/2"   /* "format" in the metadata of a file with such weights */
+#define PL_BINARY_FORMAT       "plimsoll.binary/2" /* or whose packed weights are all of one bit (base/binary.h) */
 /* Weights in 8 bits (base/quantize.h), U8. */
 size_t pl_weights_count_packed(const pl_safetensors *);
 

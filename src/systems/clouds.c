@@ -173,6 +173,7 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                     .check_folder = check_folder,
                                     .files = files,
                                     .open = open_clouds,
+                                    .stage_key = "stage",
                                     .name_stage = pl_clouds_name_stage,
                                     .take_stage = pl_clouds_take_stage,
                                     .report_stages = pl_clouds_report_stages};

@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "data/clouds/preprocess.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 #include "store/hdf5_load.h"
 #include "systems/clouds_child.h"
 

@@ -1,8 +1,7 @@
 /* What trainings of one config have left, for the report of them all. */
-#include <unistd.h>
-
 #include "report/trainings.h"
 #include "store/folder.h"
+#include "store/sum_file.h"
 #include "systems/system.h"
 
 pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
@@ -11,8 +10,7 @@ pl_status pl_system_find_predictions(const char *out, const char *name, char pat
     char folder[PL_FILE_PATH_MAX];
     PL_TRY(pl_path_join(folder, sizeof folder, out, name, err));
     PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, folder, PL_STAGE_PREDICTIONS, err));
-    *is_done = access(path, F_OK) == 0;
-    return PL_OK;
+    return pl_sum_file_check(path, is_done, err);
 }
 
 pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *err)

@@ -114,9 +114,9 @@ typedef struct pl_system {
     /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more.
      * NULL: it is always one. */
     bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
+    const char *stage_key; /* names one of them; "": all */
     /* Named by hand a stage may come before its time: does what it begins with exist? NULL: it begins with nothing. */
     pl_status (*check_begun)(const pl_config *, pl_error *);
-    bool stages_differ; /* in what they take: all are planned before the first begins */
     /* The config becomes that of number k, but for its folder: run.out is still that of all. */
     pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
     /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,cold,planner,leftovers,rollouts,clouds,capsules,hybrid] [--seed N] [--count N].
+"""The kernel as the judge: enforce.py --plimsoll FILE [--only random,auto,others,cold,planner,leftovers,rollouts,clouds,capsules,hybrid,stages] [--seed N] [--count N].
 
 A plan's lock file is run in a memory cgroup whose limit is its charged figure, to the page. The kernel is told to kill there;
 a run that ends well has never given it a reason. One page less, and the command must refuse before "committed" (exit 3).
@@ -26,6 +26,7 @@ from hybrid import check_hybrid
 from group import PAGE_BYTES, Inside
 from harness import Failure, repeat, tail
 from rollouts import check_rollouts
+from stages import check_stages
 
 REFUSED = 3
 
@@ -214,7 +215,8 @@ def check_leftovers(bench, arguments):
 
 
 ALL = {"random": check_random, "auto": check_auto, "others": check_others, "cold": check_cold, "planner": check_planner, "leftovers": check_leftovers,
-       "rollouts": check_rollouts, "clouds": check_clouds, "capsules": check_capsules, "hybrid": check_hybrid}
+       "rollouts": check_rollouts, "clouds": check_clouds, "capsules": check_capsules, "hybrid": check_hybrid,
+       "stages": check_stages}
 
 
 def main():

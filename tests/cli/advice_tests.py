@@ -1,5 +1,5 @@
-"""Tests of what the plan of an encoder advises: the bytes of each change are those of a plan with it, the slowest stage bounds, what
-is said to be safe is so. Called as cli_tests.py is."""
+"""Tests of what a plan advises, of an encoder and of trainings: the bytes of each change are those of a plan with it, the slowest stage
+bounds, what is said to be safe is so. Called as cli_tests.py is."""
 import json
 import os
 import random
@@ -8,7 +8,8 @@ import shutil
 import subprocess
 
 import cli_tests
-from cli_tests import SEED, check, environment, main, read, refused, run
+from chain_tests import make_chains, write_chain
+from cli_tests import SEED, check, environment, main, read, refused, run, write_config, write_text
 from encode_tests import SMALL, encode, export, numbers_of, put, weights_for, write_encoder
 from work_tests import racing_environment
 
@@ -232,8 +233,85 @@ def test_another_model_is_measured_anew():
     check(said == [True, False, True, True], said)
 
 
+# ---- trainings ----
+
+
+def write_training(**keys):
+    write_text()
+    return write_config(model={"width": 32, "heads": 2, "layers": 2}, train={"steps": 40, "eval_every": 16, "eval_batches": 2, "checkpoint_every": 16, **keys})
+
+
+def step_seconds(plan, program):
+    return next(p["seconds"] for p in plan["programs"] if p["name"] == program)
+
+
+def check_training(advice, plan):
+    """The time is that of steps and evaluations, and of what else bounds it; steps are those of the config."""
+    work, rates = plan["work"], {s["stage"]: s["per_second"] for s in advice["stages"]}
+    check("train" in rates and len(rates) == 2, rates)
+    each = sum(s["cores"] / s["per_second"] for s in advice["stages"] if s["per_second"])
+    rate = min(*(r for r in rates.values() if r), advice["cores"] / each)
+    check(abs(advice["per_second"] / rate - 1) < 1e-6, advice["per_second"], rate)
+    check(abs(advice["seconds"] * rate / advice["samples"] - 1) < 1e-3, advice["seconds"], rate, advice["samples"])
+
+
+def test_training():
+    config = write_training()
+    advice, plan = advice_of(config)
+    work = plan["work"]
+    check(work["items"] == 40 and work["evaluations"] == 3 and work["checkpoints"] == 3 and len(work["trainings"]) == 1, work)
+    check(advice["samples"] == 40 * 8 and advice["done"] == 0, advice["samples"])
+    check_training(advice, plan)
+    steps = 40 * step_seconds(plan, "train") + 3 * 2 * step_seconds(plan, "evaluate")
+    check(abs(work["trainings"][0]["seconds"] / steps - 1) < 1e-6, work, steps)
+    check(work["seconds"] >= steps, work["seconds"], steps)  # checkpoints and data come on top
+    said = {c["options"]: c for c in advice["changes"]}
+    check({"--micro_batch 8", "--gradient_checkpointing full", "--mixed_precision bf16", "--optimizer_state bf16", "--threads 2"} <= set(said), list(said))
+    for options, change in said.items():
+        other = json.loads(run("plan", config, *options.split(), "--json")[0])
+        check(change["charged_bytes"] == other["process"]["charged_bytes"], options, change, other["process"]["charged_bytes"])
+    check(said["--mixed_precision bf16"]["results"] == "bits" and said["--gradient_checkpointing full"]["results"] == "same", said)
+    report, _ = run("plan", config)
+    run("plan", config, "--html", "page.html")
+    words = " ".join(report.split())
+    for text in ("All of the work", "40 steps", "3 evaluations, 3 checkpoints", "What bounds it", "What would change it", "--gradient_checkpointing full", "Risks",
+                 "nothing is asked for later", "are free on this machine", "Safe: as it is"):
+        check(text in words and text in " ".join(read("page.html").decode().split()), text, report)
+    check(all(len(line) <= 80 for line in report.splitlines()), report)
+    # what it says of a change in results is so
+    for options, effect in (("--gradient_checkpointing full", "same"), ("--micro_batch 8", "same"), ("--mixed_precision bf16", "bits")):
+        weights = []
+        for words in ([], options.split()):
+            shutil.rmtree("out", ignore_errors=True)
+            run("train", config, "--quiet", "--steps", "3", *words)
+            weights.append(read("out/checkpoints/step-00000003/model.safetensors"))
+        check((weights[0] == weights[1]) == (effect == "same"), options)
+
+
+def test_training_of_epochs():
+    advice, plan = advice_of(write_training(steps=None, epochs=3))
+    work = plan["work"]
+    check(work["items"] == 3 * work["epoch_steps"] > 0, work)
+    check(f"3 epochs of {work['epoch_steps']:,}" in " ".join(run("plan", "config.yaml")[0].split()), work)
+
+
+def test_trainings():
+    """Several in one config: each with its steps, those that are done taken off; the time is their sum."""
+    make_chains()
+    config = write_chain(model={"sequence": 30}, chain={"stages": 2})
+    put(config, read(config).decode().replace('"replaced": 1, ', ""))  # each stage has its own
+    work = json.loads(run("plan", config, "--json")[0])["work"]
+    names = [t["training"] for t in work["trainings"]]
+    check(len(names) > 1 and work["items"] == 6 * len(names) and all(t["items"] == 6 and t["charged_bytes"] > 0 for t in work["trainings"]), work)
+    check(f"{6 * len(names)} steps in {len(names)} trainings" in " ".join(run("plan", config)[0].split()), names)
+    run("train", config, "--quiet")
+    done = " ".join(run("plan", config, "--resume=auto")[0].split())
+    check(f"{6 * len(names)} steps are done already" in done, done)
+
+
 if __name__ == "__main__":
     main({"encode_advice": [test_changes_are_planned, test_cores_are_shared, test_disk_that_is_too_small, test_what_is_there_needs_no_disk, test_what_is_done_takes_no_time,
                             test_weights_are_read_once, test_where_nothing_can_be_written,
                             test_budget_that_is_too_small, test_texts_that_are_tried, test_limit_of_the_plan,
-                            test_another_model_is_measured_anew]})
+                            test_another_model_is_measured_anew],
+          "training_advice": [test_training, test_training_of_epochs, test_trainings]})

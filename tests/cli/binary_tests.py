@@ -181,10 +181,10 @@ def test_refused():
             "--packed")
     check(not os.path.exists("x"), "something was written")
     with open("packed.safetensors", "rb") as file:
-        data = file.read().replace(b"plimsoll.binary/1", b"plimsoll.binary/2")
+        data = file.read().replace(b"plimsoll.binary/2", b"plimsoll.binary/9")
     with open("other.safetensors", "wb") as file:
         file.write(data)
-    refused(4, "holds weights of one bit, but its format is \"plimsoll.binary/2\"", "eval", config, "--weights", "other.safetensors")
+    refused(4, "holds weights of one bit, but its format is \"plimsoll.binary/9\"", "eval", config, "--weights", "other.safetensors")
 
 
 GROUPS = {"binary": [test_learns, test_same_bits, test_verify, test_packed, test_hybrid, test_refused]}

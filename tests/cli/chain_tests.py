@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start_closely
+from clouds_tests import predicted_again
 
 MAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/make_chains.py")
 PAD, ANSWER, END, BOT, EOT = 0xfb, 0xfc, 0xfd, 0xfe, 0xff
@@ -334,9 +335,16 @@ def test_bad_keys():
         check(not os.path.exists("out"), "something is left")
 
 
+def test_changed_predictions():
+    make_chains(count=20)
+    config = write_chain(chain={"stages": 1, "replaced": 0}, model={"sequence": 26}, train={"steps": 2})
+    run("train", config, "--quiet")
+    predicted_again(config, "stage-0")
+
+
 GROUPS = {"chain": [test_gradients_through_all_latents, test_same_bits_however_it_is_cut, test_planned_is_measured, test_killed_and_gone_on, test_bad_lines,
                     test_bad_files, test_bad_keys],
-          "chain_stages": [test_curriculum_learns, test_stages_go_on]}
+          "chain_stages": [test_changed_predictions, test_curriculum_learns, test_stages_go_on]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -474,8 +474,38 @@ def test_frames_that_are_others():
             write_clouds("large.yaml", "large"), "--set", "frame_bytes=1MiB", "--out", "too-large")
 
 
+def change_digit(path):
+    """The last digit of the file is another."""
+    text = read(path)
+    at = max(i for i, c in enumerate(text) if chr(c).isdigit())
+    with open(path, "wb") as file:
+        file.write(text[:at] + (b"1" if text[at:at + 1] != b"1" else b"2") + text[at + 1:])
+
+
+def predicted_again(config, stage, out="out", report="results.json"):
+    """A digit of what a finished stage predicted is changed, or one behind it: it is made again, and what is told of all stays as it was."""
+    whole, kept = read(f"{out}/{report}"), read(f"{out}/{stage}/predictions.csv")
+    for name in ("predictions.csv", "predictions.csv.xxh64"):
+        path = f"{out}/{stage}/{name}"
+        was = read(path)
+        change_digit(path)
+        check(read(path) != was, path)
+        _, err = run("train", config, "--resume")
+        check(f"{stage} (" in err and "predictions.csv is not as it was written" in err, err[-1500:])
+        check(read(path) == was and read(f"{out}/{stage}/predictions.csv") == kept and read(f"{out}/{report}") == whole, name)
+    os.remove(f"{out}/{stage}/predictions.csv.xxh64")  # as an earlier build left it
+    _, err = run("train", config, "--resume")
+    check("is not as it was written" not in err and read(f"{out}/{report}") == whole, err[-1500:])
+
+
+def test_changed_predictions():
+    config = write_clouds(loo="false", epochs=1)
+    run("train", config, "--quiet")
+    predicted_again(config, "final")
+
+
 if __name__ == "__main__":
-    main({"clouds": [test_protocol, test_one_of_them, test_final_begins_with_pretrained_weights, test_averages, test_other_commands, test_killed_and_gone_on,
+    main({"clouds": [test_changed_predictions, test_protocol, test_one_of_them, test_final_begins_with_pretrained_weights, test_averages, test_other_commands, test_killed_and_gone_on,
                      test_stopped_and_gone_on, test_held_out_labels_leave_no_trace],
           "early": [test_early_stopping],
           "clouds_refused": [test_flights_that_are_none, test_flights_that_say_nothing, test_frames_that_are_others]})

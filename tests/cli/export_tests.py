@@ -302,7 +302,7 @@ def test_weights_in_8_bits_alone():
     export(config, name="again.safetensors", form="safetensors")
     check(tensors_of("again.safetensors") == tensors_of("q.safetensors"), "other weights")
     meta = header("again.safetensors")["__metadata__"]
-    check(meta["format"] == "plimsoll.int8/1" and meta["plimsoll.config"] == config_of(config), meta)
+    check(meta["format"] == "plimsoll.int8/2" and meta["plimsoll.config"] == config_of(config), meta)
     check(meta["plimsoll.checksum"] == metadata_of("q.safetensors")["plimsoll.checksum"] == checksum_of("again.safetensors"), meta)
     run("encode", config, "--out", "one")
     run("encode", write_encoder("again.yaml", weights="again.safetensors"), "--out", "two")

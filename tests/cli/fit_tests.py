@@ -52,9 +52,9 @@ def test_page_and_lock():
     page = read("page.html").decode()
     html.parser.HTMLParser().feed(page)
     check("<svg" in page and "Time against memory" in page and "http" not in page.replace("http://www.w3.org", ""), page[:500])
-    check(read("plan.lock").startswith(b"plan 1\n"), "lock")
+    check(read("plan.lock").startswith(b"plan 2\n"), "lock")
     check(run("fit", config, "--quiet", "--html", "-")[0].startswith("<!doctype html>"), "html on stdout")
-    check(run("fit", config, "--quiet", "--lock", "-")[0].startswith("plan 1\n"), "lock on stdout")
+    check(run("fit", config, "--quiet", "--lock", "-")[0].startswith("plan 2\n"), "lock on stdout")
 
 
 def test_front_and_budgets():

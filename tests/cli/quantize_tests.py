@@ -6,6 +6,7 @@ import math
 import os
 import random
 import shutil
+import re
 import struct
 
 import encode_oracle
@@ -35,15 +36,16 @@ def metadata_of(path):
 
 
 def without_checksum(data):
-    """A file whose damage is found by what it holds: the key has another name of that length."""
+    """A file of version 1, whose damage is found by what it holds: the key has another name of that length."""
     check(data.count(b'"plimsoll.checksum"') == 1, data[:300])
-    return data.replace(b'"plimsoll.checksum"', b'"plimsoll.no_check"')
+    return re.sub(rb'"plimsoll\.(int8|binary)/2"', rb'"plimsoll.\1/1"', data).replace(b'"plimsoll.checksum"', b'"plimsoll.no_check"')
 
 
 def checksum_of(path):
     """As docs/quantize.md says."""
-    data = read(path)
-    return f"{xxh64(data[8 + struct.unpack('<Q', data[:8])[0]:]):016x}"
+    data, key = read(path), b'"plimsoll.checksum":"'
+    at = data.index(key) + len(key)
+    return f"{xxh64(data[:at] + b'0' * 16 + data[at + 16:]):016x}"
 
 
 def unpack(packed, rows, width):
@@ -226,7 +228,7 @@ def test_bad_input():
             file.write(without_checksum(whole[:at] + spoil + whole[at + len(spoil):]))
         refused(4, tensor, "encode", write_encoder(other, weights="spoilt.safetensors", out="spoilt" + name))
     with open("format.safetensors", "wb") as file:
-        file.write(whole.replace(b"plimsoll.int8/1", b"plimsoll.int8/9"))
+        file.write(whole.replace(b"plimsoll.int8/2", b"plimsoll.int8/9"))
     refused(4, "plimsoll.int8/9", "encode", write_encoder(other, weights="format.safetensors", out="format"))
     quantize(config, "--out", "trailing/", "--samples", "1")
     check(os.path.exists("trailing/int8.safetensors"), os.listdir("."))

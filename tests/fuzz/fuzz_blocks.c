@@ -6,7 +6,7 @@
 
 #include "fuzz/fuzz.h"
 #include "store/block_file.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 enum { FILE_MAX = 1 << 20, MEMORY = 1 << 20, BLOCKS_MAX = 512 };
 

@@ -314,10 +314,11 @@ static void make_quantized(const char *name, int8_t first, bool has_checksum)
     pl_st_entry entry[] = {{"w" PL_INT8_PACKED, PL_ST_U8, 1, {bytes}, packed, bytes},
                            {"w.input.0", PL_ST_F32, 1, {2}, range, sizeof range},
                            {"b", PL_ST_F32, 1, {ROWS}, bias, sizeof bias}};
-    char checksum[PL_CHECKSUM_TEXT_BYTES];
-    const pl_st_text text[] = {{"format", PL_WEIGHTS_FORMAT}, {PL_WEIGHTS_CHECKSUM, checksum}};
+    char checksum[PL_CHECKSUM_TEXT_BYTES] = PL_WEIGHTS_NO_CHECKSUM;
+    const pl_st_text text[] = {{"format", has_checksum ? PL_WEIGHTS_FORMAT : "plimsoll.int8/1"},
+                               {PL_WEIGHTS_CHECKSUM, checksum}};
     const pl_st_list list = {.entries = entry, .count = 3, .metadata = text, .metadata_count = has_checksum ? 2 : 1};
-    pl_checksum_print(pl_safetensors_data_checksum(&list), checksum);
+    pl_checksum_print(pl_safetensors_checksum(&list), checksum);
     must(pl_safetensors_write(&writer, path_of("quantized", name), &list, NULL, &err), &err);
 }
 

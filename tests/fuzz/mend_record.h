@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 static inline pl_str mend_record(const char *text, size_t size)
 {

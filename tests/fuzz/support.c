@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/json.h"
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -14,6 +14,7 @@
 #include "support/extra_fields.h"
 #include "reference/mutate.h"
 #include "reference/tiny.h"
+#include "support/flip.h"
 #include "support/load.h"
 #include "support/program.h"
 
@@ -221,6 +222,14 @@ static int try_text(const char *text, size_t bytes, uint64_t seed)
     return ran;
 }
 
+/* As builds before the checksum wrote it: damage gets to the parser and the judge. */
+static void make_old(pl_str *text)
+{
+    text->data[sizeof "plan " - 1] = '1';
+    text->bytes = (size_t)(strstr(text->data, "checksum ") - text->data);
+    text->data[text->bytes] = 0;
+}
+
 static void damaged_texts_do_no_harm(void **state)
 {
     (void)state;
@@ -231,6 +240,7 @@ static void damaged_texts_do_no_harm(void **state)
         t.micro = 1;
         pl_plan *p = tiny_plan(&t, (pl_team){1, i % 2 ? PL_ISA_REF : pl_isa_of_machine()});
         text[i] = print(p);
+        make_old(&text[i]);
         pl_plan_destroy(p);
     }
     uint64_t live = pl_alloc_live_blocks(), ran = 0;
@@ -244,6 +254,62 @@ static void damaged_texts_do_no_harm(void **state)
     if (!only_seed) assert_true(ran > 100); /* some damage is harmless: a time, a name */
     assert_int_equal(pl_alloc_live_blocks(), live);
     for (int i = 0; i < TEXTS; i++) pl_str_deinit(&text[i]);
+}
+
+/* The same plan, whatever the spaces in its text. */
+static bool is_refused_or_same(void *context, const char *text, size_t bytes)
+{
+    pl_error err = {0};
+    pl_plan *read = NULL;
+    const pl_status status = pl_plan_parse("flipped", text, bytes, &read, &err);
+    if (status != PL_OK) return status == PL_E_DATA;
+    pl_str again = print(read);
+    const bool is_same = strcmp(pl_str_text(&again), context) == 0;
+    pl_plan_destroy(read);
+    pl_str_deinit(&again);
+    return is_same;
+}
+
+static void a_flipped_bit_is_no_other_plan(void **state)
+{
+    (void)state;
+    static tiny t;
+    tiny_of(&t, 6);
+    pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
+    p->config = pl_strdup("model:\n  width: 4\n");
+    pl_str text = print(p);
+    flip_bits(text.data, text.bytes, sizeof "plan 2", sizeof "end plan\nchecksum 0123456789abcdef", 20000,
+              is_refused_or_same, text.data);
+    pl_plan_destroy(p);
+    pl_str_deinit(&text);
+}
+
+/* What a build before the checksum wrote; and a version that is damaged until it reads so has a line too many. */
+static void an_older_text_is_read(void **state)
+{
+    (void)state;
+    static tiny t;
+    pl_error err = {0};
+    pl_plan *read = NULL;
+    tiny_of(&t, 4);
+    pl_plan *p = tiny_plan(&t, (pl_team){1, PL_ISA_REF});
+    pl_str text = print(p);
+    text.data[sizeof "plan " - 1] = '1';
+    assert_int_equal(pl_plan_parse("old", text.data, text.bytes, &read, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "text after the end of the plan"));
+    make_old(&text);
+    assert_int_equal(pl_plan_parse("old", text.data, text.bytes, &read, &err), PL_OK);
+    pl_str again = print(read);
+    pl_str first = print(p);
+    assert_string_equal(pl_str_text(&again), pl_str_text(&first));
+    pl_plan_destroy(read);
+    text.data[sizeof "plan " - 1] = '2';
+    assert_int_equal(pl_plan_parse("cut", text.data, text.bytes, &read, &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "before its checksum"));
+    pl_plan_destroy(p);
+    pl_str_deinit(&text);
+    pl_str_deinit(&again);
+    pl_str_deinit(&first);
 }
 
 static void truncated_texts_are_refused(void **state)
@@ -300,6 +366,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(a_check_needs_less_than_the_text),
         cmocka_unit_test(a_plan_that_was_read_runs_to_the_same_bits),
         cmocka_unit_test(damaged_texts_do_no_harm),
+        cmocka_unit_test(a_flipped_bit_is_no_other_plan),
+        cmocka_unit_test(an_older_text_is_read),
         cmocka_unit_test(truncated_texts_are_refused),
         cmocka_unit_test(a_field_too_many_is_refused),
     };

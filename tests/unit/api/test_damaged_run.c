@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "plimsoll/plimsoll.h"
 #include "store/record.h"
+#include "support/mend_text.h"
 #include "support/folder.h"
 #include "support/program.h"
 
@@ -102,7 +103,7 @@ static void counters_are_counts(void **state)
     if (run(plan_of("true"), &err) != PL_OK) fail_msg("%s", err.text);
 }
 
-/* The lock file with one word put in the place of another. */
+/* The lock file with one word put in the place of another, as it would have been written. */
 static pl_status load_changed(const char *old, const char *new, pl_plan **plan, pl_error *err)
 {
     pl_plan *sound = plan_of("true");
@@ -115,6 +116,7 @@ static pl_status load_changed(const char *old, const char *new, pl_plan **plan, 
     pl_str_append_bytes(&changed, text, (size_t)(at - text));
     pl_str_append(&changed, new);
     pl_str_append(&changed, at + strlen(old));
+    mend_text(changed.data, changed.bytes);
     assert_int_equal(pl_file_write_all("changed.lock", changed.data, changed.bytes, err), PL_OK);
     pl_str_deinit(&changed);
     pl_text_free(text);

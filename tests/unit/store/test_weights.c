@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/philox.h"
 #include "store/weights.h"
+#include "support/flip.h"
 #include "support/program.h"
 
 enum { NUMBERS = 20011 }; /* of 4 bytes: five pieces, the last one short */
@@ -130,9 +131,9 @@ static void test_its_own_checksum(void **state)
     (void)state;
     draw_numbers();
     pl_safetensors *s = open_written("bare");
-    const uint64_t at = pl_safetensors_data_at(s), found = pl_safetensors_data_checksum(&written);
+    const uint64_t at = pl_safetensors_data_at(s);
     pl_safetensors_destroy(s);
-    assert_int_equal(found, pl_checksum_of(bytes + at, read_bytes(in_folder("bare"), bytes, sizeof bytes) - at));
+    const uint64_t found = pl_checksum_of(bytes + at, read_bytes(in_folder("bare"), bytes, sizeof bytes) - at);
     assert_int_equal(check_against(pl_checksum_print(found, text), &err), PL_OK);
     snprintf(sentence, sizeof sentence, "(checksum %s, and its metadata say ", text);
     for (int bit = 0; bit < 64; bit++) {
@@ -145,6 +146,76 @@ static void test_its_own_checksum(void **state)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_int_equal(check_against(others[i], &err), PL_E_DATA);
     assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+/* ---- what lies packed has a checksum of all of the file ---- */
+
+static char packed_file[1 << 16];
+
+/* A layer in 8 bits, its range and a bias, as quantize writes them. */
+static size_t write_packed(const char *format, bool sealed)
+{
+    enum { BYTES = 192 };
+    pl_error err = {0};
+    unsigned char packed[BYTES];
+    float range[2] = {-1, 2}, bias[4] = {1};
+    for (int i = 0; i < BYTES; i++) packed[i] = (unsigned char)(11 * i);
+    const pl_st_entry entry[] = {{"w" PL_INT8_PACKED, PL_ST_U8, 1, {BYTES}, packed, BYTES},
+                                 {"w.input.0", PL_ST_F32, 1, {2}, range, sizeof range},
+                                 {"b", PL_ST_F32, 1, {4}, bias, sizeof bias}};
+    char checksum[PL_CHECKSUM_TEXT_BYTES] = PL_WEIGHTS_NO_CHECKSUM;
+    const pl_st_text text[] = {
+        {"format", format}, {PL_WEIGHTS_CONFIG, "model:\n  width: 8\n"}, {PL_WEIGHTS_CHECKSUM, checksum}};
+    const pl_st_list list = {.entries = entry, .count = 3, .metadata = text, .metadata_count = sealed ? 3 : 2};
+    if (sealed) pl_checksum_print(pl_safetensors_checksum(&list), checksum);
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("packed"), &list, NULL, &err), PL_OK);
+    return read_bytes(in_folder("packed"), packed_file, sizeof packed_file);
+}
+
+static pl_status check_packed(const char *path, pl_error *err)
+{
+    uint64_t checksum;
+    pl_safetensors *s;
+    PL_TRY(pl_safetensors_open(path, &s, err));
+    const pl_status status = pl_weights_check(s, NULL, PL_REAL_F32, &checksum, err);
+    pl_safetensors_destroy(s);
+    return status;
+}
+
+/* No bit of it means nothing: a space is one of the file, too. */
+static bool is_refused(void *context, const char *text, size_t bytes)
+{
+    pl_error err = {0};
+    (void)context;
+    assert_int_equal(pl_file_write_all(in_folder("flipped"), text, bytes, &err), PL_OK);
+    return check_packed(in_folder("flipped"), &err) == PL_E_DATA;
+}
+
+static void test_a_flipped_bit_of_packed_weights(void **state)
+{
+    pl_error err = {0};
+    (void)state;
+    const size_t bytes = write_packed(PL_WEIGHTS_FORMAT, true), header = 8 + strcspn(packed_file + 8, "}");
+    if (check_packed(in_folder("packed"), &err) != PL_OK) fail_msg("%s", err.text);
+    flip_bits(packed_file, bytes, header, 16, 300, is_refused, NULL);
+    assert_int_equal(pl_alloc_live_blocks(), 0);
+}
+
+/* Of version 1, which earlier builds wrote, the checksum is of the data alone, and a file may have none. */
+static void test_versions_of_packed_weights(void **state)
+{
+    pl_error err = {0};
+    (void)state;
+    write_packed("plimsoll.int8/1", false);
+    if (check_packed(in_folder("packed"), &err) != PL_OK) fail_msg("%s", err.text);
+    write_packed("plimsoll.int8/1", true); /* a version that is damaged */
+    assert_int_equal(check_packed(in_folder("packed"), &err), PL_E_DATA);
+    write_packed(PL_WEIGHTS_FORMAT, false);
+    assert_int_equal(check_packed(in_folder("packed"), &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "its tensors are not those that were written"));
+    write_packed("plimsoll.int8/3", true);
+    assert_int_equal(check_packed(in_folder("packed"), &err), PL_E_DATA);
+    assert_non_null(strstr(err.text, "plimsoll.int8/3"));
 }
 
 static void expect(const pl_st_entry *with, size_t count, const char *sentence)
@@ -246,9 +317,14 @@ static void test_a_part_of_the_model(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_type_into_every_type), cmocka_unit_test(test_a_changed_file_is_told),
-        cmocka_unit_test(test_what_does_not_match),        cmocka_unit_test(test_numbers_that_are_refused),
-        cmocka_unit_test(test_a_part_of_the_model),        cmocka_unit_test(test_its_own_checksum),
+        cmocka_unit_test(test_every_type_into_every_type),
+        cmocka_unit_test(test_a_changed_file_is_told),
+        cmocka_unit_test(test_what_does_not_match),
+        cmocka_unit_test(test_numbers_that_are_refused),
+        cmocka_unit_test(test_a_part_of_the_model),
+        cmocka_unit_test(test_its_own_checksum),
+        cmocka_unit_test(test_a_flipped_bit_of_packed_weights),
+        cmocka_unit_test(test_versions_of_packed_weights),
     };
     (void)argc, (void)argv;
     return cmocka_run_group_tests(tests, make_test_folder, remove_test_folder);

@@ -1,4 +1,4 @@
-#include "store/checksum.h"
+#include "base/checksum.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* xxh64 (xxHash by Yann Collet, seed 0): the checksum of every file that Plimsoll writes, printed as 16 hex digits. It
  * finds damage, not malice. The state is a plain value; nothing is allocated. */
-#ifndef PL_STORE_CHECKSUM_H
-#define PL_STORE_CHECKSUM_H
+#ifndef PL_BASE_CHECKSUM_H
+#define PL_BASE_CHECKSUM_H
 
 #include <stddef.h>
 #include <stdint.h>
