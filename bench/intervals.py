@@ -88,7 +88,7 @@ def example(arguments, path):
     begin = time.monotonic()
     plan = json.loads(run(arguments, "plan", path, *words, "--json"))
     took = time.monotonic() - begin
-    measured, (seconds, low, high), estimated, busy = (repeat if plan.get("work") else train)(arguments, path, words, plan)
+    measured, (seconds, low, high), estimated, busy = (train if plan["seconds_per_step"] else repeat)(arguments, path, words, plan)
     inside = sum(low <= m <= high for m in measured)
     mean = statistics.fmean(measured)
     print(f"{name:18} {took:7.1f} {seconds:10.4g} {low:10.4g} {high:10.4g} {mean:10.4g} {seconds / mean:6.2f} {inside:3} of {len(measured):2} "

@@ -218,8 +218,8 @@ static void print_potential(const page *g)
                       g->result->words->items);
         pl_table_end_row(&t);
         pl_table_cell(&t, "%s", "  one more core");
-        pl_table_cell(&t, "unknown: only %d thread%s were measured; at most %.0f %% more", threads,
-                      pl_plural((uint64_t)threads), 100.0 / threads);
+        pl_table_cell(&t, "at most %.0f %% more: no more than %d thread%s were measured", 100.0 / threads, threads,
+                      pl_plural((uint64_t)threads));
         pl_table_end_row(&t);
         print_precision(g, &t);
     }

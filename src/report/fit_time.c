@@ -1,10 +1,10 @@
 /* What holds a step up, and what would make it faster. Both are read off the plan's predicted seconds; nothing is
- * guessed: what was not measured is said not to be known.
+ * guessed here: what was not measured is estimated there, and marked.
  *
  * The rates that this machine reaches are the best of the plan's own operators, all nodes of one together: the most
- * operations a second, and the most bytes a second of one that goes over more than caches hold. A node whose operations
- * alone would take most of its time at that rate is bound by computing, one whose bytes would by memory; the rest are
- * calls that are too small for either, or wait for threads. */
+ * operations a second, no more than the machine does at all, and the most bytes a second of one that goes over more
+ * than caches hold. A node whose operations alone would take most of its time at that rate is bound by computing, one
+ * whose bytes would by memory; the rest are calls that are too small for either, or wait for threads. */
 #include "ir/op.h"
 #include "ir/properties.h"
 #include "report/account.h"
@@ -28,6 +28,10 @@ static void learn(const pl_plan *p, pl_id train, rates *best)
         bool large = k->bytes / (double)k->runs >= LARGE_BYTES;
         if (large && k->bytes / k->seconds > best->bytes) best->bytes = k->bytes / k->seconds;
     }
+    double peak = 0;
+    for (int k = 0; k < PL_ARITHMETIC_COUNT; k++)
+        if (p->rates.operations[k] > peak) peak = p->rates.operations[k];
+    if (peak > 0 && best->flops > peak) best->flops = peak;
 }
 
 static void add(const pl_plan *p, size_t i, const rates *best, pl_report_step *step)

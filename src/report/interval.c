@@ -49,8 +49,11 @@ void pl_report_say_basis(double seconds, double low, double high, double estimat
         pl_str_printf(out, "%s of it is estimated, not measured.", text);
     }
     if (busy < PL_REPORT_BUSY) return;
-    pl_print(text, sizeof text, " This machine was busy when kernels were measured: ± %.2g×.",
-             low > 0 ? fmax(high / seconds, seconds / low) : high / seconds);
+    const double factor = low > 0 ? fmax(high / seconds, seconds / low) : high / seconds;
+    pl_print(text, sizeof text,
+             factor < 9.95 ? " This machine was busy when kernels were measured: ± %.1f×."
+                           : " This machine was busy when kernels were measured: ± %.0f×.",
+             factor);
     pl_str_append(out, text);
 }
 

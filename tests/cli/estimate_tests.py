@@ -57,7 +57,7 @@ def needs(name):
 def of_work(plan):
     work = plan["work"]
     check(holds(work["seconds_low"], work["seconds"], work["seconds_high"]), work)
-    for shape in work["shapes"]:
+    for shape in work.get("shapes") or work["trainings"]:
         check(holds(shape["seconds_low"], shape["seconds"], shape["seconds_high"]) and not shape["measured"], shape)
 
 
@@ -82,7 +82,10 @@ def test_every_example():
         page = read("page.html").decode()
         check("unknown" not in page and "stimated" in page, name)
         plan = json.loads(run(*told, "--json", env=env)[0])
-        (of_work if plan.get("work") else of_step)(plan)
+        check("work" in plan, name)
+        of_work(plan)
+        if plan["seconds_per_step"]:
+            of_step(plan)
         for program in plan["programs"]:
             check(program["seconds"] is None or holds(program["seconds_low"], program["seconds"], program["seconds_high"]), name, program["name"])
         seen += 1
