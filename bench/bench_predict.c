@@ -353,7 +353,7 @@ static pl_status run(const request *r, pl_error *err)
     pl_plan_options options = {.team = r->calibration.team,
                                .huge_pages = r->calibration.huge_pages,
                                .process = pl_process_options_default(),
-                               .cost = {pl_calibration_seconds, pl_calibration_spread, calibration}};
+                               .cost = {pl_calibration_cost, pl_calibration_range, calibration}};
     double begin = bench_seconds();
     PL_TRY_DONE(pl_plan_create(g, &options, &plan, err));
     g = NULL; /* the plan's now */

@@ -102,7 +102,7 @@ static pl_status parse(const pl_cli_command *command, int argc, char **argv, arg
     if (status == PL_OK) status = take_seconds("--for", given.value[LENGTH], &a->watch.length_s, err);
     if (status == PL_OK) status = take_at(given.value[AT], a, err);
     a->watches = given.value[WATCH] || a->command;
-    a->watch.show = given.value[WATCH] && pl_is_terminal(STDERR_FILENO);
+    a->watch.show = given.value[WATCH] && pl_terminal_redraws(STDERR_FILENO);
     a->all = given.value[ALL];
     a->json = given.value[JSON];
     a->out = given.value[OUT];

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -203,6 +204,12 @@ void pl_line_json(pl_line *line, const char *text, size_t bytes)
 /* ---- terminals ---- */
 
 bool pl_is_terminal(int fd) { return isatty(fd) == 1; }
+
+bool pl_terminal_redraws(int fd)
+{
+    const char *term = getenv("TERM");
+    return pl_is_terminal(fd) && !(term && strcmp(term, "dumb") == 0);
+}
 
 unsigned pl_terminal_columns(int fd)
 {

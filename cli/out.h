@@ -46,6 +46,8 @@ const char *pl_show_plainly(const char *name, char text[PL_SHOWN_BYTES]);
 size_t pl_character_bytes(const char *text, size_t bytes);
 
 bool pl_is_terminal(int fd);
+/* One that can write its last line again; with TERM=dumb (an editor's window, mostly) it cannot, and gets lines. */
+bool pl_terminal_redraws(int fd);
 unsigned pl_terminal_columns(int fd); /* 80 when it is none */
 
 #endif

@@ -21,7 +21,7 @@ pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_tal
     bool only_errors = strcmp(log, "error") == 0, only_warnings = strcmp(log, "warn") == 0;
     talk->quiet = only_errors ? 2 : quiet || only_warnings ? 1 : 0;
     talk->verbose = (verbose || strcmp(log, "debug") == 0) && !talk->quiet;
-    talk->show = pl_show_name(pl_show_choose(progress, pl_is_terminal(STDERR_FILENO)));
+    talk->show = pl_show_name(pl_show_choose(progress, pl_terminal_redraws(STDERR_FILENO)));
     return PL_OK;
 }
 
@@ -106,7 +106,7 @@ static pl_status name_fence(pl_status status, const pl_config *config, pl_error 
 static phases begin_phases(const char *name, const pl_talk *talk)
 {
     return (phases){
-        .command = name, .terminal = pl_is_terminal(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
+        .command = name, .terminal = pl_terminal_redraws(STDERR_FILENO), .percent = -1, .quiet = talk->quiet > 0};
 }
 
 extern char **environ;

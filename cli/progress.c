@@ -35,7 +35,7 @@ const char *pl_show_name(pl_show show)
 bool pl_color_wanted(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && no[0]) && term && term[0] && strcmp(term, "dumb") != 0 && pl_is_terminal(fd);
+    return !(no && no[0]) && term && term[0] && pl_terminal_redraws(fd);
 }
 
 uint64_t pl_resident_now(void)

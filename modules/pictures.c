@@ -19,7 +19,8 @@ typedef struct reading {
     size_t head_used;
     uint8_t *row;   /* three bytes a pixel */
     uint8_t *whole; /* as the library gives it: a row, or all where rows come in several passes */
-    int result;     /* of what failed */
+    uint32_t orientation;
+    int result; /* of what failed */
     jmp_buf escape;
 } reading;
 
@@ -61,37 +62,122 @@ static int begin(reading *r, uint64_t width, uint64_t height, uint32_t orientati
     return r->o->begin(r->o->context, (uint32_t)width, (uint32_t)height, orientation);
 }
 
-/* ---- Exif: how the camera was held ---- */
+/* ---- Exif: how the camera was held ----
+ *
+ * Read as PIL reads it (ImageOps.exif_transpose), which makes pictures ready elsewhere: a number of any type counts,
+ * the last entry of the tag does, and a directory ends where it, or what an entry points to, is cut off. */
 
-enum { AS_IT_IS = 1, TURNED_MOST = 8, ORIENTATION = 0x0112, SHORT = 3, ENTRY_BYTES = 12 };
+enum { AS_IT_IS = 1, TURNED_MOST = 8, ORIENTATION = 0x0112, ENTRY_BYTES = 12, IN_PLACE_BYTES = 4 };
+enum { SHORT = 3, LONG, RATIONAL, SIGNED_RATIONAL = 10, FLOAT, DOUBLE, IFD, LONG8 = 16, TYPES };
 
-static uint32_t number_at(const uint8_t *at, uint32_t bytes, bool little)
+/* Of a number of each type; 0: there is no such type. Bytes and texts are no numbers. */
+static const uint8_t type_bytes[TYPES] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
+
+static uint64_t number_at(const uint8_t *at, uint32_t bytes, bool little)
 {
-    uint32_t n = 0;
+    uint64_t n = 0;
     for (uint32_t i = 0; i < bytes; i++) n = n << 8 | at[little ? bytes - 1 - i : i];
     return n;
+}
+
+static double ratio_of(uint64_t above, uint64_t below, bool is_signed)
+{
+    const double a = is_signed ? (double)(int32_t)above : (double)above;
+    const double b = is_signed ? (double)(int32_t)below : (double)below;
+    return b != 0 ? a / b : 0;
+}
+
+static double real_of(uint64_t bits, uint32_t bytes)
+{
+    const uint32_t half = (uint32_t)bits;
+    float narrow;
+    double wide;
+    memcpy(&narrow, &half, sizeof narrow);
+    memcpy(&wide, &bits, sizeof wide);
+    return bytes == sizeof narrow ? (double)narrow : wide;
+}
+
+/* The first number of an entry. One below 0 is none of those that are looked for, and neither is it as a large one. */
+static double first_number(const uint8_t *at, uint32_t type, bool little)
+{
+    const uint64_t n = number_at(at, type_bytes[type], little);
+    if (type == RATIONAL || type == SIGNED_RATIONAL)
+        return ratio_of(number_at(at, 4, little), number_at(at + 4, 4, little), type == SIGNED_RATIONAL);
+    if (type == FLOAT || type == DOUBLE) return real_of(n, type_bytes[type]);
+    return type == 1 || type == 2 || type == 7 ? 0 : (double)n;
+}
+
+static uint32_t orientation_of(double number)
+{
+    for (uint32_t i = AS_IT_IS; i <= TURNED_MOST; i++)
+        if (number == i) return i;
+    return AS_IT_IS;
 }
 
 /* Of a block as TIFF has it, the tag Orientation of its first directory. A damaged one says nothing: it is no part of
  * the picture. */
 static uint32_t find_orientation(const uint8_t *tiff, size_t bytes)
 {
+    uint32_t orientation = AS_IT_IS;
     if (bytes < 8 || tiff[0] != tiff[1] || (tiff[0] != 'I' && tiff[0] != 'M')) return AS_IT_IS;
+    if ((tiff[2] != 42 || tiff[3]) && (tiff[3] != 42 || tiff[2])) return AS_IT_IS; /* PIL takes either order */
     const bool little = tiff[0] == 'I';
-    const size_t at = number_at(tiff + 4, 4, little);
-    if (number_at(tiff + 2, 2, little) != 42 || at > bytes - 2) return AS_IT_IS;
-    const size_t there = (bytes - at - 2) / ENTRY_BYTES, said = number_at(tiff + at, 2, little);
+    const size_t at = (size_t)number_at(tiff + 4, 4, little);
+    if (at > bytes - 2) return AS_IT_IS;
+    const size_t there = (bytes - at - 2) / ENTRY_BYTES, said = (size_t)number_at(tiff + at, 2, little);
     const uint8_t *entry = tiff + at + 2;
     for (size_t i = 0; i < said && i < there; i++, entry += ENTRY_BYTES) {
+        const uint32_t type = (uint32_t)number_at(entry + 2, 2, little), unit = type < TYPES ? type_bytes[type] : 0;
+        const uint64_t size = number_at(entry + 4, 4, little) * unit, place = number_at(entry + 8, 4, little);
+        if (size == 0) continue;
+        if (size > IN_PLACE_BYTES && (place > bytes || size > bytes - place)) break;
         if (number_at(entry, 2, little) != ORIENTATION) continue;
-        const uint32_t orientation = number_at(entry + 8, 2, little);
-        const bool is_one = number_at(entry + 2, 2, little) == SHORT && number_at(entry + 4, 4, little) == 1;
-        return is_one && orientation >= AS_IT_IS && orientation <= TURNED_MOST ? orientation : AS_IT_IS;
+        orientation = orientation_of(first_number(size > IN_PLACE_BYTES ? tiff + place : entry + 8, type, little));
     }
-    return AS_IT_IS;
+    return orientation;
 }
 
 /* ---- PNG ---- */
+
+enum { CHUNK_HEAD_BYTES = 8, CHUNK_SUM_BYTES = 4 };
+
+static int skip(reading *r, uint64_t bytes)
+{
+    uint8_t piece[4096];
+    while (bytes) {
+        const size_t some = bytes < sizeof piece ? (size_t)bytes : sizeof piece;
+        if (get(r, piece, some) < some) return -1;
+        bytes -= some;
+    }
+    return 0;
+}
+
+static int take_exif(reading *r, uint32_t bytes)
+{
+    uint8_t *exif = bytes <= r->o->bytes_max ? malloc(bytes + (bytes == 0)) : NULL;
+    if (!exif) return skip(r, bytes);
+    const int result = get(r, exif, bytes) < bytes ? -1 : 0;
+    if (result == 0) r->orientation = find_orientation(exif, bytes);
+    free(exif);
+    return result;
+}
+
+/* Of several chunks eXIf the last one before the rows counts, or, where there is none, the last after them, as PIL has
+ * it: libpng would tell the first, and after the rows too late. That a file ends too early is said when it is read. */
+static void png_look_for_exif(reading *r)
+{
+    uint8_t head[CHUNK_HEAD_BYTES];
+    bool had_rows = false, has_exif = false;
+    while (get(r, head, sizeof head) == sizeof head && memcmp(head + 4, "IEND", 4) != 0) {
+        const uint32_t bytes = (uint32_t)number_at(head, 4, false);
+        const bool is_exif = memcmp(head + 4, "eXIf", 4) == 0;
+        had_rows |= memcmp(head + 4, "IDAT", 4) == 0;
+        if (had_rows && has_exif) return;
+        if (is_exif ? take_exif(r, bytes) : skip(r, bytes)) return;
+        has_exif |= is_exif && !had_rows;
+        if (skip(r, CHUNK_SUM_BYTES)) return;
+    }
+}
 
 static void png_get(png_structp png, png_bytep to, size_t bytes)
 {
@@ -125,19 +211,6 @@ static void png_as_rgba(png_structp png)
     png_set_add_alpha(png, 255, PNG_FILLER_AFTER); /* where there is none */
 }
 
-/* Where that stands before the rows; behind them it comes too late. */
-static uint32_t png_orientation(png_structp png, png_infop info)
-{
-#ifdef PNG_eXIf_SUPPORTED
-    png_uint_32 bytes = 0;
-    png_bytep exif = NULL;
-    if (png_get_eXIf_1(png, info, &bytes, &exif) && exif) return find_orientation(exif, bytes);
-#else
-    (void)png, (void)info;
-#endif
-    return AS_IT_IS;
-}
-
 static int png_rows(reading *r, png_structp png, png_infop info)
 {
     png_read_info(png, info);
@@ -147,7 +220,7 @@ static int png_rows(reading *r, png_structp png, png_infop info)
     png_read_update_info(png, info);
     const size_t row = (size_t)width * 4;
     if (png_get_rowbytes(png, info) != row) return fail(r, "its rows are of an unknown form");
-    if (begin(r, width, height, png_orientation(png, info))) return -1;
+    if (begin(r, width, height, r->orientation)) return -1;
     r->whole = malloc(passes > 1 ? row * height : row);
     if (!r->whole) return fail_for_memory(r, "no memory for its rows");
     for (int pass = 0; pass < passes; pass++)
@@ -200,8 +273,9 @@ typedef struct jpeg {
     struct jpeg_error_mgr errors;
     struct jpeg_source_mgr source;
     reading *r;
-    uint32_t orientation;
-    uint8_t piece[4096], exif[1 << 16];
+    uint8_t *exif;
+    size_t exif_bytes;
+    uint8_t piece[4096], segment[1 << 16];
 } jpeg;
 
 static void jpeg_note(j_common_ptr d)
@@ -262,7 +336,21 @@ static uint8_t jpeg_byte(j_decompress_ptr d)
     return *s->next_input_byte++;
 }
 
-/* Exif lies in a segment APP1 of at most 64 KiB, as what others put there does. One is kept at a time. */
+/* Exif lies in a segment APP1 of at most 64 KiB, and goes on in the next ones where it is longer. So the first block
+ * of several counts: what follows it is its continuation, to which nothing in it points. */
+static void add_exif(jpeg *j, const uint8_t *more, size_t bytes)
+{
+    if (bytes > j->r->o->bytes_max - j->exif_bytes) return;
+    uint8_t *longer = realloc(j->exif, j->exif_bytes + bytes);
+    if (!longer) {
+        (void)fail_for_memory(j->r, "no memory for its Exif");
+        longjmp(j->r->escape, 1);
+    }
+    memcpy(longer + j->exif_bytes, more, bytes);
+    j->exif = longer;
+    j->exif_bytes += bytes;
+}
+
 static boolean jpeg_app1(j_decompress_ptr d)
 {
     static const uint8_t begins[] = {'E', 'x', 'i', 'f', 0, 0};
@@ -270,9 +358,9 @@ static boolean jpeg_app1(j_decompress_ptr d)
     size_t said = (size_t)jpeg_byte(d) << 8;
     said |= jpeg_byte(d);
     const size_t bytes = said < 2 ? 0 : said - 2;
-    for (size_t i = 0; i < bytes; i++) j->exif[i] = jpeg_byte(d);
-    if (bytes > sizeof begins && memcmp(j->exif, begins, sizeof begins) == 0)
-        j->orientation = find_orientation(j->exif + sizeof begins, bytes - sizeof begins);
+    for (size_t i = 0; i < bytes; i++) j->segment[i] = jpeg_byte(d);
+    if (bytes > sizeof begins && memcmp(j->segment, begins, sizeof begins) == 0)
+        add_exif(j, j->segment + sizeof begins, bytes - sizeof begins);
     return TRUE;
 }
 
@@ -312,7 +400,8 @@ static int jpeg_rows(reading *r, jpeg *j)
     if (jpeg_read_header(d, TRUE) != JPEG_HEADER_OK) return fail(r, "it has no picture");
     const bool four = d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK;
     d->out_color_space = four ? JCS_CMYK : JCS_RGB;
-    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, j->orientation)) return -1;
+    r->orientation = find_orientation(j->exif, j->exif_bytes);
+    if (check_scans(r, d) || begin(r, d->image_width, d->image_height, r->orientation)) return -1;
     r->whole = malloc((size_t)d->image_width * 4);
     if (!r->whole) return fail_for_memory(r, "no memory for a row");
     jpeg_start_decompress(d);
@@ -332,7 +421,6 @@ static int read_jpeg(reading *r)
     jpeg *j = calloc(1, sizeof *j);
     if (!j) return fail_for_memory(r, "no memory for reading it");
     j->r = r;
-    j->orientation = AS_IT_IS;
     j->d.err = jpeg_std_error(&j->errors);
     j->errors.error_exit = jpeg_complain;
     j->errors.emit_message = jpeg_warn;
@@ -349,6 +437,7 @@ static int read_jpeg(reading *r)
         result = jpeg_rows(r, j);
     }
     jpeg_destroy_decompress(&j->d);
+    free(j->exif);
     free(j);
     return result;
 }
@@ -364,9 +453,15 @@ static int read_picture(const pl_picture_reader *o, char *why, size_t room)
     int result;
     why[0] = 0;
     if (o->get(o->context, r.head, sizeof r.head) < sizeof r.head) return fail(&r, "it is too short");
-    if (is_png(r.head))
+    if (is_png(r.head)) {
+        r.head_used = sizeof r.head; /* what is looked for comes after it */
+        r.orientation = AS_IT_IS;
+        png_look_for_exif(&r);
+        if (o->again(o->context) || o->get(o->context, r.head, sizeof r.head) < sizeof r.head)
+            return fail(&r, "it cannot be read twice");
+        r.head_used = 0;
         result = read_png(&r);
-    else
+    } else
         result = is_jpeg(r.head) ? read_jpeg(&r) : fail(&r, "it is neither PNG nor JPEG");
     free(r.row);
     free(r.whole);

@@ -45,7 +45,6 @@ static pl_status measure(void *context, const pl_graph *g, pl_error *err)
 static pl_status find_rates(pl_compiler *c, pl_error *err)
 {
     pl_error why = {0};
-    PL_TRY(ask_team(c, err));
     return may_lack_room(pl_calibration_find_rates(c->calibration, c->graph, &why), &why, err);
 }
 
@@ -175,9 +174,10 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     PL_TRY(pl_calibration_open(kept ? path : NULL, &co, &c->calibration, err));
     c->team_wanted = o->plan.team.threads;
     PL_TRY(name_job(c, given, how, err));
-    PL_TRY(find_rates(c, err));
+    if (pl_calibration_will_compute(c->calibration, c->graph)) PL_TRY(ask_team(c, err));
     c->measured |= is_finished(c);
     if (!c->measured) pl_calibration_measure_busy_again(c->calibration);
+    PL_TRY(find_rates(c, err));
     o->measure = c->measured ? NULL : measure;
     o->plan.cost = (pl_cost_model){pl_calibration_cost, pl_calibration_range, c->calibration};
     return PL_OK;

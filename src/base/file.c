@@ -54,7 +54,10 @@ static pl_status find_target(pl_file_writer *w, const char *path, pl_error *err)
     strcpy(w->path, path);
     if (stat(path, &st) == 0 && takes_output(&st))
         return pl_fail(err, PL_E_STORAGE, "%s: is where the output of this command goes; give another name", path);
-    if (lstat(path, &st) != 0 || S_ISREG(st.st_mode)) return PL_OK;
+    const int unknown = lstat(path, &st) != 0 ? errno : 0;
+    if (unknown == ENAMETOOLONG) /* the temporary name is not */
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s; choose a shorter one", path, strerror(unknown));
+    if (unknown || S_ISREG(st.st_mode)) return PL_OK;
     if (!S_ISLNK(st.st_mode))
         return pl_fail(err, PL_E_STORAGE, "%s: exists and is not a regular file; give another name", path);
     int fd = pl_io_open(path, O_PATH);
@@ -100,8 +103,7 @@ static int open_new(const char *path) /* a pipe must not hang */
  * left alone. Where nothing can be locked or looked at, all are alone. -1: somebody holds it. */
 static int open_shared(pl_file_writer *w, bool *is_held)
 {
-    snprintf(w->temporary, sizeof w->temporary, "%s" PL_FILE_TEMPORARY, w->path);
-    int fd = open_new(w->temporary);
+    int fd = open_new(pl_file_temporary(w->path, "", w->temporary));
     if (fd < 0) return *is_held = errno == EWOULDBLOCK, -1; /* a lease: somebody is asking who has it open */
     *is_held = (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || has_lost_name(fd, w->temporary);
     if (!*is_held) return fd;
@@ -115,12 +117,13 @@ enum { NUMBER_BYTES = 24 }; /* of the process and of its writer */
 static int open_temporary(pl_file_writer *w)
 {
     static unsigned counter;
+    char tag[NUMBER_BYTES];
     bool is_held = false;
     int fd = open_shared(w, &is_held);
     if (!is_held) return fd;
     unsigned number = __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED) % 10000;
-    snprintf(w->temporary, sizeof w->temporary, "%s.%ld-%u" PL_FILE_TEMPORARY, w->path, (long)getpid(), number);
-    return open_new(w->temporary);
+    snprintf(tag, sizeof tag, ".%ld-%u", (long)getpid(), number);
+    return open_new(pl_file_temporary(w->path, tag, w->temporary));
 }
 
 pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
@@ -137,6 +140,7 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
         w->temporary[0] = 0;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
+    pl_file_keep_rights(w->fd, w->path, S_IRUSR | S_IWUSR); /* who comes after a kill takes it over */
     return PL_OK;
 }
 
@@ -244,6 +248,7 @@ pl_status pl_folder_sync(const char *path, pl_error *err)
  * which takes the place of the other, shares it. 0 or an errno. */
 static int complete(pl_file_writer *w)
 {
+    pl_file_keep_rights(w->fd, w->path, 0);
     int error = pl_io_sync(w->fd) != 0 ? errno : 0, lock = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
     if (!error) posix_fadvise(w->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (pl_io_close(w->fd) != 0 && !error) error = errno;

@@ -19,6 +19,14 @@
 
 enum { PL_FILE_PATH_MAX = 4096, PL_FILE_TEMPORARY_MAX = PL_FILE_PATH_MAX + 16, PL_FILE_WINDOW_BYTES = 1 << 20 };
 
+/* The name next to `path` under which it is made: with PL_FILE_TEMPORARY at its end, after the tag (may be ""). Where
+ * this would be longer than the file system takes, the beginning of the name and a hash. Returns it. */
+const char *pl_file_temporary(const char *path, const char *tag, char temporary[PL_FILE_TEMPORARY_MAX]);
+/* Whoever could read a file can read what replaces it, and nobody else: the open file gets the mode of the one that is
+ * there, if there is one, and its owner and group as far as we may give them; where not the group, that gets the rights
+ * of others. `more`: further bits (of the owner, while it is written). */
+void pl_file_keep_rights(int fd, const char *replaced, unsigned more);
+
 /* A file being written; fields are private. Lives wherever the caller puts it. */
 typedef struct pl_file_writer {
     int fd;

@@ -96,6 +96,8 @@ int pl_io_lock(int fd, int how)
     return rc;
 }
 
+bool pl_io_has_no_locks(int error) { return error == ENOSYS || error == EOPNOTSUPP || error == ENOLCK; }
+
 int pl_io_close(int fd) { return close(fd) != 0 && errno != EINTR ? -1 : 0; }
 
 int pl_io_append(int fd, const void *data, size_t bytes, size_t *written)

@@ -3,6 +3,7 @@
 #ifndef PL_BASE_IO_H
 #define PL_BASE_IO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,10 @@ int pl_io_sync(int fd);      /* fsync */
 int pl_io_sync_data(int fd); /* fdatasync */
 int pl_io_truncate(int fd, uint64_t bytes);
 int pl_io_lock(int fd, int how); /* flock */
+/* Is this what a file system says that has no locks (Lustre without the option `flock`)? Whoever only writes goes on,
+ * and the run says once that nobody is kept out; whoever removes what another may be using does not. */
+bool pl_io_has_no_locks(int error);
+#define PL_IO_NO_LOCKS "this file system has no locks (Lustre has them when it is mounted with the option flock), so "
 /* The descriptor is gone in any case. An error means that earlier writes failed; an interruption is not an error. */
 int pl_io_close(int fd);
 

@@ -10,12 +10,16 @@
  * jansson, what stands there meanwhile hands every request on to what stood there before. */
 #include "base/json_read.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
+#include "base/locale.h"
 
 static pthread_mutex_t one_reader = PTHREAD_MUTEX_INITIALIZER;
 static json_malloc_t usual_malloc;
@@ -153,7 +157,51 @@ static void end(bool keep)
     (void)pthread_mutex_unlock(&one_reader);
 }
 
-pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why)
+/* ---- numbers that jansson has no room for ---- */
+
+enum { INT64_DIGITS = 19, KEPT_DIGITS = 17 }; /* of a whole number; more than a double has */
+
+static bool is_of_number(char c) { return (c >= '0' && c <= '9') || strchr("+-.eE", c); }
+
+/* In as many bytes: 17 digits and an exponent in place of 19 or more. */
+static void shorten(char *digits, size_t count)
+{
+    char exponent[24];
+    const int n = snprintf(exponent, sizeof exponent, "e%zu", count - KEPT_DIGITS);
+    memcpy(digits + KEPT_DIGITS, exponent, (size_t)n);
+    memset(digits + KEPT_DIGITS + n, ' ', count - KEPT_DIGITS - (size_t)n);
+}
+
+/* The number, which is followed by what is of none, if only the zero at the end of the text. */
+static void fit_number(char *at, size_t bytes)
+{
+    char *digits = at + (*at == '-'), *end;
+    const size_t count = (size_t)(at + bytes - digits);
+    const bool is_whole = strspn(digits, "0123456789") >= count;
+    if (!isfinite(pl_read_double(at, &end)) && end == at + bytes) {
+        memset(at, ' ', bytes);
+        memcpy(at, "{}", 2);
+    } else if (is_whole && count >= INT64_DIGITS) {
+        shorten(digits, count);
+    }
+}
+
+/* Those outside of strings. */
+static void fit_numbers(char *text, size_t bytes)
+{
+    for (size_t at = 0, end; at < bytes; at = end) {
+        end = at + 1;
+        if (text[at] == '"') {
+            while (end < bytes && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
+            end++;
+        } else if (text[at] && is_of_number(text[at])) {
+            while (end < bytes && text[end] && is_of_number(text[end])) end++;
+            if (end - at > 4) fit_number(text + at, end - at); /* 1e999 has five */
+        }
+    }
+}
+
+static pl_status read_once(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why)
 {
     *root = NULL;
     begin();
@@ -164,4 +212,16 @@ pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **ro
     *root = json_loadb(text, bytes, flags, why);
     end(true);
     return *root ? PL_OK : PL_E_DATA;
+}
+
+pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why)
+{
+    pl_status status = read_once(text, bytes, flags, root, why);
+    if (status != PL_E_DATA || json_error_code(why) != json_error_numeric_overflow) return status;
+    char *fit = pl_strndup(text, bytes);
+    if (!fit) return PL_E_NOMEM;
+    fit_numbers(fit, bytes);
+    status = read_once(fit, bytes, flags, root, why);
+    pl_free(fit);
+    return status;
 }

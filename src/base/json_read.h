@@ -8,7 +8,10 @@
 #include "plimsoll/status.h"
 
 /* As json_loadb. PL_E_DATA: it is no JSON, `why` tells what and where. PL_E_NOMEM: a request for memory was refused
- * meanwhile, and `why` tells nothing. *root is NULL then. */
+ * meanwhile, and `why` tells nothing. *root is NULL then.
+ *
+ * A number of any size is valid JSON, and may be somebody else's: a whole one beyond 64 bits is read as a real, and one
+ * beyond a double is {}, which is no number to whoever asks for one. */
 pl_status pl_json_read(const char *text, size_t bytes, size_t flags, json_t **root, json_error_t *why);
 
 /* From on to off jansson's blocks in this thread, too, are counted by its meter (base/alloc.h), and all that are asked

@@ -102,6 +102,8 @@ pl_status pl_calibration_find_rates(pl_calibration *, const pl_graph *, pl_error
 pl_rates pl_calibration_rates(const pl_calibration *); /* zeros: not found */
 /* Has the team its cores to itself just now? A look of some hundredths of a second. */
 bool pl_calibration_is_quiet(const pl_calibration *);
+/* Is there a rate to measure, or something of a busy machine, which asks for such a look? */
+bool pl_calibration_will_compute(pl_calibration *, const pl_graph *);
 
 /* ---- estimate.c ---- */
 /* What one execution takes, told of every node: as it was measured; or, where it was not, or was disturbed and is far

@@ -32,6 +32,7 @@ enum { SIZES_MAX = 40, NEAREST = 4, LANES = 16 };
 #define RATES_FACTOR    4.0
 #define REACHED_SHARE   0.4
 #define CALL_SECONDS    3e-6
+#define UNALONE_FACTOR  3.0 /* of a figure that others are in, at most: what is farther off is no figure (replay.c) */
 
 typedef struct pl_calibration_relative {
     uint64_t family, op;
@@ -208,11 +209,13 @@ static const pl_calibration_entry *own_entry(pl_calibration *c, const pl_graph *
     return pl_op_is_outside(n->op) ? NULL : pl_calibration_recall_entry(c, g, n);
 }
 
-/* An interval around what was predicted, a factor to either side. */
+/* An interval around what was predicted, a factor to either side. What others took lengthens runs, and few figures:
+ * those of kernels that were never left alone. */
 static pl_duration within(double seconds, double factor, double busy, bool estimated)
 {
-    const double wide = factor * (busy > 1 ? busy : 1);
-    return (pl_duration){seconds, seconds / wide, seconds * wide, busy > 1 ? busy : 1, estimated};
+    if (!(busy > 1)) busy = 1;
+    return (pl_duration){seconds, seconds / (factor * fmin(busy, UNALONE_FACTOR)), seconds * factor * busy, busy,
+                         estimated};
 }
 
 /* What was measured scatters besides. */

@@ -1,7 +1,7 @@
 /* What the team does at most, in the table like a kernel: seconds of so many operations, or bytes, the least of many
  * short runs of the whole team. Where others use the machine no run may have all cores alone; then one thread's own
  * processor time tells, times the threads, and the entry is marked, so that it is measured again on a quiet machine. */
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -49,10 +49,15 @@ static void measure(const pl_calibration *c, const work *w, int runs, pl_calibra
         .seconds = disturbed ? alone : team, .samples = (uint64_t)runs, .busy = disturbed ? PL_CALIBRATION_BUSY : 1};
 }
 
+static bool is_there(pl_calibration *c, const char *key)
+{
+    return pl_calibration_is_known(c, pl_calibration_touch(c, key));
+}
+
 static pl_status find(pl_calibration *c, const char *key, const work *w, int runs, double *rate, pl_error *err)
 {
     pl_calibration_entry e;
-    if (!pl_calibration_is_known(c, pl_calibration_touch(c, key))) {
+    if (!is_there(c, key)) {
         measure(c, w, runs, &e);
         PL_TRY(pl_calibration_put(c, key, &e, err));
         (void)pl_calibration_touch(c, key);
@@ -63,15 +68,31 @@ static pl_status find(pl_calibration *c, const char *key, const work *w, int run
     return PL_OK;
 }
 
-/* ---- operations ---- */
+/* ---- what there is to measure ---- */
 
-static pl_status find_operations(pl_calibration *c, pl_arithmetic what, pl_error *err)
+static void print_key(const pl_calibration *c, const char *what, uint64_t bytes, char key[PL_CALIBRATION_KEY_BYTES])
+{
+    const pl_team team = c->options.team;
+    pl_str s = pl_str_fixed(key, PL_CALIBRATION_KEY_BYTES);
+    pl_str_printf(&s, PL_CALIBRATION_RATE "%s", what);
+    if (bytes) pl_str_printf(&s, " %" PRIu64, bytes);
+    pl_str_printf(&s, " %d %s", team.threads, pl_isa_name(team.isa));
+}
+
+static void operations_key(const pl_calibration *c, pl_arithmetic what, char key[PL_CALIBRATION_KEY_BYTES])
 {
     static const char *const names[PL_ARITHMETIC_COUNT] = {"f32", "bf16", "int8", "signs"};
-    char key[PL_CALIBRATION_KEY_BYTES];
-    const pl_team team = c->options.team;
-    snprintf(key, sizeof key, PL_CALIBRATION_RATE "%s %d %s", names[what], team.threads, pl_isa_name(team.isa));
-    return find(c, key, &(const work){.what = what}, RUNS, &c->rates.operations[what], err);
+    print_key(c, names[what], 0, key);
+}
+
+/* More than caches hold, where measuring may take so much; what little room there is is never twice the same. */
+static uint64_t bytes_to_read(const pl_calibration *c)
+{
+    const uint64_t most = c->options.bytes_max, wanted = 2 * c->machine.cache_bytes;
+    uint64_t bytes = READ_MIN;
+    if (most >= PL_CALIBRATION_BYTES_MAX) bytes = most < wanted ? most : wanted;
+    while (2 * bytes <= most && 2 * bytes <= wanted) bytes *= 2;
+    return bytes;
 }
 
 /* Products of 16 bits are a choice that is made later. */
@@ -82,18 +103,35 @@ static bool uses(const pl_graph *g, pl_arithmetic what)
     return what <= PL_ARITHMETIC_BF16;
 }
 
-/* ---- bytes ---- */
+bool pl_calibration_will_compute(pl_calibration *c, const pl_graph *g)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    bool will = false;
+    for (int what = 0; what < PL_ARITHMETIC_COUNT; what++) {
+        operations_key(c, (pl_arithmetic)what, key);
+        will |= uses(g, (pl_arithmetic)what) && !is_there(c, key);
+    }
+    print_key(c, "memory", bytes_to_read(c), key);
+    will |= !is_there(c, key);
+    for (size_t i = 0; i < c->count; i++) will |= c->entry[i].busy >= PL_CALIBRATION_BUSY;
+    return will;
+}
+
+/* ---- measured ---- */
+
+static pl_status find_operations(pl_calibration *c, pl_arithmetic what, pl_error *err)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    operations_key(c, what, key);
+    return find(c, key, &(const work){.what = what}, RUNS, &c->rates.operations[what], err);
+}
 
 static pl_status find_bytes(pl_calibration *c, pl_error *err)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
-    const pl_team team = c->options.team;
-    uint64_t bytes = 2 * c->machine.cache_bytes;
-    if (bytes > c->options.bytes_max) bytes = c->options.bytes_max;
-    bytes = bytes > READ_MIN ? bytes / READ_MIN * READ_MIN : READ_MIN;
-    snprintf(key, sizeof key, PL_CALIBRATION_RATE "memory %llu %d %s", (unsigned long long)bytes, team.threads,
-             pl_isa_name(team.isa));
-    const bool known = pl_calibration_is_known(c, pl_calibration_touch(c, key));
+    const uint64_t bytes = bytes_to_read(c);
+    print_key(c, "memory", bytes, key);
+    const bool known = is_there(c, key);
     unsigned char *memory = known ? NULL : pl_alloc(bytes, 1);
     if (!known && !memory) return pl_fail(err, PL_E_NOMEM, "no memory to measure how fast memory is read");
     if (memory) memset(memory, 1, bytes);

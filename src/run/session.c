@@ -278,6 +278,7 @@ static pl_status begin(pl_session *s, pl_error *err)
 pl_status pl_session_commit(pl_session *s, pl_error *err)
 {
     bool loaded = false;
+    pl_session_tell_of_locks(s);
     PL_TRY(run_everything_once(s, err));
     if (pl_command_does(s->o.plan->command, PL_USES_WEIGHTS) && !s->settings->begins_first)
         PL_TRY(pl_session_load(s, &loaded, err));

@@ -564,6 +564,20 @@ pl_status pl_session_begin_from(pl_session *s, pl_error *err)
     return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key, r->part_sizes}, err);
 }
 
+/* Once, before all else is said: who starts two at once must know that neither is refused. */
+void pl_session_tell_of_locks(pl_session *s)
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    const bool has = (!s->results || pl_block_file_has_locks(s->results)) &&
+                     (!s->writes_checkpoints || pl_folder_has_locks(s->settings->out));
+    if (has) return;
+    snprintf(text, sizeof text,
+             "%.400s: " PL_IO_NO_LOCKS "nothing refuses a second command that writes the same files at the same time: "
+             "start none",
+             s->results ? s->o.data->sink->path : s->settings->out);
+    pl_session_warn(s, text);
+}
+
 pl_status pl_session_load(pl_session *s, bool *loaded, pl_error *err)
 {
     pl_saved saved = {0};

@@ -152,7 +152,8 @@ pl_status pl_session_list_tensors(pl_session *, pl_error *); /* the same, of its
 /* A counter of the record lies in [least, most], which not-a-number does not. */
 pl_status pl_session_check_counter(const pl_saved *, const char *key, double otherwise, double least, double most,
                                    pl_error *);
-pl_status pl_session_open_files(pl_session *, pl_error *);         /* before commit */
+pl_status pl_session_open_files(pl_session *, pl_error *); /* before commit */
+void pl_session_tell_of_locks(pl_session *);
 pl_status pl_session_load(pl_session *, bool *loaded, pl_error *); /* weights, state and progress of a checkpoint */
 pl_status pl_session_begin_from(pl_session *, pl_error *); /* weights alone, of the runs that the settings name */
 pl_status pl_session_save(pl_session *, pl_error *);

@@ -21,6 +21,13 @@ static pl_status cannot(const char *path, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", path, strerror(errno));
 }
 
+static pl_status no_locks(const char *path, pl_error *err)
+{
+    return pl_fail(err, PL_E_STORAGE,
+                   "%s: " PL_IO_NO_LOCKS "it is not known whether a process is using it; remove by hand what is not",
+                   path);
+}
+
 static pl_status in_use(const char *path, pl_error *err)
 {
     return pl_fail(err, PL_E_STOPPED, "%s: a process is using it", path);
@@ -78,9 +85,9 @@ static pl_status empty_tree(const char *path, pl_error *err)
  * there, so what fails then is ours. */
 static pl_status remove_tree(const pl_block_reader *r, const char *path, bool *aside, pl_error *err)
 {
-    char temporary[PL_FILE_PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
-    if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
+    char temporary[PL_FILE_TEMPORARY_MAX];
+    pl_file_temporary(path, "", temporary);
+    if (strlen(temporary) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(pl_storage_check_alone(r, path, err));
     PL_TRY(put_aside(path, temporary, err));
     pl_status status = pl_storage_check_alone(r, temporary, err);
@@ -137,7 +144,9 @@ static pl_status change_cache(const pl_storage *s, const pl_storage_entry *e, co
     if (fd < 0) return cannot(path, err);
     pl_status status = PL_OK;
     if (!is_of_run(s, e, folder) && pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK ? in_use(path, err) : cannot(path, err);
+        status = errno == EWOULDBLOCK        ? in_use(path, err)
+                 : pl_io_has_no_locks(errno) ? no_locks(path, err)
+                                             : cannot(path, err);
     if (status == PL_OK && e->item.fate == PL_STORAGE_GOES)
         status = pl_page_cache_remove(folder, err);
     else if (status == PL_OK)
@@ -277,6 +286,7 @@ static void do_run(work *w, size_t run, const bool *joined)
     int lock = -1;
     if (!run_has_work(w->s, run)) return;
     pl_status status = pl_storage_path(w->s, w->s->run[run].path, path, &why);
+    if (status == PL_OK && !pl_folder_has_locks(path)) status = no_locks(path, &why);
     if (status == PL_OK) status = pl_folder_lock(path, &lock, &why);
     if (status == PL_OK) w->kept = pl_storage_check_kept(w->s, run, &w->why_not);
     if (status == PL_OK)

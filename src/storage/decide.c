@@ -314,18 +314,21 @@ static pl_status decide_part(pl_storage *s, pl_storage_entry *e, pl_error *err)
 }
 
 /* What a join that was killed has made so far is gone on with. */
-static void spare_half_joined(pl_storage *s)
+static pl_status spare_half_joined(pl_storage *s, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX];
+    char whole[PL_FILE_PATH_MAX], temporary[PL_FILE_TEMPORARY_MAX], path[PL_FILE_PATH_MAX];
     for (size_t set = 0; set < s->sets; set++) {
-        snprintf(path, sizeof path, "%s" PL_FILE_TEMPORARY, s->set[set].target);
+        PL_TRY(pl_storage_path(s, s->set[set].target, whole, err));
+        pl_file_temporary(whole, "", temporary);
         for (size_t i = 0; i < s->entries; i++) {
             pl_storage_item *m = &s->entry[i].item;
-            if (m->fate != PL_STORAGE_GOES || strcmp(m->path, path) != 0) continue;
+            PL_TRY(pl_storage_path(s, m->path, path, err));
+            if (m->fate != PL_STORAGE_GOES || strcmp(path, temporary) != 0) continue;
             m->fate = PL_STORAGE_STAYS;
             m->why = "parts that are half joined: gone on with";
         }
     }
+    return PL_OK;
 }
 
 pl_status pl_storage_decide(pl_storage *s, pl_error *err)
@@ -336,7 +339,7 @@ pl_status pl_storage_decide(pl_storage *s, pl_error *err)
         if (e->item.kind == PL_STORAGE_CACHE && s->rules.bounds_caches) PL_TRY(bound_cache(s, &e->item, err));
         if (e->item.kind == PL_STORAGE_PART) PL_TRY(decide_part(s, e, err));
     }
-    spare_half_joined(s);
+    PL_TRY(spare_half_joined(s, err));
     for (size_t i = 0; i < s->entries; i++) {
         pl_storage_item *m = &s->entry[i].item;
         if (m->fate == PL_STORAGE_GOES || m->fate == PL_STORAGE_JOINS) m->gain = m->bytes;

@@ -26,14 +26,19 @@ int pl_storage_is_open(const char *path)
     return answer;
 }
 
-/* Files are locked by flock (base/file.c), results by a range of their first byte (store/block_index.c). */
+/* Files are locked by flock (base/file.c), results by a range of their first byte (store/block_index.c). -1: here are
+ * no locks. */
 static int lock_both(int fd)
 {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
     int rc;
-    if (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return 1;
+    if (pl_io_lock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return 1;
+        if (pl_io_has_no_locks(errno)) return -1;
+    }
     do rc = fcntl(fd, F_OFD_SETLK, &range);
     while (rc != 0 && errno == EINTR);
+    if (rc != 0 && pl_io_has_no_locks(errno)) return -1;
     return rc != 0 && (errno == EAGAIN || errno == EACCES);
 }
 
@@ -45,9 +50,13 @@ pl_status pl_storage_hold(const char *path, int *fd, bool *is_held, pl_error *er
     if (*fd < 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be opened to see who uses it: %s; remove it by hand", path,
                        strerror(errno));
-    *is_held = lock_both(*fd) || ask_lease(*fd) > 0;
-    if (!*is_held) return PL_OK;
+    const int locked = lock_both(*fd);
+    *is_held = locked > 0 || ask_lease(*fd) > 0;
+    if (locked == 0 && !*is_held) return PL_OK;
     close(*fd);
     *fd = -1;
-    return PL_OK;
+    if (*is_held) return PL_OK;
+    return pl_fail(
+        err, PL_E_STORAGE,
+        "%s: " PL_IO_NO_LOCKS "it is not known whether a process is writing it; remove it by hand when none is", path);
 }

@@ -139,7 +139,7 @@ static pl_status sync_folders(const pl_storage *s, const char *target, pl_error 
 static pl_status make(const pl_storage *s, const char *target, const char *full, const part_list *parts, pl_error *err)
 {
     char temporary[PL_FILE_TEMPORARY_MAX];
-    snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, full);
+    pl_file_temporary(full, "", temporary);
     if (strlen(temporary) + sizeof PL_FILE_TEMPORARY >= PL_FILE_PATH_MAX)
         return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", full);
     PL_TRY(pl_block_join(temporary, parts->path, parts->count, false, err));

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,8 +30,13 @@ pl_status pl_beside_path(const char *results, const char *ending, char path[PL_F
     size_t stem = dot > name + 1 ? dot - 1 : bytes;
     if (strlen(ending) == bytes - stem && strncmp(results + stem, ending, bytes - stem) == 0) stem = bytes;
     int n = snprintf(path, PL_FILE_PATH_MAX, "%.*s%s", (int)stem, results, ending);
-    if (n >= 0 && n < PL_FILE_PATH_MAX) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", results);
+    if (n < 0 || n >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "%.200s…: the path is too long", results);
+    const size_t most = NAME_MAX - strlen(ending);
+    if (stem - name <= most) return PL_OK;
+    return pl_fail(err, PL_E_USAGE,
+                   "%.300s: the name is too long for the file that lies next to it and ends in %s: choose one with at "
+                   "most %zu bytes before its ending",
+                   results, ending, most);
 }
 
 static size_t print_line(const pl_process_told *t, char text[LINE_BYTES])
@@ -89,8 +95,8 @@ void pl_beside_sweep(const char *results)
     pl_error ignored;
     pl_file_writer w;
     if (pl_beside_path(results, PL_BESIDE_TIMES, path, &ignored) != PL_OK) return;
-    snprintf(left, sizeof left, "%s" PL_FILE_TEMPORARY, path);
-    if (access(left, F_OK) == 0 && pl_file_create(&w, path, &ignored) == PL_OK) pl_file_abandon(&w);
+    if (access(pl_file_temporary(path, "", left), F_OK) == 0 && pl_file_create(&w, path, &ignored) == PL_OK)
+        pl_file_abandon(&w);
 }
 
 /* ---- reading ---- */

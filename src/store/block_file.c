@@ -265,7 +265,7 @@ static pl_status open_and_match(pl_block_file *f, const char *path, pl_error *er
     uint64_t bad;
     PL_TRY(pl_block_index_open(&f->index, path, true, NULL, err));
     PL_TRY(pl_block_index_match(&f->index, f->layout, err));
-    PL_TRY(pl_block_index_lock(&f->index, err));
+    PL_TRY(pl_block_index_lock_to_write(&f->index, err));
     if (f->index.short_files)
         return pl_fail(err, PL_E_DATA, "%s: a file of it is truncated; plan again with it there: that makes it whole",
                        path);
@@ -295,6 +295,8 @@ pl_status pl_block_file_open(const char *path, const pl_block_layout *l, const p
 bool pl_block_file_is_done(const pl_block_file *f, uint64_t block) { return is_done(f, block); }
 uint64_t pl_block_file_done(const pl_block_file *f) { return f->done_count; }
 uint64_t pl_block_file_written_bytes(const pl_block_file *f) { return f->written_bytes; }
+bool pl_block_file_has_locks(const pl_block_file *f) { return pl_block_index_has_locks(&f->index); }
+
 uint64_t pl_block_file_there_bytes(const pl_block_file *f) { return f->found_bytes + f->written_bytes; }
 
 uint64_t pl_block_file_data_bytes(const pl_block_file *f)

@@ -86,8 +86,9 @@ pl_status pl_block_file_open(const char *path, const pl_block_layout *, const pl
 bool pl_block_file_is_done(const pl_block_file *, uint64_t block);
 uint64_t pl_block_file_done(const pl_block_file *);          /* how many are */
 uint64_t pl_block_file_written_bytes(const pl_block_file *); /* by this process, of data */
-uint64_t pl_block_file_there_bytes(const pl_block_file *);   /* and of what was done when it was opened */
-uint64_t pl_block_file_data_bytes(const pl_block_file *);    /* when all is done */
+bool pl_block_file_has_locks(const pl_block_file *);       /* else nothing keeps another process from writing it, too */
+uint64_t pl_block_file_there_bytes(const pl_block_file *); /* and of what was done when it was opened */
+uint64_t pl_block_file_data_bytes(const pl_block_file *);  /* when all is done */
 
 /* One thread at a time. Bytes of the block's piece of a dataset, from `offset` within the piece on: of each dataset in
  * order and without gaps. The first begins the block. */

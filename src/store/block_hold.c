@@ -24,7 +24,7 @@ static pl_status hold(pl_block_index *ix, const char *path, pl_error *err)
 {
     PL_TRY(pl_block_index_open(ix, path, true, NULL, err));
     if (pl_block_is_held(ix->fd) > 0) return PL_OK;
-    PL_TRY(pl_block_index_lock(ix, err));
+    PL_TRY(pl_block_index_lock_to_write(ix, err));
     int fd = fcntl(ix->fd, F_DUPFD, DESCRIPTOR_MIN);
     if (fd < 0 && errno == EINVAL) fd = fcntl(ix->fd, F_DUPFD, STDERR_FILENO + 1); /* the limit of them is smaller */
     if (fd < 0)

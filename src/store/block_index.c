@@ -439,7 +439,23 @@ pl_status pl_block_index_lock(const pl_block_index *ix, pl_error *err)
         return pl_fail(err, PL_E_STORAGE,
                        "%s: another process is writing this file; wait for it, stop it, or choose another name",
                        ix->path);
+    if (pl_io_has_no_locks(errno))
+        return pl_fail(err, PL_E_STORAGE,
+                       "%s: " PL_IO_NO_LOCKS "it is not known whether another process is writing this file; nothing of "
+                       "it is removed or mended",
+                       ix->path);
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", ix->path, strerror(errno));
+}
+
+bool pl_block_index_has_locks(const pl_block_index *ix)
+{
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)ix->head.at, .l_len = 1};
+    return fcntl(ix->fd, F_OFD_GETLK, &range) == 0 || !pl_io_has_no_locks(errno);
+}
+
+pl_status pl_block_index_lock_to_write(const pl_block_index *ix, pl_error *err)
+{
+    return pl_block_index_has_locks(ix) ? pl_block_index_lock(ix, err) : PL_OK;
 }
 
 /* ---- is it the same? ---- */

@@ -103,8 +103,12 @@ pl_status pl_block_index_open_head(pl_block_index *, const char *path, bool writ
 void pl_block_index_close(pl_block_index *);
 /* Has the job of this process that file (pl_block_file_hold)? 1, 0, or -1 with errno when that cannot be told. */
 int pl_block_is_held(int fd);
-/* For one process, or job, at a time; PL_E_STORAGE when another has it. */
+/* For one process, or job, at a time; PL_E_STORAGE when another has it, or when that cannot be told. */
 pl_status pl_block_index_lock(const pl_block_index *, pl_error *);
+/* Does the file system know such locks? */
+bool pl_block_index_has_locks(const pl_block_index *);
+/* The same where it does; where not, writing goes on all the same. */
+pl_status pl_block_index_lock_to_write(const pl_block_index *, pl_error *);
 
 /* PL_E_CONFIG with the first difference between what the file is of and what it should be of. */
 pl_status pl_block_index_match_text(const pl_block_index *, const char *text, pl_error *);

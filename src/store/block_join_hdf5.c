@@ -40,20 +40,17 @@ static pl_status sync_and_name(const char *temporary, const char *path, pl_error
 }
 
 /* In our own words where there can be none: libhdf5 tells of its own functions. */
-static pl_status check_place(const char *temporary, pl_error *err)
+static pl_status check_place(const char *temporary, const char *path, pl_error *err)
 {
     int fd = pl_io_open(temporary, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0) return close(fd), PL_OK;
-    return pl_fail(err, PL_E_STORAGE, "%.*s: cannot be created: %s%s",
-                   (int)(strlen(temporary) - sizeof PL_FILE_TEMPORARY + 1), temporary, strerror(errno),
-                   pl_io_hint(errno));
+    return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(errno), pl_io_hint(errno));
 }
 
 static pl_status write_by(const pl_joining *j, const pl_hdf5_joined *array, const pl_hdf5_module *module, pl_error *err)
 {
     char temporary[PL_FILE_TEMPORARY_MAX], why[256];
-    snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, j->path);
-    PL_TRY(check_place(temporary, err));
+    PL_TRY(check_place(pl_file_temporary(j->path, "", temporary), j->path, err));
     pl_hdf5_part *list = pl_alloc(j->count, sizeof *list);
     if (!list) return pl_fail(err, PL_E_NOMEM, "%s: no memory for the list of its parts", j->path);
     for (size_t i = 0; i < j->count; i++) list[i] = (pl_hdf5_part){j->part[i].name, j->part[i].first, j->part[i].count};

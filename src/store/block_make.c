@@ -11,6 +11,7 @@
 #include "base/remove.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "store/beside.h"
 #include "store/block_index.h"
 #include "store/folder.h"
 
@@ -24,7 +25,7 @@ static pl_status open_locked(pl_block_index *ix, const char *path, pl_error *err
         int error = errno;
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
     }
-    pl_status status = pl_block_index_lock(ix, err);
+    pl_status status = pl_block_index_lock_to_write(ix, err);
     if (status == PL_OK) return PL_OK;
     close(ix->fd);
     ix->fd = -1;
@@ -298,7 +299,7 @@ static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form fo
     char temporary[PL_FILE_TEMPORARY_MAX], folder[PL_FILE_PATH_MAX];
     pl_status status;
     pl_block_index_init(ix, path);
-    snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, path);
+    pl_file_temporary(path, "", temporary);
     PL_TRY(folder_of(path, folder, err));
     PL_TRY(pl_folder_create(folder, err));
     if (!sparse) PL_TRY(check_disk(path, l, form, err));
@@ -312,7 +313,7 @@ static pl_status make_new(pl_block_index *ix, const char *path, pl_block_form fo
     PL_TRY_DONE(pl_block_give_name(temporary, path, err));
 done:
     if (status != PL_OK && ix->fd >= 0) remove_temporary(temporary, l);
-    if (status != PL_OK) pl_remove_made(temporary); /* an empty folder */
+    if (status != PL_OK) (void)pl_remove_empty_folder(temporary, NULL); /* and no file: it may be another maker's */
     pl_block_index_close(ix);
     return status;
 }
@@ -388,7 +389,7 @@ static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_bloc
 {
     PL_TRY(check_same(ix, form, l, err));
     if (to != LOOK) {
-        PL_TRY(pl_block_index_lock(ix, err));
+        PL_TRY(pl_block_index_lock_to_write(ix, err));
         PL_TRY(mend(ix, l, to == MAKE_SPARSE, found, err));
     } else {
         PL_TRY(find_mending(ix, &found->needs_mending, err));
@@ -400,13 +401,14 @@ static pl_status use_found(pl_block_index *ix, pl_block_form form, const pl_bloc
 static pl_status find_or_make(const char *path, pl_block_form form, const pl_block_layout *l, purpose to,
                               pl_block_found *found, pl_error *err)
 {
-    char own[PL_FILE_PATH_MAX];
+    char own[PL_FILE_PATH_MAX], longest[PL_FILE_PATH_MAX];
     bool is_there = false;
     *found = (pl_block_found){0};
     PL_TRY(pl_block_layout_check(l, err));
     if (snprintf(own, sizeof own, "%s", path) >= (int)(PL_FILE_PATH_MAX - sizeof PL_FILE_TEMPORARY))
         return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     for (size_t n = strlen(own); n > 1 && own[n - 1] == '/'; n--) own[n - 1] = 0;
+    PL_TRY(pl_beside_path(own, PL_BESIDE_PROCESSES, longest, err)); /* said before anything is made */
     pl_block_index *ix = pl_alloc(1, sizeof *ix);
     if (!ix) return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", path);
     pl_status status = pl_block_index_open(ix, own, to != LOOK, &is_there, err);

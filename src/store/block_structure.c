@@ -190,7 +190,7 @@ static pl_status mend_hdf5(const pl_block_index *ix, const pl_block_layout *l, p
     char path[PL_FILE_TEMPORARY_MAX];
     pl_block_index *again = pl_alloc(1, sizeof *again);
     if (!again) return pl_fail(err, PL_E_NOMEM, "%s: no memory to mend it", ix->path);
-    snprintf(path, sizeof path, "%s" PL_FILE_TEMPORARY, ix->path);
+    pl_file_temporary(ix->path, "", path);
     pl_block_index_init(again, ix->path);
     pl_status status = copy_hdf5(ix, again, l, path, err);
     if (again->fd >= 0) close(again->fd);

@@ -203,7 +203,7 @@ static pl_status take_lock(const char *folder, int folder_fd, int file_fd, int *
     *lock = folder_fd;
     int rc = pl_io_lock(folder_fd, LOCK_EX | LOCK_NB);
     if (rc != 0 && errno == EBADF) rc = pl_io_lock(*lock = file_fd, LOCK_EX | LOCK_NB);
-    if (rc == 0) return PL_OK;
+    if (rc == 0 || pl_io_has_no_locks(errno)) return PL_OK;
     if (errno == EWOULDBLOCK) return refused(folder, *lock, file_fd, err);
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be locked: %s", folder, strerror(errno));
 }
@@ -228,6 +228,15 @@ pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
     if (fd >= 0 && fd != *lock) close(fd);
     if (file >= 0 && file != *lock) close(file);
     return status;
+}
+
+/* Asked for and given back, unless somebody has it. */
+bool pl_folder_has_locks(const char *folder)
+{
+    const int fd = pl_io_open(folder, O_RDONLY | O_DIRECTORY);
+    const bool has = fd < 0 || pl_io_lock(fd, LOCK_SH | LOCK_NB) == 0 || !pl_io_has_no_locks(errno);
+    if (fd >= 0) close(fd);
+    return has;
 }
 
 void pl_folder_unlock(int *lock)

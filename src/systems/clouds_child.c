@@ -56,8 +56,7 @@ static pl_status name_death(const reading *r, int number, pl_error *err)
 {
     char left[PL_FILE_TEMPORARY_MAX];
     const char *flight = r->last.flight[0] ? r->last.flight : r->o->flight[0].name;
-    snprintf(left, sizeof left, "%s%s", r->o->path, PL_FILE_TEMPORARY);
-    (void)pl_remove_file(left, NULL);
+    (void)pl_remove_file(pl_file_temporary(r->o->path, "", left), NULL);
     if (pl_child_crashed(number))
         return pl_fail(
             err, PL_E_DATA,

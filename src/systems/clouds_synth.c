@@ -105,7 +105,7 @@ enum { DAY, BASE, SURFACE, DEM };              /* of the lidar */
 enum { ZENITH, AZIMUTH, LATITUDE, LONGITUDE }; /* of the navigation */
 
 typedef struct made_file {
-    char path[PL_FILE_PATH_MAX], temporary[PL_FILE_PATH_MAX + 16];
+    char path[PL_FILE_PATH_MAX], temporary[PL_FILE_TEMPORARY_MAX];
     int fd; /* -1: not open */
     uint64_t flushed;
     pl_hdf5_array array[ARRAYS_MAX];
@@ -163,15 +163,14 @@ static size_t list_arrays(const maker *m, int which, pl_hdf5_array a[ARRAYS_MAX]
 static pl_status create_file(maker *m, int which, pl_error *err)
 {
     made_file *f = &m->file[which];
-    char name[128], temporary[sizeof name + 8], why[256], folder[PL_FILE_PATH_MAX];
+    char name[128], why[256], folder[PL_FILE_PATH_MAX];
     const pl_hdf5_attribute kind = {"", "made_by", "plimsoll synth clouds", 0};
     const size_t arrays = list_arrays(m, which, f->array);
     name_file(&m->flight, which, name, sizeof name);
     PL_TRY(pl_path_join(folder, sizeof folder, m->folder, m->flight.name, err));
     PL_TRY(pl_folder_create(folder, err));
     PL_TRY(pl_path_join(f->path, sizeof f->path, m->folder, name, err));
-    snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    PL_TRY(pl_path_join(f->temporary, sizeof f->temporary, m->folder, temporary, err));
+    PL_TRY(pl_remove_file(pl_file_temporary(f->path, "", f->temporary), err)); /* libhdf5 would follow a link */
     if (m->module->create(f->temporary, f->array, arrays, &kind, 1, why, sizeof why) != 0)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be made as an HDF5 file: %s", f->path, why);
     f->flushed = 0;
@@ -198,9 +197,11 @@ static pl_status flush(made_file *f, uint64_t end, pl_error *err)
 
 static pl_status finish_file(made_file *f, pl_error *err)
 {
+    pl_file_keep_rights(f->fd, f->path, 0);
     int error = pl_io_sync(f->fd) ? errno : 0;
     if (pl_io_close(f->fd) && !error) error = errno;
     f->fd = -1;
+    if (!error && pl_remove_is_link(f->path)) error = ELOOP;
     if (!error && (pl_io_inject(PL_IO_RENAME) || rename(f->temporary, f->path) != 0)) error = errno;
     if (!error) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be written: %s%s", f->path, strerror(error), pl_io_hint(error));

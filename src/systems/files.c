@@ -111,14 +111,15 @@ pl_status pl_file_check_free(const char *path, const char *own, pl_error *err)
 
 static pl_status check_pair(const pl_file_use *written, const pl_file_use *other, pl_error *err)
 {
-    char temporary[PATH_MAX];
-    int n = snprintf(temporary, sizeof temporary, "%s" PL_FILE_TEMPORARY, written->path);
+    char temporary[PL_FILE_TEMPORARY_MAX];
+    const bool fits = strlen(written->path) < PL_FILE_PATH_MAX;
     if (other->role == PL_FILE_CLOSED && pl_file_is_below(written->path, other->path))
         return pl_fail(err, PL_E_USAGE,
                        "%s: %.350s lies in %.350s, where nothing else may be written; give another name", written->name,
                        written->path, other->path);
     bool both = pl_files_are_one(written->path, other->path);
-    if (!both && (n < 0 || n >= PATH_MAX || !pl_files_are_one(temporary, other->path))) return PL_OK;
+    if (!both && (!fits || !pl_files_are_one(pl_file_temporary(written->path, "", temporary), other->path)))
+        return PL_OK;
     return pl_fail(err, PL_E_USAGE, "%s (%.350s%s) and %s (%.350s) are the same file; give another name", written->name,
                    written->path, both ? "" : ", written as " PL_FILE_TEMPORARY " first", other->name, other->path);
 }

@@ -80,7 +80,7 @@ def test_stop_within_a_step():
     check(process.returncode == 143 and b"stopped at step" in said and b"stopping" not in said, process.returncode, said)
 
 
-def on_terminal(columns, act, *words):
+def on_terminal(columns, act, *words, term="xterm"):
     """The lines that the command draws on a terminal; act(terminal, child) is called a second after the first one."""
     import fcntl
     import pty
@@ -89,7 +89,7 @@ def on_terminal(columns, act, *words):
     if child == 0:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         time.sleep(0.2)
-        os.execve(COMMAND, [COMMAND, *words], environment(TERM="xterm"))
+        os.execve(COMMAND, [COMMAND, *words], environment(TERM=term))
     def resize(to):
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, to, 0, 0))
     resize(columns)
@@ -124,6 +124,14 @@ def test_bar_moves_and_fits():
             check(all(len(line) < columns for line in drawn[1:-1]), "too long:", drawn)
         check(all("loss" in line and "eta" in line for line in drawn[3:-1] if "step 0/" not in line and not line.startswith("0/") and "step      0/" not in line),
               "loss or time left is missing at", columns, ":", drawn)
+
+
+def test_dumb_terminal_gets_lines():
+    write_text()
+    for words in (["train", write_config()], ["doctor", "--", "sleep", "0.5"]):
+        code, text = on_terminal(80, [], *words, term="dumb")
+        check(code == 0 and "\033" not in text and "\r" not in text.replace("\r\n", "\n"), words, text)
+    check(text, "the doctor says nothing")
 
 
 def test_json_has_reports_only():
@@ -263,7 +271,8 @@ def test_stopped_generate_and_eval():
 
 
 GROUPS = {
-    "alive": [test_ledger_within_a_step, test_stop_within_a_step, test_first_loss_at_once_and_no_flood, test_bar_moves_and_fits, test_json_has_reports_only,
+    "alive": [test_ledger_within_a_step, test_stop_within_a_step, test_first_loss_at_once_and_no_flood, test_bar_moves_and_fits, test_dumb_terminal_gets_lines,
+              test_json_has_reports_only,
               test_stopped_generate_and_eval],
     "limits": [test_file_limit, test_run_goes_on_without_a_trace, test_diverged, test_full_output, test_reader_leaves],
 }

@@ -10,8 +10,8 @@
 enum { SIZE = 24 };
 
 typedef struct reading {
-    const uint8_t *data;
-    size_t left;
+    const uint8_t *data, *all;
+    size_t left, size;
     uint32_t width, height, rows;
     pl_picture_fit fit;
 } reading;
@@ -24,6 +24,13 @@ static size_t get(void *context, void *to, size_t bytes)
     r->data += n;
     r->left -= n;
     return n;
+}
+
+static int again(void *context)
+{
+    reading *r = context;
+    r->data = r->all, r->left = r->size;
+    return 0;
 }
 
 static int begin(void *context, uint32_t width, uint32_t height, uint32_t orientation)
@@ -56,9 +63,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t made[3 * SIZE * SIZE];
     char why[200];
-    reading r = {.data = data, .left = size};
-    const pl_picture_reader o = {
-        .context = &r, .get = get, .begin = begin, .row = row, .pixels_max = 1 << 16, .bytes_max = 1 << 18};
+    reading r = {.data = data, .left = size, .all = data, .size = size};
+    const pl_picture_reader o = {.context = &r,
+                                 .get = get,
+                                 .again = again,
+                                 .begin = begin,
+                                 .row = row,
+                                 .pixels_max = 1 << 16,
+                                 .bytes_max = 1 << 18};
     if (!module()) return 0;
     const int result = module()->read(&o, why, sizeof why);
     FUZZ_CHECK((result == 0) == (why[0] == 0), "%d, and says \"%s\"", result, why);

@@ -42,6 +42,12 @@ static size_t get(void *context, void *to, size_t bytes)
     return n;
 }
 
+static int again(void *context)
+{
+    ((reading *)context)->at = 0;
+    return 0;
+}
+
 static int begin(void *context, uint32_t width, uint32_t height, uint32_t orientation)
 {
     reading *r = context;
@@ -64,6 +70,7 @@ pl_status pl_picture_read(const pl_pictures_module *module, const char *path, ui
     reading r = {.path = path, .size = size, .channels = channels, .err = err};
     const pl_picture_reader o = {.context = &r,
                                  .get = get,
+                                 .again = again,
                                  .begin = begin,
                                  .row = row,
                                  .pixels_max = PL_PICTURE_PIXELS_MAX,

@@ -10,7 +10,7 @@
 #define PL_PICTURES_FILE   "plimsoll-pictures.so"
 #define PL_PICTURES_SYMBOL "pl_pictures_functions"
 enum {
-    PL_PICTURES_VERSION = 4,
+    PL_PICTURES_VERSION = 5,
     PL_PICTURES_SIGNATURE_BYTES = 8,
     PL_PICTURES_NO_MEMORY = -2,
     PL_PICTURES_TOO_LARGE = -3
@@ -21,6 +21,7 @@ enum {
 typedef struct pl_picture_reader {
     void *context;
     size_t (*get)(void *context, void *to, size_t bytes); /* the next bytes of the file; fewer at its end alone */
+    int (*again)(void *context);                          /* get begins at the beginning of the file again */
     /* orientation: Exif's tag of that name, 1 … 8; 1: the picture is as its rows are */
     int (*begin)(void *context, uint32_t width, uint32_t height, uint32_t orientation);
     int (*row)(void *context, const uint8_t *rgb); /* from the top, as they lie in the file; three bytes a pixel */

@@ -140,7 +140,10 @@ static bool lock_folder(pl_page_cache *c)
     }
     c->folder = pl_io_open(c->folder_path, O_RDONLY | O_DIRECTORY);
     if (c->folder >= 0 && pl_io_lock(c->folder, LOCK_EX | LOCK_NB) == 0) return true;
-    note(c, "cannot be used", errno == EWOULDBLOCK ? "another run has it" : strerror(errno),
+    note(c, "cannot be used",
+         errno == EWOULDBLOCK        ? "another run has it"
+         : pl_io_has_no_locks(errno) ? "its file system has no locks"
+                                     : strerror(errno),
          "this run draws all pages");
     if (c->folder >= 0) close(c->folder);
     c->folder = -1;

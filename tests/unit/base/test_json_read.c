@@ -1,9 +1,11 @@
 /* Reading JSON while memory is refused: whichever request it is, the answer is "no memory", never another error, a tree
  * with a letter less or a read behind a buffer, and nothing is kept. Oracle: the tree that was read undisturbed. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,9 +131,59 @@ static void a_tree_is_counted(void **state)
     assert_true(now == malloc);
 }
 
+static json_t *must_read(const char *document)
+{
+    json_t *root;
+    json_error_t why;
+    if (pl_json_read(document, strlen(document), JSON_REJECT_DUPLICATES, &root, &why) != PL_OK)
+        fail_msg("%s: %s", document, why.text);
+    return root;
+}
+
+/* Whoever asks for a number gets the nearest one, or none; who asks for other keys is not disturbed. */
+static void numbers_of_any_size(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *number;
+        double value; /* NAN: it is none */
+    } cases[] = {{"1e999", NAN},
+                 {"-1E+400", NAN},
+                 {"1.5e308", 1.5e308},
+                 {"1e-999", 0},
+                 {"9223372036854775807", 9223372036854775807.0},
+                 {"9223372036854775808", 9223372036854775808.0},
+                 {"-9223372036854775809", -9223372036854775809.0},
+                 {"18446744073709551616", 18446744073709551616.0},
+                 {"123456789012345678901234567890", 123456789012345678901234567890.0},
+                 {"-340282366920938463463374607431768211456", -0x1p128}};
+    char document[700], digits[400];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(document, sizeof document,
+                 "{\"a\": 1e999, \"text\": \"1e999 \\\" 99999999999999999999\", \"n\":[%s,2]}", cases[i].number);
+        json_t *root = must_read(document), *n = json_array_get(json_object_get(root, "n"), 0);
+        assert_string_equal(json_string_value(json_object_get(root, "text")), "1e999 \" 99999999999999999999");
+        assert_int_equal(json_integer_value(json_array_get(json_object_get(root, "n"), 1)), 2);
+        assert_false(json_is_number(json_object_get(root, "a")));
+        assert_int_equal(json_is_number(n), !isnan(cases[i].value));
+        if (json_is_number(n))
+            assert_true(fabs(json_number_value(n) / cases[i].value - 1) < 1e-15 || cases[i].value == 0);
+        json_decref(root);
+    }
+    memset(digits, '7', sizeof digits);
+    snprintf(document, sizeof document, "[%.309s, %.310s]", digits, digits);
+    json_t *root = must_read(document); /* 7.8e308 and more: no double */
+    assert_false(json_is_number(json_array_get(root, 0)) || json_is_number(json_array_get(root, 1)));
+    json_decref(root);
+    json_error_t why;
+    static const char *const wrong[] = {"[1e999", "[1e999,]", "[01e999]", "[1e999e]", "{\"a\":1e999,\"a\":1}", "[-]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(pl_json_read(wrong[i], strlen(wrong[i]), JSON_REJECT_DUPLICATES, &root, &why), PL_E_DATA);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_refusal_is_told), cmocka_unit_test(the_hosts_functions_stay),
-                                       cmocka_unit_test(a_tree_is_counted)};
+                                       cmocka_unit_test(a_tree_is_counted), cmocka_unit_test(numbers_of_any_size)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
