@@ -404,13 +404,14 @@ uint32_t pl_config_archs_of_section(const pl_config_section *section)
 uint32_t pl_config_archs_that_read(const pl_config *cfg, const pl_config_key *key)
 {
     const pl_config_origin *from = pl_config_origin_at(cfg, key);
-    const pl_config_alias *alias = from->level == PL_CONFIG_FROM_FILE ? pl_config_find_alias(from->by) : NULL;
+    const bool by_file = from->level == PL_CONFIG_FROM_FILE;
+    const pl_config_alias *alias = by_file && from->by[0] ? pl_config_find_alias(from->by) : NULL;
     const pl_config_section *section = alias ? pl_config_section_of(alias) : NULL;
     uint32_t archs = pl_config_archs_of(key);
     if (section) archs &= pl_config_archs_of_section(section);
+    if (by_file || !pl_config_is_shared(key, from->by)) return archs;
     for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
-        if (from->by[0] && pl_config_is_shared(key, from->by) && pl_config_has_option(other, key->option))
-            archs |= pl_config_archs_of(other);
+        if (pl_config_has_option(other, key->option)) archs |= pl_config_archs_of(other);
     return archs;
 }
 
