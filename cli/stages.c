@@ -27,8 +27,9 @@ static pl_status name_stage(const pl_stage *stage, pl_status status, pl_error *e
                         stage->count);
 }
 
+/* The data are mostly those of all: what is wrong with them is no matter of the first training, which finds it. */
 static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
-                             const pl_config *whole, uint32_t k, pl_error *err)
+                             const pl_config *whole, const pl_stage *first, uint32_t k, pl_error *err)
 {
     pl_stage stage = {0};
     pl_plan *plan = NULL;
@@ -40,7 +41,8 @@ static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *
         status = pl_cli_make_plan(command->name, &later, PL_COMMAND_TRAIN, talk, true, &plan, err);
     pl_plan_destroy(plan);
     pl_config_destroy(later.config);
-    return status == PL_OK || !stage.count ? status : name_stage(&stage, status, err);
+    const bool of_all = k + 1 == first->number && status != PL_E_BUDGET;
+    return status == PL_OK || !stage.count || of_all ? status : name_stage(&stage, status, err);
 }
 
 /* What cannot fit is refused before the first training begins, not when its turn comes. What is wrong with one may be
@@ -50,10 +52,10 @@ static pl_status check_later(const pl_cli_command *command, const pl_cli_input *
 {
     pl_status status = PL_OK;
     for (uint32_t k = first->number; status == PL_OK && k < first->count; k++)
-        status = check_stage(command, in, talk, whole, k, err);
+        status = check_stage(command, in, talk, whole, first, k, err);
     if (status == PL_OK || status == PL_E_STOPPED) return status;
     const pl_error why = *err;
-    const pl_status of_first = check_stage(command, in, talk, whole, first->number - 1, err);
+    const pl_status of_first = check_stage(command, in, talk, whole, first, first->number - 1, err);
     if (of_first != PL_OK) return of_first;
     *err = why;
     return status;
