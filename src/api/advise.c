@@ -476,15 +476,6 @@ typedef struct taken {
     char value[SMALLER_ROWS][VALUE_BYTES];
 } taken;
 
-static void order_rows(taken *rows)
-{
-    enum { RANKS = 4 };
-    size_t count = 0;
-    for (int rank = 0; rank < RANKS; rank++)
-        for (size_t i = 0; i < SMALLER_ROWS; i++)
-            if (rank_of(&pl_config_smaller[i]) == rank) rows->row[count++] = &pl_config_smaller[i];
-}
-
 static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_error *err)
 {
     *c = *v->config;
@@ -535,15 +526,14 @@ static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, ta
 /* What would fit, behind the sentence of the refusal. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
-    static const char *const effects[] = {[PL_CONFIG_EFFECT_SAME] = "",
-                                          [PL_CONFIG_EFFECT_BITS] = ", and the results are rounded otherwise",
-                                          [PL_CONFIG_EFFECT_OTHER] = ", and the results are others"};
+    static const char *const effects[] = {[PL_ADVICE_SAME] = "",
+                                          [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
+                                          [PL_ADVICE_OTHER] = ", and the results are others"};
     char text[240] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
     taken rows = {0};
     tried t = {.status = PL_E_BUDGET};
-    pl_config_effect effect = PL_CONFIG_EFFECT_SAME;
-    order_rows(&rows);
+    pl_advice_effect effect = PL_ADVICE_SAME;
     PL_TRY(take_until_it_fits(v, c, before, &rows, &t, err));
     if (t.status != PL_OK) return PL_OK;
     PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
