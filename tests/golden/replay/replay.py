@@ -12,7 +12,7 @@ expected.txt is
 with WHAT among: plan (the lock file), program (the calls in their order), metrics, weights, state, text, loss, gradients; page (as
 the libraries of Debian 12 draw it; without the module that draws, the encoder's lines are left out), sketches, checksums,
 children, remarks. Out of the plan goes what another compiler, machine or clock changes: pages of program and libraries, the heap's and other totals that
-contain them, predicted times and the rates that they rest on, how an arena was found, and the hash of a config that names its text by a path of this machine;
+contain them, predicted times and the rates that they rest on, how an arena was found, the checksum over these, and the hash of a config that names its text by a path of this machine;
 out of the metrics the times. Every choice that a search could take is given in the configuration, the instruction set is avx2
 and the team two threads, so that results do not hang on the machine.
 """
@@ -28,7 +28,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXPECTED = os.path.join(HERE, "expected.txt")
 FIXED = ["--isa", "avx2", "--threads", "2", "--set", "memory.huge_pages=off"]
-OF_THIS_BUILD = re.compile(r"^(row (3|4|5|7) |process |totals |time |rates |disk |config \"  (out|text|cache|dump):)")
+OF_THIS_BUILD = re.compile(r"^(row (3|4|5|7) |process |totals |time |rates |disk |checksum |config \"  (out|text|cache|dump):)")
 ENCODERS = "capsules-"
 TIMES = ("tokens_per_second", "seconds")
 
