@@ -199,8 +199,9 @@ static void print_precision(const page *g, pl_table *t)
     else if (p->seconds < 0)
         pl_table_cell(t, "%s", "unknown: not measured; fit.allow: [bf16] measures it and may take it");
     else
-        pl_table_cell(t, "%.1f %% %s time, with at least %s bytes; it changes numbers",
+        pl_table_cell(t, "%.1f %% %s time%s, with at least %s bytes; it changes numbers",
                       100 * fabs(1 - p->seconds / chosen->seconds), p->seconds < chosen->seconds ? "less" : "more",
+                      p->estimated_seconds > 0 ? " (estimated)" : "",
                       pl_format_count(p->least_bytes, text, sizeof text));
     pl_table_end_row(t);
 }

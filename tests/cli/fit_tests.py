@@ -278,7 +278,7 @@ def test_precision_by_leave():
     model = {**MODEL, "model": {"width": 32, "layers": 4}, "train": {"micro_batch": 16, "steps": 6, "batch_size": 16, "checkpoint_every": 3,
              "gradient_checkpointing": "off", "layer_major": 0, "feed_forward_rows": 0}}
     plain = fit(config=configure("plain.yaml", **model))
-    check(precisions_of(plain) == {"f32"} and plain["step"]["bf16_seconds"] is None, plain["step"])
+    check(precisions_of(plain) == {"f32"} and plain["step"]["bf16_seconds"] > 0, plain["step"])  # estimated: its kernels were never measured
     least = front_of(plain)[0]["charged_bytes"]
     allowed = configure(**{**model, "fit": {"allow": "[bf16, fp16]"}})
     answer = fit(config=allowed)
@@ -287,13 +287,13 @@ def test_precision_by_leave():
     budget = str((least + front_of(answer)[0]["charged_bytes"]) // 2)
     refused(3, "more than the budget", "plan", "plain.yaml", "--budget", budget)
     refused(3, "more than the budget", "plan", allowed, "--budget", budget, "--mixed_precision", "off")
-    # By now the kernels of bf16 were measured: without leave it is predicted, and says the same as the choice that differs in nothing else.
+    # By now the kernels of bf16 were measured: without leave it is predicted from them, and says the same as the choice that differs in nothing else.
     plain = fit(config="plain.yaml")
     check(precisions_of(plain) == {"f32"} and plain["step"]["bf16_seconds"] > 0 and plain["step"]["bf16_least_bytes"] > 0, plain["step"])
     chosen = plain["points"][plain["chosen"]["point"]]["choice"]
     same = [p for p in answer["points"] if p["choice"] == {**chosen, "precision": "bf16"}]
     check(len(same) == 1 and abs(same[0]["seconds"] / plain["step"]["bf16_seconds"] - 1) < 1e-6, same, plain["step"])
-    check(re.search(r"bf16 +[0-9.]+ % (less|more) time, with at least", run("fit", "plain.yaml", "--quiet")[0]), "what bf16 would bring is not said")
+    check(re.search(r"bf16 +[0-9.]+ % (less|more) time( .estimated.)?, with at least", run("fit", "plain.yaml", "--quiet")[0]), "what bf16 would bring is not said")
     taken = fit("--budget", budget, "--lock", "plan.lock", config=allowed)
     word = taken["points"][taken["chosen"]["point"]]["choice"]["precision"]
     check(word in ("bf16", "fp16"), word)
