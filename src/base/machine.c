@@ -176,7 +176,7 @@ static uint64_t reserve_of(uint64_t room)
 pl_status pl_machine_auto_budget(const pl_machine *m, pl_machine_budget *b, pl_error *err)
 {
     if (m->cgroup_error) {
-        return pl_fail(err, PL_E_BUDGET,
+        return pl_fail(err, PL_E_STORAGE,
                        "the memory limit %s cannot be read (%s), so 'budget: auto' counts it as used up: give the "
                        "budget as a size",
                        m->cgroup_path, strerror(m->cgroup_error));
@@ -255,7 +255,7 @@ pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need
     uint64_t group = add_capped(m->cgroup_room_bytes, m->own_bytes);
     uint64_t machine = add_capped(m->available_bytes, m->swap_free_bytes + m->own_bytes);
     if (m->cgroup_error)
-        return pl_fail(err, PL_E_BUDGET,
+        return pl_fail(err, PL_E_STORAGE,
                        "the memory limit %s cannot be read (%s), so it is not known whether the %llu bytes of the plan "
                        "may be held here; make it readable",
                        m->cgroup_path, strerror(m->cgroup_error), (unsigned long long)need->charged_bytes);

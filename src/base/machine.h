@@ -67,7 +67,7 @@ typedef struct pl_machine_need {
 pl_status pl_machine_check_limits(const pl_machine *, const pl_machine_need *, pl_error *);
 /* May it now, in place of this process? Of a cgroup's limit counts what is charged to it already by others, of RAM what
  * is available. What the kernel charges in advance (a batch of pages a core) and beside (1 MiB) is not held against the
- * others. */
+ * others. PL_E_BUDGET; PL_E_STORAGE: a limit cannot be read, so nobody knows, and no smaller plan would help. */
 pl_status pl_machine_check_free(const pl_machine *, const pl_machine_need *, pl_error *);
 
 /* What no process here can ever hold more of, however much is free: RAM and swap, the cgroup's limit, RLIMIT_AS,

@@ -6,7 +6,8 @@ import struct
 import time
 
 from cli_tests import SEED, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start, write_config, write_text
-from folder_tests import record, write_record, xxh64
+from checksum import xxh64
+from folder_tests import record, write_record
 
 PRECISIONS = ("bf16", "fp16")
 

@@ -13,7 +13,7 @@ import encode_oracle
 from cli_tests import SEED, check, main, read, refused, run
 from encode_oracle import Encoder, draw_weights, write_weights
 from encode_tests import SMALL, encode, numbers_of, weights_for, write_encoder
-from folder_tests import xxh64
+from checksum import xxh64
 
 DRAW = random.Random(SEED)
 PANEL = 16

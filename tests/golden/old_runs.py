@@ -16,7 +16,7 @@ import sys
 import tarfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from folder_tests import xxh64
+from checksum import xxh64
 
 
 def go_on(plimsoll, archive, name):
