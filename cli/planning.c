@@ -248,14 +248,24 @@ static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
-/* For the processes that come behind the first: it was said. */
+/* By the first process of a command that works in that folder. */
+static void warn_of_piles(const pl_cli_input *in, const pl_talk *talk, const char *name)
+{
+    static char text[PL_STORAGE_WARNING_BYTES];
+    if (talk->quiet > 1) return;
+    pl_storage_warn(in->out, text);
+    if (text[0]) pl_say("plimsoll %s: warning: %s\n", name, text);
+}
+
+/* For the processes that come after the first: it was said. */
 static const char said[] = "PLIMSOLL_INTERNAL_SAID";
 
-static pl_status say_once_without_effect(const pl_cli_input *in, pl_error *err)
+pl_status pl_cli_introduce_run(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_error *err)
 {
     if (getenv(said)) return PL_OK;
     if (setenv(said, "1", 1) != 0) return pl_cli_error(err, PL_E_NOMEM, "no memory to tell the next process");
-    return say_without_effect(in, err);
+    warn_of_piles(in, talk, name);
+    return talk->quiet ? PL_OK : say_without_effect(in, err);
 }
 
 /* Where the process before this one, of the same command, left its results: what it began is gone on with, whatever has
@@ -330,15 +340,6 @@ static pl_status reserve(const pl_cli_input *in, pl_call *call, int *held, pl_er
     return status == PL_OK ? hand_on(&results, held, err) : status;
 }
 
-/* Once, by the first process of a command that works in that folder. */
-static void warn_of_piles(const pl_cli_input *in, const pl_talk *talk, const char *name)
-{
-    static char text[PL_STORAGE_WARNING_BYTES];
-    if (talk->quiet > 1 || getenv(begun) || getenv(said)) return;
-    pl_storage_warn(in->out, text);
-    if (text[0]) pl_say("plimsoll %s: warning: %s\n", name, text);
-}
-
 int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call *call)
 {
     const char *name = call->command->name;
@@ -353,11 +354,11 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     bool left, prepared = false;
     int held = -1;
     pl_status status = pl_check_folder(in->config, command, &err);
-    if (status == PL_OK && (keep || pl_command_does(command, PL_USES_RESULTS))) warn_of_piles(in, talk, name);
+    if (status == PL_OK && keep) status = pl_cli_introduce_run(name, in, talk, &err);
+    if (status == PL_OK && pl_command_does(command, PL_USES_RESULTS) && !getenv(begun)) warn_of_piles(in, talk, name);
     if (status == PL_OK) status = prepare_for_results(call->command, in, talk, &prepared, &err);
     if (status == PL_OK) status = find_left(in, command, talk, &left, &err);
     if (status == PL_OK && !left) return 0;
-    if (status == PL_OK && keep && !talk->quiet) status = say_once_without_effect(in, &err);
     if (status == PL_OK) status = check_all(in, command, &err);
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);

@@ -25,6 +25,9 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, c
                            pl_error *);
 /* The same road to a search. An answer may be there when nothing fits, too. */
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *, const pl_talk *, pl_fit_answer **, pl_error *);
+/* Before a command that makes runs looks at their data, once: what piles up where it writes, and which keys of the
+ * config have no effect. */
+pl_status pl_cli_introduce_run(const char *name, const pl_cli_input *, const pl_talk *, pl_error *);
 /* The whole road to the runner of the call's command; returns the exit code of a failure. `keep`: a run with files of
  * its own. */
 int pl_cli_start(const pl_cli_input *, const pl_talk *, bool keep, pl_call *);

@@ -68,8 +68,10 @@ static pl_status find(const pl_cli_command *command, pl_cli_input *in, const pl_
     pl_status status = pl_stage_find(in->config, before ? PL_STAGE_GO_ON : PL_STAGE_BEGIN, stage, err);
     if (status != PL_OK || stage->count == 0) return status;
     status = check_begun(before, in->out, err);
+    const bool begins = !before && !stage->all_done;
+    if (status == PL_OK && begins) status = pl_cli_introduce_run(command->name, in, talk, err);
     /* before the stages count as begun: to make a plan, the process may begin anew */
-    if (status == PL_OK && !before && !stage->all_done) status = check_later(command, in, talk, whole, stage, err);
+    if (status == PL_OK && begins) status = check_later(command, in, talk, whole, stage, err);
     if (status == PL_OK && setenv(begun, in->out, 1) != 0)
         status = pl_cli_error(err, PL_E_NOMEM, "no memory to name the stages to the next process");
     if (status != PL_OK || stage->all_done) return status;

@@ -125,6 +125,23 @@ static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage
     return pl_config_check(c, err);
 }
 
+/* A kill after the last save may have come before its thinning, and nothing trains here any more that would do it. */
+static pl_status tidy_trained(const pl_config *c, pl_error *err)
+{
+    int lock = -1;
+    char folder[PL_FILE_PATH_MAX];
+    pl_saved saved = {0};
+    PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
+    const pl_checkpoint_spec spec = {
+        .folder = folder, .keep_last = (uint32_t)c->train.keep_last, .keep_best = c->train.keep_best};
+    pl_status status = pl_folder_lock(folder, &lock, err);
+    if (status == PL_OK) status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, err);
+    if (status == PL_OK && saved.record) status = pl_checkpoint_tidy(&spec, saved.record, err);
+    pl_saved_deinit(&saved);
+    pl_folder_unlock(&lock);
+    return status;
+}
+
 pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_error *err)
 {
     survey s;
@@ -138,7 +155,9 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
     if (asked == PL_STAGE_BEGIN) PL_TRY(check_asked(c, out, &s, err));
     stage->count = s.count;
     stage->all_done = s.first == UINT32_MAX;
-    return stage->all_done ? PL_OK : become(c, out, &s, stage, err);
+    if (stage->all_done) return PL_OK;
+    PL_TRY(become(c, out, &s, stage, err));
+    return s.at.is_trained ? tidy_trained(c, err) : PL_OK;
 }
 
 pl_status pl_stage_take(pl_config *c, uint32_t k, pl_stage *stage, bool *is_done, pl_error *err)

@@ -53,6 +53,10 @@ typedef struct pl_checkpoint pl_checkpoint;
 pl_status pl_checkpoint_create(const pl_checkpoint_spec *, const pl_record *resumed, void *scratch,
                                uint64_t scratch_bytes, pl_checkpoint **, pl_error *);
 
+/* What create does to the folder, for a run whose training is complete and was killed before it thinned: its next
+ * process only evaluates. Of the spec the lists and the record are not looked at. The caller holds the lock. */
+pl_status pl_checkpoint_tidy(const pl_checkpoint_spec *, const pl_record *latest, pl_error *);
+
 /* After create or save, once: a sentence about folders of steps that are links, or have one in them; NULL: there is no
  * new one. Somebody moved what they lead to: it is neither removed nor replaced and counts for no checkpoint that is
  * kept. Valid until the next call. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/remove.h"
 #include "store/checkpoint_scratch.h"
 #include "store/folder.h"
@@ -256,6 +257,21 @@ static pl_status thin_out_at_start(pl_checkpoint *c, uint64_t resumed, pl_error 
 
 /* ---- create ---- */
 
+static pl_status put_in_order(pl_checkpoint *c, const pl_checkpoint_spec *spec, const pl_record *resumed, pl_error *err)
+{
+    const uint64_t step = resumed ? resumed->step : STEP_NONE;
+    c->spec = spec;
+    c->best = resumed && resumed->has_best ? resumed->best_step : STEP_NONE;
+    c->kept = (uint64_t *)(c + 1);
+    c->record_text = (char *)(c->kept + spec->keep_last);
+    PL_TRY(pl_path_join(c->folder, sizeof c->folder, spec->folder, "checkpoints", err));
+    PL_TRY(pl_folder_create(c->folder, err));
+    c->current = resumed ? resumed->step : 0;
+    PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
+    PL_TRY(restore_pointers(c, step, err));
+    return thin_out_at_start(c, step, err);
+}
+
 pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *resumed, void *scratch,
                                uint64_t scratch_bytes, pl_checkpoint **out, pl_error *err)
 {
@@ -267,20 +283,20 @@ pl_status pl_checkpoint_create(const pl_checkpoint_spec *spec, const pl_record *
         return pl_fail(err, PL_E_INTERNAL, "saving needs %" PRIu64 " bytes of scratch memory, %" PRIu64 " were given",
                        sizes.scratch_bytes, scratch_bytes);
     memset(scratch, 0, sizes.scratch_bytes); /* touched now: no page fault in a save */
-    c->spec = spec;
-    c->best = resumed && resumed->has_best ? resumed->best_step : STEP_NONE;
     c->record_bytes = sizes.record_bytes;
-    c->kept = (uint64_t *)(c + 1);
-    c->record_text = (char *)(c->kept + spec->keep_last);
-    PL_TRY(pl_path_join(c->folder, sizeof c->folder, spec->folder, "checkpoints", err));
-    PL_TRY(pl_folder_create(c->folder, err));
-    c->current = resumed ? resumed->step : 0;
-    PL_TRY(pl_folder_each(c->folder, c->list, clean_one, c, err));
-    PL_TRY(restore_pointers(c, resumed ? resumed->step : STEP_NONE, err));
-    PL_TRY(thin_out_at_start(c, resumed ? resumed->step : STEP_NONE, err));
+    PL_TRY(put_in_order(c, spec, resumed, err));
     PL_TRY(note_linked(c, err));
     *out = c;
     return PL_OK;
+}
+
+pl_status pl_checkpoint_tidy(const pl_checkpoint_spec *spec, const pl_record *latest, pl_error *err)
+{
+    pl_checkpoint *c = pl_alloc(1, pl_checkpoint_scratch_size(spec, 0));
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to put checkpoints in order");
+    const pl_status status = put_in_order(c, spec, latest, err);
+    pl_free(c);
+    return status;
 }
 
 /* ---- save ---- */
@@ -353,13 +369,14 @@ static pl_status write_and_name(pl_checkpoint *c, pl_record *record, pl_error *e
     return status;
 }
 
-static pl_status point_latest_and_best(pl_checkpoint *c, const pl_record *record, pl_error *err)
+/* The best first: a run whose last step is the latest is taken for complete, and whoever uses it takes its best. */
+static pl_status point_best_and_latest(pl_checkpoint *c, const pl_record *record, pl_error *err)
 {
-    PL_TRY(point(c, "latest", record->step, err));
-    if (!record->has_best || record->best_step != record->step) return PL_OK;
-    PL_TRY(point(c, "best", record->step, err));
-    c->best = record->step;
-    return PL_OK;
+    if (record->has_best && record->best_step == record->step) {
+        PL_TRY(point(c, "best", record->step, err));
+        c->best = record->step;
+    }
+    return point(c, "latest", record->step, err);
 }
 
 pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
@@ -370,7 +387,7 @@ pl_status pl_checkpoint_save(pl_checkpoint *c, pl_record *record, pl_error *err)
     int stage = 0;
     c->current = record->step;
     pl_status status = write_and_name(c, record, err);
-    if (status == PL_OK) stage = 1, status = point_latest_and_best(c, record, err);
+    if (status == PL_OK) stage = 1, status = point_best_and_latest(c, record, err);
     if (status == PL_OK) stage = 2, status = thin_out(c, err);
     if (status == PL_OK) return PL_OK;
     return pl_fail_prefix(err, status, "the checkpoint of step %" PRIu64 " %s", record->step, stages[stage]);

@@ -267,11 +267,14 @@ def test_killed_and_gone_on():
     print("killed", killed, "times")
     same_results("whole", "out")
     check(read("whole/results.json") == read("out/results.json"), "another table")
-    # Killed between a training and its evaluation, and behind the last one.
+    # Killed between a training and its evaluation, and after the last one.
     os.remove("out/results.json")
     shutil.rmtree(f"out/loo-{FLIGHTS[2]}")
     for stage in ("final", f"loo-{FLIGHTS[0]}"):
         os.remove(f"out/{stage}/predictions.csv")
+    # Killed after its last checkpoint was made the latest, before an older one was removed.
+    shutil.copytree(cli_tests.last_checkpoint("out/final"), "out/final/checkpoints/step-00000001")
+    shutil.copytree(cli_tests.last_checkpoint("out/final"), "out/final/checkpoints/step-00000002.tmp")
     run("train", config, "--quiet", "--resume")
     same_results("whole", "out")
     check(read("whole/results.json") == read("out/results.json"), "another table")

@@ -415,6 +415,68 @@ static void test_failing_disk(void **state)
     assert_true(failures > 40);
 }
 
+static bool points_to(const char *pointer, const char *step)
+{
+    char text[64] = {0};
+    read_bytes(in_folder("pointers/checkpoints/%s", pointer), text, sizeof text - 1);
+    return strcmp(text, step) == 0;
+}
+
+/* Wherever a save ends early, a latest that is its own best has `best`, too: after the last step nothing is saved. */
+static void test_latest_never_precedes_its_best(void **state)
+{
+    int without_latest = 0;
+    (void)state;
+    for (uint64_t n = 1;; n++) {
+        (void)begin("pointers", 2);
+        save_best(1);
+        run.record.best_step = 2;
+        pl_io_fail_at(PL_IO_RENAME, n, ENOSPC, true);
+        const pl_status status = small_run_save(&run, 2, &err);
+        pl_io_fail_at(PL_IO_RENAME, 0, 0, 0);
+        const bool is_latest = points_to("latest", "step-00000002\n"), is_best = points_to("best", "step-00000002\n");
+        assert_true(is_best || !is_latest);
+        without_latest += is_best && !is_latest;
+        remove_tree(in_folder("pointers"));
+        if (status == PL_OK) break;
+    }
+    assert_int_equal(without_latest, 1);
+}
+
+static void copy_step(const char *from, const char *to)
+{
+    static const char *const names[] = {PL_MODEL_FILE, PL_STATE_FILE, PL_RECORD_FILE};
+    static char bytes[1 << 16];
+    assert_int_equal(mkdir(in_folder("tidy/checkpoints/%s", to), 0755), 0);
+    for (int i = 0; i < 3; i++) {
+        const size_t n = read_bytes(in_folder("tidy/checkpoints/%s/%s", from, names[i]), bytes, sizeof bytes);
+        write_bytes(in_folder("tidy/checkpoints/%s/%s", to, names[i]), bytes, n);
+    }
+}
+
+/* A run that is complete and was killed before its thinning is as without a kill. */
+static void test_complete_run_is_put_in_order(void **state)
+{
+    const char *folder = begin("tidy", 2);
+    pl_saved s;
+    (void)state;
+    save_best(2), save(3), save(4), save(5);
+    copy_step("step-00000004", "step-00000001");
+    copy_step("step-00000004", "step-00000003");
+    copy_step("step-00000004", "step-00000006.tmp");
+    assert_int_equal(unlink(in_folder("tidy/checkpoints/best")), 0);
+    assert_ok(pl_saved_find(folder, PL_SAVED_RECORD, &s, &err));
+    const pl_checkpoint_spec spec = {.folder = folder, .keep_last = 2, .keep_best = true};
+    assert_ok(pl_checkpoint_tidy(&spec, s.record, &err));
+    pl_saved_deinit(&s);
+    for (int step = 1; step <= 5; step++)
+        assert_int_equal(exists(in_folder("tidy/checkpoints/step-%08d", step)), step == 2 || step >= 4);
+    assert_false(exists(in_folder("tidy/checkpoints/step-00000006.tmp")));
+    assert_ok(pl_saved_find_best(folder, PL_SAVED_WHOLE, &s, &err));
+    assert_int_equal(s.record->step, 2);
+    pl_saved_deinit(&s);
+}
+
 static void test_left_overs_are_removed(void **state)
 {
     const char *folder = begin("left", 2);
@@ -621,6 +683,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_latest_is_a_text_file),
         cmocka_unit_test(test_another_model),
         cmocka_unit_test(test_failing_disk),
+        cmocka_unit_test(test_latest_never_precedes_its_best),
+        cmocka_unit_test(test_complete_run_is_put_in_order),
         cmocka_unit_test(test_left_overs_are_removed),
         cmocka_unit_test(test_disk_too_small),
         cmocka_unit_test(test_reserve_counts_leftovers),
