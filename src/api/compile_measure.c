@@ -153,7 +153,8 @@ pl_status pl_compiler_open_calibration(pl_compiler *c, const pl_config *given, c
     pl_error ignored = {0};
     bool kept = folder && pl_folder_create(folder, &ignored) == PL_OK;
     if (kept) PL_TRY(pl_calibration_path(path, sizeof path, folder, err));
-    uint64_t room = pl_process_fence_left() / 2; /* the rest is for what plans */
+    const uint64_t stacks = pl_threads_missing_bytes(o->plan.team.threads), left = pl_process_fence_left();
+    uint64_t room = left > stacks ? (left - stacks) / 2 : 0; /* the rest is for what plans */
     bool little = room < PL_CALIBRATION_BYTES_MAX;
     uint64_t more = c->machine.available_bytes / 4; /* where one kernel's operands are larger than that */
     if (more > room) more = room;

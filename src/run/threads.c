@@ -12,6 +12,10 @@
 
 enum { STACK_BYTES_UNKNOWN = 8 << 20 };
 
+/* The team that OpenMP keeps for the calling thread's next region: those are not asked for twice, for under a limit on
+ * memory or on threads there may be room for one team and not for two. */
+static _Thread_local int kept = 1;
+
 /* libgomp ends the program when it cannot create a thread; so the system is asked first, with threads that only wait
  * for each other. Their stacks are a mapping of ours, given back: glibc's cache would keep them, and libomp, which
  * wants each of another size, would not take them from there. */
@@ -69,7 +73,12 @@ static void start_team(int threads)
     atomic_int started = 0;
 #pragma omp parallel num_threads(threads)
     atomic_fetch_add(&started, 1);
+    kept = threads;
 }
+
+static int count_missing(int threads) { return threads > kept ? threads - kept : 0; }
+
+uint64_t pl_threads_missing_bytes(int threads) { return (uint64_t)count_missing(threads) * default_stack_bytes(); }
 
 static pl_status refuse_threads(int threads, int helpers, int granted, int error, pl_error *err)
 {
@@ -83,14 +92,15 @@ static pl_status refuse_threads(int threads, int helpers, int granted, int error
 
 pl_status pl_threads_probe(int threads, int helpers, pl_error *err)
 {
-    int further = threads - 1 + helpers;
-    if (threads > PL_THREADS_MAX || further >= PL_PROCESS_THREADS_MAX)
+    const int further = count_missing(threads) + helpers;
+    if (threads > PL_THREADS_MAX || threads - 1 + helpers >= PL_PROCESS_THREADS_MAX)
         return pl_fail(err, PL_E_USAGE, "%d threads asked for: 1 to %d are possible", threads, PL_THREADS_MAX);
     if (threads < 2) return PL_OK; /* no team: who starts helpers asks for them */
     probe p = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     pthread_t thread[PL_PROCESS_THREADS_MAX];
     size_t stack_bytes = default_stack_bytes(), bytes = stack_bytes * (size_t)further;
     int count = 0, error = 0;
+    if (further == 0) return start_team(threads), PL_OK;
     char *stacks =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED) {
@@ -101,7 +111,7 @@ pl_status pl_threads_probe(int threads, int helpers, pl_error *err)
         munmap(stacks, bytes);
     }
     if (error == 0) return start_team(threads), PL_OK;
-    return refuse_threads(threads, helpers, count + 1, error, err);
+    return refuse_threads(threads, helpers, threads + helpers - further + count, error, err);
 }
 
 /* They end by themselves; the kernel's list says when. Whoever has threads of another kind waits in vain, but not
@@ -112,6 +122,7 @@ void pl_threads_end(void)
     const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t threads = 0;
     if (omp_in_parallel() || omp_pause_resource_all(omp_pause_hard)) return;
+    kept = 1;
     for (int i = 0; i < LOOKS_MAX && pl_procfile_find("/proc/self/status", "Threads", &threads) && threads > 1; i++)
         nanosleep(&pause, NULL);
 }

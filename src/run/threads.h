@@ -14,10 +14,14 @@ int pl_threads_limit(void);
 /* What the OpenMP library takes from the heap for a team of this size. */
 uint64_t pl_threads_heap_bytes(int threads);
 
-/* Before the first parallel region of a process: libgomp ends it without a sentence when it cannot create a thread, so
- * the system is asked for as many first, and for `helpers` that come later, and gets them back; then OpenMP starts its
- * own. PL_E_NOMEM when it refuses, with how many it grants. */
+/* Before a parallel region of a team that may not be there yet: libgomp ends the process without a sentence when it
+ * cannot create a thread, so the system is asked first for the threads that OpenMP does not keep from earlier regions,
+ * and for `helpers` that come later, and gets them back; then OpenMP starts its own. PL_E_NOMEM when it refuses, with
+ * how many it grants. */
 pl_status pl_threads_probe(int threads, int helpers, pl_error *);
+
+/* What pl_threads_probe would take now for the stacks of such a team; 0 when OpenMP keeps all of its threads. */
+uint64_t pl_threads_missing_bytes(int threads);
 
 /* Gives back the threads that OpenMP keeps for the caller's next region: what the kernel holds for 63 of them, two
  * megabytes, is in no list of the process's own memory, and would count as that of others. A later region starts them

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/procfile.h"
 #include "run/arena.h"
 #include "run/threads.h"
 #include "support/process/collapse.h"
@@ -284,6 +286,40 @@ static void test_mode_text(void **state)
     assert_int_equal(pl_threads_create(1025, 0, NULL, NULL, &err), PL_E_USAGE);
 }
 
+/* In a process of its own: the limit, and the team, are this one's until it ends. */
+static int ask_twice(void)
+{
+    enum { THREADS = 64, LARGER = 160 };
+    const uint64_t stacks = pl_threads_missing_bytes(THREADS);
+    struct rlimit limit;
+    uint64_t held = 0;
+    pl_error err = {0};
+    if (pl_threads_missing_bytes(1) != 0 || stacks == 0 || stacks % (THREADS - 1) != 0) return 1;
+    if (!pl_procfile_find("/proc/self/status", "VmData", &held) || getrlimit(RLIMIT_DATA, &limit)) return 2;
+    limit.rlim_cur = held + stacks + stacks / 2;
+    if (setrlimit(RLIMIT_DATA, &limit)) return 3;
+    for (int i = 0; i < 3; i++)
+        if (pl_threads_probe(THREADS, 0, &err) != PL_OK) return fprintf(stderr, "%s\n", err.text), 4;
+    if (pl_threads_missing_bytes(THREADS) != 0) return 5;
+    if (pl_threads_missing_bytes(LARGER) != stacks / (THREADS - 1) * (LARGER - THREADS)) return 6;
+    if (pl_threads_probe(LARGER, 0, &err) != PL_E_NOMEM) return 7;
+    if (!strstr(err.text, "thread 65 of 160 ") || !strstr(err.text, "--threads 64")) {
+        return fprintf(stderr, "%s\n", err.text), 8;
+    }
+    return pl_threads_probe(THREADS, 0, &err) == PL_OK ? 0 : 9;
+}
+
+/* Who plans asks once a plan, and makes several: there is room for one team, and the team is there. */
+static void test_team_is_asked_for_once(void **state)
+{
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) _exit(ask_twice());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv, char **envp)
 {
     runner_main(argc, argv, envp);
@@ -299,6 +335,7 @@ int main(int argc, char **argv, char **envp)
         cmocka_unit_test(test_huge_pages_of_the_system),
         cmocka_unit_test(test_arena_alone),
         cmocka_unit_test(test_mode_text),
+        cmocka_unit_test(test_team_is_asked_for_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
