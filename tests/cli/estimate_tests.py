@@ -28,7 +28,7 @@ def clocked(cache, step=None, busy=None):
 
 def settled(text):
     """Without what is not the plan's: how long placing took, and what is free."""
-    return re.sub(r"in [0-9.]+ \S+\)|[0-9.]+ [kMGT]?B are free", "", text)
+    return re.sub(r"in [0-9.]+ \S+\)|[0-9.]+ [kMGT]?B (of [0-9.]+ [kMGT]?B\s+)?are\s+free", "", text)
 
 
 def holds(low, seconds, high):
