@@ -585,6 +585,7 @@ def check_shim():
             slack = {"read": 30, "write": 2, "list": sum(c[1] == "readdir" for c in reference.calls)}.get(kind, 0)
             if abs(seen[kind] - count) > slack:
                 failures.append(f"{command.name}: the kernel saw {seen[kind]} calls of the kind {kind}, io_shim {count}")
+                print("FAILED", failures[-1], flush=True)
         print(f"{command.name}: strace and io_shim count the same: " + " ".join(f"{k} {here[k]}/{seen[k]}" for k in here if here[k] or seen[k]), flush=True)
     return failures
 
