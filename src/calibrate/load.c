@@ -10,10 +10,10 @@
 #include "calibrate/table.h"
 
 /* Stolen time is counted in hundredths of a second: of fewer nothing can be said. */
-enum { TICKS_MIN = 20, STOLEN_FIELD = 8, STAT_FIELDS = 8, PROBES_MAX = 40 };
+enum { TICKS_MIN = 20, STOLEN_FIELD = 8, STAT_FIELDS = 8, PROBES_MAX = 1200 };
 #define STOLEN_SHARE  0.02 /* a share below which it is no matter */
 #define PROBE_SECONDS 0.02
-#define PROBE_ROUNDS  INT64_C(300000)
+#define PROBE_ROUNDS  INT64_C(10000)
 #define QUIET_SLOWED  1.15
 
 double pl_seconds_of(clockid_t clock)

@@ -11,7 +11,10 @@
 
 /* A run is of about a millisecond; memory is read in more than caches hold, where measuring may take so much. */
 enum { RUNS = 16, READS = 6 };
-#define ROUNDS   INT64_C(200000)
+#define ROUNDS INT64_C(200000)
+/* Where a few rounds take as long, on a processor that is emulated, more of them tell no more; nor do more runs. */
+#define RUN_LONG 1e-3 /* seconds */
+#define ALL_LONG 0.2
 #define UNIT     1e9 /* operations, or bytes, that an entry's seconds are of */
 #define READ_MIN (UINT64_C(64) << 10)
 #define ALONE    1.15 /* a run that took no longer than so many times the team's share of one thread was undisturbed */
@@ -20,28 +23,41 @@ typedef struct work {
     pl_arithmetic what;
     const void *memory; /* NULL: products */
     uint64_t bytes;
+    int64_t rounds;
 } work;
 
 /* How many units the team does. */
 static double run(const work *w, pl_team team)
 {
-    if (!w->memory) return pl_peak_exec(team, w->what, ROUNDS) / UNIT;
+    if (!w->memory) return pl_peak_exec(team, w->what, w->rounds) / UNIT;
     pl_read_exec(team, w->memory, w->bytes);
     return (double)w->bytes / UNIT;
+}
+
+static int64_t find_rounds(pl_arithmetic what, pl_isa isa)
+{
+    const pl_team one = {1, isa};
+    for (int64_t rounds = ROUNDS / 100; rounds < ROUNDS; rounds *= 10) {
+        const double begin = pl_seconds_of(CLOCK_THREAD_CPUTIME_ID);
+        (void)pl_peak_exec(one, what, rounds);
+        if (pl_seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin > RUN_LONG) return rounds;
+    }
+    return ROUNDS;
 }
 
 static void measure(const pl_calibration *c, const work *w, int runs, pl_calibration_entry *e)
 {
     const pl_team one = {1, c->options.team.isa};
-    double team = 0, alone = 0;
+    double team = 0, alone = 0, spent = 0;
     (void)run(w, c->options.team); /* the team is there */
-    for (int i = 0; i < runs; i++) {
+    for (int i = 0; i < runs && spent < ALL_LONG; i++) {
         double begin = pl_seconds_of(CLOCK_MONOTONIC), units = run(w, c->options.team);
         const double seconds = units > 0 ? (pl_seconds_of(CLOCK_MONOTONIC) - begin) / units : 0;
         if (i == 0 || seconds < team) team = seconds;
         begin = pl_seconds_of(CLOCK_THREAD_CPUTIME_ID), units = run(w, one);
-        const double own = units > 0 ? (pl_seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin) / units : 0;
+        const double took = pl_seconds_of(CLOCK_THREAD_CPUTIME_ID) - begin, own = units > 0 ? took / units : 0;
         if (i == 0 || own < alone) alone = own;
+        spent += took;
     }
     alone /= c->options.team.threads;
     const bool disturbed = alone > 0 && team > ALONE * alone && !pl_calibration_is_quiet(c);
@@ -54,10 +70,11 @@ static bool is_there(pl_calibration *c, const char *key)
     return pl_calibration_is_known(c, pl_calibration_touch(c, key));
 }
 
-static pl_status find(pl_calibration *c, const char *key, const work *w, int runs, double *rate, pl_error *err)
+static pl_status find(pl_calibration *c, const char *key, work *w, int runs, double *rate, pl_error *err)
 {
     pl_calibration_entry e;
     if (!is_there(c, key)) {
+        if (!w->memory) w->rounds = find_rounds(w->what, c->options.team.isa);
         measure(c, w, runs, &e);
         PL_TRY(pl_calibration_put(c, key, &e, err));
         (void)pl_calibration_touch(c, key);
@@ -123,7 +140,7 @@ static pl_status find_operations(pl_calibration *c, pl_arithmetic what, pl_error
 {
     char key[PL_CALIBRATION_KEY_BYTES];
     operations_key(c, what, key);
-    return find(c, key, &(const work){.what = what}, RUNS, &c->rates.operations[what], err);
+    return find(c, key, &(work){.what = what}, RUNS, &c->rates.operations[what], err);
 }
 
 static pl_status find_bytes(pl_calibration *c, pl_error *err)
@@ -135,7 +152,7 @@ static pl_status find_bytes(pl_calibration *c, pl_error *err)
     unsigned char *memory = known ? NULL : pl_alloc(bytes, 1);
     if (!known && !memory) return pl_fail(err, PL_E_NOMEM, "no memory to measure how fast memory is read");
     if (memory) memset(memory, 1, bytes);
-    const pl_status status = find(c, key, &(const work){.memory = memory, .bytes = bytes}, READS, &c->rates.bytes, err);
+    const pl_status status = find(c, key, &(work){.memory = memory, .bytes = bytes}, READS, &c->rates.bytes, err);
     pl_free(memory);
     c->rates.cache_bytes = (double)c->machine.cache_bytes;
     return status;
