@@ -141,9 +141,9 @@ def test_what_is_done_takes_no_time():
     check(abs(advice["seconds"] * advice["per_second"] / (4000 - 16 * done) - 1) < 1e-6, advice)
 
 
-def read_bytes(*words):
+def read_bytes(*words, env):
     """How many a command has asked the system for."""
-    child = subprocess.Popen([cli_tests.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
+    child = subprocess.Popen([cli_tests.COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     with open(f"/proc/{child.pid}/io") as file:
         count = int(re.search(r"rchar: (\d+)", file.read())[1])
@@ -157,9 +157,10 @@ def test_weights_are_read_once():
     weights_for("w.safetensors", **keys)
     size = os.path.getsize("w.safetensors")
     config = write_encoder(**keys)
+    racing = racing_environment()  # where kernels are measured, the plan is made once more; on a busy machine that is so again and again
     for _ in range(2):  # kernels are known then, as far as they will be
-        run("plan", config), run("plan", config, "--weights", "w.safetensors")
-    more = read_bytes("plan", config, "--weights", "w.safetensors") - read_bytes("plan", config)
+        run("plan", config, env=racing), run("plan", config, "--weights", "w.safetensors", env=racing)
+    more = read_bytes("plan", config, "--weights", "w.safetensors", env=racing) - read_bytes("plan", config, env=racing)
     check(1.5 * size < more < 3.5 * size, more, size)
 
 
