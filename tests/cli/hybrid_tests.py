@@ -201,7 +201,7 @@ def test_bad_input():
                                   ({"reasoning": {"expansion": 0.001}}, 2, r"reasoning.expansion 0.001 leaves the feed-forward layers no width"),
                                   ({"vision_encoder": {"fusion_type": "sum"}}, 2, r"fusion_type"),
                                   ({"vision_encoder": {"fusion_type": "attention", "progressive_fusion": True}}, 2, r"progressive_fusion .* attention has no gate; leave it out"),
-                                  ({"vision_encoder": {"progressive_fusion": True}, "train": {"steps": "auto"}}, 2, r"progressive_fusion follows .* train.steps is auto; say how many"),
+                                  ({"vision_encoder": {"progressive_fusion": True}, "train": {"steps": "auto"}}, 2, r"progressive_fusion follows .* train.steps is auto: write .steps: .* under train"),
                                   ({"output_head": {"vq_codebook": "yes"}}, 2, r"vq_codebook"),
                                   ({"vision_encoder": {"features_cache": "10MB"}, "reasoning": {"halt_max_steps": 2}}, 2, r"features_cache keeps .* those that stay, too; leave one"),
                                   ({"reasoning": {"halt_max_steps": 0}}, 2, r"halt_max_steps"),
