@@ -236,7 +236,7 @@ def test_the_documented_file():
     text = read(PRETRAINED).decode()
     for old, new, words in (("lr: 1e-4\n  steps", "lrr: 1e-4\n  steps", 'unknown key "lrr" in task_training; did you mean "lr"?'),
                             ("seed: 0", "train: {batch_size: 4}", 'train.batch_size is here a second time, as "batch_size"; the first, "task_training.batch_size", is on line'),
-                            ("arch: hybrid", "arch: gpt", '"task_training.batch_size" stands for train.batch_size only when model.arch is hybrid'),
+                            ("arch: hybrid", "arch: gpt", 'task_training.batch_size is not used when model.arch is gpt; write "batch_size" under train'),
                             ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
                             ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
                             ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
@@ -308,12 +308,15 @@ def test_task_and_finetune():
     refused(5, "out/task: was begun before; continue with --resume", "train", config)
     out, _ = run("train", config, "--resume")
     check("finetune" in out, out)
-    # what is damaged is said, and made anew when it is gone
+    # what is damaged is said, and made anew, as it was; so it is when it is gone
+    whole = read("out/finetune/predictions.csv")
     with open("out/finetune/predictions.csv", "a") as file:
         file.write("7,1,2\n")
-    refused(4, "predictions.csv:", "train", config, "--resume")
+    _, told = run("train", config, "--resume")
+    check("predictions.csv is not as it was written" in told and read("out/finetune/predictions.csv") == whole, told)
     os.remove("out/finetune/predictions.csv")
     run("train", config, "--resume")
+    check(read("out/finetune/predictions.csv") == whole, "other predictions")
     # by hand, and in parts
     other = write_hybrid("other.yaml", out="parts", **json.loads(json.dumps(keys)))
     run("train", other, "--stage", "task", "--quiet")
