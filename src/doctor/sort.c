@@ -97,12 +97,15 @@ static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files 
     return is_private ? PL_DOCTOR_FILES_PRIVATE : PL_DOCTOR_FILES_SHARED;
 }
 
-/* Is this the zeroed data of the file mapped before it? When the kernel has joined it with a neighbour, the larger part
- * decides. */
+/* Is this the zeroed data of the file mapped before it? It may be several mappings, where a program has given some of its
+ * pages other properties. When the kernel has joined it with a neighbour, the larger part decides. */
 static bool follows_code(const pl_doctor_view *v, size_t i)
 {
     const pl_doctor_map *m = &v->process->map[i], *before = m - 1;
     if (i == 0 || before->end != m->begin || *m->name || m->protection[1] != 'w') return false;
+    for (size_t k = i - 1; k > 0 && !*before->name && v->kind[k] == v->kind[i - 1] && before[-1].end == before->begin;
+         k--)
+        before--;
     bool code = v->kind[i - 1] == PL_DOCTOR_PROGRAM || v->kind[i - 1] == PL_DOCTOR_LIBRARIES;
     if (!code || before->name[0] != '/' || before->protection[1] != 'w') return false;
     if (!before->image_end) return m->end - m->begin <= BSS_BYTES_MAX;
