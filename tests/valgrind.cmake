@@ -41,7 +41,7 @@ foreach(test IN LISTS tests)
   if(name IN_LIST valgrind_long)
     set(label soak)
   endif()
-  set_tests_properties(valgrind/${name} PROPERTIES LABELS ${label} TIMEOUT 300)
+  set_tests_properties(valgrind/${name} PROPERTIES LABELS ${label} TIMEOUT 900)
 endforeach()
 
 # What the fuzzers found, too.
@@ -52,6 +52,6 @@ foreach(folder IN LISTS fuzz_folders)
     add_test(NAME valgrind/fuzz_replay/${thing}
       COMMAND ${PL_VALGRIND} -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite,indirect
         --errors-for-leak-kinds=definite,indirect --num-callers=24 $<TARGET_FILE:fuzz_${thing}> ${folder})
-    set_tests_properties(valgrind/fuzz_replay/${thing} PROPERTIES LABELS valgrind TIMEOUT 300)
+    set_tests_properties(valgrind/fuzz_replay/${thing} PROPERTIES LABELS valgrind TIMEOUT 900)
   endif()
 endforeach()
