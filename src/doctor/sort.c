@@ -97,8 +97,8 @@ static pl_doctor_kind kind_of_file(const pl_doctor_process *p, const code_files 
     return is_private ? PL_DOCTOR_FILES_PRIVATE : PL_DOCTOR_FILES_SHARED;
 }
 
-/* Is this the zeroed data of the file mapped before it? It may be several mappings, where a program has given some of its
- * pages other properties. When the kernel has joined it with a neighbour, the larger part decides. */
+/* Is this the zeroed data of the file mapped before it? It may be several mappings, where a program has given some of
+ * its pages other properties. When the kernel has joined it with a neighbour, the larger part decides. */
 static bool follows_code(const pl_doctor_view *v, size_t i)
 {
     const pl_doctor_map *m = &v->process->map[i], *before = m - 1;
