@@ -98,8 +98,9 @@ typedef struct tried {
     pl_compiled compiled;
 } tried;
 
-/* Times: none; those that follow from the kernels that are known; and more kernels are measured for it. */
-typedef enum times { UNKNOWN, ESTIMATED, MEASURED } times;
+/* Times: none, and nothing but whether it fits; none; those that follow from the kernels that are known; and more
+ * kernels are measured for it. */
+typedef enum times { UNASKED, UNKNOWN, ESTIMATED, MEASURED } times;
 
 static pl_status try_config(const pl_advising *v, const pl_config *c, times wanted, tried *t, pl_error *err)
 {
@@ -112,7 +113,8 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
                                   .group = v->group,
                                   .found = &t->compiled,
                                   .here = v->here,
-                                  .unmeasured = wanted == UNKNOWN,
+                                  .quick = wanted == UNASKED,
+                                  .unmeasured = wanted <= UNKNOWN,
                                   .measured = v->measured || wanted == ESTIMATED,
                                   .news = v->news,
                                   .brief = true};
@@ -429,29 +431,6 @@ pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_p
 
 /* ---- what is refused ---- */
 
-/* Where a number fits and what `before` has does not: the largest that does. */
-static pl_status find_largest(const pl_advising *v, pl_config *c, const pl_config *before, const char *path,
-                              char value[VALUE_BYTES], tried *t, pl_error *err)
-{
-    char *end;
-    int64_t fits = strtoll(value, &end, 10), over = *end ? 0 : number_of(before, path);
-    while (over - fits > 1) {
-        tried middle;
-        char text[VALUE_BYTES];
-        const int64_t number = fits + (over - fits) / 2;
-        snprintf(text, sizeof text, "%" PRId64, number);
-        PL_TRY(pl_config_set(c, path, text, "plan", err));
-        PL_TRY(try_config(v, c, UNKNOWN, &middle, err));
-        if (middle.status != PL_OK) {
-            over = number;
-            continue;
-        }
-        fits = number, *t = middle;
-        strcpy(value, text);
-    }
-    return PL_OK;
-}
-
 /* What costs least to give up comes first: nothing of the results, then threads, then bits, then the results. */
 static int rank_of(const pl_config_what_if *row)
 {
@@ -471,79 +450,139 @@ static const pl_config_what_if *smaller_row(size_t i)
     return pl_config_smaller;
 }
 
-/* The rows that are taken: the value that each has, "" where it is not. */
+/* The rows that may be taken, in that order, and the value that each has; "": it is not taken. */
 typedef struct taken {
+    const pl_config_what_if *row[SMALLER_ROWS];
     char value[SMALLER_ROWS][VALUE_BYTES];
+    size_t rows;
 } taken;
 
-static pl_status take(const pl_advising *v, const taken *rows, pl_config *c, pl_error *err)
+static bool take_row(const taken *rows, size_t i, pl_config *c)
 {
-    *c = *v->config;
-    for (size_t i = 0; i < SMALLER_ROWS; i++)
-        if (rows->value[i][0]) PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), rows->value[i], "plan", err));
-    return PL_OK;
+    pl_error ignored = {0};
+    return !rows->value[i][0] || pl_config_set(c, path_of(rows->row[i]->key), rows->value[i], "plan", &ignored) == PL_OK;
 }
 
-/* One after the other. */
-static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, pl_config *before, taken *rows, tried *t,
-                                    pl_error *err)
+static pl_status try_taken(const pl_advising *v, pl_config *c, const taken *rows, times wanted, tried *t, pl_error *err)
 {
     *c = *v->config;
-    for (size_t i = 0; i < SMALLER_ROWS && t->status != PL_OK; i++) {
-        char *value = rows->value[i];
+    for (size_t i = 0; i < rows->rows; i++) (void)take_row(rows, i, c);
+    return try_config(v, c, wanted, t, err);
+}
+
+/* Those that change something. */
+static void list_rows(const pl_advising *v, pl_config *c, pl_config *before, taken *rows)
+{
+    *c = *v->config;
+    for (size_t i = 0; i < SMALLER_ROWS; i++) {
+        const size_t at = rows->rows;
+        rows->row[at] = smaller_row(i);
+        if (!has_key(c, rows->row[at]->key)) continue;
+        snprintf(rows->value[at], VALUE_BYTES, "%s", rows->row[at]->value);
         *before = *c;
-        if (!has_key(c, smaller_row(i)->key)) continue;
-        PL_TRY(pl_config_set(c, path_of(smaller_row(i)->key), smaller_row(i)->value, "plan", err));
-        if (pl_config_equal(c, before)) continue;
-        snprintf(value, VALUE_BYTES, "%s", smaller_row(i)->value);
-        PL_TRY(try_config(v, c, UNKNOWN, t, err));
-        if (t->status == PL_OK) PL_TRY(find_largest(v, c, before, path_of(smaller_row(i)->key), value, t, err));
-        if (t->status != PL_OK && t->status != PL_E_BUDGET) *c = *before, value[0] = 0; /* another key forbids it */
-    }
-    return PL_OK;
-}
-
-static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, tried *t, pl_error *err)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < SMALLER_ROWS; i++) count += rows->value[i][0] != 0;
-    for (size_t i = 0; i < SMALLER_ROWS && count > 1; i++) { /* without any it does not fit */
-        tried without;
-        char value[VALUE_BYTES];
-        if (!rows->value[i][0]) continue;
-        memcpy(value, rows->value[i], sizeof value);
-        rows->value[i][0] = 0;
-        PL_TRY(take(v, rows, c, err));
-        PL_TRY(try_config(v, c, UNKNOWN, &without, err));
-        if (without.status == PL_OK)
-            *t = without, count--;
+        if (take_row(rows, at, c) && !pl_config_equal(c, before))
+            rows->rows++;
         else
-            memcpy(rows->value[i], value, sizeof value);
+            *c = *before, rows->value[at][0] = 0;
     }
+}
+
+static void keep_first(taken *rows, const taken *all, size_t count)
+{
+    *rows = *all;
+    rows->rows = count;
+}
+
+/* The first of them, as few as there must be; none where all of them are not enough. What another key forbids comes
+ * last, and is left out. */
+static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, taken *rows, pl_error *err)
+{
+    const taken all = *rows;
+    size_t enough = all.rows, too_few = 0;
+    tried t = {.status = PL_E_USAGE};
+    for (; enough > 0 && t.status != PL_OK && t.status != PL_E_BUDGET; enough--) {
+        keep_first(rows, &all, enough);
+        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+    }
+    enough = t.status == PL_OK ? enough + 1 : 0;
+    while (enough > too_few + 1) {
+        const size_t middle = too_few + (enough - too_few) / 2;
+        keep_first(rows, &all, middle);
+        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+        *(t.status == PL_OK ? &enough : &too_few) = middle;
+    }
+    keep_first(rows, &all, enough);
     return PL_OK;
 }
 
-/* What would fit, behind the sentence of the refusal. */
-static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
+/* Where the last one is a number, and the one that was there before does not fit: the largest that does. */
+static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, pl_error *err)
+{
+    const size_t last = rows->rows - 1;
+    char *value = rows->value[last], *end;
+    int64_t fits = strtoll(value, &end, 10), over = 0;
+    *c = *v->config;
+    for (size_t i = 0; i < last; i++) (void)take_row(rows, i, c);
+    if (!*end) over = number_of(c, path_of(rows->row[last]->key));
+    while (over - fits > 1) {
+        const int64_t middle = fits + (over - fits) / 2;
+        tried t;
+        snprintf(value, VALUE_BYTES, "%" PRId64, middle);
+        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+        *(t.status == PL_OK ? &fits : &over) = middle;
+    }
+    if (!*end) snprintf(value, VALUE_BYTES, "%" PRId64, fits);
+    return PL_OK;
+}
+
+/* Of rows `from` to `to`, what would cost most to give up first. */
+static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, size_t from, size_t to,
+                                          pl_error *err)
+{
+    const taken before = *rows;
+    tried t;
+    if (from == to) return PL_OK;
+    for (size_t i = from; i < to; i++) rows->value[i][0] = 0;
+    PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+    if (t.status == PL_OK) return PL_OK;
+    *rows = before;
+    if (to - from == 1) return PL_OK;
+    const size_t middle = from + (to - from) / 2;
+    PL_TRY(leave_what_is_not_needed(v, c, rows, middle, to, err));
+    return leave_what_is_not_needed(v, c, rows, from, middle, err);
+}
+
+static void say_smaller(const taken *rows, const tried *t, pl_error *refusal)
 {
     static const char *const effects[] = {[PL_ADVICE_SAME] = "",
                                           [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
                                           [PL_ADVICE_OTHER] = ", and the results are others"};
     char text[240] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
-    taken rows = {0};
-    tried t = {.status = PL_E_BUDGET};
     pl_advice_effect effect = PL_ADVICE_SAME;
-    PL_TRY(take_until_it_fits(v, c, before, &rows, &t, err));
-    if (t.status != PL_OK) return PL_OK;
-    PL_TRY(leave_what_is_not_needed(v, c, &rows, &t, err));
-    for (size_t i = 0; i < SMALLER_ROWS; i++) {
-        if (!rows.value[i][0]) continue;
-        say_option(path_of(smaller_row(i)->key), rows.value[i], &options);
-        if (effect_of(smaller_row(i)->effect) > effect) effect = effect_of(smaller_row(i)->effect);
+    for (size_t i = 0; i < rows->rows; i++) {
+        if (!rows->value[i][0]) continue;
+        say_option(path_of(rows->row[i]->key), rows->value[i], &options);
+        if (effect_of(rows->row[i]->effect) > effect) effect = effect_of(rows->row[i]->effect);
     }
     pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
-                    pl_format_bytes(t.charged_bytes, charged, sizeof charged), effects[effect]);
+                    pl_format_bytes(t->charged_bytes, charged, sizeof charged), effects[effect]);
+}
+
+/* What would fit, behind the sentence of the refusal. Whether it does is asked quickly; what is said is then planned as
+ * it would be. */
+static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
+{
+    taken rows = {0};
+    tried t;
+    list_rows(v, c, before, &rows);
+    PL_TRY(take_until_it_fits(v, c, &rows, err));
+    if (rows.rows == 0) return PL_OK;
+    PL_TRY(find_largest(v, c, &rows, err));
+    PL_TRY(leave_what_is_not_needed(v, c, &rows, 0, rows.rows - 1, err));
+    PL_TRY(leave_what_is_not_needed(v, c, &rows, rows.rows - 1, rows.rows, err));
+    PL_TRY(try_taken(v, c, &rows, UNKNOWN, &t, err));
+    if (t.status == PL_OK) say_smaller(&rows, &t, refusal);
     return PL_OK;
 }
 

@@ -165,6 +165,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     PL_TRY(pl_compiler_reserve_words(c, given, err));
     PL_TRY(pl_compiler_find_options(c, &c->fit, err));
     c->fit.everything = o->everything;
+    c->fit.quick = o->quick;
     if (!o->everything) save_memory(c);
     return PL_OK;
 }

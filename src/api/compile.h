@@ -31,6 +31,7 @@ typedef struct pl_compile_options {
     pl_data *data;      /* opened for the command and lent; or NULL: they are opened here */
     uint32_t group; /* of work in groups: one more than the number of the one that is planned; 0: the next to be done */
     bool survey;    /* one of many graphs: kernels that are near to measured ones (PL_SURVEY_NEAR) are estimated */
+    bool quick;     /* whether it fits is all that is asked; nothing is measured */
     bool brief;     /* measuring takes at most PL_BRIEF_SECONDS; what is not known then is estimated */
 } pl_compile_options;
 

@@ -90,6 +90,7 @@ static pl_status settle_pages(pl_fit_search *s, pl_error *err)
 static pl_status conclude(pl_fit_search *s, pl_plan **plan, pl_error *err)
 {
     const pl_fit_result *r = s->result;
+    if (r->chosen == PL_FIT_NONE && s->options->quick) return pl_fail(err, PL_E_BUDGET, "nothing fits");
     if (r->chosen == PL_FIT_NONE) return refuse(r, s->options, err);
     PL_TRY(settle_pages(s, err));
     PL_TRY(pl_fit_find_potential(s, err));

@@ -44,6 +44,7 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     pl_choice established = r->point[0].choice;
     established.precision = form->precision;
     int budgets = pl_choice_same_form(form, &established) ? PL_RECOMPUTE_BUDGETS_MAX : OTHER_FORMS_BUDGETS;
+    if (o.quick) budgets = 1;
     PL_TRY(
         pl_recompute_frontier_create(s->graph, &o, form->micro_batch, budgets, &r->frontier[r->frontier_count], err));
     r->frontier_count++;
@@ -100,7 +101,7 @@ static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
         pl_graph *g;
         PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
         pl_status status = pl_plan_find_least(g, &how, &p->least_bytes, err);
-        if (is_wanted(s, p)) pl_fit_predict(s->options, g, p); /* what was measured before need not be bound again */
+        if (is_wanted(s, p) && !s->options->quick) pl_fit_predict(s->options, g, p); /* what was measured before need not be bound again */
         pl_graph_destroy(g);
         if (status != PL_OK) return status;
     }
@@ -195,15 +196,26 @@ static pl_status note_smallest(pl_fit_search *s, size_t i, pl_error *err)
     return PL_OK;
 }
 
+static pl_fit_point **order_by_least(const pl_fit_search *s, pl_error *err)
+{
+    pl_fit_result *r = s->result;
+    pl_fit_point **order = pl_alloc(r->count, sizeof *order);
+    if (!order) {
+        pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", r->count);
+        return NULL;
+    }
+    for (size_t i = 0; i < r->count; i++) order[i] = &r->point[i];
+    qsort(order, r->count, sizeof *order, by_least);
+    return order;
+}
+
 /* Exactly: what holds at least as many bytes as the smallest plan that is known cannot be smaller. */
 static pl_status find_smallest(pl_fit_search *s, pl_error *err)
 {
     pl_fit_result *r = s->result;
     pl_status status = PL_OK;
-    pl_fit_point **order = pl_alloc(r->count, sizeof *order);
-    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory for %zu choices", r->count);
-    for (size_t i = 0; i < r->count; i++) order[i] = &r->point[i];
-    qsort(order, r->count, sizeof *order, by_least);
+    pl_fit_point **order = order_by_least(s, err);
+    if (!order) return PL_E_NOMEM;
     for (size_t i = 0; i < r->count; i++) {
         tell(s, i, r->count);
         if (r->least != PL_FIT_NONE && order[i]->least_bytes >= r->point[r->least].charged_bytes) break;
@@ -402,12 +414,30 @@ done:
     return status;
 }
 
+/* What may be smallest is the first to be asked. */
+static pl_status find_one(pl_fit_search *s, pl_error *err)
+{
+    pl_fit_result *r = s->result;
+    pl_status status = PL_OK;
+    pl_fit_point **order = order_by_least(s, err);
+    if (!order) return PL_E_NOMEM;
+    for (size_t i = 0; i < r->count && r->chosen == PL_FIT_NONE && may_fit(s, order[i]); i++) {
+        PL_TRY_DONE(charge(s, order[i], above(r->budget_bytes), err));
+        if (fits(s, order[i])) r->chosen = (size_t)(order[i] - r->point);
+    }
+    if (r->chosen != PL_FIT_NONE) PL_TRY_DONE(hold(s, r->chosen, err));
+done:
+    pl_free(order);
+    return status;
+}
+
 pl_status pl_fit_run_search(pl_fit_search *s, pl_error *err)
 {
     bool found;
     PL_TRY(pl_fit_list(s->graph, s->options, NULL, s->result, err));
     PL_TRY(propose(s, false, err));
     if (s->result->count > 1) PL_TRY(bound(s, 0, err));
+    if (s->options->quick) return find_one(s, err);
     PL_TRY(find_any(s, &found, err));
     if (!found) return PL_OK;
     PL_TRY(predict(s, err));

@@ -116,7 +116,7 @@ static int write_some(const char *at, void *answer)
 double pl_disk_measure(const char *path)
 {
     double bytes_per_second = -1;
-    uint64_t available;
+    uint64_t available = 0;
     struct rlimit limit;
     pl_error ignored = {0};
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur < (rlim_t)PIECE * PIECES) return -1;
@@ -152,7 +152,7 @@ uint64_t pl_folder_memory_bytes(const char *path)
 
 pl_status pl_disk_require(const char *path, uint64_t needed, const char *what, pl_error *err)
 {
-    uint64_t available;
+    uint64_t available = 0;
     char need[32], have[32], lack[32];
     PL_TRY(pl_disk_free(path, &available, err));
     if (needed <= available) return PL_OK;
