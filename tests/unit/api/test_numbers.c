@@ -230,7 +230,7 @@ static void what_is_taken_reads_back(void **state)
 
 /* ---- planned or refused ---- */
 
-enum { SEARCH_EVERY = 16 }; /* with a budget hundreds of plans are made for each */
+enum { SEARCH_EVERY = 64 }; /* with a budget hundreds of plans are made for each */
 enum { SECONDS_MAX = 60 };  /* against what never ends; kernels are measured in it, with sanitizers too */
 static const char small[] = "model:\n  arch: %s\n  width: 8\n  layers: 1\n  sequence: 8\n"
                             "data:\n  text: text.txt\n  tokenizer: %s\n  validation_fraction: 0.1\n"

@@ -54,7 +54,7 @@ static void refuse(const char *name, operation run, uint64_t n, int forever)
 
 /* every: 1, or where much was swept before in another's name, each so-manieth request; 0: SPREAD of them, for what asks
  * millions of times. */
-enum { SPREAD = 5 };
+enum { SPREAD = 2 };
 static void sweep(const char *name, operation run, unsigned every)
 {
     if (run() != PL_OK) fail_msg("%s: %s", name, err.text); /* what is made only the first time is there now */
