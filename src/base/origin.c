@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 
-enum { PART_BYTES = 16 * 1024, WINDOW_BYTES = 1 << 20 };
+enum { PART_BYTES = 16 * 1024, WINDOW_BYTES = 1 << 18 };
 
 static int64_t ns_of(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
 
@@ -31,12 +31,12 @@ bool pl_origin_is_untouched(const pl_origin *now, const pl_origin *then)
            now->ctime_ns == then->ctime_ns;
 }
 
-pl_status pl_origin_hash(int fd, const char *path, uint64_t bytes, uint64_t *content, pl_error *err)
+pl_status pl_origin_hash(int fd, const char *path, uint64_t from, uint64_t bytes, uint64_t *content, pl_error *err)
 {
     uint8_t part[PART_BYTES];
     XXH64_state_t state;
     XXH64_reset(&state, 0);
-    for (uint64_t at = 0; at < bytes;) {
+    for (uint64_t at = from; at < bytes;) {
         const size_t some = bytes - at < sizeof part ? (size_t)(bytes - at) : sizeof part;
         PL_TRY(pl_file_read_at(fd, path, at, part, some, err));
         XXH64_update(&state, part, some);
@@ -53,7 +53,7 @@ pl_status pl_origin_match(int fd, const char *path, pl_origin *now, const pl_ori
     *same = pl_origin_is_untouched(now, then);
     if (*same) now->content = then->content;
     if (*same || now->bytes != then->bytes) return PL_OK;
-    PL_TRY(pl_origin_hash(fd, path, now->bytes, &now->content, err));
+    PL_TRY(pl_origin_hash(fd, path, 0, now->bytes, &now->content, err));
     *same = now->content == then->content;
     return PL_OK;
 }

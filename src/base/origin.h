@@ -24,8 +24,8 @@ typedef struct pl_origin {
 pl_status pl_origin_look(int fd, const char *path, pl_origin *, pl_error *);
 /* As far as can be told without reading it. */
 bool pl_origin_is_untouched(const pl_origin *now, const pl_origin *then);
-/* Reads the whole file, of so many bytes, and keeps none of it in the page cache. */
-pl_status pl_origin_hash(int fd, const char *path, uint64_t bytes, uint64_t *content, pl_error *);
+/* xxh64 of a file of so many bytes, from one of them on. Keeps nothing of it in the page cache. PL_E_STORAGE. */
+pl_status pl_origin_hash(int fd, const char *path, uint64_t from, uint64_t bytes, uint64_t *content, pl_error *);
 /* Is the file the one that it was then? now: as pl_origin_look; gets its content where it is the same, and where that
  * was looked at. */
 pl_status pl_origin_match(int fd, const char *path, pl_origin *now, const pl_origin *then, bool *same, pl_error *);

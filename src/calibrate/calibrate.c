@@ -137,13 +137,6 @@ double pl_calibration_seconds(pl_calibration *c, const pl_graph *g, const pl_nod
     return e ? e->seconds : -1;
 }
 
-double pl_calibration_spread(pl_calibration *c, const pl_graph *g, const pl_node *n)
-{
-    if (pl_op_is_outside(n->op)) return 0;
-    const pl_calibration_entry *e = pl_calibration_recall_entry(c, g, n);
-    return e ? e->spread : -1;
-}
-
 /* ---- as a cost model ---- */
 
 double pl_calibration_cost(void *calibration, const pl_graph *g, const pl_node *n)

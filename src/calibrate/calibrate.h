@@ -89,10 +89,8 @@ bool pl_calibration_has_news(const pl_calibration *);
  * failure. PL_E_NOMEM only. */
 pl_status pl_calibration_save(pl_calibration *, pl_error *);
 
-/* Seconds of one execution of a node as it was measured, and half the distance between the quartiles of that;
- * negative: it was not. */
+/* Seconds of one execution of a node as it was measured; negative: it was not. */
 double pl_calibration_seconds(pl_calibration *, const pl_graph *, const pl_node *);
-double pl_calibration_spread(pl_calibration *, const pl_graph *, const pl_node *);
 
 /* ---- rates.c ---- */
 /* What this machine's team does at most, for the numbers that the graph's products multiply, and f32 and bf16 in any

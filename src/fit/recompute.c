@@ -243,6 +243,16 @@ static pl_recompute_options options_of(uint64_t work)
     return o;
 }
 
+/* The share of a part. A small one is looked over in less: a trial takes some steps for each of its nodes, and there
+ * are about as many to try. */
+static uint64_t work_of(const pl_recompute_frontier *f, size_t i, uint64_t work)
+{
+    enum { STEPS = 100 };
+    const uint64_t nodes = f->part[i].problem.problem.node_count, share = work / f->part_count;
+    const uint64_t enough = STEPS * nodes * nodes * (work / quick_work + 1);
+    return enough < share ? enough : share;
+}
+
 static entry *begin_entry(pl_error *err)
 {
     entry *e = pl_alloc(1, sizeof *e);
@@ -290,7 +300,7 @@ static pl_status solve(pl_recompute_frontier *f, uint64_t budget, pl_error *err)
     entry *e = begin_entry(err);
     if (!e) return PL_E_NOMEM;
     for (size_t i = 0; i < f->part_count && useful && status == PL_OK; i++)
-        status = solve_part(&f->part[i], budget, quick_work / f->part_count, e, &useful, err);
+        status = solve_part(&f->part[i], budget, work_of(f, i, quick_work), e, &useful, err);
     if (status == PL_OK && useful)
         finish_entry(f, e);
     else
@@ -319,9 +329,9 @@ static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, bool *fo
     *least = 0;
     if (!e) return PL_E_NOMEM;
     for (size_t i = 0; i < f->part_count && status == PL_OK; i++)
-        status =
-            solve_least_part(&f->part[i], least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets / f->part_count,
-                             e, &useful, least, err);
+        status = solve_least_part(&f->part[i],
+                                  work_of(f, i, least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets), e,
+                                  &useful, least, err);
     *found = status == PL_OK && useful;
     if (*found)
         finish_entry(f, e);

@@ -104,7 +104,7 @@ static pl_status hash_sources(const pl_clouds_options *o, pl_origin *source, pl_
     for (uint32_t n = 0; n < o->flights * PL_FRAMES_SOURCES; n++) {
         int fd;
         PL_TRY(open_source(o, n, &fd, &source[n], err));
-        const pl_status status = pl_origin_hash(fd, path_of(o, n), source[n].bytes, &source[n].content, err);
+        const pl_status status = pl_origin_hash(fd, path_of(o, n), 0, source[n].bytes, &source[n].content, err);
         close(fd);
         PL_TRY(status);
     }

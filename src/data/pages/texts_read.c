@@ -52,22 +52,11 @@ pl_status pl_texts_parse_header(const char *name, const uint8_t h[PL_TEXTS_HEADE
     return check_numbers(name, *form, i, file_bytes, err);
 }
 
-/* Read once from its beginning to its end: no page of it stays. */
 static pl_status check_body(int fd, const char *path, uint64_t end, uint64_t expected, pl_error *err)
 {
-    uint8_t part[16 * 1024];
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    for (uint64_t at = PL_TEXTS_HEADER_BYTES; at < end;) {
-        const size_t bytes = end - at < sizeof part ? (size_t)(end - at) : sizeof part;
-        PL_TRY(pl_file_read_at(fd, path, at, part, bytes, err));
-        XXH64_update(&state, part, bytes);
-        at += bytes;
-        if (at % PL_TEXTS_WINDOW_BYTES < sizeof part) posix_fadvise(fd, 0, (off_t)at, POSIX_FADV_DONTNEED);
-    }
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (XXH64_digest(&state) == expected) return PL_OK;
+    uint64_t found;
+    PL_TRY(pl_origin_hash(fd, path, PL_TEXTS_HEADER_BYTES, end, &found, err));
+    if (found == expected) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%s: is damaged behind its header (checksum)" AGAIN, path);
 }
 

@@ -218,7 +218,7 @@ pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t 
         status = status == PL_OK ? same_text(&file, tokens_path, &info, &same, err) : PL_OK;
     /* Of as many bytes it was read. */
     if (status == PL_OK && !same && file.bytes != info.source.bytes)
-        status = pl_origin_hash(file.fd, text, file.bytes, &file.origin.content, err);
+        status = pl_origin_hash(file.fd, text, 0, file.bytes, &file.origin.content, err);
     *hash = file.origin.content;
     pl_text_close(&file);
     return status;
