@@ -46,6 +46,10 @@ static int find_fill(hid_t set, hid_t type, const char *name, hdf5_packing *p, c
         return -1;
     memcpy(&p->whole[p->fills], number, sizeof *p->whole);
     memcpy(&p->real[p->fills], number, sizeof *p->real);
+    if (!p->is_real && said >= 0x1p63) {
+        snprintf(text, room, "its attribute %s is %.0f; whole numbers are read up to 9223372036854775807", name, said);
+        return 1;
+    }
     p->fills += p->is_real || (double)p->whole[p->fills] == said;
     return 0;
 }

@@ -50,7 +50,7 @@ typedef struct region {
 
 static void tell_hole(const region *r, const hsize_t *offset, hdf5_hole *hole, void *context)
 {
-    hsize_t begin[H5S_MAX_RANK], count[H5S_MAX_RANK];
+    hsize_t begin[H5S_MAX_RANK] = {0}, count[H5S_MAX_RANK];
     for (int i = 0; i < r->rank; i++) {
         const hsize_t end = offset[i] + r->chunk[i], last = r->first[i] + r->count[i];
         begin[i] = offset[i] > r->first[i] ? offset[i] : r->first[i];
@@ -173,10 +173,10 @@ static int check_external(hid_t set, hid_t properties, uint64_t bytes, const ans
         name[sizeof name - 1] = 0;
         const uint64_t part = size == H5F_UNLIMITED || size > bytes ? bytes : size;
         find_external(set, name, path);
-        if (stat(path, &st) != 0) return lacks(a, "its external file %.300s is not there; bring it, too", name);
+        if (stat(path, &st) != 0) return lacks(a, "its external file %.300s is not there; copy it here as well", name);
         if ((uint64_t)st.st_size < (uint64_t)offset + part)
-            return lacks(a, "its external file %.300s has %llu bytes, and %llu are needed; bring it again, whole", name,
-                         (unsigned long long)st.st_size, (unsigned long long)((uint64_t)offset + part));
+            return lacks(a, "its external file %.300s has %llu bytes, and %llu are needed; copy the whole file again",
+                         name, (unsigned long long)st.st_size, (unsigned long long)((uint64_t)offset + part));
         bytes -= part;
     }
     return 0;
@@ -238,7 +238,7 @@ static int check_source(hid_t set, const source *s, int depth, const answer *a)
 {
     char inner[256] = "";
     hid_t file = open_source(set, s->name), from = H5I_INVALID_HID;
-    if (file < 0) return lacks(a, "its source %.300s is not there, or is no HDF5 file; bring it, too", s->name);
+    if (file < 0) return lacks(a, "its source %.300s is not there, or is no HDF5 file; copy it here as well", s->name);
     if (hdf5_leads(file, s->set)) from = H5Oopen(file, s->set, H5P_DEFAULT);
     int result = from >= 0 && H5Iget_type(from) == H5I_DATASET
                      ? find_lack(from, depth + 1, &(answer){inner, sizeof inner})

@@ -1,7 +1,7 @@
 /* What a plan advises: its stages and risks (advise_look.c), and here what single changes would bring, each planned by
  * the planner itself with the samples at once that the plan has, and options that fit memory and disk. Which changes
  * there are, the keys say (WHAT_IF in config/sections.def); a few kernels are measured for them, and their times are
- * kept as all are. Nothing is measured for a training: its kernels are many. */
+ * kept as all are. Nothing is measured for a training, which has too many kernels. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ typedef struct tried {
 
 /* Times: none, and nothing but whether it fits; none; those that follow from the kernels that are known; and more
  * kernels are measured for it. */
-typedef enum times { UNASKED, UNKNOWN, ESTIMATED, MEASURED } times;
+typedef enum times { NO_TIMES_QUICKLY, NO_TIMES, ESTIMATED, MEASURED } times;
 
 static pl_status try_config(const pl_advising *v, const pl_config *c, times wanted, tried *t, pl_error *err)
 {
@@ -113,8 +113,8 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
                                   .group = v->group,
                                   .found = &t->compiled,
                                   .here = v->here,
-                                  .quick = wanted == UNASKED,
-                                  .unmeasured = wanted <= UNKNOWN,
+                                  .quick = wanted == NO_TIMES_QUICKLY,
+                                  .unmeasured = wanted <= NO_TIMES,
                                   .measured = v->measured || wanted == ESTIMATED,
                                   .news = v->news,
                                   .brief = true};
@@ -161,7 +161,7 @@ static void predict(const pl_advising *v, const pl_config_what_if *w, const trie
 static times times_of(const pl_advising *v, const pl_config_what_if *w)
 {
     enum { TIMES_MEASURED = 4 };
-    if (w->how == PL_CONFIG_HOW_TEAM || w->how == PL_CONFIG_HOW_FILLERS) return UNKNOWN;
+    if (w->how == PL_CONFIG_HOW_TEAM || w->how == PL_CONFIG_HOW_FILLERS) return NO_TIMES;
     if (v->trains) return ESTIMATED;
     return w->how == PL_CONFIG_HOW_TIMES && strtoll(w->value, NULL, 10) > TIMES_MEASURED ? ESTIMATED : MEASURED;
 }
@@ -239,7 +239,7 @@ static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *
         say_share(pl_config_value_of(asked, pl_config_find(key)), pieces, value);
         options->data[options->bytes = before] = 0;
         PL_TRY(set(c, key, value, options, err));
-        PL_TRY(try_config(v, c, UNKNOWN, t, err));
+        PL_TRY(try_config(v, c, NO_TIMES, t, err));
         if (t->status != PL_OK) break;
         need = t->disk_bytes;
     }
@@ -260,7 +260,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
     *c = *v->config;
     if (pl_plan_check_machine(v->plan, &ignored) != PL_OK) {
         PL_TRY(set(c, "memory.budget", "auto", &options, err));
-        PL_TRY(try_config(v, c, UNKNOWN, &t, err));
+        PL_TRY(try_config(v, c, NO_TIMES, &t, err));
     }
     if (t.status == PL_OK) PL_TRY(share_out(v, c, v->config, &options, &t, err));
     a->has_safe = t.status == PL_OK && !v->is_barred;
@@ -369,6 +369,8 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     if (status == PL_OK) g->charged_bytes = pl_plan_charged_bytes(plan);
     pl_plan_destroy(plan);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text[0] ? why.text : err->text);
+    if (status == PL_E_BUDGET)
+        return pl_fail(err, status, "%.700s (%s, %u of %zu trainings)", why.text, stage.name, stage.number, w->count);
     g->text = pl_strdup(stage.name);
     g->items = found.steps;
     g->seconds = found.time.seconds;
@@ -460,7 +462,8 @@ typedef struct taken {
 static bool take_row(const taken *rows, size_t i, pl_config *c)
 {
     pl_error ignored = {0};
-    return !rows->value[i][0] || pl_config_set(c, path_of(rows->row[i]->key), rows->value[i], "plan", &ignored) == PL_OK;
+    return !rows->value[i][0] ||
+           pl_config_set(c, path_of(rows->row[i]->key), rows->value[i], "plan", &ignored) == PL_OK;
 }
 
 static pl_status try_taken(const pl_advising *v, pl_config *c, const taken *rows, times wanted, tried *t, pl_error *err)
@@ -502,13 +505,13 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, taken *r
     tried t = {.status = PL_E_USAGE};
     for (; enough > 0 && t.status != PL_OK && t.status != PL_E_BUDGET; enough--) {
         keep_first(rows, &all, enough);
-        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+        PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
     }
     enough = t.status == PL_OK ? enough + 1 : 0;
     while (enough > too_few + 1) {
         const size_t middle = too_few + (enough - too_few) / 2;
         keep_first(rows, &all, middle);
-        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+        PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
         *(t.status == PL_OK ? &enough : &too_few) = middle;
     }
     keep_first(rows, &all, enough);
@@ -528,7 +531,7 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, p
         const int64_t middle = fits + (over - fits) / 2;
         tried t;
         snprintf(value, VALUE_BYTES, "%" PRId64, middle);
-        PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+        PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
         *(t.status == PL_OK ? &fits : &over) = middle;
     }
     if (!*end) snprintf(value, VALUE_BYTES, "%" PRId64, fits);
@@ -543,7 +546,7 @@ static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, ta
     tried t;
     if (from == to) return PL_OK;
     for (size_t i = from; i < to; i++) rows->value[i][0] = 0;
-    PL_TRY(try_taken(v, c, rows, UNASKED, &t, err));
+    PL_TRY(try_taken(v, c, rows, NO_TIMES_QUICKLY, &t, err));
     if (t.status == PL_OK) return PL_OK;
     *rows = before;
     if (to - from == 1) return PL_OK;
@@ -555,9 +558,9 @@ static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, ta
 static void say_smaller(const taken *rows, const tried *t, pl_error *refusal)
 {
     static const char *const effects[] = {[PL_ADVICE_SAME] = "",
-                                          [PL_ADVICE_BITS] = ", and the results are rounded otherwise",
-                                          [PL_ADVICE_OTHER] = ", and the results are others"};
-    char text[240] = "", charged[32];
+                                          [PL_ADVICE_BITS] = ", and the results are rounded differently",
+                                          [PL_ADVICE_OTHER] = ", and the results differ"};
+    char text[512] = "", charged[32];
     pl_str options = pl_str_fixed(text, sizeof text);
     pl_advice_effect effect = PL_ADVICE_SAME;
     for (size_t i = 0; i < rows->rows; i++) {
@@ -565,6 +568,7 @@ static void say_smaller(const taken *rows, const tried *t, pl_error *refusal)
         say_option(path_of(rows->row[i]->key), rows->value[i], &options);
         if (effect_of(rows->row[i]->effect) > effect) effect = effect_of(rows->row[i]->effect);
     }
+    if (options.failed) return; /* what was left out of it was planned, too */
     pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
                     pl_format_bytes(t->charged_bytes, charged, sizeof charged), effects[effect]);
 }
@@ -581,7 +585,7 @@ static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *bef
     PL_TRY(find_largest(v, c, &rows, err));
     PL_TRY(leave_what_is_not_needed(v, c, &rows, 0, rows.rows - 1, err));
     PL_TRY(leave_what_is_not_needed(v, c, &rows, rows.rows - 1, rows.rows, err));
-    PL_TRY(try_taken(v, c, &rows, UNKNOWN, &t, err));
+    PL_TRY(try_taken(v, c, &rows, NO_TIMES, &t, err));
     if (t.status == PL_OK) say_smaller(&rows, &t, refusal);
     return PL_OK;
 }

@@ -127,7 +127,7 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     else if (of->less[0] && pl_room_is_trained(of))
         snprintf(remedy, sizeof remedy, "take %s", of->less);
     else
-        snprintf(remedy, sizeof remedy, "a smaller %s is needed%s%s", keys, of->less[0] ? ", or " : "", of->less);
+        snprintf(remedy, sizeof remedy, "make %s smaller%s%s", keys, of->less[0] ? ", or take " : "", of->less);
     return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
                    bytes - room->bytes, room->words, room->bytes, remedy);
 }

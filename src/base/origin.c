@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/bytes.h"
 #include "base/file.h"
 
 enum { PART_BYTES = 16 * 1024, WINDOW_BYTES = 1 << 18 };
@@ -56,4 +58,19 @@ pl_status pl_origin_match(int fd, const char *path, pl_origin *now, const pl_ori
     PL_TRY(pl_origin_hash(fd, path, 0, now->bytes, &now->content, err));
     *same = now->content == then->content;
     return PL_OK;
+}
+
+/* In its place: what is torn has no checksum, and is made again then. */
+void pl_origin_note(const char *path, uint64_t at, size_t bytes, size_t content_at,
+                    void (*put)(uint8_t *to, const pl_origin *), const pl_origin *o)
+{
+    uint8_t part[PL_ORIGIN_NOTE_BYTES];
+    pl_error ignored;
+    const int fd = pl_io_open(path, O_RDWR);
+    if (fd < 0) return;
+    if (pl_file_read_at(fd, path, at, part, bytes, &ignored) == PL_OK && pl_get_u64(part, content_at) == o->content) {
+        put(part, o);
+        (void)pl_file_put(fd, path, at, part, bytes, &ignored);
+    }
+    close(fd);
 }

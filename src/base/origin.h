@@ -9,6 +9,7 @@
 #define PL_BASE_ORIGIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -29,5 +30,11 @@ pl_status pl_origin_hash(int fd, const char *path, uint64_t from, uint64_t bytes
 /* Is the file the one that it was then? now: as pl_origin_look; gets its content where it is the same, and where that
  * was looked at. */
 pl_status pl_origin_match(int fd, const char *path, pl_origin *now, const pl_origin *then, bool *same, pl_error *);
+/* Notes in a prepared file how its source is known now: `put` prints it into so many bytes from `at` on, checksum and
+ * all. Only where they name a source of the same content already, at `content_at`: another process may have put another
+ * file in its place. What cannot be written is looked at again the next time. */
+enum { PL_ORIGIN_NOTE_BYTES = 128 };
+void pl_origin_note(const char *path, uint64_t at, size_t bytes, size_t content_at,
+                    void (*put)(uint8_t *to, const pl_origin *), const pl_origin *);
 
 #endif

@@ -10,7 +10,7 @@
 #include "calibrate/table.h"
 
 /* Stolen time is counted in hundredths of a second: of fewer nothing can be said. */
-enum { TICKS_MIN = 20, STOLEN_FIELD = 8, STAT_FIELDS = 8, PROBES_MAX = 1200 };
+enum { TICKS_MIN = 20, IDLE_FIELD = 3, WAIT_FIELD = 4, STOLEN_FIELD = 7, STAT_FIELDS = 8, PROBES_MAX = 1200 };
 #define STOLEN_SHARE  0.02 /* a share below which it is no matter */
 #define PROBE_SECONDS 0.02
 #define PROBE_ROUNDS  INT64_C(10000)
@@ -23,7 +23,8 @@ double pl_seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks, of all processors. */
+/* The first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks, of all processors. Only those
+ * that something ran, or wanted to run: of many idle processors the share that one loses would be nothing. */
 static void read_ticks(pl_load *l)
 {
     char text[512] = "";
@@ -35,10 +36,11 @@ static void read_ticks(pl_load *l)
     (void)close(fd);
     if (bytes <= 0) return;
     if (sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &field[0], &field[1], &field[2], &field[3],
-               &field[4], &field[5], &field[6], &field[7]) != STOLEN_FIELD)
+               &field[4], &field[5], &field[6], &field[7]) != STAT_FIELDS)
         return;
-    for (int i = 0; i < STAT_FIELDS; i++) l->ticks += field[i];
-    l->stolen = field[STOLEN_FIELD - 1];
+    for (int i = 0; i < STAT_FIELDS; i++)
+        if (i != IDLE_FIELD && i != WAIT_FIELD) l->ticks += field[i];
+    l->stolen = field[STOLEN_FIELD];
 }
 
 void pl_load_begin(pl_load *l)
@@ -65,21 +67,26 @@ double pl_load_stolen(const pl_load *begun)
     return share > STOLEN_SHARE ? 1 / (1 - share) : 1;
 }
 
-static long count_switches(void)
+long pl_load_switches(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_nivcsw;
 }
 
-/* All threads of the team compute for a while: from none of them a core is taken away, but for a clock's tick. */
+int pl_calibration_at_once(const pl_calibration *c)
+{
+    return c->options.team.threads < c->machine.cores ? c->options.team.threads : c->machine.cores;
+}
+
+/* As many threads as have a core compute for a while: from none of them it is taken away, but for a clock's tick. */
 bool pl_calibration_is_quiet(const pl_calibration *c)
 {
-    const pl_team team = c->options.team;
+    const pl_team team = {pl_calibration_at_once(c), c->options.team.isa};
     pl_load load;
     (void)pl_peak_exec(team, PL_ARITHMETIC_F32, 1); /* the team is there */
-    const long before = count_switches();
+    const long before = pl_load_switches();
     pl_load_begin(&load);
     for (int i = 0; i < PROBES_MAX && pl_seconds_of(CLOCK_MONOTONIC) - load.wall_seconds < PROBE_SECONDS; i++)
         (void)pl_peak_exec(team, PL_ARITHMETIC_F32, PROBE_ROUNDS);
-    return pl_load_slowed(&load) < QUIET_SLOWED && count_switches() - before <= team.threads;
+    return pl_load_slowed(&load) < QUIET_SLOWED && pl_load_switches() - before <= team.threads;
 }

@@ -1,6 +1,7 @@
 /* What the team does at most, in the table like a kernel: seconds of so many operations, or bytes, the least of many
  * short runs of the whole team. Where others use the machine no run may have all cores alone; then one thread's own
- * processor time tells, times the threads, and the entry is marked, so that it is measured again on a quiet machine. */
+ * processor time tells of operations, times the threads that have a core (of memory it does not, which threads share),
+ * and the entry is marked, so that it is measured again on a quiet machine. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +13,7 @@
 /* A run is of about a millisecond; memory is read in more than caches hold, where measuring may take so much. */
 enum { RUNS = 16, READS = 6 };
 #define ROUNDS INT64_C(200000)
-/* Where a few rounds take as long, on a processor that is emulated, more of them tell no more; nor do more runs. */
+/* Where a few rounds take as long, on a processor that is emulated, more of them add nothing, and neither do more runs. */
 #define RUN_LONG 1e-3 /* seconds */
 #define ALL_LONG 0.2
 #define UNIT     1e9 /* operations, or bytes, that an entry's seconds are of */
@@ -59,10 +60,12 @@ static void measure(const pl_calibration *c, const work *w, int runs, pl_calibra
         if (i == 0 || own < alone) alone = own;
         spent += took;
     }
-    alone /= c->options.team.threads;
+    alone /= pl_calibration_at_once(c);
     const bool disturbed = alone > 0 && team > ALONE * alone && !pl_calibration_is_quiet(c);
-    *e = (pl_calibration_entry){
-        .seconds = disturbed ? alone : team, .samples = (uint64_t)runs, .busy = disturbed ? PL_CALIBRATION_BUSY : 1};
+    *e = (pl_calibration_entry){.seconds = disturbed && !w->memory ? alone : team,
+                                .samples = (uint64_t)runs,
+                                .busy = disturbed ? PL_CALIBRATION_BUSY : 1,
+                                .fresh = true};
 }
 
 static bool is_there(pl_calibration *c, const char *key)
@@ -102,7 +105,7 @@ static void operations_key(const pl_calibration *c, pl_arithmetic what, char key
     print_key(c, names[what], 0, key);
 }
 
-/* More than caches hold, where measuring may take so much; what little room there is is never twice the same. */
+/* More than caches hold, where measuring may take so much; else a power of two, for the room differs from call to call. */
 static uint64_t bytes_to_read(const pl_calibration *c)
 {
     const uint64_t most = c->options.bytes_max, wanted = 2 * c->machine.cache_bytes;

@@ -22,7 +22,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "calibrate/scratch.h"
@@ -58,7 +57,7 @@ enum { DISTURBED_NODES = 3, ENOUGH_SAMPLES = 4 * SAMPLES_MAX };
 typedef struct site {
     double seconds[SAMPLES_MAX]; /* the newest; older ones are overwritten */
     uint64_t count;              /* undisturbed, after the first execution */
-    double fallback;             /* the least of the others, used when there is nothing better */
+    double least;                /* of all, disturbed or not: used when there is nothing better */
     double all_seconds;          /* of all after the first execution, */
     uint64_t all_count;          /* disturbed or not: what a step would meet */
     bool seen;
@@ -283,16 +282,10 @@ static void fill_shared(replay *r, const pl_node *n)
     r->shared_holds = wanted;
 }
 
-static long count_switches(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) ? 0 : usage.ru_nivcsw;
-}
-
 /* Was the team whole from the end of the node before to the end of this one, and some nodes before? */
 static bool was_undisturbed(replay *r)
 {
-    long switches = count_switches();
+    long switches = pl_load_switches();
     if (switches != r->switches)
         r->disturbed = DISTURBED_NODES;
     else if (r->disturbed > 0)
@@ -370,7 +363,7 @@ static void sample(replay *r, size_t node, double seconds)
     if (k->runs < RUNS_MIN && ++k->runs == RUNS_MIN) r->rare--;
     if (s->seen && undisturbed) s->seconds[s->count++ % SAMPLES_MAX] = seconds;
     if (s->seen) s->all_seconds += seconds, s->all_count++;
-    if (!s->seen || seconds < s->fallback) s->fallback = seconds;
+    if (!s->seen || seconds < s->least) s->least = seconds;
     r->unseen -= !s->seen;
     s->seen = true;
 }
@@ -517,7 +510,7 @@ static int by_value(const void *a, const void *b)
 static void summarise_site(site *s, double *seconds, double *spread)
 {
     size_t n = s->count < SAMPLES_MAX ? (size_t)s->count : SAMPLES_MAX;
-    *seconds = s->fallback;
+    *seconds = s->least;
     *spread = 0;
     if (n == 0) return;
     qsort(s->seconds, n, sizeof *s->seconds, by_value);
@@ -549,7 +542,7 @@ static double quickest(const sampled *k)
     double sum = 0;
     uint32_t seen = 0;
     for (uint32_t i = 0; i < k->site_count; i++)
-        if (k->sites[i].seen) sum += k->sites[i].fallback, seen++;
+        if (k->sites[i].seen) sum += k->sites[i].least, seen++;
     return seen ? sum / seen : 0;
 }
 
@@ -626,7 +619,8 @@ static pl_status keep_results(replay *r, pl_error *err)
                                               .work = r->keys[i].work,
                                               .busy = busy,
                                               .samples = samples,
-                                              .brief = r->c->options.brief};
+                                              .brief = r->c->options.brief,
+                                              .fresh = true};
         PL_TRY(pl_calibration_put(r->c, r->keys[i].key, &figures, err));
         (void)pl_calibration_touch(r->c, r->keys[i].key);
         r->c->changed = r->c->has_measured = true;

@@ -31,7 +31,8 @@ const pl_calibration_entry *pl_calibration_touch(pl_calibration *c, const char *
 
 bool pl_calibration_is_known(const pl_calibration *c, const pl_calibration_entry *e)
 {
-    return e && e->samples && (!e->brief || c->options.brief) && !(c->again && e->busy >= PL_CALIBRATION_BUSY);
+    if (!e || !e->samples || (e->brief && !c->options.brief)) return false;
+    return e->fresh || !c->again || e->busy < PL_CALIBRATION_BUSY;
 }
 
 /* At most half of the slots are taken, so that a search always ends. */
@@ -67,6 +68,7 @@ pl_status pl_calibration_put(pl_calibration *c, const char *key, const pl_calibr
     e->at = figures->at;
     e->samples = figures->samples;
     e->brief = figures->brief;
+    e->fresh = figures->fresh;
     pl_calibration_kin_clear(&c->kin);
     pl_calibration_recall_clear(&c->recall); /* what follows from it is another now */
     return PL_OK;

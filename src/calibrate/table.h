@@ -16,6 +16,7 @@ typedef struct pl_calibration_entry {
     uint64_t samples; /* 0: none that counts, for they were disturbed and are far from what other sizes say */
     uint64_t at;      /* of a job: when it was done, in seconds of the calendar */
     bool brief;       /* measured by a short look (pl_calibration_options.brief) */
+    bool fresh;       /* measured in this process: not to be measured again in it */
     bool used;        /* asked for, or measured, since the table was opened */
 } pl_calibration_entry;
 
@@ -117,13 +118,15 @@ double pl_seconds_of(clockid_t);
 /* What others take of the machine: begun, and then looked at. */
 typedef struct pl_load {
     double wall_seconds, own_seconds; /* of this thread */
-    uint64_t stolen, ticks;           /* of all processors, by /proc/stat */
+    uint64_t stolen, ticks;           /* of all processors that are not idle, by /proc/stat */
 } pl_load;
 void pl_load_begin(pl_load *);
 /* How many times as long this thread took as it needed, as it never slept; and as the machine beneath this one let it.
  * Both at least 1. */
 double pl_load_slowed(const pl_load *);
 double pl_load_stolen(const pl_load *);
+long pl_load_switches(void);                        /* by the system, of this process, so far */
+int pl_calibration_at_once(const pl_calibration *); /* threads of the team that have a core */
 
 /* ---- machine.c ---- */
 pl_status pl_calibration_machine_read(pl_calibration_machine *, pl_error *);

@@ -27,6 +27,15 @@ static bool begins(const char *text, size_t bytes, const char *with)
     return bytes >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
+/* A line that a person's comment is not. */
+static bool is_checksum_line(const char *line, size_t bytes)
+{
+    if (bytes != LAST_BYTES || !begins(line, bytes, CHECKSUM) || line[bytes - 1] != '\n') return false;
+    for (size_t i = sizeof CHECKSUM - 1; i + 1 < bytes; i++)
+        if (!strchr("0123456789abcdef", line[i])) return false;
+    return true;
+}
+
 /* Where its last line begins, one without an end, too. */
 static size_t last_line(const char *text, size_t bytes)
 {
@@ -39,16 +48,15 @@ static bool is_right(const char *text, size_t bytes, size_t last)
 {
     char digits[PL_CHECKSUM_TEXT_BYTES] = {0};
     uint64_t expected;
-    if (!begins(text, bytes, MARK) || bytes - last != LAST_BYTES || text[bytes - 1] != '\n') return false;
+    if (!begins(text, bytes, MARK) || !is_checksum_line(text + last, bytes - last)) return false;
     memcpy(digits, text + last + sizeof CHECKSUM - 1, 16);
-    return begins(text + last, bytes - last, CHECKSUM) && pl_checksum_parse(digits, &expected) == 0 &&
-           expected == pl_checksum_of(text, last);
+    return pl_checksum_parse(digits, &expected) == 0 && expected == pl_checksum_of(text, last);
 }
 
 pl_status pl_config_check_sealed(const char *name, const char *text, size_t bytes, pl_error *err)
 {
     const size_t last = last_line(text, bytes);
-    if (!begins(text, bytes, KIND) && !begins(text + last, bytes - last, CHECKSUM)) return PL_OK;
+    if (!begins(text, bytes, KIND) && !is_checksum_line(text + last, bytes - last)) return PL_OK;
     if (is_right(text, bytes, last)) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,

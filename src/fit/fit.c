@@ -60,8 +60,7 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
         snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise the budget to %llu bytes",
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);
     else if (state > o->budget_bytes)
-        snprintf(change, sizeof change,
-                 "weights, gradients and optimizer state alone are %llu bytes: a smaller %s is needed",
+        snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes; make %s smaller",
                  (unsigned long long)state, r->words->weight_keys);
     else if (o->given.micro_batch > 1 && !is_whole(smallest->graph))
         say_smaller_batch(r, &o->given, change, sizeof change);

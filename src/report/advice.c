@@ -25,7 +25,7 @@ static const char *rate_text(double per_second, char text[TEXT])
 static const char *effect_text(pl_advice_effect effect)
 {
     static const char *const texts[] = {[PL_ADVICE_SAME] = "the same results",
-                                        [PL_ADVICE_BITS] = "rounded otherwise: other bits",
+                                        [PL_ADVICE_BITS] = "rounded differently: other bits",
                                         [PL_ADVICE_OTHER] = "another model: other results"};
     return texts[effect];
 }

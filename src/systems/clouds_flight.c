@@ -35,7 +35,9 @@ static pl_status open_source(source *s, pl_error *err)
     int fd;
     PL_TRY(pl_file_open(s->path, &fd, &bytes, err)); /* what is there at all is the system's to say */
     close(fd);
-    if (s->module->open(s->path, &s->file, why, sizeof why) == 0) return PL_OK;
+    const int result = s->module->open(s->path, &s->file, why, sizeof why);
+    if (result == 0) return PL_OK;
+    if (result == PL_HDF5_NO_MEMORY) return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it: %s", s->path, why);
     if (strstr(why, "lock file"))
         return pl_fail(err, PL_E_STORAGE, "%s: another process has it locked (%s); wait until it is done", s->path,
                        why);
@@ -47,8 +49,10 @@ static pl_status find(const source *s, const char *name, uint32_t low, uint32_t 
                       pl_hdf5_seen *seen, pl_error *err)
 {
     char why[WHY_BYTES];
-    if (s->module->look(s->file, name, seen, why, sizeof why) != 0)
-        return pl_fail(err, PL_E_DATA, "%s: %s cannot be examined: %s", s->path, name, why);
+    const int result = s->module->look(s->file, name, seen, why, sizeof why);
+    if (result == PL_HDF5_NO_MEMORY)
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at %s: %s", s->path, name, why);
+    if (result != 0) return pl_fail(err, PL_E_DATA, "%s: %s cannot be examined: %s", s->path, name, why);
     if (!seen->is_there)
         return pl_fail(err, PL_E_DATA, "%s: there is no dataset %s; %s is expected", s->path, name, expected);
     if (!seen->is_number)
@@ -67,7 +71,10 @@ static pl_status read_part(const source *s, const char *name, const uint64_t *fi
                            const char *dtype, void *to, pl_hdf5_missing *missing, pl_error *err)
 {
     char why[WHY_BYTES];
-    if (s->module->read(s->file, name, first, count, dtype, to, missing, why, sizeof why) == 0) return PL_OK;
+    const int result = s->module->read(s->file, name, first, count, dtype, to, missing, why, sizeof why);
+    if (result == 0) return PL_OK;
+    if (result == PL_HDF5_NO_MEMORY)
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory to read %s: %s", s->path, name, why);
     return pl_fail(err, PL_E_DATA, "%s: %s cannot be read from row %" PRIu64 " on: %s", s->path, name, first[0], why);
 }
 

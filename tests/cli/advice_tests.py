@@ -193,7 +193,7 @@ def test_budget_that_is_too_small():
     check(named and int(named[1]) >= 4 and "rounded" not in err, err)
     run("plan", config, "--budget", str(four), "--batch_size", str(int(named[1]) + 1), code=3)
     _, err = run("plan", config, "--budget", str(one - 4096), code=3)
-    check("it fits with" not in err or ("--precision" in err) == ("rounded otherwise" in err), err)
+    check("it fits with" not in err or ("--precision" in err) == ("rounded differently" in err), err)
     _, err = run("plan", config, "--budget", "2MB", code=3)
     check("it fits with" not in err, err)
 

@@ -149,7 +149,7 @@ def test_advice_helps():
     _, err = run("fit", config, "--quiet", "--budget", "100KB", "--micro_batch", "16", code=3)
     check(re.search("no model fits: the process alone .*; raise the budget to", err), err)
     _, err = run("fit", config, "--quiet", "--budget", "20MB", "--width", "1024", "--micro_batch", "16", code=3)
-    check(re.search("optimizer state alone are .*a smaller model.width or model.layers is needed$", err.strip()), err)
+    check(re.search("optimizer state alone are .*; make model.width or model.layers smaller$", err.strip()), err)
     refused(3, "set train.micro_batch to 1$", "eval", "out", "--budget", budget, "--micro_batch", "16")
     run("eval", "out", "--budget", budget, "--micro_batch", "1")
     early = ("--set", "train.update_in_backward=on")

@@ -97,13 +97,15 @@ static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADE
     pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
-static void print_source(const pl_origin *o, uint8_t to[PL_FRAMES_SOURCE_BYTES])
+enum { CONTENT_AT = 32 };
+
+static void put_source(uint8_t to[PL_FRAMES_SOURCE_BYTES], const pl_origin *o)
 {
     pl_put_u64(to, 0, o->bytes);
     pl_put_u64(to, 8, o->inode);
     pl_put_u64(to, 16, (uint64_t)o->mtime_ns);
     pl_put_u64(to, 24, (uint64_t)o->ctime_ns);
-    pl_put_u64(to, 32, o->content);
+    pl_put_u64(to, CONTENT_AT, o->content);
     pl_put_u64(to, 40, XXH64(to, 40, 0));
 }
 
@@ -111,7 +113,7 @@ static pl_status write_sources(pl_frames_writer *w, const pl_frames_rest *r, pl_
 {
     uint8_t source[PL_FRAMES_SOURCE_BYTES];
     for (uint32_t n = 0; n < r->flights * PL_FRAMES_SOURCES; n++) {
-        print_source(&r->source[n], source);
+        put_source(source, &r->source[n]);
         PL_TRY(pl_file_write(&w->file, source, sizeof source, err));
     }
     return PL_OK;
@@ -151,16 +153,10 @@ pl_status pl_frames_commit(pl_frames_writer *w, const pl_frames_rest *r, pl_erro
     return status;
 }
 
-/* In its place: what is torn has no checksum, and is not known then. */
 void pl_frames_note_source(const char *path, const pl_frames_info *i, uint32_t number, const pl_origin *o)
 {
-    uint8_t source[PL_FRAMES_SOURCE_BYTES];
-    pl_error ignored;
-    const int fd = pl_io_open(path, O_RDWR);
-    if (fd < 0) return;
-    print_source(o, source);
-    (void)pl_file_put(fd, path, pl_frames_sources_offset(i) + number * sizeof source, source, sizeof source, &ignored);
-    close(fd);
+    const uint64_t at = pl_frames_sources_offset(i) + number * (uint64_t)PL_FRAMES_SOURCE_BYTES;
+    pl_origin_note(path, at, PL_FRAMES_SOURCE_BYTES, CONTENT_AT, put_source, o);
 }
 
 uint64_t pl_frames_identity(const pl_frames_info *i)

@@ -101,13 +101,16 @@ pl_status pl_texts_put(pl_texts_writer *w, const pl_text_place *p, pl_error *err
     return put(w, entry, sizeof entry, err);
 }
 
+enum { CONTENT_AT = 64 };
+
 static void put_source(uint8_t header[PL_TEXTS_HEADER_BYTES], const pl_origin *o)
 {
     pl_put_u64(header, 48, o->bytes);
     pl_put_u64(header, 56, (uint64_t)o->mtime_ns);
-    pl_put_u64(header, 64, o->content);
+    pl_put_u64(header, CONTENT_AT, o->content);
     pl_put_u64(header, 104, (uint64_t)o->ctime_ns);
     pl_put_u64(header, 112, o->inode);
+    pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
 static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_texts_info *i, uint64_t body,
@@ -121,12 +124,11 @@ static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_
     pl_put_u32(header, 20, PL_TEXTS_ENTRY_BYTES);
     pl_put_u64(header, 24, i->recipe);
     pl_put_u64(header, 32, w->count);
-    put_source(header, &i->source);
     pl_put_u64(header, 72, i->listing);
     pl_put_u64(header, 80, w->names_bytes);
     pl_put_u64(header, 88, w->longest);
     pl_put_u64(header, 96, body);
-    pl_put_u64(header, 120, XXH64(header, 120, 0));
+    put_source(header, &i->source);
 }
 
 static pl_status complete(pl_texts_writer *w, pl_texts_form form, const pl_texts_info *i, pl_error *err)
@@ -145,19 +147,9 @@ pl_status pl_texts_commit(pl_texts_writer *w, pl_texts_form form, const pl_texts
     return status;
 }
 
-/* In its place: a header that is torn has no checksum, and the index is made again then. */
 void pl_texts_note_source(const char *path, const pl_origin *o)
 {
-    uint8_t header[PL_TEXTS_HEADER_BYTES];
-    pl_error ignored;
-    const int fd = pl_io_open(path, O_RDWR);
-    if (fd < 0) return;
-    if (pl_file_read_at(fd, path, 0, header, sizeof header, &ignored) == PL_OK && memcmp(header, "PLMTEXTS", 8) == 0) {
-        put_source(header, o);
-        pl_put_u64(header, 120, XXH64(header, 120, 0));
-        (void)pl_file_put(fd, path, 0, header, sizeof header, &ignored);
-    }
-    close(fd);
+    pl_origin_note(path, 0, PL_TEXTS_HEADER_BYTES, CONTENT_AT, put_source, o);
 }
 
 void pl_texts_abandon(pl_texts_writer *w)

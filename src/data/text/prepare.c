@@ -1,5 +1,6 @@
 #include "data/text/prepare.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -228,9 +229,9 @@ pl_status pl_text_match(const char *text, const char *tokens_path, const pl_toke
                         pl_error *err)
 {
     pl_text_file file;
-    pl_error ignored = {0};
     *same = true;
-    if (pl_text_open(&file, text, &ignored) != PL_OK) return PL_OK;
+    if (access(text, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    PL_TRY(pl_text_open(&file, text, err));
     pl_status status = same_text(&file, tokens_path, info, same, err);
     pl_text_close(&file);
     return status;

@@ -73,13 +73,16 @@ pl_status pl_tokens_append(pl_tokens_writer *w, const uint32_t *ids, size_t coun
     return PL_OK;
 }
 
+enum { CONTENT_AT = 64 };
+
 static void put_source(uint8_t header[PL_TOKENS_HEADER_BYTES], const pl_origin *o)
 {
     pl_put_u64(header, 40, o->bytes);
     pl_put_u64(header, 48, (uint64_t)o->mtime_ns);
     pl_put_u64(header, 56, (uint64_t)o->ctime_ns);
-    pl_put_u64(header, 64, o->content);
+    pl_put_u64(header, CONTENT_AT, o->content);
     pl_put_u64(header, 104, o->inode);
+    pl_put_u64(header, 120, XXH64(header, 120, 0));
 }
 
 static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADER_BYTES])
@@ -92,13 +95,12 @@ static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADE
     pl_put_u32(header, 20, i->id_bytes);
     pl_put_u64(header, 24, i->count);
     pl_put_u64(header, 32, i->tokenizer_hash);
-    put_source(header, &i->source);
     pl_put_u32(header, 100, i->reader);
     pl_put_u64(header, 72, i->recipe);
     pl_put_u64(header, 80, i->table_offset);
     pl_put_u64(header, 88, i->table_hash);
     pl_put_u32(header, 96, PL_TOKENS_BLOCK);
-    pl_put_u64(header, 120, XXH64(header, 120, 0));
+    put_source(header, &i->source);
 }
 
 /* The rest of the last block, zeros up to a multiple of 8, the table, and the header, whose numbers are now known. */
@@ -128,19 +130,9 @@ pl_status pl_tokens_commit(pl_tokens_writer *w, const pl_tokens_info *info, pl_e
     return status;
 }
 
-/* In its place: a header that is torn has no checksum, and the file is made again then. */
 void pl_tokens_note_source(const char *path, const pl_origin *o)
 {
-    uint8_t header[PL_TOKENS_HEADER_BYTES];
-    pl_error ignored;
-    const int fd = pl_io_open(path, O_RDWR);
-    if (fd < 0) return;
-    if (pl_file_read_at(fd, path, 0, header, sizeof header, &ignored) == PL_OK && memcmp(header, "PLMTOKEN", 8) == 0) {
-        put_source(header, o);
-        pl_put_u64(header, 120, XXH64(header, 120, 0));
-        (void)pl_file_put(fd, path, 0, header, sizeof header, &ignored);
-    }
-    close(fd);
+    pl_origin_note(path, 0, PL_TOKENS_HEADER_BYTES, CONTENT_AT, put_source, o);
 }
 
 void pl_tokens_abandon(pl_tokens_writer *w)

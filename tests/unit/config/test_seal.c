@@ -90,6 +90,18 @@ static void who_edits_it_takes_both_lines_out(void **state)
     pl_str_deinit(&text);
 }
 
+/* A person's config, whose last line only begins as a run's does. */
+static void a_comment_is_no_checksum(void **state)
+{
+    static const char text[] = "train:\n  learning_rate: 0.5\n# checksum of my data is in data.sum\n";
+    static const char as_long[] = "train:\n  learning_rate: 0.5\n# checksum of my own data..\n";
+    pl_error err = {0};
+    (void)state;
+    assert_int_equal(load(text, sizeof text - 1, &err), PL_OK);
+    assert_int_equal(load(as_long, sizeof as_long - 1, &err), PL_OK);
+    assert_true(other.train.learning_rate == 0.5);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
@@ -97,6 +109,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(it_reads_back),
         cmocka_unit_test(a_flipped_bit_is_no_other_config),
         cmocka_unit_test(who_edits_it_takes_both_lines_out),
+        cmocka_unit_test(a_comment_is_no_checksum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
