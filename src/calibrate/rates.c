@@ -13,7 +13,7 @@
 /* A run is of about a millisecond; memory is read in more than caches hold, where measuring may take so much. */
 enum { RUNS = 16, READS = 6 };
 #define ROUNDS INT64_C(200000)
-/* Where a few rounds take as long, on a processor that is emulated, more of them add nothing, and neither do more runs. */
+/* Where a few rounds take as long, on a processor that is emulated, more of them add nothing, nor do more runs. */
 #define RUN_LONG 1e-3 /* seconds */
 #define ALL_LONG 0.2
 #define UNIT     1e9 /* operations, or bytes, that an entry's seconds are of */
@@ -105,7 +105,7 @@ static void operations_key(const pl_calibration *c, pl_arithmetic what, char key
     print_key(c, names[what], 0, key);
 }
 
-/* More than caches hold, where measuring may take so much; else a power of two, for the room differs from call to call. */
+/* More than caches hold, where measuring may take so much; else a power of two, for the room is never twice the same. */
 static uint64_t bytes_to_read(const pl_calibration *c)
 {
     const uint64_t most = c->options.bytes_max, wanted = 2 * c->machine.cache_bytes;

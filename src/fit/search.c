@@ -101,7 +101,8 @@ static pl_status bound(pl_fit_search *s, size_t from, pl_error *err)
         pl_graph *g;
         PL_TRY(pl_fit_bind(s->graph, s->options, &p->choice, &g, err));
         pl_status status = pl_plan_find_least(g, &how, &p->least_bytes, err);
-        if (is_wanted(s, p) && !s->options->quick) pl_fit_predict(s->options, g, p); /* what was measured before need not be bound again */
+        /* What was measured before need not be bound again. */
+        if (is_wanted(s, p) && !s->options->quick) pl_fit_predict(s->options, g, p);
         pl_graph_destroy(g);
         if (status != PL_OK) return status;
     }
