@@ -105,7 +105,7 @@ static void operations_key(const pl_calibration *c, pl_arithmetic what, char key
     print_key(c, names[what], 0, key);
 }
 
-/* More than caches hold, where measuring may take so much; else a power of two, for the room is never twice the same. */
+/* More than caches hold, where measuring may take so much; else a power of two: the room is never twice the same. */
 static uint64_t bytes_to_read(const pl_calibration *c)
 {
     const uint64_t most = c->options.bytes_max, wanted = 2 * c->machine.cache_bytes;
