@@ -86,9 +86,13 @@ static pl_status refuse_folder(const char *folder, int error, pl_error *err)
 static pl_status load_folder(pl_config *config, const char *folder, pl_error *err)
 {
     char path[PATH_MAX], out[PATH_MAX];
+    struct stat info;
     int n = snprintf(path, sizeof path, "%s/" PL_CLI_CONFIG_FILE, folder);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "%s: the path is too long", folder);
     if (access(path, R_OK)) return refuse_folder(folder, errno, err);
+    if (stat(path, &info) == 0 && info.st_size == 0)
+        return pl_cli_error(err, PL_E_DATA,
+                            "%s: is empty, and a run keeps its whole config there; put a copy of it back", path);
     pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */
     if (status == PL_OK) status = pl_config_load_file(config, path, err);
     if (status != PL_OK || strcmp(out, "auto") != 0) return status;

@@ -23,8 +23,9 @@ static pl_status check_begun(const char *before, const char *now, pl_error *err)
 static pl_status name_stage(const pl_stage *stage, pl_status status, pl_error *err)
 {
     const pl_error why = *err;
-    return pl_cli_error(err, status, "%.700s (%s, %u of %u trainings)", why.text, stage->name, stage->number,
-                        stage->count);
+    const bool is_last = status != PL_E_BUDGET || stage->number == stage->count;
+    return pl_cli_error(err, status, "%.700s (%s, %u of %u trainings)%s", why.text, stage->name, stage->number,
+                        stage->count, is_last ? "" : "; those after it were not planned yet");
 }
 
 /* The data are mostly those of all: what is wrong with them is no matter of the first training, which finds it. */

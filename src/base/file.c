@@ -137,8 +137,10 @@ pl_status pl_file_create(pl_file_writer *w, const char *path, pl_error *err)
     if (w->fd < 0 || pl_io_truncate(w->fd, 0) != 0) {
         int error = errno;
         if (w->fd >= 0) pl_file_abandon(w);
+        pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", error == ELOOP ? w->temporary : path, strerror(error),
+                pl_io_hint(error));
         w->temporary[0] = 0;
-        return pl_fail(err, PL_E_STORAGE, "%s: cannot be created: %s%s", path, strerror(error), pl_io_hint(error));
+        return PL_E_STORAGE;
     }
     pl_file_keep_rights(w->fd, w->path, S_IRUSR | S_IWUSR); /* who comes after a kill takes it over */
     return PL_OK;

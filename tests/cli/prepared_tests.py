@@ -84,8 +84,9 @@ def test_flights():
     edit("changed", "f['nav/solarZenith'][3:7] += 1")
     same = lambda folder: read(folder + "/frames.bin")[4096:-432] == before[4096:-432] # but for what is known of the files
     replace(path, lambda _: read("changed"))
-    refused(2, "other frames than those that the run in out was trained on", *words, "--resume")
-    check(same("out"), "frames of a run that goes on were made of other flights")
+    for again in ((*words, "--resume"), ("plan", "out"), ("eval", "out"), ("verify", "out"), ("fit", "out", "--budget", "1GB")):
+        refused(2, "other frames than those that the run in (.*/)?out was trained on.*; put the files back as they were, or train anew in another folder", *again)
+        check(same("out"), "the frames of a run were made of other flights", *again)
     run(*words, "--out", "other")
     check(not same("other"), "the same frames of a flight that was replaced")
     replace(path, lambda _: read("kept"), in_place=True)

@@ -1,5 +1,6 @@
 """Tests of texts as people bring them: what is no text to learn is refused with what to do, and a byte order mark is no part of any list, chain, item,
 graph or tokenizer. Called as cli_tests.py is."""
+import bz2
 import gzip
 import io
 import json
@@ -45,9 +46,10 @@ def test_what_is_no_text():
     text = read(text_file())
     words = text.decode().split()
     rows = json_lines(words)
-    for path, data, said in (("t.txt", gzip.compress(text), r"t.txt: is compressed \(gzip\), .*unpack it \(gzip -dk FILE\)"),
+    for path, data, said in (("t.txt", gzip.compress(text), r"t.txt: is compressed \(gzip\), .*unpack it \(gzip -dc FILE > TEXT\)"),
                              ("t", lzma.compress(text), r"is compressed \(xz\)"),
                              ("t.zip", zipped(text), r"is compressed \(zip\)"),
+                             ("t.bz2", bz2.compress(text), r"is compressed \(bzip2\)"),
                              ("t.zst", b"\x28\xb5\x2f\xfd" + text, r"is compressed \(zstd\)"),
                              ("t.jsonl", text, "t.jsonl: holds lines of JSON, .*jq -r .text"),
                              ("t.NDJSON", rows, "holds lines of JSON"),

@@ -20,11 +20,12 @@ static const struct compressed {
     size_t bytes;
     const char *name, *unpack;
 } formats[] = {
-    {"\x1f\x8b\x08", 3, "gzip", "gzip -dk FILE"},
-    {"\x28\xb5\x2f\xfd", 4, "zstd", "zstd -d FILE"},
+    {"\x1f\x8b\x08", 3, "gzip", "gzip -dc FILE > TEXT"},
+    {"\x28\xb5\x2f\xfd", 4, "zstd", "zstd -dc FILE > TEXT"},
     {"\xfd"
      "7zXZ\0",
-     6, "xz", "xz -dk FILE"},
+     6, "xz", "xz -dc FILE > TEXT"},
+    {"BZh91AY&SY", 10, "bzip2", "bzip2 -dc FILE > TEXT"},
     {"PK\3\4", 4, "zip", "unzip FILE"},
 };
 

@@ -107,7 +107,7 @@ static void no_memory(void **state)
     if (pl_infer_open(&(pl_infer_options){.config = c}, &m, &err)) fail_msg("%s", err.text);
     pl_infer_close(m);
     const uint64_t all = pl_alloc_request_count() - asked;
-    for (uint64_t n = 1; n <= all; n += 1 + all / 400) {
+    for (uint64_t n = 1; n <= all; n += 1 + all / 60) {
         m = NULL;
         pl_alloc_fail_at(n, 0);
         const pl_status status = pl_infer_open(&(pl_infer_options){.config = c}, &m, &err);
