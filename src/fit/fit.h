@@ -63,7 +63,7 @@ typedef struct pl_fit_options {
     bool everything;       /* without a budget, too; and what does not fit is predicted, for the front. Else no budget
                             * means no search: what is established is taken */
     bool quick;            /* whether anything fits is all that is asked: not what is fastest, nor, where nothing does,
-                            * what is smallest; and of what may be computed again the ends alone are looked at */
+                            * what is smallest; and of what may be computed again little is looked at */
     /* Adds what the session keeps in the arena; called once per candidate, before it is planned. */
     pl_status (*stage)(void *context, pl_graph *, int64_t micro_batch, pl_error *);
     /* Measures what the cost table lacks for this bound graph; may be NULL. */

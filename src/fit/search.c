@@ -11,6 +11,7 @@
 #include "fit/fit.h"
 #include "fit/recompute.h"
 
+enum { QUICK_BUDGETS = 4 }; /* where it is asked whether anything fits: the smallest plan is near the least of them */
 enum { OTHER_FORMS_BUDGETS = 8 }; /* of a frontier beside that of the established form: what lies between is as good */
 /* Nodes of a graph, and nodes counted for every choice, that take a second or two. What is less is told to nobody. */
 enum { NODES_TOLD = 50000, CHOICES_TOLD = 400000 };
@@ -44,7 +45,7 @@ static pl_status propose_in(pl_fit_search *s, const pl_choice *form, bool measur
     pl_choice established = r->point[0].choice;
     established.precision = form->precision;
     int budgets = pl_choice_same_form(form, &established) ? PL_RECOMPUTE_BUDGETS_MAX : OTHER_FORMS_BUDGETS;
-    if (o.quick) budgets = 1;
+    if (o.quick) budgets = QUICK_BUDGETS;
     PL_TRY(
         pl_recompute_frontier_create(s->graph, &o, form->micro_batch, budgets, &r->frontier[r->frontier_count], err));
     r->frontier_count++;

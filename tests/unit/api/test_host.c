@@ -69,7 +69,7 @@ static pl_status train_on_a_full_disk(pl_io_kind kind, pl_error *error)
     assert_int_equal(pl_config_load_file(config, "small.yaml", error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.out", kind == PL_IO_OPEN ? "a" : "b", "test", error), PL_OK);
     assert_int_equal(pl_prepare(config, NULL, NULL, error), PL_OK);
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, error), PL_OK);
     pl_config_destroy(config);
     if (pl_run_open(plan, &options, &run, error) != PL_OK) fail_msg("%s", error->text);
     pl_status status = pl_run_train(run, error);
@@ -111,7 +111,7 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
     assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_OK);
     pl_config_destroy(config);
     if (pl_run_open(plan, &options, &run, &error) != PL_OK) fail_msg("%s", error.text);
     assert_int_equal(pl_run_train(run, &error), PL_OK);
@@ -132,7 +132,7 @@ static pl_plan *plan_in_folder(pl_error *error)
     assert_int_equal(pl_config_load_file(config, "small.yaml", error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.out", "out", "test", error), PL_OK);
     assert_int_equal(pl_prepare(config, NULL, NULL, error), PL_OK);
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, error), PL_OK);
     pl_config_destroy(config);
     return plan;
 }
@@ -217,7 +217,7 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
     assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
-    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_OK);
+    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_OK);
     pl_plan_destroy(plan);
     assert_int_equal(pl_config_set(config, "model.width", "16384", "here", &error), PL_OK);
     assert_int_equal(pl_config_set(config, "model.layers", "4", "here", &error), PL_OK);
@@ -225,16 +225,16 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     rlim_t before = limit.rlim_cur;
     limit.rlim_cur = (rlim_t)6 << 30;
     assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
-    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_E_BUDGET);
+    assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_E_BUDGET);
     assert_non_null(strstr(error.text, "RLIMIT_DATA"));
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, NULL, NULL, NULL, &plan, &error), PL_OK);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, "times", NULL, NULL, &plan, &error), PL_OK);
     assert_int_equal(pl_plan_check_machine(plan, &error), PL_E_BUDGET);
     pl_plan_destroy(plan);
     limit.rlim_cur = before;
     assert_int_equal(setrlimit(RLIMIT_DATA, &limit), 0);
     assert_int_equal(pl_config_set(config, "model.layers", "100000", "here", &error), PL_OK);
     assert_int_equal(pl_config_set(config, "memory.budget", "1GB", "here", &error), PL_OK);
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error), PL_E_BUDGET);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_E_BUDGET);
     assert_non_null(strstr(error.text, "more than the budget of 1000000000"));
     pl_config_destroy(config);
     assert_int_equal(leave_folder(folder), 0);
@@ -257,7 +257,7 @@ static void what_fails_late_leaves_no_plan(void **state)
     assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
     assert_int_equal(mkdir("out/dump-plan.txt", 0777), 0); /* a file cannot go there */
     uint64_t live = pl_alloc_live_blocks();
-    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, NULL, NULL, NULL, &plan, &error), PL_E_STORAGE);
+    assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, "times", NULL, NULL, &plan, &error), PL_E_STORAGE);
     assert_null(plan);
     assert_int_equal(pl_alloc_live_blocks(), live);
     pl_config_destroy(config);
