@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a plan says of the time, against what it takes: of every example a plan with a cold cache, then ten steps (or the work, where nothing is trained).
+"""What a plan says of the time, against what it takes: of every example a plan with a cold cache, then a training of ten steps (of as many as take two seconds), or the work, where nothing is trained.
 
     bench/intervals.py                      with nothing next to it: predicted against measured, median and worst
     bench/intervals.py --busy 2             with two processes next to it that compute all the time: is what is measured inside the interval?
 
 By hand, on a machine that nobody else uses: no test hangs on what it prints. Flights (413 MB), texts and chains are made in --folder and stay there.
-What would take longer than --longest for its ten steps is cut to the steps that fit, two at least."""
+What would take longer than --longest for its ten steps is cut to the steps that fit, two at least. Where one epoch is more, it is run whole."""
 import argparse
 import glob
 import json
@@ -18,6 +18,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SMALLER = {"rollout": ["--set", "sampling.total_samples=2"], "capsules": ["--count", "64"], "capsules_tiny": ["--count", "2000"]}
+STAGE = {"chain_tiny": ["--stage", "stage-0"], "clouds_tiny": ["--stage", "loo-12Feb25"], "clouds_small": ["--stage", "pretrain"],
+         "clouds_full": ["--stage", "pretrain"], "hybrid_tiny": ["--stage", "task"]}
 TEXT = "/usr/share/common-licenses/GPL-3"
 
 
@@ -42,33 +44,20 @@ def words_of(arguments, name):
     return ["--text", arguments.text] if name in ("gpt", "tiny", "mlp") else SMALLER.get(name, [])
 
 
-def steps_of(events):
-    """Seconds of each step: what it did by how much a second."""
-    found, before = [], 0
-    for e in events:
-        if e["event"] != "step":
-            continue
-        rate = next(key for key in e if key.endswith("_per_second"))
-        items = e[rate.removesuffix("_per_second")]
-        found.append((items - before) / e[rate])
-        before = items
-    return found
-
-
 def train(arguments, path, words, plan):
-    """The seconds of a step as a mean of ten, and the plan's. Telling of each step takes longer than some steps: where there is time for it, twenty
-    are run and the second ten counted, of which one line tells."""
+    """The seconds of a training of ten steps, or of as many as take two seconds: what is told of all of the work, evaluations and checkpoints in it."""
     seconds = plan["seconds_per_step"]
-    steps = max(2, min(arguments.steps, int(arguments.longest / seconds)))
-    warm = 2 * steps * seconds <= arguments.longest
+    steps = max(2, min(max(arguments.steps, int(2 / seconds)), int(arguments.longest / seconds)))
     out = os.path.join(arguments.folder, "run")
     shutil.rmtree(out, ignore_errors=True)
-    more = ["--steps", str((1 + warm) * steps)] if "epochs" not in open(path).read() else ["--epochs", "1"]
-    output = run(arguments, "train", path, *words, *more, "--out", out, "--log_every", str(steps), "--progress", "json")
+    words = [*words, *(["--steps", str(steps)] if "epochs" not in open(path).read() else ["--epochs", "1"])]
+    words += STAGE.get(os.path.basename(path)[:-5], [])
+    plan = json.loads(run(arguments, "plan", path, *words, "--out", out, "--json"))
+    output = run(arguments, "train", path, *words, "--out", out, "--log_every", str(steps), "--progress", "json")
     shutil.rmtree(out, ignore_errors=True)
-    found = steps_of(json.loads(line) for line in output.splitlines() if line.startswith("{"))
-    measured = [found[min(warm, len(found) - 1)] / steps]
-    return measured, (seconds, plan["seconds_per_step_low"], plan["seconds_per_step_high"]), plan["estimated_seconds_per_step"] / seconds, plan["busy"]
+    measured = [json.loads(line)["seconds"] for line in output.splitlines() if line.startswith('{"schema":"plimsoll.progress/1","event":"finished"')]
+    work = plan["work"]
+    return measured, (work["seconds"], work["seconds_low"], work["seconds_high"]), plan["estimated_seconds_per_step"] / seconds, work["busy"]
 
 
 def repeat(arguments, path, words, plan):

@@ -369,7 +369,7 @@ static void print_interval(const page *g, pl_id train)
     const pl_duration p = pl_plan_program_time(g->plan, train);
     const size_t from = g->out->bytes;
     if (!(p.seconds > 0) || (!(p.high > p.low) && !p.estimated)) return;
-    pl_str_append(g->out, "Predicted: a step takes ");
+    pl_str_append(g->out, "Predicted: the kernels of a step take ");
     pl_report_say_interval(p.seconds, p.low, p.high, g->out);
     pl_str_append(g->out, ".");
     pl_report_say_basis(p.seconds, p.low, p.high, pl_report_estimated_seconds(g->plan, train), p.busy, g->out);

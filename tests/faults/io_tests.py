@@ -291,9 +291,10 @@ def essence(path, folder):
         return {k: v for k, v in record.items() if k not in ("config", "checksum")}
     if name == PROCESSES:  # of each that came to its end; its bytes count the shim, too
         return {json.loads(line)["as_planned"] for line in data.splitlines()}
-    if name in ("config.yaml", "results.yaml"):
+    of_results = name.startswith("results") and name.endswith(".yaml")
+    if name == "config.yaml" or of_results:
         config = without_seal(read(path)).replace(folder.encode(), b"HERE")
-        return [line for line in config.splitlines() if name == "results.yaml" or b"resume" not in line]
+        return [line for line in config.splitlines() if of_results or b"resume" not in line]
     if name == FOUND:  # see output()
         return data.endswith(b"end plan\n")
     if name.endswith(".lock") and b"micro_batch: auto" in data:  # searched by what was measured: see output()
