@@ -17,7 +17,7 @@ typedef struct pl_clouds_options {
     uint64_t file_max;   /* bytes that the frame file may have */
     const char *path;    /* where it is, or is to be */
     bool in_child;       /* a child reads the flights (clouds_child.h) */
-    uint64_t identity;   /* that a frame file which is made is to have, for the run in this folder goes on; 0: any */
+    uint64_t identity;   /* that a frame file which is made is to have: that of the run in this folder; 0: any */
     const char *run;
     /* Told of each picture; false stops the work. May be NULL. */
     bool (*progress)(void *, const char *flight, uint64_t done, uint64_t all);
