@@ -112,7 +112,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         fill_targets(record + c->layout.question, counted, rest, targets, answers);
         slot->counted += counted;
     }
-    pl_tokens_drop_cache(&c->tokens);
+    pl_tokens_trim_cache(reader_in(c, scratch));
     return PL_OK;
 }
 

@@ -249,7 +249,7 @@ pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64
         PL_TRY(pl_tokens_read(r, begin, begin + count, ids, err));
         for (size_t i = 0; i < count; i++) pl_tokenizer_token(t, (uint32_t)ids[i], &of_token), *bytes += of_token;
         begin += count;
+        pl_tokens_trim_cache(r);
     }
-    pl_tokens_drop_cache(r->tokens);
     return PL_OK;
 }

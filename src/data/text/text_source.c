@@ -57,7 +57,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         status = fill_row(scratch, window, length, tokens + (size_t)row * length, targets + (size_t)row * length, err);
         slot->counted += window.counted;
     }
-    pl_tokens_drop_cache(t->tokens);
+    pl_tokens_trim_cache(scratch);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* Text as a source: the ports "tokens" and "targets", i32 [micro_batch, sequence], from a token file, in the order of a
- * sampler. Rows and targets past what there is: token 0, target −1. What has been read leaves the page cache. */
+ * sampler. Rows and targets past what there is: token 0, target −1. What has been read leaves the page cache, but for
+ * PL_TOKENS_CACHE_BYTES. */
 #ifndef PL_DATA_TEXT_SOURCE_H
 #define PL_DATA_TEXT_SOURCE_H
 

@@ -23,7 +23,7 @@
 #include "base/file.h"
 #include "base/origin.h"
 
-enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384 };
+enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384, PL_TOKENS_CACHE_BYTES = 256 << 10 };
 /* Raise it when texts are read in another way: what was made of them before is made again, then. */
 enum { PL_TOKENS_READER = 0 };
 
@@ -58,15 +58,13 @@ typedef struct pl_tokens {
 } pl_tokens;
 
 pl_status pl_tokens_open(pl_tokens *, const char *path, pl_error *);
-void pl_tokens_close(pl_tokens *);
+void pl_tokens_close(pl_tokens *); /* nothing of the file stays in the page cache */
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_tokens_parse_header(const char *name, const uint8_t header[PL_TOKENS_HEADER_BYTES], uint64_t file_bytes,
                                  pl_tokens_info *, pl_error *);
 /* The file at `path` notes how its text, which is the same, is known now. Where it cannot be written to, the text is
  * read again the next time. */
 void pl_tokens_note_source(const char *path, const pl_origin *);
-/* Lets the page cache go. */
-void pl_tokens_drop_cache(const pl_tokens *);
 /* Reads and checks every block (`plimsoll verify`). Allocates one block. */
 pl_status pl_tokens_verify(const pl_tokens *, pl_error *);
 
@@ -76,6 +74,7 @@ typedef struct pl_tokens_reader {
     const pl_tokens *tokens;
     uint8_t *checked; /* a bit for each block */
     uint8_t *block;   /* PL_TOKENS_BLOCK ids as they are in the file */
+    uint64_t cached;  /* bytes that reading has left in the page cache, at most */
 } pl_tokens_reader;
 
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *);
@@ -83,5 +82,7 @@ uint64_t pl_tokens_reader_bytes(const pl_tokens_info *);
 void pl_tokens_reader_init(pl_tokens_reader *, const pl_tokens *, void *memory);
 /* Tokens [begin, end) to out. */
 pl_status pl_tokens_read(pl_tokens_reader *, uint64_t begin, uint64_t end, int32_t *out, pl_error *);
+/* Between two reads: empties the page cache where it may hold more than PL_TOKENS_CACHE_BYTES of the file. */
+void pl_tokens_trim_cache(pl_tokens_reader *);
 
 #endif

@@ -103,17 +103,18 @@ pl_status pl_tokens_open(pl_tokens *t, const char *path, pl_error *err)
 
 void pl_tokens_close(pl_tokens *t)
 {
-    if (t->fd >= 0) close(t->fd);
+    if (t->fd >= 0) {
+        posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED);
+        close(t->fd);
+    }
     t->fd = -1;
 }
-
-void pl_tokens_drop_cache(const pl_tokens *t) { posix_fadvise(t->fd, 0, 0, POSIX_FADV_DONTNEED); }
 
 /* ---- reading ---- */
 
 /* A bit a block of which blocks were checked; in steps so large that texts of up to 100 million tokens all need the
  * same. */
-enum { CHECKED_BYTES = 1024 };
+enum { CHECKED_BYTES = 1024, PAGE = 4096 };
 
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *i)
 {
@@ -153,6 +154,20 @@ static uint64_t offset_of(const pl_tokens *t, uint64_t token)
     return PL_TOKENS_HEADER_BYTES + token * t->info.id_bytes;
 }
 
+static pl_status read_at(pl_tokens_reader *r, uint64_t at, void *to, uint64_t bytes, pl_error *err)
+{
+    r->cached += pl_align_up(at % PAGE + bytes, PAGE);
+    return pl_file_read_at(r->tokens->fd, r->tokens->path, at, to, bytes, err);
+}
+
+/* A small file stays; windows of a large one, in random order, are read from the disk nearly always in any case. */
+void pl_tokens_trim_cache(pl_tokens_reader *r)
+{
+    if (r->cached <= PL_TOKENS_CACHE_BYTES || pl_tokens_file_bytes(&r->tokens->info) <= PL_TOKENS_CACHE_BYTES) return;
+    posix_fadvise(r->tokens->fd, 0, 0, POSIX_FADV_DONTNEED);
+    r->cached = 0;
+}
+
 /* Reads a whole block and checks it against the table. */
 static pl_status check_block(pl_tokens_reader *r, uint64_t block, pl_error *err)
 {
@@ -160,8 +175,8 @@ static pl_status check_block(pl_tokens_reader *r, uint64_t block, pl_error *err)
     uint64_t begin = block * PL_TOKENS_BLOCK, left = t->info.count - begin;
     size_t count = left < PL_TOKENS_BLOCK ? (size_t)left : PL_TOKENS_BLOCK, bytes = count * t->info.id_bytes;
     uint64_t expected;
-    PL_TRY(pl_file_read_at(t->fd, t->path, t->info.table_offset + 8 * block, &expected, sizeof expected, err));
-    PL_TRY(pl_file_read_at(t->fd, t->path, offset_of(t, begin), r->block, bytes, err));
+    PL_TRY(read_at(r, t->info.table_offset + 8 * block, &expected, sizeof expected, err));
+    PL_TRY(read_at(r, offset_of(t, begin), r->block, bytes, err));
     if (XXH64(r->block, bytes, 0) != expected)
         return pl_fail(err, PL_E_DATA,
                        "%s: bytes %" PRIu64 " to %" PRIu64 " are damaged (checksum of block %" PRIu64
@@ -181,8 +196,7 @@ static pl_status read_in_block(pl_tokens_reader *r, uint64_t begin, uint64_t end
         PL_TRY(check_block(r, block, err));
         return convert(r, first, (size_t)(begin - first), (size_t)(end - first), out, err);
     }
-    PL_TRY(
-        pl_file_read_at(t->fd, t->path, offset_of(t, begin), r->block, (size_t)(end - begin) * t->info.id_bytes, err));
+    PL_TRY(read_at(r, offset_of(t, begin), r->block, (end - begin) * t->info.id_bytes, err));
     return convert(r, begin, 0, (size_t)(end - begin), out, err);
 }
 
@@ -210,9 +224,8 @@ pl_status pl_tokens_verify(const pl_tokens *t, pl_error *err)
     pl_status status = PL_OK;
     for (uint64_t block = 0; block < pl_tokens_block_count(&t->info) && status == PL_OK; block++) {
         status = check_block(&reader, block, err);
-        if (block % 64 == 63) pl_tokens_drop_cache(t);
+        pl_tokens_trim_cache(&reader);
     }
-    pl_tokens_drop_cache(t);
     pl_free(memory);
     return status;
 }
