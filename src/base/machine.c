@@ -21,19 +21,19 @@ enum { TIGHT_BYTES = 64 << 20 }; /* eight times the largest read-ahead that was 
  * pages of files on their way to a list, a kernel stack, open files. */
 enum { CHARGED_AHEAD_BYTES = 64 << 12, CHARGED_BESIDE_BYTES = 1 << 20 };
 
-static void read_cpu_name(const char *root, pl_machine *m)
+/* Of the first processor: "model name : …", "flags : fpu … hypervisor …". */
+static void read_processor(const char *root, pl_machine *m)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
     snprintf(m->cpu_name, sizeof m->cpu_name, "unknown");
     pl_procfile f;
     if (pl_procfile_open(&f, path)) return;
-    for (char *line; (line = pl_procfile_line(&f));) {
-        if (strncmp(line, "model name", 10) != 0) continue;
+    for (char *line; (line = pl_procfile_line(&f)) && *line;) {
         const char *colon = strchr(line, ':');
-        if (!colon) continue;
-        snprintf(m->cpu_name, sizeof m->cpu_name, "%s", colon + 1 + strspn(colon + 1, " \t"));
-        break;
+        if (colon && strncmp(line, "model name", 10) == 0)
+            snprintf(m->cpu_name, sizeof m->cpu_name, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        if (colon && strncmp(line, "flags", 5) == 0) m->is_virtual = strstr(colon, " hypervisor") != NULL;
     }
     pl_procfile_close(&f);
 }
@@ -140,7 +140,7 @@ static void read_huge_pages(const char *root, pl_machine *m)
 pl_status pl_machine_read(const char *root, pl_machine *m, pl_error *err)
 {
     *m = (pl_machine){0};
-    read_cpu_name(root, m);
+    read_processor(root, m);
     read_cache(root, m);
     m->isa = pl_isa_of_machine();
     PL_TRY(read_memory(root, m, err));

@@ -23,9 +23,11 @@ enum { SIZES_MAX = 40, NEAREST = 4, LANES = 16 };
 
 /* How far off a prediction may be, as a factor: a measured one, where the machine is as quiet as it was (the same
  * kernels are faster or slower by so much from one day to the next); one from other sizes, and how that grows with the
- * distance; one from the same operator; and one from the machine's rates, of which kernels reach the share. */
+ * distance; both at least so much in a virtual machine, which its host moves to cores that it shares with strangers,
+ * and away again; one from the same operator; and one from the machine's rates, of which kernels reach the share. */
 #define MEASURED_FACTOR 1.15
 #define FAMILY_FACTOR   1.3
+#define VIRTUAL_FACTOR  1.6
 #define DISTANCE_MAX    4.0
 #define DISTANCE_GROWTH 0.2
 #define OPERATOR_FACTOR 2.5
@@ -218,20 +220,27 @@ static pl_duration within(double seconds, double factor, double busy, bool estim
                          estimated};
 }
 
-/* What was measured scatters besides. */
-static pl_duration measured(const pl_calibration_entry *e)
+static double doubt(const pl_calibration *c, double factor)
 {
-    pl_duration p = within(e->seconds, MEASURED_FACTOR, e->busy, false);
-    if (e->seconds - e->spread < p.low) p.low = fmax(e->seconds - e->spread, 0);
-    p.high = fmax(p.high, e->seconds + e->spread);
+    return c->machine.is_virtual ? fmax(factor, VIRTUAL_FACTOR) : factor;
+}
+
+/* What was measured scatters besides. */
+static pl_duration measured(const pl_calibration *c, const pl_calibration_entry *e)
+{
+    pl_duration p = within(e->seconds, doubt(c, MEASURED_FACTOR), e->busy, false);
+    const double factor = 1 + e->spread / e->seconds;
+    p.low = fmin(p.low, e->seconds / factor);
+    p.high = fmax(p.high, e->seconds * factor);
     return p;
 }
 
-static pl_duration from_family(const pl_graph *g, const pl_node *n, const neighbours *near, double padding)
+static pl_duration from_family(const pl_calibration *c, const pl_graph *g, const pl_node *n, const neighbours *near,
+                               double padding)
 {
     const double distance = fmin(sqrt(near->square[0]), DISTANCE_MAX);
-    return within(pl_node_work(g, n) * padding * mean_pace(near), FAMILY_FACTOR * exp(DISTANCE_GROWTH * distance),
-                  near->busy, true);
+    return within(pl_node_work(g, n) * padding * mean_pace(near),
+                  doubt(c, FAMILY_FACTOR) * exp(DISTANCE_GROWTH * distance), near->busy, true);
 }
 
 /* The mean pace of all that is known of the operator; negative: nothing. */
@@ -268,10 +277,10 @@ pl_duration pl_calibration_predict_anew(pl_calibration *c, const pl_graph *g, co
     relative r;
     double padding, busy;
     if (pl_op_is_outside(n->op)) return (pl_duration){.busy = 1};
-    if (own && own->samples) return measured(own);
+    if (own && own->samples) return measured(c, own);
     if (find_kin(c, NULL) != PL_OK || !point_of(c, g, n, &r, &padding)) return from_rates(c, g, n);
     const neighbours near = find_neighbours(c, &r, UINT32_MAX);
-    if (near.count) return from_family(g, n, &near, padding);
+    if (near.count) return from_family(c, g, n, &near, padding);
     const double pace = pace_of_operator(c, r.op, &busy);
     return pace > 0 ? within(pl_node_work(g, n) * padding * pace, OPERATOR_FACTOR, busy, true) : from_rates(c, g, n);
 }

@@ -52,7 +52,10 @@ pl_status pl_calibration_machine_read(pl_calibration_machine *m, pl_error *err)
     PL_TRY(pl_machine_read("", &machine, err));
     code c = {.inside = (uintptr_t)&pl_backend_exec};
     dl_iterate_phdr(hash_module, &c);
-    *m = (pl_calibration_machine){.cores = machine.cores, .kernels = c.hash, .cache_bytes = machine.cache_bytes};
+    *m = (pl_calibration_machine){.cores = machine.cores,
+                                  .kernels = c.hash,
+                                  .cache_bytes = machine.cache_bytes,
+                                  .is_virtual = machine.is_virtual};
     if (m->cache_bytes == 0) m->cache_bytes = CACHE_BYTES;
     memcpy(m->cpu, machine.cpu_name, sizeof m->cpu);
     strncpy(m->isa, pl_isa_name(machine.isa), sizeof m->isa - 1);

@@ -31,6 +31,7 @@ typedef struct pl_calibration_machine {
     int cores;
     uint64_t kernels;     /* hash of the machine code */
     uint64_t cache_bytes; /* not in the file: the processor's name says it */
+    bool is_virtual;      /* nor is this */
 } pl_calibration_machine;
 
 /* Of a node that was asked about before. */

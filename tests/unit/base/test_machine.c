@@ -63,6 +63,18 @@ static void test_no_cgroup(void **state)
     assert_true(m.cgroup_limit_bytes == PL_MACHINE_UNLIMITED && m.cgroup_room_bytes == PL_MACHINE_UNLIMITED);
     assert_true(m.cores >= 1 && m.cores <= m.cores_online && isinf(m.cores_quota));
     assert_int_equal(m.cache_bytes, 0);
+    assert_false(m.is_virtual);
+}
+
+static void test_virtual(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/cpuinfo",
+                  "processor\t: 0\nflags\t\t: fpu rdrand hypervisor lahf_lm\nmodel name\t: A\n\nprocessor\t: 1\n"
+                  "model name\t: B\n");
+    pl_machine m = read_machine();
+    assert_true(m.is_virtual);
+    assert_string_equal(m.cpu_name, "A");
 }
 
 static void test_largest_cache(void **state)
@@ -384,6 +396,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_cgroup, begin, fake_root_end),
+        cmocka_unit_test_setup_teardown(test_virtual, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_largest_cache, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v2_throttle_binds, begin, fake_root_end),
         cmocka_unit_test_setup_teardown(test_v2_ancestor_binds, begin, fake_root_end),
