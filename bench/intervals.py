@@ -51,7 +51,7 @@ def train(arguments, path, words, plan):
     out = os.path.join(arguments.folder, "run")
     shutil.rmtree(out, ignore_errors=True)
     words = [*words, *(["--steps", str(steps)] if "epochs" not in open(path).read() else ["--epochs", "1"])]
-    words += STAGE.get(os.path.basename(path)[:-5], [])
+    words += STAGE.get(os.path.basename(path)[:-5], []) + ["--early_stopping_patience", "0"]
     plan = json.loads(run(arguments, "plan", path, *words, "--out", out, "--json"))
     output = run(arguments, "train", path, *words, "--out", out, "--log_every", str(steps), "--progress", "json")
     shutil.rmtree(out, ignore_errors=True)

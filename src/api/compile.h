@@ -13,7 +13,7 @@ typedef struct pl_compiled {
     bool measured; /* every kernel at its shape; else some follow from those of other sizes */
     uint32_t at_once; /* samples */
     /* Of a training: */
-    uint64_t steps, epoch_steps, evaluations, checkpoints;
+    uint64_t steps, epoch_steps, evaluations, checkpoints, patience;
 } pl_compiled;
 
 typedef struct pl_compile_options {

@@ -77,6 +77,7 @@ void pl_compiler_count_training(const pl_compiler *c, const pl_plan *p, pl_compi
     found->steps = r->steps;
     found->epoch_steps = c->data->source ? c->data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
     found->evaluations = evaluates ? count_due(r->steps, r->eval_every) : 0;
+    found->patience = evaluates ? r->early_patience : 0;
     found->checkpoints = r->steps && r->checkpoint_every ? count_due(r->steps, r->checkpoint_every) : 1;
     found->time = unknown;
     if (!c->calibration || train == PL_NONE) return;
@@ -276,6 +277,7 @@ pl_status pl_work_add_training(pl_plan *plan, const pl_compiled *found, pl_error
     w->busy = found->time.busy;
     w->epoch_steps = found->epoch_steps;
     w->evaluations = found->evaluations;
+    w->patience = found->patience;
     w->checkpoints = found->checkpoints;
     w->error = -1;
     return PL_OK;

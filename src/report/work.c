@@ -26,8 +26,11 @@ static void print_training(const pl_work *w, const pl_words *words, pl_str *out)
         pl_str_printf(out, ": %s epoch%s of %s", epochs, w->items == w->epoch_steps ? "" : "s",
                       pl_format_count(w->epoch_steps, items, sizeof items));
     }
-    pl_str_printf(out, "; %" PRIu64 " evaluation%s, %" PRIu64 " checkpoint%s.\n", w->evaluations,
+    pl_str_printf(out, "; %" PRIu64 " evaluation%s, %" PRIu64 " checkpoint%s.", w->evaluations,
                   pl_plural(w->evaluations), w->checkpoints, pl_plural(w->checkpoints));
+    if (w->patience)
+        pl_str_printf(out, " Fewer, if %" PRIu64 " evaluations in a row bring no better loss.", w->patience);
+    pl_str_append(out, "\n");
 }
 
 static void print_training_time(const pl_work *w, pl_str *out)
@@ -262,6 +265,7 @@ void pl_report_work_json(const pl_work *w, pl_json *j)
         pl_json_kv_uint(j, "epoch_steps", w->epoch_steps);
         pl_json_kv_uint(j, "evaluations", w->evaluations);
         pl_json_kv_uint(j, "checkpoints", w->checkpoints);
+        pl_json_kv_uint(j, "early_stopping_patience", w->patience);
     }
     pl_json_kv_uint(j, "largest", w->largest);
     pl_json_key(j, w->trains ? "trainings" : "shapes");

@@ -293,7 +293,10 @@ def test_training_of_epochs():
     advice, plan = advice_of(write_training(steps=None, epochs=3))
     work = plan["work"]
     check(work["items"] == 3 * work["epoch_steps"] > 0, work)
-    check(f"3 epochs of {work['epoch_steps']:,}" in " ".join(run("plan", "config.yaml")[0].split()), work)
+    report = " ".join(run("plan", "config.yaml")[0].split())
+    check(f"3 epochs of {work['epoch_steps']:,}" in report and "Fewer" not in report and work["early_stopping_patience"] == 0, report)
+    report = " ".join(run("plan", "config.yaml", "--early_stopping_patience", "2")[0].split())
+    check("3 checkpoints. Fewer, if 2 evaluations in a row bring no better loss." in report, report)
 
 
 def test_trainings():
