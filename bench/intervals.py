@@ -17,7 +17,12 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SMALLER = {"rollout": ["--set", "sampling.total_samples=2"], "capsules": ["--count", "64"], "capsules_tiny": ["--count", "2000"]}
+FEW_POINTS = ["--set", "sampling.validation.check_discrepancy=false", "--set", "sampling.validation.check_correlation=false"]
+# What takes too long, or hundredths of a second.
+SMALLER = {"rollout": [*FEW_POINTS, "--set", "sampling.total_samples=2"], "rollout_tiny": ["--set", "sampling.total_samples=200"],
+           "rollout_fno": ["--set", "sampling.total_samples=200"], "rollout_unet": ["--set", "sampling.total_samples=50"], "capsules": ["--count", "64"], "capsules_tiny": ["--count", "20000"],
+           # a step of theirs takes minutes
+           "hybrid": ["--batch_size", "8"], "hybrid_pretrained": ["--batch_size", "8", "--set", "train.gradient_accumulation_steps=1"]}
 STAGE = {"chain_tiny": ["--stage", "stage-0"], "clouds_tiny": ["--stage", "loo-12Feb25"], "clouds_small": ["--stage", "pretrain"],
          "clouds_full": ["--stage", "pretrain"], "hybrid_tiny": ["--stage", "task"]}
 TEXT = "/usr/share/common-licenses/GPL-3"

@@ -131,13 +131,21 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     return pl_fail(err, t->status, "%s", why.text);
 }
 
-/* A stage with a thread more, at best; that thread is of no use without a core: how many there must be then. */
-static double take_thread(pl_advice_stage *s, double cores)
+/* At best; and a thread of the team is of no use without a core: how many there must be then. */
+static double take_thread(pl_advice_stage *work, double cores)
 {
-    const double threads = s->threads;
-    if (s->per_second >= 0) s->per_second *= (threads + 1) / s->cores;
-    s->cores = threads + 1;
-    return cores > threads + 1 ? cores : threads + 1;
+    work->threads++;
+    if (work->per_second >= 0) work->per_second *= work->threads / work->cores;
+    work->cores = work->threads;
+    return fmax(cores, work->threads);
+}
+
+static void take_filler(pl_advice_stage *fill)
+{
+    const double more = (fill->threads + 1.0) / fill->threads;
+    if (fill->per_second >= 0) fill->per_second *= more;
+    fill->cores *= more;
+    fill->threads++;
 }
 
 static void predict(const pl_advising *v, const pl_config_what_if *w, const tried *t, pl_advice_change *to)
@@ -148,7 +156,7 @@ static void predict(const pl_advising *v, const pl_config_what_if *w, const trie
     if (w->how == PL_CONFIG_HOW_TEAM)
         cores = take_thread(work, cores);
     else if (w->how == PL_CONFIG_HOW_FILLERS)
-        take_thread(&stage[PL_ADVICE_FILL], INFINITY);
+        take_filler(&stage[PL_ADVICE_FILL]);
     else
         work->per_second = pl_advise_work_rate(v, &t->compiled);
     to->measured = t->compiled.measured;

@@ -42,8 +42,8 @@ pl_status pl_advise_stages(pl_advising *, pl_error *);
 pl_status pl_advise_risks(pl_advising *, pl_error *);
 /* Samples a second of a plan with its checkpoints; negative: not known. */
 double pl_advise_work_rate(const pl_advising *, const pl_compiled *);
-/* Of all stages side by side on so many cores: that of the slowest whose rate is known, and no more than the cores have
- * time for. Negative where the work's is not known. */
+/* Of all stages whose rates are known, on so many cores: filling in the cores that the work leaves, or at its expense.
+ * Negative where the work's rate is not known. */
 double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores);
 
 #endif

@@ -42,8 +42,8 @@ typedef struct look {
     char *memory; /* scratch, then the ports */
     uint64_t bytes;
     uint64_t samples, remarked[REMARKS];
-    uint64_t timed; /* samples that the seconds are of */
-    double seconds;
+    uint64_t timed;          /* samples that the seconds are of */
+    double seconds, busy;    /* busy: of a core */
     double each[LOOK_SLOTS]; /* seconds of a sample, slot by slot */
     size_t slots;
 } look;
@@ -96,11 +96,12 @@ static pl_status fill_slots(look *k, pl_error *err)
     for (uint64_t i = 0; i <= slots && (i <= LOOK_LEAST || k->seconds < LOOK_SECONDS); i++) {
         slot.step = i ? (i - 1) * (steps / slots) : 0;
         slot.first_sample = slot.step * k->source->batch;
-        const double before = now();
+        const double before = now(), busy = read_clock(CLOCK_THREAD_CPUTIME_ID);
         PL_TRY(k->source->kind->fill(k->source, scratch, &slot, err));
         if (i == 0) continue;
         const double seconds = now() - before;
         k->seconds += seconds;
+        k->busy += read_clock(CLOCK_THREAD_CPUTIME_ID) - busy;
         k->timed += samples_of(&slot);
         if (slot.counted) k->each[k->slots++] = seconds / (double)samples_of(&slot);
         count_remarks(k, &slot);
@@ -161,13 +162,19 @@ static double slowest(const pl_advice_stage stage[PL_ADVICE_STAGES])
     return rate;
 }
 
+/* A team waits for its slowest thread: where filling takes some of its cores, all of it waits meanwhile. */
 double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores)
 {
-    const double rate = slowest(stage);
-    double each = 0; /* seconds of cores that a sample takes */
-    for (int i = 0; i < PL_ADVICE_STAGES; i++)
-        if (stage[i].per_second > 0) each += stage[i].cores / stage[i].per_second;
-    return rate > 0 && each * rate > cores ? cores / each : rate;
+    const pl_advice_stage *fill = &stage[PL_ADVICE_FILL], *work = &stage[PL_ADVICE_WORK],
+                          *write = &stage[PL_ADVICE_WRITE];
+    if (work->per_second <= 0) return -1;
+    double seconds = 1 / work->per_second;
+    if (write->per_second > 0) seconds += 1 / write->per_second;
+    if (fill->per_second <= 0) return 1 / seconds;
+    const double spare = fmax(cores - work->cores, 0), at_once = fmin(fill->threads, cores);
+    const double each = fill->cores / fill->per_second; /* seconds of a core */
+    if (each > spare * seconds) seconds = (at_once * seconds + each) / (at_once + spare);
+    return 1 / fmax(seconds, 1 / fill->per_second);
 }
 
 static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
@@ -179,12 +186,12 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     pl_status status = look_at(source, k, &why);
     snprintf(s->name, sizeof s->name, "%s", source->kind->verb ? source->kind->verb : "fill");
     s->threads = pl_source_threads(source);
-    s->cores = s->threads;
     s->per_second = -1;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     const double each = usual_seconds(k);
     if (status != PL_OK || each <= 0) return (void)snprintf(s->basis, sizeof s->basis, "could not be tried"), PL_OK;
     s->per_second = s->threads / each;
+    s->cores = s->threads * fmin(1, k->busy / k->seconds);
     snprintf(s->basis, sizeof s->basis, "tried with %" PRIu64 " %s", k->timed,
              k->timed == 1 ? words->sample : words->samples);
     return PL_OK;
@@ -251,7 +258,7 @@ static double find_cache_share(const pl_advice *a)
     return 1 - a->per_second / pl_advice_rate(rest, a->cores);
 }
 
-/* The slowest stage, where the others leave it nearly all of its cores. */
+/* The slowest stage, unless more cores would help. */
 static void find_bound(pl_advising *v)
 {
     pl_advice *a = v->a;
@@ -269,7 +276,7 @@ static void find_bound(pl_advising *v)
     a->seconds = rate <= 0 ? -1 : a->bound == PL_ADVICE_WORK ? work : (double)a->samples / rate;
     a->cache_key = v->data->source->kind->cache_key;
     a->cache_share = find_cache_share(a);
-    if (a->bound >= 0 && rate < NEARLY * least) a->bound = PL_ADVICE_CORES;
+    if (a->bound >= 0 && rate < NEARLY * pl_advice_rate(a->stage, INFINITY)) a->bound = PL_ADVICE_CORES;
 }
 
 /* ---- the risks ---- */

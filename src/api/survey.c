@@ -57,10 +57,15 @@ pl_duration pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t
     const pl_job *job = c->settings.jobs.job[0];
     pl_duration sum = {.busy = 1};
     if (!c->calibration || !job->count_runs) return unknown;
+    /* One thread writes results between two runs, and the others sleep meanwhile. */
+    const double seconds = pl_calibration_rates(c->calibration).wake_seconds;
+    const pl_duration wake = {seconds, 0, 2 * seconds, 1, false};
     for (size_t k = 0; k < PL_JOB_PROGRAMS_MAX && job->program[k]; k++) {
         const pl_id program = pl_graph_find_program(p->graph, job->program[k]);
         if (program == PL_NONE) continue;
-        if (!add_runs(&sum, pl_plan_program_time(p, program), job->count_runs(c->data, micro_batch, k))) return unknown;
+        const double runs = job->count_runs(c->data, micro_batch, k);
+        if (!add_runs(&sum, pl_plan_program_time(p, program), runs)) return unknown;
+        if (c->data->sink) (void)add_runs(&sum, wake, runs);
     }
     return sum;
 }

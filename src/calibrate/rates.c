@@ -3,6 +3,7 @@
  * processor time tells of operations, times the threads that have a core (of memory it does not, which threads share),
  * and the entry is marked, so that it is measured again on a quiet machine. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -11,14 +12,15 @@
 #include "ir/op.h"
 
 /* A run is of about a millisecond; memory is read in more than caches hold, where measuring may take so much. */
-enum { RUNS = 16, READS = 6 };
+enum { RUNS = 16, READS = 6, WAKES = 5, WAKE_AFTER_NS = 20000000 };
 #define ROUNDS INT64_C(200000)
 /* Where a few rounds take as long, on a processor that is emulated, more of them add nothing, nor do more runs. */
-#define RUN_LONG 1e-3 /* seconds */
-#define ALL_LONG 0.2
-#define UNIT     1e9 /* operations, or bytes, that an entry's seconds are of */
-#define READ_MIN (UINT64_C(64) << 10)
-#define ALONE    1.15 /* a run that took no longer than so many times the team's share of one thread was undisturbed */
+#define RUN_LONG   1e-3 /* seconds */
+#define ALL_LONG   0.2
+#define WAKE_LEAST 1e-7
+#define UNIT       1e9 /* operations, or bytes, that an entry's seconds are of */
+#define READ_MIN   (UINT64_C(64) << 10)
+#define ALONE      1.15 /* a run that took no longer than so many times the team's share of one thread was undisturbed */
 
 typedef struct work {
     pl_arithmetic what;
@@ -161,10 +163,48 @@ static pl_status find_bytes(pl_calibration *c, pl_error *err)
     return status;
 }
 
+/* The mean of some, for a run meets slow ones as well. This process may let waiting threads spin for milliseconds (run
+ * they do for microseconds, base/process_exec.c). */
+static double measure_wake(pl_team team)
+{
+    static const uint64_t memory[1024];
+    double sum = 0;
+    for (int i = 0; i < WAKES; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = WAKE_AFTER_NS}, NULL);
+        const double asleep = pl_seconds_of(CLOCK_MONOTONIC);
+        pl_read_exec(team, memory, sizeof memory);
+        const double awake = pl_seconds_of(CLOCK_MONOTONIC);
+        pl_read_exec(team, memory, sizeof memory);
+        sum += 2 * awake - asleep - pl_seconds_of(CLOCK_MONOTONIC);
+    }
+    return fmax(sum / WAKES, WAKE_LEAST);
+}
+
+static pl_status find_wake(pl_calibration *c, pl_error *err)
+{
+    char key[PL_CALIBRATION_KEY_BYTES];
+    print_key(c, "wake", 0, key);
+    if (c->options.team.threads == 1) return PL_OK;
+    if (!is_there(c, key)) {
+        const double seconds = measure_wake(c->options.team);
+        const bool disturbed = !pl_calibration_is_quiet(c);
+        PL_TRY(pl_calibration_put(
+            c, key,
+            &(pl_calibration_entry){
+                .seconds = seconds, .samples = WAKES, .busy = disturbed ? PL_CALIBRATION_BUSY : 1, .fresh = true},
+            err));
+        (void)pl_calibration_touch(c, key);
+        c->changed = true;
+    }
+    c->rates.wake_seconds = pl_calibration_find(c, key)->seconds;
+    return PL_OK;
+}
+
 pl_status pl_calibration_find_rates(pl_calibration *c, const pl_graph *g, pl_error *err)
 {
     for (int what = 0; what < PL_ARITHMETIC_COUNT; what++)
         if (uses(g, (pl_arithmetic)what)) PL_TRY(find_operations(c, (pl_arithmetic)what, err));
+    PL_TRY(find_wake(c, err));
     return find_bytes(c, err);
 }
 
