@@ -20,7 +20,7 @@ enum { RUNS = 16, READS = 6, WAKES = 5, WAKE_AFTER_NS = 20000000 };
 #define WAKE_LEAST 1e-7
 #define UNIT       1e9 /* operations, or bytes, that an entry's seconds are of */
 #define READ_MIN   (UINT64_C(64) << 10)
-#define ALONE      1.15 /* a run that took no longer than so many times the team's share of one thread was undisturbed */
+#define ALONE      1.15 /* a run that took no longer than so many times the team's share of a thread was undisturbed */
 
 typedef struct work {
     pl_arithmetic what;
