@@ -3,6 +3,8 @@
 #include "unit/data/token_file.h"
 
 #include <errno.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
 
 static pl_error err;
 static pl_tokens tokens;
@@ -163,13 +165,57 @@ static void test_nothing_to_write(void **state)
     pl_tokens_abandon(NULL);
 }
 
+/* By the kernel's own account (mincore). A file system that is memory keeps all. */
+static uint64_t bytes_cached(void)
+{
+    enum { PAGE = 4096, TMPFS = 0x01021994 };
+    const uint64_t bytes = pl_tokens_file_bytes(&tokens.info);
+    unsigned char is_there[1024];
+    struct statfs disk;
+    uint64_t sum = 0;
+    assert_true(bytes <= (uint64_t)PAGE * sizeof is_there);
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, tokens.fd, 0);
+    assert_true(map != MAP_FAILED && fstatfs(tokens.fd, &disk) == 0);
+    assert_int_equal(mincore(map, bytes, is_there), 0);
+    for (uint64_t i = 0; i * PAGE < bytes; i++) sum += is_there[i] & 1 ? PAGE : 0;
+    munmap(map, bytes);
+    return disk.f_type == TMPFS ? 0 : sum;
+}
+
+static void test_page_cache_is_kept_small(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000000, WINDOW = 500 };
+    const char *path = scratch_path("cached");
+    pl_tokens_reader r;
+    int32_t out[WINDOW];
+    scratch_random random = {pl_philox_init(4, 4), 0};
+    write_known_tokens(path, COUNT, 788);
+    assert_int_equal(pl_tokens_open(&tokens, path, &err), PL_OK);
+    void *memory = pl_alloc(pl_tokens_reader_bytes(&tokens.info), 1);
+    pl_tokens_reader_init(&r, &tokens, memory);
+    for (int i = 0; i < 2000; i++) {
+        const uint64_t begin = scratch_next(&random, COUNT - WINDOW);
+        assert_int_equal(pl_tokens_read(&r, begin, begin + WINDOW, out, &err), PL_OK);
+        pl_tokens_trim_cache(&r);
+        if (i % 50 == 0) assert_true(bytes_cached() <= PL_TOKENS_CACHE_BYTES);
+    }
+    pl_free(memory);
+    pl_tokens_close(&tokens);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_every_truncation),
-        cmocka_unit_test(test_longer_file),     cmocka_unit_test(test_damage_is_found_where_it_is),
-        cmocka_unit_test(test_id_out_of_range), cmocka_unit_test(test_wrong_files),
-        cmocka_unit_test(test_writing_fails),   cmocka_unit_test(test_nothing_to_write),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_longer_file),
+        cmocka_unit_test(test_damage_is_found_where_it_is),
+        cmocka_unit_test(test_id_out_of_range),
+        cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_writing_fails),
+        cmocka_unit_test(test_nothing_to_write),
+        cmocka_unit_test(test_page_cache_is_kept_small),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
