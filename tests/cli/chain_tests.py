@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -272,6 +273,20 @@ def test_stages_go_on():
         same_run(f"hand/{stage}", f"whole/{stage}")
     first = metrics("whole/stage-1")[0]
     check(first["step"] == 1 and first["lr"] < 0.003, "the learning rate begins anew", first)
+
+
+def test_later_training_does_not_fit():
+    """A budget for the first training alone is refused for the second, before anything is made."""
+    make_chains()
+    config = write_chain(chain={"stages": 1, "replaced": 0}, model={"sequence": 26})
+    least = [int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, "--stage", stage, "--budget", "1MB", code=3)[1])[1])
+             for stage in ("stage-0", "stage-1")]
+    check(least[0] < least[1], least)
+    run("plan", config, "--stage", "stage-0", "--budget", str(least[0]))
+    for command in ("plan", "train"):
+        _, err = run(command, config, "--budget", str(least[0]), code=3)
+        check(f"needs {least[1]} bytes" in err and "(stage-1, 2 of 3 trainings)" in err, command, err)
+        check(not os.path.exists("out/stage-0"), command)
 
 
 def test_bad_lines():

@@ -258,6 +258,14 @@ def test_folder_that_loses_its_lock():
     run("train", config, "--quiet", "--steps", "5", "--out", "newest", "--set", "data.cache=new", "--tokenizer", "chars")
 
 
+def test_config_that_was_emptied():
+    write_text()
+    run("train", write_config(), "--quiet", "--steps", "2", "--out", "own")
+    os.truncate("own/config.yaml", 0)
+    for words in (("config", "own"), ("plan", "own"), ("train", "own", "--resume")):
+        refused(4, "own/config.yaml: is empty, and a run keeps its whole config there; put a copy of it back", *words)
+
+
 def test_files_that_were_there():
     """A first start in a folder writes over nothing that no run of ours wrote, nor through a link."""
     write_text()
