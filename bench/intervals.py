@@ -18,7 +18,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FEW_POINTS = ["--set", "sampling.validation.check_discrepancy=false", "--set", "sampling.validation.check_correlation=false"]
-# What takes too long, or hundredths of a second.
+# What would take too long, or only hundredths of a second.
 SMALLER = {"rollout": [*FEW_POINTS, "--set", "sampling.total_samples=2"], "rollout_tiny": ["--set", "sampling.total_samples=200"],
            "rollout_fno": ["--set", "sampling.total_samples=200"], "rollout_unet": ["--set", "sampling.total_samples=50"], "capsules": ["--count", "64"], "capsules_tiny": ["--count", "20000"],
            # a step of theirs takes minutes

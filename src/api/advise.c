@@ -388,6 +388,7 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     if (found.time.busy > w->busy) w->busy = found.time.busy;
     w->evaluations += found.evaluations;
     w->checkpoints += found.checkpoints;
+    if (found.patience > w->patience) w->patience = found.patience;
     if (is_done) w->done += found.steps;
     if (is_done && g->seconds > 0) w->left_seconds -= g->seconds; /* all of them come on top (add_up) */
     return g->text ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to name a training");

@@ -162,19 +162,21 @@ static double slowest(const pl_advice_stage stage[PL_ADVICE_STAGES])
     return rate;
 }
 
-/* A team waits for its slowest thread: where filling takes some of its cores, all of it waits meanwhile. */
+/* A team waits for its slowest thread: what filling lacks of the cores that the work leaves, all of the team waits for.
+ * Results are copied by a thread of the team while the others wait; their disk is waited for if it is the slowest. */
 double pl_advice_rate(const pl_advice_stage stage[PL_ADVICE_STAGES], double cores)
 {
     const pl_advice_stage *fill = &stage[PL_ADVICE_FILL], *work = &stage[PL_ADVICE_WORK],
                           *write = &stage[PL_ADVICE_WRITE];
     if (work->per_second <= 0) return -1;
     double seconds = 1 / work->per_second;
-    if (write->per_second > 0) seconds += 1 / write->per_second;
-    if (fill->per_second <= 0) return 1 / seconds;
-    const double spare = fmax(cores - work->cores, 0), at_once = fmin(fill->threads, cores);
-    const double each = fill->cores / fill->per_second; /* seconds of a core */
-    if (each > spare * seconds) seconds = (at_once * seconds + each) / (at_once + spare);
-    return 1 / fmax(seconds, 1 / fill->per_second);
+    if (write->per_second > 0) seconds += write->cores / fmin(cores, 1) / write->per_second;
+    if (fill->per_second > 0) {
+        const double at_once = fmin(fill->threads, cores), spare = fmin(fmax(cores - work->cores, 0), at_once);
+        const double lacking = fill->cores / fill->per_second - spare * seconds; /* seconds of a core */
+        seconds += fmax(lacking, 0) / at_once;
+    }
+    return fmin(1 / seconds, slowest(stage));
 }
 
 static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
@@ -186,6 +188,7 @@ static pl_status find_fill(pl_advising *v, look *k, pl_error *err)
     pl_status status = look_at(source, k, &why);
     snprintf(s->name, sizeof s->name, "%s", source->kind->verb ? source->kind->verb : "fill");
     s->threads = pl_source_threads(source);
+    s->cores = s->threads;
     s->per_second = -1;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     const double each = usual_seconds(k);
@@ -248,11 +251,11 @@ static void find_write(pl_advising *v)
                  pl_format_bytes((uint64_t)bytes, rate, sizeof rate));
 }
 
-/* At most, and where filling is the slowest what the others leave. */
+/* At most. */
 static double find_cache_share(const pl_advice *a)
 {
     pl_advice_stage rest[PL_ADVICE_STAGES];
-    if (a->bound < 0 || a->stage[PL_ADVICE_FILL].per_second > slowest(a->stage)) return a->share[PL_ADVICE_FILL];
+    if (a->bound < 0 || a->stage[PL_ADVICE_FILL].per_second < 0) return -1;
     memcpy(rest, a->stage, sizeof rest);
     rest[PL_ADVICE_FILL].per_second = -1;
     return 1 - a->per_second / pl_advice_rate(rest, a->cores);

@@ -65,7 +65,7 @@ pl_duration pl_compiler_predict(const pl_compiler *c, const pl_plan *p, uint32_t
         if (program == PL_NONE) continue;
         const double runs = job->count_runs(c->data, micro_batch, k);
         if (!add_runs(&sum, pl_plan_program_time(p, program), runs)) return unknown;
-        if (c->data->sink) (void)add_runs(&sum, wake, runs);
+        if (c->data->sink && k == job->repeated) (void)add_runs(&sum, wake, runs);
     }
     return sum;
 }
@@ -82,7 +82,7 @@ void pl_compiler_count_training(const pl_compiler *c, const pl_plan *p, pl_compi
     found->steps = r->steps;
     found->epoch_steps = c->data->source ? c->data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
     found->evaluations = evaluates ? count_due(r->steps, r->eval_every) : 0;
-    found->patience = evaluates ? r->early_patience : 0;
+    found->patience = found->evaluations > r->early_patience ? r->early_patience : 0; /* the first is always better */
     found->checkpoints = r->steps && r->checkpoint_every ? count_due(r->steps, r->checkpoint_every) : 1;
     found->time = unknown;
     if (!c->calibration || train == PL_NONE) return;

@@ -18,7 +18,7 @@
 typedef struct pl_machine {
     /* processor */
     char cpu_name[96]; /* "model name" of /proc/cpuinfo: with isa and kernel the key of the calibration cache */
-    bool is_virtual;   /* its cores are a host's, who may share them among guests unseen */
+    bool is_virtual;   /* its cores belong to a host, which may share them with other guests unseen */
     pl_isa isa;
     uint64_t cache_bytes; /* of the first core's last level; 0: not told */
     int cores_online;

@@ -94,7 +94,7 @@ double pl_calibration_seconds(pl_calibration *, const pl_graph *, const pl_node 
 
 /* ---- rates.c ---- */
 /* What this machine's team does at most, for the numbers that the graph's products multiply, and f32 and bf16 in any
- * case (NULL: for these): looked up, or measured, which takes some hundredths of a second, and kept. Estimates rest on
+ * case (NULL: for these): looked up, or measured, which takes some tenths of a second, and kept. Estimates rest on
  * it, so it comes first. PL_E_NOMEM. */
 pl_status pl_calibration_find_rates(pl_calibration *, const pl_graph *, pl_error *);
 pl_rates pl_calibration_rates(const pl_calibration *); /* zeros: not found */

@@ -23,11 +23,11 @@ enum { SIZES_MAX = 40, NEAREST = 4, LANES = 16 };
 
 /* How far off a prediction may be, as a factor: a measured one, where the machine is as quiet as it was (the same
  * kernels are faster or slower by so much from one day to the next); one from other sizes, and how that grows with the
- * distance; both at least so much in a virtual machine, which its host moves to cores that it shares with strangers,
- * and away again; one from the same operator; and one from the machine's rates, of which kernels reach the share. */
+ * distance; both at least so much in a virtual machine, which its host may move onto cores shared with strangers; one
+ * from the same operator; and one from the machine's rates, of which kernels reach the share. */
 #define MEASURED_FACTOR 1.15
 #define FAMILY_FACTOR   1.3
-#define VIRTUAL_FACTOR  1.6
+#define VIRTUAL_FACTOR  1.7
 #define DISTANCE_MAX    4.0
 #define DISTANCE_GROWTH 0.2
 #define OPERATOR_FACTOR 2.5
@@ -229,9 +229,8 @@ static double doubt(const pl_calibration *c, double factor)
 static pl_duration measured(const pl_calibration *c, const pl_calibration_entry *e)
 {
     pl_duration p = within(e->seconds, doubt(c, MEASURED_FACTOR), e->busy, false);
-    const double factor = 1 + e->spread / e->seconds;
-    p.low = fmin(p.low, e->seconds / factor);
-    p.high = fmax(p.high, e->seconds * factor);
+    p.low = fmin(p.low, fmax(e->seconds - e->spread, 0));
+    p.high = fmax(p.high, e->seconds + e->spread);
     return p;
 }
 

@@ -4,6 +4,7 @@
  * and the entry is marked, so that it is measured again on a quiet machine. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,10 +18,18 @@ enum { RUNS = 16, READS = 6, WAKES = 5, WAKE_AFTER_NS = 20000000 };
 /* Where a few rounds take as long, on a processor that is emulated, more of them add nothing, nor do more runs. */
 #define RUN_LONG   1e-3 /* seconds */
 #define ALL_LONG   0.2
+#define WAKE       "wake"
 #define WAKE_LEAST 1e-7
+#define WAKE_APART 2   /* times the median: then something came between */
 #define UNIT       1e9 /* operations, or bytes, that an entry's seconds are of */
 #define READ_MIN   (UINT64_C(64) << 10)
 #define ALONE      1.15 /* a run that took no longer than so many times the team's share of a thread was undisturbed */
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
 
 typedef struct work {
     pl_arithmetic what;
@@ -75,15 +84,21 @@ static bool is_there(pl_calibration *c, const char *key)
     return pl_calibration_is_known(c, pl_calibration_touch(c, key));
 }
 
+static pl_status keep(pl_calibration *c, const char *key, const pl_calibration_entry *e, pl_error *err)
+{
+    PL_TRY(pl_calibration_put(c, key, e, err));
+    (void)pl_calibration_touch(c, key);
+    c->changed = true;
+    return PL_OK;
+}
+
 static pl_status find(pl_calibration *c, const char *key, work *w, int runs, double *rate, pl_error *err)
 {
     pl_calibration_entry e;
     if (!is_there(c, key)) {
         if (!w->memory) w->rounds = find_rounds(w->what, c->options.team.isa);
         measure(c, w, runs, &e);
-        PL_TRY(pl_calibration_put(c, key, &e, err));
-        (void)pl_calibration_touch(c, key);
-        c->changed = true;
+        PL_TRY(keep(c, key, &e, err));
     }
     const double seconds = pl_calibration_find(c, key)->seconds;
     *rate = seconds > 0 ? UNIT / seconds : 0;
@@ -117,6 +132,8 @@ static uint64_t bytes_to_read(const pl_calibration *c)
     return bytes;
 }
 
+static bool wakes(const pl_calibration *c) { return c->options.team.threads > 1; }
+
 /* Products of 16 bits are a choice that is made later. */
 static bool uses(const pl_graph *g, pl_arithmetic what)
 {
@@ -135,6 +152,8 @@ bool pl_calibration_will_compute(pl_calibration *c, const pl_graph *g)
     }
     print_key(c, "memory", bytes_to_read(c), key);
     will |= !is_there(c, key);
+    print_key(c, WAKE, 0, key);
+    will |= wakes(c) && !is_there(c, key);
     for (size_t i = 0; i < c->count; i++) will |= c->entry[i].busy >= PL_CALIBRATION_BUSY;
     return will;
 }
@@ -163,38 +182,36 @@ static pl_status find_bytes(pl_calibration *c, pl_error *err)
     return status;
 }
 
-/* The mean of some, for a run meets slow ones as well. This process may let waiting threads spin for milliseconds (run
- * they do for microseconds, base/process_exec.c). */
-static double measure_wake(pl_team team)
+/* Where one thread has worked alone the others sleep, and to wake them takes a region longer. Here they may spin for
+ * milliseconds before they sleep; in a run they do for microseconds (base/process_exec.c). */
+static void measure_wake(pl_calibration *c, pl_calibration_entry *e)
 {
     static const uint64_t memory[1024];
-    double sum = 0;
+    double sample[WAKES];
     for (int i = 0; i < WAKES; i++) {
         nanosleep(&(struct timespec){.tv_nsec = WAKE_AFTER_NS}, NULL);
         const double asleep = pl_seconds_of(CLOCK_MONOTONIC);
-        pl_read_exec(team, memory, sizeof memory);
+        pl_read_exec(c->options.team, memory, sizeof memory);
         const double awake = pl_seconds_of(CLOCK_MONOTONIC);
-        pl_read_exec(team, memory, sizeof memory);
-        sum += 2 * awake - asleep - pl_seconds_of(CLOCK_MONOTONIC);
+        pl_read_exec(c->options.team, memory, sizeof memory);
+        sample[i] = 2 * awake - asleep - pl_seconds_of(CLOCK_MONOTONIC);
     }
-    return fmax(sum / WAKES, WAKE_LEAST);
+    qsort(sample, WAKES, sizeof *sample, by_value);
+    const double median = fmax(sample[WAKES / 2], WAKE_LEAST);
+    const bool disturbed = sample[WAKES - 1] > WAKE_APART * median && !pl_calibration_is_quiet(c);
+    *e = (pl_calibration_entry){
+        .seconds = median, .samples = WAKES, .busy = disturbed ? PL_CALIBRATION_BUSY : 1, .fresh = true};
 }
 
 static pl_status find_wake(pl_calibration *c, pl_error *err)
 {
     char key[PL_CALIBRATION_KEY_BYTES];
-    print_key(c, "wake", 0, key);
-    if (c->options.team.threads == 1) return PL_OK;
+    pl_calibration_entry e;
+    print_key(c, WAKE, 0, key);
+    if (!wakes(c)) return PL_OK;
     if (!is_there(c, key)) {
-        const double seconds = measure_wake(c->options.team);
-        const bool disturbed = !pl_calibration_is_quiet(c);
-        PL_TRY(pl_calibration_put(
-            c, key,
-            &(pl_calibration_entry){
-                .seconds = seconds, .samples = WAKES, .busy = disturbed ? PL_CALIBRATION_BUSY : 1, .fresh = true},
-            err));
-        (void)pl_calibration_touch(c, key);
-        c->changed = true;
+        measure_wake(c, &e);
+        PL_TRY(keep(c, key, &e, err));
     }
     c->rates.wake_seconds = pl_calibration_find(c, key)->seconds;
     return PL_OK;

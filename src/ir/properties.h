@@ -37,7 +37,8 @@ typedef struct pl_rates {
     double operations[PL_ARITHMETIC_COUNT]; /* a second, two for each multiply-add; 0: not known */
     double bytes;                           /* a second, read from memory; 0: not known */
     double cache_bytes;                     /* what caches hold */
-    double wake_seconds; /* that a region takes longer when the team sleeps, for one thread was busy alone before it */
+    /* How much longer a region takes when the team sleeps, because one thread worked alone before it. */
+    double wake_seconds;
 } pl_rates;
 
 /* What one execution of a node is predicted to take: between low and high where the machine is as it was. */

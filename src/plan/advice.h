@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Filling goes on next to the work, results are written between two runs of it. */
+/* Filling goes on next to the work, results are copied between two runs of it. */
 typedef enum pl_advice_stage_id {
     PL_ADVICE_FILL,
     PL_ADVICE_WORK,
@@ -21,7 +21,7 @@ typedef struct pl_advice_stage {
     char name[32]; /* "": the work has no such stage */
     uint32_t threads;
     double per_second; /* samples, where no other stage takes its cores; negative: not known */
-    double cores;      /* that it takes at that rate: not all of its time, where it waits for a disk */
+    double cores;      /* that it keeps busy at that rate; waiting for a disk takes none */
     char basis[96];    /* how that is known, or why not */
 } pl_advice_stage;
 

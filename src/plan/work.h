@@ -31,7 +31,8 @@ typedef struct pl_work {
     /* Of trainings: the steps of an epoch of the only one (0: they are several), evaluations and checkpoints of all. */
     bool trains;
     uint64_t epoch_steps, evaluations, checkpoints;
-    uint64_t patience; /* it ends early after so many evaluations without a better loss; 0: it makes all steps */
+    uint64_t
+        patience; /* it ends early after so many evaluations without a better loss, of several the most; 0: all steps */
     double error; /* of what follows from other sizes, as a share; negative: not known */
 } pl_work;
 

@@ -29,7 +29,8 @@ static void print_training(const pl_work *w, const pl_words *words, pl_str *out)
     pl_str_printf(out, "; %" PRIu64 " evaluation%s, %" PRIu64 " checkpoint%s.", w->evaluations,
                   pl_plural(w->evaluations), w->checkpoints, pl_plural(w->checkpoints));
     if (w->patience)
-        pl_str_printf(out, " Fewer, if %" PRIu64 " evaluations in a row bring no better loss.", w->patience);
+        pl_str_printf(out, " It ends early if %" PRIu64 " evaluation%s in a row bring%s no better loss.", w->patience,
+                      pl_plural(w->patience), w->patience == 1 ? "s" : "");
     pl_str_append(out, "\n");
 }
 

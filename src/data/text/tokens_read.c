@@ -125,7 +125,10 @@ uint64_t pl_tokens_reader_bytes(const pl_tokens_info *i)
 void pl_tokens_reader_init(pl_tokens_reader *r, const pl_tokens *t, void *memory)
 {
     memset(memory, 0, pl_tokens_reader_bytes(&t->info));
-    *r = (pl_tokens_reader){t, (uint8_t *)memory + (size_t)PL_TOKENS_BLOCK * t->info.id_bytes, memory};
+    *r = (pl_tokens_reader){.tokens = t,
+                            .checked = (uint8_t *)memory + (size_t)PL_TOKENS_BLOCK * t->info.id_bytes,
+                            .block = memory,
+                            .cached = PL_TOKENS_CACHE_BYTES + 1}; /* by who opened it */
 }
 
 /* ids[from … to) of r->block as i32. Every id is checked: a table is indexed by it. */
@@ -160,7 +163,7 @@ static pl_status read_at(pl_tokens_reader *r, uint64_t at, void *to, uint64_t by
     return pl_file_read_at(r->tokens->fd, r->tokens->path, at, to, bytes, err);
 }
 
-/* A small file stays; windows of a large one, in random order, are read from the disk nearly always in any case. */
+/* A small file stays. A larger one is given up now and then: what others have left of it, too. */
 void pl_tokens_trim_cache(pl_tokens_reader *r)
 {
     if (r->cached <= PL_TOKENS_CACHE_BYTES || pl_tokens_file_bytes(&r->tokens->info) <= PL_TOKENS_CACHE_BYTES) return;

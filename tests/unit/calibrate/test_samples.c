@@ -252,7 +252,7 @@ static void test_hurry(void **state)
 static pl_duration predict(pl_calibration *c, const pl_graph *g) { return pl_calibration_predict(c, g, &g->node[0]); }
 
 /* Half of the runs take five times as long, since somebody takes the processor away: the figure is that of the others,
- * but its interval holds what a run would meet. On a quiet machine it is narrow, but for a virtual one. */
+ * but its interval holds what a run would meet. On a quiet machine it is narrow, except on a virtual one. */
 static void test_disturbance_widens(void **state)
 {
     (void)state;
