@@ -50,10 +50,13 @@ static pl_status find_budget(pl_compiler *c, uint64_t *bytes, pl_error *err)
     *bytes = c->config->memory.budget;
     if (*bytes == PL_CONFIG_BYTES_NONE) *bytes = PL_FIT_NO_BUDGET;
     if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
-    const uint64_t own = own_files_bytes(c); /* the plan counts them */
     pl_machine machine = c->machine;
+    /* Files that the plan counts; and what this process holds, which the runner takes the place of: more than before,
+     * once kernels were measured. */
+    const uint64_t own = own_files_bytes(c) + machine.own_bytes;
     machine.available_bytes += own;
     if (machine.cgroup_room_bytes != PL_MACHINE_UNLIMITED) machine.cgroup_room_bytes += own;
+    if (machine.cgroup_room_bytes > machine.cgroup_limit_bytes) machine.cgroup_room_bytes = machine.cgroup_limit_bytes;
     PL_TRY(pl_machine_auto_budget(&machine, &automatic, err));
     *bytes = automatic.bytes;
     say_budget(&automatic, c->budget, sizeof c->budget);

@@ -9,6 +9,7 @@ without the page cache of files being written, which the kernel takes back when 
 
 77 when the machine lets nobody make a group, with the reason. `--only random --seed S --index I` repeats one."""
 
+import json
 import os
 import random
 import re
@@ -117,8 +118,11 @@ def check_auto(bench, arguments):
         limit -= limit % PAGE_BYTES
         plan = bench.plan(options, prefix=bench.limited(limit))["process"]["charged_bytes"]
         room = limit - limit // 16
-        if plan > room:
-            raise Failure(f"{plan:,} bytes planned in a group of {limit:,}, of which a sixteenth is for others")
+        # what measuring kernels leaves in the planner's own heap takes nothing from the budget
+        out_cold, _ = bench.run(bench.command("plan", bench.config, "--json", *options), {"XDG_CACHE_HOME": bench.path(f"cold-{limit}")}, bench.limited(limit))
+        for charged in (plan, json.loads(out_cold)["process"]["charged_bytes"]):
+            if charged > room:
+                raise Failure(f"{charged:,} bytes planned in a group of {limit:,}, of which a sixteenth is for others")
         shutil.rmtree(out, ignore_errors=True)
         run = run_at(bench, options, out, limit, 0)
         said = re.search(r"budget: .* \(auto: .* by cgroup limit, less a reserve of .* for others\)", run.errors)
