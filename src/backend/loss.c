@@ -89,9 +89,14 @@ uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
     if (c->rows == 0) return 0;
     ce_layout l = layout_of(c, team);
     uint64_t bytes = 0;
+    /* From where a chunk ends with a sample on, all is as from the first row on, but for the last time. */
+    int64_t period = 0;
     for (int64_t first = 0, end; first < c->rows; first = end) {
         end = pl_gemm_end_of_tokens(first, l.chunk_rows, c->rows, l.tokens);
         bytes = larger(bytes, products_workspace_bytes(c, &l, first, end - first, team));
+        if (period || end == c->rows || (l.tokens && end % l.tokens)) continue;
+        period = end;
+        end = (c->rows - 1) / period * period;
     }
     return l.gemm_offset + bytes;
 }
