@@ -111,11 +111,11 @@ static double weight_bytes(const pl_config *c)
     return 4 * layers * d * (4 * d + 2 * (double)pl_config_feed_forward(c));
 }
 
-static void try(pl_command command)
+/* Takes the config. */
+static void try(pl_command command, pl_config *c)
 {
     char line[512];
     pl_plan *plan = NULL;
-    pl_config *c = draw_config(command);
     snprintf(line, sizeof line,
              "%s %s width %" PRId64 " layers %" PRId64 " heads %" PRId64 " feed_forward %" PRId64 " sequence %" PRId64
              " window %" PRId64 " batch %" PRId64 " in %" PRId64 " budget %" PRIu64,
@@ -144,7 +144,30 @@ static void try(pl_command command)
 static void each_gives_a_plan_or_a_sentence(void **state)
 {
     (void)state;
-    for (int i = 0; i < TRIES; i++) try((pl_command)(i % 4));
+    for (int i = 0; i < TRIES; i++) try((pl_command)(i % 4), draw_config((pl_command)(i % 4)));
+}
+
+/* What a search has found: the loss of 10^11 rows at once, whose chunks were looked at one after the other. */
+static void most_rows(void **state)
+{
+    (void)state;
+    static const char *const keys[][2] = {{"data.text", "text.txt"},
+                                          {"data.tokenizer", "bytes"},
+                                          {"data.validation_fraction", "0.5"},
+                                          {"run.out", "out"},
+                                          {"run.threads", "1"},
+                                          {"model.width", "8"},
+                                          {"model.layers", "1"},
+                                          {"model.heads", "8"},
+                                          {"model.sequence", "8192"},
+                                          {"train.batch_size", "16777216"},
+                                          {"train.micro_batch", "16741766"},
+                                          {"memory.budget", "none"}};
+    pl_config *c = pl_config_create();
+    assert_non_null(c);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (pl_config_set(c, keys[i][0], keys[i][1], "test", &err)) fail_msg("%s", err.text);
+    try(PL_COMMAND_EVALUATE, c);
 }
 
 /* ---- before and after ---- */
@@ -179,6 +202,6 @@ PL_TEST_PROGRAM(argc, argv)
     struct rlimit limit = {UINT64_C(2) << 30, UINT64_C(2) << 30};
     if (setrlimit(RLIMIT_AS, &limit)) return 1;
 #endif
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_gives_a_plan_or_a_sentence)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_gives_a_plan_or_a_sentence), cmocka_unit_test(most_rows)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
