@@ -5,7 +5,8 @@
     bench/intervals.py --busy 2             with two processes next to it that compute all the time: is what is measured inside the interval?
 
 By hand, on a machine that nobody else uses: no test hangs on what it prints. Flights (413 MB), texts and chains are made in --folder and stay there.
-What would take longer than --longest for its ten steps is cut to the steps that fit, two at least. Where one epoch is more, it is run whole."""
+What would take longer than --longest for its ten steps is cut to the steps that fit, two at least (its evaluations come on top). Where one epoch is more, it is run whole. SMALLER says which examples are
+run with fewer items or a smaller batch."""
 import argparse
 import glob
 import json

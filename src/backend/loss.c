@@ -89,7 +89,8 @@ uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *c, pl_team team)
     if (c->rows == 0) return 0;
     ce_layout l = layout_of(c, team);
     uint64_t bytes = 0;
-    /* From where a chunk ends with a sample on, all is as from the first row on, but for the last time. */
+    /* Chunks repeat from the first end of a chunk that is the end of a sample, too: one period is looked at, and the
+     * last one, which may be shorter. */
     int64_t period = 0;
     for (int64_t first = 0, end; first < c->rows; first = end) {
         end = pl_gemm_end_of_tokens(first, l.chunk_rows, c->rows, l.tokens);

@@ -23,6 +23,12 @@ double pl_seconds_of(clockid_t clock)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+int pl_seconds_compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* The first line of /proc/stat: user nice system idle iowait irq softirq steal, in ticks, of all processors. Only those
  * that something ran, or wanted to run: of many idle processors the share that one loses would be nothing. */
 static void read_ticks(pl_load *l)

@@ -25,12 +25,6 @@ enum { RUNS = 16, READS = 6, WAKES = 5, WAKE_AFTER_NS = 20000000 };
 #define READ_MIN   (UINT64_C(64) << 10)
 #define ALONE      1.15 /* a run that took no longer than so many times the team's share of a thread was undisturbed */
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct work {
     pl_arithmetic what;
     const void *memory; /* NULL: products */
@@ -196,7 +190,7 @@ static void measure_wake(pl_calibration *c, pl_calibration_entry *e)
         pl_read_exec(c->options.team, memory, sizeof memory);
         sample[i] = 2 * awake - asleep - pl_seconds_of(CLOCK_MONOTONIC);
     }
-    qsort(sample, WAKES, sizeof *sample, by_value);
+    qsort(sample, WAKES, sizeof *sample, pl_seconds_compare);
     const double median = fmax(sample[WAKES / 2], WAKE_LEAST);
     const bool disturbed = sample[WAKES - 1] > WAKE_APART * median && !pl_calibration_is_quiet(c);
     *e = (pl_calibration_entry){

@@ -500,12 +500,6 @@ static void report(const replay *r)
 
 /* ---- results ---- */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Mean, without what is no matter of the kernel, and half the distance of the quartiles. */
 static void summarise_site(site *s, double *seconds, double *spread)
 {
@@ -513,7 +507,7 @@ static void summarise_site(site *s, double *seconds, double *spread)
     *seconds = s->least;
     *spread = 0;
     if (n == 0) return;
-    qsort(s->seconds, n, sizeof *s->seconds, by_value);
+    qsort(s->seconds, n, sizeof *s->seconds, pl_seconds_compare);
     double sum = 0, most = n < FEW ? FEW_TAIL * s->seconds[(n - 1) / 2] : TAIL_TIMES * s->seconds[n / 2];
     for (size_t i = 0; i < n; i++) sum += fmin(s->seconds[i], most);
     *seconds = sum / (double)n;

@@ -116,6 +116,7 @@ int pl_calibration_input_below(const pl_graph *, const pl_node *, int k);
 
 /* ---- load.c ---- */
 double pl_seconds_of(clockid_t);
+int pl_seconds_compare(const void *, const void *); /* for qsort */
 /* What others take of the machine: begun, and then looked at. */
 typedef struct pl_load {
     double wall_seconds, own_seconds; /* of this thread */

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/process.h"
 #include "base/size.h"
 
 /* ---- header ---- */
@@ -114,7 +115,7 @@ void pl_tokens_close(pl_tokens *t)
 
 /* A bit a block of which blocks were checked; in steps so large that texts of up to 100 million tokens all need the
  * same. */
-enum { CHECKED_BYTES = 1024, PAGE = 4096 };
+enum { CHECKED_BYTES = 1024 };
 
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *i)
 {
@@ -128,7 +129,7 @@ void pl_tokens_reader_init(pl_tokens_reader *r, const pl_tokens *t, void *memory
     *r = (pl_tokens_reader){.tokens = t,
                             .checked = (uint8_t *)memory + (size_t)PL_TOKENS_BLOCK * t->info.id_bytes,
                             .block = memory,
-                            .cached = PL_TOKENS_CACHE_BYTES + 1}; /* by who opened it */
+                            .cached = PL_TOKENS_CACHE_BYTES + 1}; /* opening and other readers may have left more */
 }
 
 /* ids[from … to) of r->block as i32. Every id is checked: a table is indexed by it. */
@@ -159,7 +160,7 @@ static uint64_t offset_of(const pl_tokens *t, uint64_t token)
 
 static pl_status read_at(pl_tokens_reader *r, uint64_t at, void *to, uint64_t bytes, pl_error *err)
 {
-    r->cached += pl_align_up(at % PAGE + bytes, PAGE);
+    r->cached += pl_align_up(at % PL_PAGE_BYTES + bytes, PL_PAGE_BYTES);
     return pl_file_read_at(r->tokens->fd, r->tokens->path, at, to, bytes, err);
 }
 

@@ -71,24 +71,30 @@ static int64_t draw_layers(const pl_config *c)
     return draw(2) ? 1 : deep ? 100000 - (int64_t)draw(2) : extreme(32);
 }
 
-static pl_config *draw_config(pl_command command)
+static pl_config *small_config(const char *arch, const char *budget)
 {
-    static const char *const budgets[] = {"none", "none", "64MB", "1GB", "1048576TiB"};
-    pl_config *c = pl_config_create();
-    assert_non_null(c);
-    bool mlp = draw(4) == 0;
-    int64_t sequence = extreme(command == PL_COMMAND_GENERATE ? 1 << 24 : 1 << 13), width = extreme(1 << 24);
-    int64_t batch = extreme(1 << 24), heads = 1;
-    for (uint64_t i = draw(16); i > 0 && width % (heads * 2) == 0; i--) heads *= 2;
     const char *fixed[][2] = {{"data.text", "text.txt"},
                               {"data.tokenizer", "bytes"},
                               {"run.out", "out"},
                               {"run.threads", "1"},
-                              {"model.arch", mlp ? "mlp" : "gpt"},
-                              {"memory.budget", budgets[draw(5)]},
+                              {"model.arch", arch},
+                              {"memory.budget", budget},
                               {"data.validation_fraction", "0.5"}};
+    pl_config *c = pl_config_create();
+    assert_non_null(c);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         if (pl_config_set(c, fixed[i][0], fixed[i][1], "test", &err)) fail_msg("%s", err.text);
+    return c;
+}
+
+static pl_config *draw_config(pl_command command)
+{
+    static const char *const budgets[] = {"none", "none", "64MB", "1GB", "1048576TiB"};
+    bool mlp = draw(4) == 0;
+    int64_t sequence = extreme(command == PL_COMMAND_GENERATE ? 1 << 24 : 1 << 13), width = extreme(1 << 24);
+    int64_t batch = extreme(1 << 24), heads = 1;
+    for (uint64_t i = draw(16); i > 0 && width % (heads * 2) == 0; i--) heads *= 2;
+    pl_config *c = small_config(mlp ? "mlp" : "gpt", budgets[draw(5)]);
     set(c, "model.width", width);
     set(c, "model.layers", draw_layers(c));
     set(c, "model.sequence", sequence);
@@ -151,22 +157,13 @@ static void each_gives_a_plan_or_a_sentence(void **state)
 static void most_rows(void **state)
 {
     (void)state;
-    static const char *const keys[][2] = {{"data.text", "text.txt"},
-                                          {"data.tokenizer", "bytes"},
-                                          {"data.validation_fraction", "0.5"},
-                                          {"run.out", "out"},
-                                          {"run.threads", "1"},
-                                          {"model.width", "8"},
-                                          {"model.layers", "1"},
-                                          {"model.heads", "8"},
-                                          {"model.sequence", "8192"},
-                                          {"train.batch_size", "16777216"},
-                                          {"train.micro_batch", "16741766"},
-                                          {"memory.budget", "none"}};
-    pl_config *c = pl_config_create();
-    assert_non_null(c);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (pl_config_set(c, keys[i][0], keys[i][1], "test", &err)) fail_msg("%s", err.text);
+    pl_config *c = small_config("gpt", "none");
+    set(c, "model.width", 8);
+    set(c, "model.layers", 1);
+    set(c, "model.heads", 8);
+    set(c, "model.sequence", 8192);
+    set(c, "train.batch_size", 16777216);
+    set(c, "train.micro_batch", 16741766);
     try(PL_COMMAND_EVALUATE, c);
 }
 
