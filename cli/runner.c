@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "signals.h"
 
-enum { LEDGER_BYTES = 64 << 10, TIMES_BYTES = 48 << 10 };
+enum { REPORT_BYTES = 128 << 10 };
 
 typedef struct runner {
     pl_call call;
@@ -27,7 +27,7 @@ typedef struct runner {
     pl_error error;
 } runner;
 
-static char ledger_text[LEDGER_BYTES], times_text[TIMES_BYTES];
+static char report_text[REPORT_BYTES]; /* the ledger, or the table of times: one is shown at once */
 
 static bool said(const runner *r, pl_call_word word) { return r->call.word[word] != NULL; }
 
@@ -37,8 +37,8 @@ static void say_ledger(runner *r, pl_run_verdict *verdict)
 {
     pl_error err = {0};
     pl_view_clear(&r->view);
-    if (pl_run_ledger(r->run, PL_LEDGER_REPORT, ledger_text, sizeof ledger_text, verdict, &err) == PL_OK)
-        pl_say("\n"), pl_say_bytes(ledger_text, strlen(ledger_text));
+    if (pl_run_ledger(r->run, PL_LEDGER_REPORT, report_text, sizeof report_text, verdict, &err) == PL_OK)
+        pl_say("\n"), pl_say_bytes(report_text, strlen(report_text));
     else
         pl_say("the ledger cannot be made: %s\n", err.text);
 }
@@ -70,15 +70,15 @@ static void put_json_event(const char *event, const char *json)
 static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
 {
     char path[PATH_MAX];
-    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, verdict, &r->error);
+    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, report_text, sizeof report_text, verdict, &r->error);
     if (status != PL_OK) return status;
     bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
-    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("ledger", ledger_text);
+    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("ledger", report_text);
     if (!trains || !said(r, PL_CALL_OUT)) return PL_OK;
     int n = snprintf(path, sizeof path, "%s/report.json", r->call.word[PL_CALL_OUT]);
     if (n < 0 || n >= PATH_MAX)
         return pl_cli_error(&r->error, PL_E_USAGE, "%s: the path is too long", r->call.word[PL_CALL_OUT]);
-    return pl_text_save(path, ledger_text, strlen(ledger_text), &r->error);
+    return pl_text_save(path, report_text, strlen(report_text), &r->error);
 }
 
 /* ---- the table of times: where nothing was run there is none ---- */
@@ -86,8 +86,8 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
 static void say_times(runner *r)
 {
     pl_error none = {0};
-    if (pl_run_times(r->run, PL_TIMES_TEXT, times_text, sizeof times_text, &none) != PL_OK) return;
-    pl_say("\n"), pl_say_bytes(times_text, strlen(times_text));
+    if (pl_run_times(r->run, PL_TIMES_TEXT, report_text, sizeof report_text, &none) != PL_OK) return;
+    pl_say("\n"), pl_say_bytes(report_text, strlen(report_text));
 }
 
 /* Kept where plimsoll report finds it, and told to programs. A run whose work is done does not fail for it. */
@@ -95,10 +95,10 @@ static void keep_times(runner *r)
 {
     static char path[PATH_MAX];
     pl_error err = {0};
-    if (pl_run_times(r->run, PL_TIMES_JSON, times_text, sizeof times_text, &err) != PL_OK) return;
-    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("times", times_text);
+    if (pl_run_times(r->run, PL_TIMES_JSON, report_text, sizeof report_text, &err) != PL_OK) return;
+    if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("times", report_text);
     pl_status status = pl_run_times_path(r->run, path, sizeof path, &err);
-    if (status == PL_OK && path[0]) status = pl_text_save(path, times_text, strlen(times_text), &err);
+    if (status == PL_OK && path[0]) status = pl_text_save(path, report_text, strlen(report_text), &err);
     if (status != PL_OK && r->view.quiet < 2) pl_say("warning: the table of times is not kept: %.900s\n", err.text);
 }
 
@@ -268,7 +268,7 @@ static pl_status put_inferred(const runner *r, const pl_inferred *i, pl_error *e
 {
     pl_run_verdict verdict = {0};
     char text[512];
-    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, ledger_text, sizeof ledger_text, &verdict, err);
+    pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, report_text, sizeof report_text, &verdict, err);
     if (status != PL_OK) return status;
     pl_line line = {text, sizeof text, 0};
     pl_line_add(&line,

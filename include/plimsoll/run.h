@@ -182,7 +182,7 @@ typedef struct pl_run_verdict {
 
 typedef enum pl_ledger_form { PL_LEDGER_REPORT, PL_LEDGER_JSON } pl_ledger_form;
 /* Measures the process now, mapping by mapping, and writes planned and measured side by side into the caller's memory
- * (64 KiB suffice; cut and terminated when room is short). Asks for no memory. Either text or verdict may be NULL.
+ * (128 KiB suffice; cut and terminated when room is short). Asks for no memory. Either text or verdict may be NULL.
  * PL_E_USAGE in a host program. */
 PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *,
                                            pl_error *);

@@ -11,6 +11,7 @@
 #include "report/html.h"
 #include "report/html_rollout.h"
 #include "report/times.h"
+#include "show/render.h"
 #include "base/checksum.h"
 #include "store/folder.h"
 #include "systems/results.h"
@@ -217,7 +218,10 @@ static pl_status write_times(const char *path, pl_str *out, pl_error *err)
     if (access(file, F_OK) != 0) goto done;
     PL_TRY_DONE(pl_file_read_all(file, TIMES_BYTES_MAX, &text, &bytes, &why));
     PL_TRY_DONE(pl_report_times_read(file, text, bytes, times, &why));
-    pl_html_times(times, out);
+    pl_doc d = pl_doc_begin();
+    pl_report_times_add(times, &d);
+    pl_doc_page_body(&d, out);
+    pl_doc_deinit(&d);
 done:
     pl_free(times);
     pl_free(text);

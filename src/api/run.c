@@ -12,6 +12,7 @@
 #include "base/json_read.h"
 #include "base/machine.h"
 #include "report/report.h"
+#include "show/render.h"
 #include "store/block_sink.h"
 #include "store/beside.h"
 #include "store/sum_file.h"
@@ -325,11 +326,13 @@ pl_status pl_run_ledger(pl_run *r, pl_ledger_form form, char *text, size_t room,
                                     .planned_step_seconds = pl_plan_step_seconds(r->plan),
                                     .measured_step_seconds = pl_session_step_seconds(r->session)};
     if (!text || room == 0) return PL_OK;
-    pl_str out = pl_str_fixed(text, room);
+    pl_str out;
+    pl_doc d = pl_doc_begin_in(text, room, &out);
+    pl_report_ledger(&r->plan->ledger, &measured, &d);
     if (form == PL_LEDGER_JSON)
-        pl_report_ledger_json(&r->plan->ledger, &measured, &out);
+        pl_doc_write_json(&d, false, &out);
     else
-        pl_report_ledger(&r->plan->ledger, &measured, &out);
+        pl_doc_print(&d, NULL, &out);
     return out.failed ? pl_fail(err, PL_E_USAGE, "the ledger does not fit %zu bytes", room) : PL_OK;
 }
 

@@ -8,6 +8,8 @@
 #include "api/api.h"
 #include "base/alloc.h"
 #include "report/times.h"
+#include "show/html.h"
+#include "show/render.h"
 #include "report/validated.h"
 #include "store/beside.h"
 #include "store/folder.h"
@@ -68,13 +70,15 @@ pl_status pl_run_times(const pl_run *run, pl_times_form form, char *text, size_t
     fill(run, &times);
     if (times.runs == 0)
         return pl_fail(err, PL_E_USAGE, "nothing was run, so there is no table of times; run the command's work first");
-    pl_str out = pl_str_fixed(text, room);
-    if (form == PL_TIMES_TEXT)
-        pl_report_times_text(&times, &out);
-    else if (form == PL_TIMES_JSON)
-        pl_report_times_json(&times, false, &out);
-    else
+    if (form == PL_TIMES_HTML)
         return pl_fail(err, PL_E_USAGE, "the page of a run is made from its folder: call pl_times_report");
+    pl_str out;
+    pl_doc d = pl_doc_begin_in(text, room, &out);
+    pl_report_times_add(&times, &d);
+    if (form == PL_TIMES_TEXT)
+        pl_doc_print(&d, NULL, &out);
+    else
+        pl_doc_write_json(&d, false, &out);
     return out.failed ? pl_fail(err, PL_E_USAGE, "the table of times does not fit %zu bytes", room) : PL_OK;
 }
 
@@ -133,23 +137,28 @@ static pl_status print_validated(const char *path, pl_str *out, pl_error *err)
     return status;
 }
 
-static pl_status print_page(const char *path, const pl_report_times *t, pl_str *out, pl_error *err)
+static pl_status print_page(const char *path, const pl_doc *d, pl_str *out, pl_error *err)
 {
-    pl_str sections = {0};
-    pl_status status = print_validated(path, &sections, err);
-    if (status == PL_OK && sections.failed) status = pl_fail(err, PL_E_NOMEM, "no memory for the page");
-    if (status == PL_OK) status = pl_report_times_page(path, t, pl_str_text(&sections), out, err);
-    pl_str_deinit(&sections);
-    return status;
+    pl_html_page_begin(&(pl_html_page){.title = path, .what = "times"}, out);
+    pl_doc_page_body(d, out);
+    PL_TRY(print_validated(path, out, err));
+    pl_html_page_end(out);
+    return PL_OK;
 }
 
 static pl_status print(const char *path, const pl_report_times *t, pl_times_form form, pl_str *out, pl_error *err)
 {
-    if (form == PL_TIMES_HTML) return print_page(path, t, out, err);
-    if (form == PL_TIMES_TEXT)
-        pl_report_times_text(t, out);
+    pl_status status = PL_OK;
+    pl_doc d = pl_doc_begin();
+    pl_report_times_add(t, &d);
+    if (form == PL_TIMES_HTML)
+        status = print_page(path, &d, out, err);
+    else if (form == PL_TIMES_TEXT)
+        pl_doc_print(&d, NULL, out);
     else
-        pl_report_times_json(t, false, out);
+        pl_doc_write_json(&d, false, out);
+    pl_doc_deinit(&d);
+    PL_TRY(status);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory for its table of times", path) : PL_OK;
 }
 

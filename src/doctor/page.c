@@ -28,10 +28,10 @@ static void write_head(const pl_doctor *d, const pl_doctor_process *p, pl_str *o
 
 static pl_status write_curve(const pl_doctor *d, pl_str *out, pl_error *err)
 {
-    pl_report_point *point = pl_alloc(d->sample_count + 1, sizeof *point);
+    pl_curve_point *point = pl_alloc(d->sample_count + 1, sizeof *point);
     if (!point) return pl_fail(err, PL_E_NOMEM, "no memory for the curve");
     for (size_t i = 0; i < d->sample_count; i++)
-        point[i] = (pl_report_point){d->sample[i].seconds, (double)d->sample[i].bytes / 1e6};
+        point[i] = (pl_curve_point){d->sample[i].seconds, (double)d->sample[i].bytes / 1e6};
     const pl_html_curve curve = {point, d->sample_count, "train", "weight", "memory", false};
     pl_html_curves(
         &(pl_html_chart){.title = "Memory over time",

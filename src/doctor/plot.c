@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "doctor/doctor.h"
-#include "report/plot.h"
+#include "show/plot.h"
 
 enum { TEXT = 32 };
 

@@ -10,7 +10,7 @@
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/interval.h"
-#include "report/plot.h"
+#include "show/plot.h"
 #include "report/table.h"
 
 enum { PLOT_HEIGHT = 8, TEXT = 48 };

@@ -75,15 +75,15 @@ static void place_budget(const pl_fit_result *r, double least, double most, pl_h
 static pl_status write_curve(const pl_fit_result *r, const pl_fit_point **front, size_t count, pl_str *out,
                              pl_error *err)
 {
-    pl_report_point chosen, *stairs = pl_alloc(2 * count + 1, sizeof *stairs);
+    pl_curve_point chosen, *stairs = pl_alloc(2 * count + 1, sizeof *stairs);
     size_t made = 0;
     char text[2 * TEXT];
     if (!stairs) return pl_fail(err, PL_E_NOMEM, "no memory for the page");
     for (size_t i = 0; i < count; i++) {
         if (front[i]->seconds < 0) continue;
         double megabytes = (double)front[i]->charged_bytes / 1e6;
-        if (made) stairs[made] = (pl_report_point){megabytes, stairs[made - 1].value}, made++;
-        stairs[made++] = (pl_report_point){megabytes, front[i]->seconds};
+        if (made) stairs[made] = (pl_curve_point){megabytes, stairs[made - 1].value}, made++;
+        stairs[made++] = (pl_curve_point){megabytes, front[i]->seconds};
     }
     pl_html_chart chart = {.title = "Time against memory",
                            .unit = "seconds of a step, predicted",
@@ -92,11 +92,11 @@ static pl_status write_curve(const pl_fit_result *r, const pl_fit_point **front,
                            .from_zero = true};
     if (made) place_budget(r, stairs[0].step, stairs[made - 1].step, &chart, text);
     if (chart.mark_words && chart.mark > stairs[made - 1].step)
-        stairs[made] = (pl_report_point){chart.mark, stairs[made - 1].value}, made++;
+        stairs[made] = (pl_curve_point){chart.mark, stairs[made - 1].value}, made++;
     pl_html_curve curves[2] = {{stairs, made, "train", "weight", "the fastest plan that fits", false}};
     size_t n = 1;
     if (r->chosen != PL_FIT_NONE && r->point[r->chosen].seconds >= 0) {
-        chosen = (pl_report_point){(double)r->point[r->chosen].charged_bytes / 1e6, r->point[r->chosen].seconds};
+        chosen = (pl_curve_point){(double)r->point[r->chosen].charged_bytes / 1e6, r->point[r->chosen].seconds};
         curves[n++] = (pl_html_curve){&chosen, 1, "valid", "gradient", "chosen", true};
     }
     chart.curve = curves;

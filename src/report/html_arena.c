@@ -24,7 +24,7 @@ static bool begin_block(const frame *f, const pl_block *b, pl_role role)
     double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
     if (w < 0.4 && h < 0.4) return false;
     pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>",
-                  pl_html_role_class(role), w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w,
+                  pl_role_name(role), w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w,
                   h < 0.3 ? 0.3 : h);
     return true;
 }
@@ -149,7 +149,7 @@ static void draw_legend(const frame *f, pl_str *out)
     pl_str_append(out, "<div class='legend'>");
     for (int r = 0; r < PL_ROLE_COUNT; r++)
         if (used[r])
-            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", pl_html_role_class((pl_role)r),
+            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", pl_role_name((pl_role)r),
                           pl_report_role_title((pl_role)r));
     pl_str_append(out, "</div>\n");
 }

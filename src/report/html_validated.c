@@ -54,8 +54,8 @@ static const char style[] = "<style>svg .most,svg .least{fill:none;stroke-width:
 /* ---- lines ---- */
 
 typedef struct validated {
-    pl_report_point *point[CHARTS][CURVES]; /* NaN: the line has no such number */
-    pl_report_point *all;
+    pl_curve_point *point[CHARTS][CURVES]; /* NaN: the line has no such number */
+    pl_curve_point *all;
     size_t count;
 } validated;
 
@@ -78,7 +78,7 @@ static void take_line(validated *v, const json_t *line)
     if (!json_object_get(line, "validation_loss")) return;
     for (size_t k = 0; k < CHARTS; k++)
         for (size_t i = 0; i < CURVES && rows[k].curve[i].key; i++)
-            v->point[k][i][v->count] = (pl_report_point){step, number_of(line, rows[k].curve[i].key)};
+            v->point[k][i][v->count] = (pl_curve_point){step, number_of(line, rows[k].curve[i].key)};
     v->count++;
 }
 

@@ -57,15 +57,12 @@ void pl_report_say_basis(double seconds, double low, double high, double estimat
     pl_str_append(out, text);
 }
 
-void pl_report_interval_json(pl_json *j, const char *name, const pl_duration *p, double estimated_seconds)
+void pl_report_add_range(pl_doc *d, const char *low, const char *high, const char *estimated, const pl_duration *p,
+                         double estimated_seconds)
 {
-    char key[64];
     const bool known = p->seconds > 0;
-    snprintf(key, sizeof key, "%s_low", name);
-    pl_json_kv_double_if(j, known, key, p->low);
-    snprintf(key, sizeof key, "%s_high", name);
-    pl_json_kv_double_if(j, known, key, p->high);
-    snprintf(key, sizeof key, "estimated_%s", name);
-    pl_json_kv_double_if(j, known, key, estimated_seconds);
-    pl_json_kv_double_if(j, known, "busy", p->busy);
+    pl_doc_key_real_if(d, known, low, p->low);
+    pl_doc_key_real_if(d, known, high, p->high);
+    pl_doc_key_real_if(d, known, estimated, estimated_seconds);
+    pl_doc_key_real_if(d, known, "busy", p->busy);
 }

@@ -6,7 +6,8 @@
 
 #include "base/units.h"
 #include "report/report.h"
-#include "report/table.h"
+#include "show/cell.h"
+#include "show/render.h"
 
 enum { ALLOWED_BYTES = 1000000, ALLOWED_PART = 100 /* 1 % */ };
 
@@ -52,89 +53,110 @@ pl_report_verdict pl_report_judge(const pl_process_planned *planned, const pl_me
     return v;
 }
 
-/* ---- as text ---- */
+/* ---- the rows ---- */
 
-static void titles(pl_table *t)
-{
-    static const char *const text[] = {"", "planned", "measured", "difference", ""};
-    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) pl_table_cell(t, "%s", text[i]);
-    pl_table_end_row(t);
-}
+static const pl_doc_column columns[] = {{NULL, ""},
+                                        {NULL, "planned", PL_DOC_EXACT},
+                                        {NULL, "measured", PL_DOC_EXACT},
+                                        {"difference_bytes", "difference", PL_DOC_DIFFERENCE},
+                                        {NULL, "", .is_remark = true}};
 
-static void figure(pl_table *t, const uint64_t *bytes)
-{
-    if (bytes)
-        pl_table_count(t, *bytes);
-    else
-        pl_table_cell(t, "%s", "");
-}
+static void add_bytes(pl_doc *d, const uint64_t *bytes) { bytes ? pl_doc_count(d, *bytes) : pl_doc_blank(d); }
 
 /* planned or measured NULL: there is no such figure. */
-static void line(pl_table *t, const char *name, const uint64_t *planned, const uint64_t *measured, const char *remark)
+static void add_cells(pl_doc *d, const char *name, const uint64_t *planned, const uint64_t *measured,
+                      const char *remark)
 {
-    pl_table_cell(t, "%s", name);
-    figure(t, planned);
-    figure(t, measured);
-    pl_table_difference(t, difference(measured ? *measured : 0, planned ? *planned : 0));
-    pl_table_cell(t, "%s", remark);
-    pl_table_end_row(t);
+    pl_doc_words(d, "%s", name);
+    add_bytes(d, planned);
+    add_bytes(d, measured);
+    pl_doc_difference(d, difference(measured ? *measured : 0, planned ? *planned : 0));
+    pl_doc_words(d, "%s", remark);
 }
 
-/* "arena ram": the name alone would say little. */
-static const char *title_of(const pl_memory_row *row, char *text, size_t room)
+static void add_sum(pl_doc *d, const char *name, const uint64_t *planned, const uint64_t *measured, const char *remark,
+                    unsigned flags)
 {
-    snprintf(text, room, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "", row->name);
-    return text;
+    pl_doc_row(d, PL_DOC_SHOWN | flags);
+    add_cells(d, name, planned, measured, remark);
+    pl_doc_row_end(d);
 }
 
-static void joined_rows(pl_table *t, const pl_process_planned *planned, const pl_memory_measured *measured)
+static void add_keys(pl_doc *d, const pl_memory_row *planned, const pl_memory_row *measured)
 {
-    char name[PL_MEMORY_NAME_BYTES + 8];
-    for (size_t i = 0; i < planned->row_count; i++) {
-        const pl_memory_row *row = &planned->row[i],
-                            *held = pl_memory_find_row(measured->row, measured->row_count, row->kind, row->name);
-        line(t, title_of(row, name, sizeof name), &row->resident_bytes, held ? &held->resident_bytes : NULL,
-             held ? "" : "not found in the process");
-    }
+    static const pl_memory_row none = {0};
+    const pl_memory_row *p = planned ? planned : &none, *m = measured ? measured : &none;
+    pl_doc_key_words(d, "kind", pl_memory_kind_name(planned ? p->kind : m->kind));
+    pl_doc_key_words(d, "name", planned ? p->name : m->name);
+    pl_doc_key_count(d, "planned_count", p->count);
+    pl_doc_key_count(d, "planned_reserved_bytes", p->reserved_bytes);
+    pl_doc_key_count(d, "planned_bytes", p->resident_bytes);
+    pl_doc_key_count(d, "measured_count", m->count);
+    pl_doc_key_count(d, "measured_reserved_bytes", m->reserved_bytes);
+    pl_doc_key_count(d, "measured_bytes", m->resident_bytes);
+    pl_doc_key_count(d, "measured_proportional_bytes", m->proportional_bytes);
+    pl_doc_key_count(d, "measured_anonymous_bytes", m->anonymous_bytes);
+    pl_doc_key_count(d, "measured_huge_bytes", m->huge_bytes);
+}
+
+static void add_row(pl_doc *d, const pl_memory_row *planned, const pl_memory_row *measured)
+{
+    const pl_memory_row *row = planned ? planned : measured;
+    char name[PL_MEMORY_NAME_BYTES + 8]; /* "arena ram": the name alone would say little */
+    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "", row->name);
+    pl_doc_row(d, 0);
+    add_keys(d, planned, measured);
+    add_cells(d, name, planned ? &planned->resident_bytes : NULL, measured ? &measured->resident_bytes : NULL,
+              !planned    ? "not planned"
+              : !measured ? "not found in the process"
+                          : "");
+    pl_doc_key_bool(d, "planned", planned != NULL);
+    pl_doc_key_bool(d, "measured", measured != NULL);
+    pl_doc_row_end(d);
+}
+
+static void add_rows(pl_doc *d, const pl_process_planned *planned, const pl_memory_measured *measured,
+                     const pl_report_verdict *v)
+{
+    pl_doc_table(d, "rows", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < planned->row_count; i++)
+        add_row(d, &planned->row[i],
+                pl_memory_find_row(measured->row, measured->row_count, planned->row[i].kind, planned->row[i].name));
     for (size_t i = 0; i < measured->row_count; i++) {
         const pl_memory_row *row = &measured->row[i];
-        if (pl_memory_find_row(planned->row, planned->row_count, row->kind, row->name)) continue;
-        line(t, title_of(row, name, sizeof name), NULL, &row->resident_bytes, "not planned");
+        if (!pl_memory_find_row(planned->row, planned->row_count, row->kind, row->name)) add_row(d, NULL, row);
     }
+    add_sum(d, "unexplained", NULL, &measured->unexplained_bytes, "", measured->unexplained_bytes ? PL_DOC_BAD : 0);
+    add_sum(d, "resident", &v->planned_bytes, &v->measured_bytes, "", PL_DOC_TOTAL);
+    add_sum(d, "peak", &v->planned_bytes, &measured->peak_bytes, v->peak_as_planned ? "VmHWM" : "VmHWM: above the plan",
+            v->peak_as_planned ? 0 : PL_DOC_BAD);
+    add_sum(d, "page tables", &planned->page_table_bytes, &measured->page_table_bytes, "planned: at most", 0);
+    pl_doc_table_end(d);
 }
 
-static void print_rows(const pl_process_planned *planned, const pl_memory_measured *measured,
-                       const pl_report_verdict *v, pl_str *out)
+static void add_unexplained(pl_doc *d, const pl_memory_measured *m)
 {
-    for (pl_table t = pl_table_begin(out, "lrrrl"); pl_table_pass(&t);) {
-        titles(&t);
-        joined_rows(&t, planned, measured);
-        line(&t, "unexplained", NULL, &measured->unexplained_bytes, "");
-        pl_table_rule(&t, 1, 4);
-        line(&t, "resident", &v->planned_bytes, &v->measured_bytes, "");
-        line(&t, "peak", &v->planned_bytes, &measured->peak_bytes,
-             v->peak_as_planned ? "VmHWM" : "VmHWM: above the plan");
-        line(&t, "page tables", &planned->page_table_bytes, &measured->page_table_bytes, "planned: at most");
+    static const pl_doc_column found[] = {
+        {NULL, "unexplained"}, {"bytes", "bytes", PL_DOC_BYTES}, {"protection", ""}, {NULL, ""}};
+    pl_doc_table(d, "unexplained", found, sizeof found / sizeof *found);
+    for (size_t i = 0; i < m->unexplained_count; i++) {
+        const pl_memory_unexplained *u = &m->unexplained[i];
+        pl_doc_row(d, 0);
+        pl_doc_key_count(d, "begin", u->begin);
+        pl_doc_key_count(d, "end", u->end);
+        pl_doc_words(d, "%" PRIxPTR "-%" PRIxPTR, u->begin, u->end);
+        pl_doc_count(d, u->resident_bytes);
+        pl_doc_words(d, "%s", u->protection);
+        pl_doc_words(d, "%s", u->name[0] ? u->name : "anonymous");
+        pl_doc_key_words(d, "name", u->name);
+        pl_doc_row_end(d);
     }
+    pl_doc_table_end(d);
 }
 
-static void print_unexplained(const pl_memory_measured *m, pl_str *out)
-{
-    if (m->unexplained_count == 0) return;
-    pl_str_append(out, "Unexplained:\n");
-    for (pl_table t = pl_table_begin(out, "lrrll"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < m->unexplained_count; i++) {
-            const pl_memory_unexplained *u = &m->unexplained[i];
-            pl_table_cell(&t, "  %" PRIxPTR "-%" PRIxPTR, u->begin, u->end);
-            pl_table_bytes(&t, u->resident_bytes);
-            pl_table_cell(&t, "%s", u->protection);
-            pl_table_cell(&t, "%s", u->name[0] ? u->name : "anonymous");
-            pl_table_end_row(&t);
-        }
-    }
-}
+/* ---- the verdict in words and in numbers ---- */
 
-static void print_worst(const pl_report_verdict *v, pl_str *out)
+static void say_worst(const pl_report_verdict *v, pl_str *out)
 {
     char name[PL_MEMORY_NAME_BYTES], count[32];
     pl_str_append(out, " The row that differs most is ");
@@ -143,143 +165,69 @@ static void print_worst(const pl_report_verdict *v, pl_str *out)
         pl_str_append(out, "what is unexplained");
     else
         pl_str_printf(out, "%s \"%s\"", pl_memory_kind_name(v->worst_kind), name);
-    pl_str_printf(out, ", by %s%s bytes.\n", v->worst_difference_bytes < 0 ? "-" : "+",
+    pl_str_printf(out, ", by %s%s bytes.", v->worst_difference_bytes < 0 ? "-" : "+",
                   pl_format_count(magnitude(v->worst_difference_bytes), count, sizeof count));
 }
 
-static void print_verdict(const pl_report_verdict *v, pl_str *out)
+static void say_verdict(pl_doc *d, const pl_report_verdict *v)
 {
     char differs[32], allowed[16];
     pl_format_count(magnitude(v->difference_bytes), differs, sizeof differs);
     pl_format_bytes(v->allowed_bytes, allowed, sizeof allowed);
     const char *sign = v->difference_bytes < 0 ? "under" : "over";
+    pl_str *out = pl_doc_paragraph(d, v->as_planned ? PL_DOC_GOOD : PL_DOC_BAD);
     if (v->as_planned && v->difference_bytes == 0)
-        pl_str_append(out, "As planned, to the byte.\n");
+        pl_str_append(out, "As planned, to the byte.");
     else if (v->as_planned)
-        pl_str_printf(out, "As planned: %s bytes %s (%s allowed).\n", differs, sign, allowed);
+        pl_str_printf(out, "As planned: %s bytes %s (%s allowed).", differs, sign, allowed);
     else
         pl_str_printf(out, "NOT as planned: %s bytes %s (%s allowed).", differs, sign, allowed);
-    if (!v->as_planned) print_worst(v, out);
-    if (!v->peak_as_planned) pl_str_append(out, "The peak (VmHWM) was above the plan by more than is allowed.\n");
+    if (!v->as_planned) say_worst(v, out);
+    pl_doc_paragraph_end(d);
+    if (!v->peak_as_planned) pl_doc_say(d, PL_DOC_BAD, "The peak (VmHWM) was above the plan by more than is allowed.");
 }
 
-void pl_report_ledger(const pl_process_planned *planned, const pl_memory_measured *measured, pl_str *out)
+static void add_verdict(pl_doc *d, const pl_report_verdict *v)
 {
-    pl_report_verdict v = pl_report_judge(planned, measured);
-    print_rows(planned, measured, &v, out);
-    print_unexplained(measured, out);
-    print_verdict(&v, out);
-}
-
-/* ---- as JSON ---- */
-
-static void json_row(pl_json *j, const pl_memory_row *planned, const pl_memory_row *measured)
-{
-    const pl_memory_row *row = planned ? planned : measured;
-    pl_json_object(j);
-    pl_json_kv_string(j, "kind", pl_memory_kind_name(row->kind));
-    pl_json_kv_string(j, "name", row->name);
-    pl_json_kv_uint(j, "planned_count", planned ? planned->count : 0);
-    pl_json_kv_uint(j, "planned_reserved_bytes", planned ? planned->reserved_bytes : 0);
-    pl_json_kv_uint(j, "planned_bytes", planned ? planned->resident_bytes : 0);
-    pl_json_kv_uint(j, "measured_count", measured ? measured->count : 0);
-    pl_json_kv_uint(j, "measured_reserved_bytes", measured ? measured->reserved_bytes : 0);
-    pl_json_kv_uint(j, "measured_bytes", measured ? measured->resident_bytes : 0);
-    pl_json_kv_uint(j, "measured_proportional_bytes", measured ? measured->proportional_bytes : 0);
-    pl_json_kv_uint(j, "measured_anonymous_bytes", measured ? measured->anonymous_bytes : 0);
-    pl_json_kv_uint(j, "measured_huge_bytes", measured ? measured->huge_bytes : 0);
-    pl_json_kv_int(j, "difference_bytes",
-                   difference(measured ? measured->resident_bytes : 0, planned ? planned->resident_bytes : 0));
-    pl_json_kv_bool(j, "planned", planned != NULL);
-    pl_json_kv_bool(j, "measured", measured != NULL);
-    pl_json_object_end(j);
-}
-
-static void json_rows(pl_json *j, const pl_process_planned *planned, const pl_memory_measured *measured)
-{
-    pl_json_key(j, "rows");
-    pl_json_array(j);
-    for (size_t i = 0; i < planned->row_count; i++)
-        json_row(j, &planned->row[i],
-                 pl_memory_find_row(measured->row, measured->row_count, planned->row[i].kind, planned->row[i].name));
-    for (size_t i = 0; i < measured->row_count; i++) {
-        const pl_memory_row *row = &measured->row[i];
-        if (!pl_memory_find_row(planned->row, planned->row_count, row->kind, row->name)) json_row(j, NULL, row);
-    }
-    pl_json_array_end(j);
-}
-
-static void json_unexplained(pl_json *j, const pl_memory_measured *m)
-{
-    pl_json_key(j, "unexplained");
-    pl_json_array(j);
-    for (size_t i = 0; i < m->unexplained_count; i++) {
-        const pl_memory_unexplained *u = &m->unexplained[i];
-        pl_json_object(j);
-        pl_json_kv_uint(j, "begin", u->begin);
-        pl_json_kv_uint(j, "end", u->end);
-        pl_json_kv_uint(j, "bytes", u->resident_bytes);
-        pl_json_kv_string(j, "protection", u->protection);
-        pl_json_kv_string(j, "name", u->name);
-        pl_json_object_end(j);
-    }
-    pl_json_array_end(j);
-}
-
-static void json_measured(pl_json *j, const pl_memory_measured *m)
-{
-    const struct {
-        const char *key;
-        uint64_t value;
-    } field[] = {{"unexplained_bytes", m->unexplained_bytes},
-                 {"rollup_bytes", m->rollup_bytes},
-                 {"rollup_huge_bytes", m->rollup_huge_bytes},
-                 {"peak_bytes", m->peak_bytes},
-                 {"measured_page_table_bytes", m->page_table_bytes},
-                 {"virtual_bytes", m->virtual_bytes},
-                 {"swap_bytes", m->swap_bytes},
-                 {"threads", m->threads},
-                 {"minor_faults", m->minor_faults},
-                 {"major_faults", m->major_faults}};
-    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++) pl_json_kv_uint(j, field[i].key, field[i].value);
-}
-
-static void json_verdict(pl_json *j, const pl_report_verdict *v)
-{
-    pl_json_kv_uint(j, "planned_bytes", v->planned_bytes);
-    pl_json_kv_uint(j, "measured_bytes", v->measured_bytes);
-    pl_json_kv_int(j, "difference_bytes", v->difference_bytes);
-    pl_json_kv_uint(j, "allowed_bytes", v->allowed_bytes);
-    pl_json_kv_bool(j, "as_planned", v->as_planned);
-    pl_json_kv_bool(j, "peak_as_planned", v->peak_as_planned);
-    pl_json_key(j, "worst");
+    pl_doc_key_count(d, "planned_bytes", v->planned_bytes);
+    pl_doc_key_count(d, "measured_bytes", v->measured_bytes);
+    pl_doc_key_difference(d, "difference_bytes", v->difference_bytes);
+    pl_doc_key_count(d, "allowed_bytes", v->allowed_bytes);
+    pl_doc_key_bool(d, "as_planned", v->as_planned);
+    pl_doc_key_bool(d, "peak_as_planned", v->peak_as_planned);
     if (!v->worst_name) {
-        pl_json_null(j);
+        pl_doc_key_null(d, "worst");
         return;
     }
-    pl_json_object(j);
-    pl_json_kv_string(j, "kind", pl_memory_kind_name(v->worst_kind));
-    pl_json_kv_string(j, "name", v->worst_name);
-    pl_json_kv_int(j, "difference_bytes", v->worst_difference_bytes);
-    pl_json_object_end(j);
+    pl_doc_object(d, "worst");
+    pl_doc_key_words(d, "kind", pl_memory_kind_name(v->worst_kind));
+    pl_doc_key_words(d, "name", v->worst_name);
+    pl_doc_key_difference(d, "difference_bytes", v->worst_difference_bytes);
+    pl_doc_object_end(d);
 }
 
-void pl_report_ledger_object(const pl_process_planned *planned, const pl_memory_measured *measured, pl_json *j)
+static void add_measured(pl_doc *d, const pl_memory_measured *m)
 {
-    pl_report_verdict v = pl_report_judge(planned, measured);
-    pl_json_object(j);
-    pl_json_kv_string(j, "schema", "plimsoll.ledger/1");
-    json_verdict(j, &v);
-    pl_json_kv_uint(j, "planned_page_table_bytes", planned->page_table_bytes);
-    json_measured(j, measured);
-    json_rows(j, planned, measured);
-    json_unexplained(j, measured);
-    pl_json_object_end(j);
+    pl_doc_key_count(d, "unexplained_bytes", m->unexplained_bytes);
+    pl_doc_key_count(d, "rollup_bytes", m->rollup_bytes);
+    pl_doc_key_count(d, "rollup_huge_bytes", m->rollup_huge_bytes);
+    pl_doc_key_count(d, "peak_bytes", m->peak_bytes);
+    pl_doc_key_count(d, "measured_page_table_bytes", m->page_table_bytes);
+    pl_doc_key_count(d, "virtual_bytes", m->virtual_bytes);
+    pl_doc_key_count(d, "swap_bytes", m->swap_bytes);
+    pl_doc_key_count(d, "threads", m->threads);
+    pl_doc_key_count(d, "minor_faults", m->minor_faults);
+    pl_doc_key_count(d, "major_faults", m->major_faults);
 }
 
-void pl_report_ledger_json(const pl_process_planned *planned, const pl_memory_measured *measured, pl_str *out)
+void pl_report_ledger(const pl_process_planned *planned, const pl_memory_measured *measured, pl_doc *d)
 {
-    pl_json j = pl_json_begin(out, false);
-    pl_report_ledger_object(planned, measured, &j);
-    pl_str_append(out, "\n");
+    const pl_report_verdict v = pl_report_judge(planned, measured);
+    pl_doc_key_words(d, "schema", "plimsoll.ledger/1");
+    add_verdict(d, &v);
+    pl_doc_key_count(d, "planned_page_table_bytes", planned->page_table_bytes);
+    add_measured(d, measured);
+    add_rows(d, planned, measured, &v);
+    add_unexplained(d, measured);
+    say_verdict(d, &v);
 }

@@ -1,31 +1,21 @@
-/* The text of `plimsoll plan CONFIG`. One function a section, in the order in which they are read. */
+/* What there is to say about a plan, and about its run where there is one: a function for each section, in the order in
+ * which they are read. The tables by component, program and operator are in plan_tables.c. */
+#include "report/plan.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/units.h"
 #include "base/locale.h"
-#include "ir/properties.h"
-#include "ir/op.h"
-#include "report/account.h"
+#include "base/units.h"
+#include "report/advice.h"
+#include "report/html.h"
 #include "report/interval.h"
 #include "report/map.h"
-#include "report/report.h"
-#include "report/table.h"
-#include "report/advice.h"
+#include "report/times.h"
 #include "report/work.h"
+#include "show/render.h"
 
-enum { COMPONENTS_SHOWN = 40, MAP_MARGIN = 12 };
-
-typedef struct page {
-    const pl_plan *plan;
-    const pl_report_options *options;
-    pl_str *out;
-    pl_report_account account;
-    pl_report_programs programs;
-    pl_report_components components;
-    pl_report_alive *alive;
-    size_t alive_count;
-} page;
+enum { MAP_MARGIN = 12 };
 
 pl_report_options pl_report_options_default(void)
 {
@@ -33,45 +23,180 @@ pl_report_options pl_report_options_default(void)
         .width = PL_TEXT_COLUMNS, .height = 24, .scope_depth = 1, .values = 12, .budget_bytes = PL_REPORT_NO_BUDGET};
 }
 
-static pl_table begin(const page *g, const char *columns)
-{
-    pl_table t = pl_table_begin(g->out, columns);
-    t.color = g->options->color;
-    return t;
-}
-
-static void heading(const page *g, const char *text)
-{
-    pl_str_printf(g->out, g->options->color ? "\n\033[1;34m%s\033[0m\n" : "\n%s\n", text);
-}
-
 /* ---- the model in a line ---- */
 
-static void print_head(const page *g)
+static void say_model(const pl_report_page *g, pl_doc *d)
 {
-    size_t from = g->out->bytes;
     const pl_plan *p = g->plan;
-    pl_report_model m = pl_report_describe(p);
+    const pl_report_model m = pl_report_describe(p);
     char count[32];
-    if (g->options->title) {
-        char title[PL_TABLE_CELL_BYTES];
-        pl_text_clean(title, sizeof title, g->options->title);
-        pl_str_printf(g->out, "%s: ", title);
-    }
-    pl_str_printf(g->out, "%s parameters", pl_format_count(m.parameters, count, sizeof count));
-    pl_str_printf(g->out, " in %" PRIu64 " tensor%s", m.weights, pl_plural(m.weights));
-    if (m.layers) pl_str_printf(g->out, ", %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
-    if (m.batch) pl_str_append(g->out, "; ");
-    pl_report_batch(&m, g->out);
-    if (m.precision != PL_DTYPE_F32) pl_str_printf(g->out, "; activations in %s", pl_dtype_name(m.precision));
-    pl_str_printf(g->out, "; %d thread%s, %s\n", p->team.threads, pl_plural((uint64_t)p->team.threads),
+    pl_str *out = pl_doc_paragraph(d, 0);
+    pl_str_printf(out, "%s parameters", pl_format_count(m.parameters, count, sizeof count));
+    pl_str_printf(out, " in %" PRIu64 " tensor%s", m.weights, pl_plural(m.weights));
+    if (m.layers) pl_str_printf(out, ", %" PRIu64 " layer%s", m.layers, pl_plural(m.layers));
+    if (m.batch) pl_str_append(out, "; ");
+    pl_report_batch(&m, out);
+    if (m.precision != PL_DTYPE_F32) pl_str_printf(out, "; activations in %s", pl_dtype_name(m.precision));
+    pl_str_printf(out, "; %d thread%s, %s", p->team.threads, pl_plural((uint64_t)p->team.threads),
                   pl_isa_name(p->team.isa));
-    if (p->data[0]) {
-        char data[PL_PLAN_DATA_BYTES];
-        pl_text_clean(data, sizeof data, p->data);
-        pl_str_printf(g->out, "%s\n", data);
-    }
-    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
+    pl_doc_paragraph_end(d);
+    if (p->data[0]) pl_doc_say(d, 0, "%s", p->data);
+    if (g->run && g->run->verdict) pl_doc_say(d, 0, "%s", g->run->verdict);
+}
+
+static void add_model(const pl_report_page *g, pl_doc *d)
+{
+    const pl_report_model m = pl_report_describe(g->plan);
+    pl_doc_object(d, "model");
+    pl_doc_key_count(d, "parameters", m.parameters);
+    pl_doc_key_count(d, "weights", m.weights);
+    pl_doc_key_count(d, "layers", m.layers);
+    pl_doc_key_count(d, "batch", m.batch);
+    pl_doc_key_count(d, "micro_batch", m.micro_batch);
+    pl_doc_key_count(d, "accumulation", m.accumulation);
+    pl_doc_key_count(d, "last_micro_batch", m.last);
+    pl_doc_key_words(d, "precision", pl_dtype_name(m.precision));
+    pl_doc_object_end(d);
+}
+
+static void add_step(const pl_plan *p, pl_doc *d)
+{
+    const pl_id train = pl_graph_find_trained(p->graph);
+    const double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(p, train);
+    pl_doc_key_real_if(d, seconds > 0, "seconds_per_step", seconds);
+    if (train == PL_NONE) return;
+    const pl_duration time = pl_plan_program_time(p, train);
+    pl_report_add_interval(d, "seconds_per_step", &time, pl_report_estimated_seconds(p, train));
+    const double spared = pl_plan_spared_seconds(p, train);
+    if (spared > 0) pl_doc_key_real(d, "seconds_spared_per_step", spared);
+}
+
+static void add_head(const pl_report_page *g, pl_doc *d)
+{
+    const pl_plan *p = g->plan;
+    char hash[24];
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)p->numerics_hash);
+    pl_doc_title(d, NULL, g->run ? "run" : "plan", g->options->title ? g->options->title : "");
+    say_model(g, d);
+    pl_doc_key_words(d, "schema", "plimsoll.plan/1");
+    pl_doc_key_words(d, "title", g->options->title);
+    pl_doc_key_words(d, "numerics_hash", hash);
+    pl_doc_key_difference(d, "threads", p->team.threads);
+    pl_doc_key_words(d, "isa", pl_isa_name(p->team.isa));
+    if (p->data[0]) pl_doc_key_words(d, "data", p->data);
+    add_model(g, d);
+    add_step(p, d);
+}
+
+/* ---- figures worth a look from afar ---- */
+
+static void add_time_card(const pl_plan *p, pl_id train, pl_doc *d)
+{
+    char number[48], low[32], high[32];
+    const pl_duration t = pl_plan_program_time(p, train);
+    const bool estimated = pl_report_estimated_seconds(p, train) > 0;
+    const char *note = t.busy >= PL_REPORT_BUSY ? "; this machine was busy" : estimated ? "; ~ in part estimated" : "";
+    pl_report_seconds(t.seconds, estimated, "0 s", number);
+    if (t.high > t.low)
+        pl_doc_card(d, number, "a step, predicted: %s to %s%s", pl_format_seconds(t.low, low, sizeof low),
+                    pl_format_seconds(t.high, high, sizeof high), note);
+    else
+        pl_doc_card(d, number, "a step, predicted%s", note);
+}
+
+static double percent_above(const pl_plan_arena *a)
+{
+    return a->lower_bound_bytes ? 100 * ((double)a->bytes / (double)a->lower_bound_bytes - 1) : 0;
+}
+
+static void add_memory_cards(const pl_report_page *g, pl_doc *d)
+{
+    const pl_plan *p = g->plan;
+    char number[48], text[32];
+    pl_doc_card(d, pl_format_bytes(pl_plan_resident_bytes(p), number, sizeof number), "resident, planned");
+    if (g->run && g->run->measured)
+        pl_doc_card(d, pl_format_bytes(g->run->measured->peak_bytes, number, sizeof number), "peak, measured");
+    pl_format_bytes(pl_plan_charged_bytes(p), number, sizeof number);
+    if (g->options->budget_bytes == PL_REPORT_NO_BUDGET)
+        pl_doc_card(d, number, "charged, planned");
+    else
+        pl_doc_card(d, number, "charged, planned, of %s", pl_format_bytes(g->options->budget_bytes, text, sizeof text));
+    pl_doc_card(d, pl_format_bytes(p->arena->bytes, number, sizeof number), "arena, %.2f %% above its lower bound",
+                percent_above(p->arena));
+}
+
+static void add_cards(const pl_report_page *g, pl_doc *d)
+{
+    const pl_report_run *run = g->run;
+    const pl_id train = pl_graph_find_trained(g->plan->graph);
+    const double seconds = train == PL_NONE ? 0 : pl_plan_program_seconds(g->plan, train);
+    char number[48], text[32];
+    add_memory_cards(g, d);
+    if (seconds > 0) add_time_card(g->plan, train, d);
+    if (seconds < 0) pl_doc_card(d, "unknown", "a step, predicted");
+    if (run && run->steps && run->seconds > 0)
+        pl_doc_card(d, pl_format_seconds(run->seconds / (double)run->steps, number, sizeof number),
+                    "a step, measured over %s", pl_format_count(run->steps, text, sizeof text));
+}
+
+/* ---- pictures ---- */
+
+static void draw_losses(const void *of, pl_str *out)
+{
+    const pl_report_page *g = of;
+    const pl_html_curve curves[] = {
+        {g->run->training, g->run->training_count, "train", "weight", "training", false},
+        {g->run->validation, g->run->validation_count, "valid", "gradient", "validation", true},
+    };
+    pl_html_curves(&(pl_html_chart){.title = "Loss",
+                                    .unit = pl_plan_words_of(g->plan)->loss,
+                                    .axis = "step",
+                                    .least_tick = 1,
+                                    .curve = curves,
+                                    .count = sizeof curves / sizeof *curves},
+                   out);
+}
+
+static void draw_arena(const void *of, pl_str *out)
+{
+    const pl_report_page *g = of;
+    pl_html_arena(g->plan, &g->account, g->options->budget_bytes, out);
+}
+
+static void draw_map(const void *of, unsigned columns, bool color, pl_str *out)
+{
+    const pl_report_page *g = of;
+    pl_error err;
+    if (columns <= MAP_MARGIN || !g->options->width) return;
+    if (pl_report_map(g->plan, columns - MAP_MARGIN, g->options->height, color, out, &err) != PL_OK) out->failed = 1;
+}
+
+static void draw_timeline(const void *of, pl_str *out)
+{
+    const pl_report_page *g = of;
+    pl_html_timeline(g->plan, out);
+}
+
+static void say_placement(const pl_plan *p, pl_doc *d)
+{
+    char arena[32], bound[32], gap[32], took[32];
+    pl_str *out = pl_doc_paragraph(d, 0);
+    pl_str_printf(out, "%s bytes; lower bound %s, gap %s (placed by: %s",
+                  pl_format_count(p->arena->bytes, arena, sizeof arena),
+                  pl_format_count(p->arena->lower_bound_bytes, bound, sizeof bound),
+                  pl_format_count(p->arena->bytes - p->arena->lower_bound_bytes, gap, sizeof gap), p->arena->heuristic);
+    if (p->arena->place_seconds > 0)
+        pl_str_printf(out, ", in %s", pl_format_seconds(p->arena->place_seconds, took, sizeof took));
+    pl_str_append(out, ")");
+    pl_doc_paragraph_end(d);
+}
+
+static void add_arena_picture(const pl_report_page *g, pl_doc *d)
+{
+    pl_doc_section_long(d, "The arena over time");
+    say_placement(g->plan, d);
+    pl_doc_draw(d, &(pl_doc_figure){.text = draw_map, .page = draw_arena, .of = g});
+    pl_doc_section_end(d);
 }
 
 /* ---- the ledger ---- */
@@ -89,454 +214,265 @@ static void describe_dtypes(uint32_t dtypes, pl_role role, char *text, size_t ro
     if (used < room) snprintf(text + used, room - used, ")");
 }
 
-static void role_row(pl_table *t, const pl_report_account *a, const char *title, pl_role role, pl_role also)
+static const pl_doc_column ledger_columns[] = {
+    {NULL, ""}, {NULL, "bytes", PL_DOC_BYTES}, {NULL, "", PL_DOC_BAR}, {NULL, "", .is_remark = true}};
+
+static void add_bar(const pl_report_page *g, pl_doc *d, const char *class_name, uint64_t bytes)
 {
-    uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
-    uint32_t count = a->role_count[role];
-    char dtypes[64];
-    if (also != role) bytes += a->role_bytes[also], always += a->always_bytes[also], count += a->role_count[also];
-    describe_dtypes(a->role_dtypes[role], role, dtypes, sizeof dtypes);
-    pl_table_cell(t, "  %s", title);
-    pl_table_bytes(t, bytes);
-    if (bytes == 0)
-        pl_table_cell(t, "%s", "");
-    else if (always && always < bytes)
-        pl_table_cell(t, "at the peak, %" PRIu32 " blocks%s (%" PRIu64 " bytes always held)", count, dtypes, always);
-    else
-        pl_table_cell(t, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count, pl_plural(count),
-                      dtypes);
-    pl_table_end_row(t);
+    const uint64_t whole = pl_plan_charged_bytes(g->plan);
+    if (class_name) pl_doc_bar(d, class_name, whole ? (double)bytes / (double)whole : 0);
+    pl_doc_bar_end(d);
 }
 
-static void plain_row(pl_table *t, const char *name, uint64_t bytes, const char *remark)
+/* class_name NULL: no bar. */
+static void add_cells(const pl_report_page *g, pl_doc *d, const char *name, uint64_t bytes, const char *class_name,
+                      const char *remark)
 {
-    pl_table_cell(t, "%s", name);
-    pl_table_bytes(t, bytes);
-    pl_table_cell(t, "%s", remark);
-    pl_table_end_row(t);
+    pl_doc_words(d, "%s", name);
+    pl_doc_count(d, bytes);
+    add_bar(g, d, class_name, bytes);
+    pl_doc_words(d, "%s", remark);
+    pl_doc_row_end(d);
 }
 
-static void total_row(pl_table *t, const char *name, uint64_t bytes, const char *remark)
+static void add_plain(const pl_report_page *g, pl_doc *d, const char *key, unsigned flags, const char *name,
+                      uint64_t bytes, const char *remark)
 {
-    pl_table_rule(t, 1, 3);
-    t->strong = true;
-    plain_row(t, name, bytes, remark);
+    pl_doc_row_of(d, key, flags);
+    add_cells(g, d, name, bytes, flags & PL_DOC_INDENT ? NULL : "", remark);
 }
 
-static void arena_rows(const page *g, pl_table *t)
+static void add_total(const pl_report_page *g, pl_doc *d, const char *key, const char *name, uint64_t bytes,
+                      const char *remark)
+{
+    pl_doc_row_of(d, key, key ? PL_DOC_TOTAL : PL_DOC_TOTAL | PL_DOC_SHOWN);
+    add_cells(g, d, name, bytes, NULL, remark);
+}
+
+static void add_role(const pl_report_page *g, pl_doc *d, pl_role role)
 {
     const pl_report_account *a = &g->account;
-    for (int r = 0; r < PL_ROLE_COUNT; r++) {
-        bool unasked = r == PL_ROLE_AVERAGE && a->role_bytes[r] == 0; /* most trainings keep none: no row of zeros */
-        if (r == PL_ROLE_OUTPUT || unasked) continue;
-        if (r == PL_ROLE_INPUT)
-            role_row(t, a, "inputs and outputs", PL_ROLE_INPUT, PL_ROLE_OUTPUT);
-        else
-            role_row(t, a, pl_report_role_title((pl_role)r), (pl_role)r, (pl_role)r);
-    }
-    char remark[64];
-    double gap = g->plan->arena->lower_bound_bytes
-                     ? 100.0 * (double)(g->plan->arena->bytes - g->plan->arena->lower_bound_bytes) /
-                           (double)g->plan->arena->lower_bound_bytes
-                     : 0;
-    pl_print(remark, sizeof remark, "%.2f %% above the lower bound", gap);
-    plain_row(t, "  alignment", a->alignment_bytes, "every block to 64 bytes");
-    plain_row(t, "  placement gap", a->gap_bytes, remark);
-    plain_row(t, "  rounding", a->rounding_bytes, g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");
-    total_row(t, "arena", a->arena_bytes + a->rounding_bytes, "");
+    const uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
+    const uint32_t count = a->role_count[role];
+    char dtypes[64], remark[160];
+    describe_dtypes(a->role_dtypes[role], role, dtypes, sizeof dtypes);
+    if (always && always < bytes)
+        snprintf(remark, sizeof remark, "at the peak, %" PRIu32 " blocks%s (%" PRIu64 " bytes always held)", count,
+                 dtypes, always);
+    else
+        snprintf(remark, sizeof remark, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count,
+                 pl_plural(count), dtypes);
+    pl_doc_row(d, bytes ? PL_DOC_INDENT : PL_DOC_HIDDEN);
+    pl_doc_key_words(d, "role", pl_role_name(role));
+    pl_doc_key_count(d, "bytes", bytes);
+    pl_doc_key_count(d, "always_bytes", always);
+    pl_doc_key_count(d, "count", count);
+    add_cells(g, d, pl_report_role_title(role), bytes, pl_role_name(role), remark);
 }
 
-static void process_row(pl_table *t, const pl_memory_row *row)
+static void add_arena_keys(const pl_plan *p, const pl_report_account *a, pl_doc *d)
 {
-    char remark[96] = "", reserved[32], name[80];
-    if (row->kind == PL_MEMORY_THREAD_STACK)
+    pl_doc_key_count(d, "bytes", a->arena_bytes);
+    pl_doc_key_count(d, "lower_bound_bytes", p->arena->lower_bound_bytes);
+    pl_doc_key_count(d, "resident_bytes", a->arena_bytes + a->rounding_bytes);
+    pl_doc_key_words(d, "heuristic", p->arena->heuristic);
+    pl_doc_key_real_if(d, p->arena->place_seconds > 0, "place_seconds", p->arena->place_seconds);
+    pl_doc_key_count(d, "block_alignment", PL_PLAN_ALIGNMENT);
+    pl_doc_key_bool(d, "huge_pages", p->huge_pages);
+    pl_doc_key_count_if(d, p->graph->node_count, "peak_position", p->arena->peak_position);
+}
+
+static void add_arena(const pl_report_page *g, pl_doc *d)
+{
+    const pl_report_account *a = &g->account;
+    char gap[64];
+    pl_doc_object(d, "arena");
+    add_arena_keys(g->plan, a, d);
+    pl_doc_array(d, "roles");
+    for (int r = 0; r < PL_ROLE_COUNT; r++) add_role(g, d, (pl_role)r);
+    pl_doc_array_end(d);
+    pl_doc_key_count(d, "alive_bytes", a->alive_bytes);
+    add_plain(g, d, "alignment_bytes", PL_DOC_INDENT, "alignment", a->alignment_bytes, "every block to 64 bytes");
+    pl_print(gap, sizeof gap, "%.2f %% above the lower bound", percent_above(g->plan->arena));
+    add_plain(g, d, "gap_bytes", PL_DOC_INDENT, "placement gap", a->gap_bytes, gap);
+    add_plain(g, d, "rounding_bytes", PL_DOC_INDENT, "rounding", a->rounding_bytes,
+              g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");
+    pl_doc_object_end(d);
+    add_total(g, d, NULL, "arena", a->arena_bytes + a->rounding_bytes, "");
+}
+
+static void add_process_row(const pl_report_page *g, pl_doc *d, const pl_memory_row *row, bool is_arena)
+{
+    char remark[96] = "", reserved[32];
+    const bool stacks = row->kind == PL_MEMORY_THREAD_STACK;
+    if (stacks)
         snprintf(remark, sizeof remark, "%" PRIu32 " thread%s; %s bytes reserved", row->count, pl_plural(row->count),
                  pl_format_count(row->reserved_bytes, reserved, sizeof reserved));
     else if (row->kind == PL_MEMORY_LIBRARY || row->kind == PL_MEMORY_PROGRAM)
         snprintf(remark, sizeof remark, "%s", pl_memory_kind_name(row->kind));
-    snprintf(name, sizeof name, "%s%s", row->kind == PL_MEMORY_ARENA ? "arena " : "",
-             row->kind == PL_MEMORY_THREAD_STACK ? "thread stacks, touched" : row->name);
-    plain_row(t, name, row->resident_bytes, remark);
+    pl_doc_row(d, is_arena ? PL_DOC_HIDDEN : 0); /* its rows are above */
+    pl_doc_key_words(d, "kind", pl_memory_kind_name(row->kind));
+    pl_doc_key_words(d, "name", row->name);
+    pl_doc_key_count(d, "count", row->count);
+    pl_doc_key_count(d, "reserved_bytes", row->reserved_bytes);
+    pl_doc_key_count(d, "resident_bytes", row->resident_bytes);
+    add_cells(g, d, stacks ? "thread stacks, touched" : row->name, row->resident_bytes, "", remark);
 }
 
-static void budget_row(const page *g, pl_table *t)
+static void add_budget(const pl_report_page *g, pl_doc *d)
 {
-    uint64_t budget = g->options->budget_bytes, charged = pl_plan_charged_bytes(g->plan);
-    if (budget == PL_REPORT_NO_BUDGET) return;
-    plain_row(t, "budget", budget, "");
-    plain_row(t, charged > budget ? "over the budget by" : "left of the budget",
-              charged > budget ? charged - budget : budget - charged, "");
+    const uint64_t budget = g->options->budget_bytes, charged = pl_plan_charged_bytes(g->plan);
+    if (budget == PL_REPORT_NO_BUDGET) {
+        pl_doc_key_null(d, "budget_bytes");
+        return;
+    }
+    add_plain(g, d, "budget_bytes", 0, "budget", budget, "");
+    if (charged > budget)
+        add_plain(g, d, NULL, PL_DOC_SHOWN | PL_DOC_BAD, "over the budget by", charged - budget, "");
+    else
+        add_plain(g, d, NULL, PL_DOC_SHOWN, "left of the budget", budget - charged, "");
 }
 
-static void print_ledger(const page *g)
+static void add_process(const pl_report_page *g, pl_doc *d)
 {
     const pl_process_planned *ledger = &g->plan->ledger;
-    heading(g, "Memory of the process");
-    for (pl_table t = begin(g, "lrrl"); pl_table_pass(&t);) {
-        pl_table_cell(&t, "%s", "");
-        pl_table_cell(&t, "%s", "bytes");
-        pl_table_cell(&t, "%s", "MB");
-        pl_table_end_row(&t);
-        arena_rows(g, &t);
-        for (size_t i = 0; i < ledger->row_count; i++)
-            if (i != g->account.arena_row) process_row(&t, &ledger->row[i]);
-        total_row(&t, "resident", ledger->resident_bytes, "what the process holds");
-        plain_row(&t, "page tables", ledger->page_table_bytes, "at most");
-        plain_row(&t, "kernel memory", ledger->kernel_bytes, "stacks and structures of threads and mappings, at most");
-        plain_row(&t, "writers' page cache", g->plan->writer_cache_bytes, "of files being written");
-        total_row(&t, "charged", pl_plan_charged_bytes(g->plan), "what a container is billed for");
-        budget_row(g, &t);
-    }
+    pl_doc_object(d, "process");
+    pl_doc_array(d, "rows");
+    for (size_t i = 0; i < ledger->row_count; i++) add_process_row(g, d, &ledger->row[i], i == g->account.arena_row);
+    pl_doc_array_end(d);
+    add_total(g, d, "resident_bytes", "resident", ledger->resident_bytes, "what the process holds");
+    add_plain(g, d, "page_table_bytes", 0, "page tables", ledger->page_table_bytes, "at most");
+    add_plain(g, d, "kernel_bytes", 0, "kernel memory", ledger->kernel_bytes,
+              "stacks and structures of threads and mappings, at most");
+    add_plain(g, d, "writer_cache_bytes", 0, "writers' page cache", g->plan->writer_cache_bytes,
+              "of files being written");
+    add_total(g, d, "charged_bytes", "charged", pl_plan_charged_bytes(g->plan), "what a container is billed for");
+    add_budget(g, d);
+    pl_doc_object_end(d);
 }
 
-static void print_disk(const page *g)
+static void add_ledger(const pl_report_page *g, pl_doc *d)
 {
-    if (g->plan->disk_count == 0) return;
-    heading(g, "Files on disk");
-    for (pl_table t = begin(g, "lrr"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < g->plan->disk_count; i++)
-            plain_row(&t, g->plan->disk[i].name, g->plan->disk[i].bytes, "");
-        total_row(&t, "on disk", g->account.disk_bytes, "");
-    }
+    pl_doc_section_long(d, "Memory of the process");
+    pl_doc_table(d, NULL, ledger_columns, sizeof ledger_columns / sizeof *ledger_columns);
+    add_arena(g, d);
+    add_process(g, d);
+    pl_doc_table_end(d);
+    pl_doc_section_end(d);
 }
 
-static void print_work(const page *g)
+static void add_disk(const pl_report_page *g, pl_doc *d)
 {
-    if (!g->plan->work) return;
-    heading(g, "All of the work");
-    pl_report_work(g->plan->work, pl_plan_words_of(g->plan), g->out);
-}
-
-static void print_advice(const page *g)
-{
-    if (!g->plan->advice) return;
-    heading(g, "What bounds it");
-    pl_report_stages(g->plan->advice, pl_plan_words_of(g->plan), g->out);
-    heading(g, "What would change it");
-    pl_report_changes(g->plan, g->out);
-    heading(g, "Risks");
-    pl_report_risks(g->plan->advice, g->out);
-}
-
-/* ---- by component, by program, by operator ---- */
-
-/* whole: in megabytes without a fraction, so that the lines of a large model are no longer. */
-static void component_row(pl_table *t, const char *name, const uint64_t *group_bytes, uint64_t total, bool whole)
-{
-    pl_table_cell(t, "%s", name);
-    for (int k = 0; k < PL_GROUP_COUNT; k++)
-        if (whole && group_bytes[k])
-            pl_table_count(t, (group_bytes[k] + 500000) / 1000000);
-        else
-            pl_table_megabytes(t, group_bytes[k]);
-    pl_table_count(t, total);
-    pl_table_end_row(t);
-}
-
-static void component_rows(const page *g, pl_table *t)
-{
-    enum { LARGE_BYTES = 1000000000 };
-    pl_report_component sum = {0}, rest = {0};
-    const pl_report_components *c = &g->components;
-    bool whole = g->plan->arena->bytes >= LARGE_BYTES;
-    for (size_t i = 0; i < c->count; i++) {
-        char name[PL_TABLE_CELL_BYTES];
-        snprintf(name, sizeof name, "%.*s", (int)(c->item[i].bytes < 200 ? c->item[i].bytes : 200), c->item[i].scope);
-        pl_report_component *into = i < COMPONENTS_SHOWN ? &sum : &rest;
-        for (int k = 0; k < PL_GROUP_COUNT; k++) into->group_bytes[k] += c->item[i].group_bytes[k];
-        into->total_bytes += c->item[i].total_bytes;
-        if (i < COMPONENTS_SHOWN)
-            component_row(t, c->item[i].bytes ? name : "(the whole)", c->item[i].group_bytes, c->item[i].total_bytes,
-                          whole);
-    }
-    if (c->count > COMPONENTS_SHOWN) {
-        char name[64];
-        snprintf(name, sizeof name, "and %zu more", c->count - COMPONENTS_SHOWN);
-        component_row(t, name, rest.group_bytes, rest.total_bytes, whole);
-    }
-    for (int k = 0; k < PL_GROUP_COUNT; k++) sum.group_bytes[k] += rest.group_bytes[k];
-    pl_table_rule(t, 1, PL_GROUP_COUNT + 2);
-    t->strong = true;
-    component_row(t, "alive at the peak", sum.group_bytes, sum.total_bytes + rest.total_bytes, whole);
-}
-
-static void print_components(const page *g)
-{
-    static const char *const titles[PL_GROUP_COUNT] = {"weights", "grads", "optim", "saved", "work", "other"};
-    heading(g, "By component, at the peak (MB; the sum in bytes)");
-    for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
-        pl_table_cell(&t, "%s", "");
-        for (int k = 0; k < PL_GROUP_COUNT; k++) pl_table_cell(&t, "%s", titles[k]);
-        pl_table_cell(&t, "%s", "bytes");
-        pl_table_end_row(&t);
-        component_rows(g, &t);
-    }
-}
-
-static void seconds_cell(pl_table *t, double seconds, bool estimated)
-{
-    char text[48];
-    pl_table_cell(t, "%s", pl_report_seconds(seconds, estimated, "-", text));
-}
-
-/* "201 M", "1.23 G": a count of operations in three digits. */
-static void operations_cell(pl_table *t, double count)
-{
-    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
-    int unit = 0;
-    while (count >= 999.5 && unit < 6) count /= 1000, unit++;
-    pl_table_cell(t, "%.*f%s", unit == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2, count, units[unit]);
-}
-
-static void moved_cell(pl_table *t, double bytes)
-{
-    char text[32];
-    pl_table_cell(t, "%s", bytes < 1e18 ? pl_format_bytes((uint64_t)bytes, text, sizeof text) : "?");
-}
-
-static void program_row(const page *g, pl_table *t, const pl_report_program *program)
-{
-    const pl_graph *graph = g->plan->graph;
-    pl_table_cell(t, "%s", graph->region[program->region].name);
-    pl_table_count(t, program->last - program->first);
-    pl_table_bytes(t, program->peak_bytes);
-    operations_cell(t, program->flops);
-    seconds_cell(t, program->seconds, pl_report_estimated_seconds(g->plan, program->region) > 0);
-    const pl_node *n = &graph->node[program->peak_position];
-    if (program->last > program->first)
-        pl_table_cell(t, "%s%s%s", pl_op_name(n->op), n->scope[0] ? " in " : "", n->scope);
-    pl_table_end_row(t);
-}
-
-static void print_programs(const page *g)
-{
-    static const char *const titles[] = {"", "nodes", "peak, bytes", "MB", "FLOP", "predicted", "peak at"};
-    heading(g, "By program (one run of each; peak of the arena)");
-    for (pl_table t = begin(g, "lrrrrrl"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < g->programs.count; i++) program_row(g, &t, &g->programs.item[i]);
-    }
-}
-
-static void kind_row(pl_table *t, const pl_report_kind *k, double total)
-{
-    pl_table_cell(t, "%s", pl_op_name(k->op));
-    pl_table_count(t, k->nodes);
-    pl_table_count(t, k->runs);
-    operations_cell(t, k->flops);
-    moved_cell(t, k->bytes);
-    seconds_cell(t, k->seconds, k->is_estimated);
-    if (total > 0) {
-        pl_table_cell(t, "%.1f %%", 100 * k->seconds / total); /* with a total every part is known */
-        if (k->seconds > 0 && k->flops > 0) pl_table_cell(t, "%.1f", k->flops / k->seconds / 1e9);
-    }
-    pl_table_end_row(t);
-}
-
-static void kind_total(pl_table *t, const pl_report_kind *sum)
-{
-    pl_table_cell(t, "%s", "step");
-    pl_table_count(t, sum->nodes);
-    pl_table_count(t, sum->runs);
-    operations_cell(t, sum->flops);
-    moved_cell(t, sum->bytes);
-    seconds_cell(t, sum->seconds, sum->is_estimated);
-    if (sum->seconds > 0) {
-        pl_table_cell(t, "%s", "100 %");
-        pl_table_cell(t, "%.1f", sum->flops / sum->seconds / 1e9);
-    }
-    pl_table_end_row(t);
-}
-
-static pl_report_kind sum_kinds(const pl_report_kind *kind, size_t count)
-{
-    pl_report_kind sum = {0};
-    for (size_t i = 0; i < count; i++) {
-        sum.nodes += kind[i].nodes;
-        sum.runs += kind[i].runs;
-        sum.flops += kind[i].flops;
-        sum.bytes += kind[i].bytes;
-        sum.is_estimated |= kind[i].is_estimated;
-        sum.seconds = sum.seconds < 0 || kind[i].seconds < 0 ? -1 : sum.seconds + kind[i].seconds;
-    }
-    return sum;
-}
-
-/* Between which times that may lie, and what it rests on. */
-static void print_interval(const page *g, pl_id train)
-{
-    const pl_duration p = pl_plan_program_time(g->plan, train);
-    const size_t from = g->out->bytes;
-    if (!(p.seconds > 0) || (!(p.high > p.low) && !p.estimated)) return;
-    pl_str_append(g->out, "Predicted: the kernels of a step take ");
-    pl_report_say_interval(p.seconds, p.low, p.high, g->out);
-    pl_str_append(g->out, ".");
-    pl_report_say_basis(p.seconds, p.low, p.high, pl_report_estimated_seconds(g->plan, train), p.busy, g->out);
-    pl_str_append(g->out, "\n");
-    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
-}
-
-static void print_spared(const page *g, pl_id train, double seconds)
-{
-    const double spared = pl_plan_spared_seconds(g->plan, train);
-    if (!(spared > 0) || !(seconds > 0)) return;
-    const size_t from = g->out->bytes;
-    pl_str_printf(
-        g->out,
-        "A step whose %s have been seen before, and what was made of them kept (see the disk), does not make it "
-        "again: it takes %.3g s less, %.0f %%.\n",
-        pl_plan_words_of(g->plan)->samples, spared, 100 * spared / seconds);
-    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
-}
-
-/* What a step does and how long it is predicted to take. */
-static void print_kinds(const page *g)
-{
-    static const char *const titles[] = {"", "nodes", "runs", "FLOP", "moved", "predicted", "share", "GFLOP/s"};
-    pl_id train = pl_graph_find_trained(g->plan->graph);
-    if (train == PL_NONE) return;
-    pl_report_kind kind[PL_OP_COUNT];
-    size_t count = pl_report_kinds(g->plan, train, kind);
-    pl_report_kind sum = sum_kinds(kind, count);
-    bool timed = false;
-    for (size_t i = 0; i < count; i++) timed |= kind[i].seconds > 0;
-    int columns = sum.seconds > 0 ? 8 : 6;
-    heading(g, timed ? "One training step, by operator"
-                     : "One training step, by operator (times are not known: no calibration)");
-    for (pl_table t = begin(g, "lrrrrrrr"); pl_table_pass(&t);) {
-        for (int i = 0; i < columns; i++) pl_table_cell(&t, "%s", titles[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < count; i++) kind_row(&t, &kind[i], sum.seconds);
-        pl_table_rule(&t, 1, columns);
-        t.strong = true;
-        kind_total(&t, &sum);
-    }
-    if (sum.is_estimated) pl_str_append(g->out, PL_REPORT_ESTIMATED_NOTE);
-    print_interval(g, train);
-    print_spared(g, train, sum.seconds);
-}
-
-/* ---- the moment of the peak ---- */
-
-static void alive_row(const page *g, pl_table *t, const pl_report_alive *a)
-{
-    const pl_graph *graph = g->plan->graph;
-    char shape[160], what[200] = "";
-    if (a->value == PL_NONE) {
-        pl_table_cell(t, "(of %s)", pl_op_name(graph->node[a->node].op));
-        pl_table_cell(t, "%s", pl_role_name(PL_ROLE_WORKSPACE));
-    } else {
-        const pl_value *v = &graph->value[a->value];
-        pl_table_cell(t, "%s", v->name);
-        pl_table_cell(t, "%s", pl_role_name(v->role));
-        snprintf(what, sizeof what, "%s %s ", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
-    }
-    pl_table_count(t, a->block->bytes);
-    pl_table_cell(t, "%" PRIu32 "-%" PRIu32, a->block->first, a->block->last - 1);
-    pl_table_cell(t, "%s%s", what, graph->node[a->value == PL_NONE ? a->node : (pl_id)a->block->first].scope);
-    pl_table_end_row(t);
-}
-
-static uint64_t rest_of(const page *g, size_t shown)
-{
-    uint64_t sum = 0;
-    for (size_t i = shown; i < g->alive_count; i++) sum += g->alive[i].block->bytes;
-    return sum;
-}
-
-static void print_peak(const page *g)
-{
+    static const pl_doc_column columns[] = {{"name", ""}, {"bytes", "bytes", PL_DOC_BYTES}};
     const pl_plan *p = g->plan;
-    if (p->graph->node_count == 0) return;
-    const pl_node *n = &p->graph->node[p->arena->peak_position];
-    char count[32];
-    heading(g, "The peak");
-    size_t from = g->out->bytes;
-    pl_str_printf(g->out, "node %" PRIu64 " of %zu: %s in %s, %s pass of program %s", p->arena->peak_position,
-                  p->graph->node_count, pl_op_name(n->op), n->scope[0] ? n->scope : "no component",
-                  pl_phase_name(n->phase), p->graph->region[pl_region_program(p->graph, n->region)].name);
-    uint64_t trips = pl_node_trips(p->graph, n);
-    if (trips > 1) pl_str_printf(g->out, " (repeated %s times)", pl_format_count(trips, count, sizeof count));
-    size_t shown = g->alive_count < g->options->values ? g->alive_count : g->options->values;
-    pl_str_append(g->out, ".\n");
-    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
-    if (g->alive_count) pl_str_append(g->out, "Alive then, besides what is always held:\n");
-    for (pl_table t = begin(g, "llrrl"); pl_table_pass(&t);) {
-        static const char *const titles[] = {"", "role", "bytes", "nodes", "what, and where from"};
-        for (size_t i = 0; i < 5 && g->alive_count; i++) pl_table_cell(&t, "%s", titles[i]);
-        if (g->alive_count) pl_table_end_row(&t);
-        for (size_t i = 0; i < shown; i++) alive_row(g, &t, &g->alive[i]);
-        if (shown == g->alive_count) continue;
-        pl_table_cell(&t, "and %zu smaller", g->alive_count - shown);
-        pl_table_cell(&t, "%s", "");
-        pl_table_count(&t, rest_of(g, shown));
-        pl_table_end_row(&t);
+    pl_doc_object(d, "disk");
+    pl_doc_section_long(d, p->disk_count ? "Files on disk" : "");
+    pl_doc_table(d, NULL, columns, 2);
+    pl_doc_array(d, "rows");
+    for (size_t i = 0; i < p->disk_count; i++) {
+        pl_doc_row(d, 0);
+        pl_doc_words(d, "%s", p->disk[i].name);
+        pl_doc_count(d, p->disk[i].bytes);
+        pl_doc_row_end(d);
     }
-}
-
-static void print_placement(const page *g)
-{
-    const pl_plan *p = g->plan;
-    char arena[32], bound[32], gap[32];
-    heading(g, "The arena over time");
-    size_t from = g->out->bytes;
-    pl_str_printf(g->out, "%s bytes; lower bound %s, gap %s (placed by: %s",
-                  pl_format_count(p->arena->bytes, arena, sizeof arena),
-                  pl_format_count(p->arena->lower_bound_bytes, bound, sizeof bound),
-                  pl_format_count(p->arena->bytes - p->arena->lower_bound_bytes, gap, sizeof gap), p->arena->heuristic);
-    char took[32];
-    if (p->arena->place_seconds > 0)
-        pl_str_printf(g->out, ", in %s", pl_format_seconds(p->arena->place_seconds, took, sizeof took));
-    pl_str_append(g->out, ")\n");
-    pl_str_fold(g->out, from, PL_TEXT_COLUMNS);
+    pl_doc_array_end(d);
+    pl_doc_row_of(d, "bytes", p->disk_count ? PL_DOC_TOTAL : PL_DOC_HIDDEN);
+    pl_doc_words(d, "on disk");
+    pl_doc_count(d, g->account.disk_bytes);
+    pl_doc_row_end(d);
+    pl_doc_table_end(d);
+    pl_doc_section_end(d);
+    pl_doc_object_end(d);
 }
 
 /* ---- all of it ---- */
 
-static void deinit(page *g)
+static pl_status add_times(const pl_plan *p, pl_doc *d, pl_error *err)
 {
-    pl_report_programs_deinit(&g->programs);
-    pl_report_components_deinit(&g->components);
-    pl_free(g->alive);
+    const pl_id train = pl_graph_find_trained(p->graph);
+    pl_components components;
+    if (train == PL_NONE) return PL_OK;
+    PL_TRY(pl_components_create(p->graph, train, &components, err));
+    pl_report_times *t = pl_alloc(1, sizeof *t); /* large */
+    const pl_status status = t ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the table of times");
+    if (t) {
+        pl_report_times_predict(p, train, &components, t);
+        pl_print(t->run, sizeof t->run, "step");
+        pl_doc_shown(d);
+        if (t->predicted_seconds > 0) pl_report_times_add(t, d);
+        pl_doc_shown_end(d);
+    }
+    pl_free(t);
+    pl_components_deinit(&components);
+    return status;
 }
 
-static pl_status gather(page *g, pl_error *err)
+static void add_measured(const pl_report_page *g, pl_doc *d)
 {
-    uint64_t *sum = pl_alloc(g->plan->graph->node_count + 1, sizeof *sum);
-    if (!sum) return pl_fail(err, PL_E_NOMEM, "no memory to report on %zu nodes", g->plan->graph->node_count);
-    pl_plan_alive(g->plan, PL_SPACE_RAM, sum);
-    g->account = pl_report_sum(g->plan);
-    pl_status status = pl_report_programs_create(g->plan, sum, &g->programs, err);
-    pl_free(sum);
-    PL_TRY(status);
-    PL_TRY(pl_report_components_create(g->plan, g->options->scope_depth, &g->components, err));
-    return pl_report_alive_at_peak(g->plan, &g->alive, &g->alive_count, err);
+    if (!g->run || !g->run->measured) return;
+    pl_doc_shown(d);
+    pl_doc_section(d, "Planned and measured");
+    pl_report_ledger(&g->plan->ledger, g->run->measured, d);
+    pl_doc_section_end(d);
+    pl_doc_shown_end(d);
 }
 
-static pl_status print(page *g, pl_error *err)
+pl_status pl_report_add_plan(pl_report_page *g, pl_doc *d, pl_error *err)
 {
-    const pl_report_options *o = g->options;
-    PL_TRY(gather(g, err));
-    print_head(g);
-    print_ledger(g);
-    print_disk(g);
-    print_work(g);
-    print_advice(g);
-    print_components(g);
-    print_programs(g);
-    print_peak(g);
-    print_placement(g);
-    PL_TRY(pl_report_map(g->plan, o->width > MAP_MARGIN ? o->width - MAP_MARGIN : 0, o->height, o->color, g->out, err));
-    print_kinds(g);
-    return g->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the text of the plan's report") : PL_OK;
+    const pl_plan *p = g->plan;
+    g->account = pl_report_sum(p);
+    add_head(g, d);
+    add_cards(g, d);
+    if (g->run) pl_doc_draw(d, &(pl_doc_figure){.page = draw_losses, .of = g});
+    add_arena_picture(g, d);
+    add_ledger(g, d);
+    add_disk(g, d);
+    if (p->work) pl_report_add_work(p->work, pl_plan_words_of(p), d);
+    if (p->advice) pl_report_add_advice(p, d);
+    add_measured(g, d);
+    PL_TRY(pl_report_add_tables(g, d, err));
+    PL_TRY(add_times(p, d, err));
+    pl_doc_draw(d, &(pl_doc_figure){.page = draw_timeline, .of = g});
+    return d->body.failed ? pl_fail(err, PL_E_NOMEM, "no memory for the report of the plan") : PL_OK;
+}
+
+/* ---- its forms ---- */
+
+typedef void render(const pl_report_page *, const pl_doc *, pl_str *out);
+
+static void print_text(const pl_report_page *g, const pl_doc *d, pl_str *out)
+{
+    pl_doc_print(
+        d, &(pl_text_form){.columns = g->options->width, .color = g->options->color, .is_short = g->options->is_short},
+        out);
+}
+
+static void print_page(const pl_report_page *g, const pl_doc *d, pl_str *out)
+{
+    (void)g;
+    pl_doc_page(d, out);
+}
+
+static pl_status report(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, render *form,
+                        pl_str *out, pl_error *err)
+{
+    const pl_report_options defaults = pl_report_options_default();
+    pl_report_page g = {.plan = p, .run = run, .options = options ? options : &defaults};
+    pl_doc d = pl_doc_begin();
+    pl_status status = pl_report_add_plan(&g, &d, err);
+    if (status == PL_OK) form(&g, &d, out);
+    pl_doc_deinit(&d);
+    if (status == PL_OK && out->failed) status = pl_fail(err, PL_E_NOMEM, "no memory for the report of the plan");
+    return status;
 }
 
 pl_status pl_report_plan(const pl_plan *p, const pl_report_options *options, pl_str *out, pl_error *err)
 {
-    pl_report_options defaults = pl_report_options_default();
-    page g = {.plan = p, .options = options ? options : &defaults, .out = out};
-    pl_status status = print(&g, err);
-    deinit(&g);
-    return status;
+    return report(p, NULL, options, print_text, out, err);
+}
+
+pl_status pl_report_html(const pl_plan *p, const pl_report_run *run, const pl_report_options *options, pl_str *out,
+                         pl_error *err)
+{
+    return report(p, run, options, print_page, out, err);
 }

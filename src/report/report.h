@@ -13,17 +13,20 @@
 
 #include "base/json.h"
 #include "plan/plan.h"
+#include "show/doc.h"
+#include "show/html.h"
 
 #define PL_REPORT_NO_BUDGET UINT64_MAX
 
 typedef struct pl_report_options {
     const char *title;     /* of the HTML page and the JSON ("config.yaml"); NULL: none */
-    unsigned width;        /* columns of text that the arena map may take; 0: no map */
+    unsigned width;        /* columns of a line of text; 0: 80, and no map */
     unsigned height;       /* rows of the arena map; 0: no map */
     unsigned scope_depth;  /* components are told apart down to so many parts of the scope path; at least 1 */
     unsigned values;       /* so many of the largest values at the peak are listed */
     uint64_t budget_bytes; /* a line in the HTML page, a row in the text; PL_REPORT_NO_BUDGET: none */
     bool color;            /* ANSI colours in text */
+    bool is_short;         /* text: one screen */
 } pl_report_options;
 
 /* 80 columns, 24 rows, depth 1, 12 values, no budget, no colour. */
@@ -34,9 +37,13 @@ pl_status pl_report_plan(const pl_plan *, const pl_report_options *, pl_str *out
 /* Schema "plimsoll.plan/1", docs/plan-json.md. */
 pl_status pl_report_plan_json(const pl_plan *, const pl_report_options *, pl_str *out, pl_error *);
 
-/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with a pl_str_fixed of so many
- * bytes, which are enough for the fullest table there can be; about 2 kB of stack. ---- */
-enum { PL_REPORT_LEDGER_BYTES = 40 << 10, PL_REPORT_LEDGER_JSON_BYTES = 160 << 10 };
+/* ---- ledger.c: planned against measured. No heap: may be called after "committed" with documents and strings of fixed
+ * memory; so many bytes are enough for the fullest table there can be, of each; about 2 kB of stack. ---- */
+enum {
+    PL_REPORT_LEDGER_DOC_BYTES = 112 << 10,
+    PL_REPORT_LEDGER_BYTES = 40 << 10,
+    PL_REPORT_LEDGER_JSON_BYTES = 160 << 10
+};
 
 typedef struct pl_report_verdict {
     bool as_planned;                        /* |measured − planned| ≤ allowed */
@@ -52,21 +59,14 @@ typedef struct pl_report_verdict {
 } pl_report_verdict;
 
 pl_report_verdict pl_report_judge(const pl_process_planned *, const pl_memory_measured *);
-void pl_report_ledger(const pl_process_planned *, const pl_memory_measured *, pl_str *out);
-/* Schema "plimsoll.ledger/1", docs/plan-json.md. */
-void pl_report_ledger_json(const pl_process_planned *, const pl_memory_measured *, pl_str *out);
-/* The same object inside a larger JSON text. */
-void pl_report_ledger_object(const pl_process_planned *, const pl_memory_measured *, pl_json *);
+/* Rows, what is unexplained, and the verdict. Schema "plimsoll.ledger/1", docs/plan-json.md. */
+void pl_report_ledger(const pl_process_planned *, const pl_memory_measured *, pl_doc *);
 
 /* ---- html.c: one self-contained page: no scripts, no fonts, no links outwards ---- */
-typedef struct pl_report_point {
-    double step, value;
-} pl_report_point;
-
 /* A run that has ended (or is under way). What is absent is NULL or 0 and gets no place on the page. */
 typedef struct pl_report_run {
     const pl_memory_measured *measured;
-    const pl_report_point *training, *validation; /* losses, by step */
+    const pl_curve_point *training, *validation; /* losses, by step */
     size_t training_count, validation_count;
     uint64_t steps;
     double seconds;      /* of the steps, measured */

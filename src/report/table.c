@@ -12,54 +12,6 @@
 
 enum { GAP = 2, WORDS_MIN = 18, WORDS_INDENT = 6 }; /* spaces between columns; room for words, else their indent */
 
-/* ---- how wide is text? ---- */
-
-static uint32_t code_point(const unsigned char *p, size_t n)
-{
-    static const unsigned char first[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t c = p[0] & first[n];
-    for (size_t i = 1; i < n; i++) c = c << 6 | (p[i] & 0x3f);
-    return c;
-}
-
-static size_t columns_of(uint32_t c)
-{
-    if ((c >= 0x300 && c < 0x370) || c == 0x200b || c == 0x200d || (c >= 0xfe00 && c < 0xfe10)) return 0;
-    bool wide = (c >= 0x1100 && c < 0x1160) || (c >= 0x2e80 && c < 0xa4d0) || (c >= 0xac00 && c < 0xd7a4) ||
-                (c >= 0xf900 && c < 0xfb00) || (c >= 0xfe30 && c < 0xfe70) || (c >= 0xff00 && c < 0xff61) ||
-                (c >= 0x1f300 && c < 0x1f650) || (c >= 0x20000 && c < 0x40000);
-    return wide ? 2 : 1;
-}
-
-size_t pl_text_columns(const char *text, size_t bytes)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    size_t total = 0;
-    for (size_t i = 0; i < bytes;) {
-        size_t n = pl_json_utf8_length(p + i, bytes - i);
-        total += n ? columns_of(code_point(p + i, n)) : 1;
-        i += n ? n : 1;
-    }
-    return total;
-}
-
-void pl_text_clean(char *to, size_t room, const char *from)
-{
-    size_t bytes = strlen(from), used = 0;
-    const unsigned char *p = (const unsigned char *)from;
-    for (size_t i = 0; i < bytes;) {
-        size_t n = pl_json_utf8_length(p + i, bytes - i), step = n ? n : 1;
-        if (used + step >= room) break;
-        bool control = p[i] < 0x20 || p[i] == 0x7f || (n == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0);
-        if (n == 0 || control)
-            to[used++] = '?';
-        else
-            memcpy(to + used, p + i, n), used += n;
-        i += step;
-    }
-    to[used] = 0;
-}
-
 /* ---- the table ---- */
 
 pl_table pl_table_begin(pl_str *out, const char *columns)

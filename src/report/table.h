@@ -18,8 +18,10 @@
 #include <stdbool.h>
 
 #include "base/str.h"
+#include "show/cell.h"
+#include "show/render.h"
 
-enum { PL_TABLE_COLUMNS_MAX = 12, PL_TABLE_CELL_BYTES = 256, PL_TEXT_COLUMNS = 80 /* of a line, unless told */ };
+enum { PL_TABLE_COLUMNS_MAX = 12, PL_TABLE_CELL_BYTES = 256 };
 
 typedef struct pl_table {
     pl_str *out;
@@ -43,12 +45,5 @@ void pl_table_megabytes(pl_table *, uint64_t bytes); /* one cell: MB with two de
 void pl_table_end_row(pl_table *);
 /* A line under the cells of the row before: over the columns [first, last). */
 void pl_table_rule(pl_table *, int first, int last);
-
-/* Columns that a terminal needs for this UTF-8: combining marks take none, East Asian wide characters two, a byte that
- * is no UTF-8 one. */
-size_t pl_text_columns(const char *text, size_t bytes);
-/* What a terminal may safely show: control characters and bytes that are no UTF-8 become '?'. At most room − 1 bytes,
- * cut at a character's end. */
-void pl_text_clean(char *to, size_t room, const char *from);
 
 #endif

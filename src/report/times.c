@@ -2,12 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "ir/op.h"
 #include "report/interval.h"
-#include "report/table.h"
 
 /* A sum that lacks a part is not known. */
 static double plus(double sum, double part) { return sum < 0 || part < 0 ? -1 : sum + part; }
@@ -99,139 +97,171 @@ pl_report_time pl_report_times_sum(const pl_report_times *t)
     return sum;
 }
 
-const char *pl_report_time_title(const pl_report_time *r, char *text, size_t room)
+/* "head", "head, backward", "update". */
+static void add_title(const pl_report_time *r, pl_doc *d)
 {
-    char name[PL_REPORT_TIMES_NAME];
-    pl_text_clean(name, sizeof name, r->name[0] ? r->name : "no component");
-    snprintf(text, room, "%s%s", name, r->phase == PL_PHASE_BACKWARD ? ", backward" : "");
-    return text;
+    pl_doc_words(d, "%s%s", r->name[0] ? r->name : "no component", r->phase == PL_PHASE_BACKWARD ? ", backward" : "");
 }
 
-/* ---- as text ---- */
+/* ---- what is shown ---- */
 
-static void cell_seconds(pl_table *t, double seconds)
+static const pl_doc_column columns[] = {{NULL, ""},
+                                        {"seconds", "measured", PL_DOC_SECONDS},
+                                        {NULL, "share", PL_DOC_PERCENT, 1},
+                                        {"predicted_seconds", "predicted", PL_DOC_SECONDS},
+                                        {"flops", "FLOP", PL_DOC_OPERATIONS},
+                                        {NULL, "of rate", PL_DOC_PERCENT},
+                                        {"least_seconds", "at least", PL_DOC_SECONDS},
+                                        {NULL, "", PL_DOC_BAR}};
+
+static const char *const pass_class[PL_PHASE_COUNT] = {"weight", "gradient", "optimizer"};
+
+static double whole_of(const pl_report_times *t) { return t->runs ? t->seconds : t->predicted_seconds; }
+
+static void add_share(pl_doc *d, double part, double whole)
 {
-    char text[32];
-    if (seconds < 0)
-        pl_table_cell(t, "?");
-    else
-        pl_table_cell(t, "%s", seconds >= PL_REPORT_TIME_SHOWN ? pl_format_seconds(seconds, text, sizeof text) : "-");
+    part > 0 && whole > 0 ? pl_doc_real(d, part / whole) : pl_doc_unknown(d);
 }
 
-static void cell_flops(pl_table *t, double flops)
+static void add_known(pl_doc *d, double seconds) { seconds < 0 ? pl_doc_unknown(d) : pl_doc_real(d, seconds); }
+
+/* From the second column to the last but one. */
+static void add_numbers(const pl_report_times *t, const pl_report_time *r, pl_doc *d)
 {
-    static const char units[] = "kMGTPE";
-    size_t k = 0;
-    for (flops /= 1e3; flops >= 999.5 && units[k + 1]; k++) flops /= 1e3;
-    if (flops > 0)
-        pl_table_cell(t, "%.*f %c", flops < 9.995 ? 2 : flops < 99.95 ? 1 : 0, flops, units[k]);
-    else
-        pl_table_cell(t, "-");
+    const double seconds = t->runs ? r->seconds : r->predicted_seconds;
+    t->runs ? pl_doc_real(d, r->seconds) : pl_doc_blank(d);
+    add_share(d, seconds, whole_of(t));
+    add_known(d, r->predicted_seconds);
+    pl_doc_real(d, r->flops);
+    pl_doc_key_real(d, "bytes", r->bytes);
+    add_share(d, r->computing_seconds, seconds);
+    add_known(d, r->least_seconds);
 }
 
-static void cell_percent(pl_table *t, double part, double whole, int decimals)
+static void add_row(const pl_report_times *t, const pl_report_time *r, pl_doc *d)
 {
-    if (whole > 0 && part > 0)
-        pl_table_cell(t, "%.*f %%", decimals, 100 * part / whole);
-    else
-        pl_table_cell(t, "-");
+    const double seconds = t->runs ? r->seconds : r->predicted_seconds, whole = whole_of(t);
+    pl_doc_row(d, 0);
+    add_title(r, d);
+    pl_doc_key_words(d, "name", r->name);
+    pl_doc_key_words(d, "pass", pl_phase_name(r->phase));
+    if (!t->runs) pl_doc_key_null(d, "seconds");
+    add_numbers(t, r, d);
+    pl_doc_key_real_if(d, r->computing_seconds >= 0, "computing_seconds", r->computing_seconds);
+    pl_doc_bar(d, pass_class[r->phase], whole > 0 ? seconds / whole : 0);
+    pl_doc_bar_end(d);
+    pl_doc_row_end(d);
 }
 
-/* A row of a table whose measured columns are there only after runs. */
-static void put_row(pl_table *t, const pl_report_times *all, const pl_report_time *r, const char *title)
+static void add_sum(const pl_report_times *t, const pl_report_time *r, const char *title, unsigned flags, pl_doc *d)
 {
-    const double whole = all->runs ? all->seconds : all->predicted_seconds;
-    const double seconds = all->runs ? r->seconds : r->predicted_seconds;
-    pl_table_cell(t, "%s", title);
-    if (all->runs) cell_seconds(t, r->seconds);
-    cell_percent(t, seconds, whole, 1);
-    cell_seconds(t, r->predicted_seconds);
-    cell_flops(t, r->flops);
-    cell_percent(t, r->computing_seconds, seconds, 0);
-    cell_seconds(t, r->least_seconds);
-    pl_table_end_row(t);
+    pl_doc_row(d, PL_DOC_SHOWN | flags);
+    pl_doc_words(d, "%s", title);
+    add_numbers(t, r, d);
+    pl_doc_row_end(d);
 }
 
-static void put_titles(pl_table *t, const pl_report_times *all)
+static void add_rows(const pl_report_times *t, pl_doc *d)
 {
-    static const char *const titles[] = {"share", "predicted", "FLOP", "of rate", "at least"};
-    pl_table_cell(t, "%s", "");
-    if (all->runs) pl_table_cell(t, "%s", "measured");
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) pl_table_cell(t, "%s", titles[i]);
-    pl_table_end_row(t);
+    char title[PL_REPORT_TIMES_NAME + 4];
+    pl_report_time sum = pl_report_times_sum(t);
+    const pl_report_time other = {.seconds = t->other_seconds};
+    pl_doc_table(d, "components", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < t->count; i++) add_row(t, &t->row[i], d);
+    if (t->runs) add_sum(t, &other, "other", 0, d);
+    sum.seconds += t->other_seconds;
+    snprintf(title, sizeof title, "a %s", t->run);
+    add_sum(t, &sum, title, PL_DOC_TOTAL, d);
+    pl_doc_table_end(d);
 }
 
-static void put_table(const pl_report_times *all, pl_str *out)
-{
-    char title[64];
-    pl_report_time sum = pl_report_times_sum(all);
-    const pl_report_time other = {.seconds = all->other_seconds};
-    for (pl_table t = pl_table_begin(out, all->runs ? "lrrrrrr" : "lrrrrr"); pl_table_pass(&t);) {
-        put_titles(&t, all);
-        for (size_t i = 0; i < all->count; i++)
-            put_row(&t, all, &all->row[i], pl_report_time_title(&all->row[i], title, sizeof title));
-        if (all->runs) put_row(&t, all, &other, "other");
-        pl_table_rule(&t, 1, all->runs ? 7 : 6);
-        sum.seconds += all->other_seconds;
-        snprintf(title, sizeof title, "a %s", all->run);
-        put_row(&t, all, &sum, title);
-        sum.seconds -= all->other_seconds;
-    }
-}
-
-static void put_passes(const pl_report_times *t, pl_str *out)
+static void say_passes(const pl_report_times *t, pl_doc *d)
 {
     double pass[PL_PHASE_COUNT] = {0};
     bool known = t->runs || t->predicted_seconds > 0;
     for (size_t i = 0; i < t->count; i++)
         pass[t->row[i].phase] += t->runs ? t->row[i].seconds : t->row[i].predicted_seconds;
-    const double whole = t->runs ? t->seconds : t->predicted_seconds;
+    const double whole = whole_of(t);
     if (!known || !(whole > 0) || !(pass[PL_PHASE_BACKWARD] > 0)) return;
-    pl_str_printf(out, "Forward %.1f %%, backward %.1f %%, update %.1f %%.\n", 100 * pass[PL_PHASE_FORWARD] / whole,
-                  100 * pass[PL_PHASE_BACKWARD] / whole, 100 * pass[PL_PHASE_UPDATE] / whole);
+    pl_doc_say(d, 0, "Forward %.1f %%, backward %.1f %%, update %.1f %%.", 100 * pass[PL_PHASE_FORWARD] / whole,
+               100 * pass[PL_PHASE_BACKWARD] / whole, 100 * pass[PL_PHASE_UPDATE] / whole);
 }
 
-static void put_besides(const pl_report_times *t, pl_str *out)
+static void add_besides(const pl_report_times *t, pl_doc *d)
 {
     char text[32];
+    pl_doc_array(d, "besides");
+    for (size_t i = 0; i < t->besides_count; i++) {
+        pl_doc_object(d, NULL);
+        pl_doc_key_words(d, "name", t->besides[i].name);
+        pl_doc_key_real(d, "seconds", t->besides[i].seconds);
+        pl_doc_key_count(d, "count", t->besides[i].count);
+        pl_doc_object_end(d);
+    }
+    pl_doc_array_end(d);
+    pl_str *out = pl_doc_paragraph(d, 0);
     for (size_t i = 0; i < t->besides_count; i++) {
         const pl_report_besides *b = &t->besides[i];
-        char name[PL_REPORT_TIMES_NAME];
-        pl_text_clean(name, sizeof name, b->name);
-        pl_str_printf(out, "%s%s %s in %" PRIu64 " time%s", i ? ", " : "Besides: ", name,
+        pl_str_printf(out, "%s%s %s in %" PRIu64 " time%s", i ? ", " : "Besides: ", b->name,
                       pl_format_seconds(b->seconds, text, sizeof text), b->count, pl_plural(b->count));
     }
-    if (t->besides_count) pl_str_append(out, ".\n");
+    if (t->besides_count) pl_str_append(out, ".");
+    pl_doc_paragraph_end(d);
 }
 
-static void put_heading(const pl_report_times *t, pl_str *out)
+static void say_what(const pl_report_times *t, pl_doc *d)
 {
-    char run[PL_REPORT_TIMES_NAME];
-    pl_text_clean(run, sizeof run, t->run);
-    if (!t->runs) {
-        pl_str_printf(out, "Time by component of a %s, predicted:\n", run);
-        return;
-    }
-    pl_str_printf(out, "Time by component of a %s, mean of %" PRIu64, run, t->runs);
-    if (t->first)
+    pl_str *out = pl_doc_paragraph(d, 0);
+    pl_str_printf(out, "Of a %s, ", t->run);
+    if (t->runs)
+        pl_str_printf(out, "mean of %" PRIu64, t->runs);
+    else
+        pl_str_append(out, "predicted");
+    if (t->runs && t->first)
         pl_str_printf(out, " (%" PRIu64 " to %" PRIu64 ", since it went on)", t->first + 1, t->first + t->runs);
-    pl_str_append(out, ":\n");
+    pl_str_append(out, ".");
+    pl_doc_paragraph_end(d);
 }
 
-void pl_report_times_text(const pl_report_times *t, pl_str *out)
+static void say_basis(const pl_report_times *t, pl_doc *d)
 {
-    put_heading(t, out);
-    put_table(t, out);
-    put_passes(t, out);
-    put_besides(t, out);
     if (t->estimated_seconds > 0) {
-        const size_t from = out->bytes;
+        pl_str *out = pl_doc_paragraph(d, 0);
         pl_str_append(out, "Predicted:");
         pl_report_say_basis(t->predicted_seconds, 0, 0, t->estimated_seconds, 1, out);
-        pl_str_append(out, "\n");
-        pl_str_fold(out, from, PL_TEXT_COLUMNS);
+        pl_doc_paragraph_end(d);
     }
     if (t->flops_per_second > 0 && t->bytes_per_second > 0)
-        pl_str_printf(out, "Rate: %.1f GFLOP/s of multiply-adds, %.1f GB/s from memory: what this machine\nreaches.\n",
-                      t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
+        pl_doc_say(
+            d, 0,
+            "Rate: %.1f GFLOP/s of multiply-adds, %.1f GB/s from memory: what this machine reaches. At that rate "
+            "products, and bytes that no cache holds, take at least the time of the last column.",
+            t->flops_per_second / 1e9, t->bytes_per_second / 1e9);
+}
+
+static void add_head(const pl_report_times *t, pl_doc *d)
+{
+    pl_doc_key_words(d, "schema", PL_TIMES_SCHEMA);
+    pl_doc_key_words(d, "program", t->program);
+    pl_doc_key_words(d, "run", t->run);
+    pl_doc_key_count(d, "runs", t->runs);
+    pl_doc_key_count(d, "first", t->first);
+    pl_doc_key_real_if(d, t->runs > 0, "seconds", t->seconds);
+    pl_doc_key_real_if(d, t->runs > 0, "other_seconds", t->other_seconds);
+    pl_doc_key_real_if(d, t->predicted_seconds >= 0, "predicted_seconds", t->predicted_seconds);
+    pl_doc_key_real_if(d, t->predicted_seconds >= 0, "estimated_seconds", t->estimated_seconds);
+    pl_doc_key_real_if(d, t->flops_per_second > 0, "flops_per_second", t->flops_per_second);
+    pl_doc_key_real_if(d, t->bytes_per_second > 0, "bytes_per_second", t->bytes_per_second);
+}
+
+void pl_report_times_add(const pl_report_times *t, pl_doc *d)
+{
+    add_head(t, d);
+    pl_doc_section_long(d, "Time by component");
+    say_what(t, d);
+    add_rows(t, d);
+    say_passes(t, d);
+    add_besides(t, d);
+    say_basis(t, d);
+    pl_doc_section_end(d);
 }

@@ -8,13 +8,12 @@
 #ifndef PL_REPORT_TIMES_H
 #define PL_REPORT_TIMES_H
 
-#include "base/json.h"
 #include "ir/components.h"
 #include "plan/plan.h"
+#include "show/doc.h"
 
-#define PL_REPORT_TIME_SHOWN 1e-7 /* less is shown as none: its column would be wider than lines allow */
-#define PL_TIMES_SCHEMA      "plimsoll.times/1"
-enum { PL_REPORT_TIMES_NAME = 40, PL_REPORT_TIMES_BESIDES = 4, PL_REPORT_TIMES_BYTES = 48 << 10 /* of any form */ };
+#define PL_TIMES_SCHEMA "plimsoll.times/1"
+enum { PL_REPORT_TIMES_NAME = 40, PL_REPORT_TIMES_BESIDES = 4 };
 
 typedef struct pl_report_time {
     char name[PL_REPORT_TIMES_NAME];
@@ -52,21 +51,13 @@ typedef struct pl_report_times {
 void pl_report_times_predict(const pl_plan *, pl_id program, const pl_components *, pl_report_times *);
 /* After seconds were filled in: what was measured to be faster than the rates raises them. */
 void pl_report_times_raise(pl_report_times *);
-/* "head", "head, backward", "update". */
-const char *pl_report_time_title(const pl_report_time *, char *text, size_t room);
-void pl_report_times_text(const pl_report_times *, pl_str *out);
+/* A section; to programs the members of schema PL_TIMES_SCHEMA. */
+void pl_report_times_add(const pl_report_times *, pl_doc *);
 /* Sum of the rows: measured, predicted (negative: not all are known), computed, moved, least. */
 pl_report_time pl_report_times_sum(const pl_report_times *);
 
 /* ---- times_json.c ---- */
-void pl_report_times_json(const pl_report_times *, bool compact, pl_str *out);
 /* PL_E_DATA: it is none; `name` is the file's, for the sentence. PL_E_NOMEM. */
 pl_status pl_report_times_read(const char *name, const char *text, size_t bytes, pl_report_times *, pl_error *);
-
-/* ---- times_html.c ---- */
-void pl_html_times(const pl_report_times *, pl_str *out); /* a section */
-/* A page of its own; behind the table, sections that are written already ("": none). */
-pl_status pl_report_times_page(const char *title, const pl_report_times *, const char *sections, pl_str *out,
-                               pl_error *);
 
 #endif

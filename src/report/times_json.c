@@ -1,60 +1,9 @@
-/* The table of times as JSON, and back: the file that a run leaves (docs/times.md). */
+/* The table of times out of the file that a run leaves (docs/times.md). */
 #include <math.h>
 #include <string.h>
 
 #include "base/json_read.h"
 #include "report/times.h"
-
-static void put_row(const pl_report_times *t, const pl_report_time *r, pl_json *j)
-{
-    pl_json_object(j);
-    pl_json_kv_string(j, "name", r->name);
-    pl_json_kv_string(j, "pass", pl_phase_name(r->phase));
-    pl_json_kv_double_if(j, t->runs > 0, "seconds", r->seconds);
-    pl_json_kv_double_if(j, r->predicted_seconds >= 0, "predicted_seconds", r->predicted_seconds);
-    pl_json_kv_double(j, "flops", r->flops);
-    pl_json_kv_double(j, "bytes", r->bytes);
-    pl_json_kv_double_if(j, r->least_seconds >= 0, "least_seconds", r->least_seconds);
-    pl_json_kv_double_if(j, r->computing_seconds >= 0, "computing_seconds", r->computing_seconds);
-    pl_json_object_end(j);
-}
-
-static void put_rows(const pl_report_times *t, pl_json *j)
-{
-    pl_json_key(j, "components");
-    pl_json_array(j);
-    for (size_t i = 0; i < t->count; i++) put_row(t, &t->row[i], j);
-    pl_json_array_end(j);
-    pl_json_key(j, "besides");
-    pl_json_array(j);
-    for (size_t i = 0; i < t->besides_count; i++) {
-        pl_json_object(j);
-        pl_json_kv_string(j, "name", t->besides[i].name);
-        pl_json_kv_double(j, "seconds", t->besides[i].seconds);
-        pl_json_kv_uint(j, "count", t->besides[i].count);
-        pl_json_object_end(j);
-    }
-    pl_json_array_end(j);
-}
-
-void pl_report_times_json(const pl_report_times *t, bool compact, pl_str *out)
-{
-    pl_json j = pl_json_document(out, compact, PL_TIMES_SCHEMA);
-    pl_json_kv_string(&j, "program", t->program);
-    pl_json_kv_string(&j, "run", t->run);
-    pl_json_kv_uint(&j, "runs", t->runs);
-    pl_json_kv_uint(&j, "first", t->first);
-    pl_json_kv_double_if(&j, t->runs > 0, "seconds", t->seconds);
-    pl_json_kv_double_if(&j, t->runs > 0, "other_seconds", t->other_seconds);
-    pl_json_kv_double_if(&j, t->predicted_seconds >= 0, "predicted_seconds", t->predicted_seconds);
-    pl_json_kv_double_if(&j, t->predicted_seconds >= 0, "estimated_seconds", t->estimated_seconds);
-    pl_json_kv_double_if(&j, t->flops_per_second > 0, "flops_per_second", t->flops_per_second);
-    pl_json_kv_double_if(&j, t->bytes_per_second > 0, "bytes_per_second", t->bytes_per_second);
-    put_rows(t, &j);
-    pl_json_document_end(&j);
-}
-
-/* ---- back ---- */
 
 /* Older tables have no such key. */
 static bool take_new(const json_t *of, const char *key, double unknown, double *to)

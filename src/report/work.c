@@ -6,9 +6,7 @@
 
 #include "base/locale.h"
 #include "base/units.h"
-#include "report/html.h"
 #include "report/interval.h"
-#include "report/table.h"
 
 enum { SHAPES_SHOWN = 12 };
 
@@ -149,140 +147,79 @@ static size_t find_next(const pl_work *w, size_t after)
     return best;
 }
 
-static void time_cell(pl_table *t, double seconds)
-{
-    char text[32];
-    pl_table_cell(t, "%s", seconds < 0 ? "unknown" : pl_format_seconds(seconds, text, sizeof text));
-}
-
-static void group_row(pl_table *t, const pl_work_group *g)
-{
-    pl_table_count(t, g->items);
-    pl_table_megabytes(t, g->charged_bytes);
-    time_cell(t, g->seconds < 0 ? -1 : g->seconds / (double)g->items);
-    time_cell(t, g->seconds);
-    pl_table_cell(t, "%s%s", g->text, g->measured || g->seconds < 0 ? "" : " *");
-    pl_table_end_row(t);
-}
-
 static bool is_estimated(const pl_work *w) { return w->seconds >= 0 && w->measured < w->count; }
 
-static void print_rest(const pl_work *w, pl_str *out)
+/* ---- one row a group: people see those that take longest, programs all in their order ---- */
+
+static void add_group(const pl_work *w, const pl_work_group *g, unsigned flags, pl_doc *d)
 {
+    const bool known = g->seconds >= 0;
+    pl_doc_row(d, flags);
+    if (g->text) pl_doc_key_words(d, group_word(w), g->text);
+    pl_doc_count(d, g->items);
+    pl_doc_count(d, g->charged_bytes);
+    known ? pl_doc_real(d, g->seconds / (double)g->items) : pl_doc_unknown(d);
+    known ? pl_doc_real(d, g->seconds) : pl_doc_unknown(d);
+    pl_doc_key_real_if(d, known, "seconds_low", g->low);
+    pl_doc_key_real_if(d, known, "seconds_high", g->high);
+    pl_doc_key_bool(d, "measured", g->measured);
+    pl_doc_words(d, "%s%s", g->text ? g->text : "", g->measured || !known ? "" : " *");
+    pl_doc_row_end(d);
+}
+
+static void add_groups(const pl_work *w, const pl_words *words, pl_doc *d)
+{
+    const pl_doc_column columns[] = {{"items", words->step, PL_DOC_COUNT},
+                                     {"charged_bytes", "charged, MB", PL_DOC_MEGABYTES},
+                                     {NULL, "each", PL_DOC_SECONDS},
+                                     {"seconds", "all", PL_DOC_SECONDS},
+                                     {NULL, group_word(w)}};
+    size_t shown = 0;
+    pl_doc_table(d, w->trains ? "trainings" : "shapes", columns, sizeof columns / sizeof *columns);
+    for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN && w->count > 1;
+         i = find_next(w, i), shown++)
+        add_group(w, &w->group[i], PL_DOC_SHOWN, d);
+    for (size_t i = 0; i < w->count; i++) add_group(w, &w->group[i], PL_DOC_HIDDEN, d);
+    pl_doc_table_end(d);
     if (w->count > SHAPES_SHOWN)
-        pl_str_printf(out, "and %zu %ss that take less\n", w->count - SHAPES_SHOWN, group_word(w));
-    if (is_estimated(w)) pl_str_append(out, "* times are estimated from kernels of other sizes, or from rates\n");
+        pl_doc_say(d, PL_DOC_NOTE, "and %zu %ss that take less", w->count - SHAPES_SHOWN, group_word(w));
+    if (w->count > 1 && is_estimated(w))
+        pl_doc_say(d, PL_DOC_NOTE, "* times are estimated from kernels of other sizes, or from rates");
 }
 
-static void print_groups(const pl_work *w, const pl_words *words, pl_str *out)
+static void add_keys(const pl_work *w, pl_doc *d)
 {
-    for (pl_table t = pl_table_begin(out, "rrrrl"); pl_table_pass(&t);) {
-        pl_table_cell(&t, "%ss", words->step);
-        for (int i = 0; i < 4; i++)
-            pl_table_cell(&t, "%s", (const char *const[]){"charged, MB", "each", "all", group_word(w)}[i]);
-        pl_table_end_row(&t);
-        size_t shown = 0;
-        for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
-            group_row(&t, &w->group[i]);
+    const bool known = w->seconds >= 0;
+    pl_doc_key_count(d, "items", w->items);
+    if (w->said[0]) pl_doc_key_words(d, "of", w->said);
+    pl_doc_key_real_if(d, known, "seconds", w->seconds);
+    pl_doc_key_real_if(d, known, "seconds_low", w->low);
+    pl_doc_key_real_if(d, known, "seconds_high", w->high);
+    pl_doc_key_real_if(d, known, "busy", w->busy > 1 ? w->busy : 1);
+    pl_doc_key_real_if(d, known && w->error >= 0, "estimates_off_by", w->error);
+    pl_doc_key_real_if(d, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);
+    if (w->trains) {
+        pl_doc_key_count(d, "epoch_steps", w->epoch_steps);
+        pl_doc_key_count(d, "evaluations", w->evaluations);
+        pl_doc_key_count(d, "checkpoints", w->checkpoints);
+        pl_doc_key_count(d, "early_stopping_patience", w->patience);
     }
+    pl_doc_key_count(d, "largest", w->largest);
 }
 
-void pl_report_work(const pl_work *w, const pl_words *words, pl_str *out)
+void pl_report_add_work(const pl_work *w, const pl_words *words, pl_doc *d)
 {
-    size_t from = out->bytes;
+    pl_doc_object(d, "work");
+    pl_doc_section(d, "All of the work");
+    pl_str *out = pl_doc_paragraph(d, 0);
     if (w->said[0]) pl_str_printf(out, "%s.\n", w->said);
     print_sizes(w, words, out);
-    pl_str_fold(out, from, PL_TEXT_COLUMNS);
-    from = out->bytes;
     print_time(w, out);
     print_done(w, words, out);
     print_limit(w, words, out);
-    pl_str_fold(out, from, PL_TEXT_COLUMNS);
-    if (w->count == 1) return;
-    print_groups(w, words, out);
-    print_rest(w, out);
-}
-
-/* ---- the page ---- */
-
-static void html_number(pl_str *out, const char *text)
-{
-    pl_str_append(out, "<td class='n'>");
-    pl_html_text(out, text);
-    pl_str_append(out, "</td>");
-}
-
-static void html_row(const pl_work_group *g, pl_str *out)
-{
-    char text[32];
-    pl_str_append(out, "<tr><td>");
-    pl_html_text(out, g->text);
-    pl_str_append(out, g->measured || g->seconds < 0 ? "</td>" : " *</td>");
-    html_number(out, pl_format_count(g->items, text, sizeof text));
-    html_number(out, pl_format_bytes(g->charged_bytes, text, sizeof text));
-    html_number(out, g->seconds < 0 ? "unknown" : pl_format_seconds(g->seconds, text, sizeof text));
-    pl_str_append(out, "</tr>\n");
-}
-
-void pl_report_work_html(const pl_work *w, const pl_words *words, pl_str *out)
-{
-    size_t shown = 0;
-    pl_str_append(out, "<section><h2>All of the work</h2><p>");
-    if (w->said[0]) pl_html_text(out, w->said), pl_str_append(out, "</p><p>");
-    print_sizes(w, words, out);
-    pl_str_append(out, "</p><p>");
-    print_time(w, out);
-    print_done(w, words, out);
-    print_limit(w, words, out);
-    if (w->count == 1) {
-        pl_str_append(out, "</p></section>\n");
-        return;
-    }
-    pl_str_printf(out,
-                  "</p>\n<table><tr><th>%s</th><th class='n'>%ss</th><th class='n'>charged</th>"
-                  "<th class='n'>time</th></tr>\n",
-                  group_word(w), words->step);
-    for (size_t i = find_next(w, SIZE_MAX); i != SIZE_MAX && shown < SHAPES_SHOWN; i = find_next(w, i), shown++)
-        html_row(&w->group[i], out);
-    pl_str_append(out, "</table>");
-    if (w->count > SHAPES_SHOWN)
-        pl_str_printf(out, "<p>and %zu %ss that take less</p>", w->count - SHAPES_SHOWN, group_word(w));
-    if (is_estimated(w)) pl_str_append(out, "<p>* times are estimated from kernels of other sizes, or from rates</p>");
-    pl_str_append(out, "</section>\n");
-}
-
-void pl_report_work_json(const pl_work *w, pl_json *j)
-{
-    pl_json_object(j);
-    pl_json_kv_uint(j, "items", w->items);
-    if (w->said[0]) pl_json_kv_string(j, "of", w->said);
-    pl_json_kv_double_if(j, w->seconds >= 0, "seconds", w->seconds);
-    pl_json_kv_double_if(j, w->seconds >= 0, "seconds_low", w->low);
-    pl_json_kv_double_if(j, w->seconds >= 0, "seconds_high", w->high);
-    pl_json_kv_double_if(j, w->seconds >= 0, "busy", w->busy > 1 ? w->busy : 1);
-    pl_json_kv_double_if(j, w->seconds >= 0 && w->error >= 0, "estimates_off_by", w->error);
-    pl_json_kv_double_if(j, w->limit_seconds > 0, "limit_seconds", w->limit_seconds);
-    if (w->trains) {
-        pl_json_kv_uint(j, "epoch_steps", w->epoch_steps);
-        pl_json_kv_uint(j, "evaluations", w->evaluations);
-        pl_json_kv_uint(j, "checkpoints", w->checkpoints);
-        pl_json_kv_uint(j, "early_stopping_patience", w->patience);
-    }
-    pl_json_kv_uint(j, "largest", w->largest);
-    pl_json_key(j, w->trains ? "trainings" : "shapes");
-    pl_json_array(j);
-    for (size_t i = 0; i < w->count; i++) {
-        const pl_work_group *g = &w->group[i];
-        pl_json_object(j);
-        if (g->text) pl_json_kv_string(j, group_word(w), g->text);
-        pl_json_kv_uint(j, "items", g->items);
-        pl_json_kv_uint(j, "charged_bytes", g->charged_bytes);
-        pl_json_kv_double_if(j, g->seconds >= 0, "seconds", g->seconds);
-        pl_json_kv_double_if(j, g->seconds >= 0, "seconds_low", g->low);
-        pl_json_kv_double_if(j, g->seconds >= 0, "seconds_high", g->high);
-        pl_json_kv_bool(j, "measured", g->measured);
-        pl_json_object_end(j);
-    }
-    pl_json_array_end(j);
-    pl_json_object_end(j);
+    pl_doc_paragraph_end(d);
+    add_keys(w, d);
+    add_groups(w, words, d);
+    pl_doc_section_end(d);
+    pl_doc_object_end(d);
 }

@@ -2,13 +2,11 @@
 #ifndef PL_REPORT_WORK_H
 #define PL_REPORT_WORK_H
 
-#include "base/json.h"
-#include "base/str.h"
 #include "base/words.h"
 #include "plan/work.h"
+#include "show/doc.h"
 
-void pl_report_work(const pl_work *, const pl_words *, pl_str *out);
-void pl_report_work_html(const pl_work *, const pl_words *, pl_str *out); /* a section of a page */
-void pl_report_work_json(const pl_work *, pl_json *);
+/* A section; to programs an object "work". */
+void pl_report_add_work(const pl_work *, const pl_words *, pl_doc *);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "report/report.h"
+#include "show/render.h"
 #include "support/program.h"
 
 static pl_process_planned planned;
@@ -49,9 +50,12 @@ static int setup(void **state)
 static const char *text_of(void)
 {
     static char memory[PL_REPORT_LEDGER_BYTES];
+    static _Alignas(8) char document[PL_REPORT_LEDGER_DOC_BYTES];
     uint64_t before = pl_alloc_request_count();
     pl_str s = pl_str_fixed(memory, sizeof memory);
-    pl_report_ledger(&planned, &measured, &s);
+    pl_doc d = pl_doc_begin_fixed(document, sizeof document);
+    pl_report_ledger(&planned, &measured, &d);
+    pl_doc_print(&d, &(pl_text_form){.columns = 400}, &s); /* sentences stay whole */
     assert_false(s.failed);
     assert_int_equal(pl_alloc_request_count(), before);
     return memory;
@@ -61,8 +65,11 @@ static const char *text_of(void)
 static json_t *json_of(void)
 {
     static char memory[PL_REPORT_LEDGER_JSON_BYTES];
+    static _Alignas(8) char document[PL_REPORT_LEDGER_DOC_BYTES];
     pl_str s = pl_str_fixed(memory, sizeof memory);
-    pl_report_ledger_json(&planned, &measured, &s);
+    pl_doc d = pl_doc_begin_fixed(document, sizeof document);
+    pl_report_ledger(&planned, &measured, &d);
+    pl_doc_write_json(&d, false, &s);
     assert_false(s.failed);
     json_error_t error;
     json_t *root = json_loads(memory, JSON_REJECT_DUPLICATES, &error), *row;
@@ -212,10 +219,14 @@ static void test_full_table_needs_no_more_room(void **state)
 static void test_too_little_room_is_said(void **state)
 {
     (void)state;
-    char memory[100];
-    pl_str s = pl_str_fixed(memory, sizeof memory);
-    pl_report_ledger(&planned, &measured, &s);
-    assert_true(s.failed);
+    for (size_t room = 1; room < 4000; room += 97) {
+        char memory[4000];
+        pl_str s;
+        pl_doc d = pl_doc_begin_in(memory, room, &s);
+        pl_report_ledger(&planned, &measured, &d);
+        pl_doc_print(&d, NULL, &s);
+        assert_true(s.failed);
+    }
 }
 
 PL_TEST_PROGRAM(argc, argv)

@@ -14,6 +14,7 @@
 #include "ir/properties.h"
 #include "report/account.h"
 #include "report/times.h"
+#include "show/render.h"
 #include "support/program.h"
 #include "unit/report/pipeline.h"
 
@@ -156,6 +157,14 @@ static void unknown_times_are_unknown(void **state)
     pl_plan_destroy(p);
 }
 
+static void write_json(const pl_report_times *t, pl_str *out)
+{
+    pl_doc d = pl_doc_begin();
+    pl_report_times_add(t, &d);
+    pl_doc_write_json(&d, false, out);
+    pl_doc_deinit(&d);
+}
+
 static void json_comes_back(void **state)
 {
     (void)state;
@@ -166,10 +175,10 @@ static void json_comes_back(void **state)
             pl_error err = {0};
             predict(p, &table);
             if (measured) measure(&table);
-            pl_report_times_json(&table, false, &s);
+            write_json(&table, &s);
             assert_int_equal(pl_report_times_read("t", s.data, s.bytes, &again, &err), PL_OK);
             pl_str t = {0};
-            pl_report_times_json(&again, false, &t);
+            write_json(&again, &t);
             assert_string_equal(s.data, t.data);
             assert_int_equal(again.count, table.count);
             for (size_t i = 0; i < table.count; i++) {
@@ -188,13 +197,15 @@ static void text_and_page_show_it(void **state)
     (void)state;
     pl_plan *p = make(true);
     pl_str s = {0}, page = {0};
-    pl_error err = {0};
     predict(p, &table);
     measure(&table);
     table.row[1].predicted_seconds = 0.0123;
     strcpy(table.row[1].name, "<b>\033[1m");
-    pl_report_times_text(&table, &s);
-    static const char *const shown[] = {"a step, mean of 30 (13 to 42, since it went on)",
+    pl_doc d = pl_doc_begin();
+    pl_doc_title(&d, NULL, "times", "a run & more");
+    pl_report_times_add(&table, &d);
+    pl_doc_print(&d, NULL, &s);
+    static const char *const shown[] = {"Of a step, mean of 30 (13 to 42, since it went on).",
                                         "attention, backward",
                                         "12.3 ms",
                                         "<b>?[1m",
@@ -206,7 +217,8 @@ static void text_and_page_show_it(void **state)
         if (!strstr(s.data, shown[i])) fail_msg("\"%s\" is not in:\n%s", shown[i], s.data);
     for (const char *line = s.data, *end; (end = strchr(line, '\n')); line = end + 1)
         if (end - line > 100) fail_msg("too wide: %.*s", (int)(end - line), line);
-    assert_int_equal(pl_report_times_page("a run & more", &table, "", &page, &err), PL_OK);
+    pl_doc_page(&d, &page);
+    pl_doc_deinit(&d);
     assert_non_null(strstr(page.data, "a run &#38; more"));
     assert_non_null(strstr(page.data, "&#60;b&#62;"));
     assert_null(strstr(page.data, "<b>"));

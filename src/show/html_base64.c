@@ -1,5 +1,5 @@
 /* Bytes as letters, for files inside of a page. */
-#include "report/html.h"
+#include "show/html.h"
 
 static void put_letters(pl_base64 *e, int count)
 {

@@ -1,4 +1,4 @@
-#include "report/plot.h"
+#include "show/plot.h"
 
 #include <math.h>
 #include <string.h>

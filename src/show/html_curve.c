@@ -1,7 +1,7 @@
 /* Curves over steps or seconds, with axes and a legend. */
 #include <math.h>
 
-#include "report/html.h"
+#include "show/html.h"
 
 enum { WIDTH = 1080, CURVE = 330, LEFT = 60, RIGHT = 20, TOP = 14, BOTTOM = 46 };
 
@@ -20,7 +20,7 @@ static double y_of(const frame *f, double loss)
     return CURVE - BOTTOM - (loss - f->low) / (f->high - f->low) * (CURVE - TOP - BOTTOM);
 }
 
-static void widen(frame *f, const pl_report_point *point, size_t count)
+static void widen(frame *f, const pl_curve_point *point, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (!isfinite(point[i].value) || !isfinite(point[i].step)) continue;
@@ -30,7 +30,7 @@ static void widen(frame *f, const pl_report_point *point, size_t count)
 }
 
 /* A line through the points; where a value is not finite it is interrupted. */
-static void draw_curve(const frame *f, const pl_report_point *point, size_t count, const char *class)
+static void draw_curve(const frame *f, const pl_curve_point *point, size_t count, const char *class)
 {
     bool pen = false;
     if (count == 0) return;
@@ -44,7 +44,7 @@ static void draw_curve(const frame *f, const pl_report_point *point, size_t coun
     pl_str_append(f->out, "'/>\n");
 }
 
-static void draw_dots(const frame *f, const pl_report_point *point, size_t count)
+static void draw_dots(const frame *f, const pl_curve_point *point, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (isfinite(point[i].value) && isfinite(point[i].step))

@@ -1,6 +1,6 @@
 /* The frame of every page (its head and its end), and the pieces that most pages are made of. */
 #include "base/units.h"
-#include "report/html.h"
+#include "show/html.h"
 
 void pl_html_page_begin(const pl_html_page *p, pl_str *out)
 {

@@ -2,7 +2,7 @@
  * below 700 pixels a row of a table takes several lines (its first cell and its remark each one of their own),
  * letters in pictures grow as the pictures shrink, and what stood beside an axis stands within. The role colours are
  * told apart by people with colour-blindness in most pairs; titles on every shape say the rest. */
-#include "report/html.h"
+#include "show/html.h"
 
 const char pl_html_style[] =
     ":root{color-scheme:light "

@@ -1,0 +1,73 @@
+/* Pieces of pages: escaping, the frame of a page, curves, files inside of a page. */
+#ifndef PL_SHOW_HTML_H
+#define PL_SHOW_HTML_H
+
+#include <stdbool.h>
+
+#include "base/str.h"
+
+/* ---- html_text.c ---- */
+/* Escaped for text and attributes; bytes that are no UTF-8 and control characters become U+FFFD. */
+void pl_html_text(pl_str *, const char *text);
+void pl_html_text_bytes(pl_str *, const char *text, size_t bytes);
+/* The next of 1, 2, 5 × 10^k that cuts the range into at most `ticks` + 1 pieces. */
+double pl_html_tick(double range, int ticks);
+
+/* ---- style.c ---- */
+extern const char pl_html_style[];
+
+/* ---- html_frame.c: texts are escaped, unless they are said to be ours ---- */
+typedef struct pl_html_page {
+    const char *title;
+    const char *what;        /* "plan": what the page is of it; ours */
+    const char *before;      /* stands before the title in the heading; ours; NULL: nothing */
+    void (*style)(pl_str *); /* adds to the style sheet; NULL: nothing */
+} pl_html_page;
+
+void pl_html_page_begin(const pl_html_page *, pl_str *); /* as far as the heading */
+void pl_html_page_end(pl_str *);
+void pl_html_cards_begin(pl_str *);
+void pl_html_card(const char *number, const char *words, pl_str *);
+void pl_html_cards_end(pl_str *);
+void pl_html_section(const char *title, const char *words, pl_str *); /* ends with </section> */
+void pl_html_fact(const char *name, const char *value, pl_str *);     /* a row of a table */
+/* A number of a table of class labels: where the window is too narrow for columns, its label (ours) stands beside
+ * it. */
+void pl_html_cell(const char *label, const char *text, pl_str *);
+void pl_html_cell_count(const char *label, uint64_t number, pl_str *);
+
+/* ---- html_base64.c ---- */
+typedef struct pl_base64 {
+    pl_str *out;
+    uint32_t bits;
+    int bytes; /* of the three that become four letters */
+} pl_base64;
+void pl_base64_put(pl_base64 *, unsigned byte);
+void pl_base64_end(pl_base64 *);
+
+/* ---- html_curve.c ---- */
+typedef struct pl_curve_point {
+    double step, value;
+} pl_curve_point;
+
+typedef struct pl_html_curve {
+    const pl_curve_point *point;
+    size_t count;
+    const char *line, *mark, *name; /* classes of the line and of its mark in the legend; its name there */
+    bool dots;
+} pl_html_curve;
+
+/* Texts are constants of ours: they are not escaped. */
+typedef struct pl_html_chart {
+    const char *title, *unit, *axis;
+    double least_tick;      /* of the axis */
+    bool from_zero;         /* the values' axis */
+    double mark;            /* along the axis, a line across */
+    const char *mark_words; /* what stands at it; NULL: no line */
+    const pl_html_curve *curve;
+    size_t count;
+} pl_html_chart;
+
+void pl_html_curves(const pl_html_chart *, pl_str *); /* nothing when no point is finite */
+
+#endif

@@ -1,0 +1,32 @@
+#include "show/html.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void pl_html_text_bytes(pl_str *out, const char *text, size_t bytes)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    for (size_t i = 0; i < bytes;) {
+        size_t n = pl_json_utf8_length(p + i, bytes - i);
+        if (n == 0 || (p[i] < 0x20 && p[i] != '\n' && p[i] != '\t') || p[i] == 0x7f)
+            pl_str_append(out, "\xef\xbf\xbd");
+        else if (strchr("&<>\"'", p[i]))
+            pl_str_printf(out, "&#%d;", p[i]);
+        else
+            pl_str_append_bytes(out, p + i, n);
+        i += n ? n : 1;
+    }
+}
+
+void pl_html_text(pl_str *out, const char *text) { pl_html_text_bytes(out, text, strlen(text)); }
+
+double pl_html_tick(double range, int ticks)
+{
+    if (!(range > 0)) return 1;
+    double step = pow(10, floor(log10(range / ticks)));
+    if (range / step <= ticks) return step;
+    if (range / (2 * step) <= ticks) return 2 * step;
+    return range / (5 * step) <= ticks ? 5 * step : 10 * step;
+}
