@@ -165,6 +165,20 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
     return status;
 }
 
+pl_status pl_plan_report(const pl_plan *plan, const pl_plan_look *look, char **text, size_t *bytes, pl_error *err)
+{
+    enum { LEAST = 40, MOST = 200 };
+    pl_str s = {0};
+    pl_report_options o = pl_report_options_default();
+    o.width = look->columns < LEAST ? LEAST : look->columns > MOST ? MOST : look->columns;
+    o.color = look->color;
+    o.is_short = look->is_short;
+    const pl_status status = pl_report_plan(plan, &o, &s, err);
+    if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
+    pl_str_deinit(&s);
+    return status;
+}
+
 static pl_id train_of(const pl_plan *p) { return pl_graph_find_trained(p->graph); }
 
 uint64_t pl_plan_arena_bytes(const pl_plan *p) { return p->arena->bytes; }
