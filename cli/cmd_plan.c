@@ -68,9 +68,7 @@ static pl_status put_report(const pl_plan *plan, bool is_long, pl_error *err)
     pl_status status = pl_plan_report(plan, &look, &text, &bytes, err);
     if (status == PL_OK) status = pl_put(text, bytes, err);
     pl_text_free(text);
-    if (status == PL_OK && is_short)
-        pl_say("\n--long prints every byte by category, component and operator, and what would change it; --html FILE "
-               "draws it\n");
+    if (status == PL_OK && is_short) pl_say("\n--long prints every byte; --html FILE draws them\n");
     return status;
 }
 

@@ -172,10 +172,7 @@ void pl_doc_words(pl_doc *d, const char *fmt, ...)
     va_end(args);
 }
 
-void pl_doc_text(pl_doc *d, const char *text, size_t bytes)
-{
-    pl_doc_key_text(d, NULL, text, bytes);
-}
+void pl_doc_text(pl_doc *d, const char *text, size_t bytes) { pl_doc_key_text(d, NULL, text, bytes); }
 
 void pl_doc_count(pl_doc *d, uint64_t n) { pl_doc_key_count(d, NULL, n); }
 void pl_doc_difference(pl_doc *d, int64_t n) { pl_doc_key_difference(d, NULL, n); }
