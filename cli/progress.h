@@ -39,11 +39,10 @@ typedef struct pl_view {
     bool goes_on;       /* it is not the first process of the command: what that said need not be said again */
     bool keeps_results; /* what is whole is on the disk at any time */
     uint64_t planned_bytes;
-    char best
-        [PL_VIEW_BEST_BYTES]; /* the best validation of this process, "" before one: "loss 3.3249 at step 500, ppl 27.80" */
-    double bits_per_byte;     /* of it; 0: it has no such metric */
-    bool reader_left;         /* nobody reads stdout any more */
-    pl_status status;         /* of writing to stdout */
+    char best[PL_VIEW_BEST_BYTES]; /* "loss 3.3249 at step 500  ppl 27.80": the best validation; "" before one */
+    double bits_per_byte;          /* of it; 0: it has no such metric */
+    bool reader_left;              /* nobody reads stdout any more */
+    pl_status status;              /* of writing to stdout */
     pl_error error;
 } pl_view;
 
