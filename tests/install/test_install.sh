@@ -172,7 +172,7 @@ test_version() {
     echo "$want" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || fail "version.h names no version: $want"
     check() { [ "$2" = "$want" ] || fail "$1 says version \"$2\", version.h \"$want\""; }
     if [ -x "$prefix/bin/plimsoll" ]; then
-        check "the command" "$("$prefix/bin/plimsoll" --version | sed 's/^plimsoll //')"
+        check "the command" "$("$prefix/bin/plimsoll" --version | sed -n 's/^plimsoll //p')"
         check "the man page" "$(sed -n 's/^\.TH .*"plimsoll \([^"]*\)".*/\1/p' "$prefix/share/man/man1/plimsoll.1")"
     fi
     check pkg-config "$(pkg-config --modversion plimsoll)"
