@@ -1,3 +1,4 @@
+cmake_policy(VERSION 3.25)
 # Writes FILE, a source that says of which commit SOURCE is: cmake -DSOURCE=… -DFILE=… -P commit.cmake
 # `git archive` has written it into commit.txt; in a checkout git is asked; else it is not known, and empty. A changed
 # checkout says so ("-dirty"). The file is only written where that is news, so that nothing is built again without need.
