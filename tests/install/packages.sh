@@ -33,10 +33,11 @@ version=${deb#plimsoll_} version=${version%-*}
 cp "$built/$deb" "$built/plimsoll-$version.tar.gz" "$built/plimsoll-$version-linux-x86_64.tar.gz" "$root$project"
 inside root apt-get update -qq || skip "no packages can be had here: $(tail -n 1 "$log")"
 chroot "$root" useradd --create-home somebody
+home=$(home_of somebody)
 
 # Four commands.
 apt install --no-install-recommends "./$deb"
-project=/home/somebody
+project=$home
 examples=/usr/share/plimsoll/examples
 began=$SECONDS
 inside somebody plimsoll --version || fail "--version: $?"
@@ -57,8 +58,8 @@ apt install libhdf5-103-1 libraqm0 libjpeg62-turbo libprotobuf-c1 fonts-dejavu-c
 inside somebody plimsoll --version || fail "--version: $?"
 expect '^modules   cache, draw, hdf5, onnx, pictures$'
 apt install gcc libc6-dev pkg-config lintian man-db zsh fish
-cp "$source/tests/install/consumer/consumer.c" "$root/home/somebody"
-project=/home/somebody
+cp "$source/tests/install/consumer/consumer.c" "$root$home"
+project=$home
 inside somebody bash -c 'gcc consumer.c -o consumer $(pkg-config --cflags --libs plimsoll) && ./consumer' || fail "a program against the library: $?"
 inside somebody bash -c 'man -P cat plimsoll | head -5' || fail "man: $?"
 expect 'plimsoll - trains and runs neural networks'
@@ -79,7 +80,7 @@ apt autoremove --purge
 unpacked="/opt/any folder/plimsoll-$version-linux-x86_64"
 inside root mkdir "${unpacked%/*}" || fail "mkdir: $?"
 inside root tar -C "${unpacked%/*}" -xf "plimsoll-$version-linux-x86_64.tar.gz" || fail "tar: $?"
-project=/home/somebody
+project=$home
 inside somebody "$unpacked/bin/plimsoll" --version || fail "the archive: $?"
 expect '^modules .*cache'
 inside somebody "$unpacked/bin/plimsoll" train "$unpacked/share/plimsoll/examples/tiny.yaml" \
