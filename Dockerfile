@@ -1,4 +1,4 @@
-# docker build -t plimsoll . && docker run --rm -it -v "$PWD:/work" plimsoll train /usr/share/plimsoll/examples/fables.yaml …
+# docker build -t plimsoll . && docker run --rm -v "$PWD:/work" plimsoll train config.yaml --text text.txt
 FROM debian:12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends make ca-certificates git
 COPY . /src

@@ -1,5 +1,5 @@
 # What `make install` puts down: the command, libplimsoll.so and libplimsoll.a, the public headers, a pkg-config file, a
-# CMake package, the man page and the shell completions. Every path is relative to the prefix, so that
+# CMake package, the man page, the shell completions, documents and examples. Every path is relative to the prefix, so that
 # `cmake --install build --prefix ANY` and DESTDIR work without a new configuration.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -34,6 +34,7 @@ endforeach()
 
 install(TARGETS plimsoll_shared plimsoll_static EXPORT plimsollTargets RUNTIME_DEPENDENCY_SET bundled)
 install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Not with the documents: slim images of Debian leave those out.
 file(GLOB examples CONFIGURE_DEPENDS examples/*)
 install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DATADIR}/plimsoll/examples)

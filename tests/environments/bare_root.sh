@@ -1,4 +1,4 @@
-# A bare Debian 12 to try things in, for scripts that set `folder` (where it is made, and what is said there lies: log.txt) and
+# A bare Debian 12 (SUITE=trixie: 13) to try things in, for scripts that set `folder` (where it is made, and what is said there lies: log.txt) and
 # then take this file in: `root` is then the root of one with apt, make and certificates, nothing else, which is gone with
 # the script, and `inside` runs a command there, in the folder `project`. What was made once is kept: root.tar. Packages come
 # from where this machine's apt gets them. Exit 77, with the reason, where that cannot be: not root, no mmdebstrap, no mount.
@@ -16,13 +16,20 @@ rm -rf --one-file-system "$folder"/root.?????? # of a run that was killed
 # The file that names Debian's own packages, among others perhaps.
 sources=$(grep -lsE '^[^#]*debian[^#]* bookworm +main|^Suites:.*bookworm' /etc/apt/sources.list /etc/apt/sources.list.d/*.sources \
     /etc/apt/sources.list.d/*.list | head -n 1) || true
+suite=${SUITE:-bookworm}
+base=$folder/root.tar
+if [ "$suite" != bookworm ]; then # from where bookworm comes from
+    base=$folder/root-$suite.tar
+    mirror=$(sed -nE 's/^URIs: *([^ ]*\/debian\/?) *$/\1/p; s/^deb +(\[[^]]*\] +)?([^ ]*\/debian\/?) .*/\2/p' ${sources:+"$sources"} | head -n 1)
+    sources="deb ${mirror:-http://deb.debian.org/debian} $suite main"
+fi
 make_root_tar() {
     [ -n "$sources" ] || skip "no file of apt's sources names bookworm"
-    mmdebstrap --quiet --variant=minbase --include=ca-certificates,make bookworm "$folder/part.tar" "$sources" >>"$log" 2>&1 ||
+    mmdebstrap --quiet --variant=minbase --include=ca-certificates,make "$suite" "$folder/part.tar" "$sources" >>"$log" 2>&1 ||
         skip "mmdebstrap: $(tail -n 1 "$log")"
-    mv "$folder/part.tar" "$folder/root.tar"
+    mv "$folder/part.tar" "$base"
 }
-[ -s "$folder/root.tar" ] || make_root_tar
+[ -s "$base" ] || make_root_tar
 
 # In a mount namespace of its own: however this ends, nothing stays mounted.
 if [ -z "${BARE_UNSHARED:-}" ]; then
@@ -36,7 +43,7 @@ clean() { # what runs in there may still be writing
 }
 trap clean EXIT
 mount --bind "$root" "$root" # the root of a chroot that itself may unshare
-tar -xf "$folder/root.tar" -C "$root"
+tar -xf "$base" -C "$root"
 for f in /etc/apt/apt.conf /etc/apt/apt.conf.d/*; do # how this machine reaches its packages, not what it hooks into apt
     if grep -qsiE 'Proxy|Acquire|AllowInsecure|Check-Valid-Until' "$f"; then cp -L "$f" "$root/etc/apt/apt.conf.d/"; fi
 done

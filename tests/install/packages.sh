@@ -5,7 +5,8 @@
 #   the modules load once what is recommended is there; a program is compiled against the library; lintian finds no error
 #   removed, it leaves nothing
 #   the archive runs from a folder with a blank in its name, where none of its libraries is installed
-# The archive of the sources is configured and, with WHOLE=1, built and tried there: minutes.
+# With SUITE=trixie the first of these alone, in a bare Debian 13, with the package as it was made here.
+# The archive of the sources is unpacked and, with WHOLE=1, built and tried: minutes.
 set -euo pipefail
 source=$(cd "$1" && pwd)
 mkdir -p "$2"
@@ -49,6 +50,15 @@ inside somebody plimsoll generate runs/fables || fail "generate: $?"
 expect '^The Fox and the [A-Za-z]'
 took=$((SECONDS - began))
 cat "$folder/said.txt"
+
+if [ "$suite" != bookworm ]; then
+    project=/srv/project
+    apt install "./$deb" # with what is recommended and has the same name there
+    inside somebody plimsoll --version || fail "--version: $?"
+    cat "$folder/said.txt"
+    echo "in Debian $suite, from installed to the first text of one's own training: $took s"
+    exit 0
+fi
 
 # What else it brings.
 inside root test -s /usr/share/doc/plimsoll/copyright || fail "no copyright"
