@@ -48,7 +48,8 @@ static size_t list_owners(const char *word, char *text, size_t room)
 static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
 {
     char owners[400];
-    if (list_owners(word, owners, sizeof owners))
+    const bool is_known = command->config != PL_CLI_NONE && pl_config_instead_of(word);
+    if (!is_known && list_owners(word, owners, sizeof owners))
         return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
                             word, owners, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];

@@ -37,6 +37,9 @@ PL_API bool pl_config_is_variable(const char *entry);
 PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */
 PL_API pl_status pl_config_check(const pl_config *, pl_error *);
+/* What to write in place of an option, "--warmup_ratio=0.1", that other programs have and this one has not; NULL: it is
+ * none that is known. */
+PL_API const char *pl_config_instead_of(const char *option);
 /* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 

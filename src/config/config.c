@@ -140,6 +140,9 @@ static pl_status unknown_path(const char *path, const char *origin, pl_error *er
 pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, const char *origin, pl_error *err)
 {
     const pl_config_key *key = pl_config_find(path);
+    const pl_config_alias *alias = key ? NULL : pl_config_find_alias_at(path);
+    if (alias && alias->key && !alias->means) key = alias->key;
+    if (!key && alias) return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" is no key here: %s", origin, path, alias->help);
     if (!key) return unknown_path(path, origin, err);
     pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
     snprintf(from.by, sizeof from.by, "%s", origin);

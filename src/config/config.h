@@ -216,6 +216,8 @@ pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 /* Takes every option of the schema (--batch_size 8, --batch-size=8, --resume, --no-resume, --set a.b=c) out of argv and
  * applies it; what remains, in order, is the caller's: argv[0 … *argc). "--" and what follows stay. */
 pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
+/* What to write in place of an option of others, "--warmup_ratio=0.1"; NULL: it is none that is known. */
+const char *pl_config_instead_of(const char *option);
 /* For an option that nobody knows: PL_E_USAGE with a did-you-mean among the schema's and the caller's own ("--json").
  */
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);

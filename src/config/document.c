@@ -127,8 +127,8 @@ static bool is_for(const pl_config_key *key, uint32_t readers, uint32_t systems)
 static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint32_t systems)
 {
     for (const pl_config_key *before = pl_config_keys; before < key; before++)
-        if (is_for(before, readers, systems) && pl_config_has_option(before, key->option) &&
-            pl_config_archs_of(before) & pl_config_archs_of(key))
+        if (is_for(before, readers, systems) && key->option && before->option &&
+            strcmp(before->option, key->option) == 0 && pl_config_archs_of(before) & pl_config_archs_of(key))
             return false;
     return true;
 }
@@ -342,11 +342,16 @@ static const char markdown_rule[] =
 
 static void alias_row(const pl_config_alias *alias, pl_str *out)
 {
-    if (!alias->key) {
-        pl_str_printf(out, "| `%s` | | | %s |\n", alias->path, alias->help);
+    if (!alias->key && alias->means) {
+        pl_str_printf(out, "| `%s` | `%s` is fine | | %s |\n", alias->path, alias->means, alias->help);
         return;
     }
-    pl_str_printf(out, "| `%s` | `%s` | ", alias->path, alias->key->path);
+    if (!alias->key) {
+        pl_str_printf(out, "| `%s` | refused | | %s |\n", alias->path, alias->help);
+        return;
+    }
+    pl_str_printf(out, "| `%s%s` | `%s%s%s` | ", alias->path, alias->means ? ": true" : "", alias->key->path,
+                  alias->means ? ": " : "", alias->means ? alias->means : "");
     const pl_config_section *section = pl_config_section_of(alias);
     pl_config_print_archs(pl_config_archs_of(alias->key) & (section ? pl_config_archs_of_section(section) : UINT32_MAX),
                           out);
@@ -377,8 +382,12 @@ static void markdown_aliases(pl_str *out)
 {
     pl_str_append(
         out,
-        "\n## Other names\n\nA file may say these keys by what others call them, too (with a dot: in that section), "
-        "but each key once. A run\nkeeps them by their own names.\n\n"
+        "\n## Other names\n\nThese keys may be said by what others call them, too: Hugging Face's Trainer, nanoGPT, "
+        "Lightning, llama.cpp and\nthe write-ups of other programs. A name with a dot stands in that section of a "
+        "file; "
+        "one without a dot outside of\nany, in the key's own section, or as an option (`--max_steps`, `--max-steps`). "
+        "Each key once; a run keeps them by their\nown names. A name is taken where it means the same. The others are "
+        "refused, with what to write.\n\n"
         "| word | key | when `model.arch` is | |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);
