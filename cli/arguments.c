@@ -171,11 +171,13 @@ pl_status pl_cli_own_first(const pl_cli_command *command, int argc, char **argv,
     return PL_OK;
 }
 
-bool pl_cli_wants_help(int argc, char **argv)
+pl_cli_help_form pl_cli_wants_help(int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    return false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0) return PL_CLI_HELP_ALL;
+        if (strcmp(argv[i], "-h") == 0) return PL_CLI_HELP_BRIEF;
+    }
+    return PL_CLI_HELP_NONE;
 }
 
 int pl_cli_usage(const char *command, const char *what, const char *which)

@@ -56,6 +56,8 @@ PL_API bool pl_command_reads_samples(pl_command, const pl_config *);
 PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);
 /* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
+/* A line for each of these options, "text batch_size steps", in this order; what it does not read is left out. */
+PL_API PL_MUST_USE pl_status pl_command_brief(pl_command, const char *options, char **text, size_t *bytes, pl_error *);
 
 /* Called now and then during long work; done and total count whatever the phase is about. May be NULL. Returning false
  * ends the preparation of data, and the reading of pictures and HDF5 before planning, with PL_E_STOPPED, as if it had

@@ -251,10 +251,16 @@ void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equ
 void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
 void pl_config_json(const pl_config *, pl_json *);       /* an object; loads back as well */
 
-/* ---- document.c ---- */
+/* ---- help.c ---- */
 void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
 /* The same, of one command, which these systems have: bits 1 << PL_SYSTEM_…. */
 void pl_config_print_help_of(pl_config_reader, uint32_t systems, pl_str *);
+/* A line for each of these options, "text batch_size", that it reads, in this order. */
+void pl_config_print_brief_of(pl_config_reader, uint32_t systems, const char *options, pl_str *);
+/* All about the keys of this name, ours or another's, and a line for each that speaks of it; nothing: there is none. */
+void pl_config_print_about(const char *word, pl_str *);
+
+/* ---- document.c ---- */
 void pl_config_print_options(pl_str *);     /* PL_CONFIG_OPTIONS: for shell completion */
 void pl_config_print_markdown(pl_str *);    /* docs/config.md */
 void pl_config_print_json_schema(pl_str *); /* draft 2020-12 */

@@ -320,6 +320,7 @@ void pl_config_json_records(const pl_config_key *, const void *value, pl_json *)
 bool pl_config_same_record_names(const pl_config_key *, const void *a, const void *b);
 
 /* ---- document.c ---- */
+void pl_config_print_default(const pl_config_key *, pl_str *); /* of a config that says no arch */
 /* "help (one of gelu, silu; default gelu)" */
 void pl_config_describe(const pl_config_key *, pl_str *);
 

@@ -129,7 +129,6 @@ def test_help_names_every_command():
 
 
 def test_words_that_mean_nothing():
-    refused(2, "a command is missing; see plimsoll help")
     refused(2, "there is no command trian; did you mean train", "trian")
     refused(2, "there is no command xyzzy; see plimsoll help", "xyzzy")
     refused(2, "no command frobnicate", "help", "frobnicate")

@@ -139,7 +139,7 @@ def test_signals_while_loading():
 
 
 def test_odd_words():
-    refused(2, "one command only, but there is also extra", "help", "train", "extra")
+    refused(2, "one word only, but there is also extra", "help", "train", "extra")
     with open("problem.csv", "w") as file:
         file.write("id,lower,upper,size\na,0,2,10\n")
     refused(2, "--capacity expects a size", "place", "problem.csv", "--capacity", "0.1")
