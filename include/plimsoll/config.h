@@ -33,6 +33,8 @@ PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *)
  * and what Kubernetes and Docker name after a service called plimsoll (PLIMSOLL_SERVICE_HOST, PLIMSOLL_PORT=tcp://…).
  */
 PL_API bool pl_config_is_variable(const char *entry);
+/* The option that sets this key, without its dashes: "batch_size" of "train.batch_size"; NULL: it has none. */
+PL_API const char *pl_config_option_of(const char *key);
 /* Was the key set by the command line, or by pl_config_set? */
 PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */

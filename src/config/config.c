@@ -171,6 +171,12 @@ const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, s
     return buf;
 }
 
+const char *pl_config_option_of(const char *path)
+{
+    const pl_config_key *key = pl_config_find(path);
+    return key ? key->option : NULL;
+}
+
 bool pl_config_is_set(const pl_config *cfg, const char *path)
 {
     const pl_config_key *key = pl_config_find(path);
@@ -195,11 +201,10 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
                        file, colon, command, path, path, key->fields[0].name);
     if (((const char *)cfg)[key->offset]) return PL_OK;
     if (!key->section->name[0])
-        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" in the config file, or give --%s%s …", file,
-                       colon, command, path, path, key->option ? key->option : "set ", key->option ? "" : path);
-    return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
-                   file, colon, command, path, key->name, key->section->name, key->option ? key->option : "set ",
-                   key->option ? "" : path);
+        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" in the config file, or give `%s` …", file,
+                       colon, command, path, path, path);
+    return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give `%s` …",
+                   file, colon, command, path, key->name, key->section->name, path);
 }
 
 /* Whether a folder of this name is in the path. */
@@ -232,8 +237,8 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
         needed = snprintf(path, room, "runs/%.*s", (int)bytes, name);
     }
     if (needed < 0 || (size_t)needed >= room)
-        return pl_fail(err, PL_E_USAGE, "the name of the run's folder is longer than %zu bytes; give a shorter --out",
-                       room - 1);
+        return pl_fail(err, PL_E_USAGE,
+                       "the name of the run's folder is longer than %zu bytes; give a shorter `run.out`", room - 1);
     return PL_OK;
 }
 

@@ -151,6 +151,7 @@ bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not w
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 pl_isa pl_config_find_isa(const pl_config *);                  /* the level of run.isa on this machine */
+const char *pl_config_option_of(const char *path);             /* without dashes; NULL: it has none */
 bool pl_config_is_set(const pl_config *, const char *path);    /* by file, environment or command line */
 bool pl_config_is_option(const pl_config *, const char *path); /* by the command line */
 /* Fails with a sentence that says how to give it when the path, text or list of records at `path` is empty: "train
