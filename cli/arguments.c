@@ -21,7 +21,9 @@ static size_t find_option(const pl_cli_command *command, const char *word)
 {
     size_t bytes = strcspn(word, "=");
     for (size_t i = 0; i < command->body->option_count; i++)
-        if (same_name(word, command->body->options[i].name, bytes)) return i;
+        if (same_name(word, command->body->options[i].name, bytes) ||
+            (command->body->options[i].other && same_name(word, command->body->options[i].other, bytes)))
+            return i;
     return PL_CLI_OPTIONS_MAX;
 }
 

@@ -21,6 +21,7 @@ typedef struct pl_cli_option {
     const char *help;  /* "%s" in it: the words, "a (the default), b or c" (pl_cli_option_help) */
     bool excludes;     /* the others of the command that have this, too; one that takes a value only as "-": stdout */
     const char *words; /* the values there are, for a shell to complete: "peak end"; NULL: any */
+    const char *other; /* another name that is taken for it, "--to"; NULL: none */
 } pl_cli_option;
 
 /* What a subcommand does with a config; each does what those before it do. */

@@ -126,7 +126,7 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     pl_status status = PL_OK;
     switch (form) {
     case PL_CONFIG_YAML:
-        pl_config_print_yaml(c, &s);
+        pl_config_print_own(c, &s);
         break;
     case PL_CONFIG_JSON:
         print_json(c, &s);

@@ -96,7 +96,7 @@ void pl_room_find_less(pl_compiler *of)
 {
     const bool narrow = can_be_narrow(of), packed = can_be_in_8_bits(of);
     const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
-    snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? way->key : "", narrow ? " " : "",
+    snprintf(of->less, sizeof of->less, "%s%s%s%s%s%s", narrow ? "`" : "", narrow ? way->key : "", narrow ? "` " : "",
              narrow ? way->narrow : "", narrow && packed ? " or " : "",
              packed ? "weights in 8 bits (plimsoll quantize)" : "");
 }

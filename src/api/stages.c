@@ -122,8 +122,7 @@ static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage
     c->is_stage = true;
     PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
-    if (s->at.is_trained)
-        PL_TRY(pl_config_set(c, "run.precision", "float32", "a training judges what it trained", err));
+    if (s->at.is_trained) PL_TRY(pl_config_set(c, "run.precision", "f32", "a training judges what it trained", err));
     return pl_config_check(c, err);
 }
 

@@ -276,7 +276,7 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
     case PL_CONFIG_PATH:
         return hash_text(hash, at);
     case PL_CONFIG_ENUM:
-        return hash_text(hash, key->names[index]);
+        return hash_text(hash, pl_config_saved_word(key, index));
     case PL_CONFIG_RECORDS:
         for (int64_t i = 0; i < pl_config_record_count(at); i++)
             for (size_t f = 0; f < key->field_count; f++)
@@ -295,7 +295,7 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
         if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(cfg, key)) continue;
-        hash = hash_value(hash_text(hash, key->path), cfg, key);
+        hash = hash_value(hash_text(hash, pl_config_saved_path(key)), cfg, key);
     }
     return hash;
 }

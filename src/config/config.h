@@ -248,7 +248,9 @@ pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error 
 pl_status pl_config_check_keys(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
-void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equal config */
+void pl_config_print_own(const pl_config *, pl_str *); /* for people; loads back to an equal config */
+/* As runs, plans and results keep it, and JSON too: by the names and words that keys first had (FORMER_NAME). */
+void pl_config_print_yaml(const pl_config *, pl_str *);  /* likewise */
 void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
 void pl_config_json(const pl_config *, pl_json *);       /* an object; loads back as well */
 

@@ -7,10 +7,11 @@
 
 #define KEY_OF(s, k) &pl_config_keys[PL_CONFIG_KEY_##s##_##k]
 const pl_config_alias pl_config_aliases[] = {
-#define OTHER_NAME(path, s, k, help)          {path, KEY_OF(s, k), NULL, help},
-#define OTHER_SWITCH(path, s, k, value, help) {path, KEY_OF(s, k), value, help},
-#define NO_NAME(path, sentence)               {path, NULL, NULL, sentence},
-#define SO_ANYWAY(path, value, sentence)      {path, NULL, value, sentence},
+#define OTHER_NAME(path, s, k, help)          {path, KEY_OF(s, k), NULL, help, false},
+#define FORMER_NAME(path, s, k)               {path, KEY_OF(s, k), NULL, "", true},
+#define OTHER_SWITCH(path, s, k, value, help) {path, KEY_OF(s, k), value, help, false},
+#define NO_NAME(path, sentence)               {path, NULL, NULL, sentence, false},
+#define SO_ANYWAY(path, value, sentence)      {path, NULL, value, sentence, false},
 #include "config/names.def"
 };
 const pl_config_place pl_config_places[] = {
@@ -18,8 +19,9 @@ const pl_config_place pl_config_places[] = {
 #include "config/names.def"
 };
 const pl_config_word pl_config_other_words[] = {
-#define OTHER_WORD(s, k, word, value, help) {KEY_OF(s, k), word, value, help},
-#define NO_WORD(s, k, word, sentence)       {KEY_OF(s, k), word, NULL, sentence},
+#define OTHER_WORD(s, k, word, value, help) {KEY_OF(s, k), word, value, help, false},
+#define FORMER_WORD(s, k, word, value)      {KEY_OF(s, k), word, value, "", true},
+#define NO_WORD(s, k, word, sentence)       {KEY_OF(s, k), word, NULL, sentence, false},
 #include "config/names.def"
 };
 
@@ -72,6 +74,29 @@ const pl_config_alias *pl_config_find_alias_at(const char *path)
     const char *dot = strrchr(path, '.');
     const pl_config_section *section = pl_config_find_section(path, dot ? (size_t)(dot - path) : 0);
     return section ? pl_config_find_alias_in(section, dot ? dot + 1 : path) : NULL;
+}
+
+/* ---- as it is saved ---- */
+
+const char *pl_config_saved_path(const pl_config_key *key)
+{
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (alias->is_former && strcmp(alias->key->path, key->path) == 0) return alias->path;
+    return key->path;
+}
+
+const char *pl_config_saved_name(const pl_config_key *key)
+{
+    const char *path = pl_config_saved_path(key), *dot = strrchr(path, '.');
+    return path == key->path ? key->name : dot ? dot + 1 : path;
+}
+
+const char *pl_config_saved_word(const pl_config_key *key, size_t index)
+{
+    for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++)
+        if (w->is_former && strcmp(w->key->path, key->path) == 0 && strcmp(w->means, key->names[index]) == 0)
+            return w->word;
+    return key->names[index];
 }
 
 /* ---- options ---- */

@@ -98,6 +98,7 @@ typedef struct pl_config_alias {
     const pl_config_key *key; /* NULL: nothing here, and help says what to write */
     const char *means; /* of a switch the key's value when it is true; without a key the one value that is fine */
     const char *help;  /* "" when the key's says it all */
+    bool is_former;    /* the key was called so: hashes and what is saved keep it */
 } pl_config_alias;
 typedef struct pl_config_place {
     const char *path, *section;
@@ -106,6 +107,7 @@ typedef struct pl_config_word {
     const pl_config_key *key;
     const char *word, *means; /* in any case; NULL: no value of it, and help says what to write */
     const char *help;
+    bool is_former; /* the value was called so, likewise */
 } pl_config_word;
 
 /* What a plan tries beside what was asked for (WHAT_IF, SMALLER in sections.def). */
@@ -148,6 +150,7 @@ enum {
     ,
     PL_CONFIG_ALIAS_COUNT = 0
 #define OTHER_NAME(...)   +1
+#define FORMER_NAME(...)  +1
 #define OTHER_SWITCH(...) +1
 #define NO_NAME(...)      +1
 #define SO_ANYWAY(...)    +1
@@ -158,8 +161,9 @@ enum {
 #include "config/names.def"
     ,
     PL_CONFIG_WORD_COUNT = 0
-#define OTHER_WORD(...) +1
-#define NO_WORD(...)    +1
+#define OTHER_WORD(...)  +1
+#define FORMER_WORD(...) +1
+#define NO_WORD(...)     +1
 #include "config/names.def"
 };
 extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT];
@@ -180,6 +184,10 @@ const pl_config_alias *pl_config_find_alias_at(const char *path);
 const pl_config_section *pl_config_section_of(const pl_config_alias *);
 /* The word that is the key, or says what is so anyway, in a section of this name; NULL: none. */
 const char *pl_config_alias_in(const pl_config_alias *, const char *section);
+/* What a key and its value were called when runs were first saved: in hashes, in JSON and in what is kept they are. */
+const char *pl_config_saved_path(const pl_config_key *);
+const char *pl_config_saved_name(const pl_config_key *);
+const char *pl_config_saved_word(const pl_config_key *, size_t index);
 /* The keys that an option of this name sets, without its dashes, '-' and '_' being the same: those that have it, and
  * those that others call so. Returns how many. */
 enum { PL_CONFIG_SAME_OPTION_MAX = 8 };
@@ -277,6 +285,7 @@ void pl_config_default_value(const pl_config_key *, pl_config_system, void *valu
 bool pl_config_same_value(const pl_config_key *, const void *a, const void *b);
 /* The canonical YAML text of the value. */
 void pl_config_print_value(const pl_config_key *, const void *value, pl_str *);
+void pl_config_print_saved_value(const pl_config_key *, const void *value, pl_str *); /* by its former word */
 void pl_config_json_value(const pl_config_key *, const void *value, pl_json *);
 /* "an integer from 1 to 64, or auto" into buf; returns buf. */
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);

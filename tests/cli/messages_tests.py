@@ -28,7 +28,7 @@ def test_budget():
     check(figures, lines[0])
     exact, more = (int(figures[i].replace(",", "")) for i in (2, 4))
     check(exact - more == 5000000 and exact == needed(err) and abs(float(figures[1]) * 1e6 - exact) < 0.06e6, lines[0])
-    check("--budget" in lines[-1] and f"({exact:,} bytes)" in lines[-1], lines[-1])
+    check("raise the budget to" in lines[-1] and f"({exact:,} bytes)" in lines[-1], lines[-1])
     check(json.loads(run("plan", config, "--json", "--budget", str(exact))[0])["process"]["charged_bytes"] <= exact, "it does not run")
     check(all(not re.search(r"\d{5,} bytes", line) for line in lines), lines)
 

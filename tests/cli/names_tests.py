@@ -79,9 +79,13 @@ def tiny(extra=""):
     return "tiny.yaml"
 
 
-def value_of(key, *words):
+def value_in(config, key, *words):
     section, name = key.split(".")
-    return json.loads(run("config", "tiny.yaml", "--json", *words)[0])[section][name]
+    return json.loads(run("config", config, "--json", *words)[0])[section][name]
+
+
+def value_of(key, *words):
+    return value_in("tiny.yaml", key, *words)
 
 
 def test_options_of_others():
@@ -152,6 +156,32 @@ def test_what_is_so_anyway():
     refused(2, r"--bf16 must be true or false, not \"maybe\"", "config", tiny(), "--bf16=maybe")
 
 
+def test_one_vocabulary():
+    """gpt's words are those of every arch; what they were called is taken, and is what JSON and runs say."""
+    for old, new in (("encoder:\n  hidden_size: 64\n  num_heads: 4\n  num_layers: 1\n  precision: bfloat16\n",
+                      "encoder:\n  width: 64\n  heads: 4\n  layers: 1\n  precision: bf16\n"),
+                     ("vision_encoder:\n  vit_heads: 4\n  hidden_size: 64\n  num_heads: 4\n  num_layers: 3\nreasoning:\n  hidden_size: 64\n  num_heads: 4\n",
+                      "vision_encoder:\n  vit_heads: 4\n  width: 64\n  heads: 4\n  layers: 3\nreasoning:\n  width: 64\n  heads: 4\n")):
+        printed = []
+        for text in (old, new):
+            with open("words.yaml", "w") as file:
+                file.write(text)
+            printed.append(run("config", "words.yaml", "--json")[0])
+            own = run("config", "words.yaml")[0]
+            check("\n  width: 64\n" in own and "hidden_size" not in own and "bfloat16" not in own, own)
+        check(printed[0] == printed[1] and '"hidden_size": 64' in printed[0], *printed)
+    with open("encoder.yaml", "w") as file:
+        file.write("model:\n  arch: capsules\n")
+    for word in ("--width", "--hidden_size", "--hidden-size"):
+        check(value_in("encoder.yaml", "encoder.hidden_size", word, "48", "--heads", "4") == 48, word)
+    tiny()
+    for word, wanted in (("float32", "float32"), ("f32", "float32"), ("bf16", "bfloat16"), ("bfloat16", "bfloat16"), ("fp16", "float16")):
+        check(value_of("run.precision", "--precision", word) == wanted, word)
+    for word, wanted in (("bfloat16", "bf16"), ("float16", "fp16"), ("f32", "off"), ("float32", "off")):
+        check(value_of("train.mixed_precision", "--mixed_precision", word) == wanted, word)
+    refused(2, r"--precision must be f32, bf16 or fp16, not \"half\"", "eval", "tiny.yaml", "--precision", "half")
+
+
 def test_hints_hit():
     """What they led to before: a key that is then refused, another arch, another option."""
     tiny()
@@ -166,4 +196,4 @@ def test_hints_hit():
 
 if __name__ == "__main__":
     main({"names": [test_options_of_others, test_options_that_are_refused, test_words_of_precisions, test_keys_of_others, test_keys_that_are_refused,
-                    test_sampling_is_answered, test_what_is_so_anyway, test_hints_hit]})
+                    test_sampling_is_answered, test_what_is_so_anyway, test_one_vocabulary, test_hints_hit]})

@@ -155,6 +155,8 @@ static void the_schema_is_json_with_every_key(void **state)
     }
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
         json_t *entry = entry_at(schema, alias->path);
+        if (pl_config_find_alias(alias->path) != alias)
+            continue; /* an option of several keys: the first is that in a file */
         if (alias->key && alias->means)
             assert_string_equal(json_string_value(json_object_get(entry, "type")), "boolean");
         else if (alias->means)
