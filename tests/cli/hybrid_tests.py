@@ -239,7 +239,7 @@ def test_the_documented_file():
                             ("arch: hybrid", "arch: gpt", 'task_training.batch_size is not used when model.arch is gpt; write "batch_size" under train'),
                             ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
                             ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
-                            ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
+                            ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.width 512 is not vision_encoder.width 768"),
                             ("cache_images: true", "denoiser_path: unet\nfit: {allow: [frozen_bf16]}", "dataset.denoiser_path brings weights in f32, and fit.allow stores what is frozen in 16 bits"),
                             ("freeze_pretrained: true", "freeze_pretrained: false", "say with vision_encoder.unfreeze_pretrained_layers how many of the 12 layers"),
                             ("  freeze_pretrained: true", "  freeze_pretrained: true\nvision_encoder:\n  unfreeze_pretrained_layers: 2", "second time"),

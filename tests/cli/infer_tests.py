@@ -455,7 +455,7 @@ def test_weights_that_do_not_fit():
         file.write("a text")
     _, said = run("infer", "encode.yaml", "lines.txt", "--budget", "1MB", code=3)
     floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
-    smaller = r"the weights alone are \d+ bytes, .*; make hidden_size or num_layers smaller"
+    smaller = r"the weights alone are \d+ bytes, .*; make width or layers smaller"
     refused(3, smaller + r", or take --precision bf16 or weights in 8 bits \(plimsoll quantize\)$", "infer", "encode.yaml", "lines.txt", "--budget", str(floor))
     run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")
     refused(3, smaller + "$", "infer", "encode.yaml", "lines.txt", "--weights", "w.safetensors", "--budget", str(floor))

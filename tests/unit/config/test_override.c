@@ -140,7 +140,7 @@ static void unknown_options_get_a_suggestion(void **state)
         {"--block_sise", "unknown option --block_sise; did you mean --block_size?"},
         {"--warmup-ratio=0.1",
          "unknown option --warmup-ratio: it is a share of all steps, and here the warm-up is a number of "
-         "steps: write --warmup_steps N (without it they are 2 % of the steps)"},
+         "steps; write --warmup_steps N (without it they are 2 % of the steps)"},
         {"--zzzzzzzzzzz", "unknown option --zzzzzzzzzzz; see --help"},
         {"-x", "unknown option -x; see --help"},
         {"--abcd", "unknown option --abcd; see --help"}, /* not --arch */
