@@ -16,12 +16,14 @@
 #include "page.h"
 #include "progress.h"
 #include "signals.h"
+#include "texts.h"
 
 enum { LEDGER_BYTES = 64 << 10, TIMES_BYTES = 48 << 10 };
 
 typedef struct runner {
     pl_call call;
     pl_view view;
+    pl_texts texts;
     pl_plan *plan;
     pl_run *run;
     pl_error error;
@@ -47,7 +49,7 @@ static void hear(void *context, const pl_event *e)
 {
     runner *r = context;
     if (e->kind == PL_EVENT_COMMITTED) pl_signals_catch();
-    pl_view_event(&r->view, e);
+    if (!pl_texts_event(&r->texts, e)) pl_view_event(&r->view, e);
     if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
 }
 
@@ -189,12 +191,12 @@ static pl_status train(runner *r)
 
 static pl_status generate(runner *r)
 {
-    const char *prompt = r->call.word[PL_CALL_PROMPT];
-    if (prompt && prompt[0]) pl_view_text(&r->view, prompt, strlen(prompt));
-    pl_status status = pl_run_generate(r->run, &r->error);
-    if (status != PL_OK || r->view.status == PL_OK) return status;
-    r->error = r->view.error;
-    return r->view.status;
+    r->texts = (pl_texts){.view = &r->view,
+                          .prompt = r->call.word[PL_CALL_PROMPT],
+                          .prompt_file = r->call.word[PL_CALL_FROM],
+                          .json = said(r, PL_CALL_JSON)};
+    return said(r, PL_CALL_ANSWERS) ? pl_texts_answer(&r->texts, r->run, &r->error)
+                                    : pl_texts_write(&r->texts, r->run, &r->error);
 }
 
 /* A metric that is not finite is no number of JSON. */

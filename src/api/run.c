@@ -258,6 +258,11 @@ pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *items, pl_error *er
 
 pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_generate, err); }
 
+pl_status pl_run_answer(pl_run *r, const char *prompt, size_t bytes, pl_error *err)
+{
+    return pl_generate_answer(r->session, prompt, bytes, err);
+}
+
 pl_status pl_run_infer(pl_run *r, pl_inferred *to, pl_error *err)
 {
     pl_infer_summary s;

@@ -135,15 +135,20 @@ static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint3
 
 void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_ANY, UINT32_MAX, out); }
 
-void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
+/* No other command reads it, but for what a training writes between its steps. */
+static bool is_own(const pl_config_section *section, pl_config_reader by)
 {
-    uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (key->section == section && (key->readers & ~(uint32_t)PL_CONFIG_BY_SAMPLES) != (uint32_t)by) return false;
+    return true;
+}
+
+static void print_rows(uint32_t readers, uint32_t systems, pl_config_reader by, bool own, pl_str *out)
+{
     const pl_config_section *section = NULL;
-    pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
-                       "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
-                       "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!is_for(key, readers, systems) || !is_first_of_option(key, readers, systems)) continue;
+        if (is_own(key->section, by) != own) continue;
         const bool begins = key->section != section;
         if (begins && key->section->name[0]) pl_str_printf(out, "\n%s:\n", key->section->name);
         if (begins && !key->section->name[0]) pl_str_append(out, "\n");
@@ -153,6 +158,17 @@ void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
         else if (begins)
             dimension_row(section, out);
     }
+}
+
+/* What a command alone reads comes first. */
+void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
+{
+    uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
+    pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
+                       "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
+                       "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
+    print_rows(readers, systems, by, true, out);
+    print_rows(readers, systems, by, false, out);
 }
 
 void pl_config_print_options(pl_str *out)

@@ -133,13 +133,23 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 {
     pl_generate_settings *g = pl_alloc(1, sizeof *g);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of generate");
-    *g = (pl_generate_settings){.prompt = c->generate.prompt,
+    const pl_config_generate *from = &c->generate;
+    *g = (pl_generate_settings){.prompt = from->prompt,
+                                .prompt_file = from->prompt_file[0] ? from->prompt_file : NULL,
+                                .stop = from->stop,
                                 .context = (uint64_t)c->model.sequence,
-                                .sampling = {.temperature = c->generate.temperature,
-                                             .top_k = c->generate.top_k,
-                                             .top_p = c->generate.top_p,
-                                             .seed = (uint64_t)c->generate.seed,
-                                             .tokens = (uint64_t)c->generate.tokens}};
+                                .samples = (uint32_t)from->num_samples,
+                                .answers = from->interactive,
+                                .sampling = {.temperature = from->temperature,
+                                             .top_k = from->top_k,
+                                             .top_p = from->top_p,
+                                             .min_p = from->min_p,
+                                             .repeat_penalty = from->repeat_penalty,
+                                             .frequency_penalty = from->frequency_penalty,
+                                             .presence_penalty = from->presence_penalty,
+                                             .repeat_last_n = from->repeat_last_n,
+                                             .seed = (uint64_t)from->seed,
+                                             .tokens = (uint64_t)from->tokens}};
     *own = g;
     return PL_OK;
 }
