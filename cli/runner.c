@@ -210,7 +210,8 @@ static pl_status put_evaluated(const runner *r, double loss, uint64_t items, pl_
                 loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, isfinite(metric[i].value) ? ",\"%s\":%.9g" : ",\"%s\":null", metric[i].key, metric[i].value);
-    pl_line_add(&line, ",\"%s\":%llu}\n", pl_run_words(r->run)->items, (unsigned long long)items);
+    pl_line_add(&line, ",\"%s\":%llu%s}\n", pl_run_words(r->run)->items, (unsigned long long)items,
+                pl_run_judges_all(r->run) ? ",\"judged\":\"all\"" : "");
     return pl_put(text, line.bytes, err);
 }
 
@@ -225,6 +226,8 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     pl_line_add(&line, "%-*s  %.5f %s\n", COLUMN, "loss", loss, words->loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, "%-*s  %.*f\n", COLUMN, metric[i].words, metric[i].decimals, metric[i].value);
+    if (pl_run_judges_all(r->run))
+        pl_line_add(&line, "%-*s  all of it: the run was not trained on this %s\n", COLUMN, "judged", words->data);
     pl_line_add(&line, "%-*s  %s\n%-*s  %llu\n", COLUMN, words->items, pl_show_count(items, count), COLUMN, "step",
                 (unsigned long long)r->view.step);
     return pl_put(text, line.bytes, err);

@@ -172,6 +172,8 @@ PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
 /* Mean loss per item of the validation part. */
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
+/* All that there is was judged: a text that the run was not trained on has no validation part, but is one. */
+PL_API bool pl_run_judges_all(const pl_run *);
 /* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */
 PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
 /* The predictions of that evaluation, a line for each sample, into a file, which is whole or not there. PL_E_USAGE

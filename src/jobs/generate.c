@@ -164,9 +164,22 @@ static pl_status feed_prompt(generator *g, pl_error *err)
 
 /* ---- what is told ---- */
 
-static void tell_bytes(generator *g, const void *text, size_t bytes)
+/* Who listens shows no more of an event. Characters stay whole. */
+static size_t cut(const char *text, size_t bytes)
 {
-    if (bytes) pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = text, .text_bytes = bytes});
+    enum { TOLD_BYTES = 512 };
+    size_t n = bytes;
+    if (bytes > TOLD_BYTES)
+        for (n = TOLD_BYTES; n > TOLD_BYTES - 3 && (text[n] & 0xc0) == 0x80;) n--;
+    return n;
+}
+
+static void tell_bytes(generator *g, const char *text, size_t bytes)
+{
+    for (size_t n; bytes > 0; text += n, bytes -= n) {
+        n = cut(text, bytes);
+        pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = text, .text_bytes = n});
+    }
 }
 
 static void tell_text(generator *g, const void *text, size_t bytes)

@@ -84,12 +84,15 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
     pl_text_data *t;
     pl_text_paths paths;
     const bool samples = pl_command_does(command, PL_USES_DATA);
-    (void)planned;
+    uint64_t own = 0;
     PL_TRY(pl_text_find_paths(c, &paths, err));
+    if (command == PL_COMMAND_EVALUATE && use == PL_DATA_FOR_PLAN) PL_TRY(pl_text_find_own(c, &own, err));
     pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
                               .tokenizer_path = paths.tokenizer,
                               .tokenizer = use == PL_DATA_FOR_PLAN || writes_text(c, command),
+                              .own = own,
                               .sampler = pl_text_sampler(c, command)};
+    if (planned) o.sampler.whole = pl_facts_value(planned, PL_FACT_WHOLE, 0);
     pl_status status = pl_text_data_open(&o, &t, err);
     if (status == PL_E_DATA && access(paths.tokenizer, F_OK) != 0)
         pl_error_append(err, "; train first (plimsoll train), which makes it");
