@@ -7,7 +7,8 @@
 
 #include "planning.h"
 
-enum { JSON, QUIET, CHECKPOINT, LEDGER, VERBOSE, PROMPT, FROM, TOKENS, PROMPT_BYTES = 8192 };
+enum { JSON, QUIET, CHECKPOINT, LEDGER, VERBOSE, PROMPT, FROM, TOKENS };
+enum { PROMPT_BYTES = 8192, INPUT_MAX = 16 << 20 /* bytes, as of a file */ };
 static const pl_cli_option options[] = {
     [JSON] = {"--json", NULL, "each text as a line of JSON with its speed (plimsoll.generate/1), without the prompt"},
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors beside the text", true},
@@ -44,9 +45,11 @@ static pl_status stage_text(const pl_cli_input *in, const char *text, pl_error *
 static pl_status copy_input(int to, bool *any, pl_error *err)
 {
     char piece[4096];
-    ssize_t n;
+    ssize_t n, bytes = 0;
     while ((n = read(STDIN_FILENO, piece, sizeof piece)) > 0) {
         *any = true;
+        if ((bytes += n) > INPUT_MAX)
+            return pl_cli_error(err, PL_E_USAGE, "standard input has more than 16 MiB; give a shorter prompt");
         if (write(to, piece, (size_t)n) != n)
             return pl_cli_error(err, PL_E_STORAGE, "standard input cannot be kept in a file; give it as @FILE");
     }

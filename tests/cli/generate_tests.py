@@ -73,6 +73,8 @@ def test_refused_prompts():
     with open("big.txt", "wb") as file:
         file.truncate((16 << 20) + 1)
     refused(4, "big.txt", "generate", "out", "@big.txt")
+    with open("big.txt") as file:
+        refused(2, "standard input has more than 16 MiB", "generate", "out", "-", stdin=file)
 
 
 def test_prompts_longer_than_the_context():
