@@ -44,6 +44,18 @@ static pl_status set_by_option(pl_config *cfg, const char *name, const char *val
     return PL_OK;
 }
 
+/* Behind what the options before it gave. */
+static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *line, const char *label, pl_error *err)
+{
+    char text[2 * PL_CONFIG_TEXT_BYTES];
+    pl_str lines = pl_str_fixed(text, sizeof text);
+    if (pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_COMMAND_LINE)
+        pl_str_printf(&lines, "%s\n", (const char *)pl_config_value_of(cfg, key));
+    for (; *line; line++) pl_str_printf(&lines, *line == '\n' ? "\\n" : "%c", *line);
+    if (lines.failed) return pl_fail(err, PL_E_USAGE, "%s: the texts are too long together; give fewer", label);
+    return pl_config_set(cfg, key->path, pl_str_text(&lines), label, err);
+}
+
 /* "section.key=value" */
 static pl_status apply_set(pl_config *cfg, const char *text, pl_error *err)
 {
@@ -153,6 +165,7 @@ static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err
     if (key && key->type == PL_CONFIG_BOOL) return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
     if (key) {
         PL_TRY(take_value(w, &o, key, &value, err));
+        if (key->flags & PL_CONFIG_FLAG_LINES) return add_line(cfg, key, value, o.label, err);
         return set_by_option(cfg, o.name, value, o.label, err);
     }
     const bool negated = strncmp(o.name, "no_", 3) == 0 && pl_config_keys_of_option(o.name + 3, keys);

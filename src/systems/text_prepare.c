@@ -19,6 +19,7 @@ typedef struct preparation {
     pl_text_paths paths;
     const char *source; /* of the tokenizer: a file to be loaded, or where the new one is to be */
     bool given;         /* it is to be loaded */
+    bool other;         /* text than that of the run: it is only looked at */
     char learned[PL_FILE_PATH_MAX];
     int cache_lock;
 } preparation;
@@ -238,6 +239,7 @@ static pl_status find_text(preparation *p, pl_error *err)
     memcpy(name, "texts/", 6);
     pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
     pl_config *c = p->p->writable;
+    p->other = true;
     PL_TRY(pl_path_join(c->data.cache, sizeof c->data.cache, p->p->out, name, err));
     return pl_text_find_paths(c, &p->paths, err);
 }
@@ -294,7 +296,7 @@ static pl_status make_tokens(preparation *p, pl_progress progress, void *context
     PL_TRY(pl_text_prepare(&o, &tokenizer, &result, err));
     uint64_t hash = pl_tokenizer_hash(tokenizer);
     pl_tokenizer_destroy(tokenizer);
-    PL_TRY(check_length(c, result.info.count, err));
+    if (!p->other) PL_TRY(check_length(c, result.info.count, err));
     return keep_tokenizer(p, hash, err);
 }
 
@@ -334,6 +336,25 @@ pl_status pl_text_prepare_run(pl_preparation *of, pl_progress progress, void *co
 {
     told t = {progress, context};
     return with_text(of, prepare, &t, err);
+}
+
+static pl_status find_own(preparation *p, const void *context, pl_error *err)
+{
+    uint64_t *const *hash = context;
+    (void)err;
+    **hash = trained_on(p);
+    return PL_OK;
+}
+
+pl_status pl_text_find_own(const pl_config *c, uint64_t *hash, pl_error *err)
+{
+    pl_preparation *of = pl_alloc(1, sizeof *of);
+    if (!of) return pl_fail(err, PL_E_NOMEM, "no memory to look at the run");
+    pl_status status = pl_preparation_begin(of, c, NULL, err);
+    if (status == PL_OK) status = with_text(of, find_own, &hash, err);
+    pl_preparation_end(of, status);
+    pl_free(of);
+    return status;
 }
 
 static pl_status check_folder(preparation *p, const void *context, pl_error *err)

@@ -56,7 +56,9 @@ def environment(**more):
 
 
 def run(*words, code=0, env=None, timeout=120, **options):
-    """Runs the command and returns (stdout, stderr); the exit code must be the one expected."""
+    """Runs the command and returns (stdout, stderr); the exit code must be the one expected. What it reads is said: it has no terminal."""
+    if "input" not in options:
+        options.setdefault("stdin", subprocess.DEVNULL)
     done = subprocess.run([COMMAND, *words], capture_output=True, env=env or environment(), timeout=timeout, **options)
     out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
     if done.returncode != code:

@@ -44,7 +44,10 @@ static pl_status open_tokens(pl_text_data *t, const pl_text_data_options *o, pl_
     pl_facts_add(&t->data.identity, "text", i->source.content);
     pl_facts_add(&t->data.identity, "tokenizer", i->tokenizer_hash);
     pl_facts_add(&t->data.extents, "vocab", i->vocab);
-    PL_TRY(pl_text_source_init(&t->source, &t->tokens, &o->sampler, err));
+    pl_sampler_options sampler = o->sampler;
+    sampler.whole = sampler.whole || (o->own && o->own != i->source.content);
+    if (sampler.whole) pl_facts_add(&t->data.identity, PL_FACT_WHOLE, 1);
+    PL_TRY(pl_text_source_init(&t->source, &t->tokens, &sampler, err));
     t->data.source = &t->source.source;
     return PL_OK;
 }
