@@ -36,13 +36,14 @@ static int print_version(void)
 static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return pl_cli_print_overview();
+    const pl_cli_help_form help = pl_cli_wants_help(argc, argv);
+    if (help && argv[1][0] == '-' && strcmp(name, "--version") != 0) return pl_cli_print_overview(help);
     if (strcmp(name, "--version") == 0) return print_version();
     if (strcmp(name, PL_CLI_RUNNER) == 0) return pl_cli_run(argc - 1, argv + 1);
     if (strcmp(name, PL_CLI_PAGER) == 0) return pl_page_run(argc - 1, argv + 1);
     const pl_cli_command *command = pl_cli_find(name);
     if (!command) return unknown_command(name);
-    if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command);
+    if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command, help);
     return command->body->run(command, argc - 1, argv + 1);
 }
 
@@ -81,7 +82,5 @@ int main(int argc, char **argv)
     pl_signals_ignore();
     pl_cli_adopt_results();
     pl_again_note(argc, argv);
-    if (argc >= 2) return dispatch(argc, argv);
-    pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");
-    return pl_cli_complain("", PL_E_USAGE, &err);
+    return argc >= 2 ? dispatch(argc, argv) : pl_cli_print_overview(PL_CLI_HELP_BRIEF);
 }

@@ -57,7 +57,7 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
     uint64_t state =
         by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER] + by_role[PL_ROLE_AVERAGE];
     if (o->budget_bytes < o->floor_bytes)
-        snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise the budget to %llu bytes",
+        snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise `memory.budget` to %llu bytes",
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes; make %s smaller",
@@ -65,14 +65,14 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
     else if (o->given.micro_batch > 1 && !is_whole(smallest->graph))
         say_smaller_batch(r, &o->given, change, sizeof change);
     else if (o->instead)
-        snprintf(change, sizeof change, "raise the budget to %llu bytes, or take %s", (unsigned long long)need,
+        snprintf(change, sizeof change, "raise `memory.budget` to %llu bytes, or take %s", (unsigned long long)need,
                  o->instead);
     else
-        snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s smaller", (unsigned long long)need,
-                 r->words->size_keys);
+        snprintf(change, sizeof change, "raise `memory.budget` to %llu bytes, or make %s smaller",
+                 (unsigned long long)need, r->words->size_keys);
     return pl_fail(err, PL_E_BUDGET,
-                   "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), "
-                   "%llu more than the budget of %llu; largest at its peak: %s; %s",
+                   "the smallest plan needs %llu bytes, %llu bytes more than the budget of %llu bytes; largest at its "
+                   "peak: %s; %s",
                    (unsigned long long)need, (unsigned long long)(need - o->budget_bytes),
                    (unsigned long long)o->budget_bytes, alive, change);
 }

@@ -482,7 +482,7 @@ static pl_status check_policy(const pl_config *c, pl_error *err)
     pl_config_blame(c, "page_policy.only", key, where);
     return pl_fail(
         err, PL_E_CONFIG,
-        "%s: page_policy.only learns how pages pass a denoiser, and %s; train one with --stage denoiser, and name "
+        "%s: page_policy.only learns how pages pass a denoiser, and %s; train one with `stage` denoiser, and name "
         "its folder with dataset.denoiser_path",
         where, c->dataset.use_denoiser ? "dataset.denoiser_path names none" : "dataset.use_denoiser is false");
 }

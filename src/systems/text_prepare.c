@@ -50,7 +50,7 @@ static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
     if (status == PL_OK && there == wanted) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists but belongs to no run (no lock beside it), and this command would overwrite it; "
-                   "take it (--tokenizer), move it away, or choose another folder with --out",
+                   "take it (`data.tokenizer`), move it away, or choose another folder with `run.out`",
                    own);
 }
 
@@ -88,7 +88,7 @@ static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
     if (ours) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists, but not as Plimsoll writes it, and this command would overwrite it; take it "
-                   "(--tokenizer), move it away, or choose another folder for data.cache",
+                   "(`data.tokenizer`), move it away, or choose another folder for data.cache",
                    p->source);
 }
 
@@ -117,7 +117,7 @@ static pl_status refuse_own(const preparation *p, const char *path, pl_error *er
 {
     return pl_fail(err, PL_E_CONFIG,
                    "%.350s: is not the tokenizer that %.350s was trained with; put that one back, or train anew in "
-                   "another folder with --out",
+                   "another folder with `run.out`",
                    path, p->p->saved.path);
 }
 
@@ -136,7 +136,7 @@ static pl_status check_own(const preparation *p, const pl_config *c, pl_error *e
     if (asked_hash == own_hash) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.350s: is another tokenizer than %.350s, which this run was trained with; leave data.tokenizer as "
-                   "it was, or train with the new one in another folder with --out",
+                   "it was, or train with the new one in another folder with `run.out`",
                    asked, own);
 }
 
@@ -219,7 +219,7 @@ static pl_status refuse_text(const preparation *p, pl_error *err)
     pl_status status = pl_fail(
         err, PL_E_CONFIG,
         "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
-        "train on this one in another folder with --out",
+        "train on this one in another folder with `run.out`",
         p->p->config->data.text, p->p->out, before ? before->data.text : "another");
     pl_config_destroy(before);
     return status;

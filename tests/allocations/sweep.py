@@ -240,10 +240,10 @@ class Place:
         """The words of a line: what differs from machine to machine is asked for."""
         if "LITTLE" in line and not self.sweep.little:
             told = self.run("fit c.yaml --micro_batch auto --budget 2MB".split(), {}).stderr.decode(errors="replace")
-            least = re.search(r"the smallest plan needs (\d+) bytes", told)
+            least = re.search(r"the smallest plan needs [^(]*\(([\d,]+) bytes", told)
             if not least:
                 raise Failure(f"the smallest plan is not named: {told}")
-            self.sweep.little = int(least[1]) + 100000
+            self.sweep.little = int(least[1].replace(",", "")) + 100000
             shutil.rmtree(os.path.join(self.path, "out"), ignore_errors=True)
         return line.replace("THIS", str(self.sweep.idle.pid)).replace("LITTLE", str(self.sweep.little)).split()
 

@@ -190,7 +190,7 @@ def test_file_limit():
     same_run("whole", "out")
     run("plan", config, "--out", "small")
     # A checkpoint that the limit forbids is refused before the first step.
-    refused(5, rf"small: .*file of {largest} bytes, .*{largest - 1} bytes .*ulimit -f", "train", config, "--out", "small", "--quiet",
+    refused(5, rf"small: .*file of .*\({largest:,} bytes\), .*\({largest - 1:,} bytes\) .*ulimit -f", "train", config, "--out", "small", "--quiet",
             preexec_fn=limit_files(largest - 1))
     check(not os.path.exists("small/metrics.jsonl"), "it began all the same")
 

@@ -7,7 +7,7 @@ import re
 import resource
 import subprocess
 
-from cli_tests import COMMAND, Skipped, check, environment, main, read, run, write_config, write_text
+from cli_tests import COMMAND, Skipped, check, environment, main, needed, read, run, write_config, write_text
 
 SAID = r"to plan (\d+) layers, a graph of (\d+) nodes, would take (\d+) bytes, and (.*) (\d+); take fewer model.layers: (\d+) can be planned"
 
@@ -94,7 +94,7 @@ def test_below_the_floor():
         floor = int(re.search(FLOOR, err)[1])
         told = " ".join(out.replace(",", "").split())
         check("smaller" not in err and (words[0] != "fit" or re.search(FLOOR, told)), words, out, err)
-    needs = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, *least, "--budget", "1MB", code=3)[1])[1])
+    needs = needed(run("plan", config, *least, "--budget", "1MB", code=3)[1])
     _, err = run("plan", config, "--budget", "2MB", code=3)
     floor = int(re.search(FLOOR, err)[1])
     check(floor <= needs <= floor + 1000000, floor, needs)
@@ -120,7 +120,7 @@ def test_planned_once():
     write_text()
     config = write_config(model={"width": 48, "layers": 2, "heads": 4}, train={"micro_batch": "auto", "batch_size": 16})
     racing = racing_environment()
-    least = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, "--budget", "2MB", code=3)[1])[1])
+    least = needed(run("plan", config, "--budget", "2MB", code=3)[1])
     search = [config, "--budget", str(least + 400000)]
     told = []
     for words in (["plan", *search, "--out-lock", "first"], ["plan", *search, "--json", "--out-lock", "second"],

@@ -27,7 +27,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
         const pl_infer_port *p = &d->setup.port[k];
         uint64_t bytes;
         if (pl_size_mul(pl_infer_port_bytes(p), micro_batch, &bytes))
-            return pl_fail(err, PL_E_CONFIG, "%u items of %s at once are absurdly many; make --batch smaller",
+            return pl_fail(err, PL_E_CONFIG, "%u items of %s at once are absurdly many; make `infer.batch` smaller",
                            micro_batch, p->name);
         l->port[k] = (pl_port){p->name, p->dtype, bytes, p->below, NULL};
     }

@@ -18,7 +18,7 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
     if (text && trains && text != pl_facts_value(&data->identity, "text", 0))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
-                       "this one in another folder with --out",
+                       "this one in another folder with `run.out`",
                        saved_path, path);
     return PL_OK;
 }

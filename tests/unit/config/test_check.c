@@ -281,7 +281,8 @@ static void what_a_command_needs_is_asked_for(void **state)
     must_load(&cfg, "");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_E_CONFIG);
     assert_string_equal(
-        err.text, "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give --text …");
+        err.text,
+        "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give `data.text` …");
     assert_int_equal(pl_config_require(&cfg, "train.seed", "train", &err), PL_E_INTERNAL);
     must_load(&cfg, "data: {text: x.txt}");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_OK);
@@ -372,7 +373,7 @@ static void another_model_is_named(void **state)
     assert_int_equal(pl_config_check_same_model(&saved, &now, &err), PL_E_CONFIG);
     assert_string_equal(err.text,
                         "c.yaml:2:16: model.width is 64 here and 128 in the saved run, which is another model; set it "
-                        "back, or choose another --out");
+                        "back, or choose another `run.out`");
 }
 
 PL_TEST_PROGRAM(argc, argv)
