@@ -384,7 +384,8 @@ int pl_cli_finish(pl_cli_input *in, pl_status status, const pl_manner *m, pl_cal
 {
     pl_talk talk;
     if (status == PL_OK) status = pl_talk_read(in->config, m->quiet, m->verbose, &talk, err);
-    if (status == PL_OK && m->tells_ledger && talk.quiet == 0) call->word[PL_CALL_LEDGER] = "1";
+    if (status == PL_OK && m->sums_up && talk.quiet == 0) call->word[PL_CALL_SUMMARY] = "1";
+    if (m->ledger) call->word[PL_CALL_LEDGER] = "1";
     const int code =
         status == PL_OK ? pl_cli_start(in, &talk, m->keep, call) : pl_cli_complain(call->command->name, status, err);
     pl_cli_release(in);

@@ -35,8 +35,9 @@ int pl_cli_start(const pl_cli_input *, const pl_talk *, bool keep, pl_call *);
  * NULL), else the sentence about it. The input is released. */
 typedef struct pl_manner {
     const char *quiet, *verbose;
+    const char *ledger; /* --ledger, or NULL: planned and measured at the end */
     bool keep;
-    bool tells_ledger; /* at the end, unless quiet */
+    bool sums_up; /* a few lines at the end, unless quiet */
 } pl_manner;
 int pl_cli_finish(pl_cli_input *, pl_status, const pl_manner *, pl_call *, pl_error *);
 /* Before anything is opened: the file of results that an earlier process of this job keeps others from is its own. */

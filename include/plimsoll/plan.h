@@ -149,6 +149,14 @@ typedef enum pl_plan_form {
 } pl_plan_form;
 /* Text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_plan_text(const pl_plan *, pl_plan_form, char **text, size_t *bytes, pl_error *);
+/* The report for a terminal of so many columns (40 to 200 are used), with or without ANSI colours; is_short: what fits
+ * one screen of it. Text in a block for pl_text_free. */
+typedef struct pl_plan_look {
+    unsigned columns;
+    bool color, is_short;
+} pl_plan_look;
+PL_API PL_MUST_USE pl_status pl_plan_report(const pl_plan *, const pl_plan_look *, char **text, size_t *bytes,
+                                            pl_error *);
 
 PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
 PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */

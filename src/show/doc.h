@@ -1,9 +1,8 @@
 /* A document: everything that a command shows, as one value, written down once.
  *
  * A section function adds what it knows about a thing (paragraphs, tables of typed cells, figures); a renderer turns it
- * all into text for a terminal, into JSON for programs or into a page (show/render.h). A cell holds a number of some
- * kind, never digits: how bytes, seconds or counts look is decided in one place (show/cell.h), and nothing is printed in
- * two ways.
+ * all into text for a terminal, into JSON for programs or into a page (show/render.h). A cell holds a number of a kind,
+ * never digits: how bytes, seconds or counts look is decided in one place (show/cell.h).
  *
  *     static const pl_doc_column columns[] = {{"name", ""}, {"nodes", "nodes", PL_DOC_COUNT}, {NULL, "peak at"}};
  *     pl_doc_section(d, "By program");

@@ -101,7 +101,9 @@ static void write_cell(page *p, const pl_doc_item *cell)
 static void write_share(page *p, const pl_doc_item *share)
 {
     const double x = share->value.real;
-    if (!p->in_bar) pl_str_append(p->out, "<td class='bar'>");
+    const pl_doc_item *next = pl_item_next(p->d, share);
+    if (!p->in_bar)
+        pl_str_append(p->out, next && next->tag == PL_ITEM_SHARE ? "<td class='bar parts'>" : "<td class='bar'>");
     p->in_bar = true;
     if (x > 0) pl_str_printf(p->out, "<i class='%s' style='width:%.2f%%'></i>", share->name, x < 1 ? 100 * x : 100.0);
 }

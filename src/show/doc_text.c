@@ -171,7 +171,7 @@ static void write_row(const grid *g, const row *r)
         const lane *l = &g->lane[k];
         const size_t begin = begin_of(g, k);
         cell_text(l, r, text);
-        if (k > 0 && k + 1 == g->count && !is_right(l) && begin + columns_of(text) > g->form->columns)
+        if (text[0] && k > 0 && k + 1 == g->count && !is_right(l) && begin + columns_of(text) > g->form->columns)
             write_words_below(g, text, begin, owed);
         else
             owed = write_cell(g, l, text, indent_of(r, k), owed);
@@ -183,7 +183,11 @@ static void write_row(const grid *g, const row *r)
 static void write_titles(const grid *g)
 {
     size_t owed = 0;
-    for (int k = 0; k < g->count && g->titled; k++) owed = write_cell(g, &g->lane[k], title_of(&g->lane[k]), 0, owed);
+    for (int k = 0; k < g->count && g->titled; k++) {
+        const char *title = title_of(&g->lane[k]);
+        if (begin_of(g, k) + columns_of(title) > g->form->columns) break; /* of words that stand below */
+        owed = write_cell(g, &g->lane[k], title, 0, owed);
+    }
     if (g->titled) pl_str_append(g->out, "\n");
 }
 
@@ -255,7 +259,9 @@ static void write_heading(const pl_text_form *form, const char *text, pl_str *ou
 {
     if (!text[0]) return;
     if (out->bytes) pl_str_append(out, "\n");
-    pl_str_printf(out, form->color ? "\033[1;34m%s\033[0m\n" : "%s\n", text);
+    if (form->color) pl_str_append(out, "\033[1;34m");
+    pl_str_wrap(out, text, strlen(text), 0, form->columns);
+    pl_str_append(out, form->color ? "\033[0m\n" : "\n");
 }
 
 static void write_title(const pl_text_form *form, const pl_doc_item *title, pl_str *out)
@@ -280,7 +286,7 @@ static void write_paragraph(const pl_text_form *form, const pl_doc_item *item, p
 }
 
 /* Cards that follow each other stand under each other, their numbers to the right. */
-static const pl_doc_item *write_cards(const pl_doc *d, const pl_doc_item *first, pl_str *out)
+static const pl_doc_item *write_cards(const pl_doc *d, const pl_text_form *form, const pl_doc_item *first, pl_str *out)
 {
     size_t width = 0;
     const pl_doc_item *last = first;
@@ -290,9 +296,12 @@ static const pl_doc_item *write_cards(const pl_doc *d, const pl_doc_item *first,
         last = i;
     }
     for (const pl_doc_item *i = first; i && i->tag == PL_ITEM_CARD; i = pl_item_next(d, i)) {
-        const char *number = pl_item_text(i);
+        const char *number = pl_item_text(i), *words = number + strlen(number) + 1;
         pl_str_pad(out, ' ', GAP + width - columns_of(number));
-        pl_str_printf(out, "%s  %s\n", number, number + strlen(number) + 1);
+        pl_str_append(out, number);
+        pl_str_pad(out, ' ', GAP);
+        pl_str_wrap(out, words, strlen(words), width + 2 * GAP, form->columns);
+        pl_str_append(out, "\n");
     }
     return last;
 }
@@ -318,7 +327,7 @@ static const pl_doc_item *write_item(const pl_doc *d, const pl_text_form *form, 
         write_paragraph(form, i, out);
         return i;
     case PL_ITEM_CARD:
-        return write_cards(d, i, out);
+        return write_cards(d, form, i, out);
     case PL_ITEM_TABLE:
         return write_table(d, form, i, out);
     case PL_ITEM_FIGURE:

@@ -619,7 +619,7 @@ def test_texts_that_change_meanwhile():
     config = write_encoder(texts="t.txt", text_format=None, count=None, block_texts=5, L_cycles=6, image_size=48, seed=1)
     encode(config, "--out", "whole")
     before = os.stat("t.txt")
-    process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen([COMMAND, "encode", config, "--ledger"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
     while not os.path.exists("out/results.blocks"):
         time.sleep(0.001)
     time.sleep(DRAW.uniform(0, 0.2))
