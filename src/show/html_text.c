@@ -47,10 +47,12 @@ double pl_html_tick(double range, int ticks)
 const char *pl_html_tick_text(double value, double step, char text[32])
 {
     const int last = (int)floor(log10(step) + 1e-9); /* place of the last digit that differs */
-    const double v = fabs(value) < 1e-9 * step ? 0 : value, size = fmax(fabs(v), step);
-    if (size < 1e7 && last > -7)
-        pl_print(text, 32, "%.*f", last < 0 ? -last : 0, v);
+    const double size = fmax(fabs(value), step);
+    if (fabs(value) < 1e-9 * step)
+        pl_print(text, 32, "0");
+    else if (size < 1e7 && last > -7)
+        pl_print(text, 32, "%.*f", last < 0 ? -last : 0, value);
     else
-        pl_print(text, 32, "%.*g", (int)floor(log10(size)) - last + 1, v);
+        pl_print(text, 32, "%.*g", (int)floor(log10(size)) - last + 1, value);
     return text;
 }
