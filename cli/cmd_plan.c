@@ -30,7 +30,8 @@ static const char about[] =
     "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
     "alive then, the arena over time, files on disk, predicted seconds per step; of all the work its time, what bounds "
     "that and would change it, risks and what is safe. Prepares the data when that was not "
-    "done (what it makes of them stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot "
+    "done, and leaves nothing of that in the folder of the run. Exit 3 when it does not fit memory.budget. A plan that "
+    "this machine cannot "
     "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
 
@@ -89,6 +90,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_talk talk;
     pl_command of;
     pl_plan *p = NULL;
+    pl_prepared *prepared = NULL;
     pl_status status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
     if (status == PL_OK) status = pl_command_require(of, in->config, err);
     if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
@@ -97,8 +99,9 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
-    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
+    if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
     if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
+    pl_prepared_undo(prepared);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);
     return status;

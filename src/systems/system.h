@@ -74,6 +74,8 @@ typedef struct pl_system {
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
     bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
+    /* That a training of this config makes; NULL: train.epochs. */
+    uint64_t (*epochs)(const pl_config *);
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
@@ -141,6 +143,7 @@ pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_fa
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
+uint64_t pl_system_epochs(const pl_config *); /* of a training */
 
 /* ---- calibration.c ---- */
 /* What is held out judges it: the system evaluates, and samples are its own. Else what comes out does. */

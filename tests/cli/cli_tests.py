@@ -118,14 +118,14 @@ def same_run(a, b):
 
 def test_help_names_every_command():
     out, _ = run("help")
-    for name in ("plan", "fit", "train", "generate", "eval", "verify", "export", "place", "recompute", "results", "storage", "report", "synth", "draw", "doctor", "config", "completion", "help"):
+    for name in ("plan", "fit", "train", "generate", "eval", "verify", "export", "place", "recompute", "results", "storage", "report", "top", "synth", "draw", "doctor", "config", "completion", "help"):
         check(f"  {name} " in out, name, "is not in the help")
         text, _ = run("help", name)
         check(text.startswith(f"plimsoll {name}: ") and "usage: plimsoll " + name in text, text[:200])
         check(run(name, "--help")[0] == text, f"{name} --help is not help {name}")
     check(run("--help")[0] == out, "--help is not help")
     check("--batch_size N" in run("help", "train")[0], "the config's options are not in the help")
-    check(re.fullmatch(r"plimsoll \d+\.\d+\.\d+\n", run("--version")[0]), "version")
+    check(re.match(r"plimsoll \d+\.\d+\.\d+\n", run("--version")[0]), "version")
     check("__run" not in out, "the runner is shown")
 
 
@@ -373,6 +373,7 @@ def test_plan_json():
     check(plan["model"]["micro_batch"] == 4 and plan["model"]["accumulation"] == 2, plan["model"])
     rows = sum(row["resident_bytes"] for row in plan["process"]["rows"])
     check(rows == plan["process"]["resident_bytes"], "rows and resident differ", rows)
+    run("train", write_config(), "--steps", "1", "--quiet") # generate's plan needs the tokenizer
     for command in ("train", "evaluate", "generate", "gradients"):
         check(json.loads(run("plan", write_config(), "--command", command, "--json")[0])["process"]["resident_bytes"] > 0, command)
 
