@@ -43,25 +43,32 @@ static void add_up(pl_report_component *sum, const pl_report_component *c)
     sum->total_bytes += c->total_bytes;
 }
 
+/* The first of them, and none of less than a thousandth of all. */
+static bool is_shown(const pl_report_components *c, const pl_report_component *sum, size_t i)
+{
+    return i < COMPONENTS_SHOWN && c->item[i].total_bytes >= sum->total_bytes / 1000;
+}
+
 static void add_component_rows(pl_doc *d, const pl_report_components *c)
 {
     pl_report_component sum = {0}, rest = {0};
+    size_t more = 0;
     double largest = 1;
+    for (size_t i = 0; i < c->count; i++) add_up(&sum, &c->item[i]);
     for (size_t i = 0; i < c->count; i++) {
-        add_up(&sum, &c->item[i]);
-        if (i >= COMPONENTS_SHOWN) add_up(&rest, &c->item[i]);
-        if (i < COMPONENTS_SHOWN) largest = fmax(largest, (double)c->item[i].total_bytes);
+        if (!is_shown(c, &sum, i)) add_up(&rest, &c->item[i]), more++;
+        if (is_shown(c, &sum, i)) largest = fmax(largest, (double)c->item[i].total_bytes);
     }
     largest = fmax(largest, (double)rest.total_bytes);
     for (size_t i = 0; i < c->count; i++) {
-        pl_doc_row(d, i < COMPONENTS_SHOWN ? 0 : PL_DOC_HIDDEN);
+        pl_doc_row(d, is_shown(c, &sum, i) ? 0 : PL_DOC_HIDDEN);
         pl_doc_text(d, c->item[i].bytes ? c->item[i].scope : "(the whole)", c->item[i].bytes ? c->item[i].bytes : 11);
         pl_doc_key_text(d, "scope", c->item[i].scope, c->item[i].bytes);
         add_component_numbers(d, &c->item[i], largest);
     }
-    if (c->count > COMPONENTS_SHOWN) {
+    if (more) {
         pl_doc_row(d, PL_DOC_SHOWN);
-        pl_doc_words(d, "and %zu more", c->count - COMPONENTS_SHOWN);
+        pl_doc_words(d, "and %zu more", more);
         add_component_numbers(d, &rest, largest);
     }
     pl_doc_row(d, PL_DOC_SHOWN | PL_DOC_TOTAL);

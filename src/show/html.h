@@ -31,8 +31,6 @@ void pl_html_page_end(pl_str *);
 void pl_html_cards_begin(pl_str *);
 void pl_html_card(const char *number, const char *words, pl_str *);
 void pl_html_cards_end(pl_str *);
-void pl_html_section(const char *title, const char *words, pl_str *); /* ends with </section> */
-void pl_html_fact(const char *name, const char *value, pl_str *);     /* a row of a table */
 /* A number of a table of class labels: where the window is too narrow for columns, its label (ours) stands beside
  * it. */
 void pl_html_cell(const char *label, const char *text, pl_str *);

@@ -112,7 +112,7 @@ const char pl_html_style[] =
     "td[data-l]{flex:0 0 calc(50% - 5px);text-align:right}td[data-l]::before{content:attr(data-l);"
     "float:left;color:var(--soft);font-size:13px}.labels td:first-child,.labels td:first-child:not(.n){flex:1 1 "
     "60%;min-width:0}"
-    "svg{font-size:30px;margin:14px 0 20px}svg .tick{text-anchor:start;transform:translate(16px,-6px);"
+    "svg{font-size:30px;margin:14px 0 20px}svg .tick{text-anchor:start;fill:var(--ink);transform:translate(16px,-6px);"
     "paint-order:stroke;stroke:var(--panel);stroke-width:5px}svg .step{transform:translateY(14px)}"
     "svg .title{transform:translateY(32px)}svg .dot{r:9px}"
     ".half{width:100%;margin-right:0}svg.small{font-size:18px;margin:8px 0 4px}svg.small .end{font-size:16px}"
