@@ -58,16 +58,18 @@ static void draw_blocks(const frame *f)
     pl_str_append(f->out, "</g>\n");
 }
 
-static void draw_scale(const frame *f)
+/* Lines lie under the blocks; their words, which stand within a narrow picture, above them. */
+static void draw_scale(const frame *f, bool words)
 {
     char label[16];
     double step = pl_html_tick(f->top, 6);
     for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
-        pl_str_printf(f->out,
-                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
-                      "y='%.1f'>%s</text>\n",
-                      LEFT, WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes), LEFT - 8, y_of(f, bytes) + 4.5,
-                      pl_format_bytes((uint64_t)bytes, label, sizeof label));
+        if (words)
+            pl_str_printf(f->out, "<text class='soft end tick' x='%d' y='%.1f'>%s</text>\n", LEFT - 8,
+                          y_of(f, bytes) + 4.5, pl_format_bytes((uint64_t)bytes, label, sizeof label));
+        else
+            pl_str_printf(f->out, "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT,
+                          y_of(f, bytes), y_of(f, bytes));
 }
 
 /* Names of the programs below their stretch; one that is too narrow for its name has it in a second line. */
@@ -176,8 +178,9 @@ void pl_html_arena(const pl_plan *p, uint64_t budget_bytes, pl_str *out)
     pl_str_printf(out, "<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n", WIDTH, HEIGHT);
     pl_str_printf(out, "<rect class='free' x='%d' y='%.1f' width='%d' height='%.1f'/>\n", LEFT, y_of(&f, arena),
                   WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - y_of(&f, arena));
-    draw_scale(&f);
+    draw_scale(&f, false);
     draw_blocks(&f);
+    draw_scale(&f, true);
     draw_programs(&f);
     draw_budget(&f, budget, budget_bytes);
     draw_peak(&f);

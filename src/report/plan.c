@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/locale.h"
 #include "base/units.h"
@@ -249,7 +250,32 @@ static void add_total(const pl_report_page *g, pl_doc *d, const char *key, const
     add_cells(g, d, name, bytes, NULL, remark);
 }
 
-static void add_role(const pl_report_page *g, pl_doc *d, pl_role role)
+/* What is less than a thousandth of the arena is one row to people. */
+typedef struct little {
+    uint64_t bytes;
+    char words[160];
+} little;
+
+static bool is_little(const pl_report_page *g, uint64_t bytes) { return bytes < g->account.arena_bytes / 1000; }
+
+static void add_to_little(little *l, const char *name, uint64_t bytes)
+{
+    char count[32];
+    const size_t used = strlen(l->words);
+    l->bytes += bytes;
+    if (bytes)
+        snprintf(l->words + used, sizeof l->words - used, "%s%s %s", used ? ", " : "", name,
+                 pl_format_count(bytes, count, sizeof count));
+}
+
+static void add_overhead(const pl_report_page *g, pl_doc *d, little *l, const char *key, const char *name,
+                         uint64_t bytes, const char *remark)
+{
+    if (is_little(g, bytes)) add_to_little(l, name, bytes);
+    add_plain(g, d, key, PL_DOC_INDENT | (is_little(g, bytes) ? PL_DOC_HIDDEN : 0), name, bytes, remark);
+}
+
+static void add_role(const pl_report_page *g, pl_doc *d, little *l, pl_role role)
 {
     const pl_report_account *a = &g->account;
     const uint64_t bytes = a->role_bytes[role], always = a->always_bytes[role];
@@ -262,7 +288,8 @@ static void add_role(const pl_report_page *g, pl_doc *d, pl_role role)
     else
         snprintf(remark, sizeof remark, "%s, %" PRIu32 " block%s%s", always ? "always held" : "at the peak", count,
                  pl_plural(count), dtypes);
-    pl_doc_row(d, bytes ? PL_DOC_INDENT : PL_DOC_HIDDEN);
+    if (is_little(g, bytes)) add_to_little(l, pl_report_role_title(role), bytes);
+    pl_doc_row(d, bytes && !is_little(g, bytes) ? PL_DOC_INDENT : PL_DOC_HIDDEN);
     pl_doc_key_words(d, "role", pl_role_name(role));
     pl_doc_key_count(d, "bytes", bytes);
     pl_doc_key_count(d, "always_bytes", always);
@@ -286,17 +313,19 @@ static void add_arena(const pl_report_page *g, pl_doc *d)
 {
     const pl_report_account *a = &g->account;
     char gap[64];
+    little rest = {0};
     pl_doc_object(d, "arena");
     add_arena_keys(g->plan, a, d);
     pl_doc_array(d, "roles");
-    for (int r = 0; r < PL_ROLE_COUNT; r++) add_role(g, d, (pl_role)r);
+    for (int r = 0; r < PL_ROLE_COUNT; r++) add_role(g, d, &rest, (pl_role)r);
     pl_doc_array_end(d);
     pl_doc_key_count(d, "alive_bytes", a->alive_bytes);
-    add_plain(g, d, "alignment_bytes", PL_DOC_INDENT, "alignment", a->alignment_bytes, "every block to 64 bytes");
+    add_overhead(g, d, &rest, "alignment_bytes", "alignment", a->alignment_bytes, "every block to 64 bytes");
     pl_print(gap, sizeof gap, "%.2f %% above the lower bound", percent_above(g->plan->arena));
-    add_plain(g, d, "gap_bytes", PL_DOC_INDENT, "placement gap", a->gap_bytes, gap);
-    add_plain(g, d, "rounding_bytes", PL_DOC_INDENT, "rounding", a->rounding_bytes,
-              g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");
+    add_overhead(g, d, &rest, "gap_bytes", "placement gap", a->gap_bytes, gap);
+    add_overhead(g, d, &rest, "rounding_bytes", "rounding", a->rounding_bytes,
+                 g->plan->huge_pages ? "to huge pages of 2 MiB" : "to pages of 4 KiB");
+    if (rest.bytes) add_plain(g, d, NULL, PL_DOC_INDENT | PL_DOC_SHOWN, "less than 0.1 % each", rest.bytes, rest.words);
     pl_doc_object_end(d);
     add_total(g, d, NULL, "arena", a->arena_bytes + a->rounding_bytes, "");
 }

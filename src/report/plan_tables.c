@@ -43,25 +43,36 @@ static void add_up(pl_report_component *sum, const pl_report_component *c)
     sum->total_bytes += c->total_bytes;
 }
 
+/* Shown to people: the first that are a thousandth of all at least; of the others the sum, if they are several. */
+static size_t find_rest(const pl_report_components *c, uint64_t least, pl_report_component *rest)
+{
+    size_t more = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (i >= COMPONENTS_SHOWN || c->item[i].total_bytes < least) add_up(rest, &c->item[i]), more++;
+    return more;
+}
+
 static void add_component_rows(pl_doc *d, const pl_report_components *c)
 {
     pl_report_component sum = {0}, rest = {0};
     double largest = 1;
     for (size_t i = 0; i < c->count; i++) {
         add_up(&sum, &c->item[i]);
-        if (i >= COMPONENTS_SHOWN) add_up(&rest, &c->item[i]);
-        if (i < COMPONENTS_SHOWN) largest = fmax(largest, (double)c->item[i].total_bytes);
+        largest = fmax(largest, (double)c->item[i].total_bytes);
     }
+    const uint64_t least = sum.total_bytes / 1000;
+    const size_t more = find_rest(c, least, &rest);
     largest = fmax(largest, (double)rest.total_bytes);
     for (size_t i = 0; i < c->count; i++) {
-        pl_doc_row(d, i < COMPONENTS_SHOWN ? 0 : PL_DOC_HIDDEN);
+        const bool is_rest = more > 1 && (i >= COMPONENTS_SHOWN || c->item[i].total_bytes < least);
+        pl_doc_row(d, is_rest ? PL_DOC_HIDDEN : 0);
         pl_doc_text(d, c->item[i].bytes ? c->item[i].scope : "(the whole)", c->item[i].bytes ? c->item[i].bytes : 11);
         pl_doc_key_text(d, "scope", c->item[i].scope, c->item[i].bytes);
         add_component_numbers(d, &c->item[i], largest);
     }
-    if (c->count > COMPONENTS_SHOWN) {
+    if (more > 1) {
         pl_doc_row(d, PL_DOC_SHOWN);
-        pl_doc_words(d, "and %zu more", c->count - COMPONENTS_SHOWN);
+        pl_doc_words(d, "and %zu more", more);
         add_component_numbers(d, &rest, largest);
     }
     pl_doc_row(d, PL_DOC_SHOWN | PL_DOC_TOTAL);

@@ -104,6 +104,14 @@ static void drop_empty(grid *g, const bool *filled)
     g->count = kept;
 }
 
+static void drop_extra(grid *g)
+{
+    int kept = 0;
+    for (int k = 0; k < g->count; k++)
+        if (!g->lane[k].column->is_extra) g->lane[kept++] = g->lane[k];
+    g->count = kept;
+}
+
 static void measure(grid *g)
 {
     char text[PL_CELL_BYTES];
@@ -231,6 +239,7 @@ static const pl_doc_item *write_table(const pl_doc *d, const pl_text_form *form,
     grid g = {.d = d, .form = form, .table = table, .out = out};
     row r;
     measure(&g);
+    if (is_too_wide(&g)) drop_extra(&g);
     const bool list = is_too_wide(&g), any = next_row(d, table) != NULL;
     if (!list && any) write_titles(&g);
     for (const pl_doc_item *i = table; (i = next_row(d, i));) {
@@ -311,8 +320,8 @@ static const pl_doc_item *write_item(const pl_doc *d, const pl_text_form *form, 
         write_title(form, i, out);
         return i;
     case PL_ITEM_SECTION:
-        if (form->is_short && i->flags & PL_ITEM_LONG) return pl_item_end(d, i);
-        write_heading(form, i->name, out);
+        if (i->flags & PL_ITEM_DRAWN || (form->is_short && i->flags & PL_ITEM_LONG)) return pl_item_end(d, i);
+        write_heading(form, i->name ? i->name : pl_item_text(i), out);
         return i;
     case PL_ITEM_PARAGRAPH:
         write_paragraph(form, i, out);

@@ -56,15 +56,23 @@ static void draw_dots(const frame *f, const pl_curve_point *point, size_t count)
 /* The number of a tick: a multiple, not a sum, so that 0 is 0 and never -0. */
 static double number_of(double tick, double step) { return tick == 0 ? 0 : tick * step; }
 
-static void draw_axes(const frame *f)
+/* Lines of the values' axis lie under the curves; its words, which stand within a narrow picture, above them. */
+static void draw_values(const frame *f, bool words)
 {
+    char text[32];
     double step = pl_html_tick(f->high - f->low, 6), v;
     for (double k = ceil(f->low / step); (v = number_of(k, step)) <= f->high; k++)
-        pl_str_printf(f->out,
-                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
-                      "y='%.1f'>%.5g</text>\n",
-                      LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5, v);
-    step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick);
+        if (words)
+            pl_str_printf(f->out, "<text class='soft end tick' x='%d' y='%.1f'>%s</text>\n", LEFT - 8, y_of(f, v) + 4.5,
+                          pl_html_tick_text(v, step, text));
+        else
+            pl_str_printf(f->out, "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT,
+                          y_of(f, v), y_of(f, v));
+}
+
+static void draw_steps(const frame *f)
+{
+    double step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick), v;
     for (double k = ceil(f->left / step); (v = number_of(k, step)) <= f->right; k++)
         pl_str_printf(f->out,
                       "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
@@ -110,11 +118,13 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;
     pl_str_printf(out, "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
                   c->title, c->unit, WIDTH, CURVE, c->title, c->axis);
-    draw_axes(&f);
+    draw_values(&f, false);
+    draw_steps(&f);
     draw_mark(&f);
     for (size_t i = 0; i < c->count; i++) draw_curve(&f, c->curve[i].point, c->curve[i].count, c->curve[i].line);
     for (size_t i = 0; i < c->count; i++)
         if (c->curve[i].dots) draw_dots(&f, c->curve[i].point, c->curve[i].count);
+    draw_values(&f, true);
     pl_str_append(out, "</svg>\n");
     draw_legend(c, out);
 }

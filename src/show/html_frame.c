@@ -9,7 +9,6 @@ void pl_html_page_begin(const pl_html_page *p, pl_str *out)
     pl_html_text(out, p->title);
     pl_str_printf(out, " – %s</title>\n<style>\n", p->what);
     pl_str_append(out, pl_html_style);
-    if (p->style) p->style(out);
     pl_str_printf(out, "</style></head>\n<body><main>\n<h1>%s", p->before ? p->before : "");
     pl_html_text(out, p->title);
     pl_str_append(out, "</h1>\n");
@@ -28,24 +27,6 @@ void pl_html_card(const char *number, const char *words, pl_str *out)
     pl_str_append(out, "</b><span>");
     pl_html_text(out, words);
     pl_str_append(out, "</span></div>\n");
-}
-
-void pl_html_section(const char *title, const char *words, pl_str *out)
-{
-    pl_str_append(out, "<section><h2>");
-    pl_html_text(out, title);
-    pl_str_append(out, "</h2><p>");
-    pl_html_text(out, words);
-    pl_str_append(out, "</p>\n");
-}
-
-void pl_html_fact(const char *name, const char *value, pl_str *out)
-{
-    pl_str_append(out, "<tr><td>");
-    pl_html_text(out, name);
-    pl_str_append(out, "</td><td>");
-    pl_html_text(out, value);
-    pl_str_append(out, "</td></tr>\n");
 }
 
 void pl_html_cell(const char *label, const char *text, pl_str *out)

@@ -119,7 +119,9 @@ def test_plan_on_a_terminal():
 
 
 PROBE = """<!doctype html><body>%s<pre id=out></pre><script>
-onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.stringify([...document.querySelectorAll('iframe')].map(f => {
+onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.stringify([...document.querySelectorAll('iframe')].map(%s)) + 'PROBE' }
+</script>"""
+SIZES = """f => {
   const d = f.contentDocument, height = e => e.getBoundingClientRect().height
   return {page: f.getAttribute('src'), window: f.clientWidth, wide: d.documentElement.scrollWidth,
     sections: Math.max(...[...d.querySelectorAll('section')].map(s => s.scrollWidth - s.clientWidth)),
@@ -127,14 +129,13 @@ onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.str
     columns: Math.max(0, ...[...d.querySelectorAll('table.labels')].map(t => new Set([...t.querySelectorAll('td[data-l]')].map(e => e.getBoundingClientRect())
       .filter(r => r.width > 0).map(r => Math.round(r.left))).size)),
     letters: Math.min(99, ...[...d.querySelectorAll('svg text')].map(height).filter(h => h > 0))}
-})) + 'PROBE' }
-</script>"""
+}"""
 
 
-def measure(pages, pixels):
-    """Each page in a frame so wide: a window of Chromium's own would not be made so narrow."""
+def measure(pages, pixels, function=SIZES):
+    """What a function makes of each page in a frame so wide: a window of Chromium's own would not be made so narrow."""
     with open("probe.html", "w") as file:
-        file.write(PROBE % "".join(f"<iframe src='{p}' style='width:{pixels}px;height:900px;border:0'></iframe>" for p in pages))
+        file.write(PROBE % ("".join(f"<iframe src='{p}' style='width:{pixels}px;height:900px;border:0'></iframe>" for p in pages), function))
     done = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--allow-file-access-from-files",
                            "--user-data-dir=" + os.path.abspath("browser"), "--virtual-time-budget=5000", "--dump-dom",
                            "file://" + os.path.abspath("probe.html")], capture_output=True, text=True, timeout=120)
