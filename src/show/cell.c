@@ -51,27 +51,35 @@ static void format_seconds(const pl_doc_item *cell, const char *unknown, char te
                  pl_format_seconds(cell->value.real, number, sizeof number));
 }
 
+const char *pl_cell_rate(double x, char text[PL_CELL_BYTES])
+{
+    if (x >= 1000 && x < 1e18)
+        pl_format_count((uint64_t)x, text, PL_CELL_BYTES);
+    else
+        pl_print(text, PL_CELL_BYTES, "%.3g", x);
+    return text;
+}
+
 static void format_real(const pl_doc_column *c, const pl_doc_item *cell, const char *unknown, char text[PL_CELL_BYTES])
 {
     const double x = cell->value.real;
+    const int digits = cell->flags >> PL_ITEM_DIGITS ? cell->flags >> PL_ITEM_DIGITS : c->digits;
     if (c->kind == PL_DOC_SECONDS)
         format_seconds(cell, unknown, text);
     else if (c->kind == PL_DOC_OPERATIONS && x == 0)
         snprintf(text, PL_CELL_BYTES, "%s", unknown);
     else if (c->kind == PL_DOC_OPERATIONS)
         format_operations(x, text);
-    else if (c->kind == PL_DOC_RATE && x >= 1000 && x < 1e18)
-        pl_format_count((uint64_t)x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_RATE)
-        pl_print(text, PL_CELL_BYTES, "%.3g", x);
+        pl_cell_rate(x, text);
     else if (c->kind == PL_DOC_MOVED && !(x < 1e18))
         snprintf(text, PL_CELL_BYTES, "?");
     else if (c->kind == PL_DOC_MOVED)
         pl_format_bytes((uint64_t)x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_PERCENT)
-        pl_print(text, PL_CELL_BYTES, "%.*f %%", c->digits, 100 * x);
+        pl_print(text, PL_CELL_BYTES, "%.*f %%", digits, 100 * x);
     else
-        pl_print(text, PL_CELL_BYTES, c->kind == PL_DOC_FIXED ? "%.*f" : "%.*g", c->digits, x);
+        pl_print(text, PL_CELL_BYTES, c->kind == PL_DOC_FIXED ? "%.*f" : "%.*g", digits, x);
 }
 
 static void format_count(pl_doc_kind kind, uint64_t n, const char *unknown, char text[PL_CELL_BYTES])

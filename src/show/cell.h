@@ -12,6 +12,8 @@ const char *pl_cell_format(const pl_doc_column *, const pl_doc_item *cell, const
                            char text[PL_CELL_BYTES]);
 /* Of a PL_DOC_BYTES column, the megabytes next to it: "115.34"; "" when the cell holds no number. */
 const char *pl_cell_megabytes(const pl_doc_item *cell, char text[PL_CELL_BYTES]);
+/* For a sentence, as in a PL_DOC_RATE column. */
+const char *pl_cell_rate(double per_second, char text[PL_CELL_BYTES]);
 /* Numbers stand to the right. */
 bool pl_cell_is_number(pl_doc_kind);
 
@@ -23,5 +25,7 @@ size_t pl_text_columns(const char *text, size_t bytes);
 /* What a terminal may safely show: control characters and bytes that are no UTF-8 become '?'. At most room − 1 bytes,
  * cut at a character's end. */
 void pl_text_clean(char *to, size_t room, const char *from);
+/* The same, appended; keep_lines: their ends stay. */
+void pl_text_append(pl_str *, const char *text, size_t bytes, bool keep_lines);
 
 #endif

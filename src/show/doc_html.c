@@ -181,7 +181,7 @@ static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
         write_figure(p, i);
         break;
     case PL_ITEM_TABLE:
-        if (p->in_row) return pl_item_end(p->d, i);
+        if (p->in_row || !pl_item_row(p->d, i)) return pl_item_end(p->d, i);
         p->table = i;
         find_filled(p);
         write_titles(p);

@@ -68,6 +68,8 @@ typedef struct pl_html_chart {
     size_t count;
 } pl_html_chart;
 
-void pl_html_curves(const pl_html_chart *, pl_str *); /* nothing when no point is finite */
+/* In a section of its own, or in one that is open; nothing when no point is finite. */
+void pl_html_curves(const pl_html_chart *, pl_str *);
+void pl_html_draw_curves(const pl_html_chart *, pl_str *);
 
 #endif

@@ -37,7 +37,7 @@ typedef enum pl_cell_type {
     PL_CELL_BAR
 } pl_cell_type;
 
-enum { PL_ITEM_LONG = 1 << 8, PL_ITEM_ESTIMATED = 1 << 9, PL_ITEM_SECONDS = 1 << 10 };
+enum { PL_ITEM_LONG = 1 << 8, PL_ITEM_ESTIMATED = 1 << 9, PL_ITEM_SECONDS = 1 << 10, PL_ITEM_DIGITS = 11 /* shift */ };
 
 typedef struct pl_doc_item {
     uint8_t tag, type; /* pl_doc_tag, pl_cell_type */
@@ -57,6 +57,8 @@ const pl_doc_item *pl_item_next(const pl_doc *, const pl_doc_item *);
 const char *pl_item_text(const pl_doc_item *); /* "": it has none */
 /* The end of what begins with this item: a table, a row, a section, what is for people. NULL: the document was cut. */
 const pl_doc_item *pl_item_end(const pl_doc *, const pl_doc_item *begin);
+/* The next row for people after an item within a table; NULL: there is none. */
+const pl_doc_item *pl_item_row(const pl_doc *, const pl_doc_item *);
 /* The columns of a table's item. */
 const pl_doc_column *pl_item_columns(const pl_doc_item *);
 
