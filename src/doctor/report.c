@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "show/cell.h"
 #include "show/html.h"
 #include "show/plot.h"
 
@@ -31,7 +32,7 @@ static void add_title(const pl_doctor_process *p, pl_doc *d)
 static void add_who(const pl_doctor *doctor, const pl_doctor_moment *m, pl_doc *d)
 {
     const pl_doctor_process *p = &m->process;
-    char seconds[TEXT];
+    char seconds[TEXT], command[200];
     add_title(p, d);
     pl_str *out = pl_doc_paragraph(d, 0);
     pl_str_printf(out, "%" PRIu64 " thread%s, user %u", p->status.threads, pl_plural(p->status.threads), p->user);
@@ -42,7 +43,8 @@ static void add_who(const pl_doctor *doctor, const pl_doctor_moment *m, pl_doc *
         pl_str_printf(out, "; as it was %s after the first look",
                       pl_format_seconds(m->seconds, seconds, sizeof seconds));
     pl_doc_paragraph_end(d);
-    if (p->command[0]) pl_doc_say(d, 0, "%s", p->command);
+    pl_text_clean(command, sizeof command, p->command);
+    if (command[0]) pl_doc_say(d, 0, "%s%s", command, strlen(p->command) >= sizeof command ? " …" : "");
 }
 
 static void add_process(const pl_doctor_process *p, pl_doc *d)
@@ -301,25 +303,6 @@ static uint64_t kernels_mark(const pl_doctor *doctor)
     return !doctor->tree && last->known ? last->process.status.peak_bytes : doctor->command_peak_bytes;
 }
 
-static void add_watch(const pl_doctor *doctor, pl_doc *d)
-{
-    char most[TEXT], when[TEXT], kernel[TEXT], missed[TEXT];
-    const uint64_t mark = kernels_mark(doctor);
-    if (doctor->looks < 2) return;
-    pl_str *out = pl_doc_paragraph(d, 0);
-    pl_str_printf(out, "Peak of %" PRIu64 " looks: %s, %s after the first", doctor->looks,
-                  show(doctor->most_bytes, most), pl_format_seconds(doctor->most_seconds, when, sizeof when));
-    if (doctor->tree) pl_str_append(out, ", with the processes that descend from it");
-    if (mark > doctor->most_bytes && mark - doctor->most_bytes > MARK_BYTES + mark / 100)
-        pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks", show(mark, kernel),
-                      show(mark - doctor->most_bytes, missed));
-    else if (mark)
-        pl_str_printf(out, ". The kernel's own mark%s is %s", doctor->tree ? " for the largest single process" : "",
-                      show(mark, kernel));
-    pl_str_append(out, doctor->peak.known ? "." : "; the report is of the last full reading.");
-    pl_doc_paragraph_end(d);
-}
-
 /* A column holds the largest of its samples. */
 static void fill_columns(const pl_doctor *d, unsigned width, double length, double *column)
 {
@@ -377,6 +360,26 @@ static void draw_curve(const void *of, pl_str *out)
     pl_free(point);
 }
 
+static void add_watch(const pl_doctor *doctor, pl_doc *d)
+{
+    char most[TEXT], when[TEXT], kernel[TEXT], missed[TEXT];
+    const uint64_t mark = kernels_mark(doctor);
+    if (doctor->looks < 2) return;
+    pl_str *out = pl_doc_paragraph(d, 0);
+    pl_str_printf(out, "Peak of %" PRIu64 " looks: %s, %s after the first", doctor->looks,
+                  show(doctor->most_bytes, most), pl_format_seconds(doctor->most_seconds, when, sizeof when));
+    if (doctor->tree) pl_str_append(out, ", with the processes that descend from it");
+    if (mark > doctor->most_bytes && mark - doctor->most_bytes > MARK_BYTES + mark / 100)
+        pl_str_printf(out, ". The kernel's own mark is %s: %s came and went between two looks", show(mark, kernel),
+                      show(mark - doctor->most_bytes, missed));
+    else if (mark)
+        pl_str_printf(out, ". The kernel's own mark%s is %s", doctor->tree ? " for the largest single process" : "",
+                      show(mark, kernel));
+    pl_str_append(out, doctor->peak.known ? "." : "; the report is of the last full reading.");
+    pl_doc_paragraph_end(d);
+    pl_doc_draw(d, &(pl_doc_figure){.page = draw_curve, .of = doctor});
+}
+
 static void add_samples(const pl_doctor *doctor, pl_doc *d)
 {
     pl_doc_array(d, "samples");
@@ -417,11 +420,10 @@ static pl_status add_report(const pl_doctor *doctor, const pl_doctor_moment *m, 
     pl_doctor_view v;
     PL_TRY(pl_doctor_view_build(&m->process, &v, err));
     add_who(doctor, m, d);
-    if (doctor->looks > 1) pl_doc_draw(d, &(pl_doc_figure){.page = draw_curve, .of = doctor});
+    add_watch(doctor, d);
     m->process.permitted ? add_explained(&v, detailed, d) : add_status(&m->process, d);
     if (m->member_count > 1) pl_doctor_add_members(m, d);
     pl_doctor_add_limits(&m->process, d);
-    add_watch(doctor, d);
     pl_doctor_view_deinit(&v);
     return PL_OK;
 }

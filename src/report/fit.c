@@ -308,10 +308,9 @@ static void add_permission(const search *s, size_t i, pl_doc *d)
     const pl_fit_permission *p = &s->result->permission[i];
     const bool is_cheapest = i == s->result->cheapest;
     pl_doc_row(d, is_cheapest ? PL_DOC_STRONG : 0);
-    pl_doc_words(d, "%s", is_cheapest ? "*" : "");
     pl_doc_key_words(d, "key", p->key);
     pl_doc_key_words(d, "value", p->value);
-    pl_doc_words(d, "%s: %s", p->key, p->value);
+    pl_doc_words(d, "%s: %s%s", p->key, p->value, is_cheapest ? " *" : "");
     pl_doc_bool(d, p->fits);
     p->charged_bytes ? pl_doc_count(d, p->charged_bytes) : pl_doc_unknown(d);
     p->seconds >= 0 ? pl_doc_real(d, p->seconds) : pl_doc_unknown(d);
@@ -323,9 +322,8 @@ static void add_permission(const search *s, size_t i, pl_doc *d)
 static void add_permissions(const search *s, const char *key, pl_doc *d)
 {
     static const pl_doc_column columns[] = {{NULL, ""},
-                                            {NULL, ""},
                                             {"fits", "fits", PL_DOC_BOOL},
-                                            {"charged_bytes", "charged, bytes", PL_DOC_EXACT},
+                                            {"charged_bytes", "charged", PL_DOC_EXACT},
                                             {"seconds", "a step", PL_DOC_SECONDS},
                                             {NULL, "", .is_remark = true}};
     pl_doc_table(d, key, columns, sizeof columns / sizeof *columns);
@@ -546,7 +544,7 @@ static void add_point(const search *s, const pl_fit_point *p, unsigned flags, pl
 static void add_points(const search *s, pl_doc *d)
 {
     const pl_doc_column columns[] = {{NULL, ""},
-                                     {"charged_bytes", "charged, bytes", PL_DOC_BYTES},
+                                     {"charged_bytes", "charged", PL_DOC_BYTES},
                                      {NULL, "a step", PL_DOC_SECONDS},
                                      {s->rate_key, s->rate_title, PL_DOC_RATE},
                                      {NULL, "", .is_remark = true}};

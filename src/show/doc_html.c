@@ -42,7 +42,7 @@ static void write_titles(const page *p)
     const pl_doc_column *c = pl_item_columns(p->table);
     bool titled = false;
     for (size_t k = 0; k < p->table->value.count; k++) titled |= p->filled[k] && c[k].title[0];
-    pl_str_append(p->out, "<table class='labels'>");
+    pl_str_append(p->out, titled ? "<table class='labels'>" : "<table class='labels bare'>");
     if (titled) pl_str_append(p->out, "<tr>");
     for (size_t k = 0; k < p->table->value.count && titled; k++) {
         if (!p->filled[k]) continue;
@@ -69,7 +69,7 @@ static void write_text_cell(const page *p, const pl_doc_column *c, const char *l
 {
     const bool number = pl_cell_is_number(c->kind), indented = p->column == 1 && p->row & PL_DOC_INDENT;
     pl_str_printf(p->out, "<td%s", number ? " class='n'" : c->is_remark ? " class='w'" : indented ? " class='in'" : "");
-    if (label[0] && p->column > 1) {
+    if (label[0] && (p->column > 1 || number)) {
         pl_str_append(p->out, " data-l='");
         pl_html_text(p->out, label);
         pl_str_append(p->out, "'");

@@ -75,7 +75,7 @@ const char pl_html_style[] =
     "td:first-child{flex:1 1 100px;text-align:left}td.w{flex:1 1 100%}td.h{flex:1 1 50%}td.bar{flex:1 1 "
     "40%}td.bar+td.w{flex:1 1 45%}"
     "td.parts{flex:0 0 100%;order:9}td.n,th.n{flex:0 0 auto;min-width:50px;white-space:nowrap}"
-    ".labels tr{justify-content:flex-start}.labels tr:first-child{display:none}"
+    ".labels tr{justify-content:flex-start}.labels:not(.bare) tr:first-child{display:none}"
     "td[data-l]{flex:0 0 calc(50% - 5px);text-align:right}td[data-l]::before{content:attr(data-l);"
     "float:left;color:var(--soft);font-size:13px}.labels td:first-child{flex:1 1 60%}"
     "svg{font-size:30px;margin:14px 0 20px}svg .tick{text-anchor:start;transform:translate(16px,-6px);"

@@ -150,15 +150,15 @@ static void test_front_is_one_table(void **state)
 {
     (void)state;
     static const char rows[] = "The front: more bytes, less time\n"
-                               "         charged, bytes     MB  a step  tokens/s\n"
-                               "              8,000,000   8.00   1.5 s      85.3  micro-batch 2\n"
-                               "chosen       10,000,000  10.00     1 s       128  micro-batch 4\n"
-                               "too big      16,000,000  16.00  950 ms       135  micro-batch 8\n"
-                               "too big      20,000,000  20.00  800 ms       160  micro-batch 16,\n";
-    static const char cells[] =
-        "<tr class='strong'><td>chosen</td><td class='n' data-l='charged, bytes'>10,000,000</td>"
-        "<td class='n' data-l='MB'>10.00</td><td class='n' data-l='a step'>1 s</td>"
-        "<td class='n' data-l='tokens/s'>128</td><td class='w'>micro-batch 4</td></tr>";
+                               "            charged     MB  a step  tokens/s\n"
+                               "          8,000,000   8.00   1.5 s      85.3  micro-batch 2\n"
+                               "chosen   10,000,000  10.00     1 s       128  micro-batch 4\n"
+                               "too big  16,000,000  16.00  950 ms       135  micro-batch 8\n"
+                               "too big  20,000,000  20.00  800 ms       160  micro-batch 16,\n"
+                               "                                              recompute nothing\n";
+    static const char cells[] = "<tr class='strong'><td>chosen</td><td class='n' data-l='charged'>10,000,000</td>"
+                                "<td class='n' data-l='MB'>10.00</td><td class='n' data-l='a step'>1 s</td>"
+                                "<td class='n' data-l='tokens/s'>128</td><td class='w'>micro-batch 4</td></tr>";
     static const char unplanned[] =
         "      \"micro_batch\": 1,\n      \"threads\": 2,\n      \"least_bytes\": 7000000,\n"
         "      \"charged_bytes\": null,\n      \"huge_pages_bytes\": null,\n"
