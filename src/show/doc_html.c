@@ -42,7 +42,7 @@ static void write_titles(const page *p)
     const pl_doc_column *c = pl_item_columns(p->table);
     bool titled = false;
     for (size_t k = 0; k < p->table->value.count; k++) titled |= p->filled[k] && c[k].title[0];
-    pl_str_append(p->out, titled ? "<table class='labels'>" : "<table class='labels bare'>");
+    pl_str_append(p->out, titled ? "<table class='labels'>" : "<table class='facts'>");
     if (titled) pl_str_append(p->out, "<tr>");
     for (size_t k = 0; k < p->table->value.count && titled; k++) {
         if (!p->filled[k]) continue;

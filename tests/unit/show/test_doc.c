@@ -349,7 +349,7 @@ static void test_control_characters(void **state)
     check_json(&d, "{\"rows\":[{\"x\":\"a\\u001b[31m<b>\\\"&\\ufffd\\tc\"}]}\n");
 #define CLEAN "a\xef\xbf\xbd[31m&#60;b&#62;&#34;&#38;\xef\xbf\xbd\tc"
     check_body(&d, "<div class='cards'>\n<div class='card'><b>1</b><span>" CLEAN "</span></div>\n</div>\n<p>" CLEAN
-                   "</p>\n<table class='labels bare'>\n<tr><td>" CLEAN "</td><td class='w'>" CLEAN
+                   "</p>\n<table class='facts'>\n<tr><td>" CLEAN "</td><td class='w'>" CLEAN
                    " and\nmore than fits on this line</td></tr>\n</table>\n");
     pl_doc_deinit(&d);
 }
@@ -412,7 +412,7 @@ static void test_nesting_for_programs(void **state)
                    "<tr><td>train</td><td class='n' data-l='nodes'>7</td></tr>\n"
                    "<tr><td>all</td><td class='n' data-l='nodes'>7</td></tr>\n"
                    "</table>\n"
-                   "<table class='labels bare'>\n"
+                   "<table class='facts'>\n"
                    "<tr><td>alive</td><td class='n'>5</td></tr>\n"
                    "</table>\n");
     pl_doc_deinit(&d);
