@@ -7,7 +7,7 @@ DESTDIR  ?=
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
 # Given once, kept by the build folder: make CMAKE_OPTIONS=-DCMAKE_C_COMPILER=clang BUILD=build-clang
 CMAKE_OPTIONS ?=
-export NO_INSTALL
+export NO_INSTALL MAINTAINER
 
 ifneq ($(words $(BUILD)),1)
 $(error BUILD="$(BUILD)": the name of the build folder may have no blanks)
@@ -15,7 +15,7 @@ endif
 
 configure = cmake -S . -B $(BUILD) -G Ninja $(CMAKE_OPTIONS) --log-level=WARNING
 
-.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid demo-deploy bench soak fuzz environments install uninstall clean format size help
+.PHONY: all configure test test-quick demo demo-rollout demo-clouds demo-encode demo-hybrid demo-deploy bench soak fuzz environments install uninstall clean deb dist format size help
 .DEFAULT_GOAL := all
 
 all: ## Install what is missing, build: the command is build/plimsoll
@@ -87,6 +87,12 @@ install: all ## Command, libraries, headers, pkg-config, CMake package, man page
 uninstall: ## Remove what `make install` with the same PREFIX and DESTDIR wrote
 	@tools/uninstall.sh $(BUILD) $(PREFIX) $(DESTDIR)
 
+deb: ## A Debian package: install it with apt-get install ./FILE.deb (MAINTAINER="Name <address>")
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/make-packages.sh deb
+
+dist: ## An archive of the sources, and one of what is built that runs from any folder
+	@BUILD=$(BUILD) JOBS=$(JOBS) CMAKE_OPTIONS="$(CMAKE_OPTIONS)" tools/make-packages.sh dist
+
 format: ## Lay all C sources out as .clang-format says
 	@tools/install-dependencies.sh format
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
@@ -95,7 +101,7 @@ size: ## The ten longest functions and files, median and 90th percentile
 	@python3 tools/size.py
 
 clean: ## Remove the build folders
-	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz $(BUILD)-matrix
+	@rm -rf $(BUILD) $(BUILD)-san $(BUILD)-fuzz $(BUILD)-matrix $(BUILD)-package
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{ printf "  make %-12s %s\n", $$1, $$2 }'

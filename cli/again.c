@@ -63,7 +63,7 @@ static void add_quoted(pl_line *line, const char *word)
     pl_line_add(line, "'");
 }
 
-static void add_word(pl_line *line, const char *word)
+void pl_again_add_word(pl_line *line, const char *word)
 {
     if (is_plain(word))
         pl_line_bytes(line, word, strlen(word));
@@ -80,7 +80,7 @@ static void add_variables(pl_line *line)
         if (!pl_config_is_variable(*v)) continue;
         const char *equals = strchr(*v, '=');
         pl_line_bytes(line, *v, (size_t)(equals + 1 - *v));
-        add_word(line, equals + 1);
+        pl_again_add_word(line, equals + 1);
         pl_line_add(line, " ");
     }
 }
@@ -104,7 +104,7 @@ const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES])
         if (i == at) pl_line_add(&line, " --resume");
         if (i == word_count) break;
         if (i) pl_line_add(&line, " ");
-        add_word(&line, words[i]);
+        pl_again_add_word(&line, words[i]);
     }
     if (line.bytes + 1 >= line.room) text[0] = 0;
     return text;

@@ -5,6 +5,7 @@
 static const pl_cli_option options[] = {
     [PL_RESULTS_QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [PL_RESULTS_VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
+    [PL_RESULTS_LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, and where the time went"},
     [PL_RESULTS_ONLY] = {"--only", "N", "with --witness: text N, counted from 0; default: 0"},
     [PL_RESULTS_WITNESS] = {"--witness", "DIR",
                             "write the weights, one text's page and its capsules into DIR, and no results: what "

@@ -56,7 +56,7 @@ int pl_cli_print_overview(void)
         snprintf(left, sizeof left, "  %s %s", c->name, c->operands);
         status = put_row(left, c->summary, &err);
     }
-    if (status == PL_OK) status = put_row("  --version", "print the version", &err);
+    if (status == PL_OK) status = put_row("  --version", "print version and build (--json: as JSON)", &err);
     if (status == PL_OK) status = put_paragraphs(overview_end, &err);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }

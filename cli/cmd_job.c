@@ -2,11 +2,12 @@
  * system has for it, in a process that holds exactly what was planned. What the job tells, progress shows. */
 #include "planning.h"
 
-enum { CHECKPOINT, QUIET, VERBOSE };
+enum { CHECKPOINT, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
     [CHECKPOINT] = {"--checkpoint", "DIR", "weights of this checkpoint; default: the run's best, else its latest"},
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
+    [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, and where the time went"},
 };
 
 static const char about[] =
@@ -39,7 +40,8 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     const pl_manner manner = {.quiet = in.arguments.value[QUIET],
                               .verbose = in.arguments.value[VERBOSE],
                               .keep = pl_command_does(command->command, PL_USES_UPDATE),
-                              .tells_ledger = true};
+                              .ledger = in.arguments.value[LEDGER],
+                              .sums_up = true};
     return pl_cli_finish(&in, status, &manner, &call, &err);
 }
 

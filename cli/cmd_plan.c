@@ -1,9 +1,11 @@
 /* plimsoll plan: where every byte will go, before anything large is taken. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "out.h"
 #include "planning.h"
+#include "progress.h"
 #include "stages.h"
 
 #define PL_COMMAND_ROW(id, name, ...) " " name
@@ -12,9 +14,12 @@ static const char commands[] =
     ;
 #undef PL_COMMAND_ROW
 
-enum { COMMAND, JSON, HTML, LOCK, GRAPH };
+enum { COMMAND, LONG, JSON, HTML, LOCK, GRAPH };
 static const pl_cli_option options[] = {
     [COMMAND] = {"--command", "NAME", "plan for %s; of a config without train, what it has", .words = commands + 1},
+    [LONG] = {"--long", NULL,
+              "print all of the report in a terminal, too, which gets what fits a screen; elsewhere all is printed",
+              true},
     [JSON] = {"--json", NULL, "print the plan as JSON (schema plimsoll.plan/1) instead of the report", true},
     [HTML] = {"--html", "FILE", "write the plan as a page with pictures (- for stdout, instead of the report)", true},
     [LOCK] = {"--out-lock", "FILE", "write the lock file: the plan that a run holds, as text (- likewise)", true},
@@ -25,7 +30,8 @@ static const char about[] =
     "Prints what the command would hold: bytes by category and by component, the moment of the peak and what is "
     "alive then, the arena over time, files on disk, predicted seconds per step; of all the work its time, what bounds "
     "that and would change it, risks and what is safe. Prepares the data when that was not "
-    "done (what it makes of them stays). Exit 3 when it does not fit memory.budget. A plan that this machine cannot "
+    "done, and leaves nothing of that in the folder of the run. Exit 3 when it does not fit memory.budget. A plan that "
+    "this machine cannot "
     "hold (memory.budget none) is printed with a warning, for it may be meant for another one; train refuses it. More "
     "layers than can be planned in about 1 GiB of memory are refused at once (exit 3).\n";
 
@@ -51,15 +57,32 @@ static pl_status put_plan(const pl_plan *plan, pl_plan_form form, const char *pa
     return status;
 }
 
+/* A terminal gets a screen of it, in its width. */
+static pl_status put_report(const pl_plan *plan, bool is_long, pl_error *err)
+{
+    const bool terminal = pl_is_terminal(STDOUT_FILENO), is_short = terminal && !is_long;
+    const pl_plan_look look = {.columns = pl_terminal_columns(STDOUT_FILENO),
+                               .color = terminal && pl_color_wanted(STDOUT_FILENO),
+                               .is_short = is_short};
+    char *text = NULL;
+    size_t bytes = 0;
+    pl_status status = pl_plan_report(plan, &look, &text, &bytes, err);
+    if (status == PL_OK) status = pl_put(text, bytes, err);
+    pl_text_free(text);
+    if (status == PL_OK && is_short) pl_say("\n--long prints every byte; --html FILE draws them\n");
+    return status;
+}
+
 /* Files first: what is on stdout then is true when it is read. */
 static pl_status put_all(const pl_plan *plan, const char *const *value, pl_error *err)
 {
-    pl_plan_form form = value[JSON] ? PL_PLAN_JSON : value[GRAPH] ? PL_PLAN_GRAPH : PL_PLAN_REPORT;
     bool taken = pl_is_stdout(value[HTML]) || pl_is_stdout(value[LOCK]);
     pl_status status = PL_OK;
     if (value[LOCK]) status = put_plan(plan, PL_PLAN_LOCK, value[LOCK], err);
     if (status == PL_OK && value[HTML]) status = put_plan(plan, PL_PLAN_HTML, value[HTML], err);
-    return status == PL_OK && !taken ? put_plan(plan, form, NULL, err) : status;
+    if (status != PL_OK || taken) return status;
+    if (value[JSON] || value[GRAPH]) return put_plan(plan, value[JSON] ? PL_PLAN_JSON : PL_PLAN_GRAPH, NULL, err);
+    return put_report(plan, value[LONG], err);
 }
 
 static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
@@ -67,6 +90,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     pl_talk talk;
     pl_command of;
     pl_plan *p = NULL;
+    pl_prepared *prepared = NULL;
     pl_status status = parse_command(in->arguments.value[COMMAND], in->config, &of, err);
     if (status == PL_OK) status = pl_command_require(of, in->config, err);
     if (status == PL_OK && in->arguments.value[LOCK] && pl_command_does(of, PL_USES_RESULTS))
@@ -75,8 +99,9 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK) status = pl_command_check_options(of, in->config, err);
     if (status == PL_OK) status = pl_talk_read(in->config, false, false, &talk, err);
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
-    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, of, &talk, false, &p, err);
+    if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
     if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
+    pl_prepared_undo(prepared);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
     pl_plan_destroy(p);
     return status;

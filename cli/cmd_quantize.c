@@ -3,12 +3,13 @@
 #include "signals.h"
 #include "stages.h"
 
-enum { CALIBRATE, CHECKPOINT, QUIET, VERBOSE };
+enum { CALIBRATE, CHECKPOINT, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
     [CALIBRATE] = {"--calibrate", "FILE", "what infer takes, instead of the training part; of more inputs a FILE each"},
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
+    [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, and where the time went"},
 };
 
 static const char about[] =
@@ -74,8 +75,10 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     if (status == PL_OK) status = check_trained(&in, &err);
     if (status == PL_OK) status = take_files(&in, &err);
     call.word[PL_CALL_CHECKPOINT] = in.arguments.value[CHECKPOINT];
-    const pl_manner manner = {
-        .quiet = in.arguments.value[QUIET], .verbose = in.arguments.value[VERBOSE], .tells_ledger = true};
+    const pl_manner manner = {.quiet = in.arguments.value[QUIET],
+                              .verbose = in.arguments.value[VERBOSE],
+                              .ledger = in.arguments.value[LEDGER],
+                              .sums_up = true};
     return pl_cli_finish(&in, status, &manner, &call, &err);
 }
 

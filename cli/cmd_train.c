@@ -1,14 +1,16 @@
 /* plimsoll train: plans, then trains in a process that holds exactly what was planned. */
 #include <string.h>
 
+#include "again.h"
 #include "out.h"
 #include "signals.h"
 #include "stages.h"
 
-enum { QUIET, VERBOSE, LOCK };
+enum { QUIET, VERBOSE, LOCK, LEDGER };
 static const pl_cli_option options[] = {
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
+    [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, and where the time went"},
     [LOCK] = {"--lock", "PLAN", "run this plan, as plimsoll fit --lock or plan --out-lock wrote it"},
 };
 
@@ -35,6 +37,20 @@ static const char about[] =
     "results.json and results.html. --stage NAME makes one of them; of pages there are denoiser "
     "and policy, too, which are made by name alone. All are planned before the first begins.\n";
 
+/* What one does with a model that is trained: a command for a shell. */
+static const char *find_next(const pl_cli_input *in, char text[PL_AGAIN_BYTES])
+{
+    pl_error none;
+    const bool writes = pl_command_require(PL_COMMAND_GENERATE, in->config, &none) == PL_OK;
+    pl_line line = {text, PL_AGAIN_BYTES, 0};
+    const char *const *words;
+    pl_again_add_word(&line, pl_again_words(&words) ? words[0] : "plimsoll");
+    pl_line_add(&line, writes ? " generate " : " eval ");
+    pl_again_add_word(&line, in->out);
+    if (writes) pl_line_add(&line, " --prompt \"The \"");
+    return line.bytes + 1 < line.room ? text : NULL;
+}
+
 /* A stage that is trained is evaluated. */
 static int start(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk, const pl_stage *stage)
 {
@@ -44,7 +60,10 @@ static int start(const pl_cli_command *command, const pl_cli_input *in, const pl
     if (stage->count) call.word[PL_CALL_STAGE] = stage->name;
     if (evaluates) call.word[PL_CALL_TO] = stage->predictions;
     const bool is_last = stage->number == stage->count; /* 0 of 0: it is the only training */
-    if (talk->quiet == 0 && !evaluates && is_last) call.word[PL_CALL_LEDGER] = "1";
+    char then[PL_AGAIN_BYTES];
+    if (talk->quiet == 0 && !evaluates && is_last) call.word[PL_CALL_SUMMARY] = "1";
+    if (in->arguments.value[LEDGER] && !evaluates && is_last) call.word[PL_CALL_LEDGER] = "1";
+    if (stage->count == 0) call.word[PL_CALL_THEN] = find_next(in, then);
     if (stage->count && talk->quiet == 0)
         pl_say("\n%s (%u of %u): %s\n", stage->name, stage->number, stage->count,
                stage->was_changed ? "predictions.csv is not as it was written: what was held out, again"

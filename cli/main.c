@@ -26,18 +26,29 @@ static int unknown_command(const char *name)
     return pl_cli_complain("", PL_E_USAGE, &err);
 }
 
-static int print_version(void)
+static pl_status print_version(int argc, char **argv, pl_error *err)
 {
-    pl_error err = {0};
-    pl_status status = pl_put_format(&err, "plimsoll %s\n", pl_version());
-    return status == PL_OK ? 0 : pl_cli_complain("", status, &err);
+    char *text;
+    size_t bytes;
+    const bool json = argc == 3 && strcmp(argv[2], "--json") == 0;
+    if (argc > 2 && !json)
+        return pl_cli_error(err, PL_E_USAGE, "--version takes nothing but --json, not %.60s", argv[argc - 1]);
+    pl_status status = pl_version_text(json ? PL_VERSION_JSON : PL_VERSION_TEXT, &text, &bytes, err);
+    if (status != PL_OK) return status;
+    status = pl_put(text, bytes, err);
+    pl_text_free(text);
+    return status;
 }
 
 static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return pl_cli_print_overview();
-    if (strcmp(name, "--version") == 0) return print_version();
+    if (strcmp(name, "--version") == 0) {
+        pl_error err = {0};
+        const pl_status status = print_version(argc, argv, &err);
+        return status == PL_OK ? 0 : pl_cli_complain("", status, &err);
+    }
     if (strcmp(name, PL_CLI_RUNNER) == 0) return pl_cli_run(argc - 1, argv + 1);
     if (strcmp(name, PL_CLI_PAGER) == 0) return pl_page_run(argc - 1, argv + 1);
     const pl_cli_command *command = pl_cli_find(name);

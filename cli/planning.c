@@ -125,22 +125,28 @@ pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
     return pl_process_restart((char *const *)(uintptr_t)words, environ, err);
 }
 
-static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_error *err)
+/* prepared: of who only looks, or NULL. */
+static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_prepared **prepared, pl_error *err)
 {
     pl_status status = pl_cli_begin_with_module(in->config, err);
     if (status != PL_OK) return status;
     pl_signals_catch(); /* what is half written goes */
     status = pl_planner_fence(in->config, err);
-    if (status == PL_OK && data) status = pl_prepare(in->config, tell_phase, p, err);
+    if (status == PL_OK && data)
+        status = prepared ? pl_prepare_briefly(in->config, tell_phase, p, prepared, err)
+                          : pl_prepare(in->config, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
 
-static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
-                           bool prepared, pl_plan **plan, pl_error *err)
+/* prepared: of who only looks, or NULL, and the plan is to run here. */
+static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
+                           bool is_prepared, pl_prepared **prepared, pl_plan **plan, pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status = prepared ? PL_OK : prepare(in, pl_command_reads_samples(command, in->config), &p, err);
+    pl_status status =
+        is_prepared ? PL_OK : prepare(in, pl_command_reads_samples(command, in->config), &p, prepared, err);
+    const bool here = !prepared;
     if (status == PL_OK)
         status =
             (here ? pl_plan_make_here : pl_plan_make)(in->config, command, pl_cli_cache(in), tell_phase, &p, plan, err);
@@ -148,10 +154,16 @@ static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command 
     return status == PL_OK ? check_machine(name, talk, here, plan, err) : name_fence(status, in->config, err);
 }
 
-pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk, bool here,
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
                            pl_plan **plan, pl_error *err)
 {
-    return make_plan(name, in, command, talk, here, false, plan, err);
+    return make_plan(name, in, command, talk, false, NULL, plan, err);
+}
+
+pl_status pl_cli_look_at_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
+                              pl_prepared **prepared, pl_plan **plan, pl_error *err)
+{
+    return make_plan(name, in, command, talk, false, prepared, plan, err);
 }
 
 /* What results are of, and so what is left of them, may be known only when the data are prepared. */
@@ -161,7 +173,7 @@ static pl_status prepare_for_results(const pl_cli_command *command, const pl_cli
     phases p = begin_phases(command->name, talk);
     *prepared = pl_command_does(command->command, PL_USES_DATA) && pl_command_does(command->command, PL_USES_RESULTS);
     if (!*prepared) return PL_OK;
-    pl_status status = prepare(in, true, &p, err);
+    pl_status status = prepare(in, true, &p, NULL, err);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }
@@ -170,8 +182,10 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
                           pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status = prepare(in, true, &p, err);
+    pl_prepared *prepared = NULL;
+    pl_status status = prepare(in, true, &p, &prepared, err);
     if (status == PL_OK) status = pl_fit_make(in->config, pl_cli_cache(in), tell_phase, &p, answer, err);
+    pl_prepared_undo(prepared);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }
@@ -186,7 +200,7 @@ static pl_status load_plan(const char *name, const pl_cli_input *in, const char 
     if (status == PL_OK) status = pl_plan_check_machine(*plan, err);
     if (status != PL_OK) return status;
     phases p = begin_phases(name, talk);
-    status = prepare(in, true, &p, err);
+    status = prepare(in, true, &p, NULL, err);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }
@@ -363,7 +377,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     if (status == PL_OK && call->plan)
         status = load_plan(name, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
-        status = make_plan(name, in, command, talk, true, prepared, &plan, &err);
+        status = make_plan(name, in, command, talk, prepared, NULL, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))
         say_summary(plan, command, in->out, call->plan ? -1 : now() - began);
     if (status == PL_OK && talk->verbose) status = say_report(plan, &err);
@@ -384,7 +398,8 @@ int pl_cli_finish(pl_cli_input *in, pl_status status, const pl_manner *m, pl_cal
 {
     pl_talk talk;
     if (status == PL_OK) status = pl_talk_read(in->config, m->quiet, m->verbose, &talk, err);
-    if (status == PL_OK && m->tells_ledger && talk.quiet == 0) call->word[PL_CALL_LEDGER] = "1";
+    if (status == PL_OK && m->sums_up && talk.quiet == 0) call->word[PL_CALL_SUMMARY] = "1";
+    if (m->ledger) call->word[PL_CALL_LEDGER] = "1";
     const int code =
         status == PL_OK ? pl_cli_start(in, &talk, m->keep, call) : pl_cli_complain(call->command->name, status, err);
     pl_cli_release(in);

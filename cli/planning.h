@@ -20,9 +20,11 @@ pl_status pl_talk_read(const pl_config *, bool quiet, bool verbose, pl_talk *, p
 /* Where the config needs a module and the process has not begun with it, begins the command anew. */
 pl_status pl_cli_begin_with_module(const pl_config *, pl_error *);
 /* Prepares the data where the command needs them, and plans. Progress goes to stderr unless quiet. What this machine
- * cannot hold is refused when it is to run `here`; else it is planned, with a warning. */
-pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, bool here, pl_plan **,
-                           pl_error *);
+ * cannot hold is refused. */
+pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, pl_plan **, pl_error *);
+/* For a look alone: what this machine cannot hold is planned, with a warning; what was prepared is to be undone. */
+pl_status pl_cli_look_at_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, pl_prepared **,
+                              pl_plan **, pl_error *);
 /* The same road to a search. An answer may be there when nothing fits, too. */
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *, const pl_talk *, pl_fit_answer **, pl_error *);
 /* Before a command that makes runs looks at their data, once: what piles up where it writes, and which keys of the
@@ -35,8 +37,9 @@ int pl_cli_start(const pl_cli_input *, const pl_talk *, bool keep, pl_call *);
  * NULL), else the sentence about it. The input is released. */
 typedef struct pl_manner {
     const char *quiet, *verbose;
+    const char *ledger; /* --ledger, or NULL: planned and measured at the end */
     bool keep;
-    bool tells_ledger; /* at the end, unless quiet */
+    bool sums_up; /* a few lines at the end, unless quiet */
 } pl_manner;
 int pl_cli_finish(pl_cli_input *, pl_status, const pl_manner *, pl_call *, pl_error *);
 /* Before anything is opened: the file of results that an earlier process of this job keeps others from is its own. */

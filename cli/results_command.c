@@ -66,7 +66,8 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
         status = pl_talk_read(in->config, in->arguments.value[PL_RESULTS_QUIET],
                               in->arguments.value[PL_RESULTS_VERBOSE], &talk, &err);
     if (status != PL_OK) return pl_cli_complain(command->name, status, &err);
-    if (talk.quiet == 0) call.word[PL_CALL_LEDGER] = "1";
+    if (talk.quiet == 0) call.word[PL_CALL_SUMMARY] = "1";
+    if (in->arguments.value[PL_RESULTS_LEDGER]) call.word[PL_CALL_LEDGER] = "1";
     int code = pl_cli_start(in, &talk, false, &call);
     return code ? code : make_page(command, in, &talk); /* it comes back with 0 where all was done before */
 }

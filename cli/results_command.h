@@ -6,7 +6,7 @@
 #include "command.h"
 
 /* Places of their options; a command may lack the last. */
-enum { PL_RESULTS_QUIET, PL_RESULTS_VERBOSE, PL_RESULTS_ONLY, PL_RESULTS_WITNESS, PL_RESULTS_STEPS };
+enum { PL_RESULTS_QUIET, PL_RESULTS_VERBOSE, PL_RESULTS_LEDGER, PL_RESULTS_ONLY, PL_RESULTS_WITNESS, PL_RESULTS_STEPS };
 
 int pl_results_command_run(const pl_cli_command *, int argc, char **argv);
 

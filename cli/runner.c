@@ -111,6 +111,49 @@ static void say_step_time(const pl_run_verdict *v)
     pl_say("; page faults since step 2: %llu\n", (unsigned long long)v->minor_faults_since_step_2);
 }
 
+/* "As planned, to the byte. Peak 10,964,992 bytes (11.0 MB); a step took 15 ms, 3.6 ms predicted." */
+static void say_memory(const pl_run_verdict *v)
+{
+    char a[PL_FORMAT_BYTES], b[PL_FORMAT_BYTES], differs[PL_FORMAT_BYTES];
+    const bool over = v->measured_bytes > v->planned_bytes;
+    if (v->measured_bytes == v->planned_bytes)
+        pl_say("As planned, to the byte.");
+    else
+        pl_say(
+            "%s planned: %s bytes %s.", v->as_planned ? "As" : "NOT as",
+            pl_show_count(over ? v->measured_bytes - v->planned_bytes : v->planned_bytes - v->measured_bytes, differs),
+            over ? "over" : "under");
+    pl_say(" Peak %s bytes (%s)", pl_show_count(v->peak_bytes, a), pl_show_bytes(v->peak_bytes, b));
+    if (v->measured_step_seconds > 0) pl_say("; a step took %s", pl_show_seconds(v->measured_step_seconds, a));
+    if (v->measured_step_seconds > 0 && v->planned_step_seconds > 0)
+        pl_say(", %s predicted", pl_show_seconds(v->planned_step_seconds, a));
+    pl_say("\n");
+}
+
+/* Above so many bits per byte a model has learned letters, hardly words. */
+#define BITS_OF_TEXT 2.9
+
+static void say_what_next(const runner *r)
+{
+    const char *out = r->call.word[PL_CALL_OUT], *then = r->call.word[PL_CALL_THEN];
+    char shown[PL_SHOWN_BYTES];
+    if (!then) return;
+    pl_say("kept in %s; plimsoll report shows where its memory and time went\n", pl_show_plainly(out, shown));
+    if (r->view.bits_per_byte > BITS_OF_TEXT)
+        pl_say(
+            "it writes letters rather than words so far (%.1f bits per byte): go on with more --steps and --resume\n",
+            r->view.bits_per_byte);
+    pl_say("next: %s\n", then);
+}
+
+/* What most people want to know; --ledger and plimsoll report tell the rest. */
+static void say_summary(const runner *r, const pl_run_verdict *v, bool finished)
+{
+    if (r->view.best[0]) pl_say("best validation: %s\n", r->view.best);
+    say_memory(v);
+    if (finished) say_what_next(r);
+}
+
 /* A page that lacks it is no reason to fail. */
 static void tell(runner *r, const pl_run_verdict *verdict)
 {
@@ -132,6 +175,8 @@ static pl_status measure(runner *r, bool finished)
         say_ledger(r, &verdict);
         say_times(r);
         say_step_time(&verdict);
+    } else if (said(r, PL_CALL_SUMMARY) && is_last) {
+        say_summary(r, &verdict, finished);
     }
     if (verdict.as_planned) return PL_OK;
     return pl_cli_error(&r->error, PL_E_MISMATCH,

@@ -17,7 +17,9 @@ typedef enum pl_call_word {
     PL_CALL_AGAIN,      /* the command that goes on, for a shell */
     PL_CALL_SHOW,       /* "bar", "plain", "json" */
     PL_CALL_QUIET,      /* "1": no progress; "2": no warnings either */
-    PL_CALL_LEDGER,     /* "1": print the ledger at the end */
+    PL_CALL_SUMMARY,    /* "1": a few lines at the end */
+    PL_CALL_LEDGER,     /* "1": and the whole ledger, and the table of times */
+    PL_CALL_THEN,       /* the command that makes use of what was made, for a shell */
     PL_CALL_JSON,       /* "1": the result as JSON */
     PL_CALL_PROMPT,     /* what the text begins with */
     PL_CALL_CHECKPOINT, /* this one */

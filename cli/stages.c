@@ -39,7 +39,7 @@ static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *
     if (!later.config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
     pl_status status = pl_stage_ahead(later.config, k, &stage, err);
     if (status == PL_OK && stage.count)
-        status = pl_cli_make_plan(command->name, &later, PL_COMMAND_TRAIN, talk, true, &plan, err);
+        status = pl_cli_make_plan(command->name, &later, PL_COMMAND_TRAIN, talk, &plan, err);
     pl_plan_destroy(plan);
     pl_config_destroy(later.config);
     const bool of_all = k + 1 == first->number && status != PL_E_BUDGET;

@@ -1,5 +1,5 @@
 # What `make install` puts down: the command, libplimsoll.so and libplimsoll.a, the public headers, a pkg-config file, a
-# CMake package, the man page and the shell completions. Every path is relative to the prefix, so that
+# CMake package, the man page, the shell completions, documents and examples. Every path is relative to the prefix, so that
 # `cmake --install build --prefix ANY` and DESTDIR work without a new configuration.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -32,8 +32,12 @@ foreach(library plimsoll_shared plimsoll_static)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
-install(TARGETS plimsoll_shared plimsoll_static EXPORT plimsollTargets)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(TARGETS plimsoll_shared plimsoll_static EXPORT plimsollTargets RUNTIME_DEPENDENCY_SET bundled)
+install(FILES LICENSE CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# Not with the documents: slim images of Debian leave those out.
+file(GLOB examples CONFIGURE_DEPENDS examples/*)
+install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DATADIR}/plimsoll/examples)
 install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
@@ -51,7 +55,7 @@ configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 if(TARGET plimsoll)
-  install(TARGETS plimsoll)
+  install(TARGETS plimsoll RUNTIME_DEPENDENCY_SET bundled)
   # The man page and the completions are what the command itself says, so they cannot fall out of step with it.
   set(stamp ${CMAKE_CURRENT_BINARY_DIR}/share/made)
   add_custom_command(OUTPUT ${stamp}
@@ -64,8 +68,8 @@ if(TARGET plimsoll)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/share/plimsoll.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/share/plimsoll.bash RENAME plimsoll OPTIONAL
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/share/_plimsoll OPTIONAL
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  set(PL_ZSH_FOLDER ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh finds completions")
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/share/_plimsoll OPTIONAL DESTINATION ${PL_ZSH_FOLDER})
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/share/plimsoll.fish OPTIONAL
     DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()

@@ -33,12 +33,15 @@ static void complain(png_structp png, png_const_charp text)
 
 static void warn(png_structp png, png_const_charp text) { (void)png, (void)text; }
 
+static const char mark[] = "Software\0Plimsoll"; /* by which `plimsoll storage` knows it */
+
 static int write_page(png_structp png, png_infop info, const uint8_t *page, uint32_t size)
 {
     if (setjmp(png_jmpbuf(png))) return -1;
     png_set_IHDR(png, info, size, size, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
+    png_write_chunk(png, (png_const_bytep) "tEXt", (png_const_bytep)mark, sizeof mark - 1);
     for (uint32_t y = 0; y < size; y++) png_write_row(png, page + (size_t)y * size);
     png_write_end(png, info);
     return 0;

@@ -25,6 +25,8 @@ build|libxxhash-dev|header:xxhash.h|checksums of files
 ?build|protobuf-c-compiler|command:protoc-c|makes C of the schema of ONNX; no export to ONNX without it
 ?build|libonnx-dev|file:/usr/include/onnx/onnx.proto|the schema of ONNX; no export to ONNX without it
 ?build|fonts-dejavu-core|file:/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf|the font that texts are drawn in; another can be named
+package|dpkg-dev|command:dpkg-shlibdeps|finds the packages that the libraries linked are from
+package|git|command:git|writes the archive of the sources
 test|libcmocka-dev|pkg-config:cmocka|the unit tests
 test|python3|command:python3|the tests of structure, of files and of the command line; the closing line of a test run
 test|valgrind|command:valgrind|the valgrind pass

@@ -69,7 +69,7 @@ page=$folder/plimsoll.1
     ask help plan | sed -n "/$shared/,\$p" | section "OPTIONS OF THE CONFIGURATION"
     echo "$help" | sed -n "/$exit_codes/,\$p" | section "EXIT STATUS"
     printf '.SH LICENSE\nApache License, version 2.0.\n'
-    printf '.SH SEE ALSO\nThe documentation in the folder docs of the source, config.md (every key) above all.\n'
+    printf '.SH SEE ALSO\nThe folder docs of the source, or of the documents that are installed: config.md (every key) above all.\n'
 } >"$page.tmp"
 mv "$page.tmp" "$page"
 

@@ -13,6 +13,6 @@ DESTDIR=$root cmake --install "$build" --prefix "$prefix" >/dev/null
     [ -e "$destination$file" ] || [ -L "$destination$file" ] || continue
     rm -v "$destination$file"
 done
-(cd "$root" && find . -depth -type d -name plimsoll) | sed 's/^\.//' | while IFS= read -r folder; do
+(cd "$root" && find . -depth -type d \( -name plimsoll -o -path '*/plimsoll/*' \)) | sed 's/^\.//' | while IFS= read -r folder; do
     [ ! -d "$destination$folder" ] || rmdir --ignore-fail-on-non-empty "$destination$folder"
 done

@@ -84,6 +84,13 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * again while the flights' files and the keys that made it are the same. */
 PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
 
+/* The same for who only looks, as `plimsoll plan` does: until pl_prepared_undo what was made in the run's folder is
+ * there, and where something was, no run begins there; then all of it goes, with the folder. What lies elsewhere
+ * (data.cache) stays. */
+typedef struct pl_prepared pl_prepared;
+PL_API PL_MUST_USE pl_status pl_prepare_briefly(pl_config *, pl_progress, void *context, pl_prepared **, pl_error *);
+PL_API void pl_prepared_undo(pl_prepared *); /* NULL is fine */
+
 /* Does the system of the config prepare anything of its data at all? */
 PL_API bool pl_prepares(const pl_config *);
 
@@ -149,6 +156,14 @@ typedef enum pl_plan_form {
 } pl_plan_form;
 /* Text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_plan_text(const pl_plan *, pl_plan_form, char **text, size_t *bytes, pl_error *);
+/* The report for a terminal of so many columns (40 to 200 are used), with or without ANSI colours; is_short: what fits
+ * one screen of it. Text in a block for pl_text_free. */
+typedef struct pl_plan_look {
+    unsigned columns;
+    bool color, is_short;
+} pl_plan_look;
+PL_API PL_MUST_USE pl_status pl_plan_report(const pl_plan *, const pl_plan_look *, char **text, size_t *bytes,
+                                            pl_error *);
 
 PL_API uint64_t pl_plan_arena_bytes(const pl_plan *);
 PL_API uint64_t pl_plan_resident_bytes(const pl_plan *); /* of the whole process */

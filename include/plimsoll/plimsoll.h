@@ -37,5 +37,6 @@
 #include "plimsoll/times.h"
 #include "plimsoll/verify.h"
 #include "plimsoll/version.h"
+#include "plimsoll/watch.h"
 
 #endif

@@ -41,6 +41,7 @@ typedef enum pl_storage_kind {
     PL_STORAGE_DATA, /* tokens, frames, the index of texts */
     PL_STORAGE_CACHE,
     PL_STORAGE_TEMPORARY,
+    PL_STORAGE_OUTPUT, /* written where a command was told to: pages, models for other programs, arrays */
     PL_STORAGE_LINK,
     PL_STORAGE_UNKNOWN,
     PL_STORAGE_KINDS

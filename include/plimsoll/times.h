@@ -12,7 +12,7 @@ extern "C" {
 
 typedef enum pl_times_form { PL_TIMES_TEXT, PL_TIMES_JSON /* schema plimsoll.times/1 */, PL_TIMES_HTML } pl_times_form;
 
-/* The table of what the run has done since it was opened, as text or JSON into the caller's memory (48 KiB suffice;
+/* The table of what the run has done since it was opened, as text or JSON into the caller's memory (128 KiB suffice;
  * terminated). Asks for no memory. PL_E_USAGE where nothing was run. */
 PL_API PL_MUST_USE pl_status pl_run_times(const pl_run *, pl_times_form, char *text, size_t room, pl_error *);
 /* Where its JSON belongs, so that pl_times_report finds it: times.json in the folder of a training, NAME.times.json
@@ -23,6 +23,12 @@ PL_API PL_MUST_USE pl_status pl_run_times_path(const pl_run *, char *path, size_
  * a page for itself, with curves of gates where the run's metrics.jsonl has such numbers. PL_E_DATA when there is no
  * table. */
 PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, char **text, size_t *bytes, pl_error *);
+/* What the training in this folder is and came to: settings that differ from their defaults, curves over all steps,
+ * memory planned and measured, where the time went, files. As JSON, and of results, it is pl_times_report. Of several
+ * trainings (8 at most) their curves in one chart and a table of what differs; JSON of schema plimsoll.runs/1. In a block
+ * for pl_text_free. */
+PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, char **text,
+                                            size_t *bytes, pl_error *);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,8 @@
 #ifndef PLIMSOLL_VERSION_H
 #define PLIMSOLL_VERSION_H
 
+#include <stddef.h>
+
 #include "plimsoll/status.h"
 
 #define PL_VERSION_MAJOR 0
@@ -20,6 +22,11 @@ extern "C" {
 
 /* The version of the running library, "0.1.0"; PL_VERSION is that of the headers a program was compiled with. */
 PL_API const char *pl_version(void);
+
+typedef enum pl_version_form { PL_VERSION_TEXT, PL_VERSION_JSON /* schema plimsoll.version/1 */ } pl_version_form;
+/* What this build is and what it finds here: version, commit, build type, compiler, the instruction set that kernels
+ * take, and which modules load, or why not. In a block for pl_text_free. PL_E_NOMEM. */
+PL_API PL_MUST_USE pl_status pl_version_text(pl_version_form, char **text, size_t *bytes, pl_error *);
 
 #ifdef __cplusplus
 }

@@ -371,8 +371,10 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     pl_config *c = pl_config_copy(config);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to look over training %u", k + 1);
     pl_status status = pl_stage_take(c, k, &stage, &is_done, err);
-    if (status == PL_OK) status = pl_prepare(c, NULL, NULL, &why); /* into the folder of its own */
+    pl_prepared *prepared = NULL;
+    if (status == PL_OK) status = pl_prepare_briefly(c, NULL, NULL, &prepared, &why); /* into the folder of its own */
     if (status == PL_OK) status = pl_compile(c, &own, NULL, &plan, &why);
+    pl_prepared_undo(prepared);
     pl_config_destroy(c);
     if (status == PL_OK) g->charged_bytes = pl_plan_charged_bytes(plan);
     pl_plan_destroy(plan);

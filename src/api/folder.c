@@ -86,3 +86,31 @@ pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error
     told t = {progress, context};
     return with_preparation(c, c, prepare, &t, err);
 }
+
+/* ---- for a look alone ---- */
+
+struct pl_prepared {
+    pl_preparation p;
+};
+
+pl_status pl_prepare_briefly(pl_config *c, pl_progress progress, void *context, pl_prepared **prepared, pl_error *err)
+{
+    const told t = {progress, context};
+    pl_prepared *made = pl_alloc(1, sizeof *made);
+    *prepared = NULL;
+    if (!made) return pl_fail(err, PL_E_NOMEM, "no memory to look at the folder of the run");
+    pl_status status = pl_preparation_begin(&made->p, c, c, err);
+    if (status == PL_OK) status = prepare(&made->p, &t, err);
+    if (status == PL_OK) return *prepared = made, PL_OK;
+    pl_preparation_end(&made->p, status);
+    pl_free(made);
+    return status;
+}
+
+void pl_prepared_undo(pl_prepared *made)
+{
+    if (!made) return;
+    pl_made_keep_outside(&made->p.made, made->p.out);
+    pl_preparation_end(&made->p, PL_E_STOPPED);
+    pl_free(made);
+}

@@ -1,4 +1,5 @@
 /* Plans as files and texts, and what is asked of them. */
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -139,19 +140,35 @@ done:
     return status;
 }
 
+/* What a plan is called: "gpt, train". */
+static const char *title_of(const pl_plan *plan, char *text, size_t room)
+{
+    pl_error ignored;
+    pl_config *c = pl_config_create();
+    const pl_config_key *key = pl_config_find("model.arch");
+    const bool is_read = c && load(c, "the plan's config", plan->config ? plan->config : "", &ignored) == PL_OK;
+    snprintf(text, room, "%s%s%s", is_read ? key->names[c->model.arch] : "", is_read ? ", " : "",
+             pl_command_name(plan->command));
+    pl_config_destroy(c);
+    return text;
+}
+
 pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size_t *bytes, pl_error *err)
 {
     pl_str s = {0};
+    char title[64];
+    pl_report_options o = pl_report_options_default();
     pl_status status = PL_OK;
+    if (form == PL_PLAN_HTML || form == PL_PLAN_REPORT) o.title = title_of(plan, title, sizeof title);
     switch (form) {
     case PL_PLAN_REPORT:
-        status = pl_report_plan(plan, NULL, &s, err);
+        status = pl_report_plan(plan, &o, &s, err);
         break;
     case PL_PLAN_JSON:
         status = pl_report_plan_json(plan, NULL, &s, err);
         break;
     case PL_PLAN_HTML:
-        status = pl_report_html(plan, NULL, NULL, &s, err);
+        status = pl_report_html(plan, NULL, &o, &s, err);
         break;
     case PL_PLAN_LOCK:
         pl_plan_print(plan, &s);
@@ -160,6 +177,22 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
         pl_graph_print(plan->graph, &s);
         break;
     }
+    if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
+    pl_str_deinit(&s);
+    return status;
+}
+
+pl_status pl_plan_report(const pl_plan *plan, const pl_plan_look *look, char **text, size_t *bytes, pl_error *err)
+{
+    enum { LEAST = 40, MOST = 200 };
+    pl_str s = {0};
+    char title[64];
+    pl_report_options o = pl_report_options_default();
+    o.width = look->columns < LEAST ? LEAST : look->columns > MOST ? MOST : look->columns;
+    o.color = look->color;
+    o.is_short = look->is_short;
+    o.title = title_of(plan, title, sizeof title);
+    const pl_status status = pl_report_plan(plan, &o, &s, err);
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
     pl_str_deinit(&s);
     return status;

@@ -8,8 +8,6 @@
 #include "api/results.h"
 #include "base/alloc.h"
 #include "base/json_read.h"
-#include "report/html.h"
-#include "report/html_rollout.h"
 #include "report/times.h"
 #include "show/render.h"
 #include "base/checksum.h"
@@ -206,7 +204,7 @@ static void read_given(const char *path, pl_page_wish *wish, pl_error *why)
 
 /* Where the time of the last process went. One that was killed, or of an earlier version, has left nothing; and a file
  * that cannot be read is no reason to have no page. */
-static pl_status write_times(const char *path, pl_str *out, pl_error *err)
+static pl_status add_times(const char *path, pl_doc *d, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX], *text = NULL;
     size_t bytes;
@@ -218,10 +216,7 @@ static pl_status write_times(const char *path, pl_str *out, pl_error *err)
     if (access(file, F_OK) != 0) goto done;
     PL_TRY_DONE(pl_file_read_all(file, TIMES_BYTES_MAX, &text, &bytes, &why));
     PL_TRY_DONE(pl_report_times_read(file, text, bytes, times, &why));
-    pl_doc d = pl_doc_begin();
-    pl_report_times_add(times, &d);
-    pl_doc_page_body(&d, out);
-    pl_doc_deinit(&d);
+    pl_report_times_add(times, d);
 done:
     pl_free(times);
     pl_free(text);
@@ -230,8 +225,7 @@ done:
     return status;
 }
 
-static pl_status write_page(const pl_results *r, const char *path, size_t only, pl_config *c, pl_str *out,
-                            pl_error *err)
+static pl_status add_page(const pl_results *r, const char *path, size_t only, pl_config *c, pl_doc *d, pl_error *err)
 {
     pl_process_told *told;
     pl_page_wish wish = {.results = r->reader, .path = path, .only = only == PL_RESULTS_NONE ? PL_PAGE_EVERY : only};
@@ -241,10 +235,9 @@ static pl_status write_page(const pl_results *r, const char *path, size_t only, 
     PL_TRY(pl_beside_read(path, &told, &wish.told_count, err));
     wish.told = told;
     if (pl_system_of(c)->keeps_config) read_given(path, &wish, &why);
-    pl_status status = pl_system_of(c)->page(c, &wish, out, err);
-    if (status == PL_OK) status = write_times(path, out, err);
-    pl_html_page_end(out);
-    if (status == PL_OK && out->failed) status = pl_fail(err, PL_E_NOMEM, "%s: no memory for the page", path);
+    pl_status status = pl_system_of(c)->page(c, &wish, d, err);
+    if (status == PL_OK) status = add_times(path, d, err);
+    if (status == PL_OK && d->body.failed) status = pl_fail(err, PL_E_NOMEM, "%s: no memory for the page", path);
     pl_config_destroy((pl_config *)(uintptr_t)wish.given);
     pl_free(told);
     return status;
@@ -254,13 +247,16 @@ pl_status pl_results_report(const char *path, size_t only, char **text, size_t *
 {
     pl_results *results;
     pl_str out = {0};
+    pl_doc d = pl_doc_begin();
     *text = NULL;
     PL_TRY(pl_results_open(path, &results, err));
     pl_config *c = pl_config_create();
-    pl_status status = c ? write_page(results, path, only, c, &out, err)
+    pl_status status = c ? add_page(results, path, only, c, &d, err)
                          : pl_fail(err, PL_E_NOMEM, "no memory for the page about %s", path);
     pl_config_destroy(c);
     pl_results_close(results);
+    if (status == PL_OK) pl_doc_page(&d, &out);
+    pl_doc_deinit(&d);
     if (status == PL_OK) return pl_give_text(&out, text, bytes, err);
     pl_str_deinit(&out);
     return status;

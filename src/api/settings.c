@@ -38,9 +38,8 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 static uint64_t find_steps(const pl_config *c, pl_command command, const pl_data *data)
 {
     if (!data->source || data->calibration.passes || pl_system_files(c, command)) return 0;
-    const uint64_t epochs = data->epochs ? data->epochs : (uint64_t)c->train.epochs;
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
-                                            : data->source->steps_per_epoch[PL_PART_TRAIN] * epochs;
+                                            : data->source->steps_per_epoch[PL_PART_TRAIN] * pl_system_epochs(c);
 }
 
 static uint64_t epoch_of(const pl_data *data)

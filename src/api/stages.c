@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "config/schema.h"
+#include "show/render.h"
 #include "store/folder.h"
 #include "store/sum_file.h"
 #include "systems/system.h"
@@ -189,11 +190,16 @@ pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *er
 pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, size_t *bytes, pl_error *err)
 {
     pl_str out = {0};
+    pl_doc d = pl_doc_begin();
     char folder[PL_FILE_PATH_MAX];
     const pl_system *y = pl_system_of(c);
     if (!y->report_stages) return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
-    pl_status status = y->report_stages(c, folder, form, &out, err);
+    const pl_status status = y->report_stages(c, folder, &d, err);
+    if (form == PL_STAGE_TEXT) pl_doc_print(&d, NULL, &out);
+    if (form == PL_STAGE_JSON) pl_doc_write_json(&d, false, &out);
+    if (form == PL_STAGE_HTML) pl_doc_page(&d, &out);
+    pl_doc_deinit(&d);
     if (status == PL_OK) return pl_give_text(&out, text, bytes, err);
     pl_str_deinit(&out);
     return status;

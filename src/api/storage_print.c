@@ -5,10 +5,9 @@
 #include "show/render.h"
 
 static const char *const kinds[PL_STORAGE_KINDS] = {
-    [PL_STORAGE_RUN] = "records",         [PL_STORAGE_CHECKPOINT] = "checkpoint",
-    [PL_STORAGE_RESULTS] = "results",     [PL_STORAGE_PART] = "part",
-    [PL_STORAGE_DATA] = "prepared data",  [PL_STORAGE_CACHE] = "cache",
-    [PL_STORAGE_TEMPORARY] = "temporary", [PL_STORAGE_LINK] = "link",
+    [PL_STORAGE_RUN] = "records",         [PL_STORAGE_CHECKPOINT] = "checkpoint", [PL_STORAGE_RESULTS] = "results",
+    [PL_STORAGE_PART] = "part",           [PL_STORAGE_DATA] = "prepared data",    [PL_STORAGE_CACHE] = "cache",
+    [PL_STORAGE_TEMPORARY] = "temporary", [PL_STORAGE_OUTPUT] = "output",         [PL_STORAGE_LINK] = "link",
     [PL_STORAGE_UNKNOWN] = "unknown"};
 static const char *const fates[PL_STORAGE_FATES] = {[PL_STORAGE_STAYS] = "stays",
                                                     [PL_STORAGE_GOES] = "goes",

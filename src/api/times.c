@@ -8,9 +8,8 @@
 #include "api/api.h"
 #include "base/alloc.h"
 #include "report/times.h"
-#include "show/html.h"
-#include "show/render.h"
 #include "report/validated.h"
+#include "show/render.h"
 #include "store/beside.h"
 #include "store/folder.h"
 
@@ -125,34 +124,38 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
 }
 
 /* What validations told, of a training that has such numbers: results have no such file. */
-static pl_status print_validated(const char *path, pl_str *out, pl_error *err)
+static pl_status add_validated(const char *path, pl_doc *d, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX], *lines;
     size_t bytes;
     PL_TRY(pl_path_join(file, sizeof file, path, METRICS_FILE, err));
     if (!is_there(file)) return PL_OK;
     PL_TRY(pl_file_read_all(file, METRICS_BYTES_MAX, &lines, &bytes, err));
-    const pl_status status = pl_html_validated(lines, bytes, out, err);
+    const pl_status status = pl_report_add_validated(lines, bytes, d, err);
     pl_free(lines);
     return status;
 }
 
-static pl_status print_page(const char *path, const pl_doc *d, pl_str *out, pl_error *err)
+static pl_status add_page(const char *path, const pl_report_times *t, pl_doc *d, pl_error *err)
 {
-    pl_html_page_begin(&(pl_html_page){.title = path, .what = "times"}, out);
-    pl_doc_page_body(d, out);
-    PL_TRY(print_validated(path, out, err));
-    pl_html_page_end(out);
-    return PL_OK;
+    char title[PL_REPORT_TIMES_NAME + 32];
+    snprintf(title, sizeof title, "Where the time of a %s goes", t->run);
+    pl_doc_title(d, NULL, "times", title);
+    pl_doc_say(d, 0, "Of %s.", path);
+    pl_report_times_add(t, d);
+    return add_validated(path, d, err);
 }
 
 static pl_status print(const char *path, const pl_report_times *t, pl_times_form form, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
-    pl_report_times_add(t, &d);
     if (form == PL_TIMES_HTML)
-        status = print_page(path, &d, out, err);
+        status = add_page(path, t, &d, err);
+    else
+        pl_report_times_add(t, &d);
+    if (form == PL_TIMES_HTML)
+        pl_doc_page(&d, out);
     else if (form == PL_TIMES_TEXT)
         pl_doc_print(&d, NULL, out);
     else

@@ -35,16 +35,22 @@ static bool find_beside(const char *program, const char *file, char path[PL_FILE
     return false;
 }
 
-static pl_status find_module(const pl_module_wanted *w, char path[PL_FILE_PATH_MAX], pl_error *err)
+static bool find_file(const char *file, char path[PL_FILE_PATH_MAX], int *error)
 {
     char program[PL_FILE_PATH_MAX];
     Dl_info here;
-    int error = 0;
+    *error = 0;
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (n < 0) error = errno;
+    if (n < 0) *error = errno;
     program[n > 0 ? n : 0] = 0;
-    if (find_beside(program, w->file, path, &error)) return PL_OK;
-    if (dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, w->file, path, &error)) return PL_OK;
+    if (find_beside(program, file, path, error)) return true;
+    return dladdr(places, &here) && here.dli_fname && find_beside(here.dli_fname, file, path, error);
+}
+
+static pl_status find_module(const pl_module_wanted *w, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    int error;
+    if (find_file(w->file, path, &error)) return PL_OK;
     if (error)
         return pl_fail(err, PL_E_STORAGE, "%s needs %s, and it cannot be looked for beside Plimsoll: %s", w->what,
                        w->file, strerror(error));
@@ -82,4 +88,18 @@ void pl_module_unload(pl_module *m)
 {
     if (m->handle) dlclose(m->handle);
     *m = (pl_module){0};
+}
+
+pl_status pl_module_try(const char *file, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    int error;
+    if (!find_file(file, path, &error))
+        return pl_fail(err, PL_E_UNSUPPORTED, "there is no %s%s%s", file, error ? ": " : "",
+                       error ? strerror(error) : "");
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    const char *why = handle ? NULL : dlerror();
+    if (!handle) return pl_fail(err, PL_E_UNSUPPORTED, "%.900s", why ? why : "it cannot be loaded");
+    dlclose(handle);
+    return PL_OK;
 }

@@ -115,3 +115,10 @@ const char *pl_format_seconds(double s, char *buf, size_t room)
 }
 
 const char *pl_plural(uint64_t count) { return count == 1 ? "" : "s"; }
+
+const char *pl_format_rate(double per_second, char *buf, size_t room)
+{
+    if (per_second >= 1000 && per_second < 1e18) return pl_format_count((uint64_t)per_second, buf, room);
+    pl_print(buf, room, "%.3g", per_second);
+    return buf;
+}

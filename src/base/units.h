@@ -23,6 +23,9 @@ const char *pl_format_count(uint64_t count, char *buf, size_t room);
 /* "340 ms", "12.3 s", "4 min 05 s", "2 h 03 min" into buf (32 bytes suffice), "?" when it is no time; returns buf. */
 const char *pl_format_seconds(double seconds, char *buf, size_t room);
 
+/* So many a second: "7,104", below a thousand three digits ("84.2"), into buf (32 bytes suffice); returns buf. */
+const char *pl_format_rate(double per_second, char *buf, size_t room);
+
 /* What a word has behind it: "", or "s" where the count is not one. */
 const char *pl_plural(uint64_t count);
 

@@ -9,15 +9,6 @@
 
 enum { TEXT = 48 };
 
-static const char *rate_text(double per_second, char text[TEXT])
-{
-    if (per_second >= 1000)
-        pl_format_count((uint64_t)per_second, text, TEXT);
-    else
-        pl_print(text, TEXT, "%.3g", per_second);
-    return text;
-}
-
 static const char *effect_text(pl_advice_effect effect)
 {
     static const char *const texts[] = {[PL_ADVICE_SAME] = "the same results",
@@ -45,7 +36,7 @@ static void say_together(const pl_advice *a, const pl_words *words, pl_doc *d)
     char rate[TEXT], time[TEXT];
     if (a->bound == PL_ADVICE_CORES)
         pl_doc_say(d, 0, "Together they take more than this machine's %g core%s, which bounds it: %s %s/s, %s in all.",
-                   a->cores, a->cores == 1 ? "" : "s", rate_text(a->per_second, rate), words->samples,
+                   a->cores, a->cores == 1 ? "" : "s", pl_format_rate(a->per_second, rate, sizeof rate), words->samples,
                    pl_format_seconds(a->seconds, time, sizeof time));
     if (a->cache_key && a->cache_share >= 0)
         pl_doc_say(d, 0, "A cache (%s) could save at most %.2g %% of the time.", a->cache_key, 100 * a->cache_share);

@@ -11,7 +11,6 @@
 #include "ir/op.h"
 #include "report/account.h"
 #include "report/interval.h"
-#include "show/cell.h"
 #include "show/html.h"
 #include "show/plot.h"
 
@@ -52,7 +51,7 @@ static void say_what(const search *s, pl_doc *d)
 static void add_cards(const search *s, pl_doc *d)
 {
     const pl_fit_result *r = s->result;
-    char text[PL_CELL_BYTES];
+    char text[TEXT];
     if (r->budget_bytes != UINT64_MAX)
         pl_doc_card(d, pl_format_bytes(r->budget_bytes, text, sizeof text),
                     s->plan ? "budget" : "budget: nothing fits");
@@ -61,7 +60,7 @@ static void add_cards(const search *s, pl_doc *d)
     const double rate = pl_report_items_per_second(r, p);
     pl_doc_card(d, pl_format_bytes(pl_plan_charged_bytes(s->plan), text, sizeof text), "charged, planned");
     pl_doc_card(d, pl_report_seconds(p->seconds, p->estimated_seconds > 0, "0 s", text), "a step, predicted");
-    if (rate > 0) pl_doc_card(d, pl_cell_rate(rate, text), "%s a second", r->words->items);
+    if (rate > 0) pl_doc_card(d, pl_format_rate(rate, text, sizeof text), "%s a second", r->words->items);
 }
 
 static void add_head(const search *s, pl_doc *d)
@@ -94,14 +93,15 @@ static double busy_of(const pl_plan *p)
 static void say_time(const search *s, const pl_fit_point *p, pl_str *out)
 {
     const uint64_t steps = s->options->steps;
-    char rate[PL_CELL_BYTES], seconds[TEXT], count[TEXT];
+    char rate[TEXT], seconds[TEXT], count[TEXT];
     if (p->seconds < 0) {
         pl_str_append(out, "; the time of a step is not known");
         return;
     }
     pl_str_append(out, "; a step takes ");
     pl_report_say_interval(p->seconds, p->low, p->high, out);
-    pl_str_printf(out, ", %s %s", pl_cell_rate(pl_report_items_per_second(s->result, p), rate), s->rate_title);
+    pl_str_printf(out, ", %s %s", pl_format_rate(pl_report_items_per_second(s->result, p), rate, sizeof rate),
+                  s->rate_title);
     if (steps)
         pl_str_printf(out, "; %s for %s step%s", pl_report_seconds(p->seconds * (double)steps, false, "0 s", seconds),
                       pl_format_count(steps, count, sizeof count), pl_plural(steps));

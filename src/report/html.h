@@ -8,7 +8,7 @@
 
 
 /* ---- html_arena.c ---- */
-void pl_html_arena(const pl_plan *, const pl_report_account *, uint64_t budget_bytes, pl_str *);
+void pl_html_arena(const pl_plan *, uint64_t budget_bytes, pl_str *); /* within a section */
 /* ---- html_timeline.c: one pass through the nodes of the program that is trained ---- */
 void pl_html_timeline(const pl_plan *, pl_str *);
 

@@ -23,9 +23,8 @@ static bool begin_block(const frame *f, const pl_block *b, pl_role role)
     double x = x_of(f, (double)b->first), y = y_of(f, (double)(b->offset + b->bytes));
     double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
     if (w < 0.4 && h < 0.4) return false;
-    pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>",
-                  pl_role_name(role), w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w,
-                  h < 0.3 ? 0.3 : h);
+    pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>", pl_role_name(role),
+                  w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w, h < 0.3 ? 0.3 : h);
     return true;
 }
 
@@ -59,16 +58,18 @@ static void draw_blocks(const frame *f)
     pl_str_append(f->out, "</g>\n");
 }
 
-static void draw_scale(const frame *f)
+/* Lines lie under the blocks; their words, which stand within a narrow picture, above them. */
+static void draw_scale(const frame *f, bool words)
 {
     char label[16];
     double step = pl_html_tick(f->top, 6);
     for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
-        pl_str_printf(f->out,
-                      "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
-                      "y='%.1f'>%s</text>\n",
-                      LEFT, WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes), LEFT - 8, y_of(f, bytes) + 4.5,
-                      pl_format_bytes((uint64_t)bytes, label, sizeof label));
+        if (words)
+            pl_str_printf(f->out, "<text class='soft end tick' x='%d' y='%.1f'>%s</text>\n", LEFT - 8,
+                          y_of(f, bytes) + 4.5, pl_format_bytes((uint64_t)bytes, label, sizeof label));
+        else
+            pl_str_printf(f->out, "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT,
+                          y_of(f, bytes), y_of(f, bytes));
 }
 
 /* Names of the programs below their stretch; one that is too narrow for its name has it in a second line. */
@@ -164,7 +165,7 @@ static double budget_in_arena(const pl_plan *p, uint64_t budget_bytes)
     return room < 1.8 * (double)p->arena->bytes ? room : 0;
 }
 
-void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget_bytes, pl_str *out)
+void pl_html_arena(const pl_plan *p, uint64_t budget_bytes, pl_str *out)
 {
     if (p->graph->node_count == 0 || p->arena->bytes == 0) return;
     double budget = budget_in_arena(p, budget_bytes), arena = (double)p->arena->bytes;
@@ -172,27 +173,18 @@ void pl_html_arena(const pl_plan *p, const pl_report_account *a, uint64_t budget
                .positions = (double)p->graph->node_count,
                .top = 1.02 * (budget > arena ? budget : arena),
                .out = out};
-    char bytes[32], bound[32], took[32];
-    pl_str_printf(out, "<section><h2>The arena over time</h2><p>%s bytes; lower bound %s, gap %.2f %%; placed by %s",
-                  pl_format_count(a->arena_bytes, bytes, sizeof bytes),
-                  pl_format_count(p->arena->lower_bound_bytes, bound, sizeof bound),
-                  p->arena->lower_bound_bytes ? 100 * (arena / (double)p->arena->lower_bound_bytes - 1) : 0,
-                  p->arena->heuristic);
-    if (p->arena->place_seconds > 0)
-        pl_str_printf(out, " in %s", pl_format_seconds(p->arena->place_seconds, took, sizeof took));
-    pl_str_printf(out,
-                  ". Nodes in the order of the schedule to the right, addresses upward; point at a block for its name, "
-                  "size and life.</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n",
-                  WIDTH, HEIGHT);
+    pl_str_append(out, "<p>Nodes in the order of the schedule to the right, addresses upward; point at a block for its "
+                       "name, size and life.</p>\n");
+    pl_str_printf(out, "<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n", WIDTH, HEIGHT);
     pl_str_printf(out, "<rect class='free' x='%d' y='%.1f' width='%d' height='%.1f'/>\n", LEFT, y_of(&f, arena),
                   WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - y_of(&f, arena));
-    draw_scale(&f);
+    draw_scale(&f, false);
     draw_blocks(&f);
+    draw_scale(&f, true);
     draw_programs(&f);
     draw_budget(&f, budget, budget_bytes);
     draw_peak(&f);
     pl_str_append(out, "</svg>\n");
     list_programs(p->graph, out);
     draw_legend(&f, out);
-    pl_str_append(out, "</section>\n");
 }

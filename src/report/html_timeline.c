@@ -77,7 +77,7 @@ static void draw_lanes(const line *l)
     for (int phase = 0; phase < PL_PHASE_COUNT; phase++)
         pl_str_printf(
             l->out,
-            "<text class='soft end tick' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
+            "<text class='soft end wide' x='%d' y='%d'>%s</text><line class='grid' x1='%d' x2='%d' y1='%d' y2='%d'/>\n",
             LEFT - 8, TOP + LANE * phase + LANE / 2 + 5, pl_phase_name((pl_phase)phase), LEFT, WIDTH - RIGHT,
             TOP + LANE * (phase + 1), TOP + LANE * (phase + 1));
     char label[32];
@@ -93,6 +93,15 @@ static void draw_lanes(const line *l)
                       "y='%d'>%s</text>\n",
                       x_of(l, at), x_of(l, at), y, y + 5, x_of(l, at), y + 20, at == 0 ? "0" : label);
     }
+}
+
+/* Where the picture is narrow their names would lie on the bars: then they stand below it. */
+static void name_lanes(pl_str *out)
+{
+    pl_str_append(out, "<p class='narrow'>From top to bottom: ");
+    for (int phase = 0; phase < PL_PHASE_COUNT; phase++)
+        pl_str_printf(out, "%s%s", phase ? ", " : "", pl_phase_name((pl_phase)phase));
+    pl_str_append(out, ".</p>\n");
 }
 
 static void draw_legend(const line *l)
@@ -132,6 +141,7 @@ void pl_html_timeline(const pl_plan *p, pl_str *out)
         at += length_of(&l, i);
     }
     pl_str_append(out, "</g></svg>\n");
+    name_lanes(out);
     draw_legend(&l);
     pl_str_append(out, "</section>\n");
 }

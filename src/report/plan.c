@@ -160,7 +160,7 @@ static void draw_losses(const void *of, pl_str *out)
 static void draw_arena(const void *of, pl_str *out)
 {
     const pl_report_page *g = of;
-    pl_html_arena(g->plan, &g->account, g->options->budget_bytes, out);
+    pl_html_arena(g->plan, g->options->budget_bytes, out);
 }
 
 static void draw_map(const void *of, unsigned columns, bool color, pl_str *out)

@@ -3,10 +3,10 @@
 #ifndef PL_REPORT_VALIDATED_H
 #define PL_REPORT_VALIDATED_H
 
-#include "base/str.h"
+#include "show/doc.h"
 
-/* Sections with a chart each, nothing where no line has such a number. A line that is none is passed over (the last one
+/* A chart each, nothing where no line has such a number. A line that is none is passed over (the last one
  * of a run that was killed may be torn). PL_E_NOMEM. */
-pl_status pl_html_validated(const char *lines, size_t bytes, pl_str *out, pl_error *);
+pl_status pl_report_add_validated(const char *lines, size_t bytes, pl_doc *, pl_error *);
 
 #endif

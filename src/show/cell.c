@@ -1,11 +1,13 @@
 #include "show/cell.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/locale.h"
 #include "base/units.h"
 
+#define FIXED_MOST    1e6  /* from here on digits after the point say nothing */
 #define SECONDS_LEAST 1e-7 /* less is shown as none: its column would be wider than lines allow */
 
 bool pl_cell_is_number(pl_doc_kind kind) { return kind != PL_DOC_WORDS && kind != PL_DOC_BOOL && kind != PL_DOC_BAR; }
@@ -51,35 +53,30 @@ static void format_seconds(const pl_doc_item *cell, const char *unknown, char te
                  pl_format_seconds(cell->value.real, number, sizeof number));
 }
 
-const char *pl_cell_rate(double x, char text[PL_CELL_BYTES])
-{
-    if (x >= 1000 && x < 1e18)
-        pl_format_count((uint64_t)x, text, PL_CELL_BYTES);
-    else
-        pl_print(text, PL_CELL_BYTES, "%.3g", x);
-    return text;
-}
-
 static void format_real(const pl_doc_column *c, const pl_doc_item *cell, const char *unknown, char text[PL_CELL_BYTES])
 {
     const double x = cell->value.real;
     const int digits = cell->flags >> PL_ITEM_DIGITS ? cell->flags >> PL_ITEM_DIGITS : c->digits;
-    if (c->kind == PL_DOC_SECONDS)
+    if (!isfinite(x))
+        snprintf(text, PL_CELL_BYTES, "%s", unknown);
+    else if (c->kind == PL_DOC_SECONDS)
         format_seconds(cell, unknown, text);
     else if (c->kind == PL_DOC_OPERATIONS && x == 0)
         snprintf(text, PL_CELL_BYTES, "%s", unknown);
     else if (c->kind == PL_DOC_OPERATIONS)
         format_operations(x, text);
     else if (c->kind == PL_DOC_RATE)
-        pl_cell_rate(x, text);
+        pl_format_rate(x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_MOVED && !(x < 1e18))
         snprintf(text, PL_CELL_BYTES, "?");
     else if (c->kind == PL_DOC_MOVED)
         pl_format_bytes((uint64_t)x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_PERCENT)
         pl_print(text, PL_CELL_BYTES, "%.*f %%", digits, 100 * x);
+    else if (c->kind == PL_DOC_FIXED && fabs(x) < FIXED_MOST)
+        pl_print(text, PL_CELL_BYTES, "%.*f", digits, x);
     else
-        pl_print(text, PL_CELL_BYTES, c->kind == PL_DOC_FIXED ? "%.*f" : "%.*g", digits, x);
+        pl_print(text, PL_CELL_BYTES, "%.*g", digits, x);
 }
 
 static void format_count(pl_doc_kind kind, uint64_t n, const char *unknown, char text[PL_CELL_BYTES])

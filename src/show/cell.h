@@ -12,8 +12,6 @@ const char *pl_cell_format(const pl_doc_column *, const pl_doc_item *cell, const
                            char text[PL_CELL_BYTES]);
 /* Of a PL_DOC_BYTES column, the megabytes next to it: "115.34"; "" when the cell holds no number. */
 const char *pl_cell_megabytes(const pl_doc_item *cell, char text[PL_CELL_BYTES]);
-/* For a sentence, as in a PL_DOC_RATE column. */
-const char *pl_cell_rate(double per_second, char text[PL_CELL_BYTES]);
 /* Numbers stand to the right. */
 bool pl_cell_is_number(pl_doc_kind);
 

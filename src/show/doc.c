@@ -108,11 +108,25 @@ void pl_doc_title(pl_doc *d, const char *before, const char *what, const char *t
     add_text(d, (pl_doc_item){.tag = PL_ITEM_TITLE, .name = before, .value.text = what}, title, strlen(title));
 }
 
-void pl_doc_section(pl_doc *d, const char *title) { add(d, (pl_doc_item){.tag = PL_ITEM_SECTION, .name = title}); }
-
-void pl_doc_section_long(pl_doc *d, const char *title)
+static void add_section(pl_doc *d, const char *title, uint16_t flags)
 {
-    add(d, (pl_doc_item){.tag = PL_ITEM_SECTION, .flags = PL_ITEM_LONG, .name = title});
+    add(d, (pl_doc_item){.tag = PL_ITEM_SECTION, .flags = flags, .name = title});
+}
+
+void pl_doc_section(pl_doc *d, const char *title) { add_section(d, title, 0); }
+void pl_doc_section_long(pl_doc *d, const char *title) { add_section(d, title, PL_ITEM_LONG); }
+void pl_doc_section_half(pl_doc *d, const char *title) { add_section(d, title, PL_ITEM_HALF); }
+void pl_doc_section_folded(pl_doc *d, const char *title) { add_section(d, title, PL_ITEM_FOLDED); }
+void pl_doc_section_drawn(pl_doc *d, const char *title) { add_section(d, title, PL_ITEM_DRAWN); }
+
+void pl_doc_section_named(pl_doc *d, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    open_item(d, (pl_doc_item){.tag = PL_ITEM_SECTION});
+    pl_str_vprintf(&d->body, fmt, args);
+    close_item(d);
+    va_end(args);
 }
 
 void pl_doc_section_end(pl_doc *d) { add(d, (pl_doc_item){.tag = PL_ITEM_SECTION_END}); }
@@ -150,6 +164,14 @@ void pl_doc_draw(pl_doc *d, const pl_doc_figure *figure)
 {
     add_text(d, (pl_doc_item){.tag = PL_ITEM_FIGURE}, figure, sizeof *figure);
 }
+
+pl_str *pl_doc_drawing(pl_doc *d)
+{
+    open_item(d, (pl_doc_item){.tag = PL_ITEM_DRAWING});
+    return &d->body;
+}
+
+void pl_doc_drawing_end(pl_doc *d) { close_item(d); }
 
 void pl_doc_shown(pl_doc *d) { add(d, (pl_doc_item){.tag = PL_ITEM_SHOWN}); }
 void pl_doc_shown_end(pl_doc *d) { add(d, (pl_doc_item){.tag = PL_ITEM_SHOWN_END}); }

@@ -1,9 +1,8 @@
 /* A document: everything that a command shows, as one value, written down once.
  *
  * A section function adds what it knows about a thing (paragraphs, tables of typed cells, figures); a renderer turns it
- * all into text for a terminal, into JSON for programs or into a page (show/render.h). A cell holds a number of some
- * kind, never digits: how bytes, seconds or counts look is decided in one place (show/cell.h), and nothing is printed
- * in two ways.
+ * all into text for a terminal, into JSON for programs or into a page (show/render.h). A cell holds a number of a kind,
+ * never digits: how bytes, seconds or counts look is decided in one place (show/cell.h).
  *
  *     static const pl_doc_column columns[] = {{"name", ""}, {"nodes", "nodes", PL_DOC_COUNT}, {NULL, "peak at"}};
  *     pl_doc_section(d, "By program");
@@ -56,6 +55,7 @@ typedef struct pl_doc_column {
     pl_doc_kind kind;
     int digits;     /* PL_DOC_NUMBER: significant; PL_DOC_FIXED, PL_DOC_PERCENT: decimals */
     bool is_remark; /* explains the row: set smaller on the page */
+    bool is_extra;  /* text leaves it out where its line is too narrow for all columns */
 } pl_doc_column;
 
 enum { PL_DOC_COLUMNS_MAX = 24 };
@@ -89,6 +89,13 @@ void pl_doc_title(pl_doc *, const char *before, const char *what, const char *ti
 void pl_doc_section(pl_doc *, const char *title);
 /* A section that the short form of a report leaves out. */
 void pl_doc_section_long(pl_doc *, const char *title);
+/* With a title that is no constant. */
+void pl_doc_section_named(pl_doc *, const char *fmt, ...) PL_PRINTF(2, 3);
+/* Within a section, a part of it with a title of its own: pl_doc_section again; one that stands next to another where a
+ * page has room; and one that a page shows when it is asked for. */
+void pl_doc_section_half(pl_doc *, const char *title);
+void pl_doc_section_folded(pl_doc *, const char *title);
+void pl_doc_section_drawn(pl_doc *, const char *title); /* of figures for pages: text leaves it out */
 void pl_doc_section_end(pl_doc *);
 /* A number worth a look from afar, and what it is: "128 MB", "charged, planned". */
 void pl_doc_card(pl_doc *, const char *number, const char *fmt, ...) PL_PRINTF(3, 4);
@@ -144,6 +151,10 @@ typedef struct pl_doc_figure {
     const void *of;
 } pl_doc_figure;
 void pl_doc_draw(pl_doc *, const pl_doc_figure *);
+/* A figure for pages that is drawn at once, by charts (show/chart.h) that append to the string until the end: so their
+ * data need not outlive it. */
+pl_str *pl_doc_drawing(pl_doc *);
+void pl_doc_drawing_end(pl_doc *);
 
 /* ---- for programs: between sections, or in a row; key "": an element of the array that is open ---- */
 

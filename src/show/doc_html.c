@@ -15,6 +15,7 @@ typedef struct page {
     bool filled[PL_DOC_COLUMNS_MAX]; /* by some row: others are left out */
     unsigned row;                    /* flags of the row that is open */
     bool in_row, in_bar;
+    unsigned depth, folded; /* sections that are open; of these, a bit each */
 } page;
 
 /* ---- tables ---- */
@@ -100,7 +101,9 @@ static void write_cell(page *p, const pl_doc_item *cell)
 static void write_share(page *p, const pl_doc_item *share)
 {
     const double x = share->value.real;
-    if (!p->in_bar) pl_str_append(p->out, "<td class='bar'>");
+    const pl_doc_item *next = pl_item_next(p->d, share);
+    if (!p->in_bar)
+        pl_str_append(p->out, next && next->tag == PL_ITEM_SHARE ? "<td class='bar parts'>" : "<td class='bar'>");
     p->in_bar = true;
     if (x > 0) pl_str_printf(p->out, "<i class='%s' style='width:%.2f%%'></i>", share->name, x < 1 ? 100 * x : 100.0);
 }
@@ -115,17 +118,6 @@ static void end_row(page *p)
 
 /* ---- everything else ---- */
 
-static void write_lines(pl_str *out, const char *text, size_t bytes)
-{
-    while (bytes && text[bytes - 1] == '\n') bytes--;
-    for (size_t at = 0, line; at < bytes; at += line + 1) {
-        const char *end = memchr(text + at, '\n', bytes - at);
-        line = end ? (size_t)(end - (text + at)) : bytes - at;
-        if (at) pl_str_append(out, "<br>");
-        pl_html_text_bytes(out, text + at, line);
-    }
-}
-
 static void write_paragraph(const page *p, const pl_doc_item *item)
 {
     const char *class = item->flags & PL_DOC_BAD    ? "<span class='bad'>"
@@ -133,7 +125,7 @@ static void write_paragraph(const page *p, const pl_doc_item *item)
                                                     : NULL;
     if (item->text_bytes == 0 || item->flags & PL_DOC_HIDDEN) return;
     pl_str_printf(p->out, "<p>%s", class ? class : "");
-    write_lines(p->out, pl_item_text(item), item->text_bytes);
+    pl_html_lines(p->out, pl_item_text(item));
     pl_str_append(p->out, class ? "</span></p>\n" : "</p>\n");
 }
 
@@ -149,11 +141,30 @@ static const pl_doc_item *write_cards(const page *p, const pl_doc_item *i)
     return last;
 }
 
-static void write_section(const page *p, const pl_doc_item *section)
+static void begin_section(page *p, const pl_doc_item *section)
 {
-    pl_str_append(p->out, section->name[0] ? "<section><h2>" : "<section>");
-    pl_html_text(p->out, section->name);
-    pl_str_append(p->out, section->name[0] ? "</h2>\n" : "\n");
+    const char *title = section->name ? section->name : pl_item_text(section);
+    const bool folded = section->flags & PL_ITEM_FOLDED, part = p->depth > 0;
+    const char *heading = folded ? "summary" : part ? "h3" : "h2";
+    pl_str_append(p->out, folded                          ? "<details>"
+                          : section->flags & PL_ITEM_HALF ? "<div class='part half'>"
+                          : part                          ? "<div class='part'>"
+                                                          : "<section>");
+    if (title[0]) {
+        pl_str_printf(p->out, "<%s>", heading);
+        pl_html_text(p->out, title);
+        pl_str_printf(p->out, "</%s>", heading);
+    }
+    pl_str_append(p->out, "\n");
+    p->folded = p->folded << 1 | folded;
+    p->depth++;
+}
+
+static void end_section(page *p)
+{
+    p->depth--;
+    pl_str_append(p->out, p->folded & 1 ? "</details>\n" : p->depth ? "</div>\n" : "</section>\n");
+    p->folded >>= 1;
 }
 
 static void write_figure(const page *p, const pl_doc_item *item)
@@ -167,10 +178,10 @@ static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
 {
     switch ((pl_doc_tag)i->tag) {
     case PL_ITEM_SECTION:
-        write_section(p, i);
+        begin_section(p, i);
         break;
     case PL_ITEM_SECTION_END:
-        pl_str_append(p->out, "</section>\n");
+        end_section(p);
         break;
     case PL_ITEM_CARD:
         return write_cards(p, i);
@@ -179,6 +190,9 @@ static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
         break;
     case PL_ITEM_FIGURE:
         write_figure(p, i);
+        break;
+    case PL_ITEM_DRAWING:
+        pl_str_append_bytes(p->out, pl_item_text(i), i->text_bytes);
         break;
     case PL_ITEM_TABLE:
         if (p->in_row || !pl_item_row(p->d, i)) return pl_item_end(p->d, i);

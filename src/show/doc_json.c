@@ -152,6 +152,7 @@ static void write_item(state *s, const pl_doc_item *i)
     case PL_ITEM_PARAGRAPH:
     case PL_ITEM_SHARE:
     case PL_ITEM_FIGURE:
+    case PL_ITEM_DRAWING:
         break;
     }
 }

@@ -93,6 +93,14 @@ static void drop_empty(grid *g, const bool *filled)
     g->count = kept;
 }
 
+static void drop_extra(grid *g)
+{
+    int kept = 0;
+    for (int k = 0; k < g->count; k++)
+        if (!g->lane[k].column->is_extra) g->lane[kept++] = g->lane[k];
+    g->count = kept;
+}
+
 static void measure(grid *g)
 {
     char text[PL_CELL_BYTES];
@@ -126,31 +134,31 @@ static void paint(const grid *g, unsigned flags, bool on)
 }
 
 /* Words of any length: a cell's text would be cut. column: where the cursor is. */
-static void write_wrapped(const grid *g, const pl_doc_item *cell, size_t column, size_t indent)
+static void write_wrapped(const char *text, size_t column, size_t indent, size_t columns, pl_str *out)
 {
     bool begun = false; /* a word stands in the line */
     size_t bytes;
-    for (const char *at = pl_item_text(cell); *at; at += bytes + (at[bytes] == ' ')) {
+    for (const char *at = text; *at; at += bytes + (at[bytes] == ' ')) {
         bytes = strcspn(at, " ");
         const size_t wide = pl_text_columns(at, bytes);
-        if (begun && column + 1 + wide > g->form->columns) {
-            pl_str_append(g->out, "\n");
-            pl_str_pad(g->out, ' ', indent);
+        if (begun && column + 1 + wide > columns) {
+            pl_str_append(out, "\n");
+            pl_str_pad(out, ' ', indent);
             column = indent, begun = false;
         }
-        if (begun) pl_str_append(g->out, " ");
-        pl_text_append(g->out, at, bytes, false);
+        if (begun) pl_str_append(out, " ");
+        pl_text_append(out, at, bytes, false);
         column += wide + begun, begun = true;
     }
 }
 
-static void write_words_below(const grid *g, const pl_doc_item *cell, size_t begin, size_t owed)
+static void write_words_below(const grid *g, const char *text, size_t begin, size_t owed)
 {
     const bool fits = begin + WORDS_MIN <= g->form->columns;
     const size_t indent = fits ? begin : WORDS_INDENT;
     if (!fits) pl_str_append(g->out, "\n");
     pl_str_pad(g->out, ' ', fits ? owed : indent);
-    write_wrapped(g, cell, indent, indent);
+    write_wrapped(text, indent, indent, g->form->columns, g->out);
 }
 
 static size_t write_cell(const grid *g, const lane *l, const char *text, size_t indent, size_t owed)
@@ -172,9 +180,9 @@ static void write_row(const grid *g, const row *r)
         const pl_doc_item *cell = r->cell[l->cell];
         const size_t begin = begin_of(g, k);
         cell_text(l, r, text);
-        const bool may_wrap = text[0] && cell->type == PL_CELL_WORDS && k > 0 && k + 1 == g->count;
+        const bool may_wrap = text[0] && cell->type == PL_CELL_WORDS && k > 0 && k + 1 == g->count && !is_right(l);
         if (may_wrap && begin + pl_text_columns(pl_item_text(cell), cell->text_bytes) > g->form->columns)
-            write_words_below(g, cell, begin, owed);
+            write_words_below(g, pl_item_text(cell), begin, owed);
         else
             owed = write_cell(g, l, text, indent_of(r, k), owed);
     }
@@ -185,7 +193,11 @@ static void write_row(const grid *g, const row *r)
 static void write_titles(const grid *g)
 {
     size_t owed = 0;
-    for (int k = 0; k < g->count && g->titled; k++) owed = write_cell(g, &g->lane[k], title_of(&g->lane[k]), 0, owed);
+    for (int k = 0; k < g->count && g->titled; k++) {
+        const char *title = title_of(&g->lane[k]);
+        if (begin_of(g, k) + columns_of(title) > g->form->columns) break; /* of words that stand below */
+        owed = write_cell(g, &g->lane[k], title, 0, owed);
+    }
     if (g->titled) pl_str_append(g->out, "\n");
 }
 
@@ -228,7 +240,8 @@ static void write_list_row(const grid *g, const row *r)
         const size_t begin = is_new ? LIST_INDENT : column + GAP;
         pl_str_printf(g->out, "%s%s", title, title[0] ? " " : "");
         if (r->cell[g->lane[k].cell]->type == PL_CELL_WORDS)
-            write_wrapped(g, r->cell[g->lane[k].cell], begin + wide - columns_of(text), LIST_INDENT);
+            write_wrapped(pl_item_text(r->cell[g->lane[k].cell]), begin + wide - columns_of(text), LIST_INDENT,
+                          g->form->columns, g->out);
         else
             pl_str_append(g->out, text);
         column = begin + wide;
@@ -241,6 +254,7 @@ static const pl_doc_item *write_table(const pl_doc *d, const pl_text_form *form,
     grid g = {.d = d, .form = form, .table = table, .out = out};
     row r;
     measure(&g);
+    if (is_too_wide(&g)) drop_extra(&g);
     const bool list = is_too_wide(&g), any = pl_item_row(d, table) != NULL;
     if (!list && any) write_titles(&g);
     for (const pl_doc_item *i = table; (i = pl_item_row(d, i));) {
@@ -260,7 +274,9 @@ static void write_heading(const pl_text_form *form, const char *text, pl_str *ou
 {
     if (!text[0]) return;
     if (out->bytes) pl_str_append(out, "\n");
-    pl_str_printf(out, form->color ? "\033[1;34m%s\033[0m\n" : "%s\n", text);
+    if (form->color) pl_str_append(out, "\033[1;34m");
+    pl_str_wrap(out, text, strlen(text), 0, form->columns);
+    pl_str_append(out, form->color ? "\033[0m\n" : "\n");
 }
 
 static void write_title(const pl_text_form *form, const pl_doc_item *title, pl_str *out)
@@ -285,7 +301,7 @@ static void write_paragraph(const pl_text_form *form, const pl_doc_item *item, p
 }
 
 /* Cards that follow each other stand under each other, their numbers to the right. */
-static const pl_doc_item *write_cards(const pl_doc *d, const pl_doc_item *first, pl_str *out)
+static const pl_doc_item *write_cards(const pl_doc *d, const pl_text_form *form, const pl_doc_item *first, pl_str *out)
 {
     size_t width = 0;
     const pl_doc_item *last = first;
@@ -295,11 +311,11 @@ static const pl_doc_item *write_cards(const pl_doc *d, const pl_doc_item *first,
         last = i;
     }
     for (const pl_doc_item *i = first; i && i->tag == PL_ITEM_CARD; i = pl_item_next(d, i)) {
-        const char *number = pl_item_text(i);
-        const char *words = number + strlen(number) + 1;
+        const char *number = pl_item_text(i), *words = number + strlen(number) + 1;
         pl_str_pad(out, ' ', GAP + width - columns_of(number));
-        pl_str_printf(out, "%s  ", number);
-        pl_text_append(out, words, strlen(words), false);
+        pl_str_append(out, number);
+        pl_str_pad(out, ' ', GAP);
+        write_wrapped(words, width + 2 * GAP, width + 2 * GAP, form->columns, out);
         pl_str_append(out, "\n");
     }
     return last;
@@ -319,14 +335,14 @@ static const pl_doc_item *write_item(const pl_doc *d, const pl_text_form *form, 
         write_title(form, i, out);
         return i;
     case PL_ITEM_SECTION:
-        if (form->is_short && i->flags & PL_ITEM_LONG) return pl_item_end(d, i);
-        write_heading(form, i->name, out);
+        if (i->flags & PL_ITEM_DRAWN || (form->is_short && i->flags & PL_ITEM_LONG)) return pl_item_end(d, i);
+        write_heading(form, i->name ? i->name : pl_item_text(i), out);
         return i;
     case PL_ITEM_PARAGRAPH:
         write_paragraph(form, i, out);
         return i;
     case PL_ITEM_CARD:
-        return write_cards(d, i, out);
+        return write_cards(d, form, i, out);
     case PL_ITEM_TABLE:
         return write_table(d, form, i, out);
     case PL_ITEM_FIGURE:

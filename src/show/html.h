@@ -10,8 +10,11 @@
 /* Escaped for text and attributes; bytes that are no UTF-8 and control characters become U+FFFD. */
 void pl_html_text(pl_str *, const char *text);
 void pl_html_text_bytes(pl_str *, const char *text, size_t bytes);
+void pl_html_lines(pl_str *, const char *text); /* with its ends of lines, but for those at the end */
 /* The next of 1, 2, 5 × 10^k that cuts the range into at most `ticks` + 1 pieces. */
 double pl_html_tick(double range, int ticks);
+/* The number at a tick of an axis: with as many digits as tell it from its neighbours, no two of which look alike. */
+const char *pl_html_tick_text(double value, double step, char text[32]);
 
 /* ---- style.c ---- */
 extern const char pl_html_style[];
@@ -19,9 +22,8 @@ extern const char pl_html_style[];
 /* ---- html_frame.c: texts are escaped, unless they are said to be ours ---- */
 typedef struct pl_html_page {
     const char *title;
-    const char *what;        /* "plan": what the page is of it; ours */
-    const char *before;      /* stands before the title in the heading; ours; NULL: nothing */
-    void (*style)(pl_str *); /* adds to the style sheet; NULL: nothing */
+    const char *what;   /* "plan": what the page is of it; ours */
+    const char *before; /* stands before the title in the heading; ours; NULL: nothing */
 } pl_html_page;
 
 void pl_html_page_begin(const pl_html_page *, pl_str *); /* as far as the heading */

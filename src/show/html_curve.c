@@ -59,11 +59,13 @@ static double number_of(double tick, double step) { return tick == 0 ? 0 : tick 
 static void draw_axes(const frame *f)
 {
     double step = pl_html_tick(f->high - f->low, 6), v;
+    char text[32];
     for (double k = ceil(f->low / step); (v = number_of(k, step)) <= f->high; k++)
         pl_str_printf(f->out,
                       "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/><text class='soft end tick' x='%d' "
-                      "y='%.1f'>%.5g</text>\n",
-                      LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5, v);
+                      "y='%.1f'>%s</text>\n",
+                      LEFT, WIDTH - RIGHT, y_of(f, v), y_of(f, v), LEFT - 8, y_of(f, v) + 4.5,
+                      pl_html_tick_text(v, step, text));
     step = fmax(pl_html_tick(f->right - f->left, 8), f->chart->least_tick);
     for (double k = ceil(f->left / step); (v = number_of(k, step)) <= f->right; k++)
         pl_str_printf(f->out,

@@ -9,7 +9,6 @@ void pl_html_page_begin(const pl_html_page *p, pl_str *out)
     pl_html_text(out, p->title);
     pl_str_printf(out, " – %s</title>\n<style>\n", p->what);
     pl_str_append(out, pl_html_style);
-    if (p->style) p->style(out);
     pl_str_printf(out, "</style></head>\n<body><main>\n<h1>%s", p->before ? p->before : "");
     pl_html_text(out, p->title);
     pl_str_append(out, "</h1>\n");

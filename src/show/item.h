@@ -6,8 +6,8 @@
 #include "show/doc.h"
 
 typedef enum pl_doc_tag {
-    PL_ITEM_TITLE, /* name: before; value.text: what; text: the title */
-    PL_ITEM_SECTION,
+    PL_ITEM_TITLE,   /* name: before; value.text: what; text: the title */
+    PL_ITEM_SECTION, /* name: title; NULL: it is the text */
     PL_ITEM_SECTION_END,
     PL_ITEM_SHOWN,
     PL_ITEM_SHOWN_END,
@@ -20,7 +20,8 @@ typedef enum pl_doc_tag {
     PL_ITEM_CELL,  /* in a row; or with a name a number for programs */
     PL_ITEM_SHARE, /* name: class; value.real */
     PL_ITEM_FIGURE,
-    PL_ITEM_OBJECT, /* name: key; for programs, as all below */
+    PL_ITEM_DRAWING, /* text: HTML */
+    PL_ITEM_OBJECT,  /* name: key; for programs, as all below */
     PL_ITEM_OBJECT_END,
     PL_ITEM_ARRAY,
     PL_ITEM_ARRAY_END
@@ -37,7 +38,15 @@ typedef enum pl_cell_type {
     PL_CELL_BAR
 } pl_cell_type;
 
-enum { PL_ITEM_LONG = 1 << 8, PL_ITEM_ESTIMATED = 1 << 9, PL_ITEM_SECONDS = 1 << 10, PL_ITEM_DIGITS = 11 /* shift */ };
+enum {
+    PL_ITEM_LONG = 1 << 8,
+    PL_ITEM_ESTIMATED = 1 << 9,
+    PL_ITEM_SECONDS = 1 << 10,
+    PL_ITEM_DIGITS = 11, /* of cells: from this bit on */
+    PL_ITEM_HALF = 1 << 11,
+    PL_ITEM_FOLDED = 1 << 12,
+    PL_ITEM_DRAWN = 1 << 13
+};
 
 typedef struct pl_doc_item {
     uint8_t tag, type; /* pl_doc_tag, pl_cell_type */

@@ -19,7 +19,7 @@
 #include "store/folder.h"
 #include "store/run_files.h"
 
-enum { BLOCK = 512, HEAD_BYTES = PL_RUN_HEAD_BYTES, FOLDERS_MAX = 1 << 20 };
+enum { BLOCK = 512, HEAD_BYTES = PL_STORAGE_HEAD_BYTES, FOLDERS_MAX = 1 << 20 };
 
 /* ---- paths and texts ---- */
 
@@ -193,8 +193,8 @@ static pl_status add_temporary(reading *r, seen *n, pl_error *err)
 static bool is_cache(const seen *n, const head *h)
 {
     static const unsigned char application[] = {0x50, 0x6c, 0x6d, 0x70}; /* modules/cache.c */
-    return strcmp(n->name, PL_PAGE_CACHE_NAME) == 0 && begins(h, "SQLite format 3", 16) && h->count == HEAD_BYTES &&
-           memcmp(h->bytes + 68, application, sizeof application) == 0;
+    return strcmp(n->name, PL_PAGE_CACHE_NAME) == 0 && begins(h, "SQLite format 3", 16) &&
+           h->count >= PL_RUN_HEAD_BYTES && memcmp(h->bytes + 68, application, sizeof application) == 0;
 }
 
 static pl_status add_cache(reading *r, seen *n, pl_error *err)
@@ -229,6 +229,8 @@ static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64
     PL_TRY(pl_path_join(path, sizeof path, r->path, n->name, err));
     pl_status status = pl_block_reader_open(path, false, &b, &why);
     if (status != PL_OK && status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
+    if (status == PL_E_DATA && !is_ours && strncmp(n->name, "SYNTHETIC_", 10) == 0)
+        return add(r, n, PL_STORAGE_OUTPUT, PL_STORAGE_STAYS, "a synthetic flight", NULL, err);
     if (status == PL_E_DATA && !is_ours) return add(r, n, PL_STORAGE_UNKNOWN, PL_STORAGE_STAYS, not_ours, NULL, err);
     status = add(r, n, PL_STORAGE_RESULTS, PL_STORAGE_STAYS, "damaged results; plimsoll results check", &e, err);
     if (status == PL_OK && b) status = describe_results(r->s, e, b, err);
@@ -283,6 +285,15 @@ static pl_status is_beside_results(reading *r, const char *name, bool *is, pl_er
     return PL_OK;
 }
 
+/* ONNX keeps large weights beside it. */
+static pl_status add_output(reading *r, seen *n, const char *what, pl_error *err)
+{
+    pl_storage_entry *e;
+    PL_TRY(add(r, n, PL_STORAGE_OUTPUT, PL_STORAGE_STAYS, what, &e, err));
+    if (pl_ends_with(n->name, ".onnx")) take(r, e, n->name, strlen(n->name), ".data");
+    return PL_OK;
+}
+
 static pl_status add_file(reading *r, seen *n, pl_error *err)
 {
     head h;
@@ -298,8 +309,12 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
                    err);
     if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && pl_run_file_is_record(n->name)))
         return add(r, n, PL_STORAGE_RUN, stays, "a record of a run", NULL, err);
+    if (strcmp(n->name, "lock") == 0 && pl_run_head_is_lock(h.bytes, h.count))
+        return add(r, n, PL_STORAGE_RUN, stays, "says who used the folder last", NULL, err);
     PL_TRY(is_beside_results(r, n->name, &is_beside, err));
     if (is_beside) return add(r, n, PL_STORAGE_RUN, stays, "belongs to results", NULL, err);
+    const char *output = pl_storage_output_of(n->name, h.bytes, h.count);
+    if (output) return add_output(r, n, output, err);
     return add(r, n, PL_STORAGE_UNKNOWN, stays, h.is_closed ? "cannot be opened: left alone" : not_ours, NULL, err);
 }
 

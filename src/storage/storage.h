@@ -2,6 +2,7 @@
  *
  *   look.c    walks the folder and names what it finds: by content, or by a name that nobody else gives
  *   decide.c  what becomes of checkpoints, caches and parts under the rules
+ *   output.c  what commands wrote for people and other programs
  *   held.c    who is using it: asked of the kernel, never guessed from an age
  *   clean.c   does it, item by item; killed anywhere, what is left is whole and the next clean ends it
  *   step.c    the folder of a checkpoint
@@ -88,6 +89,12 @@ pl_status pl_storage_text(const pl_storage *, const char **to, pl_error *, const
 
 /* ---- look.c ---- */
 pl_status pl_storage_walk(pl_storage *, pl_error *);
+
+/* ---- output.c ---- */
+/* What a file of this name, which begins so, is if a command wrote it for people or other programs; NULL: it is not
+ * known to be such a one. */
+enum { PL_STORAGE_HEAD_BYTES = 256 };
+const char *pl_storage_output_of(const char *name, const void *head, size_t bytes);
 
 /* ---- decide.c ---- */
 pl_status pl_storage_check_rules(const pl_storage_rules *, pl_error *); /* PL_E_USAGE */

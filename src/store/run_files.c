@@ -17,7 +17,7 @@ bool pl_run_file_is_record(const char *name)
     static const char *const names[] = {"config.yaml",    "plan.lock",       "plan.html",
                                         "metrics.jsonl",  "report.json",     "lock",
                                         "tokenizer.json", "trace.json",      "report.html",
-                                        "times.json",     "predictions.csv", "predictions.csv" PL_SUM_FILE_ENDING,
+                                        "times.json",     "predictions.csv", ("predictions.csv" PL_SUM_FILE_ENDING),
                                         PL_RUN_INT8_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;

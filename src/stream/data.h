@@ -57,7 +57,6 @@ struct pl_data {
     bool has_less;                 /* than its config asks for: that is a warning, then */
     pl_calibration_work calibration;
     double limit_seconds; /* a run ends by itself after so long, and is gone on with; 0: none */
-    uint64_t epochs;      /* that a training makes, where these data say so; 0: as its config says */
     /* For the planner: */
     pl_facts validation; /* of the part that is held out what the command evaluates */
     const char *file;    /* how the plan calls what lies on the disk for it: "token file"; or NULL */

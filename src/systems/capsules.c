@@ -205,7 +205,10 @@ typedef struct making {
 static pl_status lock_folder(void *context, pl_error *err)
 {
     making *m = context;
+    char index[PL_FILE_PATH_MAX];
     PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
+    PL_TRY(index_path(m->p->config, index, err));
+    PL_TRY(pl_made_file(&m->p->made, index, err));
     if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
     if (m->lock >= 0 && pl_io_lock(m->lock, LOCK_EX) != 0) { /* a file system without locks: checksums tell */
     }

@@ -11,6 +11,6 @@
 pl_status pl_capsules_texts(const pl_config *, pl_texts_setup *, pl_error *);
 
 /* ---- capsules_page.c: the row of the system ---- */
-pl_status pl_capsules_page_write(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
+pl_status pl_capsules_page_write(const pl_config *, const pl_page_wish *, pl_doc *, pl_error *);
 
 #endif

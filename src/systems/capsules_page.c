@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/locale.h"
 #include "base/units.h"
 #include "config/schema.h"
 #include "plimsoll/draw.h"
+#include "show/chart.h"
 
 enum { TEXT = 160, DRAWN_BYTES = 8 << 10 };
 
@@ -82,17 +82,20 @@ static size_t whole_characters(const char *text, size_t bytes)
     return begin > 0 && ((unsigned char)text[begin - 1] & 0xc0) == 0xc0 ? begin - 1 : bytes;
 }
 
-pl_html_said pl_capsules_said(pl_capsules_page *p, uint64_t place, char room[PL_CAPSULES_SAID_BYTES + 1])
+const char *pl_capsules_said(pl_capsules_page *p, uint64_t place, char text[PL_CAPSULES_SAID_ROOM])
 {
-    pl_html_said s = {.number = pl_capsules_number(p, place)};
     size_t bytes = 0;
     bool whole = true;
     pl_error ignored;
-    if (!p->is_known || pl_texts_read(&p->source, s.number, room, PL_CAPSULES_SAID_BYTES, &bytes, &whole, &ignored))
-        return s;
-    s.text = room, s.is_cut = !whole;
-    s.bytes = whole ? bytes : whole_characters(room, bytes);
-    return s;
+    if (!p->is_known ||
+        pl_texts_read(&p->source, pl_capsules_number(p, place), text, PL_CAPSULES_SAID_BYTES, &bytes, &whole, &ignored))
+        return "(text not known)";
+    if (whole && bytes == 0) return "(empty)";
+    if (!whole) bytes = whole_characters(text, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] == 0) text[i] = 1; /* shown as what is no character, too */
+    strcpy(text + bytes, whole ? "" : " …");
+    return text;
 }
 
 /* ---- which of them ---- */
@@ -172,9 +175,9 @@ static void say_remarks(const pl_draw_said *said, char words[TEXT])
                                      all[i].words);
 }
 
-static pl_status draw_one(pl_capsules_page *p, uint64_t place, char *room, pl_error *err)
+static pl_status draw_one(pl_capsules_page *p, uint64_t place, char *room, pl_str *out, pl_error *err)
 {
-    char said_room[PL_CAPSULES_SAID_BYTES + 1], words[TEXT], *png = NULL;
+    char text[PL_CAPSULES_SAID_ROOM], name[TEXT], number[32], words[TEXT], *png = NULL;
     pl_draw_options o = pl_draw_default();
     pl_draw_said said;
     size_t bytes = 0, png_bytes = 0;
@@ -185,101 +188,95 @@ static pl_status draw_one(pl_capsules_page *p, uint64_t place, char *room, pl_er
     if (!whole) bytes = whole_characters(room, bytes);
     PL_TRY(pl_draw_text(room, bytes, &o, &png, &png_bytes, &said, err));
     say_remarks(&said, words);
-    const pl_html_drawn drawn = {pl_capsules_said(p, place, said_room), png, png_bytes, words};
-    pl_html_drawn_page(&drawn, p->out);
+    snprintf(name, sizeof name, "page of text %" PRIu64, pl_capsules_number(p, place));
+    pl_chart_draw_picture(
+        &(pl_chart_picture){.name = name,
+                            .png = png,
+                            .png_bytes = png_bytes,
+                            .title = pl_format_count(pl_capsules_number(p, place), number, sizeof number),
+                            .text = pl_capsules_said(p, place, text),
+                            .remark = words},
+        out);
     pl_free(png);
     return PL_OK;
 }
 
-static pl_status draw_all(pl_capsules_page *p, pl_error *err)
+static pl_status draw_all(pl_capsules_page *p, pl_str *out, pl_error *err)
 {
     char *room = pl_alloc(DRAWN_BYTES, 1);
     pl_status status = room ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to draw a page");
-    pl_html_drawn_begin(p->out);
-    for (uint32_t i = 0; i < p->shown_count && status == PL_OK; i++) status = draw_one(p, p->shown[i], room, err);
-    pl_html_drawn_end(p->out);
+    pl_chart_pictures_begin(out);
+    for (uint32_t i = 0; i < p->shown_count && status == PL_OK; i++) status = draw_one(p, p->shown[i], room, out, err);
+    pl_chart_pictures_end(out);
     pl_free(room);
     return status;
 }
 
 /* A page without pictures is one, too; it says why. */
-static pl_status put_pages(pl_capsules_page *p, pl_error *err)
+static pl_status add_pages(pl_capsules_page *p, pl_error *err)
 {
     pl_error why = p->why;
-    pl_html_section("Pages", "Some texts as the encoder sees them, drawn anew from the texts.", p->out);
-    pl_status status = p->is_known ? draw_all(p, &why) : PL_E_DATA;
-    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
-    if (status != PL_OK) {
-        pl_str_append(p->out, "<p class='bad'>They are not drawn: ");
-        pl_html_text(p->out, why.text);
-        pl_str_append(p->out, "</p>\n");
+    pl_status status = PL_E_DATA;
+    pl_doc_section_drawn(p->doc, "Pages");
+    pl_doc_say(p->doc, 0, "Some texts as the encoder sees them, drawn anew from the texts.");
+    if (p->is_known) {
+        status = draw_all(p, pl_doc_drawing(p->doc), &why);
+        pl_doc_drawing_end(p->doc);
     }
-    pl_str_append(p->out, "</section>\n");
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK) pl_doc_say(p->doc, PL_DOC_BAD, "They are not drawn: %s", why.text);
+    pl_doc_section_end(p->doc);
     return PL_OK;
 }
 
 /* ---- what it is ---- */
 
-static void put_key(const pl_capsules_page *p, const pl_config *c, const char *name, const char *path)
+static void add_hash(const pl_capsules_page *p, const char *name, const char *fact)
 {
-    pl_str value = {0};
-    const pl_config_key *key = pl_config_find(path);
-    pl_config_print_value(key, pl_config_value_of(c, key), &value);
-    pl_html_fact(name, pl_str_text(&value), p->out);
-    p->out->failed |= value.failed;
-    pl_str_deinit(&value);
-}
-
-static void put_hash(const pl_capsules_page *p, const char *name, const char *fact)
-{
-    char text[32];
     const uint64_t hash = pl_facts_value(&p->wish->made, fact, 0);
-    snprintf(text, sizeof text, "xxh64 %016" PRIx64, hash);
-    if (hash) pl_html_fact(name, text, p->out);
+    if (hash) pl_system_show_fact(p->doc, name, "xxh64 %016" PRIx64, hash);
 }
 
-static void put_facts(const pl_capsules_page *p)
+static void add_facts(const pl_capsules_page *p)
 {
-    char text[TEXT], a[32], b[32];
-    pl_html_section("What it is", "", p->out);
-    pl_str_append(p->out, "<table class='facts'>\n");
-    snprintf(text, sizeof text, "%s of %s finished%s", pl_format_count(p->finished, a, sizeof a),
-             pl_format_count(p->texts, b, sizeof b), p->layout->whole ? " (a part of a job)" : "");
-    pl_html_fact("texts", text, p->out);
-    if (p->wish->given && p->wish->given->texts.path[0]) put_key(p, p->wish->given, "from", "texts.path");
-    if (p->is_known && p->source.form == PL_TEXTS_GRAMMAR) pl_html_fact("from", "a grammar, made by the seed", p->out);
-    put_hash(p, "texts by their contents", "texts");
-    put_hash(p, "weights of a file", "weights");
-    snprintf(text, sizeof text, "%" PRIu64 " capsules of %" PRIu64 " numbers", p->capsules, p->width);
-    pl_html_fact("sketches", text, p->out);
-    put_key(p, p->config, "precision", "encoder.precision");
-    put_key(p, p->config, "recursion", "encoder.recursion");
-    put_key(p, p->config, "pooling", "encoder.pooling_method");
-    snprintf(text, sizeof text, "%s of %s, form %s",
-             pl_format_count(pl_block_reader_done(p->wish->results), a, sizeof a),
-             pl_format_count(pl_block_count(p->layout), b, sizeof b),
-             pl_block_form_name(pl_block_reader_form(p->wish->results)));
-    pl_html_fact("finished blocks", text, p->out);
-    pl_str_append(p->out, "</table>\n<details><summary>all that decides the numbers</summary><table class='facts'>\n");
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && pl_config_is_used(p->config, key))
-            put_key(p, p->config, key->path, key->path);
-    pl_str_append(p->out, "</table></details></section>\n");
+    char a[32], b[32];
+    pl_doc *d = p->doc;
+    pl_doc_section(d, "What it is");
+    pl_system_show_facts(d);
+    pl_system_show_fact(d, "results", "%s", p->wish->path);
+    pl_system_show_fact(d, "texts", "%s of %s finished%s", pl_format_count(p->finished, a, sizeof a),
+                        pl_format_count(p->texts, b, sizeof b), p->layout->whole ? " (a part of a job)" : "");
+    if (p->wish->given && p->wish->given->texts.path[0]) pl_system_show_key(d, p->wish->given, "from", "texts.path");
+    if (p->is_known && p->source.form == PL_TEXTS_GRAMMAR)
+        pl_system_show_fact(d, "from", "a grammar, made by the seed");
+    add_hash(p, "texts by their contents", "texts");
+    add_hash(p, "weights of a file", "weights");
+    if (pl_capsules_is_random(p)) pl_system_show_fact(d, "weights", "random: a draw of the seed, not trained");
+    pl_system_show_fact(d, "sketches", "%" PRIu64 " capsules of %" PRIu64 " numbers", p->capsules, p->width);
+    pl_system_show_key(d, p->config, "precision", "encoder.precision");
+    pl_system_show_key(d, p->config, "recursion", "encoder.recursion");
+    pl_system_show_key(d, p->config, "pooling", "encoder.pooling_method");
+    pl_system_show_fact(d, "finished blocks", "%s of %s, form %s",
+                        pl_format_count(pl_block_reader_done(p->wish->results), a, sizeof a),
+                        pl_format_count(pl_block_count(p->layout), b, sizeof b),
+                        pl_block_form_name(pl_block_reader_form(p->wish->results)));
+    pl_doc_table_end(d);
+    pl_system_show_keys(d, p->config);
+    pl_doc_section_end(d);
 }
 
 /* ---- planned and measured ---- */
 
-static void put_bytes(const pl_capsules_page *p, const char *name, uint64_t bytes)
+static void add_bytes(const pl_capsules_page *p, const char *name, uint64_t bytes)
 {
-    char text[TEXT], a[32], b[32];
-    snprintf(text, sizeof text, "%s (%s bytes)", pl_format_bytes(bytes, a, sizeof a),
-             pl_format_count(bytes, b, sizeof b));
-    pl_html_fact(name, text, p->out);
+    char a[32], b[32];
+    pl_system_show_fact(p->doc, name, "%s (%s bytes)", pl_format_bytes(bytes, a, sizeof a),
+                        pl_format_count(bytes, b, sizeof b));
 }
 
-static void put_processes(const pl_capsules_page *p)
+static void add_told(const pl_capsules_page *p)
 {
-    char text[TEXT], a[32], b[32];
+    char a[32], b[32];
     const pl_process_told *last = p->wish->told + p->wish->told_count - 1;
     uint64_t items = 0, planned = 0;
     double seconds = 0;
@@ -287,31 +284,29 @@ static void put_processes(const pl_capsules_page *p)
         items += p->wish->told[i].items, seconds += p->wish->told[i].seconds;
         planned += p->wish->told[i].as_planned;
     }
-    pl_html_section("Planned and measured",
-                    "Of the processes that came to their end, or were stopped; those that were "
-                    "killed have not told.",
-                    p->out);
-    if (p->wish->told_count == 0) {
-        pl_str_append(p->out, "<p>No process has told.</p></section>\n");
-        return;
-    }
-    pl_str_append(p->out, "<table class='facts'>\n");
-    put_bytes(p, "resident, planned by the last", last->planned_bytes);
-    put_bytes(p, "resident, measured", last->measured_bytes);
-    put_bytes(p, "peak, the kernel's mark", last->peak_bytes);
-    snprintf(text, sizeof text, "%s of %s", pl_format_count(planned, a, sizeof a),
-             pl_format_count(p->wish->told_count, b, sizeof b));
-    pl_html_fact("processes as planned, to the byte", text, p->out);
-    snprintf(text, sizeof text, "%s in %s", pl_format_count(items, a, sizeof a),
-             pl_format_seconds(seconds, b, sizeof b));
-    pl_html_fact("texts made by these", text, p->out);
-    const double rate = seconds > 0 ? (double)items / seconds : 0;
-    if (rate < 100)
-        pl_print(text, sizeof text, "%.3g", rate);
+    pl_system_show_facts(p->doc);
+    add_bytes(p, "resident, planned by the last", last->planned_bytes);
+    add_bytes(p, "resident, measured", last->measured_bytes);
+    add_bytes(p, "peak, the kernel's mark", last->peak_bytes);
+    pl_system_show_fact(p->doc, "processes as planned, to the byte", "%s of %s", pl_format_count(planned, a, sizeof a),
+                        pl_format_count(p->wish->told_count, b, sizeof b));
+    pl_system_show_fact(p->doc, "texts made by these", "%s in %s", pl_format_count(items, a, sizeof a),
+                        pl_format_seconds(seconds, b, sizeof b));
+    pl_system_show_fact(p->doc, "texts a second", "%s",
+                        pl_format_rate(seconds > 0 ? (double)items / seconds : 0, a, sizeof a));
+    pl_doc_table_end(p->doc);
+}
+
+static void add_processes(const pl_capsules_page *p)
+{
+    pl_doc_section(p->doc, "Planned and measured");
+    pl_doc_say(p->doc, 0,
+               "Of the processes that came to their end, or were stopped; those that were killed have not told.");
+    if (p->wish->told_count)
+        add_told(p);
     else
-        (void)pl_format_count((uint64_t)rate, text, sizeof text);
-    pl_html_fact("texts a second", text, p->out);
-    pl_str_append(p->out, "</table></section>\n");
+        pl_doc_say(p->doc, 0, "No process has told.");
+    pl_doc_section_end(p->doc);
 }
 
 /* ---- the head ---- */
@@ -323,23 +318,22 @@ static uint64_t bytes_of_text(const pl_capsules_page *p)
     return bytes / p->texts;
 }
 
-static void put_head(const pl_capsules_page *p)
+static void add_head(const pl_capsules_page *p)
 {
-    char title[PL_FILE_PATH_MAX + 32], words[TEXT], a[32], b[32];
-    snprintf(title, sizeof title, "Capsules in %s", p->wish->path);
-    snprintf(words, sizeof words, "%s", "All texts are finished.");
+    char title[TEXT], a[32], b[32];
+    pl_doc *d = p->doc;
+    pl_format_count(p->texts, b, sizeof b);
+    snprintf(title, sizeof title, "Capsules of %s text%s", b, pl_plural(p->texts));
+    pl_doc_title(d, NULL, "results", title);
+    pl_format_count(p->finished, a, sizeof a);
     if (p->finished < p->texts)
-        snprintf(words, sizeof words, "Not all is finished: %s of %s texts. What is not finished is not shown.",
-                 pl_format_count(p->finished, a, sizeof a), pl_format_count(p->texts, b, sizeof b));
-    pl_html_results_begin(title, words, p->out);
-    pl_html_cards_begin(p->out);
-    snprintf(words, sizeof words, "of %s text%s finished", pl_format_count(p->texts, b, sizeof b), pl_plural(p->texts));
-    pl_html_card(pl_format_count(p->finished, a, sizeof a), words, p->out);
-    snprintf(words, sizeof words, "of %s of results", pl_format_bytes(p->texts * bytes_of_text(p), b, sizeof b));
-    pl_html_card(pl_format_bytes(p->finished * bytes_of_text(p), a, sizeof a), words, p->out);
-    snprintf(words, sizeof words, "capsules of each, of %" PRIu64 " numbers", p->width);
-    pl_html_card(pl_format_count(p->capsules, a, sizeof a), words, p->out);
-    pl_html_cards_end(p->out);
+        pl_doc_say(d, PL_DOC_BAD, "Not all is finished: %s of %s texts. What is not finished is not shown.", a, b);
+    else
+        pl_doc_say(d, 0, "All texts are finished.");
+    pl_doc_card(d, a, "of %s text%s finished", b, pl_plural(p->texts));
+    pl_doc_card(d, pl_format_bytes(p->finished * bytes_of_text(p), a, sizeof a), "of %s of results",
+                pl_format_bytes(p->texts * bytes_of_text(p), b, sizeof b));
+    pl_doc_card(d, pl_format_count(p->capsules, a, sizeof a), "capsules of each, of %" PRIu64 " numbers", p->width);
 }
 
 /* ---- all of it ---- */
@@ -372,21 +366,20 @@ static pl_status write_parts(pl_capsules_page *p, pl_error *err)
     PL_TRY(take_sample(p, err));
     PL_TRY(choose_shown(p, err));
     open_texts(p);
-    put_head(p);
-    put_facts(p);
-    put_processes(p);
-    PL_TRY(put_pages(p, err));
+    add_head(p);
+    add_facts(p);
+    add_processes(p);
+    PL_TRY(add_pages(p, err));
     PL_TRY(pl_capsules_page_near(p, err));
     PL_TRY(pl_capsules_page_numbers(p, err));
-    PL_TRY(pl_capsules_page_remarks(p, err));
-    return p->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
+    return pl_capsules_page_remarks(p, err);
 }
 
-pl_status pl_capsules_page_write(const pl_config *c, const pl_page_wish *wish, pl_str *out, pl_error *err)
+pl_status pl_capsules_page_write(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
 {
     pl_capsules_page *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a page");
-    p->config = c, p->wish = wish, p->out = out;
+    p->config = c, p->wish = wish, p->doc = doc;
     p->layout = pl_block_reader_layout(wish->results);
     p->source.fd = p->source.index_fd = -1;
     pl_status status = find_datasets(p, err);

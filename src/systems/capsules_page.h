@@ -4,22 +4,22 @@
 #define PL_SYSTEMS_CAPSULES_PAGE_H
 
 #include "data/pages/pages_data.h"
-#include "report/html_capsules.h"
-#include "report/html_rollout.h"
+#include "show/doc.h"
 #include "systems/capsules.h"
 
 enum {
     PL_CAPSULES_SHOWN = 6,         /* texts that are drawn, and whose neighbours are looked for */
     PL_CAPSULES_NEAR = 3,          /* neighbours of each */
     PL_CAPSULES_SAMPLE_MAX = 4096, /* texts that numbers are taken of, and neighbours looked for among */
-    PL_CAPSULES_SAID_BYTES = 160   /* of a text are shown */
+    PL_CAPSULES_SAID_BYTES = 160,  /* of a text are shown */
+    PL_CAPSULES_SAID_ROOM = PL_CAPSULES_SAID_BYTES + 8
 };
 
 typedef struct pl_capsules_page {
     const pl_config *config;
     const pl_page_wish *wish;
     const pl_block_layout *layout;
-    pl_str *out;
+    pl_doc *doc;
     uint32_t sketches, remarks, entropy; /* datasets; PL_BLOCK_NO_KIND: there is none */
     uint64_t texts, finished;            /* of the file */
     uint64_t capsules, width;
@@ -38,8 +38,14 @@ static inline uint64_t pl_capsules_number(const pl_capsules_page *p, uint64_t pl
     return p->layout->first + place;
 }
 
-/* What is shown of a text; into `room`. */
-pl_html_said pl_capsules_said(pl_capsules_page *, uint64_t place, char room[PL_CAPSULES_SAID_BYTES + 1]);
+/* What is shown of a text. */
+const char *pl_capsules_said(pl_capsules_page *, uint64_t place, char text[PL_CAPSULES_SAID_ROOM]);
+
+/* Of a file, or a draw of the seed. */
+static inline bool pl_capsules_is_random(const pl_capsules_page *p)
+{
+    return pl_facts_value(&p->wish->made, "weights", 0) == 0;
+}
 
 /* ---- capsules_page_numbers.c: sections ---- */
 pl_status pl_capsules_page_near(pl_capsules_page *, pl_error *);

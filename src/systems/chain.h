@@ -21,6 +21,6 @@ bool pl_chain_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_
 pl_status pl_chain_check_stage(const pl_config *, pl_error *);
 pl_status pl_chain_check_begun(const pl_config *, pl_error *);
 pl_status pl_chain_take_stage(pl_config *, uint32_t k, pl_error *);
-pl_status pl_chain_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+pl_status pl_chain_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #endif

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "data/text/told_chains.h"
-#include "report/trainings.h"
 #include "store/folder.h"
 #include "systems/chain.h"
+#include "systems/trainings.h"
 
 enum { STAGES_MAX = 66 }; /* 0 to 64, and answer */
 #define ANSWER "answer"
@@ -146,7 +146,7 @@ static pl_status read_row(const pl_config *c, const char *out, const char *name,
     return PL_OK;
 }
 
-pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
+pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_doc *d, pl_error *err)
 {
     char name[STAGES_MAX][PL_STAGE_NAME_BYTES];
     pl_trainings_row row[STAGES_MAX];
@@ -163,6 +163,6 @@ pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_stage_f
         p.rows += is_done;
     }
     PL_TRY(pl_system_require_done(out, p.rows, err));
-    pl_system_write_trainings(&p, form, text);
+    pl_trainings_add(&p, d);
     return PL_OK;
 }

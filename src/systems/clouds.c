@@ -125,9 +125,15 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
     /* A runner has the plan's identity to compare with, and need not have the flights' files. */
     if (status == PL_OK && use == PL_DATA_FOR_PLAN) status = check_prepared(&r->options, d, err);
     pl_clouds_reading_destroy(r);
-    if (status == PL_OK && s.stage == PL_SPLIT_LEAVE_OUT) d->data.epochs = (uint64_t)c->clouds.loo_epochs;
     if (status == PL_OK) *data = &d->data;
     return status;
+}
+
+static uint64_t epochs_of(const pl_config *c)
+{
+    char stage[PL_STAGE_NAME_BYTES];
+    pl_clouds_stage_of(c, stage);
+    return (uint64_t)(c->clouds.flights.count && is_fold(stage) ? c->clouds.loo_epochs : c->train.epochs);
 }
 
 /* ---- the row ---- */
@@ -161,6 +167,7 @@ const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "sa
                                             [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
                                             [PL_COMMAND_INFER] = &pl_job_infer},
                                     .in_epochs = true,
+                                    .epochs = epochs_of,
                                     .measure = pl_clouds_measure,
                                     .keep_predictions = pl_clouds_keep_predictions,
                                     .face = &face,

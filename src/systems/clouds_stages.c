@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "data/clouds/predictions.h"
 #include "data/clouds/scores.h"
-#include "report/regression.h"
+#include "systems/trainings_of_numbers.h"
 
 /* ---- which there are ---- */
 
@@ -157,15 +157,12 @@ static void free_results(const pl_config *c, results *r)
     pl_free(r->held_out);
 }
 
-pl_status pl_clouds_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
+pl_status pl_clouds_report_stages(const pl_config *c, const char *out, pl_doc *d, pl_error *err)
 {
-    static void (*const writers[])(const pl_regression_report *, pl_str *) = {[PL_STAGE_TEXT] = pl_regression_text,
-                                                                              [PL_STAGE_JSON] = pl_regression_json,
-                                                                              [PL_STAGE_HTML] = pl_regression_html};
     results r = {0};
     pl_status status = read_results(c, out, &r, err);
     if (status == PL_OK)
-        writers[form](&(pl_regression_report){"Cloud base heights", "km", r.row, r.rows, count_stages(c)}, text);
+        pl_regression_add(&(pl_regression_report){"Cloud base heights", "km", r.row, r.rows, count_stages(c)}, d);
     free_results(c, &r);
     return status;
 }

@@ -6,7 +6,7 @@
 
 bool pl_clouds_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
 pl_status pl_clouds_take_stage(pl_config *, uint32_t k, pl_error *);
-pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #define PL_CLOUDS_PRETRAIN "pretrain"
 #define PL_CLOUDS_FINAL    "final"

@@ -1,4 +1,5 @@
 #include "systems/hybrid_stages.h"
+#include "systems/trainings.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,7 +9,6 @@
 #include "base/locale.h"
 #include "data/pages/read_pages.h"
 #include "models/hybrid.h"
-#include "report/trainings.h"
 #include "store/folder.h"
 
 enum { STAGES = 3, ALL = 5 };
@@ -296,9 +296,8 @@ static const pl_trainings_column columns[COLUMNS] = {
     [WORDS_READ] = {"words read", "token_accuracy", .card = "of the words are read, after the last of them"},
     [PAGES_READ] = {"pages read", "exact_accuracy"},
     [Q_HALT_RIGHT] = {"q_halt right", "q_halt_accuracy"},
-    [NOISE_LEFT] = {"noise left", "noise_left", .may_miss = true, .card = "of the noise is left"},
-    [DENOISED_LEFT] = {"denoiser alone", "denoised_left", .may_miss = true,
-                       .aside = "of the same noise the denoiser alone leaves"}};
+    [NOISE_LEFT] = {"noise left", "noise_left", .card = "of the noise is left"},
+    [DENOISED_LEFT] = {"denoiser alone", "denoised_left"}};
 
 /* Of counts and of sums of squares, which may be 0. */
 static double share(double part, double of) { return of > 0 ? part / of : 0; }
@@ -334,7 +333,7 @@ static bool is_asked_for(const pl_config *c, const char *name)
 }
 
 /* Each that was made in this folder, whichever command made it. */
-pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_stage_form form, pl_str *text, pl_error *err)
+pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_doc *d, pl_error *err)
 {
     pl_trainings_row row[ALL];
     pl_trainings_report p = {.title = "Pages that are read",
@@ -351,6 +350,6 @@ pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_stage_
         p.stages += is_done || is_asked_for(c, all_names[i]);
     }
     PL_TRY(pl_system_require_done(out, p.rows, err));
-    pl_system_write_trainings(&p, form, text);
+    pl_trainings_add(&p, d);
     return PL_OK;
 }

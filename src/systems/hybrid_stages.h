@@ -11,6 +11,6 @@ bool pl_hybrid_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME
 pl_status pl_hybrid_check_stage(const pl_config *, pl_error *);
 pl_status pl_hybrid_check_begun(const pl_config *, pl_error *);
 pl_status pl_hybrid_take_stage(pl_config *, uint32_t k, pl_error *);
-pl_status pl_hybrid_report_stages(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+pl_status pl_hybrid_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #endif

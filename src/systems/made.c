@@ -1,5 +1,6 @@
 #include "systems/made.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,6 +34,23 @@ void pl_made_undo(pl_made *m)
 {
     for (size_t i = m->count; i-- > 0;) pl_remove_made(m->path[i]);
     pl_made_forget(m);
+}
+
+static bool is_same_or_below(const char *path, const char *folder)
+{
+    const size_t bytes = strlen(folder);
+    return strncmp(path, folder, bytes) == 0 && (path[bytes] == '/' || path[bytes] == 0);
+}
+
+void pl_made_keep_outside(pl_made *m, const char *folder)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (is_same_or_below(m->path[i], folder) || is_same_or_below(folder, m->path[i]))
+            m->path[kept++] = m->path[i];
+        else
+            pl_free(m->path[i]);
+    m->count = kept;
 }
 
 void pl_made_forget(pl_made *m)

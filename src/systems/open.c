@@ -3,6 +3,12 @@
 #include "systems/given_weights.h"
 #include "systems/system.h"
 
+uint64_t pl_system_epochs(const pl_config *c)
+{
+    const pl_system *y = pl_system_of(c);
+    return y->epochs ? y->epochs(c) : (uint64_t)c->train.epochs;
+}
+
 int64_t pl_system_batch(const pl_config *c, pl_command command)
 {
     return pl_command_does(command, PL_USES_CALIBRATION) ? 1 : pl_config_batch(c);

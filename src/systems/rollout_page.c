@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/locale.h"
 #include "base/units.h"
 #include "config/schema.h"
 
@@ -115,62 +114,40 @@ void pl_rollout_page_words(const pl_rollout_page *p, uint32_t place, pl_rollout_
 
 /* ---- what it is ---- */
 
-static void put_key(const pl_rollout_page *p, const char *name, const char *path)
-{
-    pl_str value = {0};
-    const pl_config_key *key = pl_config_find(path);
-    pl_config_print_value(key, pl_config_value_of(p->config, key), &value);
-    pl_html_fact(name, pl_str_text(&value), p->out);
-    p->out->failed |= value.failed;
-    pl_str_deinit(&value);
-}
-
-static void put_numbers(const pl_rollout_page *p)
+static void add_numbers(const pl_rollout_page *p)
 {
     const pl_rollout_setup *o = &p->d->setup;
-    char text[TEXT], a[32], b[32];
-    snprintf(text, sizeof text, "%s, each from one initial field, in %" PRIu32 " realisation%s",
-             pl_format_count(p->operators, a, sizeof a), o->realisations, pl_plural(o->realisations));
-    pl_html_fact("operators", text, p->out);
-    if (p->layout->whole) {
-        snprintf(text, sizeof text, "operators %" PRIu32 " to %" PRIu32 " of %s (a part of a job)", o->first,
-                 o->first + p->operators - 1, pl_format_count(o->operators, a, sizeof a));
-        pl_html_fact("part", text, p->out);
-    }
-    snprintf(text, sizeof text, "%s of %" PRIu32 " × %" PRIu32 " pixels, %d channels; %s",
-             pl_format_count(o->states, a, sizeof a), p->d->grid, p->d->grid, PL_ROLLOUT_FIELD_CHANNELS,
-             o->keeps_states ? pl_dtype_name(o->state_dtype) : "not stored, only what is measured of them");
-    pl_html_fact("states", text, p->out);
-    snprintf(text, sizeof text, "%s of %s, form %s",
-             pl_format_count(pl_block_reader_done(p->wish->results), a, sizeof a),
-             pl_format_count(pl_block_count(p->layout), b, sizeof b),
-             pl_block_form_name(pl_block_reader_form(p->wish->results)));
-    pl_html_fact("finished blocks", text, p->out);
+    pl_doc *d = p->doc;
+    char a[32], b[32];
+    pl_system_show_fact(d, "operators", "%s, each from one initial field, in %" PRIu32 " realisation%s",
+                        pl_format_count(p->operators, a, sizeof a), o->realisations, pl_plural(o->realisations));
+    if (p->layout->whole)
+        pl_system_show_fact(d, "part", "operators %" PRIu32 " to %" PRIu32 " of %s (a part of a job)", o->first,
+                            o->first + p->operators - 1, pl_format_count(o->operators, a, sizeof a));
+    pl_system_show_fact(d, "states", "%s of %" PRIu32 " × %" PRIu32 " pixels, %d channels; %s",
+                        pl_format_count(o->states, a, sizeof a), p->d->grid, p->d->grid, PL_ROLLOUT_FIELD_CHANNELS,
+                        o->keeps_states ? pl_dtype_name(o->state_dtype) : "not stored, only what is measured of them");
+    pl_system_show_fact(d, "finished blocks", "%s of %s, form %s",
+                        pl_format_count(pl_block_reader_done(p->wish->results), a, sizeof a),
+                        pl_format_count(pl_block_count(p->layout), b, sizeof b),
+                        pl_block_form_name(pl_block_reader_form(p->wish->results)));
 }
 
-static void put_config(const pl_rollout_page *p)
+static void add_facts(const pl_rollout_page *p)
 {
-    pl_str_append(p->out, "<details><summary>all that decides the numbers</summary><table class='facts'>\n");
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && pl_config_is_used(p->config, key))
-            put_key(p, key->path, key->path);
-    pl_str_append(p->out, "</table></details>\n");
-}
-
-static void put_facts(const pl_rollout_page *p)
-{
-    pl_html_section("What it is", "", p->out);
-    pl_str_append(p->out, "<table class='facts'>\n");
-    put_key(p, "model", "model.arch");
-    put_key(p, "precision of the network", "simulation.precision");
-    put_key(p, "instruction set", "run.isa");
-    put_numbers(p);
-    put_key(p, "dt of the residual policy", "simulation.update.dt");
-    put_key(p, "alpha of the convex policy", "simulation.update.alpha");
-    put_key(p, "post-process", "simulation.update.post_process");
-    pl_str_append(p->out, "</table>\n");
-    put_config(p);
-    pl_str_append(p->out, "</section>\n");
+    pl_doc_section(p->doc, "What it is");
+    pl_system_show_facts(p->doc);
+    pl_system_show_fact(p->doc, "results", "%s", p->wish->path);
+    pl_system_show_key(p->doc, p->config, "model", "model.arch");
+    pl_system_show_key(p->doc, p->config, "precision of the network", "simulation.precision");
+    pl_system_show_key(p->doc, p->config, "instruction set", "run.isa");
+    add_numbers(p);
+    pl_system_show_key(p->doc, p->config, "dt of the residual policy", "simulation.update.dt");
+    pl_system_show_key(p->doc, p->config, "alpha of the convex policy", "simulation.update.alpha");
+    pl_system_show_key(p->doc, p->config, "post-process", "simulation.update.post_process");
+    pl_doc_table_end(p->doc);
+    pl_system_show_keys(p->doc, p->config);
+    pl_doc_section_end(p->doc);
 }
 
 /* ---- the head ---- */
@@ -186,29 +163,27 @@ static uint64_t bytes_of(const pl_rollout_page *p, bool finished)
     return sum;
 }
 
-static void put_head(const pl_rollout_page *p)
+static void add_head(const pl_rollout_page *p)
 {
-    char title[PL_FILE_PATH_MAX + 32], words[2 * TEXT], a[32], b[32];
+    char title[TEXT], a[32], b[32];
     const bool is_whole = pl_block_reader_done(p->wish->results) == pl_block_count(p->layout);
     const uint64_t done = bytes_of(p, true), all = bytes_of(p, false);
-    snprintf(title, sizeof title, "Rollouts in %s", p->wish->path);
-    snprintf(words, sizeof words, "%s", "All operators are finished.");
-    if (!is_whole)
-        pl_print(words, sizeof words,
-                 "Not all is finished: %s of %s operators, %.1f %% of the bytes. What is not finished is not shown.",
-                 pl_format_count(p->finished, a, sizeof a), pl_format_count(p->operators, b, sizeof b),
-                 all ? 100 * (double)done / (double)all : 100);
-    pl_html_results_begin(title, words, p->out);
-    pl_html_cards_begin(p->out);
-    snprintf(words, sizeof words, "of %s operator%s finished", pl_format_count(p->operators, b, sizeof b),
+    snprintf(title, sizeof title, "Rollouts of %s operator%s", pl_format_count(p->operators, a, sizeof a),
              pl_plural(p->operators));
-    pl_html_card(pl_format_count(p->finished, a, sizeof a), words, p->out);
-    snprintf(words, sizeof words, "state%s of each of %" PRIu32 " realisation%s", pl_plural(p->d->setup.states),
-             p->d->setup.realisations, pl_plural(p->d->setup.realisations));
-    pl_html_card(pl_format_count(p->d->setup.states, a, sizeof a), words, p->out);
-    snprintf(words, sizeof words, "of %s of results", pl_format_bytes(all, b, sizeof b));
-    pl_html_card(pl_format_bytes(done, a, sizeof a), words, p->out);
-    pl_html_cards_end(p->out);
+    pl_doc_title(p->doc, NULL, "results", title);
+    if (is_whole)
+        pl_doc_say(p->doc, 0, "All operators are finished.");
+    else
+        pl_doc_say(p->doc, PL_DOC_BAD,
+                   "Not all is finished: %s of %s operators, %.1f %% of the bytes. What is not finished is not shown.",
+                   pl_format_count(p->finished, a, sizeof a), pl_format_count(p->operators, b, sizeof b),
+                   all ? 100 * (double)done / (double)all : 100);
+    pl_doc_card(p->doc, pl_format_count(p->finished, a, sizeof a), "of %s operator%s finished",
+                pl_format_count(p->operators, b, sizeof b), pl_plural(p->operators));
+    pl_doc_card(p->doc, pl_format_count(p->d->setup.states, a, sizeof a),
+                "state%s of each of %" PRIu32 " realisation%s", pl_plural(p->d->setup.states), p->d->setup.realisations,
+                pl_plural(p->d->setup.realisations));
+    pl_doc_card(p->doc, pl_format_bytes(done, a, sizeof a), "of %s of results", pl_format_bytes(all, b, sizeof b));
 }
 
 /* ---- all of it ---- */
@@ -244,13 +219,13 @@ static pl_status write_parts(pl_rollout_page *p, pl_error *err)
 {
     PL_TRY(check_layout(p, err));
     PL_TRY(find_operators(p, err));
-    put_head(p);
-    put_facts(p);
+    add_head(p);
+    add_facts(p);
     PL_TRY(pl_rollout_page_fields(p, err));
     PL_TRY(pl_rollout_page_metrics(p, err));
     PL_TRY(pl_rollout_page_coverage(p, err));
-    PL_TRY(pl_rollout_page_shapes(p, err));
-    return p->out->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the page") : PL_OK;
+    pl_rollout_page_shapes(p);
+    return PL_OK;
 }
 
 /* The operators are those of the file, which may be a part of the job. */
@@ -271,10 +246,10 @@ static pl_status open_data(const pl_config *c, const pl_block_layout *layout, pl
     return status;
 }
 
-pl_status pl_rollout_page_write(const pl_config *c, const pl_page_wish *wish, pl_str *out, pl_error *err)
+pl_status pl_rollout_page_write(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
 {
     pl_rollout_data *d;
-    pl_rollout_page p = {.config = c, .wish = wish, .layout = pl_block_reader_layout(wish->results), .out = out};
+    pl_rollout_page p = {.config = c, .wish = wish, .layout = pl_block_reader_layout(wish->results), .doc = doc};
     PL_TRY(open_data(c, p.layout, &d, err));
     p.d = d;
     p.operators = d->setup.count;

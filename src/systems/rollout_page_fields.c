@@ -6,9 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/narrow.h"
+#include "base/units.h"
 #include "systems/rollout_page.h"
 
-enum { OPERATORS_MAX = 6, TEXT = 512 };
+enum { OPERATORS_MAX = 6, STATES_MAX = 6, TEXT = 96 };
 
 /* ---- which ---- */
 
@@ -65,11 +66,11 @@ static pl_status choose_one(const pl_rollout_page *p, chosen *c, pl_error *err)
 }
 
 /* round(states^(k/5)) - 1 for k from 0 to 5, each once. */
-static uint32_t choose_states(uint32_t states, uint32_t chosen_states[PL_PICTURE_STATES])
+static uint32_t choose_states(uint32_t states, uint32_t chosen_states[STATES_MAX])
 {
     uint32_t count = 0;
-    for (int k = 0; k < PL_PICTURE_STATES; k++) {
-        const double at = round(pow(states, (double)k / (PL_PICTURE_STATES - 1))) - 1;
+    for (int k = 0; k < STATES_MAX; k++) {
+        const double at = round(pow(states, (double)k / (STATES_MAX - 1))) - 1;
         const uint32_t t = at < 0 ? 0 : at >= states ? states - 1 : (uint32_t)at;
         if (count == 0 || t > chosen_states[count - 1]) chosen_states[count++] = t;
     }
@@ -82,10 +83,10 @@ typedef struct reader {
     const pl_rollout_page *p;
     uint32_t dataset, grid, side, halved; /* so many by so many numbers are a pixel */
     pl_dtype dtype;
-    void *strip;         /* as it lies in the file: `halved` rows */
-    pl_html_fields page; /* of an operator */
-    float *pixel;
-    uint64_t *not_finite;
+    void *strip;                        /* as it lies in the file: `halved` rows */
+    uint32_t state[STATES_MAX], states; /* of an operator, that are shown */
+    float *pixel;                       /* [channels, states, side, side] */
+    uint64_t *not_finite;               /* [channels, states] */
 } reader;
 
 static float number_of(const reader *r, size_t i)
@@ -133,63 +134,86 @@ static uint64_t place_of(const reader *r, uint32_t place, uint32_t state, uint32
 
 static pl_status read_operator(reader *r, uint32_t place, pl_error *err)
 {
-    const uint32_t states = r->page.states;
     for (uint32_t channel = 0; channel < PL_ROLLOUT_FIELD_CHANNELS; channel++)
-        for (uint32_t i = 0; i < states; i++) {
-            const size_t n = (size_t)channel * states + i;
+        for (uint32_t i = 0; i < r->states; i++) {
+            const size_t n = (size_t)channel * r->states + i;
             r->not_finite[n] = 0;
-            PL_TRY(read_field(r, place_of(r, place, r->page.state[i], channel), r->pixel + n * r->side * r->side,
+            PL_TRY(read_field(r, place_of(r, place, r->state[i], channel), r->pixel + n * r->side * r->side,
                               &r->not_finite[n], err));
         }
     return PL_OK;
 }
 
-static pl_status put_operator(reader *r, uint32_t place, pl_error *err)
+static void say_not_finite(const reader *r)
 {
-    uint32_t state[PL_PICTURE_STATES], number = pl_rollout_page_number(r->p, place);
-    const uint32_t finished = states_of(r->p, place);
-    char title[TEXT];
-    pl_str words = {0};
-    snprintf(title, sizeof title, "Operator %" PRIu32 ", %s%s", number,
-             pl_html_policy_name((pl_update_policy)r->p->policy[place]), r->p->done[place] ? "" : ", not finished");
-    pl_rollout_page_words(r->p, place, PL_ROLLOUT_WORDS_VARIED, &words);
-    r->page = (pl_html_fields){.title = title,
-                               .words = pl_str_text(&words),
-                               .number = number,
-                               .side = r->side,
-                               .whole = r->grid,
-                               .states = choose_states(finished, state),
-                               .channels = PL_ROLLOUT_FIELD_CHANNELS,
-                               .state = state,
-                               .pixel = r->pixel,
-                               .not_finite = r->not_finite};
-    pl_status status = read_operator(r, place, err);
-    if (status == PL_OK) pl_html_field_pictures(&r->page, r->p->out);
-    r->p->out->failed |= words.failed;
-    pl_str_deinit(&words);
-    return status;
+    uint64_t bad = 0, all = (uint64_t)PL_ROLLOUT_FIELD_CHANNELS * r->states * r->grid * r->grid;
+    char count[32], of[32];
+    for (uint32_t i = 0; i < PL_ROLLOUT_FIELD_CHANNELS * r->states; i++) bad += r->not_finite[i];
+    if (bad)
+        pl_doc_say(r->p->doc, PL_DOC_BAD, "%s of these %s numbers %s not finite: pink.",
+                   pl_format_count(bad, count, sizeof count), pl_format_count(all, of, sizeof of),
+                   bad == 1 ? "is" : "are");
+}
+
+static void draw_channels(const reader *r, uint32_t number, pl_str *out)
+{
+    char of[TEXT], name[TEXT];
+    snprintf(of, sizeof of, "operator %" PRIu32, number);
+    for (uint32_t channel = 0; channel < PL_ROLLOUT_FIELD_CHANNELS; channel++) {
+        const size_t first = (size_t)channel * r->states;
+        snprintf(name, sizeof name, "channel %" PRIu32, channel);
+        pl_chart_draw_fields(&(pl_chart_fields){.of = of,
+                                                .name = name,
+                                                .each = "state",
+                                                .side = r->side,
+                                                .count = r->states,
+                                                .number = r->state,
+                                                .pixel = r->pixel + first * r->side * r->side,
+                                                .not_finite = r->not_finite + first},
+                             out);
+    }
+}
+
+static pl_status add_operator(reader *r, uint32_t place, pl_error *err)
+{
+    const pl_rollout_page *p = r->p;
+    pl_doc *d = p->doc;
+    const uint32_t number = pl_rollout_page_number(p, place);
+    r->states = choose_states(states_of(p, place), r->state);
+    PL_TRY(read_operator(r, place, err));
+    pl_doc_section_named(d, "Operator %" PRIu32 ", %s%s", number, pl_rollout_page_policy(p->policy[place]).name,
+                         p->done[place] ? "" : ", not finished");
+    pl_rollout_page_words(p, place, PL_ROLLOUT_WORDS_VARIED, pl_doc_paragraph(d, 0));
+    pl_doc_paragraph_end(d);
+    say_not_finite(r);
+    draw_channels(r, number, pl_doc_drawing(d));
+    pl_doc_drawing_end(d);
+    pl_doc_section_end(d);
+    return PL_OK;
 }
 
 /* ---- the section ---- */
 
 static void begin_section(const reader *r, const chosen *c)
 {
-    char text[TEXT], halved[64] = "";
+    pl_doc *d = r->p->doc;
     const bool keeps = r->p->d->setup.keeps_states, one = r->p->wish->only != PL_PAGE_EVERY;
+    pl_doc_section_drawn(d, "Fields");
+    if (!c->count) {
+        pl_doc_say(d, 0, "No state is finished yet.");
+        return;
+    }
+    pl_str *out = pl_doc_paragraph(d, 0);
+    pl_str_append(out, one ? "The operator that was asked for, realisation 0."
+                           : "Of each update policy in turn the next operator that is finished, else one that is "
+                             "begun; at most six. Realisation 0.");
+    pl_str_append(out, " A channel of an operator has one scale, from its least pixel shown to its largest.");
+    pl_str_append(out, keeps ? " States: evenly in their logarithm, the first and the last finished one among them."
+                             : " States are not stored (dataset.store: features), so there is the initial field "
+                               "alone.");
     if (r->halved > 1)
-        snprintf(halved, sizeof halved, " A pixel is the mean of %" PRIu32 " × %" PRIu32 " numbers.", r->halved,
-                 r->halved);
-    snprintf(
-        text, sizeof text, "%s%s A channel of an operator has one scale, from its least pixel shown to its largest.%s",
-        one        ? "The operator that was asked for, realisation 0."
-        : c->count ? "Of each update policy in turn the next operator that is finished, else one that is begun; at "
-                     "most six. Realisation 0."
-                   : "",
-        keeps ? " States: evenly in their logarithm, the first and the last finished one among them."
-              : " States "
-                "are not stored (dataset.store: features), so there is the initial field alone.",
-        halved);
-    pl_html_section("Fields", c->count ? text : "No state is finished yet.", r->p->out);
+        pl_str_printf(out, " A pixel is the mean of %" PRIu32 " × %" PRIu32 " numbers.", r->halved, r->halved);
+    pl_doc_paragraph_end(d);
 }
 
 static void find_sizes(reader *r)
@@ -203,16 +227,16 @@ static void find_sizes(reader *r)
     r->dtype = r->p->layout->dataset[r->dataset].dtype;
 }
 
-static pl_status put_fields(reader *r, const chosen *c, pl_error *err)
+static pl_status add_fields(reader *r, const chosen *c, pl_error *err)
 {
-    const size_t pictures = (size_t)PL_ROLLOUT_FIELD_CHANNELS * PL_PICTURE_STATES;
+    const size_t pictures = (size_t)PL_ROLLOUT_FIELD_CHANNELS * STATES_MAX;
     r->strip = pl_alloc((uint64_t)r->halved * r->grid, pl_dtype_bytes(r->dtype));
     r->pixel = pl_alloc((uint64_t)r->side * r->side * pictures, sizeof *r->pixel);
     r->not_finite = pl_alloc(pictures, sizeof *r->not_finite);
     if (!r->strip || !r->pixel || !r->not_finite) return pl_fail(err, PL_E_NOMEM, "no memory for the pictures");
     begin_section(r, c);
-    for (uint32_t i = 0; i < c->count; i++) PL_TRY(put_operator(r, c->place[i], err));
-    pl_str_append(r->p->out, "</section>\n");
+    for (uint32_t i = 0; i < c->count; i++) PL_TRY(add_operator(r, c->place[i], err));
+    pl_doc_section_end(r->p->doc);
     return PL_OK;
 }
 
@@ -225,7 +249,7 @@ pl_status pl_rollout_page_fields(const pl_rollout_page *p, pl_error *err)
     else
         PL_TRY(choose_one(p, &c, err));
     find_sizes(&r);
-    pl_status status = put_fields(&r, &c, err);
+    pl_status status = add_fields(&r, &c, err);
     pl_free(r.strip);
     pl_free(r.pixel);
     pl_free(r.not_finite);

@@ -2,14 +2,17 @@
  *
  * A rollout is a realisation of an operator all of whose states are finished. Its values lie together in the file and
  * are read at once; a table takes them by state, as many states at a time as there is room for, and all rollouts are
- * read again for the next ones. Quantiles are those of NumPy's default: between the two numbers beside the place
+ * read again for the next ones. Quantiles are those of NumPy's default: between the two numbers next to the place
  * q (n - 1), by a straight line. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "systems/rollout_page.h"
 
-enum { STATES_MAX = 101, TABLE_FLOATS = 4 << 20 };
+enum { STATES_MAX = 101, TABLE_FLOATS = 4 << 20, ROWS = 11, TEXT = 64 };
 
 typedef struct table {
     const pl_rollout_page *p;
@@ -18,9 +21,9 @@ typedef struct table {
     uint32_t state[STATES_MAX], states;    /* that are shown */
     uint32_t at_once;                      /* of these */
     uint64_t values[PL_POLICY_COUNT], not_finite[PL_POLICY_COUNT];
-    float *value;                /* [at_once, rollouts by policy] */
-    float *row;                  /* a rollout */
-    pl_html_quantiles *quantile; /* [PL_POLICY_COUNT, states] */
+    float *value;                 /* [at_once, rollouts by policy] */
+    float *row;                   /* a rollout */
+    pl_chart_quantiles *quantile; /* [PL_POLICY_COUNT, states] */
 } table;
 
 static bool is_series(const pl_rollout_page *p, uint32_t place, uint32_t realisation)
@@ -52,7 +55,7 @@ static void swap(float *a, float *b)
     *a = *b, *b = kept;
 }
 
-/* Brings the k-th smallest to its place, what is less before it, what is larger behind it (Hoare's selection). */
+/* Brings the k-th smallest to its place, what is less before it, what is larger after it (Hoare's selection). */
 static void select_kth(float *v, uint64_t n, uint64_t k)
 {
     int64_t low = 0, high = (int64_t)n - 1, at = (int64_t)k;
@@ -86,12 +89,12 @@ static double quantile(float *v, uint64_t n, double q)
     return v[k] + (place - (double)k) * ((double)next - v[k]);
 }
 
-static pl_html_quantiles measure(float *v, uint64_t n)
+static pl_chart_quantiles measure(float *v, uint64_t n)
 {
     uint64_t finite = 0;
     for (uint64_t i = 0; i < n; i++)
         if (isfinite(v[i])) v[finite++] = v[i];
-    return (pl_html_quantiles){quantile(v, finite, 0.1), quantile(v, finite, 0.5), quantile(v, finite, 0.9), finite};
+    return (pl_chart_quantiles){quantile(v, finite, 0.1), quantile(v, finite, 0.5), quantile(v, finite, 0.9), finite};
 }
 
 /* ---- reading ---- */
@@ -146,22 +149,82 @@ static pl_status read_metric(table *t, pl_error *err)
 
 /* ---- the section ---- */
 
-static void put_metric(const table *t, const char *title, const char *words, size_t first)
+static const pl_chart_quantiles *quantiles_of(const table *t, unsigned policy)
 {
-    pl_html_band band[PL_POLICY_COUNT];
-    pl_html_bands b = {
-        .title = title, .words = words, .state = t->state, .states = t->states, .first = first, .band = band};
-    for (int k = 0; k < PL_POLICY_COUNT; k++)
-        if (t->series[k])
-            band[b.count++] = (pl_html_band){.policy = (pl_update_policy)k,
-                                             .series = t->series[k],
-                                             .values = t->values[k],
-                                             .not_finite = t->not_finite[k],
-                                             .at = t->quantile + (size_t)k * t->states};
-    pl_html_band_chart(&b, t->p->out);
+    return t->quantile + (size_t)policy * t->states;
 }
 
-static pl_status put_metrics(table *t, pl_error *err)
+static void draw_metric(const table *t, const char *title, uint32_t first, pl_str *out)
+{
+    pl_chart_band band[PL_POLICY_COUNT];
+    char name[PL_POLICY_COUNT][TEXT], count[32];
+    pl_chart_bands b = {
+        .title = title, .axis = "state", .place = t->state, .places = t->states, .first = first, .band = band};
+    for (unsigned k = 0; k < PL_POLICY_COUNT; k++) {
+        if (!t->series[k]) continue;
+        const pl_chart_key key = pl_rollout_page_policy(k);
+        snprintf(name[k], TEXT, "%s, %s rollout%s", key.name, pl_format_count(t->series[k], count, sizeof count),
+                 pl_plural(t->series[k]));
+        band[b.count++] = (pl_chart_band){{key.class_name, name[k]}, quantiles_of(t, k)};
+    }
+    pl_chart_draw_bands(&b, out);
+}
+
+static void say_not_finite(const table *t)
+{
+    char bad[32], all[32];
+    for (unsigned k = 0; k < PL_POLICY_COUNT; k++)
+        if (t->not_finite[k])
+            pl_doc_say(t->p->doc, PL_DOC_BAD, "%s: %s of %s values %s not finite and left out.",
+                       pl_rollout_page_policy(k).name, pl_format_count(t->not_finite[k], bad, sizeof bad),
+                       pl_format_count(t->values[k] + t->not_finite[k], all, sizeof all),
+                       t->not_finite[k] == 1 ? "is" : "are");
+}
+
+static void add_row(const table *t, uint32_t i, unsigned policy)
+{
+    const pl_chart_quantiles *q = &quantiles_of(t, policy)[i];
+    pl_doc *d = t->p->doc;
+    pl_doc_row(d, 0);
+    pl_doc_words(d, "state %" PRIu32 ", %s", t->state[i], pl_rollout_page_policy(policy).name);
+    pl_doc_real(d, q->low);
+    pl_doc_real(d, q->median);
+    pl_doc_real(d, q->high);
+    pl_doc_count(d, q->values);
+    pl_doc_row_end(d);
+}
+
+static void add_numbers(const table *t, uint32_t first)
+{
+    static const pl_doc_column columns[] = {{NULL, ""},
+                                            {NULL, "10 %", PL_DOC_NUMBER, 6},
+                                            {NULL, "median", PL_DOC_NUMBER, 6},
+                                            {NULL, "90 %", PL_DOC_NUMBER, 6},
+                                            {NULL, "values", PL_DOC_COUNT}};
+    const uint32_t drawn = t->states > first ? t->states - first : 0, rows = drawn < ROWS ? drawn : ROWS;
+    if (!rows) return;
+    pl_doc_section_folded(t->p->doc, "as numbers");
+    pl_doc_table(t->p->doc, NULL, columns, sizeof columns / sizeof *columns);
+    for (uint32_t r = 0; r < rows; r++)
+        for (unsigned k = 0; k < PL_POLICY_COUNT; k++)
+            if (t->series[k]) add_row(t, first + (rows > 1 ? r * (drawn - 1) / (rows - 1) : 0), k);
+    pl_doc_table_end(t->p->doc);
+    pl_doc_section_end(t->p->doc);
+}
+
+static void add_metric(const table *t, const char *title, const char *words, uint32_t first)
+{
+    pl_doc *d = t->p->doc;
+    pl_doc_section_half(d, title);
+    pl_doc_say(d, 0, "%s", words);
+    draw_metric(t, title, first, pl_doc_drawing(d));
+    pl_doc_drawing_end(d);
+    say_not_finite(t);
+    add_numbers(t, first);
+    pl_doc_section_end(d);
+}
+
+static pl_status add_metrics(table *t, pl_error *err)
 {
     static const struct {
         const char *title, *words;
@@ -181,7 +244,7 @@ static pl_status put_metrics(table *t, pl_error *err)
     for (uint32_t k = 0; k < PL_FIELD_METRICS; k++) {
         t->dataset = t->p->d->metrics_at + k;
         PL_TRY(read_metric(t, err));
-        put_metric(t, metric[k].title, metric[k].words, k == PL_FIELD_AUTOCORRELATION);
+        add_metric(t, metric[k].title, metric[k].words, k == PL_FIELD_AUTOCORRELATION);
     }
     return PL_OK;
 }
@@ -193,14 +256,13 @@ pl_status pl_rollout_page_metrics(const pl_rollout_page *p, pl_error *err)
     t->p = p;
     count_series(t);
     choose_states(t);
-    pl_html_section("Metrics over time, by policy",
-                    t->all ? "The line is the median, the band the middle 80 %, over all finished realisations of all "
-                             "operators. Values that are not finite are left out and counted."
-                           : "No realisation is finished yet.",
-                    p->out);
-    pl_str_append(p->out, "<div class='bands'>\n");
-    pl_status status = t->all ? put_metrics(t, err) : PL_OK;
-    pl_str_append(p->out, "</div></section>\n");
+    pl_doc_section(p->doc, "Metrics over time, by policy");
+    pl_doc_say(p->doc, 0, "%s",
+               t->all ? "The line is the median, the band the middle 80 %, over all finished realisations of all "
+                        "operators. Values that are not finite are left out and counted."
+                      : "No realisation is finished yet.");
+    pl_status status = t->all ? add_metrics(t, err) : PL_OK;
+    pl_doc_section_end(p->doc);
     pl_free(t->value);
     pl_free(t->row);
     pl_free(t->quantile);

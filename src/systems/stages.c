@@ -1,5 +1,4 @@
 /* What trainings of one config have left, for the report of them all. */
-#include "report/trainings.h"
 #include "store/folder.h"
 #include "store/sum_file.h"
 #include "systems/system.h"
@@ -17,11 +16,4 @@ pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *err)
 {
     return done ? PL_OK
                 : pl_fail(err, PL_E_DATA, "%s: none of its trainings is done; train first: plimsoll train", out);
-}
-
-void pl_system_write_trainings(const pl_trainings_report *p, pl_stage_form form, pl_str *text)
-{
-    static void (*const writers[])(const pl_trainings_report *, pl_str *) = {
-        [PL_STAGE_TEXT] = pl_trainings_text, [PL_STAGE_JSON] = pl_trainings_json, [PL_STAGE_HTML] = pl_trainings_html};
-    writers[form](p, text);
 }

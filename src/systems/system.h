@@ -18,6 +18,7 @@
 #include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
+#include "show/doc.h"
 #include "stream/data.h"
 #include "systems/preparation.h"
 
@@ -73,6 +74,8 @@ typedef struct pl_system {
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
     const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
     bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
+    /* That a training of this config makes; NULL: train.epochs. */
+    uint64_t (*epochs)(const pl_config *);
     /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
@@ -120,7 +123,7 @@ typedef struct pl_system {
     /* The config becomes that of number k, but for its folder: run.out is still that of all. */
     pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
     /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */
-    pl_status (*report_stages)(const pl_config *, const char *out, pl_stage_form, pl_str *, pl_error *);
+    pl_status (*report_stages)(const pl_config *, const char *out, pl_doc *, pl_error *);
     /* A part of the model that a training begins with from another folder: the settings part_from, part and part_key,
      * constants or texts of the config. NULL: there is none. */
     void (*find_part)(const pl_config *, pl_run_settings *);
@@ -128,9 +131,8 @@ typedef struct pl_system {
      */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
     bool keeps_config; /* its page needs the whole config of results, which is kept beside them, paths absolute */
-    /* A page (HTML) about results that the config made, but for its end (pl_html_page_end), before which others have
-     * something to show; NULL: there is none. PL_E_DATA when they are others. */
-    pl_status (*page)(const pl_config *, const pl_page_wish *, pl_str *, pl_error *);
+    /* What there is to show of results that the config made; NULL: nothing. PL_E_DATA when they are others. */
+    pl_status (*page)(const pl_config *, const pl_page_wish *, pl_doc *, pl_error *);
 } pl_system;
 
 /* ---- open.c ---- */
@@ -141,6 +143,7 @@ pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_fa
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
+uint64_t pl_system_epochs(const pl_config *); /* of a training */
 
 /* ---- calibration.c ---- */
 /* What is held out judges it: the system evaluates, and samples are its own. Else what comes out does. */
@@ -196,8 +199,13 @@ pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
                                      pl_error *);
 pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /* PL_E_DATA: none is */
-struct pl_trainings_report;                                                   /* report/trainings.h */
-void pl_system_write_trainings(const struct pl_trainings_report *, pl_stage_form, pl_str *);
+
+/* ---- show_facts.c: a table of facts, which ends with pl_doc_table_end; its rows ---- */
+void pl_system_show_facts(pl_doc *);
+void pl_system_show_fact(pl_doc *, const char *name, const char *fmt, ...) PL_PRINTF(3, 4);
+void pl_system_show_key(pl_doc *, const pl_config *, const char *name, const char *path);
+/* A folded section: all keys that decide the numbers. */
+void pl_system_show_keys(pl_doc *, const pl_config *);
 
 /* ---- earlier.c ---- */
 /* A stage begins with what an earlier one has made, unless a key names another folder. */

@@ -139,7 +139,7 @@ def run_one(bench, seed, index, has_hdf5, found):
     keys = {**draw_texts(rng, texts), **draw_model(rng), **draw_pipeline(rng, has_hdf5), "run.out": out}
     draw_budget(rng, bench, keys)
     process = plan_of(bench, keys)
-    charged, line = process["charged_bytes"], bench.command("encode", bench.config, *random_config.options_of(keys))
+    charged, line = process["charged_bytes"], bench.command("encode", bench.config, "--ledger", *random_config.options_of(keys))
     shutil.rmtree(out, ignore_errors=True)
     errors, roomy = run_charged(bench, line, charged)
     own = judge_ledger_text(errors, process["resident_bytes"], line)

@@ -129,7 +129,7 @@ class Bench:
         """Runs it and looks at it from outside; a Run."""
         self.know_kernels(options, self.config)
         extra = env or {}
-        line = [*prefix, *self.command("train", self.config, *options, *PROGRESS)]
+        line = [*prefix, *self.command("train", self.config, "--ledger", *options, *PROGRESS)]
         return Run(line, {**self.environment, **extra}, extra, out, expect, watch)
 
 
@@ -234,7 +234,7 @@ class Run:
 
 
 def judge_ledger_text(errors, planned, line):
-    """The ledger that generate and eval print with --ledger: the measured resident and peak against an earlier plan."""
+    """The ledger that commands print with --ledger: the measured resident and peak against an earlier plan."""
     found = {}
     for key in ("resident", "peak"):
         row = re.search(rf"^{key} +([\d,]+) +([\d,]+)", errors, re.M)

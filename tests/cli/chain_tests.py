@@ -197,7 +197,7 @@ def test_same_bits_however_it_is_cut():
 def test_planned_is_measured():
     make_chains()
     for sections in ({}, {"chain": {"replaced": 0}, "model": {"sequence": 23}}, {"chain": {"latents": 1, "replaced": 2, "answer_only": True}}):
-        _, err = run("train", write_chain(out=f"out{len(os.listdir())}", **sections))
+        _, err = run("train", write_chain(out=f"out{len(os.listdir())}", **sections), "--ledger")
         check("As planned, to the byte." in err and "page faults since step 2: 0" in err, err[-500:])
     run("train", write_chain(out="narrow"), "--quiet", "--set", "train.mixed_precision=bf16")
 

@@ -145,7 +145,7 @@ def test_protocol():
     config = write_clouds()
     out, err = run("train", config)
     check(all(json.loads(read(f"out/{s}/report.json"))["difference_bytes"] == 0 for s in STAGES), "memory was not as planned", os.listdir("out"))
-    check("\nAs planned, to the byte.\n" in err, err)
+    check("\nAs planned, to the byte. Peak " in err, err)
     for number, stage in enumerate(STAGES, 1):
         check(f"\n{stage} ({number} of {len(STAGES)}): training\n" in err, stage, "is not announced:", err)
     check_results("out", out)

@@ -340,7 +340,7 @@ def test_equal_texts_are_encoded_alike():
 
 def page_of(path, *words):
     page = run("results", "report", path, "--html", "-", *words)[0]
-    ours = re.sub(r"<span class='said'>.*?</span>", "", page, flags=re.S)  # texts may say anything
+    ours = re.sub(r"<span class='said'>.*?</span>|<td class='w'>.*?</td>", "", page, flags=re.S)  # texts may say anything
     check(re.findall(r"(?:src|href)\s*=\s*['\"](?!data:)", ours) == [] and "http:" not in ours and "https:" not in ours and page.endswith("</html>\n"), "it loads something")
     return page
 
@@ -354,9 +354,13 @@ def pictures(page):
 def neighbours(page):
     """[(number, [(cosine, number)])]"""
     found = []
-    for of, table in re.findall(r"<div class='near'><p><b>([\d,]+)</b>.*?<table>(.*?)</table>", page, re.S):
-        rows = re.findall(r"<td class='n'>([-\d.]+)</td><td class='w'><b>([\d,]+)</b>", table)
-        found.append((int(of.replace(",", "")), [(float(c), int(n.replace(",", ""))) for c, n in rows]))
+    for table in re.findall(r"<h2>Nearest neighbours</h2>.*?</table>", page, re.S):
+        for asked, number, cosine in re.findall(r"<tr( class='strong')?><td class='n'>([\d,]+)</td><td class='n' data-l='cosine'>([-\d.]*)</td>", table):
+            number = int(number.replace(",", ""))
+            if asked:
+                found.append((number, []))
+            else:
+                found[-1][1].append((float(cosine), number))
     return found
 
 
@@ -387,6 +391,8 @@ def test_page_about_results():
     rows = [numbers[i * size:(i + 1) * size] for i in range(shape[0])]
     check_neighbours(page, rows)
     check(len(neighbours(page)) == 6 and len(pictures(page)) == 6, "six are shown")
+    check("<title>Capsules of 60 texts – results</title>" in page and "<h1>Capsules of 60 texts</h1>" in page, "a page is called by what it is about")
+    check("The weights are random" in page, "neighbours by weights that nobody trained are not marked")
     for number, png in pictures(page).items():
         run("draw", texts[number], "--image_size", "64", "--out", "p.png")
         check(read("p.png") == png, f"the picture of text {number} is another")
@@ -465,6 +471,7 @@ def test_page_replaces_nothing_that_is_read():
         check(read(name) == text.encode(), "a page was written over", name)
     for _ in range(2):  # a page replaces a page
         run("results", "report", "out", "--html", "again.html")
+    check("random" not in page_of("out"), "weights of a file are said to be random")
     os.mkdir("third")
     shutil.copy("t.txt", "third/results.html")
     _, said = run("encode", write_encoder(texts="third/results.html", out="third", **keys))
@@ -612,7 +619,7 @@ def test_texts_that_change_meanwhile():
     config = write_encoder(texts="t.txt", text_format=None, count=None, block_texts=5, L_cycles=6, image_size=48, seed=1)
     encode(config, "--out", "whole")
     before = os.stat("t.txt")
-    process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen([COMMAND, "encode", config, "--ledger"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
     while not os.path.exists("out/results.blocks"):
         time.sleep(0.001)
     time.sleep(DRAW.uniform(0, 0.2))

@@ -25,7 +25,7 @@ def test_every_command_takes_the_stage():
         results = json.loads(read("out/results.json"))
         names = [row["training"] for row in results["trainings"]]
         check(names == (["denoiser"] if words else []) + ["n2n", "task"] and results["done"] == results["stages"] == len(names), words, results)
-    check(told["--stage denoiser"] == told["--resume"] != told[""] and "are done" not in told[""], told)
+    check(told["--stage denoiser"] == told["--resume"] != told[""] and "2 of 2  trainings are done" in told[""] and "3 of 3  trainings are done" in told["--resume"], told)
     for name in ("n2n", "task", "denoiser"):
         check(run("eval", config, "--stage", name)[0] == run("eval", f"out/{name}")[0], name, "eval is of another training")
         for number, of in enumerate(([config, "--stage", name], [f"out/{name}"])):

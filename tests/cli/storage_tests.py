@@ -659,5 +659,39 @@ def test_random_folders():
         check(run("storage", "clean", root, *words)[0] == "0 removed, 0 B\n" and snapshot(root) == after, root, "a second time")
 
 
+def test_what_commands_write_is_known():
+    """All of it, in a run's folder and where they were told to; but for texts, which have no place for a mark."""
+    write_text(words=3000)
+    write_text("other.txt", words=2000, seed=6)
+    config, made = write_config(train={"steps": 4, "checkpoint_every": 2, "eval_every": 2}, run={"out": "made/run"}), "made/"
+    os.mkdir("made")
+    run("plan", config, "--html", made + "plan.html", "--out-lock", made + "plan.lock")
+    run("train", config, "--trace", made + "run/trace.json", "--dump", "model,plan")
+    run("fit", config, "--html", made + "fit.html", "--out", made + "fitted", "--cache", made + "texts")
+    for words in (("eval", made + "run", "--text", "other.txt"), ("report", made + "run", "--html", made + "run/report.html"),
+                  ("verify", config, "--gradients", made + "gradients.safetensors"), ("quantize", made + "run"),
+                  ("export", made + "run", "--format", "safetensors", "--out", made + "model.safetensors"),
+                  ("infer", made + "run", "lines.txt", "--npy", made + "said"), ("infer", made + "run", "lines.txt", "--to", made + "said.jsonl")):
+        put("lines.txt", b"one\ntwo\n")
+        run(*words)
+    examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+    rollout = os.path.join(examples, "rollout_tiny.yaml")
+    run("rollout", rollout, "--out", made + "rollout")
+    run("rollout", rollout, "--out", made + "rollout", "--only", "0", "--steps", "1", "--witness", made + "witness")
+    run("results", "report", made + "rollout", "--html", made + "rollout.html")
+    optional = (("export", made + "run", "--format", "onnx", "--out", made + "model.onnx"), ("draw", "text", "--out", made + "page.png"),
+                ("synth", "clouds", made + "flights", "--flights", "1", "--height", "16", "--width", "16", "--labels", "10"),
+                ("encode", os.path.join(examples, "capsules_tiny.yaml"), "--count", "10", "--out", made + "encoded", "--cache_dir", made + "pages"))
+    for words in optional: # what modules do
+        done = subprocess.run([COMMAND, *words], capture_output=True, text=True, env=environment(), timeout=60)
+        check(done.returncode == 0 or "install" in done.stderr, words, done.stderr)
+    kinds = {path: (i["kind"], i["why"]) for path, i in report("made").items()}
+    check(not [(p, k) for p, k in kinds.items() if k[0] == "unknown"], {p: k for p, k in kinds.items() if k[0] == "unknown"})
+    for path, what in (("plan.html", "a page"), ("plan.lock", "a plan to run"), ("gradients.safetensors", "tensors for other programs"),
+                       ("said.jsonl", "what infer gave out"), ("texts/tokenizer.json", "a tokenizer"), ("witness/parameters.json", "numbers of an operator")):
+        check(kinds[path] == ("output", what), path, kinds[path])
+    check("clean" not in run("storage", "clean", "made", "--cache-size", "0")[1] and all(os.path.exists(made + p) for p, k in kinds.items() if k[0] == "output"), "clean took one of them")
+
+
 main({"storage": [test_report, test_keep_last, test_damaged_checkpoint_is_not_counted, test_without_state, test_other_checkpoints, test_another_programs_checkpoints, test_copied_under_another_number, test_things_in_a_checkpoint, test_best_stays, test_old_without_its_new, test_links_among_checkpoints, test_changed_after_the_look, test_protected_checkpoint, test_two_at_once, test_in_use, test_left_overs, test_consolidate, test_files_in_a_part, test_whole_of_links, test_whole_is_brought_to_the_disk, test_damaged_parts, test_hdf5_parts, test_caches,
-                  test_refused, test_warning, test_random_folders]})
+                  test_refused, test_warning, test_random_folders, test_what_commands_write_is_known]})

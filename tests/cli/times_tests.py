@@ -37,8 +37,8 @@ def adds_up(t):
 
 
 def test_of_a_training():
-    _, err = train()
-    check("Time by component of a step, mean of 6:" in err and re.search(r"^attention, backward +\S+", err, re.M) and re.search(r"^update +\S+", err, re.M), err)
+    _, err = train("--ledger")
+    check("\nTime by component\nOf a step, mean of 6.\n" in err and re.search(r"^attention, backward +\S+", err, re.M) and re.search(r"^update +\S+", err, re.M), err)
     check(re.search(r"^Besides: evaluating .* in 2 times, saving .* in \d times?\.$", err, re.M), err)
     t = table("out")
     names = adds_up(t)
@@ -46,9 +46,10 @@ def test_of_a_training():
     check(t["runs"] == 6 and t["first"] == 0 and t["program"] == "train" and t["run"] == "step", t)
     check(t == json.loads(read("out/times.json")), "the file is what is reported")
     text, _ = run("report", "out")
-    check(text in err, text, err)
+    table_of = text[text.index("\nTime by component\n"):text.index("\n\nFiles\n")]
+    check(table_of in err, table_of, err)
     _, err = run("train", "gpt.yaml", "--quiet", "--out", "silent")
-    check("component" not in err and os.path.exists("silent/times.json"), err)
+    check("component" not in err and "As planned" not in err and os.path.exists("silent/times.json"), err)
 
 
 def test_flops_are_the_plans():
@@ -63,7 +64,7 @@ def test_flops_are_the_plans():
 def test_after_going_on():
     train(steps=4)
     open("out/times.json.plimsoll.tmp", "w").close()  # as a kill leaves it: the next table takes its place
-    _, err = run("train", "gpt.yaml", "--resume", "--steps", "9")
+    _, err = run("train", "gpt.yaml", "--resume", "--steps", "9", "--ledger")
     check(not os.path.exists("out/times.json.plimsoll.tmp"), sorted(os.listdir("out")))
     t = table("out")
     adds_up(t)
@@ -93,13 +94,13 @@ def test_page():
     run("report", "out", "--html", "page.html")
     check(read("page.html").decode() == page, "the same page")
     plan = read("out/plan.html").decode()
-    check("<h2>Time by component</h2><p>Of a step, predicted" in plan, plan[:300])
+    check("<h2>Time by component</h2>\n<p>Of a step, predicted." in plan, plan[:300])
 
 
 def test_of_results():
     """Of the program that is run again and again: a rollout's step, an encoding's pages. Named by folder or by the results."""
-    _, err = run("rollout", write_rollout())
-    check("Time by component of a run of step, mean of 3:" in err, err)
+    _, err = run("rollout", write_rollout(), "--ledger")
+    check("Time by component\nOf a run of step, mean of 3." in err, err)
     t = table("out")
     check(t["program"] == "step" and t["runs"] == 3 and len(adds_up(t)) > 1 and t == table("out/results.blocks") == json.loads(read("out/results.times.json")), t)
     check(read("out/results.html").count(b"<h2>Time by component</h2>") == 1 and read("out/results.html").endswith(b"</main></body></html>\n"), "the page")
@@ -115,22 +116,22 @@ def test_of_results():
 
 
 def test_of_an_encoding():
-    _, err = run("encode", write_encoder(count=20))
+    _, err = run("encode", write_encoder(count=20), "--ledger")
     t = table("out")
     names = adds_up(t)
-    check("Time by component of a run of encode, mean of" in err and t["first"] == 0 and t["runs"] > 0 and ("attention", "forward") in names, err, t)
+    check("Time by component\nOf a run of encode, mean of" in err and t["first"] == 0 and t["runs"] > 0 and ("attention", "forward") in names, err, t)
 
 
 def test_what_has_none():
     train()
     refused(2, "is no page", "report", "out", "--html", "out/config.yaml")
     os.remove("out/times.json")
-    refused(4, "has no table of times", "report", "out")
+    refused(4, "has no table of times", "report", "out", "--json")
+    check("Time by component" not in run("report", "out")[0], "a table that is not there")
     refused(4, "does not exist", "report", "nowhere")
     os.makedirs("empty")
     refused(4, "holds neither a run nor results", "report", "empty")
-    refused(2, "the folder of one run", "report")
-    refused(2, "the folder of one run", "report", "out", "out")
+    refused(2, "the folder of a run", "report")
     with open("out/times.json", "w") as file:
         file.write('{"schema": "plimsoll.times/1"}')
     refused(4, "no table of times of this version", "report", "out")

@@ -3,11 +3,15 @@
 Texts for a terminal of 80 columns: every help, the man page, every table but the rows that show names of others (paths,
 mappings). Pages for a telephone of 400 pixels, as Chromium lays them out: nothing is beside the window, no row of a table is
 taller than a third of one, what has its label beside it stands in two columns, letters in pictures can be read."""
+import fcntl
 import json
 import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 
 from cli_tests import COMMAND, Skipped, check, environment, main, read, run, write_config, write_text
 
@@ -60,7 +64,7 @@ def test_tables():
     fits(fit(config), "fit")
     fits(fit(config, "--budget", str(least + 65536)), "fit in a budget")
     fits(fit(config, "--budget", str(least - 65536), code=3), "fit that is refused")
-    _, err = run("train", config)
+    _, err = run("train", config, "--ledger")
     ledger = err[err.index("planned "):]
     check("As planned" in ledger and "VmHWM" in ledger, err)
     fits(ledger, "the final ledger")
@@ -70,6 +74,48 @@ def test_tables():
     table = err[err.index("MB; resident: bytes"):err.index("\nThe largest causes")]
     check("VmHWM" in table and "dirty" in table, err)
     fits(table, "the doctor's table")
+
+
+def on_terminal(columns, *words):
+    """What the command prints on a terminal so wide, without its colours; and whether it had some."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ.update({**environment(TERM="xterm"), **({"LD_PRELOAD": CLOCK} if CLOCK else {})})
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.execv(COMMAND, [COMMAND, *words])
+    text = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # the other side is closed
+            piece = b""
+        if not piece:
+            break
+        text += piece
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.close(terminal)
+    check(code == 0, code, text)
+    text = text.decode().replace("\r\n", "\n")
+    plain = re.sub("\033\\[[0-9;]*[mK]", "", text)
+    return plain[plain.rindex("\r") + 1:] if "\r" in plain else plain, plain != text
+
+
+def test_plan_on_a_terminal():
+    """A screen of it, as wide as the terminal; all of it with --long; a number is never cut in two."""
+    write_text()
+    config = write_config(**MODEL)
+    env = environment(**({"LD_PRELOAD": CLOCK} if CLOCK else {}))
+    charged = json.loads(run("plan", config, "--json", env=env)[0])["process"]["charged_bytes"]
+    long, _ = run("plan", config, env=env)
+    check(len(long.splitlines()) > 80 and f"{charged:,}" in long, long)
+    for columns in (60, 80, 120, 200):
+        short, colored = on_terminal(columns, "plan", config)
+        check(colored and len(short.splitlines()) <= (24 if columns >= 80 else 36), columns, short)
+        all_of_it, _ = on_terminal(columns, "plan", config, "--long")
+        check(f"{charged:,}" in all_of_it and "charged, planned" in short, columns, all_of_it)
+        widest = max(map(len, all_of_it.splitlines()))
+        check(max(map(len, short.splitlines())) <= max(columns, 80) and widest <= columns, columns, widest, all_of_it)
+        check(columns <= 80 or widest > 80, "the width is not used", columns, widest)
 
 
 PROBE = """<!doctype html><body>%s<pre id=out></pre><script>
@@ -123,6 +169,6 @@ def test_pages():
             check(found["letters"] >= 8, "letters that nobody can read:", found)
 
 
-GROUPS = {"width": [test_help, test_man, test_tables, test_pages]}
+GROUPS = {"width": [test_help, test_man, test_tables, test_plan_on_a_terminal, test_pages]}
 if __name__ == "__main__":
     main(GROUPS)

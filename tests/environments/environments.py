@@ -98,7 +98,7 @@ def encode(bench, environment, planned):
     """The hash of what an encoder stores, and its resident bytes: as planned, to the byte, and as `planned` unless that is None."""
     out = bench.out()
     options = random_config.options_of({**ENCODER, **{k.replace("__", "."): v for k, v in environment.keys.items()}, "run.out": out})
-    line = environment.command(bench.command("encode", bench.config, *options))
+    line = environment.command(bench.command("encode", bench.config, "--ledger", *options))
     done = subprocess.run(line, env=variables_of(bench, environment), stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     said = done.stderr.decode(errors="replace")
     resident = re.search(r"^resident +([\d,]+) +([\d,]+) ", said, re.M)

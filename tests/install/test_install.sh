@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs into a temporary prefix and uses it as a stranger would: test_install.sh PART BUILD_FOLDER SOURCE_FOLDER
 #   files       everything is there; nothing in it names the build or the source folder
+#   manifest    nothing is missing and nothing else is there: what a package of it holds
 #   exports     libplimsoll.so exports exactly the functions that the public headers mark PL_API
 #   headers     each public header compiles alone, strictly, as C99 and as C++
 #   pkg_config  two small programs, against the shared library and against the archive; one trains the small perceptron
@@ -55,6 +56,28 @@ test_files() {
     # The same through DESTDIR, as a packager does it.
     DESTDIR=$root/package cmake --install "$build" --prefix /usr >"$root/log"
     [ -e "$root/package/usr/include/plimsoll/status.h" ] || fail "DESTDIR was not respected"
+}
+
+test_manifest() {
+    version=$(basename "$(readlink -f "$lib/libplimsoll.so")" | sed 's/^libplimsoll\.so\.//')
+    below=${lib#"$prefix"/}
+    {
+        printf '%s\n' bin/plimsoll share/man/man1/plimsoll.1 share/doc/plimsoll/LICENSE share/doc/plimsoll/CHANGELOG.md \
+            share/bash-completion/completions/plimsoll share/fish/vendor_completions.d/plimsoll.fish \
+            "$(find "$prefix/share/zsh" -name _plimsoll | sed "s|^$prefix/||")" \
+            "$below/libplimsoll.a" "$below/libplimsoll.so" "$below/libplimsoll.so.${version%.*}" "$below/libplimsoll.so.$version" \
+            "$below/pkgconfig/plimsoll.pc" "$below/cmake/plimsoll/plimsollConfig.cmake" \
+            "$below/cmake/plimsoll/plimsollConfigVersion.cmake" "$below/cmake/plimsoll/plimsollTargets.cmake" \
+            "$(find "$lib/cmake" -name 'plimsollTargets-*.cmake' | sed "s|^$prefix/||")"
+        (cd "$source" && find include examples docs -type f ! -name '.*') |
+            sed 's|^examples/|share/plimsoll/&|; s|^docs/|share/doc/plimsoll/&|'
+        (cd "$build" && ls plimsoll-*.so 2>/dev/null) | sed "s|^|$below/plimsoll/|"
+    } | sort >"$root/wanted"
+    (cd "$prefix" && find . ! -type d) | sed 's|^\./||' | sort >"$root/found"
+    diff "$root/wanted" "$root/found" || fail "wanted (<) and installed (>) differ"
+    "$prefix/bin/plimsoll" plan "$prefix/share/plimsoll/examples/fables.yaml" --text "$prefix/share/plimsoll/examples/fables.txt" \
+        --out "$root/run" >"$root/log" 2>&1 || fail "the example does not plan: $(cat "$root/log")"
+    [ ! -e "$root/run" ] || fail "plan leaves a folder"
 }
 
 test_exports() {
@@ -172,7 +195,7 @@ test_version() {
     echo "$want" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || fail "version.h names no version: $want"
     check() { [ "$2" = "$want" ] || fail "$1 says version \"$2\", version.h \"$want\""; }
     if [ -x "$prefix/bin/plimsoll" ]; then
-        check "the command" "$("$prefix/bin/plimsoll" --version | sed 's/^plimsoll //')"
+        check "the command" "$("$prefix/bin/plimsoll" --version | sed -n 's/^plimsoll //p')"
         check "the man page" "$(sed -n 's/^\.TH .*"plimsoll \([^"]*\)".*/\1/p' "$prefix/share/man/man1/plimsoll.1")"
     fi
     check pkg-config "$(pkg-config --modversion plimsoll)"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ static void random_real(const pl_config_key *key, char *text)
     double x = draw(3) ? low + (high - low) * unit : low + (high - low) * unit * 1e-12;
     if (draw(8) == 0 && !(key->flags & PL_CONFIG_FLAG_OVER_MIN)) x = low;
     if (draw(8) == 0 && !(key->flags & PL_CONFIG_FLAG_UNDER_MAX)) x = high;
+    if (x == low && key->flags & PL_CONFIG_FLAG_OVER_MIN) x = nextafter(low, high); /* what is added may be lost */
+    if (x == high && key->flags & PL_CONFIG_FLAG_UNDER_MAX) x = nextafter(high, low);
     sprintf(text, "%.17g", x);
 }
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "report/html_rollout.h"
+#include "show/chart.h"
+#include "show/html.h"
 
 enum { HEAD = 54, COLOURS = 256, STOPS = 16 };
 
@@ -43,7 +44,7 @@ typedef struct scale {
     bool found; /* a finite number is there at all */
 } scale;
 
-/* The one behind the last colour is for what is no number. */
+/* The one after the last colour is for what is no number. */
 static unsigned level_of(const scale *s, float x)
 {
     if (!isfinite(x)) return PL_PICTURE_LEVELS;
@@ -88,12 +89,7 @@ static void put_picture(const scale *s, uint32_t side, const float *pixel, pl_st
     pl_base64_end(&e);
 }
 
-/* ---- an operator ---- */
-
-static const float *pixels_of(const pl_html_fields *f, uint32_t channel, uint32_t i)
-{
-    return f->pixel + ((size_t)channel * f->states + i) * f->side * f->side;
-}
+/* ---- a row of them ---- */
 
 static void widen(scale *s, const float *pixel, size_t count)
 {
@@ -105,33 +101,39 @@ static void widen(scale *s, const float *pixel, size_t count)
     }
 }
 
-static void put_scale(uint32_t channel, const scale *s, pl_str *out)
+static void put_scale(const char *name, const scale *s, pl_str *out)
 {
-    pl_str_printf(out, "<div class='scale'><b>channel %" PRIu32 "</b>", channel);
-    if (s->found)
-        pl_str_printf(out, "<i class='viridis'></i><span><span>%.4g</span><span>%.4g</span></span></div>\n", s->least,
-                      s->largest);
-    else
+    unsigned char rgb[3];
+    pl_str_append(out, "<div class='scale'><b>");
+    pl_html_text(out, name);
+    pl_str_append(out, "</b>");
+    if (!s->found) {
         pl_str_append(out, "<i class='none'></i><span>no finite number</span></div>\n");
+        return;
+    }
+    pl_str_append(out, "<i style='background:linear-gradient(90deg");
+    for (int i = 0; i <= STOPS; i++) {
+        find_colour((double)i / STOPS, rgb);
+        pl_str_printf(out, ",#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
+    }
+    pl_str_printf(out, ")'></i><span><span>%.4g</span><span>%.4g</span></span></div>\n", s->least, s->largest);
 }
 
-static void put_figure(const pl_html_fields *f, uint32_t channel, uint32_t i, const scale *s, pl_str *out)
+static void put_field(const pl_chart_fields *f, uint32_t i, const scale *s, pl_str *out)
 {
-    const uint64_t bad = f->not_finite[(size_t)channel * f->states + i];
-    const float *pixel = pixels_of(f, channel, i);
+    const float *pixel = f->pixel + (size_t)i * f->side * f->side;
     scale own = {.found = false};
     char count[32];
     widen(&own, pixel, (size_t)f->side * f->side);
-    pl_str_printf(out, "<figure><img alt='operator %" PRIu32 ", channel %" PRIu32 ", state %" PRIu32 ": ", f->number,
-                  channel, f->state[i]);
+    pl_str_printf(out, "<figure><img alt='%s, %s, %s %" PRIu32 ": ", f->of, f->name, f->each, f->number[i]);
     if (own.found)
         pl_str_printf(out, "from %.4g to %.4g", own.least, own.largest);
     else
         pl_str_append(out, "no finite number");
-    if (bad) pl_str_printf(out, ", %s not finite", pl_format_count(bad, count, sizeof count));
+    if (f->not_finite[i]) pl_str_printf(out, ", %s not finite", pl_format_count(f->not_finite[i], count, sizeof count));
     pl_str_append(out, "' src='data:image/bmp;base64,");
     put_picture(s, f->side, pixel, out);
-    pl_str_printf(out, "'><figcaption>state %" PRIu32, f->state[i]);
+    pl_str_printf(out, "'><figcaption>%s %" PRIu32, f->each, f->number[i]);
     if (own.found)
         pl_str_printf(out, "<br>%.3g to %.3g", own.least, own.largest);
     else
@@ -139,45 +141,12 @@ static void put_figure(const pl_html_fields *f, uint32_t channel, uint32_t i, co
     pl_str_append(out, "</figcaption></figure>\n");
 }
 
-static void put_channel(const pl_html_fields *f, uint32_t channel, pl_str *out)
+void pl_chart_draw_fields(const pl_chart_fields *f, pl_str *out)
 {
     scale s = {.found = false};
-    widen(&s, pixels_of(f, channel, 0), (size_t)f->states * f->side * f->side);
-    pl_str_append(out, f->states > 1 ? "<div class='field'>" : "<div class='field alone'>");
-    put_scale(channel, &s, out);
-    for (uint32_t i = 0; i < f->states; i++) put_figure(f, channel, i, &s, out);
+    widen(&s, f->pixel, (size_t)f->count * f->side * f->side);
+    pl_str_append(out, f->count > 1 ? "<div class='field'>" : "<div class='field alone'>");
+    put_scale(f->name, &s, out);
+    for (uint32_t i = 0; i < f->count; i++) put_field(f, i, &s, out);
     pl_str_append(out, "</div>\n");
-}
-
-static void count_not_finite(const pl_html_fields *f, pl_str *out)
-{
-    uint64_t bad = 0, all = (uint64_t)f->channels * f->states * f->whole * f->whole;
-    char count[32], of[32];
-    for (uint32_t i = 0; i < f->channels * f->states; i++) bad += f->not_finite[i];
-    if (bad)
-        pl_str_printf(
-            out, "<p class='legend'><span><i class='none'></i>%s of these %s numbers %s not finite</span></p>\n",
-            pl_format_count(bad, count, sizeof count), pl_format_count(all, of, sizeof of), bad == 1 ? "is" : "are");
-}
-
-void pl_html_field_style(pl_str *out)
-{
-    pl_str_append(out, ".viridis{background:linear-gradient(90deg");
-    for (int i = 0; i <= STOPS; i++) {
-        unsigned char rgb[3];
-        find_colour((double)i / STOPS, rgb);
-        pl_str_printf(out, ",#%02x%02x%02x", rgb[0], rgb[1], rgb[2]);
-    }
-    pl_str_append(out, ")}\n");
-}
-
-void pl_html_field_pictures(const pl_html_fields *f, pl_str *out)
-{
-    pl_str_append(out, "<h3>");
-    pl_html_text(out, f->title);
-    pl_str_append(out, "</h3><p>");
-    pl_html_text(out, f->words);
-    pl_str_append(out, "</p>\n");
-    count_not_finite(f, out);
-    for (uint32_t channel = 0; channel < f->channels; channel++) put_channel(f, channel, out);
 }

@@ -1,12 +1,9 @@
-/* What several trainings of a regression have brought, each judged by what it never saw: a table as text and as JSON,
- * and a page with predicted against true. Plain values: whoever knows what they mean fills them in. */
-#ifndef PL_REPORT_REGRESSION_H
-#define PL_REPORT_REGRESSION_H
+/* What several trainings of a regression have brought, each judged by what it never saw: errors, and predicted against
+ * true. Plain values: whoever knows what they mean fills them in. */
+#ifndef PL_SYSTEMS_TRAININGS_OF_NUMBERS_H
+#define PL_SYSTEMS_TRAININGS_OF_NUMBERS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/str.h"
+#include "show/doc.h"
 
 typedef struct pl_regression_row {
     const char *name, *held_out; /* "loo-12Feb25", "12Feb25" */
@@ -24,8 +21,6 @@ typedef struct pl_regression_report {
     uint32_t rows, stages; /* that are done, of all */
 } pl_regression_report;
 
-void pl_regression_text(const pl_regression_report *, pl_str *);
-void pl_regression_json(const pl_regression_report *, pl_str *);
-void pl_regression_html(const pl_regression_report *, pl_str *);
+void pl_regression_add(const pl_regression_report *, pl_doc *);
 
 #endif

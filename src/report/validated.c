@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/json_read.h"
-#include "report/html.h"
+#include "show/html.h"
 
 enum { CURVES = 4, CHARTS = 8 };
 
@@ -13,7 +14,7 @@ typedef struct row {
     const char *title, *unit;
     struct {
         const char *key, *line, *mark, *name;
-    } curve[CURVES]; /* key NULL behind the last */
+    } curve[CURVES]; /* key NULL after the last */
 } row;
 
 #define GATES(name, which)                                                                                             \
@@ -47,9 +48,6 @@ static const row rows[CHARTS] = {
      "nat, of the shares of the planner's ways: the logarithm of their number when all count alike",
      {{"path_entropy", "valid", "gradient", "path entropy"}}},
 };
-
-static const char style[] = "<style>svg .most,svg .least{fill:none;stroke-width:1.6;vector-effect:non-scaling-stroke}"
-                            "svg .most{stroke:var(--saved)}svg .least{stroke:var(--optimizer)}</style>\n";
 
 /* ---- lines ---- */
 
@@ -126,19 +124,17 @@ static void draw(const validated *v, size_t chart, pl_str *out)
         out);
 }
 
-pl_status pl_html_validated(const char *lines, size_t bytes, pl_str *out, pl_error *err)
+pl_status pl_report_add_validated(const char *lines, size_t bytes, pl_doc *d, pl_error *err)
 {
     const size_t most = count_lines(lines, bytes);
-    bool any = false;
     validated v = {.all = pl_alloc(most * CHARTS * CURVES, sizeof *v.all)};
     if (!v.all) return pl_fail(err, PL_E_NOMEM, "no memory for the curves of validations");
     for (size_t k = 0; k < CHARTS * CURVES; k++) v.point[k / CURVES][k % CURVES] = v.all + k * most;
     const pl_status status = read_lines(&v, lines, bytes, err);
     for (size_t k = 0; k < CHARTS && status == PL_OK; k++) {
         if (!has(&v, k)) continue;
-        if (!any) pl_str_append(out, style);
-        any = true;
-        draw(&v, k, out);
+        draw(&v, k, pl_doc_drawing(d));
+        pl_doc_drawing_end(d);
     }
     pl_free(v.all);
     return status;

@@ -1,0 +1,69 @@
+/* What a training left in its folder, as a document: how far it came, its settings, curves over all steps, memory planned
+ * and measured, where the time went, files. And several trainings next to each other. */
+#ifndef PL_REPORT_TRAINING_H
+#define PL_REPORT_TRAINING_H
+
+#include "base/process.h"
+#include "report/times.h"
+#include "show/doc.h"
+#include "show/html.h"
+
+/* By step, in the order of the file; a step that was made twice, after a kill, counts as it was made last. */
+typedef struct pl_report_series {
+    pl_curve_point *point;
+    size_t count, capacity;
+} pl_report_series;
+
+typedef struct pl_report_metrics {
+    pl_report_series loss, validation, rate, learning_rate;
+    char rate_name[40]; /* "tokens"; "": none is told */
+} pl_report_metrics;
+
+/* A line that is no object of JSON is passed over: the last one of a run that was killed may be torn. PL_E_NOMEM. */
+pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metrics *, pl_error *);
+void pl_report_metrics_deinit(pl_report_metrics *);
+
+typedef struct pl_report_memory {
+    pl_process_planned planned;
+    pl_memory_measured measured;
+} pl_report_memory;
+
+/* The ledger that a run left, plimsoll.ledger/1. PL_E_DATA: it is none; PL_E_NOMEM. */
+pl_status pl_report_memory_read(const char *name, const char *text, size_t bytes, pl_report_memory *, pl_error *);
+
+typedef struct pl_report_setting {
+    char *key, *value, *usual; /* usual: the default */
+} pl_report_setting;
+
+typedef struct pl_report_file {
+    char name[256];
+    uint64_t bytes;
+} pl_report_file;
+
+typedef struct pl_report_training {
+    const char *path; /* the folder, as it was named */
+    char name[256];   /* its last part */
+    const char *arch;
+    char ended[32]; /* "2026-11-29 18:05": when it wrote last; "": not known */
+    uint64_t steps; /* asked for; 0: not known */
+    pl_report_metrics metrics;
+    const pl_report_memory *memory; /* NULL: it left none */
+    const pl_report_times *times;   /* likewise */
+    pl_report_setting *setting;     /* those that differ from their defaults */
+    size_t settings;
+    pl_report_file *file;
+    size_t files;
+} pl_report_training;
+
+enum { PL_REPORT_TRAININGS_MAX = 8 }; /* so many have colours of their own */
+typedef struct pl_report_comparison {
+    const pl_report_training *training;
+    size_t count;
+} pl_report_comparison;
+
+/* Both keep pointers into what they are given until the document is rendered. */
+void pl_report_add_training(const pl_report_training *, pl_doc *);
+/* Several: their curves in one chart, and a table of what differs. Schema "plimsoll.runs/1" to programs. */
+void pl_report_add_comparison(const pl_report_comparison *, pl_doc *);
+
+#endif

@@ -1,0 +1,111 @@
+"""A run as a person reads of it afterwards, and several next to each other: judged by the files that the runs left, read here
+by themselves. Called as cli_tests.py is."""
+import json
+import os
+import re
+import shutil
+
+from cli_tests import check, main, read, refused, run
+
+TEXT = "a page of a run says what it is and what it came to. " * 400
+SETTINGS = {"model": {"layers": 1, "width": 32, "heads": 2, "sequence": 16}, "train": {"batch_size": 4, "eval_every": 3, "checkpoint_every": 3, "log_every": 1}}
+
+
+def train(out, *words, steps=6):
+    with open("text.txt", "w") as file:
+        file.write(TEXT)
+    with open("gpt.yaml", "w") as file:
+        json.dump({**SETTINGS, "model": {"arch": "gpt", **SETTINGS["model"]}, "data": {"text": "text.txt", "validation_fraction": 0.2}}, file)
+    run("train", "gpt.yaml", "--out", out, "--steps", str(steps), "--threads", "1", "--quiet", *words)
+
+
+def lines_of(out):
+    return [json.loads(line) for line in read(f"{out}/metrics.jsonl").splitlines()]
+
+
+def validated(out):
+    return [(m["validation_loss"], m["step"]) for m in lines_of(out) if "validation_loss" in m]
+
+
+def section(text, title):
+    check(f"\n{title}\n" in text, title, "is missing:", text)
+    return text[text.index(f"\n{title}\n") + 1:].split("\n\n")[0].splitlines()[1:]
+
+
+def test_text():
+    train("out")
+    text, _ = run("report", "out/")
+    best, step = min(validated("out"))
+    check(text.startswith("out\nA training of gpt in out/; last written 20"), text[:200])
+    check(re.search(rf"^ *6  steps$", text, re.M) and re.search(rf"^ *{best:.4f}  validation loss, the best, at step {step}$", text, re.M), text)
+    told = dict(line.split()[:2] for line in section(text, "Settings that differ from their defaults")[1:])
+    wanted = {f"{s}.{k}": str(v) for s, keys in SETTINGS.items() for k, v in keys.items()}
+    check(wanted.items() <= told.items() and told["train.steps"] == "6" and "train.seed" not in told and "model.norm" not in told, told)
+    ledger = json.loads(read("out/report.json"))
+    rows = {line.split()[0]: line.split()[1:3] for line in section(text, "Memory, planned and measured") if re.search(r"\d", line)}
+    check(rows["resident"] == [f"{ledger['planned_bytes']:,}", f"{ledger['measured_bytes']:,}"] and rows["peak"][1] == f"{ledger['peak_bytes']:,}", rows)
+    check("As planned, to the byte." in text and "Time by component" in text, text)
+    files = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in section(text, "Files")[1:] if "---" not in line}
+    check(files.pop("all") == sum(files.values()), files)
+    check(all(os.path.getsize(f"out/{name}") == size for name, size in files.items()) and "checkpoints/step-00000006/model.safetensors" in files, files)
+
+
+def points(page, title):
+    """Along the axis, where the curve's points are drawn."""
+    chart = page[page.index(f"<h2>{title}</h2>"):].split("</section>")[0]
+    return [[float(x) for x in re.findall(r"[ML]([0-9.]+) ", path)] for path in re.findall(r"<path class='(?:train|valid)' d='([^']*)'", chart)]
+
+
+def test_page():
+    """All steps, across a run that went on; and after a kill those that were made again count once."""
+    train("out")
+    run("train", "gpt.yaml", "--out", "out", "--steps", "12", "--threads", "1", "--quiet", "--resume")
+    run("report", "out", "--html", "page.html")
+    page = read("page.html").decode()
+    check(page.startswith("<!doctype html>") and "<title>out – run</title>" in page and "<script" not in page and "http" not in page, page[:300])
+    training, validation = points(page, "Loss")
+    check(len(training) == 12 and len(validation) == len(validated("out")) and training == sorted(training), training, validation)
+    check(len(points(page, "Rate")[0]) == 12 and len(points(page, "Learning rate")[0]) == 12, "rates")
+    with open("out/metrics.jsonl", "a") as file:
+        file.write("".join(json.dumps({**m, "loss": 1}) + "\n" for m in lines_of("out") if "loss" in m and m["step"] > 9) + '{"step": 13, "lo')
+    again = points(run("report", "out", "--html", "-")[0], "Loss")[0]
+    check(len(again) == 12 and again == training, again)
+    for part in ("Settings that differ", "Memory, planned and measured", "Time by component", "checkpoints/step-00000012/model.safetensors", "As planned, to the byte."):
+        check(part in page, part, "is not on the page")
+
+
+def test_several():
+    train("a")
+    train("b", "--learning_rate", "0.01", "--layers", "2", steps=9)
+    train("c", "--learning_rate", "0.01")
+    told = json.loads(run("report", "a", "b", "c", "--json")[0])
+    check(told["schema"] == "plimsoll.runs/1" and [r["run"] for r in told["runs"]] == ["a", "b", "c"], told)
+    for r in told["runs"]:
+        ledger = json.loads(read(f"{r['run']}/report.json"))
+        check((r["loss"], r["loss_step"]) == min(validated(r["run"])) and r["peak_bytes"] == ledger["peak_bytes"] and r["planned_bytes"] == ledger["planned_bytes"], r)
+    differ = {row.pop("setting"): row for row in told["settings"]}
+    check(differ["model.layers"] == {"a": "1", "b": "2", "c": "1"} and differ["train.learning_rate"] == {"a": "0.0003", "b": "0.01", "c": "0.01"}, differ)
+    check({"model.layers", "train.learning_rate", "train.steps"} == set(differ), sorted(differ))
+    text, _ = run("report", "a", "b", "c")
+    check(re.search(r"^model\.layers +1 +2 +1$", text, re.M) and re.search(r"^b +9 +\d", text, re.M), text)
+    page, _ = run("report", "a", "b", "c", "--html", "-")
+    check(page.count("<path class=") == 3 and "<span><i class='gradient'></i>b</span>" in page, page[:500])
+    refused(4, "nowhere: holds no run: config.yaml is missing", "report", "a", "nowhere")
+    refused(2, "9 runs are more than the 8 that one page compares", "report", *["a"] * 9)
+
+
+def test_what_is_missing():
+    """A run that was killed, or is of an earlier version: what is there is told."""
+    train("out")
+    for name in ("report.json", "times.json"):
+        shutil.move(f"out/{name}", name)
+    text, _ = run("report", "out")
+    check("Memory, planned" not in text and "Time by" not in text and "validation loss, the best" in text, text)
+    shutil.copy("gpt.yaml", "out/report.json")
+    refused(4, "out/report.json: is no ledger of a run", "report", "out")
+    os.remove("out/metrics.jsonl")
+    refused(4, "has no table of times", "report", "out")
+
+
+if __name__ == "__main__":
+    main({"report": [test_text, test_page, test_several, test_what_is_missing]})
