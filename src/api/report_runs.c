@@ -200,22 +200,15 @@ static void forget(gathered *g)
 
 /* ---- one, or several ---- */
 
-static pl_status write_page(const gathered *g, const pl_doc *d, pl_str *out, pl_error *err)
-{
-    pl_html_page_begin(&(pl_html_page){.title = g->training.name, .what = "run"}, out);
-    pl_doc_page_body(d, out);
-    if (g->metrics) PL_TRY(pl_html_validated(g->metrics, g->metrics_bytes, out, err));
-    pl_html_page_end(out);
-    return PL_OK;
-}
-
 static pl_status report_one(const gathered *g, pl_times_form form, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
     pl_report_add_training(&g->training, &d);
+    if (form == PL_TIMES_HTML && g->metrics)
+        status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
     if (form == PL_TIMES_HTML)
-        status = write_page(g, &d, out, err);
+        pl_doc_page(&d, out);
     else
         pl_doc_print(&d, NULL, out);
     pl_doc_deinit(&d);

@@ -45,7 +45,7 @@ static void test_ticks_as_written(void **state)
     assert_string_equal(pl_html_tick_text(1, 2e-5, text), "1.00000");
     assert_string_equal(pl_html_tick_text(1.00002, 2e-5, text), "1.00002");
     assert_string_equal(pl_html_tick_text(-1e-17, 0.5, text), "0");
-    assert_string_equal(pl_html_tick_text(0.5, 0.25, text), "0.50");
+    assert_string_equal(pl_html_tick_text(1, 0.5, text), "1.0");
     assert_string_equal(pl_html_tick_text(250, 50, text), "250");
 }
 
