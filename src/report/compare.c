@@ -42,29 +42,19 @@ double pl_compare_limit(const pl_report_compare *c)
     return share > 0 && share < 1 ? 1 / (1 - share) : 1;
 }
 
-/* "2.43 MFLOP". */
-static const char *show_flops(double flops, char text[32])
-{
-    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
-    size_t k = 0;
-    for (; flops >= 999.5 && k + 1 < sizeof units / sizeof *units; k++) flops /= 1000;
-    pl_print(text, 32, "%.3g %s", flops, units[k]);
-    return text;
-}
-
 static void say_share(const pl_report_compare *c, pl_str *out)
 {
     const double share = pl_compare_share(c), limit = pl_compare_limit(c);
     char flops[32];
-    show_flops(c->flops, flops);
+    pl_format_operations(c->flops, flops, sizeof flops);
     if (share < 0)
         pl_str_printf(out,
-                      "No layers of arch %s can be of signs (model.binary): nothing of the %s of a %s "
+                      "No layers of arch %s can be of signs (model.binary): nothing of the %s FLOP of a %s "
                       "would be faster by that.",
                       c->arch, flops, c->sample);
     else
         pl_str_printf(out,
-                      "Of the %s of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
+                      "Of the %s FLOP of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
                       "so the whole is at most %.2f times as fast, were signs free (Amdahl), and %.2f times with "
                       "signs 8 times as fast.",
                       flops, c->sample, 100 * share,

@@ -132,12 +132,16 @@ static void write_paragraph(const page *p, const pl_doc_item *item)
 static const pl_doc_item *write_cards(const page *p, const pl_doc_item *i)
 {
     const pl_doc_item *last = i;
-    pl_html_cards_begin(p->out);
+    pl_str_append(p->out, "<div class='cards'>\n");
     for (; i && i->tag == PL_ITEM_CARD; last = i, i = pl_item_next(p->d, i)) {
         const char *number = pl_item_text(i);
-        pl_html_card(number, number + strlen(number) + 1, p->out);
+        pl_str_append(p->out, "<div class='card'><b>");
+        pl_html_text(p->out, number);
+        pl_str_append(p->out, "</b><span>");
+        pl_html_text(p->out, number + strlen(number) + 1);
+        pl_str_append(p->out, "</span></div>\n");
     }
-    pl_html_cards_end(p->out);
+    pl_str_append(p->out, "</div>\n");
     return last;
 }
 

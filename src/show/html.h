@@ -28,15 +28,6 @@ typedef struct pl_html_page {
 
 void pl_html_page_begin(const pl_html_page *, pl_str *); /* as far as the heading */
 void pl_html_page_end(pl_str *);
-void pl_html_cards_begin(pl_str *);
-void pl_html_card(const char *number, const char *words, pl_str *);
-void pl_html_cards_end(pl_str *);
-void pl_html_section(const char *title, const char *words, pl_str *); /* ends with </section> */
-void pl_html_fact(const char *name, const char *value, pl_str *);     /* a row of a table */
-/* A number of a table of class labels: where the window is too narrow for columns, its label (ours) stands beside
- * it. */
-void pl_html_cell(const char *label, const char *text, pl_str *);
-void pl_html_cell_count(const char *label, uint64_t number, pl_str *);
 
 /* ---- html_base64.c ---- */
 typedef struct pl_base64 {
