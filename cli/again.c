@@ -103,6 +103,7 @@ const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES])
     for (int i = 0; i <= word_count; i++) {
         if (i == at) pl_line_add(&line, " --resume");
         if (i == word_count) break;
+        if (strcmp(words[i], "--overwrite") == 0) continue; /* it was done */
         if (i) pl_line_add(&line, " ");
         pl_again_add_word(&line, words[i]);
     }

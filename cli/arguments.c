@@ -21,7 +21,9 @@ static size_t find_option(const pl_cli_command *command, const char *word)
 {
     size_t bytes = strcspn(word, "=");
     for (size_t i = 0; i < command->body->option_count; i++)
-        if (same_name(word, command->body->options[i].name, bytes)) return i;
+        if (same_name(word, command->body->options[i].name, bytes) ||
+            (command->body->options[i].other && same_name(word, command->body->options[i].other, bytes)))
+            return i;
     return PL_CLI_OPTIONS_MAX;
 }
 
@@ -48,7 +50,8 @@ static size_t list_owners(const char *word, char *text, size_t room)
 static pl_status unknown(const pl_cli_command *command, const char *word, pl_error *err)
 {
     char owners[400];
-    if (list_owners(word, owners, sizeof owners))
+    const bool is_known = command->config != PL_CLI_NONE && pl_config_instead_of(word);
+    if (!is_known && list_owners(word, owners, sizeof owners))
         return pl_cli_error(err, PL_E_USAGE, "unknown option %.200s: it is one of plimsoll %s, not of plimsoll %s",
                             word, owners, command->name);
     const char *own[PL_CLI_OPTIONS_MAX + 1];
@@ -170,11 +173,13 @@ pl_status pl_cli_own_first(const pl_cli_command *command, int argc, char **argv,
     return PL_OK;
 }
 
-bool pl_cli_wants_help(int argc, char **argv)
+pl_cli_help_form pl_cli_wants_help(int argc, char **argv)
 {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    return false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0) return PL_CLI_HELP_ALL;
+        if (strcmp(argv[i], "-h") == 0) return PL_CLI_HELP_BRIEF;
+    }
+    return PL_CLI_HELP_NONE;
 }
 
 int pl_cli_usage(const char *command, const char *what, const char *which)

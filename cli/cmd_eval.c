@@ -13,10 +13,10 @@ static const pl_cli_option options[] = {
 };
 
 static const char about[] =
-    "Prints the loss over the whole held-out part of the data (data.validation_fraction), and "
-    "what its system reads off "
-    "it: of a text perplexity, bits per token and per byte; of cloud heights errors in km. CONFIG is "
-    "the run's config file or the folder of the run.\n";
+    "Prints the loss over the whole held-out part of the data (data.validation_fraction), and what its system reads "
+    "off "
+    "it: of a text perplexity, bits per token and per byte; of cloud heights errors in km. --text FILE judges another "
+    "text than the run was trained on, all of it. CONFIG is the run's config file or the folder of the run.\n";
 
 static int run(const pl_cli_command *command, int argc, char **argv)
 {

@@ -9,7 +9,8 @@
 
 enum { TO, ARRAYS, LATENCY, BRIEF, SEEDED, CHECKPOINT, COMPARE, TURNS, HTML, JSON, QUIET, VERBOSE, LEDGER };
 static const pl_cli_option options[] = {
-    [TO] = {"--to", "FILE", "write the lines there, and not to stdout (-); the file is whole or not there"},
+    [TO] = {"--out", "FILE", "write the lines there, and not to stdout (-); the file is whole or not there",
+            .other = "--to"},
     [ARRAYS] = {"--npy", "PREFIX", "in place of lines PREFIX.NAME.npy for each output"},
     [LATENCY] = {"--latency", NULL, "item by item, and how long each took: median, 95 %, largest"},
     [BRIEF] = {"--brief", NULL, "lines without the model's numbers: what its system says of them alone"},
@@ -73,7 +74,7 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
                arrays = value[ARRAYS] || pl_config_is_option(in->config, "infer.npy");
     if (lines && arrays)
         return pl_cli_error(err, PL_E_USAGE,
-                            "--to is a file of lines, and --npy writes arrays in their place; leave one out");
+                            "--out is a file of lines, and --npy writes arrays in their place; leave one out");
     if (value[BRIEF] && value[ARRAYS])
         return pl_cli_error(err, PL_E_USAGE,
                             "--brief makes lines without the model's numbers, and --npy writes those alone; leave one "
@@ -97,7 +98,7 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
 static pl_status take_places(const pl_cli_input *in, pl_error *err)
 {
     const char *to = in->arguments.value[TO], *arrays = in->arguments.value[ARRAYS];
-    pl_status status = set(in, "infer.to", arrays || pl_is_stdout(to) ? "none" : to, "--to", err);
+    pl_status status = set(in, "infer.to", arrays || pl_is_stdout(to) ? "none" : to, "--out", err);
     return status == PL_OK ? set(in, "infer.npy", to ? "none" : arrays, "--npy", err) : status;
 }
 

@@ -6,12 +6,14 @@
 #include "signals.h"
 #include "stages.h"
 
-enum { QUIET, VERBOSE, LOCK, LEDGER };
+enum { QUIET, VERBOSE, LOCK, LEDGER, OVERWRITE };
 static const pl_cli_option options[] = {
     [QUIET] = {"--quiet", NULL, "say nothing but warnings and errors", true},
     [VERBOSE] = {"--verbose", NULL, "print the whole report of the plan first", true},
     [LEDGER] = {"--ledger", NULL, "print planned and measured memory at the end, and where the time went"},
     [LOCK] = {"--lock", "PLAN", "run this plan, as plimsoll fit --lock or plan --out-lock wrote it"},
+    [OVERWRITE] = {"--overwrite", NULL,
+                   "start over: the checkpoints of the run in the folder are removed once the new one is planned"},
 };
 
 static const char about[] =
@@ -30,6 +32,7 @@ static const char about[] =
     "is another value is said. A run that is complete says so and ends with 0. --resume=auto begins where there is no "
     "checkpoint: a container starts, and starts again, with\n"
     "  train CONFIG --lock PLAN --resume=auto\n"
+    "--overwrite starts over in a folder that holds a run: its checkpoints are removed when the new one is planned.\n"
     "\n"
     "A config of cloud heights or chains of thought, or of pages with n2n_pretrain.enabled or "
     "finetune.enabled, may mean several trainings: each has a folder in "
@@ -80,6 +83,26 @@ static pl_status check_lock(const pl_cli_input *in, const pl_stage *stage, pl_er
                         stage->count);
 }
 
+/* The run in the folder goes when nothing that a plan finds can stop the new one. */
+static pl_status start_over(const pl_cli_command *command, pl_cli_input *in, const pl_talk *talk, pl_error *err)
+{
+    uint32_t trainings;
+    pl_plan *plan = NULL;
+    if (!in->arguments.value[OVERWRITE]) return PL_OK;
+    if (strcmp(in->resume, "false") != 0)
+        return pl_cli_error(err, PL_E_USAGE, "--overwrite starts over and --resume goes on; give one of them");
+    pl_status status = pl_cli_name_stage(in, &trainings, err);
+    if (status == PL_OK && trainings)
+        return pl_cli_error(
+            err, PL_E_USAGE,
+            "--overwrite is of a config that is one training, and this one is %u; remove %.300s, or choose "
+            "another folder with --out",
+            trainings, in->out);
+    if (status == PL_OK) status = pl_cli_make_plan(command->name, in, PL_COMMAND_TRAIN, talk, &plan, err);
+    pl_plan_destroy(plan);
+    return status == PL_OK ? pl_forget_run(in->config, err) : status;
+}
+
 static int run(const pl_cli_command *command, int argc, char **argv)
 {
     pl_cli_input in;
@@ -90,6 +113,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK)
         status = pl_talk_read(in.config, in.arguments.value[QUIET], in.arguments.value[VERBOSE], &talk, &err);
+    if (status == PL_OK) status = start_over(command, &in, &talk, &err);
     if (status == PL_OK) status = pl_cli_take_stage(command, &in, &talk, &stage, &err);
     if (status == PL_OK) status = check_lock(&in, &stage, &err);
     if (status == PL_OK && !stage.all_done) status = pl_cli_check_new_run(&in, &err);

@@ -21,6 +21,7 @@ typedef struct pl_cli_option {
     const char *help;  /* "%s" in it: the words, "a (the default), b or c" (pl_cli_option_help) */
     bool excludes;     /* the others of the command that have this, too; one that takes a value only as "-": stdout */
     const char *words; /* the values there are, for a shell to complete: "peak end"; NULL: any */
+    const char *other; /* another name that is taken for it, "--to"; NULL: none */
 } pl_cli_option;
 
 /* What a subcommand does with a config; each does what those before it do. */
@@ -79,7 +80,9 @@ typedef struct pl_cli_arguments {
 pl_status pl_cli_own_first(const pl_cli_command *, int argc, char **argv, int *own, pl_error *);
 /* Options may stand before and behind operands; "--" ends them. Options of the config were taken out before. */
 pl_status pl_cli_parse(const pl_cli_command *, int argc, char **argv, pl_cli_arguments *, pl_error *);
-bool pl_cli_wants_help(int argc, char **argv);
+/* Does a word ask for help, -h or --help? */
+typedef enum pl_cli_help_form { PL_CLI_HELP_NONE, PL_CLI_HELP_BRIEF, PL_CLI_HELP_ALL } pl_cli_help_form;
+pl_cli_help_form pl_cli_wants_help(int argc, char **argv);
 /* Says what is wrong with the words of a command and which they are, and where help is; returns exit code 2. */
 int pl_cli_usage(const char *command, const char *what, const char *which);
 /* An option's value: a size up to 2^63 - 1, or seconds above 0. Returns 0, or what pl_cli_usage returns. */
@@ -90,8 +93,8 @@ int pl_cli_read_seconds(const char *command, const char *option, const char *val
 enum { PL_CLI_HELP_BYTES = 256 };
 /* What the help says of an option, itself or made in `room`. */
 const char *pl_cli_option_help(const pl_cli_option *, char room[PL_CLI_HELP_BYTES]);
-int pl_cli_print_help(const pl_cli_command *);
-int pl_cli_print_overview(void);
+int pl_cli_print_help(const pl_cli_command *, pl_cli_help_form);
+int pl_cli_print_overview(pl_cli_help_form);
 /* The options of the config that this command takes; text in a block for pl_text_free. */
 pl_status pl_cli_config_help(const pl_cli_command *, char **text, size_t *bytes, pl_error *);
 

@@ -38,6 +38,11 @@ pl_status pl_cli_check_new_run(const pl_cli_input *, pl_error *);
  * these processes. "": there are none. PL_E_USAGE, PL_E_STORAGE. */
 pl_status pl_cli_join_names(const pl_cli_input *, const char *first, char *text, size_t room, pl_error *);
 
+/* A file in infer.scratch that has no name, but a path for this process and those that come by exec; gone with the last
+ * of them. PL_E_STORAGE, with errno. */
+enum { PL_CLI_NAMELESS_BYTES = 32 };
+pl_status pl_cli_open_nameless(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], int *fd, pl_error *);
+
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 
 /* The text of a key ("run", "progress"), cut to room; "" when it has none. */

@@ -43,7 +43,8 @@ static pl_status print_version(int argc, char **argv, pl_error *err)
 static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return pl_cli_print_overview();
+    const pl_cli_help_form help = pl_cli_wants_help(argc, argv);
+    if (help && argv[1][0] == '-' && strcmp(name, "--version") != 0) return pl_cli_print_overview(help);
     if (strcmp(name, "--version") == 0) {
         pl_error err = {0};
         const pl_status status = print_version(argc, argv, &err);
@@ -53,7 +54,7 @@ static int dispatch(int argc, char **argv)
     if (strcmp(name, PL_CLI_PAGER) == 0) return pl_page_run(argc - 1, argv + 1);
     const pl_cli_command *command = pl_cli_find(name);
     if (!command) return unknown_command(name);
-    if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command);
+    if (pl_cli_wants_help(argc - 1, argv + 1)) return pl_cli_print_help(command, help);
     return command->body->run(command, argc - 1, argv + 1);
 }
 
@@ -92,7 +93,5 @@ int main(int argc, char **argv)
     pl_signals_ignore();
     pl_cli_adopt_results();
     pl_again_note(argc, argv);
-    if (argc >= 2) return dispatch(argc, argv);
-    pl_cli_error(&err, PL_E_USAGE, "a command is missing; see plimsoll help");
-    return pl_cli_complain("", PL_E_USAGE, &err);
+    return argc >= 2 ? dispatch(argc, argv) : pl_cli_print_overview(PL_CLI_HELP_BRIEF);
 }

@@ -45,25 +45,46 @@ static pl_status write_names(int fd, const names *n)
     return fclose(file) == 0 ? status : PL_E_STORAGE;
 }
 
+static pl_status find_scratch(const pl_cli_input *in, char folder[PATH_MAX], pl_error *err)
+{
+    const pl_status status = pl_cli_setting(in->config, "infer", "scratch", folder, PATH_MAX, err);
+    if (status == PL_OK && strcmp(folder, "auto") == 0) snprintf(folder, PATH_MAX, "/var/tmp");
+    return status;
+}
+
+pl_status pl_cli_open_nameless(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BYTES], int *fd, pl_error *err)
+{
+    char folder[PATH_MAX], name[PATH_MAX + 32];
+    pl_status status = find_scratch(in, folder, err);
+    if (status != PL_OK) return status;
+    snprintf(name, sizeof name, "%s/plimsoll-names-XXXXXX", folder);
+    *fd = mkstemp(name);
+    if (*fd < 0)
+        return pl_cli_error(err, PL_E_STORAGE, "no file can be made in %s: %s; name another folder (infer.scratch)",
+                            folder, strerror(errno));
+    (void)unlink(name);
+    snprintf(path, PL_CLI_NAMELESS_BYTES, "/proc/self/fd/%d", *fd);
+    return PL_OK;
+}
+
 static pl_status list(const pl_cli_input *in, const names *n, char *text, size_t room, pl_error *err)
 {
-    char folder[PATH_MAX], path[PATH_MAX + 32];
-    pl_status status = pl_cli_setting(in->config, "infer", "scratch", folder, sizeof folder, err);
+    char folder[PATH_MAX], path[PL_CLI_NAMELESS_BYTES];
+    pl_error why = {0};
+    int fd = -1;
+    pl_status status = find_scratch(in, folder, err);
     if (status != PL_OK) return status;
-    snprintf(path, sizeof path, "%s/plimsoll-names-XXXXXX", strcmp(folder, "auto") == 0 ? "/var/tmp" : folder);
-    const int fd = mkstemp(path);
-    if (fd >= 0) (void)unlink(path);
-    if (fd >= 0 && write_names(fd, n) == PL_OK) {
-        snprintf(text, room, "@/proc/self/fd/%d", fd);
+    if (pl_cli_open_nameless(in, path, &fd, &why) == PL_OK && write_names(fd, n) == PL_OK) {
+        snprintf(text, room, "@%s", path);
         return PL_OK;
     }
-    const int why = errno;
+    const int error = errno;
     if (fd >= 0) close(fd);
     return pl_cli_error(
         err, PL_E_STORAGE,
         "the names of so many files cannot be put into a file in %s: %s; name another folder (--scratch), "
         "or give the names in a file of yours (@LIST)",
-        strcmp(folder, "auto") == 0 ? "/var/tmp" : folder, strerror(why));
+        folder, strerror(error));
 }
 
 /* A config's text is printable UTF-8; names of files need not be. */

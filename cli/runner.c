@@ -16,12 +16,14 @@
 #include "page.h"
 #include "progress.h"
 #include "signals.h"
+#include "texts.h"
 
 enum { REPORT_BYTES = 128 << 10 };
 
 typedef struct runner {
     pl_call call;
     pl_view view;
+    pl_texts texts;
     pl_plan *plan;
     pl_run *run;
     pl_error error;
@@ -47,7 +49,7 @@ static void hear(void *context, const pl_event *e)
 {
     runner *r = context;
     if (e->kind == PL_EVENT_COMMITTED) pl_signals_catch();
-    pl_view_event(&r->view, e);
+    if (!pl_texts_event(&r->texts, e)) pl_view_event(&r->view, e);
     if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
 }
 
@@ -234,12 +236,12 @@ static pl_status train(runner *r)
 
 static pl_status generate(runner *r)
 {
-    const char *prompt = r->call.word[PL_CALL_PROMPT];
-    if (prompt && prompt[0]) pl_view_text(&r->view, prompt, strlen(prompt));
-    pl_status status = pl_run_generate(r->run, &r->error);
-    if (status != PL_OK || r->view.status == PL_OK) return status;
-    r->error = r->view.error;
-    return r->view.status;
+    r->texts = (pl_texts){.view = &r->view,
+                          .prompt = r->call.word[PL_CALL_PROMPT],
+                          .prompt_file = r->call.word[PL_CALL_FROM],
+                          .json = said(r, PL_CALL_JSON)};
+    return said(r, PL_CALL_ANSWERS) ? pl_texts_answer(&r->texts, r->run, &r->error)
+                                    : pl_texts_write(&r->texts, r->run, &r->error);
 }
 
 /* A metric that is not finite is no number of JSON. */
@@ -253,7 +255,8 @@ static pl_status put_evaluated(const runner *r, double loss, uint64_t items, pl_
                 loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, isfinite(metric[i].value) ? ",\"%s\":%.9g" : ",\"%s\":null", metric[i].key, metric[i].value);
-    pl_line_add(&line, ",\"%s\":%llu}\n", pl_run_words(r->run)->items, (unsigned long long)items);
+    pl_line_add(&line, ",\"%s\":%llu%s}\n", pl_run_words(r->run)->items, (unsigned long long)items,
+                pl_run_judges_all(r->run) ? ",\"judged\":\"all\"" : "");
     return pl_put(text, line.bytes, err);
 }
 
@@ -268,6 +271,8 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     pl_line_add(&line, "%-*s  %.5f %s\n", COLUMN, "loss", loss, words->loss);
     for (size_t i = 0; i < metrics; i++)
         pl_line_add(&line, "%-*s  %.*f\n", COLUMN, metric[i].words, metric[i].decimals, metric[i].value);
+    if (pl_run_judges_all(r->run))
+        pl_line_add(&line, "%-*s  all of it: the run was not trained on this %s\n", COLUMN, "judged", words->data);
     pl_line_add(&line, "%-*s  %s\n%-*s  %llu\n", COLUMN, words->items, pl_show_count(items, count), COLUMN, "step",
                 (unsigned long long)r->view.step);
     return pl_put(text, line.bytes, err);

@@ -92,6 +92,7 @@ static void copy_value(const char *p, char *text, size_t room)
         }
     } else {
         const char *end = skip_value(p);
+        while (end > p && strchr(" \t\r\n", end[-1])) end--; /* the layout behind the last of a section */
         while (p < end) put_byte(&t, (unsigned char)*p++);
     }
     text[t.bytes] = 0;

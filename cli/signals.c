@@ -122,6 +122,12 @@ void pl_signals_leave(void) { hear_ends(on_leave); }
 void pl_signals_catch(void) { hear_ends(on_stop); }
 void pl_signals_note(void) { hear_ends(on_note); }
 
+void pl_signals_forget(void)
+{
+    stopped_by = 0;
+    pl_signal_stop = 0;
+}
+
 /* A blocked signal stays pending through exec, while handlers do not: without this, one that comes between exec and the
  * next program's handlers would end the process as if it had none. */
 void pl_signals_hold(void)

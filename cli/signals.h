@@ -16,6 +16,7 @@ const sigset_t *pl_signals_changed(void); /* those of them that were at their de
 void pl_signals_leave(void);              /* from now on they end the process at once */
 void pl_signals_catch(void);              /* from now on they set pl_signal_stop */
 void pl_signals_note(void);               /* likewise, and a second one does not leave: for who has to clean up */
+void pl_signals_forget(void);             /* what they asked for is done; the next one is the first again */
 void pl_signals_hold(void);               /* before an exec: they wait until the next program hears them */
 /* Who reads along may leave: what is written keeps on being made. exec keeps this. */
 void pl_signals_outlive_readers(void);

@@ -33,10 +33,18 @@ PL_API pl_status pl_config_apply_env(pl_config *, char *const *envp, pl_error *)
  * and what Kubernetes and Docker name after a service called plimsoll (PLIMSOLL_SERVICE_HOST, PLIMSOLL_PORT=tcp://…).
  */
 PL_API bool pl_config_is_variable(const char *entry);
+/* The option that sets this key, without its dashes: "batch_size" of "train.batch_size"; NULL: it has none. */
+PL_API const char *pl_config_option_of(const char *key);
 /* Was the key set by the command line, or by pl_config_set? */
 PL_API bool pl_config_is_option(const pl_config *, const char *key);
 /* Do the values go together? Call it last. */
 PL_API pl_status pl_config_check(const pl_config *, pl_error *);
+/* What to write in place of an option, "--warmup_ratio=0.1", that other programs have and this one has not; NULL: it is
+ * none that is known. */
+PL_API const char *pl_config_instead_of(const char *option);
+/* For people who look for something: all about the keys of this name, Plimsoll's or another program's, and a line for
+ * each key that speaks of it. An empty text: there is none. */
+PL_API PL_MUST_USE pl_status pl_config_about(const char *word, char **text, size_t *bytes, pl_error *);
 /* The error for an unknown option: PL_E_USAGE with a "did you mean"; own: the caller's own options. */
 PL_API pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
 

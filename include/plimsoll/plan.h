@@ -56,6 +56,8 @@ PL_API bool pl_command_reads_samples(pl_command, const pl_config *);
 PL_API PL_MUST_USE pl_status pl_command_check_options(pl_command, const pl_config *, pl_error *);
 /* PL_CONFIG_HELP, but only what this command reads; text in a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_command_help(pl_command, char **text, size_t *bytes, pl_error *);
+/* A line for each of these options, "text batch_size steps", in this order; what it does not read is left out. */
+PL_API PL_MUST_USE pl_status pl_command_brief(pl_command, const char *options, char **text, size_t *bytes, pl_error *);
 
 /* Called now and then during long work; done and total count whatever the phase is about. May be NULL. Returning false
  * ends the preparation of data, and the reading of pictures and HDF5 before planning, with PL_E_STOPPED, as if it had
@@ -67,6 +69,9 @@ typedef bool (*pl_progress)(void *context, const char *phase, uint64_t done, uin
  * (PL_E_STORAGE); whatever pl_check_resume refuses; and any command with other files than the run's weights were
  * trained with (PL_E_CONFIG; of a text: its tokenizer). Quick; pl_prepare and pl_run_open refuse the same, later. */
 PL_API PL_MUST_USE pl_status pl_check_folder(const pl_config *, pl_command, pl_error *);
+/* Removes all checkpoints of the run in the config's folder, so that a training begins there anew; nothing where there
+ * is none. PL_E_STORAGE: somebody is training there, or it cannot be removed (a link stays). */
+PL_API PL_MUST_USE pl_status pl_forget_run(const pl_config *, pl_error *);
 /* May a training of this config go on with the run in its folder? Always when run.resume is false. PL_E_DATA when it is
  * true and there is no checkpoint; PL_E_CONFIG when the run is another model's, is past train.steps, or when the config
  * differs in what the run settled with its first step (docs/config.md, "decides"). */

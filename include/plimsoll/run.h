@@ -29,9 +29,9 @@ typedef enum pl_event_kind {
     PL_EVENT_EVALUATED, /* loss: of the validation part */
     PL_EVENT_SAVED,     /* text: the checkpoint's name */
     PL_EVENT_TEXT,      /* generated text, piece by piece: whole UTF-8 characters unless the model made broken ones */
-    PL_EVENT_TEXT_END,
-    PL_EVENT_WARNING, /* text */
-    PL_EVENT_STOPPED, /* a stop was asked for; the state is saved */
+    PL_EVENT_TEXT_END,  /* told: of generate */
+    PL_EVENT_WARNING,   /* text */
+    PL_EVENT_STOPPED,   /* a stop was asked for; the state is saved */
     PL_EVENT_FINISHED,
     /* The run is alive: about ten times a second at most, and after the first step, however long steps and validations
      * take. loss, lr, items_per_second: of the last step that is done, NaN before there is one. */
@@ -63,6 +63,18 @@ typedef struct pl_loss_metric {
 } pl_loss_metric;
 enum { PL_LOSS_METRICS_MAX = 20 };
 
+/* How a generated text came to its end. */
+typedef enum pl_text_ended {
+    PL_TEXT_AT_LENGTH,   /* generate.tokens */
+    PL_TEXT_AT_STOP,     /* one of generate.stop, which is not told */
+    PL_TEXT_INTERRUPTED, /* a stop was asked for */
+} pl_text_ended;
+typedef struct pl_text_told {
+    uint64_t prompt_tokens, tokens;
+    double first_seconds, seconds; /* from the prompt to the first token and to the last */
+    pl_text_ended ended;
+} pl_text_told;
+
 typedef struct pl_event {
     pl_event_kind kind;
     uint64_t step, steps; /* done, of all */
@@ -85,6 +97,7 @@ typedef struct pl_event {
     bool validating; /* tick: the parts belong to a validation */
     bool is_saved;   /* training: there is a checkpoint to go on from, that of saved_step */
     uint64_t saved_step;
+    const pl_text_told *told; /* text_end; valid during the call */
 } pl_event;
 
 /* Called from the thread that runs; must not ask for memory after PL_EVENT_COMMITTED. */
@@ -159,6 +172,8 @@ PL_API PL_MUST_USE pl_status pl_run_train(pl_run *, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_work(pl_run *, pl_error *);
 /* Mean loss per item of the validation part. */
 PL_API PL_MUST_USE pl_status pl_run_evaluate(pl_run *, double *loss, uint64_t *items, pl_error *);
+/* All that there is was judged: a text that the run was not trained on has no validation part, but is one. */
+PL_API bool pl_run_judges_all(const pl_run *);
 /* Writes what the system reads off such a loss and returns how many metrics that is, at most PL_LOSS_METRICS_MAX. */
 PL_API size_t pl_run_metrics(const pl_run *, double loss, pl_loss_metric *);
 /* The predictions of that evaluation, a line for each sample, into a file, which is whole or not there. PL_E_USAGE
@@ -170,7 +185,11 @@ PL_API uint64_t pl_run_results_left(const pl_run *);
 PL_API const char *pl_run_results_path(const pl_run *); /* NULL: it keeps none */
 PL_API bool pl_config_has_page(const pl_config *);
 PL_API bool pl_run_has_page(const pl_run *); /* can pl_results_report show its results? */
+/* The texts behind generate.prompt or prompt_file. PL_E_STOPPED after a stop. */
 PL_API PL_MUST_USE pl_status pl_run_generate(pl_run *, pl_error *);
+/* The texts behind another prompt, as often as wanted: of a plan whose config has generate.interactive. The n-th text
+ * of a run draws the same numbers whatever came before. PL_E_USAGE where the prompt is longer than 4096 tokens. */
+PL_API PL_MUST_USE pl_status pl_run_answer(pl_run *, const char *prompt, size_t bytes, pl_error *);
 PL_API PL_MUST_USE pl_status pl_run_write_gradients(pl_run *, const char *path, pl_error *);
 
 typedef struct pl_run_verdict {

@@ -1,5 +1,6 @@
 /* How a config means a form of a model, and a step of a comparison. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/compare.h"
 #include "config/schema.h"
@@ -12,7 +13,8 @@ static pl_status set(pl_config *c, const char *key, const char *value, pl_error 
 const pl_config_key *pl_compare_weights_key(const pl_config *c)
 {
     for (const pl_config_key *k = pl_config_keys; k < PL_CONFIG_KEYS_END; k++)
-        if (pl_config_has_option(k, "weights") && pl_config_is_used(c, k) && !pl_config_is_meant_for_another(c, k))
+        if (k->option && strcmp(k->option, "weights") == 0 && pl_config_is_used(c, k) &&
+            !pl_config_is_meant_for_another(c, k))
             return k;
     return NULL;
 }

@@ -177,7 +177,7 @@ static pl_status refuse(const depth *d, uint64_t layers, uint64_t room_bytes, co
         or_keep = ", or set train.layer_major_keep to 1 (each group begins at its own input)";
     return pl_fail(err, PL_E_BUDGET,
                    "to plan %" PRIu64 " layers, a graph of %" PRIu64 " nodes, would take %" PRIu64
-                   " bytes, and %s %" PRIu64 "; %s%s",
+                   " bytes, and %s %" PRIu64 " bytes; %s%s",
                    layers, n.nodes, bytes_of(&n), room, room_bytes, remedy, or_keep);
 }
 

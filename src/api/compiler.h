@@ -52,7 +52,7 @@ typedef struct pl_compiler {
     size_t heap_nodes;     /* of the largest so far, and its heap */
     uint64_t heap_bytes;
     char budget[128]; /* as in the plan */
-    char less[128];   /* which forms of the same model take less: "a key bfloat16 or weights in 8 bits", or "" */
+    char less[128];   /* which forms of the same model take less: "`a.key` bf16 or weights in 8 bits", or "" */
 } pl_compiler;
 
 /* ---- compile.c ---- */

@@ -126,7 +126,7 @@ pl_status pl_config_text(const pl_config *c, pl_config_form form, char **text, s
     pl_status status = PL_OK;
     switch (form) {
     case PL_CONFIG_YAML:
-        pl_config_print_yaml(c, &s);
+        pl_config_print_own(c, &s);
         break;
     case PL_CONFIG_JSON:
         print_json(c, &s);
@@ -207,5 +207,19 @@ pl_status pl_command_help(pl_command command, char **text, size_t *bytes, pl_err
 {
     pl_str s = {0};
     pl_config_print_help_of(reader_of(command), pl_systems_with(command), &s);
+    return pl_give_text(&s, text, bytes, err);
+}
+
+pl_status pl_command_brief(pl_command command, const char *options, char **text, size_t *bytes, pl_error *err)
+{
+    pl_str s = {0};
+    pl_config_print_brief_of(reader_of(command), pl_systems_with(command), options, &s);
+    return pl_give_text(&s, text, bytes, err);
+}
+
+pl_status pl_config_about(const char *word, char **text, size_t *bytes, pl_error *err)
+{
+    pl_str s = {0};
+    pl_config_print_about(word, &s);
     return pl_give_text(&s, text, bytes, err);
 }

@@ -56,11 +56,11 @@ static pl_status check_format(const exporting *e, pl_error *err)
     if (e->o->format != PL_EXPORT_ONNX) return PL_OK;
     if (pl_narrow_dtype(e->config) != PL_DTYPE_F32)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: run.precision %s, but a model in ONNX is in f32; take float32, or --format safetensors",
+                       "%s: run.precision %s, but a model in ONNX is in f32; take f32, or `format` safetensors",
                        pl_config_where(e->config, "run.precision", where, sizeof where), pl_narrow_word(e->config));
     if (!pl_system_of(e->config)->face)
         return pl_fail(err, PL_E_UNSUPPORTED,
-                       "models of the system %s cannot be exported to ONNX; --format safetensors exports their "
+                       "models of the system %s cannot be exported to ONNX; `format` safetensors exports their "
                        "weights",
                        pl_system_name(e->config));
     return pl_export_check_onnx(err);

@@ -39,7 +39,7 @@ pl_status pl_export_pack_binary(const pl_config *c, const pl_graph *g, pl_export
     }
     if (w->binary.count) return PL_OK;
     return pl_fail(err, PL_E_USAGE,
-                   "--packed packs the weights of layers of signs, and with model.binary none there are "
+                   "`packed` packs the weights of layers of signs, and with model.binary none there are "
                    "no such layers; leave it out");
 }
 

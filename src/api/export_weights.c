@@ -221,7 +221,7 @@ pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o,
     const bool is_given = !o->seeded && data->weights && !data->weights_part;
     const bool is_saved = !o->seeded && !is_given && y->job[PL_COMMAND_TRAIN];
     if (!is_saved && o->checkpoint)
-        return pl_fail(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here%s; leave it out",
+        return pl_fail(err, PL_E_USAGE, "`checkpoint` names weights of a model that is trained here%s; leave it out",
                        is_given ? ", and the config names other ones" : "");
     PL_TRY(pl_session_lists(g, NULL, &w->model, &w->models, &w->state, &w->states, err));
     for (size_t i = 0; i < w->models; i++) w->model[i].converts = pl_narrow_dtype(c) != PL_DTYPE_F32;

@@ -43,7 +43,7 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
     PL_TRY(pl_model_build(c, &seen, graph, err));
     const pl_status status = rewrite(*graph, pl_system_of(c)->face, err);
     if (status == PL_E_UNSUPPORTED && pl_command_does(command, PL_USES_CALIBRATION))
-        pl_error_append(err, "; take quantization.files (--calibrate) away, and its own samples calibrate it");
+        pl_error_append(err, "; take quantization.files (`calibrate`) away, and its own samples calibrate it");
     return status;
 }
 
@@ -53,7 +53,7 @@ pl_status pl_check_seeded(const pl_config *c, pl_error *err)
     static const char *const named[] = {"run.weights", "encoder.weights"};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         if (pl_config_is_option(c, named[i]))
-            return pl_fail(err, PL_E_USAGE, "--seeded and --weights both name weights; leave one out");
+            return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
     return PL_OK;
 }
 

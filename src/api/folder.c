@@ -1,4 +1,5 @@
 /* May this command work in the folder of the run, and what is to be made there first? */
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -16,6 +17,24 @@ static pl_status refuse_training(pl_preparation *p, pl_error *err)
         if (access(path, F_OK) == 0) PL_TRY(pl_preparation_lock(p, err));
     }
     return p->config->run.resume != PL_SWITCH_OFF ? PL_OK : pl_saved_refuse_new(p->out, &p->saved, err);
+}
+
+/* A training begins with the weights of another run. A file of weights is somebody else's, and said to be one before
+ * anything is planned; whether a folder is a run's, the session finds out. */
+static pl_status refuse_file_to_begin(const pl_preparation *p, pl_error *err)
+{
+    static const char *const kinds[] = {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".gguf", ".onnx", ".npz"};
+    const char *from = p->config->train.init_from;
+    struct stat info;
+    bool is_file = from[0] && stat(from, &info) == 0 && S_ISREG(info.st_mode);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        is_file = is_file || (pl_ends_with(from, kinds[i]) && access(from, F_OK) != 0);
+    if (!is_file || p->holds_run) return PL_OK;
+    return pl_fail(err, PL_E_DATA,
+                   "%.600s: is a file, and a training begins with the folder of a run (`train.init_from` runs/NAME); "
+                   "weights of other programs are for models in use: export them as safetensors, which `run.weights` "
+                   "takes",
+                   from);
 }
 
 /* Where there is something and it is damaged, the run itself finds out how much. */
@@ -56,6 +75,7 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     const pl_command command = *(const pl_command *)context;
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
+    if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_file_to_begin(p, err));
     const pl_system *y = pl_system_of(p->config);
     if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
     return y->check_folder ? y->check_folder(p, command, err) : PL_OK;
@@ -66,6 +86,16 @@ pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
     PL_TRY(pl_system_require(c, command, err));
     return with_preparation(c, NULL, look_at_folder, &command, err);
 }
+
+static pl_status forget(pl_preparation *p, const void *context, pl_error *err)
+{
+    (void)context;
+    if (!p->holds_run) return PL_OK;
+    PL_TRY(pl_preparation_lock(p, err));
+    return pl_saved_forget(p->out, err);
+}
+
+pl_status pl_forget_run(const pl_config *c, pl_error *err) { return with_preparation(c, NULL, forget, NULL, err); }
 
 typedef struct told {
     pl_progress progress;

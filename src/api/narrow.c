@@ -23,7 +23,7 @@ pl_status pl_narrow_check(const pl_config *c, const pl_graph *g, pl_error *err)
         const pl_node *n = &g->node[i];
         const bool is_binary = n->op == PL_OP_LINEAR_BINARY;
         if (n->dead || (!is_binary && !pl_op_is_int8(n->op))) continue;
-        return pl_fail(err, PL_E_CONFIG, "%s: run.precision %s, but %s has %s, which %s numbers in f32; take float32",
+        return pl_fail(err, PL_E_CONFIG, "%s: run.precision %s, but %s has %s, which %s numbers in f32; take f32",
                        pl_config_where(c, "run.precision", where, sizeof where), pl_narrow_word(c), n->scope,
                        is_binary ? "a layer of signs" : "weights in 8 bits",
                        is_binary ? "takes them of" : "are multiplied with what is made of");

@@ -316,7 +316,7 @@ static pl_status without_part(const char *path, char **text, size_t *bytes, pl_e
     pl_status status = pl_config_load_file(c, path, &why);
     const bool is_read = status == PL_OK, is_odd = status == PL_E_CONFIG || status == PL_E_USAGE || status == PL_E_DATA;
     for (const pl_config_key *key = pl_config_keys; is_read && status == PL_OK && key < PL_CONFIG_KEYS_END; key++)
-        if (pl_config_has_option(key, "part")) status = pl_config_set(c, key->path, "", path, err);
+        if (key->option && strcmp(key->option, "part") == 0) status = pl_config_set(c, key->path, "", path, err);
     if (is_read && status == PL_OK) status = pl_config_text(c, PL_CONFIG_KEPT, text, bytes, err);
     pl_config_destroy(c);
     if (is_odd) return pl_file_read_all(path, CONFIG_BYTES_MAX, text, bytes, err);

@@ -96,7 +96,7 @@ void pl_room_find_less(pl_compiler *of)
 {
     const bool narrow = can_be_narrow(of), packed = can_be_in_8_bits(of);
     const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
-    snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? way->key : "", narrow ? " " : "",
+    snprintf(of->less, sizeof of->less, "%s%s%s%s%s%s", narrow ? "`" : "", narrow ? way->key : "", narrow ? "` " : "",
              narrow ? way->narrow : "", narrow && packed ? " or " : "",
              packed ? "weights in 8 bits (plimsoll quantize)" : "");
 }
@@ -119,7 +119,7 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
     if (bytes <= room->bytes && room->bytes >= room->floor_bytes && plan_bytes_at_least(c) > room->bytes)
         return pl_fail(err, PL_E_BUDGET,
                        "the plan alone of %" PRIi64 " layers takes more than %" PRIu64 " bytes, and %s %" PRIu64
-                       " is smaller; take fewer model.layers",
+                       " bytes is smaller; take fewer model.layers",
                        c->model.layers, plan_bytes_at_least(c), room->words, room->bytes);
     if (bytes <= room->bytes) return PL_OK;
     if (room->bytes < room->floor_bytes)
@@ -128,8 +128,8 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
         snprintf(remedy, sizeof remedy, "take %s", of->less);
     else
         snprintf(remedy, sizeof remedy, "make %s smaller%s%s", keys, of->less[0] ? ", or take " : "", of->less);
-    return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " more than %s %" PRIu64 "; %s", what, bytes,
-                   bytes - room->bytes, room->words, room->bytes, remedy);
+    return pl_fail(err, PL_E_BUDGET, "%s are %" PRIu64 " bytes, %" PRIu64 " bytes more than %s %" PRIu64 " bytes; %s",
+                   what, bytes, bytes - room->bytes, room->words, room->bytes, remedy);
 }
 
 /* Addresses: what is reserved, what lies around an arena so that it is aligned and guarded, a guard page a stack; and

@@ -257,7 +257,14 @@ pl_status pl_run_evaluate(pl_run *r, double *loss, uint64_t *items, pl_error *er
     return pl_evaluate(r->session, 0, loss, items, err);
 }
 
+bool pl_run_judges_all(const pl_run *r) { return pl_facts_value(&r->data->identity, PL_FACT_WHOLE, 0) != 0; }
+
 pl_status pl_run_generate(pl_run *r, pl_error *err) { return pl_session_run_job(r->session, &pl_job_generate, err); }
+
+pl_status pl_run_answer(pl_run *r, const char *prompt, size_t bytes, pl_error *err)
+{
+    return pl_generate_answer(r->session, prompt, bytes, err);
+}
 
 pl_status pl_run_infer(pl_run *r, pl_inferred *to, pl_error *err)
 {

@@ -73,13 +73,15 @@ static pl_status check_asked(const pl_config *c, const char *out, const survey *
     if (s->begun != UINT32_MAX && c->run.resume == PL_SWITCH_OFF) {
         PL_TRY(folder_of(c, out, s->begun, folder, err));
         return pl_fail(err, PL_E_STORAGE,
-                       "%s: was begun before; continue with --resume, or choose another folder with --out", folder);
+                       "%s: was begun before; continue with `run.resume`, or choose another folder with `run.out`",
+                       folder);
     }
     if (s->begun == UINT32_MAX && c->run.resume == PL_SWITCH_ON)
-        return pl_fail(err, PL_E_DATA,
-                       "%s: holds nothing to go on from; leave --resume out to begin, or give --resume=auto, which "
-                       "begins where there is nothing",
-                       out);
+        return pl_fail(
+            err, PL_E_DATA,
+            "%s: holds nothing to go on from; leave `run.resume` out to begin, or give `run.resume`=auto, which "
+            "begins where there is nothing",
+            out);
     return PL_OK;
 }
 
@@ -121,8 +123,7 @@ static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage
     c->is_stage = true;
     PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
-    if (s->at.is_trained)
-        PL_TRY(pl_config_set(c, "run.precision", "float32", "a training judges what it trained", err));
+    if (s->at.is_trained) PL_TRY(pl_config_set(c, "run.precision", "f32", "a training judges what it trained", err));
     return pl_config_check(c, err);
 }
 

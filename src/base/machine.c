@@ -234,12 +234,12 @@ pl_status pl_machine_check_limits(const pl_machine *m, const pl_machine_need *ne
     };
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++) {
         if (bounds[i].need <= bounds[i].limit) continue;
-        return pl_fail(err, PL_E_BUDGET,
-                       "the plan %s %llu bytes, %llu more than %s, which allows at most %llu; set memory.budget to "
-                       "auto, or make the model or %s smaller",
-                       bounds[i].what, (unsigned long long)bounds[i].need,
-                       (unsigned long long)(bounds[i].need - bounds[i].limit), bounds[i].name,
-                       (unsigned long long)bounds[i].limit, need->at_once_key);
+        return pl_fail(
+            err, PL_E_BUDGET,
+            "the plan %s %llu bytes, %llu bytes more than %s, which allows at most %llu bytes; set memory.budget to "
+            "auto, or make the model or %s smaller",
+            bounds[i].what, (unsigned long long)bounds[i].need, (unsigned long long)(bounds[i].need - bounds[i].limit),
+            bounds[i].name, (unsigned long long)bounds[i].limit, need->at_once_key);
     }
     return PL_OK;
 }
@@ -260,15 +260,16 @@ pl_status pl_machine_check_free(const pl_machine *m, const pl_machine_need *need
                        "may be held here; make it readable",
                        m->cgroup_path, strerror(m->cgroup_error), (unsigned long long)need->charged_bytes);
     if (need->charged_bytes > add_capped(group, ahead))
-        return pl_fail(
-            err, PL_E_BUDGET,
-            "the plan is charged %llu bytes, but others in %s leave %llu of its limit: %llu are missing; end "
-            "them, or give a smaller memory.budget",
-            (unsigned long long)need->charged_bytes, m->cgroup_path, (unsigned long long)group,
-            (unsigned long long)(need->charged_bytes - group));
+        return pl_fail(err, PL_E_BUDGET,
+                       "the plan is charged %llu bytes, but others in %s leave %llu bytes of its limit: %llu bytes are "
+                       "missing; end "
+                       "them, or give a smaller memory.budget",
+                       (unsigned long long)need->charged_bytes, m->cgroup_path, (unsigned long long)group,
+                       (unsigned long long)(need->charged_bytes - group));
     if (need->charged_bytes > machine)
         return pl_fail(err, PL_E_BUDGET,
-                       "the plan is charged %llu bytes, but %llu are free on this machine: %llu are missing; end other "
+                       "the plan is charged %llu bytes, but %llu bytes are free on this machine: %llu bytes are "
+                       "missing; end other "
                        "programs, or give a smaller memory.budget",
                        (unsigned long long)need->charged_bytes, (unsigned long long)machine,
                        (unsigned long long)(need->charged_bytes - machine));

@@ -100,7 +100,8 @@ static pl_status check_main_stack(pl_error *err)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= PL_PROCESS_MAIN_STACK_BYTES) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "the main stack may have %llu bytes, it needs %d: raise the limit (ulimit -s %d)",
+    return pl_fail(err, PL_E_USAGE,
+                   "the main stack may have %llu bytes, it needs %d bytes: raise the limit (ulimit -s %d)",
                    (unsigned long long)limit.rlim_cur, PL_PROCESS_MAIN_STACK_BYTES, PL_PROCESS_MAIN_STACK_BYTES >> 10);
 }
 

@@ -19,18 +19,15 @@ const char *pl_config_blame(const pl_config *cfg, const char *a, const char *b, 
 
 /* ---- keys that are set and not read ---- */
 
-static bool is_option_used(const pl_config *cfg, const char *option)
-{
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (pl_config_has_option(key, option) && pl_config_is_used(cfg, key)) return true;
-    return false;
-}
-
 bool pl_config_is_meant_for_another(const pl_config *cfg, const pl_config_key *key)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    pl_config_where(cfg, key->path, where, sizeof where);
-    return !pl_config_is_used(cfg, key) && pl_config_is_shared(key, where) && is_option_used(cfg, key->option);
+    pl_config_key_set keys;
+    if (pl_config_is_used(cfg, key) || !pl_config_is_shared(key, pl_config_where(cfg, key->path, where, sizeof where)))
+        return false;
+    for (size_t count = pl_config_keys_of_place(where, keys), i = 0; i < count; i++)
+        if (pl_config_is_used(cfg, keys[i])) return true;
+    return false;
 }
 
 void pl_config_print_archs(uint32_t archs, pl_str *out)
@@ -45,11 +42,17 @@ void pl_config_print_archs(uint32_t archs, pl_str *out)
     }
 }
 
-/* The config says no arch, so it has the first; this key is another system's. */
-static bool is_arch_missing(const pl_config *cfg, const pl_config_key *key)
+/* The config says no arch, so it has the first, and this key is another system's. Of an option that is so only where
+ * nothing that the file says keeps the config from being one of that: else the option is the mistake. */
+static bool is_arch_missing(const pl_config *cfg, const pl_config_key *key, const char *where)
 {
-    return !pl_config_is_set(cfg, "model.arch") && !(key->use.systems >> pl_config_system_of(cfg) & 1) &&
-           pl_config_archs_of(key);
+    uint32_t archs = pl_config_archs_of(key);
+    if (pl_config_is_set(cfg, "model.arch") || key->use.systems >> pl_config_system_of(cfg) & 1) return false;
+    const bool by_option = strncmp(where, "--", 2) == 0;
+    for (const pl_config_key *other = pl_config_keys; by_option && other < PL_CONFIG_KEYS_END; other++)
+        if (pl_config_origin_at(cfg, other)->level == PL_CONFIG_FROM_FILE)
+            archs &= pl_config_archs_that_read(cfg, other);
+    return archs;
 }
 
 static pl_status ask_for_arch(const pl_config_key *key, const char *where, pl_error *err)
@@ -69,11 +72,12 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
     if (!by || !pl_config_is_set(cfg, key->path)) return PL_OK;
     pl_config_where(cfg, key->path, where, sizeof where);
     if (pl_config_is_meant_for_another(cfg, key)) return PL_OK;
-    if (is_arch_missing(cfg, key)) return ask_for_arch(key, where, err);
+    const char *instead = pl_config_instead_of(where);
+    if (!instead && is_arch_missing(cfg, key, where)) return ask_for_arch(key, where, err);
     pl_str value = {0};
     pl_config_print_value(by, pl_config_value_of(cfg, by), &value);
-    pl_status status = pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; take it out", where, key->path,
-                               by->path, pl_str_text(&value));
+    pl_status status = pl_fail(err, PL_E_CONFIG, "%s: %s is not used when %s is %.200s; %s", where, key->path, by->path,
+                               pl_str_text(&value), instead ? instead : "take it out");
     pl_str_deinit(&value);
     return status;
 }
@@ -148,11 +152,9 @@ static void print_readers(uint32_t readers, pl_str *out)
 /* --seed belongs to two rows; it is enough that one of them, of this arch, is read. */
 static bool is_option_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
-    bool by_option = strncmp(pl_config_origin_at(cfg, key)->by, "--set", 5) != 0;
-    for (const pl_config_key *other = pl_config_keys; by_option && other < PL_CONFIG_KEYS_END; other++)
-        if (pl_config_has_option(other, key->option) && pl_config_is_used(cfg, other) &&
-            pl_config_is_read(cfg, other, by))
-            return true;
+    pl_config_key_set keys;
+    for (size_t count = pl_config_keys_of_place(pl_config_origin_at(cfg, key)->by, keys), i = 0; i < count; i++)
+        if (pl_config_is_used(cfg, keys[i]) && pl_config_is_read(cfg, keys[i], by)) return true;
     return pl_config_is_read(cfg, key, by);
 }
 
@@ -165,6 +167,9 @@ static pl_status refuse_option(const pl_config_key *key, const char *option, pl_
                        "%s: train reads %s only for samples of text; give --sample_every too, or take it away", option,
                        key->path);
     print_readers(key->readers, &readers);
+    if (pl_config_instead_of(option))
+        return pl_fail(err, PL_E_USAGE, "%s: this command does not read %s (%s); %s", option, key->path, text,
+                       pl_config_instead_of(option));
     return pl_fail(err, PL_E_USAGE, "%s: this command does not read %s (%s); take it away", option, key->path, text);
 }
 

@@ -140,6 +140,9 @@ static pl_status unknown_path(const char *path, const char *origin, pl_error *er
 pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, const char *origin, pl_error *err)
 {
     const pl_config_key *key = pl_config_find(path);
+    const pl_config_alias *alias = key ? NULL : pl_config_find_alias_at(path);
+    if (alias && alias->key && !alias->means) key = alias->key;
+    if (!key && alias) return pl_fail(err, PL_E_CONFIG, "%s: \"%s\" is no key here: %s", origin, path, alias->help);
     if (!key) return unknown_path(path, origin, err);
     pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
     snprintf(from.by, sizeof from.by, "%s", origin);
@@ -168,6 +171,12 @@ const char *pl_config_where(const pl_config *cfg, const char *path, char *buf, s
     return buf;
 }
 
+const char *pl_config_option_of(const char *path)
+{
+    const pl_config_key *key = pl_config_find(path);
+    return key ? key->option : NULL;
+}
+
 bool pl_config_is_set(const pl_config *cfg, const char *path)
 {
     const pl_config_key *key = pl_config_find(path);
@@ -192,11 +201,10 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
                        file, colon, command, path, path, key->fields[0].name);
     if (((const char *)cfg)[key->offset]) return PL_OK;
     if (!key->section->name[0])
-        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" in the config file, or give --%s%s …", file,
-                       colon, command, path, path, key->option ? key->option : "set ", key->option ? "" : path);
-    return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give --%s%s …",
-                   file, colon, command, path, key->name, key->section->name, key->option ? key->option : "set ",
-                   key->option ? "" : path);
+        return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" in the config file, or give `%s` …", file,
+                       colon, command, path, path, path);
+    return pl_fail(err, PL_E_CONFIG, "%s%s%s needs %s: write \"%s: …\" under %s in the config file, or give `%s` …",
+                   file, colon, command, path, key->name, key->section->name, path);
 }
 
 /* Whether a folder of this name is in the path. */
@@ -229,8 +237,8 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
         needed = snprintf(path, room, "runs/%.*s", (int)bytes, name);
     }
     if (needed < 0 || (size_t)needed >= room)
-        return pl_fail(err, PL_E_USAGE, "the name of the run's folder is longer than %zu bytes; give a shorter --out",
-                       room - 1);
+        return pl_fail(err, PL_E_USAGE,
+                       "the name of the run's folder is longer than %zu bytes; give a shorter `run.out`", room - 1);
     return PL_OK;
 }
 
@@ -268,7 +276,7 @@ static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_
     case PL_CONFIG_PATH:
         return hash_text(hash, at);
     case PL_CONFIG_ENUM:
-        return hash_text(hash, key->names[index]);
+        return hash_text(hash, pl_config_saved_word(key, index));
     case PL_CONFIG_RECORDS:
         for (int64_t i = 0; i < pl_config_record_count(at); i++)
             for (size_t f = 0; f < key->field_count; f++)
@@ -287,7 +295,7 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
         if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(cfg, key)) continue;
-        hash = hash_value(hash_text(hash, key->path), cfg, key);
+        hash = hash_value(hash_text(hash, pl_config_saved_path(key)), cfg, key);
     }
     return hash;
 }

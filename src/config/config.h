@@ -151,6 +151,7 @@ bool pl_config_equal(const pl_config *, const pl_config *); /* the values, not w
 /* "gpt.yaml:3:15", "--batch_size", "PLIMSOLL_TRAIN_SEED" or "the default" into buf; returns buf. */
 const char *pl_config_where(const pl_config *, const char *path, char *buf, size_t room);
 pl_isa pl_config_find_isa(const pl_config *);                  /* the level of run.isa on this machine */
+const char *pl_config_option_of(const char *path);             /* without dashes; NULL: it has none */
 bool pl_config_is_set(const pl_config *, const char *path);    /* by file, environment or command line */
 bool pl_config_is_option(const pl_config *, const char *path); /* by the command line */
 /* Fails with a sentence that says how to give it when the path, text or list of records at `path` is empty: "train
@@ -216,6 +217,8 @@ pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 /* Takes every option of the schema (--batch_size 8, --batch-size=8, --resume, --no-resume, --set a.b=c) out of argv and
  * applies it; what remains, in order, is the caller's: argv[0 … *argc). "--" and what follows stay. */
 pl_status pl_config_apply_args(pl_config *, int *argc, char **argv, pl_error *);
+/* What to write in place of an option of others, "--warmup_ratio=0.1"; NULL: it is none that is known. */
+const char *pl_config_instead_of(const char *option);
 /* For an option that nobody knows: PL_E_USAGE with a did-you-mean among the schema's and the caller's own ("--json").
  */
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *);
@@ -245,14 +248,22 @@ pl_status pl_config_check_options(const pl_config *, pl_config_reader, pl_error 
 pl_status pl_config_check_keys(const pl_config *, pl_error *);
 
 /* ---- print.c: appended to the string; check out->failed at the end ---- */
-void pl_config_print_yaml(const pl_config *, pl_str *);  /* loads back to an equal config */
+void pl_config_print_own(const pl_config *, pl_str *); /* for people; loads back to an equal config */
+/* As runs, plans and results keep it, and JSON too: by the names and words that keys first had (FORMER_NAME). */
+void pl_config_print_yaml(const pl_config *, pl_str *);  /* likewise */
 void pl_config_print_model(const pl_config *, pl_str *); /* of that the keys which decide which weights fit */
 void pl_config_json(const pl_config *, pl_json *);       /* an object; loads back as well */
 
-/* ---- document.c ---- */
+/* ---- help.c ---- */
 void pl_config_print_help(pl_str *); /* the options part of --help, at most 80 columns */
 /* The same, of one command, which these systems have: bits 1 << PL_SYSTEM_…. */
 void pl_config_print_help_of(pl_config_reader, uint32_t systems, pl_str *);
+/* A line for each of these options, "text batch_size", that it reads, in this order. */
+void pl_config_print_brief_of(pl_config_reader, uint32_t systems, const char *options, pl_str *);
+/* All about the keys of this name, ours or another's, and a line for each that speaks of it; nothing: there is none. */
+void pl_config_print_about(const char *word, pl_str *);
+
+/* ---- document.c ---- */
 void pl_config_print_options(pl_str *);     /* PL_CONFIG_OPTIONS: for shell completion */
 void pl_config_print_markdown(pl_str *);    /* docs/config.md */
 void pl_config_print_json_schema(pl_str *); /* draft 2020-12 */

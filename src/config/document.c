@@ -1,26 +1,8 @@
-/* --help, the words for shell completion and docs/config.md, all read off the table. */
+/* The words for shell completion and docs/config.md, read off the table. */
 #include <stdio.h>
 #include <string.h>
 
 #include "config/schema.h"
-
-enum { HELP_COLUMNS = 80, HELP_INDENT = 34 };
-
-/* What stands for the value in "--batch_size N". */
-static const char *placeholder(const pl_config_key *key)
-{
-    static const char *const letters[] = {
-        [PL_CONFIG_INT] = "N",     [PL_CONFIG_BYTES] = "SIZE",
-        [PL_CONFIG_REAL] = "X",    [PL_CONFIG_BOOL] = "",
-        [PL_CONFIG_ENUM] = "NAME", [PL_CONFIG_SET] = "LIST",
-        [PL_CONFIG_LIST] = "LIST", [PL_CONFIG_TEXT] = "TEXT",
-        [PL_CONFIG_PATH] = "PATH", [PL_CONFIG_NAME_OR_PATH] = "NAME|PATH",
-        [PL_CONFIG_RECORDS] = "",
-    };
-    return letters[key->type];
-}
-
-/* ---- --help ---- */
 
 static void print_default_in(const pl_config_key *key, pl_config_system system, pl_str *out)
 {
@@ -33,7 +15,7 @@ static void print_default_in(const pl_config_key *key, pl_config_system system, 
     pl_config_print_value(key, &value, out);
 }
 
-static void print_default(const pl_config_key *key, pl_str *out)
+void pl_config_print_default(const pl_config_key *key, pl_str *out)
 {
     print_default_in(key, pl_config_first_system(), out);
 }
@@ -63,96 +45,9 @@ void pl_config_describe(const pl_config_key *key, pl_str *out)
         return;
     }
     pl_str_append(out, "default ");
-    print_default(key, out);
+    pl_config_print_default(key, out);
     print_other_defaults(key, "", out);
     pl_str_append(out, ")");
-}
-
-static void help_row(const pl_config_key *key, pl_str *out)
-{
-    pl_str text = {0};
-    char left[96];
-    const char *value = placeholder(key);
-    if (key->type == PL_CONFIG_RECORDS)
-        snprintf(left, sizeof left, "  %s: (file only)", key->path);
-    else if (key->option && key->type == PL_CONFIG_BOOL && key->flags & PL_CONFIG_FLAG_AUTO)
-        snprintf(left, sizeof left, "  --%s, --%s=auto, --no-%s", key->option, key->option, key->option);
-    else if (key->option && key->type == PL_CONFIG_BOOL)
-        snprintf(left, sizeof left, "  --%s, --no-%s", key->option, key->option);
-    else if (key->option)
-        snprintf(left, sizeof left, "  --%s %s", key->option, value);
-    else
-        snprintf(left, sizeof left, "  --set %s=%s", key->path, *value ? value : "BOOL");
-    size_t column = strlen(left);
-    pl_str_append(out, left);
-    if (column + 2 > HELP_INDENT) {
-        pl_str_append(out, "\n");
-        column = 0;
-    }
-    pl_str_pad(out, ' ', HELP_INDENT - column);
-    pl_config_describe(key, &text);
-    if (text.failed) out->failed = 1;
-    pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
-    pl_str_append(out, "\n");
-    pl_str_deinit(&text);
-}
-
-/* A dimension's keys in a row: they are the same for all. */
-static void dimension_row(const pl_config_section *section, pl_str *out)
-{
-    pl_str text = {0};
-    const char *comma = " ";
-    pl_str_printf(out, "  --set %s.FIELD=VALUE\n", section->name);
-    pl_str_pad(out, ' ', HELP_INDENT);
-    pl_str_printf(&text, "%s (FIELD:", section->help);
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (key->section != section) continue;
-        pl_str_printf(&text, "%s%s", comma, key->name);
-        comma = ", ";
-    }
-    pl_str_append(&text, ")");
-    if (text.failed) out->failed = 1;
-    pl_str_wrap(out, pl_str_text(&text), text.bytes, HELP_INDENT, HELP_COLUMNS);
-    pl_str_append(out, "\n");
-    pl_str_deinit(&text);
-}
-
-static bool is_for(const pl_config_key *key, uint32_t readers, uint32_t systems)
-{
-    return key->readers & readers && (pl_config_archs_of(key) & pl_config_archs_in(systems));
-}
-
-/* Of an option that two rows of one arch share, the first describes it; what it means to other archs has a row of its
- * own. */
-static bool is_first_of_option(const pl_config_key *key, uint32_t readers, uint32_t systems)
-{
-    for (const pl_config_key *before = pl_config_keys; before < key; before++)
-        if (is_for(before, readers, systems) && pl_config_has_option(before, key->option) &&
-            pl_config_archs_of(before) & pl_config_archs_of(key))
-            return false;
-    return true;
-}
-
-void pl_config_print_help(pl_str *out) { pl_config_print_help_of(PL_CONFIG_BY_ANY, UINT32_MAX, out); }
-
-void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
-{
-    uint32_t readers = by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
-    const pl_config_section *section = NULL;
-    pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
-                       "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
-                       "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!is_for(key, readers, systems) || !is_first_of_option(key, readers, systems)) continue;
-        const bool begins = key->section != section;
-        if (begins && key->section->name[0]) pl_str_printf(out, "\n%s:\n", key->section->name);
-        if (begins && !key->section->name[0]) pl_str_append(out, "\n");
-        section = key->section;
-        if (!section->is_dimension)
-            help_row(key, out);
-        else if (begins)
-            dimension_row(section, out);
-    }
 }
 
 void pl_config_print_options(pl_str *out)
@@ -221,7 +116,7 @@ static void markdown_row(const pl_config_key *key, pl_str *out)
     pl_str_append(out, " | ");
     cell(out, pl_config_expected(key, expected, sizeof expected));
     pl_str_append(out, " | `");
-    print_default(key, out);
+    pl_config_print_default(key, out);
     pl_str_append(out, "`");
     print_other_defaults(key, "`", out);
     pl_str_append(out, " | ");
@@ -238,9 +133,9 @@ static void dimension_default(const pl_config_section *section, pl_str *out)
     const pl_config_key *type = pl_config_find_in(section, "type");
     const bool choice = type->default_int == PL_CONFIG_DIMENSION_CHOICE;
     pl_str_append(out, "`");
-    print_default(type, out);
+    pl_config_print_default(type, out);
     pl_str_append(out, "`, `");
-    print_default(pl_config_find_in(section, choice ? "choices" : "bounds"), out);
+    pl_config_print_default(pl_config_find_in(section, choice ? "choices" : "bounds"), out);
     pl_str_append(out, "`");
 }
 
@@ -342,11 +237,16 @@ static const char markdown_rule[] =
 
 static void alias_row(const pl_config_alias *alias, pl_str *out)
 {
-    if (!alias->key) {
-        pl_str_printf(out, "| `%s` | | | %s |\n", alias->path, alias->help);
+    if (!alias->key && alias->means) {
+        pl_str_printf(out, "| `%s` | `%s` is fine | | %s |\n", alias->path, alias->means, alias->help);
         return;
     }
-    pl_str_printf(out, "| `%s` | `%s` | ", alias->path, alias->key->path);
+    if (!alias->key) {
+        pl_str_printf(out, "| `%s` | refused | | %s |\n", alias->path, alias->help);
+        return;
+    }
+    pl_str_printf(out, "| `%s%s` | `%s%s%s` | ", alias->path, alias->means ? ": true" : "", alias->key->path,
+                  alias->means ? ": " : "", alias->means ? alias->means : "");
     const pl_config_section *section = pl_config_section_of(alias);
     pl_config_print_archs(pl_config_archs_of(alias->key) & (section ? pl_config_archs_of_section(section) : UINT32_MAX),
                           out);
@@ -377,8 +277,12 @@ static void markdown_aliases(pl_str *out)
 {
     pl_str_append(
         out,
-        "\n## Other names\n\nA file may say these keys by what others call them, too (with a dot: in that section), "
-        "but each key once. A run\nkeeps them by their own names.\n\n"
+        "\n## Other names\n\nThese keys may be said by what others call them, too: Hugging Face's Trainer, nanoGPT, "
+        "Lightning, llama.cpp and\nthe write-ups of other programs. A name with a dot stands in that section of a "
+        "file; "
+        "one without a dot outside of\nany, in the key's own section, or as an option (`--max_steps`, `--max-steps`). "
+        "Each key once; a run keeps them by their\nown names. A name is taken where it means the same. The others are "
+        "refused, with what to write.\n\n"
         "| word | key | when `model.arch` is | |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);

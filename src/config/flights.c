@@ -45,7 +45,7 @@ static pl_status check_files(const pl_config *cfg, pl_error *err)
                 return pl_fail(
                     err, PL_E_CONFIG,
                     "%s: flights[%d].%s is no absolute path, and data_directory does not say where it begins; "
-                    "write \"data_directory: …\" in the config file, or give --data_directory …",
+                    "write \"data_directory: …\" in the config file, or give `data_directory` …",
                     place(cfg, "flights", where), (int)i + 1, key->fields[f].name);
     return PL_OK;
 }
@@ -130,7 +130,7 @@ static pl_status check_final(const pl_config *cfg, pl_error *err)
     if (cfg->clouds.pretrain && strcmp(cfg->clouds.pretrain_flight, judge) == 0)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: pretrain_flight and validation_flight are both %s: the final training would begin from "
-                       "weights that have seen what it is judged by; name another, or take --no-pretrain",
+                       "weights that have seen what it is judged by; name another, or set pretrain to false",
                        pl_config_blame(cfg, "pretrain_flight", "validation_flight", where), judge);
     if (strcmp(cfg->clouds.overweight_flight, judge) == 0)
         return pl_fail(err, PL_E_CONFIG,
@@ -147,7 +147,7 @@ static pl_status check_count(const pl_config *cfg, pl_error *err)
     if (cfg->clouds.flights.count != 1 || !leaves_out) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: flights has one flight, and a training that is judged by a flight of its own needs another to "
-                   "learn from; add one, or take --no-final and --no-loo",
+                   "learn from; add one, or set final and loo to false",
                    place(cfg, "flights", where));
 }
 

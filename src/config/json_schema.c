@@ -272,13 +272,32 @@ static void reference(pl_json *json, const char *word, const char *path)
     pl_json_object_end(json);
 }
 
-/* Other names of keys in the section, and other places of sections. */
+/* A switch, or the one value of what is so anyway. */
+static void meaning_schema(pl_json *json, const pl_config_alias *alias, const char *word)
+{
+    pl_json_key(json, word);
+    pl_json_object(json);
+    if (alias->key)
+        pl_json_kv_string(json, "type", "boolean");
+    else if (strcmp(alias->means, "false") == 0)
+        pl_json_kv_bool(json, "const", false);
+    else
+        pl_json_kv_string(json, "const", alias->means);
+    pl_json_object_end(json);
+}
+
+/* Other names of keys in the section, each once, and other places of sections. */
 static void aliases_schema(pl_json *json, const char *section)
 {
     char path[128];
+    const pl_config_section *in = pl_config_find_section(section, strlen(section));
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++) {
-        const char *word = alias->key ? pl_config_alias_in(alias, section) : NULL;
-        if (!word) continue;
+        const char *word = pl_config_alias_in(alias, section);
+        if (!word || (in && pl_config_find_alias_in(in, word) != alias)) continue;
+        if (alias->means) {
+            meaning_schema(json, alias, word);
+            continue;
+        }
         snprintf(path, sizeof path, "#/properties/%s/properties/%s", alias->key->section->name, alias->key->name);
         reference(json, word, path);
     }

@@ -8,6 +8,7 @@
  * can carry before libyaml sees it. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
 
 #include "base/alloc.h"
@@ -385,14 +386,21 @@ static pl_status read_records(loader *l, const pl_config_key *key, const pl_conf
     return PL_OK;
 }
 
+static pl_config_origin origin_here(const loader *l, const pl_config_alias *alias)
+{
+    const yaml_mark_t mark = l->event.start_mark;
+    pl_config_origin from = {
+        .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
+    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->path);
+    return from;
+}
+
 /* alias: what stands there for the key, or NULL. */
 static pl_status read_value(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     PL_TRY(next(l));
     const yaml_mark_t mark = l->event.start_mark;
-    pl_config_origin from = {
-        .level = PL_CONFIG_FROM_FILE, .line = (uint32_t)mark.line + 1, .column = (uint32_t)mark.column + 1};
-    if (alias) snprintf(from.by, sizeof from.by, "%s", alias->path);
+    const pl_config_origin from = origin_here(l, alias);
     if (l->event.type == YAML_SEQUENCE_START_EVENT && (key->type == PL_CONFIG_SET || key->type == PL_CONFIG_LIST)) {
         pl_config_value value = {0};
         PL_TRY(read_list(l, key, mark, &value));
@@ -411,7 +419,7 @@ static pl_status read_value(loader *l, const pl_config_key *key, const pl_config
 static pl_status read_section(loader *, const place *);
 
 /* Once, by whichever name. */
-static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_alias *alias)
+static pl_status not_again(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     const size_t i = (size_t)(key - pl_config_keys);
     const pl_config_alias *before = l->seen_as[i];
@@ -422,7 +430,37 @@ static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_a
     const char *name = alias ? alias->path : key->path;
     PL_TRY(not_twice(l, &l->seen_key[i], "key", name, strlen(name)));
     l->seen_as[i] = alias;
+    return PL_OK;
+}
+
+static pl_status read_key(loader *l, const pl_config_key *key, const pl_config_alias *alias)
+{
+    PL_TRY(not_again(l, key, alias));
     return read_value(l, key, alias);
+}
+
+static pl_status no_key(loader *l, const pl_config_alias *alias, const char *word)
+{
+    return FAIL_HERE(l, "%s: \"%s\" is no key here: %s", at(l, l->event.start_mark), word, alias->help);
+}
+
+static bool is_value(const loader *l, const char *word)
+{
+    return l->event.type == YAML_SCALAR_EVENT && strcasecmp((const char *)l->event.data.scalar.value, word) == 0;
+}
+
+/* "bf16: true" says a value of a key; "device: cpu" says what is so anyway. */
+static pl_status read_meaning(loader *l, const pl_config_alias *alias)
+{
+    PL_TRY(next(l));
+    if (!alias->key) return is_value(l, alias->means) ? PL_OK : no_key(l, alias, alias->path);
+    if (is_value(l, "false")) return PL_OK;
+    if (!is_value(l, "true"))
+        return FAIL_HERE(l, "%s: %s must be true or false", at(l, l->event.start_mark), alias->path);
+    PL_TRY(not_again(l, alias->key, alias));
+    const pl_config_origin from = origin_here(l, alias);
+    const pl_config_scalar s = {alias->means, strlen(alias->means), PL_CONFIG_PLAIN};
+    return pl_config_assign(l->cfg, alias->key, s, &from, at(l, l->event.start_mark), l->err);
 }
 
 /* A key, or a section in this one, at the current event. */
@@ -437,9 +475,11 @@ static pl_status read_entry(loader *l, const place *p)
     const pl_config_key *key = p->section ? pl_config_find_in(p->section, word) : NULL;
     if (key) return read_key(l, key, NULL);
     const pl_config_alias *alias = pl_config_find_alias_in(p->section, word);
+    if (alias && alias->means) return read_meaning(l, alias);
     if (alias && alias->key) return read_key(l, alias->key, alias);
-    if (alias) return FAIL_HERE(l, "%s: \"%s\" is no key here: %s", at(l, l->event.start_mark), word, alias->help);
-    if (!find_inner(p, word, &inner)) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
+    const bool is_section = find_inner(p, word, &inner);
+    if (alias && !is_section) return no_key(l, alias, word);
+    if (!is_section) return p->depth ? unknown_key(l, p, word) : unknown_section(l, word);
     PL_TRY(not_twice(l, &l->seen_section[inner.first][inner.depth - 1], "section", inner.name, inner.bytes));
     return read_section(l, &inner);
 }
@@ -459,6 +499,8 @@ static pl_status read_section(loader *l, const place *p)
     PL_TRY(next(l));
     if (is_null_event(&l->event)) return PL_OK; /* "train:" with nothing under it */
     if (l->event.type == YAML_MAPPING_START_EVENT) return read_entries(l, p);
+    const pl_config_alias *alias = p->depth == 1 ? pl_config_find_alias_at(p->name) : NULL; /* "dataset: NAME" */
+    if (alias) return no_key(l, alias, alias->path);
     return FAIL_HERE(
         l,
         "%s: %.*s is a section: its keys stand under it, indented, one \"key: value\" a line, a space after the colon",

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "config/schema.h"
 
@@ -34,18 +35,25 @@ static bool read_option(const char *word, option *o)
     return true;
 }
 
-static const pl_config_key *find_option(const char *name)
-{
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (pl_config_has_option(key, name)) return key;
-    return NULL;
-}
-
+/* --seed is of several keys. */
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) /* --seed is of several */
-        if (pl_config_has_option(key, name)) PL_TRY(pl_config_set(cfg, key->path, value, label, err));
+    pl_config_key_set keys;
+    for (size_t count = pl_config_keys_of_option(name, keys), i = 0; i < count; i++)
+        PL_TRY(pl_config_set(cfg, keys[i]->path, value, label, err));
     return PL_OK;
+}
+
+/* Behind what the options before it gave. */
+static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *line, const char *label, pl_error *err)
+{
+    char text[2 * PL_CONFIG_TEXT_BYTES];
+    pl_str lines = pl_str_fixed(text, sizeof text);
+    if (pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_COMMAND_LINE)
+        pl_str_printf(&lines, "%s\n", (const char *)pl_config_value_of(cfg, key));
+    for (; *line; line++) pl_str_printf(&lines, *line == '\n' ? "\\n" : "%c", *line);
+    if (lines.failed) return pl_fail(err, PL_E_USAGE, "%s: the texts are too long together; give fewer", label);
+    return pl_config_set(cfg, key->path, pl_str_text(&lines), label, err);
 }
 
 /* "section.key=value" */
@@ -59,7 +67,8 @@ static pl_status apply_set(pl_config *cfg, const char *text, pl_error *err)
                        pl_config_shown(text, strlen(text), shown));
     memcpy(path, text, bytes);
     path[bytes] = 0;
-    bool known = pl_config_find(path) != NULL;
+    const pl_config_alias *alias = pl_config_find_alias_at(path);
+    bool known = pl_config_find(path) || (alias && alias->key);
     snprintf(label, sizeof label, known ? "--set %s" : "--set", path);
     return pl_config_set(cfg, path, equals + 1, label, err);
 }
@@ -69,23 +78,74 @@ typedef struct words {
     int count, at;
 } words;
 
+static pl_status no_value(const option *o, const pl_config_key *key, const char *next, pl_error *err)
+{
+    char expected[320];
+    if (!key)
+        pl_fail(err, PL_E_USAGE, "%s needs a value: %s section.key=VALUE, such as --set train.batch_size=8", o->label,
+                o->label);
+    else if (key->type == PL_CONFIG_ENUM)
+        pl_fail(err, PL_E_USAGE, "%s needs a value: %s", o->label, pl_config_expected(key, expected, sizeof expected));
+    else
+        pl_fail(err, PL_E_USAGE, "%s needs a value: %s VALUE", o->label, o->label);
+    if (next) pl_error_append(err, "; %.60s is an option (as a value: %s=%.60s)", next, o->label, next);
+    return PL_E_USAGE;
+}
+
 /* The option's value: behind its '=', or the next word. But a word such as "--quiet" is an option, lest a folder gets
- * that name, unless any text would do. */
-static pl_status take_value(words *w, const option *o, bool is_text, const char **value, pl_error *err)
+ * that name, unless any text would do. key NULL: of --set. */
+static pl_status take_value(words *w, const option *o, const pl_config_key *key, const char **value, pl_error *err)
 {
     const char *next = w->at + 1 < w->count ? w->argv[w->at + 1] : NULL;
+    const bool is_text = key && key->type == PL_CONFIG_TEXT;
     const bool is_option =
         next && !is_text && strncmp(next, "--", 2) == 0 && (!next[2] || isalpha((unsigned char)next[2]));
     if (o->value) return *value = o->value, PL_OK;
-    if (!next || is_option) {
-        const bool set = strcmp(o->name, "set") == 0;
-        pl_fail(err, PL_E_USAGE, "%s needs a value: %s %s", o->label, o->label,
-                set ? "section.key=VALUE, such as --set train.batch_size=8" : "VALUE");
-        if (is_option) pl_error_append(err, "; %.60s is an option (as a value: %s=%.60s)", next, o->label, next);
-        return PL_E_USAGE;
-    }
+    if (!next || is_option) return no_value(o, key, is_option ? next : NULL, err);
     w->at++;
     *value = next;
+    return PL_OK;
+}
+
+/* ---- names of others that are no other name of a key (names.def) ---- */
+
+static const pl_config_alias *find_meaning(const char *name)
+{
+    const pl_config_alias *alias = pl_config_find_alias(name);
+    return alias && alias->means ? alias : NULL;
+}
+
+/* The word behind the option if it is one of these two: "--bf16 True". */
+static const char *take_word(words *w, const option *o, const char *a, const char *b)
+{
+    const char *next = o->value ? o->value : w->at + 1 < w->count ? w->argv[w->at + 1] : "";
+    if (strcasecmp(next, a) != 0 && strcasecmp(next, b) != 0) return o->value;
+    w->at += !o->value;
+    return next;
+}
+
+static pl_status apply_switch(pl_config *cfg, words *w, const option *o, const pl_config_alias *alias, pl_error *err)
+{
+    char shown[64];
+    const char *value = take_word(w, o, "true", "false");
+    if (!value || strcasecmp(value, "true") == 0)
+        return pl_config_set(cfg, alias->key->path, alias->means, o->label, err);
+    if (strcasecmp(value, "false") == 0) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s must be true or false, not \"%s\"", o->label,
+                   pl_config_shown(value, strlen(value), shown));
+}
+
+/* *taken: whether the word was one of these. */
+static pl_status apply_meaning(pl_config *cfg, words *w, const option *o, bool *taken, pl_error *err)
+{
+    const bool negated = !o->value && strncmp(o->name, "no_", 3) == 0;
+    const pl_config_alias *alias = find_meaning(o->name), *off = negated ? find_meaning(o->name + 3) : NULL;
+    *taken = true;
+    if (alias && alias->key) return apply_switch(cfg, w, o, alias, err);
+    if (off && off->key) return PL_OK;
+    if (off && strcmp(off->means, "false") == 0) return PL_OK;
+    const char *value = alias ? take_word(w, o, alias->means, alias->means) : NULL;
+    *taken = value && strcasecmp(value, alias->means) == 0;
     return PL_OK;
 }
 
@@ -93,22 +153,23 @@ static pl_status take_value(words *w, const option *o, bool is_text, const char 
 static pl_status apply_word(pl_config *cfg, words *w, bool *taken, pl_error *err)
 {
     option o;
+    pl_config_key_set keys;
     const char *value = NULL;
     *taken = read_option(w->argv[w->at], &o);
     if (!*taken) return PL_OK;
     if (strcmp(o.name, "set") == 0) {
-        PL_TRY(take_value(w, &o, false, &value, err));
+        PL_TRY(take_value(w, &o, NULL, &value, err));
         return apply_set(cfg, value, err);
     }
-    const pl_config_key *key = find_option(o.name);
+    const pl_config_key *key = pl_config_keys_of_option(o.name, keys) ? keys[0] : NULL;
     if (key && key->type == PL_CONFIG_BOOL) return set_by_option(cfg, o.name, o.value ? o.value : "true", o.label, err);
     if (key) {
-        PL_TRY(take_value(w, &o, key->type == PL_CONFIG_TEXT, &value, err));
+        PL_TRY(take_value(w, &o, key, &value, err));
+        if (key->flags & PL_CONFIG_FLAG_LINES) return add_line(cfg, key, value, o.label, err);
         return set_by_option(cfg, o.name, value, o.label, err);
     }
-    const pl_config_key *negated = strncmp(o.name, "no_", 3) == 0 ? find_option(o.name + 3) : NULL;
-    *taken = negated && negated->type == PL_CONFIG_BOOL;
-    if (!*taken) return PL_OK;
+    const bool negated = strncmp(o.name, "no_", 3) == 0 && pl_config_keys_of_option(o.name + 3, keys);
+    if (!negated || keys[0]->type != PL_CONFIG_BOOL) return apply_meaning(cfg, w, &o, taken, err);
     if (o.value) return pl_fail(err, PL_E_USAGE, "%s: takes no value", o.label);
     return set_by_option(cfg, o.name + 3, "false", o.label, err);
 }
@@ -146,7 +207,27 @@ static const char *nearest_option(const char *name)
     size_t best = SIZE_MAX;
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->option && pl_nearer(name, key->option, &best)) near = key->option;
+    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
+        if (alias->key && !strchr(alias->path, '.') && pl_nearer(name, alias->path, &best)) near = alias->path;
     return pl_nearer(name, "set", &best) ? "set" : near;
+}
+
+/* A key that has no option, and that something reads. */
+static const pl_config_key *find_key_called(const char *name)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (!(key->flags & PL_CONFIG_FLAG_NO_EFFECT) && key->type != PL_CONFIG_RECORDS && strcmp(key->name, name) == 0)
+            return key;
+    return NULL;
+}
+
+static pl_status write_set(const pl_config_key *key, const char *shown, pl_error *err)
+{
+    char text[160];
+    pl_str archs = pl_str_fixed(text, sizeof text);
+    pl_config_print_archs(pl_config_archs_of(key), &archs);
+    return pl_fail(err, PL_E_USAGE, "unknown option %s; where model.arch is %s, write --set %s=…", shown, text,
+                   key->path);
 }
 
 pl_status pl_config_unknown_option(const char *word, const char *const *own, size_t own_count, pl_error *err)
@@ -155,11 +236,12 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     option o;
     pl_config_shown(word, strlen(word), shown);
     if (!read_option(word, &o)) return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
-    const pl_config_alias *alias = pl_config_find_alias(o.name);
-    const pl_config_key *key = alias ? alias->key : pl_config_find_in(NULL, o.name);
-    if (alias && !key) return pl_fail(err, PL_E_USAGE, "unknown option %s: %s", shown, alias->help);
-    if (key && key->option) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --%s", shown, key->option);
-    if (key) return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
+    const char *instead = pl_config_instead_of(o.label);
+    if (instead) return pl_fail(err, PL_E_USAGE, "unknown option %s: %s", o.label, instead);
+    const pl_config_key *key = find_key_called(o.name);
+    if (key && pl_config_archs_of(key) == (1u << PL_ARCH_COUNT) - 1)
+        return pl_fail(err, PL_E_USAGE, "unknown option %s; write --set %s=…", shown, key->path);
+    if (key) return write_set(key, shown, err);
     const char *near = nearest_of(o.label + 2, own, own_count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
     near = nearest_option(o.label + 2);

@@ -64,6 +64,13 @@ static const char *word_of(const pl_config_key *key, const void *value)
     }
 }
 
+/* The same, as it was called when runs were first saved. */
+static const char *saved_word_of(const pl_config_key *key, const void *value)
+{
+    const char *word = word_of(key, value);
+    return word && key->type == PL_CONFIG_ENUM ? pl_config_saved_word(key, bits_of(value)) : word;
+}
+
 bool pl_config_same_value(const pl_config_key *key, const void *a, const void *b)
 {
     switch (key->type) {
@@ -175,10 +182,9 @@ void pl_config_print_text(const char *text, pl_str *out)
         quoted(out, text);
 }
 
-void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *out)
+static void print_as(const pl_config_key *key, const void *value, const char *word, pl_str *out)
 {
     char size[32];
-    const char *word = word_of(key, value);
     if (word)
         pl_str_append(out, word);
     else if (key->type == PL_CONFIG_INT)
@@ -199,9 +205,18 @@ void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *
         pl_config_print_text(text_of(key, value), out);
 }
 
-void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *json)
+void pl_config_print_value(const pl_config_key *key, const void *value, pl_str *out)
 {
-    const char *word = word_of(key, value);
+    print_as(key, value, word_of(key, value), out);
+}
+
+void pl_config_print_saved_value(const pl_config_key *key, const void *value, pl_str *out)
+{
+    print_as(key, value, saved_word_of(key, value), out);
+}
+
+static void json_as(const pl_config_key *key, const void *value, const char *word, pl_json *json)
+{
     if (key->type == PL_CONFIG_BOOL && switch_of(key, value) != PL_SWITCH_AUTO)
         pl_json_bool(json, switch_of(key, value) == PL_SWITCH_ON);
     else if (word)
@@ -223,6 +238,11 @@ void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *
         pl_config_json_records(key, value, json);
     else
         pl_json_string(json, text_of(key, value));
+}
+
+void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *json)
+{
+    json_as(key, value, word_of(key, value), json);
 }
 
 /* ---- the whole ---- */
@@ -259,22 +279,22 @@ static void begin_sections(const char *before, const char *name, pl_str *out)
     }
 }
 
-static void print_key(const pl_config_key *key, const void *value, pl_str *out)
+static void print_key(const pl_config_key *key, const void *value, bool saved, pl_str *out)
 {
     const uint32_t depth = pl_config_depth(key->section->name);
     indent(out, depth);
-    pl_str_printf(out, "%s:", key->name);
+    pl_str_printf(out, "%s:", saved ? pl_config_saved_name(key) : key->name);
     if (key->type == PL_CONFIG_RECORDS) {
         pl_config_print_records(key, value, depth, out);
         return;
     }
     pl_str_append(out, " ");
-    pl_config_print_value(key, value, out);
+    print_as(key, value, saved ? saved_word_of(key, value) : word_of(key, value), out);
     pl_str_append(out, "\n");
 }
 
-/* flags: keys that have one of these, or 0: all. */
-static void print_flagged(const pl_config *cfg, uint32_t flags, pl_str *out)
+/* flags: keys that have one of these, or 0: all. saved: by the names that they had first. */
+static void print_flagged(const pl_config *cfg, uint32_t flags, bool saved, pl_str *out)
 {
     const char *before = "";
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
@@ -282,12 +302,13 @@ static void print_flagged(const pl_config *cfg, uint32_t flags, pl_str *out)
         const char *name = key->section->name;
         begin_sections(before, name, out);
         before = name;
-        print_key(key, pl_config_value_of(cfg, key), out);
+        print_key(key, pl_config_value_of(cfg, key), saved, out);
     }
 }
 
-void pl_config_print_yaml(const pl_config *cfg, pl_str *out) { print_flagged(cfg, 0, out); }
-void pl_config_print_model(const pl_config *cfg, pl_str *out) { print_flagged(cfg, PL_CONFIG_FLAG_MODEL, out); }
+void pl_config_print_own(const pl_config *cfg, pl_str *out) { print_flagged(cfg, 0, false, out); }
+void pl_config_print_yaml(const pl_config *cfg, pl_str *out) { print_flagged(cfg, 0, true, out); }
+void pl_config_print_model(const pl_config *cfg, pl_str *out) { print_flagged(cfg, PL_CONFIG_FLAG_MODEL, true, out); }
 
 static void json_sections(const char *before, const char *name, pl_json *json)
 {
@@ -312,8 +333,8 @@ void pl_config_json(const pl_config *cfg, pl_json *json)
         if (!is_printed(cfg, key)) continue;
         json_sections(before, key->section->name, json);
         before = key->section->name;
-        pl_json_key(json, key->name);
-        pl_config_json_value(key, pl_config_value_of(cfg, key), json);
+        pl_json_key(json, pl_config_saved_name(key));
+        json_as(key, pl_config_value_of(cfg, key), saved_word_of(key, pl_config_value_of(cfg, key)), json);
     }
     json_sections(before, "", json);
     pl_json_object_end(json);

@@ -43,7 +43,7 @@ static pl_status refuse(const pl_config *saved, const pl_config *now, const pl_c
     print_what_counts(key, pl_config_value_of(now, key), &is);
     pl_status status = pl_fail(err, PL_E_CONFIG,
                                "%s: %s is %.200s here and %.200s in the saved run, which %s; set it back, or choose "
-                               "another --out",
+                               "another `run.out`",
                                pl_config_where(now, key->path, where, sizeof where), key->path, pl_str_text(&is),
                                pl_str_text(&was), why);
     pl_str_deinit(&was);

@@ -2,7 +2,6 @@
 #include "config/schema.h"
 
 #include <string.h>
-#include <strings.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -54,6 +53,7 @@ enum {
     KEPT = PL_CONFIG_FLAG_KEPT,
     LATER = PL_CONFIG_FLAG_LATER,
     SOME = PL_CONFIG_FLAG_SOME,
+    LINES = PL_CONFIG_FLAG_LINES,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -212,22 +212,6 @@ const pl_config_key_id pl_config_shares[] = {
 #include "config/sections.def"
 };
 
-#define KEY_OF(s, k) &pl_config_keys[PL_CONFIG_KEY_##s##_##k]
-const pl_config_alias pl_config_aliases[] = {
-#define OTHER_NAME(path, s, k, help) {path, KEY_OF(s, k), help},
-#define NO_NAME(path, sentence)      {path, NULL, sentence},
-#include "config/names.def"
-};
-const pl_config_place pl_config_places[] = {
-#define OTHER_PLACE(path, section) {path, section},
-#include "config/names.def"
-};
-const pl_config_word pl_config_other_words[] = {
-#define OTHER_WORD(s, k, word, value, help) {KEY_OF(s, k), word, value, help},
-#define NO_WORD(s, k, word, sentence)       {KEY_OF(s, k), word, NULL, sentence},
-#include "config/names.def"
-};
-
 _Static_assert(sizeof(pl_config_arch) == sizeof(int), "enums are read and written as int");
 _Static_assert(sizeof(pl_config_switch) != sizeof(bool), "a key that is true, false or auto is told by its size");
 
@@ -294,56 +278,11 @@ const pl_config_key *pl_config_find_in(const pl_config_section *section, const c
     return NULL;
 }
 
-const pl_config_alias *pl_config_find_alias(const char *path)
-{
-    for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
-        if (strcmp(alias->path, path) == 0) return alias;
-    return NULL;
-}
-
-const pl_config_section *pl_config_section_of(const pl_config_alias *alias)
-{
-    const char *dot = strrchr(alias->path, '.');
-    return dot ? pl_config_find_section(alias->path, (size_t)(dot - alias->path)) : NULL;
-}
-
-const char *pl_config_alias_in(const pl_config_alias *alias, const char *section)
-{
-    const char *dot = strrchr(alias->path, '.');
-    const size_t bytes = dot ? (size_t)(dot - alias->path) : 0;
-    if (strlen(section) != bytes || memcmp(alias->path, section, bytes) != 0) return NULL;
-    return dot ? dot + 1 : alias->path;
-}
-
-const pl_config_alias *pl_config_find_alias_in(const pl_config_section *section, const char *word)
-{
-    for (const pl_config_alias *alias = pl_config_aliases; section && alias < PL_CONFIG_ALIASES_END; alias++) {
-        const char *here = pl_config_alias_in(alias, section->name);
-        if (here && strcmp(here, word) == 0) return alias;
-    }
-    return NULL;
-}
-
 const pl_config_system_default *pl_config_find_default(const pl_config_key *key, pl_config_system system)
 {
     for (const pl_config_system_default *d = pl_config_defaults; d < PL_CONFIG_DEFAULTS_END; d++)
         if (&pl_config_keys[d->key] == key && d->systems & IS(system)) return d;
     return NULL;
-}
-
-bool pl_config_has_option(const pl_config_key *key, const char *option)
-{
-    return option && key->option && strcmp(key->option, option) == 0;
-}
-
-bool pl_config_is_shared(const pl_config_key *key, const char *where)
-{
-    const char *word = strncmp(where, "--", 2) == 0 ? where + 2 : where;
-    if (strncmp(where, "PLIMSOLL_", 9) == 0) word = where + 9;
-    if (!key->option || strcasecmp(word, key->option) != 0) return false;
-    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
-        if (strcmp(other->path, key->path) != 0 && pl_config_has_option(other, key->option)) return true;
-    return false;
 }
 
 pl_config_origin *pl_config_origin_of(pl_config *cfg, const pl_config_key *key)
@@ -398,20 +337,6 @@ uint32_t pl_config_archs_of_section(const pl_config_section *section)
     uint32_t archs = 0;
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->section == section) archs |= pl_config_archs_of(key);
-    return archs;
-}
-
-uint32_t pl_config_archs_that_read(const pl_config *cfg, const pl_config_key *key)
-{
-    const pl_config_origin *from = pl_config_origin_at(cfg, key);
-    const bool by_file = from->level == PL_CONFIG_FROM_FILE;
-    const pl_config_alias *alias = by_file && from->by[0] ? pl_config_find_alias(from->by) : NULL;
-    const pl_config_section *section = alias ? pl_config_section_of(alias) : NULL;
-    uint32_t archs = pl_config_archs_of(key);
-    if (section) archs &= pl_config_archs_of_section(section);
-    if (by_file || !pl_config_is_shared(key, from->by)) return archs;
-    for (const pl_config_key *other = pl_config_keys; other < PL_CONFIG_KEYS_END; other++)
-        if (pl_config_has_option(other, key->option)) archs |= pl_config_archs_of(other);
     return archs;
 }
 

@@ -37,6 +37,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_KEPT = 1 << 15,
     PL_CONFIG_FLAG_LATER = 1 << 16,
     PL_CONFIG_FLAG_SOME = 1 << 17,
+    PL_CONFIG_FLAG_LINES = 1 << 18,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -94,9 +95,11 @@ typedef struct pl_config_system_default {
 
 /* What others call a key, a place, a value: names.def. */
 typedef struct pl_config_alias {
-    const char *path;         /* "section.word", or the word alone outside of any */
+    const char *path;         /* "section.word"; the word alone: outside of any, in the key's own, and as an option */
     const pl_config_key *key; /* NULL: nothing here, and help says what to write */
-    const char *help;         /* "" when the key's says it all */
+    const char *means; /* of a switch the key's value when it is true; without a key the one value that is fine */
+    const char *help;  /* "" when the key's says it all */
+    bool is_former;    /* the key was called so: hashes and what is saved keep it */
 } pl_config_alias;
 typedef struct pl_config_place {
     const char *path, *section;
@@ -105,6 +108,7 @@ typedef struct pl_config_word {
     const pl_config_key *key;
     const char *word, *means; /* in any case; NULL: no value of it, and help says what to write */
     const char *help;
+    bool is_former; /* the value was called so, likewise */
 } pl_config_word;
 
 /* What a plan tries beside what was asked for (WHAT_IF, SMALLER in sections.def). */
@@ -146,8 +150,11 @@ enum {
 #include "config/sections.def"
     ,
     PL_CONFIG_ALIAS_COUNT = 0
-#define OTHER_NAME(...) +1
-#define NO_NAME(...)    +1
+#define OTHER_NAME(...)   +1
+#define FORMER_NAME(...)  +1
+#define OTHER_SWITCH(...) +1
+#define NO_NAME(...)      +1
+#define SO_ANYWAY(...)    +1
 #include "config/names.def"
     ,
     PL_CONFIG_PLACE_COUNT = 0
@@ -155,8 +162,9 @@ enum {
 #include "config/names.def"
     ,
     PL_CONFIG_WORD_COUNT = 0
-#define OTHER_WORD(...) +1
-#define NO_WORD(...)    +1
+#define OTHER_WORD(...)  +1
+#define FORMER_WORD(...) +1
+#define NO_WORD(...)     +1
 #include "config/names.def"
 };
 extern const pl_config_system_default pl_config_defaults[PL_CONFIG_DEFAULT_COUNT];
@@ -166,13 +174,29 @@ extern const pl_config_word pl_config_other_words[PL_CONFIG_WORD_COUNT];
 #define PL_CONFIG_DEFAULTS_END    (pl_config_defaults + PL_CONFIG_DEFAULT_COUNT)
 #define PL_CONFIG_ALIASES_END     (pl_config_aliases + PL_CONFIG_ALIAS_COUNT)
 #define PL_CONFIG_OTHER_WORDS_END (pl_config_other_words + PL_CONFIG_WORD_COUNT)
-/* By its path, or by its word in that section; or NULL. */
+
+/* ---- names.c: other names, and options ---- */
+
+/* By its path; by its word in that section, or anywhere, refused; by "section.word" in the same way. Or NULL. */
 const pl_config_alias *pl_config_find_alias(const char *path);
 const pl_config_alias *pl_config_find_alias_in(const pl_config_section *, const char *word);
+const pl_config_alias *pl_config_find_alias_at(const char *path);
 /* The section that it stands in, or NULL: outside of any. */
 const pl_config_section *pl_config_section_of(const pl_config_alias *);
-/* The alias's word when it stands in a section of this name, or NULL. */
+/* The word that is the key, or says what is so anyway, in a section of this name; NULL: none. */
 const char *pl_config_alias_in(const pl_config_alias *, const char *section);
+/* What a key and its value were called when runs were first saved: in hashes, in JSON and in what is kept they are. */
+const char *pl_config_saved_path(const pl_config_key *);
+const char *pl_config_saved_name(const pl_config_key *);
+const char *pl_config_saved_word(const pl_config_key *, size_t index);
+/* The keys that an option of this name sets, without its dashes, '-' and '_' being the same: those that have it, and
+ * those that others call so. Returns how many. */
+enum { PL_CONFIG_SAME_OPTION_MAX = 8 };
+typedef const pl_config_key *pl_config_key_set[PL_CONFIG_SAME_OPTION_MAX];
+size_t pl_config_keys_of_option(const char *name, pl_config_key_set);
+/* The same of what a message calls the place of a value, "--batch-size" or "PLIMSOLL_BATCH_SIZE"; 0 of all others. */
+size_t pl_config_keys_of_place(const char *where, pl_config_key_set);
+
 /* The row of its own that the key's default has in this system, or NULL. */
 const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
 
@@ -191,8 +215,6 @@ const char *pl_config_level_of(const char *name, uint32_t i, size_t *bytes);
 uint32_t pl_config_shared_levels(const char *a, const char *b);
 /* The row of `name` in `section`, or NULL; with section NULL the first row of that name. */
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
-/* Whether this is the key's option, without dashes; false for NULL. */
-bool pl_config_has_option(const pl_config_key *, const char *option);
 /* An option that several rows share set this one, too, which the config does not use; another that it set is used. */
 bool pl_config_is_meant_for_another(const pl_config *, const pl_config_key *);
 /* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
@@ -264,6 +286,7 @@ void pl_config_default_value(const pl_config_key *, pl_config_system, void *valu
 bool pl_config_same_value(const pl_config_key *, const void *a, const void *b);
 /* The canonical YAML text of the value. */
 void pl_config_print_value(const pl_config_key *, const void *value, pl_str *);
+void pl_config_print_saved_value(const pl_config_key *, const void *value, pl_str *); /* by its former word */
 void pl_config_json_value(const pl_config_key *, const void *value, pl_json *);
 /* "an integer from 1 to 64, or auto" into buf; returns buf. */
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);
@@ -307,6 +330,7 @@ void pl_config_json_records(const pl_config_key *, const void *value, pl_json *)
 bool pl_config_same_record_names(const pl_config_key *, const void *a, const void *b);
 
 /* ---- document.c ---- */
+void pl_config_print_default(const pl_config_key *, pl_str *); /* of a config that says no arch */
 /* "help (one of gelu, silu; default gelu)" */
 void pl_config_describe(const pl_config_key *, pl_str *);
 

@@ -18,7 +18,7 @@ void pl_lower_refuse(pl_lowering *l, const pl_node *n, const char *why)
 {
     if (l->status != PL_OK) return;
     l->status = pl_fail(l->err, PL_E_UNSUPPORTED,
-                        "the operator %s (in %.200s) cannot be exported to ONNX: %s; --format safetensors exports the "
+                        "the operator %s (in %.200s) cannot be exported to ONNX: %s; `format` safetensors exports the "
                         "weights of any model",
                         pl_op_name(n->op), *n->scope ? n->scope : "the program", why);
 }
@@ -314,7 +314,7 @@ static pl_status find_program(const pl_lowering *l, pl_id *program, pl_error *er
     if (*program != PL_NONE) return PL_OK;
     return pl_fail(err, PL_E_UNSUPPORTED,
                    "this config is of a model (or a part of one) that is not exported to ONNX: it has no program "
-                   "\"%s\"; --format safetensors exports its weights",
+                   "\"%s\"; `format` safetensors exports its weights",
                    l->o.face->program);
 }
 
@@ -335,7 +335,7 @@ static pl_status lower(pl_lowering *l, pl_error *err)
     if (l->status == PL_OK && l->outputs == 0)
         return pl_fail(err, PL_E_UNSUPPORTED,
                        "the program \"%s\" of this model gives nothing out that could be "
-                       "exported to ONNX; --format safetensors exports its weights",
+                       "exported to ONNX; `format` safetensors exports its weights",
                        l->o.face->program);
     return l->status;
 }

@@ -36,7 +36,7 @@ static pl_status load_module(pl_module *m, pl_error *err)
         .what = "export to ONNX",
         .install = "; install libprotobuf-c (Debian: libprotobuf-c-dev, protobuf-c-compiler and libonnx-dev, and build "
                    "Plimsoll with them there)",
-        .instead = ", or choose --format safetensors"};
+        .instead = ", or choose `format` safetensors"};
     return pl_module_load(&wanted, m, err);
 }
 
@@ -95,7 +95,7 @@ static pl_status check_place(const writing *w, pl_error *err)
 {
     if (access(w->data_path, F_OK) != 0 || access(w->file->path, F_OK) == 0) return PL_OK;
     return pl_fail(err, PL_E_USAGE,
-                   "%.600s is there already, and no model %.600s that it is of; remove it, or give another --out",
+                   "%.600s is there already, and no model %.600s that it is of; remove it, or give another `run.out`",
                    w->data_path, w->file->path);
 }
 

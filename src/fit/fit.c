@@ -71,8 +71,8 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
         snprintf(change, sizeof change, "raise the budget to %llu bytes, or make %s smaller", (unsigned long long)need,
                  r->words->size_keys);
     return pl_fail(err, PL_E_BUDGET,
-                   "the smallest plan needs %llu bytes charged (resident, page tables, kernel, files being written), "
-                   "%llu more than the budget of %llu; largest at its peak: %s; %s",
+                   "the smallest plan needs %llu bytes, %llu bytes more than the budget of %llu bytes; largest at its "
+                   "peak: %s; %s",
                    (unsigned long long)need, (unsigned long long)(need - o->budget_bytes),
                    (unsigned long long)o->budget_bytes, alive, change);
 }

@@ -191,13 +191,13 @@ pl_status pl_evaluate(pl_session *s, uint64_t batches, double *loss, uint64_t *i
     if (isfinite(*loss)) return PL_OK;
     return pl_fail(err, PL_E_DIVERGED,
                    "the loss of the validation part is not finite: these weights are of no use; take another "
-                   "checkpoint (--checkpoint), or train again with a lower train.learning_rate");
+                   "checkpoint (`checkpoint`), or train again with a lower train.learning_rate");
 }
 
 pl_status pl_keep_predictions(pl_session *s, const char *path, pl_error *err)
 {
     if (!s->o.keep_predictions || s->predicted.count == 0)
-        return pl_fail(err, PL_E_USAGE, "a model of this kind gives no predictions out: leave --predictions out");
+        return pl_fail(err, PL_E_USAGE, "a model of this kind gives no predictions out: leave `predictions` out");
     return s->o.keep_predictions(s->o.data, s->predicted.row, s->predicted.count, path, err);
 }
 

@@ -3,14 +3,18 @@
  * perceptron) the program takes the last n tokens. */
 #include <string.h>
 
+#include "base/file.h"
 #include "data/text/encoder.h"
 #include "data/text/text_data.h"
 #include "ir/op.h"
 #include "jobs/history.h"
 #include "jobs/jobs.h"
+#include "jobs/stops.h"
 #include "run/session_impl.h"
 
 #define STAGING "staging.sampling"
+
+enum { PIECE_MAX = PL_TOKEN_BYTES_MAX + 8 }; /* bytes that a token makes complete */
 
 /* Of the job: found before commit. */
 typedef struct generation {
@@ -19,18 +23,32 @@ typedef struct generation {
     const pl_tokenizer *tokenizer;
     uint32_t *prompt_id, vocab;
     size_t prompt_count;
+    pl_stops stops;
+    uint32_t told; /* texts so far: the next one draws other numbers */
+    /* Of prompts that come later. */
+    pl_encoder *encoder;
+    uint32_t *answer_id;
+    size_t answer_count;
 } generation;
 
 typedef struct generator {
     pl_session *s;
     const generation *of;
     const pl_sampling *sampling;
+    const uint32_t *prompt;
+    size_t prompt_count;
+    uint32_t sample;
     int32_t *input;
-    uint64_t width;    /* tokens the program takes */
-    uint64_t room;     /* places of the cache */
-    uint64_t position; /* next place */
-    pl_history history;
+    uint64_t width;             /* tokens the program takes */
+    uint64_t room;              /* places of the cache */
+    uint64_t position;          /* next place */
+    bool is_cached;             /* the first places of the cache still have the prompt */
+    pl_history history, recent; /* recent: the tokens that penalties look at; without a room: all since the beginning */
+    uint32_t *count;            /* of each token among those; NULL: there are no penalties */
     pl_decoder decoder;
+    pl_stops_window window;
+    uint32_t last; /* token that was told */
+    pl_text_told told;
 } generator;
 
 /* Tokens that the program takes; 0: the plan has none that generates. */
@@ -46,13 +64,58 @@ static uint32_t vocab_of(const pl_graph *graph)
     return logits == PL_NONE ? 0 : (uint32_t)pl_shape_last(&graph->value[logits].shape);
 }
 
-/* The sampler's workspace, and behind it the last tokens. */
+/* ---- what is kept beside the graph's values ---- */
+
+/* The sampler's workspace, and behind it what else is there: the last tokens, how often each was there and which were
+ * the last of these, ids of a prompt that comes later, text that waits. */
+typedef struct layout {
+    uint64_t history, count, recent, answer, held, bytes; /* where they begin, and the end of all */
+    uint64_t history_room, recent_room;
+} layout;
+
+static uint64_t take(uint64_t *end, uint64_t bytes)
+{
+    const uint64_t at = *end;
+    *end += bytes;
+    return at;
+}
+
+static layout lay_out(const pl_graph *graph, const pl_generate_settings *own)
+{
+    const uint32_t vocab = vocab_of(graph);
+    const bool penalizes = pl_sampling_penalizes(&own->sampling);
+    layout l = {.bytes = pl_sample_workspace_bytes(vocab)};
+    l.history_room = pl_history_room(program_width(graph), own->context);
+    l.recent_room = penalizes && own->sampling.repeat_last_n > 0 ? (uint64_t)own->sampling.repeat_last_n : 0;
+    l.history = take(&l.bytes, l.history_room * sizeof(int32_t));
+    l.count = take(&l.bytes, penalizes ? vocab * sizeof(uint32_t) : 0);
+    l.recent = take(&l.bytes, l.recent_room * sizeof(int32_t));
+    l.answer = take(&l.bytes, own->answers ? PL_GENERATE_ANSWER_MAX * sizeof(uint32_t) : 0);
+    l.held = take(&l.bytes, own->stop && own->stop[0] ? PL_STOPS_BYTES + PIECE_MAX : 0);
+    return l;
+}
+
 static uint64_t staging_bytes(const pl_graph *graph, const pl_run_settings *r, const pl_data *data)
 {
     (void)data;
-    const pl_generate_settings *own = r->own;
-    uint64_t width = program_width(graph), history = width ? pl_history_room(width, own->context) : 0;
-    return width ? pl_sample_workspace_bytes(vocab_of(graph)) + history * sizeof(int32_t) : 0;
+    return program_width(graph) ? lay_out(graph, r->own).bytes : 0;
+}
+
+/* ---- what the model has seen ---- */
+
+static void count_token(generator *g, uint32_t token)
+{
+    if (!g->count) return;
+    g->count[token]++;
+    if (g->recent.room == 0) return;
+    if (g->recent.count >= g->recent.room) g->count[pl_history_at(&g->recent, g->recent.count - g->recent.room)]--;
+    pl_history_add(&g->recent, (int32_t)token);
+}
+
+static void remember(generator *g, uint32_t token)
+{
+    pl_history_add(&g->history, (int32_t)token);
+    count_token(g, token);
 }
 
 static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
@@ -62,63 +125,223 @@ static pl_status feed_cached(generator *g, int32_t token, pl_error *err)
     return pl_session_run_program(g->s, g->of->program, false, err);
 }
 
-static pl_status feed(generator *g, int32_t token, pl_error *err)
+static pl_status feed(generator *g, uint32_t token, pl_error *err)
 {
-    pl_history_add(&g->history, token);
+    remember(g, token);
     uint64_t count = g->history.count, again = g->history.room;
     if (g->width > 1) {
         for (uint64_t i = 0; i < g->width; i++) g->input[i] = pl_history_at(&g->history, count + i - g->width);
         return pl_session_run_program(g->s, g->of->program, false, err);
     }
-    if (g->position < g->room) return feed_cached(g, token, err);
+    if (g->position < g->room) return feed_cached(g, (int32_t)token, err);
     g->position = 0;
+    g->is_cached = false;
     for (uint64_t i = count - again; i < count; i++) PL_TRY(feed_cached(g, pl_history_at(&g->history, i), err));
     return PL_OK;
 }
 
-static void tell_bytes(generator *g, const uint8_t *text, size_t bytes)
+/* Tokens of the prompt that the model need not see: what they leave in the cache is there already, or is gone when the
+ * last of the prompt is fed. Behind `room` tokens the cache is made anew, and then after each of its other half. */
+static size_t count_skipped(const generator *g)
 {
-    if (bytes)
-        pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = (const char *)text, .text_bytes = bytes});
+    const uint64_t count = g->prompt_count, period = g->room - g->history.room + 1;
+    if (g->width > 1 || g->is_cached) return g->prompt_count - 1;
+    return count <= g->room ? 0 : (size_t)(g->room + (count - 1 - g->room) / period * period);
+}
+
+static pl_status feed_prompt(generator *g, pl_error *err)
+{
+    const size_t skipped = count_skipped(g);
+    if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
+    g->history.count = g->recent.count = 0;
+    g->position = skipped < g->room ? skipped : g->room;
+    for (size_t i = 0; i < skipped; i++) remember(g, g->prompt[i]);
+    g->is_cached = g->prompt_count <= g->room;
+    for (size_t i = skipped; i < g->prompt_count && !pl_session_should_stop(g->s); i++)
+        PL_TRY(feed(g, g->prompt[i], err));
+    return PL_OK;
+}
+
+/* ---- what is told ---- */
+
+/* Who listens shows no more of an event. Characters stay whole. */
+static size_t cut(const char *text, size_t bytes)
+{
+    enum { TOLD_BYTES = 512 };
+    size_t n = bytes;
+    if (bytes > TOLD_BYTES)
+        for (n = TOLD_BYTES; n > TOLD_BYTES - 3 && (text[n] & 0xc0) == 0x80;) n--;
+    return n;
+}
+
+static void tell_bytes(generator *g, const char *text, size_t bytes)
+{
+    for (size_t n; bytes > 0; text += n, bytes -= n) {
+        n = cut(text, bytes);
+        pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT, .text = text, .text_bytes = n});
+    }
+}
+
+static void tell_text(generator *g, const void *text, size_t bytes)
+{
+    if (!g->window.held) return tell_bytes(g, text, bytes);
+    const size_t out = pl_stops_put(&g->window, text, bytes);
+    tell_bytes(g, g->window.held, out);
+    pl_stops_drop(&g->window, out);
 }
 
 static void tell_token(generator *g, uint32_t id)
 {
-    uint8_t text[PL_TOKEN_BYTES_MAX + 8];
-    tell_bytes(g, text, pl_decoder_push(&g->decoder, g->of->tokenizer, id, text));
+    uint8_t text[PIECE_MAX];
+    tell_text(g, text, pl_decoder_push(&g->decoder, g->of->tokenizer, id, text));
 }
 
-static pl_status generate(generator *g, pl_error *err)
+static void tell_end(generator *g)
 {
-    pl_session *s = g->s;
-    const float *logits = pl_session_value(s, "generate.logits");
-    void *workspace = pl_session_value(s, STAGING);
-    for (uint64_t i = 0; i < g->sampling->tokens && !pl_session_should_stop(s); i++) {
-        uint32_t id = pl_sample_token(logits, g->of->vocab, g->sampling, g->history.count, workspace);
-        tell_token(g, id);
-        if (i + 1 < g->sampling->tokens) PL_TRY(feed(g, (int32_t)id, err));
-    }
     uint8_t rest[4];
-    tell_bytes(g, rest, pl_decoder_finish(&g->decoder, rest));
-    pl_session_tell(s, (pl_event){.kind = PL_EVENT_TEXT_END});
+    const size_t bytes = pl_decoder_finish(&g->decoder, rest);
+    if (!g->window.stopped) tell_text(g, rest, bytes);
+    if (g->window.held) tell_bytes(g, g->window.held, g->window.bytes);
+    g->told.ended = g->window.stopped                       ? PL_TEXT_AT_STOP
+                    : g->told.tokens == g->sampling->tokens ? PL_TEXT_AT_LENGTH
+                                                            : PL_TEXT_INTERRUPTED;
+    pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT_END, .told = &g->told});
+}
+
+/* ---- a text ---- */
+
+static pl_status write_tokens(generator *g, double began, pl_error *err)
+{
+    const float *logits = pl_session_value(g->s, "generate.logits");
+    const uint32_t known = pl_tokenizer_vocab_size(g->of->tokenizer);
+    const uint32_t vocab = known < g->of->vocab ? known : g->of->vocab;
+    void *workspace = pl_session_value(g->s, STAGING);
+    while (g->told.tokens < g->sampling->tokens && !g->window.stopped && !pl_session_should_stop(g->s)) {
+        if (g->told.tokens > 0) PL_TRY(feed(g, g->last, err));
+        g->last = pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample, workspace);
+        tell_token(g, g->last);
+        g->told.seconds = pl_run_now() - began;
+        if (g->told.tokens++ == 0) g->told.first_seconds = g->told.seconds;
+    }
+    return PL_OK;
+}
+
+static pl_status write_text(generator *g, pl_error *err)
+{
+    const double began = pl_run_now();
+    g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
+    g->decoder = (pl_decoder){0};
+    g->window.bytes = 0, g->window.stopped = false;
+    PL_TRY(feed_prompt(g, err));
+    PL_TRY(write_tokens(g, began, err));
+    tell_end(g);
     /* A sample between training steps is cut short too, but there the run itself reports the stop. */
-    if (s->jobs.job[0] != &pl_job_generate || !pl_session_should_stop(s)) return PL_OK;
+    if (g->s->jobs.job[0] != &pl_job_generate || g->told.ended != PL_TEXT_INTERRUPTED) return PL_OK;
     return pl_fail(err, PL_E_STOPPED, "stopped before all tokens were written");
+}
+
+static generator begin(pl_session *s, const generation *of)
+{
+    char *staging = pl_session_value(s, STAGING);
+    const pl_generate_settings *own = of->settings;
+    const layout l = lay_out(s->o.plan->graph, own);
+    return (generator){.s = s,
+                       .of = of,
+                       .sampling = &own->sampling,
+                       .sample = of->told,
+                       .input = pl_session_value(s, "generate.tokens"),
+                       .width = program_width(s->o.plan->graph),
+                       .room = own->context,
+                       .history = {(int32_t *)(void *)(staging + l.history), l.history_room, 0},
+                       .recent = {(int32_t *)(void *)(staging + l.recent), l.recent_room, 0},
+                       .count = l.recent > l.count ? (uint32_t *)(void *)(staging + l.count) : NULL,
+                       .window = {.stops = &of->stops, .held = l.bytes > l.held ? staging + l.held : NULL}};
+}
+
+static pl_status write_texts(pl_session *s, const generation *of, const uint32_t *prompt, size_t count, pl_error *err)
+{
+    generator g = begin(s, of);
+    g.prompt = prompt, g.prompt_count = count;
+    for (uint32_t k = 0; k < of->settings->samples; k++, g.sample++) PL_TRY(write_text(&g, err));
+    return PL_OK;
+}
+
+/* ---- the prompt ---- */
+
+static pl_status check_ids(const generation *g, const uint32_t *id, size_t count, pl_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (id[i] >= g->vocab)
+            return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],
+                           g->vocab);
+    return count ? PL_OK
+                 : pl_fail(err, PL_E_USAGE, "the prompt has no token that this tokenizer knows; give another prompt");
+}
+
+static pl_status encode(generation *g, const char *prompt, size_t bytes, pl_error *err)
+{
+    if (bytes == 0) prompt = "\n", bytes = 1;
+    PL_TRY(pl_encode(g->tokenizer, prompt, bytes, &g->prompt_id, &g->prompt_count, err));
+    return check_ids(g, g->prompt_id, g->prompt_count, err);
+}
+
+/* An editor ends a file with a line break, which is no part of what is to be continued. */
+static size_t without_end(const char *text, size_t bytes)
+{
+    if (bytes > 0 && text[bytes - 1] == '\n') bytes--;
+    return bytes > 0 && text[bytes] == '\n' && text[bytes - 1] == '\r' ? bytes - 1 : bytes;
 }
 
 /* An encoder needs memory, so the prompt becomes ids before commit. */
 static pl_status encode_prompt(generation *g, pl_error *err)
 {
-    const char *prompt = g->settings->prompt && g->settings->prompt[0] ? g->settings->prompt : "\n";
-    PL_TRY(pl_encode(g->tokenizer, prompt, strlen(prompt), &g->prompt_id, &g->prompt_count, err));
-    for (size_t i = 0; i < g->prompt_count; i++)
-        if (g->prompt_id[i] >= g->vocab)
-            return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u",
-                           g->prompt_id[i], g->vocab);
-    return g->prompt_count
-               ? PL_OK
-               : pl_fail(err, PL_E_USAGE, "the prompt has no token that this tokenizer knows; give another prompt");
+    const char *prompt = g->settings->prompt ? g->settings->prompt : "";
+    char *text;
+    size_t bytes;
+    if (!g->settings->prompt_file) return encode(g, prompt, strlen(prompt), err);
+    PL_TRY(pl_file_read_all(g->settings->prompt_file, PL_GENERATE_PROMPT_MAX, &text, &bytes, err));
+    const pl_status status = encode(g, text, without_end(text, bytes), err);
+    pl_free(text);
+    return status;
 }
+
+static pl_status take_answer(void *context, const uint32_t *ids, size_t count, pl_error *err)
+{
+    generation *g = context;
+    if (count > PL_GENERATE_ANSWER_MAX - g->answer_count)
+        return pl_fail(err, PL_E_USAGE, "the prompt has more than %d tokens; give a shorter one",
+                       PL_GENERATE_ANSWER_MAX);
+    memcpy(g->answer_id + g->answer_count, ids, count * sizeof *ids);
+    g->answer_count += count;
+    return PL_OK;
+}
+
+static pl_status encode_answer(generation *g, const char *prompt, size_t bytes, pl_error *err)
+{
+    pl_error ignored;
+    g->answer_count = 0;
+    pl_status status = pl_encoder_feed(g->encoder, prompt, bytes, err);
+    if (status == PL_OK) return pl_encoder_finish(g->encoder, err);
+    g->answer_count = 0; /* what the encoder holds back goes nowhere */
+    (void)pl_encoder_finish(g->encoder, &ignored);
+    return status;
+}
+
+pl_status pl_generate_answer(pl_session *s, const char *prompt, size_t bytes, pl_error *err)
+{
+    generation *g = pl_session_job_state(s, &pl_job_generate);
+    if (!g || !g->encoder) return pl_fail(err, PL_E_USAGE, "this run was not planned for further prompts");
+    if (bytes == 0) prompt = "\n", bytes = 1;
+    g->answer_id =
+        (uint32_t *)(void *)((char *)pl_session_value(s, STAGING) + lay_out(s->o.plan->graph, g->settings).answer);
+    PL_TRY(encode_answer(g, prompt, bytes, err));
+    PL_TRY(check_ids(g, g->answer_id, g->answer_count, err));
+    const pl_status status = write_texts(s, g, g->answer_id, g->answer_count, err);
+    g->told += g->settings->samples;
+    return status;
+}
+
+/* ---- the job ---- */
 
 static pl_status open_generate(pl_session *s, void *state, pl_error *err)
 {
@@ -133,30 +356,23 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
         return pl_fail(err, PL_E_DATA, "this program did not make the plan: an input or output is missing");
     if (staging == PL_NONE || pl_value_bytes(graph, staging) < staging_bytes(graph, s->settings, s->o.data))
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
-    return encode_prompt(g, err);
+    pl_stops_read(&g->stops, g->settings->stop ? g->settings->stop : "");
+    PL_TRY(encode_prompt(g, err));
+    return g->settings->answers ? pl_encoder_create(g->tokenizer, take_answer, g, &g->encoder, err) : PL_OK;
 }
 
 static void close_generate(pl_session *s, void *state)
 {
+    generation *g = state;
     (void)s;
-    pl_free(((generation *)state)->prompt_id);
+    pl_free(g->prompt_id);
+    pl_encoder_destroy(g->encoder);
 }
 
 static pl_status run_generate(pl_session *s, void *state, pl_error *err)
 {
     const generation *of = state;
-    char *staging = pl_session_value(s, STAGING);
-    generator g = {.s = s,
-                   .of = of,
-                   .sampling = &of->settings->sampling,
-                   .input = pl_session_value(s, "generate.tokens"),
-                   .width = program_width(s->o.plan->graph),
-                   .room = of->settings->context};
-    g.history.ring = (int32_t *)(staging + pl_sample_workspace_bytes(of->vocab));
-    g.history.room = pl_history_room(g.width, g.room);
-    for (size_t i = 0; i < of->prompt_count && !pl_session_should_stop(s); i++)
-        PL_TRY(feed(&g, (int32_t)of->prompt_id[i], err));
-    return generate(&g, err);
+    return write_texts(s, of, of->prompt_id, of->prompt_count, err);
 }
 
 const pl_job pl_job_generate = {.program = {"generate"},

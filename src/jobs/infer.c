@@ -22,10 +22,12 @@ typedef struct inference {
     size_t outputs;
     size_t ids_at;     /* STORE's port with the ids that came in */
     uint64_t id_count; /* of an item; 0: there are none */
-    double *seconds;   /* [items]; NULL: they are not asked for */
+    double *seconds;   /* [rows]; NULL: they are not asked for */
     uint64_t timed;
     double began, run_seconds;
     bool at_work;
+    uint64_t done;      /* items */
+    pl_infer_sums sums; /* of the one at work */
     pl_infer_remarked remarked;
     pl_infer_summary summary;
     pl_infer_sink sink;
@@ -74,7 +76,7 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
 {
     const pl_infer_data *d = pl_infer_data_of(data);
     (void)g, (void)r;
-    return d->setup.latency ? d->items * sizeof(double) : 0;
+    return d->setup.latency ? d->rows * sizeof(double) : 0;
 }
 
 static pl_status open_infer(pl_session *s, void *state, pl_error *err)
@@ -103,12 +105,12 @@ static double count_runs(const pl_data *data, uint32_t micro_batch, size_t k)
 {
     const pl_infer_data *d = pl_infer_data_of(data);
     if (!data->source) return 1;
-    const uint64_t batch = d->source.batch, whole = d->items / batch, rest = d->items % batch;
+    const uint64_t batch = d->source.batch, whole = d->rows / batch, rest = d->rows % batch;
     if (k == INIT) return 1;
     return (double)(whole * ((batch + micro_batch - 1) / micro_batch) + (rest + micro_batch - 1) / micro_batch);
 }
 
-/* Rows of the slot at work that are items: the last of a step and of all may have fewer. */
+/* Rows of the slot at work that are any: the last of a step and of all may have fewer. */
 static uint64_t rows_of(const pl_session *s, const inference *j, uint64_t *first)
 {
     const pl_slot *slot = &s->slot;
@@ -116,7 +118,7 @@ static uint64_t rows_of(const pl_session *s, const inference *j, uint64_t *first
     *first = slot->step * batch + place;
     uint64_t rows = batch > place ? batch - place : 0;
     if (rows > slot->rows) rows = slot->rows;
-    return *first >= j->d->items ? 0 : rows < j->d->items - *first ? rows : j->d->items - *first;
+    return *first >= j->d->rows ? 0 : rows < j->d->rows - *first ? rows : j->d->rows - *first;
 }
 
 static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl_error *err)
@@ -128,16 +130,24 @@ static pl_status store(pl_session *s, void *state, const pl_store_call *call, pl
     uint64_t first;
     if (!j->at_work) return PL_OK; /* before commit everything runs once */
     const uint64_t rows = rows_of(s, j, &first);
-    pl_infer_item item = {
-        .output = j->output, .values = row, .outputs = j->outputs, .id_count = j->id_count, .remark = remark};
+    pl_infer_item item = {.output = j->output,
+                          .values = row,
+                          .outputs = j->outputs,
+                          .id_count = j->id_count,
+                          .remark = remark,
+                          .sums = &j->sums};
     for (uint64_t i = 0; i < rows; i++) {
+        const pl_rows_part part = pl_infer_data_part(j->d, first + i);
         pl_str name = pl_str_fixed(source, sizeof source);
-        pl_infer_data_name(j->d, first + i, &name);
+        pl_infer_data_name(j->d, part.item, &name);
         for (size_t k = 0; k < j->outputs; k++) row[k] = (const float *)call->port[k].at + i * j->output[k].elems;
         if (j->id_count) item.ids = (const int32_t *)call->port[j->ids_at].at + i * j->id_count;
         item.remarks = pl_infer_data_remarks(j->d, first + i, remark);
         pl_infer_remarked_add(&j->remarked, remark, item.remarks);
-        PL_TRY(pl_infer_sink_put(&j->sink, first + i, source, &item, err));
+        item.again = part.again, item.is_last = part.is_last;
+        if (part.again == 0) j->sums = (pl_infer_sums){0};
+        PL_TRY(pl_infer_sink_put(&j->sink, part.item, source, &item, err));
+        j->done += part.is_last;
     }
     s->items_seen += rows;
     return pl_infer_sink_flush(&j->sink, err);
@@ -156,7 +166,7 @@ static pl_status run_step(pl_session *s, inference *j, pl_error *err)
         const double now = pl_run_now(), took = now - began;
         j->run_seconds += took;
         s->last_rate = (double)s->items_seen / (now - j->began);
-        if (j->seconds && j->timed < j->d->items) j->seconds[j->timed++] = took;
+        if (j->seconds && j->timed < j->d->rows) j->seconds[j->timed++] = took;
     }
     return PL_OK;
 }
@@ -196,10 +206,10 @@ static void sort(double *x, uint64_t count)
     }
 }
 
-static void sum_up(const pl_session *s, inference *j)
+static void sum_up(inference *j)
 {
     pl_infer_summary *u = &j->summary;
-    *u = (pl_infer_summary){.items = s->items_seen,
+    *u = (pl_infer_summary){.items = j->done,
                             .not_finite = j->sink.not_finite,
                             .seconds = pl_run_now() - j->began,
                             .run_seconds = j->run_seconds};
@@ -226,7 +236,7 @@ static void tell_remarks(pl_session *s, const inference *j)
     pl_str out = pl_str_fixed(text, sizeof text);
     pl_infer_remarked_print(&j->remarked, &out);
     if (out.bytes == 0) return;
-    pl_str_printf(&out, " (of %" PRIu64 " items%s)", s->items_seen,
+    pl_str_printf(&out, " (of %" PRIu64 " items%s)", j->done,
                   j->sink.in_arrays ? "" : "; the key remarks of a line says which");
     pl_session_warn(s, text);
 }
@@ -235,8 +245,8 @@ static void tell_remarks(pl_session *s, const inference *j)
 static void tell_stopped(pl_session *s, const inference *j)
 {
     char text[160];
-    const int n = snprintf(text, sizeof text, "stopped after %" PRIu64 " of %" PRIu64 " items%s", s->items_seen,
-                           j->d->items, j->sink.open ? "; no file was written" : "");
+    const int n = snprintf(text, sizeof text, "stopped after %" PRIu64 " of %" PRIu64 " items%s", j->done, j->d->items,
+                           j->sink.open ? "; no file was written" : "");
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = (size_t)n});
 }
 
@@ -246,7 +256,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     pl_error ignored;
     if (!s->o.data->source) return pl_fail(err, PL_E_USAGE, "there are no files to run the model on; name some");
     j->began = pl_run_now();
-    j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0;
+    j->timed = 0, j->run_seconds = 0, j->sink.not_finite = 0, j->done = 0;
     j->remarked = (pl_infer_remarked){0};
     s->items_seen = 0;
     pl_status status = pl_infer_sink_open(&j->sink, j->d->setup.to, j->d->setup.arrays, j->d->items, err);
@@ -256,7 +266,7 @@ static pl_status run_infer(pl_session *s, void *state, pl_error *err)
     if (status == PL_E_STOPPED) tell_stopped(s, j);
     if (status != PL_OK) return (void)pl_infer_sink_close(&j->sink, false, &ignored), status;
     PL_TRY(pl_infer_sink_close(&j->sink, true, err));
-    sum_up(s, j);
+    sum_up(j);
     tell_not_finite(s, j);
     tell_remarks(s, j);
     return PL_OK;

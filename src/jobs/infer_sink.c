@@ -133,6 +133,7 @@ static pl_status add_said(pl_infer_sink *k, const pl_infer_item *item, pl_error 
     pl_str s = pl_str_fixed(k->said, sizeof k->said);
     pl_json j = pl_json_begin(&s, true);
     if (!k->say) return PL_OK;
+    if (!item->is_last) return k->say(k->of, item, NULL), PL_OK;
     pl_json_object(&j);
     k->say(k->of, item, &j);
     if (s.failed) return pl_fail(err, PL_E_INTERNAL, "no room for what is said of an item");
@@ -141,18 +142,60 @@ static pl_status add_said(pl_infer_sink *k, const pl_infer_item *item, pl_error 
     return add(k, k->said, s.bytes, err);
 }
 
+static pl_status add_key(pl_infer_sink *k, const pl_infer_output *o, pl_error *err)
+{
+    char key[PL_FILE_PATH_MAX];
+    return add(k, key, (size_t)snprintf(key, sizeof key, ",\"%s\":", o->name), err);
+}
+
 static pl_status put_line(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
                           pl_error *err)
 {
-    char key[PL_FILE_PATH_MAX];
     PL_TRY(add_head(k, number, source, item, err));
     PL_TRY(add_said(k, item, err));
     for (size_t i = 0; i < k->outputs && !k->brief; i++) {
-        const int n = snprintf(key, sizeof key, ",\"%s\":", k->output[i].name);
-        PL_TRY(add(k, key, (size_t)n, err));
+        PL_TRY(add_key(k, &k->output[i], err));
         PL_TRY(add_values(k, &k->output[i], item->values[i], err));
     }
     return add(k, "}\n", 2, err);
+}
+
+/* ---- an item in parts ----
+ *
+ *     {"item":0,"source":"t.txt[0]","logits":[ rows of the first part, …, rows of the last ],"tokens":…}
+ *
+ * A row says what comes behind its id. A part begins with ids of the one before, and has the rows from the last of
+ * those to its last id but one; the last part has the row of its last id, too. The system's keys come at the end, when
+ * all is known. */
+
+static pl_status add_rows(pl_infer_sink *k, const pl_infer_output *o, const pl_infer_item *item, pl_error *err)
+{
+    pl_infer_output row = {.rank = o->rank - 1, .elems = o->elems / o->dim[0]};
+    const uint64_t from = item->again ? item->again - 1 : 0;
+    uint64_t end = item->is_last ? item->id_count : item->id_count - 1;
+    while (item->is_last && end > 0 && item->ids[end - 1] < 0) end--;
+    memcpy(row.dim, o->dim + 1, row.rank * sizeof *row.dim);
+    for (uint64_t r = from; r < end; r++) {
+        if (r > from || item->again) PL_TRY(add(k, ",", 1, err));
+        PL_TRY(add_values(k, &row, item->values[0] + r * row.elems, err));
+    }
+    return PL_OK;
+}
+
+static pl_status put_part(pl_infer_sink *k, uint64_t number, const char *source, const pl_infer_item *item,
+                          pl_error *err)
+{
+    const pl_infer_output *o = &k->output[0];
+    const bool is_first = item->again == 0;
+    if (k->outputs != 1 || o->rank == 0 || o->dim[0] != item->id_count)
+        return pl_fail(err, PL_E_INTERNAL, "what this model gives out cannot be joined from parts");
+    if (is_first) PL_TRY(add_head(k, number, source, item, err));
+    if (is_first && !k->brief) PL_TRY(add_key(k, o, err));
+    if (is_first && !k->brief) PL_TRY(add(k, "[", 1, err));
+    if (!k->brief) PL_TRY(add_rows(k, o, item, err));
+    if (item->is_last && !k->brief) PL_TRY(add(k, "]", 1, err));
+    PL_TRY(add_said(k, item, err));
+    return item->is_last ? add(k, "}\n", 2, err) : PL_OK;
 }
 
 static pl_status put_arrays(pl_infer_sink *k, const float *const *values, pl_error *err)
@@ -169,7 +212,8 @@ pl_status pl_infer_sink_put(pl_infer_sink *k, uint64_t number, const char *sourc
 {
     if (k->in_arrays) return put_arrays(k, item->values, err);
     const locale_t before = pl_locale_enter();
-    const pl_status status = put_line(k, number, source, item, err);
+    const bool is_whole = item->again == 0 && item->is_last;
+    const pl_status status = (is_whole ? put_line : put_part)(k, number, source, item, err);
     pl_locale_leave(before);
     return status;
 }

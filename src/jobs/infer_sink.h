@@ -28,7 +28,7 @@ typedef struct pl_infer_sink {
 
 /* to: the file of lines, or NULL; arrays: what the names of .npy files begin with, or NULL. items: that will come. */
 pl_status pl_infer_sink_open(pl_infer_sink *, const char *to, const char *arrays, uint64_t items, pl_error *);
-/* Item `number`. source: where it came from, bytes that may be anything. */
+/* Item `number`, or the next part of it. source: where it came from, bytes that may be anything. */
 pl_status pl_infer_sink_put(pl_infer_sink *, uint64_t number, const char *source, const pl_infer_item *, pl_error *);
 pl_status pl_infer_sink_flush(pl_infer_sink *, pl_error *);
 /* complete: the files are there now; else nothing is. May be called again. */

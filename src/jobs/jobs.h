@@ -29,14 +29,25 @@ pl_status pl_keep_predictions(pl_session *, const char *path, pl_error *);
 extern const pl_job pl_job_gradients;
 
 /* ---- generate.c ---- */
-/* Text behind the prompt, to the listener. A job of the system text: its data are a pl_text_data with a tokenizer, and
+/* Texts behind the prompt, to the listener. A job of the system text: its data are a pl_text_data with a tokenizer, and
  * settings->own is a pl_generate_settings. */
 extern const pl_job pl_job_generate;
 typedef struct pl_generate_settings {
-    const char *prompt; /* "" or NULL: a line's beginning */
-    uint64_t context;   /* tokens that the model looks back */
+    const char *prompt;      /* "" or NULL: a line's beginning */
+    const char *prompt_file; /* whose text is the prompt; NULL: none */
+    const char *stop;        /* as pl_stops_read wants it; NULL: nothing ends a text early */
+    uint64_t context;        /* tokens that the model looks back */
+    uint32_t samples;        /* texts for a prompt */
+    bool answers;            /* further prompts come, by pl_generate_answer */
     pl_sampling sampling;
 } pl_generate_settings;
+enum {
+    PL_GENERATE_PROMPT_MAX = 16 << 20, /* bytes of prompt_file */
+    PL_GENERATE_ANSWER_MAX = 4096,     /* of a prompt that comes later */
+};
+/* Texts behind this prompt, of further draws. Asks for no memory. PL_E_USAGE where the settings have no answers, or the
+ * prompt is too long or has no token; PL_E_STOPPED. */
+pl_status pl_generate_answer(pl_session *, const char *prompt, size_t bytes, pl_error *);
 
 /* ---- rollout.c ---- */
 /* States of random operators into a block file: a job of the system rollout, whose data are a pl_rollout_data. What the

@@ -240,7 +240,7 @@ static pl_status stop_without_metrics(pl_session *s, pl_error *err)
         return pl_fail(err, why.status, "%.450s; and step %llu could not be saved: %.450s", s->metrics_lost.text, step,
                        why.text);
     return pl_fail(err, PL_E_STORAGE,
-                   "%.700s; step %llu is saved, its line of metrics is lost: make room and continue with --resume",
+                   "%.700s; step %llu is saved, its line of metrics is lost: make room and continue with `run.resume`",
                    s->metrics_lost.text, step);
 }
 
@@ -276,7 +276,7 @@ static pl_status run_train(pl_session *s, void *state, pl_error *err)
         if (pl_session_should_stop(s)) {
             PL_TRY(save(s, err));
             pl_session_tell(s, (pl_event){.kind = PL_EVENT_STOPPED});
-            return pl_fail(err, PL_E_STOPPED, "stopped after step %llu of %llu; continue with --resume",
+            return pl_fail(err, PL_E_STOPPED, "stopped after step %llu of %llu; continue with `run.resume`",
                            (unsigned long long)s->step, (unsigned long long)s->settings->steps);
         }
         PL_TRY(one_step(s, t, &loss, &lr, err));

@@ -92,8 +92,8 @@ static pl_id recur(const encoder *e, pl_id x)
     const pl_recursion r = {.m = e->m,
                             .names = "encoder.L_blocks",
                             .states = "encoder",
-                            .count = e->c->num_layers,
-                            .heads = e->c->num_heads,
+                            .count = e->c->layers,
+                            .heads = e->c->heads,
                             .width = e->width,
                             .inner = pl_recursion_inner(e->c->expansion, e->width),
                             .eps = e->c->rms_norm_eps,
@@ -186,7 +186,7 @@ static pl_id last_norm(const encoder *e, pl_id x)
 static pl_status build(pl_model *m)
 {
     const pl_config_encoder *c = &m->config->encoder;
-    const encoder e = {.m = m, .c = c, .type = type_of(c), .tokens = side_of(c) * side_of(c), .width = c->hidden_size};
+    const encoder e = {.m = m, .c = c, .type = type_of(c), .tokens = side_of(c) * side_of(c), .width = c->width};
     pl_builder *b = &m->b;
     m->seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
@@ -247,15 +247,15 @@ static pl_status check_depth(const pl_config *cfg, pl_error *err)
     const pl_config_encoder *c = &cfg->encoder;
     char where[PL_CONFIG_WHERE_BYTES];
     const bool two = c->recursion == PL_CONFIG_RECURSION_TRM;
-    const int64_t blocks = c->num_layers * c->H_cycles * (c->L_cycles + two);
-    if (pl_recursion_inner(c->expansion, c->hidden_size) < 1)
+    const int64_t blocks = c->layers * c->H_cycles * (c->L_cycles + two);
+    if (pl_recursion_inner(c->expansion, c->width) < 1)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: encoder.expansion %g leaves the feed-forward layers without a number; take a larger one",
                        pl_config_where(cfg, "encoder.expansion", where, sizeof where), c->expansion);
     if (blocks <= BLOCKS_MAX) return PL_OK;
     pl_config_blame(cfg, "encoder.L_cycles", "encoder.H_cycles", where);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: encoder.num_layers, H_cycles and L_cycles apply %" PRId64
+                   "%s: encoder.layers, H_cycles and L_cycles apply %" PRId64
                    " blocks to each text; make them smaller, at most %d can be planned",
                    where, blocks, BLOCKS_MAX);
 }
@@ -265,7 +265,7 @@ static pl_status check(const pl_config *cfg, pl_error *err)
     const pl_config_encoder *c = &cfg->encoder;
     PL_TRY(check_depth(cfg, err));
     PL_TRY(pl_check_divides(cfg, "encoder.image_size", c->image_size, "encoder.patch_size", c->patch_size, err));
-    PL_TRY(pl_check_divides(cfg, "encoder.hidden_size", c->hidden_size, "encoder.num_heads", c->num_heads, err));
+    PL_TRY(pl_check_divides(cfg, "encoder.width", c->width, "encoder.heads", c->heads, err));
     PL_TRY(check_grid(cfg, err));
     return check_children(cfg, err);
 }

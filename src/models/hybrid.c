@@ -259,7 +259,7 @@ static pl_status build(pl_model *m)
                    .coloured = pl_hybrid_makes_pages(c),
                    .side = c->vision_encoder.image_size,
                    .tokens = patches * patches,
-                   .width = c->vision_encoder.hidden_size,
+                   .width = c->vision_encoder.width,
                    .capsules = c->vision_encoder.target_capsules,
                    .words = c->reading.words};
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
@@ -275,13 +275,13 @@ static pl_status build(pl_model *m)
 static pl_status check_rope(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    const int64_t width = c->vision_encoder.hidden_size / c->reasoning.num_heads;
+    const int64_t width = c->vision_encoder.width / c->reasoning.heads;
     if (width % 2 == 0) return PL_OK;
-    pl_config_blame(c, "reasoning.num_heads", "vision_encoder.hidden_size", where);
+    pl_config_blame(c, "reasoning.heads", "vision_encoder.width", where);
     return pl_fail(err, PL_E_CONFIG,
-                   "%s: reasoning.num_heads %" PRId64 " gives heads %" PRId64
+                   "%s: reasoning.heads %" PRId64 " gives heads %" PRId64
                    " numbers wide, which cannot be turned in pairs; take a number that gives an even width",
-                   where, c->reasoning.num_heads, width);
+                   where, c->reasoning.heads, width);
 }
 
 static pl_status check_children(const pl_config *c, pl_error *err)
@@ -299,8 +299,8 @@ static pl_status check_children(const pl_config *c, pl_error *err)
 static pl_status check_inner(const pl_config *c, const char *key, double expansion, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    if (pl_recursion_inner(expansion, c->vision_encoder.hidden_size) > 0) return PL_OK;
-    pl_config_blame(c, key, "vision_encoder.hidden_size", where);
+    if (pl_recursion_inner(expansion, c->vision_encoder.width) > 0) return PL_OK;
+    pl_config_blame(c, key, "vision_encoder.width", where);
     return pl_fail(err, PL_E_CONFIG, "%s: %s %g leaves the feed-forward layers no width; make it larger", where, key,
                    expansion);
 }
@@ -482,7 +482,7 @@ static pl_status check_policy(const pl_config *c, pl_error *err)
     pl_config_blame(c, "page_policy.only", key, where);
     return pl_fail(
         err, PL_E_CONFIG,
-        "%s: page_policy.only learns how pages pass a denoiser, and %s; train one with --stage denoiser, and name "
+        "%s: page_policy.only learns how pages pass a denoiser, and %s; train one with `stage` denoiser, and name "
         "its folder with dataset.denoiser_path",
         where, c->dataset.use_denoiser ? "dataset.denoiser_path names none" : "dataset.use_denoiser is false");
 }
@@ -502,13 +502,13 @@ static pl_status check_aim(const pl_config *c, pl_error *err)
 static pl_status check_documented(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    const int64_t width = c->reasoning.hidden_size;
-    if (width != PL_CONFIG_AUTO && width != c->vision_encoder.hidden_size)
+    const int64_t width = c->reasoning.width;
+    if (width != PL_CONFIG_AUTO && width != c->vision_encoder.width)
         return pl_fail(err, PL_E_CONFIG,
-                       "%s: reasoning.hidden_size %" PRId64 " is not vision_encoder.hidden_size %" PRId64
+                       "%s: reasoning.width %" PRId64 " is not vision_encoder.width %" PRId64
                        ", and capsules go from one to the other as they are; leave it out",
-                       pl_config_blame(c, "reasoning.hidden_size", "vision_encoder.hidden_size", where), width,
-                       c->vision_encoder.hidden_size);
+                       pl_config_blame(c, "reasoning.width", "vision_encoder.width", where), width,
+                       c->vision_encoder.width);
     PL_TRY(check_n2n(c, err));
     PL_TRY(check_aim(c, err));
     return check_frozen(c, err);
@@ -516,13 +516,13 @@ static pl_status check_documented(const pl_config *c, pl_error *err)
 
 static pl_status check(const pl_config *c, pl_error *err)
 {
-    const int64_t width = c->vision_encoder.hidden_size;
-    const char *const width_key = "vision_encoder.hidden_size";
+    const int64_t width = c->vision_encoder.width;
+    const char *const width_key = "vision_encoder.width";
     PL_TRY(pl_check_divides(c, "vision_encoder.image_size", c->vision_encoder.image_size, "vision_encoder.patch_size",
                             c->vision_encoder.patch_size, err));
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
-    PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.num_heads", c->vision_encoder.num_heads, err));
-    PL_TRY(pl_check_divides(c, width_key, width, "reasoning.num_heads", c->reasoning.num_heads, err));
+    PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.heads", c->vision_encoder.heads, err));
+    PL_TRY(pl_check_divides(c, width_key, width, "reasoning.heads", c->reasoning.heads, err));
     PL_TRY(check_thawed(c, err));
     PL_TRY(check_kept(c, err));
     PL_TRY(check_rope(c, err));

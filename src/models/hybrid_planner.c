@@ -30,10 +30,8 @@ static pl_id part_ways(const pl_hybrid *k, pl_id x, int64_t paths)
 static pl_id refine(const pl_hybrid *k, pl_id x, int64_t paths)
 {
     const pl_config *c = k->m->config;
-    const pl_hybrid_layer layer = {.heads = c->vision_encoder.num_heads,
-                                   .sequences = paths,
-                                   .eps = NORM_EPS,
-                                   .dropout = c->vision_encoder.dropout};
+    const pl_hybrid_layer layer = {
+        .heads = c->vision_encoder.heads, .sequences = paths, .eps = NORM_EPS, .dropout = c->vision_encoder.dropout};
     char name[64];
     for (int i = 0; i < c->latent_planning.latent_planning_depth; i++) {
         pl_builder_enter(&k->m->b, "layer.%d", i);

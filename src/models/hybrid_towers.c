@@ -293,7 +293,7 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
 {
     const pl_config *c = k->m->config;
     const pl_hybrid_layer layer = {
-        .heads = c->vision_encoder.num_heads, .sequences = 1, .eps = TEL_EPS, .dropout = c->vision_encoder.dropout};
+        .heads = c->vision_encoder.heads, .sequences = 1, .eps = TEL_EPS, .dropout = c->vision_encoder.dropout};
     pl_id x = f;
     char name[64];
     if (c->vision_encoder.adapter_layers == 0) return f;

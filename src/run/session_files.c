@@ -419,7 +419,7 @@ static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
     if (is_same) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%s: exists but belongs to no run (no checkpoints beside it), and training would overwrite it; "
-                   "move it away or choose another folder with --out",
+                   "move it away or choose another folder with `run.out`",
                    path);
 }
 

@@ -85,7 +85,7 @@ static pl_status refuse_threads(int threads, int helpers, int granted, int error
     const int most = granted - helpers;
     pl_fail(err, PL_E_NOMEM, "the system refuses thread %d of %d (%s): ", granted + 1, threads + helpers,
             strerror(error));
-    if (most >= 1) pl_error_append(err, "set run.threads to at most %d (--threads %d), or ", most, most);
+    if (most >= 1) pl_error_append(err, "give `run.threads` %d, or ", most);
     pl_error_append(err, "raise the limit (ulimit -u, pids.max of the control group, memory for their stacks)");
     return PL_E_NOMEM;
 }

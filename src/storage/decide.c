@@ -207,7 +207,7 @@ static pl_status bound_cache(const pl_storage *s, pl_storage_item *m, pl_error *
 pl_status pl_storage_check_rules(const pl_storage_rules *r, pl_error *err)
 {
     if (!r->bounds_caches || r->cache_bytes == 0 || r->cache_bytes >= PL_CACHE_FILE_BYTES_MIN) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "--cache-size: a cache has %d bytes at least; give more, or 0 to remove caches",
+    return pl_fail(err, PL_E_USAGE, "`cache-size`: a cache has %d bytes at least; give more, or 0 to remove caches",
                    (int)PL_CACHE_FILE_BYTES_MIN);
 }
 

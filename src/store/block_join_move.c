@@ -40,7 +40,7 @@ pl_status pl_block_join_check_room(const pl_joining *j, uint64_t index_bytes, ui
         if (stat(j->part[k].path, &from) != 0 || from.st_dev != to.st_dev)
             return pl_fail(err, PL_E_USAGE,
                            "%s: lies on another disk than %s, so what is moved from it gives no room there; join "
-                           "without --move",
+                           "without `move`",
                            j->part[k].path, j->path);
     PL_TRY(pl_disk_free(j->path, &available, err));
     if (available >= needed) return PL_OK;
@@ -63,7 +63,7 @@ static pl_status punch(const char *path, int fd, uint64_t begin, uint64_t end, p
     if (rc == 0) return PL_OK;
     return pl_fail(err, PL_E_STORAGE, "%s: what was copied of it cannot be given back to the disk: %s; %s", path,
                    strerror(errno),
-                   errno == EOPNOTSUPP ? "this file system gives whole files back alone: join without --move"
+                   errno == EOPNOTSUPP ? "this file system gives whole files back alone: join without `move`"
                                        : "the same command goes on");
 }
 

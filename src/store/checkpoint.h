@@ -66,6 +66,12 @@ const char *pl_checkpoint_take_note(pl_checkpoint *);
  * record's two files. On failure the checkpoints before are as they were. */
 pl_status pl_checkpoint_save(pl_checkpoint *, pl_record *, pl_error *);
 
+/* ---- checkpoint_forget.c ---- */
+
+/* All checkpoints in the folder of a run go, whatever is in them; links stay, and are PL_E_STORAGE. The caller holds
+ * the folder's lock. */
+pl_status pl_saved_forget(const char *folder, pl_error *);
+
 /* ---- checkpoint_load.c ---- */
 
 enum { PL_SAVED_READ_BYTES = 64 << 10 }; /* of a file at once, while its checksum is made */

@@ -30,8 +30,8 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
     close(fd);
     if (bytes == file->bytes) PL_TRY(pl_checksum_file(path, buffer, PL_SAVED_READ_BYTES, &checksum, &bytes, err));
     if (bytes != file->bytes)
-        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 "; it is damaged", path,
-                       bytes, file->bytes);
+        return pl_fail(err, PL_E_DATA, "%s: has %" PRIu64 " bytes, but run.json says %" PRIu64 " bytes; it is damaged",
+                       path, bytes, file->bytes);
     if (checksum != file->checksum)
         return pl_fail(err, PL_E_DATA, "%s: does not match its checksum in run.json; it is damaged", path);
     return PL_OK;
@@ -170,7 +170,7 @@ pl_status pl_saved_find_best(const char *folder, pl_saved_part part, pl_saved *s
     if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);
     return pl_fail(err, PL_E_DATA,
-                   "%.600s; it is the run's best checkpoint: put it back, or take another one with --checkpoint (of a "
+                   "%.600s; it is the run's best checkpoint: put it back, or take another one with `checkpoint` (of a "
                    "training that begins with it: another run with train.init_from)",
                    why.text);
 }
@@ -179,8 +179,9 @@ pl_status pl_saved_refuse_new(const char *folder, const pl_saved *s, pl_error *e
 {
     if (!s->record) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
-                   "%s: holds a run that is at step %" PRIu64 "; continue it with --resume, or choose another folder "
-                   "with --out",
+                   "%s: holds a run that is at step %" PRIu64
+                   "; go on with `run.resume`, start over with `overwrite`, or "
+                   "choose another folder with `run.out`",
                    folder, s->record->step);
 }
 
@@ -189,17 +190,18 @@ pl_status pl_saved_refuse_past(const char *folder, const pl_saved *s, uint64_t s
     if (!s->record || s->record->step <= steps) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: holds a run that is at step %" PRIu64 ", past the %" PRIu64 " steps asked for in all; "
-                   "ask for more (--steps, --epochs), or begin another run with --out",
+                   "ask for more (`train.steps`, `train.epochs`), or begin another run with `run.out`",
                    folder, s->record->step, steps);
 }
 
 pl_status pl_saved_refuse_none(const char *folder, const pl_saved *s, pl_error *err)
 {
     if (s->record) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%s: holds no checkpoint to go on from; leave --resume out to begin, or give --resume=auto, which "
-                   "begins where there is none",
-                   folder);
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: holds no checkpoint to go on from; leave `run.resume` out to begin, or give `run.resume`=auto, which "
+        "begins where there is none",
+        folder);
 }
 
 /* ---- is it of this model? ---- */
@@ -270,7 +272,7 @@ static pl_status match_state(const pl_saved *s, const pl_safetensors *file, cons
         if (!t || t->dtype == e->dtype) continue;
         return pl_fail(err, PL_E_CONFIG,
                        "%.400s: keeps the optimizer's state as %s, this run keeps it as %s (%.200s); resume with "
-                       "train.optimizer_state as it was, or start anew in another folder with --out",
+                       "train.optimizer_state as it was, or start anew in another folder with `run.out`",
                        s->path, form_name(t->dtype), form_name(e->dtype), e->name);
     }
     return status;

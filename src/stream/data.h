@@ -28,6 +28,9 @@ typedef struct pl_data_kind {
 
 enum { PL_DATA_SAID_BYTES = 400 };
 
+/* Of the identity, 1: all that there is is validated, for a run that was not trained on any of it. */
+#define PL_FACT_WHOLE "whole"
+
 /* Of a calibration: it goes through so many samples of the training part, the first, so often. */
 typedef struct pl_calibration_work {
     uint64_t samples, passes;

@@ -310,8 +310,7 @@ static pl_status check_wide(const pl_config *c, pl_error *err)
     char where[PL_CONFIG_WHERE_BYTES];
     const pl_config_key *key = pl_config_find("encoder.precision");
     if (c->encoder.precision == PL_CONFIG_ENCODER_FLOAT32) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: encoder.precision %s, but what is in 8 bits is of a model in float32; take float32",
+    return pl_fail(err, PL_E_CONFIG, "%s: encoder.precision %s, but what is in 8 bits is of a model in f32; take f32",
                    pl_config_where(c, "encoder.precision", where, sizeof where), key->names[c->encoder.precision]);
 }
 
@@ -352,7 +351,7 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     const pl_config_encoder *c = &cfg->encoder;
     const pl_config_pipeline *p = &cfg->pipeline;
     s->image_size = (uint32_t)c->image_size;
-    s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->hidden_size;
+    s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->width;
     s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
     s->entropy = c->attention_entropy && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
     s->block = (uint32_t)p->block_texts;
@@ -474,8 +473,8 @@ static const pl_export_face face = {.program = "encode",
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
-                                                "", "batch_size", "batch_size, image_size, hidden_size or num_layers",
-                                                "hidden_size or num_layers"},
+                                                "", "batch_size", "batch_size, image_size, width or layers",
+                                                "width or layers"},
                                       .parts = PL_PART(images) | PL_PART(capsules),
                                       .load_module = load_module,
                                       .further_module = further_module,
@@ -484,7 +483,7 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                               [PL_COMMAND_INFER] = &pl_job_infer},
                                       .face = &face,
                                       .rows = &pl_drawn_rows,
-                                      .narrow = {"encoder.precision", "float32", "bfloat16", NULL},
+                                      .narrow = {"encoder.precision", "f32", "bf16", NULL},
                                       .exported_as = PL_COMMAND_ENCODE,
                                       .open_model = open_model,
                                       .forget_data = forget_data,

@@ -48,7 +48,7 @@ static pl_status check_same(const pl_preparation *p, const char *path, pl_error 
     if (now == then) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: are not the chains that the run in %.300s was trained on; resume with its file, or train "
-                   "on this one in another folder with --out",
+                   "on this one in another folder with `run.out`",
                    c->chain.file, p->out);
 }
 

@@ -63,7 +63,7 @@ static pl_status require_frames(const char *path, pl_error *err)
     if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,
-        "%s: is not there: it holds what the flights were made into; --cache names the folder where it lies, "
+        "%s: is not there: it holds what the flights were made into; `cache` names the folder where it lies, "
         "and plimsoll train makes it",
         path);
 }

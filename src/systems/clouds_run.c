@@ -26,7 +26,7 @@ static pl_status spare_foreign(const char *path, pl_error *err)
     if (status != PL_OK || bytes < sizeof magic || memcmp(magic, "PLMFRAME", sizeof magic) == 0) return status;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists but is no frame file, and this command would overwrite it; move it away, or choose "
-                   "another folder with cache or --out",
+                   "another folder with cache or `run.out`",
                    path);
 }
 

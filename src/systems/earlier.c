@@ -26,6 +26,6 @@ pl_status pl_system_check_earlier(const pl_config *c, const pl_earlier *e, pl_er
     if (is_trained(folder)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds no training that %s could begin with; make it first, with the same command and "
-                   "--stage %s, or name another with %s",
+                   "`stage` %s, or name another with %s",
                    folder, e->stage, e->earlier, e->key);
 }

@@ -110,14 +110,14 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, FEATURES_FILE, err));
     const uint64_t of[] = {(uint64_t)v->patch_size,
-                           (uint64_t)v->hidden_size,
+                           (uint64_t)v->width,
                            (uint64_t)v->pretrained_layers,
                            (uint64_t)v->vit_heads,
                            (uint64_t)v->clip_normalize,
                            (uint64_t)v->pretrained_precision,
                            (uint64_t)c->train.mixed_precision,
                            (uint64_t)pl_config_find_isa(c)};
-    s->features = side * side * (uint64_t)v->hidden_size;
+    s->features = side * side * (uint64_t)v->width;
     s->keeps_features = command == PL_COMMAND_TRAIN;
     s->features_path = path, s->features_bytes = v->features_cache;
     s->features_key = pl_checksum_of(of, sizeof of);
@@ -131,8 +131,8 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     }
 
 static const pl_words words_of_n2n =
-    WORDS_OF_PAGES("mean squared error of the features", "batch_size, vision_encoder.hidden_size or .image_size",
-                   "vision_encoder.hidden_size or its layers");
+    WORDS_OF_PAGES("mean squared error of the features", "batch_size, vision_encoder.width or .image_size",
+                   "vision_encoder.width or its layers");
 static const pl_words words_of_denoiser =
     WORDS_OF_PAGES("mean squared error of the pixels", "batch_size, denoiser.channels or vision_encoder.image_size",
                    "denoiser.channels or its depth");
@@ -263,7 +263,7 @@ static const char *const files[] = {FEATURES_FILE, NULL};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
-              "batch_size, vision_encoder.hidden_size or .image_size", "vision_encoder.hidden_size or its layers"},
+              "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
     .parts = PL_PART(images) | PL_PART(capsules) | PL_PART(hybrid),
     .words_of = words_of,
     .find_part = find_part,
@@ -279,7 +279,7 @@ const pl_system pl_system_hybrid = {
     .face = &face,
     .say_inferred = say_inferred,
     .rows = &pl_drawn_rows,
-    .narrow = {"run.precision", "float32", "bfloat16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
+    .narrow = {"run.precision", "f32", "bf16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
     .open = open_hybrid,

@@ -70,8 +70,8 @@ static void say_keys(const pl_config *c, pl_json *j, pl_str *text)
         const bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
         if (!decides || !pl_config_is_used(c, key)) continue;
         if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(c, key)) continue;
-        pl_config_print_value(key, pl_config_value_of(c, key), &value);
-        if (!value.failed) pl_json_kv_string(j, key->path, pl_str_text(&value));
+        pl_config_print_saved_value(key, pl_config_value_of(c, key), &value);
+        if (!value.failed) pl_json_kv_string(j, pl_config_saved_path(key), pl_str_text(&value));
         text->failed |= value.failed;
         pl_str_deinit(&value);
     }

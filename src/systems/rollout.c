@@ -112,6 +112,6 @@ const pl_system pl_system_rollout = {
     .check = check,
     .face = &face,
     .exported_as = PL_COMMAND_ROLLOUT,
-    .narrow = {"simulation.precision", "float32", "bfloat16", NULL},
+    .narrow = {"simulation.precision", "f32", "bf16", NULL},
     .open = open_rollout,
     .page = pl_rollout_page_write};

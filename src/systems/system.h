@@ -44,7 +44,7 @@ typedef struct pl_narrow_way {
 #define PL_NARROW_REMARK "matrices and what flows between layers; sums, norms and what comes out are in f32"
 #define PL_NARROW_IN_USE                                                                                               \
     {                                                                                                                  \
-        .key = "run.precision", .wide = "float32", .narrow = "bfloat16", .remark = PL_NARROW_REMARK                    \
+        .key = "run.precision", .wide = "f32", .narrow = "bf16", .remark = PL_NARROW_REMARK                    \
     }
 
 /* What a page about results is to show, and of what. */

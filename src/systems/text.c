@@ -84,12 +84,15 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
     pl_text_data *t;
     pl_text_paths paths;
     const bool samples = pl_command_does(command, PL_USES_DATA);
-    (void)planned;
+    uint64_t own = 0;
     PL_TRY(pl_text_find_paths(c, &paths, err));
+    if (command == PL_COMMAND_EVALUATE && use == PL_DATA_FOR_PLAN) PL_TRY(pl_text_find_own(c, &own, err));
     pl_text_data_options o = {.tokens_path = samples ? paths.tokens : NULL,
                               .tokenizer_path = paths.tokenizer,
                               .tokenizer = use == PL_DATA_FOR_PLAN || writes_text(c, command),
+                              .own = own,
                               .sampler = pl_text_sampler(c, command)};
+    if (planned) o.sampler.whole = pl_facts_value(planned, PL_FACT_WHOLE, 0);
     pl_status status = pl_text_data_open(&o, &t, err);
     if (status == PL_E_DATA && access(paths.tokenizer, F_OK) != 0)
         pl_error_append(err, "; train first (plimsoll train), which makes it");
@@ -133,13 +136,23 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
 {
     pl_generate_settings *g = pl_alloc(1, sizeof *g);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of generate");
-    *g = (pl_generate_settings){.prompt = c->generate.prompt,
+    const pl_config_generate *from = &c->generate;
+    *g = (pl_generate_settings){.prompt = from->prompt,
+                                .prompt_file = from->prompt_file[0] ? from->prompt_file : NULL,
+                                .stop = from->stop,
                                 .context = (uint64_t)c->model.sequence,
-                                .sampling = {.temperature = c->generate.temperature,
-                                             .top_k = c->generate.top_k,
-                                             .top_p = c->generate.top_p,
-                                             .seed = (uint64_t)c->generate.seed,
-                                             .tokens = (uint64_t)c->generate.tokens}};
+                                .samples = (uint32_t)from->num_samples,
+                                .answers = from->interactive,
+                                .sampling = {.temperature = from->temperature,
+                                             .top_k = from->top_k,
+                                             .top_p = from->top_p,
+                                             .min_p = from->min_p,
+                                             .repeat_penalty = from->repeat_penalty,
+                                             .frequency_penalty = from->frequency_penalty,
+                                             .presence_penalty = from->presence_penalty,
+                                             .repeat_last_n = from->repeat_last_n,
+                                             .seed = (uint64_t)from->seed,
+                                             .tokens = (uint64_t)from->tokens}};
     *own = g;
     return PL_OK;
 }

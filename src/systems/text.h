@@ -23,6 +23,8 @@ pl_status pl_text_check(const pl_config *, pl_error *);
 /* From a text to its tokenizer and token file; as pl_prepare says. */
 pl_status pl_text_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);
 pl_status pl_text_check_folder(pl_preparation *, pl_command, pl_error *);
+/* The hash of the text that the run in the config's folder was trained on; 0 when nothing tells. */
+pl_status pl_text_find_own(const pl_config *, uint64_t *hash, pl_error *);
 
 /* ---- text_infer.c ---- */
 /* What comes behind the last token of an item, and how well its tokens were foretold. */

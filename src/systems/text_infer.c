@@ -50,21 +50,24 @@ static void say_next(const pl_tokenizer *t, const float *logit, uint64_t classes
     pl_json_array_end(j);
 }
 
-/* Of the token behind each that is followed by one; places without a token foretell nothing. */
-static void say_loss(const pl_infer_item *item, const float *logits, uint64_t classes, pl_json *j)
+/* Of the token behind each that is followed by one, and that the part before has not judged; places without a token
+ * foretell nothing. */
+static void add_loss(const pl_infer_item *item, const float *logits, uint64_t classes)
 {
-    double sum = 0;
-    uint64_t count = 0;
-    for (uint64_t i = 0; i + 1 < item->id_count; i++) {
+    for (uint64_t i = item->again ? item->again - 1 : 0; i + 1 < item->id_count; i++) {
         const int32_t next = item->ids[i + 1];
         const float *logit = logits + i * classes;
         if (item->ids[i] < 0 || next < 0 || (uint64_t)next >= classes) continue;
-        sum += log_sum(logit, classes) - (double)logit[next];
-        count++;
+        item->sums->loss += log_sum(logit, classes) - (double)logit[next];
+        item->sums->count++;
     }
-    if (count == 0) return;
-    pl_json_kv_double(j, "loss", (double)(float)(sum / (double)count));
-    pl_json_kv_double(j, "perplexity", (double)(float)exp(sum / (double)count));
+}
+
+static void say_loss(const pl_infer_sums *sums, pl_json *j)
+{
+    if (sums->count == 0) return;
+    pl_json_kv_double(j, "loss", (double)(float)(sums->loss / (double)sums->count));
+    pl_json_kv_double(j, "perplexity", (double)(float)exp(sums->loss / (double)sums->count));
 }
 
 void pl_text_say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
@@ -74,8 +77,11 @@ void pl_text_say_inferred(const pl_data *of, const pl_infer_item *item, pl_json 
     if (!logits || o->rank != 2 || o->dim[0] != item->id_count) return;
     uint64_t tokens = item->id_count;
     while (tokens > 0 && item->ids[tokens - 1] < 0) tokens--;
-    pl_json_kv_uint(j, "tokens", tokens);
+    add_loss(item, logits, o->dim[1]);
+    item->sums->ids += tokens - item->again;
+    if (!j) return;
+    pl_json_kv_uint(j, "tokens", item->sums->ids);
     if (tokens == 0) return;
-    say_loss(item, logits, o->dim[1], j);
+    say_loss(item->sums, j);
     say_next(pl_text_data_of(of)->tokenizer, logits + (tokens - 1) * o->dim[1], o->dim[1], j);
 }

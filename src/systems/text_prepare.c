@@ -19,6 +19,7 @@ typedef struct preparation {
     pl_text_paths paths;
     const char *source; /* of the tokenizer: a file to be loaded, or where the new one is to be */
     bool given;         /* it is to be loaded */
+    bool other;         /* text than that of the run: it is only looked at */
     char learned[PL_FILE_PATH_MAX];
     int cache_lock;
 } preparation;
@@ -49,7 +50,7 @@ static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
     if (status == PL_OK && there == wanted) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists but belongs to no run (no lock beside it), and this command would overwrite it; "
-                   "take it (--tokenizer), move it away, or choose another folder with --out",
+                   "take it (`data.tokenizer`), move it away, or choose another folder with `run.out`",
                    own);
 }
 
@@ -87,7 +88,7 @@ static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
     if (ours) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists, but not as Plimsoll writes it, and this command would overwrite it; take it "
-                   "(--tokenizer), move it away, or choose another folder for data.cache",
+                   "(`data.tokenizer`), move it away, or choose another folder for data.cache",
                    p->source);
 }
 
@@ -116,7 +117,7 @@ static pl_status refuse_own(const preparation *p, const char *path, pl_error *er
 {
     return pl_fail(err, PL_E_CONFIG,
                    "%.350s: is not the tokenizer that %.350s was trained with; put that one back, or train anew in "
-                   "another folder with --out",
+                   "another folder with `run.out`",
                    path, p->p->saved.path);
 }
 
@@ -135,7 +136,7 @@ static pl_status check_own(const preparation *p, const pl_config *c, pl_error *e
     if (asked_hash == own_hash) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.350s: is another tokenizer than %.350s, which this run was trained with; leave data.tokenizer as "
-                   "it was, or train with the new one in another folder with --out",
+                   "it was, or train with the new one in another folder with `run.out`",
                    asked, own);
 }
 
@@ -218,7 +219,7 @@ static pl_status refuse_text(const preparation *p, pl_error *err)
     pl_status status = pl_fail(
         err, PL_E_CONFIG,
         "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
-        "train on this one in another folder with --out",
+        "train on this one in another folder with `run.out`",
         p->p->config->data.text, p->p->out, before ? before->data.text : "another");
     pl_config_destroy(before);
     return status;
@@ -238,6 +239,7 @@ static pl_status find_text(preparation *p, pl_error *err)
     memcpy(name, "texts/", 6);
     pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
     pl_config *c = p->p->writable;
+    p->other = true;
     PL_TRY(pl_path_join(c->data.cache, sizeof c->data.cache, p->p->out, name, err));
     return pl_text_find_paths(c, &p->paths, err);
 }
@@ -294,7 +296,7 @@ static pl_status make_tokens(preparation *p, pl_progress progress, void *context
     PL_TRY(pl_text_prepare(&o, &tokenizer, &result, err));
     uint64_t hash = pl_tokenizer_hash(tokenizer);
     pl_tokenizer_destroy(tokenizer);
-    PL_TRY(check_length(c, result.info.count, err));
+    if (!p->other) PL_TRY(check_length(c, result.info.count, err));
     return keep_tokenizer(p, hash, err);
 }
 
@@ -334,6 +336,25 @@ pl_status pl_text_prepare_run(pl_preparation *of, pl_progress progress, void *co
 {
     told t = {progress, context};
     return with_text(of, prepare, &t, err);
+}
+
+static pl_status find_own(preparation *p, const void *context, pl_error *err)
+{
+    uint64_t *const *hash = context;
+    (void)err;
+    **hash = trained_on(p);
+    return PL_OK;
+}
+
+pl_status pl_text_find_own(const pl_config *c, uint64_t *hash, pl_error *err)
+{
+    pl_preparation *of = pl_alloc(1, sizeof *of);
+    if (!of) return pl_fail(err, PL_E_NOMEM, "no memory to look at the run");
+    pl_status status = pl_preparation_begin(of, c, NULL, err);
+    if (status == PL_OK) status = with_text(of, find_own, &hash, err);
+    pl_preparation_end(of, status);
+    pl_free(of);
+    return status;
 }
 
 static pl_status check_folder(preparation *p, const void *context, pl_error *err)

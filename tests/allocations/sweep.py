@@ -76,7 +76,10 @@ CASES = {
     "train-chain": ([], "train chain.yaml"),
     "train-resume": (TRAINED, "train c.yaml --resume --steps 3 --verbose"),
     "generate": (TRAINED, "generate out --prompt a"),
+    "generate-file": (TRAINED, "generate out @long.txt --json --num_samples 2 --stop x --repeat_penalty 1.1 --repeat_last_n 4"),
+    "generate-lines": (TRAINED, "generate out --interactive --stop x"),
     "eval": (TRAINED, "eval out"),
+    "eval-text": (TRAINED, "eval out --text long.txt"),
     "eval-json": (TRAINED, "eval out --json --ledger"),
     "verify": (TRAINED, "verify --gradients g.safetensors out"),
     "compare": (["plan mlp.yaml"], "verify mlp.yaml --set train.micro_batch=4"),
@@ -101,6 +104,7 @@ CASES = {
     "export-trained": (TRAINED, "export c.yaml --format onnx --out m.onnx"),
     "export-weights": (TRAINED, "export c.yaml --format safetensors --out m.safetensors"),
     "infer": (TRAINED, "infer out lines.txt --json"),
+    "infer-long": (TRAINED, "infer out long.txt"),
     "infer-brief": (TRAINED, "infer out lines.txt lines.txt --brief --latency --to told.jsonl --ledger"),
     "infer-seeded": (["plan c.yaml"], "infer c.yaml tokens=lines.txt --seeded --npy got --verbose"),
     "infer-pages": ([], "infer e.yaml page.txt --batch 1"),
@@ -188,6 +192,7 @@ def write_inputs(folder):
         "t.csv": 'n,text\n1,"the ship"\n2,שלום\n3,東京\n',
         "lines.txt": "the\nship\n",
         "page.txt": "a\nb\n",
+        "long.txt": "the\nthe ship sails over the sea\n",
         "listed.txt": "lines.txt\ntokens=lines.txt\n",
         "wrong.yaml": "model:\n  width: 16\n  layres: 2\n",
         "wrong.csv": "id,lower,upper,size\na,0,2,10\nb,3,1,20\n",
@@ -235,10 +240,10 @@ class Place:
         """The words of a line: what differs from machine to machine is asked for."""
         if "LITTLE" in line and not self.sweep.little:
             told = self.run("fit c.yaml --micro_batch auto --budget 2MB".split(), {}).stderr.decode(errors="replace")
-            least = re.search(r"the smallest plan needs (\d+) bytes", told)
+            least = re.search(r"the smallest plan needs [^(]*\(([\d,]+) bytes", told)
             if not least:
                 raise Failure(f"the smallest plan is not named: {told}")
-            self.sweep.little = int(least[1]) + 100000
+            self.sweep.little = int(least[1].replace(",", "")) + 100000
             shutil.rmtree(os.path.join(self.path, "out"), ignore_errors=True)
         return line.replace("THIS", str(self.sweep.idle.pid)).replace("LITTLE", str(self.sweep.little)).split()
 

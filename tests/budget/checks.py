@@ -13,7 +13,7 @@ import time
 
 import random_config
 import suite
-from harness import PROGRESS, Failure, Skip, look, repeat, tail, write_text
+from harness import PROGRESS, Failure, Skip, look, plain, repeat, tail, write_text
 
 PAGE_BYTES = 4096
 EXAMPLES = os.path.join(os.path.dirname(__file__), "..", "..", "examples")
@@ -489,7 +489,7 @@ def least_budget(bench, keys, guess):
     budget = 10 ** (len(str(guess)) - 1)
     line = bench.command("train", bench.config, *without_none(bench, bench.out(), {**keys, "memory__budget": budget}), *PROGRESS)
     _, errors = bench.run(line, expect=(0, 3))
-    found = re.search(r"smallest plan needs (\d+) bytes", errors)
+    found = re.search(r"smallest plan needs (\d+) bytes", plain(errors))
     if not found and "As planned" in errors:  # it fits: the answer has a digit less
         return least_budget(bench, keys, budget - 1)
     if not found:
@@ -509,8 +509,8 @@ def check_budget(bench, arguments):
             raise Failure(f"more than the budget of {need:,} bytes was held\n{run.repeat}")
         line = bench.command("train", bench.config, *tiny(bench, bench.out(), memory__budget=need - PAGE_BYTES, **keys))
         _, errors = bench.run(line, expect=3)
-        pattern = rf"{need} bytes.* {PAGE_BYTES} more than the budget of {need - PAGE_BYTES}\b.*peak: \S+ \(\d+ bytes\).*budget"
-        if not re.search(pattern, errors, re.S):
+        pattern = rf"needs {need} bytes, {PAGE_BYTES} bytes more than the budget of {need - PAGE_BYTES} bytes.*peak: \S+ \([\d,]+ bytes\).*budget"
+        if not re.search(pattern, plain(errors), re.S):
             raise Failure(f"the sentence does not say what is missing, what is large and what to do\n{repeat(line, {})}\n{tail(errors)}")
     return f"a budget of {need:,} bytes runs, one page less is refused with its sentence"
 

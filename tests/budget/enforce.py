@@ -25,7 +25,7 @@ from checks import tiny
 from clouds import check_clouds
 from hybrid import check_hybrid
 from group import PAGE_BYTES, Inside
-from harness import Failure, repeat, tail
+from harness import Failure, plain, repeat, tail
 from rollouts import check_rollouts
 from stages import check_stages
 
@@ -49,8 +49,8 @@ def run_at(bench, options, out, limit, expect):
 
 
 def check_refusal(run, charged, limit):
-    pattern = rf"charged {charged} bytes, {charged - limit} more than the cgroup limit.*at most {limit};"
-    if not re.search(pattern, run.errors) and "take more memory than the cgroup's limit leaves" not in run.errors:
+    pattern = rf"charged {charged} bytes, {charged - limit} bytes more than the cgroup limit.*at most {limit} bytes;"
+    if not re.search(pattern, plain(run.errors)) and "take more memory than the cgroup's limit leaves" not in run.errors:
         raise Failure(f"the sentence does not say what is missing\n{run.repeat}\n{tail(run.errors)}")
     if b'"committed"' in run.output or "committed" in run.errors:
         raise Failure(f"refused after \"committed\"\n{run.repeat}\n{tail(run.errors)}")
@@ -146,7 +146,7 @@ def check_others(bench, arguments):
                 "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n")
     line = [sys.executable, hold, *bench.command("train", bench.config, *options)]
     _, errors = bench.run(line, prefix=prefix, expect=REFUSED)
-    if not re.search(rf"charged {charged} bytes, but others in \S+ leave \d+ of its limit: \d+ are missing", errors):
+    if not re.search(rf"charged {charged} bytes, but others in \S+ leave \d+ bytes of its limit: \d+ bytes are missing", plain(errors)):
         raise Failure(f"the sentence does not name the others\n{repeat(line, {})}\n{tail(errors)}")
     bench.group.set_limit(charged + (48 << 20))
     bench.run(line, prefix=prefix)
@@ -174,7 +174,7 @@ def check_planner(bench, arguments):
                    train__batch_size=1, train__micro_batch=1)
     line = bench.command("train", bench.config, *options)
     _, errors = bench.run(line, prefix=bench.limited(64 << 20), expect=REFUSED)
-    said = re.search(r"to plan 600 layers, a graph of \d+ nodes, would take (\d+) bytes, and the cgroup limit allows at most 67108864;", errors)
+    said = re.search(r"to plan 600 layers, a graph of \d+ nodes, would take (\d+) bytes, and the cgroup limit allows at most 67108864 bytes;", plain(errors))
     if not said:
         raise Failure(f"not at once\n{repeat(line, {})}\n{tail(errors)}")
     limit = int(said[1]) // PAGE_BYTES * PAGE_BYTES + PAGE_BYTES  # and none for the program itself

@@ -15,7 +15,11 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from said import plain  # noqa: F401: for those who import from here
 
 F_SETPIPE_SZ = 1031
 ALLOWED_BYTES = 1_000_000  # or 1 % of the plan, whichever is larger

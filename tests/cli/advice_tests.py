@@ -9,7 +9,7 @@ import subprocess
 
 import cli_tests
 from chain_tests import make_chains, write_chain
-from cli_tests import SEED, check, environment, main, read, refused, run, write_config, write_text
+from cli_tests import SEED, check, environment, main, read, refused, run, unfolded, write_config, write_text
 from encode_tests import SMALL, encode, export, numbers_of, put, weights_for, write_encoder
 from work_tests import racing_environment
 
@@ -190,14 +190,14 @@ def test_budget_that_is_too_small():
     config = write_encoder(batch_size=16, H_cycles=3, image_size=80, hidden_size=64)
     needs = json.loads(run("plan", config, "--json")[0])["process"]["charged_bytes"]
     _, err = run("plan", config, "--budget", str(needs - 4096), code=3)
-    options = re.search(r"; it fits with (.*): ", err)
+    options = re.search(r"; it fits with (.*): ", unfolded(err))
     check(options, err)
     check(json.loads(run("plan", config, "--budget", str(needs - 4096), *options[1].split(), "--json")[0])["process"]["charged_bytes"] < needs, err)
     # the largest batch that fits is named; what changes the results says so
     one, four = (json.loads(run("plan", config, "--batch_size", n, "--json")[0])["process"]["charged_bytes"] for n in ("1", "4"))
     check(one < four, one, four)
     _, err = run("plan", config, "--budget", str(four), code=3)
-    named = re.search(r"; it fits with --batch_size (\d+): ", err)
+    named = re.search(r"; it fits with --batch_size (\d+): ", unfolded(err))
     check(named and int(named[1]) >= 4 and "rounded" not in err, err)
     run("plan", config, "--budget", str(four), "--batch_size", str(int(named[1]) + 1), code=3)
     _, err = run("plan", config, "--budget", str(one - 4096), code=3)

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 
-from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start_closely
+from cli_tests import SEED, await_event, check, finish, last_checkpoint, main, metrics, needed, read, refused, run, same_run, start_closely
 from clouds_tests import predicted_again
 
 MAKE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/make_chains.py")
@@ -279,13 +279,13 @@ def test_later_training_does_not_fit():
     """A budget for the first training alone is refused for the second, before anything is made."""
     make_chains()
     config = write_chain(chain={"stages": 1, "replaced": 0}, model={"sequence": 26})
-    least = [int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, "--stage", stage, "--budget", "1MB", code=3)[1])[1])
+    least = [needed(run("plan", config, "--stage", stage, "--budget", "1MB", code=3)[1])
              for stage in ("stage-0", "stage-1")]
     check(least[0] < least[1], least)
     run("plan", config, "--stage", "stage-0", "--budget", str(least[0]))
     for command in ("plan", "train"):
         _, err = run(command, config, "--budget", str(least[0]), code=3)
-        check(f"needs {least[1]} bytes" in err and "(stage-1, 2 of 3 trainings)" in err, command, err)
+        check(f"({least[1]:,} bytes)" in err and "(stage-1, 2 of 3 trainings)" in err, command, err)
         check(not os.path.exists("out/stage-0"), command)
 
 

@@ -567,7 +567,7 @@ def test_refused():
     refused(2, "texts.count is 0, all of them, but a grammar has no end", "encode", write_encoder(count=0))
     refused(2, "texts.path is empty", "encode", write_encoder(text_format=None))
     refused(2, "encoder.patch_size 7 does not divide encoder.image_size 40", "encode", write_encoder(patch_size=7))
-    refused(2, "encoder.num_heads 3 does not divide encoder.hidden_size 16", "encode", write_encoder(num_heads=3))
+    refused(2, "encoder.heads 3 does not divide encoder.width 16", "encode", write_encoder(num_heads=3))
     refused(2, "is not encoder.target_capsules 4", "encode", write_encoder(capsule_grid_shape="[2, 3]"))
     refused(2, "children_per_capsule 26 is more than the 25 patches", "encode", write_encoder(children_per_capsule=26))
     refused(2, "pipeline.batch_size 17 is more than pipeline.block_texts 16", "encode", write_encoder(batch_size=17))

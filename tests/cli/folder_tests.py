@@ -12,6 +12,7 @@ import subprocess
 
 from checksum import xxh64
 from cli_tests import COMMAND, Skipped, await_event, check, environment, finish, last_checkpoint, main, read, refused, run, start, without_rights, write_config, write_text
+from said import unfolded
 from encode_tests import encode, write_encoder
 
 BPE = {"tokenizer": "bpe", "vocab_size": 270}
@@ -131,7 +132,7 @@ def test_other_model():
         for which in (config, "out"):
             _, err = run("train", which, "--resume", "--steps", "30", *words, code=2)
             check(re.fullmatch(rf"plimsoll train: --[a-z]+: {pattern}, which is another model; .*another --out\n",
-                               err.replace("--set model.norm_eps", "--set")), which, err)
+                               unfolded(err).replace("--set model.norm_eps", "--set")), which, err)
     check(kept() == before, "a refused resume changed", [n for n in before if kept().get(n) != before[n]])
     run("train", config, "--resume", "--quiet", "--steps", "30")
     run("train", "out", "--resume", "--quiet", "--steps", "40", "--dropout", "0.1")
@@ -352,7 +353,7 @@ def test_files_without_rights():
             done = subprocess.run(without_rights(*words), capture_output=True, text=True, env=environment(), timeout=60)
             if done.returncode in (126, 127) or "setpriv" in done.stderr:
                 raise Skipped("the command cannot be started as nobody: " + done.stderr)
-            said = done.stderr.strip().split("\n")[-1]
+            said = unfolded(done.stderr).strip().split("\n")[-1]
             check(done.returncode == 5 and path in said and "Permission denied" in said, path, command, done.returncode, said)
         os.chmod(path, mode & 0o777)
         check(kept() == before, path, "was made anew")
@@ -456,7 +457,7 @@ def test_two_runs_share_a_cache():
             if process.returncode == 0:
                 check(record(f"{name}.{turn}")["files"] == record(f"{name}.alone")["files"], name, "is another run")
             else:
-                check(process.returncode == 4 and re.search("cache/token.*start this one again", said), process.returncode, said)
+                check(process.returncode == 4 and re.search("cache/token.*start this one again", unfolded(said)), process.returncode, said)
 
 
 def test_trace_replaces_no_results():

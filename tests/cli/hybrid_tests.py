@@ -9,7 +9,7 @@ import signal
 import struct
 
 import cli_tests
-from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start_closely
+from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, needed, read, refused, run, same_run, start_closely
 
 SMALL = {"vision_encoder": {"image_size": 64, "hidden_size": 16, "pretrained_layers": 1, "vit_layers": 1, "vit_heads": 2, "adapter_layers": 1, "num_heads": 2,
                             "num_layers": 1, "target_capsules": 3, "checksum_dim": 4},
@@ -142,7 +142,7 @@ def test_shared_sums():
     losses = [[m["loss"] for m in metrics(out) if "loss" in m] for out in ("apart", "shared")]
     check(len(losses[0]) > 2 and all(math.isclose(a, b, rel_tol=1e-5) for a, b in zip(*losses)), losses)
     tight = [write_hybrid(), "--micro_batch", "1", "--threads", "1", "--gradient_checkpointing", "full", "--budget"]
-    least = int(re.search(r"needs (\d+) bytes charged", run("plan", *tight, "1MB", code=3)[1])[1])
+    least = needed(run("plan", *tight, "1MB", code=3)[1])
     out, err = run("fit", *tight, str(least - 1), code=3)
     check(re.search("fit.allow: shared_sums .*fits", out), out, err)
     out, _ = run("fit", *tight, str(least - 1), "--set", "fit.allow=shared_sums")
@@ -239,7 +239,7 @@ def test_the_documented_file():
                             ("arch: hybrid", "arch: gpt", 'task_training.batch_size is not used when model.arch is gpt; write "batch_size" under train'),
                             ("H_layers: 3", "H_layers: x", "reasoning.H_layers must be"),
                             ("mixed_precision: true", "mixed_precision: maybe", "train.mixed_precision must be"),
-                            ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.hidden_size 512 is not vision_encoder.hidden_size 768"),
+                            ("  hidden_size: 768\n  num_heads: 12", "  hidden_size: 512\n  num_heads: 12", "reasoning.width 512 is not vision_encoder.width 768"),
                             ("cache_images: true", "denoiser_path: unet\nfit: {allow: [frozen_bf16]}", "dataset.denoiser_path brings weights in f32, and fit.allow stores what is frozen in 16 bits"),
                             ("freeze_pretrained: true", "freeze_pretrained: false", "say with vision_encoder.unfreeze_pretrained_layers how many of the 12 layers"),
                             ("  freeze_pretrained: true", "  freeze_pretrained: true\nvision_encoder:\n  unfreeze_pretrained_layers: 2", "second time"),
@@ -611,14 +611,13 @@ SLACK = 4 * 4096  # the heap holds the words of the command line, too, and is wh
 def test_what_comes_later_must_fit():
     """A later training that cannot fit is refused before the first begins."""
     config = write_hybrid(**{**json.loads(json.dumps(NOISY)), "finetune": {"enabled": True, "unfreeze_pretrained_layers": 1}})
-    least = {name: int(re.search(r"needs (\d+) bytes charged", run("train", config, "--stage", name, "--budget", "1MB", "--set", "train.init_from=x", code=3)[1])[1])
+    least = {name: needed(run("train", config, "--stage", name, "--budget", "1MB", "--set", "train.init_from=x", code=3)[1])
              for name in ("n2n", "task", "finetune")}
     check(least["n2n"] < least["task"] < least["finetune"], least)
     for name, number in (("task", 2), ("finetune", 3)):
         _, err = run("train", config, "--budget", str(least[name] - SLACK), code=3)
         said = " ".join(err.split())
-        needs = re.search(r"the smallest plan needs (\d+) bytes charged", said)
-        check(needs and abs(int(needs[1]) - least[name]) < SLACK and f"({name}, {number} of 3 trainings)" in said, err)
+        check(abs(needed(err) - least[name]) < SLACK and f"({name}, {number} of 3 trainings)" in said, err)
         check(not os.path.exists("out"), "began")
     refused(3, r"\(n2n, 1 of 3 trainings\)", "train", config, "--budget", "1MB")  # of what the first has, too, the first is told
     refused(2, "pretrained_precision stores what is frozen in 16 bits, and finetune.unfreeze_pretrained_layers trains layers in a later training", "train", config,

@@ -250,7 +250,7 @@ def test_before_reading():
     """A budget that no plan fits is refused before pictures are read; reading many is told."""
     config = write_encoder()
     png("bad.png", SIDE, SIDE, 0, 8, [b"\1"])
-    refused(3, "needs [0-9]+ bytes charged.*; the files, which were not read yet, come on top of that$", "infer", config, "bad.png", "--budget", "1MB")
+    refused(3, "needs [0-9.]+ .B .*; the files, which were not read yet, come on top of that$", "infer", config, "bad.png", "--budget", "1MB")
     refused(4, "bad.png: is no whole picture", "infer", config, "bad.png")
     side = 1500
     png("large.png", side, side, 2, 8, [DRAW.randbytes(3 * side)] * side)

@@ -10,7 +10,7 @@ import signal
 import time
 
 import cli_tests
-from cli_tests import SEED, check, environment, last_checkpoint, main, read, refused, run, start, write_config, write_text
+from cli_tests import SEED, check, environment, last_checkpoint, main, needed, read, refused, run, start, write_config, write_text
 from encode_tests import SMALL, write_encoder
 from hybrid_tests import write_hybrid
 from infer_tests import lines, save, some_pages
@@ -237,7 +237,7 @@ def test_batch_of_a_budget():
     save("ids.npy", "<i4", (16, length), [1] * 16 * length)
 
     def needs(batch):
-        return int(re.search(r"needs (\d+) bytes charged", run("infer", "out", "ids.npy", "--batch", str(batch), "--budget", "1MB", code=3)[1])[1])
+        return needed(run("infer", "out", "ids.npy", "--batch", str(batch), "--budget", "1MB", code=3)[1])
     least, most = needs(1), needs(16)
     check(least < most, least, most)
     budget = str((least + most) // 2)

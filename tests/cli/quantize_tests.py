@@ -214,8 +214,8 @@ def test_bad_input():
     check("there are 70 texts, and the calibration sees no more" in said, said)
     other = "other.yaml"
     refused(4, "holds weights in 8 bits already", "quantize", write_encoder(other, weights="q.safetensors"))
-    refused(4, "are of a model with encoder.hidden_size", "encode", write_encoder(other, weights="q.safetensors", hidden_size=24))
-    refused(2, "encoder.precision bfloat16", "encode", write_encoder(other, weights="q.safetensors", precision="bfloat16"))
+    refused(4, "are of a model with encoder.width", "encode", write_encoder(other, weights="q.safetensors", hidden_size=24))
+    refused(2, "encoder.precision bf16", "encode", write_encoder(other, weights="q.safetensors", precision="bfloat16"))
     refused(2, "encoder.precision float16", "quantize", write_encoder(other, weights=weights, precision="float16"), "--quantized", "x.safetensors")
     whole = read("q.safetensors")
     with open("cut.safetensors", "wb") as file:

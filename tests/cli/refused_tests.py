@@ -10,6 +10,7 @@ import subprocess
 
 from cli_tests import (COMMAND, Skipped, await_event, check, environment, finish, main, read, refused, run, start, write_config,
                        write_text)
+from said import unfolded
 
 
 # ---- what is asked for is done or refused ----
@@ -149,7 +150,7 @@ def writers():
 def writes(code, words, target):
     done = subprocess.run([COMMAND, *words, target], capture_output=True, text=True, env=environment(), timeout=60)
     check(done.returncode == code, *words, target, "ended with", done.returncode, done.stderr)
-    return done.stderr.strip().split("\n")[-1]
+    return unfolded(done.stderr).strip().split("\n")[-1]
 
 
 def test_output_goes_to_regular_files():
@@ -263,7 +264,7 @@ def test_small_stack():
     for kib in (32, 64, 128, 255):
         limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (kib << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
         for words in (["train", config], ["config", config], ["plan", config]):
-            refused(2, f"the main stack may have {kib << 10} bytes, .*ulimit -s 256", *words, preexec_fn=limit)
+            refused(2, rf"the main stack may have [0-9.]+ kB \({kib << 10:,} bytes\), .*ulimit -s 256", *words, preexec_fn=limit)
     kib = 256
     run("train", config, "--quiet", "--steps", "5", preexec_fn=limit)
 
@@ -277,7 +278,7 @@ def test_too_few_descriptors():
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (least, least))
         for words in (["eval", "out"], ["doctor", "--pid", str(os.getpid())]):
             done = subprocess.run([COMMAND, *words], capture_output=True, text=True, env=environment(), preexec_fn=limit, timeout=60)
-            said, codes = done.stderr.strip().split("\n")[-1], codes + [done.returncode]
+            said, codes = unfolded(done.stderr).strip().split("\n")[-1], codes + [done.returncode]
             check(done.returncode in (0, 1, 5, 127), words, least, done.returncode, said)
             if done.returncode in (1, 5):
                 check("Too many open files" in said and "ulimit -n" in said and "mount /proc" not in said, words, least, done.returncode, said)

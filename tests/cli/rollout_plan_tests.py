@@ -60,7 +60,7 @@ def test_refused_before_the_first():
     needed = plan(config)["process"]["charged_bytes"]
     least = min(g["charged_bytes"] for g in shapes)
     budget = (least + needed) // 2
-    refused(3, f"of {len(shapes)} shapes that of {largest['shape']}: the smallest plan needs {needed} bytes",
+    refused(3, f"of {len(shapes)} shapes that of {largest['shape']}: the smallest plan needs .*{needed:,} bytes",
             "rollout", config, "--out", "refused", "--budget", str(budget))
     check(not os.path.exists("refused"), os.listdir("."))
     run("rollout", config, "--out", "fits", "--budget", str(needed), "--quiet")

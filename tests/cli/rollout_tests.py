@@ -455,7 +455,7 @@ def test_remedies_are_keys_of_a_rollout():
     refused(3, rf"raise the budget to \d+ bytes, or make {size} smaller", "plan", config, "--budget", str(floor))
     refused(3, r"set simulation.realizations_at_once to 1$", "rollout", config, "--realizations_at_once", "4", "--budget", str(floor))
     wide = write_rollout(space={"base_channels": [512]})
-    refused(3, r"the weights alone are \d+ bytes, .*; make parameter_space.architecture.base_channels smaller, or take simulation.precision bfloat16$", "plan", wide, "--budget", str(floor))
+    refused(3, r"the weights alone are \d+ bytes, .*; make parameter_space.architecture.base_channels smaller, or take --precision bf16$", "plan", wide, "--budget", str(floor))
     check(run("plan", config, "--graph")[0] == run("plan", config, "--graph", "--command", "rollout")[0], "plan takes another command")
 
 

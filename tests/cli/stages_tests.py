@@ -4,14 +4,14 @@ import os
 import re
 
 from chain_tests import lasting, make_chains, write_chain
-from cli_tests import check, main, read, refused, run
+from cli_tests import check, main, needed, read, refused, run
 from clouds_tests import synth, write_clouds
 from hybrid_tests import PAGES, write_hybrid
 
 
 def least(config, stage, *words):
     _, err = run("plan", config, "--stage", stage, "--budget", "1MB", *words, code=3)
-    return int(re.search(r"the smallest plan needs (\d+) bytes", err).group(1))
+    return needed(err)
 
 
 def test_all_are_planned_first():
@@ -21,7 +21,7 @@ def test_all_are_planned_first():
     config = write_clouds("pair.yaml", "many", loo="false", pretrain="true", final="true", epochs=1)
     first, last = least(config, "pretrain"), least(config, "final")
     check(first < last, first, last, "this case needs a last training that takes more")
-    refused(3, rf"the smallest plan needs {last} bytes .* \(final, 2 of 2 trainings\)", "train", config, "--budget", str(first))
+    refused(3, rf"the smallest plan needs .*\({last:,} bytes\).* \(final, 2 of 2 trainings\)", "train", config, "--budget", str(first))
     check(not os.path.exists("out/pretrain"), os.listdir("out"))
     run("plan", config, "--stage", "final", "--budget", str(last))
 

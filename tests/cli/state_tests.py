@@ -7,6 +7,7 @@ import signal
 import struct
 
 from cli_tests import (await_event, check, finish, last_checkpoint, main, metrics, read, refused, run, same_run, start, write_config, write_text)
+from said import plain
 
 
 def tensors(path):
@@ -83,7 +84,7 @@ def test_refused_by_state_alone():
     for form in ("f32", "bf16", "8bit"):
         for early in ("off", "auto"):
             _, err = run("plan", config, "--optimizer_state", form, "--set", f"train.update_in_backward={early}", code=3)
-            found = re.search(r"(weights, gradients and|weights and) optimizer state alone are (\d+) bytes", err)
+            found = re.search(r"(weights, gradients and|weights and) optimizer state alone are (\d+) bytes", plain(err))
             check(found and (found[1] == "weights and") == (early == "auto"), err)
             needs[form, early] = int(found[2])
     weights = needs["f32", "off"] // 4

@@ -21,7 +21,7 @@ def test_huge_checkpoint():
     bytes_before = os.path.getsize(model)
     os.truncate(model, HUGE)
     began = time.monotonic()
-    refused(4, rf"model.safetensors: has {HUGE} bytes, but run.json says {bytes_before}; it is damaged", "eval", "out", "--checkpoint", last_checkpoint("out"))
+    refused(4, rf"model.safetensors: has .*\({HUGE:,} bytes\), but run.json says .*\({bytes_before:,} bytes\); it is damaged", "eval", "out", "--checkpoint", last_checkpoint("out"))
     check(time.monotonic() - began < 20, "it took", time.monotonic() - began, "s")
 
 
@@ -139,7 +139,7 @@ def test_signals_while_loading():
 
 
 def test_odd_words():
-    refused(2, "one command only, but there is also extra", "help", "train", "extra")
+    refused(2, "one word only, but there is also extra", "help", "train", "extra")
     with open("problem.csv", "w") as file:
         file.write("id,lower,upper,size\na,0,2,10\n")
     refused(2, "--capacity expects a size", "place", "problem.csv", "--capacity", "0.1")

@@ -96,7 +96,7 @@ def test_budget():
     run("train", write_config(model=model, train={"steps": 1, "checkpoint_every": 1, "eval_every": 1}))
     alone = 4 * 3 * 12 * 512 * 512
     for command in (["infer", "out", "lines.txt", "--quiet"], ["generate", "out", "--tokens", "2"]):
-        words = "take run.precision bfloat16 or weights in 8 bits .plimsoll quantize."
+        words = "take --precision bf16 or weights in 8 bits .plimsoll quantize."
         refused(3, f"the weights alone are .*; {words}$", *command, "--budget", str(alone))
         refused(3, f"raise the budget to .*, or {words}$", *command, "--budget", str(alone + 3000000))
         run(*command, "--budget", str(alone), *NARROW)
@@ -189,14 +189,14 @@ def test_refused():
     for words in (["train", config], ["quantize", "out"], ["verify", "out"]):
         refused(2, "this command does not read run.precision", *words, *NARROW)
     run("quantize", "out", "--quantized", "q.safetensors")
-    refused(2, "run.precision bfloat16, but .* has weights in 8 bits.*float32", "eval", "out", *NARROW, "--weights", "q.safetensors")
-    refused(2, "run.precision bfloat16, but .* has weights in 8 bits", "export", "out", "--format", "safetensors", "--out", "w", *NARROW, "--weights",
+    refused(2, "run.precision bf16, but .* has weights in 8 bits.*take f32", "eval", "out", *NARROW, "--weights", "q.safetensors")
+    refused(2, "run.precision bf16, but .* has weights in 8 bits", "export", "out", "--format", "safetensors", "--out", "w", *NARROW, "--weights",
             "q.safetensors")
     refused(2, "ONNX is in f32.*--format safetensors", "export", "out", "--format", "onnx", "--out", "m.onnx", *NARROW)
-    refused(2, "float32, bfloat16 or float16", "eval", "out", "--precision", "bf16")
+    refused(2, "f32, bf16 or fp16", "eval", "out", "--precision", "half")
     shutil.rmtree("out")
     train_text({**cli_tests.TINY["model"], "binary": "blocks"})
-    refused(2, "run.precision bfloat16, but .* has a layer of signs.*float32", "eval", "out", *NARROW)
+    refused(2, "run.precision bf16, but .* has a layer of signs.*take f32", "eval", "out", *NARROW)
     rows = json.loads(run("infer", "out", "--compare", "--json", "--turns", "1", *NARROW)[0])["variants"]
     check([bool(row["why_not"]) for row in rows] == [False, True, True, False], "a comparison sets the key of each form by itself", rows)
 

@@ -7,9 +7,10 @@ import re
 import resource
 import subprocess
 
-from cli_tests import COMMAND, Skipped, check, environment, main, read, run, write_config, write_text
+from cli_tests import COMMAND, Skipped, check, environment, main, needed, read, run, write_config, write_text
+from said import plain
 
-SAID = r"to plan (\d+) layers, a graph of (\d+) nodes, would take (\d+) bytes, and (.*) (\d+); take fewer model.layers: (\d+) can be planned"
+SAID = r"to plan (\d+) layers, a graph of (\d+) nodes, would take (\d+) bytes, and (.*) (\d+) bytes; take fewer model.layers: (\d+) can be planned"
 
 
 def limit(data_bytes):
@@ -27,7 +28,7 @@ def measured(*args, data_bytes=None):
 
 def foretold(*args, data_bytes=None):
     code, err, bytes_ = measured(*args, data_bytes=data_bytes)
-    said = re.search(SAID, err)
+    said = re.search(SAID, plain(err))
     check(code == 3 and said, args, code, err)
     check(bytes_ < 40 << 20, args, bytes_)  # nothing was built
     return [said[4], *map(int, said.group(1, 2, 3, 5, 6))]
@@ -60,7 +61,7 @@ def test_foretold_as_it_is():
         _, layers, nodes, bytes_, most, fits = foretold("plan", config, *options, data_bytes=limit)
         check(most == limit and fits < layers, most, fits)
         options[1] = str(fits)
-        check(not re.search(SAID, measured("plan", config, *options, data_bytes=limit)[1]), options)
+        check(not re.search(SAID, plain(measured("plan", config, *options, data_bytes=limit)[1])), options)
         foretold("plan", config, "--layers", str(fits + 1), *options[2:], data_bytes=limit)
         run("plan", config, "--layers", str(layers), *options[2:])  # where kernels are measured that is memory, too
         code, err, held = measured("plan", config, "--layers", str(layers), *options[2:], "--out-lock", "lock")
@@ -91,14 +92,14 @@ def test_below_the_floor():
     for words in (["plan", config], ["fit", config], ["eval", "out"], ["generate", "out"],
                   ["plan", config, "--width", "4096"]):
         out, err = run(*words, "--budget", "2MB", code=3)
-        floor = int(re.search(FLOOR, err)[1])
+        floor = int(re.search(FLOOR, plain(err))[1])
         told = " ".join(out.replace(",", "").split())
         check("smaller" not in err and (words[0] != "fit" or re.search(FLOOR, told)), words, out, err)
-    needs = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, *least, "--budget", "1MB", code=3)[1])[1])
+    needs = needed(run("plan", config, *least, "--budget", "1MB", code=3)[1])
     _, err = run("plan", config, "--budget", "2MB", code=3)
-    floor = int(re.search(FLOOR, err)[1])
+    floor = int(re.search(FLOOR, plain(err))[1])
     check(floor <= needs <= floor + 1000000, floor, needs)
-    check(re.search(FLOOR, run("plan", config, "--budget", str(floor - 1), code=3)[1]), "a byte less than the floor")
+    check(re.search(FLOOR, plain(run("plan", config, "--budget", str(floor - 1), code=3)[1])), "a byte less than the floor")
     _, err = run("plan", config, "--budget", str(floor), code=3)
     check("no model fits" not in err and "set train.micro_batch to auto" in err, err)
     run("plan", config, *least, "--budget", str(needs))
@@ -120,7 +121,7 @@ def test_planned_once():
     write_text()
     config = write_config(model={"width": 48, "layers": 2, "heads": 4}, train={"micro_batch": "auto", "batch_size": 16})
     racing = racing_environment()
-    least = int(re.search(r"the smallest plan needs (\d+) bytes", run("plan", config, "--budget", "2MB", code=3)[1])[1])
+    least = needed(run("plan", config, "--budget", "2MB", code=3)[1])
     search = [config, "--budget", str(least + 400000)]
     told = []
     for words in (["plan", *search, "--out-lock", "first"], ["plan", *search, "--json", "--out-lock", "second"],

@@ -240,10 +240,10 @@ def fill_in_budgets():
     shutil.copytree(f"{ROOT}/base/fresh", folder, dirs_exist_ok=True)
     execute(folder, ["fit", "config.yaml", *IN_CHUNKS[:-1], "2MB"])
     told = read(f"{folder}/stderr.txt").decode()
-    least = re.search(r"the smallest plan needs (\d+) bytes", told)
+    least = re.search(r"the smallest plan needs [^(]*\(([\d,]+) bytes", told)
     if not least:
         raise Failed(f"the smallest plan is not named: {told}")
-    little = str(int(least[1]) + 100000)
+    little = str(int(least[1].replace(",", "")) + 100000)
     for command in COMMANDS:
         command.words, command.again = ([little if word == "LITTLE" else word for word in words] for words in (command.words, command.again))
     shutil.rmtree(folder)

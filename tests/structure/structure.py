@@ -260,6 +260,23 @@ def rule_promises(root):
                 yield f"{path}:{number}: leaves a promise in the code; do it, or open an issue"
 
 
+LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+OPTION = re.compile(r"(?<![\w(-])--[a-z]{2}")
+# What reads options, or prints for a terminal: help, reports, tables of files.
+SPEAKS_OF_OPTIONS = ("src/config/", "src/doctor/", "src/report/", "src/storage/decide.c", "src/api/doctor.c", "src/api/advise",
+                     "src/api/storage_print.c", "src/jobs/quantize_tell.c")
+
+
+def rule_options(root):
+    """The library has no command line: a setting that an error names stands in backquotes, and the command shows its option."""
+    for path in code_files(root):
+        if not path.startswith("src/") or not path.endswith(".c") or path.startswith(SPEAKS_OF_OPTIONS):
+            continue
+        for number, line in enumerate(slurp(os.path.join(root, path)).splitlines(), 1):
+            if any(OPTION.search(text) and "plimsoll " not in text for text in LITERAL.findall(line)):
+                yield f"{path}:{number}: speaks of an option of the command; name the setting in backquotes: `run.out`"
+
+
 ROW = re.compile(r"^PL_(SYSTEM|ARCH)_ROW\((\w+), (\w+)", re.M)
 
 

@@ -78,6 +78,7 @@ BAD = [  # rule, file, text put at its end, a piece of the sentence
     ("systems", "src/plan/plan.c", "int g(struct c *c) { return c->model.arch == 1; }", "asks which system"),
     ("systems", "src/plan/plan.c", "int g(struct c *c) { switch (c->model.arch) {} }", "asks which system"),
     ("includes", "src/data/text/a.c", '#include "data/fields/b.h"', "the rooms of data do not see each other"),
+    ("options", "src/plan/plan.c", 'int f(void) { return g("choose another folder with --out"); }', "an option of the command"),
     ("promises", "cli/main.c", "/* TO" "DO: later */", "a promise"),
     ("links", "docs/structure.md", "[gone](gone.md)", "link to gone.md"),
 ]

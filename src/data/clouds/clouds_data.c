@@ -29,7 +29,7 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
                    (split && split != pl_facts_value(&data->identity, "split", 0))))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on other flights than those in %.350s, or on another part of them; resume "
-                       "with the same, or train on these in another folder with --out",
+                       "with the same, or train on these in another folder with `run.out`",
                        saved_path, data->path);
     return PL_OK;
 }

@@ -135,7 +135,7 @@ static pl_status complete(pl_frames_writer *w, const pl_frames_rest *r, pl_error
             err, PL_E_CONFIG,
             "%.300s: the flights' files give other frames than those that the run in %.300s was trained on: a "
             "file was replaced, or nothing can be seen in some frames, which earlier versions trained on; "
-            "put the files back as they were, or train anew in another folder with --out",
+            "put the files back as they were, or train anew in another folder with `run.out`",
             w->file.path, r->run);
     PL_TRY(pl_file_write(&w->file, r->flight, i->flights * sizeof *r->flight, err));
     PL_TRY(pl_file_write(&w->file, r->record, i->frames * sizeof *r->record, err));

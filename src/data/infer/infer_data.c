@@ -27,7 +27,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
         const pl_infer_port *p = &d->setup.port[k];
         uint64_t bytes;
         if (pl_size_mul(pl_infer_port_bytes(p), micro_batch, &bytes))
-            return pl_fail(err, PL_E_CONFIG, "%u items of %s at once are absurdly many; make --batch smaller",
+            return pl_fail(err, PL_E_CONFIG, "%u items of %s at once are absurdly many; make `infer.batch` smaller",
                            micro_batch, p->name);
         l->port[k] = (pl_port){p->name, p->dtype, bytes, p->below, NULL};
     }
@@ -36,13 +36,13 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
 
 static void prepare(const pl_source *source, void *scratch) { (void)source, (void)scratch; }
 
-/* The file that has the item. */
-static uint64_t find_file(const pl_infer_files *f, uint64_t item)
+/* The file that has it, of so many, before each of which there are first[i]. */
+static uint64_t find_file(const uint64_t *first, uint64_t files, uint64_t number)
 {
-    uint64_t low = 0, high = f->count;
+    uint64_t low = 0, high = files;
     while (high - low > 1) {
         const uint64_t middle = low + (high - low) / 2;
-        if (f->first[middle] <= item)
+        if (first[middle] <= number)
             low = middle;
         else
             high = middle;
@@ -50,37 +50,49 @@ static uint64_t find_file(const pl_infer_files *f, uint64_t item)
     return low;
 }
 
-static pl_status read_item(const pl_infer_files *f, uint64_t item, void *to, void *scratch, pl_error *err)
+/* part: the item is counted through all files. */
+static pl_status read_row(const pl_infer_files *f, uint64_t row, void *to, void *scratch, pl_rows_part *part,
+                          pl_error *err)
 {
-    const uint64_t at = find_file(f, item);
-    return pl_rows_read(&f->rows[at], item - f->first[at], to, scratch, err);
-}
-
-/* An item is at work from its filling to its results. Of slots there are two, and one is taken while both are filled:
- * more than three batches are never at work at once. */
-static uint64_t remark_places(const pl_infer_data *d) { return 4 * (uint64_t)d->source.batch; }
-
-static pl_status read_remarked(const pl_infer_data *d, uint32_t k, uint64_t item, void *to, void *scratch,
-                               pl_error *err)
-{
-    uint8_t *remark = d->input[k].remark, *now = remark + remark_places(d);
-    *now = 0;
-    PL_TRY(read_item(&d->input[k], item, to, scratch, err));
-    remark[item % remark_places(d)] = *now;
+    const uint64_t at = find_file(f->first, f->count, row);
+    *part = (pl_rows_part){.item = row - f->first[at], .is_last = true};
+    f->rows[at].part = part;
+    PL_TRY(pl_rows_read(&f->rows[at], row - f->first[at], to, scratch, err));
+    part->item += f->first_item[at];
     return PL_OK;
 }
 
-size_t pl_infer_data_remarks(const pl_infer_data *d, uint64_t item, const pl_rows_remark *list[PL_ROWS_REMARKS_MAX])
+/* A row is at work from its filling to its results. Of slots there are two, and one is taken while both are filled:
+ * more than three batches are never at work at once. */
+static uint64_t remark_places(const pl_infer_data *d) { return 4 * (uint64_t)d->source.batch; }
+
+static pl_status read_remarked(const pl_infer_data *d, uint32_t k, uint64_t row, void *to, void *scratch, pl_error *err)
+{
+    const uint64_t places = remark_places(d);
+    pl_infer_files *f = (pl_infer_files *)(uintptr_t)&d->input[k];
+    f->remark[places] = 0;
+    PL_TRY(read_row(f, row, to, scratch, &f->part[places], err));
+    f->remark[row % places] = f->remark[places];
+    f->part[row % places] = f->part[places];
+    return PL_OK;
+}
+
+size_t pl_infer_data_remarks(const pl_infer_data *d, uint64_t row, const pl_rows_remark *list[PL_ROWS_REMARKS_MAX])
 {
     size_t count = 0;
     for (uint32_t k = 0; k < d->setup.ports; k++) {
         const pl_infer_files *f = &d->input[k];
-        const pl_rows_remark *of = f->rows[find_file(f, item)].kind->remarks;
-        const uint8_t bits = f->remark[item % remark_places(d)];
+        const pl_rows_remark *of = f->rows[find_file(f->first, f->count, row)].kind->remarks;
+        const uint8_t bits = f->remark[row % remark_places(d)];
         for (int i = 0; of && of[i].word && count < PL_ROWS_REMARKS_MAX; i++)
             if (bits >> i & 1) list[count++] = &of[i];
     }
     return count;
+}
+
+pl_rows_part pl_infer_data_part(const pl_infer_data *d, uint64_t row)
+{
+    return d->input[0].part[row % remark_places(d)];
 }
 
 void pl_infer_remarked_add(pl_infer_remarked *r, const pl_rows_remark *const *list, size_t count)
@@ -99,20 +111,20 @@ void pl_infer_remarked_print(const pl_infer_remarked *r, pl_str *text)
         pl_str_printf(text, "%s%" PRIu64 " %s", k ? "; " : "", r->items[k], r->remark[k]->text);
 }
 
-/* Rows past the last item, or the batch's, are zeros. */
+/* Rows past the last, or the batch's, are zeros. */
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
     const pl_infer_data *d = data_of(source);
     slot->counted = 0;
     for (uint32_t i = 0; i < slot->rows; i++) {
-        const uint64_t place = slot->micro * (uint64_t)slot->rows + i, item = slot->step * source->batch + place;
-        const bool is_item = place < source->batch && item < d->items;
-        slot->counted += is_item;
+        const uint64_t place = slot->micro * (uint64_t)slot->rows + i, row = slot->step * source->batch + place;
+        const bool is_row = place < source->batch && row < d->rows;
+        slot->counted += is_row;
         for (uint32_t k = 0; k < d->setup.ports; k++) {
             const uint64_t bytes = pl_infer_port_bytes(&d->setup.port[k]);
             char *to = (char *)slot->port[k].at + i * bytes;
-            if (is_item)
-                PL_TRY(read_remarked(d, k, item, to, scratch, err));
+            if (is_row)
+                PL_TRY(read_remarked(d, k, row, to, scratch, err));
             else
                 memset(to, 0, bytes);
         }
@@ -122,7 +134,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
 
 static uint64_t count(const pl_source *source, pl_part part, uint64_t step)
 {
-    const uint64_t left = data_of(source)->items - step * source->batch;
+    const uint64_t left = data_of(source)->rows - step * source->batch;
     (void)part;
     return left < source->batch ? left : source->batch;
 }
@@ -147,7 +159,9 @@ static pl_status add_file(pl_infer_data *d, uint64_t n, pl_error *err)
     pl_infer_files *f = &d->input[d->names.name[n].port];
     f->begun = f->count + 1;
     PL_TRY(open_file(d, n, &f->rows[f->count], err));
-    f->first[f->count + 1] = f->first[f->count] + f->rows[f->count].count;
+    const pl_rows *r = &f->rows[f->count];
+    f->first[f->count + 1] = f->first[f->count] + r->count;
+    f->first_item[f->count + 1] = f->first_item[f->count] + (r->items ? r->items : r->count);
     f->count++;
     return PL_OK;
 }
@@ -159,7 +173,9 @@ static pl_status make_room(pl_infer_data *d, pl_error *err)
     for (uint32_t k = 0; k < d->setup.ports; k++) {
         d->input[k].rows = pl_alloc(given[k] + 1, sizeof *d->input[k].rows);
         d->input[k].first = pl_alloc(given[k] + 2, sizeof *d->input[k].first);
-        if (!d->input[k].rows || !d->input[k].first) return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
+        d->input[k].first_item = pl_alloc(given[k] + 2, sizeof *d->input[k].first_item);
+        if (!d->input[k].rows || !d->input[k].first || !d->input[k].first_item)
+            return pl_fail(err, PL_E_NOMEM, "no memory for the list of files");
     }
     return PL_OK;
 }
@@ -173,11 +189,11 @@ static pl_status check_counts(pl_infer_data *d, pl_error *err)
         if (f->count == 0)
             return pl_fail(err, PL_E_USAGE, "a file is missing: the model's input %s takes %s (%s=FILE)", p[k].name,
                            pl_infer_port_text(&p[k], form, sizeof form), p[k].name);
-        if (k == 0) d->items = f->first[f->count];
-        if (f->first[f->count] != d->items)
+        if (k == 0) d->rows = f->first[f->count], d->items = f->first_item[f->count];
+        if (f->first[f->count] != d->rows)
             return pl_fail(err, PL_E_DATA,
                            "there are %" PRIu64 " items of %s and %" PRIu64 " of %s; there must be as many of each",
-                           d->items, p[0].name, f->first[f->count], p[k].name);
+                           d->rows, p[0].name, f->first[f->count], p[k].name);
     }
     return PL_OK;
 }
@@ -223,9 +239,27 @@ static pl_status add_files(pl_infer_data *d, pl_error *err)
 
 /* ---- every number, before anything runs ---- */
 
-static pl_status look_at(const pl_infer_files *f, void *item, void *scratch, pl_error *err)
+/* An array has a row of one length for each item. */
+static pl_status check_whole(const pl_infer_data *d, const pl_rows_part *part, pl_error *err)
 {
-    for (uint64_t i = 0; i < f->first[f->count]; i++) PL_TRY(read_item(f, i, item, scratch, err));
+    char name[PL_FILE_PATH_MAX + 32];
+    if (part->is_last || !d->setup.arrays) return PL_OK;
+    pl_str text = pl_str_fixed(name, sizeof name);
+    pl_infer_data_name(d, part->item, &text);
+    return pl_fail(err, PL_E_DATA,
+                   "%.300s: has more than the %" PRIu64
+                   " tokens that the model takes at once, and arrays (--npy, --compare) have a row of "
+                   "so many for each item: break it, or take lines (leave --npy out)",
+                   name, pl_infer_port_elems(&d->setup.port[0]));
+}
+
+static pl_status look_at(const pl_infer_data *d, const pl_infer_files *f, void *row, void *scratch, pl_error *err)
+{
+    pl_rows_part part;
+    for (uint64_t i = 0; i < f->first[f->count]; i++) {
+        PL_TRY(read_row(f, i, row, scratch, &part, err));
+        PL_TRY(check_whole(d, &part, err));
+    }
     return PL_OK;
 }
 
@@ -236,10 +270,11 @@ static pl_status look(const pl_infer_data *d, pl_error *err)
         const uint64_t bytes = pl_infer_port_bytes(&d->setup.port[k]);
         if (bytes > most) most = bytes;
     }
-    void *item = pl_alloc(1, most), *scratch = pl_alloc(1, PL_ROWS_SCRATCH_BYTES);
-    pl_status status = item && scratch ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to look at the files");
-    for (uint32_t k = 0; k < d->setup.ports && status == PL_OK; k++) status = look_at(&d->input[k], item, scratch, err);
-    pl_free(item);
+    void *row = pl_alloc(1, most), *scratch = pl_alloc(1, PL_ROWS_SCRATCH_BYTES);
+    pl_status status = row && scratch ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to look at the files");
+    for (uint32_t k = 0; k < d->setup.ports && status == PL_OK; k++)
+        status = look_at(d, &d->input[k], row, scratch, err);
+    pl_free(row);
     pl_free(scratch);
     return status;
 }
@@ -259,7 +294,9 @@ static void close_data(pl_data *data)
         for (uint64_t i = 0; i < d->input[k].begun; i++) pl_rows_close(&d->input[k].rows[i]);
         pl_free(d->input[k].rows);
         pl_free(d->input[k].first);
+        pl_free(d->input[k].first_item);
         pl_free(d->input[k].remark);
+        pl_free(d->input[k].part);
     }
     pl_data_close(d->of);
     if (d->data.held) close(d->data.held);
@@ -309,10 +346,10 @@ static void fill_data(pl_infer_data *d)
 {
     const pl_infer_setup *s = &d->setup;
     const uint64_t most = s->latency ? 1 : s->batch ? s->batch : PL_INFER_BATCH_AUTO;
-    const uint32_t batch = (uint32_t)(most < d->items ? most : d->items);
+    const uint32_t batch = (uint32_t)(most < d->rows ? most : d->rows);
     d->source = (pl_source){.kind = &files, .batch = batch, .at_once = s->latency || s->batch ? batch : 0};
-    d->source.steps_per_epoch[PL_PART_TRAIN] = (d->items - 1) / batch + 1;
-    d->source.samples[PL_PART_TRAIN] = d->items;
+    d->source.steps_per_epoch[PL_PART_TRAIN] = (d->rows - 1) / batch + 1;
+    d->source.samples[PL_PART_TRAIN] = d->rows;
     d->data.source = &d->source;
     d->data.path = d->input[0].rows[0].path;
     say_items(d);
@@ -323,7 +360,8 @@ static pl_status make_remarks(pl_infer_data *d, pl_error *err)
     for (uint32_t k = 0; k < d->setup.ports; k++) {
         pl_infer_files *f = &d->input[k];
         f->remark = pl_alloc(remark_places(d) + 1, sizeof *f->remark);
-        if (!f->remark) return pl_fail(err, PL_E_NOMEM, "no memory for what is remarked of files");
+        f->part = pl_alloc(remark_places(d) + 1, sizeof *f->part);
+        if (!f->remark || !f->part) return pl_fail(err, PL_E_NOMEM, "no memory for what is remarked of files");
         for (uint64_t i = 0; i < f->count; i++) f->rows[i].remark = f->remark + remark_places(d);
     }
     return PL_OK;
@@ -370,7 +408,7 @@ pl_status pl_infer_data_open(const pl_infer_setup *setup, pl_data *of, pl_infer_
 void pl_infer_data_name(const pl_infer_data *d, uint64_t item, pl_str *text)
 {
     const pl_infer_files *f = &d->input[0];
-    const uint64_t at = find_file(f, item);
+    const uint64_t at = find_file(f->first_item, f->count, item);
     pl_str_append(text, f->rows[at].path);
-    if (f->rows[at].count > 1) pl_str_printf(text, "[%" PRIu64 "]", item - f->first[at]);
+    if (f->first_item[at + 1] - f->first_item[at] > 1) pl_str_printf(text, "[%" PRIu64 "]", item - f->first_item[at]);
 }

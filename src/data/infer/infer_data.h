@@ -10,7 +10,8 @@
 #include "data/infer/staging.h"
 #include "stream/data.h"
 
-/* What a person wants to know of an item, as further keys of its line: of the system's own data. Asks for no memory. */
+/* What a person wants to know of an item, as further keys of its line: of the system's own data. Of one in parts it is
+ * called for each, and has NULL to write to before the last. Asks for no memory. */
 typedef void pl_infer_say(const pl_data *of, const pl_infer_item *, pl_json *);
 
 typedef struct pl_infer_setup {
@@ -32,9 +33,11 @@ typedef struct pl_infer_setup {
 
 typedef struct pl_infer_files {
     pl_rows *rows;
-    uint64_t *first; /* [count + 1] items before each */
+    uint64_t *first;      /* [count + 1] rows before each */
+    uint64_t *first_item; /* [count + 1] items before each */
     uint64_t count, begun;
-    uint8_t *remark; /* of the items that are at work, each in its place by its number; and one that is being read */
+    uint8_t *remark;    /* of the items that are at work, each in its place by its number; and one that is being read */
+    pl_rows_part *part; /* likewise */
 } pl_infer_files;
 
 typedef struct pl_infer_data {
@@ -45,7 +48,7 @@ typedef struct pl_infer_data {
     char *to, *arrays; /* what the setup points into */
     pl_infer_names names;
     pl_infer_files input[PL_INFER_PORTS_MAX];
-    uint64_t items;
+    uint64_t rows, items; /* a row is an item, or a part of one */
 } pl_infer_data;
 
 enum { PL_INFER_BATCH_AUTO = 16 /* items at once, at most, where nobody says how many */ };
@@ -53,8 +56,10 @@ enum { PL_INFER_BATCH_AUTO = 16 /* items at once, at most, where nobody says how
 /* Takes `of`, also when it fails. PL_E_DATA where a file does not fit, PL_E_USAGE where one is missing or too many. */
 pl_status pl_infer_data_open(const pl_infer_setup *, pl_data *of, pl_infer_data **, pl_error *);
 static inline const pl_infer_data *pl_infer_data_of(const pl_data *d) { return (const pl_infer_data *)d; }
-/* What was remarked of an item that is at work: how many, of the remarks of its files' kinds. */
-size_t pl_infer_data_remarks(const pl_infer_data *, uint64_t item, const pl_rows_remark *[PL_ROWS_REMARKS_MAX]);
+/* What was remarked of a row that is at work: how many, of the remarks of its files' kinds. */
+size_t pl_infer_data_remarks(const pl_infer_data *, uint64_t row, const pl_rows_remark *[PL_ROWS_REMARKS_MAX]);
+/* Which part of which item such a row is: the item by its number among those of all files. */
+pl_rows_part pl_infer_data_part(const pl_infer_data *, uint64_t row);
 /* Items of each remark that was made, in the order in which they came first. */
 typedef struct pl_infer_remarked {
     const pl_rows_remark *remark[PL_ROWS_REMARKS_MAX];

@@ -19,8 +19,15 @@ static void halve(pl_infer_lines *l)
     l->every *= 2;
 }
 
+static void end_line(pl_infer_lines *l, uint64_t at)
+{
+    if (at - l->next_at > l->longest) l->longest = at - l->next_at;
+    l->next_at = at;
+}
+
 static void add_line(pl_infer_lines *l, uint64_t at)
 {
+    end_line(l, at);
     if (l->count % l->every == 0) {
         if (l->marks == PL_INFER_MARKS) halve(l);
         if (l->count % l->every == 0) l->mark[l->marks++] = at;
@@ -54,6 +61,7 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
     *l = (pl_infer_lines){.every = 1};
     PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
     pl_status status = scan(r, fd, l, err);
+    end_line(l, r->bytes);
     l->next_at = l->mark[0];
     close(fd);
     return status;
@@ -106,14 +114,33 @@ static pl_status read_pieces(const pl_rows *r, int fd, uint64_t at, uint64_t end
     return PL_OK;
 }
 
+/* Its bytes, with its end. */
+static pl_status find_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, char *scratch, uint64_t *begin,
+                           uint64_t *end, pl_error *err)
+{
+    PL_TRY(find_begin(r, l, fd, line, scratch, err));
+    *begin = *end = l->next_at;
+    PL_TRY(find_end(r, fd, end, scratch, err));
+    l->next = line + 1, l->next_at = *end;
+    return PL_OK;
+}
+
+pl_status pl_infer_lines_locate(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, void *scratch,
+                                uint64_t *begin, uint64_t *end, pl_error *err)
+{
+    char last[2];
+    PL_TRY(find_line(r, l, fd, line, scratch, begin, end, err));
+    const uint64_t bytes = *end - *begin < sizeof last ? *end - *begin : sizeof last;
+    PL_TRY(pl_file_read_at(fd, r->path, *end - bytes, last, (size_t)bytes, err));
+    *end -= end_of(last, bytes);
+    return PL_OK;
+}
+
 static pl_status read_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, char *scratch,
                            pl_infer_take *take, void *context, pl_error *err)
 {
-    PL_TRY(find_begin(r, l, fd, line, scratch, err));
-    const uint64_t begin = l->next_at;
-    uint64_t end = begin;
-    PL_TRY(find_end(r, fd, &end, scratch, err));
-    l->next = line + 1, l->next_at = end;
+    uint64_t begin, end;
+    PL_TRY(find_line(r, l, fd, line, scratch, &begin, &end, err));
     return read_pieces(r, fd, begin, end, scratch, take, context, err);
 }
 

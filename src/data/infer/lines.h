@@ -13,6 +13,7 @@ enum { PL_INFER_MARKS = 2048 };
 
 typedef struct pl_infer_lines {
     uint64_t count;
+    uint64_t longest;              /* bytes, its end included */
     uint64_t mark[PL_INFER_MARKS]; /* where every `every`-th line begins, from the first on */
     uint64_t marks, every;
     uint64_t next, next_at; /* the line behind the last one that was read, and where it begins */
@@ -23,6 +24,9 @@ pl_status pl_infer_lines_find(const pl_rows *, pl_infer_lines *, pl_error *);
 /* Text without zeros at its beginning, as far as that is there. */
 bool pl_infer_lines_are_text(const char *head, size_t bytes);
 
+/* Where the text of a line lies in the file, without its end. By one thread at a time; scratch as below. */
+pl_status pl_infer_lines_locate(const pl_rows *, pl_infer_lines *, int fd, uint64_t line, void *scratch,
+                                uint64_t *begin, uint64_t *end, pl_error *);
 /* Piece after piece of a line into `scratch` (PL_ROWS_SCRATCH_BYTES), handed to `take`, whose failure is passed on. By
  * one thread at a time. */
 typedef pl_status pl_infer_take(void *context, const char *piece, size_t bytes, pl_error *);

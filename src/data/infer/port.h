@@ -29,7 +29,13 @@ typedef struct pl_infer_output {
     uint64_t dim[PL_RANK_MAX], elems;
 } pl_infer_output;
 
-/* An item and what came of it. */
+/* Of an item that comes in parts what was found so far; zeros before the first. */
+typedef struct pl_infer_sums {
+    double loss;
+    uint64_t count, ids;
+} pl_infer_sums;
+
+/* An item, or a part of one (pl_rows_part), and what came of it. */
 typedef struct pl_infer_item {
     const pl_infer_output *output;
     const float *const *values; /* [outputs] */
@@ -38,6 +44,9 @@ typedef struct pl_infer_item {
     uint64_t id_count;
     const struct pl_rows_remark *const *remark; /* [remarks] */
     size_t remarks;
+    uint64_t again; /* ids at its beginning that the part before had, too; 0: it is the first */
+    bool is_last;
+    pl_infer_sums *sums;
 } pl_infer_item;
 
 /* The numbers of the output of that name; NULL: there is none. */

@@ -21,6 +21,14 @@ typedef struct pl_rows_remark {
     const char *word, *text;
 } pl_rows_remark;
 
+/* Which part of an item a row is. An item that is longer than a row comes in several, one after the other, of which
+ * each begins with some of the numbers of the one before. */
+typedef struct pl_rows_part {
+    uint64_t item;  /* of the file */
+    uint64_t again; /* numbers at its beginning that were in the row before; 0: it is the first */
+    bool is_last;
+} pl_rows_part;
+
 enum { PL_ROWS_REMARKS_MAX = 8, PL_ROWS_ENDS_MAX = 5 };
 
 typedef struct pl_rows_kind {
@@ -51,10 +59,12 @@ struct pl_rows {
     const pl_infer_port *port;
     const char *path;                        /* as it was given; of HDF5 FILE:/DATASET */
     int fd;                                  /* where it was made ready; 0: it is read as it is */
-    uint64_t count;                          /* items in it */
+    uint64_t count;                          /* rows in it */
+    uint64_t items;                          /* that they are of; 0: each is one */
     uint64_t bytes;                          /* of the file, as it was looked at */
     struct timespec written;                 /* last, likewise */
     uint8_t *remark;                         /* 0 before a reading; what is remarked is added */
+    pl_rows_part *part;                      /* of a reading: said where there are fewer items than rows */
     _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
 };
 

@@ -51,7 +51,7 @@ static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
     if (w->is_memory)
         return pl_fail(err, PL_E_STORAGE,
                        "%.300s: lies in memory (tmpfs), where what is read of pictures and HDF5 would take it; name a "
-                       "folder on a disk (--scratch)",
+                       "folder on a disk (`infer.scratch`)",
                        w->folder);
     const int made = create_nameless(w->folder);
     *fd = made >= 0 && made < LEAST_DESCRIPTOR ? fcntl(made, F_DUPFD_CLOEXEC, LEAST_DESCRIPTOR) : made;
@@ -61,7 +61,7 @@ static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
     *fd = 0;
     return pl_fail(err, PL_E_STORAGE,
                    "%.300s: no file for what is read of pictures and HDF5 can be made there: %s%s; name another folder "
-                   "(--scratch)",
+                   "(`infer.scratch`)",
                    w->folder, strerror(why), pl_io_hint(why));
 }
 
@@ -80,8 +80,8 @@ pl_status pl_stager_reserve(const pl_stager *s, const char *name, uint64_t bytes
     char need[32], have[32];
     if (fstatvfs(s->fd, &fs) != 0 || bytes <= (uint64_t)fs.f_bavail * fs.f_frsize) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
-                   "%.300s: its numbers take %s in %.300s, which has %s free; name another folder (--scratch)", name,
-                   pl_format_bytes(bytes, need, sizeof need), s->folder,
+                   "%.300s: its numbers take %s in %.300s, which has %s free; name another folder (`infer.scratch`)",
+                   name, pl_format_bytes(bytes, need, sizeof need), s->folder,
                    pl_format_bytes((uint64_t)fs.f_bavail * fs.f_frsize, have, sizeof have));
 }
 

@@ -285,10 +285,10 @@ pl_status pl_page_cache_shrink(const char *folder, uint64_t file_bytes, pl_error
     pl_status status = PL_OK;
     if (answer == PL_CACHE_NONE)
         status =
-            pl_fail(err, PL_E_UNSUPPORTED, "%s: cannot be made smaller: %s; --cache-size 0 removes it", c->path, why);
+            pl_fail(err, PL_E_UNSUPPORTED, "%s: cannot be made smaller: %s; `cache-size` 0 removes it", c->path, why);
     else if (answer != PL_CACHE_OK)
         status = pl_fail(err, answer == PL_CACHE_DAMAGED ? PL_E_DATA : PL_E_STORAGE,
-                         "%s: cannot be made smaller: %s; --cache-size 0 removes it", c->path, why);
+                         "%s: cannot be made smaller: %s; `cache-size` 0 removes it", c->path, why);
     pl_page_cache_destroy(c);
     return status;
 }

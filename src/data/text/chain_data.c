@@ -137,7 +137,7 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
     if (!trains || !then || then == pl_facts_value(&data->identity, "chains", 0)) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: was trained on other chains than those of chain.file; resume with its file, or train on "
-                   "this one in another folder with --out",
+                   "this one in another folder with `run.out`",
                    saved_path);
 }
 

@@ -25,6 +25,7 @@ enum {
 
 _Static_assert(WINDOW >= 2 * (PL_ENCODER_PIECE_MAX + PL_PRETOKEN_LOOKAHEAD) + 2 * PL_TOKEN_BYTES_MAX + 64,
                "a piece and what is looked at behind it fit");
+_Static_assert(WINDOW + OUT_IDS <= PL_ENCODER_HELD_MAX, "what waits");
 
 typedef struct cached_piece { /* one cache line */
     uint8_t bytes, ids, text[CACHED_BYTES];

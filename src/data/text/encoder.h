@@ -8,7 +8,11 @@
 
 #include "data/text/tokenizer.h"
 
-enum { PL_ENCODER_PIECE_MAX = 16384 };
+enum {
+    PL_ENCODER_PIECE_MAX = 16384,
+    PL_ENCODER_HELD_MAX =
+        70000, /* ids that wait in it, or in the bytes that do: so many may come later than their text */
+};
 
 typedef struct pl_encoder pl_encoder;
 

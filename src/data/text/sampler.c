@@ -5,8 +5,11 @@
 
 static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl_part part, pl_error *err)
 {
-    uint64_t tokens = s->end - s->begin, least = (uint64_t)o->sequence + 1;
+    uint64_t tokens = s->end - s->begin, least = o->whole ? 2 : (uint64_t)o->sequence + 1;
     if (tokens >= least) return PL_OK;
+    if (o->whole)
+        return pl_fail(err, PL_E_DATA, "the text has %" PRIu64 " token%s, and the second is the first to be foretold",
+                       o->tokens, o->tokens == 1 ? "" : "s");
     if (o->tokens < least)
         return pl_fail(
             err, PL_E_DATA,
@@ -29,6 +32,7 @@ pl_status pl_sampler_init(pl_sampler *s, const pl_sampler_options *o, pl_part pa
         return pl_fail(err, PL_E_CONFIG, "validation_fraction is %g; 0 or more and less than 1 was expected",
                        o->validation_fraction);
     uint64_t held_out = (uint64_t)((double)o->tokens * o->validation_fraction), edge = o->tokens - held_out;
+    if (o->whole && part == PL_PART_VALIDATION) edge = 0;
     *s = (pl_sampler){.begin = part == PL_PART_TRAIN ? 0 : edge,
                       .end = part == PL_PART_TRAIN ? edge : o->tokens,
                       .sequence = o->sequence,

@@ -8,10 +8,13 @@
  * epoch every window of the training part comes exactly once, in an order drawn from (seed, epoch) by a permutation
  * that is computed place by place (base/permutation.h). Validation goes from front to back.
  *
+ * A text that is only judged is a validation part as a whole; then two tokens are enough.
+ *
  * A step has `batch` rows; the last step of an epoch may have rows left over, which count nothing. */
 #ifndef PL_DATA_SAMPLER_H
 #define PL_DATA_SAMPLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/permutation.h"
@@ -21,6 +24,7 @@ typedef struct pl_sampler_options {
     uint64_t tokens; /* of the file */
     uint32_t sequence, batch;
     double validation_fraction; /* 0 ≤ … < 1: the tail of the file */
+    bool whole;                 /* validation is all of the file, and there is nothing to train on */
     uint64_t seed;
 } pl_sampler_options;
 

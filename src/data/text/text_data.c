@@ -18,7 +18,7 @@ static pl_status match(const pl_data *data, const pl_facts *saved, const char *s
     if (text && trains && text != pl_facts_value(&data->identity, "text", 0))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
-                       "this one in another folder with --out",
+                       "this one in another folder with `run.out`",
                        saved_path, path);
     return PL_OK;
 }
@@ -44,7 +44,10 @@ static pl_status open_tokens(pl_text_data *t, const pl_text_data_options *o, pl_
     pl_facts_add(&t->data.identity, "text", i->source.content);
     pl_facts_add(&t->data.identity, "tokenizer", i->tokenizer_hash);
     pl_facts_add(&t->data.extents, "vocab", i->vocab);
-    PL_TRY(pl_text_source_init(&t->source, &t->tokens, &o->sampler, err));
+    pl_sampler_options sampler = o->sampler;
+    sampler.whole = sampler.whole || (o->own && o->own != i->source.content);
+    if (sampler.whole) pl_facts_add(&t->data.identity, PL_FACT_WHOLE, 1);
+    PL_TRY(pl_text_source_init(&t->source, &t->tokens, &sampler, err));
     t->data.source = &t->source.source;
     return PL_OK;
 }

@@ -19,6 +19,7 @@ typedef struct pl_text_data_options {
     const char *tokens_path;    /* NULL: no samples are read */
     const char *tokenizer_path; /* of the run */
     bool tokenizer;             /* it is read */
+    uint64_t own;               /* hash of the run's own text: of another one all is validated; 0: it does not matter */
     pl_sampler_options sampler;
 } pl_text_data_options;
 

@@ -11,7 +11,8 @@ static const pl_text_source *text_of(const pl_source *source) { return (const pl
 static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_source_layout *l, pl_error *err)
 {
     const pl_text_source *t = text_of(source);
-    const uint32_t sequence = t->sampler[PL_PART_TRAIN].sequence;
+    const bool trains = t->source.steps_per_epoch[PL_PART_TRAIN] > 0;
+    const uint32_t sequence = t->sampler[trains ? PL_PART_TRAIN : PL_PART_VALIDATION].sequence;
     const int64_t below = t->tokens->info.vocab;
     uint64_t bytes;
     if (pl_size_mul(micro_batch, sequence, &bytes) || pl_size_mul(bytes, sizeof(int32_t), &bytes))
@@ -76,7 +77,7 @@ pl_status pl_text_source_init(pl_text_source *t, const pl_tokens *tokens, const 
     *t = (pl_text_source){.source = {.kind = &text, .batch = o.batch}, .tokens = tokens};
     o.tokens = tokens->info.count;
     for (int part = PL_PART_TRAIN; part <= PL_PART_VALIDATION; part++) {
-        if (part == PL_PART_VALIDATION && o.validation_fraction <= 0) continue;
+        if (part == PL_PART_VALIDATION ? o.validation_fraction <= 0 && !o.whole : o.whole) continue;
         PL_TRY(pl_sampler_init(&t->sampler[part], &o, part, err));
         t->source.steps_per_epoch[part] = t->sampler[part].steps_per_epoch;
     }

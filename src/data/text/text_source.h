@@ -14,7 +14,8 @@ typedef struct pl_text_source {
 } pl_text_source;
 
 /* tokens: open, and open as long as the source lives. Of the options all but the number of tokens is used; without a
- * validation fraction there is no such part. PL_E_DATA, PL_E_CONFIG as pl_sampler_init. */
+ * validation fraction there is no such part, and where it is whole no other. PL_E_DATA, PL_E_CONFIG as
+ * pl_sampler_init. */
 pl_status pl_text_source_init(pl_text_source *, const pl_tokens *, const pl_sampler_options *, pl_error *);
 
 #endif

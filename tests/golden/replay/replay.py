@@ -46,7 +46,7 @@ def text():
 def run(command, folder, *words):
     env = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
     env.update(XDG_CACHE_HOME=os.path.join(folder, "cache"), LC_ALL="C", OMP_WAIT_POLICY="passive")
-    done = subprocess.run([command, *words], cwd=folder, env=env, capture_output=True, timeout=300)
+    done = subprocess.run([command, *words], cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     if done.returncode:
         sys.exit(f"plimsoll {' '.join(words)}: exit code {done.returncode}\n{done.stderr.decode(errors='replace')[-2000:]}")
     return done.stdout

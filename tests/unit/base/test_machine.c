@@ -342,10 +342,10 @@ static void limits_bind_what_they_count(void **state)
                     .address_space_limit_bytes = PL_MACHINE_UNLIMITED,
                     .data_limit_bytes = PL_MACHINE_UNLIMITED};
     assert_int_equal(limits(&m, 10010, ""), PL_OK);
-    assert_int_equal(limits(&m, 10011, "holds 10001 bytes, 1 more than the memory and swap"), PL_E_BUDGET);
+    assert_int_equal(limits(&m, 10011, "holds 10001 bytes, 1 bytes more than the memory and swap"), PL_E_BUDGET);
     m.cgroup_limit_bytes = 5000;
     assert_int_equal(limits(&m, 5000, ""), PL_OK);
-    assert_int_equal(limits(&m, 5001, "charged 5001 bytes, 1 more than the cgroup limit"), PL_E_BUDGET);
+    assert_int_equal(limits(&m, 5001, "charged 5001 bytes, 1 bytes more than the cgroup limit"), PL_E_BUDGET);
     m.address_space_limit_bytes = 4000;
     assert_int_equal(limits(&m, 3900, ""), PL_OK);
     assert_int_equal(limits(&m, 3901, "RLIMIT_AS"), PL_E_BUDGET);
@@ -377,7 +377,7 @@ static void what_is_free_is_what_others_leave(void **state)
     assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_OK);
     need.charged_bytes++;
     assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_BUDGET);
-    assert_non_null(strstr(err.text, "free on this machine: 1 are missing"));
+    assert_non_null(strstr(err.text, "free on this machine: 1 bytes are missing"));
     m.cgroup_error = true;
     assert_int_equal(pl_machine_check_free(&m, &need, &err), PL_E_STORAGE);
     assert_non_null(strstr(err.text, "cannot be read"));

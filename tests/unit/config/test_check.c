@@ -281,7 +281,8 @@ static void what_a_command_needs_is_asked_for(void **state)
     must_load(&cfg, "");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_E_CONFIG);
     assert_string_equal(
-        err.text, "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give --text …");
+        err.text,
+        "c.yaml: train needs data.text: write \"text: …\" under data in the config file, or give `data.text` …");
     assert_int_equal(pl_config_require(&cfg, "train.seed", "train", &err), PL_E_INTERNAL);
     must_load(&cfg, "data: {text: x.txt}");
     assert_int_equal(pl_config_require(&cfg, "data.text", "train", &err), PL_OK);
@@ -353,6 +354,26 @@ static void hashes_are_those_of_saved_runs(void **state)
         {"@examples/rollout_tiny.yaml", UINT64_C(0xbedc0ee26993d71a), UINT64_C(0x48d0922d1db10153)},
         {"@examples/rollout_unet.yaml", UINT64_C(0x28c6a908d22df409), UINT64_C(0x744b7bff50b482d4)},
         {"@examples/rollout_fno.yaml", UINT64_C(0x60bc0fe9a2287112), UINT64_C(0xd880d2e400b03097)},
+        {"@examples/capsules.yaml", UINT64_C(0x8b76b07aaa3c64b0), UINT64_C(0x52d48ef98b2ea4ed)},
+        {"@examples/capsules_tiny.yaml", UINT64_C(0xf25d07209df7aefc), UINT64_C(0x64dc8b10d80c38d9)},
+        {"@examples/chain_tiny.yaml", UINT64_C(0x289ad56da71c7909), UINT64_C(0xde8a9b532ab84bdf)},
+        {"@examples/clouds_full.yaml", UINT64_C(0x730577cc25141051), UINT64_C(0x0edc8d2000341eaf)},
+        {"@examples/hybrid.yaml", UINT64_C(0x614056ed66522d84), UINT64_C(0x56a23306d0e2362a)},
+        {"@examples/hybrid_pretrained.yaml", UINT64_C(0x30311ac98a8f1ead), UINT64_C(0x596e761c7bedaf3a)},
+        {"@examples/hybrid_small.yaml", UINT64_C(0x05a105de8177015b), UINT64_C(0x1e869c8f8f3face6)},
+        {"@examples/hybrid_tiny.yaml", UINT64_C(0x7909088c006b18c4), UINT64_C(0x1ffa87fd4e53005c)},
+        /* by names that keys and words had when such runs were saved, and by those that they have */
+        {"encoder: {hidden_size: 64, num_heads: 4, precision: bfloat16}", UINT64_C(0x8e80ede7f2e28f9d),
+         UINT64_C(0x63089ff8a2385c1a)},
+        {"encoder: {width: 64, heads: 4, precision: bf16}", UINT64_C(0x8e80ede7f2e28f9d), UINT64_C(0x63089ff8a2385c1a)},
+        {"vision_encoder: {hidden_size: 96, num_heads: 4, num_layers: 3}\nreasoning: {hidden_size: 96, num_heads: 6}",
+         UINT64_C(0x3d45975b83c1724e), UINT64_C(0xa19a41f3c3b350fe)},
+        {"vision_encoder: {width: 96, heads: 4, layers: 3}\nreasoning: {width: 96, heads: 6}",
+         UINT64_C(0x3d45975b83c1724e), UINT64_C(0xa19a41f3c3b350fe)},
+        {"model: {arch: fno_operator}\nsimulation: {precision: float16}", UINT64_C(0x60bc0fe9a2287112),
+         UINT64_C(0x923374c3b9db8c8f)},
+        {"model: {arch: fno_operator}\nsimulation: {precision: fp16}", UINT64_C(0x60bc0fe9a2287112),
+         UINT64_C(0x923374c3b9db8c8f)},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         pl_config cfg;
@@ -372,7 +393,7 @@ static void another_model_is_named(void **state)
     assert_int_equal(pl_config_check_same_model(&saved, &now, &err), PL_E_CONFIG);
     assert_string_equal(err.text,
                         "c.yaml:2:16: model.width is 64 here and 128 in the saved run, which is another model; set it "
-                        "back, or choose another --out");
+                        "back, or choose another `run.out`");
 }
 
 PL_TEST_PROGRAM(argc, argv)

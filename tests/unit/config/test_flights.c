@@ -46,18 +46,18 @@ static const struct {
      "leave it empty for all"},
     {CLOUDS("pretrain_flight: 10Feb25\nvalidation_flight: 10Feb25"),
      "c.yaml:2:18: pretrain_flight and validation_flight are both 10Feb25: the final training would begin from weights "
-     "that have seen what it is judged by; name another, or take --no-pretrain"},
+     "that have seen what it is judged by; name another, or set pretrain to false"},
     {CLOUDS("overweight_flight: 10Feb25\nvalidation_flight: 10Feb25"),
      "c.yaml:2:20: overweight_flight and validation_flight are both 10Feb25, and the final training never sees it; "
      "name "
      "another, or take overweight_flight out"},
     {"model: {arch: clouds}\nvalidation_flight: a\nflights: [" FLIGHT("a") "]\ndata_directory: d",
      "c.yaml:3:10: flights has one flight, and a training that is judged by a flight of its own needs another to learn "
-     "from; add one, or take --no-final and --no-loo"},
+     "from; add one, or set final and loo to false"},
     {"model: {arch: clouds}\nfinal: false\nflights: [{name: a, iFileName: /a, cFileName: /b, nFileName: /c}]", NULL},
     {"model: {arch: clouds}\nfinal: false\nflights: [{name: a, iFileName: /a, cFileName: /b, nFileName: c}]",
      "c.yaml:3:10: flights[1].nFileName is no absolute path, and data_directory does not say where it begins; write "
-     "\"data_directory: …\" in the config file, or give --data_directory …"},
+     "\"data_directory: …\" in the config file, or give `data_directory` …"},
     {"model: {arch: clouds}\nsave_name: a/b", "c.yaml:2:12: save_name \"a/b\" is no name of a folder; take letters, "
                                               "digits, _ and, not in front, - and ."},
 };

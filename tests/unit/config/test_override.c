@@ -74,9 +74,7 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
         const char *error;
     } rows[] = {
         {{"--batch_size", "x"}, PL_E_CONFIG, "--batch_size must be an integer from 1 to 16777216, not \"x\""},
-        {{"--batch-size=0"},
-         PL_E_CONFIG,
-         "--batch-size: train.batch_size must be an integer from 1 to 16777216, not 0"},
+        {{"--batch-size=0"}, PL_E_CONFIG, "--batch-size must be an integer from 1 to 16777216, not 0"},
         {{"--batch_size"}, PL_E_USAGE, "--batch_size needs a value: --batch_size VALUE"},
         {{"--text", "--quiet"},
          PL_E_USAGE,
@@ -137,7 +135,12 @@ static void unknown_options_get_a_suggestion(void **state)
     } rows[] = {
         {"--jsn", "unknown option --jsn; did you mean --json?"},
         {"--batchsize=8", "unknown option --batchsize=8; did you mean --batch_size?"},
-        {"--beta1", "unknown option --beta1; write --set train.beta1=…"},
+        {"--norm_eps", "unknown option --norm_eps; where model.arch is gpt or chain, write --set model.norm_eps=…"},
+        {"--thread-stack=1MB", "unknown option --thread-stack=1MB; write --set memory.thread_stack=…"},
+        {"--block_sise", "unknown option --block_sise; did you mean --block_size?"},
+        {"--warmup-ratio=0.1",
+         "unknown option --warmup-ratio: it is a share of all steps, and here the warm-up is a number of "
+         "steps; write --warmup_steps N (without it they are 2 % of the steps)"},
         {"--zzzzzzzzzzz", "unknown option --zzzzzzzzzzz; see --help"},
         {"-x", "unknown option -x; see --help"},
         {"--abcd", "unknown option --abcd; see --help"}, /* not --arch */

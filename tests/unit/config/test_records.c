@@ -176,7 +176,7 @@ static void a_resume_keeps_the_names(void **state)
     assert_int_equal(pl_config_check_begun(&saved, &now, &err), PL_E_CONFIG);
     assert_string_equal(err.text,
                         "c.yaml:2:10: flights is [b, a] here and [a, b] in the saved run, which keeps it from "
-                        "its first step to its last; set it back, or choose another --out");
+                        "its first step to its last; set it back, or choose another `run.out`");
     must_load(&now, "model: {arch: clouds}\nflights: [" FLIGHT("a") "]");
     assert_int_equal(pl_config_check_begun(&saved, &now, &err), PL_E_CONFIG);
 }
@@ -192,7 +192,7 @@ static void a_command_may_need_them(void **state)
                                   "\"- name: …\"");
     assert_int_equal(pl_config_require(&cfg, "data_directory", "train", &err), PL_E_CONFIG);
     assert_string_equal(err.text, "c.yaml: train needs data_directory: write \"data_directory: …\" in the config file, "
-                                  "or give --data_directory …");
+                                  "or give `data_directory` …");
     must_load(&cfg, "model: {arch: clouds}\nflights: [" FLIGHT("a") "]\ndata_directory: d");
     assert_int_equal(pl_config_require(&cfg, "flights", "train", &err), PL_OK);
     assert_int_equal(pl_config_require(&cfg, "data_directory", "train", &err), PL_OK);

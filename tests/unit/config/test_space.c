@@ -175,7 +175,7 @@ static const struct {
     {"architecture: {num_layers: {}}\n",
      "c.yaml:1:16: unknown key \"num_layers\" in architecture; it belongs in parameter_space.architecture"},
     {"versio: 1\n", "c.yaml:1:1: unknown key \"versio\"; did you mean \"version\"?"},
-    {"num_layers:\n", "c.yaml:1:1: unknown section \"num_layers\"; it belongs in parameter_space.architecture"},
+    {"num_layers:\n", "c.yaml:1:12: model.layers has no value; give an integer from 1 to 100000"},
     {"parameter_space:\n  architectur: {}\n",
      "c.yaml:2:3: unknown section \"architectur\" in parameter_space; did you mean \"architecture\"?"},
     {"parameter_space:\n  zzzz: {}\n", "c.yaml:2:3: unknown section \"zzzz\" in parameter_space; its sections are "

@@ -115,6 +115,23 @@ static void test_without_validation(void **state)
     assert_says(&err, "use a longer text");
 }
 
+/* Nothing but a validation part, from the first token on, however short it is. */
+static void test_whole(void **state)
+{
+    (void)state;
+    pl_text_source all;
+    uint64_t begin, end;
+    pl_sampler_options o = {.sequence = SEQUENCE, .batch = BATCH, .whole = true};
+    assert_int_equal(pl_text_source_init(&all, &tokens, &o, &err), PL_OK);
+    assert_int_equal(all.source.steps_per_epoch[PL_PART_TRAIN], 0);
+    pl_sampler_targets(&all.sampler[PL_PART_VALIDATION], 0, &begin, &end);
+    assert_true(begin == 1 && end == COUNT);
+    assert_int_equal(pl_sampler_epoch_tokens(&all.sampler[PL_PART_VALIDATION]), COUNT - 1);
+    o.sequence = 2 * COUNT;
+    assert_int_equal(pl_text_source_init(&all, &tokens, &o, &err), PL_OK);
+    assert_int_equal(all.source.steps_per_epoch[PL_PART_VALIDATION], 1);
+}
+
 static void test_errors_of_reading(void **state)
 {
     (void)state;
@@ -201,11 +218,9 @@ static void test_no_memory_once_it_runs(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_without_validation),
-        cmocka_unit_test(test_errors_of_reading),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_no_memory_once_it_runs),
+        cmocka_unit_test(test_streams),   cmocka_unit_test(test_without_validation),
+        cmocka_unit_test(test_whole),     cmocka_unit_test(test_errors_of_reading),
+        cmocka_unit_test(test_too_large), cmocka_unit_test(test_no_memory_once_it_runs),
     };
     return cmocka_run_group_tests(tests, make_tokens, drop_tokens);
 }

@@ -33,9 +33,9 @@ static pl_config *tiny_encoder(void)
 {
     pl_config *c = documented();
     c->encoder.image_size = 64;
-    c->encoder.hidden_size = 64;
-    c->encoder.num_heads = 4;
-    c->encoder.num_layers = 1;
+    c->encoder.width = 64;
+    c->encoder.heads = 4;
+    c->encoder.layers = 1;
     c->encoder.H_cycles = 1;
     c->encoder.L_cycles = 2;
     c->encoder.seed = (int64_t)(seed >> 1);
@@ -102,7 +102,7 @@ static void the_narrower_one(void **state)
 {
     (void)state;
     pl_config *c = documented();
-    c->encoder.hidden_size = 512;
+    c->encoder.width = 512;
     check_parameters(c, 7317004, 332448); /* 7,649,452 */
 }
 

@@ -140,9 +140,9 @@ static void the_tiny_model(void **state)
     (void)state;
     static pl_config c;
     begin(&c);
-    c.vision_encoder.image_size = c.vision_encoder.hidden_size = c.reading.words = 64;
+    c.vision_encoder.image_size = c.vision_encoder.width = c.reading.words = 64;
     c.vision_encoder.pretrained_layers = c.vision_encoder.vit_layers = c.latent_planning.latent_num_paths = 2;
-    c.vision_encoder.vit_heads = c.vision_encoder.num_heads = c.reasoning.num_heads = 4;
+    c.vision_encoder.vit_heads = c.vision_encoder.heads = c.reasoning.heads = 4;
     c.vision_encoder.adapter_layers = c.reasoning.L_layers = 1;
     pl_graph *g = build(&c);
     assert_int_equal(numbers(g, "", false), 706519);

@@ -303,7 +303,7 @@ static int ask_twice(void)
     if (pl_threads_missing_bytes(THREADS) != 0) return 5;
     if (pl_threads_missing_bytes(LARGER) != stacks / (THREADS - 1) * (LARGER - THREADS)) return 6;
     if (pl_threads_probe(LARGER, 0, &err) != PL_E_NOMEM) return 7;
-    if (!strstr(err.text, "thread 65 of 160 ") || !strstr(err.text, "--threads 64")) {
+    if (!strstr(err.text, "thread 65 of 160 ") || !strstr(err.text, "`run.threads` 64")) {
         return fprintf(stderr, "%s\n", err.text), 8;
     }
     return pl_threads_probe(THREADS, 0, &err) == PL_OK ? 0 : 9;
