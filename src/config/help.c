@@ -151,6 +151,14 @@ static void print_group(group g, uint32_t readers, uint32_t systems, pl_str *out
     }
 }
 
+/* No other command reads it, but for what a training writes between its steps. */
+static bool is_own(group g, pl_config_reader by)
+{
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
+        if (group_of(key) == g && (key->readers & ~(uint32_t)PL_CONFIG_BY_SAMPLES) != (uint32_t)by) return false;
+    return true;
+}
+
 static uint32_t readers_of(pl_config_reader by)
 {
     return by == PL_CONFIG_BY_TRAIN ? PL_CONFIG_BY_TRAIN | PL_CONFIG_BY_SAMPLES : by;
@@ -161,7 +169,10 @@ void pl_config_print_help_of(pl_config_reader by, uint32_t systems, pl_str *out)
     pl_str_append(out, "Options of the configuration; each is a key of the config file as well\n"
                        "(docs/config.md). Any key: --set section.key=VALUE, or the variable\n"
                        "PLIMSOLL_SECTION_KEY. Sizes: 500MB, 2GiB.\n");
-    for (group g = 0; g < GROUPS; g++) print_group(g, readers_of(by), systems, out);
+    for (group g = 0; g < GROUPS; g++)
+        if (is_own(g, by)) print_group(g, readers_of(by), systems, out);
+    for (group g = 0; g < GROUPS; g++)
+        if (!is_own(g, by)) print_group(g, readers_of(by), systems, out);
 }
 
 /* ---- -h: a line each ---- */

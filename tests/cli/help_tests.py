@@ -58,6 +58,8 @@ def test_groups():
                                   ("--learning_rate X", "Optimisation", "Memory and time"), ("--budget SIZE", "Memory and time", "Output"),
                                   ("--mixed_precision", "Memory and time", "Output"), ("--out PATH", "Output", "Everything else")):
         check(at[title] < text.index(f"\n  {option}") < at.get(behind, len(text)), option, "is not under", title)
+    text = run("generate", "--help")[0] # what a command alone reads comes first
+    check(re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)[:3] == ["Options", "Sampling", "Data"], text[:3000])
 
 
 def test_words():
