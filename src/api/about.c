@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/module.h"
 #include "plimsoll/version.h"
-#include "report/table.h"
 
 extern const char pl_build_commit[]; /* cmake/commit.cmake writes it; "": not known */
 

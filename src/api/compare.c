@@ -147,12 +147,9 @@ void pl_compare_name_inputs(pl_compare *p, const char *words)
 pl_status pl_compare_text(const pl_compare *p, pl_compare_form form, unsigned columns, char **text, size_t *bytes,
                           pl_error *err)
 {
+    static const pl_doc_form forms[] = {
+        [PL_COMPARE_REPORT] = PL_FORM_TEXT, [PL_COMPARE_JSON] = PL_FORM_JSON, [PL_COMPARE_HTML] = PL_FORM_PAGE};
     pl_str s = {0};
-    if (form == PL_COMPARE_REPORT)
-        pl_report_compare_text(&p->report, columns ? columns : 80, &s);
-    else if (form == PL_COMPARE_JSON)
-        pl_report_compare_json(&p->report, &s);
-    else
-        pl_report_compare_html(&p->report, &s);
+    pl_report_compare_write(&p->report, forms[form], columns, &s);
     return pl_give_text(&s, text, bytes, err);
 }

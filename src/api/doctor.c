@@ -5,8 +5,6 @@
 #include "api/api.h"
 #include "doctor/doctor.h"
 
-enum { PLOT_WIDTH = 100, PLOT_HEIGHT = 10 };
-
 /* In a PID namespace that kept the /proc of another, number N is somebody else's there. */
 static pl_status check_proc(pl_error *err)
 {
@@ -62,31 +60,12 @@ pl_doctor_now pl_doctor_count(const pl_doctor *d)
 
 void pl_doctor_set_kernel_peak(pl_doctor *d, uint64_t bytes) { d->command_peak_bytes = bytes; }
 
-static pl_status write_form(const pl_doctor *d, pl_doctor_form form, pl_doctor_when when, pl_str *s, pl_error *err)
-{
-    const pl_doctor_moment *m = when == PL_DOCTOR_PEAK && d->peak.known ? &d->peak : &d->last;
-    switch (form) {
-    case PL_DOCTOR_REPORT:
-    case PL_DOCTOR_REPORT_LONG:
-        return pl_doctor_write_report(d, m, form == PL_DOCTOR_REPORT_LONG, s, err);
-    case PL_DOCTOR_TABLE:
-        return pl_doctor_write_table(d, m, s, err);
-    case PL_DOCTOR_PLOT:
-        pl_doctor_write_plot(d, PLOT_WIDTH, PLOT_HEIGHT, s);
-        return PL_OK;
-    case PL_DOCTOR_JSON:
-        return pl_doctor_write_json(d, s, err);
-    case PL_DOCTOR_HTML:
-        return pl_doctor_write_page(d, s, err);
-    }
-    return pl_fail(err, PL_E_USAGE, "there is no form %d of a doctor's report", (int)form);
-}
-
 pl_status pl_doctor_text(const pl_doctor *d, pl_doctor_form form, pl_doctor_when when, char **text, size_t *bytes,
                          pl_error *err)
 {
+    const pl_doctor_moment *m = when == PL_DOCTOR_PEAK && d->peak.known ? &d->peak : &d->last;
     pl_str s = {0};
-    pl_status status = d->last.known ? write_form(d, form, when, &s, err)
+    pl_status status = d->last.known ? pl_doctor_write(d, form, m, &s, err)
                                      : pl_fail(err, PL_E_DATA, "process %d has not been looked at", (int)d->id);
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
     pl_str_deinit(&s);

@@ -82,12 +82,11 @@ const pl_plan *pl_fit_plan(const pl_fit_answer *a) { return a->plan; }
 pl_status pl_fit_text(const pl_fit_answer *a, pl_fit_form form, unsigned columns, bool color, char **text,
                       size_t *bytes, pl_error *err)
 {
-    static pl_status (*const write[])(const pl_fit_result *, const pl_plan *, const pl_report_fit_options *, pl_str *,
-                                      pl_error *) = {
-        [PL_FIT_REPORT] = pl_report_fit, [PL_FIT_JSON] = pl_report_fit_json, [PL_FIT_HTML] = pl_report_fit_html};
+    static const pl_doc_form forms[] = {
+        [PL_FIT_REPORT] = PL_FORM_TEXT, [PL_FIT_JSON] = PL_FORM_JSON, [PL_FIT_HTML] = PL_FORM_PAGE};
     pl_report_fit_options o = {.title = a->title, .width = columns ? columns : 80, .color = color, .steps = a->steps};
     pl_str s = {0};
-    pl_status status = write[form](&a->result, a->plan, &o, &s, err);
+    pl_status status = pl_report_fit(&a->result, a->plan, &o, forms[form], &s, err);
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
     pl_str_deinit(&s);
     return status;

@@ -1,11 +1,8 @@
-/* The storage of a folder as tables and as JSON. */
-#include <string.h>
-
+/* The storage of a folder, as text or as JSON (schema plimsoll.storage/1). */
 #include "api/api.h"
 #include "api/storage.h"
-#include "base/json.h"
 #include "base/units.h"
-#include "report/table.h"
+#include "show/render.h"
 
 static const char *const kinds[PL_STORAGE_KINDS] = {
     [PL_STORAGE_RUN] = "records",         [PL_STORAGE_CHECKPOINT] = "checkpoint", [PL_STORAGE_RESULTS] = "results",
@@ -37,29 +34,7 @@ static sum add_up(const pl_storage *s, pl_storage_kind kind)
     return all;
 }
 
-static void print_sum(pl_table *t, const char *name, const sum *of)
-{
-    pl_table_cell(t, "%s", name);
-    pl_table_count(t, of->count);
-    pl_table_count(t, of->bytes);
-    pl_table_count(t, of->gain);
-    pl_table_end_row(t);
-}
-
-static void print_sums(pl_str *out, const pl_storage *s)
-{
-    static const char *const heads[] = {"kind", "things", "bytes", "clean gains"};
-    for (pl_table t = pl_table_begin(out, "lrrr"); pl_table_pass(&t);) {
-        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) pl_table_cell(&t, "%s", heads[i]);
-        pl_table_end_row(&t);
-        for (int k = 0; k < PL_STORAGE_KINDS; k++) {
-            const sum one = add_up(s, (pl_storage_kind)k);
-            if (one.count) print_sum(&t, kinds[k], &one);
-        }
-        const sum all = add_up(s, PL_STORAGE_KINDS);
-        print_sum(&t, "all", &all);
-    }
-}
+/* ---- what lies there ---- */
 
 /* Records are many and never go; of what is unknown some are named. */
 static bool is_shown(const pl_storage_item *m, size_t *unknown)
@@ -68,90 +43,101 @@ static bool is_shown(const pl_storage_item *m, size_t *unknown)
     return (m->kind != PL_STORAGE_UNKNOWN && m->kind != PL_STORAGE_LINK) || ++*unknown <= UNKNOWN_SHOWN;
 }
 
-static size_t print_items(pl_str *out, const pl_storage *s)
+static void add_item(const pl_storage_item *m, bool shown, pl_doc *d)
 {
-    static const char *const heads[] = {"path", "kind", "bytes", "age", "", "why"};
-    size_t unknown = 0;
-    for (pl_table t = pl_table_begin(out, "llrrll"); pl_table_pass(&t);) {
-        unknown = 0;
-        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) pl_table_cell(&t, "%s", heads[i]);
-        pl_table_end_row(&t);
-        for (size_t i = 0; i < s->entries; i++) {
-            const pl_storage_item *m = &s->entry[i].item;
-            char age[32];
-            if (!is_shown(m, &unknown)) continue;
-            pl_table_cell(&t, "%s", m->path);
-            pl_table_cell(&t, "%s", kinds[m->kind]);
-            pl_table_count(&t, m->bytes);
-            pl_table_cell(&t, "%s", m->age_seconds < 1 ? "now" : pl_format_seconds(m->age_seconds, age, sizeof age));
-            pl_table_cell(&t, "%s", fates[m->fate]);
-            pl_table_cell(&t, "%s", m->why);
-            pl_table_end_row(&t);
-        }
-    }
-    return unknown;
+    pl_doc_row(d, shown ? 0 : PL_DOC_HIDDEN);
+    pl_doc_words(d, "%s", m->path);
+    pl_doc_words(d, "%s", kinds[m->kind]);
+    pl_doc_count(d, m->bytes);
+    pl_doc_real(d, m->age_seconds);
+    pl_doc_words(d, "%s", fates[m->fate]);
+    pl_doc_key_count(d, "gain", m->gain);
+    pl_doc_words(d, "%s", m->why);
+    pl_doc_row_end(d);
 }
 
-static void print_text(pl_str *out, const pl_storage *s)
+static void add_items(const pl_storage *s, pl_doc *d)
 {
-    const sum all = add_up(s, PL_STORAGE_KINDS);
-    char here[32], free[32], limit[32], over[32];
+    static const pl_doc_column columns[] = {{"path", "path"},
+                                            {"kind", "kind"},
+                                            {"bytes", "bytes", PL_DOC_EXACT},
+                                            {"age_seconds", "age", PL_DOC_SECONDS},
+                                            {"fate", ""},
+                                            {"why", "why", .is_remark = true}};
     size_t unknown = 0;
-    if (s->entries) {
-        unknown = print_items(out, s);
-        pl_str_append(out, "\n");
-    }
+    pl_doc_table(d, "items", columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < s->entries; i++) add_item(&s->entry[i].item, is_shown(&s->entry[i].item, &unknown), d);
+    pl_doc_table_end(d);
     if (unknown > UNKNOWN_SHOWN)
-        pl_str_printf(out, "and %zu more that are links or unknown; --json names all\n\n", unknown - UNKNOWN_SHOWN);
-    print_sums(out, s);
-    pl_str_printf(out, "\n%s here, %s free on the disk\n", pl_format_bytes(all.bytes, here, sizeof here),
-                  pl_format_bytes(s->disk_free, free, sizeof free));
-    if (!s->rules.limit_bytes) return;
-    pl_format_bytes(s->rules.limit_bytes, limit, sizeof limit);
-    if (all.bytes <= s->rules.limit_bytes)
-        pl_str_printf(out, "within the limit of %s\n", limit);
-    else
-        pl_str_printf(out, "%s more than the limit of %s\n",
-                      pl_format_bytes(all.bytes - s->rules.limit_bytes, over, sizeof over), limit);
+        pl_doc_say(d, PL_DOC_NOTE, "and %zu more that are links or unknown; --json names all", unknown - UNKNOWN_SHOWN);
 }
 
-static void write_item(pl_json *j, const pl_storage_item *m)
+/* ---- how much of each kind ---- */
+
+static void add_sum(const char *name, const sum *of, unsigned flags, pl_doc *d)
 {
-    pl_json_object(j);
-    pl_json_kv_string(j, "path", m->path);
-    pl_json_kv_string(j, "kind", kinds[m->kind]);
-    pl_json_kv_uint(j, "bytes", m->bytes);
-    pl_json_kv_double(j, "age_seconds", m->age_seconds);
-    pl_json_kv_string(j, "fate", fates[m->fate]);
-    pl_json_kv_uint(j, "gain", m->gain);
-    pl_json_kv_string(j, "why", m->why);
-    pl_json_object_end(j);
+    pl_doc_row(d, PL_DOC_SHOWN | flags);
+    pl_doc_words(d, "%s", name);
+    pl_doc_count(d, of->count);
+    pl_doc_count(d, of->bytes);
+    pl_doc_count(d, of->gain);
+    pl_doc_row_end(d);
 }
 
-static void write_json(pl_str *out, const pl_storage *s)
+static void add_sums(const pl_storage *s, const sum *all, pl_doc *d)
+{
+    static const pl_doc_column columns[] = {{NULL, "kind"},
+                                            {NULL, "things", PL_DOC_COUNT},
+                                            {NULL, "bytes", PL_DOC_EXACT},
+                                            {NULL, "clean gains", PL_DOC_EXACT}};
+    pl_doc_section(d, "In all");
+    pl_doc_table(d, NULL, columns, sizeof columns / sizeof *columns);
+    for (int k = 0; k < PL_STORAGE_KINDS; k++) {
+        const sum one = add_up(s, (pl_storage_kind)k);
+        if (one.count) add_sum(kinds[k], &one, 0, d);
+    }
+    add_sum("all", all, PL_DOC_TOTAL, d);
+    pl_doc_table_end(d);
+}
+
+static void say_room(const pl_storage *s, uint64_t here, pl_doc *d)
+{
+    const uint64_t limit = s->rules.limit_bytes;
+    char bytes[32], rest[32];
+    pl_doc_say(d, 0, "%s here, %s free on the disk", pl_format_bytes(here, bytes, sizeof bytes),
+               pl_format_bytes(s->disk_free, rest, sizeof rest));
+    if (!limit) return;
+    pl_format_bytes(limit, bytes, sizeof bytes);
+    if (here <= limit)
+        pl_doc_say(d, PL_DOC_GOOD, "within the limit of %s", bytes);
+    else
+        pl_doc_say(d, PL_DOC_BAD, "%s more than the limit of %s", pl_format_bytes(here - limit, rest, sizeof rest),
+                   bytes);
+}
+
+static void add_all(const pl_storage *s, pl_doc *d)
 {
     const sum all = add_up(s, PL_STORAGE_KINDS);
-    pl_json j = pl_json_document(out, false, "plimsoll.storage/1");
-    pl_json_kv_string(&j, "folder", s->root);
-    pl_json_kv_uint(&j, "bytes", all.bytes);
-    pl_json_kv_uint(&j, "gain", all.gain);
-    pl_json_kv_uint(&j, "disk_free_bytes", s->disk_free);
-    pl_json_kv_uint_if(&j, s->rules.limit_bytes > 0, "limit_bytes", s->rules.limit_bytes);
-    pl_json_key(&j, "items");
-    pl_json_array(&j);
-    for (size_t i = 0; i < s->entries; i++) write_item(&j, &s->entry[i].item);
-    pl_json_array_end(&j);
-    pl_json_document_end(&j);
+    pl_doc_key_words(d, "schema", "plimsoll.storage/1");
+    pl_doc_key_words(d, "folder", s->root);
+    pl_doc_key_count(d, "bytes", all.bytes);
+    pl_doc_key_count(d, "gain", all.gain);
+    pl_doc_key_count(d, "disk_free_bytes", s->disk_free);
+    pl_doc_key_count_if(d, s->rules.limit_bytes, "limit_bytes", s->rules.limit_bytes);
+    add_items(s, d);
+    add_sums(s, &all, d);
+    say_room(s, all.bytes, d);
+    pl_doc_section_end(d);
 }
 
 pl_status pl_storage_print(const pl_storage *s, pl_storage_form form, char **text, size_t *bytes, pl_error *err)
 {
     pl_str out = {0};
+    pl_doc d = pl_doc_begin();
     *text = NULL;
-    if (form == PL_STORAGE_JSON)
-        write_json(&out, s);
-    else
-        print_text(&out, s);
+    add_all(s, &d);
+    pl_doc_write(&d, form == PL_STORAGE_JSON ? PL_FORM_JSON : PL_FORM_TEXT, NULL, &out);
+    pl_doc_deinit(&d);
     if (out.failed) {
         pl_str_deinit(&out);
         return pl_fail(err, PL_E_NOMEM, "%s: no memory to print what lies there", s->root);

@@ -122,3 +122,12 @@ const char *pl_format_rate(double per_second, char *buf, size_t room)
     pl_print(buf, room, "%.3g", per_second);
     return buf;
 }
+
+const char *pl_format_operations(double count, char *buf, size_t room)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
+    int unit = 0;
+    while (count >= 999.5 && unit < 6) count /= 1000, unit++;
+    pl_print(buf, room, "%.*f%s", unit == 0 || count >= 99.95 ? 0 : count >= 9.995 ? 1 : 2, count, units[unit]);
+    return buf;
+}

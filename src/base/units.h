@@ -26,6 +26,9 @@ const char *pl_format_seconds(double seconds, char *buf, size_t room);
 /* So many a second: "7,104", below a thousand three digits ("84.2"), into buf (32 bytes suffice); returns buf. */
 const char *pl_format_rate(double per_second, char *buf, size_t room);
 
+/* Of floating-point operations, or the like: "512", "201 M", "1.23 G", into buf (32 bytes suffice); returns buf. */
+const char *pl_format_operations(double count, char *buf, size_t room);
+
 /* What a word has behind it: "", or "s" where the count is not one. */
 const char *pl_plural(uint64_t count);
 

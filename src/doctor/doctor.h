@@ -5,7 +5,7 @@
  *   joined.c                a mapping that begins with a stack and goes on with data is read as two
  *   sort.c stacks.c         every mapping gets one kind                   -> pl_doctor_view (rows that add up)
  *   causes.c                the largest of them in words, with remedies   -> pl_doctor_cause
- *   text*.c json.c page.c   the same for a person and for a program
+ *   report*.c               the same as a document, for a person and for a program
  *   tree.c watch.c          a process and its children over time          -> samples, and facts at the peak
  *
  * The invariant: the rows' resident bytes + unexplained = Rss of smaps_rollup, read right after the mappings. A process
@@ -236,7 +236,7 @@ typedef struct pl_doctor_moment {
 } pl_doctor_moment;
 void pl_doctor_moment_deinit(pl_doctor_moment *);
 
-/* ---- told (text.c, text_lists.c, text_limits.c, json.c, plot.c, page.c) ---- */
+/* ---- told (report.c, report_lists.c, report_limits.c) ---- */
 
 struct pl_doctor {
     pid_t id, asked_id;
@@ -256,15 +256,7 @@ struct pl_doctor {
 
 pl_status pl_doctor_watch_look(pl_doctor *, bool *alive, pl_error *);
 
-pl_status pl_doctor_write_report(const pl_doctor *, const pl_doctor_moment *, bool detailed, pl_str *out, pl_error *);
-pl_status pl_doctor_write_table(const pl_doctor *, const pl_doctor_moment *, pl_str *out, pl_error *);
-/* detailed: all of them, else the largest */
-void pl_doctor_write_stacks(const pl_doctor_view *, bool detailed, pl_str *out);
-void pl_doctor_write_groups(const pl_doctor_view *, bool detailed, pl_str *out);
-void pl_doctor_write_maps(const pl_doctor_view *, pl_str *out);
-void pl_doctor_write_limits(const pl_doctor_process *, pl_str *out);
-pl_status pl_doctor_write_json(const pl_doctor *, pl_str *out, pl_error *);
-pl_status pl_doctor_write_page(const pl_doctor *, pl_str *out, pl_error *);
-void pl_doctor_write_plot(const pl_doctor *, unsigned width, unsigned height, pl_str *out);
+/* The moment: of what is for people; of plot and JSON, which are of all of them, none. */
+pl_status pl_doctor_write(const pl_doctor *, pl_doctor_form, const pl_doctor_moment *, pl_str *out, pl_error *);
 
 #endif

@@ -1,4 +1,4 @@
-/* The comparison as text: what each form costs, what comes of it, and the sentences where there is no number. */
+/* The comparison as a document: what each form costs, what comes of it, and the sentences where there is no number. */
 #include "report/compare.h"
 
 #include <inttypes.h>
@@ -8,9 +8,8 @@
 
 #include "base/locale.h"
 #include "base/units.h"
-#include "report/table.h"
 
-/* ---- what all three forms show ---- */
+/* ---- numbers ---- */
 
 double pl_compare_median(const pl_compare_run *r)
 {
@@ -43,29 +42,19 @@ double pl_compare_limit(const pl_report_compare *c)
     return share > 0 && share < 1 ? 1 / (1 - share) : 1;
 }
 
-/* "2.43 MFLOP". */
-static const char *show_flops(double flops, char text[32])
-{
-    static const char *const units[] = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"};
-    size_t k = 0;
-    for (; flops >= 999.5 && k + 1 < sizeof units / sizeof *units; k++) flops /= 1000;
-    pl_print(text, 32, "%.3g %s", flops, units[k]);
-    return text;
-}
-
-void pl_compare_say_share(const pl_report_compare *c, pl_str *out)
+static void say_share(const pl_report_compare *c, pl_str *out)
 {
     const double share = pl_compare_share(c), limit = pl_compare_limit(c);
     char flops[32];
-    show_flops(c->flops, flops);
+    pl_format_operations(c->flops, flops, sizeof flops);
     if (share < 0)
         pl_str_printf(out,
-                      "No layers of arch %s can be of signs (model.binary): nothing of the %s of a %s "
+                      "No layers of arch %s can be of signs (model.binary): nothing of the %s FLOP of a %s "
                       "would be faster by that.",
                       c->arch, flops, c->sample);
     else
         pl_str_printf(out,
-                      "Of the %s of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
+                      "Of the %s FLOP of a %s %.1f %% %s products of signs, by the graph. The rest stays as it is, "
                       "so the whole is at most %.2f times as fast, were signs free (Amdahl), and %.2f times with "
                       "signs 8 times as fast.",
                       flops, c->sample, 100 * share,
@@ -104,7 +93,7 @@ static void say_times(const pl_report_compare *c, pl_str *out)
                   "there would be a sentence.");
 }
 
-void pl_compare_say_how(const pl_report_compare *c, pl_str *out)
+static void say_how(const pl_report_compare *c, pl_str *out)
 {
     pl_str_printf(out, "Input: %s. ", c->inputs);
     if (has_run(c))
@@ -129,6 +118,14 @@ const char *pl_compare_not_judged(const pl_report_compare *c)
 
 /* ---- lines of the second table ---- */
 
+/* One number for each form that has it. */
+typedef struct line {
+    char words[2 * PL_COMPARE_NAME]; /* "capsules: mean cosine" */
+    bool known[PL_COMPARE_ROWS];
+    double value[PL_COMPARE_ROWS];
+    int digits; /* that are shown */
+} line;
+
 static const pl_compare_metric *metric_of(const pl_compare_row *r, const char *name)
 {
     for (size_t i = 0; i < r->metrics; i++)
@@ -143,14 +140,14 @@ static const pl_compare_output *output_of(const pl_compare_row *r, const char *n
     return NULL;
 }
 
-static void words_of(const char *name, const char *behind, pl_compare_line *l)
+static void words_of(const char *name, const char *behind, line *l)
 {
     snprintf(l->words, sizeof l->words, "%s%s", name, behind);
     for (char *at = l->words; *at; at++)
         if (*at == '_') *at = ' ';
 }
 
-static void take_metric(const pl_report_compare *c, const char *name, pl_compare_line *l)
+static void take_metric(const pl_report_compare *c, const char *name, line *l)
 {
     words_of(name, "", l);
     l->digits = 5;
@@ -163,7 +160,7 @@ static void take_metric(const pl_report_compare *c, const char *name, pl_compare
 
 enum { DIFFERENCE, MEAN, LEAST, OF_OUTPUT };
 
-static void take_output(const pl_report_compare *c, const char *name, int which, pl_compare_line *l)
+static void take_output(const pl_report_compare *c, const char *name, int which, line *l)
 {
     static const char *const behind[] = {": difference", ": mean cosine", ": least cosine"};
     words_of(name, behind[which], l);
@@ -184,10 +181,11 @@ static const pl_compare_row *first_with(const pl_report_compare *c, bool outputs
     return &c->row[0];
 }
 
-bool pl_compare_find_line(const pl_report_compare *c, size_t k, pl_compare_line *l)
+/* Line k; false: there are no more. */
+static bool find_line(const pl_report_compare *c, size_t k, line *l)
 {
     const pl_compare_row *judged = first_with(c, false), *given = first_with(c, true);
-    *l = (pl_compare_line){.digits = 0};
+    *l = (line){.digits = 0};
     if (k < judged->metrics) return take_metric(c, judged->metric[k].name, l), true;
     k -= judged->metrics;
     for (size_t i = 0; i < given->outputs; i++)
@@ -198,127 +196,214 @@ bool pl_compare_find_line(const pl_report_compare *c, size_t k, pl_compare_line 
     return false;
 }
 
-/* ---- text ---- */
+/* ---- what it takes: a row for each form ---- */
 
-static void cell_seconds(pl_table *t, const pl_compare_run *r)
-{
-    char text[32];
-    pl_table_cell(t, "%s", r->turns ? pl_format_seconds(pl_compare_median(r), text, sizeof text) : "-");
-}
-
-static void cell_bytes(pl_table *t, uint64_t bytes)
-{
-    char text[32];
-    pl_table_cell(t, "%s", bytes ? pl_format_bytes(bytes, text, sizeof text) : "-");
-}
-
-uint64_t pl_compare_batch(const pl_report_compare *c, int b)
+/* At once, of the rows that ran: all ran the same items. */
+static uint64_t batch_of(const pl_report_compare *c, int b)
 {
     for (int i = 0; i < PL_COMPARE_ROWS; i++)
         if (c->row[i].runs[b].turns) return c->row[i].runs[b].batch;
     return c->row[0].runs[b].batch;
 }
 
-static void put_costs_head(const pl_report_compare *c, pl_table *t)
+static void add_sentence(pl_doc *d, const char *key, const char *sentence)
 {
-    const uint64_t batch = pl_compare_batch(c, 1);
-    static const char *const groups[] = {"", "a sample", "", "file", "memory", ""};
-    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) pl_table_cell(t, "%s", groups[i]);
-    pl_table_end_row(t);
-    pl_table_cell(t, "%s", "");
-    pl_table_cell(t, "at 1");
-    pl_table_cell(t, "at %" PRIu64, batch);
-    pl_table_cell(t, "bytes");
-    pl_table_cell(t, "at 1");
-    pl_table_cell(t, "at %" PRIu64, batch);
-    pl_table_end_row(t);
+    pl_doc_key_words(d, key, sentence[0] ? sentence : NULL);
 }
 
-static void put_costs(const pl_report_compare *c, pl_str *out)
+static void add_run(const pl_compare_run *r, pl_doc *d)
 {
-    for (pl_table t = pl_table_begin(out, "lrrrrr"); pl_table_pass(&t);) {
-        put_costs_head(c, &t);
-        for (int i = 0; i < PL_COMPARE_ROWS; i++) {
-            const pl_compare_row *r = &c->row[i];
-            pl_table_cell(&t, "%s", r->name);
-            for (int b = 0; b < PL_COMPARE_BATCHES; b++) cell_seconds(&t, &r->runs[b]);
-            cell_bytes(&t, r->file_bytes);
-            for (int b = 0; b < PL_COMPARE_BATCHES; b++) cell_bytes(&t, r->runs[b].measured_bytes);
-            pl_table_end_row(&t);
-        }
+    const bool ran = r->turns > 0;
+    pl_doc_object(d, NULL);
+    pl_doc_key_count(d, "batch", r->batch);
+    pl_doc_key_count_if(d, ran, "items", r->items);
+    pl_doc_key_real_if(d, ran, "seconds", pl_compare_median(r));
+    pl_doc_array(d, "turns");
+    for (uint32_t i = 0; i < r->turns; i++) pl_doc_key_real(d, "", r->seconds[i]);
+    pl_doc_array_end(d);
+    pl_doc_key_count_if(d, ran, "planned_bytes", r->planned_bytes);
+    pl_doc_key_count_if(d, ran, "measured_bytes", r->measured_bytes);
+    add_sentence(d, "why_not", r->why);
+    pl_doc_object_end(d);
+}
+
+static void add_metrics(const pl_compare_row *r, pl_doc *d)
+{
+    if (r->metrics) {
+        pl_doc_object(d, "held_out");
+        for (size_t i = 0; i < r->metrics; i++) pl_doc_key_real(d, r->metric[i].name, r->metric[i].value);
+        pl_doc_object_end(d);
+    } else {
+        pl_doc_key_null(d, "held_out");
     }
+    add_sentence(d, "not_judged", r->not_judged);
 }
 
-static void put_lines(const pl_report_compare *c, pl_str *out)
+static void add_outputs(const pl_compare_row *r, pl_doc *d)
 {
-    char number[32];
-    pl_compare_line l;
-    if (!pl_compare_find_line(c, 0, &l)) return;
-    pl_str_append(out, "\n");
-    for (pl_table t = pl_table_begin(out, "lrrrr"); pl_table_pass(&t);) {
-        pl_table_cell(&t, "%s", "");
-        for (int i = 0; i < PL_COMPARE_ROWS; i++) pl_table_cell(&t, "%s", c->row[i].name);
-        pl_table_end_row(&t);
-        for (size_t k = 0; pl_compare_find_line(c, k, &l); k++) {
-            pl_table_cell(&t, "%s", l.words);
-            for (int i = 0; i < PL_COMPARE_ROWS; i++) {
-                if (l.known[i]) pl_print(number, sizeof number, "%.*g", l.digits, l.value[i]);
-                pl_table_cell(&t, "%s", l.known[i] ? number : "-");
-            }
-            pl_table_end_row(&t);
-        }
+    pl_doc_array(d, "outputs");
+    for (size_t i = 0; i < r->outputs; i++) {
+        const pl_compare_output *o = &r->output[i];
+        pl_doc_object(d, NULL);
+        pl_doc_key_words(d, "name", o->name);
+        pl_doc_key_real_if(d, isfinite(o->difference), "difference", o->difference);
+        pl_doc_key_real_if(d, o->has_cosine, "mean_cosine", o->mean_cosine);
+        pl_doc_key_real_if(d, o->has_cosine, "least_cosine", o->least_cosine);
+        pl_doc_object_end(d);
     }
+    pl_doc_array_end(d);
 }
 
-static void put_sentence(const char *name, const char *what, const char *sentence, unsigned columns, pl_str *out)
+static void add_bytes(pl_doc *d, uint64_t bytes) { bytes ? pl_doc_count(d, bytes) : pl_doc_unknown(d); }
+
+/* longest: seconds of the slowest form, one by one: a whole bar. */
+static void add_form(const pl_compare_row *r, double longest, pl_doc *d)
 {
-    enum { INDENT = 8 };
+    pl_doc_row(d, 0);
+    pl_doc_words(d, "%s", r->name);
+    add_sentence(d, "why_not", r->why);
+    add_sentence(d, "remark", r->remark);
+    for (int b = 0; b < PL_COMPARE_BATCHES; b++) pl_doc_real(d, pl_compare_median(&r->runs[b]));
+    add_bytes(d, r->file_bytes);
+    for (int b = 0; b < PL_COMPARE_BATCHES; b++) add_bytes(d, r->runs[b].measured_bytes);
+    pl_doc_bar(d, "weight", longest > 0 ? pl_compare_median(&r->runs[0]) / longest : 0);
+    pl_doc_bar_end(d);
+    pl_doc_array(d, "runs");
+    for (int b = 0; b < PL_COMPARE_BATCHES; b++) add_run(&r->runs[b], d);
+    pl_doc_array_end(d);
+    add_metrics(r, d);
+    add_outputs(r, d);
+    pl_doc_row_end(d);
+}
+
+/* Titles that outlive the document. */
+typedef struct titles {
+    char sample[PL_COMPARE_BATCHES][PL_COMPARE_NAME], memory[PL_COMPARE_BATCHES][PL_COMPARE_NAME];
+} titles;
+
+static void add_costs(const pl_report_compare *c, titles *t, pl_doc *d)
+{
+    double longest = 0;
+    for (int b = 0; b < PL_COMPARE_BATCHES; b++) {
+        snprintf(t->sample[b], sizeof t->sample[b], "sample at %" PRIu64, batch_of(c, b));
+        snprintf(t->memory[b], sizeof t->memory[b], "memory at %" PRIu64, batch_of(c, b));
+    }
+    const pl_doc_column columns[] = {{"variant", ""},
+                                     {NULL, t->sample[0], PL_DOC_SECONDS},
+                                     {NULL, t->sample[1], PL_DOC_SECONDS},
+                                     {"file_bytes", "file", PL_DOC_SIZE},
+                                     {NULL, t->memory[0], PL_DOC_SIZE},
+                                     {NULL, t->memory[1], PL_DOC_SIZE},
+                                     {NULL, "", PL_DOC_BAR}};
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) longest = fmax(longest, pl_compare_median(&c->row[i].runs[0]));
+    pl_doc_section(d, "What it takes");
+    pl_doc_table(d, "variants", columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) add_form(&c->row[i], longest, d);
+    pl_doc_table_end(d);
+    pl_doc_section_end(d);
+}
+
+/* ---- what comes of it: a row for each number, a column for each form ---- */
+
+static void add_line(const line *l, pl_doc *d)
+{
+    pl_doc_row(d, PL_DOC_SHOWN);
+    pl_doc_words(d, "%s", l->words);
+    for (int i = 0; i < PL_COMPARE_ROWS; i++)
+        l->known[i] ? pl_doc_number(d, l->value[i], l->digits) : pl_doc_unknown(d);
+    pl_doc_row_end(d);
+}
+
+static void add_lines(const pl_report_compare *c, pl_doc *d)
+{
+    const bool judged = first_with(c, false)->metrics > 0, given = first_with(c, true)->outputs > 0;
+    pl_doc_column columns[1 + PL_COMPARE_ROWS] = {{NULL, ""}};
+    line l;
+    if (!find_line(c, 0, &l)) return;
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) columns[1 + i] = (pl_doc_column){NULL, c->row[i].name, PL_DOC_NUMBER};
+    pl_doc_section(d, "What comes of it");
+    pl_doc_table(d, NULL, columns, 1 + PL_COMPARE_ROWS);
+    for (size_t k = 0; find_line(c, k, &l); k++) add_line(&l, d);
+    pl_doc_table_end(d);
+    pl_doc_say(d, PL_DOC_NOTE, "%s%s%s", judged ? "of what is held out" : "", judged && given ? ", and " : "",
+               given ? "of the same inputs: differences and cosines are against f32" : "");
+    pl_doc_section_end(d);
+}
+
+/* ---- sentences ---- */
+
+static void say_of(const char *name, const char *what, const char *sentence, pl_doc *d)
+{
     if (!sentence[0]) return;
-    pl_str_printf(out, "%s", name);
-    pl_str_pad(out, ' ', strlen(name) < INDENT ? INDENT - strlen(name) : 1);
-    pl_str text = {0};
-    pl_str_printf(&text, "%s%s%s", what, sentence, pl_ends_with(sentence, ".") ? "" : ".");
-    pl_str_wrap(out, pl_str_text(&text), text.bytes, INDENT, columns);
-    pl_str_append(out, "\n");
-    out->failed |= text.failed;
-    pl_str_deinit(&text);
+    pl_doc_row(d, PL_DOC_SHOWN);
+    pl_doc_words(d, "%s", name);
+    pl_doc_words(d, "%s%s%s", what, sentence, pl_ends_with(sentence, ".") ? "" : ".");
+    pl_doc_row_end(d);
 }
 
-static void put_sentences(const pl_report_compare *c, unsigned columns, pl_str *out)
+static void say_form(const pl_compare_row *r, bool with_judged, pl_doc *d)
 {
     char at[32];
-    const char *not_judged = pl_compare_not_judged(c);
-    pl_str_append(out, "\n");
-    for (int i = 0; i < PL_COMPARE_ROWS; i++) {
-        const pl_compare_row *r = &c->row[i];
-        put_sentence(r->name, "", r->why, columns, out);
-        put_sentence(r->name, "", r->remark, columns, out);
-        for (int b = 0; b < PL_COMPARE_BATCHES; b++) {
-            pl_print(at, sizeof at, "at %" PRIu64 ": ", r->runs[b].batch);
-            put_sentence(r->name, at, r->runs[b].why, columns, out);
-        }
-        if (!not_judged) put_sentence(r->name, "not judged: ", r->not_judged, columns, out);
+    say_of(r->name, "", r->why, d);
+    say_of(r->name, "", r->remark, d);
+    for (int b = 0; b < PL_COMPARE_BATCHES; b++) {
+        snprintf(at, sizeof at, "at %" PRIu64 ": ", r->runs[b].batch);
+        say_of(r->name, at, r->runs[b].why, d);
     }
-    if (not_judged) put_sentence("all", "not judged: ", not_judged, columns, out);
+    if (with_judged) say_of(r->name, "not judged: ", r->not_judged, d);
 }
 
-static void put_paragraph(void (*say)(const pl_report_compare *, pl_str *), const pl_report_compare *c,
-                          unsigned columns, pl_str *out)
+static void add_sentences(const pl_report_compare *c, pl_doc *d)
 {
-    pl_str text = {0};
-    say(c, &text);
-    pl_str_append(out, "\n");
-    pl_str_wrap(out, pl_str_text(&text), text.bytes, 0, columns);
-    pl_str_append(out, "\n");
-    out->failed |= text.failed;
-    pl_str_deinit(&text);
+    static const pl_doc_column columns[] = {{NULL, ""}, {NULL, "", .is_remark = true}};
+    const char *not_judged = pl_compare_not_judged(c);
+    pl_doc_section(d, "What there is to say");
+    pl_doc_table(d, NULL, columns, 2);
+    for (int i = 0; i < PL_COMPARE_ROWS; i++) say_form(&c->row[i], !not_judged, d);
+    if (not_judged) say_of("all", "not judged: ", not_judged, d);
+    pl_doc_table_end(d);
+    pl_doc_section_end(d);
 }
 
-void pl_report_compare_text(const pl_report_compare *c, unsigned columns, pl_str *out)
+static void add_share(const pl_report_compare *c, pl_doc *d)
 {
-    put_costs(c, out);
-    put_lines(c, out);
-    put_sentences(c, columns, out);
-    put_paragraph(pl_compare_say_share, c, columns, out);
-    put_paragraph(pl_compare_say_how, c, columns, out);
+    const double share = pl_compare_share(c);
+    pl_doc_object(d, "binary");
+    pl_doc_key_bool(d, "is", c->is_binary);
+    pl_doc_key_real(d, "flops", c->flops);
+    pl_doc_key_real(d, "binary_flops", c->binary_flops);
+    pl_doc_key_real_if(d, share >= 0, "share", share);
+    pl_doc_key_real(d, "amdahl_limit", pl_compare_limit(c));
+    pl_doc_object_end(d);
+    pl_doc_section(d, "What signs could bring");
+    say_share(c, pl_doc_paragraph(d, 0));
+    pl_doc_paragraph_end(d);
+    pl_doc_section_end(d);
+}
+
+static void add_how(const pl_report_compare *c, pl_doc *d)
+{
+    pl_doc_section(d, "How it was measured");
+    say_how(c, pl_doc_paragraph(d, 0));
+    pl_doc_paragraph_end(d);
+    pl_doc_section_end(d);
+}
+
+void pl_report_compare_write(const pl_report_compare *c, pl_doc_form form, unsigned columns, pl_str *out)
+{
+    titles t;
+    pl_doc d = pl_doc_begin();
+    pl_doc_title(&d, NULL, "its forms compared", c->title);
+    pl_doc_key_words(&d, "schema", PL_COMPARE_SCHEMA);
+    pl_doc_key_words(&d, "model", c->title);
+    pl_doc_key_words(&d, "arch", c->arch);
+    pl_doc_key_words(&d, "inputs", c->inputs);
+    pl_doc_key_count(&d, "turns", c->turns);
+    add_costs(c, &t, &d);
+    add_lines(c, &d);
+    add_sentences(c, &d);
+    add_share(c, &d);
+    add_how(c, &d);
+    pl_doc_write(&d, form, &(pl_text_form){.columns = columns}, out);
+    pl_doc_deinit(&d);
 }

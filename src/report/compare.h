@@ -5,7 +5,7 @@
 #define PL_REPORT_COMPARE_H
 
 #include "base/error.h"
-#include "base/json.h"
+#include "show/render.h"
 
 #define PL_COMPARE_SCHEMA "plimsoll.compare/1"
 
@@ -67,38 +67,17 @@ typedef struct pl_report_compare {
     pl_compare_row row[PL_COMPARE_ROWS];
 } pl_report_compare;
 
-/* ---- compare.c ---- */
-void pl_report_compare_text(const pl_report_compare *, unsigned columns, pl_str *out);
+/* JSON: PL_COMPARE_SCHEMA, docs/infer.md. What was not measured is null, and a sentence says why. columns: of text. */
+void pl_report_compare_write(const pl_report_compare *, pl_doc_form, unsigned columns, pl_str *out);
 /* Of the turns, 0 where there is none; and the largest distance from it as a share of it. */
 double pl_compare_median(const pl_compare_run *);
 double pl_compare_spread(const pl_compare_run *);
-/* At once, of the rows that ran: all ran the same items. */
-uint64_t pl_compare_batch(const pl_report_compare *, int b);
 /* How many times as fast the whole is when that share of it takes no time at all. */
 double pl_compare_limit(const pl_report_compare *);
 /* The share of the operations, from 0 to 1, that are products of signs or could be; negative: the arch has no such
  * layers. */
 double pl_compare_share(const pl_report_compare *);
-/* What that means, in sentences. */
-void pl_compare_say_share(const pl_report_compare *, pl_str *out);
-/* How it was measured, in sentences. */
-void pl_compare_say_how(const pl_report_compare *, pl_str *out);
-
 /* Why none that ran was judged, where it is the same for all; else NULL. */
 const char *pl_compare_not_judged(const pl_report_compare *);
-
-/* A line of the second table: one number for each row that has it. */
-typedef struct pl_compare_line {
-    char words[2 * PL_COMPARE_NAME]; /* "capsules, mean cosine" */
-    bool known[PL_COMPARE_ROWS];
-    double value[PL_COMPARE_ROWS];
-    int digits; /* that are shown */
-} pl_compare_line;
-/* Line k; false: there are no more. */
-bool pl_compare_find_line(const pl_report_compare *, size_t k, pl_compare_line *);
-
-/* ---- compare_json.c, compare_html.c ---- */
-void pl_report_compare_json(const pl_report_compare *, pl_str *out); /* PL_COMPARE_SCHEMA, docs/infer.md */
-void pl_report_compare_html(const pl_report_compare *, pl_str *out);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "fit/result.h"
 #include "plan/plan.h"
+#include "show/render.h"
 
 typedef struct pl_report_fit_options {
     const char *title; /* of the config; NULL: none */
@@ -13,32 +14,22 @@ typedef struct pl_report_fit_options {
     uint64_t steps;    /* of the whole run; 0: not known */
 } pl_report_fit_options;
 
-/* plan: the chosen one; NULL: nothing fits. PL_E_NOMEM when memory is refused. */
-pl_status pl_report_fit(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
-                        pl_error *);
-/* Schema "plimsoll.fit/1", docs/fit.md. */
-pl_status pl_report_fit_json(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
-                             pl_error *);
-pl_status pl_report_fit_html(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_str *out,
-                             pl_error *);
+/* plan: the chosen one; NULL: nothing fits. JSON: schema "plimsoll.fit/1", docs/fit.md. PL_E_NOMEM when memory is
+ * refused. */
+pl_status pl_report_fit(const pl_fit_result *, const pl_plan *plan, const pl_report_fit_options *, pl_doc_form,
+                        pl_str *out, pl_error *);
 
-/* ---- fit_front.c: what all three show ---- */
+/* ---- fit_front.c ---- */
 /* The front, by bytes; the block is for pl_free. */
 pl_status pl_report_front(const pl_fit_result *, const pl_fit_point ***front, size_t *count, pl_error *);
 /* Why the chosen value of the axis and no other, in words: of each other value (the three nearest) the fastest plan
  * that fits the budget; where none does, the smallest. Nothing when nothing else was looked at. */
 void pl_report_reason(const pl_fit_result *, size_t axis, pl_str *out);
 double pl_report_items_per_second(const pl_fit_result *, const pl_fit_point *); /* negative: not known */
-const char *pl_report_rate(double items_per_second, char *text, size_t room);   /* "7,104"; few have a fraction */
-/* Of work of several shapes: "; of 588 shapes the largest, num_layers 5"; else nothing. */
-void pl_report_fit_group(const pl_plan *, pl_str *out);
-/* "batch 32 x 256 tokens", with that sign; of what is not trained "batch 10 realisations". */
-void pl_report_fit_batch(const pl_fit_result *, const char *times, pl_str *out);
 
 /* ---- fit_certificate.c: sentences without an end of line, when nothing fits ---- */
-enum { PL_REPORT_FIT_ALIVE = 8 }; /* so many of the largest at the peak are listed */
 void pl_report_say_least(const pl_fit_result *, pl_str *out);
-void pl_report_say_peak(const pl_plan *smallest, pl_str *out);
+void pl_report_say_peak(const pl_fit_result *, pl_str *out); /* of the smallest plan */
 /* What it would cost in time; nothing when that is not known at all. */
 void pl_report_say_permission(const pl_fit_result *, const pl_fit_permission *, pl_str *out);
 void pl_report_say_remedy(const pl_fit_result *, pl_str *out);

@@ -1,4 +1,4 @@
-/* The sentences of a certificate, for the text and for the page: why nothing fits, and what would change that. */
+/* The sentences of a certificate: why nothing fits, and what would change that. */
 #include <math.h>
 #include <stdio.h>
 
@@ -20,8 +20,9 @@ void pl_report_say_least(const pl_fit_result *r, pl_str *out)
     pl_str_append(out, ".");
 }
 
-void pl_report_say_peak(const pl_plan *p, pl_str *out)
+void pl_report_say_peak(const pl_fit_result *r, pl_str *out)
 {
+    const pl_plan *p = r->smallest;
     const pl_node *n = &p->graph->node[p->arena->peak_position];
     pl_str_printf(out, "At its peak (%s in %s, %s pass) are alive:", pl_op_name(n->op),
                   n->scope[0] ? n->scope : "no component", pl_phase_name(n->phase));

@@ -29,28 +29,6 @@ double pl_report_items_per_second(const pl_fit_result *r, const pl_fit_point *p)
     return p->seconds > 0 ? (double)r->batch * (double)r->rows / p->seconds : -1;
 }
 
-const char *pl_report_rate(double rate, char *text, size_t room)
-{
-    if (rate >= 100) return pl_format_count((uint64_t)rate, text, room);
-    pl_print(text, room, "%.3g", rate);
-    return text;
-}
-
-void pl_report_fit_group(const pl_plan *p, pl_str *out)
-{
-    const pl_work *w = p ? p->work : NULL;
-    if (w && w->count > 1) pl_str_printf(out, "; of %zu shapes the largest, %s", w->count, w->group[w->largest].text);
-}
-
-void pl_report_fit_batch(const pl_fit_result *r, const char *times, pl_str *out)
-{
-    pl_str_printf(out, "batch %lld", (long long)r->batch);
-    if (r->trained && r->rows > 1)
-        pl_str_printf(out, " %s %lld %s", times, (long long)r->rows, r->words->items);
-    else
-        pl_str_printf(out, " %s", r->batch == 1 ? r->words->sample : r->words->samples);
-}
-
 /* What a plan of this choice is charged, or holds at least where none was made. */
 static uint64_t bytes_of(const pl_fit_point *p) { return p->charged_bytes ? p->charged_bytes : p->least_bytes; }
 

@@ -28,19 +28,6 @@ const char *pl_cell_megabytes(const pl_doc_item *cell, char text[PL_CELL_BYTES])
     return text;
 }
 
-/* "201 M", "1.23 G": three digits and a unit. */
-static void format_operations(double count, char text[PL_CELL_BYTES])
-{
-    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
-    int unit = 0;
-    while (count >= 999.5 && unit < 6) count /= 1000, unit++;
-    pl_print(text, PL_CELL_BYTES, "%.*f%s",
-             unit == 0 || count >= 99.95 ? 0
-             : count >= 9.995            ? 1
-                                         : 2,
-             count, units[unit]);
-}
-
 static void format_seconds(const pl_doc_item *cell, const char *unknown, char text[PL_CELL_BYTES])
 {
     char number[32];
@@ -56,6 +43,7 @@ static void format_seconds(const pl_doc_item *cell, const char *unknown, char te
 static void format_real(const pl_doc_column *c, const pl_doc_item *cell, const char *unknown, char text[PL_CELL_BYTES])
 {
     const double x = cell->value.real;
+    const int digits = cell->flags >> PL_ITEM_DIGITS ? cell->flags >> PL_ITEM_DIGITS : c->digits;
     if (!isfinite(x))
         snprintf(text, PL_CELL_BYTES, "%s", unknown);
     else if (c->kind == PL_DOC_SECONDS)
@@ -63,7 +51,7 @@ static void format_real(const pl_doc_column *c, const pl_doc_item *cell, const c
     else if (c->kind == PL_DOC_OPERATIONS && x == 0)
         snprintf(text, PL_CELL_BYTES, "%s", unknown);
     else if (c->kind == PL_DOC_OPERATIONS)
-        format_operations(x, text);
+        pl_format_operations(x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_RATE)
         pl_format_rate(x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_MOVED && !(x < 1e18))
@@ -71,11 +59,11 @@ static void format_real(const pl_doc_column *c, const pl_doc_item *cell, const c
     else if (c->kind == PL_DOC_MOVED)
         pl_format_bytes((uint64_t)x, text, PL_CELL_BYTES);
     else if (c->kind == PL_DOC_PERCENT)
-        pl_print(text, PL_CELL_BYTES, "%.*f %%", c->digits, 100 * x);
+        pl_print(text, PL_CELL_BYTES, "%.*f %%", digits, 100 * x);
     else if (c->kind == PL_DOC_FIXED && fabs(x) < FIXED_MOST)
-        pl_print(text, PL_CELL_BYTES, "%.*f", c->digits, x);
+        pl_print(text, PL_CELL_BYTES, "%.*f", digits, x);
     else
-        pl_print(text, PL_CELL_BYTES, "%.*g", c->digits, x);
+        pl_print(text, PL_CELL_BYTES, "%.*g", digits, x);
 }
 
 static void format_count(pl_doc_kind kind, uint64_t n, const char *unknown, char text[PL_CELL_BYTES])

@@ -23,5 +23,7 @@ size_t pl_text_columns(const char *text, size_t bytes);
 /* What a terminal may safely show: control characters and bytes that are no UTF-8 become '?'. At most room − 1 bytes,
  * cut at a character's end. */
 void pl_text_clean(char *to, size_t room, const char *from);
+/* The same, appended; keep_lines: their ends stay. */
+void pl_text_append(pl_str *, const char *text, size_t bytes, bool keep_lines);
 
 #endif

@@ -21,7 +21,7 @@ pl_doc pl_doc_begin_in(char *memory, size_t room, pl_str *text)
 {
     size_t first = room / 8 * 3;
     *text = pl_str_fixed(memory, first ? first : 1);
-    while (first < room && (uintptr_t)(memory + first) % ALIGNMENT) first++;
+    while (first + 1 < room && (uintptr_t)(memory + first) % ALIGNMENT) first++;
     return pl_doc_begin_fixed(memory + first, room - first);
 }
 
@@ -82,6 +82,16 @@ const pl_doc_item *pl_item_end(const pl_doc *d, const pl_doc_item *begin)
     for (const pl_doc_item *i = begin; i; i = pl_item_next(d, i)) {
         depth += i->tag == begin->tag;
         if (i->tag == begin->tag + 1 && --depth == 0) return i;
+    }
+    return NULL;
+}
+
+const pl_doc_item *pl_item_row(const pl_doc *d, const pl_doc_item *i)
+{
+    while ((i = pl_item_next(d, i)) && i->tag != PL_ITEM_TABLE_END) {
+        if (i->tag != PL_ITEM_ROW) continue;
+        if (!(i->flags & PL_DOC_HIDDEN)) return i;
+        if (!(i = pl_item_end(d, i))) return NULL;
     }
     return NULL;
 }
@@ -184,12 +194,19 @@ void pl_doc_row_of(pl_doc *d, const char *key, unsigned flags)
 void pl_doc_row(pl_doc *d, unsigned flags) { pl_doc_row_of(d, NULL, flags); }
 void pl_doc_row_end(pl_doc *d) { add(d, (pl_doc_item){.tag = PL_ITEM_ROW_END}); }
 
+pl_str *pl_doc_sentence(pl_doc *d, const char *key)
+{
+    open_item(d, (pl_doc_item){.tag = PL_ITEM_CELL, .type = PL_CELL_WORDS, .name = key});
+    return &d->body;
+}
+
+void pl_doc_sentence_end(pl_doc *d) { close_item(d); }
+
 void pl_doc_words(pl_doc *d, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    open_item(d, (pl_doc_item){.tag = PL_ITEM_CELL, .type = PL_CELL_WORDS});
-    pl_str_vprintf(&d->body, fmt, args);
+    pl_str_vprintf(pl_doc_sentence(d, NULL), fmt, args);
     close_item(d);
     va_end(args);
 }
@@ -202,6 +219,13 @@ void pl_doc_real(pl_doc *d, double x) { pl_doc_key_real(d, NULL, x); }
 void pl_doc_bool(pl_doc *d, bool yes) { pl_doc_key_bool(d, NULL, yes); }
 void pl_doc_unknown(pl_doc *d) { pl_doc_key_null(d, NULL); }
 void pl_doc_blank(pl_doc *d) { add(d, (pl_doc_item){.tag = PL_ITEM_CELL, .type = PL_CELL_BLANK}); }
+
+void pl_doc_number(pl_doc *d, double x, int digits)
+{
+    add(d,
+        (pl_doc_item){
+            .tag = PL_ITEM_CELL, .type = PL_CELL_REAL, .flags = (uint16_t)(digits << PL_ITEM_DIGITS), .value.real = x});
+}
 
 void pl_doc_seconds(pl_doc *d, double seconds, bool is_estimated)
 {

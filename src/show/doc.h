@@ -124,9 +124,14 @@ void pl_doc_row_end(pl_doc *);
 /* Cells, in the order of the columns; those that a row lacks at its end stay empty and have no key. */
 void pl_doc_words(pl_doc *, const char *fmt, ...) PL_PRINTF(2, 3);
 void pl_doc_text(pl_doc *, const char *text, size_t bytes);
+/* For a writer of sentences, as pl_doc_paragraph: a cell, or with a key words for programs. */
+pl_str *pl_doc_sentence(pl_doc *, const char *key);
+void pl_doc_sentence_end(pl_doc *);
 void pl_doc_count(pl_doc *, uint64_t); /* of any kind that is whole and without a sign */
 void pl_doc_difference(pl_doc *, int64_t);
 void pl_doc_real(pl_doc *, double);
+/* The same for a row of another quantity than its neighbours: so many digits, not the column's; at most 31. */
+void pl_doc_number(pl_doc *, double, int digits);
 /* Of a prediction: "~1.23 s" where it is estimated; negative: unknown; to programs null where not above 0. */
 void pl_doc_seconds(pl_doc *, double seconds, bool is_estimated);
 void pl_doc_bool(pl_doc *, bool);
@@ -151,7 +156,7 @@ void pl_doc_draw(pl_doc *, const pl_doc_figure *);
 pl_str *pl_doc_drawing(pl_doc *);
 void pl_doc_drawing_end(pl_doc *);
 
-/* ---- for programs: between sections, or in a row ---- */
+/* ---- for programs: between sections, or in a row; key "": an element of the array that is open ---- */
 
 void pl_doc_object(pl_doc *, const char *key); /* key NULL: inside an array */
 void pl_doc_object_end(pl_doc *);

@@ -70,7 +70,7 @@ static void write_text_cell(const page *p, const pl_doc_column *c, const char *l
 {
     const bool number = pl_cell_is_number(c->kind), indented = p->column == 1 && p->row & PL_DOC_INDENT;
     pl_str_printf(p->out, "<td%s", number ? " class='n'" : c->is_remark ? " class='w'" : indented ? " class='in'" : "");
-    if (label[0] && p->column > 1) {
+    if (label[0] && (p->column > 1 || number)) {
         pl_str_append(p->out, " data-l='");
         pl_html_text(p->out, label);
         pl_str_append(p->out, "'");
@@ -132,12 +132,16 @@ static void write_paragraph(const page *p, const pl_doc_item *item)
 static const pl_doc_item *write_cards(const page *p, const pl_doc_item *i)
 {
     const pl_doc_item *last = i;
-    pl_html_cards_begin(p->out);
+    pl_str_append(p->out, "<div class='cards'>\n");
     for (; i && i->tag == PL_ITEM_CARD; last = i, i = pl_item_next(p->d, i)) {
         const char *number = pl_item_text(i);
-        pl_html_card(number, number + strlen(number) + 1, p->out);
+        pl_str_append(p->out, "<div class='card'><b>");
+        pl_html_text(p->out, number);
+        pl_str_append(p->out, "</b><span>");
+        pl_html_text(p->out, number + strlen(number) + 1);
+        pl_str_append(p->out, "</span></div>\n");
     }
-    pl_html_cards_end(p->out);
+    pl_str_append(p->out, "</div>\n");
     return last;
 }
 
@@ -195,7 +199,7 @@ static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
         pl_str_append_bytes(p->out, pl_item_text(i), i->text_bytes);
         break;
     case PL_ITEM_TABLE:
-        if (p->in_row) return pl_item_end(p->d, i);
+        if (p->in_row || !pl_item_row(p->d, i)) return pl_item_end(p->d, i);
         p->table = i;
         find_filled(p);
         write_titles(p);

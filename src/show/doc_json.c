@@ -24,7 +24,7 @@ typedef struct state {
 
 static void write_key(pl_json *j, const char *key)
 {
-    if (key) pl_json_key(j, key);
+    if (key && key[0]) pl_json_key(j, key);
 }
 
 static void write_value(pl_json *j, const pl_doc_item *cell)
@@ -74,8 +74,7 @@ static void write_cell(state *s, const pl_doc_item *cell)
     level *at = s->at;
     const bool in_row = !cell->name && at && at->row;
     const char *key = in_row ? take_key(at) : cell->name;
-    const bool is_shown = at && at->row && at->row->flags & PL_DOC_SHOWN;
-    if (cell->type == PL_CELL_BLANK || (in_row && !key) || is_shown) return;
+    if (cell->type == PL_CELL_BLANK || (in_row && !key)) return;
     if (in_row && at->row->name && (at->said || !is_number(cell))) return;
     if (in_row) at->said = true;
     write_key(s->j, key);
@@ -87,13 +86,12 @@ static void begin_row(state *s, const pl_doc_item *row)
     s->at->row = row;
     s->at->column = 0;
     s->at->said = false;
-    if (!(row->flags & PL_DOC_SHOWN) && !row->name) pl_json_object(s->j);
+    if (!row->name) pl_json_object(s->j);
 }
 
 static void end_row(state *s)
 {
-    const pl_doc_item *row = s->at->row;
-    if (!(row->flags & PL_DOC_SHOWN) && !row->name) pl_json_object_end(s->j);
+    if (!s->at->row->name) pl_json_object_end(s->j);
     s->at->row = NULL;
 }
 
@@ -159,13 +157,19 @@ static void write_item(state *s, const pl_doc_item *i)
     }
 }
 
+static bool is_for_people(const pl_doc_item *i)
+{
+    return i->tag == PL_ITEM_SHOWN || (i->tag == PL_ITEM_ROW && i->flags & PL_DOC_SHOWN);
+}
+
 void pl_doc_json(const pl_doc *d, pl_json *j)
 {
     state s = {.j = j};
-    for (const pl_doc_item *i = pl_item_next(d, NULL); i; i = pl_item_next(d, i)) {
-        if (i->tag == PL_ITEM_SHOWN && !(i = pl_item_end(d, i))) break;
-        write_item(&s, i);
-    }
+    for (const pl_doc_item *i = NULL; (i = pl_item_next(d, i));)
+        if (!is_for_people(i))
+            write_item(&s, i);
+        else if (!(i = pl_item_end(d, i)))
+            break;
     if (d->body.failed) j->out->failed = 1;
 }
 

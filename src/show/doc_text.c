@@ -42,17 +42,6 @@ typedef struct row {
 
 /* ---- rows ---- */
 
-/* The next row for people after an item within the table; NULL: there is none. */
-static const pl_doc_item *next_row(const pl_doc *d, const pl_doc_item *i)
-{
-    while ((i = pl_item_next(d, i)) && i->tag != PL_ITEM_TABLE_END) {
-        if (i->tag != PL_ITEM_ROW) continue;
-        if (!(i->flags & PL_DOC_HIDDEN)) return i;
-        if (!(i = pl_item_end(d, i))) return NULL;
-    }
-    return NULL;
-}
-
 static const pl_doc_item *read_row(const pl_doc *d, const pl_doc_item *begin, row *r)
 {
     int count = 0;
@@ -118,7 +107,7 @@ static void measure(grid *g)
     bool filled[LANES_MAX] = {false};
     row r;
     find_lanes(g);
-    for (const pl_doc_item *i = g->table; (i = next_row(g->d, i));) {
+    for (const pl_doc_item *i = g->table; (i = pl_item_row(g->d, i));) {
         i = read_row(g->d, i, &r);
         for (int k = 0; k < g->count; k++) {
             size_t width = columns_of(cell_text(&g->lane[k], &r, text)) + indent_of(&r, k);
@@ -144,13 +133,32 @@ static void paint(const grid *g, unsigned flags, bool on)
     pl_str_append(g->out, !on ? "\033[0m" : flags & PL_DOC_BAD ? "\033[1;31m" : "\033[1m");
 }
 
+/* Words of any length: a cell's text would be cut. column: where the cursor is. */
+static void write_wrapped(const char *text, size_t column, size_t indent, size_t columns, pl_str *out)
+{
+    bool begun = false; /* a word stands in the line */
+    size_t bytes;
+    for (const char *at = text; *at; at += bytes + (at[bytes] == ' ')) {
+        bytes = strcspn(at, " ");
+        const size_t wide = pl_text_columns(at, bytes);
+        if (begun && column + 1 + wide > columns) {
+            pl_str_append(out, "\n");
+            pl_str_pad(out, ' ', indent);
+            column = indent, begun = false;
+        }
+        if (begun) pl_str_append(out, " ");
+        pl_text_append(out, at, bytes, false);
+        column += wide + begun, begun = true;
+    }
+}
+
 static void write_words_below(const grid *g, const char *text, size_t begin, size_t owed)
 {
     const bool fits = begin + WORDS_MIN <= g->form->columns;
     const size_t indent = fits ? begin : WORDS_INDENT;
     if (!fits) pl_str_append(g->out, "\n");
     pl_str_pad(g->out, ' ', fits ? owed : indent);
-    pl_str_wrap(g->out, text, strlen(text), indent, g->form->columns);
+    write_wrapped(text, indent, indent, g->form->columns, g->out);
 }
 
 static size_t write_cell(const grid *g, const lane *l, const char *text, size_t indent, size_t owed)
@@ -169,10 +177,12 @@ static void write_row(const grid *g, const row *r)
     paint(g, r->flags, true);
     for (int k = 0; k < g->count; k++) {
         const lane *l = &g->lane[k];
+        const pl_doc_item *cell = r->cell[l->cell];
         const size_t begin = begin_of(g, k);
         cell_text(l, r, text);
-        if (text[0] && k > 0 && k + 1 == g->count && !is_right(l) && begin + columns_of(text) > g->form->columns)
-            write_words_below(g, text, begin, owed);
+        const bool may_wrap = text[0] && cell->type == PL_CELL_WORDS && k > 0 && k + 1 == g->count && !is_right(l);
+        if (may_wrap && begin + pl_text_columns(pl_item_text(cell), cell->text_bytes) > g->form->columns)
+            write_words_below(g, pl_item_text(cell), begin, owed);
         else
             owed = write_cell(g, l, text, indent_of(r, k), owed);
     }
@@ -227,9 +237,14 @@ static void write_list_row(const grid *g, const row *r)
         const bool is_new = column == 0 || column + GAP + wide > g->form->columns;
         pl_str_append(g->out, is_new ? "\n" : "");
         pl_str_pad(g->out, ' ', is_new ? LIST_INDENT : GAP);
+        const size_t begin = is_new ? LIST_INDENT : column + GAP;
         pl_str_printf(g->out, "%s%s", title, title[0] ? " " : "");
-        pl_str_wrap(g->out, text, strlen(text), LIST_INDENT, g->form->columns);
-        column = is_new ? LIST_INDENT + wide : column + GAP + wide;
+        if (r->cell[g->lane[k].cell]->type == PL_CELL_WORDS)
+            write_wrapped(pl_item_text(r->cell[g->lane[k].cell]), begin + wide - columns_of(text), LIST_INDENT,
+                          g->form->columns, g->out);
+        else
+            pl_str_append(g->out, text);
+        column = begin + wide;
     }
     pl_str_append(g->out, "\n");
 }
@@ -240,9 +255,9 @@ static const pl_doc_item *write_table(const pl_doc *d, const pl_text_form *form,
     row r;
     measure(&g);
     if (is_too_wide(&g)) drop_extra(&g);
-    const bool list = is_too_wide(&g), any = next_row(d, table) != NULL;
+    const bool list = is_too_wide(&g), any = pl_item_row(d, table) != NULL;
     if (!list && any) write_titles(&g);
-    for (const pl_doc_item *i = table; (i = next_row(d, i));) {
+    for (const pl_doc_item *i = table; (i = pl_item_row(d, i));) {
         i = read_row(d, i, &r);
         if (!list && r.flags & PL_DOC_TOTAL) write_rule(&g);
         if (list)
@@ -279,7 +294,7 @@ static void write_paragraph(const pl_text_form *form, const pl_doc_item *item, p
     if (item->text_bytes == 0 || item->flags & PL_DOC_HIDDEN) return;
     const bool color = form->color && item->flags & (PL_DOC_GOOD | PL_DOC_BAD);
     if (color) pl_str_append(out, item->flags & PL_DOC_BAD ? "\033[1;31m" : "\033[32m");
-    pl_str_append(out, pl_item_text(item));
+    pl_text_append(out, pl_item_text(item), item->text_bytes, true);
     pl_str_fold(out, from, form->columns);
     if (color) pl_str_append(out, "\033[0m");
     if (out->bytes && !out->failed && pl_item_text(item)[item->text_bytes - 1] != '\n') pl_str_append(out, "\n");
@@ -300,7 +315,7 @@ static const pl_doc_item *write_cards(const pl_doc *d, const pl_text_form *form,
         pl_str_pad(out, ' ', GAP + width - columns_of(number));
         pl_str_append(out, number);
         pl_str_pad(out, ' ', GAP);
-        pl_str_wrap(out, words, strlen(words), width + 2 * GAP, form->columns);
+        write_wrapped(words, width + 2 * GAP, width + 2 * GAP, form->columns, out);
         pl_str_append(out, "\n");
     }
     return last;
@@ -345,4 +360,19 @@ void pl_doc_print(const pl_doc *d, const pl_text_form *form, pl_str *out)
     for (const pl_doc_item *i = NULL; (i = pl_item_next(d, i));)
         if (!(i = write_item(d, &f, i, out))) break;
     if (d->body.failed) out->failed = 1;
+}
+
+void pl_doc_write(const pl_doc *d, pl_doc_form form, const pl_text_form *text, pl_str *out)
+{
+    switch (form) {
+    case PL_FORM_TEXT:
+        pl_doc_print(d, text, out);
+        break;
+    case PL_FORM_JSON:
+        pl_doc_write_json(d, false, out);
+        break;
+    case PL_FORM_PAGE:
+        pl_doc_page(d, out);
+        break;
+    }
 }

@@ -28,13 +28,6 @@ typedef struct pl_html_page {
 
 void pl_html_page_begin(const pl_html_page *, pl_str *); /* as far as the heading */
 void pl_html_page_end(pl_str *);
-void pl_html_cards_begin(pl_str *);
-void pl_html_card(const char *number, const char *words, pl_str *);
-void pl_html_cards_end(pl_str *);
-/* A number of a table of class labels: where the window is too narrow for columns, its label (ours) stands beside
- * it. */
-void pl_html_cell(const char *label, const char *text, pl_str *);
-void pl_html_cell_count(const char *label, uint64_t number, pl_str *);
 
 /* ---- html_base64.c ---- */
 typedef struct pl_base64 {
@@ -68,6 +61,8 @@ typedef struct pl_html_chart {
     size_t count;
 } pl_html_chart;
 
-void pl_html_curves(const pl_html_chart *, pl_str *); /* nothing when no point is finite */
+/* In a section of its own, or in one that is open; nothing when no point is finite. */
+void pl_html_curves(const pl_html_chart *, pl_str *);
+void pl_html_draw_curves(const pl_html_chart *, pl_str *);
 
 #endif

@@ -101,13 +101,28 @@ static void draw_legend(const pl_html_chart *c, pl_str *out)
     for (size_t i = 0; i < c->count && c->count > 1; i++)
         if (c->curve[i].count)
             pl_str_printf(out, "<span><i class='%s'></i>%s</span>", c->curve[i].mark, c->curve[i].name);
-    pl_str_append(out, "</div></section>\n");
+    pl_str_append(out, "</div>\n");
+}
+
+static frame frame_of(const pl_html_chart *c, pl_str *out)
+{
+    frame f = {.chart = c, .left = INFINITY, .right = -INFINITY, .low = INFINITY, .high = -INFINITY, .out = out};
+    for (size_t i = 0; i < c->count; i++) widen(&f, c->curve[i].point, c->curve[i].count);
+    return f;
 }
 
 void pl_html_curves(const pl_html_chart *c, pl_str *out)
 {
-    frame f = {.chart = c, .left = INFINITY, .right = -INFINITY, .low = INFINITY, .high = -INFINITY, .out = out};
-    for (size_t i = 0; i < c->count; i++) widen(&f, c->curve[i].point, c->curve[i].count);
+    frame f = frame_of(c, out);
+    if (!(f.left <= f.right)) return;
+    pl_str_printf(out, "<section><h2>%s</h2>", c->title);
+    pl_html_draw_curves(c, out);
+    pl_str_append(out, "</section>\n");
+}
+
+void pl_html_draw_curves(const pl_html_chart *c, pl_str *out)
+{
+    frame f = frame_of(c, out);
     if (!(f.left <= f.right)) return;
     if (c->mark_words) f.left = fmin(f.left, c->mark), f.right = fmax(f.right, c->mark);
     if (c->from_zero) f.low = fmin(f.low, 0);
@@ -116,8 +131,8 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
     if (!c->from_zero) f.low -= room;
     f.high += room;
     if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;
-    pl_str_printf(out, "<section><h2>%s</h2><p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n",
-                  c->title, c->unit, WIDTH, CURVE, c->title, c->axis);
+    pl_str_printf(out, "<p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n", c->unit, WIDTH, CURVE,
+                  c->title, c->axis);
     draw_values(&f, false);
     draw_steps(&f);
     draw_mark(&f);

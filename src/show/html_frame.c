@@ -1,5 +1,4 @@
-/* The frame of every page (its head and its end), and the pieces that most pages are made of. */
-#include "base/units.h"
+/* The frame of every page: its head and its end. */
 #include "show/html.h"
 
 void pl_html_page_begin(const pl_html_page *p, pl_str *out)
@@ -15,29 +14,3 @@ void pl_html_page_begin(const pl_html_page *p, pl_str *out)
 }
 
 void pl_html_page_end(pl_str *out) { pl_str_append(out, "</main></body></html>\n"); }
-
-void pl_html_cards_begin(pl_str *out) { pl_str_append(out, "<div class='cards'>\n"); }
-
-void pl_html_cards_end(pl_str *out) { pl_str_append(out, "</div>\n"); }
-
-void pl_html_card(const char *number, const char *words, pl_str *out)
-{
-    pl_str_append(out, "<div class='card'><b>");
-    pl_html_text(out, number);
-    pl_str_append(out, "</b><span>");
-    pl_html_text(out, words);
-    pl_str_append(out, "</span></div>\n");
-}
-
-void pl_html_cell(const char *label, const char *text, pl_str *out)
-{
-    pl_str_printf(out, "<td class='n' data-l='%s'>", label);
-    pl_html_text(out, text);
-    pl_str_append(out, "</td>");
-}
-
-void pl_html_cell_count(const char *label, uint64_t number, pl_str *out)
-{
-    char text[32];
-    pl_html_cell(label, pl_format_count(number, text, sizeof text), out);
-}

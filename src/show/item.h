@@ -42,6 +42,7 @@ enum {
     PL_ITEM_LONG = 1 << 8,
     PL_ITEM_ESTIMATED = 1 << 9,
     PL_ITEM_SECONDS = 1 << 10,
+    PL_ITEM_DIGITS = 11, /* of cells: from this bit on */
     PL_ITEM_HALF = 1 << 11,
     PL_ITEM_FOLDED = 1 << 12,
     PL_ITEM_DRAWN = 1 << 13
@@ -65,6 +66,8 @@ const pl_doc_item *pl_item_next(const pl_doc *, const pl_doc_item *);
 const char *pl_item_text(const pl_doc_item *); /* "": it has none */
 /* The end of what begins with this item: a table, a row, a section, what is for people. NULL: the document was cut. */
 const pl_doc_item *pl_item_end(const pl_doc *, const pl_doc_item *begin);
+/* The next row for people after an item within a table; NULL: there is none. */
+const pl_doc_item *pl_item_row(const pl_doc *, const pl_doc_item *);
 /* The columns of a table's item. */
 const pl_doc_column *pl_item_columns(const pl_doc_item *);
 

@@ -14,9 +14,13 @@ typedef struct pl_text_form {
 
 enum { PL_TEXT_COLUMNS = 80 };
 
-/* A document in fixed memory, and the text that it is turned into: of `room` bytes three eighths are
- * the text's, which begins the memory. */
+/* A document in fixed memory, and the text that it is turned into: of `room` bytes (at least 2) three eighths are the
+ * text's, which begins the memory. */
 pl_doc pl_doc_begin_in(char *memory, size_t room, pl_str *text);
+
+typedef enum pl_doc_form { PL_FORM_TEXT, PL_FORM_JSON, PL_FORM_PAGE } pl_doc_form;
+/* In any of its forms; text NULL as below. */
+void pl_doc_write(const pl_doc *, pl_doc_form, const pl_text_form *text, pl_str *out);
 
 /* form NULL: 80 columns, no colour, all of it. */
 void pl_doc_print(const pl_doc *, const pl_text_form *form, pl_str *out);

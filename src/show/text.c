@@ -33,19 +33,33 @@ size_t pl_text_columns(const char *text, size_t bytes)
     return total;
 }
 
+/* Bytes of the character there; *shown: it may be; else a '?' stands for it. */
+static size_t step_over(const unsigned char *p, size_t left, bool *shown)
+{
+    const size_t n = pl_json_utf8_length(p, left);
+    *shown = n && p[0] >= 0x20 && p[0] != 0x7f && !(n == 2 && p[0] == 0xc2 && p[1] < 0xa0);
+    return n ? n : 1;
+}
+
 void pl_text_clean(char *to, size_t room, const char *from)
 {
     size_t bytes = strlen(from), used = 0;
-    const unsigned char *p = (const unsigned char *)from;
-    for (size_t i = 0; i < bytes;) {
-        size_t n = pl_json_utf8_length(p + i, bytes - i), step = n ? n : 1;
+    for (size_t i = 0, step; i < bytes; i += step) {
+        bool shown;
+        step = step_over((const unsigned char *)from + i, bytes - i, &shown);
         if (used + step >= room) break;
-        bool control = p[i] < 0x20 || p[i] == 0x7f || (n == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0);
-        if (n == 0 || control)
-            to[used++] = '?';
-        else
-            memcpy(to + used, p + i, n), used += n;
-        i += step;
+        memcpy(to + used, shown ? from + i : "?", shown ? step : 1);
+        used += shown ? step : 1;
     }
     to[used] = 0;
+}
+
+void pl_text_append(pl_str *out, const char *text, size_t bytes, bool keep_lines)
+{
+    for (size_t i = 0, step; i < bytes; i += step) {
+        bool shown;
+        step = step_over((const unsigned char *)text + i, bytes - i, &shown);
+        shown |= keep_lines && text[i] == '\n';
+        pl_str_append_bytes(out, shown ? text + i : "?", shown ? step : 1);
+    }
 }

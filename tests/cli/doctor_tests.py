@@ -266,7 +266,7 @@ def test_thread_id_leads_to_its_process():
     with Known(threads=1) as known:
         thread = known.told["stacks"][0]["thread"]
         text, _ = run("doctor", "--pid", str(thread))
-        check(text.startswith(f"process {known.pid} (known_memory), which thread {thread} belongs to"), text[:200])
+        check(text.startswith(f"process {known.pid} (known_memory)\n2 threads, user {os.getuid()}; thread {thread} belongs to it\n"), text[:200])
 
 
 def test_other_users_process():

@@ -39,7 +39,7 @@ def test_report():
     env = environment()
     env["XDG_CACHE_HOME"] = os.path.abspath("fresh")
     out, err = run("fit", write_config(**SMALLER), env=env)
-    for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml: batch 4 x 16 tokens; no budget"):
+    for part in ("Chosen", "micro-batch", "recompute", "threads", "tokens/s", "The front", "choices looked at", "config.yaml\nbatch 4 × 16 tokens; no budget"):
         check(part in out, part, "is not said:", out)
     check("measuring kernels" in err, err)
 
@@ -205,7 +205,7 @@ def test_certificate():
     out, err = run("fit", config, "--quiet", "--budget", str(least - 400000), "--html", "page.html", code=3)
     page = read("page.html").decode()
     html.parser.HTMLParser().feed(page)
-    check(all(f"<td>{word}</td>" in page for word in ("train.grad_clip", "fits", "does not fit")) and "Nothing fits" in page, page)
+    check(all(cell in page for cell in ("<td>train.grad_clip: 0</td>", "<td data-l='fits'>yes</td>", "<td data-l='fits'>no</td>")) and "Nothing fits" in page, page)
     shown = html.unescape(re.sub("<[^>]*>", " ", page)) # what the text says of it the page says, too
     for word in out[out.index("Nothing fits"):].split():
         check(word.strip("()*:") in shown or re.fullmatch(r"[0-9.]+", word), word, "is not on the page:", shown)

@@ -62,8 +62,8 @@ static void check(const pl_doctor_process *p)
     for (int k = 0; k < PL_DOCTOR_KIND_COUNT; k++) maps += v.row[k].maps;
     assert_int_equal(maps, p->map_count);
     pl_doctor d = {.id = p->id, .asked_id = 77, .looks = 1, .last = {.known = true, .process = *p}};
-    assert_int_equal(pl_doctor_write_report(&d, &d.last, true, &text, &err), PL_OK);
-    assert_int_equal(pl_doctor_write_json(&d, &json, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_REPORT_LONG, &d.last, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_JSON, &d.last, &json, &err), PL_OK);
     json_error_t why;
     json_t *whole = json_loads(json.data, 0, &why);
     /* jansson has no numbers above 2^63: sums of absurd sizes may exceed it */

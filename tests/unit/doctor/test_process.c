@@ -130,7 +130,7 @@ static void test_names(void **state)
     for (size_t i = 0; i < p.map_count; i++) found = found || strcmp(p.map[i].name, "/srv/odd\nname (deleted)") == 0;
     assert_true(found);
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
-    assert_int_equal(pl_doctor_write_report(&d, &d.last, true, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_REPORT_LONG, &d.last, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "/srv/odd?name (deleted)")); /* harmless on a terminal */
     assert_non_null(strstr(text.data, "[anon: my pool]"));
     pl_str_deinit(&text);
@@ -147,7 +147,7 @@ static void test_unexplained_is_named(void **state)
     read_77(&p, &v);
     assert_int_equal(v.unexplained_bytes, 12 * 1024);
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
-    assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_REPORT, &d.last, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "+12,288"));
     pl_str_deinit(&text);
     release(&p, &v);
@@ -160,7 +160,7 @@ static void test_json(void **state)
     pl_str text = {0};
     assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_OK);
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
-    assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_JSON, &d.last, &text, &err), PL_OK);
     json_error_t why;
     json_t *whole = json_loads(text.data, 0, &why);
     if (!whole) fail_msg("line %d: %s", why.line, why.text);
@@ -442,12 +442,12 @@ static void test_not_permitted(void **state)
     assert_int_equal(pl_doctor_process_read(fake_root, 77, &p, &err), PL_OK);
     assert_false(p.permitted);
     pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
-    assert_int_equal(pl_doctor_write_report(&d, &d.last, false, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_REPORT, &d.last, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "2,543,616")); /* RssAnon */
     assert_non_null(strstr(text.data, "its user (1000) and root"));
     pl_str_deinit(&text);
     text = (pl_str){0};
-    assert_int_equal(pl_doctor_write_json(&d, &text, &err), PL_OK);
+    assert_int_equal(pl_doctor_write(&d, PL_DOCTOR_JSON, &d.last, &text, &err), PL_OK);
     assert_non_null(strstr(text.data, "\"sum\": null")); /* not known is not 0 */
     assert_non_null(strstr(text.data, "\"unexplained_bytes\": null"));
     pl_str_deinit(&text);
@@ -647,8 +647,8 @@ static void test_memory_refused(void **state)
         pl_status status = pl_doctor_process_read(fake_root, 77, &p, &err);
         if (status == PL_OK) {
             pl_doctor d = {.id = 77, .asked_id = 77, .looks = 1, .last = {.known = true, .process = p}};
-            status = pl_doctor_write_report(&d, &d.last, false, &text, &err);
-            if (status == PL_OK) status = pl_doctor_write_json(&d, &text, &err);
+            status = pl_doctor_write(&d, PL_DOCTOR_REPORT, &d.last, &text, &err);
+            if (status == PL_OK) status = pl_doctor_write(&d, PL_DOCTOR_JSON, &d.last, &text, &err);
             pl_doctor_process_deinit(&p);
         }
         pl_alloc_fail_at(0, 0);

@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 #include "report/compare.h"
-#include "report/table.h"
+#include "show/cell.h"
 #include "support/program.h"
 
 enum { COLUMNS = 72 };
@@ -82,14 +82,26 @@ static void text(void **state)
     (void)state;
     pl_str s = {0};
     fill();
-    pl_report_compare_text(&c, COLUMNS, &s);
+    pl_report_compare_write(&c, PL_FORM_TEXT, COLUMNS, &s);
     const char *t = pl_str_text(&s);
-    has(t, "at 16");
-    has(t, "f32        12 ms   7 ms  62.4 MB  84.9 MB  120.0 MB\n");
-    has(t, "bf16           -      -        -        -         -\n");
-    has(t, "int8        4 ms      -  16.2 MB  39.1 MB         -\n");
-    has(t, "capsules: least cosine");
-    has(t, "exact pages");
+    has(t, "a<b>\n");
+    has(t, "\n"
+           "What it takes\n"
+           "        sample at 1  sample at 16     file  memory at 1  memory at 16\n"
+           "f32           12 ms          7 ms  62.4 MB      84.9 MB      120.0 MB\n"
+           "bf16              -             -        -            -             -\n"
+           "int8           4 ms             -  16.2 MB      39.1 MB             -\n"
+           "binary            -             -        -            -             -\n");
+    has(t, "\n"
+           "What comes of it\n"
+           "                        f32  bf16    int8  binary\n"
+           "loss                    2.5     -       -       -\n"
+           "exact pages               -     -       -       -\n"
+           "capsules: difference      -     -   0.012       -\n"
+           "capsules: mean cosine     -     -  0.9991       -\n"
+           "capsules: least cosine    -     -  0.9978       -\n"
+           "height: difference        -     -    0.25       -\n"
+           "of what is held out, and of the same inputs");
     has(t, "bf16    there is <no> such key.\n");
     has(t, "int8    at 16: the smallest plan needs 5 bytes more.\n");
     has(t, "int8    not judged: the text is gone.\n");
@@ -107,7 +119,7 @@ static void json(void **state)
     pl_str s = {0};
     json_error_t why;
     fill();
-    pl_report_compare_json(&c, &s);
+    pl_report_compare_write(&c, PL_FORM_JSON, COLUMNS, &s);
     json_t *root = json_loads(pl_str_text(&s), 0, &why);
     if (!root) fail_msg("%s in %s", why.text, pl_str_text(&s));
     assert_string_equal(json_string_value(json_object_get(root, "schema")), PL_COMPARE_SCHEMA);
@@ -138,13 +150,13 @@ static void page(void **state)
     (void)state;
     pl_str s = {0};
     fill();
-    pl_report_compare_html(&c, &s);
+    pl_report_compare_write(&c, PL_FORM_PAGE, COLUMNS, &s);
     const char *t = pl_str_text(&s);
     assert_memory_equal(t, "<!doctype html>", 15);
     has(t, "<h1>a&#60;b&#62;</h1>");
     has(t, "there is &#60;no&#62; such key");
-    has(t, "data-l='a sample at 16'>7 ms</td>");
-    has(t, "<i class='weight' style='width:33.3%'></i>"); /* 4 ms beside 12 */
+    has(t, "data-l='sample at 16'>7 ms</td>");
+    has(t, "<i class='weight' style='width:33.33%'></i>"); /* 4 ms beside 12 */
     has(t, ">capsules: mean cosine</td>");
     assert_null(strstr(t, "src="));
     assert_null(strstr(t, "http"));
@@ -162,7 +174,7 @@ static void nothing_to_judge_by(void **state)
     assert_null(pl_compare_not_judged(&c)); /* f32 does not say why */
     for (int i = 0; i < PL_COMPARE_ROWS; i += 2) strcpy(c.row[i].not_judged, "nobody knows");
     assert_string_equal(pl_compare_not_judged(&c), "nobody knows");
-    pl_report_compare_text(&c, COLUMNS, &s);
+    pl_report_compare_write(&c, PL_FORM_TEXT, COLUMNS, &s);
     has(pl_str_text(&s), "all     not judged: nobody knows.\n");
     assert_null(strstr(pl_str_text(&s), "int8    not judged"));
     pl_str_deinit(&s);

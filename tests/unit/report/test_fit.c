@@ -115,10 +115,11 @@ static void test_plot_and_table_begin_alike(void **state)
     pl_error err = {0};
     points[3].charged_bytes = points[3].least_bytes = 9990000; /* so near the next that both are in the first column */
     points[3].seconds = 3;
-    assert_int_equal(pl_report_fit(&r, NULL, &(pl_report_fit_options){.width = COLUMNS}, &text, &err), PL_OK);
-    const char *plot = strstr(pl_str_text(&text), "Seconds of a step by budget\n");
+    assert_int_equal(pl_report_fit(&r, NULL, &(pl_report_fit_options){.width = COLUMNS}, PL_FORM_TEXT, &text, &err),
+                     PL_OK);
+    const char *plot = strstr(pl_str_text(&text), "Time against memory: seconds of a step by budget\n");
     assert_non_null(plot);
-    plot += strlen("Seconds of a step by budget\n");
+    plot += strlen("Time against memory: seconds of a step by budget\n");
     assert_memory_equal(plot, "      3 s |█", strlen("      3 s |█"));
     assert_non_null(strstr(plot, "9.99 MB"));
     assert_non_null(strstr(plot, "20.0 MB\n"));
@@ -133,15 +134,50 @@ static void test_page_shows_the_budget_and_begins_at_zero(void **state)
     pl_str near = {0}, far = {0};
     pl_error err = {0};
     pl_report_fit_options o = {.width = COLUMNS};
-    assert_int_equal(pl_report_fit_html(&r, NULL, &o, &near, &err), PL_OK);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_PAGE, &near, &err), PL_OK);
     assert_non_null(strstr(pl_str_text(&near), ">budget 12.0 MB</text>"));
     assert_non_null(strstr(pl_str_text(&near), ">0</text>"));
     r.budget_bytes = 500 * (uint64_t)MB; /* far beyond the front: a picture of it would be empty */
-    assert_int_equal(pl_report_fit_html(&r, NULL, &o, &far, &err), PL_OK);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_PAGE, &far, &err), PL_OK);
     assert_null(strstr(pl_str_text(&far), ">budget 500"));
     assert_non_null(strstr(pl_str_text(&far), "the budget of 500.0 MB lies far to the right"));
     pl_str_deinit(&near);
     pl_str_deinit(&far);
+}
+
+/* The front by bytes, each point with its number of items a second; programs get what is no part of it, too. */
+static void test_front_is_one_table(void **state)
+{
+    (void)state;
+    static const char rows[] = "The front: more bytes, less time\n"
+                               "            charged     MB  a step  tokens/s\n"
+                               "          8,000,000   8.00   1.5 s      85.3  micro-batch 2\n"
+                               "chosen   10,000,000  10.00     1 s       128  micro-batch 4\n"
+                               "too big  16,000,000  16.00  950 ms       135  micro-batch 8\n"
+                               "too big  20,000,000  20.00  800 ms       160  micro-batch 16,\n"
+                               "                                              recompute nothing\n";
+    static const char cells[] = "<tr class='strong'><td>chosen</td><td class='n' data-l='charged'>10,000,000</td>"
+                                "<td class='n' data-l='MB'>10.00</td><td class='n' data-l='a step'>1 s</td>"
+                                "<td class='n' data-l='tokens/s'>128</td><td class='w'>micro-batch 4</td></tr>";
+    static const char unplanned[] =
+        "      \"micro_batch\": 1,\n      \"threads\": 2,\n      \"least_bytes\": 7000000,\n"
+        "      \"charged_bytes\": null,\n      \"huge_pages_bytes\": null,\n"
+        "      \"seconds\": 1.3,\n";
+    pl_fit_point points[POINTS];
+    pl_fit_result r = search(points);
+    pl_str text = {0};
+    pl_error err = {0};
+    pl_report_fit_options o = {.width = 68};
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_TEXT, &text, &err), PL_OK);
+    if (!strstr(pl_str_text(&text), rows)) fail_msg("%s", pl_str_text(&text));
+    assert_non_null(strstr(pl_str_text(&text), "\n8 choices looked at, 6 planned; pages of 4 KiB\n"));
+    pl_str_clear(&text);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_PAGE, &text, &err), PL_OK);
+    if (!strstr(pl_str_text(&text), cells)) fail_msg("%s", pl_str_text(&text));
+    pl_str_clear(&text);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_JSON, &text, &err), PL_OK);
+    if (!strstr(pl_str_text(&text), unplanned)) fail_msg("%s", pl_str_text(&text));
+    pl_str_deinit(&text);
 }
 
 static void check_words(const char *text, const char *rate)
@@ -161,9 +197,9 @@ static void test_words_are_those_of_the_system(void **state)
     pl_error err = {0};
     pl_report_fit_options o = {.width = 100};
     r.words = &words;
-    assert_int_equal(pl_report_fit(&r, NULL, &o, &text, &err), PL_OK);
-    assert_int_equal(pl_report_fit_json(&r, NULL, &o, &json, &err), PL_OK);
-    assert_int_equal(pl_report_fit_html(&r, NULL, &o, &page, &err), PL_OK);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_TEXT, &text, &err), PL_OK);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_JSON, &json, &err), PL_OK);
+    assert_int_equal(pl_report_fit(&r, NULL, &o, PL_FORM_PAGE, &page, &err), PL_OK);
     pl_fit_axis_say(0, &r, &points[0].choice, &said);
     check_words(pl_str_text(&text), "voxels/s");
     check_words(pl_str_text(&json), "\"voxels_per_second\": ");
@@ -202,6 +238,7 @@ PL_TEST_PROGRAM(argc, argv)
                                        cmocka_unit_test(test_reasons_of_random_searches),
                                        cmocka_unit_test(test_plot_and_table_begin_alike),
                                        cmocka_unit_test(test_page_shows_the_budget_and_begins_at_zero),
+                                       cmocka_unit_test(test_front_is_one_table),
                                        cmocka_unit_test(test_words_are_those_of_the_system),
                                        cmocka_unit_test(test_remedy_names_the_keys_of_the_system)};
     return cmocka_run_group_tests(tests, NULL, NULL);

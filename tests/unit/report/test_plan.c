@@ -13,7 +13,7 @@
 
 #include "report/account.h"
 #include "report/report.h"
-#include "report/table.h"
+#include "show/cell.h"
 #include "support/program.h"
 #include "unit/report/pipeline.h"
 
