@@ -6,7 +6,7 @@ RUN make -C /src deb
 
 FROM debian:12-slim
 COPY --from=build /src/build-package/plimsoll_*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends /tmp/plimsoll_*.deb fonts-dejavu-core \
+RUN apt-get update && apt-get install -y /tmp/plimsoll_*.deb \
     && rm -rf /tmp/plimsoll_*.deb /var/lib/apt/lists/*
 WORKDIR /work
 ENTRYPOINT ["plimsoll"]

@@ -23,6 +23,7 @@
 #include "store/metrics.h"
 #include "systems/system.h"
 
+#define WHOLE 0x1p53 /* below it a double holds every whole number */
 enum { SUMS = 2 * PL_WATCH_POINTS_MAX, READ_BYTES = 1 << 16 };
 
 /* A file by which one is known again, so that it is read only when it is another one. */
@@ -209,7 +210,7 @@ static void take_line(pl_watch *w, const char *line)
     pl_watched *s = &w->seen;
     char key[PL_WATCH_NAME_BYTES + 16];
     const double step = number_of(line, "step"), validated = number_of(line, "validation_loss");
-    if (!(step >= 0)) return;
+    if (!(step >= 0 && step < WHOLE)) return;
     if (strstr(line, "\"validation_loss\":")) {
         s->validation_step = (uint64_t)step;
         s->validation_loss = validated;

@@ -132,8 +132,7 @@ static pl_status run_gradients(pl_session *s, void *state, pl_error *err)
     loss = counted ? *b->loss / (b->is_mean ? 1 : (double)counted) : 0;
     entry[count++] =
         (pl_st_entry){.name = "loss", .dtype = PL_ST_F64, .rank = 1, .shape = {1}, .data = &loss, .bytes = sizeof loss};
-    const pl_st_text mark = {"written_by", "plimsoll verify --gradients"};
-    pl_st_list list = {.entries = entry, .count = count, .metadata = &mark, .metadata_count = 1};
+    pl_st_list list = {.entries = entry, .count = count};
     PL_TRY_DONE(pl_safetensors_check(&list, err));
     PL_TRY_DONE(pl_safetensors_write(writer, s->settings->to, &list, NULL, err));
 done:

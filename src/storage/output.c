@@ -21,6 +21,7 @@ static const struct mark {
     {"", "\x89PNG", "Plimsoll", "a drawn page"},
     {".json", "{\n  \"arch\": \"", "\"operator\": ", "numbers of an operator"},
     {".safetensors", "", "plimsoll", "tensors for other programs"},
+    {".safetensors", "", "{\"loss\":{\"dtype\":\"F64\"", "gradients, as verify writes them"},
     {".onnx", "", "plimsoll", "a model in ONNX"},
     {"", "{\"item\":", "\"source\":", "what infer gave out"},
     {"_flights.yaml", "data_directory:", "", "names of synthetic flights"},

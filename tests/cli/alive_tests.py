@@ -162,7 +162,7 @@ def test_run_goes_on_without_a_trace():
     config = write_config(train={"steps": 200})
     reference(config)
     largest = max(os.path.getsize(os.path.join(folder, n)) for folder, _, names in os.walk("whole") for n in names if n != "tokens.bin")
-    run("plan", config)
+    run("train", config, "--budget", "1MB", code=3)  # the text's tokens are there before the limit is
     _, err = run("train", config, "--quiet", "--trace", "trace.json", preexec_fn=limit_files(largest + 4096))
     check(re.search(r"warning: trace.json: writing the trace failed: File too large; .*; the trace ends there", err), err)
     check(err.count("warning") == 1, err)
@@ -173,7 +173,7 @@ def test_run_goes_on_without_a_trace():
 def test_file_limit():
     config = write_config(train={"steps": 1200, "log_every": 1, "checkpoint_every": 20, "eval_every": 400, "keep_best": "false"})
     reference(config)
-    run("plan", config)  # the text's tokens are there before the limit is
+    run("train", config, "--budget", "1MB", code=3)  # refused, but the text's tokens are there before the limit is
     largest = max(os.path.getsize(f"{last_checkpoint('whole')}/{n}") for n in ("model.safetensors", "state.safetensors"))
     size = max(largest, os.path.getsize("whole/plan.html"), os.path.getsize("whole/plan.lock")) + 4096
     check(os.path.getsize("whole/metrics.jsonl") > size, "the test needs longer metrics")
@@ -188,7 +188,7 @@ def test_file_limit():
     with open("whole/metrics.jsonl", "wb") as file:
         file.writelines(lines)
     same_run("whole", "out")
-    run("plan", config, "--out", "small")
+    run("train", config, "--out", "small", "--budget", "1MB", code=3)
     # A checkpoint that the limit forbids is refused before the first step.
     refused(5, rf"small: .*file of .*\({largest:,} bytes\), .*\({largest - 1:,} bytes\) .*ulimit -f", "train", config, "--out", "small", "--quiet",
             preexec_fn=limit_files(largest - 1))

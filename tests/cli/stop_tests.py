@@ -54,7 +54,7 @@ def test_no_threads_to_measure_with():
         raise Skipped("root has no limit of processes, and there is no setpriv")
     write_text()
     config = write_config(run={"threads": 8})
-    run("plan", config, "--json")  # the token file is there
+    run("train", config, "--budget", "1MB", code=3)  # refused, but the token file is there
     step_down = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
     env = {k: v for k, v in environment(HOME="/nonexistent").items() if k != "XDG_CACHE_HOME"}
     done = subprocess.run([*step_down, "bash", "-c", 'ulimit -u 2; exec "$@"', "bash", COMMAND, "plan", config], capture_output=True, text=True, env=env,

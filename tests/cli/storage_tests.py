@@ -687,7 +687,7 @@ def test_what_commands_write_is_known():
         check(done.returncode == 0 or "install" in done.stderr, words, done.stderr)
     kinds = {path: (i["kind"], i["why"]) for path, i in report("made").items()}
     check(not [(p, k) for p, k in kinds.items() if k[0] == "unknown"], {p: k for p, k in kinds.items() if k[0] == "unknown"})
-    for path, what in (("plan.html", "a page"), ("plan.lock", "a plan to run"), ("gradients.safetensors", "tensors for other programs"),
+    for path, what in (("plan.html", "a page"), ("plan.lock", "a plan to run"), ("gradients.safetensors", "gradients, as verify writes them"),
                        ("said.jsonl", "what infer gave out"), ("texts/tokenizer.json", "a tokenizer"), ("witness/parameters.json", "numbers of an operator")):
         check(kinds[path] == ("output", what), path, kinds[path])
     check("clean" not in run("storage", "clean", "made", "--cache-size", "0")[1] and all(os.path.exists(made + p) for p, k in kinds.items() if k[0] == "output"), "clean took one of them")

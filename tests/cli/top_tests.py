@@ -123,7 +123,7 @@ def test_many_lines():
     with open("out/metrics.jsonl", "w") as file:
         file.write("".join(json.dumps({"step": i + 1, "epoch": 1.0, "tokens": 1, "loss": v, "lr": 1e-3, "tokens_per_second": 5.0, "seconds": 1.0},
                                       separators=(",", ":")) + "\n" for i, v in enumerate(values)))
-        file.write('{"step":9999,"epoch":1.0,"lo')
+        file.write('{"step":1e300,"epoch":1e-300,"loss":1}\nnot a line of ours\n{"step":-1}\n{"step":9999,"epoch":1.0,"lo')
     told = top("out")
     points = told["losses"]
     check(told["step"] == 4000 and 64 < len(points) <= 128, len(points), told["step"])

@@ -58,6 +58,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
                 {"results", &pl_cli_results},
                 {"storage", &pl_cli_storage},
                 {"report", &pl_cli_report},
+                {"top", &pl_cli_top},
                 {"synth", &pl_cli_synth},
                 {"draw", &pl_cli_draw},
                 {"doctor", &pl_cli_doctor},
