@@ -401,7 +401,7 @@ def judge_failure(code, folder, hit, action):
         raise Failed(f"exit code {code}, but nothing is wrong with the data, with the config or with what was asked for: 5 is for storage")
     if any(h[2].endswith("/stderr.txt") for h in hit):
         return  # nobody could be told
-    lines = read(f"{folder}/stderr.txt").decode(errors="replace").strip().split("\n")
+    lines = read(f"{folder}/stderr.txt").decode(errors="replace").replace("\n  ", "; ").strip().split("\n")
     if not re.match(r"plimsoll( [a-z_]+)?: \S", lines[-1]):
         raise Failed(f"exit code {code} without a sentence")
     reasons = (os.strerror(int(action)), *["this file system has no locks"] * (int(action) == E.ENOLCK))  # see tests/cli/places_tests.py
