@@ -178,7 +178,7 @@ def test_full_disk():
         check(done.returncode == code, size, done.stdout, done.stderr)
         check(done.stdout == ("n\n" if code == 0 else ""), "left on the disk:", done.stdout)
         if code:
-            check(re.search(r"the results need .* \([\d,]+ bytes\) of disk, but .* \(65,536 bytes\) are free", done.stderr), done.stderr)
+            check(re.search(r"the results need .* \(\d+ bytes\) of disk, but .* \(65536 bytes\) are free", done.stderr), done.stderr)
 
 
 def test_join_on_a_full_disk():
