@@ -101,7 +101,9 @@ pl_status pl_cli_config_help(const pl_cli_command *, char **text, size_t *bytes,
 /* ---- complain.c ---- */
 /* A sentence of the command's own into the error; returns the status. */
 pl_status pl_cli_error(pl_error *, pl_status, const char *format, ...) PL_PRINTF(3, 4);
-/* "plimsoll train: sentence" to stderr; returns the exit code. */
+/* "plimsoll train: sentence" to stderr, for people; in one line and with bytes as the library writes them where this
+ * variable is set, for a command that reads it. Returns the exit code. */
+#define PL_CLI_SENTENCE "PLIMSOLL_INTERNAL_SENTENCE"
 int pl_cli_complain(const char *command, pl_status, const pl_error *);
 
 #endif

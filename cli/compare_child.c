@@ -21,10 +21,11 @@ static char **environment(void)
 {
     size_t count = 0, kept = 0;
     while (environ[count]) count++;
-    char **e = calloc(count + 1, sizeof *e);
+    char **e = calloc(count + 2, sizeof *e);
     for (size_t i = 0; e && i < count; i++)
         if (strncmp(environ[i], "PLIMSOLL_", 9) != 0 || strncmp(environ[i], "PLIMSOLL_TEST_", 14) == 0)
             e[kept++] = environ[i];
+    if (e) e[kept] = (char *)(uintptr_t)PL_CLI_SENTENCE "=1";
     return e;
 }
 

@@ -54,12 +54,12 @@ static size_t show_bytes(const char *text, bool has_unit, pl_line *line)
 
 /* The sentence may quote a path or a word of the command line: what would act on a terminal, or break the line, becomes
  * a question mark. */
-static void show(const char *text, pl_line *line)
+static void show(const char *text, bool for_people, pl_line *line)
 {
     char before = ' ';
     for (size_t at = 0, bytes = strlen(text), n; at < bytes; before = text[at + n - 1], at += n) {
         n = show_setting(text + at, line);
-        if (!n && (before == ' ' || before == '(')) n = show_bytes(text + at, before == '(', line);
+        if (!n && for_people && (before == ' ' || before == '(')) n = show_bytes(text + at, before == '(', line);
         if (n) continue;
         n = pl_character_bytes(text + at, bytes - at);
         const bool shown = n > 0 && text[at] != '\n' && text[at] != '\t';
@@ -95,9 +95,10 @@ int pl_cli_complain(const char *command, pl_status status, const pl_error *err)
     char shown[SHOWN_BYTES] = "", folded[SHOWN_BYTES] = "";
     if (status == PL_E_STOPPED) return pl_signal_exit_code(); /* as was asked for: no word about it */
     pl_line line = {shown, sizeof shown, 0}, lines = {folded, sizeof folded, 0};
-    show(err->text[0] ? err->text : pl_status_name(status), &line);
+    const bool for_people = !getenv(PL_CLI_SENTENCE);
+    show(err->text[0] ? err->text : pl_status_name(status), for_people, &line);
     pl_line_add(&line, "%s", remedy(status, shown));
     fold(shown, &lines);
-    pl_say("plimsoll%s%s: %s\n", command[0] ? " " : "", command, folded);
+    pl_say("plimsoll%s%s: %s\n", command[0] ? " " : "", command, for_people ? folded : shown);
     return pl_status_exit_code(status);
 }

@@ -94,9 +94,20 @@ static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_
                    pl_config_keys[PL_CONFIG_KEY_model_arch].names[cfg->model.arch], key->name, key->section->name);
 }
 
+/* The option gave it to another key, too, which can have it. */
+static pl_status check_taken(const pl_config *cfg, const pl_config_key *key, pl_error *err)
+{
+    char expected[320];
+    const pl_config_origin *from = pl_config_origin_at(cfg, key);
+    if (!from->is_refused || !pl_config_is_used(cfg, key)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s", from->by, key->path,
+                   pl_config_expected(key, expected, sizeof expected));
+}
+
 static pl_status check_all_used(const pl_config *cfg, pl_error *err)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        PL_TRY(check_taken(cfg, key, err));
         PL_TRY(pl_config_check_used(cfg, key, err));
         PL_TRY(check_alias(cfg, key, err));
     }

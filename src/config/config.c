@@ -97,6 +97,14 @@ pl_status pl_config_assign(pl_config *cfg, const pl_config_key *key, pl_config_s
     return PL_OK;
 }
 
+void pl_config_note_refused(pl_config *cfg, const pl_config_key *key, pl_config_level level, const char *by)
+{
+    pl_config_origin from = {.level = level, .is_refused = true};
+    if (pl_config_origin_at(cfg, key)->level > level) return;
+    snprintf(from.by, sizeof from.by, "%s", by);
+    *pl_config_origin_of(cfg, key) = from;
+}
+
 void pl_config_assign_items(pl_config *cfg, const pl_config_key *key, const void *value, const pl_config_origin *origin)
 {
     if (is_held(cfg, key, origin)) return;

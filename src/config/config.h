@@ -129,6 +129,7 @@ typedef struct pl_config_origin {
     pl_config_level level;
     uint32_t line, column; /* in the file, from 1 */
     char by[80];           /* option or variable, "--batch_size"; of a file the other name that stood there */
+    bool is_refused;       /* another key of the option took what this one cannot have, which counts where it is used */
 } pl_config_origin;
 
 struct pl_config {

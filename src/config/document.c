@@ -281,8 +281,10 @@ static void markdown_aliases(pl_str *out)
         "Lightning, llama.cpp and\nthe write-ups of other programs. A name with a dot stands in that section of a "
         "file; "
         "one without a dot outside of\nany, in the key's own section, or as an option (`--max_steps`, `--max-steps`). "
-        "Each key once; a run keeps them by their\nown names. A name is taken where it means the same. The others are "
-        "refused, with what to write.\n\n"
+        "Each key once. A name is taken where it means the same. The others are refused, with what to write.\n\n"
+        "Some keys and words had other names first (`hidden_size`, `num_heads`, `num_layers` of `encoder`, "
+        "`vision_encoder` and\n`reasoning`; `float32`, `bfloat16`, `float16`). They are what JSON says, and what "
+        "runs, plans and results keep and are\nknown by, so that those of earlier builds go on.\n\n"
         "| word | key | when `model.arch` is | |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);

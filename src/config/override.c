@@ -39,8 +39,18 @@ static bool read_option(const char *word, option *o)
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
     pl_config_key_set keys;
-    for (size_t count = pl_config_keys_of_option(name, keys), i = 0; i < count; i++)
-        PL_TRY(pl_config_set(cfg, keys[i]->path, value, label, err));
+    pl_error why[PL_CONFIG_SAME_OPTION_MAX];
+    const size_t count = pl_config_keys_of_option(name, keys);
+    size_t taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        why[i] = (pl_error){0};
+        taken += pl_config_set(cfg, keys[i]->path, value, label, &why[i]) == PL_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (why[i].status == PL_OK) continue;
+        if (!taken) return pl_fail(err, why[i].status, "%s", why[i].text);
+        pl_config_note_refused(cfg, keys[i], PL_CONFIG_FROM_COMMAND_LINE, label);
+    }
     return PL_OK;
 }
 
@@ -339,9 +349,19 @@ static bool is_injected(const char *name, const char *value)
 static pl_status apply_variable(pl_config *cfg, const char *name, const char *value, pl_error *err)
 {
     if (!is_known(name)) return unknown_variable(name, err);
-    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (is_variable_of(key, name)) PL_TRY(set_by_variable(cfg, key, name, value, err));
-    return PL_OK;
+    pl_error why = {0};
+    size_t taken = 0;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (!is_variable_of(key, name)) continue;
+        pl_error here = {0};
+        if (set_by_variable(cfg, key, name, value, &here) == PL_OK) {
+            taken++;
+            continue;
+        }
+        if (why.status == PL_OK) why = here;
+        pl_config_note_refused(cfg, key, PL_CONFIG_FROM_ENVIRONMENT, name);
+    }
+    return taken || why.status == PL_OK ? PL_OK : pl_fail(err, why.status, "%s", why.text);
 }
 
 /* The value of an entry of the environment that sets a key, or tries to, and its name; NULL for all others. */

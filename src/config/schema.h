@@ -300,6 +300,8 @@ bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
 bool pl_config_is_null(pl_config_scalar);
 
 /* ---- config.c ---- */
+/* What an option or a variable of several keys says this one cannot have: an error where it is used. */
+void pl_config_note_refused(pl_config *, const pl_config_key *, pl_config_level, const char *by);
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
 pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
                            const char *where, pl_error *);

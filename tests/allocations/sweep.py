@@ -322,7 +322,7 @@ class Series:
         done, lines = place.refuse(f"{self.where}:{n}:{self.mode}")
         report = next((line for line in lines if line.startswith("target")), "")
         errors = done.stderr.decode(errors="replace")
-        sentences = [line for line in errors.splitlines() if re.match(r"plimsoll( [a-z_]+)?: (?!warning)", line)]
+        sentences = [line for line in errors.replace("\n  ", "; ").splitlines() if re.match(r"plimsoll( [a-z_]+)?: (?!warning)", line)]
         hit = re.search(r"refused (\d+)", report)
         if self.case in VARIES and not (hit and int(hit[1])):
             return # it asked less often this time

@@ -14,6 +14,7 @@ import zlib
 
 from chain_tests import make_chains, write_chain
 from cli_tests import COMMAND, SEED, Failed, await_event, check, environment, main, read, refused, run, start, write_text
+from said import plain
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, weights_for, write_encoder
 from hybrid_tests import write_hybrid
@@ -326,7 +327,7 @@ def smallest(*words):
             run(*words, "--budget", str(budget - 1), code=3)
             return str(budget)
         check(done.returncode == 3, words, done.stderr)
-        budget = int(re.findall(rb"raise the budget to (\d+) bytes", done.stderr)[-1])
+        budget = int(re.findall(r"raise the budget to (\d+) bytes", plain(done.stderr.decode()))[-1])
     raise Failed(f"{words}: what a refusal says is refused again and again")
 
 

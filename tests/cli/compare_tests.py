@@ -308,7 +308,7 @@ def test_forms_of_output():
 def test_words():
     config = write_encoder()
     some = ["infer", config, "--compare"]
-    for words in (["--to", "x"], ["--npy", "x"], ["--latency"], ["--brief"], ["--verbose"], ["--ledger"]):
+    for words in (["--out", "x"], ["--npy", "x"], ["--latency"], ["--brief"], ["--verbose"], ["--ledger"]):
         refused(2, f"{words[0]} is of one run, and --compare makes a table", *some, *words)
     refused(2, "--turns is of --compare", "infer", config, "x.npy", "--turns", "3")
     refused(2, "--html is of --compare", "infer", config, "x.npy", "--html", "x.html")

@@ -14,6 +14,7 @@ import subprocess
 import cli_tests
 from chain_tests import make_chains, write_chain
 from cli_tests import SEED, check, environment, last_checkpoint, main, read, refused, run, write_config, write_text
+from said import plain
 from clouds_tests import synth, write_clouds
 from encode_tests import SMALL, write_encoder
 from hybrid_tests import write_hybrid
@@ -455,7 +456,7 @@ def test_weights_that_do_not_fit():
     with open("lines.txt", "w") as file:
         file.write("a text")
     _, said = run("infer", "encode.yaml", "lines.txt", "--budget", "1MB", code=3)
-    floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
+    floor = int(re.search(r"is charged (\d+) bytes before any", plain(said))[1])
     smaller = r"the weights alone are \d+ bytes, .*; make width or layers smaller"
     refused(3, smaller + r", or take --precision bf16 or weights in 8 bits \(plimsoll quantize\)$", "infer", "encode.yaml", "lines.txt", "--budget", str(floor))
     run("export", "encode.yaml", "--format", "safetensors", "--out", "w.safetensors")

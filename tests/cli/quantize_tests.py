@@ -216,7 +216,7 @@ def test_bad_input():
     refused(4, "holds weights in 8 bits already", "quantize", write_encoder(other, weights="q.safetensors"))
     refused(4, "are of a model with encoder.width", "encode", write_encoder(other, weights="q.safetensors", hidden_size=24))
     refused(2, "encoder.precision bf16", "encode", write_encoder(other, weights="q.safetensors", precision="bfloat16"))
-    refused(2, "encoder.precision float16", "quantize", write_encoder(other, weights=weights, precision="float16"), "--quantized", "x.safetensors")
+    refused(2, "encoder.precision fp16", "quantize", write_encoder(other, weights=weights, precision="float16"), "--quantized", "x.safetensors")
     whole = read("q.safetensors")
     with open("cut.safetensors", "wb") as file:
         file.write(whole[:-7])

@@ -13,6 +13,7 @@ import subprocess
 import time
 
 from cli_tests import COMMAND, SEED, Skipped, check, environment, finish, main, read, refused, run
+from said import plain
 from rollout_oracle import Witness, load_npy
 
 DRAW = random.Random(SEED)
@@ -450,7 +451,7 @@ def test_spaces_that_are_none():
 def test_remedies_are_keys_of_a_rollout():
     config = write_rollout(space={"grid_size": [32]}, simulation={"num_realizations": 4})
     _, said = run("plan", config, "--budget", "1MB", code=3)
-    floor = int(re.search(r"is charged (\d+) bytes before any", said)[1])
+    floor = int(re.search(r"is charged (\d+) bytes before any", plain(said))[1])
     size = "parameter_space.operator.grid_size or parameter_space.architecture.base_channels"
     refused(3, rf"raise the budget to \d+ bytes, or make {size} smaller", "plan", config, "--budget", str(floor))
     refused(3, r"set simulation.realizations_at_once to 1$", "rollout", config, "--realizations_at_once", "4", "--budget", str(floor))

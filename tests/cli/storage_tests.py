@@ -11,6 +11,7 @@ import subprocess
 
 import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run, same_run, write_config, write_text
+from said import unfolded
 from lru_oracle import OK, Cache
 
 DRAW = random.Random(SEED)
@@ -508,7 +509,7 @@ def test_damaged_parts():
     data[len(data) // 2] ^= 1
     put("store/temp/some-2-of-3.blocks", data)
     done = subprocess.run([COMMAND, "storage", "clean", "store", "--consolidate"], capture_output=True, text=True, env=environment())
-    check(done.returncode == 4 and "damaged" in done.stderr.splitlines()[-1] and len(os.listdir("store/temp")) == PARTS, done)
+    check(done.returncode == 4 and "damaged" in unfolded(done.stderr).splitlines()[-1] and len(os.listdir("store/temp")) == PARTS, done)
     check(not os.path.exists("store/datasets/some.blocks"), "damaged data got its name")
     put("store/temp/some-2-of-3.blocks", whole)
     shutil.copytree("store", "again")

@@ -401,7 +401,7 @@ def judge_failure(code, folder, hit, action):
         raise Failed(f"exit code {code}, but nothing is wrong with the data, with the config or with what was asked for: 5 is for storage")
     if any(h[2].endswith("/stderr.txt") for h in hit):
         return  # nobody could be told
-    lines = read(f"{folder}/stderr.txt").decode(errors="replace").strip().split("\n")
+    lines = read(f"{folder}/stderr.txt").decode(errors="replace").replace("\n  ", "; ").strip().split("\n")
     if not re.match(r"plimsoll( [a-z_]+)?: \S", lines[-1]):
         raise Failed(f"exit code {code} without a sentence")
     reasons = (os.strerror(int(action)), *["this file system has no locks"] * (int(action) == E.ENOLCK))  # see tests/cli/places_tests.py
@@ -606,7 +606,7 @@ def train_on_disk(folder, kilobytes, reference):
     """As much of a run as has room, then the rest of it."""
     shutil.copytree(f"{ROOT}/base/fresh", folder, dirs_exist_ok=True)
     code = execute(folder, COMMANDS[0].words, out=f"{ROOT}/said")
-    said = read(f"{ROOT}/said.stderr").decode(errors="replace").strip().split("\n")[-1]
+    said = read(f"{ROOT}/said.stderr").decode(errors="replace").replace("\n  ", "; ").strip().split("\n")[-1]
     if code == 0:
         return code
     if code != 5 or not re.match("plimsoll train: .*(No space left|free)", said):
@@ -628,7 +628,7 @@ def check_read_only(folder):
     for words, code in ((["generate", "out"], 0), (["eval", "out"], 0), (["train", "config.yaml", "--out", "new"], 5),
                         (["train", "config.yaml", "--resume"], 5), (["verify", "--gradients", "g.safetensors", "out"], 5)):
         got = execute(folder, words, out=f"{ROOT}/said")
-        said = read(f"{ROOT}/said.stderr").decode(errors="replace").strip().split("\n")[-1]
+        said = read(f"{ROOT}/said.stderr").decode(errors="replace").replace("\n  ", "; ").strip().split("\n")[-1]
         if got != code or (code and "Read-only file system" not in said):
             raise Failed(f"read-only: {' '.join(words)}: exit code {got}: {said}")
 

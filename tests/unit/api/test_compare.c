@@ -74,9 +74,9 @@ static void forms(void **state)
     assert_false(pl_compare_runs(p, PL_VARIANT_INT8) || pl_compare_runs(p, PL_VARIANT_BINARY));
     assert_true(pl_compare_is_base(p, PL_VARIANT_F32) && !pl_compare_is_base(p, PL_VARIANT_BF16));
     assert_false(pl_compare_judges(p, PL_VARIANT_F32));
-    config_says(p, PL_VARIANT_F32, PL_COMPARE_RUN, "precision: float32", true);
-    config_says(p, PL_VARIANT_BF16, PL_COMPARE_RUN, "precision: bfloat16", true);
-    config_says(p, PL_VARIANT_BF16, PL_COMPARE_BASE, "precision: float32", true);
+    config_says(p, PL_VARIANT_F32, PL_COMPARE_RUN, "precision: f32", true);
+    config_says(p, PL_VARIANT_BF16, PL_COMPARE_RUN, "precision: bf16", true);
+    config_says(p, PL_VARIANT_BF16, PL_COMPARE_BASE, "precision: f32", true);
     config_says(p, PL_VARIANT_BF16, PL_COMPARE_RUN, "budget: none", false); /* it is of runs alone */
     config_says(p, PL_VARIANT_BF16, PL_COMPARE_MAKE, "budget: none", true);
     pl_compare_destroy(p);

@@ -126,6 +126,35 @@ static void mistakes_on_the_command_line_have_their_sentence(void **state)
     }
 }
 
+/* What one of its keys cannot have is an error where that key is used, and nowhere else; by a variable likewise. */
+static void an_option_of_several_keys_is_judged_by_the_one_that_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        pl_status status;
+        const char *error;
+    } rows[] = {{"model: {arch: gpt}", PL_OK, ""},
+                {"model: {arch: capsules}", PL_E_CONFIG, ": encoder.layers must be an integer from 1 to 1024"}};
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+        char words[] = "--layers=2000", wanted[128], *argv[] = {words}, *envp[] = {"PLIMSOLL_LAYERS=2000", NULL};
+        const bool by_option = i < COUNT(rows);
+        int argc = 1;
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        if (by_option) assert_int_equal(pl_config_apply_args(&cfg, &argc, argv, &err), PL_OK);
+        const char *text = rows[i % COUNT(rows)].text;
+        assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
+        if (!by_option) assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
+        assert_int_equal(cfg.model.layers, 2000);
+        assert_int_equal(pl_config_check_keys(&cfg, &err), rows[i % COUNT(rows)].status);
+        snprintf(wanted, sizeof wanted, "%s%s", by_option ? "--layers" : "PLIMSOLL_LAYERS",
+                 rows[i % COUNT(rows)].error);
+        if (err.text[0]) assert_string_equal(err.text, wanted);
+    }
+}
+
 static void unknown_options_get_a_suggestion(void **state)
 {
     (void)state;
@@ -294,6 +323,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(options_are_taken_and_the_rest_stays_in_order),
         cmocka_unit_test(one_option_may_set_two_keys),
         cmocka_unit_test(mistakes_on_the_command_line_have_their_sentence),
+        cmocka_unit_test(an_option_of_several_keys_is_judged_by_the_one_that_is_used),
         cmocka_unit_test(unknown_options_get_a_suggestion),
         cmocka_unit_test(variables_set_keys),
         cmocka_unit_test(what_others_inject_sets_nothing),
