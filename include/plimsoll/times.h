@@ -25,8 +25,8 @@ PL_API PL_MUST_USE pl_status pl_run_times_path(const pl_run *, char *path, size_
 PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, char **text, size_t *bytes, pl_error *);
 /* What the training in this folder is and came to: settings that differ from their defaults, curves over all steps,
  * memory planned and measured, where the time went, files. As JSON, and of results, it is pl_times_report. Of several
- * trainings (8 at most) their curves in one chart and a table of what differs; JSON of schema plimsoll.runs/1. In a block
- * for pl_text_free. */
+ * trainings (8 at most) their curves in one chart and a table of what differs; JSON of schema plimsoll.runs/1. In a
+ * block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, char **text,
                                             size_t *bytes, pl_error *);
 

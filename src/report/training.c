@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/locale.h"
 #include "base/units.h"
 #include "report/report.h"
 
@@ -52,7 +53,7 @@ static void add_cards(const pl_report_training *t, pl_doc *d)
     else
         pl_doc_card(d, text, "step%s", pl_plural(steps_of(t)));
     if (best) {
-        snprintf(text, sizeof text, "%.4f", best->value);
+        pl_print(text, sizeof text, "%.4f", best->value);
         pl_doc_card(d, text, "%s loss, the best, at step %.0f", t->metrics.validation.count ? "validation" : "training",
                     best->step);
     }

@@ -1,5 +1,5 @@
-/* What a training left in its folder, as a document: how far it came, its settings, curves over all steps, memory planned
- * and measured, where the time went, files. And several trainings next to each other. */
+/* What a training left in its folder, as a document: how far it came, its settings, curves over all steps, memory
+ * planned and measured, where the time went, files. And several trainings next to each other. */
 #ifndef PL_REPORT_TRAINING_H
 #define PL_REPORT_TRAINING_H
 

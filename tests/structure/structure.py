@@ -262,9 +262,9 @@ def rule_promises(root):
 
 LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 OPTION = re.compile(r"(?<![\w(-])--[a-z]{2}")
-# What reads options, or prints for a terminal: help, reports, tables of files.
+# What reads options, or prints for a terminal: help, reports, tables of files; and a style sheet, whose variables begin so.
 SPEAKS_OF_OPTIONS = ("src/config/", "src/doctor/", "src/report/", "src/storage/decide.c", "src/api/doctor.c", "src/api/advise",
-                     "src/api/storage_print.c", "src/jobs/quantize_tell.c")
+                     "src/api/storage_print.c", "src/jobs/quantize_tell.c", "src/show/style.c")
 
 
 def rule_options(root):
