@@ -203,6 +203,7 @@ pl_status pl_texts_answer(pl_texts *t, pl_run *run, pl_error *err)
 {
     static input in;
     const bool asks = pl_is_terminal(STDIN_FILENO);
+    if (asks && !t->view->quiet) pl_say("type what is to be continued; Ctrl-C ends a text, and Ctrl-D the command\n");
     for (;;) {
         const char *line;
         size_t bytes;

@@ -261,7 +261,7 @@ class Terminal:
 def test_terminal():
     trained()
     t = Terminal("generate", "out")
-    t.read("> ")
+    t.read("Ctrl-C ends a text, and Ctrl-D the command\r\n> ")
     t.write("the sea\n")
     t.read("the sea\r\n")
     answer = t.read(r"\r\n30 tokens in .*\r\n")
