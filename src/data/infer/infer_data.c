@@ -69,7 +69,7 @@ static uint64_t remark_places(const pl_infer_data *d) { return 4 * (uint64_t)d->
 static pl_status read_remarked(const pl_infer_data *d, uint32_t k, uint64_t row, void *to, void *scratch, pl_error *err)
 {
     const uint64_t places = remark_places(d);
-    pl_infer_files *f = (pl_infer_files *)(uintptr_t)&d->input[k];
+    const pl_infer_files *f = &d->input[k];
     f->remark[places] = 0;
     PL_TRY(read_row(f, row, to, scratch, &f->part[places], err));
     f->remark[row % places] = f->remark[places];
