@@ -8,7 +8,8 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
     uint64_t tokens = s->end - s->begin, least = o->whole ? 2 : (uint64_t)o->sequence + 1;
     if (tokens >= least) return PL_OK;
     if (o->whole)
-        return pl_fail(err, PL_E_DATA, "the text has %" PRIu64 " token%s, and the second is the first to be foretold",
+        return pl_fail(err, PL_E_DATA,
+                       "the text has %" PRIu64 " token%s, and tokens are judged from the second on; use a longer text",
                        o->tokens, o->tokens == 1 ? "" : "s");
     if (o->tokens < least)
         return pl_fail(
