@@ -120,15 +120,15 @@ static void print_curve(const void *of, unsigned columns, bool color, pl_str *ou
 
 static void add_settings(const pl_report_training *t, pl_doc *d)
 {
-    static const pl_doc_column columns[] = {{NULL, "setting"}, {NULL, "value"}, {NULL, "default", .is_remark = true}};
+    static const pl_doc_column columns[] = {{NULL, "setting"}, {NULL, "default"}, {NULL, "value"}};
     if (!t->settings) return;
     pl_doc_section(d, "Settings that differ from their defaults");
     pl_doc_table(d, NULL, columns, 3);
     for (size_t i = 0; i < t->settings; i++) {
         pl_doc_row(d, PL_DOC_SHOWN);
         pl_doc_words(d, "%s", t->setting[i].key);
-        pl_doc_words(d, "%s", t->setting[i].value);
         pl_doc_words(d, "%s", t->setting[i].usual);
+        pl_doc_words(d, "%s", t->setting[i].value); /* may be a long path */
         pl_doc_row_end(d);
     }
     pl_doc_table_end(d);

@@ -3,9 +3,10 @@ by themselves. Called as cli_tests.py is."""
 import json
 import os
 import re
+import shlex
 import shutil
 
-from cli_tests import check, main, read, refused, run
+from cli_tests import COMMAND, check, main, read, refused, run
 
 TEXT = "a page of a run says what it is and what it came to. " * 400
 SETTINGS = {"model": {"layers": 1, "width": 32, "heads": 2, "sequence": 16}, "train": {"batch_size": 4, "eval_every": 3, "checkpoint_every": 3, "log_every": 1}}
@@ -38,7 +39,7 @@ def test_text():
     best, step = min(validated("out"))
     check(text.startswith("out\nA training of gpt in out/; last written 20"), text[:200])
     check(re.search(rf"^ *6  steps$", text, re.M) and re.search(rf"^ *{best:.4f}  validation loss, the best, at step {step}$", text, re.M), text)
-    told = dict(line.split()[:2] for line in section(text, "Settings that differ from their defaults")[1:])
+    told = dict(re.findall(r"^(\S+) +\S+\s+(\S+)$", "\n".join(section(text, "Settings that differ from their defaults")[1:]), re.M))
     wanted = {f"{s}.{k}": str(v) for s, keys in SETTINGS.items() for k, v in keys.items()}
     check(wanted.items() <= told.items() and told["train.steps"] == "6" and "train.seed" not in told and "model.norm" not in told, told)
     ledger = json.loads(read("out/report.json"))
@@ -48,6 +49,21 @@ def test_text():
     files = {line.split()[0]: int(line.split()[1].replace(",", "")) for line in section(text, "Files")[1:] if "---" not in line}
     check(files.pop("all") == sum(files.values()), files)
     check(all(os.path.getsize(f"out/{name}") == size for name, size in files.items()) and "checkpoints/step-00000006/model.safetensors" in files, files)
+
+
+def test_end_of_a_run():
+    """Result, peak, where it lies, what to do with it; the table with --ledger alone."""
+    train("out")
+    _, err = run("train", "gpt.yaml", "--out", "new", "--steps", "6", "--threads", "1", "--tokenizer", "bytes")
+    end = err[err.index("done: 6 steps"):].splitlines()
+    best, step = min(validated("new"))
+    peak = json.loads(read("new/report.json"))["peak_bytes"]
+    check(3 < len(end) <= 6 and end[1].startswith(f"best validation: loss {best:.4f} at step {step}"), end)
+    check(end[2].startswith(f"As planned, to the byte. Peak {peak:,} bytes (") and end[3].startswith("kept in new; plimsoll report"), end)
+    check("rather than words" in end[4] and end[-1] == f'next: {COMMAND} generate new --prompt "The "', end)
+    check(run(*shlex.split(end[-1])[2:])[0].startswith("The "), "the next command")
+    _, err = run("train", "gpt.yaml", "--out", "told", "--steps", "6", "--threads", "1", "--ledger")
+    check("\nunexplained " in err and "best validation" not in err, err)
 
 
 def points(page, title):
@@ -108,4 +124,4 @@ def test_what_is_missing():
 
 
 if __name__ == "__main__":
-    main({"report": [test_text, test_page, test_several, test_what_is_missing]})
+    main({"report": [test_text, test_end_of_a_run, test_page, test_several, test_what_is_missing]})

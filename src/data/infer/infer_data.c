@@ -248,8 +248,8 @@ static pl_status check_whole(const pl_infer_data *d, const pl_rows_part *part, p
     pl_infer_data_name(d, part->item, &text);
     return pl_fail(err, PL_E_DATA,
                    "%.300s: has more than the %" PRIu64
-                   " tokens that the model takes at once, and arrays (--npy, --compare) have a row of "
-                   "so many for each item: break it, or take lines (leave --npy out)",
+                   " tokens that the model takes at once, and arrays (`infer.npy`, a comparison) have a row of "
+                   "so many for each item: break it, or take lines (without `infer.npy`)",
                    name, pl_infer_port_elems(&d->setup.port[0]));
 }
 

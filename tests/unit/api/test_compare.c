@@ -118,8 +118,8 @@ static void what_is_heard(void **state)
     assert_int_equal(hear(p, PL_VARIANT_F32, true, one), PL_OK); /* 0.4 s for 8, which are less than a batch */
     pl_compare_take_file(p, PL_VARIANT_F32, 5000000);
     pl_compare_refuse(p, PL_VARIANT_BF16, "it is too late");
-    says(p, "f32        50 ms  50 ms  5.00 MB  12.0 MB  12.0 MB\n");
-    says(p, "at 1   at 8");
+    says(p, "f32           50 ms        50 ms  5.00 MB      12.0 MB      12.0 MB\n");
+    says(p, "        sample at 1  sample at 8     file  memory at 1  memory at 8\n");
     says(p, "bf16    it is too late.\n");
     for (int i = 1; i < PL_COMPARE_TURNS_MAX; i++) assert_int_equal(hear(p, PL_VARIANT_F32, false, one), PL_OK);
     assert_int_equal(hear(p, PL_VARIANT_F32, false, one), PL_E_DATA); /* more turns than there can be */
