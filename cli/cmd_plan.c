@@ -101,8 +101,8 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK && pl_command_does(of, PL_USES_UPDATE)) status = pl_check_resume(in->config, err);
     if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
     if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
-    pl_prepared_undo(prepared);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
+    pl_prepared_undo(prepared); /* last: a file may be wanted in the folder of the run */
     pl_plan_destroy(p);
     return status;
 }

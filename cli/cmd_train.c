@@ -1,4 +1,5 @@
 /* plimsoll train: plans, then trains in a process that holds exactly what was planned. */
+#include <limits.h>
 #include <string.h>
 
 #include "again.h"
@@ -91,7 +92,18 @@ static pl_status start_over(const pl_cli_command *command, pl_cli_input *in, con
     if (!in->arguments.value[OVERWRITE]) return PL_OK;
     if (strcmp(in->resume, "false") != 0)
         return pl_cli_error(err, PL_E_USAGE, "--overwrite starts over and --resume goes on; give one of them");
-    pl_status status = pl_cli_name_stage(in, &trainings, err);
+    char init_from[PATH_MAX];
+    if (in->arguments.value[LOCK])
+        return pl_cli_error(err, PL_E_USAGE,
+                            "--overwrite plans anew and --lock runs a plan that was made; give one of them");
+    pl_status status = pl_cli_setting(in->config, "train", "init_from", init_from, sizeof init_from, err);
+    if (status == PL_OK && init_from[0] && strcmp(init_from, "none") != 0)
+        return pl_cli_error(
+            err, PL_E_USAGE,
+            "--overwrite would remove a run before it is known whether the new one can begin with %.300s; "
+            "choose another folder with --out",
+            init_from);
+    if (status == PL_OK) status = pl_cli_name_stage(in, &trainings, err);
     if (status == PL_OK && trainings)
         return pl_cli_error(
             err, PL_E_USAGE,

@@ -331,6 +331,8 @@ static void keep_best(pl_view *v, const pl_event *e)
     pl_line_add(&line, "loss %.4f at %s %" PRIu64, e->loss, e->words->step, e->step);
     add_metrics(e, PL_METRIC_VALIDATED, &line);
     v->bits_per_byte = 0;
+    v->best_step = e->step;
+    v->best_loss = e->loss;
     for (size_t i = 0; i < e->metrics; i++)
         if (strcmp(e->metric[i].key, "bits_per_byte") == 0) v->bits_per_byte = e->metric[i].value;
 }
@@ -343,6 +345,7 @@ static void show_evaluated(pl_view *v, const pl_event *e)
     paint(v, &line, "32");
     pl_line_add(&line, "validation  step %" PRIu64 "  loss %.4f", e->step, e->loss);
     add_metrics(e, PL_METRIC_VALIDATED, &line);
+    v->last_loss = e->loss;
     if (e->loss <= e->best_loss) pl_line_add(&line, "  (best)"), keep_best(v, e);
     paint(v, &line, "0");
     pl_say("%s\n", line.text);

@@ -41,8 +41,10 @@ typedef struct pl_view {
     uint64_t planned_bytes;
     char best[PL_VIEW_BEST_BYTES]; /* "loss 3.3249 at step 500  ppl 27.80": the best validation; "" before one */
     double bits_per_byte;          /* of it; 0: it has no such metric */
-    bool reader_left;              /* nobody reads stdout any more */
-    pl_status status;              /* of writing to stdout */
+    uint64_t best_step;            /* when that was; and the last validation */
+    double best_loss, last_loss;
+    bool reader_left; /* nobody reads stdout any more */
+    pl_status status; /* of writing to stdout */
     pl_error error;
 } pl_view;
 

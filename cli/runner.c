@@ -73,6 +73,11 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
 {
     char path[PATH_MAX];
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, report_text, sizeof report_text, verdict, &r->error);
+    if (status == PL_E_USAGE && verdict->planned_bytes) { /* more rows than it has room for: the verdict is there */
+        pl_view_clear(&r->view);
+        if (r->view.quiet < 2) pl_say("warning: the ledger is not kept: %.900s\n", r->error.text);
+        return PL_OK;
+    }
     if (status != PL_OK) return status;
     bool trains = pl_command_does(r->call.command->command, PL_USES_UPDATE);
     if (!r->view.text_to_stdout && r->view.show == PL_SHOW_JSON) put_json_event("ledger", report_text);
@@ -134,6 +139,23 @@ static void say_memory(const pl_run_verdict *v)
 
 /* Above so many bits per byte a model has learned letters, hardly words. */
 #define BITS_OF_TEXT 2.9
+/* A validation this much above the best one, when a quarter of the steps or more has passed since, is no noise. */
+#define RISEN 1.02
+
+/* Whether more steps would help. */
+static void say_advice(const pl_view *v)
+{
+    if (!v->best[0]) return;
+    const bool is_best = v->best_step == v->step;
+    if (v->last_loss > RISEN * v->best_loss && 4 * v->best_step <= 3 * v->step)
+        pl_say("the validation loss has risen since step %llu: the model learns the text by heart; more text, fewer "
+               "steps or a smaller model help\n",
+               (unsigned long long)v->best_step);
+    else if (is_best && v->bits_per_byte > BITS_OF_TEXT)
+        pl_say(
+            "it writes letters rather than words so far (%.1f bits per byte): go on with more --steps and --resume\n",
+            v->bits_per_byte);
+}
 
 static void say_what_next(const runner *r)
 {
@@ -141,10 +163,7 @@ static void say_what_next(const runner *r)
     char shown[PL_SHOWN_BYTES];
     if (!then) return;
     pl_say("kept in %s; plimsoll report shows where its memory and time went\n", pl_show_plainly(out, shown));
-    if (r->view.bits_per_byte > BITS_OF_TEXT)
-        pl_say(
-            "it writes letters rather than words so far (%.1f bits per byte): go on with more --steps and --resume\n",
-            r->view.bits_per_byte);
+    say_advice(&r->view);
     pl_say("next: %s\n", then);
 }
 

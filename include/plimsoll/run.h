@@ -201,8 +201,8 @@ typedef struct pl_run_verdict {
 
 typedef enum pl_ledger_form { PL_LEDGER_REPORT, PL_LEDGER_JSON } pl_ledger_form;
 /* Measures the process now, mapping by mapping, and writes planned and measured side by side into the caller's memory
- * (128 KiB suffice; cut and terminated when room is short). Asks for no memory. Either text or verdict may be NULL.
- * PL_E_USAGE in a host program. */
+ * (128 KiB suffice for some 100 rows; cut and terminated when room is short). Asks for no memory. Either text or
+ * verdict may be NULL. PL_E_USAGE in a host program, and where room is short: the verdict is there then. */
 PL_API PL_MUST_USE pl_status pl_run_ledger(pl_run *, pl_ledger_form, char *text, size_t room, pl_run_verdict *,
                                            pl_error *);
 /* Leaves a line about it beside the results of a command that keeps some (PL_USES_RESULTS), for the page about them;

@@ -25,6 +25,7 @@ static pl_status try_module(const char *name, pl_error *err)
     return pl_module_try(file, err);
 }
 
+/* One that cannot be tried for want of memory is no module that is missing. */
 static void print_modules(pl_str *out)
 {
     pl_error why[MODULES] = {{0}};
@@ -37,7 +38,10 @@ static void print_modules(pl_str *out)
         }
     pl_str_append(out, *between ? "\n" : "none\n");
     for (size_t i = 0; i < MODULES; i++)
-        if (why[i].status != PL_OK) pl_str_printf(out, "missing   %s: %s\n", modules[i], why[i].text);
+        if (why[i].status == PL_E_NOMEM)
+            out->failed = 1;
+        else if (why[i].status != PL_OK)
+            pl_str_printf(out, "missing   %s: %s\n", modules[i], why[i].text);
 }
 
 static void print_text(pl_str *out)
@@ -72,6 +76,7 @@ static void write_json(pl_str *out)
     for (size_t i = 0; i < MODULES; i++) {
         pl_error why = {0};
         const bool loads = try_module(modules[i], &why) == PL_OK;
+        if (why.status == PL_E_NOMEM) out->failed = 1;
         pl_json_kv_string(&j, modules[i], loads ? "loads" : why.text);
     }
     pl_json_object_end(&j);

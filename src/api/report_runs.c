@@ -17,7 +17,7 @@
 #include "show/render.h"
 #include "store/folder.h"
 
-enum { METRICS_BYTES_MAX = 1 << 30, FILE_BYTES_MAX = 1 << 20 };
+enum { DEPTH = 2 /* of folders whose files are listed */, METRICS_BYTES_MAX = 1 << 30, FILE_BYTES_MAX = 1 << 20 };
 
 typedef struct gathered {
     pl_report_training training;
@@ -99,6 +99,7 @@ static pl_status add_files(pl_report_training *t, const char *folder, const char
 {
     DIR *d = opendir(folder);
     pl_status status = PL_OK;
+    if (!d && errno == ENOENT && depth < DEPTH) return PL_OK; /* a checkpoint that was thinned out meanwhile */
     if (!d) return pl_fail(err, PL_E_DATA, "%s: cannot be read: %s", folder, strerror(errno));
     for (const struct dirent *e; status == PL_OK && (e = readdir(d));) {
         struct stat is;
@@ -181,7 +182,7 @@ static pl_status gather(const char *path, gathered *g, pl_error *err)
     PL_TRY(read_metrics(g, err));
     PL_TRY(read_memory(g, err));
     PL_TRY(read_times(g, err));
-    PL_TRY(add_files(&g->training, path, "", 2, &capacity, err));
+    PL_TRY(add_files(&g->training, path, "", DEPTH, &capacity, err));
     qsort(g->training.file, g->training.files, sizeof *g->training.file, by_name);
     find_end(&g->training);
     return PL_OK;
@@ -205,8 +206,7 @@ static pl_status report_one(const gathered *g, pl_times_form form, pl_str *out, 
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
     pl_report_add_training(&g->training, &d);
-    if (form == PL_TIMES_HTML && g->metrics)
-        status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
+    if (form == PL_TIMES_HTML && g->metrics) status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
     if (form == PL_TIMES_HTML)
         pl_doc_page(&d, out);
     else

@@ -61,11 +61,15 @@ static pl_status find_module(const pl_module_wanted *w, char path[PL_FILE_PATH_M
 bool pl_module_can_own_first(void) { return OWN_FIRST != 0; }
 
 /* The loader says so in some of its sentences, and errno in the others. */
+static bool lacks_memory(const char *why, int number)
+{
+    return !why || number == ENOMEM || strstr(why, strerror(ENOMEM)) || strstr(why, "out of memory");
+}
+
 static pl_status cannot_load(const pl_module_wanted *w, int number, pl_error *err)
 {
     const char *why = dlerror();
-    if (!why || number == ENOMEM || strstr(why, strerror(ENOMEM)) || strstr(why, "out of memory"))
-        return pl_fail(err, PL_E_NOMEM, "no memory to load %s", w->file);
+    if (lacks_memory(why, number)) return pl_fail(err, PL_E_NOMEM, "no memory to load %s", w->file);
     return pl_fail(err, PL_E_UNSUPPORTED, "%s needs %s, which cannot be loaded: %.300s%s%s", w->what, w->file, why,
                    w->install, w->instead);
 }
@@ -97,9 +101,12 @@ pl_status pl_module_try(const char *file, pl_error *err)
     if (!find_file(file, path, &error))
         return pl_fail(err, PL_E_UNSUPPORTED, "there is no %s%s%s", file, error ? ": " : "",
                        error ? strerror(error) : "");
+    errno = 0;
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    const int number = errno;
     const char *why = handle ? NULL : dlerror();
-    if (!handle) return pl_fail(err, PL_E_UNSUPPORTED, "%.900s", why ? why : "it cannot be loaded");
+    if (!handle && lacks_memory(why, number)) return pl_fail(err, PL_E_NOMEM, "no memory to load %s", file);
+    if (!handle) return pl_fail(err, PL_E_UNSUPPORTED, "%.900s", why);
     dlclose(handle);
     return PL_OK;
 }

@@ -28,7 +28,8 @@ bool pl_module_can_own_first(void);
 
 /* PL_E_UNSUPPORTED: "WHAT needs FILE, which …; install …INSTEAD". One that is loaded already is found, and counted. */
 pl_status pl_module_load(const pl_module_wanted *, pl_module *, pl_error *);
-/* Is a module of this file there, and can it be loaded? It is unloaded again. PL_E_UNSUPPORTED with the reason. */
+/* Is a module of this file there, and can it be loaded? It is unloaded again. PL_E_UNSUPPORTED with the reason,
+ * PL_E_NOMEM. */
 pl_status pl_module_try(const char *file, pl_error *);
 void pl_module_unload(pl_module *); /* also one that is not loaded */
 

@@ -27,10 +27,13 @@ static const pl_curve_point *best_of(const pl_report_training *t)
     return validated ? validated : least_of(&t->metrics.loss);
 }
 
+/* A damaged file may say anything. */
+static uint64_t whole(double x) { return x > 0 ? (uint64_t)fmin(x, 1e18) : 0; }
+
 static uint64_t steps_of(const pl_report_training *t)
 {
     const pl_curve_point *trained = last_of(&t->metrics.loss), *validated = last_of(&t->metrics.validation);
-    return (uint64_t)fmax(trained ? trained->step : 0, validated ? validated->step : 0);
+    return whole(fmax(trained ? trained->step : 0, validated ? validated->step : 0));
 }
 
 /* Of its last reports: the first ones warm up. */
@@ -63,7 +66,7 @@ static void add_cards(const pl_report_training *t, pl_doc *d)
     if (t->times && t->times->runs)
         pl_doc_card(d, pl_format_seconds(t->times->seconds, text, sizeof text), "a %s, measured", t->times->run);
     if (rate_of(t) > 0)
-        pl_doc_card(d, pl_format_count((uint64_t)rate_of(t), text, sizeof text), "%s per second", t->metrics.rate_name);
+        pl_doc_card(d, pl_format_count(whole(rate_of(t)), text, sizeof text), "%s per second", t->metrics.rate_name);
 }
 
 /* ---- curves ---- */
@@ -210,7 +213,7 @@ static void add_run(const pl_report_training *t, pl_doc *d)
     pl_doc_words(d, "%s", t->path);
     pl_doc_count(d, steps_of(t));
     best ? pl_doc_real(d, best->value) : pl_doc_unknown(d);
-    best ? pl_doc_count(d, (uint64_t)best->step) : pl_doc_unknown(d);
+    best ? pl_doc_count(d, whole(best->step)) : pl_doc_unknown(d);
     timed ? pl_doc_real(d, t->times->seconds) : pl_doc_unknown(d);
     rate_of(t) > 0 ? pl_doc_real(d, rate_of(t)) : pl_doc_unknown(d);
     t->memory ? pl_doc_count(d, t->memory->planned.resident_bytes) : pl_doc_unknown(d);
@@ -250,7 +253,7 @@ static bool was_told(const pl_report_comparison *c, size_t training, const char 
 static void add_differences(const pl_report_comparison *c, pl_doc *d)
 {
     pl_doc_column columns[PL_REPORT_TRAININGS_MAX + 1] = {{"setting", "setting"}};
-    for (size_t i = 0; i < c->count; i++) columns[i + 1] = (pl_doc_column){c->training[i].path, c->training[i].name};
+    for (size_t i = 0; i < c->count; i++) columns[i + 1] = (pl_doc_column){NULL, c->training[i].name};
     pl_doc_section(d, "Settings that differ");
     pl_doc_table(d, "settings", columns, (int)c->count + 1);
     for (size_t i = 0; i < c->count; i++)
@@ -260,6 +263,9 @@ static void add_differences(const pl_report_comparison *c, pl_doc *d)
             pl_doc_row(d, 0);
             pl_doc_words(d, "%s", known->key);
             for (size_t j = 0; j < c->count; j++) pl_doc_words(d, "%s", value_of(&c->training[j], known));
+            pl_doc_array(d, "values");
+            for (size_t j = 0; j < c->count; j++) pl_doc_key_words(d, "", value_of(&c->training[j], known));
+            pl_doc_array_end(d);
             pl_doc_row_end(d);
         }
     pl_doc_table_end(d);

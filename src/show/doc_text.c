@@ -65,7 +65,11 @@ static const char *cell_text(const lane *l, const row *r, char text[PL_CELL_BYTE
     return l->megabytes ? pl_cell_megabytes(cell, text) : pl_cell_format(l->column, cell, "-", text);
 }
 
-static const char *title_of(const lane *l) { return l->megabytes ? "MB" : l->column->title; }
+static const char *title_of(const lane *l, char clean[PL_CELL_BYTES])
+{
+    pl_text_clean(clean, PL_CELL_BYTES, l->megabytes ? "MB" : l->column->title);
+    return clean;
+}
 static bool is_right(const lane *l) { return pl_cell_is_number(l->column->kind); }
 static size_t columns_of(const char *text) { return pl_text_columns(text, strlen(text)); }
 static size_t indent_of(const row *r, int k) { return k == 0 && r->flags & PL_DOC_INDENT ? 2 : 0; }
@@ -193,8 +197,9 @@ static void write_row(const grid *g, const row *r)
 static void write_titles(const grid *g)
 {
     size_t owed = 0;
+    char clean[PL_CELL_BYTES];
     for (int k = 0; k < g->count && g->titled; k++) {
-        const char *title = title_of(&g->lane[k]);
+        const char *title = title_of(&g->lane[k], clean);
         if (begin_of(g, k) + columns_of(title) > g->form->columns) break; /* of words that stand below */
         owed = write_cell(g, &g->lane[k], title, 0, owed);
     }
@@ -224,14 +229,14 @@ static bool is_too_wide(const grid *g)
 
 static void write_list_row(const grid *g, const row *r)
 {
-    char text[PL_CELL_BYTES];
+    char text[PL_CELL_BYTES], clean[PL_CELL_BYTES];
     size_t column = 0;
     paint(g, r->flags, true);
     pl_str_pad(g->out, ' ', indent_of(r, 0));
     pl_str_append(g->out, cell_text(&g->lane[0], r, text));
     paint(g, r->flags, false);
     for (int k = 1; k < g->count; k++) {
-        const char *title = title_of(&g->lane[k]);
+        const char *title = title_of(&g->lane[k], clean);
         if (!cell_text(&g->lane[k], r, text)[0]) continue;
         const size_t wide = columns_of(title) + (title[0] != 0) + columns_of(text);
         const bool is_new = column == 0 || column + GAP + wide > g->form->columns;
@@ -272,10 +277,12 @@ static const pl_doc_item *write_table(const pl_doc *d, const pl_text_form *form,
 
 static void write_heading(const pl_text_form *form, const char *text, pl_str *out)
 {
+    char clean[PL_CELL_BYTES];
     if (!text[0]) return;
     if (out->bytes) pl_str_append(out, "\n");
     if (form->color) pl_str_append(out, "\033[1;34m");
-    pl_str_wrap(out, text, strlen(text), 0, form->columns);
+    pl_text_clean(clean, sizeof clean, text);
+    pl_str_wrap(out, clean, strlen(clean), 0, form->columns);
     pl_str_append(out, form->color ? "\033[0m\n" : "\n");
 }
 

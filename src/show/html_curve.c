@@ -99,8 +99,11 @@ static void draw_legend(const pl_html_chart *c, pl_str *out)
 {
     pl_str_append(out, "<div class='legend'>");
     for (size_t i = 0; i < c->count && c->count > 1; i++)
-        if (c->curve[i].count)
-            pl_str_printf(out, "<span><i class='%s'></i>%s</span>", c->curve[i].mark, c->curve[i].name);
+        if (c->curve[i].count) {
+            pl_str_printf(out, "<span><i class='%s'></i>", c->curve[i].mark);
+            pl_html_text(out, c->curve[i].name);
+            pl_str_append(out, "</span>");
+        }
     pl_str_append(out, "</div>\n");
 }
 
@@ -115,7 +118,9 @@ void pl_html_curves(const pl_html_chart *c, pl_str *out)
 {
     frame f = frame_of(c, out);
     if (!(f.left <= f.right)) return;
-    pl_str_printf(out, "<section><h2>%s</h2>", c->title);
+    pl_str_append(out, "<section><h2>");
+    pl_html_text(out, c->title);
+    pl_str_append(out, "</h2>");
     pl_html_draw_curves(c, out);
     pl_str_append(out, "</section>\n");
 }
@@ -131,8 +136,10 @@ void pl_html_draw_curves(const pl_html_chart *c, pl_str *out)
     if (!c->from_zero) f.low -= room;
     f.high += room;
     if (f.right - f.left < c->least_tick) f.right = f.left + c->least_tick;
-    pl_str_printf(out, "<p>%s</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n", c->unit, WIDTH, CURVE,
-                  c->title, c->axis);
+    pl_str_append(out, "<p>");
+    pl_html_text(out, c->unit);
+    pl_str_printf(out, "</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='%s by %s'>\n", WIDTH, CURVE, c->title,
+                  c->axis);
     draw_values(&f, false);
     draw_steps(&f);
     draw_mark(&f);

@@ -171,7 +171,7 @@ def test_run_goes_on_without_a_trace():
 
 
 def test_file_limit():
-    config = write_config(train={"steps": 1200, "log_every": 1, "checkpoint_every": 20, "eval_every": 400, "keep_best": "false"})
+    config = write_config(model={"width": 24}, train={"steps": 1200, "log_every": 1, "checkpoint_every": 20, "eval_every": 400, "keep_best": "false"})
     reference(config)
     run("train", config, "--budget", "1MB", code=3)  # refused, but the text's tokens are there before the limit is
     largest = max(os.path.getsize(f"{last_checkpoint('whole')}/{n}") for n in ("model.safetensors", "state.safetensors"))

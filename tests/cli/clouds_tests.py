@@ -227,7 +227,7 @@ def test_other_commands():
     check("parameters in" in out and not os.path.exists("out/pretrain"), out[:300])
     check(json.loads(run("plan", config, "--json")[0])["schema"] == "plimsoll.plan/1", "plan --json")
     out, _ = run("fit", config, "--html", "fit.html")
-    check(out.startswith("clouds.yaml: batch 4 samples; no budget\n"), out[:200])
+    check(out.startswith("clouds.yaml\nbatch 4 samples; no budget\n"), out[:200])
     found = json.loads(run("fit", config, "--json")[0])
     chosen = found["points"][found["chosen"]["point"]]
     check(found["sample"] == 1, {k: v for k, v in found.items() if not isinstance(v, (list, dict))})

@@ -355,7 +355,7 @@ def neighbours(page):
     """[(number, [(cosine, number)])]"""
     found = []
     for table in re.findall(r"<h2>Nearest neighbours</h2>.*?</table>", page, re.S):
-        for asked, number, cosine in re.findall(r"<tr( class='strong')?><td class='n'>([\d,]+)</td><td class='n' data-l='cosine'>([-\d.]*)</td>", table):
+        for asked, number, cosine in re.findall(r"<tr( class='strong')?><td class='n' data-l='text'>([\d,]+)</td><td class='n' data-l='cosine'>([-\d.]*)</td>", table):
             number = int(number.replace(",", ""))
             if asked:
                 found.append((number, []))
@@ -619,7 +619,7 @@ def test_texts_that_change_meanwhile():
     config = write_encoder(texts="t.txt", text_format=None, count=None, block_texts=5, L_cycles=6, image_size=48, seed=1)
     encode(config, "--out", "whole")
     before = os.stat("t.txt")
-    process = subprocess.Popen([COMMAND, "encode", config, "--ledger"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
     while not os.path.exists("out/results.blocks"):
         time.sleep(0.001)
     time.sleep(DRAW.uniform(0, 0.2))
@@ -669,7 +669,7 @@ def test_stop_and_go_on():
     """A stop ends with the same table as the end."""
     config = write_encoder(count=100000, L_cycles=50, block_texts=10)
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        process = subprocess.Popen([COMMAND, "encode", config], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+        process = subprocess.Popen([COMMAND, "encode", config, "--ledger"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
         while (line := process.stderr.readline()) and not line.startswith(b"committed"):
             pass
         process.send_signal(number)

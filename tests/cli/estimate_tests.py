@@ -139,7 +139,7 @@ def test_nothing_exceeds_the_rates():
     for i, step in enumerate((None, NO_TIME)):
         config = write_config(model={"width": 32, "layers": 1}, train={"batch_size": 4, "steps": 3}, run={"threads": 1, "out": f"out{i}"})
         run("plan", config, "--out-lock", f"lock{i}", env=clocked(f"cache{i}", step))
-        out = run("train", config, "--lock", f"lock{i}")[1]
+        out = run("train", config, "--lock", f"lock{i}", "--ledger")[1]
         times = json.loads(read(f"out{i}/times.json"))
         check(times["flops_per_second"] > 0 and times["bytes_per_second"] > 0, times)
         for row in times["components"]:

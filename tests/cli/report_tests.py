@@ -99,13 +99,18 @@ def test_several():
     for r in told["runs"]:
         ledger = json.loads(read(f"{r['run']}/report.json"))
         check((r["loss"], r["loss_step"]) == min(validated(r["run"])) and r["peak_bytes"] == ledger["peak_bytes"] and r["planned_bytes"] == ledger["planned_bytes"], r)
-    differ = {row.pop("setting"): row for row in told["settings"]}
-    check(differ["model.layers"] == {"a": "1", "b": "2", "c": "1"} and differ["train.learning_rate"] == {"a": "0.0003", "b": "0.01", "c": "0.01"}, differ)
+    differ = {row["setting"]: row["values"] for row in told["settings"]}
+    check(differ["model.layers"] == ["1", "2", "1"] and differ["train.learning_rate"] == ["0.0003", "0.01", "0.01"], differ)
     check({"model.layers", "train.learning_rate", "train.steps"} == set(differ), sorted(differ))
     text, _ = run("report", "a", "b", "c")
     check(re.search(r"^model\.layers +1 +2 +1$", text, re.M) and re.search(r"^b +9 +\d", text, re.M), text)
     page, _ = run("report", "a", "b", "c", "--html", "-")
     check(page.count("<path class=") == 3 and "<span><i class='gradient'></i>b</span>" in page, page[:500])
+    os.rename("b", "b<i>\033&")
+    page, _ = run("report", "a", "b<i>\033&", "--html", "-")
+    check("<i>\033" not in page and page.count("b&#60;i&#62;\ufffd&#38;</") >= 2, "a name that is markup")
+    text, _ = run("report", "a", "b<i>\033&")
+    check("\033" not in text and "b<i>?&" in text, text)
     refused(4, "nowhere: holds no run: config.yaml is missing", "report", "a", "nowhere")
     refused(2, "9 runs are more than the 8 that one page compares", "report", *["a"] * 9)
 

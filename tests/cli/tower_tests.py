@@ -197,7 +197,7 @@ def test_goes_on_with_its_tower():
     before = of_tower(f"{last_checkpoint('out')}/model.safetensors", "clip.")
     out, _ = run("plan", config("moved.safetensors", 4))
     check("the frozen tower is the run's own" in out.replace("\n", " "), out[:500])
-    refused(5, "continue it with --resume", "train", config("moved.safetensors", 4))
+    refused(5, "go on with --resume", "train", config("moved.safetensors", 4))
     run("train", config("moved.safetensors", 4), "--resume", "--quiet")
     check(last_checkpoint("out").endswith("00000004") and of_tower(f"{last_checkpoint('out')}/model.safetensors", "clip.") == before, "another tower")
     refused(4, "moved.safetensors", "train", write_hybrid("anew.yaml", out="anew", **sections(vision_encoder={"pretrained_weights": "moved.safetensors"})))
