@@ -72,6 +72,29 @@ def test_overwrites_less_than_before():
     check(steps and steps[-1] == "step-00000005", steps)
 
 
+def test_overwrites_nothing_that_it_might_need():
+    """What can still be refused is refused before anything is removed: all that a folder of checkpoints holds stays."""
+    write_text()
+    config = write_config(train={"steps": 4})
+    first = trained(config)
+    run("plan", config, "--out-lock", "run.lock", "--out", "elsewhere")
+    refused(2, "--overwrite plans anew and --lock runs a plan that was made; give one of them", "train", config, "--overwrite", "--lock", "run.lock")
+    refused(2, "--overwrite would remove a run before it is known whether the new one can begin with ", "train", config, "--overwrite", "--init_from", "out")
+    step = last_checkpoint("out")
+    with open(f"{step}/notes.txt", "w") as file:
+        file.write("mine")
+    refused(5, r"step-\d+/notes.txt: is no part of a checkpoint, so nothing is removed; move it away", "train", config, "--overwrite")
+    check(read(f"{step}/notes.txt") == b"mine" and read(f"{last_checkpoint('out')}/model.safetensors") == first, "something went")
+    os.remove(f"{step}/notes.txt")
+    os.rename(step, "moved")
+    os.symlink(os.path.abspath("moved"), step)
+    refused(5, "is a link", "train", config, "--overwrite")
+    check(read("moved/model.safetensors") == first and os.path.exists("out/checkpoints/latest"), sorted(os.listdir("out/checkpoints")))
+    os.remove(step)
+    os.rename("moved", step)
+    check(trained(config, "--overwrite") == first, "it did not begin anew")
+
+
 def test_stopped_is_not_overwritten():
     """The command that goes on from there has no --overwrite in it."""
     import signal
@@ -112,5 +135,5 @@ def test_settings_are_options():
 
 
 if __name__ == "__main__":
-    main({"messages": [test_budget, test_short_stays_short, test_second_training, test_overwrites_less_than_before, test_stopped_is_not_overwritten,
+    main({"messages": [test_budget, test_short_stays_short, test_second_training, test_overwrites_less_than_before, test_overwrites_nothing_that_it_might_need, test_stopped_is_not_overwritten,
                        test_begin_with_a_file, test_settings_are_options]})
