@@ -186,10 +186,11 @@ static pl_status put_part(pl_infer_sink *k, uint64_t number, const char *source,
                           pl_error *err)
 {
     const pl_infer_output *o = &k->output[0];
-    const bool is_first = item->again == 0;
+    const bool is_first = item->again == 0,
+               begins = k->brief ? item->is_last : is_first; /* a stop cuts no brief line */
     if (k->outputs != 1 || o->rank == 0 || o->dim[0] != item->id_count)
         return pl_fail(err, PL_E_INTERNAL, "what this model gives out cannot be joined from parts");
-    if (is_first) PL_TRY(add_head(k, number, source, item, err));
+    if (begins) PL_TRY(add_head(k, number, source, item, err));
     if (is_first && !k->brief) PL_TRY(add_key(k, o, err));
     if (is_first && !k->brief) PL_TRY(add(k, "[", 1, err));
     if (!k->brief) PL_TRY(add_rows(k, o, item, err));
