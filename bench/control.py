@@ -113,7 +113,7 @@ def check_control(bench, arguments):
     expect(done, line, 0, 0)
     row("planned", limit, limit, done, "trained to the end, nothing killed")
     refused = run_in_group(bench, classic_line, limit)
-    expect(refused, classic_line, 0, 3, rf"charged {classic} bytes, {classic - limit} more than the cgroup limit")
+    expect(refused, classic_line, 0, 3, rf"charged [^(]*\({classic:,} bytes\), [^(]*\({classic - limit:,} bytes\) more than the cgroup limit")
     row("classic", classic, limit, refused, "refused before the first step: " + refused.output.strip().splitlines()[-1])
     why_not = why_not_hidden()
     if not why_not:

@@ -346,11 +346,22 @@ static pl_status find_own(preparation *p, const void *context, pl_error *err)
     return PL_OK;
 }
 
+/* What it was trained on cannot be told of a run whose checkpoints cannot be read: it is no run of an earlier version. */
+static pl_status check_record(const pl_preparation *of, pl_error *err)
+{
+    pl_saved saved;
+    if (!of->holds_run || of->saved.record) return PL_OK;
+    PL_TRY(pl_saved_find(of->out, PL_SAVED_RECORD, &saved, err));
+    pl_saved_deinit(&saved);
+    return PL_OK;
+}
+
 pl_status pl_text_find_own(const pl_config *c, uint64_t *hash, pl_error *err)
 {
     pl_preparation *of = pl_alloc(1, sizeof *of);
     if (!of) return pl_fail(err, PL_E_NOMEM, "no memory to look at the run");
     pl_status status = pl_preparation_begin(of, c, NULL, err);
+    if (status == PL_OK) status = check_record(of, err);
     if (status == PL_OK) status = with_text(of, find_own, &hash, err);
     pl_preparation_end(of, status);
     pl_free(of);

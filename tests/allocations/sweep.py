@@ -139,7 +139,7 @@ CASES = {
     "wrong-value": ([], "plan c.yaml --width 0"),
     "wrong-text": ([], "plan c.yaml --text none.txt"),
     "wrong-csv": ([], "place wrong.csv"),
-    "wrong-lines": (TRAINED, "infer out text.txt"),
+    "wrong-lines": (TRAINED, "infer out text.txt --npy rows"),
     "wrong-tokenizer": ([], "plan c.yaml --tokenizer wrong.json"),
 }
 SEARCHES = ("plan", "fit", "train", "compare", "encode", "infer")

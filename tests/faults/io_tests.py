@@ -337,7 +337,7 @@ def output(folder):
         return b"\nChosen\n" in text
     if b"gradient  verdict" in text:
         text = re.sub(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kM]?B|ns|us|ms|s)\b)?| +", b"#", text)
-    return text[:text.find(b"page tables")] if b"Memory of the process" in text else text
+    return text[text.find(b"Memory of the process"):text.find(b"page tables")] if b"Memory of the process" in text else text
 
 
 def difference(was, wanted):
