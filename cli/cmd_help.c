@@ -1,5 +1,6 @@
 /* plimsoll help: texts from the table, the config's options from the library's. -h is one screen, --help is all, on a
  * terminal through a pager. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -234,7 +235,13 @@ int pl_cli_print_help(const pl_cli_command *c, pl_cli_help_form form)
 
 /* ---- help WORD ---- */
 
-static bool speaks_of(const char *text, const char *word) { return text && strcasestr(text, word); }
+/* At the beginning of a word: "room" does not speak of "oom". */
+static bool speaks_of(const char *text, const char *word)
+{
+    for (const char *at = text; at && *word && (at = strcasestr(at, word)); at++)
+        if (at == text || !isalnum((unsigned char)at[-1])) return true;
+    return false;
+}
 
 static pl_status put_commands(const char *word, bool *found, pl_error *err)
 {

@@ -233,7 +233,13 @@ void pl_config_print_brief_of(pl_config_reader by, uint32_t systems, const char 
 
 /* ---- help WORD ---- */
 
-static bool holds(const char *text, const char *word) { return strcasestr(text, word) != NULL; }
+/* At the beginning of a word: "rate" is in "learning_rate" and "rates", not in "iterate". */
+static bool holds(const char *text, const char *word)
+{
+    for (const char *at = text; (at = strcasestr(at, word)); at++)
+        if (at == text || !isalnum((unsigned char)at[-1])) return true;
+    return false;
+}
 
 static bool is_named(const pl_config_key *key, const char *word)
 {

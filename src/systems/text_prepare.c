@@ -346,7 +346,7 @@ static pl_status find_own(preparation *p, const void *context, pl_error *err)
     return PL_OK;
 }
 
-/* What it was trained on cannot be told of a run whose checkpoints cannot be read: it is no run of an earlier version. */
+/* A run whose checkpoints cannot be read is no run of an earlier version, which does not tell its text. */
 static pl_status check_record(const pl_preparation *of, pl_error *err)
 {
     pl_saved saved;
