@@ -130,6 +130,7 @@ size_t pl_config_keys_of_place(const char *where, pl_config_key_set keys)
 {
     const size_t prefix = strlen("PLIMSOLL_");
     char name[64];
+    if (strncmp(where, "--set", 5) == 0 && (!where[5] || strchr(" =", where[5]))) return 0; /* of any key */
     if (strncmp(where, "--", 2) == 0) return pl_config_keys_of_option(where + 2, keys);
     if (strncmp(where, "PLIMSOLL_", prefix) != 0 || strlen(where + prefix) >= sizeof name) return 0;
     size_t i = 0;
