@@ -8,7 +8,7 @@
 
 extern const char pl_build_commit[]; /* cmake/commit.cmake writes it; "": not known */
 
-/* Of each module: does it load, and why not. */
+/* Each is loaded for a moment, or it is said why it cannot be. */
 static const char *const modules[] = {"cache", "draw", "hdf5", "onnx", "pictures"};
 enum { MODULES = sizeof modules / sizeof *modules, FILE_BYTES = 64 };
 

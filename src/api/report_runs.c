@@ -201,16 +201,18 @@ static void forget(gathered *g)
 
 /* ---- one, or several ---- */
 
+static pl_doc_form form_of(pl_times_form form)
+{
+    return form == PL_TIMES_HTML ? PL_FORM_PAGE : form == PL_TIMES_JSON ? PL_FORM_JSON : PL_FORM_TEXT;
+}
+
 static pl_status report_one(const gathered *g, pl_times_form form, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
     pl_report_add_training(&g->training, &d);
     if (form == PL_TIMES_HTML && g->metrics) status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
-    if (form == PL_TIMES_HTML)
-        pl_doc_page(&d, out);
-    else
-        pl_doc_print(&d, NULL, out);
+    pl_doc_write(&d, form_of(form), NULL, out);
     pl_doc_deinit(&d);
     return status;
 }
@@ -222,12 +224,7 @@ static void report_all(const gathered *g, size_t count, pl_times_form form, pl_s
     for (size_t i = 0; i < count; i++) training[i] = g[i].training;
     const pl_report_comparison c = {training, count};
     pl_report_add_comparison(&c, &d);
-    if (form == PL_TIMES_HTML)
-        pl_doc_page(&d, out);
-    else if (form == PL_TIMES_JSON)
-        pl_doc_write_json(&d, false, out);
-    else
-        pl_doc_print(&d, NULL, out);
+    pl_doc_write(&d, form_of(form), NULL, out);
     pl_doc_deinit(&d);
 }
 

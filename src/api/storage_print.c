@@ -69,7 +69,7 @@ static void add_items(const pl_storage *s, pl_doc *d)
     for (size_t i = 0; i < s->entries; i++) add_item(&s->entry[i].item, is_shown(&s->entry[i].item, &unknown), d);
     pl_doc_table_end(d);
     if (unknown > UNKNOWN_SHOWN)
-        pl_doc_say(d, PL_DOC_NOTE, "and %zu more that are links or unknown; --json names all", unknown - UNKNOWN_SHOWN);
+        pl_doc_say(d, 0, "and %zu more that are links or unknown; --json names all", unknown - UNKNOWN_SHOWN);
 }
 
 /* ---- how much of each kind ---- */

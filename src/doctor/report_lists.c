@@ -7,7 +7,7 @@ enum { SHOWN = 8, MEMBERS_SHOWN = 32 };
 
 static void say_rest(size_t count, size_t shown, const char *how, pl_doc *d)
 {
-    if (count > shown) pl_doc_say(d, PL_DOC_NOTE, "and %zu more%s", count - shown, how);
+    if (count > shown) pl_doc_say(d, 0, "and %zu more%s", count - shown, how);
 }
 
 /* ---- stacks ---- */

@@ -66,7 +66,6 @@ typedef struct pl_report_components {
 } pl_report_components;
 
 pl_report_group pl_report_group_of(pl_role);
-const char *pl_report_group_title(pl_report_group);
 pl_status pl_report_components_create(const pl_plan *, unsigned depth, pl_report_components *, pl_error *);
 void pl_report_components_deinit(pl_report_components *);
 

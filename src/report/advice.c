@@ -84,9 +84,9 @@ static void say_notes(const pl_advice *a, pl_doc *d)
 {
     bool estimated = false;
     for (size_t i = 0; i < a->changes; i++) estimated |= is_estimated(&a->change[i]);
-    if (a->is_too_deep) pl_doc_say(d, PL_DOC_NOTE, "nothing was tried: to plan a model this deep again takes too long");
-    if (estimated) pl_doc_say(d, PL_DOC_NOTE, "* from kernels of other sizes: about so");
-    if (a->of_largest) pl_doc_say(d, PL_DOC_NOTE, "of the largest shape, which this plan is of");
+    if (a->is_too_deep) pl_doc_say(d, 0, "nothing was tried: to plan a model this deep again takes too long");
+    if (estimated) pl_doc_say(d, 0, "* from kernels of other sizes: about so");
+    if (a->of_largest) pl_doc_say(d, 0, "of the largest shape, which this plan is of");
 }
 
 /* What is one thread more here is one more than there are cores elsewhere. */

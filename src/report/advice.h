@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "show/doc.h"
 
-/* Of a plan that has advice: three sections; to programs an object "advice". */
+/* For a plan that has advice: three sections; to programs an object "advice". */
 void pl_report_add_advice(const pl_plan *, pl_doc *);
 
 #endif

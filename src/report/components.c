@@ -24,12 +24,6 @@ pl_report_group pl_report_group_of(pl_role role)
     }
 }
 
-const char *pl_report_group_title(pl_report_group group)
-{
-    static const char *const titles[] = {"weights", "gradients", "optimizer", "activations", "workspace", "other"};
-    return titles[group];
-}
-
 static size_t prefix_bytes(const char *scope, unsigned depth)
 {
     size_t n = 0;

@@ -193,7 +193,7 @@ static void add_chosen(const search *s, pl_doc *d)
     add_pages(s, d);
     pl_doc_table_end(d);
     pl_doc_object_end(d);
-    pl_doc_say(d, PL_DOC_NOTE,
+    pl_doc_say(d, 0,
                "In brackets: the fastest plan that fits with another value there, all else chosen anew; where none "
                "fits, the smallest.");
     pl_doc_object_end(d);
@@ -560,8 +560,8 @@ static void say_front(const search *s, pl_doc *d)
     bool is_estimated = false;
     for (size_t i = 0; i < s->result->count; i++) planned += s->result->point[i].charged_bytes != 0;
     for (size_t i = 0; i < s->front_count; i++) is_estimated |= s->front[i]->estimated_seconds > 0;
-    if (is_estimated) pl_doc_say(d, PL_DOC_NOTE, PL_REPORT_ESTIMATED_NOTE);
-    pl_doc_say(d, PL_DOC_NOTE, "%zu choice%s looked at, %zu planned; pages of 4 KiB", s->result->count,
+    if (is_estimated) pl_doc_say(d, 0, PL_REPORT_ESTIMATED_NOTE);
+    pl_doc_say(d, 0, "%zu choice%s looked at, %zu planned; pages of 4 KiB", s->result->count,
                pl_plural(s->result->count), planned);
 }
 

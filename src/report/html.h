@@ -6,7 +6,6 @@
 #include "report/report.h"
 #include "show/html.h"
 
-
 /* ---- html_arena.c ---- */
 void pl_html_arena(const pl_plan *, uint64_t budget_bytes, pl_str *); /* within a section */
 /* ---- html_timeline.c: one pass through the nodes of the program that is trained ---- */

@@ -129,7 +129,7 @@ static void add_kinds(const pl_plan *p, const char *key, const pl_report_kind *k
     }
 }
 
-/* Of each program, to programs. */
+/* For programs alone, about each program. */
 static void add_operators(const pl_plan *p, pl_id program, pl_doc *d)
 {
     pl_report_kind kind[PL_OP_COUNT];
@@ -191,7 +191,7 @@ static void add_training_step(const pl_plan *p, pl_doc *d)
     add_kind(d, "step", &sum, sum.seconds, PL_DOC_TOTAL);
     pl_doc_row_end(d);
     pl_doc_table_end(d);
-    if (sum.is_estimated) pl_doc_say(d, PL_DOC_NOTE, PL_REPORT_ESTIMATED_NOTE);
+    if (sum.is_estimated) pl_doc_say(d, 0, PL_REPORT_ESTIMATED_NOTE);
     say_interval(p, train, d);
     say_spared(p, train, sum.seconds, d);
     pl_doc_section_end(d);

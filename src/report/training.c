@@ -36,7 +36,7 @@ static uint64_t steps_of(const pl_report_training *t)
     return whole(fmax(trained ? trained->step : 0, validated ? validated->step : 0));
 }
 
-/* Of its last reports: the first ones warm up. */
+/* The mean of its later reports: the first ones warm up. */
 static double rate_of(const pl_report_training *t)
 {
     const pl_report_series *s = &t->metrics.rate;

@@ -181,10 +181,9 @@ static void add_groups(const pl_work *w, const pl_words *words, pl_doc *d)
         add_group(w, &w->group[i], PL_DOC_SHOWN, d);
     for (size_t i = 0; i < w->count; i++) add_group(w, &w->group[i], PL_DOC_HIDDEN, d);
     pl_doc_table_end(d);
-    if (w->count > SHAPES_SHOWN)
-        pl_doc_say(d, PL_DOC_NOTE, "and %zu %ss that take less", w->count - SHAPES_SHOWN, group_word(w));
+    if (w->count > SHAPES_SHOWN) pl_doc_say(d, 0, "and %zu %ss that take less", w->count - SHAPES_SHOWN, group_word(w));
     if (w->count > 1 && is_estimated(w))
-        pl_doc_say(d, PL_DOC_NOTE, "* times are estimated from kernels of other sizes, or from rates");
+        pl_doc_say(d, 0, "* times are estimated from kernels of other sizes, or from rates");
 }
 
 static void add_keys(const pl_work *w, pl_doc *d)

@@ -10,7 +10,7 @@ enum { PL_CELL_BYTES = 256 };
  * unknown: what stands for a number that is not known. Returns text. */
 const char *pl_cell_format(const pl_doc_column *, const pl_doc_item *cell, const char *unknown,
                            char text[PL_CELL_BYTES]);
-/* Of a PL_DOC_BYTES column, the megabytes next to it: "115.34"; "" when the cell holds no number. */
+/* The megabytes next to the cell of a PL_DOC_BYTES column: "115.34"; "" when it holds no number. */
 const char *pl_cell_megabytes(const pl_doc_item *cell, char text[PL_CELL_BYTES]);
 /* Numbers stand to the right. */
 bool pl_cell_is_number(pl_doc_kind);

@@ -46,7 +46,6 @@ typedef enum pl_doc_kind {
     PL_DOC_RATE,       /* a second: 7,104, or three digits */
     PL_DOC_BOOL,       /* yes or no */
     PL_DOC_BAR,        /* shares of the row's whole, each with a class: drawn on the page */
-    PL_DOC_KIND_COUNT
 } pl_doc_kind;
 
 typedef struct pl_doc_column {
@@ -60,7 +59,7 @@ typedef struct pl_doc_column {
 
 enum { PL_DOC_COLUMNS_MAX = 24 };
 
-/* Of rows, and of paragraphs (good, bad). */
+/* Flags of rows, and of paragraphs (good, bad). */
 enum {
     PL_DOC_TOTAL = 1 << 0,  /* a sum of the rows before it: a line above it, and it stands out */
     PL_DOC_STRONG = 1 << 1, /* stands out */
@@ -68,8 +67,7 @@ enum {
     PL_DOC_BAD = 1 << 3,
     PL_DOC_INDENT = 1 << 4, /* a part of what a row below it sums up */
     PL_DOC_SHOWN = 1 << 5,  /* people only */
-    PL_DOC_HIDDEN = 1 << 6, /* programs only */
-    PL_DOC_NOTE = 1 << 7    /* a remark under a table */
+    PL_DOC_HIDDEN = 1 << 6  /* programs only */
 };
 
 typedef struct pl_doc {
@@ -84,7 +82,7 @@ void pl_doc_deinit(pl_doc *);
 
 /* ---- for people: pages, sections, paragraphs ---- */
 
-/* Of the whole: first, if at all. A page's title is "TITLE – WHAT", its heading "BEFORE TITLE". */
+/* First, if at all. A page's title is "TITLE – WHAT", its heading "BEFORE TITLE". */
 void pl_doc_title(pl_doc *, const char *before, const char *what, const char *title);
 void pl_doc_section(pl_doc *, const char *title);
 /* A section that the short form of a report leaves out. */
@@ -132,7 +130,7 @@ void pl_doc_difference(pl_doc *, int64_t);
 void pl_doc_real(pl_doc *, double);
 /* The same for a row of another quantity than its neighbours: so many digits, not the column's; at most 31. */
 void pl_doc_number(pl_doc *, double, int digits);
-/* Of a prediction: "~1.23 s" where it is estimated; negative: unknown; to programs null where not above 0. */
+/* A prediction: "~1.23 s" where it is estimated; negative: unknown; to programs null where not above 0. */
 void pl_doc_seconds(pl_doc *, double seconds, bool is_estimated);
 void pl_doc_bool(pl_doc *, bool);
 void pl_doc_unknown(pl_doc *); /* "-"; null */
