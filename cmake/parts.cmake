@@ -15,7 +15,7 @@ set(PL_PART_planner
   config/document.c config/help.c config/json_schema.c config/override.c plan/copy.c
   report/account.c report/advice.c report/compare*.c report/components.c report/fit*.c report/html*.c report/json.c
   report/map.c report/peak.c report/plan*.c report/programs.c report/training*.c report/validated.c
-  report/work.c show/*html*.c show/chart*.c show/style.c show/plot.c
+  report/work.c show/*html*.c show/chart*.c show/plot.c
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
   systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
   data/clouds/scene.c data/text/bpe_train.c data/text/prepare.c

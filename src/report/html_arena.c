@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/units.h"
 #include "report/html.h"
 
@@ -16,45 +17,129 @@ typedef struct frame {
 static double x_of(const frame *f, double position) { return LEFT + position / f->positions * (WIDTH - LEFT - RIGHT); }
 static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
-/* What is too small for a pixel in both directions is left out: nobody sees it, and pages stay small. */
+/* What is too thin for an edge has one in its own colour, by which it can be seen. */
 static bool begin_block(const frame *f, const pl_block *b, pl_role role)
 {
     if (b->bytes == 0 || b->space != PL_SPACE_RAM) return false;
     double x = x_of(f, (double)b->first), y = y_of(f, (double)(b->offset + b->bytes));
     double w = x_of(f, (double)b->last) - x, h = y_of(f, (double)b->offset) - y;
-    if (w < 0.4 && h < 0.4) return false;
-    pl_str_printf(f->out, "<rect class='%s%s' x='%.2f' y='%.2f' width='%.2f' height='%.2f'><title>", pl_role_name(role),
-                  w < 2.5 || h < 2.5 ? " thin" : "", x, y, w < 0.3 ? 0.3 : w, h < 0.3 ? 0.3 : h);
+    pl_str_printf(f->out, "<rect class='%s%s' x='%.7g' y='%.7g' width='%.6g' height='%.6g'><title>", pl_role_name(role),
+                  w < 2.5 || h < 2.5 ? " thin" : "", x, y, w, h);
     return true;
 }
 
-static void end_block(const frame *f, const pl_block *b, const char *role)
+static void say_component(const frame *f, const char *scope)
+{
+    if (!scope[0]) return;
+    pl_str_append(f->out, ", part of ");
+    pl_html_text(f->out, scope);
+}
+
+static void say_bytes(const frame *f, const pl_block *b, pl_role role, const char *scope)
 {
     char count[32], bytes[16];
-    pl_str_printf(
-        f->out, "\n%s, %s bytes (%s)\noffset %" PRIu64 ", alive from node %" PRIu32 " to %" PRIu32 "</title></rect>\n",
-        role, pl_format_count(b->bytes, count, sizeof count), pl_format_bytes(b->bytes, bytes, sizeof bytes), b->offset,
-        b->first, b->last - 1);
+    pl_str_printf(f->out, "\n%s, %s bytes (%s)", pl_role_name(role), pl_format_count(b->bytes, count, sizeof count),
+                  pl_format_bytes(b->bytes, bytes, sizeof bytes));
+    say_component(f, scope);
+}
+
+static void end_block(const frame *f, const pl_block *b)
+{
+    char offset[32], first[32], last[32];
+    pl_str_printf(f->out, "\noffset %s, alive from node %s to %s</title></rect>\n",
+                  pl_format_count(b->offset, offset, sizeof offset), pl_format_count(b->first, first, sizeof first),
+                  pl_format_count(b->last - 1, last, sizeof last));
+}
+
+static const char *reason_of(pl_role role)
+{
+    static const char *const reasons[PL_ROLE_COUNT] = {
+        [PL_ROLE_WEIGHT] = "the model itself",
+        [PL_ROLE_GRADIENT] = "what the backward pass finds and the update applies",
+        [PL_ROLE_OPTIMIZER] = "what the optimizer remembers from step to step",
+        [PL_ROLE_AVERAGE] = "a running average of weights",
+        [PL_ROLE_STATE] = "what is carried from step to step",
+        [PL_ROLE_SAVED] = "kept from the forward pass for the backward pass",
+        [PL_ROLE_TEMPORARY] = "a result on its way to those that read it",
+        [PL_ROLE_WORKSPACE] = "room that the kernel of one node computes in",
+        [PL_ROLE_INPUT] = "what the data bring",
+        [PL_ROLE_OUTPUT] = "what the program returns",
+        [PL_ROLE_STAGING] = "a batch that the loader fills ahead of time",
+        [PL_ROLE_IO] = "room for reading and writing files",
+    };
+    return reasons[role];
+}
+
+static void say_node(const frame *f, const char *what, pl_id node)
+{
+    char position[32];
+    const pl_node *n = &f->plan->graph->node[node];
+    pl_str_printf(f->out, "%s %s", what, pl_op_name(n->op));
+    if (n->scope[0]) pl_str_append(f->out, " of ");
+    pl_html_text(f->out, n->scope);
+    pl_str_printf(f->out, " (node %s)", pl_format_count(node, position, sizeof position));
+}
+
+/* Why it is there: what it is for, who makes it, who needs it last. */
+static void say_reason(const frame *f, pl_id value, pl_id last_reader)
+{
+    const pl_value *v = &f->plan->graph->value[value];
+    pl_str_printf(f->out, "\n%s", reason_of(v->role));
+    if (v->program == PL_NONE)
+        pl_str_append(f->out, "; held as long as the process");
+    else if (v->producer != PL_NONE)
+        say_node(f, "; made by", v->producer);
+    if (last_reader != PL_NONE) say_node(f, v->program == PL_NONE ? "; used last by" : "; needed last by", last_reader);
+}
+
+/* The last node that reads each value, or a view or a version of it: of storage roots. NULL when memory is refused. */
+static pl_id *find_last_readers(const pl_graph *g)
+{
+    pl_id *last = pl_alloc(g->value_count + 1, sizeof *last);
+    for (size_t i = 0; last && i < g->value_count; i++) last[i] = PL_NONE;
+    for (size_t i = 0; last && i < g->node_count; i++)
+        for (int k = 0; k < PL_NODE_IN_MAX; k++)
+            if (g->node[i].in[k] != PL_NONE) last[pl_value_root(g, g->node[i].in[k])] = (pl_id)i;
+    return last;
+}
+
+static void draw_values(const frame *f)
+{
+    const pl_graph *g = f->plan->graph;
+    pl_id *last = find_last_readers(g);
+    if (!last) f->out->failed = 1;
+    for (size_t i = 0; last && i < g->value_count; i++) {
+        const pl_value *v = &g->value[i];
+        const pl_block *b = &f->plan->value[i];
+        char shape[160];
+        if (!begin_block(f, b, v->role)) continue;
+        pl_html_text(f->out, v->name);
+        pl_str_printf(f->out, " %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
+        say_bytes(f, b, v->role, v->scope);
+        say_reason(f, (pl_id)i, last[i]);
+        end_block(f, b);
+    }
+    pl_free(last);
+}
+
+static void draw_workspaces(const frame *f)
+{
+    const pl_graph *g = f->plan->graph;
+    for (size_t i = 0; i < g->node_count; i++) {
+        const pl_block *b = &f->plan->workspace[i];
+        if (!begin_block(f, b, PL_ROLE_WORKSPACE)) continue;
+        pl_str_printf(f->out, "workspace of %s", pl_op_name(g->node[i].op));
+        say_bytes(f, b, PL_ROLE_WORKSPACE, g->node[i].scope);
+        pl_str_printf(f->out, "\n%s", reason_of(PL_ROLE_WORKSPACE));
+        end_block(f, b);
+    }
 }
 
 static void draw_blocks(const frame *f)
 {
-    const pl_graph *g = f->plan->graph;
     pl_str_append(f->out, "<g class='blocks'>\n");
-    for (size_t i = 0; i < g->value_count; i++) {
-        const pl_value *v = &g->value[i];
-        char shape[160];
-        if (!begin_block(f, &f->plan->value[i], v->role)) continue;
-        pl_html_text(f->out, v->name);
-        pl_str_printf(f->out, " %s %s", pl_dtype_name(v->dtype), pl_shape_text(&v->shape, shape, sizeof shape));
-        end_block(f, &f->plan->value[i], pl_role_name(v->role));
-    }
-    for (size_t i = 0; i < g->node_count; i++) {
-        if (!begin_block(f, &f->plan->workspace[i], PL_ROLE_WORKSPACE)) continue;
-        pl_str_printf(f->out, "of %s, ", pl_op_name(g->node[i].op));
-        pl_html_text(f->out, g->node[i].scope);
-        end_block(f, &f->plan->workspace[i], "workspace");
-    }
+    draw_values(f);
+    draw_workspaces(f);
     pl_str_append(f->out, "</g>\n");
 }
 
@@ -63,13 +148,15 @@ static void draw_scale(const frame *f, bool words)
 {
     char label[16];
     double step = pl_html_tick(f->top, 6);
+    pl_str_append(f->out, "<g class='ticks'>\n");
     for (double bytes = 0; bytes <= f->top * 1.0001; bytes += step)
         if (words)
-            pl_str_printf(f->out, "<text class='soft end tick' x='%d' y='%.1f'>%s</text>\n", LEFT - 8,
-                          y_of(f, bytes) + 4.5, pl_format_bytes((uint64_t)bytes, label, sizeof label));
+            pl_str_printf(f->out, "<text class='soft end tick' data-y='%.0f' x='%d' y='%.1f'>%s</text>\n", bytes,
+                          LEFT - 8, y_of(f, bytes) + 4.5, pl_format_bytes((uint64_t)bytes, label, sizeof label));
         else
-            pl_str_printf(f->out, "<line class='grid' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT,
-                          y_of(f, bytes), y_of(f, bytes));
+            pl_str_printf(f->out, "<line class='grid' data-y='%.0f' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", bytes,
+                          LEFT, WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes));
+    pl_str_append(f->out, "</g>\n");
 }
 
 /* Names of the programs below their stretch; one that is too narrow for its name has it in a second line. */
@@ -87,11 +174,12 @@ static void draw_programs(const frame *f)
         if (flip) end = WIDTH;
         int line = x >= free_from[0] && !(flip && free_from[0] > x) ? 0 : 1;
         free_from[line] = end;
-        pl_str_printf(
-            f->out,
-            "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft wide%s' x='%.1f' y='%d'>", x, x,
-            TOP, HEIGHT - BOTTOM + 8 + 16 * line, flip ? " end" : "", flip ? WIDTH - 2 : x + 5,
-            HEIGHT - BOTTOM + 17 + 16 * line);
+        pl_str_printf(f->out,
+                      "<line class='axis' data-x='%" PRIu64
+                      "' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft wide%s' "
+                      "data-x='%" PRIu64 "' x='%.1f' y='%d'>",
+                      first, x, x, TOP, HEIGHT - BOTTOM + 8 + 16 * line, flip ? " end" : "", first,
+                      flip ? WIDTH - 2 : x + 5, HEIGHT - BOTTOM + 17 + 16 * line);
         pl_html_text(f->out, g->region[i].name);
         pl_str_append(f->out, "</text>\n");
     }
@@ -114,6 +202,13 @@ static void list_programs(const pl_graph *g, pl_str *out)
     pl_str_append(out, "</p>\n");
 }
 
+/* Lines and words that move with the blocks (explore.js) say where they belong on the axes. */
+static void draw_level(const frame *f, double bytes)
+{
+    pl_str_printf(f->out, "<line class='mark' data-y='%.0f' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", bytes, LEFT,
+                  WIDTH - RIGHT, y_of(f, bytes), y_of(f, bytes));
+}
+
 /* A budget below the peak has its words below its line, so that the two never meet. */
 static void draw_budget(const frame *f, double budget_top, uint64_t budget_bytes)
 {
@@ -121,9 +216,11 @@ static void draw_budget(const frame *f, double budget_top, uint64_t budget_bytes
     if (budget_top <= 0) return;
     double y = y_of(f, budget_top);
     bool over = budget_top < (double)f->plan->arena->bytes;
-    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>", LEFT, WIDTH - RIGHT, y, y);
-    pl_str_printf(f->out, "<text class='mark halo' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
-                  LEFT + 8, over ? y + 16 : y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
+    draw_level(f, budget_top);
+    pl_str_printf(
+        f->out,
+        "<text class='mark halo' data-y='%.0f' x='%d' y='%.1f'>budget %s, less the rest of the process</text>\n",
+        budget_top, LEFT + 8, over ? y + 16 : y - 7, pl_format_bytes(budget_bytes, text, sizeof text));
 }
 
 static void draw_peak(const frame *f)
@@ -132,11 +229,14 @@ static void draw_peak(const frame *f)
     char text[16];
     double x = x_of(f, (double)p->arena->peak_position + 0.5), y = y_of(f, (double)p->arena->bytes);
     bool flip = x > WIDTH / 2.0;
-    pl_str_printf(f->out, "<line class='mark' x1='%.1f' x2='%.1f' y1='%.1f' y2='%d'/>\n", x, x, y, HEIGHT - BOTTOM);
-    pl_str_printf(f->out, "<line class='mark' x1='%d' x2='%d' y1='%.1f' y2='%.1f'/>\n", LEFT, WIDTH - RIGHT, y, y);
-    pl_str_printf(f->out, "<text class='mark halo%s' x='%.1f' y='%.1f'>peak %s at node %" PRIu64 "</text>\n",
-                  flip ? " end" : "", flip ? x - 6 : x + 6, y - 7, pl_format_bytes(p->arena->bytes, text, sizeof text),
-                  p->arena->peak_position);
+    pl_str_printf(f->out, "<line class='mark' data-x='%.1f' x1='%.1f' x2='%.1f' y1='%.1f' y2='%d'/>\n",
+                  (double)p->arena->peak_position + 0.5, x, x, y, HEIGHT - BOTTOM);
+    draw_level(f, (double)p->arena->bytes);
+    pl_str_printf(f->out,
+                  "<text class='mark halo%s' data-x='%.1f' data-y='%" PRIu64 "' x='%.1f' y='%.1f'>peak %s at node "
+                  "%" PRIu64 "</text>\n",
+                  flip ? " end" : "", (double)p->arena->peak_position + 0.5, p->arena->bytes, flip ? x - 6 : x + 6,
+                  y - 7, pl_format_bytes(p->arena->bytes, text, sizeof text), p->arena->peak_position);
 }
 
 static void draw_legend(const frame *f, pl_str *out)
@@ -175,7 +275,11 @@ void pl_html_arena(const pl_plan *p, uint64_t budget_bytes, pl_str *out)
                .out = out};
     pl_str_append(out, "<p>Nodes in the order of the schedule to the right, addresses upward; point at a block for its "
                        "name, size and life.</p>\n");
-    pl_str_printf(out, "<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time'>\n", WIDTH, HEIGHT);
+    pl_str_append(out, "<div class='explore'>\n");
+    pl_str_printf(out,
+                  "<svg viewBox='0 0 %d %d' role='img' aria-label='arena over time' data-frame='%d %d %d %d' "
+                  "data-right='%.0f node' data-up='%.0f B'>\n",
+                  WIDTH, HEIGHT, LEFT, TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM, f.positions, f.top);
     pl_str_printf(out, "<rect class='free' x='%d' y='%.1f' width='%d' height='%.1f'/>\n", LEFT, y_of(&f, arena),
                   WIDTH - LEFT - RIGHT, HEIGHT - BOTTOM - y_of(&f, arena));
     draw_scale(&f, false);
@@ -184,7 +288,7 @@ void pl_html_arena(const pl_plan *p, uint64_t budget_bytes, pl_str *out)
     draw_programs(&f);
     draw_budget(&f, budget, budget_bytes);
     draw_peak(&f);
-    pl_str_append(out, "</svg>\n");
+    pl_str_append(out, "</svg>\n</div>\n");
     list_programs(p->graph, out);
     draw_legend(&f, out);
 }

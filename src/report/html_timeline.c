@@ -1,12 +1,12 @@
-/* The schedule of a training step: one lane a phase, a rectangle a node, as wide as it is predicted to take (all alike
- * when that is not known). A repeated region is drawn once, with its number of trips above. */
+/* The schedule of a training step: one lane a phase, a rectangle a node, as wide as all of its runs are predicted to
+ * take (all alike when that is not known). A repeated region is drawn once, with its number of trips above. */
 #include <inttypes.h>
 
 #include "base/units.h"
 #include "ir/properties.h"
 #include "report/html.h"
 
-enum { WIDTH = 1080, HEIGHT = 190, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };
+enum { WIDTH = 1080, LEFT = 74, RIGHT = 14, TOP = 30, LANE = 36, KINDS = 7 };
 
 static const char *const kind_class[KINDS + 1] = {"weight",    "gradient", "saved",   "optimizer",
                                                   "temporary", "input",    "staging", "workspace"};
@@ -15,7 +15,7 @@ typedef struct line {
     const pl_plan *plan;
     pl_id train;
     bool timed;
-    double whole; /* length of one pass: seconds or nodes */
+    double whole; /* length of a step: seconds or nodes */
     pl_report_kind kind[PL_OP_COUNT];
     size_t kinds;
     pl_str *out;
@@ -26,7 +26,11 @@ static bool belongs(const line *l, const pl_node *n)
     return !n->dead && pl_region_program(l->plan->graph, n->region) == l->train;
 }
 
-static double length_of(const line *l, size_t node) { return l->timed ? l->plan->seconds[node] : 1; }
+static double length_of(const line *l, size_t node)
+{
+    const pl_graph *g = l->plan->graph;
+    return l->timed ? l->plan->seconds[node] * (double)pl_node_trips(g, &g->node[node]) : 1;
+}
 static double x_of(const line *l, double at) { return LEFT + at / l->whole * (WIDTH - LEFT - RIGHT); }
 
 static const char *class_of(const line *l, pl_op op)
@@ -39,14 +43,18 @@ static const char *class_of(const line *l, pl_op op)
 static void draw_node(const line *l, size_t i, double at)
 {
     const pl_node *n = &l->plan->graph->node[i];
-    char seconds[32];
-    double x = x_of(l, at), w = x_of(l, at + length_of(l, i)) - x;
-    if (w < 0.05) return;
-    pl_str_printf(l->out, "<rect class='%s' x='%.2f' y='%d' width='%.2f' height='%d'><title>node %zu: %s\n",
-                  class_of(l, n->op), x, TOP + LANE * (int)n->phase + 3, w, LANE - 6, i, pl_op_name(n->op));
+    char seconds[32], number[32];
+    const double x = x_of(l, at), w = x_of(l, at + length_of(l, i)) - x;
+    pl_str_printf(l->out, "<rect class='%s%s' x='%.7g' y='%d' width='%.6g' height='%d'><title>%s", class_of(l, n->op),
+                  w < 2.5 ? " thin" : "", x, TOP + LANE * (int)n->phase + 3, w, LANE - 6, pl_op_name(n->op));
+    if (n->scope[0]) pl_str_append(l->out, " of ");
     pl_html_text(l->out, n->scope);
+    pl_str_printf(l->out, "\nnode %s, %s", pl_format_count(i, number, sizeof number), pl_phase_name(n->phase));
     if (l->timed)
         pl_str_printf(l->out, "\npredicted %s", pl_format_seconds(l->plan->seconds[i], seconds, sizeof seconds));
+    const uint64_t trips = pl_node_trips(l->plan->graph, n);
+    if (trips > 1)
+        pl_str_printf(l->out, "%s%s times", l->timed ? ", " : "\n", pl_format_count(trips, number, sizeof number));
     pl_str_append(l->out, "</title></rect>\n");
 }
 
@@ -65,8 +73,11 @@ static void draw_repeats(const line *l)
         }
         if (first < 0) continue;
         double x0 = x_of(l, first), x1 = x_of(l, last);
-        pl_str_printf(l->out, "<path class='axis' d='M%.1f %d v-6 H%.1f v6'/><text class='soft mid' x='%.1f' y='%d'>",
-                      x0, TOP - 2, x1, (x0 + x1) / 2, TOP - 13);
+        pl_str_printf(
+            l->out,
+            "<line class='axis' data-x='%.9g %.9g' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid' "
+            "data-x='%.9g' x='%.1f' y='%d'>",
+            first, last, x0, x1, TOP - 8, TOP - 8, (first + last) / 2, (x0 + x1) / 2, TOP - 13);
         pl_html_text(l->out, g->region[r].name);
         pl_str_printf(l->out, ": %" PRIu64 " times</text>\n", g->region[r].trip);
     }
@@ -83,16 +94,19 @@ static void draw_lanes(const line *l)
     char label[32];
     int y = TOP + LANE * PL_PHASE_COUNT;
     double step = pl_html_tick(l->whole, 8);
+    pl_str_append(l->out, "<g class='ticks'>\n");
     for (double at = 0; at <= l->whole; at += step) {
         if (l->timed)
             pl_format_seconds(at, label, sizeof label);
         else
             pl_format_count((uint64_t)at, label, sizeof label);
-        pl_str_printf(l->out,
-                      "<line class='axis' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' x='%.1f' "
-                      "y='%d'>%s</text>\n",
-                      x_of(l, at), x_of(l, at), y, y + 5, x_of(l, at), y + 20, at == 0 ? "0" : label);
+        pl_str_printf(
+            l->out,
+            "<line class='axis' data-x='%.9g' x1='%.1f' x2='%.1f' y1='%d' y2='%d'/><text class='soft mid step' "
+            "data-x='%.9g' x='%.1f' y='%d'>%s</text>\n",
+            at, x_of(l, at), x_of(l, at), y, y + 5, at, x_of(l, at), y + 20, at == 0 ? "0" : label);
     }
+    pl_str_append(l->out, "</g>\n");
 }
 
 /* Where the picture is narrow their names would lie on the bars: then they stand below it. */
@@ -126,12 +140,15 @@ void pl_html_timeline(const pl_plan *p, pl_str *out)
     if (!(l.whole > 0)) return;
     pl_str_append(out, "<section><h2>Schedule of a training step</h2><p>");
     if (l.timed)
-        pl_str_printf(out, "Predicted: %s a step. Repeated nodes are drawn once.",
+        pl_str_printf(out, "Predicted: %s a step. Repeated nodes are drawn once, as wide as all of their runs.",
                       pl_format_seconds(total, seconds, sizeof seconds));
     else
         pl_str_append(out, "Nodes in their order, each equally wide: this plan has no predicted times.");
-    pl_str_printf(out, "</p>\n<svg viewBox='0 0 %d %d' role='img' aria-label='schedule'>\n", WIDTH,
-                  HEIGHT - (HEIGHT - TOP - LANE * PL_PHASE_COUNT - 30));
+    const int height = TOP + LANE * PL_PHASE_COUNT;
+    pl_str_printf(out,
+                  "</p>\n<div class='explore'>\n<svg viewBox='0 0 %d %d' role='img' aria-label='schedule' "
+                  "data-frame='%d %d %d %d' data-right='%.9g %s'>\n",
+                  WIDTH, height + 30, LEFT, TOP, WIDTH - LEFT - RIGHT, height - TOP, l.whole, l.timed ? "s" : "node");
     draw_lanes(&l);
     draw_repeats(&l);
     pl_str_append(out, "<g class='blocks'>\n");
@@ -140,7 +157,7 @@ void pl_html_timeline(const pl_plan *p, pl_str *out)
         draw_node(&l, i, at);
         at += length_of(&l, i);
     }
-    pl_str_append(out, "</g></svg>\n");
+    pl_str_append(out, "</g>\n</svg>\n</div>\n");
     name_lanes(out);
     draw_legend(&l);
     pl_str_append(out, "</section>\n");

@@ -196,7 +196,7 @@ static void add_arena_picture(const pl_report_page *g, pl_doc *d)
 {
     pl_doc_section_long(d, "The arena over time");
     say_placement(g->plan, d);
-    pl_doc_draw(d, &(pl_doc_figure){.text = draw_map, .page = draw_arena, .of = g});
+    pl_doc_draw(d, &(pl_doc_figure){.text = draw_map, .page = draw_arena, .of = g, .explored = true});
     pl_doc_section_end(d);
 }
 
@@ -461,7 +461,7 @@ pl_status pl_report_add_plan(pl_report_page *g, pl_doc *d, pl_error *err)
     add_measured(g, d);
     PL_TRY(pl_report_add_tables(g, d, err));
     PL_TRY(add_times(p, d, err));
-    pl_doc_draw(d, &(pl_doc_figure){.page = draw_timeline, .of = g});
+    pl_doc_draw(d, &(pl_doc_figure){.page = draw_timeline, .of = g, .explored = true});
     return d->body.failed ? pl_fail(err, PL_E_NOMEM, "no memory for the report of the plan") : PL_OK;
 }
 

@@ -62,7 +62,7 @@ pl_report_verdict pl_report_judge(const pl_process_planned *, const pl_memory_me
 /* Rows, what is unexplained, and the verdict. Schema "plimsoll.ledger/1", docs/plan-json.md. */
 void pl_report_ledger(const pl_process_planned *, const pl_memory_measured *, pl_doc *);
 
-/* ---- html.c: one self-contained page: no scripts, no fonts, no links outwards ---- */
+/* ---- one self-contained page: no fonts, no links outwards; nothing on it needs its script (show/explore.js) ---- */
 /* A run that has ended (or is under way). What is absent is NULL or 0 and gets no place on the page. */
 typedef struct pl_report_run {
     const pl_memory_measured *measured;

@@ -147,6 +147,7 @@ typedef struct pl_doc_figure {
     void (*text)(const void *of, unsigned columns, bool color, pl_str *out);
     void (*page)(const void *of, pl_str *out); /* HTML */
     const void *of;
+    bool explored; /* the page's picture is one that its script lets people zoom and search (explore.js) */
 } pl_doc_figure;
 void pl_doc_draw(pl_doc *, const pl_doc_figure *);
 /* A figure for pages that is drawn at once, by charts (show/chart.h) that append to the string until the end: so their

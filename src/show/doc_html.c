@@ -15,6 +15,7 @@ typedef struct page {
     bool filled[PL_DOC_COLUMNS_MAX]; /* by some row: others are left out */
     unsigned row;                    /* flags of the row that is open */
     bool in_row, in_bar;
+    bool explored;          /* some picture on it can be */
     unsigned depth, folded; /* sections that are open; of these, a bit each */
 } page;
 
@@ -171,11 +172,12 @@ static void end_section(page *p)
     p->folded >>= 1;
 }
 
-static void write_figure(const page *p, const pl_doc_item *item)
+static void write_figure(page *p, const pl_doc_item *item)
 {
     pl_doc_figure figure;
     memcpy(&figure, pl_item_text(item), sizeof figure);
     if (figure.page) figure.page(figure.of, p->out);
+    p->explored |= figure.explored;
 }
 
 static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
@@ -227,22 +229,22 @@ static const pl_doc_item *write_item(page *p, const pl_doc_item *i)
     return i;
 }
 
-void pl_doc_page_body(const pl_doc *d, pl_str *out)
+static void write_body(page *p)
 {
-    page p = {.d = d, .out = out};
-    for (const pl_doc_item *i = NULL; (i = pl_item_next(d, i));)
-        if (!(i = write_item(&p, i))) break;
-    if (d->body.failed) out->failed = 1;
+    for (const pl_doc_item *i = NULL; (i = pl_item_next(p->d, i));)
+        if (!(i = write_item(p, i))) break;
+    if (p->d->body.failed) p->out->failed = 1;
 }
 
 void pl_doc_page(const pl_doc *d, pl_str *out)
 {
+    page p = {.d = d, .out = out};
     const pl_doc_item *first = pl_item_next(d, NULL);
     const bool titled = first && first->tag == PL_ITEM_TITLE;
     pl_html_page_begin(&(pl_html_page){.title = titled ? pl_item_text(first) : "Plimsoll",
                                        .what = titled ? first->value.text : "report",
                                        .before = titled ? first->name : NULL},
                        out);
-    pl_doc_page_body(d, out);
-    pl_html_page_end(out);
+    write_body(&p);
+    pl_html_page_end(p.explored, out);
 }

@@ -16,8 +16,8 @@ double pl_html_tick(double range, int ticks);
 /* The number at a tick of an axis: with as many digits as tell it from its neighbours, no two of which look alike. */
 const char *pl_html_tick_text(double value, double step, char text[32]);
 
-/* ---- style.c ---- */
-extern const char pl_html_style[];
+/* ---- style.css, explore.js: made into C by the build ---- */
+extern const char pl_html_style[], pl_html_explore[];
 
 /* ---- html_frame.c: texts are escaped, unless they are said to be ours ---- */
 typedef struct pl_html_page {
@@ -27,7 +27,7 @@ typedef struct pl_html_page {
 } pl_html_page;
 
 void pl_html_page_begin(const pl_html_page *, pl_str *); /* as far as the heading */
-void pl_html_page_end(pl_str *);
+void pl_html_page_end(bool explored, pl_str *); /* with the script for pictures that can be explored */
 
 /* ---- html_base64.c ---- */
 typedef struct pl_base64 {

@@ -13,4 +13,13 @@ void pl_html_page_begin(const pl_html_page *p, pl_str *out)
     pl_str_append(out, "</h1>\n");
 }
 
-void pl_html_page_end(pl_str *out) { pl_str_append(out, "</main></body></html>\n"); }
+void pl_html_page_end(bool explored, pl_str *out)
+{
+    pl_str_append(out, "</main>");
+    if (explored) {
+        pl_str_append(out, "<script>\n");
+        pl_str_append(out, pl_html_explore);
+        pl_str_append(out, "</script>\n");
+    }
+    pl_str_append(out, "</body></html>\n");
+}

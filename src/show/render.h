@@ -27,8 +27,7 @@ void pl_doc_print(const pl_doc *, const pl_text_form *form, pl_str *out);
 /* The members of the object that is open; and an object of its own. */
 void pl_doc_json(const pl_doc *, pl_json *);
 void pl_doc_write_json(const pl_doc *, bool compact, pl_str *out);
-/* What stands between the beginning and the end of a page; and a page of its own, with the document's title. */
-void pl_doc_page_body(const pl_doc *, pl_str *out);
+/* A page of its own, with the document's title. */
 void pl_doc_page(const pl_doc *, pl_str *out);
 
 #endif
