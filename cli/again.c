@@ -98,12 +98,12 @@ const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES])
     pl_line line = {text, PL_AGAIN_BYTES, 0};
     text[0] = 0;
     if (word_count == 0) return text;
-    int at = strcmp(resume, "false") == 0 ? place_of_resume() : -1;
+    int at = resume && strcmp(resume, "false") == 0 ? place_of_resume() : -1;
     add_variables(&line);
     for (int i = 0; i <= word_count; i++) {
         if (i == at) pl_line_add(&line, " --resume");
         if (i == word_count) break;
-        if (strcmp(words[i], "--overwrite") == 0) continue; /* it was done */
+        if (resume && strcmp(words[i], "--overwrite") == 0) continue; /* it was done */
         if (i) pl_line_add(&line, " ");
         pl_again_add_word(&line, words[i]);
     }

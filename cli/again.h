@@ -16,7 +16,8 @@ int pl_again_words(const char *const **words);
 /* A word of a command, quoted where a shell needs that. */
 void pl_again_add_word(pl_line *, const char *word);
 /* The command that goes on: the words and PLIMSOLL_ variables as they were, quoted, and --resume where run.resume, as
- * it was asked for, is false. "" when that is more than room: a command that is cut would be another one. */
+ * it was asked for, is false; resume NULL: the command as it was given. "" when that is more than room: a command that
+ * is cut would be another one. */
 const char *pl_again_print(const char *resume, char text[PL_AGAIN_BYTES]);
 
 #endif

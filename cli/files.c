@@ -18,7 +18,7 @@ static const struct {
     bool train_writes, train_only;
 } own_files[] = {{"config.yaml", false, false}, {"metrics.jsonl", true, false}, {"report.json", true, false},
                  {"times.json", true, false},   {"lock", true, false},          {"plan.lock", true, true},
-                 {"plan.html", true, true}};
+                 {"plan.html", true, true},     {"starts.jsonl", true, false}};
 enum { OWN_FILES = sizeof own_files / sizeof *own_files, KEPT_MAX = 8 };
 
 typedef struct list {

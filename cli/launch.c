@@ -15,25 +15,16 @@ extern char **environ;
 enum { DESCRIPTOR_BYTES = 32, WORDS_BYTES = 32768 };
 
 static const char *const word_names[PL_CALL_WORDS] = {
-    [PL_CALL_LOCK] = "lock",
-    [PL_CALL_OUT] = "out",
-    [PL_CALL_HTML] = "html",
-    [PL_CALL_RESUME] = "resume",
-    [PL_CALL_AGAIN] = "again",
-    [PL_CALL_SHOW] = "show",
-    [PL_CALL_QUIET] = "quiet",
-    [PL_CALL_SUMMARY] = "summary",
-    [PL_CALL_LEDGER] = "ledger",
-    [PL_CALL_THEN] = "then",
-    [PL_CALL_JSON] = "json",
-    [PL_CALL_PROMPT] = "prompt",
-    [PL_CALL_FROM] = "from",
-    [PL_CALL_ANSWERS] = "answers",
-    [PL_CALL_CHECKPOINT] = "checkpoint",
-    [PL_CALL_TO] = "to",
-    [PL_CALL_NEXT] = "next",
-    [PL_CALL_GOES_ON] = "goes_on",
-    [PL_CALL_APART] = "apart",
+    [PL_CALL_LOCK] = "lock",       [PL_CALL_OUT] = "out",
+    [PL_CALL_HTML] = "html",       [PL_CALL_STARTS] = "starts",
+    [PL_CALL_RESUME] = "resume",   [PL_CALL_AGAIN] = "again",
+    [PL_CALL_SHOW] = "show",       [PL_CALL_QUIET] = "quiet",
+    [PL_CALL_SUMMARY] = "summary", [PL_CALL_LEDGER] = "ledger",
+    [PL_CALL_THEN] = "then",       [PL_CALL_JSON] = "json",
+    [PL_CALL_PROMPT] = "prompt",   [PL_CALL_FROM] = "from",
+    [PL_CALL_ANSWERS] = "answers", [PL_CALL_CHECKPOINT] = "checkpoint",
+    [PL_CALL_TO] = "to",           [PL_CALL_NEXT] = "next",
+    [PL_CALL_GOES_ON] = "goes_on", [PL_CALL_APART] = "apart",
     [PL_CALL_STAGE] = "stage",
 };
 
@@ -66,6 +57,18 @@ static pl_status stage_plan(const pl_plan *plan, pl_plan_form form, const char *
     size_t bytes = 0;
     pl_status status = pl_plan_text(plan, form, &text, &bytes, err);
     if (status == PL_OK) status = stage(name, text, bytes, fd, err);
+    pl_text_free(text);
+    return status;
+}
+
+static pl_status stage_starts(const pl_call *call, int *fd, pl_error *err)
+{
+    char command[PL_AGAIN_BYTES], *text = NULL;
+    size_t bytes = 0;
+    const bool goes_on = strcmp(call->word[PL_CALL_RESUME], "false") != 0;
+    pl_status status =
+        pl_starts_text(call->word[PL_CALL_OUT], goes_on, pl_again_print(NULL, command), &text, &bytes, err);
+    if (status == PL_OK) status = stage("plimsoll starts", text, bytes, fd, err);
     pl_text_free(text);
     return status;
 }
@@ -135,22 +138,26 @@ pl_status pl_cli_go_on(int fd, pl_error *err)
 
 pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error *err)
 {
-    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES], next[DESCRIPTOR_BYTES];
-    int lock_fd = -1, page_fd = -1, next_fd = -1;
+    char lock[DESCRIPTOR_BYTES], page[DESCRIPTOR_BYTES], starts[DESCRIPTOR_BYTES], next[DESCRIPTOR_BYTES];
+    int lock_fd = -1, page_fd = -1, starts_fd = -1, next_fd = -1;
     pl_status status = stage_plan(plan, PL_PLAN_LOCK, "plimsoll plan", &lock_fd, err);
     if (status == PL_OK && keep) status = stage_plan(plan, PL_PLAN_HTML, "plimsoll page", &page_fd, err);
+    if (status == PL_OK && keep) status = stage_starts(call, &starts_fd, err);
     if (status == PL_OK && (call->word[PL_CALL_STAGE] || pl_command_does(call->command->command, PL_USES_RESULTS)))
         status = stage_words(&next_fd, err);
     snprintf(lock, sizeof lock, "/proc/self/fd/%d", lock_fd);
     snprintf(page, sizeof page, "%d", page_fd);
     call->word[PL_CALL_LOCK] = lock;
     call->word[PL_CALL_HTML] = keep ? page : NULL;
+    snprintf(starts, sizeof starts, "%d", starts_fd);
+    call->word[PL_CALL_STARTS] = keep ? starts : NULL;
     snprintf(next, sizeof next, "%d", next_fd);
     call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
     if (status == PL_OK) status = pl_runner_hand_on(plan, err);
     if (status == PL_OK) status = exec_runner(call, err);
     if (lock_fd >= 0) close(lock_fd);
     if (page_fd >= 0) close(page_fd);
+    if (starts_fd >= 0) close(starts_fd);
     if (next_fd >= 0) close(next_fd);
     return status;
 }

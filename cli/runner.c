@@ -239,7 +239,8 @@ static bool keeps_plan(const runner *r) { return said(r, PL_CALL_OUT) && said(r,
 static pl_status keep_files(runner *r)
 {
     pl_status status = keep_file(r, plan_word(r), "plan.lock");
-    return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_HTML], "plan.html") : status;
+    if (status == PL_OK) status = keep_file(r, r->call.word[PL_CALL_HTML], "plan.html");
+    return status == PL_OK ? keep_file(r, r->call.word[PL_CALL_STARTS], "starts.jsonl") : status;
 }
 
 /* ---- the work of each subcommand ---- */

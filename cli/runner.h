@@ -13,6 +13,7 @@ typedef enum pl_call_word {
     PL_CALL_LOCK,       /* the plan */
     PL_CALL_OUT,        /* folder in which plan and report are kept */
     PL_CALL_HTML,       /* descriptor of the plan's page, to be kept there */
+    PL_CALL_STARTS,     /* likewise of the text that says how the run was begun */
     PL_CALL_RESUME,     /* run.resume: "true", "false", "auto" */
     PL_CALL_AGAIN,      /* the command that goes on, for a shell */
     PL_CALL_SHOW,       /* "bar", "plain", "json" */
@@ -40,8 +41,8 @@ typedef struct pl_call {
 } pl_call;
 
 /* ---- launch.c ---- */
-/* Replaces this process by the runner; returns the failure's status. The call's words other than the lock and HTML are
- * the caller's to fill; keep: write plan and page into call->word[PL_CALL_OUT]. */
+/* Replaces this process by the runner; returns the failure's status. The call's words other than the lock, HTML and the
+ * starts are the caller's to fill; keep: write these into call->word[PL_CALL_OUT]. */
 pl_status pl_cli_launch(const pl_plan *, bool keep, pl_call *, pl_error *);
 /* Replaces this process by the command whose words were staged, PL_CALL_NEXT. Returns only on failure. */
 pl_status pl_cli_go_on(int descriptor, pl_error *);

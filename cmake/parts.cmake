@@ -11,7 +11,7 @@ set(PL_PART_planner
   models/[^mh]*.c models/mlp.c fit/[^c]*.c fit/candidate.c
   api/about.c api/advise*.c api/certify.c api/compare*.c api/compile*.c api/doctor.c api/export*.c api/fit.c api/infer.c
   api/report_runs.c
-  api/results*.c api/room.c api/storage*.c api/survey.c api/verify*.c api/watch.c api/witness.c api/work_left.c
+  api/results*.c api/room.c api/starts.c api/storage*.c api/survey.c api/verify*.c api/watch.c api/witness.c api/work_left.c
   config/document.c config/help.c config/json_schema.c config/override.c plan/copy.c
   report/account.c report/advice.c report/compare*.c report/components.c report/fit*.c report/html*.c report/json.c
   report/map.c report/peak.c report/plan*.c report/programs.c report/training*.c report/validated.c

@@ -16,6 +16,7 @@
 #include "report/validated.h"
 #include "show/render.h"
 #include "store/folder.h"
+#include "store/run_files.h"
 
 enum { DEPTH = 2 /* of folders whose files are listed */, METRICS_BYTES_MAX = 1 << 30, FILE_BYTES_MAX = 1 << 20 };
 
@@ -152,6 +153,17 @@ static pl_status read_memory(gathered *g, pl_error *err)
     return status;
 }
 
+static pl_status read_starts(gathered *g, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text = NULL;
+    size_t bytes;
+    if (!is_there(g->training.path, PL_STARTS_FILE, path)) return PL_OK;
+    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
+    const pl_status status = pl_report_starts_read(text, bytes, &g->training.starts, err);
+    pl_free(text);
+    return status;
+}
+
 static pl_status read_times(gathered *g, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], *text = NULL;
@@ -182,6 +194,7 @@ static pl_status gather(const char *path, gathered *g, pl_error *err)
     PL_TRY(read_metrics(g, err));
     PL_TRY(read_memory(g, err));
     PL_TRY(read_times(g, err));
+    PL_TRY(read_starts(g, err));
     PL_TRY(add_files(&g->training, path, "", DEPTH, &capacity, err));
     qsort(g->training.file, g->training.files, sizeof *g->training.file, by_name);
     find_end(&g->training);
@@ -196,6 +209,7 @@ static void forget(gathered *g)
     pl_free(t->setting);
     pl_free(t->file);
     pl_report_metrics_deinit(&t->metrics);
+    pl_report_starts_deinit(&t->starts);
     pl_free(g->metrics);
 }
 

@@ -73,10 +73,9 @@ static size_t plain(const unsigned char *p, size_t bytes)
     return n;
 }
 
-static void escaped(pl_str *out, const char *text, size_t bytes)
+void pl_json_escape(pl_str *out, const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
-    pl_str_append(out, "\"");
     for (size_t i = 0; i < bytes;) {
         size_t run = plain(p + i, bytes - i);
         pl_str_append_bytes(out, p + i, run);
@@ -101,13 +100,19 @@ static void escaped(pl_str *out, const char *text, size_t bytes)
         }
         i += n;
     }
+}
+
+static void quoted(pl_str *out, const char *text, size_t bytes)
+{
+    pl_str_append(out, "\"");
+    pl_json_escape(out, text, bytes);
     pl_str_append(out, "\"");
 }
 
 void pl_json_key(pl_json *j, const char *key)
 {
     before_value(j);
-    escaped(j->out, key, strlen(key));
+    quoted(j->out, key, strlen(key));
     pl_str_append(j->out, j->compact ? ":" : ": ");
     j->after_key = true;
     j->need_comma = true;
@@ -116,7 +121,7 @@ void pl_json_key(pl_json *j, const char *key)
 void pl_json_string_bytes(pl_json *j, const char *text, size_t bytes)
 {
     before_value(j);
-    escaped(j->out, text, bytes);
+    quoted(j->out, text, bytes);
     j->need_comma = true;
 }
 

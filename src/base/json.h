@@ -33,6 +33,8 @@ void pl_json_double(pl_json *, double);
 void pl_json_bool(pl_json *, bool);
 void pl_json_null(pl_json *);
 
+/* Text as it stands between the quotes of a string. */
+void pl_json_escape(pl_str *out, const char *text, size_t bytes);
 /* Length of the UTF-8 sequence at p (1 to 4), or 0 when it is none (overlong forms and surrogates included). */
 size_t pl_json_utf8_length(const unsigned char *p, size_t left);
 

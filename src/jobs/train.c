@@ -224,8 +224,9 @@ static pl_status between_steps(pl_session *s, training *t, double loss, double l
     const bool last = s->step == r->steps, has_part = pl_session_job_state(s, &pl_job_evaluate) != NULL,
                evaluates = has_part && (due(s->step, r->eval_every) || (last && r->eval_every));
     if (due(s->step, r->log_every) || last) PL_TRY(report_step(s, loss, lr, err));
+    if (due(s->step, r->sample_every))
+        PL_TRY(show(s, err)); /* before the best checkpoint: its lines are of this step */
     if (evaluates) PL_TRY(evaluate(s, t, err));
-    if (due(s->step, r->sample_every)) PL_TRY(show(s, err));
     if (due(s->step, r->checkpoint_every) || is_complete(s, t)) PL_TRY(save(s, err));
     if (evaluates && !last) begin_stream(s);
     return PL_OK;

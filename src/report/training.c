@@ -138,6 +138,41 @@ static void add_settings(const pl_report_training *t, pl_doc *d)
     pl_doc_section_end(d);
 }
 
+/* The first, the last, and some that lie evenly between them. */
+static void add_samples(const pl_report_training *t, pl_doc *d)
+{
+    enum { SHOWN = 8 };
+    const pl_report_metrics *m = &t->metrics;
+    const size_t shown = m->samples < SHOWN ? m->samples : SHOWN;
+    if (!shown) return;
+    pl_doc_section(d, "Samples");
+    for (size_t i = 0; i < shown; i++) {
+        const pl_report_sample *sample = &m->sample[shown > 1 ? i * (m->samples - 1) / (shown - 1) : 0];
+        pl_doc_say(d, 0, "Step %.0f: %s", sample->step, sample->text);
+    }
+    pl_doc_section_end(d);
+}
+
+static void add_starts(const pl_report_training *t, pl_doc *d)
+{
+    static const pl_doc_column columns[] = {
+        {NULL, "time"}, {NULL, "command"}, {NULL, "version"}, {NULL, "machine", .is_remark = true}};
+    if (!t->starts.count) return;
+    pl_doc_section(d, t->starts.count > 1 ? "How it was begun, and gone on with" : "How it was begun");
+    pl_doc_table(d, NULL, columns, 4);
+    for (size_t i = 0; i < t->starts.count; i++) {
+        const pl_report_start *s = &t->starts.start[i];
+        pl_doc_row(d, PL_DOC_SHOWN);
+        pl_doc_words(d, "%s", s->time);
+        pl_doc_words(d, "%s", s->command);
+        pl_doc_words(d, "%s", s->version);
+        pl_doc_words(d, "%s", s->machine);
+        pl_doc_row_end(d);
+    }
+    pl_doc_table_end(d);
+    pl_doc_section_end(d);
+}
+
 static void add_files(const pl_report_training *t, pl_doc *d)
 {
     static const pl_doc_column columns[] = {{NULL, "file"}, {NULL, "bytes", PL_DOC_BYTES}};
@@ -169,8 +204,10 @@ void pl_report_add_training(const pl_report_training *t, pl_doc *d)
 {
     pl_doc_title(d, NULL, "run", t->name);
     say_what(t, d);
+    pl_doc_say(d, 0, "What would make it faster or smaller, and where each byte lies: plimsoll plan RUN --long");
     add_cards(t, d);
     pl_doc_draw(d, &(pl_doc_figure){.text = print_curve, .page = draw_curves, .of = t});
+    add_samples(t, d);
     add_settings(t, d);
     if (t->memory) {
         pl_doc_section(d, "Memory, planned and measured");
@@ -178,6 +215,7 @@ void pl_report_add_training(const pl_report_training *t, pl_doc *d)
         pl_doc_section_end(d);
     }
     if (t->times) pl_report_times_add(t->times, d);
+    add_starts(t, d);
     add_files(t, d);
 }
 

@@ -14,14 +14,38 @@ typedef struct pl_report_series {
     size_t count, capacity;
 } pl_report_series;
 
+/* A text that the model wrote after a step. */
+typedef struct pl_report_sample {
+    double step;
+    char *text;
+} pl_report_sample;
+
 typedef struct pl_report_metrics {
     pl_report_series loss, validation, rate, learning_rate;
+    pl_report_sample *sample; /* in the order of the file */
+    size_t samples, sample_capacity;
     char rate_name[40]; /* "tokens"; "": none is told */
 } pl_report_metrics;
 
-/* A line that is no object of JSON is passed over: the last one of a run that was killed may be torn. PL_E_NOMEM. */
+/* A line that is no object of JSON is passed over, here and below: the last one of a run that was killed may be torn.
+ * PL_E_NOMEM. */
 pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metrics *, pl_error *);
 void pl_report_metrics_deinit(pl_report_metrics *);
+
+/* One start of a run; "": not known. */
+typedef struct pl_report_start {
+    char time[32], version[64], machine[192];
+    char *command;
+} pl_report_start;
+
+typedef struct pl_report_starts {
+    pl_report_start *start;
+    size_t count, capacity;
+} pl_report_starts;
+
+/* starts.jsonl. PL_E_NOMEM. */
+pl_status pl_report_starts_read(const char *lines, size_t bytes, pl_report_starts *, pl_error *);
+void pl_report_starts_deinit(pl_report_starts *);
 
 typedef struct pl_report_memory {
     pl_process_planned planned;
@@ -46,6 +70,7 @@ typedef struct pl_report_training {
     const char *arch;
     char ended[32]; /* "2026-11-29 18:05": when it wrote last; "": not known */
     uint64_t steps; /* asked for; 0: not known */
+    pl_report_starts starts;
     pl_report_metrics metrics;
     const pl_report_memory *memory; /* NULL: it left none */
     const pl_report_times *times;   /* likewise */

@@ -39,11 +39,28 @@ static double rate_of(json_t *line, char *name, size_t room)
     return NAN;
 }
 
-static int take_line(json_t *line, pl_report_metrics *m)
+static char *copy_of(const char *text)
 {
+    const size_t bytes = strlen(text) + 1;
+    char *copy = pl_alloc(bytes, 1);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static int add_sample(pl_report_metrics *m, double step, const char *text)
+{
+    if (pl_grow(&m->sample, &m->sample_capacity, m->samples, sizeof *m->sample)) return -1;
+    m->sample[m->samples] = (pl_report_sample){step, copy_of(text)};
+    return m->sample[m->samples].text ? m->samples++, 0 : -1;
+}
+
+static int take_metrics(json_t *line, void *context)
+{
+    pl_report_metrics *m = context;
+    const char *sample = json_string_value(json_object_get(line, "sample"));
     const double step = number_of(line, "step"), loss = number_of(line, "loss"),
                  validation = number_of(line, "validation_loss"), lr = number_of(line, "lr");
     if (!isfinite(step)) return 0;
+    if (sample) return add_sample(m, step, sample);
     const double rate = rate_of(line, m->rate_name, sizeof m->rate_name);
     return (isfinite(loss) && add_point(&m->loss, step, loss)) ||
            (isfinite(validation) && add_point(&m->validation, step, validation)) ||
@@ -51,9 +68,9 @@ static int take_line(json_t *line, pl_report_metrics *m)
            (isfinite(lr) && add_point(&m->learning_rate, step, lr));
 }
 
-pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metrics *m, pl_error *err)
+/* take: -1 when memory is refused. */
+static pl_status read_lines(const char *lines, size_t bytes, int (*take)(json_t *line, void *), void *context)
 {
-    *m = (pl_report_metrics){0};
     pl_status status = PL_OK;
     for (size_t at = 0, end; at < bytes && status != PL_E_NOMEM; at = end + 1) {
         const char *newline = memchr(lines + at, '\n', bytes - at);
@@ -61,10 +78,17 @@ pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metr
         json_error_t why;
         end = newline ? (size_t)(newline - lines) : bytes;
         status = pl_json_read(lines + at, end - at, 0, &line, &why);
-        if (status == PL_OK && take_line(line, m)) status = PL_E_NOMEM;
+        if (status == PL_OK && take(line, context)) status = PL_E_NOMEM;
         json_decref(line);
     }
-    if (status != PL_E_NOMEM) return PL_OK;
+    return status == PL_E_NOMEM ? status : PL_OK;
+}
+
+pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metrics *m, pl_error *err)
+{
+    *m = (pl_report_metrics){0};
+    const pl_status status = read_lines(lines, bytes, take_metrics, m);
+    if (status == PL_OK) return status;
     pl_report_metrics_deinit(m);
     return pl_fail(err, status, "no memory for the curves of a run");
 }
@@ -75,7 +99,53 @@ void pl_report_metrics_deinit(pl_report_metrics *m)
     pl_free(m->validation.point);
     pl_free(m->rate.point);
     pl_free(m->learning_rate.point);
+    for (size_t i = 0; i < m->samples; i++) pl_free(m->sample[i].text);
+    pl_free(m->sample);
     *m = (pl_report_metrics){0};
+}
+
+/* ---- starts.jsonl ---- */
+
+static void copy_word(const json_t *line, const char *key, char *to, size_t room)
+{
+    const char *text = json_string_value(json_object_get(line, key));
+    snprintf(to, room, "%s", text ? text : "");
+}
+
+static int take_start(json_t *line, void *context)
+{
+    pl_report_starts *s = context;
+    const char *schema = json_string_value(json_object_get(line, "schema"));
+    const char *command = json_string_value(json_object_get(line, "command"));
+    if (!schema || strcmp(schema, "plimsoll.start/1") != 0) return 0;
+    if (pl_grow(&s->start, &s->capacity, s->count, sizeof *s->start)) return -1;
+    pl_report_start *start = &s->start[s->count];
+    *start = (pl_report_start){.command = copy_of(command ? command : "")};
+    if (!start->command) return -1;
+    s->count++;
+    copy_word(line, "time", start->time, sizeof start->time);
+    copy_word(line, "machine", start->machine, sizeof start->machine);
+    copy_word(line, "version", start->version, sizeof start->version);
+    const char *commit = json_string_value(json_object_get(line, "commit"));
+    const size_t used = strlen(start->version);
+    if (commit && used) snprintf(start->version + used, sizeof start->version - used, " (%s)", commit);
+    return 0;
+}
+
+pl_status pl_report_starts_read(const char *lines, size_t bytes, pl_report_starts *s, pl_error *err)
+{
+    *s = (pl_report_starts){0};
+    const pl_status status = read_lines(lines, bytes, take_start, s);
+    if (status == PL_OK) return status;
+    pl_report_starts_deinit(s);
+    return pl_fail(err, status, "no memory for how a run was begun");
+}
+
+void pl_report_starts_deinit(pl_report_starts *s)
+{
+    for (size_t i = 0; i < s->count; i++) pl_free(s->start[i].command);
+    pl_free(s->start);
+    *s = (pl_report_starts){0};
 }
 
 /* ---- report.json ---- */

@@ -28,9 +28,25 @@ static bool has_loss(const pl_event *e)
     return e->kind == PL_EVENT_STEP || e->kind == PL_EVENT_TICK || e->kind == PL_EVENT_EVALUATED;
 }
 
+/* A sample between the steps of a training is kept among its metrics; half of one is not. */
+static void keep_text(pl_session *s, const pl_event *e)
+{
+    pl_error why = {0};
+    pl_status status = PL_OK;
+    if (!s->writes_checkpoints || s->metrics_lost.status != PL_OK) return;
+    if (e->kind == PL_EVENT_TEXT)
+        status = pl_metrics_text(&s->metrics, s->step, e->text, e->text_bytes, &why);
+    else if (e->kind == PL_EVENT_TEXT_END && e->told->ended == PL_TEXT_INTERRUPTED)
+        pl_metrics_text_drop(&s->metrics);
+    else if (e->kind == PL_EVENT_TEXT_END)
+        status = pl_metrics_text_end(&s->metrics, &why);
+    if (status != PL_OK) s->metrics_lost = why;
+}
+
 void pl_session_tell(pl_session *s, pl_event e)
 {
     pl_loss_metric metric[PL_LOSS_METRICS_MAX];
+    keep_text(s, &e);
     if (!s->o.listener) return;
     e.step = s->step;
     e.steps = s->settings->steps;

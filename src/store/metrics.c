@@ -153,24 +153,66 @@ static pl_status append(pl_metrics *m, const char *line, size_t bytes, pl_error 
                    strerror(error), pl_io_hint(error));
 }
 
-pl_status pl_metrics_write(pl_metrics *m, uint64_t step, const pl_metric *values, size_t count, pl_error *err)
+/* The line that is begun with a step. */
+static pl_status begin_line(pl_metrics *m, uint64_t step, pl_str *line, pl_json *j, pl_error *err)
 {
-    pl_str line = pl_str_fixed(m->line, sizeof m->line);
-    pl_json j = pl_json_begin(&line, true);
     if (step < m->last_step)
         return pl_fail(err, PL_E_INTERNAL, "%s: metrics of step %" PRIu64 " come after those of step %" PRIu64, m->path,
                        step, m->last_step);
-    pl_json_object(&j);
-    pl_json_kv_uint(&j, "step", step);
+    *line = pl_str_fixed(m->line, sizeof m->line);
+    *j = pl_json_begin(line, true);
+    pl_json_object(j);
+    pl_json_kv_uint(j, "step", step);
+    m->last_step = step;
+    return PL_OK;
+}
+
+pl_status pl_metrics_write(pl_metrics *m, uint64_t step, const pl_metric *values, size_t count, pl_error *err)
+{
+    pl_str line;
+    pl_json j;
+    PL_TRY(begin_line(m, step, &line, &j, err));
     for (size_t i = 0; i < count; i++) print_value(&j, &values[i]);
     pl_json_object_end(&j);
     pl_str_append(&line, "\n");
     if (line.failed)
         return pl_fail(err, PL_E_USAGE, "%s: the metrics of step %" PRIu64 " are longer than a line of %d bytes",
                        m->path, step, PL_METRICS_LINE_BYTES);
-    m->last_step = step;
     return append(m, line.data, line.bytes, err);
 }
+
+/* A character takes no more room than "\\u0000"; what ends the line is kept free. */
+static const char TEXT_END[] = "\"}\n";
+
+static pl_status begin_text(pl_metrics *m, uint64_t step, pl_error *err)
+{
+    pl_json j;
+    PL_TRY(begin_line(m, step, &m->text, &j, err));
+    pl_str_append(&m->text, ",\"sample\":\"");
+    return PL_OK;
+}
+
+pl_status pl_metrics_text(pl_metrics *m, uint64_t step, const char *piece, size_t bytes, pl_error *err)
+{
+    if (!m->text.data) PL_TRY(begin_text(m, step, err));
+    for (size_t i = 0, n; i < bytes && m->text.bytes + 6 + sizeof TEXT_END <= sizeof m->line; i += n) {
+        n = pl_json_utf8_length((const unsigned char *)piece + i, bytes - i);
+        n = n ? n : 1;
+        pl_json_escape(&m->text, piece + i, n);
+    }
+    return PL_OK;
+}
+
+pl_status pl_metrics_text_end(pl_metrics *m, pl_error *err)
+{
+    const pl_str line = m->text;
+    if (!line.data) return PL_OK;
+    pl_str_append(&m->text, TEXT_END);
+    m->text = (pl_str){0};
+    return append(m, m->line, line.bytes + sizeof TEXT_END - 1, err);
+}
+
+void pl_metrics_text_drop(pl_metrics *m) { m->text = (pl_str){0}; }
 
 pl_status pl_metrics_sync(pl_metrics *m, pl_error *err)
 {

@@ -8,6 +8,7 @@
 #define PL_STORE_METRICS_H
 
 #include "base/file.h"
+#include "base/str.h"
 
 enum { PL_METRICS_LINE_BYTES = 4096 };
 
@@ -20,6 +21,7 @@ typedef struct pl_metric {
 typedef struct pl_metrics {
     int fd, is_open;
     uint64_t bytes, last_step;
+    pl_str text; /* a line that is begun, in `line`; data NULL: none is */
     char path[PL_FILE_PATH_MAX];
     char line[PL_METRICS_LINE_BYTES];
 } pl_metrics;
@@ -31,6 +33,12 @@ pl_status pl_metrics_open(pl_metrics *, const char *path, uint64_t last_step, pl
 
 /* On failure (a full disk) the file is as it was before the line. */
 pl_status pl_metrics_write(pl_metrics *, uint64_t step, const pl_metric *values, size_t count, pl_error *);
+
+/* A line {"step":…,"sample":"…"} of a text that comes in pieces of whole characters: as much of it as a line has room
+ * for. Nothing is written before its end; until then no other line is. */
+pl_status pl_metrics_text(pl_metrics *, uint64_t step, const char *piece, size_t bytes, pl_error *);
+pl_status pl_metrics_text_end(pl_metrics *, pl_error *);
+void pl_metrics_text_drop(pl_metrics *); /* its end does not come */
 
 /* Brings what was written to the disk: before a checkpoint, so that a power cut does not lose lines it stands for. */
 pl_status pl_metrics_sync(pl_metrics *, pl_error *);

@@ -18,7 +18,7 @@ bool pl_run_file_is_record(const char *name)
                                         "metrics.jsonl",  "report.json",     "lock",
                                         "tokenizer.json", "trace.json",      "report.html",
                                         "times.json",     "predictions.csv", ("predictions.csv" PL_SUM_FILE_ENDING),
-                                        PL_RUN_INT8_FILE};
+                                        PL_STARTS_FILE,   PL_RUN_INT8_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return strncmp(name, "events.out.tfevents.", 20) == 0 ||

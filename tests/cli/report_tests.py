@@ -72,6 +72,47 @@ def points(page, title):
     return [[float(x) for x in re.findall(r"[ML]([0-9.]+) ", path)] for path in re.findall(r"<path class='(?:train|valid)' d='([^']*)'", chart)]
 
 
+def test_starts():
+    """How it was begun and gone on with, as it was typed: a line for each time; a new run begins a new list."""
+    train("a b")
+    run("train", "gpt.yaml", "--out", "a b", "--steps", "12", "--threads", "1", "--quiet", "--resume")
+    lines = [json.loads(line) for line in read("a b/starts.jsonl").splitlines()]
+    check([line["schema"] for line in lines] == ["plimsoll.start/1"] * 2, lines)
+    told = json.loads(run("--version", "--json")[0])
+    check(all((line["version"], line["commit"]) == (told["version"], told["commit"]) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", line["time"]) and line["machine"] for line in lines), lines, told)
+    typed = [shlex.split(line["command"]) for line in lines]
+    check(typed[0] == [COMMAND, "train", "gpt.yaml", "--out", "a b", "--steps", "6", "--threads", "1", "--quiet"] and typed[1][-4:] == ["--threads", "1", "--quiet", "--resume"], typed)
+    text, _ = run("report", "a b")
+    check("How it was begun, and gone on with\n" + lines[0]["time"] in text and lines[1]["time"] in text, text)
+    with open("a b/starts.jsonl", "ab") as file:
+        file.write(b"torn {")
+    run("train", "gpt.yaml", "--out", "a b", "--steps", "15", "--threads", "1", "--quiet", "--resume")
+    check(len(read("a b/starts.jsonl").splitlines()) == 4 and run("report", "a b")[0].count("  command ") == 3, read("a b/starts.jsonl"))
+    run("train", "gpt.yaml", "--out", "a b", "--steps", "6", "--threads", "1", "--quiet", "--overwrite")
+    (line,) = read("a b/starts.jsonl").splitlines()
+    check(json.loads(line)["command"].endswith("--overwrite"), line)
+    os.remove("a b/starts.jsonl")  # an earlier version kept none
+    check("How it was begun" not in run("report", "a b")[0], "from nothing")
+
+
+def test_samples():
+    """The texts that were shown between steps, in the order of steps, also where the run was stopped and went on; on the page eight at most."""
+    words = ["--sample_every", "2", "--tokens", "20", "--schedule", "constant", "--warmup_steps", "2"]
+    train("out", *words, steps=24)
+    kept = [(m["step"], m["sample"]) for m in lines_of("out") if "sample" in m]
+    check([step for step, _ in kept] == list(range(2, 25, 2)) and all(text for _, text in kept), kept)
+    shown = run("train", "gpt.yaml", "--out", "loud", "--steps", "24", "--threads", "1", *words, "--progress", "json")[0]
+    events = [json.loads(line) for line in shown.splitlines()]
+    check("".join(e["text"] for e in events if e["event"] == "text") == "".join(text for _, text in kept), "what was shown is what is kept", kept)
+    train("halves", *words, steps=9)
+    run("train", "gpt.yaml", "--out", "halves", "--steps", "24", "--threads", "1", *words, "--quiet", "--resume")
+    check([(m["step"], m["sample"]) for m in lines_of("halves") if "sample" in m] == kept, "across a stop")
+    found = re.findall(r"^Step (\d+): ", run("report", "out")[0], re.M)
+    check(len(found) == 8 and found[0] == "2" and found[-1] == "24" and found == sorted(found, key=int), found)
+    run("report", "out", "--html", "page.html")
+    check("Samples" in read("page.html").decode() and "How it was begun" in read("page.html").decode(), "on the page")
+
+
 def test_page():
     """All steps, across a run that went on; and after a kill those that were made again count once."""
     train("out")
@@ -129,4 +170,4 @@ def test_what_is_missing():
 
 
 if __name__ == "__main__":
-    main({"report": [test_text, test_end_of_a_run, test_page, test_several, test_what_is_missing]})
+    main({"report": [test_text, test_end_of_a_run, test_starts, test_samples, test_page, test_several, test_what_is_missing]})

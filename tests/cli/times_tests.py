@@ -46,7 +46,7 @@ def test_of_a_training():
     check(t["runs"] == 6 and t["first"] == 0 and t["program"] == "train" and t["run"] == "step", t)
     check(t == json.loads(read("out/times.json")), "the file is what is reported")
     text, _ = run("report", "out")
-    table_of = text[text.index("\nTime by component\n"):text.index("\n\nFiles\n")]
+    table_of = text[text.index("\nTime by component\n"):text.index("\n\nHow it was begun\n")]
     check(table_of in err, table_of, err)
     _, err = run("train", "gpt.yaml", "--quiet", "--out", "silent")
     check("component" not in err and "As planned" not in err and os.path.exists("silent/times.json"), err)

@@ -50,6 +50,40 @@ static void test_lines(void **state)
         "{\"step\":8}\n");
 }
 
+/* A text in pieces: escaped, whole characters, cut where a line ends; one that is dropped leaves no trace. */
+static void test_texts(void **state)
+{
+    static char much[2 * PL_METRICS_LINE_BYTES];
+    (void)state;
+    assert_int_equal(pl_metrics_open(&m, in_folder("texts"), PL_METRICS_NONE, &err), PL_OK);
+    pl_alloc_seal(1);
+    assert_int_equal(pl_metrics_text_end(&m, &err), PL_OK); /* of no text: no line */
+    assert_int_equal(pl_metrics_text(&m, 3, "a \"b\"\n", 6, &err), PL_OK);
+    assert_int_equal(pl_metrics_text(&m, 3, "\xc3\xa9\x01\xff", 4, &err), PL_OK);
+    assert_int_equal(pl_metrics_text_end(&m, &err), PL_OK);
+    assert_int_equal(pl_metrics_text(&m, 4, "half", 4, &err), PL_OK);
+    pl_metrics_text_drop(&m);
+    write_line(4);
+    memset(much, 1, sizeof much); /* each takes six bytes */
+    assert_int_equal(pl_metrics_text(&m, 5, much, sizeof much, &err), PL_OK);
+    assert_int_equal(pl_metrics_text(&m, 5, "no room", 7, &err), PL_OK);
+    assert_int_equal(pl_metrics_text_end(&m, &err), PL_OK);
+    pl_alloc_seal(0);
+    assert_int_equal(pl_metrics_text(&m, 4, "late", 4, &err), PL_E_INTERNAL);
+    pl_metrics_close(&m);
+    const char *text = text_of(in_folder("texts"));
+    static const char begins[] = "{\"step\":3,\"sample\":\"a \\\"b\\\"\\n\xc3\xa9\\u0001\\ufffd\"}\n"
+                                 "{\"step\":4,\"epoch\":0,\"loss\":0.2}\n{\"step\":5,\"sample\":\"\\u0001";
+    assert_memory_equal(text, begins, sizeof begins - 1);
+    const char *last = strrchr(text, '{');
+    assert_in_range(strlen(last), PL_METRICS_LINE_BYTES - 12, PL_METRICS_LINE_BYTES);
+    assert_string_equal(last + strlen(last) - 9, "\\u0001\"}\n");
+    assert_int_equal(pl_metrics_open(&m, in_folder("texts"), 5, &err), PL_OK); /* nothing of it is torn */
+    pl_metrics_close(&m);
+    assert_int_equal(strlen(text_of(in_folder("texts"))),
+                     sizeof begins - 1 + strlen(last) - strlen("{\"step\":5,\"sample\":\"\\u0001"));
+}
+
 /* Killed anywhere, with any torn end, and resumed at any step not after it: the same file as never killed. */
 static void test_killed_and_resumed(void **state)
 {
@@ -124,6 +158,7 @@ PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_texts),
         cmocka_unit_test(test_killed_and_resumed),
         cmocka_unit_test(test_lines_of_others_are_left_alone),
         cmocka_unit_test(test_failing_disk),
