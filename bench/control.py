@@ -14,15 +14,19 @@ closed (tests/budget/group.py). In it run, one after the other, each in a fresh 
                with the reason, once all the others were right
   PyTorch      the same model in the program of --peer, where there is one; and once without a limit, for its own peak
 
+--curves FILE keeps what the group held over time, for the first and the third (JSON; tools/refresh-docs draws them).
 Model: the default, 4.97 million parameters, batch 32 x 128. Exit 1 when one of them ends otherwise, 77 where no group can
 be made or nothing mounted. A size is decimal: 1 MB = 10^6 bytes."""
 
 import argparse
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections import namedtuple
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -39,11 +43,19 @@ SIGKILL = 9
 Ended = namedtuple("Ended", "code output kills peak")
 
 
-def run_in_group(bench, line, limit):
-    prefix = bench.limited(limit)
-    done = subprocess.run([*prefix, *line], env=bench.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=1200)
-    return Ended(done.returncode, done.stdout.decode(errors="replace"), bench.group.kills(), bench.group.peak())
+def run_in_group(bench, line, limit, curve=None):
+    """curve: gets (seconds, bytes of the group) as long as it runs."""
+    with tempfile.TemporaryFile() as said:
+        prefix, began = bench.limited(limit), time.monotonic()
+        process = subprocess.Popen([*prefix, *line], env=bench.environment, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+        while process.poll() is None and time.monotonic() - began < 1200:
+            if curve is not None:
+                curve.append((round(time.monotonic() - began, 3), bench.group.now()))
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        said.seek(0)
+        return Ended(process.returncode, said.read().decode(errors="replace"), bench.group.kills(), bench.group.peak())
 
 
 def row(job, planned, limit, ended, words):
@@ -109,7 +121,8 @@ def check_control(bench, arguments):
     limit, line = plan(bench, options_of(bench, "planned", arguments.steps, {"memory.budget": arguments.budget}), "planned")
     classic, classic_line = plan(bench, options_of(bench, "classic", arguments.steps, CLASSIC), "classic")
     print(f"{'MB':12} {'planned':>10} {'limit':>10} {'peak':>10}  what happened ({arguments.steps} steps; peak: the group's, page cache included)")
-    done = run_in_group(bench, line, limit)
+    curves = {"limit": limit, "steps": arguments.steps, "planned": [], "usual": []}
+    done = run_in_group(bench, line, limit, curves["planned"])
     expect(done, line, 0, 0)
     row("planned", limit, limit, done, "trained to the end, nothing killed")
     refused = run_in_group(bench, classic_line, limit)
@@ -118,9 +131,12 @@ def check_control(bench, arguments):
     why_not = why_not_hidden()
     if not why_not:
         blind = hidden(bench, classic_line)
-        dead = run_in_group(bench, blind, limit)
+        dead = run_in_group(bench, blind, limit, curves["usual"])
         expect(dead, blind, 1, -SIGKILL)
         row("unprotected", classic, limit, dead, killed(dead))
+    if arguments.curves:
+        with open(arguments.curves, "w") as file:
+            json.dump({**curves, "classic_bytes": classic}, file)
     run_peer(bench, arguments, limit)
     if why_not:
         raise Skip(f"what the kernel does to who cannot see the limit is not shown, for nothing can be mounted here: {why_not}")
@@ -134,6 +150,7 @@ def main():
     own = os.path.join(beside, "venv", "bin", "python")
     p.add_argument("--budget", default="110MB", help="that fit plans for")
     p.add_argument("--steps", type=int, default=6)
+    p.add_argument("--curves", metavar="FILE")
     p.add_argument("--peer", default=os.path.join(beside, "shared", "peers", "peer_lm.py"), help="the same in PyTorch")
     p.add_argument("--python", default=own if os.path.exists(own) else sys.executable, help="with torch, for the peer")
     suite.run(checks, p.parse_args(), lambda a: Inside(a.plimsoll, a.keep))

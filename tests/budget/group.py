@@ -18,8 +18,9 @@ from harness import Bench, Skip
 PAGE_BYTES = 4096
 FILES = {
     1: {"limit": "memory.limit_in_bytes", "swap": "memory.memsw.limit_in_bytes", "peak": "memory.max_usage_in_bytes",
-        "kernel": "memory.kmem.max_usage_in_bytes", "events": "memory.oom_control"},
-    2: {"limit": "memory.max", "swap": "memory.swap.max", "peak": "memory.peak", "kernel": "", "events": "memory.events"},
+        "kernel": "memory.kmem.max_usage_in_bytes", "events": "memory.oom_control", "now": "memory.usage_in_bytes"},
+    2: {"limit": "memory.max", "swap": "memory.swap.max", "peak": "memory.peak", "kernel": "", "events": "memory.events",
+        "now": "memory.current"},
 }
 
 
@@ -122,6 +123,9 @@ class Group:
             return int(self.read(FILES[self.version]["peak"]))
         except OSError:
             return None
+
+    def now(self):
+        return int(self.read(FILES[self.version]["now"]))
 
     def kernel_peak(self):
         try:
