@@ -189,32 +189,30 @@ static const char markdown_head[] =
     "\n"
     "<!-- Generated from src/config/sections.def; a test compares. Do not edit. -->\n"
     "\n"
-    "A config is a YAML file with the sections and keys below; an empty file means all defaults. It is read strictly:\n"
-    "an unknown key, a key given twice, a wrong type or a value out of range is an error that names line and column.\n"
-    "So is a key that nothing would read, such as `heads` in a perceptron. Types follow the YAML 1.2 core schema:\n"
-    "`\"32\"` is text, not a number; `yes` is not a truth value. Sizes are bytes, with units if you like: `500MB` is\n"
-    "500·10⁶, `500MiB` is 500·2²⁰. Sections lie in sections where their\n"
-    "names have dots: `seed` of `sampling.sobol` stands under `sobol:`, and that under `sampling:`. Anchors, aliases, "
-    "tags and several documents are not allowed. Paths are relative "
-    "to\n"
-    "the current folder.\n"
+    "This page lists every key of a config, with its values, its default, its option and what it decides. A\n"
+    "config is a YAML file with the sections and keys below; an empty file means all defaults. It is read\n"
+    "strictly: an unknown key, a key given twice, a wrong type or a value out of range is an error that names\n"
+    "line and column. So is a key that nothing would read, such as `heads` in a perceptron. Types follow the\n"
+    "YAML 1.2 core schema: `\"32\"` is text, not a number; `yes` is not a truth value. Sizes are in bytes, with\n"
+    "or without a unit: `500MB` is 500·10⁶, `500MiB` is 500·2²⁰. A dot in a section's name stands for nesting:\n"
+    "`seed` of `sampling.sobol` goes under `sobol:`, and that under `sampling:`. Anchors, aliases, tags and\n"
+    "multiple documents are not allowed. Paths are relative to the current folder.\n"
     "\n"
-    "A config that does not say `model.arch` is one of a text (gpt), unless it has keys that a text has not: then it "
-    "is\n"
-    "what alone reads all of its keys, of rollouts their first kind. Its run keeps which.\n"
+    "A config without `model.arch` is for text (gpt), unless it has keys that text does not have. Then it is\n"
+    "for the only arch that reads all of its keys, or for rollouts the first one. The run's config records\n"
+    "which.\n"
     "\n"
-    "Values come from, weakest first: the default, the file, the environment, the command line.\n"
+    "Values come from these sources; a later one overrides an earlier one: the default, the file, the\n"
+    "environment, the command line.\n"
     "\n"
-    "- Command line: `--batch_size 8`, `--batch-size=8` for keys with an option; `--set train.batch_size=8` for every\n"
-    "  key; `--resume` and `--no-resume` for truth values. The last one counts. A command refuses an option of a key\n"
-    "  that it does not read (`plimsoll help COMMAND` lists those it reads); in a file such keys are fine, for "
-    "several\n"
-    "  commands share it. A word such as `--quiet` is an option, and not the value of the one before it (but of a\n"
-    "  `--prompt`); as a value it is written `--out=--quiet`.\n"
-    "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` where there is an "
-    "option.\n"
-    "  An empty variable counts as not set; an unknown `PLIMSOLL_` variable is an error, but not what Kubernetes\n"
-    "  and Docker name after a service called plimsoll ([cluster.md](cluster.md#kubernetes)).\n";
+    "- Command line: `--batch_size 8` or `--batch-size=8` for keys with an option; `--set train.batch_size=8`\n"
+    "  for every key; `--resume` and `--no-resume` for truth values. The last one counts. A command refuses\n"
+    "  options for keys that it does not read (`plimsoll help COMMAND` lists those it reads); in a file such\n"
+    "  keys are fine, since several commands share it. A word such as `--quiet` is always an option, not the\n"
+    "  value of the option before it (except after `--prompt`); to use it as a value, write `--out=--quiet`.\n"
+    "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` for keys with an\n"
+    "  option. An empty variable counts as not set. An unknown `PLIMSOLL_` variable is an error, except those\n"
+    "  that Kubernetes and Docker set for a service called plimsoll ([cluster.md](cluster.md#kubernetes)).\n";
 
 /* The rule of src/config/resume.c, in words. */
 static const char markdown_rule[] =
@@ -222,18 +220,15 @@ static const char markdown_rule[] =
     "The last column says what a key decides, and so whether it may change when a run is resumed:\n"
     "\n"
     "- *model*: which weights fit and what they mean. Another value is refused.\n"
-    "- *numbers, from the first step*: what a run computes, settled when it begins (the first weights, the order "
-    "of\n"
-    "  the data, the form of the optimizer's state). Another value is refused; of the text the contents count, not "
-    "the\n"
-    "  path.\n"
-    "- *numbers*: what a run computes from here on. Another value is taken, and the run reports it, with the one "
-    "before,\n"
-    "  when it goes on.\n"
-    "- nothing: only how it runs. Another value is taken.\n"
+    "- *numbers, from the first step*: what a run computes, settled when it begins (the first weights, the\n"
+    "  order of the data, the form of the optimizer's state). Another value is refused; for the text the\n"
+    "  contents count, not the path.\n"
+    "- *numbers*: what a run computes from here on. Another value is accepted; when the run resumes, it\n"
+    "  reports the new value and the old one.\n"
+    "- nothing: only how it runs. Another value is accepted.\n"
     "\n"
-    "A resume to fewer steps than were already made is refused. A resume to exactly as many has nothing left to do,\n"
-    "says so and ends with 0.\n";
+    "A resume to fewer steps than were already made is refused. A resume to exactly as many has nothing left\n"
+    "to do, says so and ends with 0.\n";
 
 static void alias_row(const pl_config_alias *alias, pl_str *out)
 {
@@ -256,7 +251,7 @@ static void alias_row(const pl_config_alias *alias, pl_str *out)
 static void markdown_places(pl_str *out)
 {
     const char *comma = "";
-    pl_str_append(out, "\nSections may stand where others have them: ");
+    pl_str_append(out, "\nSections may also be placed where other programs have them: ");
     for (const pl_config_place *p = pl_config_places; p < pl_config_places + PL_CONFIG_PLACE_COUNT; p++, comma = ", ")
         pl_str_printf(out, "%s`%s` is `%s`", comma, p->path, p->section);
     pl_str_append(out, ".\n");
@@ -264,8 +259,9 @@ static void markdown_places(pl_str *out)
 
 static void markdown_words(pl_str *out)
 {
-    pl_str_append(out, "\nThese words, in any case, are values of keys, in a file and as options:\n\n"
-                       "| key | word | value | |\n|---|---|---|---|\n");
+    pl_str_append(out,
+                  "\nThese words, in upper or lower case, are also accepted as values, in a file and as options:\n\n"
+                  "| key | word | value | |\n|---|---|---|---|\n");
     for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++) {
         const char *quote = w->means ? "`" : "";
         pl_str_printf(out, "| `%s` | `%s` | %s%s%s | %s |\n", w->key->path, w->word, quote,
@@ -277,14 +273,19 @@ static void markdown_aliases(pl_str *out)
 {
     pl_str_append(
         out,
-        "\n## Other names\n\nThese keys may be said by what others call them, too: Hugging Face's Trainer, nanoGPT, "
-        "Lightning, llama.cpp and\nthe write-ups of other programs. A name with a dot stands in that section of a "
-        "file; "
-        "one without a dot outside of\nany, in the key's own section, or as an option (`--max_steps`, `--max-steps`). "
-        "Each key once. A name is taken where it means the same. The others are refused, with what to write.\n\n"
-        "Some keys and words had other names first (`hidden_size`, `num_heads`, `num_layers` of `encoder`, "
-        "`vision_encoder` and\n`reasoning`; `float32`, `bfloat16`, `float16`). They are what JSON says, and what "
-        "runs, plans and results keep and are\nknown by, so that those of earlier builds go on.\n\n"
+        "\n"
+        "## Other names\n"
+        "\n"
+        "Many keys may also be given under the names that other programs use: Hugging Face's Trainer, nanoGPT,\n"
+        "Lightning, llama.cpp and the write-ups of other programs. A name with a dot goes in that section of a\n"
+        "file; one without a dot goes outside of any section, in the key's own section, or is an option\n"
+        "(`--max_steps`, `--max-steps`). A file may give each key once. A name is accepted where it means the\n"
+        "same; others are refused, with what to write instead.\n"
+        "\n"
+        "Some keys and words used to have other names (`hidden_size`, `num_heads`, `num_layers` of `encoder`,\n"
+        "`vision_encoder` and `reasoning`; `float32`, `bfloat16`, `float16`). JSON still uses those names, and so\n"
+        "do runs, plans and results, so that those of earlier builds can go on.\n"
+        "\n"
         "| word | key | when `model.arch` is | |\n|---|---|---|---|\n");
     for (const pl_config_alias *alias = pl_config_aliases; alias < PL_CONFIG_ALIASES_END; alias++)
         alias_row(alias, out);
