@@ -148,8 +148,8 @@ static void say_advice(const pl_view *v)
     if (!v->best[0]) return;
     const bool is_best = v->best_step == v->step;
     if (v->last_loss > RISEN * v->best_loss && 4 * v->best_step <= 3 * v->step)
-        pl_say("the validation loss has risen since step %llu: the model learns the text by heart; more text, fewer "
-               "steps or a smaller model help\n",
+        pl_say("the validation loss has risen since step %llu: the model overfits; more data, fewer steps or a "
+               "smaller model help\n",
                (unsigned long long)v->best_step);
     else if (is_best && v->bits_per_byte > BITS_OF_TEXT)
         pl_say(

@@ -3,6 +3,7 @@
 #   table    the build folder as it is: everything of tests/environments, with the unit programs in each environment
 #   TREE     a compiler and its options, from the list below (gcc-O0 … clang-O3, gcc-lto, …), in a build folder of its own:
 #            compiled with -Werror; unit, gradient, command, learning, memory tests and the brief table
+#   draw N SEED      only prints N trees, drawn by the seed
 # Without a word: all of them, about an hour on two cores. One line each; the exit status is 1 when one failed.
 # Environment: BUILD (build; trees are in BUILD-matrix), JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
@@ -26,6 +27,12 @@ clang-native|clang|-O3 -march=native|-O3
 '
 important='^(unit/.*|property/grad/.*|property/backend/.*|cli/(train|interrupted|errors)|learning/.*|budget/(random|seccomp|heap|bits|faults)|environments)$'
 failed=0
+
+if [ "${1:-}" = draw ]; then
+    echo "$trees" | cut -d'|' -f1 | xargs -n1 | awk -v n="$2" -v seed="$3" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort -g |
+        cut -f2 | head -n "$2" | xargs
+    exit 0
+fi
 
 say() { printf '%-14s %-8s %5d s  %s\n' "$1" "$2" "$3" "$4"; }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Property tests with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
 # round a search with every fuzz target (20 seconds each, going on from what was found before), at the end the tests that
-# are labelled soak and the environments (run-environments.sh). A failure prints the command that repeats it, and the
-# search goes on.
+# are labelled soak and the environments (run-environments.sh; in less than 30 minutes only two of its trees, drawn by the
+# seed). A failure prints the command that repeats it, and the search goes on.
 # A property test takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
 # Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
 set -eu
@@ -62,6 +62,8 @@ done
 for tree in "$build" "$build-san"; do
     ctest --test-dir "$tree" -L '^soak$' --output-on-failure || failures=$((failures + 1))
 done
-tools/run-environments.sh || failures=$((failures + 1))
+environments=
+[ "${SOAK_MINUTES:-30}" -ge 30 ] || environments="table $(tools/run-environments.sh draw 2 "$seed")"
+tools/run-environments.sh $environments || failures=$((failures + 1))
 echo "$runs runs, $failures failed"
 [ "$failures" = 0 ]

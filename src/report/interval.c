@@ -51,8 +51,8 @@ void pl_report_say_basis(double seconds, double low, double high, double estimat
     if (busy < PL_REPORT_BUSY) return;
     const double factor = low > 0 ? fmax(high / seconds, seconds / low) : high / seconds;
     pl_print(text, sizeof text,
-             factor < 9.95 ? " This machine was busy when kernels were measured: ± %.1f×."
-                           : " This machine was busy when kernels were measured: ± %.0f×.",
+             factor < 9.95 ? " This machine was busy when kernels were measured: it may be off by a factor of %.1f."
+                           : " This machine was busy when kernels were measured: it may be off by a factor of %.0f.",
              factor);
     pl_str_append(out, text);
 }

@@ -122,8 +122,8 @@ static pl_status thin_out(const pl_storage *s, size_t run, pl_storage_entry **st
             m->why = "the latest";
         } else {
             m->fate = PL_STORAGE_GOES;
-            PL_TRY(
-                pl_storage_text(s, &m->why, err, "older than the last %" PRIu64 " that are sound", s->rules.keep_last));
+            PL_TRY(pl_storage_text(s, &m->why, err, "older than the last %" PRIu64 " that are intact",
+                                   s->rules.keep_last));
         }
     }
     return PL_OK;
