@@ -1,7 +1,10 @@
 /* plimsoll report: what a run is and came to, or how several differ. */
 
+#include <unistd.h>
+
 #include "command.h"
 #include "out.h"
+#include "progress.h"
 
 enum { JSON, HTML };
 static const pl_cli_option own_options[] = {
@@ -27,7 +30,9 @@ static pl_status report(const pl_cli_arguments *a, pl_error *err)
     const pl_times_form form = html ? PL_TIMES_HTML : a->value[JSON] ? PL_TIMES_JSON : PL_TIMES_TEXT;
     char *text = NULL;
     size_t bytes = 0;
-    pl_status status = pl_runs_report((const char *const *)a->all, a->operand_count, form, &text, &bytes, err);
+    pl_status status =
+        pl_runs_report((const char *const *)a->all, a->operand_count, form, pl_terminal_columns(STDOUT_FILENO),
+                       pl_is_terminal(STDOUT_FILENO) && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
     if (status == PL_OK) status = pl_put_to(html, pl_page_save, text, bytes, err);
     pl_text_free(text);
     return status;

@@ -40,12 +40,20 @@ static pl_status print_version(int argc, char **argv, pl_error *err)
     return status;
 }
 
+static bool asks_version(const char *word)
+{
+    static const char *const words[] = {"--version", "-v", "-V", "version"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) return true;
+    return false;
+}
+
 static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
     const pl_cli_help_form help = pl_cli_wants_help(argc, argv);
-    if (help && argv[1][0] == '-' && strcmp(name, "--version") != 0) return pl_cli_print_overview(help);
-    if (strcmp(name, "--version") == 0) {
+    if (help && argv[1][0] == '-' && !asks_version(name)) return pl_cli_print_overview(help);
+    if (asks_version(name)) {
         pl_error err = {0};
         const pl_status status = print_version(argc, argv, &err);
         return status == PL_OK ? 0 : pl_cli_complain("", status, &err);

@@ -9,7 +9,17 @@
 #include "out.h"
 #include "signals.h"
 
-enum { LINE_BYTES = 4096, PIECE_BYTES = 8192, ESCAPED = 6 /* bytes that a byte becomes in JSON, at most */ };
+enum { LINE_BYTES = 4096, PIECE_BYTES = 512, ESCAPED = 6 /* bytes that a byte becomes in JSON, at most */ };
+
+/* Bytes at the end that begin a character of which more follows. */
+static size_t count_cut(const char *text, size_t bytes)
+{
+    size_t n = 0;
+    while (n < 3 && n < bytes && ((unsigned char)text[bytes - 1 - n] & 0xc0) == 0x80) n++;
+    const unsigned lead = n < bytes ? (unsigned char)text[bytes - 1 - n] : 0;
+    const size_t of = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    return of > n + 1 ? n + 1 : 0;
+}
 
 /* ---- as JSON ---- */
 
@@ -20,10 +30,13 @@ static void put(pl_view *v, const char *text, size_t bytes)
 
 static void put_json_piece(pl_view *v, const char *text, size_t bytes)
 {
-    static char escaped[ESCAPED * PIECE_BYTES];
-    pl_line line = {escaped, sizeof escaped, 0};
-    pl_line_json(&line, text, bytes);
-    put(v, escaped, line.bytes);
+    char escaped[ESCAPED * PIECE_BYTES];
+    for (size_t n; bytes; text += n, bytes -= n) {
+        pl_line line = {escaped, sizeof escaped, 0};
+        n = bytes > PIECE_BYTES ? PIECE_BYTES - count_cut(text, PIECE_BYTES) : bytes;
+        pl_line_json(&line, text, n);
+        put(v, escaped, line.bytes);
+    }
 }
 
 static double find_rate(const pl_text_told *t)
@@ -57,20 +70,10 @@ static void begin_json(const pl_texts *t)
 
 /* ---- as text ---- */
 
-/* Bytes at the end that begin a character of which more follows. */
-static size_t count_cut(const char *text, size_t bytes)
-{
-    size_t n = 0;
-    while (n < 3 && n < bytes && ((unsigned char)text[bytes - 1 - n] & 0xc0) == 0x80) n++;
-    const unsigned lead = n < bytes ? (unsigned char)text[bytes - 1 - n] : 0;
-    const size_t of = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-    return of > n + 1 ? n + 1 : 0;
-}
-
 /* Without one line break at its end, as the job takes it. */
 static void show_file(pl_view *v, int fd)
 {
-    static char piece[PIECE_BYTES];
+    char piece[PIECE_BYTES];
     size_t held = 0;
     for (ssize_t n; (n = read(fd, piece + held, sizeof piece - held)) > 0;) {
         const size_t bytes = held + (size_t)n;

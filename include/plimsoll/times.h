@@ -21,8 +21,9 @@ PL_API PL_MUST_USE pl_status pl_run_times_path(const pl_run *, char *path, size_
 
 /* The table that the run in this folder left, or the run that made these results, in a block for pl_text_free; as HTML
  * a page for itself, with curves of gates where the run's metrics.jsonl has such numbers. PL_E_DATA when there is no
- * table. */
-PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, char **text, size_t *bytes, pl_error *);
+ * table. columns of a line (0: 80) and ANSI colour matter for text only, here and below. */
+PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, unsigned columns, bool color, char **text,
+                                             size_t *bytes, pl_error *);
 /* The text of the starts.jsonl that a training keeps in its folder (docs/formats.md): a line for this start (time,
  * version, machine, the command as a shell would take it; "": not known), after those that are there where the training
  * goes on. In a block for pl_text_free. PL_E_NOMEM. */
@@ -32,8 +33,8 @@ PL_API PL_MUST_USE pl_status pl_starts_text(const char *folder, bool goes_on, co
  * samples, memory planned and measured, where the time went, how it was begun, files. As JSON, and of results, it is
  * pl_times_report. Of several trainings (8 at most) their curves in one chart and a table of what differs; JSON of
  * schema plimsoll.runs/1. In a block for pl_text_free. */
-PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, char **text,
-                                            size_t *bytes, pl_error *);
+PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, unsigned columns,
+                                            bool color, char **text, size_t *bytes, pl_error *);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include "plan/command.h"
 #include "plan/plan.h"
 #include "run/session.h"
+#include "show/render.h"
 #include "systems/system.h"
 
 /* ---- settings.c ---- */
@@ -80,5 +81,8 @@ pl_status pl_run_rehearse(const pl_run_rehearsal *, pl_run_heap *, pl_error *);
 
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
+
+/* ---- times.c ---- */
+pl_doc_form pl_times_doc_form(pl_times_form);
 
 #endif

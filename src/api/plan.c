@@ -184,11 +184,10 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
 
 pl_status pl_plan_report(const pl_plan *plan, const pl_plan_look *look, char **text, size_t *bytes, pl_error *err)
 {
-    enum { LEAST = 40, MOST = 200 };
     pl_str s = {0};
     char title[64];
     pl_report_options o = pl_report_options_default();
-    o.width = look->columns < LEAST ? LEAST : look->columns > MOST ? MOST : look->columns;
+    o.width = pl_text_form_of(look->columns, look->color).columns;
     o.color = look->color;
     o.is_short = look->is_short;
     o.title = title_of(plan, title, sizeof title);

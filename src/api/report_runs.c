@@ -215,49 +215,45 @@ static void forget(gathered *g)
 
 /* ---- one, or several ---- */
 
-static pl_doc_form form_of(pl_times_form form)
-{
-    return form == PL_TIMES_HTML ? PL_FORM_PAGE : form == PL_TIMES_JSON ? PL_FORM_JSON : PL_FORM_TEXT;
-}
-
-static pl_status report_one(const gathered *g, pl_times_form form, pl_str *out, pl_error *err)
+static pl_status report_one(const gathered *g, pl_times_form form, const pl_text_form *text, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
     pl_report_add_training(&g->training, &d);
     if (form == PL_TIMES_HTML && g->metrics) status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
-    pl_doc_write(&d, form_of(form), NULL, out);
+    pl_doc_write(&d, pl_times_doc_form(form), text, out);
     pl_doc_deinit(&d);
     return status;
 }
 
-static void report_all(const gathered *g, size_t count, pl_times_form form, pl_str *out)
+static void report_all(const gathered *g, size_t count, pl_times_form form, const pl_text_form *text, pl_str *out)
 {
     pl_report_training training[PL_REPORT_TRAININGS_MAX];
     pl_doc d = pl_doc_begin();
     for (size_t i = 0; i < count; i++) training[i] = g[i].training;
     const pl_report_comparison c = {training, count};
     pl_report_add_comparison(&c, &d);
-    pl_doc_write(&d, form_of(form), NULL, out);
+    pl_doc_write(&d, pl_times_doc_form(form), text, out);
     pl_doc_deinit(&d);
 }
 
-pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form form, char **text, size_t *bytes,
-                         pl_error *err)
+pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form form, unsigned columns, bool color,
+                         char **text, size_t *bytes, pl_error *err)
 {
+    const pl_text_form shown = pl_text_form_of(columns, color);
     pl_str out = {0};
     pl_status status = PL_OK;
     *text = NULL;
     if (count == 1 && (form == PL_TIMES_JSON || !is_training(paths[0])))
-        return pl_times_report(paths[0], form, text, bytes, err);
+        return pl_times_report(paths[0], form, columns, color, text, bytes, err);
     if (count > PL_REPORT_TRAININGS_MAX)
         return pl_fail(err, PL_E_USAGE, "%zu runs are more than the %d that one page compares", count,
                        PL_REPORT_TRAININGS_MAX);
     gathered *g = pl_alloc(count, sizeof *g);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a report of %zu runs", count);
     for (size_t i = 0; i < count && status == PL_OK; i++) status = gather(paths[i], &g[i], err);
-    if (status == PL_OK && count == 1) status = report_one(&g[0], form, &out, err);
-    if (status == PL_OK && count > 1) report_all(g, count, form, &out);
+    if (status == PL_OK && count == 1) status = report_one(&g[0], form, &shown, &out, err);
+    if (status == PL_OK && count > 1) report_all(g, count, form, &shown, &out);
     for (size_t i = 0; i < count; i++) forget(&g[i]);
     pl_free(g);
     if (status == PL_OK) return pl_give_text(&out, text, bytes, err);

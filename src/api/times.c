@@ -146,7 +146,8 @@ static pl_status add_page(const char *path, const pl_report_times *t, pl_doc *d,
     return add_validated(path, d, err);
 }
 
-static pl_status print(const char *path, const pl_report_times *t, pl_times_form form, pl_str *out, pl_error *err)
+static pl_status print(const char *path, const pl_report_times *t, pl_times_form form, const pl_text_form *text,
+                       pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
@@ -154,19 +155,21 @@ static pl_status print(const char *path, const pl_report_times *t, pl_times_form
         status = add_page(path, t, &d, err);
     else
         pl_report_times_add(t, &d);
-    if (form == PL_TIMES_HTML)
-        pl_doc_page(&d, out);
-    else if (form == PL_TIMES_TEXT)
-        pl_doc_print(&d, NULL, out);
-    else
-        pl_doc_write_json(&d, false, out);
+    pl_doc_write(&d, pl_times_doc_form(form), text, out);
     pl_doc_deinit(&d);
     PL_TRY(status);
     return out->failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory for its table of times", path) : PL_OK;
 }
 
-pl_status pl_times_report(const char *path, pl_times_form form, char **text, size_t *bytes, pl_error *err)
+pl_doc_form pl_times_doc_form(pl_times_form form)
 {
+    return form == PL_TIMES_HTML ? PL_FORM_PAGE : form == PL_TIMES_JSON ? PL_FORM_JSON : PL_FORM_TEXT;
+}
+
+pl_status pl_times_report(const char *path, pl_times_form form, unsigned columns, bool color, char **text,
+                          size_t *bytes, pl_error *err)
+{
+    const pl_text_form shown = pl_text_form_of(columns, color);
     char file[PL_FILE_PATH_MAX], *read = NULL;
     size_t length;
     pl_str out = {0};
@@ -176,7 +179,7 @@ pl_status pl_times_report(const char *path, pl_times_form form, char **text, siz
     PL_TRY_DONE(find_file(path, file, err));
     PL_TRY_DONE(pl_file_read_all(file, FILE_BYTES_MAX, &read, &length, err));
     PL_TRY_DONE(pl_report_times_read(file, read, length, t, err));
-    PL_TRY_DONE(print(path, t, form, &out, err));
+    PL_TRY_DONE(print(path, t, form, &shown, &out, err));
     status = pl_give_text(&out, text, bytes, err);
 done:
     if (status != PL_OK) pl_str_deinit(&out);

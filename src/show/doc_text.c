@@ -360,6 +360,13 @@ static const pl_doc_item *write_item(const pl_doc *d, const pl_text_form *form, 
     }
 }
 
+pl_text_form pl_text_form_of(unsigned columns, bool color)
+{
+    enum { LEAST = 40, MOST = 200 };
+    if (columns == 0) columns = PL_TEXT_COLUMNS;
+    return (pl_text_form){.columns = columns < LEAST ? LEAST : columns > MOST ? MOST : columns, .color = color};
+}
+
 void pl_doc_print(const pl_doc *d, const pl_text_form *form, pl_str *out)
 {
     pl_text_form f = form ? *form : (pl_text_form){0};

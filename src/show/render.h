@@ -13,6 +13,8 @@ typedef struct pl_text_form {
 } pl_text_form;
 
 enum { PL_TEXT_COLUMNS = 80 };
+/* For a terminal that is so wide (0: not known): 40 to 200 columns are used. */
+pl_text_form pl_text_form_of(unsigned columns, bool color);
 
 /* A document in fixed memory, and the text that it is turned into: of `room` bytes (at least 2) three eighths are the
  * text's, which begins the memory. */

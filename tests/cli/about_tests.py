@@ -28,6 +28,7 @@ def test_version():
     shutil.copy(COMMAND, "alone/plimsoll")
     alone = subprocess.run(["alone/plimsoll", "--version"], capture_output=True, text=True, env=environment())
     check("modules   none\nmissing   cache: there is no plimsoll-cache.so\n" in alone.stdout, alone.stdout, alone.stderr)
+    check(all(run(word)[0] == run("--version")[0] for word in ("version", "-v", "-V")), "other words for it")
     refused(2, "--version takes nothing but --json, not --yaml", "--version", "--yaml")
 
 

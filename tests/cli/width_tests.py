@@ -118,6 +118,19 @@ def test_plan_on_a_terminal():
         check(columns <= 80 or widest > 80, "the width is not used", columns, widest)
 
 
+def test_report_on_a_terminal():
+    write_text()
+    run("train", write_config(**MODEL), "--quiet")
+    widest = {}
+    for columns in (60, 80, 120, 200):
+        shown, colored = on_terminal(columns, "report", "out")
+        widest[columns] = max(len(line) for line in shown.splitlines() if os.getcwd() not in line)  # a path stays whole
+        check(colored and widest[columns] <= columns and "As planned, to the byte." in shown, columns, shown)
+    check(widest[200] > 80, "the width is not used", widest)
+    text, _ = run("report", "out")
+    check("\033" not in text and max(len(line) for line in text.splitlines() if os.getcwd() not in line) <= 80, text)
+
+
 PROBE = """<!doctype html><body>%s<pre id=out></pre><script>
 onload = () => { document.getElementById('out').textContent = 'PROBE' + JSON.stringify([...document.querySelectorAll('iframe')].map(%s)) + 'PROBE' }
 </script>"""
@@ -170,6 +183,6 @@ def test_pages():
             check(found["letters"] >= 8, "letters that nobody can read:", found)
 
 
-GROUPS = {"width": [test_help, test_man, test_tables, test_plan_on_a_terminal, test_pages]}
+GROUPS = {"width": [test_help, test_man, test_tables, test_plan_on_a_terminal, test_report_on_a_terminal, test_pages]}
 if __name__ == "__main__":
     main(GROUPS)
