@@ -1,6 +1,7 @@
 /* plimsoll infer: a model on the user's files, in a planned process. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "compare.h"
 #include "out.h"
@@ -13,7 +14,9 @@ static const pl_cli_option options[] = {
             .other = "--to"},
     [ARRAYS] = {"--npy", "PREFIX", "in place of lines PREFIX.NAME.npy for each output"},
     [LATENCY] = {"--latency", NULL, "item by item, and how long each took: median, 95 %, largest"},
-    [BRIEF] = {"--brief", NULL, "lines without the model's numbers: what its system says of them alone"},
+    [BRIEF] = {"--brief", NULL,
+               "lines without the model's numbers, only what its system says of them; on a terminal always, but with "
+               "--out -"},
     [SEEDED] = {"--seeded", NULL, "first values of the config's seed in place of trained weights"},
     [CHECKPOINT] = {"--checkpoint", "DIR", "a checkpoint's folder; default: the run's best, else its latest"},
     [COMPARE] = {"--compare", NULL,
@@ -102,6 +105,26 @@ static pl_status take_places(const pl_cli_input *in, pl_error *err)
     return status == PL_OK ? set(in, "infer.npy", to ? "none" : arrays, "--npy", err) : status;
 }
 
+/* A config may name them, too. */
+static bool goes_to_files(const pl_cli_input *in)
+{
+    static const char *const keys[] = {"to", "npy"};
+    char name[8];
+    pl_error none = {0};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const pl_status status = pl_cli_setting(in->config, "infer", keys[i], name, sizeof name, &none);
+        if (status == PL_OK && strcmp(name, "none") != 0) return true;
+    }
+    return false;
+}
+
+/* A row of numbers for each token is nothing to read: on a terminal only who asks for them (--out -) gets them. */
+static bool is_brief(const pl_cli_input *in)
+{
+    const char *const *value = in->arguments.value;
+    return value[BRIEF] || (!value[TO] && !goes_to_files(in) && pl_is_terminal(STDOUT_FILENO));
+}
+
 static pl_status take_words(const pl_cli_input *in, pl_error *err)
 {
     static char files[4096];
@@ -113,7 +136,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     if (status == PL_OK) status = set(in, "infer.files", files[0] ? files : NULL, "the files", err);
     if (status == PL_OK) status = take_places(in, err);
     if (status == PL_OK) status = set(in, "infer.latency", value[LATENCY] ? "true" : NULL, "--latency", err);
-    if (status == PL_OK) status = set(in, "infer.brief", value[BRIEF] ? "true" : NULL, "--brief", err);
+    if (status == PL_OK) status = set(in, "infer.brief", is_brief(in) ? "true" : NULL, "--brief", err);
     if (status == PL_OK) status = set(in, "infer.seeded", value[SEEDED] ? "true" : NULL, "--seeded", err);
     return status;
 }
@@ -157,19 +180,6 @@ static int compare(const pl_cli_command *command, const pl_cli_input *in)
     if (status == PL_OK) status = check_trained(in, &err);
     if (status == PL_OK) status = pl_talk_read(in->config, value[QUIET], false, &talk, &err);
     return status == PL_OK ? pl_cli_compare(command, in, &talk, &words) : pl_cli_complain(command->name, status, &err);
-}
-
-/* A config may name them, too. */
-static bool goes_to_files(const pl_cli_input *in)
-{
-    static const char *const keys[] = {"to", "npy"};
-    char name[8];
-    pl_error none = {0};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const pl_status status = pl_cli_setting(in->config, "infer", keys[i], name, sizeof name, &none);
-        if (status == PL_OK && strcmp(name, "none") != 0) return true;
-    }
-    return false;
 }
 
 static int infer(const pl_cli_command *command, pl_cli_input *in, pl_status status, pl_error *err)

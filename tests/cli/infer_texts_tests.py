@@ -14,6 +14,7 @@ from cli_tests import SEED, check, environment, last_checkpoint, main, needed, r
 from encode_tests import SMALL, write_encoder
 from hybrid_tests import write_hybrid
 from infer_tests import lines, save, some_pages
+from width_tests import on_terminal
 
 DRAW = random.Random(SEED)
 
@@ -107,6 +108,18 @@ def test_many_lines():
     with open("few.txt", "ab") as file:
         file.write(b"\nsome more\n" * 3 + b"a\0b\n")
     refused(4, r"few.txt: is no text: byte \d+ is 0, in line 46", "infer", "out", "few.txt")
+
+
+def test_on_a_terminal():
+    """A row of numbers for each token is for programs: who reads gets what is said of a line, and the numbers when they are asked for."""
+    write_text()
+    run("train", write_config(), "--quiet")
+    with open("t.txt", "w") as file:
+        file.write("a line\n")
+    whole, brief = run("infer", "out", "t.txt")[0], run("infer", "out", "t.txt", "--brief")[0]
+    check("logits" in whole and "logits" not in brief, whole[:200], brief[:200])
+    check(brief.strip() in on_terminal(200, "infer", "out", "t.txt", "--quiet")[0], "on a terminal")
+    check(whole.strip() in on_terminal(200, "infer", "out", "t.txt", "--out", "-", "--quiet")[0], "asked for")
 
 
 def test_files_of_the_config():
@@ -246,7 +259,7 @@ def test_batch_of_a_budget():
     check(len(lines(run("infer", "out", "ids.npy", "--brief", "--budget", budget, "--set", "infer.batch=1")[0])) == 16, "lines")
 
 
-GROUPS = {"infer_texts": [test_texts_as_pages, test_empty_lines, test_many_lines, test_files_of_the_config, test_stopped],
+GROUPS = {"infer_texts": [test_texts_as_pages, test_empty_lines, test_many_lines, test_on_a_terminal, test_files_of_the_config, test_stopped],
           "infer_apart": [test_what_is_a_runs_is_left_alone, test_weights_of_another_model, test_batch_of_a_budget]}
 
 if __name__ == "__main__":
