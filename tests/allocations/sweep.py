@@ -30,6 +30,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
 from io_tests import difference, leftovers
+from soak import share_of
 
 TINY = {
     "model": {"width": 8, "layers": 1, "heads": 2, "sequence": 8},
@@ -462,6 +463,8 @@ class Sweep:
                 numbers = [int(wanted[1])] if self.only else self.numbers(series.requests)
                 if paths is not None and not self.only:
                     numbers = self.new_paths(paths.get(where, {}), where, mode)
+                if not self.sample and not self.only:
+                    numbers = sorted(self.random.sample(numbers, share_of(len(numbers), min(len(numbers), 3))))
                 failed += series.run(numbers)
                 refused += len(numbers)
         return failed, refused

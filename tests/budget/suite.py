@@ -9,6 +9,7 @@ import sys
 import time
 
 from harness import Failure, Skip
+from soak import share_of
 
 
 def options(document, checks, count):
@@ -27,7 +28,7 @@ def options(document, checks, count):
 def run_random(arguments, run_one):
     """run_one(index) for each configuration asked for; how many. All are tried before the first failure is told."""
     failures = []
-    indices = [arguments.index] if arguments.index >= 0 else range(arguments.count)
+    indices = [arguments.index] if arguments.index >= 0 else range(share_of(arguments.count))
     for index in indices:
         try:
             run_one(index)

@@ -17,6 +17,7 @@ import time
 
 import cli_tests
 from cli_tests import COMMAND, SEED, Skipped, check, environment, main, read, refused, run
+from soak import share_of
 from encode_oracle import Encoder, draw_weights, write_weights
 from rollout_oracle import load_npy
 
@@ -557,7 +558,7 @@ def test_killed_and_resumed():
 
 def test_killed_twenty_times():
     for form in FORMS:
-        print(form, "kills of each file:", kill_and_go_on(form, 100000, 20))
+        print(form, "kills of each file:", kill_and_go_on(form, share_of(100000), share_of(20, 3)))
         shutil.rmtree("whole", ignore_errors=True)
 
 

@@ -10,6 +10,7 @@ import struct
 
 import cli_tests
 from cli_tests import SEED, Skipped, await_event, check, finish, last_checkpoint, main, metrics, needed, read, refused, run, same_run, start_closely
+from soak import need_all
 
 SMALL = {"vision_encoder": {"image_size": 64, "hidden_size": 16, "pretrained_layers": 1, "vit_layers": 1, "vit_heads": 2, "adapter_layers": 1, "num_heads": 2,
                             "num_layers": 1, "target_capsules": 3, "checksum_dim": 4},
@@ -666,6 +667,7 @@ def words_read(*words):
 
 def test_the_examples_read():
     """Both read pages that they never saw, of words that they know (docs/hybrid.md: more than 0.9)."""
+    need_all(Skipped)
     need_pages()
     for example in (EXAMPLE, EXAMPLE.replace("tiny", "small")):
         run("train", example, "--out", "out", "--quiet", timeout=LONG)
@@ -677,6 +679,7 @@ def test_the_examples_read():
 def test_the_example_learns_by_heart():
     """Trained with 256 pages and no other, it reads more than 0.99 of them (docs/hybrid.md). They are what eval reads when it is told that a
     share of 0.99 is held out."""
+    need_all(Skipped)
     need_pages()
     run("train", EXAMPLE, "--out", "out", "--quiet", "--steps", "2000", "--set", "reading.pages=256", "--set", "reading.held_out=0", timeout=LONG)
     by_heart = words_read("out", "--set", "reading.held_out=0.99")

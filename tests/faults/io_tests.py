@@ -31,6 +31,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from checksum import xxh64
+from soak import SHARE
 
 CONFIG = """model:
   width: 8
@@ -486,6 +487,8 @@ def choose(command, reference, arguments, source):
         return [f for f in faults if matches(command, f, arguments.only)]
     if not (arguments.all or arguments.edges):
         faults = sample(faults, arguments.share, source)
+    elif SHARE > 1:
+        faults = sample(faults, 1 / SHARE, source)
     source.shuffle(faults)
     return faults
 
