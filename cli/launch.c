@@ -61,16 +61,24 @@ static pl_status stage_plan(const pl_plan *plan, pl_plan_form form, const char *
     return status;
 }
 
+/* A training goes on without: *fd is -1 where what lies in the place of the list must be left alone. */
 static pl_status stage_starts(const pl_call *call, int *fd, pl_error *err)
 {
     char command[PL_AGAIN_BYTES], *text = NULL;
     size_t bytes = 0;
+    pl_error why = {0};
     const bool goes_on = strcmp(call->word[PL_CALL_RESUME], "false") != 0;
-    pl_status status =
-        pl_starts_text(call->word[PL_CALL_OUT], goes_on, pl_again_print(NULL, command), &text, &bytes, err);
-    if (status == PL_OK) status = stage("plimsoll starts", text, bytes, fd, err);
-    pl_text_free(text);
-    return status;
+    pl_again_print(NULL, command);
+    pl_status status = pl_starts_text(call->word[PL_CALL_OUT], goes_on, command, &text, &bytes, &why);
+    if (status == PL_OK) {
+        status = stage("plimsoll starts", text, bytes, fd, err);
+        pl_text_free(text);
+        return status;
+    }
+    if (status != PL_E_STORAGE && status != PL_E_DATA) return pl_cli_error(err, status, "%s", why.text);
+    if (strcmp(call->word[PL_CALL_QUIET], "2") != 0)
+        pl_say("warning: %s; it is left alone, and how this run was started is not kept\n", why.text);
+    return PL_OK;
 }
 
 /* "--prompt=text" for each word said, into a static block: this is called once, and exec copies it. */
@@ -150,7 +158,7 @@ pl_status pl_cli_launch(const pl_plan *plan, bool keep, pl_call *call, pl_error 
     call->word[PL_CALL_LOCK] = lock;
     call->word[PL_CALL_HTML] = keep ? page : NULL;
     snprintf(starts, sizeof starts, "%d", starts_fd);
-    call->word[PL_CALL_STARTS] = keep ? starts : NULL;
+    call->word[PL_CALL_STARTS] = starts_fd >= 0 ? starts : NULL;
     snprintf(next, sizeof next, "%d", next_fd);
     call->word[PL_CALL_NEXT] = next_fd >= 0 ? next : NULL;
     if (status == PL_OK) status = pl_runner_hand_on(plan, err);

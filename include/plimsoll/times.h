@@ -26,7 +26,8 @@ PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, un
                                              size_t *bytes, pl_error *);
 /* The text of the starts.jsonl that a training keeps in its folder (docs/formats.md): a line for this start (time,
  * version, machine, the command as a shell would take it; "": not known), after those that are there where the training
- * goes on. In a block for pl_text_free. PL_E_NOMEM. */
+ * goes on. In a block for pl_text_free. PL_E_STORAGE, PL_E_DATA: what has that name there cannot be read, is a link or
+ * is another file, which is to be left alone. PL_E_NOMEM. */
 PL_API PL_MUST_USE pl_status pl_starts_text(const char *folder, bool goes_on, const char *command, char **text,
                                             size_t *bytes, pl_error *);
 /* What the training in this folder is and came to: settings that differ from their defaults, curves over all steps,

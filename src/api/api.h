@@ -82,6 +82,9 @@ pl_status pl_run_rehearse(const pl_run_rehearsal *, pl_run_heap *, pl_error *);
 /* A text handed to the caller: takes the string's memory. */
 pl_status pl_give_text(pl_str *, char **text, size_t *bytes, pl_error *);
 
+/* ---- starts.c: the newest lines of the folder's starts.jsonl, in a block; NULL: there is none ---- */
+pl_status pl_starts_read(const char *folder, char **text, size_t *bytes, pl_error *);
+
 /* ---- times.c ---- */
 pl_doc_form pl_times_doc_form(pl_times_form);
 

@@ -153,13 +153,17 @@ static pl_status read_memory(gathered *g, pl_error *err)
     return status;
 }
 
+/* A report is whole without. */
 static pl_status read_starts(gathered *g, pl_error *err)
 {
-    char path[PL_FILE_PATH_MAX], *text = NULL;
+    char *text;
     size_t bytes;
-    if (!is_there(g->training.path, PL_STARTS_FILE, path)) return PL_OK;
-    PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
-    const pl_status status = pl_report_starts_read(text, bytes, &g->training.starts, err);
+    pl_error why = {0};
+    pl_status status = pl_starts_read(g->training.path, &text, &bytes, &why);
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status != PL_OK) snprintf(g->training.starts.trouble, sizeof g->training.starts.trouble, "%s", why.text);
+    if (status != PL_OK || !text) return PL_OK;
+    status = pl_report_starts_read(text, bytes, &g->training.starts, err);
     pl_free(text);
     return status;
 }

@@ -17,7 +17,7 @@ typedef struct frame {
 static double x_of(const frame *f, double position) { return LEFT + position / f->positions * (WIDTH - LEFT - RIGHT); }
 static double y_of(const frame *f, double bytes) { return HEIGHT - BOTTOM - bytes / f->top * (HEIGHT - TOP - BOTTOM); }
 
-/* What is too thin for an edge has one in its own colour, by which it can be seen. */
+/* A block thinner than its edge would be hidden by it, so its edge has its own colour. */
 static bool begin_block(const frame *f, const pl_block *b, pl_role role)
 {
     if (b->bytes == 0 || b->space != PL_SPACE_RAM) return false;
@@ -60,11 +60,11 @@ static const char *reason_of(pl_role role)
         [PL_ROLE_AVERAGE] = "a running average of weights",
         [PL_ROLE_STATE] = "what is carried from step to step",
         [PL_ROLE_SAVED] = "kept from the forward pass for the backward pass",
-        [PL_ROLE_TEMPORARY] = "a result on its way to those that read it",
+        [PL_ROLE_TEMPORARY] = "a result that later nodes read",
         [PL_ROLE_WORKSPACE] = "room that the kernel of one node computes in",
-        [PL_ROLE_INPUT] = "what the data bring",
+        [PL_ROLE_INPUT] = "what the program is given",
         [PL_ROLE_OUTPUT] = "what the program returns",
-        [PL_ROLE_STAGING] = "a batch that the loader fills ahead of time",
+        [PL_ROLE_STAGING] = "where data wait before or after they are computed with",
         [PL_ROLE_IO] = "room for reading and writing files",
     };
     return reasons[role];
@@ -84,12 +84,15 @@ static void say_node(const frame *f, const char *what, pl_id node)
 static void say_reason(const frame *f, pl_id value, pl_id last_reader)
 {
     const pl_value *v = &f->plan->graph->value[value];
-    pl_str_printf(f->out, "\n%s", reason_of(v->role));
+    const bool is_unread = last_reader == PL_NONE && v->role == PL_ROLE_TEMPORARY;
+    pl_str_printf(f->out, "\n%s", is_unread ? "a result that nothing reads here" : reason_of(v->role));
     if (v->program == PL_NONE)
         pl_str_append(f->out, "; held as long as the process");
     else if (v->producer != PL_NONE)
         say_node(f, "; made by", v->producer);
-    if (last_reader != PL_NONE) say_node(f, v->program == PL_NONE ? "; used last by" : "; needed last by", last_reader);
+    if (last_reader != PL_NONE) say_node(f, "; last read by", last_reader);
+    if (v->program != PL_NONE && last_reader != PL_NONE && f->plan->value[value].last > last_reader + 1)
+        pl_str_append(f->out, "; kept until its program, or the part of it that repeats, has ended");
 }
 
 /* The last node that reads each value, or a view or a version of it: of storage roots. NULL when memory is refused. */

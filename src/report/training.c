@@ -157,8 +157,9 @@ static void add_starts(const pl_report_training *t, pl_doc *d)
 {
     static const pl_doc_column columns[] = {
         {NULL, "time"}, {NULL, "command"}, {NULL, "version"}, {NULL, "machine", .is_remark = true}};
-    if (!t->starts.count) return;
-    pl_doc_section(d, t->starts.count > 1 ? "How it was begun, and gone on with" : "How it was begun");
+    if (!t->starts.count && !t->starts.trouble[0]) return;
+    pl_doc_section(d, "How it was started");
+    if (t->starts.trouble[0]) pl_doc_say(d, PL_DOC_BAD, "%s", t->starts.trouble);
     pl_doc_table(d, NULL, columns, 4);
     for (size_t i = 0; i < t->starts.count; i++) {
         const pl_report_start *s = &t->starts.start[i];

@@ -41,6 +41,7 @@ typedef struct pl_report_start {
 typedef struct pl_report_starts {
     pl_report_start *start;
     size_t count, capacity;
+    char trouble[320]; /* why there are none, though there should be; "": nothing is wrong */
 } pl_report_starts;
 
 /* starts.jsonl. PL_E_NOMEM. */

@@ -44,12 +44,14 @@ function explore(figure) {
   const [left, top, width, height] = svg.dataset.frame.split(' ').map(Number);
   const axis = (text, pieces) => text && {most: +text.split(' ')[0], unit: text.split(' ')[1], pieces};
   const right = axis(svg.dataset.right, 8), up = axis(svg.dataset.up, 6); /* no `up`: lanes that stay where they are */
+  /* A block is found by what it is called, what it is a part of, and by the legend's word for its colour. */
+  const legend = new Map([...figure.parentNode.querySelectorAll('.legend span')].map(s => [s.firstChild.className, s.textContent]));
   const blocks = [...group.querySelectorAll('rect')].map(rect => {
     const text = rect.querySelector('title').textContent;
     const [x, y, w, h] = ['x', 'y', 'width', 'height'].map(name => +rect.getAttribute(name));
-    return {rect, text, low: text.toLowerCase(), x, y, w, h};
+    const searched = text.split('\n').slice(0, 2).join(' ') + ' ' + (legend.get(rect.classList[0]) || '');
+    return {rect, text, low: searched.toLowerCase(), x, y, w, h};
   }).sort((a, b) => a.x - b.x || a.y - b.y);
-  blocks.forEach((b, i) => { b.at = i; b.rect.block = b; });
 
   /* What is shown of the whole picture, in its units, and where a point of it is now; where a number of an axis lies in the
    * whole picture, and the other way round. */
@@ -67,6 +69,7 @@ function explore(figure) {
   svg.insertBefore(clip, group);
   const free = svg.querySelector('.free');
   clip.append(...(free ? [free] : []), group);
+  group.setAttribute('aria-hidden', 'true'); /* thousands of titles: the search and N and P read them out */
   const freeTop = free && +free.getAttribute('y');
   const ring = drawn(clip, 'rect', {class: 'ring', visibility: 'hidden'});
 
@@ -128,7 +131,7 @@ function explore(figure) {
     ring.setAttribute('visibility', chosen ? 'visible' : 'hidden');
     svg.classList.toggle('zoomed', !isWhole());
     reset.disabled = isWhole();
-    const stretch = (a, b, unit) => `${words(a, (b - a) / 100, unit)} to ${words(b, (b - a) / 100, unit)}`;
+    const stretch = (a, b, unit) => `${words(a, (b - a) / 100, unit)} to ${words(unit === 'node' ? Math.max(a, b - 1) : b, (b - a) / 100, unit)}`;
     where.textContent = `Shown: ${right.unit === 'node' ? 'nodes ' : ''}${stretch(alongAt(from), alongAt(to), right.unit)}`
       + (up ? `, ${stretch(upwardAt(below), upwardAt(above), up.unit)}.` : '.');
   }
@@ -178,48 +181,44 @@ function explore(figure) {
   };
   button(tools, '+', () => zoom(1.6, 1.6, middle), 'zoom in');
   button(tools, '\u2212', () => zoom(1 / 1.6, 1 / 1.6, middle), 'zoom out');
-  const reset = button(tools, 'whole picture', all);
+  const reset = button(tools, 'whole picture', () => { all(); svg.focus({preventScroll: true}); });
   const said = make(tools, 'span', {role: 'status'});
   const hits = make(figure, 'ol', {class: 'hits', hidden: ''});
   figure.insertBefore(hits, svg);
-  const card = make(figure, 'div', {class: 'chosen', role: 'status', hidden: ''});
-  const where = make(figure, 'p', {class: 'where'});
+  const card = make(figure, 'div', {class: 'chosen', hidden: ''}), facts = make(card, 'div', {role: 'status'}), row = make(card, 'div', {class: 'acts'});
+  const where = make(figure, 'p', {class: 'where', 'aria-live': 'polite'});
   const keys = make(figure, 'p', {class: 'where', id: name + '-keys'},
-    'Drag to move it; zoom with Ctrl and the wheel (Shift: along the schedule alone) or two fingers; click a block to keep it. ' +
-    'On the keyboard: arrows, + and \u2212, 0 for the whole picture, N and P from block to block, Enter to zoom to it, Escape.');
+    'Drag to move; zoom with Ctrl and the wheel (with Shift, along the schedule only) or two fingers; click a block to select it. ' +
+    'Keyboard: arrows, + and \u2212, 0 for the whole picture, N and P for the next and previous block, Enter to zoom to it, / to search, Escape.');
   svg.setAttribute('tabindex', '0');
   svg.setAttribute('role', 'application');
   svg.setAttribute('aria-describedby', keys.id);
 
   function choose(b) {
     chosen = b;
-    card.replaceChildren();
+    facts.replaceChildren();
     card.hidden = !b;
-    if (b) {
-      const [first, ...lines] = b.text.split('\n');
-      make(card, 'b', {}, first);
-      for (const line of lines) make(card, 'span', {}, line);
-      const row = make(card, 'div', {});
-      button(row, 'zoom to it', () => around(b));
-      button(row, 'previous', () => step(-1), 'previous block');
-      button(row, 'next', () => step(1), 'next block');
-      button(row, 'let go', () => { choose(null); svg.focus({preventScroll: true}); });
-    }
+    const [first, ...lines] = b ? b.text.split('\n') : [''];
+    make(facts, 'b', {}, first);
+    for (const line of lines) make(facts, 'span', {}, line);
     redraw();
   }
+  button(row, 'zoom to it', () => around(chosen));
+  button(row, 'previous', () => step(-1), 'previous block');
+  button(row, 'next', () => step(1), 'next block');
+  button(row, 'deselect', () => { choose(null); svg.focus({preventScroll: true}); });
   function step(by) {
     const among = found.length ? found : blocks, at = chosen ? among.indexOf(chosen) : -1;
     const next = among[chosen && at >= 0 ? (at + by + among.length) % among.length : by > 0 ? 0 : among.length - 1];
     choose(next);
     into(next);
-    if (card.contains(document.activeElement) || document.activeElement === document.body)
-      [...card.querySelectorAll('button')].find(b => b.textContent === (by > 0 ? 'next' : 'previous')).focus();
   }
   function look() {
     const wanted = search.value.toLowerCase().split(/\s+/).filter(w => w);
     found = wanted.length ? blocks.filter(b => wanted.every(w => b.low.includes(w))) : [];
     svg.classList.toggle('searched', wanted.length > 0);
-    for (const b of blocks) b.rect.classList.toggle('found', wanted.length > 0 && wanted.every(w => b.low.includes(w)));
+    for (const rect of group.querySelectorAll('.found')) rect.classList.remove('found');
+    for (const b of found) b.rect.classList.add('found');
     said.textContent = wanted.length ? `${count(found.length)} of ${count(blocks.length)} blocks` : '';
     hits.replaceChildren();
     hits.hidden = !found.length;
@@ -250,7 +249,7 @@ function explore(figure) {
   /* ---- mouse and fingers ---- */
   const point = event => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
   svg.addEventListener('wheel', event => {
-    if (!event.ctrlKey && !event.metaKey && document.activeElement !== svg) return; /* the page scrolls */
+    if (!event.ctrlKey && !event.metaKey) return; /* the page scrolls */
     event.preventDefault();
     const f = Math.exp(-(event.deltaY || event.deltaX) * (event.deltaMode ? 0.05 : 0.002));
     zoom(f, event.shiftKey ? 1 : f, point(event));
@@ -265,13 +264,13 @@ function explore(figure) {
     if (event.button) return;
     if (!held.size) moved = 0;
     held.set(event.pointerId, point(event));
+    svg.setPointerCapture(event.pointerId); /* it may be let go anywhere */
   });
   svg.addEventListener('pointermove', event => {
     const was = held.get(event.pointerId), is = point(event);
     if (!was) return;
     const before = held.size === 2 && span();
     moved += Math.hypot(is.x - was.x, is.y - was.y);
-    if (moved > 6 && !svg.hasPointerCapture(event.pointerId)) svg.setPointerCapture(event.pointerId);
     held.set(event.pointerId, is);
     if (before) {
       const after = span();
@@ -284,14 +283,14 @@ function explore(figure) {
   for (const end of ['pointerup', 'pointercancel']) svg.addEventListener(end, event => held.delete(event.pointerId));
   svg.addEventListener('click', event => {
     if (moved > 6) return;
-    const at = point(event), reach = 22 / svg.getScreenCTM().a; /* of a finger, in the picture's units */
-    let best = event.target.block, least = reach;
-    for (const b of best ? [] : blocks) { /* the nearest: some are thinner than a pixel */
+    const at = point(event), reach = (event.pointerType === 'touch' ? 22 : 4) / svg.getScreenCTM().a; /* pixels, in the picture's units */
+    let best = null, least = reach;
+    for (const b of blocks) { /* the nearest: some are thinner than a pixel */
       const x0 = X(b.x), x1 = X(b.x + b.w), y0 = Y(b.y), y1 = Y(b.y + b.h);
       const d = Math.hypot(Math.max(x0 - at.x, 0, at.x - x1), Math.max(y0 - at.y, 0, at.y - y1));
       if (d < least) best = b, least = d;
     }
-    choose(best || null);
+    choose(best);
   });
   svg.addEventListener('dblclick', event => zoom(2.5, 2.5, point(event)));
   draw();

@@ -1,5 +1,6 @@
 """A run as a person reads of it afterwards, and several next to each other: judged by the files that the runs left, read here
 by themselves. Called as cli_tests.py is."""
+import html
 import json
 import os
 import re
@@ -83,7 +84,7 @@ def test_starts():
     typed = [shlex.split(line["command"]) for line in lines]
     check(typed[0] == [COMMAND, "train", "gpt.yaml", "--out", "a b", "--steps", "6", "--threads", "1", "--quiet"] and typed[1][-4:] == ["--threads", "1", "--quiet", "--resume"], typed)
     text, _ = run("report", "a b")
-    check("How it was begun, and gone on with\n" + lines[0]["time"] in text and lines[1]["time"] in text, text)
+    check("How it was started\n" + lines[0]["time"] in text and lines[1]["time"] in text, text)
     with open("a b/starts.jsonl", "ab") as file:
         file.write(b"torn {")
     run("train", "gpt.yaml", "--out", "a b", "--steps", "15", "--threads", "1", "--quiet", "--resume")
@@ -92,7 +93,30 @@ def test_starts():
     (line,) = read("a b/starts.jsonl").splitlines()
     check(json.loads(line)["command"].endswith("--overwrite"), line)
     os.remove("a b/starts.jsonl")  # an earlier version kept none
-    check("How it was begun" not in run("report", "a b")[0], "from nothing")
+    check("How it was started" not in run("report", "a b")[0], "from nothing")
+
+
+def test_starts_that_are_not_ours():
+    """What has the name is left alone: a link, a folder, another file. A list that is long loses its oldest lines."""
+    again = ["train", "gpt.yaml", "--out", "out", "--threads", "1", "--resume", "--steps"]
+    train("out")
+    one = read("out/starts.jsonl")
+    with open("out/starts.jsonl", "wb") as file:
+        file.write(one * (1 + (300 << 10) // len(one)))
+    run(*again, "7")
+    lines = read("out/starts.jsonl").splitlines(keepends=True)
+    check(len(read("out/starts.jsonl")) <= (256 << 10) + 2 * len(one) and all(line == one for line in lines[:-1]) and json.loads(lines[-1])["command"].endswith("7"), len(lines))
+    check("How it was started" in run("report", "out")[0], "a long one")
+    for step, (what, make) in enumerate({"is a link": lambda: os.symlink("../precious", "out/starts.jsonl"), "is not a regular file": lambda: os.mkdir("out/starts.jsonl"),
+                                         "does not say how a run was started": lambda: shutil.copy("precious", "out/starts.jsonl")}.items()):
+        with open("precious", "w") as file:
+            file.write("mine\n")
+        os.remove("out/starts.jsonl") if not os.path.isdir("out/starts.jsonl") or os.path.islink("out/starts.jsonl") else os.rmdir("out/starts.jsonl")
+        make()
+        _, err = run(*again, str(8 + step))
+        check(re.search(rf"warning: out/starts.jsonl: .*{what}.*; it is left alone", err) and "As planned, to the byte" in err, what, err)
+        check(read("precious") == b"mine\n" and (os.path.isdir("out/starts.jsonl") or read("out/starts.jsonl") == b"mine\n"), what)
+        check(what in run("report", "out")[0].replace("\n", " "), what, run("report", "out")[0])
 
 
 def test_samples():
@@ -110,7 +134,9 @@ def test_samples():
     found = re.findall(r"^Step (\d+): ", run("report", "out")[0], re.M)
     check(len(found) == 8 and found[0] == "2" and found[-1] == "24" and found == sorted(found, key=int), found)
     run("report", "out", "--html", "page.html")
-    check("Samples" in read("page.html").decode() and "How it was begun" in read("page.html").decode(), "on the page")
+    page = html.unescape(re.sub("<br>", "\n", read("page.html").decode()))
+    shown = {step: re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", "\ufffd", text) for step, text in kept}
+    check(all(f"Step {step}: {shown[step]}".split("\n")[0] in page for step in map(int, found)) and "How it was started" in page, "on the page")
 
 
 def test_page():
@@ -119,7 +145,7 @@ def test_page():
     run("train", "gpt.yaml", "--out", "out", "--steps", "12", "--threads", "1", "--quiet", "--resume")
     run("report", "out", "--html", "page.html")
     page = read("page.html").decode()
-    check(page.startswith("<!doctype html>") and "<title>out – run</title>" in page and "http" not in page, page[:300])
+    check(page.startswith("<!doctype html>") and "<title>out – run</title>" in page and "<script" not in page and "http" not in page, page[:300])
     training, validation = points(page, "Loss")
     check(len(training) == 12 and len(validation) == len(validated("out")) and training == sorted(training), training, validation)
     check(len(points(page, "Rate")[0]) == 12 and len(points(page, "Learning rate")[0]) == 12, "rates")
@@ -170,4 +196,4 @@ def test_what_is_missing():
 
 
 if __name__ == "__main__":
-    main({"report": [test_text, test_end_of_a_run, test_starts, test_samples, test_page, test_several, test_what_is_missing]})
+    main({"report": [test_text, test_end_of_a_run, test_starts, test_starts_that_are_not_ours, test_samples, test_page, test_several, test_what_is_missing]})
