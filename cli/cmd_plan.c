@@ -87,7 +87,7 @@ static pl_status put_all(const pl_plan *plan, const char *const *value, pl_error
 
 static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_error *err)
 {
-    pl_talk talk;
+    pl_talk talk = {0};
     pl_command of;
     pl_plan *p = NULL;
     pl_prepared *prepared = NULL;
@@ -102,7 +102,7 @@ static pl_status plan(const pl_cli_command *command, const pl_cli_input *in, pl_
     if (status == PL_OK) status = pl_cli_look_at_plan(command->name, in, of, &talk, &prepared, &p, err);
     if (status == PL_OK) status = pl_plan_advise(in->config, pl_cli_cache(in), p, err);
     if (status == PL_OK) status = put_all(p, in->arguments.value, err);
-    pl_prepared_undo(prepared); /* last: a file may be wanted in the folder of the run */
+    pl_cli_undo(prepared, &talk); /* last: a file may be wanted in the folder of the run */
     pl_plan_destroy(p);
     return status;
 }

@@ -178,6 +178,12 @@ static pl_status prepare_for_results(const pl_cli_command *command, const pl_cli
     return name_fence(status, in->config, err);
 }
 
+void pl_cli_undo(pl_prepared *prepared, const pl_talk *talk)
+{
+    pl_error why = {0};
+    if (pl_prepared_undo(prepared, &why) != PL_OK && talk->quiet < 2) pl_say("warning: %s\n", why.text);
+}
+
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_fit_answer **answer,
                           pl_error *err)
 {
@@ -185,7 +191,7 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
     pl_prepared *prepared = NULL;
     pl_status status = prepare(in, true, &p, &prepared, err);
     if (status == PL_OK) status = pl_fit_make(in->config, pl_cli_cache(in), tell_phase, &p, answer, err);
-    pl_prepared_undo(prepared);
+    pl_cli_undo(prepared, talk);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }

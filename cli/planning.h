@@ -25,6 +25,8 @@ pl_status pl_cli_make_plan(const char *name, const pl_cli_input *, pl_command, c
 /* For a look alone: what this machine cannot hold is planned, with a warning; what was prepared is to be undone. */
 pl_status pl_cli_look_at_plan(const char *name, const pl_cli_input *, pl_command, const pl_talk *, pl_prepared **,
                               pl_plan **, pl_error *);
+/* Removes it; what cannot be removed is a warning. */
+void pl_cli_undo(pl_prepared *, const pl_talk *);
 /* The same road to a search. An answer may be there when nothing fits, too. */
 pl_status pl_cli_make_fit(const char *name, const pl_cli_input *, const pl_talk *, pl_fit_answer **, pl_error *);
 /* Before a command that makes runs looks at their data, once: what piles up where it writes, and which keys of the

@@ -91,10 +91,10 @@ PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context,
 
 /* The same for who only looks, as `plimsoll plan` does: until pl_prepared_undo what was made in the run's folder is
  * there, and where something was, no run begins there; then all of it goes, with the folder. What lies elsewhere
- * (data.cache) stays. */
+ * (data.cache) stays. PL_E_STORAGE: something of it cannot be removed. */
 typedef struct pl_prepared pl_prepared;
 PL_API PL_MUST_USE pl_status pl_prepare_briefly(pl_config *, pl_progress, void *context, pl_prepared **, pl_error *);
-PL_API void pl_prepared_undo(pl_prepared *); /* NULL is fine */
+PL_API pl_status pl_prepared_undo(pl_prepared *, pl_error *); /* NULL is fine, for both */
 
 /* Does the system of the config prepare anything of its data at all? */
 PL_API bool pl_prepares(const pl_config *);

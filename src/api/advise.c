@@ -374,7 +374,7 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     pl_prepared *prepared = NULL;
     if (status == PL_OK) status = pl_prepare_briefly(c, NULL, NULL, &prepared, &why); /* into the folder of its own */
     if (status == PL_OK) status = pl_compile(c, &own, NULL, &plan, &why);
-    pl_prepared_undo(prepared);
+    (void)pl_prepared_undo(prepared, NULL); /* in a folder that a training comes to anyway */
     pl_config_destroy(c);
     if (status == PL_OK) g->charged_bytes = pl_plan_charged_bytes(plan);
     pl_plan_destroy(plan);

@@ -137,10 +137,12 @@ pl_status pl_prepare_briefly(pl_config *c, pl_progress progress, void *context, 
     return status;
 }
 
-void pl_prepared_undo(pl_prepared *made)
+pl_status pl_prepared_undo(pl_prepared *made, pl_error *err)
 {
-    if (!made) return;
+    if (!made) return PL_OK;
     pl_made_keep_outside(&made->p.made, made->p.out);
-    pl_preparation_end(&made->p, PL_E_STOPPED);
+    const pl_status status = pl_made_undo(&made->p.made, err);
+    pl_preparation_end(&made->p, PL_OK);
     pl_free(made);
+    return status;
 }

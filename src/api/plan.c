@@ -140,17 +140,18 @@ done:
     return status;
 }
 
-/* What a plan is called: "gpt, train". */
-static const char *title_of(const pl_plan *plan, char *text, size_t room)
+/* What a plan is called: "gpt, train"; without the system where the config is not one of ours. PL_E_NOMEM. */
+static pl_status find_title(const pl_plan *plan, char *text, size_t room, pl_error *err)
 {
-    pl_error ignored;
+    pl_error why = {0};
     pl_config *c = pl_config_create();
     const pl_config_key *key = pl_config_find("model.arch");
-    const bool is_read = c && load(c, "the plan's config", plan->config ? plan->config : "", &ignored) == PL_OK;
+    const pl_status status = c ? load(c, "the plan's config", plan->config ? plan->config : "", &why) : PL_E_NOMEM;
+    const bool is_read = status == PL_OK;
     snprintf(text, room, "%s%s%s", is_read ? key->names[c->model.arch] : "", is_read ? ", " : "",
              pl_command_name(plan->command));
     pl_config_destroy(c);
-    return text;
+    return status == PL_E_NOMEM ? pl_fail(err, status, "no memory to read the plan's config") : PL_OK;
 }
 
 pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size_t *bytes, pl_error *err)
@@ -159,7 +160,8 @@ pl_status pl_plan_text(const pl_plan *plan, pl_plan_form form, char **text, size
     char title[64];
     pl_report_options o = pl_report_options_default();
     pl_status status = PL_OK;
-    if (form == PL_PLAN_HTML || form == PL_PLAN_REPORT) o.title = title_of(plan, title, sizeof title);
+    if (form == PL_PLAN_HTML || form == PL_PLAN_REPORT) PL_TRY(find_title(plan, title, sizeof title, err));
+    o.title = form == PL_PLAN_HTML || form == PL_PLAN_REPORT ? title : NULL;
     switch (form) {
     case PL_PLAN_REPORT:
         status = pl_report_plan(plan, &o, &s, err);
@@ -190,7 +192,8 @@ pl_status pl_plan_report(const pl_plan *plan, const pl_plan_look *look, char **t
     o.width = pl_text_form_of(look->columns, look->color).columns;
     o.color = look->color;
     o.is_short = look->is_short;
-    o.title = title_of(plan, title, sizeof title);
+    PL_TRY(find_title(plan, title, sizeof title, err));
+    o.title = title;
     const pl_status status = pl_report_plan(plan, &o, &s, err);
     if (status == PL_OK) return pl_give_text(&s, text, bytes, err);
     pl_str_deinit(&s);

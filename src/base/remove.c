@@ -57,9 +57,11 @@ pl_status pl_remove_empty_folder(const char *path, pl_error *err)
     return fail(path, is_link(AT_FDCWD, path) ? ELOOP : error, err);
 }
 
-void pl_remove_made(const char *path)
+pl_status pl_remove_made(const char *path, pl_error *err)
 {
-    if (pl_remove_at(AT_FDCWD, path) == EISDIR) (void)rmdir(path);
+    int error = pl_remove_at(AT_FDCWD, path);
+    if (error == EISDIR) error = rmdir(path) == 0 || errno == ENOTEMPTY || errno == EEXIST ? 0 : errno;
+    return error ? fail(path, error, err) : PL_OK;
 }
 
 static int remove_both(int folder, const char *name)

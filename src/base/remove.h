@@ -18,8 +18,8 @@ pl_status pl_remove_file(const char *path, pl_error *err);
 
 /* Opens a folder in order to empty it. *folder is -1 where there is none; a link is PL_E_STORAGE. */
 pl_status pl_remove_open_folder(const char *path, int *folder, pl_error *);
-/* What a call of ours made, a file or a folder, goes; a folder only when it is empty. */
-void pl_remove_made(const char *path);
+/* What a call of ours made, a file or a folder, goes; a folder only when it is empty. err may be NULL, as above. */
+pl_status pl_remove_made(const char *path, pl_error *err);
 /* A folder that is empty goes; one in which there is something stays. */
 pl_status pl_remove_empty_folder(const char *path, pl_error *);
 /* The named files, and their temporary ones, then the folder if nothing else is in it. Files that a person put there

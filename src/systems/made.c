@@ -30,10 +30,24 @@ pl_status pl_made_folder(pl_made *m, const char *path, pl_error *err)
 
 pl_status pl_made_file(pl_made *m, const char *path, pl_error *err) { return note(m, path, strlen(path), err); }
 
-void pl_made_undo(pl_made *m)
+/* After the sentence about what was tried before. */
+static pl_status add_failure(const pl_error *why, pl_error *err)
 {
-    for (size_t i = m->count; i-- > 0;) pl_remove_made(m->path[i]);
+    const size_t bytes = err ? strlen(err->text) : 0;
+    if (bytes && bytes < sizeof err->text) snprintf(err->text + bytes, sizeof err->text - bytes, "; %s", why->text);
+    return why->status;
+}
+
+pl_status pl_made_undo(pl_made *m, pl_error *err)
+{
+    pl_status status = PL_OK;
+    for (size_t i = m->count; i-- > 0;) {
+        pl_error why = {0};
+        if (pl_remove_made(m->path[i], &why) == PL_OK) continue;
+        status = status == PL_OK ? pl_fail(err, why.status, "%s", why.text) : add_failure(&why, err);
+    }
     pl_made_forget(m);
+    return status;
 }
 
 static bool is_same_or_below(const char *path, const char *folder)

@@ -18,8 +18,9 @@ typedef struct pl_made {
 pl_status pl_made_folder(pl_made *, const char *path, pl_error *);
 /* A file that is about to be made. */
 pl_status pl_made_file(pl_made *, const char *path, pl_error *);
-/* Removes what is there, the last first; a folder in which there is something else stays. */
-void pl_made_undo(pl_made *);
+/* Removes what is there, the last first; a folder in which there is something else stays. PL_E_STORAGE says what
+ * cannot be removed; err may be NULL. */
+pl_status pl_made_undo(pl_made *, pl_error *err);
 /* Forgets what lies neither in this folder nor on the way to it. */
 void pl_made_keep_outside(pl_made *, const char *folder);
 void pl_made_forget(pl_made *);

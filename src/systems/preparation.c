@@ -20,7 +20,7 @@ pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config 
 
 void pl_preparation_end(pl_preparation *p, pl_status status)
 {
-    if (status != PL_OK) pl_made_undo(&p->made);
+    if (status != PL_OK) (void)pl_made_undo(&p->made, NULL);
     pl_made_forget(&p->made);
     pl_folder_unlock(&p->lock);
     pl_saved_deinit(&p->saved);

@@ -95,10 +95,10 @@ static void what_was_made_goes(void **state)
 {
     (void)state;
     begin();
-    pl_remove_made(in_folder("big"));
+    assert_int_equal(pl_remove_made(in_folder("big"), NULL), PL_OK);
     assert_true(is_there(in_folder("big/data"))); /* something is in it */
-    pl_remove_made(in_folder("big/data"));
-    pl_remove_made(in_folder("big"));
+    assert_int_equal(pl_remove_made(in_folder("big/data"), NULL), PL_OK);
+    assert_int_equal(pl_remove_made(in_folder("big"), NULL), PL_OK);
     assert_false(is_there(in_folder("big")));
 }
 
