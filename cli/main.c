@@ -52,7 +52,7 @@ static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
     const pl_cli_help_form help = pl_cli_wants_help(argc, argv);
-    if (help && argv[1][0] == '-' && !asks_version(name)) return pl_cli_print_overview(help);
+    if (help && (argv[1][0] == '-' || asks_version(name))) return pl_cli_print_overview(help);
     if (asks_version(name)) {
         pl_error err = {0};
         const pl_status status = print_version(argc, argv, &err);

@@ -29,6 +29,7 @@ important='^(unit/.*|property/grad/.*|property/backend/.*|cli/(train|interrupted
 failed=0
 
 if [ "${1:-}" = draw ]; then
+    [ $# = 3 ] || { echo "draw N SEED" >&2; exit 2; }
     echo "$trees" | cut -d'|' -f1 | xargs -n1 | awk -v n="$2" -v seed="$3" 'BEGIN { srand(seed) } { print rand() "\t" $0 }' | sort -g |
         cut -f2 | head -n "$2" | xargs
     exit 0

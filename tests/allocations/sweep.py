@@ -151,6 +151,7 @@ VARIES = ("doctor-command",) # how often it looks depends on the time
 DURATION = re.compile(rb"[0-9.e+-]+ (ns|us|ms|s|min)\b|\"(\w*seconds|tokens_per_second|(minor|major)_faults|measured_(page_table|proportional)_bytes)\": ?[0-9.e+-]+")
 FIGURE = re.compile(rb"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?([kMGT]?B|ns|us|ms|s|min|h|%)\b)?|0x[0-9a-f]+|\s+|--+|(?<=\s)-(?=\s)") # where lines are broken, too, and the - of a figure that is 0
 FREE = re.compile(rb"[0-9.]+\s+[kMGT]?B(?=\s+are\s+free|\s+of\s+[0-9.]+\s+[kMGT]?B\s)") # on a disk, of the machine's memory
+ADVICE = re.compile(rb"^--\w+ .*", re.MULTILINE) # rows of what could be changed: their rates rest on what was measured in this run
 # What a control group is charged with, row by row: what is 0 has none, and all processes of the group, the tests beside this one too, decide that.
 ACCOUNT = re.compile(rb"(?<=charged to the first of them, with all processes in it:\n)(?: {4}.*\n)*|(?<=\"charged\":)\s*\{[^{}]*\}")
 TELLS_CHANGES = ("storage-clean", "storage-join")
@@ -303,7 +304,7 @@ def said(done):
     words = done.args[1:]
     differs = words[0] == "plan" and b"libasan" in done.stdout
     figures = words[0] in ("doctor", "fit", "storage") or (words[0] == "verify" and "--gradients" not in words)
-    return done.returncode, b"" if differs else (FIGURE if figures else DURATION).sub(b"#", FREE.sub(b"#", ACCOUNT.sub(b"", done.stdout)))
+    return done.returncode, b"" if differs else (FIGURE if figures else DURATION).sub(b"#", ADVICE.sub(b"#", FREE.sub(b"#", ACCOUNT.sub(b"", done.stdout))))
 
 
 def count(lines, where):
