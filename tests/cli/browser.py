@@ -99,6 +99,10 @@ class Browser:
                           "actions": [moves[0], {"type": "pointerDown", "button": 0}, *moves[1:], {"type": "pointerUp", "button": 0}]})
         self.act(*hands)
 
+    def hover(self, *track):
+        self.act({"type": "pointer", "id": "mouse0", "parameters": {"pointerType": "mouse"},
+                  "actions": [{"type": "pointerMove", "x": round(x), "y": round(y), "duration": 50} for x, y in track]})
+
     def wheel(self, x, y, by, held=()):
         """One notch; by: (right, down). Wheels reach the page some frames later than they are turned."""
         self.run("window.turned = false; window.addEventListener('wheel', () => { window.turned = true; }, {capture: true, once: true, passive: true})")

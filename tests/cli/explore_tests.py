@@ -104,6 +104,10 @@ def test_zoom_and_move():
             moved = browser.run(BOX, ARENA, name)
             check(abs(moved[0] - after[0] + 40) < 2 and abs(moved[1] - after[1] - 30) < 2, "a drag is not followed", after, moved)
             check(chosen(browser) is None, "a drag chooses", chosen(browser))
+            browser.drag([(left - 8, y), (left - 8, top - 60)])  # pressed on the picture, let go outside of it
+            at = shown(browser)
+            browser.hover((x, y), (x - 50, y), (x, y))
+            check(shown(browser) == at, "it follows a mouse that holds nothing", at, shown(browser))
             browser.click(f"{ARENA} .tools button:last-of-type")
             check(shown(browser) == whole, whole, shown(browser))
             for _ in range(60):
