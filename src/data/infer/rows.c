@@ -1,5 +1,6 @@
 #include "data/infer/rows.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,20 +80,25 @@ static pl_status check_name(const pl_rows *r, const char *path, pl_error *err)
     return PL_OK;
 }
 
-static struct timespec written_of(int fd)
+static pl_status find_written(const char *path, int fd, struct timespec *written, pl_error *err)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 ? st.st_mtim : (struct timespec){0};
+    if (fstat(fd, &st) != 0) return pl_fail(err, PL_E_STORAGE, "%.300s: cannot be examined: %s", path, strerror(errno));
+    *written = st.st_mtim;
+    return PL_OK;
 }
 
 pl_status pl_rows_reopen(const pl_rows *r, int *fd, pl_error *err)
 {
     uint64_t bytes;
+    struct timespec written = {0};
     PL_TRY(pl_file_open(r->path, fd, &bytes, err));
-    const struct timespec written = written_of(*fd);
-    if (bytes == r->bytes && written.tv_sec == r->written.tv_sec && written.tv_nsec == r->written.tv_nsec) return PL_OK;
-    close(*fd);
-    return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+    pl_status status = find_written(r->path, *fd, &written, err);
+    if (status == PL_OK &&
+        (bytes != r->bytes || written.tv_sec != r->written.tv_sec || written.tv_nsec != r->written.tv_nsec))
+        status = pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+    if (status != PL_OK) close(*fd);
+    return status;
 }
 
 pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, pl_error *err)
@@ -104,9 +110,9 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     PL_TRY(pl_rows_split(name, path, &dataset, err));
     PL_TRY(refuse_folder(path, err));
     PL_TRY(pl_file_open(path, &fd, &r->bytes, err));
-    r->written = written_of(fd);
     const size_t some = r->bytes < sizeof head ? (size_t)r->bytes : sizeof head;
-    pl_status status = pl_file_read_at(fd, path, 0, head, some, err);
+    pl_status status = find_written(path, fd, &r->written, err);
+    if (status == PL_OK) status = pl_file_read_at(fd, path, 0, head, some, err);
     close(fd);
     if (status != PL_OK) return status;
     if (some == 0) return pl_fail(err, PL_E_DATA, "%.300s: is empty", path);
