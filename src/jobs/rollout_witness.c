@@ -161,13 +161,14 @@ static pl_status put_dropout(pl_witness *w, uint64_t t, pl_error *err)
 pl_status pl_witness_open(pl_witness *w, pl_session *s, uint32_t number, uint64_t steps, const char *folder,
                           pl_error *err)
 {
-    *w = (pl_witness){.s = s,
-                      .d = pl_rollout_data_of(s->o.data),
-                      .operator= number,
-                      .folder = folder,
-                      .steps = steps,
-                      .noise_channels = find_channels(s->o.plan->graph),
-                      .dropout_channels = count_dropout(s->o.plan->graph)};
+    memset(w, 0, sizeof *w); /* 40 kB: too much for a literal, which not every compiler builds in place */
+    w->s = s;
+    w->d = pl_rollout_data_of(s->o.data);
+    w->operator= number;
+    w->folder = folder;
+    w->steps = steps;
+    w->noise_channels = find_channels(s->o.plan->graph);
+    w->dropout_channels = count_dropout(s->o.plan->graph);
     if (!w->noise_channels) return pl_fail(err, PL_E_DATA, "the plan was not made for a witness; plan again");
     const uint64_t channels =
         w->noise_channels > PL_ROLLOUT_FIELD_CHANNELS ? w->noise_channels : PL_ROLLOUT_FIELD_CHANNELS;

@@ -85,7 +85,7 @@ pl_status pl_ring_bytes(const pl_ring_options *o, uint64_t *bytes, pl_error *err
 pl_status pl_ring_init(void *memory, const pl_ring_options *o, pl_ring **ring, pl_error *err)
 {
     pl_source_layout layout;
-    uint64_t slot, bytes;
+    uint64_t slot = 0, bytes = 0;
     PL_TRY(measure(o, &layout, &slot, &bytes, err));
     assert((uintptr_t)memory % 64 == 0);
     memset(memory, 0, bytes); /* touches all of it */
