@@ -19,11 +19,11 @@
 
 extern const char pl_build_commit[]; /* cmake/commit.cmake writes it; "": not known */
 
-/* Of a history that is longer the newest lines stay. */
+/* The newest lines of a longer history stay. */
 enum { KEPT_BYTES = 256 << 10 };
 static const char SCHEMA[] = "plimsoll.start/1", BEGINS[] = "{\"schema\":\"plimsoll.start/1\",";
 
-/* Its end, from the beginning of a line. */
+/* The end of the file, beginning with a whole line. */
 static pl_status read_end(int fd, const char *path, uint64_t size, char **text, size_t *bytes, pl_error *err)
 {
     const uint64_t at = size > KEPT_BYTES ? size - KEPT_BYTES : 0;
