@@ -47,7 +47,7 @@ CASES = {
     "plan-first": ([], "plan c.yaml"),
     "plan-bpe": ([], "plan c.yaml --tokenizer bpe --vocab_size 300"),
     "plan-chars": ([], "plan c.yaml --tokenizer chars"),
-    "plan-tokenizer": (["plan c.yaml --tokenizer bpe --vocab_size 270 --out other"], "plan c.yaml --tokenizer other/tokenizer.json"),
+    "plan-tokenizer": (["train c.yaml --steps 1 --tokenizer bpe --vocab_size 270 --out other"], "plan c.yaml --tokenizer other/tokenizer.json"),
     "plan-mlp": (["plan mlp.yaml"], "plan mlp.yaml"),
     "plan-json": (["plan c.yaml"], "plan c.yaml --json"),
     "plan-html": (["plan c.yaml"], "plan c.yaml --html page.html"),

@@ -41,7 +41,7 @@ static pl_place_solution solve(const pl_place_options *options, uint64_t seed)
     pl_place_problem problem = case_problem(&one);
     pl_place_solution s = {.offsets = one.offsets};
     pl_error err = {0};
-    uint64_t peak;
+    uint64_t peak = 0;
     looks = 0;
     looks_count = options->time_limit_s > 0;
     pl_status status = pl_place(&problem, options, &s, &err);

@@ -127,7 +127,7 @@ static void expect(pl_status wanted, pl_status status, const char *part)
 /* Operator 0 alone is finished. */
 static pl_results *open_unfinished(const char *path)
 {
-    pl_results *r;
+    pl_results *r = NULL;
     if (pl_block_file_make(path, PL_BLOCK_NATIVE, &small_layout, &found, &err) != PL_OK ||
         small_open(&b, path, &small_layout, &err) != PL_OK || run_operator(&b, &small_layout, 0, &err) != PL_OK ||
         pl_block_file_close(b.file, &err) != PL_OK || pl_results_open(path, &r, &err) != PL_OK)

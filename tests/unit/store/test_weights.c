@@ -35,8 +35,8 @@ static pl_safetensors *open_written(const char *name)
 {
     pl_safetensors *s;
     pl_error err = {0};
-    assert_int_equal(pl_safetensors_write(&writer, in_folder(name), &written, NULL, &err), PL_OK);
-    assert_int_equal(pl_safetensors_open(in_folder(name), &s, &err), PL_OK);
+    assert_int_equal(pl_safetensors_write(&writer, in_folder("%s", name), &written, NULL, &err), PL_OK);
+    assert_int_equal(pl_safetensors_open(in_folder("%s", name), &s, &err), PL_OK);
     return s;
 }
 
