@@ -385,7 +385,7 @@ static pl_status add_step(reading *r, seen *n, const content *c, uint64_t step, 
 
 static pl_status add_left_over(reading *r, seen *n, const content *c, pl_storage_shape shape, pl_error *err)
 {
-    pl_storage_entry *e;
+    pl_storage_entry *e = NULL;
     char index[PL_FILE_PATH_MAX];
     bool is_open = false;
     if (shape == PL_STORAGE_TREE && c->has_index) {
