@@ -121,7 +121,7 @@ def check_control(bench, arguments):
     limit, line = plan(bench, options_of(bench, "planned", arguments.steps, {"memory.budget": arguments.budget}), "planned")
     classic, classic_line = plan(bench, options_of(bench, "classic", arguments.steps, CLASSIC), "classic")
     print(f"{'MB':12} {'planned':>10} {'limit':>10} {'peak':>10}  what happened ({arguments.steps} steps; peak: the group's, page cache included)")
-    curves = {"limit": limit, "steps": arguments.steps, "planned": [], "usual": []}
+    curves = {"limit": limit, "planned": [], "usual": []}
     done = run_in_group(bench, line, limit, curves["planned"])
     expect(done, line, 0, 0)
     row("planned", limit, limit, done, "trained to the end, nothing killed")

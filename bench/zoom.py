@@ -2,7 +2,7 @@
 """Frames a second while the arena of a plan is zoomed and moved, in Chromium without a GPU: every frame draws another part of the picture, and the next
 is asked for when the one before is done.
 
-    bench/zoom.py [--layers 80] [--frames 120]      the plan of examples/gpt.yaml with so many layers has some 5,000 blocks
+    bench/zoom.py [--layers 60] [--frames 120]      the plan of examples/gpt.yaml with so many layers has some 5,000 blocks
 
 By hand; needs chromium and chromium-driver. No test hangs on what it prints."""
 import argparse
@@ -23,7 +23,7 @@ return new Promise(done => {
   requestAnimationFrame(function frame(now) {
     if (last) gaps.push(now - last);
     last = now;
-    if (gaps.length >= frames) return done({gaps, blocks: figure.querySelectorAll('.blocks rect').length, shown: figure.querySelector('.where').textContent});
+    if (gaps.length >= frames) return done({gaps, blocks: figure.querySelectorAll('.blocks rect').length});
     svg.dispatchEvent(new WheelEvent('wheel', {bubbles: true, cancelable: true, ctrlKey: true, deltaY: gaps.length % 60 < 30 ? -40 : 40,
       clientX: b.x + b.width * (0.4 + 0.004 * (gaps.length % 50)), clientY: b.y + b.height * 0.7}));
     requestAnimationFrame(frame);
@@ -35,7 +35,7 @@ return new Promise(done => {
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plimsoll", default=os.path.join(ROOT, "build", "plimsoll"))
-    parser.add_argument("--layers", type=int, default=80)
+    parser.add_argument("--layers", type=int, default=60)
     parser.add_argument("--frames", type=int, default=120)
     given = parser.parse_args()
     if REASON:

@@ -21,7 +21,7 @@ static const char about[] =
     "Prepares the data (once), plans where every byte will go, and trains. What does not fit memory.budget is "
     "refused before anything large is taken (exit 3). In the folder of the run (--out): checkpoints/ with "
     "model.safetensors, metrics.jsonl, TensorBoard events, config.yaml, plan.lock, plan.html, report.json, "
-    "the ledger at the end, times.json, where the time went, and starts.jsonl, how it was begun (plimsoll report).\n"
+    "the ledger at the end, times.json, where the time went, and starts.jsonl, how it was started (plimsoll report).\n"
     "\n"
     "Ctrl-C, SIGTERM or SIGHUP finishes the step, saves, prints the command that goes on from there, bit for bit, and "
     "ends with 130, 143 or 75. A second Ctrl-C or SIGTERM, half a second later or more, leaves at once and says which "

@@ -13,7 +13,7 @@ typedef enum pl_call_word {
     PL_CALL_LOCK,       /* the plan */
     PL_CALL_OUT,        /* folder in which plan and report are kept */
     PL_CALL_HTML,       /* descriptor of the plan's page, to be kept there */
-    PL_CALL_STARTS,     /* likewise of the text that says how the run was begun */
+    PL_CALL_STARTS,     /* likewise of the text that says how the run was started */
     PL_CALL_RESUME,     /* run.resume: "true", "false", "auto" */
     PL_CALL_AGAIN,      /* the command that goes on, for a shell */
     PL_CALL_SHOW,       /* "bar", "plain", "json" */

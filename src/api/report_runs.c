@@ -43,18 +43,11 @@ static bool is_training(const char *folder)
 
 /* ---- settings ---- */
 
-static char *copy_of(const char *text)
-{
-    const size_t bytes = strlen(text) + 1;
-    char *copy = pl_alloc(bytes, 1);
-    return copy ? memcpy(copy, text, bytes) : NULL;
-}
-
 static char *print_of(const pl_config_key *key, const void *value)
 {
     pl_str s = {0};
     pl_config_print_value(key, value, &s);
-    char *copy = s.failed ? NULL : copy_of(pl_str_text(&s));
+    char *copy = s.failed ? NULL : pl_strdup(pl_str_text(&s));
     pl_str_deinit(&s);
     return copy;
 }
@@ -66,7 +59,7 @@ static pl_status add_setting(gathered *g, const pl_config_key *key, size_t *capa
     if (pl_grow(&t->setting, capacity, t->settings, sizeof *t->setting))
         return pl_fail(err, PL_E_NOMEM, "no memory for the settings of a run");
     pl_report_setting *s = &t->setting[t->settings++];
-    *s = (pl_report_setting){copy_of(key->path), print_of(key, pl_config_value_of(&g->config, key)),
+    *s = (pl_report_setting){pl_strdup(key->path), print_of(key, pl_config_value_of(&g->config, key)),
                              print_of(key, pl_config_value_of(&g->usual, key))};
     return s->key && s->value && s->usual ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the settings of a run");
 }

@@ -39,17 +39,10 @@ static double rate_of(json_t *line, char *name, size_t room)
     return NAN;
 }
 
-static char *copy_of(const char *text)
-{
-    const size_t bytes = strlen(text) + 1;
-    char *copy = pl_alloc(bytes, 1);
-    return copy ? memcpy(copy, text, bytes) : NULL;
-}
-
 static int add_sample(pl_report_metrics *m, double step, const char *text)
 {
     if (pl_grow(&m->sample, &m->sample_capacity, m->samples, sizeof *m->sample)) return -1;
-    m->sample[m->samples] = (pl_report_sample){step, copy_of(text)};
+    m->sample[m->samples] = (pl_report_sample){step, pl_strdup(text)};
     return m->sample[m->samples].text ? m->samples++, 0 : -1;
 }
 
@@ -120,7 +113,7 @@ static int take_start(json_t *line, void *context)
     if (!schema || strcmp(schema, "plimsoll.start/1") != 0) return 0;
     if (pl_grow(&s->start, &s->capacity, s->count, sizeof *s->start)) return -1;
     pl_report_start *start = &s->start[s->count];
-    *start = (pl_report_start){.command = copy_of(command ? command : "")};
+    *start = (pl_report_start){.command = pl_strdup(command ? command : "")};
     if (!start->command) return -1;
     s->count++;
     copy_word(line, "time", start->time, sizeof start->time);

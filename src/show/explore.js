@@ -303,9 +303,9 @@ function explore(figure) {
     if (event.key === 'Enter' && found.length) step(event.shiftKey ? -1 : 1);
     if (event.key === 'Escape') panel.search.value = '', look();
   });
-  const far8 = view.width / 8, high8 = view.height / 8;
+  const across = view.width / 8, down = view.height / 8;
   const keys = {
-    ArrowLeft: () => view.shift(far8, 0), ArrowRight: () => view.shift(-far8, 0), ArrowUp: () => view.shift(0, high8), ArrowDown: () => view.shift(0, -high8),
+    ArrowLeft: () => view.shift(across, 0), ArrowRight: () => view.shift(-across, 0), ArrowUp: () => view.shift(0, down), ArrowDown: () => view.shift(0, -down),
     '+': near, '=': near, '-': far, 0: () => view.all(), n: () => step(1), p: () => step(-1), '/': () => panel.search.focus(),
     Enter: () => chosen && view.around(chosen), Escape: () => chosen ? choose(null) : view.all(),
   };

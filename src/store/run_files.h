@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-#define PL_STARTS_FILE   "starts.jsonl"     /* how a run was begun, and gone on with */
+#define PL_STARTS_FILE   "starts.jsonl"     /* how a run was started, a line for each time */
 #define PL_RUN_INT8_FILE "int8.safetensors" /* what quantize leaves in the folder of a run */
 
 /* What a run keeps in its folder beside checkpoints. */
