@@ -31,7 +31,7 @@ PL_API PL_MUST_USE pl_status pl_times_report(const char *path, pl_times_form, un
 PL_API PL_MUST_USE pl_status pl_starts_text(const char *folder, bool goes_on, const char *command, char **text,
                                             size_t *bytes, pl_error *);
 /* What the training in this folder is and came to: settings that differ from their defaults, curves over all steps,
- * samples, memory planned and measured, where the time went, how it was begun, files. As JSON, and of results, it is
+ * samples, memory planned and measured, where the time went, how it was started, files. As JSON, and of results, it is
  * pl_times_report. Of several trainings (8 at most) their curves in one chart and a table of what differs; JSON of
  * schema plimsoll.runs/1. In a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, unsigned columns,

@@ -74,7 +74,7 @@ def points(page, title):
 
 
 def test_starts():
-    """How it was begun and gone on with, as it was typed: a line for each time; a new run begins a new list."""
+    """How it was started, as it was typed: a line for each time; a new run begins a new list."""
     train("a b")
     run("train", "gpt.yaml", "--out", "a b", "--steps", "12", "--threads", "1", "--quiet", "--resume")
     lines = [json.loads(line) for line in read("a b/starts.jsonl").splitlines()]
