@@ -4,10 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL /* no library to link, and the state's size is known */
-#include <xxhash.h>
-
 #include "base/file.h"
+#include "base/hash.h"
 
 _Static_assert(sizeof(XXH64_state_t) <= sizeof(pl_checksum), "pl_checksum must hold xxHash's state");
 

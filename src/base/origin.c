@@ -6,11 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 enum { PART_BYTES = 16 * 1024, WINDOW_BYTES = 1 << 18 };
 

@@ -44,16 +44,6 @@ static pl_status check_same(const pl_storage_entry *e, const char *path, pl_erro
     return pl_fail(err, PL_E_STOPPED, "%s: was changed since it was looked at", path);
 }
 
-/* Under another name, and that is on the disk: then what is in it may go. */
-static pl_status put_aside(const char *path, const char *aside, pl_error *err)
-{
-    char folder[PL_FILE_PATH_MAX];
-    int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, path, AT_FDCWD, aside, RENAME_NOREPLACE);
-    if (rc != 0) return cannot(path, err);
-    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    return pl_folder_sync(folder, err);
-}
-
 /* ---- trees of results ---- */
 
 typedef struct tree {
@@ -89,10 +79,9 @@ static pl_status remove_tree(const pl_block_reader *r, const char *path, bool *a
     pl_file_temporary(path, "", temporary);
     if (strlen(temporary) >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(pl_storage_check_alone(r, path, err));
-    PL_TRY(put_aside(path, temporary, err));
+    PL_TRY(pl_storage_put_aside(path, temporary, aside, err));
     pl_status status = pl_storage_check_alone(r, temporary, err);
-    if (status != PL_OK) return (void)put_aside(temporary, path, NULL), status;
-    *aside = true;
+    if (status != PL_OK) return (void)pl_storage_put_aside(temporary, path, aside, NULL), status;
     PL_TRY(pl_storage_remove_own(r, temporary, err));
     return pl_remove_empty_folder(temporary, err);
 }
@@ -210,7 +199,7 @@ static pl_status act(const pl_storage *s, const pl_storage_entry *e, char *path,
     case PL_STORAGE_TREE:
         return remove_left_tree(path, err);
     case PL_STORAGE_STEP:
-        return pl_storage_remove_step(path, err);
+        return pl_storage_remove_step(path, aside, err);
     case PL_STORAGE_STEP_LEFT_OVER:
         PL_TRY(pl_storage_check_replaced(path, err));
         return pl_storage_empty_step(path, err);

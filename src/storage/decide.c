@@ -162,9 +162,13 @@ static pl_status check_stays(const pl_storage *s, const pl_storage_entry *e, pl_
     char path[PL_FILE_PATH_MAX];
     struct stat st;
     PL_TRY(pl_storage_path(s, e->item.path, path, err));
-    if (lstat(path, &st) == 0 && st.st_dev == e->device && st.st_ino == e->inode &&
-        (!e->is_sound || pl_storage_check_step(path, NULL) == PL_OK))
-        return PL_OK;
+    const bool is_there = lstat(path, &st) == 0;
+    if (!is_there && errno != ENOENT)
+        return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
+    if (is_there && st.st_dev == e->device && st.st_ino == e->inode) {
+        const pl_status status = e->is_sound ? pl_storage_check_step(path, err) : PL_OK;
+        if (status != PL_E_DATA) return status;
+    }
     return pl_fail(err, PL_E_STOPPED, "%s: was to stay, and was changed since it was looked at: none older goes", path);
 }
 

@@ -219,6 +219,16 @@ static pl_status describe_results(const pl_storage *s, pl_storage_entry *e, cons
     return PL_OK;
 }
 
+static pl_status note_others(const pl_storage *s, pl_storage_entry *e, const pl_block_reader *b, const char *path,
+                             pl_error *err)
+{
+    pl_error why = {0};
+    const pl_status status = pl_storage_check_alone(b, path, &why);
+    if (status != PL_OK && status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
+    e->has_others = status == PL_E_DATA;
+    return e->has_others ? pl_storage_text(s, &e->item.why, err, "stays: %.600s", why.text) : PL_OK;
+}
+
 /* Damaged ones are results, too; an HDF5 file without an index of ours is somebody else's. */
 static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64_t bytes, bool is_ours, pl_error *err)
 {
@@ -234,10 +244,7 @@ static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64
     if (status == PL_E_DATA && !is_ours) return add(r, n, PL_STORAGE_UNKNOWN, PL_STORAGE_STAYS, not_ours, NULL, err);
     status = add(r, n, PL_STORAGE_RESULTS, PL_STORAGE_STAYS, "damaged results; plimsoll results check", &e, err);
     if (status == PL_OK && b) status = describe_results(r->s, e, b, err);
-    if (status == PL_OK && b && e->item.kind == PL_STORAGE_PART && pl_storage_check_alone(b, path, &why) != PL_OK) {
-        e->has_others = true;
-        status = pl_storage_text(r->s, &e->item.why, err, "stays: %.600s", why.text);
-    }
+    if (status == PL_OK && b && e->item.kind == PL_STORAGE_PART) status = note_others(r->s, e, b, path, err);
     pl_block_reader_close(b);
     if (status != PL_OK) return status;
     e->shape = shape;
@@ -305,8 +312,7 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
     if (is_cache(n, &h)) return add_cache(r, n, err);
     if (is_blocks(&h) || is_hdf5(&h)) return add_results(r, n, PL_STORAGE_FILE, 0, is_blocks(&h), err);
     if (pl_run_head_is_prepared(h.bytes, h.count))
-        return add(r, n, PL_STORAGE_DATA, stays, "prepared data; made again from its source when needed", NULL,
-                   err);
+        return add(r, n, PL_STORAGE_DATA, stays, "prepared data; made again from its source when needed", NULL, err);
     if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && pl_run_file_is_record(n->name)))
         return add(r, n, PL_STORAGE_RUN, stays, "a record of a run", NULL, err);
     if (strcmp(n->name, "lock") == 0 && pl_run_head_is_lock(h.bytes, h.count))
@@ -405,8 +411,9 @@ static pl_status add_old(reading *r, seen *n, const content *c, pl_error *err)
     pl_storage_entry *e;
     pl_error why = {0};
     if (r->s->is_brief) return PL_OK;
-    if (pl_storage_check_replaced(c->path, &why) == PL_OK)
-        return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
+    const pl_status status = pl_storage_check_replaced(c->path, &why);
+    if (status == PL_OK) return add_left_over(r, n, c, PL_STORAGE_STEP_LEFT_OVER, err);
+    if (status != PL_E_DATA) return pl_fail(err, status, "%s", why.text);
     PL_TRY(add(r, n, PL_STORAGE_TEMPORARY, PL_STORAGE_STAYS, NULL, &e, err));
     e->item.bytes += c->bytes;
     return pl_storage_text(r->s, &e->item.why, err, "stays, as the one in its place is not sound: %.300s", why.text);

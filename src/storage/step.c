@@ -21,7 +21,9 @@ static pl_status count_files(const char *path, int *count, pl_error *err)
     char file[PL_FILE_PATH_MAX];
     struct stat st;
     *count = 0;
-    if (lstat(path, &st) != 0) return pl_fail(err, PL_E_DATA, "%s: cannot be examined: %s", path, strerror(errno));
+    if (lstat(path, &st) != 0)
+        return pl_fail(err, errno == ENOENT ? PL_E_DATA : PL_E_STORAGE, "%s: cannot be examined: %s", path,
+                       strerror(errno));
     if (!S_ISDIR(st.st_mode)) return pl_fail(err, PL_E_DATA, "%s: is no folder", path);
     for (int i = 0; i < STEP_FILES; i++) {
         PL_TRY(pl_path_join(file, sizeof file, path, step_files[i], err));
@@ -58,11 +60,12 @@ pl_status pl_storage_empty_step(const char *path, pl_error *err)
     return pl_remove_folder(path, step_files, STEP_FILES, err);
 }
 
-static pl_status rename_step(const char *from, const char *to, pl_error *err)
+pl_status pl_storage_put_aside(const char *from, const char *to, bool *aside, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     int rc = pl_io_inject(PL_IO_RENAME) ? -1 : renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
     if (rc != 0) return pl_fail(err, PL_E_STORAGE, "%s: cannot be removed: %s", from, strerror(errno));
+    *aside = true;
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(from, '/') - from), from);
     return pl_folder_sync(folder, err);
 }
@@ -81,7 +84,7 @@ static pl_status check_removable(const char *path, pl_error *err)
     return PL_OK;
 }
 
-pl_status pl_storage_remove_step(const char *path, pl_error *err)
+pl_status pl_storage_remove_step(const char *path, bool *aside, pl_error *err)
 {
     char temporary[PL_FILE_PATH_MAX];
     int files, left;
@@ -89,9 +92,9 @@ pl_status pl_storage_remove_step(const char *path, pl_error *err)
     if (n < 0 || (size_t)n >= sizeof temporary) return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", path);
     PL_TRY(count_files(path, &files, err));
     PL_TRY(check_removable(path, err));
-    PL_TRY(rename_step(path, temporary, err));
+    PL_TRY(pl_storage_put_aside(path, temporary, aside, err));
     pl_status status = pl_storage_empty_step(temporary, err);
     if (status != PL_OK && count_files(temporary, &left, NULL) == PL_OK && left == files)
-        (void)rename_step(temporary, path, NULL); /* all of it is there still */
+        (void)pl_storage_put_aside(temporary, path, aside, NULL); /* all of it is there still */
     return status;
 }

@@ -137,7 +137,10 @@ pl_status pl_storage_remove_own(const struct pl_block_reader *, const char *path
 pl_status pl_storage_check_step(const char *path, pl_error *);
 /* Is the checkpoint sound for which step-N.old was put aside? PL_OK for a path of another ending. */
 pl_status pl_storage_check_replaced(const char *old, pl_error *);
-pl_status pl_storage_remove_step(const char *path, pl_error *);
+/* Another name, and that is on the disk: then what has it may be emptied. *aside is set once it has the name, so that
+ * what fails afterwards is known to be ours, though `path` is gone. */
+pl_status pl_storage_put_aside(const char *path, const char *temporary, bool *aside, pl_error *);
+pl_status pl_storage_remove_step(const char *path, bool *aside, pl_error *);
 /* One that has a temporary name. */
 pl_status pl_storage_empty_step(const char *path, pl_error *);
 

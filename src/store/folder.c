@@ -238,8 +238,10 @@ pl_status pl_folder_lock(const char *folder, int *lock, pl_error *err)
     pl_status status = file >= 0 ? take_lock(folder, fd, file, &held, err)
                                  : pl_fail(err, PL_E_STORAGE, "%s: cannot be opened: %s%s", fd < 0 ? folder : path,
                                            strerror(errno), pl_io_hint(errno));
-    int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (status == PL_OK && (pl_io_truncate(file, 0) != 0 || pwrite(file, text, (size_t)n, 0) != n)) {
+    /* As wide as any, over the one before: whatever a kill leaves of it is a number that ends a line, by which the
+     * folder of a run is known (store/run_files.c). */
+    int n = snprintf(text, sizeof text, "%010ld\n", (long)getpid());
+    if (status == PL_OK && (pwrite(file, text, (size_t)n, 0) != n || pl_io_truncate(file, n) != 0)) {
         /* a full disk: the lock holds all the same */
     }
     if (status == PL_OK) *lock = held;

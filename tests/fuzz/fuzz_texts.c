@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/hash.h"
 #include "data/pages/texts_index.h"
 #include "fuzz/fuzz.h"
 

@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/hash.h"
 #include "data/text/tokens.h"
 #include "fuzz/fuzz.h"
 

@@ -4,10 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/units.h"
 #include "data/clouds/lidar.h"

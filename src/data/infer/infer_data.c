@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/units.h"
 

@@ -7,10 +7,9 @@
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/child.h"
+#include "base/hash.h"
 #include "base/remove.h"
 #include "base/size.h"
 #include "base/units.h"

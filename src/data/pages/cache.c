@@ -8,11 +8,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/io.h"
 #include "base/module.h"
 #include "base/remove.h"

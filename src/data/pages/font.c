@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "data/pages/font.h"
 
 /* Debian, Fedora and openSUSE, Arch, others; by hand. */

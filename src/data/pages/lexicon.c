@@ -3,11 +3,10 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/permutation.h"
 
 static pl_status make_room(uint32_t count, pl_lexicon *l, pl_error *err)

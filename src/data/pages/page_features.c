@@ -8,10 +8,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/units.h"
 

@@ -4,10 +4,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "base/units.h"
 

@@ -4,10 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/permutation.h"
 #include "base/policy.h"
 #include "base/rollout.h"

@@ -5,9 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/hash.h"
 #include "data/pages/grammar.h"
 #include "data/pages/texts_index.h"
 

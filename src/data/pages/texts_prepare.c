@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "data/pages/folder.h"
 #include "data/pages/texts_index.h"
 

@@ -2,11 +2,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "base/size.h"
 #include "data/pages/texts_index.h"
 

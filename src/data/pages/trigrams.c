@@ -1,9 +1,8 @@
 #include "data/pages/trigrams.h"
 
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
+#include "base/hash.h"
 #include "base/philox.h"
 
 enum { LETTERS = 3 };

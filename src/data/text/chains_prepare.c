@@ -3,10 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/utf8.h"
 #include "data/text/chains.h"
 #include "data/text/prepare.h"

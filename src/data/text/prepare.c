@@ -5,10 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "data/text/bpe_train.h"
 #include "data/text/chars.h"
 #include "data/text/encoder.h"

@@ -2,10 +2,8 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "data/text/tokenizer_impl.h"
 #include "data/text/unicode.h"
 

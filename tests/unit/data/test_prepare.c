@@ -4,9 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/hash.h"
 #include "data/text/prepare.h"
 #include "support/program.h"
 

@@ -1,11 +1,10 @@
 /* Lexicons, from a seed and from files, good and bad; pages of words: what is written on one is what its labels say,
  * whatever the micro-batch, each page belongs to one part, and of an epoch each page of a part comes once. */
 #include <math.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "unit/data/scratch.h"
 
+#include "base/hash.h"
 #include "base/philox.h"
 #include "base/policy.h"
 

@@ -16,10 +16,8 @@
 
 #include <cmocka.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/narrow.h"
 #include "base/philox.h"
 #include "data/clouds/preprocess.h"
