@@ -24,11 +24,13 @@ _Static_assert(TRIALS + 1 <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_M
 /* No axis; but then weights may be updated before all gradients are there. */
 static const trial without_clip = {PL_CHOICE_UPDATE, ALWAYS, "", "train.grad_clip", "0"};
 
-/* A key that nobody reads now cannot help. */
+/* A key that the model does not have, or nobody reads now, cannot help. */
 static pl_status may_help(const trial *t, const pl_config *c, bool *may, pl_error *err)
 {
     char text[PL_CHOICE_TEXT_BYTES], under[PL_CHOICE_TEXT_BYTES] = "";
     const pl_choice_key above = pl_choice_rows[t->of].under;
+    *may = false;
+    if (!pl_choice_is_used(c, t->of)) return PL_OK;
     PL_TRY(pl_choice_text(c, t->of, text, err));
     if (above != PL_CHOICE_NO_KEY) PL_TRY(pl_choice_text(c, above, under, err));
     *may = strcmp(under, "0") != 0 && (t->when == ALWAYS || (strcmp(text, t->word) == 0) == (t->when == ONLY));

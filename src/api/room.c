@@ -123,7 +123,7 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
                        c->model.layers, plan_bytes_at_least(c), room->words, room->bytes);
     if (bytes <= room->bytes) return PL_OK;
     if (room->bytes < room->floor_bytes)
-        snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL, (unsigned long long)room->floor_bytes);
+        snprintf(remedy, sizeof remedy, PL_FIT_NO_MODEL("%llu"), (unsigned long long)room->floor_bytes);
     else if (of->less[0] && pl_room_is_trained(of))
         snprintf(remedy, sizeof remedy, "take %s", of->less);
     else

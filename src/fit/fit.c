@@ -57,7 +57,7 @@ static pl_status refuse(const pl_fit_result *r, const pl_fit_options *o, pl_erro
     uint64_t state =
         by_role[PL_ROLE_WEIGHT] + by_role[PL_ROLE_GRADIENT] + by_role[PL_ROLE_OPTIMIZER] + by_role[PL_ROLE_AVERAGE];
     if (o->budget_bytes < o->floor_bytes)
-        snprintf(change, sizeof change, PL_FIT_NO_MODEL "; raise the budget to %llu bytes",
+        snprintf(change, sizeof change, PL_FIT_NO_MODEL("%llu") "; raise the budget to %llu bytes",
                  (unsigned long long)o->floor_bytes, (unsigned long long)need);
     else if (state > o->budget_bytes)
         snprintf(change, sizeof change, "weights, gradients and optimizer state alone are %llu bytes; make %s smaller",

@@ -26,9 +26,10 @@ typedef struct pl_fit_point {
     bool rough;                /* charged_bytes: placed quickly; what care could save beside it would change nothing */
 } pl_fit_point;
 
-/* Of a budget below the floor: no advice about the model helps there. %llu: the floor's bytes. */
-#define PL_FIT_NO_MODEL                                                                                                \
-    "no model fits: the process alone (program, libraries, stacks, heap, kernel) is charged %llu bytes before any"
+/* A budget below the floor: no advice about the model helps there. `floor` formats the floor's bytes. */
+#define PL_FIT_NO_MODEL(floor)                                                                                         \
+    "no model fits: the process alone (program, libraries, stacks, heap, kernel) is charged " floor " bytes before "   \
+                                                                                                    "any"
 
 struct pl_plan;
 struct pl_recompute_frontier;

@@ -45,12 +45,12 @@ void pl_report_say_permission(const pl_fit_result *r, const pl_fit_permission *p
 
 void pl_report_say_remedy(const pl_fit_result *r, pl_str *out)
 {
-    char exact[32];
+    char exact[32], floor[32];
     if (r->cheapest != PL_FIT_NONE)
         pl_str_printf(out, "The cheapest is %s: %s.", r->permission[r->cheapest].key, r->permission[r->cheapest].value);
     else if (r->budget_bytes < r->floor_bytes)
-        pl_str_printf(out, "None makes it fit, and " PL_FIT_NO_MODEL ": raise the budget to %s bytes.",
-                      (unsigned long long)r->floor_bytes,
+        pl_str_printf(out, "None makes it fit, and " PL_FIT_NO_MODEL("%s") ": raise the budget to %s bytes.",
+                      pl_format_count(r->floor_bytes, floor, sizeof floor),
                       pl_format_count(r->point[r->least].charged_bytes, exact, sizeof exact));
     else
         pl_str_printf(out, "None makes it fit: raise the budget to %s bytes, or make %s smaller.",

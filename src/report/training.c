@@ -146,6 +146,7 @@ static void add_samples(const pl_report_training *t, pl_doc *d)
     const size_t shown = m->samples < SHOWN ? m->samples : SHOWN;
     if (!shown) return;
     pl_doc_section(d, "Samples");
+    if (t->prompt[0]) pl_doc_say(d, 0, "What the model wrote after “%s”:", t->prompt);
     for (size_t i = 0; i < shown; i++) {
         const pl_report_sample *sample = &m->sample[shown > 1 ? i * (m->samples - 1) / (shown - 1) : 0];
         pl_doc_say(d, 0, "Step %.0f: %s", sample->step, sample->text);

@@ -69,6 +69,7 @@ typedef struct pl_report_training {
     const char *path; /* the folder, as it was named */
     char name[256];   /* its last part */
     const char *arch;
+    const char *prompt; /* that its samples go on from; "": none */
     char ended[32]; /* "2026-11-29 18:05": when it wrote last; "": not known */
     uint64_t steps; /* asked for; 0: not known */
     pl_report_starts starts;

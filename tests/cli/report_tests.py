@@ -121,7 +121,7 @@ def test_starts_that_are_not_ours():
 
 def test_samples():
     """The texts that were shown between steps, in the order of steps, also where the run was stopped and went on; on the page eight at most."""
-    words = ["--sample_every", "2", "--tokens", "20", "--schedule", "constant", "--warmup_steps", "2"]
+    words = ["--sample_every", "2", "--tokens", "20", "--schedule", "constant", "--warmup_steps", "2", "--prompt", "of  a"]
     train("out", *words, steps=24)
     kept = [(m["step"], m["sample"]) for m in lines_of("out") if "sample" in m]
     check([step for step, _ in kept] == list(range(2, 25, 2)) and all(text for _, text in kept), kept)
@@ -136,7 +136,7 @@ def test_samples():
     run("report", "out", "--html", "page.html")
     page = html.unescape(re.sub("<br>", "\n", read("page.html").decode()))
     shown = {step: re.sub("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", "\ufffd", text) for step, text in kept}
-    check(all(f"Step {step}: {shown[step]}".split("\n")[0] in page for step in map(int, found)) and "How it was started" in page, "on the page")
+    check(all(f"Step {step}: {shown[step]}".split("\n")[0] in page for step in map(int, found)) and "How it was started" in page and "after “of  a”:" in page, "on the page")
 
 
 def test_page():
