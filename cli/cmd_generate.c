@@ -2,9 +2,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "out.h"
 #include "planning.h"
 
 enum { JSON, QUIET, CHECKPOINT, LEDGER, VERBOSE, PROMPT, FROM, TOKENS };
@@ -86,7 +88,7 @@ static pl_status take_prompt(const pl_cli_input *in, const char *prompt, pl_erro
 /* Where several name it. */
 static pl_status check_one(const char *const *given, size_t count, pl_error *err)
 {
-    static const char *const names[] = {"PROMPT behind the config", "-p", "-f", "--prompt", "--interactive"};
+    static const char *const names[] = {"PROMPT after the config", "-p", "-f", "--prompt", "--interactive"};
     const char *first = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!given[i]) continue;
@@ -106,6 +108,19 @@ static pl_status take_what_is_there(const pl_cli_input *in, pl_error *err)
     const bool has =
         fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode));
     return has ? take_input(in, err) : PL_OK;
+}
+
+/* The config has a prompt of its own, and something waits to be read. */
+static void warn_unread(void)
+{
+    struct stat info;
+    int bytes = 0;
+    if (fstat(STDIN_FILENO, &info) != 0) return;
+    const bool waits =
+        S_ISREG(info.st_mode) ? info.st_size > 0 : S_ISFIFO(info.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0;
+    if (waits && (bytes > 0 || S_ISREG(info.st_mode)))
+        pl_say("plimsoll generate: warning: standard input is not read, for the config has a prompt; write - to read "
+               "it\n");
 }
 
 /* What the config says of it, whoever said so. */
@@ -140,7 +155,9 @@ static pl_status take_source(const pl_cli_input *in, source *s, pl_error *err)
     if (status != PL_OK || s->answers) return status;
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i]) return take_prompt(in, given[i], err);
-    return s->prompt[0] || s->is_file ? PL_OK : take_what_is_there(in, err);
+    if (!s->prompt[0] && !s->is_file) return take_what_is_there(in, err);
+    warn_unread();
+    return PL_OK;
 }
 
 static pl_status check_words(const pl_cli_input *in, pl_error *err)

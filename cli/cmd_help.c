@@ -296,8 +296,8 @@ static int search_for(const char *word)
     if (status == PL_OK) status = put_commands(word, &found, &err);
     if (status == PL_OK) status = put_headings(word, &found, &err);
     if (status == PL_OK && !found)
-        status = pl_cli_error(&err, PL_E_USAGE, "no command %.60s, and no key or page speaks of it; %s%s", word,
-                              near ? "did you mean " : "see plimsoll help", near ? near->name : "");
+        status = pl_cli_error(&err, PL_E_USAGE, "no command %.60s, and no key or page mentions it; %s%s%s", word,
+                              near ? "did you mean " : "see plimsoll help", near ? near->name : "", near ? "?" : "");
     (void)pl_pager_end(&pager);
     return status == PL_OK ? 0 : pl_cli_complain("help", status, &err);
 }

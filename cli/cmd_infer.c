@@ -50,7 +50,7 @@ static pl_status check_named(const pl_cli_input *in, pl_error *err)
     char first[2];
     pl_status status = pl_cli_setting(in->config, "infer", "files", first, sizeof first, err);
     if (status != PL_OK || first[0]) return status;
-    return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them behind the config");
+    return pl_cli_error(err, PL_E_USAGE, "there are no files to run the model on; name them after the config");
 }
 
 static pl_status check_names(const pl_cli_input *in, pl_error *err)

@@ -99,11 +99,12 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
-/* What is not there, the reader of the config says. */
 static pl_status load_path(pl_config *config, const char *path, pl_error *err)
 {
     struct stat info;
     int known = stat(path, &info);
+    if (known != 0 && (errno == ENOENT || errno == ENOTDIR))
+        return pl_cli_error(err, PL_E_CONFIG, "%s: there is no such config file and no such folder of a run", path);
     if (known != 0 && errno == EIO)
         return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     return known == 0 && S_ISDIR(info.st_mode) ? load_folder(config, path, err)

@@ -355,7 +355,7 @@ static void show_committed(pl_view *v, const pl_event *e)
 {
     char resident[PL_FORMAT_BYTES];
     if (v->text_to_stdout || v->goes_on) return;
-    pl_say("committed: %s in hand, no more will be asked for", pl_show_bytes(pl_resident_now(), resident));
+    pl_say("committed: %s allocated, and nothing more will be", pl_show_bytes(pl_resident_now(), resident));
     bool goes_on = e->is_saved && e->step < e->steps;
     if (goes_on) pl_say("; going on from step %" PRIu64, e->step);
     if (goes_on && e->text_bytes) pl_say(" with %.*s", (int)e->text_bytes, e->text);
@@ -376,7 +376,7 @@ static void show_stopped(pl_view *v, const pl_event *e)
         return;
     }
     pl_say("stopped at %s %" PRIu64 " of %" PRIu64 "; the state is saved%s\n", e->words->step, e->step, e->steps,
-           v->again[0] ? ". Go on with:" : "");
+           v->again[0] ? ". Resume with:" : "");
     if (v->again[0]) pl_say("  "), pl_say_bytes(v->again, strlen(v->again)), pl_say("\n");
 }
 

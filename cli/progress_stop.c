@@ -65,7 +65,7 @@ void pl_view_last_words(const pl_view *v, const pl_event *e)
         pl_line_add(&line, "exited at once: nothing was saved yet, so there is nothing to resume; start again\n");
     else if (v->quiet < 2) {
         pl_line_add(&line, "exited at once: what came after the checkpoint of step %" PRIu64 " is lost%s\n",
-                    e->saved_step, v->again[0] ? ". Go on with:" : "");
+                    e->saved_step, v->again[0] ? ". Resume with:" : "");
         if (v->again[0]) {
             pl_line_add(&line, "  ");
             pl_line_bytes(&line, v->again, strlen(v->again));

@@ -424,7 +424,7 @@ static void say_run_disk(pl_advising *v)
     if (v->disk_free == UINT64_MAX)
         snprintf(r->text, sizeof r->text, "%s %s; how much is free is not known", who, need);
     else
-        snprintf(r->text, sizeof r->text, "%s at most %s, the checkpoint being written with it; %s are free%s", who,
+        snprintf(r->text, sizeof r->text, "%s at most %s, including the checkpoint being written; %s are free%s", who,
                  need, pl_format_bytes(v->disk_free, have, sizeof have),
                  r->is_bad ? ": keep fewer checkpoints, or choose another folder" : "");
 }

@@ -21,7 +21,8 @@ static pl_status find_root(pl_storage *s, const char *folder, pl_error *err)
                        "%s: there is no such folder: %s; give the folder of a run, or one that holds some", folder,
                        strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return pl_fail(err, PL_E_USAGE, "%s: is no folder; give the folder of a run, or one that holds some", folder);
+        return pl_fail(err, PL_E_USAGE, "%s: is not a folder; give the folder of a run, or one that holds some",
+                       folder);
     strcpy(s->root, folder);
     for (size_t n = strlen(s->root); n > 1 && s->root[n - 1] == '/'; n--) s->root[n - 1] = 0;
     s->device = st.st_dev;

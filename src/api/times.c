@@ -117,10 +117,11 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
     } else if (!has(path, "config.yaml") && !has(path, "checkpoints")) {
         return pl_fail(err, PL_E_DATA, "%s: holds neither a run nor results; name the folder of one", path);
     }
-    return pl_fail(err, PL_E_DATA,
-                   "%s: has no table of times: a run writes it when it ends or is stopped, and versions before it did "
-                   "not; go on with the run to have one of its further steps",
-                   path);
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: has no table of times, which a run writes when it ends or is stopped, unless by an older version; "
+        "name the folder of a run, or results",
+        path);
 }
 
 /* What validations told, of a training that has such numbers: results have no such file. */

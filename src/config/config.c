@@ -157,6 +157,15 @@ pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, con
     return pl_config_assign(cfg, key, (pl_config_scalar){value, strlen(value), PL_CONFIG_RAW}, &from, origin, err);
 }
 
+/* Steps override epochs that are said as strongly; but who says --epochs does not mean the steps of the file. */
+pl_status pl_config_settle(pl_config *cfg, pl_error *err)
+{
+    const pl_config_origin epochs = *pl_config_origin_at(cfg, pl_config_find("train.epochs"));
+    const pl_config_level steps = pl_config_origin_at(cfg, pl_config_find("train.steps"))->level;
+    if (steps == PL_CONFIG_FROM_DEFAULT || epochs.level <= steps) return PL_OK;
+    return pl_config_set(cfg, "train.steps", "auto", epochs.by, err);
+}
+
 bool pl_config_equal(const pl_config *a, const pl_config *b)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)

@@ -209,7 +209,7 @@ static const char markdown_head[] =
     "  for every key; `--resume` and `--no-resume` for truth values. The last one counts. A command refuses\n"
     "  options for keys that it does not read (`plimsoll help COMMAND` lists those it reads); in a file such\n"
     "  keys are fine, since several commands share it. A word such as `--quiet` is always an option, not the\n"
-    "  value of the option before it (except after `--prompt`); to use it as a value, write `--out=--quiet`.\n"
+    "  value of the option before it; to use it as a value, write `--out=--quiet`.\n"
     "- Environment: `PLIMSOLL_TRAIN_BATCH_SIZE=8` for every key, and `PLIMSOLL_BATCH_SIZE=8` for keys with an\n"
     "  option. An empty variable counts as not set. An unknown `PLIMSOLL_` variable is an error, except those\n"
     "  that Kubernetes and Docker set for a service called plimsoll ([cluster.md](cluster.md#kubernetes)).\n";

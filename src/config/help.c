@@ -265,7 +265,7 @@ static void print_other_names(const pl_config_key *key, pl_str *out)
     for (const pl_config_alias *a = pl_config_aliases; a < PL_CONFIG_ALIASES_END; a++)
         if (a->key == key && !a->means && strcmp(a->path, key->name) != 0)
             pl_str_printf(&names, "%s%s", names.bytes ? ", " : "", a->path);
-    if (names.bytes) print_line("Others call it ", pl_str_text(&names), out);
+    if (names.bytes) print_line("Also accepted as ", pl_str_text(&names), out);
     if (names.failed) out->failed = 1;
     pl_str_deinit(&names);
 }
@@ -306,7 +306,7 @@ void pl_config_print_about(const char *word, pl_str *out)
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         if (is_named(key, name) || key->section->is_dimension || key->flags & PL_CONFIG_FLAG_NO_EFFECT) continue;
         if (!holds(key->path, name) && !holds(key->help, name)) continue;
-        if (first) pl_str_printf(out, "%sKeys that speak of %s:\n", out->bytes ? "\n" : "", name);
+        if (first) pl_str_printf(out, "%sKeys that mention %s:\n", out->bytes ? "\n" : "", name);
         first = false;
         brief_row(key, out);
     }

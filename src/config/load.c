@@ -590,6 +590,7 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     const bool counted = pl_alloc_count_taken(pl_config_parser_bytes(bytes));
     pl_status status = parse(&l);
     pl_alloc_count_given(pl_config_parser_bytes(bytes), counted);
+    if (status == PL_OK) status = pl_config_settle(fresh, err);
     if (status == PL_OK) {
         memcpy(fresh->file, name, strlen(name));
         *cfg = *fresh;

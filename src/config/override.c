@@ -197,7 +197,7 @@ pl_status pl_config_apply_args(pl_config *cfg, int *argc, char **argv, pl_error 
     }
     for (; w.at < w.count; w.at++) argv[kept++] = argv[w.at];
     *argc = kept;
-    return PL_OK;
+    return pl_config_settle(cfg, err);
 }
 
 /* All begin with two dashes; compared without them. */
@@ -255,7 +255,12 @@ pl_status pl_config_unknown_option(const char *word, const char *const *own, siz
     const char *near = nearest_of(o.label + 2, own, own_count);
     if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean %s?", shown, near);
     near = nearest_option(o.label + 2);
-    if (near) return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean --%s?", shown, near);
+    const pl_config_alias *alias = near ? pl_config_find_alias(near) : NULL;
+    const char *ours = alias && alias->key ? alias->key->option : NULL;
+    if (ours && strcmp(ours, near) == 0) ours = NULL;
+    if (near)
+        return pl_fail(err, PL_E_USAGE, "unknown option %s; did you mean --%s%s%s?", shown, near,
+                       ours ? ", which is --" : "", ours ? ours : "");
     return pl_fail(err, PL_E_USAGE, "unknown option %s; see --help", shown);
 }
 
@@ -387,5 +392,5 @@ pl_status pl_config_apply_env(pl_config *cfg, char *const *envp, pl_error *err)
         const char *value = read_name(*envp, name);
         if (value) PL_TRY(apply_variable(cfg, name, value, err));
     }
-    return PL_OK;
+    return pl_config_settle(cfg, err);
 }

@@ -302,6 +302,8 @@ bool pl_config_is_null(pl_config_scalar);
 /* ---- config.c ---- */
 /* What an option or a variable of several keys says this one cannot have: an error where it is used. */
 void pl_config_note_refused(pl_config *, const pl_config_key *, pl_config_level, const char *by);
+/* What one key says of another by how strongly it was said; after each source of values. */
+pl_status pl_config_settle(pl_config *, pl_error *);
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
 pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
                            const char *where, pl_error *);

@@ -12,7 +12,7 @@ enum { TEXT = 48 };
 static const char *effect_text(pl_advice_effect effect)
 {
     static const char *const texts[] = {[PL_ADVICE_SAME] = "the same results",
-                                        [PL_ADVICE_BITS] = "rounded differently: other bits",
+                                        [PL_ADVICE_BITS] = "rounded differently: not the same bits",
                                         [PL_ADVICE_OTHER] = "another model: other results"};
     return texts[effect];
 }
@@ -65,7 +65,7 @@ static void add_stages(const pl_advice *a, const pl_words *words, pl_doc *d)
                                      {"per_second", "per second", PL_DOC_RATE},
                                      {NULL, "busy", PL_DOC_PERCENT},
                                      {NULL, "", .is_remark = true}};
-    pl_doc_section_long(d, "What bounds it");
+    pl_doc_section_long(d, "What limits it");
     pl_doc_table(d, "stages", columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < PL_ADVICE_STAGES; i++)
         if (a->stage[i].name[0]) add_stage(a, i, d);
@@ -85,7 +85,7 @@ static void say_notes(const pl_advice *a, pl_doc *d)
     bool estimated = false;
     for (size_t i = 0; i < a->changes; i++) estimated |= is_estimated(&a->change[i]);
     if (a->is_too_deep) pl_doc_say(d, 0, "nothing was tried: to plan a model this deep again takes too long");
-    if (estimated) pl_doc_say(d, 0, "* from kernels of other sizes: about so");
+    if (estimated) pl_doc_say(d, 0, "* estimated from kernels of other sizes");
     if (a->of_largest) pl_doc_say(d, 0, "of the largest shape, which this plan is of");
 }
 
@@ -166,7 +166,7 @@ static void say_safe(const pl_advice *a, pl_doc *d)
         return;
     }
     if (!a->safe_options[0]) {
-        pl_doc_say(d, 0, "Safe: as it is.");
+        pl_doc_say(d, 0, "Safe as it is.");
         return;
     }
     pl_str *out = pl_doc_paragraph(d, 0);

@@ -218,7 +218,7 @@ static void say_what(const pl_report_times *t, pl_doc *d)
     else
         pl_str_append(out, "predicted");
     if (t->runs && t->first)
-        pl_str_printf(out, " (%" PRIu64 " to %" PRIu64 ", since it went on)", t->first + 1, t->first + t->runs);
+        pl_str_printf(out, " (%" PRIu64 " to %" PRIu64 ", since it resumed)", t->first + 1, t->first + t->runs);
     pl_str_append(out, ".");
     pl_doc_paragraph_end(d);
 }

@@ -83,18 +83,20 @@ static void draw_curves(const void *of, pl_str *out)
 {
     const pl_report_training *t = of;
     const pl_report_metrics *m = &t->metrics;
+    char rate[64];
     const pl_html_curve losses[] = {
         {m->loss.point, m->loss.count, "train", "weight", "training", false},
         {m->validation.point, m->validation.count, "valid", "gradient", "validation", true}};
     pl_html_curves(&(pl_html_chart){.title = "Loss",
-                                    .unit = "of the steps, and of what is held out",
+                                    .unit = "training and validation",
                                     .axis = "step",
                                     .least_tick = 1,
                                     .curve = losses,
                                     .count = 2},
                    out);
-    draw_one(&m->rate, "Rate", m->rate_name, out);
-    draw_one(&m->learning_rate, "Learning rate", "as the schedule has it", out);
+    snprintf(rate, sizeof rate, "%s per second", m->rate_name);
+    draw_one(&m->rate, "Rate", rate, out);
+    draw_one(&m->learning_rate, "Learning rate", "", out);
 }
 
 /* A line of eighths: the curve of a text. */
@@ -206,7 +208,7 @@ void pl_report_add_training(const pl_report_training *t, pl_doc *d)
 {
     pl_doc_title(d, NULL, "run", t->name);
     say_what(t, d);
-    pl_doc_say(d, 0, "What would make it faster or smaller, and where each byte lies: plimsoll plan RUN --long");
+    pl_doc_say(d, 0, "What would make it faster or smaller, and where each byte goes: plimsoll plan RUN --long");
     add_cards(t, d);
     pl_doc_draw(d, &(pl_doc_figure){.text = print_curve, .page = draw_curves, .of = t});
     add_samples(t, d);
@@ -237,7 +239,7 @@ static void draw_losses(const void *of, pl_str *out)
         curve[i] = (pl_html_curve){s->point, s->count, lines[i], marks[i], c->training[i].name, false};
     }
     pl_html_curves(&(pl_html_chart){.title = "Loss",
-                                    .unit = "of what is held out; where nothing is, of the steps",
+                                    .unit = "validation; of a run without one, training",
                                     .axis = "step",
                                     .least_tick = 1,
                                     .curve = curve,
@@ -325,7 +327,7 @@ void pl_report_add_comparison(const pl_report_comparison *c, pl_doc *d)
     pl_doc_title(d, NULL, "runs", "Runs compared");
     pl_doc_key_words(d, "schema", "plimsoll.runs/1");
     pl_doc_draw(d, &(pl_doc_figure){.page = draw_losses, .of = c});
-    pl_doc_section(d, "What they came to");
+    pl_doc_section(d, "Results");
     pl_doc_table(d, "runs", columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < c->count; i++) add_run(&c->training[i], d);
     pl_doc_table_end(d);

@@ -37,7 +37,7 @@ static void print_training_time(const pl_work *w, pl_str *out)
     char one[32];
     pl_str_append(out, "Predicted: ");
     pl_report_say_interval(w->seconds, w->low, w->high, out);
-    pl_str_printf(out, ", %s a step as a mean; evaluations%s are in it.",
+    pl_str_printf(out, ", %s a step on average, including evaluations%s.",
                   pl_format_seconds(w->items ? w->seconds / (double)w->items : 0, one, sizeof one),
                   w->count == 1 ? " and checkpoints" : "");
     pl_report_say_basis(w->seconds, w->low, w->high, 0, w->busy, out);

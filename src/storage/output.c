@@ -23,7 +23,7 @@ static const struct mark {
     {".safetensors", "", "plimsoll", "tensors for other programs"},
     {".safetensors", "", "{\"loss\":{\"dtype\":\"F64\"", "gradients, as verify writes them"},
     {".onnx", "", "plimsoll", "a model in ONNX"},
-    {"", "{\"item\":", "\"source\":", "what infer gave out"},
+    {"", "{\"item\":", "\"source\":", "output of infer"},
     {"_flights.yaml", "data_directory:", "", "names of synthetic flights"},
 };
 

@@ -85,7 +85,7 @@ def test_changes_are_planned():
         numbers_are(said[options]["results"], config, options.split())
     report, _ = run("plan", config)
     run("plan", config, "--html", "page.html")
-    for words in ("What bounds it", "What would change it", "Risks", "--H_cycles 1", "Safe: as it is", "another model: other results"):
+    for words in ("What limits it", "What would change it", "Risks", "--H_cycles 1", "Safe as it is", "another model: other results"):
         check(words in " ".join(report.split()) and words in read("page.html").decode(), words, report)
     # what the config says already is no change
     least = advice_of(write_encoder(batch_size=16, H_cycles=1, L_cycles=1, precision="bfloat16"))[0]
@@ -282,8 +282,8 @@ def test_training():
     report, _ = run("plan", config)
     run("plan", config, "--html", "page.html")
     words = " ".join(report.split())
-    for text in ("All of the work", "40 steps", "3 evaluations, 3 checkpoints", "What bounds it", "What would change it", "--gradient_checkpointing full", "Risks",
-                 "nothing is asked for later", "are free on this machine", "Safe: as it is"):
+    for text in ("All of the work", "40 steps", "3 evaluations, 3 checkpoints", "What limits it", "What would change it", "--gradient_checkpointing full", "Risks",
+                 "nothing is asked for later", "are free on this machine", "Safe as it is"):
         check(text in words and text in " ".join(read("page.html").decode().split()), text, report)
     check(all(len(line) <= 80 for line in report.splitlines()), report)
     # what it says of a change in results is so

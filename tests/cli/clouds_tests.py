@@ -301,7 +301,7 @@ def test_stopped_and_gone_on():
             said = process.communicate(timeout=60)[1].decode()
         check(process.returncode == code, number, "gave", process.returncode, said)
         again = said.strip().splitlines()[-1].split()
-        check("the state is saved. Go on with:" in said and again[1:4] == ["train", config, "--resume"], said[-300:])
+        check("the state is saved. Resume with:" in said and again[1:4] == ["train", config, "--resume"], said[-300:])
     before = read(f"{last_checkpoint('out/final')}/model.safetensors")
     refused(5, "out/final: was begun before; continue with --resume", "train", config)
     check(read(f"{last_checkpoint('out/final')}/model.safetensors") == before, "a refused run changed the weights")

@@ -103,7 +103,7 @@ def test_without_effect():
     file = shutil.copy(os.path.join(EXAMPLES, "clouds_tiny.yaml"), ".")
     words = ["train", file, "--data_directory", "nowhere", "--set", "torch_compile=true", "--set", "num_workers=4"]
     line = "without effect here: num_workers (how data are read and what memory is taken the plan says), torch_compile (kernels are " \
-           "compiled already, and every plan joins those that can be one)\n"
+           "compiled already, and every plan fuses those that can be fused)\n"
     for quiet in ([], ["--quiet"]):
         done = subprocess.run([cli_tests.COMMAND, *words, *quiet], capture_output=True, env=environment(), timeout=60)
         check(done.returncode != 0 and done.stderr.decode().count(line) == (0 if quiet else 1), done.returncode, done.stderr)

@@ -50,6 +50,10 @@ def test_places_of_prompts():
             check(text(*words, input=content)[0] == expected, "standard input:", words, content)
     with open("plain.txt") as file:
         check(text(stdin=file)[0] == expected, "a file as standard input is no prompt")
+    with open("plain.txt") as file:
+        out, err = text("--set", "generate.prompt_file=ended.txt", stdin=file)
+        check(out == expected and "standard input is not read" in err, out, err)
+    check("standard input" not in text("--set", "generate.prompt_file=ended.txt", stdin=subprocess.DEVNULL)[1], "a warning of nothing")
     for words, options in ((["--prompt", ""], {}), ([], {"stdin": subprocess.DEVNULL}), ([], {"input": b""})):
         check(text(*words, **options)[0] == text("--prompt", "")[0], "an empty prompt is not a line's beginning", words, options)
     with open("two.txt", "w") as file:
@@ -63,7 +67,7 @@ def test_places_of_prompts():
 def test_refused_prompts():
     trained()
     refused(4, "none.txt", "generate", "out", "@none.txt")
-    refused(2, "PROMPT behind the config and -p both say", "generate", "out", "a", "-p", "b")
+    refused(2, "PROMPT after the config and -p both say", "generate", "out", "a", "-p", "b")
     refused(2, "-f and --prompt both say", "generate", "out", "-f", "a.txt", "--prompt", "b")
     refused(2, "--prompt and --interactive both say", "generate", "out", "--prompt", "a", "--interactive")
     refused(2, "one prompt only, but there is also b; .*in quotes", "generate", "out", "a", "b")

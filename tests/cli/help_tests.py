@@ -70,13 +70,13 @@ def test_words():
     text = run("help", "warmup_ratio")[0]
     check(text.startswith("warmup_ratio is not one of Plimsoll's names\n") and "--warmup_steps N" in text, text)
     text = run("help", "quantiz")[0]
-    check("plimsoll COMMAND" in text and "docs/quantize.md" in text and "Keys that speak of" in text, text)
+    check("plimsoll COMMAND" in text and "docs/quantize.md" in text and "Keys that mention" in text, text)
     check(run("help", "train")[0] == run("train", "--help")[0], "a command")
     for word in ("batch_size", "memory", "onnx", "a"):
         for line in lines("help", word):
             check(len(line) <= 80 or "docs/" in line, word, line)
-    refused(2, "no command qqzzqq, and no key or page speaks of it; see plimsoll help", "help", "qqzzqq")
-    refused(2, "no command trian, and no key or page speaks of it; did you mean train", "help", "trian")
+    refused(2, "no command qqzzqq, and no key or page mentions it; see plimsoll help", "help", "qqzzqq")
+    refused(2, "no command trian, and no key or page mentions it; did you mean train", "help", "trian")
 
 
 def on_terminal(*words, **variables):

@@ -62,9 +62,9 @@ REFUSED = {
     "save_total_limit": ("3", r"--keep_last N"),
     "resume_from_checkpoint": ("runs/a", r"plimsoll train FOLDER --resume"),
     "ctx_size": ("512", r"--sequence N"),
-    "device": ("cuda", "the processor computes"),
+    "device": ("cuda", "only the CPU"),
     "compile": ("true", "kernels are compiled already"),
-    "num_workers": ("4", "take it out"),
+    "num_workers": ("4", "leave it out"),
     "dataset": ("shakespeare", r"--text FILE"),
     "report_to": ("wandb", r"metrics\.jsonl"),
 }

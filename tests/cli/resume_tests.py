@@ -155,7 +155,7 @@ def test_what_may_change():
 
 def go_on(err):
     """The command that was printed after a stop."""
-    found = re.search(r"Go on with:\r?\n  (.*?)\r?\n", err)
+    found = re.search(r"Resume with:\r?\n  (.*?)\r?\n", err)
     check(found, "no command to go on with:", err)
     return found[1]
 
@@ -199,7 +199,7 @@ def test_command_that_goes_on():
     config = write_config(odd, train={"steps": 20000, "log_every": 50, "checkpoint_every": 5000, "eval_every": 5000})
     env = environment(PLIMSOLL_TRAIN_WEIGHT_DECAY="0.05", PLIMSOLL_GENERATE_PROMPT="a b", PLIMSOLL_SERVICE_HOST="10.0.0.11", PLIMSOLL_PORT="tcp://10.0.0.11:80")
     said = stop("train", config, "--out", "o ut", "--set", "train.beta2=0.9", "--learning_rate", "0.002", "--progress", "plain", env=env)
-    check("the state is saved. Go on with:\n" in said, said)
+    check("the state is saved. Resume with:\n" in said, said)
     command = go_on(said)
     check(command.endswith(" --resume") and "PLIMSOLL_TRAIN_WEIGHT_DECAY=0.05 PLIMSOLL_GENERATE_PROMPT='a b' " in command, command)
     check("PLIMSOLL_SERVICE_HOST" not in command and "PLIMSOLL_PORT" not in command, "what Kubernetes injects is printed:", command)

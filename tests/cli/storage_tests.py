@@ -571,7 +571,7 @@ def test_refused():
     put("file")
     os.symlink("nowhere", "dangling")
     os.makedirs("empty")
-    for words, code, what in ((("report", "none"), 2, "none: there is no such folder"), (("clean", "file"), 2, "file: is no folder"), (("report", "dangling"), 2, "there is no such folder"),
+    for words, code, what in ((("report", "none"), 2, "none: there is no such folder"), (("clean", "file"), 2, "file: is not a folder"), (("report", "dangling"), 2, "there is no such folder"),
                               (("report", ""), 2, "the name of a folder"), (("report",), 2, "one folder is expected"), (("report", "empty", "empty"), 2, "one folder"), ((), 2, "report or clean is missing"),
                               (("wipe", "empty"), 2, "report or clean were expected, not wipe"), (("clean", "empty", "--keep-last", "0"), 2, "a number from 1 on"), (("clean", "empty", "--keep-last", "-1"), 2, "from 1 on"),
                               (("clean", "empty", "--json"), 2, "--json goes with --dry-run"), (("report", "empty", "--dry-run"), 2, "no option of report"), (("clean", "empty", "--limit", "3"), 2, "no option of clean"),
@@ -689,7 +689,7 @@ def test_what_commands_write_is_known():
     kinds = {path: (i["kind"], i["why"]) for path, i in report("made").items()}
     check(not [(p, k) for p, k in kinds.items() if k[0] == "unknown"], {p: k for p, k in kinds.items() if k[0] == "unknown"})
     for path, what in (("plan.html", "a page"), ("plan.lock", "a plan to run"), ("gradients.safetensors", "gradients, as verify writes them"),
-                       ("said.jsonl", "what infer gave out"), ("texts/tokenizer.json", "a tokenizer"), ("witness/parameters.json", "numbers of an operator")):
+                       ("said.jsonl", "output of infer"), ("texts/tokenizer.json", "a tokenizer"), ("witness/parameters.json", "numbers of an operator")):
         check(kinds[path] == ("output", what), path, kinds[path])
     check("clean" not in run("storage", "clean", "made", "--cache-size", "0")[1] and all(os.path.exists(made + p) for p, k in kinds.items() if k[0] == "output"), "clean took one of them")
 

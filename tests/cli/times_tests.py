@@ -68,7 +68,7 @@ def test_after_going_on():
     check(not os.path.exists("out/times.json.plimsoll.tmp"), sorted(os.listdir("out")))
     t = table("out")
     adds_up(t)
-    check(t["first"] == 4 and t["runs"] == 5 and "mean of 5 (5 to 9, since it went on)" in err, t, err)
+    check(t["first"] == 4 and t["runs"] == 5 and "mean of 5 (5 to 9, since it resumed)" in err, t, err)
 
 
 def test_stopped():

@@ -34,10 +34,11 @@ static pl_status check_compressed(const char *path, const char *head, size_t byt
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         const struct compressed *f = &formats[i];
         if (bytes >= f->bytes && memcmp(head, f->magic, f->bytes) == 0)
-            return pl_fail(err, PL_E_DATA,
-                           "%.350s: is compressed (%s), and would be learnt as it lies there; unpack it (%s) and give "
-                           "what comes out",
-                           path, f->name, f->unpack);
+            return pl_fail(
+                err, PL_E_DATA,
+                "%.350s: is compressed (%s), and would be learned as compressed bytes; unpack it (%s) and give "
+                "what comes out",
+                path, f->name, f->unpack);
     }
     return PL_OK;
 }

@@ -17,6 +17,11 @@ static pl_status check_part(const pl_sampler *s, const pl_sampler_options *o, pl
             "the text has %" PRIu64
             " token%s, fewer than one sequence of %u and its last target; use a longer text or a shorter sequence",
             o->tokens, o->tokens == 1 ? "" : "s", o->sequence);
+    if (o->tokens < 2 * least)
+        return pl_fail(err, PL_E_DATA,
+                       "the text has %" PRIu64 " tokens, too few for a training and a validation part of a sequence of "
+                       "%u and its last target each; set validation_fraction to 0, or shorten the sequence",
+                       o->tokens, o->sequence);
     return pl_fail(err, PL_E_DATA,
                    "the %s part of the text has %" PRIu64 " token%s, fewer than one sequence of %u and its last "
                    "target; %s validation_fraction (%g) or shorten the sequence",

@@ -109,7 +109,10 @@ static void test_refusals(void **state)
     o.tokens = 129;
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_TRAIN, &err), PL_OK);
     assert_int_equal(s.windows, 1);
-    o.tokens = 1000, o.validation_fraction = 0.1;
+    o.tokens = 257, o.validation_fraction = 0.1;
+    assert_int_equal(pl_sampler_init(&s, &o, PL_PART_VALIDATION, &err), PL_E_DATA);
+    assert_says(&err, "set validation_fraction to 0");
+    o.tokens = 1000;
     assert_int_equal(pl_sampler_init(&s, &o, PL_PART_VALIDATION, &err), PL_E_DATA);
     assert_says(&err, "raise validation_fraction");
     o.validation_fraction = 0.9;

@@ -166,7 +166,7 @@ static void unknown_options_get_a_suggestion(void **state)
         {"--batchsize=8", "unknown option --batchsize=8; did you mean --batch_size?"},
         {"--norm_eps", "unknown option --norm_eps; where model.arch is gpt or chain, write --set model.norm_eps=…"},
         {"--thread-stack=1MB", "unknown option --thread-stack=1MB; write --set memory.thread_stack=…"},
-        {"--block_sise", "unknown option --block_sise; did you mean --block_size?"},
+        {"--block_sise", "unknown option --block_sise; did you mean --block_size, which is --sequence?"},
         {"--warmup-ratio=0.1",
          "unknown option --warmup-ratio: it is a share of all steps, and here the warm-up is a number of "
          "steps; write --warmup_steps N (without it they are 2 % of the steps)"},
@@ -181,6 +181,39 @@ static void unknown_options_get_a_suggestion(void **state)
         pl_error err = {0};
         assert_int_equal(pl_config_unknown_option(rows[i].word, own, COUNT(own), &err), PL_E_USAGE);
         assert_string_equal(err.text, rows[i].error);
+    }
+}
+
+static void epochs_win_over_steps_that_were_said_less_strongly(void **state)
+{
+    (void)state;
+    static const char text[] = "train: {steps: 200, epochs: 9}";
+    static const struct {
+        const char *options[2], *variable;
+        int64_t steps;
+    } rows[] = {
+        {{NULL}, NULL, 200},
+        {{"--epochs=3"}, NULL, PL_CONFIG_AUTO},
+        {{"--num_train_epochs=3"}, NULL, PL_CONFIG_AUTO},
+        {{NULL}, "PLIMSOLL_EPOCHS=3", PL_CONFIG_AUTO},
+        {{"--epochs=3", "--steps=7"}, NULL, 7},
+        {{"--steps=7"}, "PLIMSOLL_EPOCHS=3", 7},
+        {{"--epochs=3"}, "PLIMSOLL_STEPS=7", PL_CONFIG_AUTO},
+    };
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) { /* the options before the file, as the command does, and after it */
+        char words[2][32] = {{0}}, variable[32] = "", *argv[] = {words[0], words[1]}, *envp[] = {variable, NULL};
+        const size_t r = i / 2;
+        int argc = 0;
+        pl_config cfg;
+        pl_error err = {0};
+        pl_config_default(&cfg);
+        for (; argc < 2 && rows[r].options[argc]; argc++) strcpy(words[argc], rows[r].options[argc]);
+        if (rows[r].variable) strcpy(variable, rows[r].variable);
+        if (i % 2) assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
+        give(&cfg, &argc, argv);
+        if (i % 2 == 0) assert_int_equal(pl_config_load_text(&cfg, "c.yaml", text, strlen(text), &err), PL_OK);
+        if (variable[0]) assert_int_equal(pl_config_apply_env(&cfg, envp, &err), PL_OK);
+        if (cfg.train.steps != rows[r].steps) fail_msg("row %zu: %lld steps", r, (long long)cfg.train.steps);
     }
 }
 
@@ -325,6 +358,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(mistakes_on_the_command_line_have_their_sentence),
         cmocka_unit_test(an_option_of_several_keys_is_judged_by_the_one_that_is_used),
         cmocka_unit_test(unknown_options_get_a_suggestion),
+        cmocka_unit_test(epochs_win_over_steps_that_were_said_less_strongly),
         cmocka_unit_test(variables_set_keys),
         cmocka_unit_test(what_others_inject_sets_nothing),
         cmocka_unit_test(mistakes_in_variables_have_their_sentence),

@@ -335,7 +335,7 @@ static void keys_of_other_programs_are_named_with_what_stands_for_them(void **st
         "and "
         "what memory is taken the plan says), torch_compile, torch_compile_mode (kernels are compiled already, and "
         "every "
-        "plan joins those that can be one)");
+        "plan fuses those that can be fused)");
     pl_config_print_yaml(&cfg, &yaml);
     assert_non_null(strstr(pl_str_text(&yaml), "\ntorch_compile_mode: max-autotune\n"));
     assert_null(strstr(pl_str_text(&yaml), "\nhpc_mode")); /* at its default */

@@ -205,7 +205,7 @@ static void text_and_page_show_it(void **state)
     pl_doc_title(&d, NULL, "times", "a run & more");
     pl_report_times_add(&table, &d);
     pl_doc_print(&d, NULL, &s);
-    static const char *const shown[] = {"Of a step, mean of 30 (13 to 42, since it went on).",
+    static const char *const shown[] = {"Of a step, mean of 30 (13 to 42, since it resumed).",
                                         "attention, backward",
                                         "12.3 ms",
                                         "<b>?[1m",
