@@ -179,11 +179,10 @@ static void judge(const pl_verify_outcome *o, const pl_verify_outcome *with, pl_
 /* Does the slope of one of its operators jump? */
 static bool has_kink(const pl_node *n)
 {
-    char name[24];
     if (n->op == PL_OP_MAX_POOL || n->op == PL_OP_CONV2D_POOL || n->op == PL_OP_TOP_K) return true;
-    for (int k = 0; k < PL_ATTR_MAX; k++) {
-        const char kind = pl_op_attr(n->op, k, name);
-        if (kind == 'a' && (n->attr[k].i == PL_ACT_RELU || n->attr[k].i == PL_ACT_LEAKY_RELU)) return true;
+    const pl_operand *attr = pl_signature_of(n->op)->attr;
+    for (int k = 0; attr[k].name[0]; k++) {
+        if (attr[k].kind == 'a' && (n->attr[k].i == PL_ACT_RELU || n->attr[k].i == PL_ACT_LEAKY_RELU)) return true;
     }
     return false;
 }

@@ -205,10 +205,8 @@ typedef struct pl_binding {
     uint64_t (*workspace)(const pl_call *, pl_team); /* NULL: none */
     void (*exec)(const pl_call *, pl_team);          /* NULL: not the backend's (load, store) */
 } pl_binding;
-#define PL_DECLARE_BINDING(c, name, in_min, in_max, out_max, attrs) extern const pl_binding pl_binding_##c;
-#define PL_OP_ROW                                                   PL_DECLARE_BINDING
+#define PL_OP(constant, name, ins, outs, attrs) extern const pl_binding pl_binding_##constant;
 #include "ir/ops.def"
-#undef PL_OP_ROW
 
 void pl_fill_value_exec(const pl_fill_value_call *, pl_team);
 void pl_normal_exec(const pl_normal_call *, pl_team);

@@ -3,11 +3,9 @@
 
 #include "ir/op.h"
 
-#define ROW(c, name, in_min, in_max, out_max, attrs) [PL_OP_##c] = &pl_binding_##c,
 static const pl_binding *const bindings[PL_OP_COUNT] = {
-#define PL_OP_ROW ROW
+#define PL_OP(constant, name, ins, outs, attrs) [PL_OP_##constant] = &pl_binding_##constant,
 #include "ir/ops.def"
-#undef PL_OP_ROW
 };
 
 void *pl_address_of(const pl_graph *g, const pl_addresses *a, pl_id value)

@@ -31,14 +31,14 @@ bool pl_calibration_attr_matters(const char *name) { return strcmp(name, "seed")
 
 static void print_attributes(const pl_node *n, pl_str *key)
 {
-    char name[24], kind;
-    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
-        if (!pl_calibration_attr_matters(name)) continue;
+    const pl_operand *attr = pl_signature_of(n->op)->attr;
+    for (int k = 0; attr[k].name[0]; k++) {
+        if (!pl_calibration_attr_matters(attr[k].name)) continue;
         pl_str_append(key, " ");
-        pl_str_append(key, name);
-        if (kind == 'f' && n->attr[k].f != 0) continue;
+        pl_str_append(key, attr[k].name);
+        if (attr[k].kind == 'f' && n->attr[k].f != 0) continue;
         pl_str_append(key, "=");
-        pl_str_int(key, kind == 'f' ? 0 : n->attr[k].i);
+        pl_str_int(key, attr[k].kind == 'f' ? 0 : n->attr[k].i);
     }
 }
 
@@ -51,10 +51,11 @@ int pl_calibration_input_below(const pl_graph *g, const pl_node *n, int k)
 
 void pl_calibration_key(const pl_graph *g, const pl_node *n, const pl_calibration_options *options, pl_str *key)
 {
-    pl_str_append(key, pl_op_name(n->op));
-    for (int k = 0; k < pl_op_in_max(n->op); k++) print_value(g, n->in[k], key);
+    const pl_signature *s = pl_signature_of(n->op);
+    pl_str_append(key, s->name);
+    for (int k = 0; k < s->ins; k++) print_value(g, n->in[k], key);
     pl_str_append(key, " >");
-    for (int k = 0; k < pl_op_out_max(n->op); k++) {
+    for (int k = 0; k < s->outs; k++) {
         print_value(g, n->out[k], key);
         int below = n->out[k] == PL_NONE ? -1 : pl_calibration_input_below(g, n, k);
         if (below >= 0) pl_str_printf(key, "@%d", below);

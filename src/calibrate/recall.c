@@ -46,10 +46,11 @@ static void add_attributes(const pl_calibration *c, const pl_node *n, question *
 
 static void ask(const pl_calibration *c, const pl_graph *g, const pl_node *n, question *q)
 {
+    const pl_signature *s = pl_signature_of(n->op);
     q->count = 0;
     add(q, (uint64_t)n->op << 8 | (uint64_t)n->phase);
-    for (int k = 0; k < pl_op_in_max(n->op); k++) add_value(g, n->in[k], 0, q);
-    for (int k = 0; k < pl_op_out_max(n->op); k++)
+    for (int k = 0; k < s->ins; k++) add_value(g, n->in[k], 0, q);
+    for (int k = 0; k < s->outs; k++)
         add_value(g, n->out[k], n->out[k] == PL_NONE ? 0 : (uint64_t)(pl_calibration_input_below(g, n, k) + 1), q);
     add_attributes(c, n, q);
 }
@@ -67,11 +68,8 @@ static uint64_t hash_of(const question *q)
 void pl_calibration_recall_init(pl_calibration_recall *r)
 {
     for (int op = 0; op < PL_OP_COUNT; op++)
-        for (int k = 0; k < PL_ATTR_MAX; k++) {
-            char name[24], kind = pl_op_attr((pl_op)op, k, name);
-            if (!kind) break;
-            r->attr_kind[op][k] = pl_calibration_attr_matters(name) ? kind : PL_CALIBRATION_NO_MATTER;
-        }
+        for (const pl_operand *first = pl_signature_of((pl_op)op)->attr, *a = first; a->name[0]; a++)
+            r->attr_kind[op][a - first] = pl_calibration_attr_matters(a->name) ? a->kind : PL_CALIBRATION_NO_MATTER;
 }
 
 void pl_calibration_recall_clear(pl_calibration_recall *r)

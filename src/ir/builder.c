@@ -4,50 +4,16 @@
 
 #include "ir/op.h"
 
-#define RULE(c, name, in_min, in_max, out_max, attrs) [PL_OP_##c] = &pl_rule_##c,
 static const pl_op_rule *const rules[PL_OP_COUNT] = {
-#define PL_OP_ROW RULE
+#define PL_OP(constant, name, ins, outs, attrs) [PL_OP_##constant] = &pl_rule_##constant,
 #include "ir/ops.def"
-#undef PL_OP_ROW
-};
-
-#define ROW(c, name, in_min, in_max, out_max, attrs) {in_min, in_max, out_max, attrs},
-static const struct {
-    int in_min, in_max, out_max;
-    const char *attrs;
-} rows[PL_OP_COUNT] = {
-#define PL_OP_ROW ROW
-#include "ir/ops.def"
-#undef PL_OP_ROW
 };
 
 const pl_op_rule *pl_op_rule_of(pl_op op) { return rules[op]; }
-int pl_op_in_min(pl_op op) { return rows[op].in_min; }
-int pl_op_in_max(pl_op op) { return rows[op].in_max; }
-int pl_op_out_max(pl_op op) { return rows[op].out_max; }
-
-/* Where attribute k begins in the operator's list; its end when there is no such. */
-static const char *find_attr(pl_op op, int k)
-{
-    const char *p = rows[op].attrs;
-    for (; k > 0 && *p; p++) k -= *p == ' ';
-    return p;
-}
-
-char pl_op_attr(pl_op op, int k, char name[24])
-{
-    const char *p = find_attr(op, k), *colon = strchr(p, ':');
-    if (!colon) return 0;
-    size_t bytes = (size_t)(colon - p) < 23 ? (size_t)(colon - p) : 23;
-    memcpy(name, p, bytes);
-    name[bytes] = 0;
-    return colon[1];
-}
 
 bool pl_op_attr_is_left_out(const pl_node *n, int k)
 {
-    const char *colon = strchr(find_attr(n->op, k), ':');
-    return n->attr[k].i == 0 && colon && colon[2] == '?';
+    return n->attr[k].i == 0 && pl_signature_of(n->op)->attr[k].least == 0;
 }
 
 pl_builder pl_builder_begin(pl_graph *g, pl_id region, pl_error *err)
@@ -180,14 +146,15 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
     if (b->status != PL_OK) return PL_NONE;
     pl_node n = {
         .op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
-    char name[24];
+    const pl_signature *s = pl_signature_of(op);
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
     for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs && out[i] != PL_UNWANTED ? out[i] : PL_NONE;
-    for (int i = 0; attr && i < PL_ATTR_MAX && pl_op_attr(op, i, name); i++) n.attr[i] = attr[i];
+    for (int i = 0; attr && i < s->attrs; i++) n.attr[i] = attr[i];
     pl_out made[PL_NODE_OUT_MAX] = {0};
-    for (int i = 0; i < rows[op].in_min; i++)
-        if (n.in[i] == PL_NONE) {
-            b->status = pl_fail(b->err, PL_E_INTERNAL, "%s (%s): input %d is missing", pl_op_name(op), b->scope, i);
+    for (int i = 0; i < s->ins; i++)
+        if (n.in[i] == PL_NONE && pl_operand_is_required(s->in, i)) {
+            b->status = pl_fail(b->err, PL_E_INTERNAL, "%s (%s): input %s is missing", s->name, b->scope,
+                                pl_operand_at(s->in, i)->name);
             return PL_NONE;
         }
     b->status = rules[op]->shape(b->graph, &n, made, b->err);

@@ -176,7 +176,7 @@ static bool is_repeated(const pl_node *n, int k)
 static bool is_missing(const pl_node *n, int k)
 {
     const pl_op_rule *rule = pl_op_rule_of(n->op);
-    if (n->out[k] != PL_NONE || k >= pl_op_out_max(n->op)) return false;
+    if (n->out[k] != PL_NONE || k >= pl_signature_of(n->op)->outs) return false;
     pl_alias alias = rule->alias(n, k);
     if (alias.update >= 0) return n->in[alias.update] != PL_NONE;
     return k < (rule->out_min ? rule->out_min : 1);
@@ -186,7 +186,7 @@ static bool gives_nothing(const pl_node *n)
 {
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (n->out[k] != PL_NONE) return false;
-    return pl_op_out_max(n->op) > 0;
+    return pl_signature_of(n->op)->outs > 0;
 }
 
 static pl_status check_outputs(const checker *c, pl_id id)
@@ -198,7 +198,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (is_missing(n, k)) return fail_node(c, id, "an output is missing");
         if (n->out[k] == PL_NONE) continue;
-        if (k >= pl_op_out_max(n->op)) return fail_node(c, id, "too many outputs");
+        if (k >= pl_signature_of(n->op)->outs) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
             return fail_node(c, id, "an output does not have the shape that the operator gives");
@@ -254,11 +254,12 @@ static pl_status check_input(checker *c, pl_id id, pl_id in, pl_id program)
 static pl_status check_node(checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
+    const pl_signature *s = pl_signature_of(n->op);
     pl_id program = pl_region_program(c->g, n->region);
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
-        if (n->in[k] == PL_NONE && k < pl_op_in_min(n->op)) return fail_node(c, id, "an input is missing");
+        if (n->in[k] == PL_NONE && pl_operand_is_required(s->in, k)) return fail_node(c, id, "an input is missing");
         if (n->in[k] == PL_NONE) continue;
-        if (k >= pl_op_in_max(n->op)) return fail_node(c, id, "too many inputs");
+        if (k >= s->ins) return fail_node(c, id, "too many inputs");
         PL_TRY(check_input(c, id, n->in[k], program));
     }
     if (n->predicate != PL_NONE &&

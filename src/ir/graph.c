@@ -4,25 +4,18 @@
 
 #include "base/size.h"
 
-#define NAME_OP(c, name, in_min, in_max, out_max, attrs) name,
-static const char *const op_names[] = {
-#define PL_OP_ROW NAME_OP
-#include "ir/ops.def"
-#undef PL_OP_ROW
-};
-
 const char *pl_phase_name(pl_phase phase)
 {
     static const char *const names[PL_PHASE_COUNT] = {"forward", "backward", "update"};
     return names[phase];
 }
 
-const char *pl_op_name(pl_op op) { return op_names[op]; }
+const char *pl_op_name(pl_op op) { return pl_signature_of(op)->name; }
 
 int pl_op_parse(const char *text, pl_op *op)
 {
     for (int i = 0; i < PL_OP_COUNT; i++)
-        if (strcmp(text, op_names[i]) == 0) return *op = (pl_op)i, 0;
+        if (strcmp(text, pl_op_name((pl_op)i)) == 0) return *op = (pl_op)i, 0;
     return -1;
 }
 

@@ -20,7 +20,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "ir/types.h"
+#include "ir/signature.h"
 
 typedef struct pl_value {
     const char *name;  /* unique in the graph */
@@ -38,34 +38,25 @@ typedef struct pl_value {
     bool inference; /* lasting state that evaluating and generating need (running statistics, averages): saved with the
                      * weights, not with what only training needs */
     bool frozen;    /* a weight that is not trained: no gradient, no optimizer state, saved like the others */
-    bool latent;    /* a weight of which products see the signs: an update keeps it in [−1, 1], and nothing decays it */
+    bool latent; /* a weight of which products see the signs: an update keeps it in [−1, 1], and nothing decays it */
     int64_t root_offset; /* elements from the root's beginning to its own; set by the graph, like root */
     int64_t stride[PL_RANK_MAX];
 } pl_value;
-
-#define PL_ENUM_OP(c, name, in_min, in_max, out_max, attrs) PL_OP_##c,
-typedef enum pl_op {
-#define PL_OP_ROW PL_ENUM_OP
-#include "ir/ops.def"
-#undef PL_OP_ROW
-    PL_OP_COUNT
-} pl_op;
-
-enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 5, PL_ATTR_MAX = 7 };
-
-typedef union pl_attr {
-    int64_t i;
-    double f;
-} pl_attr;
 
 typedef enum pl_phase { PL_PHASE_FORWARD, PL_PHASE_BACKWARD, PL_PHASE_UPDATE, PL_PHASE_COUNT } pl_phase;
 
 typedef struct pl_node {
     pl_op op;
     pl_phase phase;
-    pl_id in[PL_NODE_IN_MAX];   /* optional inputs may be PL_NONE */
-    pl_id out[PL_NODE_OUT_MAX]; /* likewise */
-    pl_attr attr[PL_ATTR_MAX];
+    union {
+        struct {
+            pl_id in[PL_NODE_IN_MAX];   /* what is not given is PL_NONE */
+            pl_id out[PL_NODE_OUT_MAX]; /* likewise */
+            pl_attr attr[PL_ATTR_MAX];
+        };
+#define PL_OP(constant, name, ins, outs, attrs) pl_##name##_args name; /* the same by its operator's names */
+#include "ir/ops.def"
+    };
     const char *scope;
     pl_id region;
     pl_id predicate; /* i32 value: the node runs only when it is not zero; PL_NONE: always */

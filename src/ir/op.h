@@ -58,13 +58,8 @@ static inline bool pl_node_remakes(const pl_node *n, int k)
 static inline bool pl_op_is_int8(pl_op op) { return op == PL_OP_LINEAR_INT8 || op == PL_OP_HIDDEN_INT8; }
 static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
-/* Attribute k of the operator's list: its name into name[24], its kind 'i', 'f' or 'a'; 0 when there is no such. */
-char pl_op_attr(pl_op, int k, char name[24]);
-/* Is attribute k one with a `?` in ops.def, and 0? Then texts do not show it. */
+/* Is attribute k one that texts do not show where it is 0, and 0? */
 bool pl_op_attr_is_left_out(const pl_node *, int k);
-int pl_op_in_min(pl_op);
-int pl_op_in_max(pl_op);
-int pl_op_out_max(pl_op);
 
 /* ---- builder.c: nodes one after the other. The first failure is kept; after it every call returns PL_NONE and does
  * nothing, so a model reads as straight code and asks once, at its end. ---- */
@@ -89,8 +84,15 @@ pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_ele
 /* Adds a node whose outputs are made by its shape and alias rules; `outs` says how many it has, 0 < outs ≤ out_max.
  * out[k] may hold an existing value to write into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on
  * entry. The new content of an input that is not given is not made either. Returns out[0]. */
-#define PL_UNWANTED (PL_NONE - 1)
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
+/* pl_build_linear(b, &args): the same from operands by name, which begin as pl_linear_none. The outputs are in args, too. */
+#define PL_OP(constant, name, ins, outs, attrs)                                                                        \
+    static inline pl_id pl_build_##name(pl_builder *b, pl_##name##_args *a)                                            \
+    {                                                                                                                  \
+        return pl_build_node(b, PL_OP_##constant, a->attr, PL_INS_OF_##constant, a->in, PL_OUTS_OF_##constant,         \
+                             a->out);                                                                                  \
+    }
+#include "ir/ops.def"
 
 /* Loss scaling (f16): what a run begins with; loss_scale changes it by factors of two between 1 and 2^24. */
 #define PL_LOSS_SCALE_FIRST 65536.0f
@@ -141,10 +143,8 @@ void pl_gradient_accumulated_for(pl_gradient *, pl_id weight, pl_id version, pl_
 void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
 
 /* ---- what the families provide ---- */
-#define PL_DECLARE_OP(c, name, in_min, in_max, out_max, attrs) extern const pl_op_rule pl_rule_##c;
-#define PL_OP_ROW                                              PL_DECLARE_OP
+#define PL_OP(constant, name, ins, outs, attrs) extern const pl_op_rule pl_rule_##constant;
 #include "ir/ops.def"
-#undef PL_OP_ROW
 
 /* ---- helpers of the shape rules ---- */
 const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */

@@ -53,7 +53,7 @@ static pl_cost cost_moved(const pl_graph *g, const pl_node *n)
 static pl_alias alias_add(const pl_node *n, int out)
 {
     (void)out;
-    return (pl_alias){.update = -1, .may = 1u << (pl_op_in_max(n->op) - 1)};
+    return (pl_alias){.update = -1, .may = 1u << (pl_signature_of(n->op)->ins - 1)};
 }
 
 /* A backward node of dy, [something of the forward node], [what has reached x]; its attributes say how large x is where

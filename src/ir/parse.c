@@ -170,11 +170,11 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
 
 static pl_status parse_attr(pl_lex *l, pl_node *n, pl_error *err)
 {
-    char name[24], kind;
-    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
-        if (strcmp(name, l->key) != 0) continue;
-        if (kind == 'f') return pl_lex_double(l, &n->attr[k].f, err);
-        if (kind == 'i') return pl_lex_int(l, INT64_MIN, INT64_MAX, &n->attr[k].i, err);
+    const pl_operand *attr = pl_signature_of(n->op)->attr;
+    for (int k = 0; attr[k].name[0]; k++) {
+        if (strcmp(attr[k].name, l->key) != 0) continue;
+        if (attr[k].kind == 'f') return pl_lex_double(l, &n->attr[k].f, err);
+        if (attr[k].kind == 'i') return pl_lex_int(l, INT64_MIN, INT64_MAX, &n->attr[k].i, err);
         pl_activation act;
         if (pl_activation_parse(l->value, &act)) return pl_lex_fail(l, err, "unknown activation \"%.40s\"", l->value);
         n->attr[k].i = act;

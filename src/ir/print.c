@@ -83,13 +83,13 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
 
 static void print_attrs(const pl_node *n, pl_str *out)
 {
-    char name[24], kind;
-    for (int k = 0; (kind = pl_op_attr(n->op, k, name)); k++) {
+    const pl_operand *attr = pl_signature_of(n->op)->attr;
+    for (int k = 0; attr[k].name[0]; k++) {
         if (pl_op_attr_is_left_out(n, k)) continue;
-        print_key(out, name);
-        if (kind == 'f')
+        print_key(out, attr[k].name);
+        if (attr[k].kind == 'f')
             pl_str_double(out, n->attr[k].f);
-        else if (kind == 'a')
+        else if (attr[k].kind == 'a')
             pl_str_append(out, pl_activation_name((pl_activation)n->attr[k].i));
         else
             pl_str_int(out, n->attr[k].i);

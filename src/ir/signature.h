@@ -1,0 +1,98 @@
+/* What the row of an operator (ops.def) says of its inputs, outputs and attributes: as a struct with a member for each,
+ * so that code reads and builds nodes by name, and as a table, for what goes over all operators alike.
+ *
+ *   n->linear.weight                                  of a node that is a linear
+ *   pl_linear_args a = pl_linear_none; a.x = …;       to build one (pl_build_linear, op.h) */
+#ifndef PL_IR_SIGNATURE_H
+#define PL_IR_SIGNATURE_H
+
+#include "base/activation.h"
+#include "ir/types.h"
+
+typedef enum pl_op {
+#define PL_OP(constant, name, ins, outs, attrs) PL_OP_##constant,
+#include "ir/ops.def"
+    PL_OP_COUNT
+} pl_op;
+
+enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 5, PL_ATTR_MAX = 7 };
+
+typedef union pl_attr {
+    int64_t i; /* an activation, too */
+    double f;
+} pl_attr;
+
+/* An output that pl_build_… shall not make; one that it makes is PL_NONE before, one that is there already its id. */
+#define PL_UNWANTED (PL_NONE - 1)
+
+/* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. */
+#define IN(name, kind)               pl_id name;
+#define OPT(name, kind)              pl_id name;
+#define INS(name, kind, least, most) pl_id name[most];
+#define OUT(name)                    pl_id name;
+#define OUT_OPT(name)                pl_id name;
+#define NEW(name, input)             pl_id name;
+#define OUTS(name, most)             pl_id name[most];
+#define INT(name)                    int64_t name;
+#define INT_OPT(name)                int64_t name;
+#define REAL(name)                   double name;
+#define REAL_OPT(name)               double name;
+#define ACT(name)                    int64_t name;
+#define PL_OP(constant, op, ins, outs, attrs)                                                                          \
+    enum {                                                                                                             \
+        PL_INS_OF_##constant = sizeof(struct {ins}) / sizeof(pl_id),                                                   \
+        PL_OUTS_OF_##constant = sizeof(struct {outs}) / sizeof(pl_id),                                                 \
+        PL_ATTRS_OF_##constant = sizeof(struct {attrs}) / sizeof(pl_attr)                                              \
+    };                                                                                                                 \
+    typedef struct pl_##op##_args {                                                                                    \
+        union {                                                                                                        \
+            struct {                                                                                                   \
+                ins                                                                                                    \
+            };                                                                                                         \
+            pl_id in[PL_NODE_IN_MAX];                                                                                  \
+        };                                                                                                             \
+        union {                                                                                                        \
+            struct {                                                                                                   \
+                outs                                                                                                   \
+            };                                                                                                         \
+            pl_id out[PL_NODE_OUT_MAX];                                                                                \
+        };                                                                                                             \
+        union {                                                                                                        \
+            struct {                                                                                                   \
+                attrs                                                                                                  \
+            };                                                                                                         \
+            pl_attr attr[PL_ATTR_MAX];                                                                                 \
+        };                                                                                                             \
+    } pl_##op##_args;                                                                                                  \
+    _Static_assert(sizeof(((pl_##op##_args *)0)->in) == sizeof(pl_id[PL_NODE_IN_MAX]), #op ": raise PL_NODE_IN_MAX");  \
+    _Static_assert((int)PL_INS_OF_##constant <= (int)PL_NODE_IN_MAX &&                                                 \
+                       (int)PL_OUTS_OF_##constant <= (int)PL_NODE_OUT_MAX &&                                           \
+                       (int)PL_ATTRS_OF_##constant <= (int)PL_ATTR_MAX,                                                \
+                   #op ": raise the maximum");
+#include "ir/ops.def"
+
+/* Nothing given yet: inputs are PL_NONE, outputs that may be left out PL_UNWANTED, attributes 0. */
+#define PL_OP(constant, name, ins, outs, attrs) extern const pl_##name##_args pl_##name##_none;
+#include "ir/ops.def"
+
+/* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
+typedef struct pl_operand {
+    char name[16];
+    char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a' */
+    uint8_t least, most;
+    int8_t update; /* of an output that is the new content of an input: that input's position; else -1 */
+} pl_operand;
+
+typedef struct pl_signature {
+    char name[32];
+    uint8_t ins, outs, attrs;                                                           /* positions */
+    pl_operand in[PL_NODE_IN_MAX + 1], out[PL_NODE_OUT_MAX + 1], attr[PL_ATTR_MAX + 1]; /* up to one without a name */
+} pl_signature;
+
+const pl_signature *pl_signature_of(pl_op);
+/* The operand that position k of in, out or attr belongs to; NULL beyond the last. */
+const pl_operand *pl_operand_at(const pl_operand *, int k);
+/* Must position k be given in every node? */
+bool pl_operand_is_required(const pl_operand *, int k);
+
+#endif
