@@ -1,4 +1,5 @@
 /* Is this graph legal? Run between all passes in tests, and on everything that was read from a file. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,13 @@ static pl_status fail_node(const checker *c, pl_id id, const char *what)
 {
     const pl_node *n = &c->g->node[id];
     return pl_fail(c->err, PL_E_INTERNAL, "graph: node %u (%s in %s): %s", id, pl_op_name(n->op), n->scope, what);
+}
+
+static pl_status fail_missing(const checker *c, pl_id id, int k)
+{
+    char what[48];
+    snprintf(what, sizeof what, "input %s is missing", pl_operand_at(pl_signature_of(c->g->node[id].op)->in, k)->name);
+    return fail_node(c, id, what);
 }
 
 static pl_status check_view(const checker *c, pl_id id)
@@ -257,7 +265,7 @@ static pl_status check_node(checker *c, pl_id id)
     const pl_signature *s = pl_signature_of(n->op);
     pl_id program = pl_region_program(c->g, n->region);
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
-        if (n->in[k] == PL_NONE && pl_operand_is_required(s->in, k)) return fail_node(c, id, "an input is missing");
+        if (n->in[k] == PL_NONE && pl_operand_is_required(s->in, k)) return fail_missing(c, id, k);
         if (n->in[k] == PL_NONE) continue;
         if (k >= s->ins) return fail_node(c, id, "too many inputs");
         PL_TRY(check_input(c, id, n->in[k], program));

@@ -85,12 +85,12 @@ pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_ele
  * out[k] may hold an existing value to write into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on
  * entry. The new content of an input that is not given is not made either. Returns out[0]. */
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
-/* pl_build_linear(b, &args): the same from operands by name, which begin as pl_linear_none. The outputs are in args, too. */
+/* pl_build_linear(b, &args): the same by names, from args that begin as pl_linear_none and then have the outputs. */
 #define PL_OP(constant, name, ins, outs, attrs)                                                                        \
     static inline pl_id pl_build_##name(pl_builder *b, pl_##name##_args *a)                                            \
     {                                                                                                                  \
-        return pl_build_node(b, PL_OP_##constant, a->attr, PL_INS_OF_##constant, a->in, PL_OUTS_OF_##constant,         \
-                             a->out);                                                                                  \
+        enum { IN_COUNT = PL_INS_OF_##constant, OUT_COUNT = PL_OUTS_OF_##constant };                                   \
+        return pl_build_node(b, PL_OP_##constant, a->attr, IN_COUNT, a->in, OUT_COUNT, a->out);                        \
     }
 #include "ir/ops.def"
 

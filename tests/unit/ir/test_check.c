@@ -248,7 +248,7 @@ static void outputs(void **state)
     refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54", "no output");
     refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54 out=21,55", "too many outputs");
     refuse("add region=1 in=20,54 out=21", "add region=1 in=20,54,8 out=21", "too many inputs");
-    refuse("add region=1 in=20,54 out=21", "add region=1 in=20 out=21", "an input is missing");
+    refuse("add region=1 in=20,54 out=21", "add region=1 in=20 out=21", "input b is missing");
     refuse("\"s\" f32 [2,3,4]", "\"s\" f32 [2,3,5]", "shape that the operator gives");
     refuse("\"loss.1\" f64 [1] output program=0 update=7", "\"loss.1\" f64 [1] output program=0", "not marked so");
     refuse("\"o\" f32 [2,3,4] temporary program=0", "\"o\" f32 [2,3,4] temporary program=0 update=8",
@@ -387,7 +387,7 @@ static void operands_of_norms(void **state)
     refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,4,26,29,23", "input 4");
     refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,11,26,29,12", "input 7");
     refuse("in=56,55,6,57,27,36", "in=56,55,6,4,27,36", "input 3");
-    refuse("in=56,55,6,57,27,36", "in=56,55,6,-,27,36", "input 3");
+    refuse("in=56,55,6,57,27,36", "in=56,55,6,-,27,36", "input rstd is missing");
     refuse("in=56,55,6,57,27,36", "in=56,55,-,57,27,36", "input 4");
     refuse("in=56,55,6,57,27,36", "in=56,55,6,57,27,12", "input 5");
     refuse("in=56,55,6,57,27,36", "in=12,55,6,57,27,36", "input 0");
@@ -457,7 +457,7 @@ static void operands_of_tables_and_losses(void **state)
     refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]",
            "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
     refuse("in=0,58,25,39 out=38,40", "in=0,58", "input 2 is nothing");
-    refuse("in=0,58,25,39 out=38,40", "in=0 out=38,40", "an input is missing");
+    refuse("in=0,58,25,39 out=38,40", "in=0 out=38,40", "input dy is missing");
     refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
     refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
     refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input 2");
