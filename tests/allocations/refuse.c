@@ -4,7 +4,8 @@
  *
  *      PL_REFUSE=planner:12:once     the 12th request after the start of main() is refused
  *      PL_REFUSE=runner:12:forever   and every one after it; in the process that the command becomes by exec
- *      PL_REFUSE=module:12:once      in the planner that began anew, by exec, with the module that the config needs
+ *      PL_REFUSE=module:12:once      in the planner that began anew, by exec, with the module that the config needs, and in
+ *                                    what that becomes: their numbers are one row
  *      PL_REFUSE_REPORT=FILE         a line is added there when a process ends, or becomes another one:
  *          target runner requests 120 refused 1 by program+0x1234 left program 0 libyaml 0 … descriptors 0
  *      PL_REFUSE_PATHS=FILE          a line is added there for each request: "runner", its number, and a number that is
@@ -255,6 +256,22 @@ __attribute__((constructor)) static void begin(int argc, char **argv)
     atomic_store(&armed, true);
 }
 
+/* Where a process becomes another one of the same kind, the numbers go on there: what is left of the order stands in
+ * the place of the order, as wide as that. */
+static void hand_on(char *const envp[], unsigned long long asked)
+{
+    static const char name[] = "PL_REFUSE=";
+    for (; *envp && target; envp++) {
+        char *order = *envp + sizeof name - 1, *digits = strchr(*envp, ':');
+        char *end = digits ? strchr(digits + 1, ':') : NULL;
+        if (strncmp(*envp, name, sizeof name - 1) != 0 || !end) continue;
+        const unsigned long long n = strtoull(digits + 1, NULL, 10), left = n > asked ? n - asked : forever ? 1 : ~0ull;
+        char text[64];
+        snprintf(text, sizeof text, "%.*s:%020llu:%s", (int)(digits - order), order, left, end + 1);
+        if (strlen(text) == strlen(order)) strcpy(order, text);
+    }
+}
+
 /* A process that becomes another one tells so before; what it holds is nobody's fault then. */
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
@@ -263,6 +280,7 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[])
     int fd = file ? open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     const char *role = target ? "target" : "other";
     if (fd >= 0) dprintf(fd, "%s %s requests %llu refused %llu exec\n", role, process, asked, no), close(fd);
+    hand_on(envp, asked);
     return (int)syscall(SYS_execve, path, argv, envp);
 }
 

@@ -284,6 +284,8 @@ class Place:
     def refuse(self, order):
         """The command with this order: (result, lines of the report)."""
         report = self.path + ".report"
+        where, n, mode = order.split(":")
+        order = f"{where}:{int(n):020}:{mode}"  # wide: what is left of it is handed on
         if os.path.exists(report):
             os.remove(report)
         done = self.run(self.words, {"PL_REFUSE": order, "PL_REFUSE_REPORT": report})
@@ -325,7 +327,8 @@ class Series:
 
     def judge(self, place, n):
         done, lines = place.refuse(f"{self.where}:{n}:{self.mode}")
-        report = next((line for line in lines if line.startswith("target")), "")
+        targets = [line for line in lines if line.startswith("target")]
+        report = next((line for line in targets if not re.search(r" refused 0\b", line)), targets[-1] if targets else "")
         errors = done.stderr.decode(errors="replace")
         sentences = [line for line in errors.replace("\n  ", "; ").splitlines() if re.match(r"plimsoll( [a-z_]+)?: (?!warning)", line)]
         hit = re.search(r"refused (\d+)", report)
