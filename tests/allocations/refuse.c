@@ -4,7 +4,7 @@
  *
  *      PL_REFUSE=planner:12:once     the 12th request after the start of main() is refused
  *      PL_REFUSE=runner:12:forever   and every one after it; in the process that the command becomes by exec
- *      PL_REFUSE=module:12:once      in the planner that began anew, by exec, with the module that the config needs, and
+ *      PL_REFUSE=module:12:once      in the planner that began anew, by exec, with the module that it needs, and
  *                                    in what that becomes: their numbers are one row
  *      PL_REFUSE_REPORT=FILE         a line is added there when a process ends, or becomes another one:
  *          target runner requests 120 refused 1 by program+0x1234 left program 0 libyaml 0 … descriptors 0
