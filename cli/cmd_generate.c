@@ -116,9 +116,8 @@ static void warn_unread(void)
     struct stat info;
     int bytes = 0;
     if (fstat(STDIN_FILENO, &info) != 0) return;
-    const bool waits =
-        S_ISREG(info.st_mode) ? info.st_size > 0 : S_ISFIFO(info.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0;
-    if (waits && (bytes > 0 || S_ISREG(info.st_mode)))
+    const bool is_pipe = S_ISFIFO(info.st_mode) && ioctl(STDIN_FILENO, FIONREAD, &bytes) == 0;
+    if (is_pipe ? bytes > 0 : S_ISREG(info.st_mode) && info.st_size > 0)
         pl_say("plimsoll generate: warning: standard input is not read, for the config has a prompt; write - to read "
                "it\n");
 }

@@ -64,7 +64,6 @@ typedef union pl_attr {
             pl_attr attr[PL_ATTR_MAX];                                                                                 \
         };                                                                                                             \
     } pl_##op##_args;                                                                                                  \
-    _Static_assert(sizeof(((pl_##op##_args *)0)->in) == sizeof(pl_id[PL_NODE_IN_MAX]), #op ": raise PL_NODE_IN_MAX");  \
     _Static_assert((int)PL_INS_OF_##constant <= (int)PL_NODE_IN_MAX &&                                                 \
                        (int)PL_OUTS_OF_##constant <= (int)PL_NODE_OUT_MAX &&                                           \
                        (int)PL_ATTRS_OF_##constant <= (int)PL_ATTR_MAX,                                                \

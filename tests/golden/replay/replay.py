@@ -177,9 +177,8 @@ class Replay:
     def hybrid(self):
         one = "n2n_pretrain" not in read(self.config).decode()
         if not one:
-            self.denoiser = ("--set", f"dataset.denoiser_path={self.out}/denoiser")
             self.train(self.config, more=("--stage", "denoiser"))
-        self.train(self.config, more=() if one else self.denoiser)
+        self.train(self.config, more=() if one else ("--set", f"dataset.denoiser_path={self.out}/denoiser"))
         last = self.out if one else f"{self.out}/finetune"
         self.evaluate(last)
         self.gradients(last)
