@@ -2,7 +2,7 @@
 # Property tests with fresh seeds for SOAK_MINUTES (30), in the plain and in the sanitizer tree by turns, after each
 # round a search with every fuzz target (20 seconds each, going on from what was found before), at the end the tests that
 # are labelled soak and the environments (run-environments.sh). In less than 30 minutes these long ones are shorter, too:
-# one in 20 of their cases (PLIMSOLL_SOAK_SHARE), and two of the environments' trees, drawn by the seed. A failure prints
+# one in 100 of their cases (PLIMSOLL_SOAK_SHARE), and two of the environments' trees, drawn by the seed. A failure prints
 # the command that repeats it, and the search goes on.
 # A property test takes the seed as its first argument (or reads PLIMSOLL_TEST_SEED); those without a seed run once.
 # Environment: SOAK_MINUTES, SOAK_SEED (where to begin; the clock), BUILD, JOBS, CMAKE_OPTIONS, NO_INSTALL.
@@ -60,9 +60,9 @@ while has_time; do
     echo "$runs runs, $failures failed, next seed $seed"
 done
 # Property tests whose cases are fixed take a seed for the one case to run: here they run whole, in both trees.
-[ "${SOAK_MINUTES:-30}" -ge 30 ] || export PLIMSOLL_SOAK_SHARE="${PLIMSOLL_SOAK_SHARE:-20}"
+[ "${SOAK_MINUTES:-30}" -ge 30 ] || export PLIMSOLL_SOAK_SHARE="${PLIMSOLL_SOAK_SHARE:-100}"
 for tree in "$build" "$build-san"; do
-    ctest --test-dir "$tree" -L '^soak$' --output-on-failure || failures=$((failures + 1))
+    ctest --test-dir "$tree" -j "$jobs" -L '^soak$' --output-on-failure || failures=$((failures + 1))
 done
 environments=
 [ "${SOAK_MINUTES:-30}" -ge 30 ] || environments="table $(tools/run-environments.sh draw 2 "$seed")"
