@@ -258,7 +258,7 @@ def read(path):
 
 
 # Where a header says how its source is known here: each case has a copy of it, with an inode and a time of its own.
-KNOWN = {"tokens.bin": (56, 104),  # docs/formats.md
+KNOWN = {"tokens.bin": (56, 104), "chains.bin": (56, 104),  # docs/formats.md
          "texts.index": (72, 104, 112)}  # data/pages/texts_index.h; 72: a folder's files, with their inodes and times
 HEADER_CHECKSUM = 120
 
