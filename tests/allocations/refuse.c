@@ -174,17 +174,15 @@ static void forget(const void *block)
 {
     if (!block || !atomic_load_explicit(&armed, memory_order_relaxed)) return;
     pthread_mutex_lock(&live_lock);
-    size_t at = place_of(block);
-    while (live[at].block && live[at].block != block) at = (at + 1) % TABLE;
-    for (size_t next = at; live[at].block;) {
-        next = (next + 1) % TABLE;
-        size_t home = live[next].block ? place_of(live[next].block) : next;
-        bool stays = live[next].block && (at <= next ? at < home && home <= next : at < home || home <= next);
-        if (stays) continue;
-        live[at] = live[next];
-        if (!live[next].block) break;
-        live[next].block = NULL;
-        at = next;
+    size_t gap = place_of(block);
+    while (live[gap].block && live[gap].block != block) gap = (gap + 1) % TABLE;
+    if (live[gap].block) {
+        for (size_t next = (gap + 1) % TABLE; live[next].block; next = (next + 1) % TABLE) {
+            if ((next - place_of(live[next].block)) % TABLE < (next - gap) % TABLE) continue;
+            live[gap] = live[next];
+            gap = next;
+        }
+        live[gap].block = NULL;
     }
     pthread_mutex_unlock(&live_lock);
 }
