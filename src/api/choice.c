@@ -147,9 +147,11 @@ static pl_status take_kept(pl_config *c, const pl_config *kept, pl_error *err)
 pl_status pl_decide_as_kept(pl_config *c, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    bool is_there;
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
     PL_TRY(pl_path_join(path, sizeof path, folder, "config.yaml", err));
-    if (access(path, F_OK) != 0) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) return PL_OK;
     pl_config *kept = pl_config_create();
     if (!kept) return pl_fail(err, PL_E_NOMEM, "no memory for %.300s", path);
     pl_status status = pl_config_load_file(kept, path, err);

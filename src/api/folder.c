@@ -12,9 +12,11 @@ static pl_status refuse_training(pl_preparation *p, pl_error *err)
     static const char *const traces[] = {"lock",
                                          "checkpoints"}; /* that a run leaves; no other folder gets a lock here */
     char path[PL_FILE_PATH_MAX];
+    bool is_there;
     for (int i = 0; i < 2; i++) {
         PL_TRY(pl_path_join(path, sizeof path, p->out, traces[i], err));
-        if (access(path, F_OK) == 0) PL_TRY(pl_preparation_lock(p, err));
+        PL_TRY(pl_file_look(path, &is_there, err));
+        if (is_there) PL_TRY(pl_preparation_lock(p, err));
     }
     return p->config->run.resume != PL_SWITCH_OFF ? PL_OK : pl_saved_refuse_new(p->out, &p->saved, err);
 }

@@ -93,7 +93,10 @@ static void place(writing *w)
 /* What stands there without a model beside it is of no earlier export. */
 static pl_status check_place(const writing *w, pl_error *err)
 {
-    if (access(w->data_path, F_OK) != 0 || access(w->file->path, F_OK) == 0) return PL_OK;
+    bool has_data, has_model;
+    PL_TRY(pl_file_look(w->data_path, &has_data, err));
+    PL_TRY(pl_file_look(w->file->path, &has_model, err));
+    if (!has_data || has_model) return PL_OK;
     return pl_fail(err, PL_E_USAGE,
                    "%.600s is there already, and no model %.600s that it is of; remove it, or give another `run.out`",
                    w->data_path, w->file->path);

@@ -175,7 +175,7 @@ static pl_status try_place(const pl_session *s, pl_quantizing *q, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     if (q->how->in_folder) PL_TRY(pl_folder_create(s->settings->out, err));
-    q->was_there = access(q->how->path, F_OK) == 0;
+    PL_TRY(pl_file_look(q->how->path, &q->was_there, err));
     PL_TRY(pl_file_create(&q->writer->file, q->how->path, err));
     pl_file_abandon(&q->writer->file);
     const char *slash = strrchr(q->how->path, '/');

@@ -150,10 +150,12 @@ pl_status pl_beside_read(const char *results, pl_process_told **told, size_t *co
 {
     char path[PL_FILE_PATH_MAX], *text;
     size_t bytes;
+    bool is_there;
     *told = NULL;
     *count = 0;
     PL_TRY(pl_beside_path(results, PL_BESIDE_PROCESSES, path, err));
-    if (access(path, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) return PL_OK;
     PL_TRY(pl_file_read_all(path, FILE_BYTES_MAX, &text, &bytes, err));
     pl_status status = read_lines(text, bytes, told, count, err);
     pl_free(text);

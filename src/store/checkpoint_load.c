@@ -1,6 +1,5 @@
 #include "store/checkpoint.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,8 +40,10 @@ static pl_status verify_file(const char *folder, const char *name, const pl_reco
 static pl_status require_state(const char *folder, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
+    bool is_there;
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_STATE_FILE, err));
-    if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (is_there) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: is missing, and training cannot go on from weights alone (eval and generate can)", path);
 }
@@ -161,11 +162,13 @@ pl_status pl_saved_find_best(const char *folder, pl_saved_part part, pl_saved *s
 {
     char checkpoints[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
     uint64_t step;
+    bool is_there;
     pl_error why;
     *s = (pl_saved){0};
     PL_TRY(pl_path_join(checkpoints, sizeof checkpoints, folder, "checkpoints", err));
     PL_TRY(pl_path_join(path, sizeof path, checkpoints, "best", err));
-    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) return PL_OK;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) return PL_OK;
     pl_status status = read_pointer(checkpoints, "best", &step, &why);
     if (status == PL_OK) status = open_step(checkpoints, step, part, s, &why);
     if (status == PL_OK || !is_damage(status)) return status == PL_OK ? status : pl_fail(err, status, "%s", why.text);

@@ -1,7 +1,6 @@
 /* The row of cloud heights, and how its data are opened. */
 #include "systems/clouds.h"
 
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,7 +59,9 @@ static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
 /* The folder of a training that was moved names in its config where the one above was. */
 static pl_status require_frames(const char *path, pl_error *err)
 {
-    if (access(path, F_OK) == 0 || errno != ENOENT) return PL_OK;
+    bool is_there;
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (is_there) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,
         "%s: is not there: it holds what the flights were made into; `cache` names the folder where it lies, "

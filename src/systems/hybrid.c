@@ -1,5 +1,4 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (docs/hybrid.md). */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -72,6 +71,7 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
 {
     char where[PL_CONFIG_WHERE_BYTES];
     pl_given_weights given;
+    bool is_there;
     pl_str text = pl_str_fixed(said, SAID_BYTES);
     if (!c->vision_encoder.pretrained_weights[0] || command != PL_COMMAND_TRAIN) return PL_OK;
     s->weights = c->vision_encoder.pretrained_weights;
@@ -82,7 +82,8 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
                        "another one; leave one of the two out",
                        where);
     }
-    if (access(s->weights, F_OK) != 0 && errno == ENOENT) {
+    PL_TRY(pl_file_look(s->weights, &is_there, err));
+    if (!is_there) {
         PL_TRY(find_saved_hash(c, &s->weights_hash, err));
         if (s->weights_hash) {
             pl_str_printf(&text, "the frozen tower is the run's own: %.120s is not there any more", s->weights);

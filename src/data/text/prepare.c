@@ -1,6 +1,5 @@
 #include "data/text/prepare.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -227,8 +226,10 @@ pl_status pl_text_match(const char *text, const char *tokens_path, const pl_toke
                         pl_error *err)
 {
     pl_text_file file;
+    bool is_there;
     *same = true;
-    if (access(text, F_OK) != 0 && errno == ENOENT) return PL_OK;
+    PL_TRY(pl_file_look(text, &is_there, err));
+    if (!is_there) return PL_OK;
     PL_TRY(pl_text_open(&file, text, err));
     pl_status status = same_text(&file, tokens_path, info, same, err);
     pl_text_close(&file);

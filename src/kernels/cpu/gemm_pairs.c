@@ -32,15 +32,19 @@ static void a_rows(const void *src, int64_t ld, int64_t rows, int64_t k, void *d
         }
 }
 
-/* Pairs of two rows, `ascending` with the first in the high half; `next` NULL: there is no second, zeros take its
+/* Pairs of two rows, `ascending` with the first in the high half; `next` NULL: there is no second, `none` takes its
  * place. */
-PL_V_INLINE words pairs_part(int ascending, const uint16_t *row, const uint16_t *next, int64_t count)
+PL_V_INLINE words pairs_part(int ascending, const uint16_t *row, const uint16_t *next, int16_t none, int64_t count)
 {
     __mmask16 mask = words_mask(count);
     __m256i first = _mm256_maskz_loadu_epi16(mask, row);
-    __m256i second = _mm256_maskz_loadu_epi16(next ? mask : 0, next ? next : row);
+    __m256i second = next ? _mm256_maskz_loadu_epi16(mask, next) : _mm256_set1_epi16(none);
     return ascending ? pairs_of(second, first) : pairs_of(first, second);
 }
+
+/* The product of what takes the place of a second row in A and in B is -0: added to any sum, it changes no bit, that of
+ * a sum of -0 included. */
+enum { NONE_IN_A = INT16_MIN, NONE_IN_B = 0 };
 
 PL_V_INLINE void a_panels(const uint16_t *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, word *dst,
                           int64_t panel_words)
@@ -54,7 +58,7 @@ PL_V_INLINE void a_panels(const uint16_t *src, int64_t ld, int64_t rows, int64_t
         }
         for (int64_t i = 0; i < panels; i++)
             _mm512_mask_storeu_epi32(dst + i * panel_words, mask,
-                                     pairs_part(1, src + i * rows, next ? next + i * rows : NULL, rows));
+                                     pairs_part(1, src + i * rows, next ? next + i * rows : NULL, NONE_IN_A, rows));
     }
 }
 
@@ -73,7 +77,7 @@ static void a_columns(const void *src, int64_t ld, int64_t rows, int64_t panels,
 PL_V_INLINE void b_strip(int ascending, const uint16_t *src, int64_t ld, int64_t k, int64_t columns, word *dst)
 {
     for (int64_t p = 0; p < k; p += 2, src += 2 * ld, dst += PL_GEMM_NR)
-        _mm512_storeu_si512(dst, pairs_part(ascending, src, p + 1 < k ? src + ld : NULL, columns));
+        _mm512_storeu_si512(dst, pairs_part(ascending, src, p + 1 < k ? src + ld : NULL, NONE_IN_B, columns));
 }
 
 PL_V_INLINE void b_panel(int ascending, const uint16_t *src, int64_t ld, int64_t k, word *dst)

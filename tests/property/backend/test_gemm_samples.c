@@ -182,6 +182,29 @@ static void test_samples(void **unused)
         }
 }
 
+/* Sums of -0 stay -0, however an odd number of tokens is filled up. */
+static void test_signs_of_zeros(void **unused)
+{
+    (void)unused;
+    for (int64_t tokens = 1; tokens <= 3; tokens++)
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
+            for (int type = 0; type <= PL_REAL_F16; type++) {
+                state = (uint64_t)tokens;
+                problem p = {.out = 40, .in = 37, .tokens = tokens, .samples = 4, .type = (pl_real)type};
+                p.ld_dy = p.out, p.ld_x = p.in;
+                p.dy = random_numbers(p.type, rows_of(&p) * p.out), p.x = random_numbers(p.type, rows_of(&p) * p.in);
+                p.c = random_numbers(PL_REAL_F32, p.out * p.in);
+                for (int64_t i = 0; i < rows_of(&p) * p.out; i++) pl_real_put(p.type, p.dy, i, -0.0f);
+                for (int64_t i = 0; i < rows_of(&p) * p.in; i++) pl_real_put(p.type, p.x, i, 1);
+                for (int64_t i = 0; i < p.out * p.in; i++) p.c[i] = -0.0f;
+                const char *wrong = wrong_of(&p, (pl_isa)isa);
+                if (wrong)
+                    fail_msg("%s: level %s, type %d, %ld tokens", wrong, pl_isa_name((pl_isa)isa), type, (long)tokens);
+                guarded_check_all();
+                guarded_free_all();
+            }
+}
+
 /* Tiles are used where they are meant to be: then the order of sums is another, and shows. */
 static void test_tiles_are_used(void **unused)
 {
@@ -317,6 +340,7 @@ PL_TEST_PROGRAM(argc, argv)
     first_seed = test_seed_said(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_signs_of_zeros),
         cmocka_unit_test(test_tiles_are_used),
         cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_workspace_is_bounded),
