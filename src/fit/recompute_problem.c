@@ -91,7 +91,7 @@ static bool is_joined(const grouper *c, pl_id node)
 static bool goes_in_place(const grouper *c, const pl_node *next, pl_id made)
 {
     const pl_value *v = &c->g->value[made];
-    uint32_t may = pl_op_rule_of(next->op)->alias(next, 0).may;
+    uint32_t may = pl_node_alias(next, 0).may;
     if (next->out[0] == PL_NONE) return false;
     const pl_value *out = &c->g->value[next->out[0]];
     for (int k = 0; k < PL_NODE_IN_MAX; k++)

@@ -241,7 +241,7 @@ static void note_losses(driver *d, const pl_graph *g, pl_id program)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
-        if (d->loss_count == 0) d->losses[0] = n->in[pl_op_rule_of(n->op)->alias(n, 0).update];
+        if (d->loss_count == 0) d->losses[0] = n->in[pl_node_alias(n, 0).update];
         d->losses[++d->loss_count] = n->out[0];
     }
 }
@@ -252,7 +252,7 @@ static void deal_out_losses(const driver *d, pl_graph *g, pl_id program)
     for (size_t i = 0; i < g->node_count; i++) {
         pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
-        n->in[pl_op_rule_of(n->op)->alias(n, 0).update] = d->losses[k++];
+        n->in[pl_node_alias(n, 0).update] = d->losses[k++];
         n->out[0] = d->losses[k];
         g->value[n->out[0]].producer = (pl_id)i;
     }

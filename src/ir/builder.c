@@ -11,6 +11,15 @@ static const pl_op_rule *const rules[PL_OP_COUNT] = {
 
 const pl_op_rule *pl_op_rule_of(pl_op op) { return rules[op]; }
 
+pl_alias pl_node_alias(const pl_node *n, int out)
+{
+    const pl_operand *o = pl_operand_at(pl_signature_of(n->op)->out, out);
+    if (!o) return (pl_alias){.update = -1};
+    pl_alias alias = {.update = o->update, .may = rules[n->op]->over ? rules[n->op]->over(n, out) : 0};
+    while ((++o)->kind == PL_OVER) alias.may |= 1u << o->update;
+    return alias;
+}
+
 bool pl_op_attr_is_left_out(const pl_node *n, int k)
 {
     return n->attr[k].i == 0 && pl_signature_of(n->op)->attr[k].least == 0;
@@ -112,7 +121,7 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
 static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *out)
 {
     char name[280];
-    pl_alias alias = rules[n->op]->alias(n, k);
+    pl_alias alias = pl_node_alias(n, k);
     snprintf(name, sizeof name, "%s%s.%zu", pl_op_name(n->op), k ? (char[]){(char)('a' + k), 0} : "",
              b->graph->value_count);
     pl_value v = {.name = name,
@@ -137,7 +146,7 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
 /* What is not given has no new content. */
 static bool may_be_made(const pl_node *n, int k)
 {
-    pl_alias alias = rules[n->op]->alias(n, k);
+    pl_alias alias = pl_node_alias(n, k);
     return alias.update < 0 || n->in[alias.update] != PL_NONE;
 }
 
@@ -157,7 +166,7 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
                                 pl_operand_at(s->in, i)->name);
             return PL_NONE;
         }
-    b->status = rules[op]->shape(b->graph, &n, made, b->err);
+    b->status = pl_node_infer(b->graph, &n, made, b->err);
     for (int k = 0; k < outs && b->status == PL_OK; k++) {
         if (out[k] == PL_UNWANTED || !may_be_made(&n, k))
             out[k] = PL_NONE;
@@ -171,35 +180,41 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
 
 /* ---- helpers of the rules ---- */
 
-const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k)
-{
-    return n->in[k] == PL_NONE ? NULL : &g->value[n->in[k]];
-}
+const pl_value *pl_value_at(const pl_graph *g, pl_id value) { return value == PL_NONE ? NULL : &g->value[value]; }
+
+const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k) { return pl_value_at(g, n->in[k]); }
 
 pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *expected, pl_error *err)
 {
     char shape[160] = "nothing";
     const pl_value *v = pl_in(g, n, k);
     if (v) pl_shape_text(&v->shape, shape, sizeof shape);
-    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %d is %s%s%s, expected %s", pl_op_name(n->op), n->scope, k,
-                   v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %d (%s) is %s%s%s, expected %s", pl_op_name(n->op), n->scope, k,
+                   pl_operand_at(pl_signature_of(n->op)->in, k)->name, v ? pl_dtype_name(v->dtype) : "", v ? " " : "",
+                   shape, expected);
 }
 
-/* The r's: of one dtype, that of the first. */
-static pl_status expect_reals(const pl_graph *g, const pl_node *n, const char *letters, pl_error *err)
+pl_status pl_fail_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const char *expected,
+                          pl_error *err)
 {
-    const pl_value *first = NULL;
-    for (int k = 0; letters[k]; k++) {
-        const pl_value *v = pl_in(g, n, k);
-        if (letters[k] != 'r' || !v) continue;
-        if (!pl_dtype_is_real(v->dtype)) return pl_fail_input(g, n, k, "f32, bf16 or f16", err);
-        if (!first) first = v;
-        if (v->dtype != first->dtype) return pl_fail_input(g, n, k, pl_dtype_name(first->dtype), err);
-    }
-    return PL_OK;
+    return pl_fail_input(g, n, (int)(operand - n->in), expected, err);
 }
 
-pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *letters, pl_error *err)
+pl_status pl_expect_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const pl_shape *shape,
+                            const char *expected, pl_error *err)
+{
+    return pl_expect_shape(g, n, (int)(operand - n->in), shape, expected, err);
+}
+
+/* A real number's dtype is that of the first one, `first`; NULL: this is it. */
+static const char *expected_real(const pl_value *v, const pl_value *first)
+{
+    if (!pl_dtype_is_real(v->dtype)) return "f32, bf16 or f16";
+    return !first || v->dtype == first->dtype ? NULL : pl_dtype_name(first->dtype);
+}
+
+/* What it should be, by the letter of its kind in ops.def; NULL: it is. */
+static const char *expected_kind(const pl_value *v, char kind)
 {
     static const struct {
         char letter;
@@ -209,17 +224,37 @@ pl_status pl_expect_inputs(const pl_graph *g, const pl_node *n, const char *lett
                  {'d', PL_DTYPE_F64, "f64", "f64 [1]"},
                  {'i', PL_DTYPE_I32, "i32", "i32 [1]"},
                  {'l', PL_DTYPE_I64, "i64", "i64 [1]"}};
-    for (int k = 0; letters[k]; k++) {
+    const bool one = kind < 'a';
+    int k = 0;
+    while (kinds[k].letter != (kind | 0x20)) k++;
+    if (v->dtype == kinds[k].dtype && (!one || (pl_shape_elems(&v->shape) == 1 && !v->shape.symbolic))) return NULL;
+    return one ? kinds[k].one : kinds[k].any;
+}
+
+static pl_status check_kinds(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const pl_signature *s = pl_signature_of(n->op);
+    const pl_value *first = NULL;
+    for (int k = 0; k < s->ins; k++) {
         const pl_value *v = pl_in(g, n, k);
-        bool one = letters[k] < 'a';
-        if (letters[k] == '.') continue;
-        int kind = 0;
-        if (letters[k] == 'r') continue;
-        while (kinds[kind].letter != (letters[k] | 0x20)) kind++;
-        if (v && (v->dtype != kinds[kind].dtype || (one && (pl_shape_elems(&v->shape) != 1 || v->shape.symbolic))))
-            return pl_fail_input(g, n, k, one ? kinds[kind].one : kinds[kind].any, err);
+        const char kind = pl_operand_at(s->in, k)->kind;
+        if (!v || kind == '.') continue;
+        const char *expected = kind == 'r' ? expected_real(v, first) : expected_kind(v, kind);
+        if (expected) return pl_fail_input(g, n, k, expected, err);
+        if (kind == 'r' && !first) first = v;
     }
-    return expect_reals(g, n, letters, err);
+    return PL_OK;
+}
+
+pl_status pl_node_infer(const pl_graph *g, const pl_node *n, pl_out out[PL_NODE_OUT_MAX], pl_error *err)
+{
+    PL_TRY(check_kinds(g, n, err));
+    for (int k = 0; k < pl_signature_of(n->op)->outs; k++) {
+        const int update = pl_node_alias(n, k).update;
+        const pl_value *old = update < 0 ? NULL : pl_in(g, n, update);
+        if (old) out[k] = (pl_out){old->shape, old->dtype};
+    }
+    return rules[n->op]->shape ? rules[n->op]->shape(g, n, out, err) : PL_OK;
 }
 
 pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected,
@@ -243,12 +278,6 @@ pl_status pl_expect_film(const pl_graph *g, const pl_node *n, int k, const pl_sh
                pl_shape_last(&v->shape) == 2 * channels))
         return PL_OK;
     return pl_fail_input(g, n, k, "f32 [samples, a scale, then a shift for each channel]", err);
-}
-
-pl_alias pl_alias_none(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1};
 }
 
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }

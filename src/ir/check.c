@@ -161,7 +161,7 @@ static bool may_overwrite(const pl_node *n, pl_alias alias, pl_id value)
  * operand is its residual, too, would read what its other tiles have written. */
 static bool reads_what_it_overwrites(const pl_graph *g, const pl_node *n, int k)
 {
-    pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
+    pl_alias alias = pl_node_alias(n, k);
     pl_id old = g->value[n->out[k]].tile ? n->out[k] : g->value[n->out[k]].update_of;
     if (old == PL_NONE) return false;
     for (int i = 0; i < PL_NODE_IN_MAX; i++) {
@@ -183,11 +183,11 @@ static bool is_repeated(const pl_node *n, int k)
  * exactly where that is given. */
 static bool is_missing(const pl_node *n, int k)
 {
-    const pl_op_rule *rule = pl_op_rule_of(n->op);
-    if (n->out[k] != PL_NONE || k >= pl_signature_of(n->op)->outs) return false;
-    pl_alias alias = rule->alias(n, k);
+    const pl_signature *s = pl_signature_of(n->op);
+    if (n->out[k] != PL_NONE || k >= s->outs) return false;
+    pl_alias alias = pl_node_alias(n, k);
     if (alias.update >= 0) return n->in[alias.update] != PL_NONE;
-    return k < (rule->out_min ? rule->out_min : 1);
+    return pl_operand_is_required(s->out, k);
 }
 
 static bool gives_nothing(const pl_node *n)
@@ -201,7 +201,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
 {
     const pl_node *n = &c->g->node[id];
     pl_out made[PL_NODE_OUT_MAX] = {0};
-    PL_TRY(pl_op_rule_of(n->op)->shape(c->g, n, made, c->err));
+    PL_TRY(pl_node_infer(c->g, n, made, c->err));
     if (gives_nothing(n)) return fail_node(c, id, "no output");
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (is_missing(n, k)) return fail_node(c, id, "an output is missing");
@@ -210,7 +210,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
         const pl_value *v = &c->g->value[n->out[k]];
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
             return fail_node(c, id, "an output does not have the shape that the operator gives");
-        pl_alias alias = pl_op_rule_of(n->op)->alias(n, k);
+        pl_alias alias = pl_node_alias(n, k);
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
         if (alias.update >= 0 && v->update_of != n->in[alias.update])

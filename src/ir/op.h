@@ -3,6 +3,8 @@
 #ifndef PL_IR_OP_H
 #define PL_IR_OP_H
 
+#include <stddef.h>
+
 #include "base/activation.h"
 #include "ir/graph.h"
 
@@ -29,11 +31,11 @@ typedef struct pl_op_rule {
     pl_status (*shape)(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
     pl_status (*gradient)(pl_gradient *, const pl_node *); /* NULL: no gradient passes through */
     pl_cost (*cost)(const pl_graph *, const pl_node *);
-    pl_alias (*alias)(const pl_node *, int out);
     bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
     uint32_t
-        remade;  /* bit k: output k, beyond the first, is made again with it: too large to be kept as statistics are */
-    int out_min; /* outputs that must be there; 0 means the first alone, -1 no certain one */
+        remade; /* bit k: output k, beyond the first, is made again with it: too large to be kept as statistics are */
+    uint32_t (*over)(const pl_node *,
+                     int out); /* inputs that output may take the place of besides the row's; NULL: none */
     /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
      * never left out, repeated or timed. */
     bool outside;
@@ -49,6 +51,12 @@ typedef struct pl_op_rule {
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
+/* Shapes and dtypes of the outputs of a node with all that its row requires; PL_E_INTERNAL with the sentence that says
+ * which input is of another kind than its row says, or what its rule refuses. */
+pl_status pl_node_infer(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
+pl_alias pl_node_alias(const pl_node *, int out);
+/* The bit of an input in such a mask. */
+#define PL_BIT_OF(op, input) (1u << offsetof(pl_##op##_args, input) / sizeof(pl_id))
 /* Does the node, where it runs again, make output k again? The first, and those that are too large to be kept. */
 static inline bool pl_node_remakes(const pl_node *n, int k)
 {
@@ -147,19 +155,21 @@ void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
 #include "ir/ops.def"
 
 /* ---- helpers of the shape rules ---- */
+const pl_value *pl_value_at(const pl_graph *, pl_id);            /* NULL for PL_NONE */
 const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */
+/* A sentence that names operator, scope, the input that `operand` of the node is, its shape and what was expected. */
+pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operand, const char *expected, pl_error *);
+/* Where it is given it has this shape. */
+pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
+                            const char *expected, pl_error *);
 /* A sentence that names operator, scope, which input, its shape and what was expected. */
 pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
-/* One letter an input: f f32, d f64, i i32, l i64, a dot anything; a capital means exactly one element; r f32, bf16 or
- * f16, the same for every r of a node. Absent inputs are fine. */
-pl_status pl_expect_inputs(const pl_graph *, const pl_node *, const char *letters, pl_error *);
 /* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
 bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
 /* Input k, when given, is f32 with a scale and a shift for each of so many channels, in such a row for each of x. */
 pl_status pl_expect_film(const pl_graph *, const pl_node *, int k, const pl_shape *x, int64_t channels, pl_error *);
 /* Input k, when given, has this shape. */
 pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);
-pl_alias pl_alias_none(const pl_node *, int out);
 double pl_value_elems_f(const pl_value *); /* as double, 0 for NULL */
 double pl_value_bytes_f(const pl_value *); /* likewise */
 

@@ -62,7 +62,6 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
  * filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrLLL", err));
     PL_TRY(check_qkv(g, n, err));
     PL_TRY(check_dropout(g, n, 4, err));
     if (pl_in(g, n, 3) && n->attr[PROBABILITY].f > 0)
@@ -145,12 +144,11 @@ static pl_cost cost_attention(const pl_graph *g, const pl_node *n)
                      n->in[3] == PL_NONE ? 2 * score_flops(g, n) : 0};
 }
 
-const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention, pl_alias_none};
+const pl_op_rule pl_rule_ATTENTION = {shape_attention, gradient_attention, cost_attention};
 
 /* attention_bwd: q, k, v, o, lse, do, [step], [first sample] → dq, dk, dv */
 static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrrfrLL", err));
     PL_TRY(check_qkv(g, n, err));
     PL_TRY(check_dropout(g, n, 6, err));
     pl_shape q = pl_in(g, n, 0)->shape, lse = lse_shape(g, n);
@@ -167,13 +165,12 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){5 * score_flops(g, n) + dropout_flops(g, n), 4 * q + 4 * kv, 5 * score_flops(g, n)};
 }
 
-const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd, pl_alias_none, .out_min = 3};
+const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd};
 
 /* cache_write: x [1,T,width], cache [1,room,width], position → cache' (rows position … position + T − 1 replaced) */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "rrL", err));
     if (x->shape.rank != 3 || x->shape.symbolic || x->shape.dim[0] != 1)
         return pl_fail_input(g, n, 0, "f32, bf16 or f16 [1,T,width]", err);
     bool fits = cache->shape.rank == 3 && !cache->shape.symbolic && cache->shape.dim[0] == 1 &&
@@ -189,10 +186,4 @@ static pl_cost cost_cache_write(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 0))};
 }
 
-static pl_alias alias_cache_write(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 1};
-}
-
-const pl_op_rule pl_rule_CACHE_WRITE = {shape_cache_write, NULL, cost_cache_write, alias_cache_write};
+const pl_op_rule pl_rule_CACHE_WRITE = {shape_cache_write, NULL, cost_cache_write};

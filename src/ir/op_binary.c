@@ -51,7 +51,6 @@ static pl_shape with_last(pl_shape s, int64_t last)
 /* ---- pack_signs: w f32 [N,K] → u8 [bytes] ---- */
 static pl_status shape_pack_signs(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "f", err));
     PL_TRY(expect_matrix(g, n, 0, err));
     const pl_shape *w = &pl_in(g, n, 0)->shape;
     out[0] = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
@@ -64,7 +63,7 @@ static pl_cost cost_pack_signs(const pl_graph *g, const pl_node *n)
     return (pl_cost){2 * pl_value_elems_f(w), pl_value_bytes_f(w) + pl_value_bytes_f(&g->value[n->out[0]])};
 }
 
-const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs, pl_alias_none};
+const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs};
 
 /* ---- linear_binary: x f32 [...,K], packed u8, [bias N], [residual ...,N], [latent N,K] → y [...,N] ----
  * The latent weight, where it is trained, is whose gradient this is; its numbers are not read. */
@@ -72,7 +71,6 @@ enum { COLUMNS }; /* the attribute */
 
 static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "f.fff", err));
     const int64_t columns = n->attr[COLUMNS].i;
     if (columns < 1 || columns > INT32_MAX)
         return pl_fail(err, PL_E_INTERNAL, "linear_binary in %s: %lld columns are none", n->scope, (long long)columns);
@@ -118,19 +116,11 @@ static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
                      flops};
 }
 
-static pl_alias alias_linear_binary(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 3}; /* the residual stream, added element by element */
-}
-
-const pl_op_rule pl_rule_LINEAR_BINARY = {shape_linear_binary, gradient_linear_binary, cost_linear_binary,
-                                          alias_linear_binary};
+const pl_op_rule pl_rule_LINEAR_BINARY = {shape_linear_binary, gradient_linear_binary, cost_linear_binary};
 
 /* ---- linear_binary_dx: dy f32 [...,N], packed u8, x f32 [...,K] → dx [...,K] ---- */
 static pl_status shape_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "f.f", err));
     PL_TRY(expect_rows(g, n, 0, err));
     PL_TRY(expect_rows(g, n, 2, err));
     const pl_shape *x = &pl_in(g, n, 2)->shape;
@@ -149,12 +139,11 @@ static pl_cost cost_dx(const pl_graph *g, const pl_node *n)
                      pl_value_bytes_f(dy) + 4 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-const pl_op_rule pl_rule_LINEAR_BINARY_DX = {shape_dx, NULL, cost_dx, pl_alias_none};
+const pl_op_rule pl_rule_LINEAR_BINARY_DX = {shape_dx, NULL, cost_dx};
 
 /* ---- linear_binary_dw: dy f32 [...,N], x f32 [...,K], dW~ f32 [N,K] → dW~' ---- */
 static pl_status shape_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "fff", err));
     PL_TRY(expect_rows(g, n, 0, err));
     PL_TRY(expect_rows(g, n, 1, err));
     const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 1)->shape;
@@ -172,18 +161,11 @@ static pl_cost cost_dw(const pl_graph *g, const pl_node *n)
                      pl_value_bytes_f(dy) + 2 * pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
 }
 
-static pl_alias alias_dw(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 2};
-}
-
-const pl_op_rule pl_rule_LINEAR_BINARY_DW = {shape_dw, NULL, cost_dw, alias_dw};
+const pl_op_rule pl_rule_LINEAR_BINARY_DW = {shape_dw, NULL, cost_dw};
 
 /* ---- latent_gradient: dW~ f32 [N,K], w f32 [N,K] → dw ---- */
 static pl_status shape_latent_gradient(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     PL_TRY(expect_matrix(g, n, 1, err));
     PL_TRY(pl_expect_shape(g, n, 0, &pl_in(g, n, 1)->shape, "the shape of the weight", err));
     out[0] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
@@ -196,10 +178,4 @@ static pl_cost cost_latent_gradient(const pl_graph *g, const pl_node *n)
     return (pl_cost){4 * pl_value_elems_f(w), 3 * pl_value_bytes_f(w)};
 }
 
-static pl_alias alias_latent_gradient(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 0};
-}
-
-const pl_op_rule pl_rule_LATENT_GRADIENT = {shape_latent_gradient, NULL, cost_latent_gradient, alias_latent_gradient};
+const pl_op_rule pl_rule_LATENT_GRADIENT = {shape_latent_gradient, NULL, cost_latent_gradient};

@@ -56,7 +56,6 @@ static pl_status check_logits(const pl_graph *g, const pl_node *n, int t, pl_err
 
 static pl_status shape_capsule_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     PL_TRY(check_logits(g, n, 0, err));
     const pl_value *t = pl_in(g, n, 0);
     int64_t capsules = pl_shape_last(&pl_in(g, n, 1)->shape);
@@ -94,13 +93,12 @@ static double pool_flops(const pl_graph *g, const pl_node *n, int t)
 
 static pl_cost cost_capsule_pool(const pl_graph *g, const pl_node *n) { return cost_of(g, n, pool_flops(g, n, 0)); }
 
-const pl_op_rule pl_rule_CAPSULE_POOL = {shape_capsule_pool, gradient_capsule_pool, cost_capsule_pool, pl_alias_none,
+const pl_op_rule pl_rule_CAPSULE_POOL = {shape_capsule_pool, gradient_capsule_pool, cost_capsule_pool,
                                          .recompute = true};
 
 /* ---- capsule_pool_bwd: dy [B,K,D], t, logits, [da f32 [B,K,N]], [partial as t] → [dt], [dlogits] ---- */
 static pl_status shape_capsule_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrfr", err));
     PL_TRY(check_logits(g, n, 1, err));
     const pl_value *t = pl_in(g, n, 1), *logits = pl_in(g, n, 2);
     int64_t capsules = pl_shape_last(&logits->shape);
@@ -120,20 +118,12 @@ static pl_cost cost_capsule_pool_bwd(const pl_graph *g, const pl_node *n)
 }
 
 /* All sums of a sample are made before its dt is written, all weights before its dlogits. */
-static pl_alias alias_capsule_pool_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 1 | 1u << 4 : 1u << 2};
-}
-
-const pl_op_rule pl_rule_CAPSULE_POOL_BWD = {shape_capsule_pool_bwd, NULL, cost_capsule_pool_bwd,
-                                             alias_capsule_pool_bwd, .out_min = -1};
+const pl_op_rule pl_rule_CAPSULE_POOL_BWD = {shape_capsule_pool_bwd, NULL, cost_capsule_pool_bwd};
 
 /* ---- top_k: x f32 [...,N] → i32 [...,count]: where the largest are, the largest first ----
  * Of equal ones the first comes first, NaN behind all numbers. No gradient: places are no numbers. */
 static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "f", err));
     pl_shape s = pl_in(g, n, 0)->shape;
     int64_t width = pl_shape_last(&s), count = n->attr[0].i;
     if (s.rank < 1 || s.symbolic >> (s.rank - 1) & 1 || width > INT32_MAX)
@@ -146,7 +136,7 @@ static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], 
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_TOP_K = {shape_top_k, NULL, cost_moved, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_TOP_K = {shape_top_k, NULL, cost_moved, .recompute = true};
 
 /* ---- gather_rows: t [B,...,D] of any type, index i32 [B,...] → [B,...,D]: the tokens at these positions, 0 … N − 1
  * ---- */
@@ -170,7 +160,6 @@ static bool are_of_the_same_samples(const pl_shape *a, const pl_shape *b)
 
 static pl_status shape_gather_rows(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, ".i", err));
     PL_TRY(check_tokens(g, n, 0, err));
     PL_TRY(check_gather(g, n, 1, err));
     const pl_value *t = pl_in(g, n, 0);
@@ -196,14 +185,12 @@ static pl_status gradient_gather_rows(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_GATHER_ROWS = {shape_gather_rows, gradient_gather_rows, cost_moved,
-                                        pl_alias_none,     .recompute = true,    .ids = 1,
-                                        .ids_below = 0,    .ids_dim = 1};
+const pl_op_rule pl_rule_GATHER_ROWS = {shape_gather_rows, gradient_gather_rows, cost_moved,  .recompute = true,
+                                        .ids = 1,          .ids_below = 0,       .ids_dim = 1};
 
 /* ---- gather_rows_bwd: dy [B,...,D], index, [partial [B,N,D]] → dt [B,N,D]; N is an attribute ---- */
 static pl_status shape_gather_rows_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rir", err));
     PL_TRY(check_gather(g, n, 1, err));
     const pl_value *dy = pl_in(g, n, 0);
     const pl_shape *index = &pl_in(g, n, 1)->shape;
@@ -219,13 +206,7 @@ static pl_status shape_gather_rows_bwd(const pl_graph *g, const pl_node *n, pl_o
     return PL_OK;
 }
 
-static pl_alias alias_gather_rows_bwd(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 2};
-}
-
-const pl_op_rule pl_rule_GATHER_ROWS_BWD = {shape_gather_rows_bwd, NULL, cost_moved, alias_gather_rows_bwd};
+const pl_op_rule pl_rule_GATHER_ROWS_BWD = {shape_gather_rows_bwd, NULL, cost_moved};
 
 /* ---- repeat: x [...,D] of any type → [...,count,D] ---- */
 static pl_status check_count(const pl_node *n, pl_error *err)
@@ -237,7 +218,6 @@ static pl_status check_count(const pl_node *n, pl_error *err)
 
 static pl_status shape_repeat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, ".", err));
     PL_TRY(check_count(n, err));
     const pl_value *x = pl_in(g, n, 0);
     pl_shape s = x->shape;
@@ -256,12 +236,11 @@ static pl_status gradient_repeat(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_REPEAT = {shape_repeat, gradient_repeat, cost_moved, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_REPEAT = {shape_repeat, gradient_repeat, cost_moved, .recompute = true};
 
 /* ---- repeat_bwd: dy [...,count,D] → dx [...,D], the sum over the copies ---- */
 static pl_status shape_repeat_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_count(n, err));
     const pl_value *dy = pl_in(g, n, 0);
     pl_shape s = dy->shape;
@@ -272,4 +251,4 @@ static pl_status shape_repeat_bwd(const pl_graph *g, const pl_node *n, pl_out ou
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_REPEAT_BWD = {shape_repeat_bwd, NULL, cost_moved, pl_alias_none};
+const pl_op_rule pl_rule_REPEAT_BWD = {shape_repeat_bwd, NULL, cost_moved};

@@ -27,7 +27,6 @@ static bool is_count(const pl_value *done, int64_t places)
  * neither one of them nor −1 becomes −1, so that nothing that a file says makes a reader of ids leave its table. */
 static pl_status shape_carry_read(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "..iL", err));
     PL_TRY(expect_places(g, n, 0, 1, err));
     const pl_value *state = pl_in(g, n, 0), *fresh = pl_in(g, n, 1);
     if (state->dtype != fresh->dtype) return pl_fail_input(g, n, 0, "of the type of the fresh rows", err);
@@ -43,18 +42,11 @@ static pl_cost cost_carry_read(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-static pl_alias alias_carry_read(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 1};
-}
-
-const pl_op_rule pl_rule_CARRY_READ = {shape_carry_read, NULL, cost_carry_read, alias_carry_read};
+const pl_op_rule pl_rule_CARRY_READ = {shape_carry_read, NULL, cost_carry_read};
 
 /* ---- carry_write: state [S,...], x [samples,...], first sample → state' ---- */
 static pl_status shape_carry_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "..L", err));
     PL_TRY(expect_places(g, n, 0, 1, err));
     const pl_value *state = pl_in(g, n, 0);
     if (state->dtype != pl_in(g, n, 1)->dtype) return pl_fail_input(g, n, 1, "of the type of the state", err);
@@ -62,20 +54,13 @@ static pl_status shape_carry_write(const pl_graph *g, const pl_node *n, pl_out o
     return PL_OK;
 }
 
-static pl_alias alias_first(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 0};
-}
-
-const pl_op_rule pl_rule_CARRY_WRITE = {shape_carry_write, NULL, cost_carry_read, alias_first};
+const pl_op_rule pl_rule_CARRY_WRITE = {shape_carry_write, NULL, cost_carry_read};
 
 /* ---- halt: done i32 [S], q [samples,1], step, first sample → done' ----
  * One more step is done. A sample is finished, and its place free, after `limit` of them, or sooner where q > 0: but
  * with probability `exploration` not before a number of steps that is drawn from 2 … limit, for each step anew. */
 static pl_status shape_halt(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "irLL", err));
     const pl_shape *q = &pl_in(g, n, 1)->shape;
     if (!is_count(pl_in(g, n, 0), -1) || pl_in(g, n, 0)->shape.dim[0] < 1)
         return pl_fail_input(g, n, 0, "i32 [places]", err);
@@ -92,13 +77,12 @@ static pl_cost cost_halt(const pl_graph *g, const pl_node *n)
     return (pl_cost){20 * pl_value_elems_f(pl_in(g, n, 1)), 12 * pl_value_elems_f(pl_in(g, n, 1))};
 }
 
-const pl_op_rule pl_rule_HALT = {shape_halt, NULL, cost_halt, alias_first};
+const pl_op_rule pl_rule_HALT = {shape_halt, NULL, cost_halt};
 
 /* ---- ramp: state f32 [1], step → state' = high while step ≤ first, 0 while step ≤ second, then straight from high to
  * −high at `last`, and there it stays ---- */
 static pl_status shape_ramp(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "FL", err));
     if (n->attr[1].i < 0 || n->attr[2].i < n->attr[1].i || n->attr[3].i <= n->attr[2].i)
         return pl_fail(err, PL_E_INTERNAL, "ramp in %s: first, second and last are not in their order", n->scope);
     out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
@@ -111,4 +95,4 @@ static pl_cost cost_ramp(const pl_graph *g, const pl_node *n)
     return (pl_cost){4, 12};
 }
 
-const pl_op_rule pl_rule_RAMP = {shape_ramp, NULL, cost_ramp, alias_first};
+const pl_op_rule pl_rule_RAMP = {shape_ramp, NULL, cost_ramp};

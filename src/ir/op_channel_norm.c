@@ -33,7 +33,6 @@ static pl_shape channels_of(const pl_shape *x) { return pl_shape_of(1, pl_shape_
 /* ---- channel_moments: x → moments ---- */
 static pl_status shape_moments(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_image(g, n, 0, err));
     out[0] = (pl_out){moments_of(&pl_in(g, n, 0)->shape), PL_DTYPE_F32};
     return PL_OK;
@@ -46,14 +45,13 @@ static pl_cost cost_moments(const pl_graph *g, const pl_node *n)
 }
 
 /* The norm that reads the moments has the gradient with respect to all that it saw of x. */
-const pl_op_rule pl_rule_CHANNEL_MOMENTS = {shape_moments, NULL, cost_moments, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_CHANNEL_MOMENTS = {shape_moments, NULL, cost_moments, .recompute = true};
 
 /* ---- forward ---- */
 
 /* Input 0 an image, `first` and the one behind it gain and offset, the one behind that the residual. */
 static pl_status check_norm(const pl_graph *g, const pl_node *n, int first, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, first == 2 ? "rfffr" : "rffffr", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_shape *x = &pl_in(g, n, 0)->shape;
     pl_shape channels = channels_of(x);
@@ -89,12 +87,6 @@ static pl_cost cost_norm(const pl_graph *g, const pl_node *n)
     const pl_value *x = pl_in(g, n, 0);
     const pl_value *residual = pl_in(g, n, n->op == PL_OP_BATCH_NORM_EVAL ? 5 : 4);
     return (pl_cost){24 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(residual)};
-}
-
-static pl_alias alias_norm(const pl_node *n, int out)
-{
-    int residual = n->op == PL_OP_BATCH_NORM_EVAL ? 5 : 4;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 | 1u << residual : 0};
 }
 
 /* The residual passes its gradient on as it is. mean and second (rstd, or a variance that is given) are what the
@@ -133,7 +125,7 @@ static pl_status gradient_group_norm(pl_gradient *g, const pl_node *n)
     return gradient_norm(g, n, PL_OP_GROUP_NORM_BWD, 2, n->out[1], n->out[2]);
 }
 
-const pl_op_rule pl_rule_GROUP_NORM = {shape_group_norm, gradient_group_norm, cost_norm, alias_norm, .recompute = true};
+const pl_op_rule pl_rule_GROUP_NORM = {shape_group_norm, gradient_group_norm, cost_norm, .recompute = true};
 
 /* ---- batch_norm: x, moments, gamma, beta, [residual] → y, mean, rstd ----
  * With the statistics of the whole batch. Those that evaluation needs are kept by batch_norm_update: a node of its own,
@@ -153,8 +145,8 @@ static pl_status gradient_batch_norm(pl_gradient *g, const pl_node *n)
     return gradient_norm(g, n, PL_OP_BATCH_NORM_BWD, 2, n->out[1], n->out[2]);
 }
 
-const pl_op_rule pl_rule_BATCH_NORM = {shape_batch_norm, gradient_batch_norm, cost_norm,
-                                       alias_norm,       .recompute = true,   .mixes_samples = true};
+const pl_op_rule pl_rule_BATCH_NORM = {shape_batch_norm, gradient_batch_norm, cost_norm, .recompute = true,
+                                       .mixes_samples = true};
 
 /* ---- batch_norm_eval: x, mean, variance, gamma, beta, [residual] → y ---- */
 static pl_status shape_batch_norm_eval(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -172,7 +164,7 @@ static pl_status gradient_batch_norm_eval(pl_gradient *g, const pl_node *n)
     return gradient_norm(g, n, PL_OP_BATCH_NORM_EVAL_BWD, 3, n->in[1], n->in[2]);
 }
 
-const pl_op_rule pl_rule_BATCH_NORM_EVAL = {shape_batch_norm_eval, gradient_batch_norm_eval, cost_norm, alias_norm,
+const pl_op_rule pl_rule_BATCH_NORM_EVAL = {shape_batch_norm_eval, gradient_batch_norm_eval, cost_norm,
                                             .recompute = true};
 
 /* ---- batch_norm_update: moments, running mean, running variance → both' ----
@@ -180,7 +172,6 @@ const pl_op_rule pl_rule_BATCH_NORM_EVAL = {shape_batch_norm_eval, gradient_batc
  * row are made of. */
 static pl_status shape_batch_norm_update(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "fff", err));
     const pl_shape *moments = &pl_in(g, n, 0)->shape;
     if (moments->rank < RANK_MIN + 1 || moments->dim[moments->rank - 2] != 2 || pl_shape_elems(moments) == 0)
         return pl_fail_input(g, n, 0, "moments, f32 [..., 2, channels]", err);
@@ -199,20 +190,13 @@ static pl_cost cost_batch_norm_update(const pl_graph *g, const pl_node *n)
     return (pl_cost){3 * pl_value_elems_f(moments), pl_value_bytes_f(moments)};
 }
 
-static pl_alias alias_batch_norm_update(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out + 1};
-}
-
-const pl_op_rule pl_rule_BATCH_NORM_UPDATE = {shape_batch_norm_update, NULL,         cost_batch_norm_update,
-                                              alias_batch_norm_update, .out_min = 2, .mixes_samples = true};
+const pl_op_rule pl_rule_BATCH_NORM_UPDATE = {shape_batch_norm_update, NULL, cost_batch_norm_update,
+                                              .mixes_samples = true};
 
 /* ---- …_bwd: dy, x, gamma, beta, mean, rstd, [dgamma], [dbeta], [add] → [dx], [dgamma'], [dbeta'] ----
  * The pre-activation is made again from x; batch_norm_eval_bwd has the running variance in place of rstd. */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrffffffr", err));
     PL_TRY(check_image(g, n, 1, err));
     bool grouped = n->op == PL_OP_GROUP_NORM_BWD;
     if (grouped) PL_TRY(check_groups(g, n, 1, err));
@@ -234,16 +218,9 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){60 * pl_value_elems_f(x), 5 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8))};
 }
 
-static pl_alias alias_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 8};
-    return (pl_alias){.update = out == 1 ? 6 : 7};
-}
-
-const pl_op_rule pl_rule_GROUP_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
-const pl_op_rule pl_rule_BATCH_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1, .mixes_samples = true};
-const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
+const pl_op_rule pl_rule_GROUP_NORM_BWD = {shape_bwd, NULL, cost_bwd};
+const pl_op_rule pl_rule_BATCH_NORM_BWD = {shape_bwd, NULL, cost_bwd, .mixes_samples = true};
+const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* ---- pooled_batch_norm: x, moments, gamma, beta, [film B,2·channels] → y, mean, rstd ----
  * batch_norm of what a pool has left of an image (conv2d_pool), with the statistics of the whole image: moments are its
@@ -272,7 +249,6 @@ static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[],
 {
     const pl_value *x = pl_in(g, n, 0);
     pl_shape channels = channels_of(&x->shape);
-    PL_TRY(pl_expect_inputs(g, n, "rffff", err));
     PL_TRY(check_image(g, n, 0, err));
     for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [channels of the input]", err));
     PL_TRY(check_pooled(g, n, err));
@@ -338,14 +314,8 @@ static pl_status gradient_pooled(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-static pl_alias alias_pooled(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 : 0};
-}
-
-const pl_op_rule pl_rule_POOLED_BATCH_NORM = {shape_pooled, gradient_pooled,   cost_pooled,
-                                              alias_pooled, .recompute = true, .mixes_samples = true};
+const pl_op_rule pl_rule_POOLED_BATCH_NORM = {shape_pooled, gradient_pooled, cost_pooled, .recompute = true,
+                                              .mixes_samples = true};
 
 /* ---- pooled_batch_norm_bwd: dy, x, gamma, beta, mean, rstd, [dgamma], [dbeta], [film]
  *                           → [dx], [dgamma'], [dbeta'], [spread], [dfilm] ----
@@ -366,22 +336,13 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
     return PL_OK;
 }
 
-static pl_alias alias_pooled_bwd(const pl_node *n, int out)
-{
-    pl_alias alias = alias_bwd(n, out);
-    if (out == 0) alias.may &= ~(1u << 8);
-    return out > 2 ? (pl_alias){.update = -1} : alias;
-}
-
-const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL,          cost_bwd,
-                                                  alias_pooled_bwd, .out_min = -1, .mixes_samples = true};
+const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL, cost_bwd, .mixes_samples = true};
 
 /* ---- batch_norm_spread: g, argmax, spread, y → dy ----
  * The gradient of the whole image y: g where the pool took a number from, and what the statistics pass on to all. */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *pooled = pl_in(g, n, 0), *y = pl_in(g, n, 3);
-    PL_TRY(pl_expect_inputs(g, n, "r.fr", err));
     if (y->shape.rank != 4 || pl_shape_elems(&y->shape) == 0)
         return pl_fail_input(g, n, 3, "[samples, rows, positions, channels]", err);
     pl_shape half = y->shape, rows = pl_shape_of(2, (int64_t)3, pl_shape_last(&y->shape));
@@ -401,10 +362,4 @@ static pl_cost cost_spread(const pl_graph *g, const pl_node *n)
                      2 * pl_value_bytes_f(y) + pl_value_bytes_f(pooled) + pl_value_elems_f(pooled)};
 }
 
-static pl_alias alias_spread(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 3};
-}
-
-const pl_op_rule pl_rule_BATCH_NORM_SPREAD = {shape_spread, NULL, cost_spread, alias_spread};
+const pl_op_rule pl_rule_BATCH_NORM_SPREAD = {shape_spread, NULL, cost_spread};

@@ -30,7 +30,6 @@ static pl_cost cost_copied(const pl_graph *g, const pl_node *n)
 static pl_status shape_concat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     int64_t channels = 0;
-    PL_TRY(pl_expect_inputs(g, n, "rrrrrrrrr", err));
     int k = 0;
     for (; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++) {
         PL_TRY(check_channels(g, n, k, err));
@@ -59,12 +58,11 @@ static pl_status gradient_concat(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_CONCAT = {shape_concat, gradient_concat, cost_copied, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_CONCAT = {shape_concat, gradient_concat, cost_copied, .recompute = true};
 
 /* ---- slice: x → its channels [first, first + channels) ---- */
 static pl_status shape_slice(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_channels(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     int64_t first = n->attr[0].i, count = n->attr[1].i, all = pl_shape_last(&x->shape);
@@ -84,12 +82,11 @@ static pl_status gradient_slice(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_SLICE = {shape_slice, gradient_slice, cost_copied, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_SLICE = {shape_slice, gradient_slice, cost_copied, .recompute = true};
 
 /* ---- slice_bwd: dy, [add] → dx of `channels` channels, dy from `first` on ---- */
 static pl_status shape_slice_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     PL_TRY(check_channels(g, n, 0, err));
     const pl_value *dy = pl_in(g, n, 0);
     int64_t first = n->attr[0].i, all = n->attr[1].i, count = pl_shape_last(&dy->shape);
@@ -101,19 +98,12 @@ static pl_status shape_slice_bwd(const pl_graph *g, const pl_node *n, pl_out out
     return PL_OK;
 }
 
-static pl_alias alias_slice_bwd(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 1};
-}
-
-const pl_op_rule pl_rule_SLICE_BWD = {shape_slice_bwd, NULL, cost_copied, alias_slice_bwd};
+const pl_op_rule pl_rule_SLICE_BWD = {shape_slice_bwd, NULL, cost_copied};
 
 /* ---- append_coordinates: x [B,H,W,C] → [B,H,W,C+2] ----
  * Behind the channels of pixel i,j lie i/(H−1) and j/(W−1), from 0 to 1. */
 static pl_status shape_append_coordinates(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     const pl_value *x = pl_in(g, n, 0);
     if (x->shape.rank != 4 || x->shape.symbolic & ~1u)
         return pl_fail_input(g, n, 0, "[batch, height, width, channels]", err);
@@ -134,14 +124,13 @@ static pl_status gradient_append_coordinates(pl_gradient *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_APPEND_COORDINATES = {shape_append_coordinates, gradient_append_coordinates, cost_copied,
-                                               pl_alias_none, .recompute = true};
+                                               .recompute = true};
 
 /* ---- channel_dropout: x, step, first sample → x·mask/(1−p), one number of the mask a channel of a sample ----
  * The mask is a function of (seed, stream, step, global sample, channel), so the backward pass is the same node on dy.
  */
 static pl_status shape_channel_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rLL", err));
     PL_TRY(check_channels(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     if (x->shape.rank < 2) return pl_fail_input(g, n, 0, "[samples, ..., channels]", err);
@@ -159,14 +148,8 @@ static pl_status gradient_channel_dropout(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-static pl_alias alias_channel_dropout(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0};
-}
-
 const pl_op_rule pl_rule_CHANNEL_DROPOUT = {shape_channel_dropout, gradient_channel_dropout, cost_copied,
-                                            alias_channel_dropout, .recompute = true};
+                                            .recompute = true};
 
 /* ---- path_dropout: x [B,...], step, first sample → x, but each of the `paths` equal parts of a sample, one behind the
  * other, is zero with the probability, and not scaled where it is not: a part is a way to the result, and those that
@@ -174,7 +157,6 @@ const pl_op_rule pl_rule_CHANNEL_DROPOUT = {shape_channel_dropout, gradient_chan
  * on dy. */
 static pl_status shape_path_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rLL", err));
     const pl_value *x = pl_in(g, n, 0);
     const int64_t paths = n->attr[0].i;
     int64_t sample = 1;
@@ -196,5 +178,4 @@ static pl_status gradient_path_dropout(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_PATH_DROPOUT = {shape_path_dropout, gradient_path_dropout, cost_copied, alias_channel_dropout,
-                                         .recompute = true};
+const pl_op_rule pl_rule_PATH_DROPOUT = {shape_path_dropout, gradient_path_dropout, cost_copied, .recompute = true};

@@ -6,7 +6,6 @@
  * The first of the codes at the least distance. No gradient: what is learnt of it passes by straight_through. */
 static pl_status shape_nearest_code(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rf", err));
     const pl_value *z = pl_in(g, n, 0), *codes = pl_in(g, n, 1);
     if (z->shape.rank < 2 || z->shape.symbolic & ~1u || pl_shape_elems(&z->shape) == 0)
         return pl_fail_input(g, n, 0, "[samples, ..., width]", err);
@@ -27,14 +26,13 @@ static pl_cost cost_nearest_code(const pl_graph *g, const pl_node *n)
     return (pl_cost){3 * rows * pl_value_elems_f(codes), 2 * pl_value_bytes_f(z) + pl_value_bytes_f(codes)};
 }
 
-const pl_op_rule pl_rule_NEAREST_CODE = {shape_nearest_code, NULL, cost_nearest_code, pl_alias_none, .out_min = 2};
+const pl_op_rule pl_rule_NEAREST_CODE = {shape_nearest_code, NULL, cost_nearest_code};
 
 /* ---- code_sum: index i32 [samples,...], z [samples,...,D], sums f32 [V,D+1], [counted f32, one a sample] → sums' ----
  * To the row of its code each vector is added, and 1 in the last column; not those of a sample that counts nothing. One
  * after the other, so the sums have the same bits however the batch is cut. */
 static pl_status shape_code_sum(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "irff", err));
     const pl_shape *index = &pl_in(g, n, 0)->shape, *z = &pl_in(g, n, 1)->shape, *sums = &pl_in(g, n, 2)->shape;
     if (z->rank < 2 || z->symbolic & ~1u || pl_shape_elems(z) == 0)
         return pl_fail_input(g, n, 1, "[samples, ..., width]", err);
@@ -57,13 +55,7 @@ static pl_cost cost_code_sum(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(z), 3 * pl_value_bytes_f(z)};
 }
 
-static pl_alias alias_code_sum(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 2};
-}
-
-const pl_op_rule pl_rule_CODE_SUM = {shape_code_sum, NULL, cost_code_sum, alias_code_sum};
+const pl_op_rule pl_rule_CODE_SUM = {shape_code_sum, NULL, cost_code_sum};
 
 /* ---- code_update: sums f32 [V,D+1], codebook f32 [V,D], sizes f32 [V], averages f32 [V,D] → all of them anew ----
  * With n and s for a code's count and sum, N over all codes: size' = rate·size + (1 − rate)·n, average' likewise of s,
@@ -71,7 +63,6 @@ const pl_op_rule pl_rule_CODE_SUM = {shape_code_sum, NULL, cost_code_sum, alias_
  * it is, and a sum that is not finite counts nothing. */
 static pl_status shape_code_update(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ffff", err));
     const pl_shape *codes = &pl_in(g, n, 1)->shape;
     if (codes->rank != 2 || codes->symbolic || pl_shape_elems(codes) == 0)
         return pl_fail_input(g, n, 1, "f32 [codes, width]", err);
@@ -90,18 +81,11 @@ static pl_cost cost_code_update(const pl_graph *g, const pl_node *n)
     return (pl_cost){5 * pl_value_elems_f(pl_in(g, n, 1)), 6 * pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-static pl_alias alias_code_update(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out};
-}
-
-const pl_op_rule pl_rule_CODE_UPDATE = {shape_code_update, NULL, cost_code_update, alias_code_update, .out_min = 4};
+const pl_op_rule pl_rule_CODE_UPDATE = {shape_code_update, NULL, cost_code_update};
 
 /* ---- straight_through: z, e → y = e; its gradient is that of z (Bengio et al. 2013) ---- */
 static pl_status shape_straight_through(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     const pl_value *z = pl_in(g, n, 0);
     PL_TRY(pl_expect_shape(g, n, 1, &z->shape, "the shape of what it stands for", err));
     out[0] = (pl_out){z->shape, z->dtype};
@@ -120,11 +104,4 @@ static pl_cost cost_straight_through(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-static pl_alias alias_straight_through(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 1};
-}
-
-const pl_op_rule pl_rule_STRAIGHT_THROUGH = {shape_straight_through, gradient_straight_through, cost_straight_through,
-                                             alias_straight_through};
+const pl_op_rule pl_rule_STRAIGHT_THROUGH = {shape_straight_through, gradient_straight_through, cost_straight_through};

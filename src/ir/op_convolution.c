@@ -86,7 +86,6 @@ enum { ACT, STRIDE, PAD, ALGORITHM };
 static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "rrfr", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 1, err));
     if (w->shape.dim[3] != x->shape.dim[3])
@@ -153,13 +152,7 @@ static pl_cost cost_conv2d(const pl_graph *g, const pl_node *n)
                    pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3)));
 }
 
-static pl_alias alias_conv2d(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 3 : 0}; /* the residual, added element by element */
-}
-
-const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, alias_conv2d, .remade = 1u << 2};
+const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, .remade = 1u << 2};
 
 /* ---- conv2d_dx: dy [B,Ho,Wo,N], W [N,k,k,C], [partial B,H,W,C], [u B,H,W,C] → dx [B,H,W,C], [act(u)] ----
  * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. H and W are
@@ -175,7 +168,6 @@ static pl_convolution_shape shape_of_dx(const pl_shape *dy, const pl_shape *w, c
 static pl_status shape_conv2d_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
     if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
     PL_TRY(check_weight(g, n, 1, err));
     if (n->attr[HEIGHT].i < 1 || n->attr[WIDTH].i < 1 || n->attr[HEIGHT].i > INT32_MAX || n->attr[WIDTH].i > INT32_MAX)
@@ -202,19 +194,12 @@ static pl_cost cost_conv2d_dx(const pl_graph *g, const pl_node *n)
                        pl_value_bytes_f(pl_in(g, n, 3)));
 }
 
-static pl_alias alias_conv2d_dx(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 2 | 1u << 3 : 0};
-}
-
-const pl_op_rule pl_rule_CONV2D_DX = {shape_conv2d_dx, NULL, cost_conv2d_dx, alias_conv2d_dx};
+const pl_op_rule pl_rule_CONV2D_DX = {shape_conv2d_dx, NULL, cost_conv2d_dx};
 
 /* ---- conv2d_dw: dy [B,Ho,Wo,N], x [B,H,W,C], dW [N,k,k,C] → dW' ---- */
 static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "rrf", err));
     if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
     if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 2, err));
@@ -235,13 +220,7 @@ static pl_cost cost_conv2d_dw(const pl_graph *g, const pl_node *n)
                    pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc));
 }
 
-static pl_alias alias_conv2d_dw(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 2};
-}
-
-const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw, alias_conv2d_dw};
+const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw};
 
 /* ---- conv_transpose2d: x [B,H,W,N], W [N,k,k,C], [bias C], [residual B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
  * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is
@@ -260,7 +239,6 @@ static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape
 static pl_status shape_conv_transpose2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "rrfr", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 1, err));
     if (w->shape.dim[0] != x->shape.dim[3])
@@ -301,14 +279,7 @@ static pl_cost cost_conv_transpose2d(const pl_graph *g, const pl_node *n)
                        pl_value_bytes_f(&g->value[n->out[0]]));
 }
 
-static pl_alias alias_conv_transpose2d(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 3}; /* the residual, added element by element */
-}
-
-const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d,
-                                             alias_conv_transpose2d};
+const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d};
 
 /* ---- conv2d_pool: x, W, gamma, [bias N], [film B,2N] → pooled [B,Ho/2,Wo/2,N], [argmax], [moments], [y] ----
  * y = conv2d(x, W, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm with
@@ -324,7 +295,6 @@ enum { POOL_STRIDE, POOL_PAD, POOL_ALGORITHM };
 static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    PL_TRY(pl_expect_inputs(g, n, "rrfff", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 1, err));
     if (w->shape.dim[3] != x->shape.dim[3])
@@ -396,7 +366,7 @@ static pl_cost cost_conv2d_pool(const pl_graph *g, const pl_node *n)
     return cost_of(&s, n->attr[POOL_ALGORITHM].i, 1, pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled);
 }
 
-const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool, cost_conv2d_pool, pl_alias_none,
+const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool, cost_conv2d_pool,
                                         .remade = 1u << 1 | 1u << 2 | 1u << 3};
 
 /* ---- conv2d_pool_bwd: dpooled, argmax, spread, x, W, [bias], [dW] → [dx], [dW'] ----
@@ -405,7 +375,6 @@ const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool,
 static pl_status shape_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *to_pooled = pl_in(g, n, 0), *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
-    PL_TRY(pl_expect_inputs(g, n, "r.frrff", err));
     if (!is_image(x)) return pl_fail_input(g, n, 3, "[batch, height, width, in]", err);
     PL_TRY(check_weight(g, n, 4, err));
     if (w->shape.dim[3] != x->shape.dim[3])
@@ -436,11 +405,4 @@ static pl_cost cost_conv2d_pool_bwd(const pl_graph *g, const pl_node *n)
 }
 
 /* Of some samples x has been read before their dx is written. */
-static pl_alias alias_conv2d_pool_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    return out == 1 ? (pl_alias){.update = 6} : (pl_alias){.update = -1, .may = 1u << 3};
-}
-
-const pl_op_rule pl_rule_CONV2D_POOL_BWD = {shape_conv2d_pool_bwd, NULL, cost_conv2d_pool_bwd, alias_conv2d_pool_bwd,
-                                            .out_min = -1};
+const pl_op_rule pl_rule_CONV2D_POOL_BWD = {shape_conv2d_pool_bwd, NULL, cost_conv2d_pool_bwd};

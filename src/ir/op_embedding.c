@@ -23,7 +23,6 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
 {
     const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1);
     const pl_dtype dtype = dtype_of_output(g, n);
-    PL_TRY(pl_expect_inputs(g, n, "irrL", err));
     if (table->dtype != PL_DTYPE_F32 && table->dtype != dtype)
         return pl_fail_input(g, n, 1, "f32, or the dtype of what comes out", err);
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
@@ -56,15 +55,13 @@ static pl_cost cost_embedding(const pl_graph *g, const pl_node *n)
     return (pl_cost){e, 12 * e};
 }
 
-const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding,
-                                      pl_alias_none,   .ids = 0,           .ids_below = 1};
+const pl_op_rule pl_rule_EMBEDDING = {shape_embedding, gradient_embedding, cost_embedding, .ids = 0, .ids_below = 1};
 
 /* embedding_bwd: tokens, dy, [dE], [dP] → [dE'], [dP'] */
 static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *tokens = pl_in(g, n, 0), *dy = pl_in(g, n, 1), *acc = pl_in(g, n, 2), *places = pl_in(g, n, 3);
     const pl_value *rows = acc ? acc : places;
-    PL_TRY(pl_expect_inputs(g, n, "irff", err));
     if (tokens->shape.rank != 2) return pl_fail_input(g, n, 0, "i32 [B,T]", err);
     if (!rows || rows->shape.rank != 2 || n->attr[0].i < 1 || n->attr[0].i > INT32_MAX ||
         rows->shape.dim[1] > INT32_MAX)
@@ -78,11 +75,4 @@ static pl_status shape_embedding_bwd(const pl_graph *g, const pl_node *n, pl_out
     return PL_OK;
 }
 
-static pl_alias alias_embedding_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out == 0 ? 2 : 3};
-}
-
-const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL,     cost_embedding, alias_embedding_bwd,
-                                          .out_min = -1,       .ids = 0, .ids_below = 2};
+const pl_op_rule pl_rule_EMBEDDING_BWD = {shape_embedding_bwd, NULL, cost_embedding, .ids = 0, .ids_below = 2};

@@ -30,7 +30,6 @@ static pl_shape with_last(pl_shape s, int64_t last)
 /* ---- feed_forward: x [...,D], W1 [F,D], W2 [N,F], [b1 F], [b2 N], [residual ...,N] → y [...,N] ---- */
 static pl_status shape_feed_forward(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrffr", err));
     PL_TRY(check(g, n, 0, 1, 2, 3, err));
     const pl_value *bias = pl_in(g, n, 4);
     int64_t width = pl_in(g, n, 2)->shape.dim[0];
@@ -78,20 +77,12 @@ static pl_cost cost_feed_forward(const pl_graph *g, const pl_node *n)
 }
 
 /* Rows are read before the same rows of y are written. */
-static pl_alias alias_feed_forward(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 5};
-}
-
-const pl_op_rule pl_rule_FEED_FORWARD = {shape_feed_forward, gradient_feed_forward, cost_feed_forward,
-                                         alias_feed_forward};
+const pl_op_rule pl_rule_FEED_FORWARD = {shape_feed_forward, gradient_feed_forward, cost_feed_forward};
 
 /* ---- feed_forward_bwd: dy [...,N], x, W1, W2, [dW1], [dW2], [b1], [db1], [partial ...,D] → [dx], [dW1'], [dW2'],
  * [db1'] ---- */
 static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrrffffr", err));
     PL_TRY(check(g, n, 1, 2, 3, 6, err));
     const pl_value *x = pl_in(g, n, 1), *w1 = pl_in(g, n, 2), *w2 = pl_in(g, n, 3), *db1 = pl_in(g, n, 7);
     pl_shape y = with_last(x->shape, w2->shape.dim[0]), hidden = pl_shape_of(1, w1->shape.dim[0]);
@@ -119,12 +110,4 @@ static pl_cost cost_feed_forward_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8)), flops};
 }
 
-static pl_alias alias_feed_forward_bwd(const pl_node *n, int out)
-{
-    static const int updated[] = {-1, 4, 5, 7};
-    (void)n;
-    return (pl_alias){.update = updated[out], .may = out == 0 ? 1u << 0 | 1u << 1 | 1u << 8 : 0};
-}
-
-const pl_op_rule pl_rule_FEED_FORWARD_BWD = {shape_feed_forward_bwd, NULL, cost_feed_forward_bwd,
-                                             alias_feed_forward_bwd, .out_min = -1};
+const pl_op_rule pl_rule_FEED_FORWARD_BWD = {shape_feed_forward_bwd, NULL, cost_feed_forward_bwd};

@@ -28,7 +28,6 @@ static pl_status check(const pl_graph *g, const pl_node *n, int x, int wgu, int 
 /* ---- gated_feed_forward: x [...,D], Wgu [2F,D], Wd [N,F], [residual ...,N] → y [...,N] ---- */
 static pl_status shape_forward(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
     PL_TRY(check(g, n, 0, 1, 2, err));
     pl_shape y = with_last(pl_in(g, n, 0)->shape, pl_in(g, n, 2)->shape.dim[0]);
     PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
@@ -61,18 +60,11 @@ static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
 }
 
 /* Rows are read before the same rows of y are written. */
-static pl_alias alias_forward(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 3};
-}
-
-const pl_op_rule pl_rule_GATED_FEED_FORWARD = {shape_forward, gradient, cost_forward, alias_forward};
+const pl_op_rule pl_rule_GATED_FEED_FORWARD = {shape_forward, gradient, cost_forward};
 
 /* ---- gated_feed_forward_bwd: dy [...,N], x, Wgu, Wd, [dWgu], [dWd], [partial ...,D] → [dx], [dWgu'], [dWd'] ---- */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrrffr", err));
     PL_TRY(check(g, n, 1, 2, 3, err));
     const pl_value *x = pl_in(g, n, 1), *wgu = pl_in(g, n, 2), *wd = pl_in(g, n, 3);
     pl_shape y = with_last(x->shape, wd->shape.dim[0]);
@@ -98,21 +90,13 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 6)), flops};
 }
 
-static pl_alias alias_bwd(const pl_node *n, int out)
-{
-    static const int updated[] = {-1, 4, 5};
-    (void)n;
-    return (pl_alias){.update = updated[out], .may = out == 0 ? 1u << 0 | 1u << 1 | 1u << 6 : 0};
-}
-
-const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd, alias_bwd, .out_min = -1};
+const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* ---- gated_activation: f32 [...,2F] → [...,F] ----
  * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c,
  * layers of signs). */
 static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "f", err));
     const pl_shape *x = &pl_in(g, n, 0)->shape;
     if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
         return pl_fail_input(g, n, 0, "f32 [..., 2·hidden]", err);
@@ -134,13 +118,11 @@ static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, gradient_activation, cost_activation, pl_alias_none,
-                                             .recompute = true};
+const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, gradient_activation, cost_activation, .recompute = true};
 
 /* ---- gated_activation_bwd: dy f32 [...,F], x [...,2F] → dx ---- */
 static pl_status shape_activation_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     const pl_shape *x = &pl_in(g, n, 1)->shape;
     if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
         return pl_fail_input(g, n, 1, "f32 [..., 2·hidden]", err);
@@ -157,10 +139,4 @@ static pl_cost cost_activation_bwd(const pl_graph *g, const pl_node *n)
 }
 
 /* A row is read before it is written. */
-static pl_alias alias_activation_bwd(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 1};
-}
-
-const pl_op_rule pl_rule_GATED_ACTIVATION_BWD = {shape_activation_bwd, NULL, cost_activation_bwd, alias_activation_bwd};
+const pl_op_rule pl_rule_GATED_ACTIVATION_BWD = {shape_activation_bwd, NULL, cost_activation_bwd};

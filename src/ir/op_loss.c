@@ -6,7 +6,6 @@
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1), *target = pl_in(g, n, 2);
-    PL_TRY(pl_expect_inputs(g, n, "rriFDfF", err));
     if (h->shape.rank < 1) return pl_fail_input(g, n, 0, "[..., width]", err);
     if (n->attr[0].i < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
@@ -47,13 +46,7 @@ static pl_cost cost_linear_ce(const pl_graph *g, const pl_node *n)
     return (pl_cost){flops, products * (pl_value_bytes_f(h) + pl_value_bytes_f(w)), flops};
 }
 
-static pl_alias alias_linear_ce(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 4};
-}
-
-const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce, alias_linear_ce,
+const pl_op_rule pl_rule_LINEAR_CE = {shape_linear_ce, gradient_linear_ce, cost_linear_ce,
                                       .loss = true,    .ids = 2,           .ids_below = 1};
 
 /* linear_ce_bwd: h, W, target, scale, loss, [dW], [loss scale] → loss', [dh], [dW']: both gradients times the loss
@@ -67,12 +60,5 @@ static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out
     return PL_OK;
 }
 
-static pl_alias alias_linear_ce_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out == 0 ? 4 : out == 2 ? 5 : -1};
-}
-
-const pl_op_rule pl_rule_LINEAR_CE_BWD = {
-    shape_linear_ce_bwd, NULL,     cost_linear_ce, alias_linear_ce_bwd, .loss = true,
-    .loss_scale = 6,     .ids = 2, .ids_below = 1};
+const pl_op_rule pl_rule_LINEAR_CE_BWD = {shape_linear_ce_bwd, NULL,     cost_linear_ce, .loss = true,
+                                          .loss_scale = 6,     .ids = 2, .ids_below = 1};

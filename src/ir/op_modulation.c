@@ -25,19 +25,6 @@ static pl_cost cost_backward(const pl_graph *g, const pl_node *n)
     return cost_of(g, n, n->op == PL_OP_GATE_BWD ? 30 : 6);
 }
 
-/* What an output does not need of it, the kernels have read before they write it. */
-static pl_alias alias_forward(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0};
-}
-
-static pl_alias alias_backward(const pl_node *n, int out)
-{
-    uint32_t dx = n->op == PL_OP_SOFTMAX_POOL_BWD ? 1u << 1 : 1u << 0 | 1u << 1;
-    return (pl_alias){.update = -1, .may = out == 0 ? dx : 0};
-}
-
 /* dy, x, second input → dx, its gradient */
 static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
 {
@@ -55,7 +42,6 @@ static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
 /* ---- gate: x, g → x·σ(g), g as x or with one channel for all of x's ---- */
 static pl_status check_gate(const pl_graph *g, const pl_node *n, int x, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrr", err));
     const pl_shape *s = &pl_in(g, n, x)->shape, *gates = &pl_in(g, n, x + 1)->shape;
     if (s->rank < 1 || s->symbolic >> (s->rank - 1) & 1) return pl_fail_input(g, n, x, "[..., channels]", err);
     pl_shape one = *s;
@@ -74,7 +60,7 @@ static pl_status shape_gate(const pl_graph *g, const pl_node *n, pl_out out[], p
 
 static pl_status gradient_gate(pl_gradient *g, const pl_node *n) { return build_bwd(g, n, PL_OP_GATE_BWD); }
 
-const pl_op_rule pl_rule_GATE = {shape_gate, gradient_gate, cost_forward, alias_forward, .recompute = true};
+const pl_op_rule pl_rule_GATE = {shape_gate, gradient_gate, cost_forward, .recompute = true};
 
 /* Of dy, x and one more: the gradients of the two. */
 static void gradients_of(const pl_graph *g, const pl_node *n, pl_out out[])
@@ -91,7 +77,7 @@ static pl_status shape_gate_bwd(const pl_graph *g, const pl_node *n, pl_out out[
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward, alias_backward, .out_min = -1};
+const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward};
 
 /* ---- blend: a, b [B,...,D], z → y = g·a + (1 − g)·b, [g f32] with g = σ(z) ----
  * One logit for each row, or for rows that follow one another: z has the first dimensions of a, the samples at least,
@@ -108,7 +94,6 @@ static bool are_gates_of(const pl_shape *z, const pl_shape *a)
 
 static pl_status check_blend(const pl_graph *g, const pl_node *n, int a, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
     const pl_shape *s = &pl_in(g, n, a)->shape;
     if (s->rank < 2 || s->symbolic & ~1u || pl_shape_elems(s) == 0)
         return pl_fail_input(g, n, a, "[samples, ..., width]", err);
@@ -142,13 +127,7 @@ static pl_status gradient_blend(pl_gradient *g, const pl_node *n)
 }
 
 /* The values are blended number by number; the gates are read by many rows. */
-static pl_alias alias_blend(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 0 | 1u << 1 : 0};
-}
-
-const pl_op_rule pl_rule_BLEND = {shape_blend, gradient_blend, cost_forward, alias_blend, .recompute = true};
+const pl_op_rule pl_rule_BLEND = {shape_blend, gradient_blend, cost_forward, .recompute = true};
 
 /* ---- blend_bwd: dy, a, b, z → [da], [db], [dz] ---- */
 static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -161,19 +140,18 @@ static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out
 
 /* All three of a place are read before anything is written there, and a logit before its gradient. No storage is
  * offered to two outputs. */
-static pl_alias alias_blend_bwd(const pl_node *n, int out)
+/* db, too, may take the place of dy where da, which is made first, does not. */
+static uint32_t over_blend_bwd(const pl_node *n, int out)
 {
-    uint32_t dy = 1u << 0, may[3] = {dy | 1u << 1, (n->out[0] == PL_NONE ? dy : 0) | 1u << 2, 1u << 3};
-    return (pl_alias){.update = -1, .may = out < 3 ? may[out] : 0};
+    return out == 1 && n->blend_bwd.da == PL_NONE ? PL_BIT_OF(blend_bwd, dy) : 0;
 }
 
-const pl_op_rule pl_rule_BLEND_BWD = {shape_blend_bwd, NULL, cost_backward, alias_blend_bwd, .out_min = -1};
+const pl_op_rule pl_rule_BLEND_BWD = {shape_blend_bwd, NULL, cost_backward, .over = over_blend_bwd};
 
 /* ---- film: x [B,...,C], s [B,2C] → y = s[b,c]·x + s[b,C+c] ----
  * First the scales, then the shifts, and no "1 +" in front of a scale. s is stored as x is, or as f32. */
 static pl_status check_film(const pl_graph *g, const pl_node *n, int x, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, x ? "rr." : "r.", err));
     const pl_value *v = pl_in(g, n, x), *s = pl_in(g, n, x + 1);
     if (v->shape.rank < 2 || v->shape.symbolic & ~1u || pl_shape_elems(&v->shape) == 0)
         return pl_fail_input(g, n, x, "[samples, ..., channels]", err);
@@ -196,7 +174,7 @@ static pl_status shape_film(const pl_graph *g, const pl_node *n, pl_out out[], p
 
 static pl_status gradient_film(pl_gradient *g, const pl_node *n) { return build_bwd(g, n, PL_OP_FILM_BWD); }
 
-const pl_op_rule pl_rule_FILM = {shape_film, gradient_film, cost_forward, alias_forward, .recompute = true};
+const pl_op_rule pl_rule_FILM = {shape_film, gradient_film, cost_forward, .recompute = true};
 
 /* ---- film_bwd: dy, x, s → [dx], [ds] ---- */
 static pl_status shape_film_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -207,7 +185,7 @@ static pl_status shape_film_bwd(const pl_graph *g, const pl_node *n, pl_out out[
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_FILM_BWD = {shape_film_bwd, NULL, cost_backward, alias_backward, .out_min = -1};
+const pl_op_rule pl_rule_FILM_BWD = {shape_film_bwd, NULL, cost_backward};
 
 /* ---- softmax_pool: x, e → y = Σ_t softmax(e)_t·x_t, of each sample ----
  * x [B,T,C] with e [B,T] or [B,T,1] gives [B,C]; or x [B,...,T·C] with e [B,...,T], which concat makes of T values,
@@ -226,7 +204,6 @@ static bool are_joined(const pl_shape *x, const pl_shape *e)
 
 static pl_status check_pool(const pl_graph *g, const pl_node *n, int x, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrr", err));
     const pl_shape *s = &pl_in(g, n, x)->shape, *e = &pl_in(g, n, x + 1)->shape;
     if (s->rank < 2 || s->symbolic & ~1u || pl_shape_elems(s) == 0)
         return pl_fail_input(g, n, x, "[samples, times, channels] or [samples, ..., times·channels]", err);
@@ -257,8 +234,7 @@ static pl_status gradient_softmax_pool(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_SOFTMAX_POOL_BWD);
 }
 
-const pl_op_rule pl_rule_SOFTMAX_POOL = {shape_softmax_pool, gradient_softmax_pool, cost_forward, pl_alias_none,
-                                         .recompute = true};
+const pl_op_rule pl_rule_SOFTMAX_POOL = {shape_softmax_pool, gradient_softmax_pool, cost_forward, .recompute = true};
 
 /* ---- softmax_pool_bwd: dy, x, e → [dx], [de] ---- */
 static pl_status shape_softmax_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -270,5 +246,4 @@ static pl_status shape_softmax_pool_bwd(const pl_graph *g, const pl_node *n, pl_
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_SOFTMAX_POOL_BWD = {shape_softmax_pool_bwd, NULL, cost_backward, alias_backward,
-                                             .out_min = -1};
+const pl_op_rule pl_rule_SOFTMAX_POOL_BWD = {shape_softmax_pool_bwd, NULL, cost_backward};

@@ -5,8 +5,6 @@
 static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
 {
     const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
-    bool bwd = n->op == PL_OP_LAYER_NORM_BWD || n->op == PL_OP_RMS_NORM_BWD;
-    PL_TRY(pl_expect_inputs(g, n, !bwd ? "rff" : n->op == PL_OP_RMS_NORM_BWD ? "rrfffr" : "rrfffffr", err));
     if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
     if (vg && (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)))
         return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
@@ -57,14 +55,7 @@ static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
     return (pl_cost){8 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
-static pl_alias alias_forward(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1 : 0};
-}
-
-const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, alias_forward,
-                                       .recompute = true};
+const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, .recompute = true};
 
 /* layer_norm_bwd: dy, x, gamma, mean, rstd, [dgamma], [dbeta], [add] → [dx], [dgamma'], [dbeta'] */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -91,14 +82,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){14 * pl_value_elems_f(x), 4 * pl_value_bytes_f(x)};
 }
 
-static pl_alias alias_layer_norm_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 7};
-    return (pl_alias){.update = out == 1 ? 5 : 6};
-}
-
-const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_layer_norm_bwd, .out_min = -1};
+const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* rms_norm: x, [gamma] → y, rstd */
 static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
@@ -113,15 +97,7 @@ static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, alias_forward,
-                                     .recompute = true};
+const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, .recompute = true};
 
 /* rms_norm_bwd: dy, x, [gamma], rstd, [dgamma], [add] → [dx], [dgamma'] */
-static pl_alias alias_rms_norm_bwd(const pl_node *n, int out)
-{
-    (void)n;
-    if (out == 0) return (pl_alias){.update = -1, .may = 1u << 0 | 1u << 1 | 1u << 5};
-    return (pl_alias){.update = 4};
-}
-
-const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd, alias_rms_norm_bwd, .out_min = -1};
+const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd};

@@ -52,13 +52,12 @@ static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
     return (pl_cost){2 * pl_value_elems_f(y), pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(y)};
 }
 
-const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, .recompute = true};
 
 /* ---- pixels: x [samples,...] → u8 of the same shape: 255·x, cut to 0 … 255 and rounded to the nearest, of two equally
  * near to the even one; what is no number becomes 0. No gradient: bytes are data. ---- */
 static pl_status shape_pixels(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     if (pl_in(g, n, 0)->shape.rank < 1) return pl_fail_input(g, n, 0, "[samples, ...]", err);
     out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_U8};
     return PL_OK;
@@ -70,12 +69,11 @@ static pl_cost cost_pixels(const pl_graph *g, const pl_node *n)
     return (pl_cost){3 * pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_elems_f(x)};
 }
 
-const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, .recompute = true};
 
 /* ---- add_positions: x [B,...,D], p f32 [...,D] → y = x + p, p for each sample; or p [D], for each token, too ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rf", err));
     const pl_value *x = pl_in(g, n, 0);
     pl_shape sample = {.rank = x->shape.rank ? x->shape.rank - 1 : 0};
     if (sample.rank < 1 || x->shape.symbolic & ~1u) return pl_fail_input(g, n, 0, "[samples, ..., width]", err);
@@ -102,21 +100,14 @@ static pl_cost cost_add_positions(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(x), 2 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-static pl_alias alias_add_positions(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0};
-}
-
 const pl_op_rule pl_rule_ADD_POSITIONS = {shape_add_positions, gradient_add_positions, cost_add_positions,
-                                          alias_add_positions, .recompute = true};
+                                          .recompute = true};
 
 /* ---- prepend_row: x [B,N,D], [row f32 [D]] → y [B,1+N,D]: row, or zeros, in front of every sample ----
  * It and drop_row are each other's adjoint, but for the row, whose gradient drop_row sums up. */
 static pl_status check_tokens(const pl_graph *g, const pl_node *n, int64_t rows_min, pl_error *err)
 {
     const pl_shape *s = &pl_in(g, n, 0)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "rf", err));
     if (s->rank != 3 || s->symbolic & ~1u || !is_size(s->dim[1]) || !is_size(s->dim[2]) || s->dim[1] == INT32_MAX)
         return pl_fail_input(g, n, 0, "[samples, positions, width]", err);
     if (s->dim[1] < rows_min) return pl_fail_input(g, n, 0, "a row that is left when the first is dropped", err);
@@ -157,8 +148,7 @@ static pl_cost cost_rows(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(pl_in(g, n, 0)), bytes};
 }
 
-const pl_op_rule pl_rule_PREPEND_ROW = {shape_prepend_row, gradient_prepend_row, cost_rows, pl_alias_none,
-                                        .recompute = true};
+const pl_op_rule pl_rule_PREPEND_ROW = {shape_prepend_row, gradient_prepend_row, cost_rows, .recompute = true};
 
 /* ---- drop_row: x [B,1+N,D], [sum f32 [D]] → [y [B,N,D]], [sum']: the first row of every sample is left out of y, and
  * added to the sum, sample after sample ---- */
@@ -178,11 +168,4 @@ static pl_status gradient_drop_row(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-static pl_alias alias_drop_row(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out == 1 ? 1 : -1};
-}
-
-const pl_op_rule pl_rule_DROP_ROW = {shape_drop_row, gradient_drop_row, cost_rows,
-                                     alias_drop_row, .recompute = true, .out_min = -1};
+const pl_op_rule pl_rule_DROP_ROW = {shape_drop_row, gradient_drop_row, cost_rows, .recompute = true};

@@ -8,7 +8,6 @@
  * function of (seed, stream; step, sample, copy, element). */
 static pl_status shape_perturb(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "fLL", err));
     const int64_t count = n->attr[0].i, kind = n->attr[1].i;
     pl_shape s = pl_in(g, n, 0)->shape;
     if (s.rank != 2 || s.symbolic & ~1u || pl_shape_elems(&s) == 0)
@@ -27,14 +26,13 @@ static pl_cost cost_perturb(const pl_graph *g, const pl_node *n)
     return (pl_cost){80 * pl_value_elems_f(y), pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(y)};
 }
 
-const pl_op_rule pl_rule_PERTURB = {shape_perturb, NULL, cost_perturb, pl_alias_none};
+const pl_op_rule pl_rule_PERTURB = {shape_perturb, NULL, cost_perturb};
 
 /* ---- shift: page u8 [pages,H,W], across i32 [pages], down i32 [pages] → u8 of the same shape ----
  * A page goes across − reach pixels to the right, down − reach pixels down; reach is an attribute, both numbers are cut
  * to 0 … 2·reach. What comes in from outside is paper, 255. No gradient: bytes are data. */
 static pl_status shape_shift(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, ".ii", err));
     const pl_value *page = pl_in(g, n, 0);
     const pl_shape *s = &page->shape;
     if (page->dtype != PL_DTYPE_U8 || s->rank != 3 || s->symbolic & ~1u || pl_shape_elems(s) == 0)
@@ -55,4 +53,4 @@ static pl_cost cost_shift(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, 2 * bytes};
 }
 
-const pl_op_rule pl_rule_SHIFT = {shape_shift, NULL, cost_shift, pl_alias_none, .recompute = true};
+const pl_op_rule pl_rule_SHIFT = {shape_shift, NULL, cost_shift, .recompute = true};

@@ -50,12 +50,6 @@ static pl_cost cost_moved(const pl_graph *g, const pl_node *n)
 }
 
 /* dx into what is added to it, the last input. */
-static pl_alias alias_add(const pl_node *n, int out)
-{
-    (void)out;
-    return (pl_alias){.update = -1, .may = 1u << (pl_signature_of(n->op)->ins - 1)};
-}
-
 /* A backward node of dy, [something of the forward node], [what has reached x]; its attributes say how large x is where
  * `sized` of them stand before. */
 static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd, pl_id kept, int sized)
@@ -75,7 +69,6 @@ static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd, pl_id ke
 /* ---- max_pool: x → y, argmax: 2×2, stride 2 ---- */
 static pl_status shape_max_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     if (x->shape.dim[1] < 2 || x->shape.dim[2] < 2) return pl_fail_input(g, n, 0, "an image of 2 by 2 at least", err);
@@ -93,13 +86,12 @@ static pl_status gradient_max_pool(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_MAX_POOL_BWD, n->out[1], 0);
 }
 
-const pl_op_rule pl_rule_MAX_POOL = {shape_max_pool, gradient_max_pool, cost_moved,
-                                     pl_alias_none,  .recompute = true, .remade = 1u << 1};
+const pl_op_rule pl_rule_MAX_POOL = {shape_max_pool, gradient_max_pool, cost_moved, .recompute = true,
+                                     .remade = 1u << 1};
 
 /* ---- max_pool_bwd: dy, argmax, [add] → dx ---- */
 static pl_status shape_max_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r.r", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *dy = pl_in(g, n, 0);
     int64_t height = n->attr[0].i, width = n->attr[1].i;
@@ -113,7 +105,7 @@ static pl_status shape_max_pool_bwd(const pl_graph *g, const pl_node *n, pl_out 
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_MAX_POOL_BWD = {shape_max_pool_bwd, NULL, cost_moved, alias_add};
+const pl_op_rule pl_rule_MAX_POOL_BWD = {shape_max_pool_bwd, NULL, cost_moved};
 
 /* ---- averages: x → y ---- */
 /* How many windows of `kernel` fit into n, `stride` apart; 0 where none does. */
@@ -125,7 +117,6 @@ static int64_t windows(const pl_node *n, int64_t of)
 
 static pl_status shape_average(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     int64_t height = is_adaptive(n) ? n->attr[0].i : windows(n, x->shape.dim[1]);
@@ -142,14 +133,12 @@ static pl_status gradient_average(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_AVG_POOL_BWD, PL_NONE, 2);
 }
 
-const pl_op_rule pl_rule_AVG_POOL = {shape_average, gradient_average, cost_moved, pl_alias_none, .recompute = true};
-const pl_op_rule pl_rule_ADAPTIVE_AVG_POOL = {shape_average, gradient_average, cost_moved, pl_alias_none,
-                                              .recompute = true};
+const pl_op_rule pl_rule_AVG_POOL = {shape_average, gradient_average, cost_moved, .recompute = true};
+const pl_op_rule pl_rule_ADAPTIVE_AVG_POOL = {shape_average, gradient_average, cost_moved, .recompute = true};
 
 /* ---- …_bwd: dy, [add] → dx ---- */
 static pl_status shape_average_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *dy = pl_in(g, n, 0);
     int first = is_adaptive(n) ? 0 : 2;
@@ -164,13 +153,12 @@ static pl_status shape_average_bwd(const pl_graph *g, const pl_node *n, pl_out o
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_AVG_POOL_BWD = {shape_average_bwd, NULL, cost_moved, alias_add};
-const pl_op_rule pl_rule_ADAPTIVE_AVG_POOL_BWD = {shape_average_bwd, NULL, cost_moved, alias_add};
+const pl_op_rule pl_rule_AVG_POOL_BWD = {shape_average_bwd, NULL, cost_moved};
+const pl_op_rule pl_rule_ADAPTIVE_AVG_POOL_BWD = {shape_average_bwd, NULL, cost_moved};
 
 /* ---- upsample_bilinear: x → y, twice as high and wide; the middles of pixels stay where they are ---- */
 static pl_status shape_upsample(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *x = pl_in(g, n, 0);
     out[0] = (pl_out){resized(x->shape, 2 * x->shape.dim[1], 2 * x->shape.dim[2]), x->dtype};
@@ -182,13 +170,11 @@ static pl_status gradient_upsample(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_UPSAMPLE_BILINEAR_BWD, PL_NONE, 0);
 }
 
-const pl_op_rule pl_rule_UPSAMPLE_BILINEAR = {shape_upsample, gradient_upsample, cost_moved, pl_alias_none,
-                                              .recompute = true};
+const pl_op_rule pl_rule_UPSAMPLE_BILINEAR = {shape_upsample, gradient_upsample, cost_moved, .recompute = true};
 
 /* ---- upsample_bilinear_bwd: dy, [add] → dx ---- */
 static pl_status shape_upsample_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rr", err));
     PL_TRY(check_image(g, n, 0, err));
     const pl_value *dy = pl_in(g, n, 0);
     if (dy->shape.dim[1] % 2 || dy->shape.dim[2] % 2) return pl_fail_input(g, n, 0, "an even height and width", err);
@@ -198,4 +184,4 @@ static pl_status shape_upsample_bwd(const pl_graph *g, const pl_node *n, pl_out 
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_UPSAMPLE_BILINEAR_BWD = {shape_upsample_bwd, NULL, cost_moved, alias_add};
+const pl_op_rule pl_rule_UPSAMPLE_BILINEAR_BWD = {shape_upsample_bwd, NULL, cost_moved};

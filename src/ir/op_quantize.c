@@ -15,37 +15,23 @@ static pl_cost cost_observe(const pl_graph *g, const pl_node *n)
 /* ---- observe_extremes: x f32, extremes f32 [3] → extremes' ---- */
 static pl_status shape_extremes(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     PL_TRY(pl_expect_shape(g, n, 1, &extremes_shape, "least, largest and how many are not finite", err));
     out[0] = (pl_out){extremes_shape, PL_DTYPE_F32};
     return PL_OK;
 }
 
-static pl_alias alias_extremes(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 1};
-}
-
-const pl_op_rule pl_rule_OBSERVE_EXTREMES = {shape_extremes, NULL, cost_observe, alias_extremes};
+const pl_op_rule pl_rule_OBSERVE_EXTREMES = {shape_extremes, NULL, cost_observe};
 
 /* ---- observe_spread: x f32, extremes f32 [3], bins i64 [4096] → bins' ---- */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ffl", err));
     PL_TRY(pl_expect_shape(g, n, 1, &extremes_shape, "least, largest and how many are not finite", err));
     PL_TRY(pl_expect_shape(g, n, 2, &bins_shape, "a count for each bin", err));
     out[0] = (pl_out){bins_shape, PL_DTYPE_I64};
     return PL_OK;
 }
 
-static pl_alias alias_spread(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 2};
-}
-
-const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe, alias_spread};
+const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe};
 
 /* ---- linear_int8: x [...,K], W u8 [packed bytes], range f32 [2], [bias N], [residual ...,N] → y [...,N], [act(y)]
  * y = x Wᵀ in 8 bits, as backend/calls.h says: W are bytes that pl_int8_pack made of N rows, x is rounded to the 256
@@ -82,7 +68,6 @@ static pl_status check_product(const pl_graph *g, const pl_node *n, pl_shape *y,
 static pl_status shape_linear_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     pl_shape y;
-    PL_TRY(pl_expect_inputs(g, n, "..fff", err));
     PL_TRY(check_product(g, n, &y, err));
     PL_TRY(pl_expect_shape(g, n, 4, &y, "the shape of the output", err));
     out[0] = out[1] = (pl_out){y, PL_DTYPE_F32};
@@ -99,13 +84,7 @@ static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
                      2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i};
 }
 
-static pl_alias alias_linear_int8(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = -1, .may = out == 0 ? 1u << 4 : 0};
-}
-
-const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8, alias_linear_int8};
+const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8};
 
 /* ---- hidden_int8: x [...,K], W u8 [packed bytes], range f32 [2], [bias N], [range of h [2]] → h [...,N] ----
  * What is between two layers: h = act(y) with the y of linear_int8 or, gated, act(the first half of y)·the second, half
@@ -113,7 +92,6 @@ const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int
 static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     pl_shape h;
-    PL_TRY(pl_expect_inputs(g, n, "..fff", err));
     PL_TRY(check_product(g, n, &h, err));
     PL_TRY(check_range(g, n, 4, err));
     if (n->attr[GATED].i && pl_shape_last(&h) % (2 * PL_INT8_PANEL))
@@ -131,7 +109,7 @@ static pl_cost cost_hidden_int8(const pl_graph *g, const pl_node *n)
                      2 * pl_value_elems_f(x) * (double)n->attr[COLUMNS].i};
 }
 
-const pl_op_rule pl_rule_HIDDEN_INT8 = {shape_hidden_int8, NULL, cost_hidden_int8, pl_alias_none};
+const pl_op_rule pl_rule_HIDDEN_INT8 = {shape_hidden_int8, NULL, cost_hidden_int8};
 
 /* ---- observe_difference: x f32, y f32 of its shape, sums f64 [2] → sums' ----
  * Adds Σ (x − y)² and Σ x²: what is not finite makes a sum that is not, either. */
@@ -139,19 +117,17 @@ static const pl_shape sums_shape = {.rank = 1, .dim = {2}};
 
 static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ffd", err));
     PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of the first input", err));
     PL_TRY(pl_expect_shape(g, n, 2, &sums_shape, "two sums", err));
     out[0] = (pl_out){sums_shape, PL_DTYPE_F64};
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_OBSERVE_DIFFERENCE = {shape_difference, NULL, cost_observe, alias_spread};
+const pl_op_rule pl_rule_OBSERVE_DIFFERENCE = {shape_difference, NULL, cost_observe};
 
 /* ---- overwrite: y f32, z f32 of its shape → y', which is z in y's place; where it does not run, y stays ---- */
 static pl_status shape_overwrite(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of the first input", err));
     out[0] = (pl_out){pl_in(g, n, 0)->shape, PL_DTYPE_F32};
     return PL_OK;
@@ -162,10 +138,4 @@ static pl_cost cost_overwrite(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, 2 * pl_value_bytes_f(pl_in(g, n, 0))};
 }
 
-static pl_alias alias_overwrite(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 0};
-}
-
-const pl_op_rule pl_rule_OVERWRITE = {shape_overwrite, NULL, cost_overwrite, alias_overwrite};
+const pl_op_rule pl_rule_OVERWRITE = {shape_overwrite, NULL, cost_overwrite};

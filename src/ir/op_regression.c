@@ -33,7 +33,6 @@ static pl_status check_numbers(const pl_node *n, pl_error *err)
 
 static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rfFDF", err));
     PL_TRY(check_numbers(n, err));
     const pl_shape *p = &pl_in(g, n, 0)->shape, *t = &pl_in(g, n, 1)->shape;
     if (p->rank < 1 || p->symbolic & ~1u) return pl_fail_input(g, n, 0, "[samples, ...]", err);
@@ -71,15 +70,9 @@ static pl_cost cost_loss(const pl_graph *g, const pl_node *n)
 }
 
 /* The gradient may be written over the prediction. */
-static pl_alias alias_loss(const pl_node *n, int out)
-{
-    (void)n;
-    return out == 0 ? (pl_alias){.update = 3} : (pl_alias){.update = -1, .may = 1u << 0};
-}
-
-const pl_op_rule pl_rule_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss, alias_loss, .loss = true};
-const pl_op_rule pl_rule_MINED_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss,
-                                                  alias_loss, .loss = true,  .mixes_samples = true};
+const pl_op_rule pl_rule_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss, .loss = true};
+const pl_op_rule pl_rule_MINED_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss, .loss = true,
+                                                  .mixes_samples = true};
 
 /* …regression_loss_bwd: prediction, target, scale, loss, [loss scale] → loss', [dprediction], times the loss scale */
 static pl_status shape_loss_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -89,7 +82,6 @@ static pl_status shape_loss_bwd(const pl_graph *g, const pl_node *n, pl_out out[
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_REGRESSION_LOSS_BWD = {shape_loss_bwd, NULL,         cost_loss,
-                                                alias_loss,     .loss = true, .loss_scale = 4};
-const pl_op_rule pl_rule_MINED_REGRESSION_LOSS_BWD = {
-    shape_loss_bwd, NULL, cost_loss, alias_loss, .loss = true, .mixes_samples = true, .loss_scale = 4};
+const pl_op_rule pl_rule_REGRESSION_LOSS_BWD = {shape_loss_bwd, NULL, cost_loss, .loss = true, .loss_scale = 4};
+const pl_op_rule pl_rule_MINED_REGRESSION_LOSS_BWD = {shape_loss_bwd,        NULL,           cost_loss, .loss = true,
+                                                      .mixes_samples = true, .loss_scale = 4};

@@ -25,7 +25,6 @@ static pl_status expect_parameters(const pl_graph *g, const pl_node *n, int k, p
 static pl_status shape_noise(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
-    PL_TRY(pl_expect_inputs(g, n, "rflL", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "[samples, H, W, C]", err);
     pl_shape ids = rows_for(x, PL_ROLLOUT_IDS);
     PL_TRY(expect_parameters(g, n, 1, err));
@@ -42,19 +41,12 @@ static pl_cost cost_noise(const pl_graph *g, const pl_node *n)
     return (pl_cost){operations * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
-static pl_alias alias_noise(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0};
-}
-
-const pl_op_rule pl_rule_NOISE = {shape_noise, NULL, cost_noise, alias_noise};
+const pl_op_rule pl_rule_NOISE = {shape_noise, NULL, cost_noise};
 
 /* ---- evolve: x, y, parameters, [previous] → the next state in the place of x, [x in that of previous] ---- */
 static pl_status shape_evolve(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
-    PL_TRY(pl_expect_inputs(g, n, "frff", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "f32 [samples, H, W, C]", err);
     PL_TRY(pl_expect_shape(g, n, 1, &x->shape, "the shape of the state", err));
     PL_TRY(expect_parameters(g, n, 2, err));
@@ -70,19 +62,12 @@ static pl_cost cost_evolve(const pl_graph *g, const pl_node *n)
     return (pl_cost){8 * pl_value_elems_f(x), bytes};
 }
 
-static pl_alias alias_evolve(const pl_node *n, int out)
-{
-    (void)n;
-    return (pl_alias){.update = out == 0 ? 0 : 3};
-}
-
-const pl_op_rule pl_rule_EVOLVE = {shape_evolve, NULL, cost_evolve, alias_evolve};
+const pl_op_rule pl_rule_EVOLVE = {shape_evolve, NULL, cost_evolve};
 
 /* ---- field_metrics: x, [the state before] → f32 [samples, PL_FIELD_METRICS] ---- */
 static pl_status shape_field_metrics(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = pl_in(g, n, 0);
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "f32 [samples, H, W, C]", err);
     PL_TRY(pl_expect_shape(g, n, 1, &x->shape, "the shape of the state", err));
     out[0] = (pl_out){rows_for(x, PL_FIELD_METRICS), PL_DTYPE_F32};
@@ -95,4 +80,4 @@ static pl_cost cost_field_metrics(const pl_graph *g, const pl_node *n)
     return (pl_cost){24 * pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-const pl_op_rule pl_rule_FIELD_METRICS = {shape_field_metrics, NULL, cost_field_metrics, pl_alias_none};
+const pl_op_rule pl_rule_FIELD_METRICS = {shape_field_metrics, NULL, cost_field_metrics};

@@ -30,7 +30,6 @@ static pl_status check_attributes(const pl_graph *g, const pl_node *n, pl_error 
 
 static pl_status shape_rope(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     const pl_value *x = pl_in(g, n, 0);
     if (x->shape.rank < 3 || x->shape.symbolic & ~1u || pl_shape_elems(&x->shape) == 0)
         return pl_fail_input(g, n, 0, "[samples, ..., positions, width]", err);
@@ -56,10 +55,4 @@ static pl_cost cost_rope(const pl_graph *g, const pl_node *n)
 }
 
 /* The two numbers that are turned together are both read before either is written. */
-static pl_alias alias_rope(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 0};
-}
-
-const pl_op_rule pl_rule_ROPE = {shape_rope, gradient_rope, cost_rope, alias_rope, .recompute = true};
+const pl_op_rule pl_rule_ROPE = {shape_rope, gradient_rope, cost_rope, .recompute = true};

@@ -95,18 +95,10 @@ static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_ele
 static pl_cost cost_exponents(const pl_graph *g, const pl_node *n) { return cost_of(g, n, 20); }
 static pl_cost cost_products(const pl_graph *g, const pl_node *n) { return cost_of(g, n, 6); }
 
-/* Each gradient may be written over what it belongs to: both numbers of a place are read before either is written. */
-static pl_alias alias_loss(const pl_node *n, int out)
-{
-    if (out == 0) return (pl_alias){.update = loss_input(n->op)};
-    return (pl_alias){.update = -1, .may = 1u << (out - 1)};
-}
-
 /* ---- cross_entropy: logits [samples,...,V], target [samples,...], scale, loss, [loss scale], [counted] → loss' ----
  * Of a sample with so many `counted` the terms are divided by that: a mean, where it is how many labels it has. */
 static pl_status shape_cross_entropy(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "riFDFf", err));
     if (n->attr[0].i < 0 || n->attr[0].i >= PL_CROSS_ENTROPY_COUNT)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: there is no kind %lld of it", pl_op_name(n->op), n->scope,
                        (long long)n->attr[0].i);
@@ -120,20 +112,18 @@ static pl_status gradient_cross_entropy(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_CROSS_ENTROPY_BWD);
 }
 
-const pl_op_rule pl_rule_CROSS_ENTROPY = {shape_cross_entropy, gradient_cross_entropy, cost_exponents, alias_loss,
-                                          .loss = true,        .scaled = true,         .ids = 1,       .ids_dim = -1};
+const pl_op_rule pl_rule_CROSS_ENTROPY = {
+    shape_cross_entropy, gradient_cross_entropy, cost_exponents, .loss = true, .scaled = true, .ids = 1, .ids_dim = -1};
 
 /* ---- cross_entropy_bwd: the same → loss', [dlogits] ---- */
-const pl_op_rule pl_rule_CROSS_ENTROPY_BWD = {shape_cross_entropy, NULL,         cost_exponents,
-                                              alias_loss,          .loss = true, .scaled = true,
-                                              .loss_scale = 4,     .ids = 1,     .ids_dim = -1};
+const pl_op_rule pl_rule_CROSS_ENTROPY_BWD = {
+    shape_cross_entropy, NULL, cost_exponents, .loss = true, .scaled = true, .loss_scale = 4, .ids = 1, .ids_dim = -1};
 
 /* ---- count_right: logits [samples,...,V], target [samples,...] → f32 [samples, 3] ----
  * Of each sample: rows with a label; of these the ones whose label has the largest logit (of equal ones the first
  * counts, and a row with a logit that is not a number is wrong); 1 if these are all of them, as where there is none. */
 static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "ri", err));
     PL_TRY(check_labels(g, n, err));
     pl_shape s = pl_in(g, n, 0)->shape;
     s.rank = 2, s.dim[1] = COUNTS;
@@ -147,13 +137,11 @@ static pl_cost cost_count_right(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(logits), pl_value_bytes_f(logits) + pl_value_bytes_f(pl_in(g, n, 1))};
 }
 
-const pl_op_rule pl_rule_COUNT_RIGHT = {shape_count_right, NULL,     cost_count_right,
-                                        pl_alias_none,     .ids = 1, .ids_dim = -1};
+const pl_op_rule pl_rule_COUNT_RIGHT = {shape_count_right, NULL, cost_count_right, .ids = 1, .ids_dim = -1};
 
 /* ---- bce_with_logits: q, y f32, one of each a sample, scale, loss → loss'; y may be a column of another value ---- */
 static pl_status shape_bce(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rfFDFf", err));
     PL_TRY(check_counted(g, n, err));
     const pl_shape *q = &pl_in(g, n, 0)->shape, *y = &pl_in(g, n, 1)->shape;
     if (!is_one_a_sample(q)) return pl_fail_input(g, n, 0, "one logit a sample", err);
@@ -164,17 +152,15 @@ static pl_status shape_bce(const pl_graph *g, const pl_node *n, pl_out out[], pl
 
 static pl_status gradient_bce(pl_gradient *g, const pl_node *n) { return build_bwd(g, n, PL_OP_BCE_WITH_LOGITS_BWD); }
 
-const pl_op_rule pl_rule_BCE_WITH_LOGITS = {shape_bce,  gradient_bce, cost_exponents,
-                                            alias_loss, .loss = true, .scaled = true};
+const pl_op_rule pl_rule_BCE_WITH_LOGITS = {shape_bce, gradient_bce, cost_exponents, .loss = true, .scaled = true};
 
 /* ---- bce_with_logits_bwd: …, [loss scale] → loss', [dq] ---- */
-const pl_op_rule pl_rule_BCE_WITH_LOGITS_BWD = {shape_bce,    NULL,           cost_exponents, alias_loss,
+const pl_op_rule pl_rule_BCE_WITH_LOGITS_BWD = {shape_bce,    NULL,           cost_exponents,
                                                 .loss = true, .scaled = true, .loss_scale = 4};
 
 /* ---- cosine_loss, squared_error: a, b [samples,...,width], scale, loss → loss' ---- */
 static pl_status shape_pair(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrFDFf", err));
     PL_TRY(check_counted(g, n, err));
     PL_TRY(check_rows(g, n, err));
     PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of what it is compared with", err));
@@ -186,21 +172,18 @@ static pl_status gradient_pair(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, n->op == PL_OP_COSINE_LOSS ? PL_OP_COSINE_LOSS_BWD : PL_OP_SQUARED_ERROR_BWD);
 }
 
-const pl_op_rule pl_rule_COSINE_LOSS = {shape_pair, gradient_pair, cost_products,
-                                        alias_loss, .loss = true,  .scaled = true};
-const pl_op_rule pl_rule_SQUARED_ERROR = {shape_pair, gradient_pair, cost_products,
-                                          alias_loss, .loss = true,  .scaled = true};
+const pl_op_rule pl_rule_COSINE_LOSS = {shape_pair, gradient_pair, cost_products, .loss = true, .scaled = true};
+const pl_op_rule pl_rule_SQUARED_ERROR = {shape_pair, gradient_pair, cost_products, .loss = true, .scaled = true};
 
 /* ---- …_bwd: …, [loss scale] → loss', [da], [db] ---- */
-const pl_op_rule pl_rule_COSINE_LOSS_BWD = {shape_pair,   NULL,           cost_products,  alias_loss,
+const pl_op_rule pl_rule_COSINE_LOSS_BWD = {shape_pair,   NULL,           cost_products,
                                             .loss = true, .scaled = true, .loss_scale = 4};
-const pl_op_rule pl_rule_SQUARED_ERROR_BWD = {shape_pair,   NULL,           cost_products,  alias_loss,
+const pl_op_rule pl_rule_SQUARED_ERROR_BWD = {shape_pair,   NULL,           cost_products,
                                               .loss = true, .scaled = true, .loss_scale = 4};
 
 /* ---- norm_penalty: x [samples,...,width], scale, loss → loss' ---- */
 static pl_status shape_norm_penalty(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rFDFf", err));
     PL_TRY(check_counted(g, n, err));
     PL_TRY(check_rows(g, n, err));
     return shape_loss(g, n, out);
@@ -211,9 +194,9 @@ static pl_status gradient_norm_penalty(pl_gradient *g, const pl_node *n)
     return build_bwd(g, n, PL_OP_NORM_PENALTY_BWD);
 }
 
-const pl_op_rule pl_rule_NORM_PENALTY = {shape_norm_penalty, gradient_norm_penalty, cost_products,
-                                         alias_loss,         .loss = true,          .scaled = true};
+const pl_op_rule pl_rule_NORM_PENALTY = {shape_norm_penalty, gradient_norm_penalty, cost_products, .loss = true,
+                                         .scaled = true};
 
 /* ---- norm_penalty_bwd: …, [loss scale] → loss', [dx] ---- */
-const pl_op_rule pl_rule_NORM_PENALTY_BWD = {shape_norm_penalty, NULL,           cost_products,  alias_loss,
+const pl_op_rule pl_rule_NORM_PENALTY_BWD = {shape_norm_penalty, NULL,           cost_products,
                                              .loss = true,       .scaled = true, .loss_scale = 3};

@@ -14,7 +14,6 @@ static double product_flops(const pl_value *q)
 /* All four inputs are of one shape; input `q` are the queries. */
 static pl_status check_all(const pl_graph *g, const pl_node *n, int q, pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "rrrr", err));
     const pl_shape *s = &pl_in(g, n, q)->shape;
     if (s->rank != 3 || s->symbolic & ~1u || pl_shape_elems(s) == 0) return pl_fail_input(g, n, q, "[B,T,width]", err);
     for (int k = 0; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, s, "the shape of the queries", err));
@@ -51,7 +50,7 @@ static pl_cost cost_sigmoid_attention(const pl_graph *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_SIGMOID_ATTENTION = {shape_sigmoid_attention, gradient_sigmoid_attention,
-                                              cost_sigmoid_attention, pl_alias_none};
+                                              cost_sigmoid_attention};
 
 /* ---- sigmoid_attention_bwd: do, q, k, v → [dq], [dk], [dv], [du] ---- */
 static pl_status shape_sigmoid_attention_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -67,5 +66,4 @@ static pl_cost cost_sigmoid_attention_bwd(const pl_graph *g, const pl_node *n)
     return (pl_cost){5 * product_flops(q), 8 * pl_value_bytes_f(q)};
 }
 
-const pl_op_rule pl_rule_SIGMOID_ATTENTION_BWD = {shape_sigmoid_attention_bwd, NULL, cost_sigmoid_attention_bwd,
-                                                  pl_alias_none, .out_min = -1};
+const pl_op_rule pl_rule_SIGMOID_ATTENTION_BWD = {shape_sigmoid_attention_bwd, NULL, cost_sigmoid_attention_bwd};

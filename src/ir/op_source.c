@@ -52,7 +52,7 @@ static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], p
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, pl_alias_none, .outside = true};
+const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, .outside = true};
 
 /* ---- store: ports of any dtype and shape, whole values → the sink ---- */
 static pl_status shape_store(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -71,7 +71,7 @@ static pl_cost cost_store(const pl_graph *g, const pl_node *n)
     return c;
 }
 
-const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, pl_alias_none, .outside = true};
+const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, .outside = true};
 
 /* ---- fill: → every element = value (f32, or a whole number, i32), or zero bytes for other dtypes ---- */
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -85,7 +85,7 @@ static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], p
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_FILL = {shape_fill, NULL, cost_source, pl_alias_none};
+const pl_op_rule pl_rule_FILL = {shape_fill, NULL, cost_source};
 
 /* ---- normal: → N(0, std²) from Philox(seed, stream), a function of the element's index alone ---- */
 static pl_status shape_normal(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -101,17 +101,16 @@ static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
     return (pl_cost){60 * e, pl_value_bytes_f(&g->value[n->out[0]])};
 }
 
-const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
+const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal};
 
 /* ---- truncated_normal: → normal numbers cut at two deviations, std² the variance of what is left: from Philox(seed,
  * stream), a function of the element's index alone ---- */
-const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal, pl_alias_none};
+const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal};
 
 /* ---- uniform: [number of an item] → U(low, high) from Philox(seed, stream), a function of the item's number (0
  * where none is given) and of the element's index alone ---- */
 static pl_status shape_uniform(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(pl_expect_inputs(g, n, "L", err));
     return shape_normal(g, n, out, err);
 }
 
@@ -121,4 +120,4 @@ static pl_cost cost_uniform(const pl_graph *g, const pl_node *n)
     return (pl_cost){25 * e, pl_value_bytes_f(&g->value[n->out[0]])};
 }
 
-const pl_op_rule pl_rule_UNIFORM = {shape_uniform, NULL, cost_uniform, pl_alias_none};
+const pl_op_rule pl_rule_UNIFORM = {shape_uniform, NULL, cost_uniform};

@@ -32,7 +32,6 @@ static pl_status shape_rfft2(const pl_graph *g, const pl_node *n, pl_out out[], 
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape;
     int64_t modes = n->attr[0].i;
-    PL_TRY(pl_expect_inputs(g, n, "r", err));
     if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, channels]", err);
     if (!modes_fit(x, modes))
         return pl_fail(err, PL_E_INTERNAL, "rfft2 in %s: %lld modes of an image of %lld x %lld; at most %lld are there",
@@ -55,14 +54,13 @@ static pl_status gradient_rfft2(pl_gradient *g, const pl_node *n)
 
 static pl_cost cost_rfft2(const pl_graph *g, const pl_node *n) { return cost_of(g, n, pl_in(g, n, 0), n->attr[0].i); }
 
-const pl_op_rule pl_rule_RFFT2 = {shape_rfft2, gradient_rfft2, cost_rfft2, pl_alias_none};
+const pl_op_rule pl_rule_RFFT2 = {shape_rfft2, gradient_rfft2, cost_rfft2};
 
 /* ---- irfft2: modes, image → (image +) the image that has these modes and no others ----
  * Without add the image only says what shape and type the output has. adjoint: of what rfft2 does. */
 static pl_status shape_irfft2(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape, *image = &pl_in(g, n, 1)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "fr", err));
     if (!is_spectrum(x)) return pl_fail_input(g, n, 0, spectrum_shape, err);
     bool fits = is_image(image) && image->dim[0] == x->dim[0] && image->dim[3] == x->dim[4] &&
                 (image->symbolic & 1) == (x->symbolic & 1);
@@ -88,13 +86,7 @@ static pl_cost cost_irfft2(const pl_graph *g, const pl_node *n)
     return cost_of(g, n, pl_in(g, n, 1), pl_in(g, n, 0)->shape.dim[2]);
 }
 
-static pl_alias alias_irfft2(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = -1, .may = 1u << 1};
-}
-
-const pl_op_rule pl_rule_IRFFT2 = {shape_irfft2, gradient_irfft2, cost_irfft2, alias_irfft2};
+const pl_op_rule pl_rule_IRFFT2 = {shape_irfft2, gradient_irfft2, cost_irfft2};
 
 /* ---- spectral_linear: modes [B,2m,m,2,in], R [2m,m,in,2,out] → modes [B,2m,m,2,out], each times its matrix ---- */
 static pl_shape weight_shape(const pl_shape *x, const pl_shape *y)
@@ -106,7 +98,6 @@ static pl_shape weight_shape(const pl_shape *x, const pl_shape *y)
 static pl_status shape_product(const pl_graph *g, const pl_node *n, int is, int becomes, pl_out out[], pl_error *err)
 {
     const pl_shape *x = &pl_in(g, n, 0)->shape, *w = &pl_in(g, n, 1)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "ff", err));
     if (!is_spectrum(x)) return pl_fail_input(g, n, 0, spectrum_shape, err);
     if (w->rank != 5 || w->dim[0] != x->dim[1] || w->dim[1] != x->dim[2] || w->dim[3] != 2 || w->dim[is] != x->dim[4])
         return pl_fail_input(g, n, 1, "f32 [2·modes, modes, in, 2, out] for the modes of the input", err);
@@ -141,8 +132,7 @@ static pl_cost cost_product(const pl_graph *g, const pl_node *n)
     return (pl_cost){4 * (double)x->shape.dim[0] * pl_value_elems_f(w), bytes};
 }
 
-const pl_op_rule pl_rule_SPECTRAL_LINEAR = {shape_spectral_linear, gradient_spectral_linear, cost_product,
-                                            pl_alias_none};
+const pl_op_rule pl_rule_SPECTRAL_LINEAR = {shape_spectral_linear, gradient_spectral_linear, cost_product};
 
 /* ---- spectral_linear_dx: dy, R → dx ---- */
 static pl_status shape_spectral_linear_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -150,13 +140,12 @@ static pl_status shape_spectral_linear_dx(const pl_graph *g, const pl_node *n, p
     return shape_product(g, n, 4, 2, out, err);
 }
 
-const pl_op_rule pl_rule_SPECTRAL_LINEAR_DX = {shape_spectral_linear_dx, NULL, cost_product, pl_alias_none};
+const pl_op_rule pl_rule_SPECTRAL_LINEAR_DX = {shape_spectral_linear_dx, NULL, cost_product};
 
 /* ---- spectral_linear_dw: dy, x, dR → dR' ---- */
 static pl_status shape_spectral_linear_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 1)->shape;
-    PL_TRY(pl_expect_inputs(g, n, "fff", err));
     if (!is_spectrum(dy)) return pl_fail_input(g, n, 0, spectrum_shape, err);
     pl_shape want = *dy;
     want.dim[4] = x->rank == 5 ? x->dim[4] : 0;
@@ -167,10 +156,4 @@ static pl_status shape_spectral_linear_dw(const pl_graph *g, const pl_node *n, p
     return PL_OK;
 }
 
-static pl_alias alias_spectral_linear_dw(const pl_node *n, int out)
-{
-    (void)n, (void)out;
-    return (pl_alias){.update = 2};
-}
-
-const pl_op_rule pl_rule_SPECTRAL_LINEAR_DW = {shape_spectral_linear_dw, NULL, cost_product, alias_spectral_linear_dw};
+const pl_op_rule pl_rule_SPECTRAL_LINEAR_DW = {shape_spectral_linear_dw, NULL, cost_product};

@@ -2,13 +2,14 @@
 
 #include <stddef.h>
 
-#define IN(name, kind)                        .name = PL_NONE,
-#define OPT(name, kind)                       .name = PL_NONE,
-#define INS(name, kind, least, most)          .name = {[0 ... most - 1] = PL_NONE},
-#define OUT(name)                             .name = PL_NONE,
-#define OUT_OPT(name)                         .name = PL_UNWANTED,
-#define NEW(name, input)                      .name = PL_NONE,
-#define OUTS(name, most)                      .name = {[0 ... most - 1] = PL_UNWANTED},
+#define IN(name, kind)               .name = PL_NONE,
+#define OPT(name, kind)              .name = PL_NONE,
+#define INS(name, kind, least, most) .name = {[0 ... most - 1] = PL_NONE},
+#define OUT(name)                    .name = PL_NONE,
+#define OUT_OPT(name)                .name = PL_UNWANTED,
+#define NEW(name, input)             .name = PL_NONE,
+#define OUTS(name, most)             .name = {[0 ... most - 1] = PL_UNWANTED},
+#define OVER(input)
 #define PL_OP(constant, op, ins, outs, attrs) const pl_##op##_args pl_##op##_none = {ins outs};
 #include "ir/ops.def"
 
@@ -20,6 +21,7 @@
 #define OUT_OPT(name)                {#name, '.', 0, 1, -1},
 #define NEW(name, input)             {#name, '.', 0, 1, offsetof(args, input) / sizeof(pl_id)},
 #define OUTS(name, most)             {#name, '.', 0, most, -1},
+#define OVER(input)                  {#input, PL_OVER, 0, 0, offsetof(args, input) / sizeof(pl_id)},
 #define INT(name)                    {#name, 'i', 1, 1, -1},
 #define INT_OPT(name)                {#name, 'i', 0, 1, -1},
 #define REAL(name)                   {#name, 'f', 1, 1, -1},

@@ -33,11 +33,12 @@ typedef union pl_attr {
 #define OUT_OPT(name)                pl_id name;
 #define NEW(name, input)             pl_id name;
 #define OUTS(name, most)             pl_id name[most];
-#define INT(name)                    int64_t name;
-#define INT_OPT(name)                int64_t name;
-#define REAL(name)                   double name;
-#define REAL_OPT(name)               double name;
-#define ACT(name)                    int64_t name;
+#define OVER(input)
+#define INT(name)      int64_t name;
+#define INT_OPT(name)  int64_t name;
+#define REAL(name)     double name;
+#define REAL_OPT(name) double name;
+#define ACT(name)      int64_t name;
 #define PL_OP(constant, op, ins, outs, attrs)                                                                          \
     enum {                                                                                                             \
         PL_INS_OF_##constant = sizeof(struct {ins}) / sizeof(pl_id),                                                   \
@@ -74,18 +75,21 @@ typedef union pl_attr {
 #define PL_OP(constant, name, ins, outs, attrs) extern const pl_##name##_args pl_##name##_none;
 #include "ir/ops.def"
 
+/* An entry of no position: the output before it may take the storage of the input `update`. */
+enum { PL_OVER = '@', PL_ROW_OUT_MAX = 10 };
+
 /* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
 typedef struct pl_operand {
     char name[16];
-    char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a' */
+    char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a'; PL_OVER */
     uint8_t least, most;
     int8_t update; /* of an output that is the new content of an input: that input's position; else -1 */
 } pl_operand;
 
 typedef struct pl_signature {
     char name[32];
-    uint8_t ins, outs, attrs;                                                           /* positions */
-    pl_operand in[PL_NODE_IN_MAX + 1], out[PL_NODE_OUT_MAX + 1], attr[PL_ATTR_MAX + 1]; /* up to one without a name */
+    uint8_t ins, outs, attrs;                                                          /* positions */
+    pl_operand in[PL_NODE_IN_MAX + 1], out[PL_ROW_OUT_MAX + 1], attr[PL_ATTR_MAX + 1]; /* up to one without a name */
 } pl_signature;
 
 const pl_signature *pl_signature_of(pl_op);

@@ -57,7 +57,7 @@ pl_status pl_rewrite_in_place(pl_graph *g, pl_error *err)
             if (n->out[k] == PL_NONE || g->value[n->out[k]].update_of != PL_NONE ||
                 g->value[n->out[k]].view_of != PL_NONE)
                 continue;
-            uint32_t may = pl_op_rule_of(n->op)->alias(n, k).may;
+            uint32_t may = pl_node_alias(n, k).may;
             for (int j = 0; j < PL_NODE_IN_MAX; j++) {
                 /* an update comes after what it replaces: ids must rise so that the chain has no cycle */
                 if (!(may >> j & 1) || n->in[j] == PL_NONE || n->in[j] >= n->out[k] ||

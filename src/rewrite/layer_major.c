@@ -211,7 +211,7 @@ static void note_reads(pl_layers *l, int region)
 bool pl_layers_may_overwrite(const pl_layers *l, int region, size_t writer, int out, pl_id root)
 {
     const pl_node *w = &l->g->node[writer];
-    uint32_t may = pl_op_rule_of(w->op)->alias(w, out).may;
+    uint32_t may = pl_node_alias(w, out).may;
     if (l->last_reader[root] != region) return false;
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
         if (w->in[k] != PL_NONE && root_of(l, w->in[k]) == root && !(may >> k & 1)) return false;

@@ -185,12 +185,11 @@ static pl_status narrow_use(narrower *n, pl_id id)
  * models see to that themselves, since gradients come back there. */
 static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *err)
 {
-    const pl_op_rule *rule = pl_op_rule_of(n->g->node[id].op);
     pl_error why = {0};
-    const pl_status status = rule->shape(n->g, &n->g->node[id], made, &why);
+    const pl_status status = pl_node_infer(n->g, &n->g->node[id], made, &why);
     if (status == PL_OK || n->trains) return status == PL_OK ? PL_OK : (*err = why, status);
     PL_TRY(read_wide(n, id));
-    return rule->shape(n->g, &n->g->node[id], made, err);
+    return pl_node_infer(n->g, &n->g->node[id], made, err);
 }
 
 /* What comes out is as what goes in. */

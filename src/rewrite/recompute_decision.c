@@ -42,11 +42,12 @@ static bool is_own(const pl_graph *g, pl_id id, const writers *w)
 static bool makes_its_own(const pl_graph *g, pl_id id, const writers *w)
 {
     const pl_node *n = &g->node[id];
-    const pl_op_rule *rule = pl_op_rule_of(n->op);
+    const pl_signature *s = pl_signature_of(n->op);
     if (n->out[0] == PL_NONE) return false;
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;
-        if (pl_node_remakes(n, k) ? !is_own(g, n->out[k], w) : k < rule->out_min || rule->alias(n, k).update >= 0)
+        if (pl_node_remakes(n, k) ? !is_own(g, n->out[k], w)
+                                  : pl_operand_is_required(s->out, k) || pl_node_alias(n, k).update >= 0)
             return false;
     }
     return true;

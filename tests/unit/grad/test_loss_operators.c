@@ -159,7 +159,7 @@ static void versions_follow_each_other(void **unused)
         const pl_node *n = &g->node[i];
         const pl_op_rule *rule = pl_op_rule_of(n->op);
         if (n->dead || !rule->loss) continue;
-        pl_id before = n->in[rule->alias(n, 0).update];
+        pl_id before = n->in[pl_node_alias(n, 0).update];
         assert_true(losses++ == 0 ? g->value[before].update_of == PL_NONE : before == version);
         assert_int_equal(n->phase, PL_PHASE_BACKWARD);
         version = n->out[0];
