@@ -1,5 +1,6 @@
 /* The optimizer as nodes of the graph. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/philox.h"
 #include "grad/differentiate.h"
@@ -26,29 +27,33 @@ typedef struct updater {
 static void add_clipping(updater *t, size_t values, const pl_id *newest)
 {
     pl_graph *g = t->b.graph;
-    pl_id sum = pl_build_temporary(&t->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared"),
-          out = sum;
-    pl_build_node(&t->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    pl_clip_scale_args clip = pl_clip_scale_none;
+    pl_fill_args zero = pl_fill_none;
+    zero.y = pl_build_temporary(&t->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared");
+    clip.sum = pl_build_fill(&t->b, &zero);
     for (size_t i = 0; i < values && t->b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;
-        out = PL_NONE;
-        sum = pl_build_node(&t->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){newest[i], sum}, 1, &out);
+        pl_sum_squares_args squares = pl_sum_squares_none;
+        squares.x = newest[i], squares.sum = clip.sum;
+        clip.sum = pl_build_sum_squares(&t->b, &squares);
     }
-    pl_id ins[3] = {sum, PL_NONE, t->skipped}, outs[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&t->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(t->u->clip)}, 3, ins, 3, outs);
-    t->scale = outs[0];
-    t->finite = outs[1];
-    t->skipped = outs[2];
+    clip.skipped = t->skipped, clip.max_norm = t->u->clip;
+    pl_build_clip_scale(&t->b, &clip);
+    t->scale = clip.scale;
+    t->finite = clip.finite;
+    t->skipped = clip.skipped_new;
 }
 
 /* Moments and counts start at zero: nodes of the init program, where there is one. */
 static void add_initial_zero(updater *t, pl_id value)
 {
-    pl_id program = pl_graph_find_program(t->b.graph, "init"), out = value;
+    const pl_id program = pl_graph_find_program(t->b.graph, "init");
+    pl_fill_args zero = pl_fill_none;
     if (program == PL_NONE || t->b.status != PL_OK) return;
     pl_builder init = pl_builder_begin(t->b.graph, program, t->b.err);
     snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
-    pl_build_node(&init, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    zero.y = value;
+    pl_build_fill(&init, &zero);
     t->b.status = init.status;
 }
 
@@ -66,17 +71,37 @@ static void add_average(updater *t, pl_id weight, pl_id updated, const char *nam
 {
     pl_graph *g = t->b.graph;
     if (t->u->ema_rate == 0 || t->b.status != PL_OK) return;
-    pl_id average = pl_build_persistent(&t->b, PL_ROLE_AVERAGE, PL_DTYPE_F32, g->value[weight].shape, "ema.%s", name);
-    pl_id in[2] = {average, updated}, out = PL_NONE;
-    pl_build_node(&t->b, PL_OP_EMA, (pl_attr[]){pl_attr_f(t->u->ema_rate)}, 2, in, 1, &out);
+    pl_ema_args ema = pl_ema_none;
+    ema.average = pl_build_persistent(&t->b, PL_ROLE_AVERAGE, PL_DTYPE_F32, g->value[weight].shape, "ema.%s", name);
+    ema.weight = updated, ema.rate = t->u->ema_rate;
+    pl_build_ema(&t->b, &ema);
     if (t->b.status != PL_OK) return;
     g->node[g->node_count - 1].predicate = t->finite;
     pl_id program = pl_graph_find_program(g, "init");
     if (program == PL_NONE) return;
     pl_builder init = pl_builder_begin(g, program, t->b.err);
     snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
-    pl_build_node(&init, PL_OP_CAST, NULL, 1, &weight, 1, &average);
+    pl_cast_args first = pl_cast_none;
+    first.x = weight, first.y = ema.average;
+    pl_build_cast(&init, &first);
     t->b.status = init.status;
+}
+
+/* The two have all but epsilon. */
+static void build_optimizer(updater *t, pl_adamw_args *a)
+{
+    pl_adam_atan2_args angle = pl_adam_atan2_none;
+    a->beta1 = t->u->beta1, a->beta2 = t->u->beta2, a->eps = t->u->epsilon, a->seed = (int64_t)t->u->seed;
+    a->rate = t->u->lr, a->step = t->u->step, a->scale = t->scale, a->skipped = t->skipped;
+    if (!t->u->angle) {
+        pl_build_adamw(&t->b, a);
+        return;
+    }
+    memcpy(angle.in, a->in, sizeof angle.in);
+    angle.beta1 = a->beta1, angle.beta2 = a->beta2, angle.weight_decay = a->weight_decay, angle.limit = a->limit;
+    angle.seed = a->seed, angle.stream = a->stream;
+    pl_build_adam_atan2(&t->b, &angle);
+    a->weight_new = angle.weight_new;
 }
 
 static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
@@ -85,28 +110,22 @@ static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
     char name[256];
     snprintf(name, sizeof name, "%s", g->value[weight].name);
     snprintf(t->b.scope, sizeof t->b.scope, "%s", g->value[weight].scope);
-    pl_shape shape = g->value[weight].shape;
-    pl_id m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
-    pl_id v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
-    if (t->b.status != PL_OK) return;
+    const pl_shape shape = g->value[weight].shape;
     const bool latent = g->value[weight].latent;
-    pl_attr attr[PL_ATTR_MAX];
-    int attrs = 0;
-    attr[attrs++] = pl_attr_f(t->u->beta1);
-    attr[attrs++] = pl_attr_f(t->u->beta2);
-    if (!t->u->angle) attr[attrs++] = pl_attr_f(t->u->epsilon);
-    attr[attrs++] = pl_attr_f(shape.rank >= 2 && !latent ? t->u->weight_decay : 0);
-    attr[attrs++] = pl_attr_i((int64_t)t->u->seed);
-    attr[attrs++] = pl_attr_i((int64_t)pl_stream_id(g->value[m].name));
-    attr[attrs++] = pl_attr_f(latent ? 1 : 0);
-    pl_id in[8] = {weight, gradient, m, v, t->u->lr, t->u->step, t->scale, t->skipped},
-          out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&t->b, t->u->angle ? PL_OP_ADAM_ATAN2 : PL_OP_ADAMW, attr, 8, in, 3, out);
+    pl_adamw_args a = pl_adamw_none;
+    a.weight = weight, a.gradient = gradient;
+    a.m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
+    a.v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
+    if (t->b.status != PL_OK) return;
+    a.weight_decay = shape.rank >= 2 && !latent ? t->u->weight_decay : 0;
+    a.stream = (int64_t)pl_stream_id(g->value[a.m].name);
+    a.limit = latent ? 1 : 0;
+    build_optimizer(t, &a);
     if (t->b.status != PL_OK) return;
     g->node[g->node_count - 1].predicate = t->finite;
-    add_initial_zero(t, m);
-    add_initial_zero(t, v);
-    add_average(t, weight, out[0], name);
+    add_initial_zero(t, a.m);
+    add_initial_zero(t, a.v);
+    add_average(t, weight, a.weight_new, name);
 }
 
 pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u, pl_error *err)
