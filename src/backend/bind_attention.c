@@ -24,7 +24,7 @@ static pl_attention_drops drops_of(const pl_graph *g, const pl_node *n, const pl
 
 static void bind_attention(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    const pl_value *q = &g->value[n->attention.q], *k = &g->value[n->attention.k];
     call->u.attention = (pl_attention_call){.batch = q->shape.dim[0],
                                             .tq = q->shape.dim[1],
                                             .tk = k->shape.dim[1],
@@ -32,17 +32,17 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .head_width = q->shape.dim[2] / n->attr[HEADS].i,
                                             .causal = (int)n->attr[CAUSAL].i,
                                             .scale = (float)n->attr[SCALE].f,
-                                            .q = pl_address_of(g, a, n->in[0]),
-                                            .k = pl_address_of(g, a, n->in[1]),
-                                            .v = pl_address_of(g, a, n->in[2]),
-                                            .sq = strides_of(g, n->in[0]),
-                                            .sk = strides_of(g, n->in[1]),
-                                            .sv = strides_of(g, n->in[2]),
-                                            .so = strides_of(g, n->out[0]),
-                                            .o = pl_address_of(g, a, n->out[0]),
-                                            .lse = pl_address_of(g, a, n->out[1]),
-                                            .position = pl_address_of(g, a, n->in[3]),
-                                            .type = pl_real_of(g, n->in[0]),
+                                            .q = pl_address_of(g, a, n->attention.q),
+                                            .k = pl_address_of(g, a, n->attention.k),
+                                            .v = pl_address_of(g, a, n->attention.v),
+                                            .sq = strides_of(g, n->attention.q),
+                                            .sk = strides_of(g, n->attention.k),
+                                            .sv = strides_of(g, n->attention.v),
+                                            .so = strides_of(g, n->attention.o),
+                                            .o = pl_address_of(g, a, n->attention.o),
+                                            .lse = pl_address_of(g, a, n->attention.lse),
+                                            .position = pl_address_of(g, a, n->attention.position),
+                                            .type = pl_real_of(g, n->attention.q),
                                             .drops = drops_of(g, n, a, 4)};
 }
 
@@ -56,7 +56,7 @@ const pl_binding pl_binding_ATTENTION = {bind_attention, workspace_attention, ex
 
 static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *q = pl_in(g, n, 0), *k = pl_in(g, n, 1);
+    const pl_value *q = &g->value[n->attention_bwd.q], *k = &g->value[n->attention_bwd.k];
     pl_attention_bwd_call c = {.batch = q->shape.dim[0],
                                .tq = q->shape.dim[1],
                                .tk = k->shape.dim[1],
@@ -64,17 +64,17 @@ static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_add
                                .head_width = q->shape.dim[2] / n->attr[HEADS].i,
                                .causal = (int)n->attr[CAUSAL].i,
                                .scale = (float)n->attr[SCALE].f,
-                               .type = pl_real_of(g, n->in[0]),
+                               .type = pl_real_of(g, n->attention_bwd.q),
                                .drops = drops_of(g, n, a, 6)};
-    c.q = pl_address_of(g, a, n->in[0]), c.sq = strides_of(g, n->in[0]);
-    c.k = pl_address_of(g, a, n->in[1]), c.sk = strides_of(g, n->in[1]);
-    c.v = pl_address_of(g, a, n->in[2]), c.sv = strides_of(g, n->in[2]);
-    c.o = pl_address_of(g, a, n->in[3]), c.so = strides_of(g, n->in[3]);
-    c.lse = pl_address_of(g, a, n->in[4]);
-    c.d_o = pl_address_of(g, a, n->in[5]), c.sdo = strides_of(g, n->in[5]);
-    c.dq = pl_address_of(g, a, n->out[0]), c.sdq = strides_of(g, n->out[0]);
-    c.dk = pl_address_of(g, a, n->out[1]), c.sdk = strides_of(g, n->out[1]);
-    c.dv = pl_address_of(g, a, n->out[2]), c.sdv = strides_of(g, n->out[2]);
+    c.q = pl_address_of(g, a, n->attention_bwd.q), c.sq = strides_of(g, n->attention_bwd.q);
+    c.k = pl_address_of(g, a, n->attention_bwd.k), c.sk = strides_of(g, n->attention_bwd.k);
+    c.v = pl_address_of(g, a, n->attention_bwd.v), c.sv = strides_of(g, n->attention_bwd.v);
+    c.o = pl_address_of(g, a, n->attention_bwd.o), c.so = strides_of(g, n->attention_bwd.o);
+    c.lse = pl_address_of(g, a, n->attention_bwd.lse);
+    c.d_o = pl_address_of(g, a, n->attention_bwd.d_o), c.sdo = strides_of(g, n->attention_bwd.d_o);
+    c.dq = pl_address_of(g, a, n->attention_bwd.dq), c.sdq = strides_of(g, n->attention_bwd.dq);
+    c.dk = pl_address_of(g, a, n->attention_bwd.dk), c.sdk = strides_of(g, n->attention_bwd.dk);
+    c.dv = pl_address_of(g, a, n->attention_bwd.dv), c.sdv = strides_of(g, n->attention_bwd.dv);
     call->u.attention_bwd = c;
 }
 
@@ -91,15 +91,15 @@ const pl_binding pl_binding_ATTENTION_BWD = {bind_attention_bwd, workspace_atten
 
 static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 0), *cache = pl_in(g, n, 1);
+    const pl_value *x = &g->value[n->cache_write.x], *cache = &g->value[n->cache_write.cache];
     call->u.cache_write = (pl_cache_write_call){.rows = x->shape.dim[1],
                                                 .width = x->shape.dim[2],
                                                 .ld = x->stride[1],
                                                 .room = cache->shape.dim[1],
-                                                .x = pl_address_of(g, a, n->in[0]),
-                                                .cache = pl_address_of(g, a, n->out[0]),
-                                                .position = pl_address_of(g, a, n->in[2]),
-                                                .type = pl_real_of(g, n->in[0])};
+                                                .x = pl_address_of(g, a, n->cache_write.x),
+                                                .cache = pl_address_of(g, a, n->cache_write.cache_new),
+                                                .position = pl_address_of(g, a, n->cache_write.position),
+                                                .type = pl_real_of(g, n->cache_write.x)};
 }
 
 static void exec_cache_write(const pl_call *c, pl_team team) { pl_cache_write_exec(&c->u.cache_write, team); }

@@ -4,9 +4,9 @@
 
 static void bind_pack_signs(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *w = &pl_in(g, n, 0)->shape;
-    call->u.pack_signs =
-        (pl_pack_signs_call){w->dim[0], w->dim[1], pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    const pl_shape *w = &g->value[n->pack_signs.weight].shape;
+    call->u.pack_signs = (pl_pack_signs_call){w->dim[0], w->dim[1], pl_address_of(g, a, n->pack_signs.weight),
+                                              pl_address_of(g, a, n->pack_signs.packed)};
 }
 
 static uint64_t workspace_pack_signs(const pl_call *c, pl_team team)
@@ -23,18 +23,18 @@ const pl_binding pl_binding_PACK_SIGNS = {bind_pack_signs, workspace_pack_signs,
 
 static void bind_linear_binary(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    const int64_t k = pl_shape_last(x), columns = n->attr[0].i;
+    const pl_shape *x = &g->value[n->linear_binary.x].shape;
+    const int64_t k = pl_shape_last(x), columns = n->linear_binary.columns;
     call->u.linear_binary = (pl_binary_call){.m = pl_shape_rows(x),
                                              .n = columns,
                                              .k = k,
-                                             .x_real = pl_address_of(g, a, n->in[0]),
+                                             .x_real = pl_address_of(g, a, n->linear_binary.x),
                                              .ld_x = k,
-                                             .packed = pl_address_of(g, a, n->in[1]),
-                                             .bias = pl_address_of(g, a, n->in[2]),
-                                             .residual = pl_address_of(g, a, n->in[3]),
+                                             .packed = pl_address_of(g, a, n->linear_binary.packed),
+                                             .bias = pl_address_of(g, a, n->linear_binary.bias),
+                                             .residual = pl_address_of(g, a, n->linear_binary.residual),
                                              .ld_residual = columns,
-                                             .c = pl_address_of(g, a, n->out[0]),
+                                             .c = pl_address_of(g, a, n->linear_binary.y),
                                              .ldc = columns,
                                              .act = PL_ACT_NONE};
 }
@@ -53,14 +53,14 @@ const pl_binding pl_binding_LINEAR_BINARY = {bind_linear_binary, workspace_linea
 
 static void bind_dx(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 2)->shape;
+    const pl_shape *dy = &g->value[n->linear_binary_dx.dy].shape, *x = &g->value[n->linear_binary_dx.x].shape;
     call->u.linear_binary_dx = (pl_linear_binary_dx_call){.m = pl_shape_rows(x),
                                                           .n = pl_shape_last(dy),
                                                           .k = pl_shape_last(x),
-                                                          .dy = pl_address_of(g, a, n->in[0]),
-                                                          .x = pl_address_of(g, a, n->in[2]),
-                                                          .packed = pl_address_of(g, a, n->in[1]),
-                                                          .dx = pl_address_of(g, a, n->out[0])};
+                                                          .dy = pl_address_of(g, a, n->linear_binary_dx.dy),
+                                                          .x = pl_address_of(g, a, n->linear_binary_dx.x),
+                                                          .packed = pl_address_of(g, a, n->linear_binary_dx.packed),
+                                                          .dx = pl_address_of(g, a, n->linear_binary_dx.dx)};
 }
 
 static uint64_t workspace_dx(const pl_call *c, pl_team team)
@@ -77,14 +77,14 @@ const pl_binding pl_binding_LINEAR_BINARY_DX = {bind_dx, workspace_dx, exec_dx};
 
 static void bind_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 1)->shape;
+    const pl_shape *dy = &g->value[n->linear_binary_dw.dy].shape, *x = &g->value[n->linear_binary_dw.x].shape;
     call->u.linear_binary_dw = (pl_linear_binary_dw_call){.m = pl_shape_rows(x),
                                                           .n = pl_shape_last(dy),
                                                           .k = pl_shape_last(x),
                                                           .tokens = pl_tokens_of(x),
-                                                          .dy = pl_address_of(g, a, n->in[0]),
-                                                          .x = pl_address_of(g, a, n->in[1]),
-                                                          .dw = pl_address_of(g, a, n->out[0])};
+                                                          .dy = pl_address_of(g, a, n->linear_binary_dw.dy),
+                                                          .x = pl_address_of(g, a, n->linear_binary_dw.x),
+                                                          .dw = pl_address_of(g, a, n->linear_binary_dw.dweight_new)};
 }
 
 static uint64_t workspace_dw(const pl_call *c, pl_team team)
@@ -101,9 +101,10 @@ const pl_binding pl_binding_LINEAR_BINARY_DW = {bind_dw, workspace_dw, exec_dw};
 
 static void bind_latent_gradient(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *w = &pl_in(g, n, 1)->shape;
+    const pl_shape *w = &g->value[n->latent_gradient.weight].shape;
     call->u.latent_gradient =
-        (pl_latent_gradient_call){w->dim[0], w->dim[1], pl_address_of(g, a, n->in[1]), pl_address_of(g, a, n->out[0])};
+        (pl_latent_gradient_call){w->dim[0], w->dim[1], pl_address_of(g, a, n->latent_gradient.weight),
+                                  pl_address_of(g, a, n->latent_gradient.sum_new)};
 }
 
 static uint64_t workspace_latent_gradient(const pl_call *c, pl_team team)

@@ -16,9 +16,9 @@ static pl_carry_call carry_of(const pl_graph *g, const pl_node *n, const pl_addr
 static void bind_carry_read(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     call->u.carry = carry_of(g, n, a, 3);
-    call->u.carry.done = pl_address_of(g, a, n->in[2]);
-    call->u.carry.y = pl_address_of(g, a, n->out[0]);
-    call->u.carry.below = n->attr[0].i;
+    call->u.carry.done = pl_address_of(g, a, n->carry_read.done);
+    call->u.carry.y = pl_address_of(g, a, n->carry_read.y);
+    call->u.carry.below = n->carry_read.below;
 }
 static void exec_carry_read(const pl_call *c, pl_team team) { pl_carry_read_exec(&c->u.carry, team); }
 const pl_binding pl_binding_CARRY_READ = {bind_carry_read, NULL, exec_carry_read};
@@ -32,29 +32,29 @@ const pl_binding pl_binding_CARRY_WRITE = {bind_carry_write, NULL, exec_carry_wr
 
 static void bind_halt(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.halt = (pl_halt_call){.places = pl_in(g, n, 0)->shape.dim[0],
-                                  .samples = pl_in(g, n, 1)->shape.dim[0],
-                                  .limit = n->attr[0].i,
-                                  .exploration = (float)n->attr[1].f,
-                                  .seed = (uint64_t)n->attr[2].i,
-                                  .stream = (uint64_t)n->attr[3].i,
-                                  .step = pl_address_of(g, a, n->in[2]),
-                                  .first_sample = pl_address_of(g, a, n->in[3]),
-                                  .q = pl_address_of(g, a, n->in[1]),
-                                  .done = pl_address_of(g, a, n->out[0]),
-                                  .type = pl_real_of(g, n->in[1])};
+    call->u.halt = (pl_halt_call){.places = g->value[n->halt.done].shape.dim[0],
+                                  .samples = g->value[n->halt.q].shape.dim[0],
+                                  .limit = n->halt.limit,
+                                  .exploration = (float)n->halt.exploration,
+                                  .seed = (uint64_t)n->halt.seed,
+                                  .stream = (uint64_t)n->halt.stream,
+                                  .step = pl_address_of(g, a, n->halt.step),
+                                  .first_sample = pl_address_of(g, a, n->halt.first_sample),
+                                  .q = pl_address_of(g, a, n->halt.q),
+                                  .done = pl_address_of(g, a, n->halt.done_new),
+                                  .type = pl_real_of(g, n->halt.q)};
 }
 static void exec_halt(const pl_call *c, pl_team team) { pl_halt_exec(&c->u.halt, team); }
 const pl_binding pl_binding_HALT = {bind_halt, NULL, exec_halt};
 
 static void bind_ramp(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.ramp = (pl_ramp_call){.high = n->attr[0].f,
-                                  .first = n->attr[1].i,
-                                  .second = n->attr[2].i,
-                                  .last = n->attr[3].i,
-                                  .step = pl_address_of(g, a, n->in[1]),
-                                  .y = pl_address_of(g, a, n->out[0])};
+    call->u.ramp = (pl_ramp_call){.high = n->ramp.high,
+                                  .first = n->ramp.first,
+                                  .second = n->ramp.second,
+                                  .last = n->ramp.last,
+                                  .step = pl_address_of(g, a, n->ramp.step),
+                                  .y = pl_address_of(g, a, n->ramp.state_new)};
 }
 static void exec_ramp(const pl_call *c, pl_team team) { pl_ramp_exec(&c->u.ramp, team); }
 const pl_binding pl_binding_RAMP = {bind_ramp, NULL, exec_ramp};
@@ -63,15 +63,15 @@ const pl_binding pl_binding_RAMP = {bind_ramp, NULL, exec_ramp};
 
 static void bind_nearest_code(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *z = &pl_in(g, n, 0)->shape;
+    const pl_shape *z = &g->value[n->nearest_code.z].shape;
     call->u.nearest_code = (pl_nearest_code_call){.rows = pl_shape_rows(z),
-                                                  .codes = pl_in(g, n, 1)->shape.dim[0],
+                                                  .codes = g->value[n->nearest_code.codebook].shape.dim[0],
                                                   .width = pl_shape_last(z),
-                                                  .z = pl_address_of(g, a, n->in[0]),
-                                                  .codebook = pl_address_of(g, a, n->in[1]),
-                                                  .index = pl_address_of(g, a, n->out[0]),
-                                                  .code = pl_address_of(g, a, n->out[1]),
-                                                  .type = pl_real_of(g, n->in[0])};
+                                                  .z = pl_address_of(g, a, n->nearest_code.z),
+                                                  .codebook = pl_address_of(g, a, n->nearest_code.codebook),
+                                                  .index = pl_address_of(g, a, n->nearest_code.index),
+                                                  .code = pl_address_of(g, a, n->nearest_code.code),
+                                                  .type = pl_real_of(g, n->nearest_code.z)};
 }
 static uint64_t workspace_nearest_code(const pl_call *c, pl_team team)
 {
@@ -85,33 +85,33 @@ const pl_binding pl_binding_NEAREST_CODE = {bind_nearest_code, workspace_nearest
 
 static void bind_code_sum(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *z = &pl_in(g, n, 1)->shape;
-    const pl_value *counted = pl_in(g, n, 3);
+    const pl_shape *z = &g->value[n->code_sum.z].shape;
+    const pl_value *counted = pl_value_at(g, n->code_sum.counted);
     call->u.code_sum = (pl_code_sum_call){.rows = pl_shape_rows(z),
                                           .rows_of_sample = pl_shape_rows(z) / z->dim[0],
-                                          .codes = pl_in(g, n, 2)->shape.dim[0],
+                                          .codes = g->value[n->code_sum.sums].shape.dim[0],
                                           .width = pl_shape_last(z),
-                                          .index = pl_address_of(g, a, n->in[0]),
-                                          .z = pl_address_of(g, a, n->in[1]),
-                                          .counted = pl_address_of(g, a, n->in[3]),
+                                          .index = pl_address_of(g, a, n->code_sum.index),
+                                          .z = pl_address_of(g, a, n->code_sum.z),
+                                          .counted = pl_address_of(g, a, n->code_sum.counted),
                                           .counted_stride = counted ? counted->stride[0] : 0,
-                                          .sums = pl_address_of(g, a, n->out[0]),
-                                          .type = pl_real_of(g, n->in[1])};
+                                          .sums = pl_address_of(g, a, n->code_sum.sums_new),
+                                          .type = pl_real_of(g, n->code_sum.z)};
 }
 static void exec_code_sum(const pl_call *c, pl_team team) { pl_code_sum_exec(&c->u.code_sum, team); }
 const pl_binding pl_binding_CODE_SUM = {bind_code_sum, NULL, exec_code_sum};
 
 static void bind_code_update(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *codes = &pl_in(g, n, 1)->shape;
+    const pl_shape *codes = &g->value[n->code_update.codebook].shape;
     call->u.code_update = (pl_code_update_call){.codes = codes->dim[0],
                                                 .width = codes->dim[1],
-                                                .rate = n->attr[0].f,
-                                                .eps = n->attr[1].f,
-                                                .sums = pl_address_of(g, a, n->out[0]),
-                                                .codebook = pl_address_of(g, a, n->out[1]),
-                                                .sizes = pl_address_of(g, a, n->out[2]),
-                                                .averages = pl_address_of(g, a, n->out[3])};
+                                                .rate = n->code_update.rate,
+                                                .eps = n->code_update.eps,
+                                                .sums = pl_address_of(g, a, n->code_update.sums_new),
+                                                .codebook = pl_address_of(g, a, n->code_update.codebook_new),
+                                                .sizes = pl_address_of(g, a, n->code_update.sizes_new),
+                                                .averages = pl_address_of(g, a, n->code_update.averages_new)};
 }
 static void exec_code_update(const pl_call *c, pl_team team) { pl_code_update_exec(&c->u.code_update, team); }
 const pl_binding pl_binding_CODE_UPDATE = {bind_code_update, NULL, exec_code_update};

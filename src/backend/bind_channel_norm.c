@@ -16,10 +16,13 @@ static extent extent_of(const pl_shape *x)
 
 static void bind_moments(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    extent e = extent_of(&pl_in(g, n, 0)->shape);
-    call->u.channel_moments = (pl_channel_moments_call){
-        e.samples * e.rows,     e.positions, e.channels, pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0]),
-        pl_real_of(g, n->in[0])};
+    extent e = extent_of(&g->value[n->channel_moments.x].shape);
+    call->u.channel_moments = (pl_channel_moments_call){e.samples * e.rows,
+                                                        e.positions,
+                                                        e.channels,
+                                                        pl_address_of(g, a, n->channel_moments.x),
+                                                        pl_address_of(g, a, n->channel_moments.moments),
+                                                        pl_real_of(g, n->channel_moments.x)};
 }
 
 static void exec_moments(const pl_call *c, pl_team team) { pl_channel_moments_exec(&c->u.channel_moments, team); }
@@ -58,33 +61,33 @@ static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const
 
 static void bind_group_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of(&pl_in(g, n, 0)->shape), 2, 1);
-    call->u.channel_norm.moments = pl_address_of(g, a, n->in[1]);
+    call->u.channel_norm = norm_call(g, n, a, extent_of(&g->value[n->group_norm.x].shape), 2, 1);
+    call->u.channel_norm.moments = pl_address_of(g, a, n->group_norm.moments);
 }
 
 static void bind_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&pl_in(g, n, 0)->shape), 2, 0);
-    call->u.channel_norm.moments = pl_address_of(g, a, n->in[1]);
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&g->value[n->batch_norm.x].shape), 2, 0);
+    call->u.channel_norm.moments = pl_address_of(g, a, n->batch_norm.moments);
 }
 
 /* The moments are of more rows than x, of which a pool has left some. */
 static void bind_pooled_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *moments = &pl_in(g, n, 1)->shape;
+    const pl_shape *moments = &g->value[n->pooled_batch_norm.moments].shape;
     bind_batch_norm(g, n, a, call);
     call->u.channel_norm.moment_rows = pl_shape_rows(moments) / 2;
-    call->u.channel_norm.moment_positions = n->attr[2].i;
+    call->u.channel_norm.moment_positions = n->pooled_batch_norm.positions;
     call->u.channel_norm.residual = NULL;
-    call->u.channel_norm.film = pl_address_of(g, a, n->in[4]);
-    call->u.channel_norm.images = pl_in(g, n, 0)->shape.dim[0];
+    call->u.channel_norm.film = pl_address_of(g, a, n->pooled_batch_norm.film);
+    call->u.channel_norm.images = g->value[n->pooled_batch_norm.x].shape.dim[0];
 }
 
 static void bind_batch_norm_eval(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&pl_in(g, n, 0)->shape), 3, 0);
-    call->u.channel_norm.fixed_mean = pl_address_of(g, a, n->in[1]);
-    call->u.channel_norm.fixed_variance = pl_address_of(g, a, n->in[2]);
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_eval.x].shape), 3, 0);
+    call->u.channel_norm.fixed_mean = pl_address_of(g, a, n->batch_norm_eval.mean);
+    call->u.channel_norm.fixed_variance = pl_address_of(g, a, n->batch_norm_eval.variance);
 }
 
 static uint64_t workspace_norm(const pl_call *c, pl_team team)
@@ -100,14 +103,15 @@ const pl_binding pl_binding_BATCH_NORM_EVAL = {bind_batch_norm_eval, workspace_n
 
 static void bind_update(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *moments = &pl_in(g, n, 0)->shape;
-    call->u.batch_norm_update = (pl_batch_norm_update_call){.rows = pl_shape_rows(moments) / 2,
-                                                            .positions = n->attr[1].i,
-                                                            .channels = pl_shape_last(moments),
-                                                            .momentum = (float)n->attr[0].f,
-                                                            .moments = pl_address_of(g, a, n->in[0]),
-                                                            .mean = pl_address_of(g, a, n->out[0]),
-                                                            .variance = pl_address_of(g, a, n->out[1])};
+    const pl_shape *moments = &g->value[n->batch_norm_update.moments].shape;
+    call->u.batch_norm_update =
+        (pl_batch_norm_update_call){.rows = pl_shape_rows(moments) / 2,
+                                    .positions = n->batch_norm_update.positions,
+                                    .channels = pl_shape_last(moments),
+                                    .momentum = (float)n->batch_norm_update.momentum,
+                                    .moments = pl_address_of(g, a, n->batch_norm_update.moments),
+                                    .mean = pl_address_of(g, a, n->batch_norm_update.mean_new),
+                                    .variance = pl_address_of(g, a, n->batch_norm_update.variance_new)};
 }
 
 static uint64_t workspace_update(const pl_call *c, pl_team team)
@@ -144,38 +148,39 @@ static pl_channel_norm_bwd_call bwd_call(const pl_graph *g, const pl_node *n, co
 
 static void bind_group_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of(&pl_in(g, n, 1)->shape), 1);
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of(&g->value[n->group_norm_bwd.x].shape), 1);
 }
 
 static void bind_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_bwd.x].shape), 0);
 }
 
 static void bind_pooled_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     bind_batch_norm_bwd(g, n, a, call);
     call->u.channel_norm_bwd.add = NULL;
-    call->u.channel_norm_bwd.whole = pl_in(g, n, 1)->shape.dim[0] * n->attr[2].i;
-    call->u.channel_norm_bwd.spread = pl_address_of(g, a, n->out[3]);
-    call->u.channel_norm_bwd.film = pl_address_of(g, a, n->in[8]);
-    call->u.channel_norm_bwd.images = pl_in(g, n, 1)->shape.dim[0];
-    call->u.channel_norm_bwd.dfilm = pl_address_of(g, a, n->out[4]);
+    call->u.channel_norm_bwd.whole =
+        g->value[n->pooled_batch_norm_bwd.x].shape.dim[0] * n->pooled_batch_norm_bwd.positions;
+    call->u.channel_norm_bwd.spread = pl_address_of(g, a, n->pooled_batch_norm_bwd.spread);
+    call->u.channel_norm_bwd.film = pl_address_of(g, a, n->pooled_batch_norm_bwd.film);
+    call->u.channel_norm_bwd.images = g->value[n->pooled_batch_norm_bwd.x].shape.dim[0];
+    call->u.channel_norm_bwd.dfilm = pl_address_of(g, a, n->pooled_batch_norm_bwd.dfilm);
 }
 
 static void bind_spread(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const int64_t *dim = pl_in(g, n, 3)->shape.dim;
+    const int64_t *dim = g->value[n->batch_norm_spread.y].shape.dim;
     call->u.spread = (pl_spread_call){.samples = dim[0],
                                       .height = dim[1],
                                       .width = dim[2],
                                       .channels = dim[3],
-                                      .g = pl_address_of(g, a, n->in[0]),
-                                      .argmax = pl_address_of(g, a, n->in[1]),
-                                      .spread = pl_address_of(g, a, n->in[2]),
-                                      .y = pl_address_of(g, a, n->in[3]),
-                                      .dy = pl_address_of(g, a, n->out[0]),
-                                      .type = pl_real_of(g, n->in[3])};
+                                      .g = pl_address_of(g, a, n->batch_norm_spread.g),
+                                      .argmax = pl_address_of(g, a, n->batch_norm_spread.argmax),
+                                      .spread = pl_address_of(g, a, n->batch_norm_spread.spread),
+                                      .y = pl_address_of(g, a, n->batch_norm_spread.y),
+                                      .dy = pl_address_of(g, a, n->batch_norm_spread.dy),
+                                      .type = pl_real_of(g, n->batch_norm_spread.y)};
 }
 
 static void exec_spread(const pl_call *c, pl_team team) { pl_spread_exec(&c->u.spread, team); }
@@ -184,10 +189,10 @@ const pl_binding pl_binding_BATCH_NORM_SPREAD = {bind_spread, NULL, exec_spread}
 
 static void bind_batch_norm_eval_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&pl_in(g, n, 1)->shape), 0);
+    pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_eval_bwd.x].shape), 0);
     c.variance = c.rstd;
     c.rstd = NULL;
-    c.eps = (float)n->attr[0].f;
+    c.eps = (float)n->batch_norm_eval_bwd.eps;
     call->u.channel_norm_bwd = c;
 }
 

@@ -4,15 +4,15 @@
 
 static void bind_max_pool(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *s = &pl_in(g, n, 0)->shape;
+    const pl_shape *s = &g->value[n->max_pool.x].shape;
     call->u.max_pool = (pl_max_pool_call){s->dim[0],
                                           s->dim[1],
                                           s->dim[2],
                                           s->dim[3],
-                                          pl_address_of(g, a, n->in[0]),
-                                          pl_address_of(g, a, n->out[0]),
-                                          pl_address_of(g, a, n->out[1]),
-                                          pl_real_of(g, n->in[0])};
+                                          pl_address_of(g, a, n->max_pool.x),
+                                          pl_address_of(g, a, n->max_pool.y),
+                                          pl_address_of(g, a, n->max_pool.argmax),
+                                          pl_real_of(g, n->max_pool.x)};
 }
 
 static void exec_max_pool(const pl_call *c, pl_team team) { pl_max_pool_exec(&c->u.max_pool, team); }
@@ -21,16 +21,16 @@ const pl_binding pl_binding_MAX_POOL = {bind_max_pool, NULL, exec_max_pool};
 
 static void bind_max_pool_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *s = &g->value[n->out[0]].shape;
+    const pl_shape *s = &g->value[n->max_pool_bwd.dx].shape;
     call->u.max_pool_bwd = (pl_max_pool_bwd_call){s->dim[0],
                                                   s->dim[1],
                                                   s->dim[2],
                                                   s->dim[3],
-                                                  pl_address_of(g, a, n->in[0]),
-                                                  pl_address_of(g, a, n->in[1]),
-                                                  pl_address_of(g, a, n->in[2]),
-                                                  pl_address_of(g, a, n->out[0]),
-                                                  pl_real_of(g, n->in[0])};
+                                                  pl_address_of(g, a, n->max_pool_bwd.dy),
+                                                  pl_address_of(g, a, n->max_pool_bwd.argmax),
+                                                  pl_address_of(g, a, n->max_pool_bwd.add),
+                                                  pl_address_of(g, a, n->max_pool_bwd.dx),
+                                                  pl_real_of(g, n->max_pool_bwd.dy)};
 }
 
 static void exec_max_pool_bwd(const pl_call *c, pl_team team) { pl_max_pool_bwd_exec(&c->u.max_pool_bwd, team); }
@@ -96,14 +96,14 @@ const pl_binding pl_binding_CONCAT = {bind_concat, NULL, exec_concat};
 
 static void bind_slice(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
+    const pl_shape *x = &g->value[n->slice.x].shape;
     call->u.slice = (pl_slice_call){pl_shape_rows(x),
                                     pl_shape_last(x),
-                                    n->attr[0].i,
-                                    n->attr[1].i,
-                                    pl_address_of(g, a, n->in[0]),
-                                    pl_address_of(g, a, n->out[0]),
-                                    pl_real_of(g, n->in[0])};
+                                    n->slice.first,
+                                    n->slice.channels,
+                                    pl_address_of(g, a, n->slice.x),
+                                    pl_address_of(g, a, n->slice.y),
+                                    pl_real_of(g, n->slice.x)};
 }
 
 static void exec_slice(const pl_call *c, pl_team team) { pl_slice_exec(&c->u.slice, team); }
@@ -112,15 +112,15 @@ const pl_binding pl_binding_SLICE = {bind_slice, NULL, exec_slice};
 
 static void bind_slice_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *dy = &pl_in(g, n, 0)->shape;
+    const pl_shape *dy = &g->value[n->slice_bwd.dy].shape;
     call->u.slice_bwd = (pl_slice_bwd_call){pl_shape_rows(dy),
-                                            n->attr[1].i,
-                                            n->attr[0].i,
+                                            n->slice_bwd.channels,
+                                            n->slice_bwd.first,
                                             pl_shape_last(dy),
-                                            pl_address_of(g, a, n->in[0]),
-                                            pl_address_of(g, a, n->in[1]),
-                                            pl_address_of(g, a, n->out[0]),
-                                            pl_real_of(g, n->in[0])};
+                                            pl_address_of(g, a, n->slice_bwd.dy),
+                                            pl_address_of(g, a, n->slice_bwd.add),
+                                            pl_address_of(g, a, n->slice_bwd.dx),
+                                            pl_real_of(g, n->slice_bwd.dy)};
 }
 
 static void exec_slice_bwd(const pl_call *c, pl_team team) { pl_slice_bwd_exec(&c->u.slice_bwd, team); }
@@ -129,14 +129,14 @@ const pl_binding pl_binding_SLICE_BWD = {bind_slice_bwd, NULL, exec_slice_bwd};
 
 static void bind_append_coordinates(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const int64_t *dim = pl_in(g, n, 0)->shape.dim;
+    const int64_t *dim = g->value[n->append_coordinates.x].shape.dim;
     call->u.append_coordinates = (pl_append_coordinates_call){.samples = dim[0],
                                                               .height = dim[1],
                                                               .width = dim[2],
                                                               .channels = dim[3],
-                                                              .x = pl_address_of(g, a, n->in[0]),
-                                                              .y = pl_address_of(g, a, n->out[0]),
-                                                              .type = pl_real_of(g, n->in[0])};
+                                                              .x = pl_address_of(g, a, n->append_coordinates.x),
+                                                              .y = pl_address_of(g, a, n->append_coordinates.y),
+                                                              .type = pl_real_of(g, n->append_coordinates.x)};
 }
 
 static void exec_append_coordinates(const pl_call *c, pl_team team)
@@ -148,18 +148,19 @@ const pl_binding pl_binding_APPEND_COORDINATES = {bind_append_coordinates, NULL,
 
 static void bind_channel_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    call->u.channel_dropout = (pl_channel_dropout_call){.samples = x->dim[0],
-                                                        .positions = pl_shape_rows(x) / x->dim[0],
-                                                        .channels = pl_shape_last(x),
-                                                        .probability = (float)n->attr[0].f,
-                                                        .seed = (uint64_t)n->attr[1].i,
-                                                        .stream = (uint64_t)n->attr[2].i,
-                                                        .step = pl_address_of(g, a, n->in[1]),
-                                                        .first_sample = pl_address_of(g, a, n->in[2]),
-                                                        .x = pl_address_of(g, a, n->in[0]),
-                                                        .y = pl_address_of(g, a, n->out[0]),
-                                                        .type = pl_real_of(g, n->in[0])};
+    const pl_shape *x = &g->value[n->channel_dropout.x].shape;
+    call->u.channel_dropout =
+        (pl_channel_dropout_call){.samples = x->dim[0],
+                                  .positions = pl_shape_rows(x) / x->dim[0],
+                                  .channels = pl_shape_last(x),
+                                  .probability = (float)n->channel_dropout.probability,
+                                  .seed = (uint64_t)n->channel_dropout.seed,
+                                  .stream = (uint64_t)n->channel_dropout.stream,
+                                  .step = pl_address_of(g, a, n->channel_dropout.step),
+                                  .first_sample = pl_address_of(g, a, n->channel_dropout.first_sample),
+                                  .x = pl_address_of(g, a, n->channel_dropout.x),
+                                  .y = pl_address_of(g, a, n->channel_dropout.y),
+                                  .type = pl_real_of(g, n->channel_dropout.x)};
 }
 
 static uint64_t workspace_channel_dropout(const pl_call *c, pl_team team)
@@ -175,18 +176,19 @@ const pl_binding pl_binding_CHANNEL_DROPOUT = {bind_channel_dropout, workspace_c
 
 static void bind_path_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    call->u.path_dropout = (pl_path_dropout_call){.samples = x->dim[0],
-                                                  .paths = n->attr[0].i,
-                                                  .elems = (int64_t)pl_shape_elems(x) / x->dim[0] / n->attr[0].i,
-                                                  .probability = (float)n->attr[1].f,
-                                                  .seed = (uint64_t)n->attr[2].i,
-                                                  .stream = (uint64_t)n->attr[3].i,
-                                                  .step = pl_address_of(g, a, n->in[1]),
-                                                  .first_sample = pl_address_of(g, a, n->in[2]),
-                                                  .x = pl_address_of(g, a, n->in[0]),
-                                                  .y = pl_address_of(g, a, n->out[0]),
-                                                  .type = pl_real_of(g, n->in[0])};
+    const pl_shape *x = &g->value[n->path_dropout.x].shape;
+    call->u.path_dropout =
+        (pl_path_dropout_call){.samples = x->dim[0],
+                               .paths = n->path_dropout.paths,
+                               .elems = (int64_t)pl_shape_elems(x) / x->dim[0] / n->path_dropout.paths,
+                               .probability = (float)n->path_dropout.probability,
+                               .seed = (uint64_t)n->path_dropout.seed,
+                               .stream = (uint64_t)n->path_dropout.stream,
+                               .step = pl_address_of(g, a, n->path_dropout.step),
+                               .first_sample = pl_address_of(g, a, n->path_dropout.first_sample),
+                               .x = pl_address_of(g, a, n->path_dropout.x),
+                               .y = pl_address_of(g, a, n->path_dropout.y),
+                               .type = pl_real_of(g, n->path_dropout.x)};
 }
 
 static void exec_path_dropout(const pl_call *c, pl_team team) { pl_path_dropout_exec(&c->u.path_dropout, team); }

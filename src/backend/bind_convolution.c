@@ -22,18 +22,18 @@ static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, 
 static void bind_conv2d(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_call *c = &call->u.convolution;
-    *c = (pl_convolution_call){.algorithm = (pl_convolution_algorithm)n->attr[3].i,
-                               .type = pl_real_of(g, n->in[0]),
-                               .x = at(g, a, n->in[0]),
-                               .weight = at(g, a, n->in[1]),
-                               .bias = at(g, a, n->in[2]),
-                               .residual = at(g, a, n->in[3]),
-                               .y = at(g, a, n->out[0]),
-                               .act = (pl_activation)n->attr[0].i,
-                               .act_out = at(g, a, n->out[1]),
-                               .moments = at(g, a, n->out[2])};
-    c->shape = shape_between(&pl_in(g, n, 0)->shape, &pl_in(g, n, 1)->shape, &g->value[n->out[0]].shape, n->attr[1].i,
-                             n->attr[2].i);
+    *c = (pl_convolution_call){.algorithm = (pl_convolution_algorithm)n->conv2d.algorithm,
+                               .type = pl_real_of(g, n->conv2d.x),
+                               .x = at(g, a, n->conv2d.x),
+                               .weight = at(g, a, n->conv2d.weight),
+                               .bias = at(g, a, n->conv2d.bias),
+                               .residual = at(g, a, n->conv2d.residual),
+                               .y = at(g, a, n->conv2d.y),
+                               .act = (pl_activation)n->conv2d.act,
+                               .act_out = at(g, a, n->conv2d.act_y),
+                               .moments = at(g, a, n->conv2d.moments)};
+    c->shape = shape_between(&g->value[n->conv2d.x].shape, &g->value[n->conv2d.weight].shape,
+                             &g->value[n->conv2d.y].shape, n->conv2d.stride, n->conv2d.pad);
 }
 
 static uint64_t workspace_conv2d(const pl_call *c, pl_team team)
@@ -47,17 +47,17 @@ const pl_binding pl_binding_CONV2D = {bind_conv2d, workspace_conv2d, exec_conv2d
 static void bind_conv2d_dx(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_dx_call *c = &call->u.convolution_dx;
-    *c = (pl_convolution_dx_call){.algorithm = (pl_convolution_algorithm)n->attr[3].i,
-                                  .type = pl_real_of(g, n->in[0]),
-                                  .dy = at(g, a, n->in[0]),
-                                  .weight = at(g, a, n->in[1]),
-                                  .residual = at(g, a, n->in[2]),
-                                  .act = (pl_activation)n->attr[0].i,
-                                  .grad_of = at(g, a, n->in[3]),
-                                  .dx = at(g, a, n->out[0]),
-                                  .act_again = at(g, a, n->out[1])};
-    c->shape = shape_between(&g->value[n->out[0]].shape, &pl_in(g, n, 1)->shape, &pl_in(g, n, 0)->shape, n->attr[1].i,
-                             n->attr[2].i);
+    *c = (pl_convolution_dx_call){.algorithm = (pl_convolution_algorithm)n->conv2d_dx.algorithm,
+                                  .type = pl_real_of(g, n->conv2d_dx.dy),
+                                  .dy = at(g, a, n->conv2d_dx.dy),
+                                  .weight = at(g, a, n->conv2d_dx.weight),
+                                  .residual = at(g, a, n->conv2d_dx.partial),
+                                  .act = (pl_activation)n->conv2d_dx.act,
+                                  .grad_of = at(g, a, n->conv2d_dx.u),
+                                  .dx = at(g, a, n->conv2d_dx.dx),
+                                  .act_again = at(g, a, n->conv2d_dx.act_u)};
+    c->shape = shape_between(&g->value[n->conv2d_dx.dx].shape, &g->value[n->conv2d_dx.weight].shape,
+                             &g->value[n->conv2d_dx.dy].shape, n->conv2d_dx.stride, n->conv2d_dx.pad);
 }
 
 static uint64_t workspace_conv2d_dx(const pl_call *c, pl_team team)
@@ -74,13 +74,13 @@ const pl_binding pl_binding_CONV2D_DX = {bind_conv2d_dx, workspace_conv2d_dx, ex
 static void bind_conv2d_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_dw_call *c = &call->u.convolution_dw;
-    *c = (pl_convolution_dw_call){.algorithm = (pl_convolution_algorithm)n->attr[2].i,
-                                  .type = pl_real_of(g, n->in[0]),
-                                  .dy = at(g, a, n->in[0]),
-                                  .x = at(g, a, n->in[1]),
-                                  .dw = at(g, a, n->out[0])};
-    c->shape = shape_between(&pl_in(g, n, 1)->shape, &pl_in(g, n, 2)->shape, &pl_in(g, n, 0)->shape, n->attr[0].i,
-                             n->attr[1].i);
+    *c = (pl_convolution_dw_call){.algorithm = (pl_convolution_algorithm)n->conv2d_dw.algorithm,
+                                  .type = pl_real_of(g, n->conv2d_dw.dy),
+                                  .dy = at(g, a, n->conv2d_dw.dy),
+                                  .x = at(g, a, n->conv2d_dw.x),
+                                  .dw = at(g, a, n->conv2d_dw.dweight_new)};
+    c->shape = shape_between(&g->value[n->conv2d_dw.x].shape, &g->value[n->conv2d_dw.dweight].shape,
+                             &g->value[n->conv2d_dw.dy].shape, n->conv2d_dw.stride, n->conv2d_dw.pad);
 }
 
 static uint64_t workspace_conv2d_dw(const pl_call *c, pl_team team)
@@ -114,13 +114,13 @@ static void bind_conv2d_pool(const pl_graph *g, const pl_node *n, const pl_addre
 {
     pl_convolution_pool_call *c = &call->u.convolution_pool;
     *c = (pl_convolution_pool_call){.convolution = pooled_call(g, n, a, 0),
-                                    .gamma = at(g, a, n->in[2]),
-                                    .film = at(g, a, n->in[4]),
-                                    .pooled = at(g, a, n->out[0]),
-                                    .argmax = at(g, a, n->out[1])};
-    c->convolution.bias = at(g, a, n->in[3]);
-    c->convolution.moments = at(g, a, n->out[2]);
-    c->convolution.y = at(g, a, n->out[3]);
+                                    .gamma = at(g, a, n->conv2d_pool.gamma),
+                                    .film = at(g, a, n->conv2d_pool.film),
+                                    .pooled = at(g, a, n->conv2d_pool.pooled),
+                                    .argmax = at(g, a, n->conv2d_pool.argmax)};
+    c->convolution.bias = at(g, a, n->conv2d_pool.bias);
+    c->convolution.moments = at(g, a, n->conv2d_pool.moments);
+    c->convolution.y = at(g, a, n->conv2d_pool.y);
 }
 
 static uint64_t workspace_conv2d_pool(const pl_call *c, pl_team team)
@@ -138,12 +138,12 @@ static void bind_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, const pl_a
 {
     pl_convolution_pool_bwd_call *c = &call->u.convolution_pool_bwd;
     *c = (pl_convolution_pool_bwd_call){.convolution = pooled_call(g, n, a, 3),
-                                        .g = at(g, a, n->in[0]),
-                                        .argmax = at(g, a, n->in[1]),
-                                        .spread = at(g, a, n->in[2]),
-                                        .dx = at(g, a, n->out[0]),
-                                        .dw = at(g, a, n->out[1])};
-    c->convolution.bias = at(g, a, n->in[5]);
+                                        .g = at(g, a, n->conv2d_pool_bwd.dpooled),
+                                        .argmax = at(g, a, n->conv2d_pool_bwd.argmax),
+                                        .spread = at(g, a, n->conv2d_pool_bwd.spread),
+                                        .dx = at(g, a, n->conv2d_pool_bwd.dx),
+                                        .dw = at(g, a, n->conv2d_pool_bwd.dweight_new)};
+    c->convolution.bias = at(g, a, n->conv2d_pool_bwd.bias);
 }
 
 static uint64_t workspace_conv2d_pool_bwd(const pl_call *c, pl_team team)
@@ -160,14 +160,14 @@ const pl_binding pl_binding_CONV2D_POOL_BWD = {bind_conv2d_pool_bwd, workspace_c
 static void bind_conv_transpose2d(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_dx_call *c = &call->u.convolution_dx;
-    *c = (pl_convolution_dx_call){.type = pl_real_of(g, n->in[0]),
-                                  .dy = at(g, a, n->in[0]),
-                                  .weight = at(g, a, n->in[1]),
-                                  .bias = at(g, a, n->in[2]),
-                                  .residual = at(g, a, n->in[3]),
-                                  .dx = at(g, a, n->out[0])};
-    c->shape =
-        shape_between(&g->value[n->out[0]].shape, &pl_in(g, n, 1)->shape, &pl_in(g, n, 0)->shape, n->attr[0].i, 0);
+    *c = (pl_convolution_dx_call){.type = pl_real_of(g, n->conv_transpose2d.x),
+                                  .dy = at(g, a, n->conv_transpose2d.x),
+                                  .weight = at(g, a, n->conv_transpose2d.weight),
+                                  .bias = at(g, a, n->conv_transpose2d.bias),
+                                  .residual = at(g, a, n->conv_transpose2d.residual),
+                                  .dx = at(g, a, n->conv_transpose2d.y)};
+    c->shape = shape_between(&g->value[n->conv_transpose2d.y].shape, &g->value[n->conv_transpose2d.weight].shape,
+                             &g->value[n->conv_transpose2d.x].shape, n->conv_transpose2d.stride, 0);
 }
 
 const pl_binding pl_binding_CONV_TRANSPOSE2D = {bind_conv_transpose2d, workspace_conv2d_dx, exec_conv2d_dx};

@@ -26,37 +26,37 @@ const pl_binding pl_binding_RMS_NORM = {bind_norm, NULL, exec_norm};
 
 static void bind_layer_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 1);
+    const pl_value *x = &g->value[n->layer_norm_bwd.x];
     call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
                                           .tokens = pl_tokens_of(&x->shape),
                                           .width = pl_shape_last(&x->shape),
-                                          .dy = pl_address_of(g, a, n->in[0]),
-                                          .x = pl_address_of(g, a, n->in[1]),
-                                          .gamma = pl_address_of(g, a, n->in[2]),
-                                          .mean = pl_address_of(g, a, n->in[3]),
-                                          .rstd = pl_address_of(g, a, n->in[4]),
-                                          .add = pl_address_of(g, a, n->in[7]),
-                                          .dx = pl_address_of(g, a, n->out[0]),
-                                          .dgamma = pl_address_of(g, a, n->out[1]),
-                                          .dbeta = pl_address_of(g, a, n->out[2]),
-                                          .type = pl_real_of(g, n->in[1])};
+                                          .dy = pl_address_of(g, a, n->layer_norm_bwd.dy),
+                                          .x = pl_address_of(g, a, n->layer_norm_bwd.x),
+                                          .gamma = pl_address_of(g, a, n->layer_norm_bwd.gamma),
+                                          .mean = pl_address_of(g, a, n->layer_norm_bwd.mean),
+                                          .rstd = pl_address_of(g, a, n->layer_norm_bwd.rstd),
+                                          .add = pl_address_of(g, a, n->layer_norm_bwd.add),
+                                          .dx = pl_address_of(g, a, n->layer_norm_bwd.dx),
+                                          .dgamma = pl_address_of(g, a, n->layer_norm_bwd.dgamma_new),
+                                          .dbeta = pl_address_of(g, a, n->layer_norm_bwd.dbeta_new),
+                                          .type = pl_real_of(g, n->layer_norm_bwd.x)};
 }
 
 static void bind_rms_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 1);
+    const pl_value *x = &g->value[n->rms_norm_bwd.x];
     call->u.norm_bwd = (pl_norm_bwd_call){.rows = pl_shape_rows(&x->shape),
                                           .tokens = pl_tokens_of(&x->shape),
                                           .width = pl_shape_last(&x->shape),
                                           .rms = 1,
-                                          .dy = pl_address_of(g, a, n->in[0]),
-                                          .x = pl_address_of(g, a, n->in[1]),
-                                          .gamma = pl_address_of(g, a, n->in[2]),
-                                          .rstd = pl_address_of(g, a, n->in[3]),
-                                          .add = pl_address_of(g, a, n->in[5]),
-                                          .dx = pl_address_of(g, a, n->out[0]),
-                                          .dgamma = pl_address_of(g, a, n->out[1]),
-                                          .type = pl_real_of(g, n->in[1])};
+                                          .dy = pl_address_of(g, a, n->rms_norm_bwd.dy),
+                                          .x = pl_address_of(g, a, n->rms_norm_bwd.x),
+                                          .gamma = pl_address_of(g, a, n->rms_norm_bwd.gamma),
+                                          .rstd = pl_address_of(g, a, n->rms_norm_bwd.rstd),
+                                          .add = pl_address_of(g, a, n->rms_norm_bwd.add),
+                                          .dx = pl_address_of(g, a, n->rms_norm_bwd.dx),
+                                          .dgamma = pl_address_of(g, a, n->rms_norm_bwd.dgamma_new),
+                                          .type = pl_real_of(g, n->rms_norm_bwd.x)};
 }
 
 static uint64_t workspace_norm_bwd(const pl_call *c, pl_team team)

@@ -22,10 +22,11 @@ const pl_binding pl_binding_OBSERVE_SPREAD = {bind_observe, workspace_observe, e
 
 static void bind_difference(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.difference = (pl_difference_call){.count = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape),
-                                              .x = pl_address_of(g, a, n->in[0]),
-                                              .y = pl_address_of(g, a, n->in[1]),
-                                              .sums = pl_address_of(g, a, n->in[2])};
+    call->u.difference =
+        (pl_difference_call){.count = (int64_t)pl_shape_elems(&g->value[n->observe_difference.x].shape),
+                             .x = pl_address_of(g, a, n->observe_difference.x),
+                             .y = pl_address_of(g, a, n->observe_difference.y),
+                             .sums = pl_address_of(g, a, n->observe_difference.sums)};
 }
 
 static uint64_t workspace_difference(const pl_call *c, pl_team team)
@@ -43,9 +44,9 @@ const pl_binding pl_binding_OBSERVE_DIFFERENCE = {bind_difference, workspace_dif
 
 static void bind_overwrite(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.overwrite = (pl_overwrite_call){.count = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape),
-                                            .y = pl_address_of(g, a, n->in[0]),
-                                            .z = pl_address_of(g, a, n->in[1])};
+    call->u.overwrite = (pl_overwrite_call){.count = (int64_t)pl_shape_elems(&g->value[n->overwrite.y].shape),
+                                            .y = pl_address_of(g, a, n->overwrite.y),
+                                            .z = pl_address_of(g, a, n->overwrite.z)};
 }
 
 static void exec_overwrite(const pl_call *c, pl_team team) { pl_overwrite_exec(&c->u.overwrite, team); }
@@ -74,9 +75,9 @@ static pl_linear_int8_call call_of(const pl_graph *g, const pl_node *n, const pl
 static void bind_linear_int8(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_linear_int8_call c = call_of(g, n, a);
-    c.product.residual = pl_address_of(g, a, n->in[4]);
-    c.product.c = pl_address_of(g, a, n->out[0]);
-    c.product.act_out = pl_address_of(g, a, n->out[1]);
+    c.product.residual = pl_address_of(g, a, n->linear_int8.residual);
+    c.product.c = pl_address_of(g, a, n->linear_int8.y);
+    c.product.act_out = pl_address_of(g, a, n->linear_int8.act_y);
     c.product.ld_residual = c.product.ldc = c.product.ld_act_out = c.product.n;
     call->u.linear_int8 = c;
 }
@@ -84,12 +85,12 @@ static void bind_linear_int8(const pl_graph *g, const pl_node *n, const pl_addre
 static void bind_hidden_int8(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_linear_int8_call c = call_of(g, n, a);
-    c.product.gated = n->attr[2].i != 0;
-    c.out_range = pl_address_of(g, a, n->in[4]);
+    c.product.gated = n->hidden_int8.gated != 0;
+    c.out_range = pl_address_of(g, a, n->hidden_int8.hidden_range);
     if (c.out_range)
-        c.product.q_out = pl_address_of(g, a, n->out[0]);
+        c.product.q_out = pl_address_of(g, a, n->hidden_int8.y);
     else
-        c.product.act_out = pl_address_of(g, a, n->out[0]);
+        c.product.act_out = pl_address_of(g, a, n->hidden_int8.y);
     c.product.ld_q_out = c.product.ld_act_out = c.product.n;
     call->u.linear_int8 = c;
 }

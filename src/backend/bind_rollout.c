@@ -6,21 +6,21 @@ static int64_t elems_per_sample(const pl_value *x) { return (int64_t)pl_shape_el
 
 static void bind_noise(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const int64_t *dim = pl_in(g, n, 0)->shape.dim;
+    const int64_t *dim = g->value[n->noise.x].shape.dim;
     call->u.noise = (pl_noise_call){.samples = dim[0],
                                     .height = dim[1],
                                     .width = dim[2],
                                     .channels = dim[3],
-                                    .correlated = n->attr[2].i != 0,
-                                    .seed = (uint64_t)n->attr[0].i,
-                                    .stream = (uint64_t)n->attr[1].i,
-                                    .parameters = pl_address_of(g, a, n->in[1]),
-                                    .ids = pl_address_of(g, a, n->in[2]),
-                                    .step = pl_address_of(g, a, n->in[3]),
-                                    .x = pl_address_of(g, a, n->in[0]),
-                                    .y = pl_address_of(g, a, n->out[0]),
-                                    .type = pl_real_of(g, n->in[0]),
-                                    .dropout = n->attr[3].i != 0};
+                                    .correlated = n->noise.correlated != 0,
+                                    .seed = (uint64_t)n->noise.seed,
+                                    .stream = (uint64_t)n->noise.stream,
+                                    .parameters = pl_address_of(g, a, n->noise.parameters),
+                                    .ids = pl_address_of(g, a, n->noise.ids),
+                                    .step = pl_address_of(g, a, n->noise.step),
+                                    .x = pl_address_of(g, a, n->noise.x),
+                                    .y = pl_address_of(g, a, n->noise.y),
+                                    .type = pl_real_of(g, n->noise.x),
+                                    .dropout = n->noise.dropout != 0};
 }
 
 static uint64_t workspace_noise(const pl_call *c, pl_team team) { return pl_noise_workspace_bytes(&c->u.noise, team); }
@@ -30,14 +30,14 @@ const pl_binding pl_binding_NOISE = {bind_noise, workspace_noise, exec_noise};
 
 static void bind_evolve(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *x = &g->value[n->evolve.x];
     call->u.evolve = (pl_evolve_call){.samples = x->shape.dim[0],
                                       .elems_per_sample = elems_per_sample(x),
-                                      .parameters = pl_address_of(g, a, n->in[2]),
-                                      .x = pl_address_of(g, a, n->out[0]),
-                                      .previous = pl_address_of(g, a, n->out[1]),
-                                      .y = pl_address_of(g, a, n->in[1]),
-                                      .type = pl_real_of(g, n->in[1])};
+                                      .parameters = pl_address_of(g, a, n->evolve.parameters),
+                                      .x = pl_address_of(g, a, n->evolve.x_new),
+                                      .previous = pl_address_of(g, a, n->evolve.previous_new),
+                                      .y = pl_address_of(g, a, n->evolve.y),
+                                      .type = pl_real_of(g, n->evolve.y)};
 }
 
 static void exec_evolve(const pl_call *c, pl_team team) { pl_evolve_exec(&c->u.evolve, team); }
@@ -46,12 +46,12 @@ const pl_binding pl_binding_EVOLVE = {bind_evolve, NULL, exec_evolve};
 
 static void bind_field_metrics(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *x = &g->value[n->field_metrics.x];
     call->u.field_metrics = (pl_field_metrics_call){.samples = x->shape.dim[0],
                                                     .elems_per_sample = elems_per_sample(x),
-                                                    .x = pl_address_of(g, a, n->in[0]),
-                                                    .previous = pl_address_of(g, a, n->in[1]),
-                                                    .metrics = pl_address_of(g, a, n->out[0])};
+                                                    .x = pl_address_of(g, a, n->field_metrics.x),
+                                                    .previous = pl_address_of(g, a, n->field_metrics.before),
+                                                    .metrics = pl_address_of(g, a, n->field_metrics.metrics)};
 }
 
 static void exec_field_metrics(const pl_call *c, pl_team team) { pl_field_metrics_exec(&c->u.field_metrics, team); }

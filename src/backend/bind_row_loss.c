@@ -74,14 +74,14 @@ const pl_binding pl_binding_NORM_PENALTY_BWD = {bind_norm_penalty, workspace_row
 
 static void bind_count_right(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *s = &pl_in(g, n, 0)->shape;
+    const pl_shape *s = &g->value[n->count_right.logits].shape;
     call->u.count_right = (pl_count_right_call){.samples = s->dim[0],
                                                 .rows = pl_shape_rows(s) / s->dim[0],
                                                 .width = pl_shape_last(s),
-                                                .logits = pl_address_of(g, a, n->in[0]),
-                                                .target = pl_address_of(g, a, n->in[1]),
-                                                .y = pl_address_of(g, a, n->out[0]),
-                                                .type = pl_real_of(g, n->in[0])};
+                                                .logits = pl_address_of(g, a, n->count_right.logits),
+                                                .target = pl_address_of(g, a, n->count_right.target),
+                                                .y = pl_address_of(g, a, n->count_right.counts),
+                                                .type = pl_real_of(g, n->count_right.logits)};
 }
 
 static void exec_count_right(const pl_call *c, pl_team team) { pl_count_right_exec(&c->u.count_right, team); }

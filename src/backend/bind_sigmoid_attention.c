@@ -4,17 +4,17 @@
 
 static void bind_forward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *q = &pl_in(g, n, 0)->shape;
+    const pl_shape *q = &g->value[n->sigmoid_attention.q].shape;
     call->u.sigmoid_attention = (pl_sigmoid_attention_call){.samples = q->dim[0],
                                                             .tokens = q->dim[1],
                                                             .width = q->dim[2],
-                                                            .scale = (float)n->attr[0].f,
-                                                            .type = pl_real_of(g, n->in[0]),
-                                                            .q = pl_address_of(g, a, n->in[0]),
-                                                            .k = pl_address_of(g, a, n->in[1]),
-                                                            .v = pl_address_of(g, a, n->in[2]),
-                                                            .u = pl_address_of(g, a, n->in[3]),
-                                                            .o = pl_address_of(g, a, n->out[0])};
+                                                            .scale = (float)n->sigmoid_attention.scale,
+                                                            .type = pl_real_of(g, n->sigmoid_attention.q),
+                                                            .q = pl_address_of(g, a, n->sigmoid_attention.q),
+                                                            .k = pl_address_of(g, a, n->sigmoid_attention.k),
+                                                            .v = pl_address_of(g, a, n->sigmoid_attention.v),
+                                                            .u = pl_address_of(g, a, n->sigmoid_attention.u),
+                                                            .o = pl_address_of(g, a, n->sigmoid_attention.o)};
 }
 
 static uint64_t workspace_forward(const pl_call *c, pl_team team)
@@ -30,20 +30,21 @@ const pl_binding pl_binding_SIGMOID_ATTENTION = {bind_forward, workspace_forward
 
 static void bind_backward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *q = &pl_in(g, n, 1)->shape;
-    call->u.sigmoid_attention_bwd = (pl_sigmoid_attention_bwd_call){.samples = q->dim[0],
-                                                                    .tokens = q->dim[1],
-                                                                    .width = q->dim[2],
-                                                                    .scale = (float)n->attr[0].f,
-                                                                    .type = pl_real_of(g, n->in[1]),
-                                                                    .d_o = pl_address_of(g, a, n->in[0]),
-                                                                    .q = pl_address_of(g, a, n->in[1]),
-                                                                    .k = pl_address_of(g, a, n->in[2]),
-                                                                    .v = pl_address_of(g, a, n->in[3]),
-                                                                    .dq = pl_address_of(g, a, n->out[0]),
-                                                                    .dk = pl_address_of(g, a, n->out[1]),
-                                                                    .dv = pl_address_of(g, a, n->out[2]),
-                                                                    .du = pl_address_of(g, a, n->out[3])};
+    const pl_shape *q = &g->value[n->sigmoid_attention_bwd.q].shape;
+    call->u.sigmoid_attention_bwd =
+        (pl_sigmoid_attention_bwd_call){.samples = q->dim[0],
+                                        .tokens = q->dim[1],
+                                        .width = q->dim[2],
+                                        .scale = (float)n->sigmoid_attention_bwd.scale,
+                                        .type = pl_real_of(g, n->sigmoid_attention_bwd.q),
+                                        .d_o = pl_address_of(g, a, n->sigmoid_attention_bwd.d_o),
+                                        .q = pl_address_of(g, a, n->sigmoid_attention_bwd.q),
+                                        .k = pl_address_of(g, a, n->sigmoid_attention_bwd.k),
+                                        .v = pl_address_of(g, a, n->sigmoid_attention_bwd.v),
+                                        .dq = pl_address_of(g, a, n->sigmoid_attention_bwd.dq),
+                                        .dk = pl_address_of(g, a, n->sigmoid_attention_bwd.dk),
+                                        .dv = pl_address_of(g, a, n->sigmoid_attention_bwd.dv),
+                                        .du = pl_address_of(g, a, n->sigmoid_attention_bwd.du)};
 }
 
 static uint64_t workspace_backward(const pl_call *c, pl_team team)

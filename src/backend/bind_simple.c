@@ -6,9 +6,9 @@ static int64_t elems(const pl_graph *g, pl_id value) { return (int64_t)pl_shape_
 
 static void bind_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation =
-        (pl_activation_call){elems(g, n->in[0]), (pl_activation)n->attr[0].i, pl_address_of(g, a, n->in[0]),
-                             pl_address_of(g, a, n->out[0]), pl_real_of(g, n->in[0])};
+    call->u.activation = (pl_activation_call){elems(g, n->activation.x), (pl_activation)n->activation.act,
+                                              pl_address_of(g, a, n->activation.x),
+                                              pl_address_of(g, a, n->activation.y), pl_real_of(g, n->activation.x)};
 }
 
 static void exec_activation(const pl_call *c, pl_team team) { pl_activation_exec(&c->u.activation, team); }
@@ -17,10 +17,10 @@ const pl_binding pl_binding_ACTIVATION = {bind_activation, NULL, exec_activation
 
 static void bind_gated_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *y = &g->value[n->out[0]].shape;
-    call->u.gated_activation =
-        (pl_gated_activation_call){pl_shape_rows(y), pl_shape_last(y), (pl_activation)n->attr[0].i,
-                                   pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    const pl_shape *y = &g->value[n->gated_activation.y].shape;
+    call->u.gated_activation = (pl_gated_activation_call){
+        pl_shape_rows(y), pl_shape_last(y), (pl_activation)n->gated_activation.act,
+        pl_address_of(g, a, n->gated_activation.x), pl_address_of(g, a, n->gated_activation.y)};
 }
 
 static void exec_gated_activation(const pl_call *c, pl_team team)
@@ -32,13 +32,13 @@ const pl_binding pl_binding_GATED_ACTIVATION = {bind_gated_activation, NULL, exe
 
 static void bind_gated_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *y = &pl_in(g, n, 0)->shape;
+    const pl_shape *y = &g->value[n->gated_activation_bwd.dy].shape;
     call->u.gated_activation_bwd = (pl_gated_activation_bwd_call){pl_shape_rows(y),
                                                                   pl_shape_last(y),
-                                                                  (pl_activation)n->attr[0].i,
-                                                                  pl_address_of(g, a, n->in[1]),
-                                                                  pl_address_of(g, a, n->in[0]),
-                                                                  pl_address_of(g, a, n->out[0])};
+                                                                  (pl_activation)n->gated_activation_bwd.act,
+                                                                  pl_address_of(g, a, n->gated_activation_bwd.x),
+                                                                  pl_address_of(g, a, n->gated_activation_bwd.dy),
+                                                                  pl_address_of(g, a, n->gated_activation_bwd.dx)};
 }
 
 static uint64_t workspace_gated_activation_bwd(const pl_call *c, pl_team team)
@@ -56,12 +56,12 @@ const pl_binding pl_binding_GATED_ACTIVATION_BWD = {bind_gated_activation_bwd, w
 
 static void bind_activation_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->in[0]),
-                                                      (pl_activation)n->attr[0].i,
-                                                      pl_address_of(g, a, n->in[0]),
-                                                      pl_address_of(g, a, n->in[1]),
-                                                      pl_address_of(g, a, n->out[0]),
-                                                      pl_real_of(g, n->in[0])};
+    call->u.activation_bwd = (pl_activation_bwd_call){elems(g, n->activation_bwd.x),
+                                                      (pl_activation)n->activation_bwd.act,
+                                                      pl_address_of(g, a, n->activation_bwd.x),
+                                                      pl_address_of(g, a, n->activation_bwd.dy),
+                                                      pl_address_of(g, a, n->activation_bwd.dx),
+                                                      pl_real_of(g, n->activation_bwd.x)};
 }
 
 static void exec_activation_bwd(const pl_call *c, pl_team team) { pl_activation_bwd_exec(&c->u.activation_bwd, team); }
@@ -70,19 +70,19 @@ const pl_binding pl_binding_ACTIVATION_BWD = {bind_activation_bwd, NULL, exec_ac
 
 static void bind_dropout(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *x = &g->value[n->dropout.x];
     int64_t samples = x->shape.dim[0];
     call->u.dropout = (pl_dropout_call){.samples = samples,
-                                        .elems_per_sample = elems(g, n->in[0]) / samples,
-                                        .probability = (float)n->attr[0].f,
-                                        .seed = (uint64_t)n->attr[1].i,
-                                        .stream = (uint64_t)n->attr[2].i,
-                                        .step = pl_address_of(g, a, n->in[1]),
-                                        .first_sample = pl_address_of(g, a, n->in[2]),
-                                        .x = pl_address_of(g, a, n->in[0]),
-                                        .residual = pl_address_of(g, a, n->in[3]),
-                                        .y = pl_address_of(g, a, n->out[0]),
-                                        .type = pl_real_of(g, n->in[0])};
+                                        .elems_per_sample = elems(g, n->dropout.x) / samples,
+                                        .probability = (float)n->dropout.probability,
+                                        .seed = (uint64_t)n->dropout.seed,
+                                        .stream = (uint64_t)n->dropout.stream,
+                                        .step = pl_address_of(g, a, n->dropout.step),
+                                        .first_sample = pl_address_of(g, a, n->dropout.first_sample),
+                                        .x = pl_address_of(g, a, n->dropout.x),
+                                        .residual = pl_address_of(g, a, n->dropout.residual),
+                                        .y = pl_address_of(g, a, n->dropout.y),
+                                        .type = pl_real_of(g, n->dropout.x)};
 }
 
 static void exec_dropout(const pl_call *c, pl_team team) { pl_dropout_exec(&c->u.dropout, team); }
@@ -123,7 +123,7 @@ static void exec_detach(const pl_call *c, pl_team team)
 
 static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_node copy = {.in = {n->in[1]}, .out = {n->out[0]}};
+    const pl_node copy = {.in = {n->straight_through.code}, .out = {n->straight_through.y}};
     bind_cast(g, &copy, a, call);
 }
 
@@ -133,13 +133,13 @@ const pl_binding pl_binding_DETACH = {bind_cast, NULL, exec_detach};
 /* Zero bytes for any dtype, a value for f32 and i32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->fill_is_value = n->attr[0].f != 0;
+    call->fill_is_value = n->fill.value != 0;
     if (!call->fill_is_value)
-        call->u.fill = (pl_fill_call){pl_value_bytes(g, n->out[0]), pl_address_of(g, a, n->out[0])};
+        call->u.fill = (pl_fill_call){pl_value_bytes(g, n->fill.y), pl_address_of(g, a, n->fill.y)};
     else
         call->u.fill_value =
-            (pl_fill_value_call){(uint64_t)elems(g, n->out[0]), n->attr[0].f, pl_address_of(g, a, n->out[0]),
-                                 g->value[n->out[0]].dtype == PL_DTYPE_I32};
+            (pl_fill_value_call){(uint64_t)elems(g, n->fill.y), n->fill.value, pl_address_of(g, a, n->fill.y),
+                                 g->value[n->fill.y].dtype == PL_DTYPE_I32};
 }
 
 static void exec_fill(const pl_call *c, pl_team team)
@@ -169,14 +169,14 @@ const pl_binding pl_binding_TRUNCATED_NORMAL = {bind_normal, NULL, exec_truncate
 
 static void bind_uniform(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.uniform = (pl_uniform_call){.count = elems(g, n->out[0]),
-                                        .middle = (float)((n->attr[0].f + n->attr[1].f) / 2),
-                                        .bound = (float)((n->attr[1].f - n->attr[0].f) / 2),
-                                        .seed = (uint64_t)n->attr[2].i,
-                                        .stream = (uint64_t)n->attr[3].i,
-                                        .item = pl_address_of(g, a, n->in[0]),
-                                        .y = pl_address_of(g, a, n->out[0]),
-                                        .type = pl_real_of(g, n->out[0])};
+    call->u.uniform = (pl_uniform_call){.count = elems(g, n->uniform.y),
+                                        .middle = (float)((n->uniform.low + n->uniform.high) / 2),
+                                        .bound = (float)((n->uniform.high - n->uniform.low) / 2),
+                                        .seed = (uint64_t)n->uniform.seed,
+                                        .stream = (uint64_t)n->uniform.stream,
+                                        .item = pl_address_of(g, a, n->uniform.item),
+                                        .y = pl_address_of(g, a, n->uniform.y),
+                                        .type = pl_real_of(g, n->uniform.y)};
 }
 
 static void exec_uniform(const pl_call *c, pl_team team) { pl_uniform_exec(&c->u.uniform, team); }
@@ -208,21 +208,21 @@ static void bind_optimizer(const pl_graph *g, const pl_node *n, const pl_address
 static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     bind_optimizer(g, n, a, call);
-    call->u.adamw.eps = (float)n->attr[2].f;
-    call->u.adamw.weight_decay = (float)n->attr[3].f;
-    call->u.adamw.seed = (uint64_t)n->attr[4].i;
-    call->u.adamw.stream = (uint64_t)n->attr[5].i;
-    call->u.adamw.limit = (float)n->attr[6].f;
+    call->u.adamw.eps = (float)n->adamw.eps;
+    call->u.adamw.weight_decay = (float)n->adamw.weight_decay;
+    call->u.adamw.seed = (uint64_t)n->adamw.seed;
+    call->u.adamw.stream = (uint64_t)n->adamw.stream;
+    call->u.adamw.limit = (float)n->adamw.limit;
 }
 
 static void bind_adam_atan2(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     bind_optimizer(g, n, a, call);
     call->u.adamw.angle = true;
-    call->u.adamw.weight_decay = (float)n->attr[2].f;
-    call->u.adamw.seed = (uint64_t)n->attr[3].i;
-    call->u.adamw.stream = (uint64_t)n->attr[4].i;
-    call->u.adamw.limit = (float)n->attr[5].f;
+    call->u.adamw.weight_decay = (float)n->adam_atan2.weight_decay;
+    call->u.adamw.seed = (uint64_t)n->adam_atan2.seed;
+    call->u.adamw.stream = (uint64_t)n->adam_atan2.stream;
+    call->u.adamw.limit = (float)n->adam_atan2.limit;
 }
 
 static void exec_adamw(const pl_call *c, pl_team team) { pl_adamw_exec(&c->u.adamw, team); }
@@ -232,8 +232,8 @@ const pl_binding pl_binding_ADAM_ATAN2 = {bind_adam_atan2, NULL, exec_adamw};
 
 static void bind_ema(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.ema = (pl_ema_call){elems(g, n->in[0]), (float)n->attr[0].f, pl_address_of(g, a, n->out[0]),
-                                pl_address_of(g, a, n->in[1])};
+    call->u.ema = (pl_ema_call){elems(g, n->ema.average), (float)n->ema.rate, pl_address_of(g, a, n->ema.average_new),
+                                pl_address_of(g, a, n->ema.weight)};
 }
 
 static void exec_ema(const pl_call *c, pl_team team) { pl_ema_exec(&c->u.ema, team); }
@@ -242,8 +242,8 @@ const pl_binding pl_binding_EMA = {bind_ema, NULL, exec_ema};
 
 static void bind_sum_squares(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.sum_squares =
-        (pl_sum_squares_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    call->u.sum_squares = (pl_sum_squares_call){elems(g, n->sum_squares.x), pl_address_of(g, a, n->sum_squares.x),
+                                                pl_address_of(g, a, n->sum_squares.sum_new)};
 }
 
 static uint64_t workspace_sum_squares(const pl_call *c, pl_team team)
@@ -259,9 +259,10 @@ const pl_binding pl_binding_SUM_SQUARES = {bind_sum_squares, workspace_sum_squar
 
 static void bind_clip_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.clip_scale = (pl_clip_scale_call){pl_address_of(g, a, n->in[0]),  (float)n->attr[0].f,
-                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1]),
-                                              pl_address_of(g, a, n->in[1]),  pl_address_of(g, a, n->in[2])};
+    call->u.clip_scale =
+        (pl_clip_scale_call){pl_address_of(g, a, n->clip_scale.sum),        (float)n->clip_scale.max_norm,
+                             pl_address_of(g, a, n->clip_scale.scale),      pl_address_of(g, a, n->clip_scale.finite),
+                             pl_address_of(g, a, n->clip_scale.loss_scale), pl_address_of(g, a, n->clip_scale.skipped)};
 }
 
 static void exec_clip_scale(const pl_call *c, pl_team team) { pl_clip_scale_exec(&c->u.clip_scale, team); }
@@ -270,8 +271,9 @@ const pl_binding pl_binding_CLIP_SCALE = {bind_clip_scale, NULL, exec_clip_scale
 
 static void bind_loss_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.loss_scale = (pl_loss_scale_call){n->attr[0].i, pl_address_of(g, a, n->in[0]),
-                                              pl_address_of(g, a, n->out[0]), pl_address_of(g, a, n->out[1])};
+    call->u.loss_scale = (pl_loss_scale_call){n->loss_scale.growth_steps, pl_address_of(g, a, n->loss_scale.finite),
+                                              pl_address_of(g, a, n->loss_scale.loss_scale_new),
+                                              pl_address_of(g, a, n->loss_scale.good_steps_new)};
 }
 
 static void exec_loss_scale(const pl_call *c, pl_team team) { pl_loss_scale_exec(&c->u.loss_scale, team); }

@@ -17,8 +17,8 @@ static pl_spectrum_call spectrum_call(const pl_graph *g, const pl_addresses *a, 
 
 static void bind_rfft2(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.spectrum = spectrum_call(g, a, n->in[0], n->out[0]);
-    call->u.spectrum.inverse_factors = n->attr[1].i != 0;
+    call->u.spectrum = spectrum_call(g, a, n->rfft2.x, n->rfft2.y);
+    call->u.spectrum.inverse_factors = n->rfft2.adjoint != 0;
 }
 
 static uint64_t workspace_spectrum(const pl_call *c, pl_team team)
@@ -31,9 +31,9 @@ const pl_binding pl_binding_RFFT2 = {bind_rfft2, workspace_spectrum, exec_rfft2}
 
 static void bind_irfft2(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.spectrum = spectrum_call(g, a, n->out[0], n->in[0]);
-    call->u.spectrum.add = n->attr[0].i ? pl_address_of(g, a, n->in[1]) : NULL;
-    call->u.spectrum.inverse_factors = n->attr[1].i == 0;
+    call->u.spectrum = spectrum_call(g, a, n->irfft2.y, n->irfft2.spectrum);
+    call->u.spectrum.add = n->irfft2.add ? pl_address_of(g, a, n->irfft2.image) : NULL;
+    call->u.spectrum.inverse_factors = n->irfft2.adjoint == 0;
 }
 
 static void exec_irfft2(const pl_call *c, pl_team team) { pl_spectrum_back_exec(&c->u.spectrum, c->workspace, team); }
@@ -55,7 +55,7 @@ static void bind_product(const pl_graph *g, const pl_addresses *a, pl_id x, pl_i
 
 static void bind_spectral_linear(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_product(g, a, n->in[0], n->in[1], n->out[0], call);
+    bind_product(g, a, n->spectral_linear.x, n->spectral_linear.weight, n->spectral_linear.y, call);
 }
 
 static void exec_spectral_linear(const pl_call *c, pl_team team)
@@ -67,7 +67,7 @@ const pl_binding pl_binding_SPECTRAL_LINEAR = {bind_spectral_linear, NULL, exec_
 
 static void bind_spectral_linear_dx(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_product(g, a, n->out[0], n->in[1], n->in[0], call);
+    bind_product(g, a, n->spectral_linear_dx.dx, n->spectral_linear_dx.weight, n->spectral_linear_dx.dy, call);
 }
 
 static void exec_spectral_linear_dx(const pl_call *c, pl_team team)
@@ -79,7 +79,7 @@ const pl_binding pl_binding_SPECTRAL_LINEAR_DX = {bind_spectral_linear_dx, NULL,
 
 static void bind_spectral_linear_dw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_product(g, a, n->in[1], n->out[0], n->in[0], call);
+    bind_product(g, a, n->spectral_linear_dw.x, n->spectral_linear_dw.dweight_new, n->spectral_linear_dw.dy, call);
 }
 
 static void exec_spectral_linear_dw(const pl_call *c, pl_team team)

@@ -31,19 +31,19 @@ const pl_binding pl_binding_STORE = {bind_store, NULL, NULL};
 
 static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 1);
+    const pl_value *tokens = &g->value[n->embedding.tokens], *table = &g->value[n->embedding.table];
     call->u.embedding = (pl_embedding_call){.batch = tokens->shape.dim[0],
                                             .tokens_per_sequence = tokens->shape.dim[1],
                                             .vocab = table->shape.dim[0],
                                             .width = table->shape.dim[1],
-                                            .window = n->attr[0].i,
-                                            .token = pl_address_of(g, a, n->in[0]),
-                                            .table = pl_address_of(g, a, n->in[1]),
-                                            .position_table = pl_address_of(g, a, n->in[2]),
-                                            .position = pl_address_of(g, a, n->in[3]),
-                                            .y = pl_address_of(g, a, n->out[0]),
-                                            .type = pl_real_of(g, n->out[0]),
-                                            .tables = pl_real_of(g, n->in[1])};
+                                            .window = n->embedding.window,
+                                            .token = pl_address_of(g, a, n->embedding.tokens),
+                                            .table = pl_address_of(g, a, n->embedding.table),
+                                            .position_table = pl_address_of(g, a, n->embedding.positions),
+                                            .position = pl_address_of(g, a, n->embedding.position),
+                                            .y = pl_address_of(g, a, n->embedding.x),
+                                            .type = pl_real_of(g, n->embedding.x),
+                                            .tables = pl_real_of(g, n->embedding.table)};
 }
 
 static void exec_embedding(const pl_call *c, pl_team team) { pl_embedding_exec(&c->u.embedding, team); }
@@ -52,17 +52,18 @@ const pl_binding pl_binding_EMBEDDING = {bind_embedding, NULL, exec_embedding};
 
 static void bind_embedding_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *tokens = pl_in(g, n, 0), *table = pl_in(g, n, 2), *places = pl_in(g, n, 3);
+    const pl_value *tokens = &g->value[n->embedding_bwd.tokens], *table = pl_value_at(g, n->embedding_bwd.dtable),
+                   *places = pl_value_at(g, n->embedding_bwd.dpositions);
     call->u.embedding_bwd = (pl_embedding_bwd_call){.batch = tokens->shape.dim[0],
                                                     .tokens_per_sequence = tokens->shape.dim[1],
                                                     .vocab = table ? table->shape.dim[0] : 0,
                                                     .width = (table ? table : places)->shape.dim[1],
-                                                    .window = n->attr[0].i,
-                                                    .token = pl_address_of(g, a, n->in[0]),
-                                                    .dy = pl_address_of(g, a, n->in[1]),
-                                                    .dtable = pl_address_of(g, a, n->out[0]),
-                                                    .dposition = pl_address_of(g, a, n->out[1]),
-                                                    .type = pl_real_of(g, n->in[1])};
+                                                    .window = n->embedding_bwd.window,
+                                                    .token = pl_address_of(g, a, n->embedding_bwd.tokens),
+                                                    .dy = pl_address_of(g, a, n->embedding_bwd.dy),
+                                                    .dtable = pl_address_of(g, a, n->embedding_bwd.dtable_new),
+                                                    .dposition = pl_address_of(g, a, n->embedding_bwd.dpositions_new),
+                                                    .type = pl_real_of(g, n->embedding_bwd.dy)};
 }
 
 static void exec_embedding_bwd(const pl_call *c, pl_team team) { pl_embedding_bwd_exec(&c->u.embedding_bwd, team); }
