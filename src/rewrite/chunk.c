@@ -40,12 +40,12 @@ static bool find_readers_of_hidden(const chunker *c, pl_id u, pl_id a, layer *l)
 {
     pl_id act = PL_NONE;
     for (const pl_reader *r = pl_readers_first(&c->readers, u); r; r = pl_readers_next(&c->readers, r))
-        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION, 0, u, &act) &&
-            !take(c, r->node, PL_OP_ACTIVATION_BWD, 0, u, &l->act_bwd))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION, PL_IN_OF(activation, x), u, &act) &&
+            !take(c, r->node, PL_OP_ACTIVATION_BWD, PL_IN_OF(activation_bwd, x), u, &l->act_bwd))
             return false;
     for (const pl_reader *r = pl_readers_first(&c->readers, a); r; r = pl_readers_next(&c->readers, r))
-        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR, 0, a, &l->second) &&
-            !take(c, r->node, PL_OP_LINEAR_DW, 1, a, &l->dw2))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR, PL_IN_OF(linear, x), a, &l->second) &&
+            !take(c, r->node, PL_OP_LINEAR_DW, PL_IN_OF(linear_dw, x), a, &l->dw2))
             return false;
     return act == l->act && l->second != PL_NONE;
 }
@@ -53,8 +53,9 @@ static bool find_readers_of_hidden(const chunker *c, pl_id u, pl_id a, layer *l)
 static bool find_readers_of_gradient(const chunker *c, pl_id du, layer *l)
 {
     for (const pl_reader *r = pl_readers_first(&c->readers, du); r; r = pl_readers_next(&c->readers, r))
-        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR_DX, 0, du, &l->dx) &&
-            !take(c, r->node, PL_OP_LINEAR_DW, 0, du, &l->dw1) && !take(c, r->node, PL_OP_COLUMN_SUM, 0, du, &l->db1))
+        if (!c->g->node[r->node].dead && !take(c, r->node, PL_OP_LINEAR_DX, PL_IN_OF(linear_dx, dy), du, &l->dx) &&
+            !take(c, r->node, PL_OP_LINEAR_DW, PL_IN_OF(linear_dw, dy), du, &l->dw1) &&
+            !take(c, r->node, PL_OP_COLUMN_SUM, PL_IN_OF(column_sum, x), du, &l->db1))
             return false;
     return l->dx != PL_NONE || l->dw1 != PL_NONE || l->db1 != PL_NONE;
 }
@@ -70,15 +71,16 @@ static void find_last(layer *l)
 static bool find_da(const chunker *c, layer *l)
 {
     const pl_graph *g = c->g;
-    pl_id da = g->node[l->act_bwd].in[1], only = PL_NONE;
+    pl_id da = g->node[l->act_bwd].activation_bwd.dy, only = PL_NONE;
     l->da = g->value[da].producer;
     if (l->da == PL_NONE || !pl_readers_know(&c->readers, c->g, da)) return false;
     for (const pl_reader *r = pl_readers_first(&c->readers, da); r; r = pl_readers_next(&c->readers, r))
-        if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, 1, da, &only)) return false;
+        if (!g->node[r->node].dead && !take(c, r->node, PL_OP_ACTIVATION_BWD, PL_IN_OF(activation_bwd, dy), da, &only))
+            return false;
     const pl_node *n = &g->node[l->da];
-    if (l->dw2 != PL_NONE && g->node[l->dw2].in[0] != n->in[0]) return false;
-    return n->op == PL_OP_LINEAR_DX && n->in[1] == g->node[l->second].in[1] && n->in[2] == PL_NONE &&
-           n->in[3] == PL_NONE;
+    if (l->dw2 != PL_NONE && g->node[l->dw2].linear_dw.dy != n->linear_dx.dy) return false;
+    return n->op == PL_OP_LINEAR_DX && n->linear_dx.weight == g->node[l->second].linear.weight &&
+           n->linear_dx.partial == PL_NONE && n->linear_dx.u == PL_NONE;
 }
 
 /* What follows from du: the derivatives by what the first linear reads. */
@@ -86,11 +88,13 @@ static bool find_du(const chunker *c, layer *l)
 {
     const pl_graph *g = c->g;
     const pl_node *bwd = &g->node[l->act_bwd], *first = &g->node[l->first];
-    if (bwd->attr[0].i != g->node[l->act].attr[0].i || !pl_readers_know(&c->readers, c->g, bwd->out[0])) return false;
-    if (!find_readers_of_gradient(c, bwd->out[0], l)) return false;
+    if (bwd->activation_bwd.act != g->node[l->act].activation.act ||
+        !pl_readers_know(&c->readers, c->g, bwd->activation_bwd.dx))
+        return false;
+    if (!find_readers_of_gradient(c, bwd->activation_bwd.dx, l)) return false;
     const pl_node *dx = l->dx == PL_NONE ? NULL : &g->node[l->dx];
-    if (dx && (dx->in[1] != first->in[1] || dx->in[3] != PL_NONE)) return false;
-    return l->dw1 == PL_NONE || g->node[l->dw1].in[1] == first->in[0];
+    if (dx && (dx->linear_dx.weight != first->linear.weight || dx->linear_dx.u != PL_NONE)) return false;
+    return l->dw1 == PL_NONE || g->node[l->dw1].linear_dw.x == first->linear.x;
 }
 
 static bool find_backward(const chunker *c, layer *l)
@@ -105,7 +109,7 @@ static bool find_backward(const chunker *c, layer *l)
 
 static bool is_linear(const pl_node *n)
 {
-    return n->op == PL_OP_LINEAR && n->attr[0].i == PL_ACT_NONE && n->out[1] == PL_NONE;
+    return n->op == PL_OP_LINEAR && n->linear.act == PL_ACT_NONE && n->linear.act_y == PL_NONE;
 }
 
 /* All in one region, none predicated. */
@@ -123,23 +127,23 @@ static bool are_together(const chunker *c, const layer *l)
 static bool find_layer(const chunker *c, pl_id act, layer *l)
 {
     const pl_graph *g = c->g;
-    pl_id u = g->node[act].in[0], a = g->node[act].out[0];
+    pl_id u = g->node[act].activation.x, a = g->node[act].activation.y;
     *l = (layer){g->value[u].producer, act, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     if (l->first == PL_NONE || !pl_readers_know(&c->readers, c->g, u) || !pl_readers_know(&c->readers, c->g, a))
         return false;
     const pl_node *first = &g->node[l->first];
-    if (!is_linear(first) || first->in[3] != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
+    if (!is_linear(first) || first->linear.residual != PL_NONE || !find_readers_of_hidden(c, u, a, l)) return false;
     const pl_node *second = &g->node[l->second];
     return is_linear(second) && find_backward(c, l) && are_together(c, l);
 }
 
-static pl_node fused_of(const pl_node *at, pl_op op, int64_t act, int64_t rows)
+/* In the place of a node, with nothing given yet. */
+static pl_node fused_at(const pl_node *at, pl_op op)
 {
     pl_node n = *at;
     n.op = op;
     for (int k = 0; k < PL_NODE_IN_MAX; k++) n.in[k] = PL_NONE;
     for (int k = 0; k < PL_ATTR_MAX; k++) n.attr[k] = (pl_attr){0};
-    n.attr[0] = pl_attr_i(act), n.attr[1] = pl_attr_i(rows);
     return n;
 }
 
@@ -154,34 +158,41 @@ static pl_status put_inputs(chunker *c, pl_id node, const pl_node *n, pl_error *
 static pl_status fuse_forward(chunker *c, const layer *l, int64_t rows, pl_error *err)
 {
     pl_node *first = &c->g->node[l->first], *act = &c->g->node[l->act], *second = &c->g->node[l->second];
-    pl_node n = fused_of(second, PL_OP_FEED_FORWARD, act->attr[0].i, rows);
-    const pl_id in[] = {first->in[0], first->in[1], second->in[1], first->in[2], second->in[2], second->in[3]};
-    for (int k = 0; k < 6; k++) n.in[k] = in[k];
+    const pl_linear_args *one = &first->linear, *two = &second->linear;
+    pl_node n = fused_at(second, PL_OP_FEED_FORWARD);
+    pl_feed_forward_args *a = &n.feed_forward;
+    a->x = one->x, a->up = one->weight, a->up_bias = one->bias;
+    a->down = two->weight, a->down_bias = two->bias, a->residual = two->residual, a->y = two->y;
+    a->act = act->activation.act, a->rows = rows;
     first->dead = act->dead = true;
     return put_inputs(c, l->second, &n, err);
 }
 
-static pl_id in_of(const pl_graph *g, pl_id node, int k) { return node == PL_NONE ? PL_NONE : g->node[node].in[k]; }
-static pl_id out_of(const pl_graph *g, pl_id node) { return node == PL_NONE ? PL_NONE : g->node[node].out[0]; }
+/* The node itself, or one of which nothing is given. */
+static pl_node node_or_none(const pl_graph *g, pl_id node)
+{
+    pl_node none = {0};
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) none.in[k] = PL_NONE;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) none.out[k] = PL_NONE;
+    return node == PL_NONE ? none : g->node[node];
+}
 
-static pl_status fuse_backward(chunker *c, const layer *l, const pl_node *first, const pl_node *second, int64_t rows,
-                               pl_error *err)
+static pl_status fuse_backward(chunker *c, const layer *l, const pl_linear_args *first, const pl_linear_args *second,
+                               int64_t rows, pl_error *err)
 {
     pl_graph *g = c->g;
     const pl_id replaced[] = {l->dw2, l->da, l->act_bwd, l->db1, l->dw1, l->dx};
-    pl_node n = fused_of(&g->node[l->last], PL_OP_FEED_FORWARD_BWD, g->node[l->act].attr[0].i, rows);
-    const pl_id in[] = {in_of(g, l->dw2 == PL_NONE ? l->da : l->dw2, 0),
-                        first->in[0],
-                        first->in[1],
-                        second->in[1],
-                        in_of(g, l->dw1, 2),
-                        in_of(g, l->dw2, 2),
-                        first->in[2],
-                        in_of(g, l->db1, 1),
-                        in_of(g, l->dx, 2)};
-    const pl_id out[] = {out_of(g, l->dx), out_of(g, l->dw1), out_of(g, l->dw2), out_of(g, l->db1)};
-    for (int k = 0; k < 9; k++) n.in[k] = in[k];
-    for (int k = 0; k < 4; k++) n.out[k] = out[k];
+    const pl_node dw2 = node_or_none(g, l->dw2), dw1 = node_or_none(g, l->dw1), db1 = node_or_none(g, l->db1),
+                  dx = node_or_none(g, l->dx), da = node_or_none(g, l->da);
+    pl_node n = fused_at(&g->node[l->last], PL_OP_FEED_FORWARD_BWD);
+    pl_feed_forward_bwd_args *a = &n.feed_forward_bwd;
+    a->dy = l->dw2 == PL_NONE ? da.linear_dx.dy : dw2.linear_dw.dy;
+    a->x = first->x, a->up = first->weight, a->up_bias = first->bias, a->down = second->weight;
+    a->dup = dw1.linear_dw.dweight, a->dup_new = dw1.linear_dw.dweight_new;
+    a->ddown = dw2.linear_dw.dweight, a->ddown_new = dw2.linear_dw.dweight_new;
+    a->dup_bias = db1.column_sum.sum, a->dup_bias_new = db1.column_sum.sum_new;
+    a->partial = dx.linear_dx.partial, a->dx = dx.linear_dx.dx;
+    a->act = g->node[l->act].activation.act, a->rows = rows;
     for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
         if (replaced[i] != PL_NONE) g->node[replaced[i]].dead = true;
     return put_inputs(c, l->last, &n, err);
@@ -199,7 +210,7 @@ pl_status pl_rewrite_chunk_feed_forward(pl_graph *g, pl_id program, int64_t rows
         if (!here || !find_layer(&c, (pl_id)i, &l)) continue;
         pl_node first = g->node[l.first], second = g->node[l.second];
         PL_TRY_DONE(fuse_forward(&c, &l, rows, err));
-        if (l.last != PL_NONE) PL_TRY_DONE(fuse_backward(&c, &l, &first, &second, rows, err));
+        if (l.last != PL_NONE) PL_TRY_DONE(fuse_backward(&c, &l, &first.linear, &second.linear, rows, err));
     }
     pl_graph_sweep(g);
 done:

@@ -16,34 +16,36 @@ typedef struct fuser {
 /* y = linear(x); a = act(y)  →  y, a = linear(x, act) */
 static bool is_epilogue(const pl_graph *g, const pl_node *act)
 {
-    pl_id producer = g->value[act->in[0]].producer;
+    pl_id producer = g->value[act->activation.x].producer;
     if (producer == PL_NONE) return false;
     const pl_node *linear = &g->node[producer];
-    bool plain = linear->op == PL_OP_LINEAR && !linear->dead && linear->attr[0].i == PL_ACT_NONE;
+    bool plain = linear->op == PL_OP_LINEAR && !linear->dead && linear->linear.act == PL_ACT_NONE;
     if (!plain || linear->phase != act->phase || linear->region != act->region) return false;
-    if (linear->out[1] != PL_NONE || linear->predicate != act->predicate) return false;
-    return g->value[linear->out[0]].update_of == PL_NONE && g->value[act->out[0]].update_of == PL_NONE;
+    if (linear->linear.act_y != PL_NONE || linear->predicate != act->predicate) return false;
+    return g->value[linear->linear.y].update_of == PL_NONE && g->value[act->activation.y].update_of == PL_NONE;
 }
 
 static void fuse_forward(pl_graph *g, pl_node *act)
 {
     if (!is_epilogue(g, act)) return;
-    pl_id producer = g->value[act->in[0]].producer;
+    pl_id producer = g->value[act->activation.x].producer;
     pl_node *linear = &g->node[producer];
-    linear->attr[0] = act->attr[0];
-    linear->out[1] = act->out[0];
+    linear->linear.act = act->activation.act;
+    linear->linear.act_y = act->activation.y;
     act->dead = true;
-    g->value[linear->out[1]].producer = producer;
+    g->value[linear->linear.act_y].producer = producer;
 }
 
 /* The same activation of u made again in the backward pass, if there is one: the first. */
 static pl_id find_again(const fuser *f, const pl_node *bwd, pl_id before)
 {
     pl_id best = PL_NONE;
-    for (const pl_reader *r = pl_readers_first(&f->readers, bwd->in[0]); r; r = pl_readers_next(&f->readers, r)) {
+    for (const pl_reader *r = pl_readers_first(&f->readers, bwd->activation_bwd.x); r;
+         r = pl_readers_next(&f->readers, r)) {
         const pl_node *n = &f->g->node[r->node];
-        if (n->op == PL_OP_ACTIVATION && !n->dead && n->phase == PL_PHASE_BACKWARD && n->in[0] == bwd->in[0] &&
-            n->attr[0].i == bwd->attr[0].i && n->region == bwd->region && f->place[r->node] < f->place[before] &&
+        if (n->op == PL_OP_ACTIVATION && !n->dead && n->phase == PL_PHASE_BACKWARD &&
+            n->activation.x == bwd->activation_bwd.x && n->activation.act == bwd->activation_bwd.act &&
+            n->region == bwd->region && f->place[r->node] < f->place[before] &&
             (best == PL_NONE || f->place[r->node] < f->place[best]))
             best = r->node;
     }
@@ -64,8 +66,8 @@ static bool is_read_between(const fuser *f, pl_id value, pl_id after, pl_id last
 static bool may_wait(const fuser *f, pl_id id, pl_id last, pl_id made)
 {
     const pl_node *n = &f->g->node[id];
-    if (n->op != PL_OP_LINEAR_DW || n->in[1] != made || n->in[0] == made) return false;
-    return !is_read_between(f, n->out[0], id, last);
+    if (n->op != PL_OP_LINEAR_DW || n->linear_dw.x != made || n->linear_dw.dy == made) return false;
+    return !is_read_between(f, n->linear_dw.dweight_new, id, last);
 }
 
 static bool all_may_wait(const fuser *f, pl_id after, pl_id last, pl_id made)
@@ -100,27 +102,27 @@ static pl_status fuse_backward(fuser *f, pl_id id, pl_error *err)
 {
     pl_graph *g = f->g;
     pl_node *bwd = &g->node[id];
-    pl_id d = bwd->in[1], producer = g->value[d].producer;
+    pl_id d = bwd->activation_bwd.dy, producer = g->value[d].producer;
     if (producer == PL_NONE || f->readers.viewed[d] || !pl_readers_have_one(&f->readers, g, d)) return PL_OK;
     pl_node *dx = &g->node[producer];
-    if (dx->op != PL_OP_LINEAR_DX || dx->in[3] != PL_NONE || dx->region != bwd->region ||
+    if (dx->op != PL_OP_LINEAR_DX || dx->linear_dx.u != PL_NONE || dx->region != bwd->region ||
         f->place[id] < f->place[producer])
         return PL_OK;
-    pl_id u_from = g->value[pl_value_root(g, bwd->in[0])].producer;
+    pl_id u_from = g->value[pl_value_root(g, bwd->activation_bwd.x)].producer;
     if (dx->predicate != bwd->predicate || (u_from != PL_NONE && f->place[u_from] >= f->place[producer])) return PL_OK;
-    dx->attr[0] = bwd->attr[0];
-    dx->in[3] = bwd->in[0];
-    dx->out[0] = bwd->out[0];
-    g->value[dx->out[0]].producer = producer;
-    PL_TRY(pl_readers_add(&f->readers, dx->in[3], producer, err));
+    dx->linear_dx.act = bwd->activation_bwd.act;
+    dx->linear_dx.u = bwd->activation_bwd.x;
+    dx->linear_dx.dx = bwd->activation_bwd.dx;
+    g->value[dx->linear_dx.dx].producer = producer;
+    PL_TRY(pl_readers_add(&f->readers, dx->linear_dx.u, producer, err));
     bwd->dead = true;
     pl_id again = find_again(f, bwd, id);
     if (again == PL_NONE) return PL_OK;
     if (is_epilogue(g, &g->node[again])) return PL_OK; /* its linear is made again too: act(u) dies before du is born */
-    pl_id made = g->node[again].out[0];
+    pl_id made = g->node[again].activation.y;
     bool early = f->place[again] < f->place[producer];
     if (early && !all_may_wait(f, again, producer, made)) return PL_OK;
-    dx->out[1] = made;
+    dx->linear_dx.act_u = made;
     g->value[made].producer = producer;
     g->node[again].dead = true;
     if (early) move_readers(f, again, producer, made);
