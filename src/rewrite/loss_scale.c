@@ -51,11 +51,13 @@ static pl_id find_clip(const scaler *s)
 static pl_id add_state(scaler *s, pl_dtype dtype, double first, const char *name)
 {
     pl_id value = pl_build_persistent(&s->b, PL_ROLE_STATE, dtype, pl_shape_of(1, (int64_t)1), "%s", name);
-    pl_id init = pl_graph_find_program(s->g, "init"), out = value;
+    const pl_id init = pl_graph_find_program(s->g, "init");
+    pl_fill_args fill = pl_fill_none;
     if (init == PL_NONE || s->b.status != PL_OK) return value;
     pl_builder b = pl_builder_begin(s->g, init, s->b.err);
     pl_builder_enter(&b, "loss_scale");
-    pl_build_node(&b, PL_OP_FILL, (pl_attr[]){pl_attr_f(first)}, 0, NULL, 1, &out);
+    fill.y = value, fill.value = first;
+    pl_build_fill(&b, &fill);
     s->b.status = b.status;
     return value;
 }
@@ -72,24 +74,26 @@ static void scale_losses(scaler *s)
 static void add_clip_scale(scaler *s, size_t nodes)
 {
     pl_graph *g = s->g;
-    pl_id sum = pl_build_temporary(&s->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared"),
-          out = sum;
-    pl_build_node(&s->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    pl_clip_scale_args clip = pl_clip_scale_none;
+    pl_fill_args zero = pl_fill_none;
+    zero.y = pl_build_temporary(&s->b, PL_ROLE_STATE, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "grad_norm_squared");
+    clip.sum = pl_build_fill(&s->b, &zero);
     for (size_t i = 0; i < nodes && s->b.status == PL_OK; i++) {
         if (!is_optimizer(s, &g->node[i])) continue;
-        out = PL_NONE;
-        sum = pl_build_node(&s->b, PL_OP_SUM_SQUARES, NULL, 2, (pl_id[]){g->node[i].in[1], sum}, 1, &out);
+        pl_sum_squares_args squares = pl_sum_squares_none;
+        squares.x = g->node[i].adamw.gradient, squares.sum = clip.sum;
+        clip.sum = pl_build_sum_squares(&s->b, &squares);
     }
-    pl_id ins[3] = {sum, s->scale, s->skipped}, outs[3] = {PL_NONE, PL_NONE, PL_NONE};
-    pl_build_node(&s->b, PL_OP_CLIP_SCALE, (pl_attr[]){pl_attr_f(0)}, 3, ins, 3, outs);
-    s->clipped = outs[0], s->finite = outs[1], s->counted = outs[2];
+    clip.loss_scale = s->scale, clip.skipped = s->skipped;
+    pl_build_clip_scale(&s->b, &clip);
+    s->clipped = clip.scale, s->finite = clip.finite, s->counted = clip.skipped_new;
 }
 
 static void find_clip_scale(scaler *s, pl_id clip)
 {
-    s->g->node[clip].in[1] = s->scale;
-    const pl_id *out = s->g->node[clip].out;
-    s->clipped = out[0], s->finite = out[1], s->counted = out[2];
+    pl_clip_scale_args *a = &s->g->node[clip].clip_scale;
+    a->loss_scale = s->scale;
+    s->clipped = a->scale, s->finite = a->finite, s->counted = a->skipped_new;
 }
 
 static void scale_updates(scaler *s, size_t nodes)
@@ -98,8 +102,8 @@ static void scale_updates(scaler *s, size_t nodes)
         pl_node *n = &s->g->node[i];
         if (n->op == PL_OP_EMA && is_of(s, n)) n->predicate = s->finite;
         if (!is_optimizer(s, n)) continue;
-        n->in[6] = s->clipped;
-        n->in[7] = s->counted;
+        n->adamw.scale = s->clipped;
+        n->adamw.skipped = s->counted;
         n->predicate = s->finite;
     }
 }
@@ -130,8 +134,9 @@ static pl_status add_update(scaler *s, pl_id first, pl_error *err)
     PL_TRY(s->b.status);
     size_t summed = s->g->node_count;
     scale_updates(s, nodes);
-    pl_id in[3] = {s->finite, s->scale, s->good}, out[2] = {PL_NONE, PL_NONE};
-    pl_build_node(&s->b, PL_OP_LOSS_SCALE, (pl_attr[]){pl_attr_i(GROWTH_STEPS)}, 3, in, 2, out);
+    pl_loss_scale_args a = pl_loss_scale_none;
+    a.finite = s->finite, a.loss_scale = s->scale, a.good_steps = s->good, a.growth_steps = GROWTH_STEPS;
+    pl_build_loss_scale(&s->b, &a);
     PL_TRY(s->b.status);
     return order(s, first, nodes, summed, err);
 }
