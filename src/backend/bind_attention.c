@@ -2,8 +2,6 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES };
-
 /* [B,T,width] as it lies in memory: distance between sequences and between tokens. */
 static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
 {
@@ -11,15 +9,19 @@ static pl_attention_strides strides_of(const pl_graph *g, pl_id value)
     return (pl_attention_strides){v->stride[0], v->stride[1]};
 }
 
-/* step: the input that holds it; the number of the first sample is the next. */
-static pl_attention_drops drops_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, int step)
+_Static_assert(offsetof(pl_attention_args, sequences) == offsetof(pl_attention_bwd_args, sequences),
+               "one function reads both");
+
+static pl_attention_drops drops_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_id step,
+                                   pl_id first_sample)
 {
-    return (pl_attention_drops){.probability = (float)n->attr[PROBABILITY].f,
-                                .seed = (uint64_t)n->attr[SEED].i,
-                                .stream = (uint64_t)n->attr[STREAM].i,
-                                .sequences = n->attr[SEQUENCES].i ? n->attr[SEQUENCES].i : 1,
-                                .step = pl_address_of(g, a, n->in[step]),
-                                .first_sample = pl_address_of(g, a, n->in[step + 1])};
+    const pl_attention_args *x = &n->attention;
+    return (pl_attention_drops){.probability = (float)x->probability,
+                                .seed = (uint64_t)x->seed,
+                                .stream = (uint64_t)x->stream,
+                                .sequences = x->sequences ? x->sequences : 1,
+                                .step = pl_address_of(g, a, step),
+                                .first_sample = pl_address_of(g, a, first_sample)};
 }
 
 static void bind_attention(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -28,10 +30,10 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
     call->u.attention = (pl_attention_call){.batch = q->shape.dim[0],
                                             .tq = q->shape.dim[1],
                                             .tk = k->shape.dim[1],
-                                            .heads = n->attr[HEADS].i,
-                                            .head_width = q->shape.dim[2] / n->attr[HEADS].i,
-                                            .causal = (int)n->attr[CAUSAL].i,
-                                            .scale = (float)n->attr[SCALE].f,
+                                            .heads = n->attention.heads,
+                                            .head_width = q->shape.dim[2] / n->attention.heads,
+                                            .causal = (int)n->attention.causal,
+                                            .scale = (float)n->attention.scale,
                                             .q = pl_address_of(g, a, n->attention.q),
                                             .k = pl_address_of(g, a, n->attention.k),
                                             .v = pl_address_of(g, a, n->attention.v),
@@ -43,7 +45,7 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .lse = pl_address_of(g, a, n->attention.lse),
                                             .position = pl_address_of(g, a, n->attention.position),
                                             .type = pl_real_of(g, n->attention.q),
-                                            .drops = drops_of(g, n, a, 4)};
+                                            .drops = drops_of(g, n, a, n->attention.step, n->attention.first_sample)};
 }
 
 static uint64_t workspace_attention(const pl_call *c, pl_team team)
@@ -56,25 +58,26 @@ const pl_binding pl_binding_ATTENTION = {bind_attention, workspace_attention, ex
 
 static void bind_attention_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *q = &g->value[n->attention_bwd.q], *k = &g->value[n->attention_bwd.k];
+    const pl_attention_bwd_args *x = &n->attention_bwd;
+    const pl_value *q = &g->value[x->q], *k = &g->value[x->k];
     pl_attention_bwd_call c = {.batch = q->shape.dim[0],
                                .tq = q->shape.dim[1],
                                .tk = k->shape.dim[1],
-                               .heads = n->attr[HEADS].i,
-                               .head_width = q->shape.dim[2] / n->attr[HEADS].i,
-                               .causal = (int)n->attr[CAUSAL].i,
-                               .scale = (float)n->attr[SCALE].f,
-                               .type = pl_real_of(g, n->attention_bwd.q),
-                               .drops = drops_of(g, n, a, 6)};
-    c.q = pl_address_of(g, a, n->attention_bwd.q), c.sq = strides_of(g, n->attention_bwd.q);
-    c.k = pl_address_of(g, a, n->attention_bwd.k), c.sk = strides_of(g, n->attention_bwd.k);
-    c.v = pl_address_of(g, a, n->attention_bwd.v), c.sv = strides_of(g, n->attention_bwd.v);
-    c.o = pl_address_of(g, a, n->attention_bwd.o), c.so = strides_of(g, n->attention_bwd.o);
-    c.lse = pl_address_of(g, a, n->attention_bwd.lse);
-    c.d_o = pl_address_of(g, a, n->attention_bwd.d_o), c.sdo = strides_of(g, n->attention_bwd.d_o);
-    c.dq = pl_address_of(g, a, n->attention_bwd.dq), c.sdq = strides_of(g, n->attention_bwd.dq);
-    c.dk = pl_address_of(g, a, n->attention_bwd.dk), c.sdk = strides_of(g, n->attention_bwd.dk);
-    c.dv = pl_address_of(g, a, n->attention_bwd.dv), c.sdv = strides_of(g, n->attention_bwd.dv);
+                               .heads = x->heads,
+                               .head_width = q->shape.dim[2] / x->heads,
+                               .causal = (int)x->causal,
+                               .scale = (float)x->scale,
+                               .type = pl_real_of(g, x->q),
+                               .drops = drops_of(g, n, a, x->step, x->first_sample)};
+    c.q = pl_address_of(g, a, x->q), c.sq = strides_of(g, x->q);
+    c.k = pl_address_of(g, a, x->k), c.sk = strides_of(g, x->k);
+    c.v = pl_address_of(g, a, x->v), c.sv = strides_of(g, x->v);
+    c.o = pl_address_of(g, a, x->o), c.so = strides_of(g, x->o);
+    c.lse = pl_address_of(g, a, x->lse);
+    c.d_o = pl_address_of(g, a, x->d_o), c.sdo = strides_of(g, x->d_o);
+    c.dq = pl_address_of(g, a, x->dq), c.sdq = strides_of(g, x->dq);
+    c.dk = pl_address_of(g, a, x->dk), c.sdk = strides_of(g, x->dk);
+    c.dv = pl_address_of(g, a, x->dv), c.sdv = strides_of(g, x->dv);
     call->u.attention_bwd = c;
 }
 

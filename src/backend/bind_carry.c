@@ -2,20 +2,20 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-static pl_carry_call carry_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, int first_sample)
+static pl_carry_call carry_of(const pl_graph *g, const pl_addresses *a, pl_id state, pl_id x, pl_id first_sample)
 {
-    const pl_value *x = pl_in(g, n, 1);
-    return (pl_carry_call){.places = pl_in(g, n, 0)->shape.dim[0],
-                           .samples = x->shape.dim[0],
-                           .row_bytes = (int64_t)(pl_value_bytes(g, n->in[1]) / (uint64_t)x->shape.dim[0]),
-                           .first_sample = pl_address_of(g, a, n->in[first_sample]),
-                           .x = pl_address_of(g, a, n->in[1]),
-                           .state = pl_address_of(g, a, n->in[0])};
+    const int64_t samples = g->value[x].shape.dim[0];
+    return (pl_carry_call){.places = g->value[state].shape.dim[0],
+                           .samples = samples,
+                           .row_bytes = (int64_t)(pl_value_bytes(g, x) / (uint64_t)samples),
+                           .first_sample = pl_address_of(g, a, first_sample),
+                           .x = pl_address_of(g, a, x),
+                           .state = pl_address_of(g, a, state)};
 }
 
 static void bind_carry_read(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.carry = carry_of(g, n, a, 3);
+    call->u.carry = carry_of(g, a, n->carry_read.state, n->carry_read.fresh, n->carry_read.first_sample);
     call->u.carry.done = pl_address_of(g, a, n->carry_read.done);
     call->u.carry.y = pl_address_of(g, a, n->carry_read.y);
     call->u.carry.below = n->carry_read.below;
@@ -25,7 +25,7 @@ const pl_binding pl_binding_CARRY_READ = {bind_carry_read, NULL, exec_carry_read
 
 static void bind_carry_write(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.carry = carry_of(g, n, a, 2);
+    call->u.carry = carry_of(g, a, n->carry_write.state, n->carry_write.x, n->carry_write.first_sample);
 }
 static void exec_carry_write(const pl_call *c, pl_team team) { pl_carry_write_exec(&c->u.carry, team); }
 const pl_binding pl_binding_CARRY_WRITE = {bind_carry_write, NULL, exec_carry_write};

@@ -38,56 +38,82 @@ static extent extent_of_batch(const pl_shape *x)
     return e;
 }
 
-/* What the norms have in common: gamma is input `gamma`, and the attributes begin with eps at `eps`. */
-static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, int gamma,
-                                      int eps)
+static pl_channel_norm_call sized_call(extent e, double eps, int64_t act)
 {
     return (pl_channel_norm_call){.samples = e.samples,
                                   .rows = e.rows,
                                   .positions = e.positions,
                                   .channels = e.channels,
-                                  .groups = eps ? n->attr[0].i : e.channels,
-                                  .eps = (float)n->attr[eps].f,
-                                  .act = (pl_activation)n->attr[eps + 1].i,
-                                  .x = pl_address_of(g, a, n->in[0]),
-                                  .gamma = pl_address_of(g, a, n->in[gamma]),
-                                  .beta = pl_address_of(g, a, n->in[gamma + 1]),
-                                  .residual = pl_address_of(g, a, n->in[gamma + 2]),
-                                  .y = pl_address_of(g, a, n->out[0]),
-                                  .mean = pl_address_of(g, a, n->out[1]),
-                                  .rstd = pl_address_of(g, a, n->out[2]),
-                                  .type = pl_real_of(g, n->in[0])};
+                                  .groups = e.channels,
+                                  .eps = (float)eps,
+                                  .act = (pl_activation)act};
+}
+
+#define SAME_PLACE(op, name)                                                                                           \
+    _Static_assert(offsetof(pl_batch_norm_args, name) == offsetof(pl_##op##_args, name), "one function reads all")
+SAME_PLACE(group_norm, beta);
+SAME_PLACE(group_norm, rstd);
+SAME_PLACE(pooled_batch_norm, beta);
+SAME_PLACE(pooled_batch_norm, rstd);
+#undef SAME_PLACE
+
+/* What the norms by moments have in common. */
+static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, double eps,
+                                      int64_t act)
+{
+    const pl_batch_norm_args *x = &n->batch_norm;
+    pl_channel_norm_call c = sized_call(e, eps, act);
+    c.x = pl_address_of(g, a, x->x);
+    c.moments = pl_address_of(g, a, x->moments);
+    c.gamma = pl_address_of(g, a, x->gamma);
+    c.beta = pl_address_of(g, a, x->beta);
+    c.y = pl_address_of(g, a, x->y);
+    c.mean = pl_address_of(g, a, x->mean);
+    c.rstd = pl_address_of(g, a, x->rstd);
+    c.type = pl_real_of(g, x->x);
+    return c;
 }
 
 static void bind_group_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of(&g->value[n->group_norm.x].shape), 2, 1);
-    call->u.channel_norm.moments = pl_address_of(g, a, n->group_norm.moments);
+    const pl_group_norm_args *x = &n->group_norm;
+    call->u.channel_norm = norm_call(g, n, a, extent_of(&g->value[x->x].shape), x->eps, x->act);
+    call->u.channel_norm.groups = x->groups;
+    call->u.channel_norm.residual = pl_address_of(g, a, x->residual);
 }
 
 static void bind_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&g->value[n->batch_norm.x].shape), 2, 0);
-    call->u.channel_norm.moments = pl_address_of(g, a, n->batch_norm.moments);
+    const pl_batch_norm_args *x = &n->batch_norm;
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&g->value[x->x].shape), x->eps, x->act);
+    call->u.channel_norm.residual = pl_address_of(g, a, x->residual);
 }
 
 /* The moments are of more rows than x, of which a pool has left some. */
 static void bind_pooled_batch_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_shape *moments = &g->value[n->pooled_batch_norm.moments].shape;
-    bind_batch_norm(g, n, a, call);
-    call->u.channel_norm.moment_rows = pl_shape_rows(moments) / 2;
-    call->u.channel_norm.moment_positions = n->pooled_batch_norm.positions;
-    call->u.channel_norm.residual = NULL;
-    call->u.channel_norm.film = pl_address_of(g, a, n->pooled_batch_norm.film);
-    call->u.channel_norm.images = g->value[n->pooled_batch_norm.x].shape.dim[0];
+    const pl_pooled_batch_norm_args *x = &n->pooled_batch_norm;
+    const pl_shape *shape = &g->value[x->x].shape;
+    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(shape), x->eps, x->act);
+    call->u.channel_norm.moment_rows = pl_shape_rows(&g->value[x->moments].shape) / 2;
+    call->u.channel_norm.moment_positions = x->positions;
+    call->u.channel_norm.film = pl_address_of(g, a, x->film);
+    call->u.channel_norm.images = shape->dim[0];
 }
 
 static void bind_batch_norm_eval(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm = norm_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_eval.x].shape), 3, 0);
-    call->u.channel_norm.fixed_mean = pl_address_of(g, a, n->batch_norm_eval.mean);
-    call->u.channel_norm.fixed_variance = pl_address_of(g, a, n->batch_norm_eval.variance);
+    const pl_batch_norm_eval_args *x = &n->batch_norm_eval;
+    pl_channel_norm_call c = sized_call(extent_of_batch(&g->value[x->x].shape), x->eps, x->act);
+    c.x = pl_address_of(g, a, x->x);
+    c.fixed_mean = pl_address_of(g, a, x->mean);
+    c.fixed_variance = pl_address_of(g, a, x->variance);
+    c.gamma = pl_address_of(g, a, x->gamma);
+    c.beta = pl_address_of(g, a, x->beta);
+    c.residual = pl_address_of(g, a, x->residual);
+    c.y = pl_address_of(g, a, x->y);
+    c.type = pl_real_of(g, x->x);
+    call->u.channel_norm = c;
 }
 
 static uint64_t workspace_norm(const pl_call *c, pl_team team)
@@ -125,47 +151,64 @@ static void exec_update(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_BATCH_NORM_UPDATE = {bind_update, workspace_update, exec_update};
 
-static pl_channel_norm_bwd_call bwd_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, int eps)
+#define SAME_PLACE(op, name)                                                                                           \
+    _Static_assert(offsetof(pl_batch_norm_bwd_args, name) == offsetof(pl_##op##_args, name), "one function reads all")
+SAME_PLACE(group_norm_bwd, rstd);
+SAME_PLACE(group_norm_bwd, dbeta_new);
+SAME_PLACE(pooled_batch_norm_bwd, rstd);
+SAME_PLACE(pooled_batch_norm_bwd, dbeta_new);
+SAME_PLACE(batch_norm_eval_bwd, rstd);
+SAME_PLACE(batch_norm_eval_bwd, dbeta_new);
+#undef SAME_PLACE
+
+/* What the four have in common. */
+static pl_channel_norm_bwd_call bwd_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e,
+                                         int64_t act)
 {
+    const pl_batch_norm_bwd_args *x = &n->batch_norm_bwd;
     return (pl_channel_norm_bwd_call){.samples = e.samples,
                                       .rows = e.rows,
                                       .positions = e.positions,
                                       .channels = e.channels,
-                                      .groups = eps ? n->attr[0].i : e.channels,
-                                      .act = (pl_activation)n->attr[eps + 1].i,
-                                      .dy = pl_address_of(g, a, n->in[0]),
-                                      .x = pl_address_of(g, a, n->in[1]),
-                                      .gamma = pl_address_of(g, a, n->in[2]),
-                                      .beta = pl_address_of(g, a, n->in[3]),
-                                      .mean = pl_address_of(g, a, n->in[4]),
-                                      .rstd = pl_address_of(g, a, n->in[5]),
-                                      .add = pl_address_of(g, a, n->in[8]),
-                                      .dx = pl_address_of(g, a, n->out[0]),
-                                      .dgamma = pl_address_of(g, a, n->out[1]),
-                                      .dbeta = pl_address_of(g, a, n->out[2]),
-                                      .type = pl_real_of(g, n->in[1])};
+                                      .groups = e.channels,
+                                      .act = (pl_activation)act,
+                                      .dy = pl_address_of(g, a, x->dy),
+                                      .x = pl_address_of(g, a, x->x),
+                                      .gamma = pl_address_of(g, a, x->gamma),
+                                      .beta = pl_address_of(g, a, x->beta),
+                                      .mean = pl_address_of(g, a, x->mean),
+                                      .rstd = pl_address_of(g, a, x->rstd),
+                                      .dx = pl_address_of(g, a, x->dx),
+                                      .dgamma = pl_address_of(g, a, x->dgamma_new),
+                                      .dbeta = pl_address_of(g, a, x->dbeta_new),
+                                      .type = pl_real_of(g, x->x)};
 }
 
 static void bind_group_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of(&g->value[n->group_norm_bwd.x].shape), 1);
+    const pl_group_norm_bwd_args *x = &n->group_norm_bwd;
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of(&g->value[x->x].shape), x->act);
+    call->u.channel_norm_bwd.groups = x->groups;
+    call->u.channel_norm_bwd.add = pl_address_of(g, a, x->add);
 }
 
 static void bind_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_bwd.x].shape), 0);
+    const pl_batch_norm_bwd_args *x = &n->batch_norm_bwd;
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(&g->value[x->x].shape), x->act);
+    call->u.channel_norm_bwd.add = pl_address_of(g, a, x->add);
 }
 
 static void bind_pooled_batch_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_batch_norm_bwd(g, n, a, call);
-    call->u.channel_norm_bwd.add = NULL;
-    call->u.channel_norm_bwd.whole =
-        g->value[n->pooled_batch_norm_bwd.x].shape.dim[0] * n->pooled_batch_norm_bwd.positions;
-    call->u.channel_norm_bwd.spread = pl_address_of(g, a, n->pooled_batch_norm_bwd.spread);
-    call->u.channel_norm_bwd.film = pl_address_of(g, a, n->pooled_batch_norm_bwd.film);
-    call->u.channel_norm_bwd.images = g->value[n->pooled_batch_norm_bwd.x].shape.dim[0];
-    call->u.channel_norm_bwd.dfilm = pl_address_of(g, a, n->pooled_batch_norm_bwd.dfilm);
+    const pl_pooled_batch_norm_bwd_args *x = &n->pooled_batch_norm_bwd;
+    const pl_shape *shape = &g->value[x->x].shape;
+    call->u.channel_norm_bwd = bwd_call(g, n, a, extent_of_batch(shape), x->act);
+    call->u.channel_norm_bwd.whole = shape->dim[0] * x->positions;
+    call->u.channel_norm_bwd.spread = pl_address_of(g, a, x->spread);
+    call->u.channel_norm_bwd.film = pl_address_of(g, a, x->film);
+    call->u.channel_norm_bwd.images = shape->dim[0];
+    call->u.channel_norm_bwd.dfilm = pl_address_of(g, a, x->dfilm);
 }
 
 static void bind_spread(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -189,10 +232,12 @@ const pl_binding pl_binding_BATCH_NORM_SPREAD = {bind_spread, NULL, exec_spread}
 
 static void bind_batch_norm_eval_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&g->value[n->batch_norm_eval_bwd.x].shape), 0);
+    const pl_batch_norm_eval_bwd_args *x = &n->batch_norm_eval_bwd;
+    pl_channel_norm_bwd_call c = bwd_call(g, n, a, extent_of_batch(&g->value[x->x].shape), x->act);
+    c.add = pl_address_of(g, a, x->add);
     c.variance = c.rstd;
     c.rstd = NULL;
-    c.eps = (float)n->batch_norm_eval_bwd.eps;
+    c.eps = (float)x->eps;
     call->u.channel_norm_bwd = c;
 }
 

@@ -40,29 +40,77 @@ const pl_binding pl_binding_MAX_POOL_BWD = {bind_max_pool_bwd, NULL, exec_max_po
 /* Tokens are an image of one column. */
 static int64_t columns_of(const pl_shape *s) { return s->rank == 4 ? s->dim[2] : 1; }
 
-static void bind_resample(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+static pl_resample_call resample_between(const pl_graph *g, pl_resample_kind kind, pl_id image, pl_id resampled)
 {
-    bool forward = n->op == PL_OP_AVG_POOL || n->op == PL_OP_ADAPTIVE_AVG_POOL || n->op == PL_OP_UPSAMPLE_BILINEAR;
-    bool average = n->op == PL_OP_AVG_POOL || n->op == PL_OP_AVG_POOL_BWD;
-    bool twice = n->op == PL_OP_UPSAMPLE_BILINEAR || n->op == PL_OP_UPSAMPLE_BILINEAR_BWD;
-    const pl_shape *from = &pl_in(g, n, 0)->shape, *to = &g->value[n->out[0]].shape;
-    const pl_shape *x = forward ? from : to, *y = forward ? to : from;
-    call->u.resample = (pl_resample_call){.kind = average ? PL_RESAMPLE_AVERAGE
-                                                  : twice ? PL_RESAMPLE_DOUBLE
-                                                          : PL_RESAMPLE_ADAPTIVE,
-                                          .backward = !forward,
-                                          .samples = x->dim[0],
-                                          .channels = pl_shape_last(x),
-                                          .height = x->dim[1],
-                                          .width = columns_of(x),
-                                          .out_height = y->dim[1],
-                                          .out_width = columns_of(y),
-                                          .kernel = average ? n->attr[0].i : 0,
-                                          .stride = average ? n->attr[1].i : 0,
-                                          .from = pl_address_of(g, a, n->in[0]),
-                                          .add = forward ? NULL : pl_address_of(g, a, n->in[1]),
-                                          .to = pl_address_of(g, a, n->out[0]),
-                                          .type = pl_real_of(g, n->in[0])};
+    const pl_shape *x = &g->value[image].shape, *y = &g->value[resampled].shape;
+    return (pl_resample_call){.kind = kind,
+                              .samples = x->dim[0],
+                              .channels = pl_shape_last(x),
+                              .height = x->dim[1],
+                              .width = columns_of(x),
+                              .out_height = y->dim[1],
+                              .out_width = columns_of(y)};
+}
+
+static pl_resample_call resample_call(const pl_graph *g, const pl_addresses *a, pl_resample_kind kind, pl_id x, pl_id y)
+{
+    pl_resample_call c = resample_between(g, kind, x, y);
+    c.from = pl_address_of(g, a, x);
+    c.to = pl_address_of(g, a, y);
+    c.type = pl_real_of(g, x);
+    return c;
+}
+
+static pl_resample_call resample_bwd_call(const pl_graph *g, const pl_addresses *a, pl_resample_kind kind, pl_id dy,
+                                          pl_id add, pl_id dx)
+{
+    pl_resample_call c = resample_between(g, kind, dx, dy);
+    c.backward = true;
+    c.from = pl_address_of(g, a, dy);
+    c.add = pl_address_of(g, a, add);
+    c.to = pl_address_of(g, a, dx);
+    c.type = pl_real_of(g, dy);
+    return c;
+}
+
+static void bind_avg_pool(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_avg_pool_args *x = &n->avg_pool;
+    call->u.resample = resample_call(g, a, PL_RESAMPLE_AVERAGE, x->x, x->y);
+    call->u.resample.kernel = x->kernel;
+    call->u.resample.stride = x->stride;
+}
+
+static void bind_avg_pool_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_avg_pool_bwd_args *x = &n->avg_pool_bwd;
+    call->u.resample = resample_bwd_call(g, a, PL_RESAMPLE_AVERAGE, x->dy, x->add, x->dx);
+    call->u.resample.kernel = x->kernel;
+    call->u.resample.stride = x->stride;
+}
+
+static void bind_adaptive(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_adaptive_avg_pool_args *x = &n->adaptive_avg_pool;
+    call->u.resample = resample_call(g, a, PL_RESAMPLE_ADAPTIVE, x->x, x->y);
+}
+
+static void bind_adaptive_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_adaptive_avg_pool_bwd_args *x = &n->adaptive_avg_pool_bwd;
+    call->u.resample = resample_bwd_call(g, a, PL_RESAMPLE_ADAPTIVE, x->dy, x->add, x->dx);
+}
+
+static void bind_upsample(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_upsample_bilinear_args *x = &n->upsample_bilinear;
+    call->u.resample = resample_call(g, a, PL_RESAMPLE_DOUBLE, x->x, x->y);
+}
+
+static void bind_upsample_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_upsample_bilinear_bwd_args *x = &n->upsample_bilinear_bwd;
+    call->u.resample = resample_bwd_call(g, a, PL_RESAMPLE_DOUBLE, x->dy, x->add, x->dx);
 }
 
 static uint64_t workspace_resample(const pl_call *c, pl_team team)
@@ -71,22 +119,23 @@ static uint64_t workspace_resample(const pl_call *c, pl_team team)
 }
 static void exec_resample(const pl_call *c, pl_team team) { pl_resample_exec(&c->u.resample, c->workspace, team); }
 
-const pl_binding pl_binding_AVG_POOL = {bind_resample, workspace_resample, exec_resample};
-const pl_binding pl_binding_AVG_POOL_BWD = {bind_resample, workspace_resample, exec_resample};
-const pl_binding pl_binding_ADAPTIVE_AVG_POOL = {bind_resample, workspace_resample, exec_resample};
-const pl_binding pl_binding_ADAPTIVE_AVG_POOL_BWD = {bind_resample, workspace_resample, exec_resample};
-const pl_binding pl_binding_UPSAMPLE_BILINEAR = {bind_resample, workspace_resample, exec_resample};
-const pl_binding pl_binding_UPSAMPLE_BILINEAR_BWD = {bind_resample, workspace_resample, exec_resample};
+const pl_binding pl_binding_AVG_POOL = {bind_avg_pool, workspace_resample, exec_resample};
+const pl_binding pl_binding_AVG_POOL_BWD = {bind_avg_pool_bwd, workspace_resample, exec_resample};
+const pl_binding pl_binding_ADAPTIVE_AVG_POOL = {bind_adaptive, workspace_resample, exec_resample};
+const pl_binding pl_binding_ADAPTIVE_AVG_POOL_BWD = {bind_adaptive_bwd, workspace_resample, exec_resample};
+const pl_binding pl_binding_UPSAMPLE_BILINEAR = {bind_upsample, workspace_resample, exec_resample};
+const pl_binding pl_binding_UPSAMPLE_BILINEAR_BWD = {bind_upsample_bwd, workspace_resample, exec_resample};
 
 static void bind_concat(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
+    const pl_id *part = n->concat.part;
     pl_concat_call *c = &call->u.concat;
-    *c = (pl_concat_call){.positions = pl_shape_rows(&pl_in(g, n, 0)->shape),
-                          .y = pl_address_of(g, a, n->out[0]),
-                          .type = pl_real_of(g, n->in[0])};
-    for (; c->inputs < PL_CONCAT_MAX && n->in[c->inputs] != PL_NONE; c->inputs++) {
-        c->channels[c->inputs] = pl_shape_last(&pl_in(g, n, c->inputs)->shape);
-        c->x[c->inputs] = pl_address_of(g, a, n->in[c->inputs]);
+    *c = (pl_concat_call){.positions = pl_shape_rows(&g->value[part[0]].shape),
+                          .y = pl_address_of(g, a, n->concat.y),
+                          .type = pl_real_of(g, part[0])};
+    for (; c->inputs < PL_CONCAT_MAX && part[c->inputs] != PL_NONE; c->inputs++) {
+        c->channels[c->inputs] = pl_shape_last(&g->value[part[c->inputs]].shape);
+        c->x[c->inputs] = pl_address_of(g, a, part[c->inputs]);
     }
 }
 

@@ -94,26 +94,30 @@ static void exec_conv2d_dw(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_CONV2D_DW = {bind_conv2d_dw, workspace_conv2d_dw, exec_conv2d_dw};
 
-/* x is input `first` of both, followed by the weight. */
-static pl_convolution_call pooled_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, int first)
+_Static_assert(offsetof(pl_conv2d_pool_args, algorithm) == offsetof(pl_conv2d_pool_bwd_args, algorithm),
+               "one function reads the attributes of both");
+
+static pl_convolution_call pooled_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_id image,
+                                       pl_id weight)
 {
-    const pl_value *x = pl_in(g, n, first), *w = pl_in(g, n, first + 1);
-    pl_convolution_call c = {.algorithm = (pl_convolution_algorithm)n->attr[2].i,
-                             .type = pl_real_of(g, n->in[first]),
-                             .x = at(g, a, n->in[first]),
-                             .weight = at(g, a, n->in[first + 1])};
-    pl_shape y = x->shape;
-    y.dim[1] = pl_convolution_outputs(x->shape.dim[1], w->shape.dim[1], n->attr[0].i, n->attr[1].i);
-    y.dim[2] = pl_convolution_outputs(x->shape.dim[2], w->shape.dim[1], n->attr[0].i, n->attr[1].i);
-    y.dim[3] = w->shape.dim[0];
-    c.shape = shape_between(&x->shape, &w->shape, &y, n->attr[0].i, n->attr[1].i);
+    const pl_shape *x = &g->value[image].shape, *w = &g->value[weight].shape;
+    const int64_t stride = n->conv2d_pool.stride, pad = n->conv2d_pool.pad;
+    pl_convolution_call c = {.algorithm = (pl_convolution_algorithm)n->conv2d_pool.algorithm,
+                             .type = pl_real_of(g, image),
+                             .x = at(g, a, image),
+                             .weight = at(g, a, weight)};
+    pl_shape y = *x;
+    y.dim[1] = pl_convolution_outputs(x->dim[1], w->dim[1], stride, pad);
+    y.dim[2] = pl_convolution_outputs(x->dim[2], w->dim[1], stride, pad);
+    y.dim[3] = w->dim[0];
+    c.shape = shape_between(x, w, &y, stride, pad);
     return c;
 }
 
 static void bind_conv2d_pool(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_pool_call *c = &call->u.convolution_pool;
-    *c = (pl_convolution_pool_call){.convolution = pooled_call(g, n, a, 0),
+    *c = (pl_convolution_pool_call){.convolution = pooled_call(g, n, a, n->conv2d_pool.x, n->conv2d_pool.weight),
                                     .gamma = at(g, a, n->conv2d_pool.gamma),
                                     .film = at(g, a, n->conv2d_pool.film),
                                     .pooled = at(g, a, n->conv2d_pool.pooled),
@@ -137,7 +141,8 @@ const pl_binding pl_binding_CONV2D_POOL = {bind_conv2d_pool, workspace_conv2d_po
 static void bind_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     pl_convolution_pool_bwd_call *c = &call->u.convolution_pool_bwd;
-    *c = (pl_convolution_pool_bwd_call){.convolution = pooled_call(g, n, a, 3),
+    *c = (pl_convolution_pool_bwd_call){.convolution =
+                                            pooled_call(g, n, a, n->conv2d_pool_bwd.x, n->conv2d_pool_bwd.weight),
                                         .g = at(g, a, n->conv2d_pool_bwd.dpooled),
                                         .argmax = at(g, a, n->conv2d_pool_bwd.argmax),
                                         .spread = at(g, a, n->conv2d_pool_bwd.spread),

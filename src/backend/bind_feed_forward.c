@@ -2,48 +2,48 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-enum { NONE = -1 };
+_Static_assert(offsetof(pl_feed_forward_args, rows) == offsetof(pl_feed_forward_bwd_args, rows) &&
+                   offsetof(pl_feed_forward_args, rows) == offsetof(pl_gated_feed_forward_args, rows) &&
+                   offsetof(pl_feed_forward_args, rows) == offsetof(pl_gated_feed_forward_bwd_args, rows),
+               "one function reads the attributes of all");
 
-typedef struct slots { /* which input of the node is which; w1 and w2 follow x */
-    int gated, x, b1, b2, added;
-} slots;
-
-static const slots forward = {0, .x = 0, .b1 = 3, .b2 = 4, .added = 5},
-                   backward = {0, .x = 1, .b1 = 6, .b2 = NONE, .added = 8},
-                   gated_forward = {1, .x = 0, .b1 = NONE, .b2 = NONE, .added = 3},
-                   gated_backward = {1, .x = 1, .b1 = NONE, .b2 = NONE, .added = 6};
-
-static void *input(const pl_graph *g, const pl_node *n, const pl_addresses *a, int slot)
+static pl_feed_forward_layer layer_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_id x, pl_id up,
+                                      pl_id down)
 {
-    return slot == NONE ? NULL : pl_address_of(g, a, n->in[slot]);
-}
-
-static pl_feed_forward_layer layer_of(const pl_graph *g, const pl_node *n, const pl_addresses *a, const slots *at)
-{
-    const pl_value *x = pl_in(g, n, at->x), *w1 = pl_in(g, n, at->x + 1), *w2 = pl_in(g, n, at->x + 2);
-    return (pl_feed_forward_layer){.rows = pl_shape_rows(&x->shape),
-                                   .tokens = pl_tokens_of(&x->shape),
-                                   .in = w1->shape.dim[1],
-                                   .hidden = w2->shape.dim[1],
-                                   .out = w2->shape.dim[0],
-                                   .chunk_rows = n->attr[1].i,
-                                   .gated = at->gated,
-                                   .dots = pl_has_few_tokens(&x->shape),
-                                   .act = (pl_activation)n->attr[0].i,
-                                   .x = input(g, n, a, at->x),
-                                   .w1 = input(g, n, a, at->x + 1),
-                                   .w2 = input(g, n, a, at->x + 2),
-                                   .b1 = input(g, n, a, at->b1),
-                                   .type = pl_real_of(g, n->in[at->x])};
+    const pl_shape *rows = &g->value[x].shape, *w1 = &g->value[up].shape, *w2 = &g->value[down].shape;
+    return (pl_feed_forward_layer){.rows = pl_shape_rows(rows),
+                                   .tokens = pl_tokens_of(rows),
+                                   .in = w1->dim[1],
+                                   .hidden = w2->dim[1],
+                                   .out = w2->dim[0],
+                                   .chunk_rows = n->feed_forward.rows,
+                                   .dots = pl_has_few_tokens(rows),
+                                   .act = (pl_activation)n->feed_forward.act,
+                                   .x = pl_address_of(g, a, x),
+                                   .w1 = pl_address_of(g, a, up),
+                                   .w2 = pl_address_of(g, a, down),
+                                   .type = pl_real_of(g, x)};
 }
 
 static void bind_forward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const slots *at = n->op == PL_OP_GATED_FEED_FORWARD ? &gated_forward : &forward;
-    call->u.feed_forward = (pl_feed_forward_call){.layer = layer_of(g, n, a, at),
-                                                  .b2 = input(g, n, a, at->b2),
-                                                  .residual = input(g, n, a, at->added),
-                                                  .y = pl_address_of(g, a, n->out[0])};
+    const pl_feed_forward_args *x = &n->feed_forward;
+    pl_feed_forward_call *c = &call->u.feed_forward;
+    *c = (pl_feed_forward_call){.layer = layer_of(g, n, a, x->x, x->up, x->down),
+                                .b2 = pl_address_of(g, a, x->down_bias),
+                                .residual = pl_address_of(g, a, x->residual),
+                                .y = pl_address_of(g, a, x->y)};
+    c->layer.b1 = pl_address_of(g, a, x->up_bias);
+}
+
+static void bind_gated_forward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_gated_feed_forward_args *x = &n->gated_feed_forward;
+    pl_feed_forward_call *c = &call->u.feed_forward;
+    *c = (pl_feed_forward_call){.layer = layer_of(g, n, a, x->x, x->gate_up, x->down),
+                                .residual = pl_address_of(g, a, x->residual),
+                                .y = pl_address_of(g, a, x->y)};
+    c->layer.gated = 1;
 }
 
 static uint64_t workspace_forward(const pl_call *c, pl_team team)
@@ -56,18 +56,33 @@ static void exec_forward(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_FEED_FORWARD = {bind_forward, workspace_forward, exec_forward};
-const pl_binding pl_binding_GATED_FEED_FORWARD = {bind_forward, workspace_forward, exec_forward};
+const pl_binding pl_binding_GATED_FEED_FORWARD = {bind_gated_forward, workspace_forward, exec_forward};
 
 static void bind_backward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const slots *at = n->op == PL_OP_GATED_FEED_FORWARD_BWD ? &gated_backward : &backward;
-    call->u.feed_forward_bwd = (pl_feed_forward_bwd_call){.layer = layer_of(g, n, a, at),
-                                                          .dy = pl_address_of(g, a, n->in[0]),
-                                                          .partial = input(g, n, a, at->added),
-                                                          .dx = pl_address_of(g, a, n->out[0]),
-                                                          .dw1 = pl_address_of(g, a, n->out[1]),
-                                                          .dw2 = pl_address_of(g, a, n->out[2]),
-                                                          .db1 = at->gated ? NULL : pl_address_of(g, a, n->out[3])};
+    const pl_feed_forward_bwd_args *x = &n->feed_forward_bwd;
+    pl_feed_forward_bwd_call *c = &call->u.feed_forward_bwd;
+    *c = (pl_feed_forward_bwd_call){.layer = layer_of(g, n, a, x->x, x->up, x->down),
+                                    .dy = pl_address_of(g, a, x->dy),
+                                    .partial = pl_address_of(g, a, x->partial),
+                                    .dx = pl_address_of(g, a, x->dx),
+                                    .dw1 = pl_address_of(g, a, x->dup_new),
+                                    .dw2 = pl_address_of(g, a, x->ddown_new),
+                                    .db1 = pl_address_of(g, a, x->dup_bias_new)};
+    c->layer.b1 = pl_address_of(g, a, x->up_bias);
+}
+
+static void bind_gated_backward(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_gated_feed_forward_bwd_args *x = &n->gated_feed_forward_bwd;
+    pl_feed_forward_bwd_call *c = &call->u.feed_forward_bwd;
+    *c = (pl_feed_forward_bwd_call){.layer = layer_of(g, n, a, x->x, x->gate_up, x->down),
+                                    .dy = pl_address_of(g, a, x->dy),
+                                    .partial = pl_address_of(g, a, x->partial),
+                                    .dx = pl_address_of(g, a, x->dx),
+                                    .dw1 = pl_address_of(g, a, x->dgate_up_new),
+                                    .dw2 = pl_address_of(g, a, x->ddown_new)};
+    c->layer.gated = 1;
 }
 
 static uint64_t workspace_backward(const pl_call *c, pl_team team)
@@ -80,4 +95,4 @@ static void exec_backward(const pl_call *c, pl_team team)
 }
 
 const pl_binding pl_binding_FEED_FORWARD_BWD = {bind_backward, workspace_backward, exec_backward};
-const pl_binding pl_binding_GATED_FEED_FORWARD_BWD = {bind_backward, workspace_backward, exec_backward};
+const pl_binding pl_binding_GATED_FEED_FORWARD_BWD = {bind_gated_backward, workspace_backward, exec_backward};

@@ -2,27 +2,39 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-static void bind_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+static void bind_layer_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    bool rms = n->op == PL_OP_RMS_NORM;
+    const pl_value *x = &g->value[n->layer_norm.x];
     call->u.norm = (pl_norm_call){.rows = pl_shape_rows(&x->shape),
                                   .width = pl_shape_last(&x->shape),
-                                  .rms = rms,
-                                  .eps = (float)n->attr[0].f,
-                                  .x = pl_address_of(g, a, n->in[0]),
-                                  .gamma = pl_address_of(g, a, n->in[1]),
-                                  .beta = rms ? NULL : pl_address_of(g, a, n->in[2]),
-                                  .y = pl_address_of(g, a, n->out[0]),
-                                  .mean = rms ? NULL : pl_address_of(g, a, n->out[1]),
-                                  .rstd = pl_address_of(g, a, n->out[rms ? 1 : 2]),
-                                  .type = pl_real_of(g, n->in[0])};
+                                  .eps = (float)n->layer_norm.eps,
+                                  .x = pl_address_of(g, a, n->layer_norm.x),
+                                  .gamma = pl_address_of(g, a, n->layer_norm.gamma),
+                                  .beta = pl_address_of(g, a, n->layer_norm.beta),
+                                  .y = pl_address_of(g, a, n->layer_norm.y),
+                                  .mean = pl_address_of(g, a, n->layer_norm.mean),
+                                  .rstd = pl_address_of(g, a, n->layer_norm.rstd),
+                                  .type = pl_real_of(g, n->layer_norm.x)};
+}
+
+static void bind_rms_norm(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_value *x = &g->value[n->rms_norm.x];
+    call->u.norm = (pl_norm_call){.rows = pl_shape_rows(&x->shape),
+                                  .width = pl_shape_last(&x->shape),
+                                  .rms = 1,
+                                  .eps = (float)n->rms_norm.eps,
+                                  .x = pl_address_of(g, a, n->rms_norm.x),
+                                  .gamma = pl_address_of(g, a, n->rms_norm.gamma),
+                                  .y = pl_address_of(g, a, n->rms_norm.y),
+                                  .rstd = pl_address_of(g, a, n->rms_norm.rstd),
+                                  .type = pl_real_of(g, n->rms_norm.x)};
 }
 
 static void exec_norm(const pl_call *c, pl_team team) { pl_norm_exec(&c->u.norm, team); }
 
-const pl_binding pl_binding_LAYER_NORM = {bind_norm, NULL, exec_norm};
-const pl_binding pl_binding_RMS_NORM = {bind_norm, NULL, exec_norm};
+const pl_binding pl_binding_LAYER_NORM = {bind_layer_norm, NULL, exec_norm};
+const pl_binding pl_binding_RMS_NORM = {bind_rms_norm, NULL, exec_norm};
 
 static void bind_layer_norm_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {

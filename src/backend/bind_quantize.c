@@ -2,12 +2,22 @@
 #include "backend/backend.h"
 #include "ir/op.h"
 
-static void bind_observe(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+static pl_observe_call observe_call(const pl_graph *g, const pl_addresses *a, pl_id x, pl_id extremes)
 {
-    call->u.observe = (pl_observe_call){.count = (int64_t)pl_shape_elems(&pl_in(g, n, 0)->shape),
-                                        .x = pl_address_of(g, a, n->in[0]),
-                                        .extremes = pl_address_of(g, a, n->in[1]),
-                                        .bin = pl_address_of(g, a, n->in[2])};
+    return (pl_observe_call){.count = (int64_t)pl_shape_elems(&g->value[x].shape),
+                             .x = pl_address_of(g, a, x),
+                             .extremes = pl_address_of(g, a, extremes)};
+}
+
+static void bind_extremes(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.observe = observe_call(g, a, n->observe_extremes.x, n->observe_extremes.extremes);
+}
+
+static void bind_spread(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    call->u.observe = observe_call(g, a, n->observe_spread.x, n->observe_spread.extremes);
+    call->u.observe.bin = pl_address_of(g, a, n->observe_spread.bins);
 }
 
 static uint64_t workspace_observe(const pl_call *c, pl_team team)
@@ -17,8 +27,8 @@ static uint64_t workspace_observe(const pl_call *c, pl_team team)
 
 static void exec_observe(const pl_call *c, pl_team team) { pl_observe_exec(&c->u.observe, c->workspace, team); }
 
-const pl_binding pl_binding_OBSERVE_EXTREMES = {bind_observe, workspace_observe, exec_observe};
-const pl_binding pl_binding_OBSERVE_SPREAD = {bind_observe, workspace_observe, exec_observe};
+const pl_binding pl_binding_OBSERVE_EXTREMES = {bind_extremes, workspace_observe, exec_observe};
+const pl_binding pl_binding_OBSERVE_SPREAD = {bind_spread, workspace_observe, exec_observe};
 
 static void bind_difference(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
@@ -53,22 +63,27 @@ static void exec_overwrite(const pl_call *c, pl_team team) { pl_overwrite_exec(&
 
 const pl_binding pl_binding_OVERWRITE = {bind_overwrite, NULL, exec_overwrite};
 
-/* x, W, what x spans and a bias are the same inputs of both operators. */
+_Static_assert(offsetof(pl_linear_int8_args, bias) == offsetof(pl_hidden_int8_args, bias) &&
+                   offsetof(pl_linear_int8_args, y) == offsetof(pl_hidden_int8_args, y) &&
+                   offsetof(pl_linear_int8_args, act) == offsetof(pl_hidden_int8_args, act),
+               "one function reads both");
+
 static pl_linear_int8_call call_of(const pl_graph *g, const pl_node *n, const pl_addresses *a)
 {
-    const pl_value *x = pl_in(g, n, 0), *out = &g->value[n->out[0]];
+    const pl_linear_int8_args *in = &n->linear_int8;
+    const pl_value *x = &g->value[in->x], *y = &g->value[in->y];
     pl_linear_int8_call c = {.product = {.m = pl_shape_rows(&x->shape),
-                                         .n = pl_shape_last(&out->shape),
+                                         .n = pl_shape_last(&y->shape),
                                          .k = pl_shape_last(&x->shape),
                                          .ld_x = pl_shape_last(&x->shape),
-                                         .packed = pl_address_of(g, a, n->in[1]),
-                                         .bias = pl_address_of(g, a, n->in[3]),
-                                         .act = (pl_activation)n->attr[1].i},
-                             .range = pl_address_of(g, a, n->in[2])};
+                                         .packed = pl_address_of(g, a, in->weight),
+                                         .bias = pl_address_of(g, a, in->bias),
+                                         .act = (pl_activation)in->act},
+                             .range = pl_address_of(g, a, in->range)};
     if (x->dtype == PL_DTYPE_U8)
-        c.product.x = pl_address_of(g, a, n->in[0]);
+        c.product.x = pl_address_of(g, a, in->x);
     else
-        c.product.x_real = pl_address_of(g, a, n->in[0]);
+        c.product.x_real = pl_address_of(g, a, in->x);
     return c;
 }
 

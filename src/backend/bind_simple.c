@@ -91,29 +91,57 @@ const pl_binding pl_binding_DROPOUT = {bind_dropout, NULL, exec_dropout};
 
 static void bind_add(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.add = (pl_add_call){elems(g, n->in[0]), pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->in[1]),
-                                pl_address_of(g, a, n->out[0]), pl_real_of(g, n->in[0])};
+    const pl_add_args *x = &n->add;
+    call->u.add = (pl_add_call){elems(g, x->a), pl_address_of(g, a, x->a), pl_address_of(g, a, x->b),
+                                pl_address_of(g, a, x->y), pl_real_of(g, x->a)};
+}
+
+static void bind_add_to(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_add_to_args *x = &n->add_to;
+    call->u.add = (pl_add_call){elems(g, x->x), pl_address_of(g, a, x->x), pl_address_of(g, a, x->sum),
+                                pl_address_of(g, a, x->sum_new), pl_real_of(g, x->x)};
 }
 
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
 
 const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
-const pl_binding pl_binding_ADD_TO = {bind_add, NULL, exec_add};
+const pl_binding pl_binding_ADD_TO = {bind_add_to, NULL, exec_add};
 
-static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+static void bind_copy(const pl_graph *g, const pl_addresses *a, pl_id from, pl_id to, pl_call *call)
 {
-    const pl_value *x = &g->value[n->in[0]];
-    call->u.cast = (pl_cast_call){elems(g, n->in[0]), pl_real_of(g, n->in[0]), pl_real_of(g, n->out[0]),
-                                  pl_address_of(g, a, n->in[0]), pl_address_of(g, a, n->out[0])};
+    const pl_value *x = &g->value[from];
+    call->u.cast = (pl_cast_call){elems(g, from), pl_real_of(g, from), pl_real_of(g, to), pl_address_of(g, a, from),
+                                  pl_address_of(g, a, to)};
     if (pl_value_is_contiguous(x)) return;
     call->u.cast.sample = call->u.cast.count / x->shape.dim[0];
     call->u.cast.distance = x->stride[0];
 }
 
+static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_copy(g, a, n->cast.x, n->cast.y, call);
+}
+
+static void bind_replace(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_copy(g, a, n->replace.x, n->replace.old_new, call);
+}
+
+static void bind_detach(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_copy(g, a, n->detach.x, n->detach.y, call);
+}
+
+static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_copy(g, a, n->straight_through.code, n->straight_through.y, call);
+}
+
 static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast, team); }
 
 const pl_binding pl_binding_CAST = {bind_cast, NULL, exec_cast};
-const pl_binding pl_binding_REPLACE = {bind_cast, NULL, exec_cast};
+const pl_binding pl_binding_REPLACE = {bind_replace, NULL, exec_cast};
 
 /* In its place there is nothing to do. */
 static void exec_detach(const pl_call *c, pl_team team)
@@ -121,14 +149,8 @@ static void exec_detach(const pl_call *c, pl_team team)
     if (c->u.cast.x != c->u.cast.y) pl_cast_exec(&c->u.cast, team);
 }
 
-static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
-{
-    const pl_node copy = {.in = {n->straight_through.code}, .out = {n->straight_through.y}};
-    bind_cast(g, &copy, a, call);
-}
-
 const pl_binding pl_binding_STRAIGHT_THROUGH = {bind_straight_through, NULL, exec_detach};
-const pl_binding pl_binding_DETACH = {bind_cast, NULL, exec_detach};
+const pl_binding pl_binding_DETACH = {bind_detach, NULL, exec_detach};
 
 /* Zero bytes for any dtype, a value for f32 and i32. */
 static void bind_fill(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -152,11 +174,15 @@ static void exec_fill(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_FILL = {bind_fill, NULL, exec_fill};
 
+_Static_assert(offsetof(pl_normal_args, stream) == offsetof(pl_truncated_normal_args, stream),
+               "one function binds both");
+
 static void bind_normal(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.normal = (pl_normal_call){(uint64_t)elems(g, n->out[0]),  (float)n->attr[0].f,
-                                      (uint64_t)n->attr[1].i,         (uint64_t)n->attr[2].i,
-                                      pl_address_of(g, a, n->out[0]), pl_real_of(g, n->out[0])};
+    const pl_normal_args *x = &n->normal;
+    call->u.normal =
+        (pl_normal_call){(uint64_t)elems(g, x->y),  (float)x->std,      (uint64_t)x->seed, (uint64_t)x->stream,
+                         pl_address_of(g, a, x->y), pl_real_of(g, x->y)};
 }
 
 static void exec_normal(const pl_call *c, pl_team team) { pl_normal_exec(&c->u.normal, team); }
@@ -188,21 +214,27 @@ static pl_adamw_state state_of(pl_dtype moment)
     return moment == PL_DTYPE_U8 ? PL_ADAMW_8BIT : moment == PL_DTYPE_BF16 ? PL_ADAMW_BF16 : PL_ADAMW_F32;
 }
 
+_Static_assert(offsetof(pl_adamw_args, skipped) == offsetof(pl_adam_atan2_args, skipped) &&
+                   offsetof(pl_adamw_args, v_new) == offsetof(pl_adam_atan2_args, v_new) &&
+                   offsetof(pl_adamw_args, beta2) == offsetof(pl_adam_atan2_args, beta2),
+               "one function reads both");
+
 /* What both rules have in common. */
 static void bind_optimizer(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    call->u.adamw = (pl_adamw_call){.count = elems(g, n->in[0]),
-                                    .w = pl_address_of(g, a, n->out[0]),
-                                    .m = pl_address_of(g, a, n->out[1]),
-                                    .v = pl_address_of(g, a, n->out[2]),
-                                    .g = pl_address_of(g, a, n->in[1]),
-                                    .beta1 = (float)n->attr[0].f,
-                                    .beta2 = (float)n->attr[1].f,
-                                    .lr = pl_address_of(g, a, n->in[4]),
-                                    .step = pl_address_of(g, a, n->in[5]),
-                                    .grad_scale = pl_address_of(g, a, n->in[6]),
-                                    .state = state_of(pl_in(g, n, 2)->dtype),
-                                    .skipped_steps = pl_address_of(g, a, n->in[7])};
+    const pl_adamw_args *x = &n->adamw;
+    call->u.adamw = (pl_adamw_call){.count = elems(g, x->weight),
+                                    .w = pl_address_of(g, a, x->weight_new),
+                                    .m = pl_address_of(g, a, x->m_new),
+                                    .v = pl_address_of(g, a, x->v_new),
+                                    .g = pl_address_of(g, a, x->gradient),
+                                    .beta1 = (float)x->beta1,
+                                    .beta2 = (float)x->beta2,
+                                    .lr = pl_address_of(g, a, x->rate),
+                                    .step = pl_address_of(g, a, x->step),
+                                    .grad_scale = pl_address_of(g, a, x->scale),
+                                    .state = state_of(g->value[x->m].dtype),
+                                    .skipped_steps = pl_address_of(g, a, x->skipped)};
 }
 
 static void bind_adamw(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)

@@ -5,14 +5,15 @@
 
 static void bind_load(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
+    const pl_id *port = n->load.port;
     pl_load_call *c = &call->u.load;
     *c = (pl_load_call){0};
-    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) {
-        void *at = pl_address_of(g, a, n->out[k]);
-        if (pl_is_sample_number(&g->value[n->out[k]]))
+    for (int k = 0; k < PL_OUTS_OF_LOAD && port[k] != PL_NONE; k++) {
+        void *at = pl_address_of(g, a, port[k]);
+        if (pl_is_sample_number(&g->value[port[k]]))
             c->first_sample = at;
         else
-            c->port[c->ports++] = (pl_call_port){at, pl_value_bytes(g, n->out[k]), g->value[n->out[k]].dtype};
+            c->port[c->ports++] = (pl_call_port){at, pl_value_bytes(g, port[k]), g->value[port[k]].dtype};
     }
 }
 
@@ -20,11 +21,12 @@ const pl_binding pl_binding_LOAD = {bind_load, NULL, NULL};
 
 static void bind_store(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
+    const pl_id *port = n->store.port;
     pl_store_call *c = &call->u.store;
     *c = (pl_store_call){.returned = pl_node_returned_port(g, n)};
-    for (int k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++)
+    for (int k = 0; k < PL_INS_OF_STORE && port[k] != PL_NONE; k++)
         c->port[c->ports++] =
-            (pl_call_port){pl_address_of(g, a, n->in[k]), pl_value_bytes(g, n->in[k]), g->value[n->in[k]].dtype};
+            (pl_call_port){pl_address_of(g, a, port[k]), pl_value_bytes(g, port[k]), g->value[port[k]].dtype};
 }
 
 const pl_binding pl_binding_STORE = {bind_store, NULL, NULL};
@@ -70,24 +72,34 @@ static void exec_embedding_bwd(const pl_call *c, pl_team team) { pl_embedding_bw
 
 const pl_binding pl_binding_EMBEDDING_BWD = {bind_embedding_bwd, NULL, exec_embedding_bwd};
 
+_Static_assert(offsetof(pl_linear_ce_args, loss) == offsetof(pl_linear_ce_bwd_args, loss) &&
+                   offsetof(pl_linear_ce_args, loss_new) == offsetof(pl_linear_ce_bwd_args, loss_new) &&
+                   offsetof(pl_linear_ce_args, chunk_rows) == offsetof(pl_linear_ce_bwd_args, chunk_rows),
+               "one function reads both");
+
 static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    const pl_value *h = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    bool backward = n->op == PL_OP_LINEAR_CE_BWD;
+    const pl_linear_ce_args *x = &n->linear_ce;
+    const pl_value *h = &g->value[x->h], *w = &g->value[x->weight];
     call->u.linear_ce = (pl_linear_ce_call){.rows = pl_shape_rows(&h->shape),
                                             .width = w->shape.dim[1],
                                             .vocab = w->shape.dim[0],
-                                            .chunk_rows = n->attr[0].i,
-                                            .h = pl_address_of(g, a, n->in[0]),
-                                            .weight = pl_address_of(g, a, n->in[1]),
-                                            .target = pl_address_of(g, a, n->in[2]),
-                                            .scale = pl_address_of(g, a, n->in[3]),
-                                            .loss = pl_address_of(g, a, n->out[0]),
-                                            .dh = backward ? pl_address_of(g, a, n->out[1]) : NULL,
-                                            .dweight = backward ? pl_address_of(g, a, n->out[2]) : NULL,
-                                            .loss_scale = backward ? pl_address_of(g, a, n->in[6]) : NULL,
-                                            .type = pl_real_of(g, n->in[0]),
+                                            .chunk_rows = x->chunk_rows,
+                                            .h = pl_address_of(g, a, x->h),
+                                            .weight = pl_address_of(g, a, x->weight),
+                                            .target = pl_address_of(g, a, x->target),
+                                            .scale = pl_address_of(g, a, x->scale),
+                                            .loss = pl_address_of(g, a, x->loss_new),
+                                            .type = pl_real_of(g, x->h),
                                             .tokens = pl_tokens_of(&h->shape)};
+}
+
+static void bind_linear_ce_bwd(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    bind_linear_ce(g, n, a, call);
+    call->u.linear_ce.dh = pl_address_of(g, a, n->linear_ce_bwd.dh);
+    call->u.linear_ce.dweight = pl_address_of(g, a, n->linear_ce_bwd.dweight_new);
+    call->u.linear_ce.loss_scale = pl_address_of(g, a, n->linear_ce_bwd.loss_scale);
 }
 
 static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)
@@ -97,4 +109,4 @@ static uint64_t workspace_linear_ce(const pl_call *c, pl_team team)
 static void exec_linear_ce(const pl_call *c, pl_team team) { pl_linear_ce_exec(&c->u.linear_ce, c->workspace, team); }
 
 const pl_binding pl_binding_LINEAR_CE = {bind_linear_ce, workspace_linear_ce, exec_linear_ce};
-const pl_binding pl_binding_LINEAR_CE_BWD = {bind_linear_ce, workspace_linear_ce, exec_linear_ce};
+const pl_binding pl_binding_LINEAR_CE_BWD = {bind_linear_ce_bwd, workspace_linear_ce, exec_linear_ce};

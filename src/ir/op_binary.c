@@ -15,30 +15,30 @@
 #include "base/binary.h"
 #include "ir/op.h"
 
-static pl_status expect_packed(const pl_graph *g, const pl_node *n, int k, int64_t columns, int64_t width,
+static pl_status expect_packed(const pl_graph *g, const pl_node *n, const pl_id *packed, int64_t columns, int64_t width,
                                pl_error *err)
 {
-    const pl_value *w = pl_in(g, n, k);
+    const pl_value *w = &g->value[*packed];
     if (w->dtype != PL_DTYPE_U8 || w->shape.rank != 1 || w->shape.symbolic ||
         (uint64_t)w->shape.dim[0] != pl_binary_packed_bytes(columns, width))
-        return pl_fail_input(g, n, k, "u8, as many bytes as packed signs have", err);
+        return pl_fail_operand(g, n, packed, "u8, as many bytes as packed signs have", err);
     return PL_OK;
 }
 
-/* Input k is f32 [..., width]. */
-static pl_status expect_rows(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+/* f32 [..., width] */
+static pl_status expect_rows(const pl_graph *g, const pl_node *n, const pl_id *rows, pl_error *err)
 {
-    const pl_shape *s = &pl_in(g, n, k)->shape;
+    const pl_shape *s = &g->value[*rows].shape;
     if (s->rank < 1 || s->symbolic >> (s->rank - 1) & 1 || pl_shape_last(s) < 1 || pl_shape_last(s) > PL_BINARY_K_MAX)
-        return pl_fail_input(g, n, k, "f32 [..., width], of at most 2^24 numbers", err);
+        return pl_fail_operand(g, n, rows, "f32 [..., width], of at most 2^24 numbers", err);
     return PL_OK;
 }
 
-static pl_status expect_matrix(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+static pl_status expect_matrix(const pl_graph *g, const pl_node *n, const pl_id *matrix, pl_error *err)
 {
-    const pl_shape *s = &pl_in(g, n, k)->shape;
+    const pl_shape *s = &g->value[*matrix].shape;
     if (s->rank != 2 || s->symbolic || s->dim[0] < 1 || s->dim[1] < 1 || s->dim[1] > PL_BINARY_K_MAX)
-        return pl_fail_input(g, n, k, "f32 [out, in] with in at most 2^24", err);
+        return pl_fail_operand(g, n, matrix, "f32 [out, in] with in at most 2^24", err);
     return PL_OK;
 }
 
@@ -48,59 +48,57 @@ static pl_shape with_last(pl_shape s, int64_t last)
     return s;
 }
 
-/* ---- pack_signs: w f32 [N,K] → u8 [bytes] ---- */
+/* ---- pack_signs: weight f32 [N,K] → packed u8 [bytes] ---- */
 static pl_status shape_pack_signs(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(expect_matrix(g, n, 0, err));
-    const pl_shape *w = &pl_in(g, n, 0)->shape;
+    const pl_id *weight = &n->pack_signs.weight;
+    const pl_shape *w = &g->value[*weight].shape;
+    PL_TRY(expect_matrix(g, n, weight, err));
     out[0] = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
     return PL_OK;
 }
 
 static pl_cost cost_pack_signs(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *w = pl_in(g, n, 0);
-    return (pl_cost){2 * pl_value_elems_f(w), pl_value_bytes_f(w) + pl_value_bytes_f(&g->value[n->out[0]])};
+    const pl_value *w = &g->value[n->pack_signs.weight], *packed = &g->value[n->pack_signs.packed];
+    return (pl_cost){2 * pl_value_elems_f(w), pl_value_bytes_f(w) + pl_value_bytes_f(packed)};
 }
 
 const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs};
 
-/* ---- linear_binary: x f32 [...,K], packed u8, [bias N], [residual ...,N], [latent N,K] → y [...,N] ----
+/* ---- linear_binary: x f32 [...,K], packed u8, bias [N], residual [...,N], latent [N,K] → y [...,N] ----
  * The latent weight, where it is trained, is whose gradient this is; its numbers are not read. */
-enum { COLUMNS }; /* the attribute */
-
 static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const int64_t columns = n->attr[COLUMNS].i;
+    const pl_linear_binary_args *a = &n->linear_binary;
+    const int64_t columns = a->columns;
     if (columns < 1 || columns > INT32_MAX)
         return pl_fail(err, PL_E_INTERNAL, "linear_binary in %s: %lld columns are none", n->scope, (long long)columns);
-    PL_TRY(expect_rows(g, n, 0, err));
-    const pl_shape *x = &pl_in(g, n, 0)->shape, y = with_last(*x, columns), bias = {.rank = 1, .dim = {columns}},
+    PL_TRY(expect_rows(g, n, &a->x, err));
+    const pl_shape *x = &g->value[a->x].shape, y = with_last(*x, columns), bias = {.rank = 1, .dim = {columns}},
                    w = {.rank = 2, .dim = {columns, pl_shape_last(x)}};
-    PL_TRY(expect_packed(g, n, 1, columns, pl_shape_last(x), err));
-    PL_TRY(pl_expect_shape(g, n, 2, &bias, "a number for each column", err));
-    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
-    PL_TRY(pl_expect_shape(g, n, 4, &w, "[out, in]", err));
+    PL_TRY(expect_packed(g, n, &a->packed, columns, pl_shape_last(x), err));
+    PL_TRY(pl_expect_operand(g, n, &a->bias, &bias, "a number for each column", err));
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
+    PL_TRY(pl_expect_operand(g, n, &a->latent, &w, "[out, in]", err));
     out[0] = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_status gradient_linear_binary(pl_gradient *g, const pl_node *n)
 {
-    const pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[4];
-    pl_id out = PL_NONE, acc = w == PL_NONE ? PL_NONE : pl_gradient_accumulator(g, w);
-    if (dy == PL_NONE) return PL_OK;
-    pl_gradient_add_bias(g, n->in[2], dy);
-    if (acc != PL_NONE) {
-        pl_build_node(g->b, PL_OP_LINEAR_BINARY_DW, NULL, 3, (pl_id[]){dy, x, acc}, 1, &out);
-        pl_gradient_accumulated_for(g, w, out, PL_OP_LATENT_GRADIENT);
-    }
-    if (pl_gradient_is_wanted(g, x)) {
-        out = PL_NONE;
-        pl_build_node(g->b, PL_OP_LINEAR_BINARY_DX, NULL, 3, (pl_id[]){dy, n->in[1], x}, 1, &out);
-        pl_gradient_add(g, x, out);
-    }
-    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    const pl_linear_binary_args *a = &n->linear_binary;
+    pl_linear_binary_dw_args dw = pl_linear_binary_dw_none;
+    pl_linear_binary_dx_args dx = pl_linear_binary_dx_none;
+    dw.dy = dx.dy = pl_gradient_of(g, a->y), dw.x = dx.x = a->x;
+    if (dw.dy == PL_NONE) return PL_OK;
+    pl_gradient_add_bias(g, a->bias, dw.dy);
+    dw.dweight = pl_gradient_accumulator(g, a->latent);
+    if (dw.dweight != PL_NONE)
+        pl_gradient_accumulated_for(g, a->latent, pl_build_linear_binary_dw(g->b, &dw), PL_OP_LATENT_GRADIENT);
+    dx.packed = a->packed;
+    if (pl_gradient_is_wanted(g, a->x)) pl_gradient_add(g, a->x, pl_build_linear_binary_dx(g->b, &dx));
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dw.dy);
     return g->b->status;
 }
 
@@ -108,11 +106,12 @@ static double product_flops(const pl_value *x, double columns) { return 2 * pl_v
 
 static pl_cost cost_linear_binary(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    const double flops = product_flops(x, (double)n->attr[COLUMNS].i);
+    const pl_linear_binary_args *a = &n->linear_binary;
+    const pl_value *x = &g->value[a->x];
+    const double flops = product_flops(x, (double)a->columns);
     return (pl_cost){flops,
-                     pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1)) + pl_value_bytes_f(&g->value[n->out[0]]) +
-                         pl_value_bytes_f(pl_in(g, n, 3)),
+                     pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->packed]) + pl_value_bytes_f(&g->value[a->y]) +
+                         pl_value_bytes_f(pl_value_at(g, a->residual)),
                      flops};
 }
 
@@ -121,60 +120,63 @@ const pl_op_rule pl_rule_LINEAR_BINARY = {shape_linear_binary, gradient_linear_b
 /* ---- linear_binary_dx: dy f32 [...,N], packed u8, x f32 [...,K] → dx [...,K] ---- */
 static pl_status shape_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(expect_rows(g, n, 0, err));
-    PL_TRY(expect_rows(g, n, 2, err));
-    const pl_shape *x = &pl_in(g, n, 2)->shape;
-    const int64_t columns = pl_shape_last(&pl_in(g, n, 0)->shape);
+    const pl_linear_binary_dx_args *a = &n->linear_binary_dx;
+    PL_TRY(expect_rows(g, n, &a->dy, err));
+    PL_TRY(expect_rows(g, n, &a->x, err));
+    const pl_shape *x = &g->value[a->x].shape;
+    const int64_t columns = pl_shape_last(&g->value[a->dy].shape);
     const pl_shape dy = with_last(*x, columns);
-    PL_TRY(pl_expect_shape(g, n, 0, &dy, "[..., out], a row for each of the input", err));
-    PL_TRY(expect_packed(g, n, 1, columns, pl_shape_last(x), err));
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &dy, "[..., out], a row for each of the input", err));
+    PL_TRY(expect_packed(g, n, &a->packed, columns, pl_shape_last(x), err));
     out[0] = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_cost cost_dx(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 2);
+    const pl_linear_binary_dx_args *a = &n->linear_binary_dx;
+    const pl_value *dy = &g->value[a->dy], *x = &g->value[a->x];
     return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
-                     pl_value_bytes_f(dy) + 4 * pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 1))};
+                     pl_value_bytes_f(dy) + 4 * pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->packed])};
 }
 
 const pl_op_rule pl_rule_LINEAR_BINARY_DX = {shape_dx, NULL, cost_dx};
 
-/* ---- linear_binary_dw: dy f32 [...,N], x f32 [...,K], dW~ f32 [N,K] → dW~' ---- */
+/* ---- linear_binary_dw: dy f32 [...,N], x f32 [...,K], dweight, which is dW~, f32 [N,K] ---- */
 static pl_status shape_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(expect_rows(g, n, 0, err));
-    PL_TRY(expect_rows(g, n, 1, err));
-    const pl_shape *dy = &pl_in(g, n, 0)->shape, *x = &pl_in(g, n, 1)->shape;
-    if (pl_shape_rows(dy) != pl_shape_rows(x)) return pl_fail_input(g, n, 1, "as many rows as the gradient", err);
+    const pl_linear_binary_dw_args *a = &n->linear_binary_dw;
+    (void)out;
+    PL_TRY(expect_rows(g, n, &a->dy, err));
+    PL_TRY(expect_rows(g, n, &a->x, err));
+    const pl_shape *dy = &g->value[a->dy].shape, *x = &g->value[a->x].shape;
+    if (pl_shape_rows(dy) != pl_shape_rows(x)) return pl_fail_operand(g, n, &a->x, "as many rows as the gradient", err);
     const pl_shape w = pl_shape_of(2, pl_shape_last(dy), pl_shape_last(x));
-    PL_TRY(pl_expect_shape(g, n, 2, &w, "[out, in]", err));
-    out[0] = (pl_out){w, PL_DTYPE_F32};
-    return PL_OK;
+    return pl_expect_operand(g, n, &a->dweight, &w, "[out, in]", err);
 }
 
 static pl_cost cost_dw(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
+    const pl_linear_binary_dw_args *a = &n->linear_binary_dw;
+    const pl_value *dy = &g->value[a->dy], *x = &g->value[a->x], *sum = &g->value[a->dweight];
     return (pl_cost){product_flops(x, (double)pl_shape_last(&dy->shape)),
-                     pl_value_bytes_f(dy) + 2 * pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc)};
+                     pl_value_bytes_f(dy) + 2 * pl_value_bytes_f(x) + 2 * pl_value_bytes_f(sum)};
 }
 
 const pl_op_rule pl_rule_LINEAR_BINARY_DW = {shape_dw, NULL, cost_dw};
 
-/* ---- latent_gradient: dW~ f32 [N,K], w f32 [N,K] → dw ---- */
+/* ---- latent_gradient: sum, dW~ that becomes dw, f32 [N,K], weight f32 [N,K] ---- */
 static pl_status shape_latent_gradient(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(expect_matrix(g, n, 1, err));
-    PL_TRY(pl_expect_shape(g, n, 0, &pl_in(g, n, 1)->shape, "the shape of the weight", err));
-    out[0] = (pl_out){pl_in(g, n, 1)->shape, PL_DTYPE_F32};
-    return PL_OK;
+    const pl_latent_gradient_args *a = &n->latent_gradient;
+    (void)out;
+    PL_TRY(expect_matrix(g, n, &a->weight, err));
+    return pl_expect_operand(g, n, &a->sum, &g->value[a->weight].shape, "the shape of the weight", err);
 }
 
 static pl_cost cost_latent_gradient(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *w = pl_in(g, n, 1);
+    const pl_value *w = &g->value[n->latent_gradient.weight];
     return (pl_cost){4 * pl_value_elems_f(w), 3 * pl_value_bytes_f(w)};
 }
 

@@ -16,7 +16,7 @@ static bool is_possible(const pl_convolution_shape *s)
     return small && s->stride >= 1 && s->pad >= 0 && s->pad < s->kernel;
 }
 
-static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, const pl_attr *stride)
+static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, int64_t stride, int64_t pad)
 {
     pl_convolution_shape s = {.batch = x->dim[0],
                               .height = x->dim[1],
@@ -24,8 +24,8 @@ static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, 
                               .in = x->dim[3],
                               .out = w->dim[0],
                               .kernel = w->dim[1],
-                              .stride = stride[0].i,
-                              .pad = stride[1].i};
+                              .stride = stride,
+                              .pad = pad};
     if (!is_possible(&s)) return s;
     s.out_height = pl_convolution_outputs(s.height, s.kernel, s.stride, s.pad);
     s.out_width = pl_convolution_outputs(s.width, s.kernel, s.stride, s.pad);
@@ -40,11 +40,27 @@ static pl_cost cost_of(const pl_convolution_shape *s, int64_t algorithm, double 
     return (pl_cost){flops, bytes, flops};
 }
 
-static pl_status check_weight(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+static pl_status check_image(const pl_graph *g, const pl_node *n, const pl_id *image, const char *expected,
+                             pl_error *err)
 {
-    const pl_value *w = pl_in(g, n, k);
-    if (w->shape.rank != 4 || w->shape.symbolic || w->shape.dim[1] != w->shape.dim[2])
-        return pl_fail_input(g, n, k, "[out, kernel, kernel, in] with a square kernel", err);
+    return is_image(&g->value[*image]) ? PL_OK : pl_fail_operand(g, n, image, expected, err);
+}
+
+static pl_status check_weight(const pl_graph *g, const pl_node *n, const pl_id *weight, pl_error *err)
+{
+    const pl_shape *w = &g->value[*weight].shape;
+    if (w->rank != 4 || w->symbolic || w->dim[1] != w->dim[2])
+        return pl_fail_operand(g, n, weight, "[out, kernel, kernel, in] with a square kernel", err);
+    return PL_OK;
+}
+
+/* An image and a weight for as many channels. */
+static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *weight, pl_error *err)
+{
+    PL_TRY(check_image(g, n, x, "[batch, height, width, in]", err));
+    PL_TRY(check_weight(g, n, weight, err));
+    if (g->value[*weight].shape.dim[3] != g->value[*x].shape.dim[3])
+        return pl_fail_operand(g, n, weight, "[out, kernel, kernel, in] with in = the input's channels", err);
     return PL_OK;
 }
 
@@ -78,151 +94,150 @@ static pl_shape image_of(const pl_shape *like, int64_t height, int64_t width, in
     return s;
 }
 
-/* ---- conv2d: x [B,H,W,C], W [N,k,k,C], [bias N], [residual B,Ho,Wo,N] → y [B,Ho,Wo,N], [act(y)], [moments] ----
+/* ---- conv2d: x [B,H,W,C], weight [N,k,k,C], bias [N], residual [B,Ho,Wo,N] → y [B,Ho,Wo,N], act(y), moments ----
  * With act, y is the pre-activation and the second output is act(y). moments f32 [B,Ho,2,N] are those that
  * channel_moments makes of y; no gradient goes through them, a norm's own rule takes them into account. */
-enum { ACT, STRIDE, PAD, ALGORITHM };
-
 static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
-    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
-    PL_TRY(check_weight(g, n, 1, err));
-    if (w->shape.dim[3] != x->shape.dim[3])
-        return pl_fail_input(g, n, 1, "[out, kernel, kernel, in] with in = the input's channels", err);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + STRIDE);
-    PL_TRY(check_window(n, &s, n->attr[ALGORITHM].i, err));
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.out)) return pl_fail_input(g, n, 2, "f32 [out]", err);
+    const pl_conv2d_args *a = &n->conv2d;
+    const pl_value *x = &g->value[a->x], *bias = pl_value_at(g, a->bias);
+    PL_TRY(check_factors(g, n, &a->x, &a->weight, err));
+    pl_convolution_shape s = shape_between(&x->shape, &g->value[a->weight].shape, a->stride, a->pad);
+    PL_TRY(check_window(n, &s, a->algorithm, err));
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.out))
+        return pl_fail_operand(g, n, &a->bias, "f32 [out]", err);
     pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
-    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){y, x->dtype};
-    out[2] = (pl_out){image_of(&x->shape, s.out_height, 2, s.out), PL_DTYPE_F32};
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
+    out[PL_OUT_OF(conv2d, y)] = out[PL_OUT_OF(conv2d, act_y)] = (pl_out){y, x->dtype};
+    out[PL_OUT_OF(conv2d, moments)] = (pl_out){image_of(&x->shape, s.out_height, 2, s.out), PL_DTYPE_F32};
     return PL_OK;
 }
 
-static void bias_gradient(pl_gradient *g, pl_id bias, pl_id dy)
-{
-    if (bias == PL_NONE || pl_gradient_accumulator(g, bias) == PL_NONE) return;
-    pl_id in[2] = {dy, pl_gradient_accumulator(g, bias)}, out = PL_NONE;
-    pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
-}
-
-/* window: stride, padding, algorithm. */
-static void weight_gradient(pl_gradient *g, pl_id x, pl_id w, pl_id dy, const pl_attr *window)
+/* Of a convolution of x: dx has the gradient of its output, its weight, and how it was computed. */
+static void weight_gradient(pl_gradient *g, pl_id x, const pl_conv2d_dx_args *dx)
 {
     const pl_value *v = g->b->graph->value;
-    pl_id acc = pl_gradient_accumulator(g, w), out = PL_NONE;
-    if (acc == PL_NONE) return;
-    pl_convolution_shape s = shape_between(&v[x].shape, &v[w].shape, window);
-    pl_attr attr[] = {window[0], window[1],
-                      pl_attr_i(pl_convolution_choose_dw(&s, (pl_convolution_algorithm)window[2].i))};
-    pl_gradient_accumulated(g, w, pl_build_node(g->b, PL_OP_CONV2D_DW, attr, 3, (pl_id[]){dy, x, acc}, 1, &out));
+    pl_conv2d_dw_args b = pl_conv2d_dw_none;
+    b.dy = dx->dy, b.x = x, b.dweight = pl_gradient_accumulator(g, dx->weight);
+    b.stride = dx->stride, b.pad = dx->pad;
+    if (b.dweight == PL_NONE) return;
+    pl_convolution_shape s = shape_between(&v[x].shape, &v[dx->weight].shape, dx->stride, dx->pad);
+    b.algorithm = pl_convolution_choose_dw(&s, (pl_convolution_algorithm)dx->algorithm);
+    pl_gradient_accumulated(g, dx->weight, pl_build_conv2d_dw(g->b, &b));
 }
 
 /* As linear's: dW comes before dx, so that x is dead when dx is born. */
+static void gradient_of_factors(pl_gradient *g, pl_id x, pl_conv2d_dx_args *dx)
+{
+    weight_gradient(g, x, dx);
+    if (!pl_gradient_is_wanted(g, x)) return;
+    const pl_shape *s = &g->b->graph->value[x].shape;
+    dx->partial = pl_gradient_take(g, x), dx->height = s->dim[1], dx->width = s->dim[2];
+    pl_gradient_add(g, x, pl_build_conv2d_dx(g->b, dx));
+}
+
 static pl_status gradient_conv2d(pl_gradient *g, const pl_node *n)
 {
-    pl_id da = n->out[1] == PL_NONE ? PL_NONE : pl_gradient_of(g, n->out[1]), du = PL_NONE;
-    if (da != PL_NONE)
-        pl_gradient_add(g, n->out[0],
-                        pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->out[0], da}, 1, &du));
-    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1];
-    if (dy == PL_NONE) return g->b->status;
-    bias_gradient(g, n->in[2], dy);
-    weight_gradient(g, x, w, dy, n->attr + STRIDE);
-    if (pl_gradient_is_wanted(g, x)) {
-        const pl_shape *s = &g->b->graph->value[x].shape;
-        pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[STRIDE],      n->attr[PAD],
-                          n->attr[ALGORITHM],     pl_attr_i(s->dim[1]), pl_attr_i(s->dim[2])};
-        pl_id dx_in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
-        pl_build_node(g->b, PL_OP_CONV2D_DX, attr, 4, dx_in, 1, &dx);
-        pl_gradient_add(g, x, dx);
-    }
-    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    const pl_conv2d_args *a = &n->conv2d;
+    pl_activation_bwd_args pass = pl_activation_bwd_none;
+    pl_conv2d_dx_args dx = pl_conv2d_dx_none;
+    pass.x = a->y, pass.dy = pl_gradient_of(g, a->act_y), pass.act = a->act;
+    if (pass.dy != PL_NONE) pl_gradient_add(g, a->y, pl_build_activation_bwd(g->b, &pass));
+    dx.dy = pl_gradient_of(g, a->y), dx.weight = a->weight;
+    dx.stride = a->stride, dx.pad = a->pad, dx.algorithm = a->algorithm;
+    if (dx.dy == PL_NONE) return g->b->status;
+    pl_gradient_add_bias(g, a->bias, dx.dy);
+    gradient_of_factors(g, a->x, &dx);
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dx.dy);
     return g->b->status;
 }
 
 static pl_cost cost_conv2d(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + STRIDE);
-    double batch = (double)s.batch, outputs = n->out[1] == PL_NONE ? 1 : 2;
+    const pl_conv2d_args *a = &n->conv2d;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, a->stride, a->pad);
+    double batch = (double)s.batch, outputs = a->act_y == PL_NONE ? 1 : 2;
     double y = batch * (double)s.out_height * (double)s.out_width * (double)s.out * (double)pl_dtype_bytes(x->dtype);
-    return cost_of(&s, n->attr[ALGORITHM].i, 1,
-                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs + pl_value_bytes_f(pl_in(g, n, 3)));
+    return cost_of(&s, a->algorithm, 1,
+                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + y * outputs +
+                       pl_value_bytes_f(pl_value_at(g, a->residual)));
 }
 
-const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d, .remade = 1u << 2};
+const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d,
+                                   .remade = 1u << PL_OUT_OF(conv2d, moments)};
 
-/* ---- conv2d_dx: dy [B,Ho,Wo,N], W [N,k,k,C], [partial B,H,W,C], [u B,H,W,C] → dx [B,H,W,C], [act(u)] ----
+/* ---- conv2d_dx: dy [B,Ho,Wo,N], weight [N,k,k,C], partial [B,H,W,C], u [B,H,W,C] → dx [B,H,W,C], act(u) ----
  * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. H and W are
  * attributes: with a stride, several sizes of image have a gradient of that size. */
-enum { HEIGHT = ALGORITHM + 1, WIDTH };
-
-static pl_convolution_shape shape_of_dx(const pl_shape *dy, const pl_shape *w, const pl_attr *attr)
+static pl_convolution_shape shape_of_dx(const pl_graph *g, const pl_conv2d_dx_args *a)
 {
-    pl_shape x = image_of(dy, attr[HEIGHT].i, attr[WIDTH].i, w->dim[3]);
-    return shape_between(&x, w, attr + STRIDE);
+    const pl_shape *w = &g->value[a->weight].shape;
+    pl_shape x = image_of(&g->value[a->dy].shape, a->height, a->width, w->dim[3]);
+    return shape_between(&x, w, a->stride, a->pad);
 }
 
 static pl_status shape_conv2d_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
-    PL_TRY(check_weight(g, n, 1, err));
-    if (n->attr[HEIGHT].i < 1 || n->attr[WIDTH].i < 1 || n->attr[HEIGHT].i > INT32_MAX || n->attr[WIDTH].i > INT32_MAX)
+    const pl_conv2d_dx_args *a = &n->conv2d_dx;
+    const pl_value *dy = &g->value[a->dy];
+    PL_TRY(check_image(g, n, &a->dy, "[batch, height, width, out]", err));
+    PL_TRY(check_weight(g, n, &a->weight, err));
+    if (a->height < 1 || a->width < 1 || a->height > INT32_MAX || a->width > INT32_MAX)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: an image of %lld × %lld has no gradient", pl_op_name(n->op),
-                       n->scope, (long long)n->attr[HEIGHT].i, (long long)n->attr[WIDTH].i);
-    pl_convolution_shape s = shape_of_dx(&dy->shape, &w->shape, n->attr);
-    PL_TRY(check_window(n, &s, n->attr[ALGORITHM].i, err));
-    pl_shape want = image_of(&dy->shape, s.out_height, s.out_width, s.out);
-    if (!pl_shape_equal(&dy->shape, &want))
-        return pl_fail_input(g, n, 0, "the output of the convolution of an image of that height and width", err);
+                       n->scope, (long long)a->height, (long long)a->width);
+    pl_convolution_shape s = shape_of_dx(g, a);
+    PL_TRY(check_window(n, &s, a->algorithm, err));
+    pl_shape y = image_of(&dy->shape, s.out_height, s.out_width, s.out);
+    PL_TRY(
+        pl_expect_operand(g, n, &a->dy, &y, "the output of the convolution of an image of that height and width", err));
     pl_shape x = image_of(&dy->shape, s.height, s.width, s.in);
-    for (int k = 2; k <= 3; k++) PL_TRY(pl_expect_shape(g, n, k, &x, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){x, dy->dtype};
+    PL_TRY(pl_expect_operand(g, n, &a->partial, &x, "the shape of the output", err));
+    PL_TRY(pl_expect_operand(g, n, &a->u, &x, "the shape of the output", err));
+    out[PL_OUT_OF(conv2d_dx, dx)] = out[PL_OUT_OF(conv2d_dx, act_u)] = (pl_out){x, dy->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_conv2d_dx(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *dy = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    pl_convolution_shape s = shape_of_dx(&dy->shape, &w->shape, n->attr);
+    const pl_conv2d_dx_args *a = &n->conv2d_dx;
+    const pl_value *dy = &g->value[a->dy], *w = &g->value[a->weight];
+    pl_convolution_shape s = shape_of_dx(g, a);
     double x = (double)s.batch * (double)s.height * (double)s.width * (double)s.in * (double)pl_dtype_bytes(dy->dtype);
-    return cost_of(&s, n->attr[ALGORITHM].i, 1,
-                   pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_in(g, n, 2)) +
-                       pl_value_bytes_f(pl_in(g, n, 3)));
+    return cost_of(&s, a->algorithm, 1,
+                   pl_value_bytes_f(dy) + pl_value_bytes_f(w) + x + pl_value_bytes_f(pl_value_at(g, a->partial)) +
+                       pl_value_bytes_f(pl_value_at(g, a->u)));
 }
 
 const pl_op_rule pl_rule_CONV2D_DX = {shape_conv2d_dx, NULL, cost_conv2d_dx};
 
-/* ---- conv2d_dw: dy [B,Ho,Wo,N], x [B,H,W,C], dW [N,k,k,C] → dW' ---- */
+/* ---- conv2d_dw: dy [B,Ho,Wo,N], x [B,H,W,C], dweight [N,k,k,C] ---- */
 static pl_status shape_conv2d_dw(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
-    if (!is_image(dy)) return pl_fail_input(g, n, 0, "[batch, height, width, out]", err);
-    if (!is_image(x)) return pl_fail_input(g, n, 1, "[batch, height, width, in]", err);
-    PL_TRY(check_weight(g, n, 2, err));
-    pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    PL_TRY(check_window(n, &s, n->attr[ALGORITHM - STRIDE].i, err));
-    pl_shape y = image_of(&x->shape, s.out_height, s.out_width, s.out);
-    PL_TRY(pl_expect_shape(g, n, 0, &y, "the output of the convolution", err));
-    if (acc->shape.dim[3] != s.in) return pl_fail_input(g, n, 2, "f32 [out, kernel, kernel, in]", err);
-    out[0] = (pl_out){acc->shape, PL_DTYPE_F32};
-    return PL_OK;
+    const pl_conv2d_dw_args *a = &n->conv2d_dw;
+    const pl_shape *x = &g->value[a->x].shape, *sum = &g->value[a->dweight].shape;
+    (void)out;
+    PL_TRY(check_image(g, n, &a->dy, "[batch, height, width, out]", err));
+    PL_TRY(check_image(g, n, &a->x, "[batch, height, width, in]", err));
+    PL_TRY(check_weight(g, n, &a->dweight, err));
+    pl_convolution_shape s = shape_between(x, sum, a->stride, a->pad);
+    PL_TRY(check_window(n, &s, a->algorithm, err));
+    pl_shape y = image_of(x, s.out_height, s.out_width, s.out);
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "the output of the convolution", err));
+    return sum->dim[3] == s.in ? PL_OK : pl_fail_operand(g, n, &a->dweight, "f32 [out, kernel, kernel, in]", err);
 }
 
 static pl_cost cost_conv2d_dw(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *dy = pl_in(g, n, 0), *x = pl_in(g, n, 1), *acc = pl_in(g, n, 2);
-    pl_convolution_shape s = shape_between(&x->shape, &acc->shape, n->attr);
-    return cost_of(&s, n->attr[ALGORITHM - STRIDE].i, 1,
-                   pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(acc));
+    const pl_conv2d_dw_args *a = &n->conv2d_dw;
+    const pl_value *dy = &g->value[a->dy], *x = &g->value[a->x], *sum = &g->value[a->dweight];
+    pl_convolution_shape s = shape_between(&x->shape, &sum->shape, a->stride, a->pad);
+    return cost_of(&s, a->algorithm, 1, pl_value_bytes_f(dy) + pl_value_bytes_f(x) + 2 * pl_value_bytes_f(sum));
 }
 
 const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw};
 
-/* ---- conv_transpose2d: x [B,H,W,N], W [N,k,k,C], [bias C], [residual B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
+/* ---- conv_transpose2d: x [B,H,W,N], weight [N,k,k,C], bias [C], residual [B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
  * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is
  * (H − 1)·stride + k. So its own derivatives are a convolution, and conv2d_dw with x and dy in each other's place. */
 static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape *w, int64_t stride)
@@ -233,121 +248,120 @@ static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape
         return s;
     int64_t height = (x->dim[1] - 1) * stride + s.kernel, width = (x->dim[2] - 1) * stride + s.kernel;
     pl_shape y = image_of(x, height, width, w->dim[3]);
-    return shape_between(&y, w, (pl_attr[]){pl_attr_i(stride), pl_attr_i(0)});
+    return shape_between(&y, w, stride, 0);
 }
 
 static pl_status shape_conv_transpose2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1), *bias = pl_in(g, n, 2);
-    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
-    PL_TRY(check_weight(g, n, 1, err));
+    const pl_conv_transpose2d_args *a = &n->conv_transpose2d;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight], *bias = pl_value_at(g, a->bias);
+    PL_TRY(check_image(g, n, &a->x, "[batch, height, width, in]", err));
+    PL_TRY(check_weight(g, n, &a->weight, err));
     if (w->shape.dim[0] != x->shape.dim[3])
-        return pl_fail_input(g, n, 1, "[in, kernel, kernel, out] with in = the input's channels", err);
-    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, n->attr[0].i);
+        return pl_fail_operand(g, n, &a->weight, "[in, kernel, kernel, out] with in = the input's channels", err);
+    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, a->stride);
     PL_TRY(check_window(n, &s, PL_CONVOLUTION_DIRECT, err));
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.in)) return pl_fail_input(g, n, 2, "f32 [out]", err);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != s.in))
+        return pl_fail_operand(g, n, &a->bias, "f32 [out]", err);
     pl_shape y = image_of(&x->shape, s.height, s.width, s.in);
-    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
     out[0] = (pl_out){y, x->dtype};
     return PL_OK;
 }
 
 static pl_status gradient_conv_transpose2d(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w = n->in[1], out = PL_NONE, dx = PL_NONE;
+    const pl_conv_transpose2d_args *a = &n->conv_transpose2d;
+    const pl_id dy = pl_gradient_of(g, a->y);
+    pl_conv2d_dw_args dw = pl_conv2d_dw_none;
+    pl_conv2d_args dx = pl_conv2d_none;
     if (dy == PL_NONE) return PL_OK;
-    pl_id acc = pl_gradient_accumulator(g, w);
-    pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), n->attr[0], pl_attr_i(0), pl_attr_i(PL_CONVOLUTION_DIRECT)};
-    bias_gradient(g, n->in[2], dy);
-    if (acc != PL_NONE)
-        pl_gradient_accumulated(g, w,
-                                pl_build_node(g->b, PL_OP_CONV2D_DW, attr + STRIDE, 3, (pl_id[]){x, dy, acc}, 1, &out));
-    if (pl_gradient_is_wanted(g, x)) {
-        pl_id in[4] = {dy, w, PL_NONE, pl_gradient_take(g, x)};
-        pl_gradient_add(g, x, pl_build_node(g->b, PL_OP_CONV2D, attr, 4, in, 1, &dx));
+    pl_gradient_add_bias(g, a->bias, dy);
+    dw.dy = a->x, dw.x = dy, dw.dweight = pl_gradient_accumulator(g, a->weight);
+    dw.stride = a->stride, dw.algorithm = PL_CONVOLUTION_DIRECT;
+    if (dw.dweight != PL_NONE) pl_gradient_accumulated(g, a->weight, pl_build_conv2d_dw(g->b, &dw));
+    if (pl_gradient_is_wanted(g, a->x)) {
+        dx.x = dy, dx.weight = a->weight, dx.residual = pl_gradient_take(g, a->x);
+        dx.stride = a->stride, dx.algorithm = PL_CONVOLUTION_DIRECT;
+        pl_gradient_add(g, a->x, pl_build_conv2d(g->b, &dx));
     }
-    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dy);
     return g->b->status;
 }
 
 static pl_cost cost_conv_transpose2d(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, n->attr[0].i);
+    const pl_conv_transpose2d_args *a = &n->conv_transpose2d;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
+    pl_convolution_shape s = shape_of_transpose(&x->shape, &w->shape, a->stride);
     return cost_of(&s, PL_CONVOLUTION_DIRECT, 1,
-                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + pl_value_bytes_f(pl_in(g, n, 3)) +
-                       pl_value_bytes_f(&g->value[n->out[0]]));
+                   pl_value_bytes_f(x) + pl_value_bytes_f(w) + pl_value_bytes_f(pl_value_at(g, a->residual)) +
+                       pl_value_bytes_f(&g->value[a->y]));
 }
 
 const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d};
 
-/* ---- conv2d_pool: x, W, gamma, [bias N], [film B,2N] → pooled [B,Ho/2,Wo/2,N], [argmax], [moments], [y] ----
- * y = conv2d(x, W, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm with
- * the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers or
- * turn it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of the
- * numbers. Where the sign is 0 all are made equal and the first is taken. moments are those of the whole y; y itself
- * need not be there at once.
+/* ---- conv2d_pool: x, weight, gamma, bias [N], film [B,2N] → pooled [B,Ho/2,Wo/2,N], argmax, moments, y ----
+ * y = conv2d(x, weight, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm
+ * with the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers
+ * or turn it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of
+ * the numbers. Where the sign is 0 all are made equal and the first is taken. moments are those of the whole y; y
+ * itself need not be there at once.
  *
  * The gradient that moments get is pooled_batch_norm_bwd's spread. Since the statistics take away whatever is the same
  * for all numbers of a channel, that of the bias is then exactly zero. */
-enum { POOL_STRIDE, POOL_PAD, POOL_ALGORITHM };
+static void give_conv2d_pool(const pl_value *x, const pl_convolution_shape *s, pl_out out[])
+{
+    pl_shape pooled = image_of(&x->shape, s->out_height / 2, s->out_width / 2, s->out);
+    out[PL_OUT_OF(conv2d_pool, pooled)] = (pl_out){pooled, x->dtype};
+    out[PL_OUT_OF(conv2d_pool, argmax)] = (pl_out){pooled, PL_DTYPE_U8};
+    out[PL_OUT_OF(conv2d_pool, moments)] = (pl_out){image_of(&x->shape, s->out_height, 2, s->out), PL_DTYPE_F32};
+    out[PL_OUT_OF(conv2d_pool, y)] = (pl_out){image_of(&x->shape, s->out_height, s->out_width, s->out), x->dtype};
+}
 
 static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    if (!is_image(x)) return pl_fail_input(g, n, 0, "[batch, height, width, in]", err);
-    PL_TRY(check_weight(g, n, 1, err));
-    if (w->shape.dim[3] != x->shape.dim[3])
-        return pl_fail_input(g, n, 1, "[out, kernel, kernel, in] with in = the input's channels", err);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
-    PL_TRY(check_window(n, &s, n->attr[POOL_ALGORITHM].i, err));
+    const pl_conv2d_pool_args *a = &n->conv2d_pool;
+    const pl_value *x = &g->value[a->x];
+    PL_TRY(check_factors(g, n, &a->x, &a->weight, err));
+    pl_convolution_shape s = shape_between(&x->shape, &g->value[a->weight].shape, a->stride, a->pad);
+    PL_TRY(check_window(n, &s, a->algorithm, err));
     if (s.out_height < 2 || s.out_width < 2)
-        return pl_fail_input(g, n, 0, "an image whose convolution is 2 by 2 at least", err);
+        return pl_fail_operand(g, n, &a->x, "an image whose convolution is 2 by 2 at least", err);
     pl_shape channels = pl_shape_of(1, s.out);
-    for (int k = 2; k < 4; k++) PL_TRY(pl_expect_shape(g, n, k, &channels, "f32 [out]", err));
-    PL_TRY(pl_expect_film(g, n, 4, &x->shape, s.out, err));
-    pl_shape pooled = image_of(&x->shape, s.out_height / 2, s.out_width / 2, s.out);
-    out[0] = (pl_out){pooled, x->dtype};
-    out[1] = (pl_out){pooled, PL_DTYPE_U8};
-    out[2] = (pl_out){image_of(&x->shape, s.out_height, 2, s.out), PL_DTYPE_F32};
-    out[3] = (pl_out){image_of(&x->shape, s.out_height, s.out_width, s.out), x->dtype};
+    PL_TRY(pl_expect_operand(g, n, &a->gamma, &channels, "f32 [out]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->bias, &channels, "f32 [out]", err));
+    PL_TRY(pl_expect_film(g, n, (int)(&a->film - n->in), &x->shape, s.out, err));
+    give_conv2d_pool(x, &s, out);
     return PL_OK;
 }
 
 /* dy of a y that is there. */
-static pl_id spread_out(pl_gradient *g, const pl_node *n, pl_id to_pooled, pl_id spread)
+static pl_id spread_out(pl_gradient *g, const pl_conv2d_pool_args *a, pl_id to_pooled, pl_id spread)
 {
-    const pl_shape *y = &g->b->graph->value[n->out[3]].shape;
-    pl_id out = PL_NONE;
-    if (spread != PL_NONE)
-        return pl_build_node(g->b, PL_OP_BATCH_NORM_SPREAD, NULL, 4, (pl_id[]){to_pooled, n->out[1], spread, n->out[3]},
-                             1, &out);
-    pl_attr size[] = {pl_attr_i(y->dim[1]), pl_attr_i(y->dim[2])};
-    return pl_build_node(g->b, PL_OP_MAX_POOL_BWD, size, 2, (pl_id[]){to_pooled, n->out[1]}, 1, &out);
+    const pl_shape *y = &g->b->graph->value[a->y].shape;
+    pl_batch_norm_spread_args all = pl_batch_norm_spread_none;
+    pl_max_pool_bwd_args few = pl_max_pool_bwd_none;
+    all.g = few.dy = to_pooled, all.argmax = few.argmax = a->argmax;
+    all.spread = spread, all.y = a->y, few.height = y->dim[1], few.width = y->dim[2];
+    return spread == PL_NONE ? pl_build_max_pool_bwd(g->b, &few) : pl_build_batch_norm_spread(g->b, &all);
 }
 
 static pl_status gradient_conv2d_pool(pl_gradient *g, const pl_node *n)
 {
-    pl_id to_pooled = pl_gradient_of(g, n->out[0]), spread = PL_NONE, x = n->in[0], w = n->in[1];
-    pl_id acc = pl_gradient_accumulator(g, w), bias = n->in[3];
-    if (n->out[2] != PL_NONE) spread = pl_gradient_of(g, n->out[2]);
+    const pl_conv2d_pool_args *a = &n->conv2d_pool;
+    const pl_id to_pooled = pl_gradient_of(g, a->pooled), spread = pl_gradient_of(g, a->moments);
+    pl_conv2d_dx_args dx = pl_conv2d_dx_none;
     if (to_pooled == PL_NONE) return PL_OK;
-    if (n->out[1] == PL_NONE || n->out[3] == PL_NONE || pl_gradient_of(g, n->out[3]) != PL_NONE)
+    if (a->argmax == PL_NONE || a->y == PL_NONE || pl_gradient_of(g, a->y) != PL_NONE)
         return pl_fail(g->b->err, PL_E_INTERNAL,
                        "conv2d_pool in %s: its gradient needs the argmax and y, and nobody else may read y", n->scope);
-    bool has_bias = spread == PL_NONE && bias != PL_NONE && pl_gradient_accumulator(g, bias) != PL_NONE;
-    if (acc == PL_NONE && !pl_gradient_is_wanted(g, x) && !has_bias) return PL_OK;
-    pl_id dy = spread_out(g, n, to_pooled, spread);
-    if (has_bias) bias_gradient(g, bias, dy);
-    weight_gradient(g, x, w, dy, n->attr + POOL_STRIDE);
-    if (pl_gradient_is_wanted(g, x)) {
-        const pl_shape *s = &g->b->graph->value[x].shape;
-        pl_attr attr[] = {pl_attr_i(PL_ACT_NONE),  n->attr[POOL_STRIDE], n->attr[POOL_PAD],
-                          n->attr[POOL_ALGORITHM], pl_attr_i(s->dim[1]), pl_attr_i(s->dim[2])};
-        pl_id in[4] = {dy, w, pl_gradient_take(g, x), PL_NONE}, dx = PL_NONE;
-        pl_build_node(g->b, PL_OP_CONV2D_DX, attr, 4, in, 1, &dx);
-        pl_gradient_add(g, x, dx);
-    }
+    bool has_bias = spread == PL_NONE && pl_gradient_accumulator(g, a->bias) != PL_NONE;
+    if (pl_gradient_accumulator(g, a->weight) == PL_NONE && !pl_gradient_is_wanted(g, a->x) && !has_bias) return PL_OK;
+    dx.dy = spread_out(g, a, to_pooled, spread), dx.weight = a->weight;
+    dx.stride = a->stride, dx.pad = a->pad, dx.algorithm = a->algorithm;
+    if (has_bias) pl_gradient_add_bias(g, a->bias, dx.dy);
+    gradient_of_factors(g, a->x, &dx);
     return g->b->status;
 }
 
@@ -360,48 +374,49 @@ static double bytes_of_pixels(const pl_convolution_shape *s, pl_dtype dtype)
 /* y that is not kept goes through memory in pieces. */
 static pl_cost cost_conv2d_pool(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0), *w = pl_in(g, n, 1);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
-    double y = bytes_of_pixels(&s, x->dtype), pooled = pl_value_bytes_f(&g->value[n->out[0]]);
-    return cost_of(&s, n->attr[POOL_ALGORITHM].i, 1, pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled);
+    const pl_conv2d_pool_args *a = &n->conv2d_pool;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, a->stride, a->pad);
+    double y = bytes_of_pixels(&s, x->dtype), pooled = pl_value_bytes_f(&g->value[a->pooled]);
+    return cost_of(&s, a->algorithm, 1, pl_value_bytes_f(x) + pl_value_bytes_f(w) + 2 * y + 1.25 * pooled);
 }
 
 const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool, cost_conv2d_pool,
-                                        .remade = 1u << 1 | 1u << 2 | 1u << 3};
+                                        .remade = 1u << PL_OUT_OF(conv2d_pool, argmax) |
+                                                  1u << PL_OUT_OF(conv2d_pool, moments) |
+                                                  1u << PL_OUT_OF(conv2d_pool, y)};
 
-/* ---- conv2d_pool_bwd: dpooled, argmax, spread, x, W, [bias], [dW] → [dx], [dW'] ----
+/* ---- conv2d_pool_bwd: dpooled, argmax, spread, x, weight, bias, dweight → dx ----
  * batch_norm_spread, conv2d_dw and conv2d_dx, some samples at a time, whose y is made again: so neither y nor dy is
  * ever whole (rewrite/convolution.c). */
 static pl_status shape_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *to_pooled = pl_in(g, n, 0), *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
-    if (!is_image(x)) return pl_fail_input(g, n, 3, "[batch, height, width, in]", err);
-    PL_TRY(check_weight(g, n, 4, err));
-    if (w->shape.dim[3] != x->shape.dim[3])
-        return pl_fail_input(g, n, 4, "[out, kernel, kernel, in] with in = the input's channels", err);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
-    PL_TRY(check_window(n, &s, n->attr[POOL_ALGORITHM].i, err));
+    const pl_conv2d_pool_bwd_args *a = &n->conv2d_pool_bwd;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
+    PL_TRY(check_factors(g, n, &a->x, &a->weight, err));
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, a->stride, a->pad);
+    PL_TRY(check_window(n, &s, a->algorithm, err));
     pl_shape pooled = image_of(&x->shape, s.out_height / 2, s.out_width / 2, s.out);
     pl_shape rows = pl_shape_of(2, (int64_t)3, s.out), channels = pl_shape_of(1, s.out);
-    PL_TRY(pl_expect_shape(g, n, 0, &pooled, "the shape of what the pool left", err));
-    PL_TRY(pl_expect_shape(g, n, 1, &to_pooled->shape, "the shape of input 0, u8", err));
-    if (pl_in(g, n, 1)->dtype != PL_DTYPE_U8) return pl_fail_input(g, n, 1, "u8", err);
-    PL_TRY(pl_expect_shape(g, n, 2, &rows, "f32 [3, out]", err));
-    PL_TRY(pl_expect_shape(g, n, 5, &channels, "f32 [out]", err));
-    PL_TRY(pl_expect_shape(g, n, 6, &w->shape, "f32, the shape of the weight", err));
-    out[0] = (pl_out){x->shape, x->dtype};
-    out[1] = (pl_out){w->shape, PL_DTYPE_F32};
+    PL_TRY(pl_expect_operand(g, n, &a->dpooled, &pooled, "the shape of what the pool left", err));
+    PL_TRY(pl_expect_operand(g, n, &a->argmax, &pooled, "the shape of dpooled, u8", err));
+    if (g->value[a->argmax].dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, &a->argmax, "u8", err);
+    PL_TRY(pl_expect_operand(g, n, &a->spread, &rows, "f32 [3, out]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->bias, &channels, "f32 [out]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dweight, &w->shape, "f32, the shape of the weight", err));
+    out[PL_OUT_OF(conv2d_pool_bwd, dx)] = (pl_out){x->shape, x->dtype};
     return PL_OK;
 }
 
 static pl_cost cost_conv2d_pool_bwd(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 3), *w = pl_in(g, n, 4);
-    pl_convolution_shape s = shape_between(&x->shape, &w->shape, n->attr + POOL_STRIDE);
-    double products = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE);
-    return cost_of(&s, n->attr[POOL_ALGORITHM].i, products,
+    const pl_conv2d_pool_bwd_args *a = &n->conv2d_pool_bwd;
+    const pl_value *x = &g->value[a->x], *w = &g->value[a->weight];
+    pl_convolution_shape s = shape_between(&x->shape, &w->shape, a->stride, a->pad);
+    double products = 1 + (a->dx != PL_NONE) + (a->dweight_new != PL_NONE);
+    return cost_of(&s, a->algorithm, products,
                    (2 + products) * bytes_of_pixels(&s, x->dtype) + products * pl_value_bytes_f(x) +
-                       products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(pl_in(g, n, 0)));
+                       products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(&g->value[a->dpooled]));
 }
 
 /* Of some samples x has been read before their dx is written. */

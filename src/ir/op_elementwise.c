@@ -1,58 +1,77 @@
 /* Operators that touch each element once: activation, dropout, addition, conversion. */
 #include "ir/op.h"
 
-static pl_status like_first(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+_Static_assert(offsetof(pl_activation_args, x) == offsetof(pl_activation_bwd_args, x) &&
+                   offsetof(pl_activation_args, x) == offsetof(pl_dropout_args, x) &&
+                   offsetof(pl_activation_args, x) == offsetof(pl_add_args, a) &&
+                   offsetof(pl_activation_args, x) == offsetof(pl_detach_args, x) &&
+                   offsetof(pl_activation_args, x) == offsetof(pl_add_to_args, x),
+               "one rule reads all");
+_Static_assert(offsetof(pl_add_args, b) == offsetof(pl_activation_bwd_args, dy), "one rule reads both");
+
+static pl_status shape_like_x(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    PL_TRY(pl_expect_shape(g, n, 1, x, "the shape of the first input", err));
-    out[0] = (pl_out){*x, pl_in(g, n, 0)->dtype};
+    const pl_value *x = &g->value[n->activation.x];
+    (void)err;
+    out[0] = (pl_out){x->shape, x->dtype};
     return PL_OK;
 }
 
-static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+/* Of two inputs of one shape. */
+static pl_status shape_add(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    PL_TRY(pl_expect_shape(g, n, 3, x, "the shape of the first input", err));
-    if (x->rank < 1) return pl_fail_input(g, n, 0, "f32 [samples, ...]", err);
-    if (!(n->attr[0].f >= 0 && n->attr[0].f < 1))
-        return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
-    out[0] = (pl_out){*x, pl_in(g, n, 0)->dtype};
-    return PL_OK;
+    const pl_add_args *a = &n->add;
+    PL_TRY(pl_expect_operand(g, n, &a->b, &g->value[a->a].shape, "the shape of the first input", err));
+    return shape_like_x(g, n, out, err);
 }
 
 static pl_cost cost_elementwise(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *x = &g->value[n->activation.x];
     bool heavy = n->op == PL_OP_ACTIVATION || n->op == PL_OP_ACTIVATION_BWD || n->op == PL_OP_DROPOUT;
-    return (pl_cost){(heavy ? 20 : 1) * pl_value_elems_f(x), pl_value_bytes_f(x) * (pl_in(g, n, 1) ? 3 : 2)};
+    bool alone = n->op == PL_OP_ACTIVATION || n->op == PL_OP_DETACH;
+    return (pl_cost){(heavy ? 20 : 1) * pl_value_elems_f(x), pl_value_bytes_f(x) * (alone ? 2 : 3)};
 }
 
 /* ---- activation: x → act(x) ---- */
 static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
-    if (dy == PL_NONE) return PL_OK;
-    pl_gradient_add(g, n->in[0],
-                    pl_build_node(g->b, PL_OP_ACTIVATION_BWD, n->attr, 2, (pl_id[]){n->in[0], dy}, 1, &out));
+    const pl_activation_args *a = &n->activation;
+    pl_activation_bwd_args b = pl_activation_bwd_none;
+    b.x = a->x, b.dy = pl_gradient_of(g, a->y), b.act = a->act;
+    if (b.dy != PL_NONE) pl_gradient_add(g, a->x, pl_build_activation_bwd(g->b, &b));
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_ACTIVATION = {like_first, gradient_activation, cost_elementwise, .recompute = true};
+const pl_op_rule pl_rule_ACTIVATION = {shape_like_x, gradient_activation, cost_elementwise, .recompute = true};
 
 /* ---- activation_bwd: x, dy → dx ---- */
-const pl_op_rule pl_rule_ACTIVATION_BWD = {like_first, NULL, cost_elementwise};
+const pl_op_rule pl_rule_ACTIVATION_BWD = {shape_add, NULL, cost_elementwise};
 
-/* ---- dropout: x, step, first sample, [residual] → (residual +) x·mask/(1−p) ----
+/* ---- dropout: x, step, first_sample, residual → (residual +) x·mask/(1−p) ----
  * The mask is a function of (seed, stream, step, global sample, element), so the backward pass is the same node on
  * dy. */
+static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_dropout_args *a = &n->dropout;
+    const pl_value *x = &g->value[a->x];
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &x->shape, "the shape of the first input", err));
+    if (x->shape.rank < 1) return pl_fail_operand(g, n, &a->x, "f32 [samples, ...]", err);
+    if (!(a->probability >= 0 && a->probability < 1))
+        return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
+    out[0] = (pl_out){x->shape, x->dtype};
+    return PL_OK;
+}
+
 static pl_status gradient_dropout(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), out = PL_NONE;
-    if (dy == PL_NONE) return PL_OK;
-    pl_id in[4] = {dy, n->in[1], n->in[2], PL_NONE};
-    if (pl_gradient_is_wanted(g, n->in[0]))
-        pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_DROPOUT, n->attr, 4, in, 1, &out));
-    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    const pl_dropout_args *a = &n->dropout;
+    pl_dropout_args b = pl_dropout_none;
+    b.x = pl_gradient_of(g, a->y), b.step = a->step, b.first_sample = a->first_sample;
+    b.probability = a->probability, b.seed = a->seed, b.stream = a->stream;
+    if (b.x == PL_NONE) return PL_OK;
+    if (pl_gradient_is_wanted(g, a->x)) pl_gradient_add(g, a->x, pl_build_dropout(g->b, &b));
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, b.x);
     return g->b->status;
 }
 
@@ -61,57 +80,72 @@ const pl_op_rule pl_rule_DROPOUT = {shape_dropout, gradient_dropout, cost_elemen
 /* ---- add: a, b → a + b ---- */
 static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]);
-    for (int k = 0; k < 2; k++) pl_gradient_add(g, n->in[k], dy);
+    pl_id dy = pl_gradient_of(g, n->add.y);
+    pl_gradient_add(g, n->add.a, dy);
+    pl_gradient_add(g, n->add.b, dy);
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_ADD = {like_first, gradient_add, cost_elementwise, .recompute = true};
+const pl_op_rule pl_rule_ADD = {shape_add, gradient_add, cost_elementwise, .recompute = true};
 
 /* ---- detach: x → the same, as a constant: no gradient passes, so what made it is not kept for one ---- */
-const pl_op_rule pl_rule_DETACH = {like_first, NULL, cost_elementwise};
+const pl_op_rule pl_rule_DETACH = {shape_like_x, NULL, cost_elementwise};
 
 /* ---- cast: x → the same numbers as the output is stored: the output says its dtype, so it is there before ---- */
 static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    bool fine = n->out[0] != PL_NONE && pl_dtype_is_real(g->value[n->out[0]].dtype);
+    const pl_cast_args *a = &n->cast;
+    bool fine = a->y != PL_NONE && pl_dtype_is_real(g->value[a->y].dtype);
     if (!fine)
         return pl_fail(err, PL_E_INTERNAL, "cast in %s: its output must exist before the node, as f32, bf16 or f16",
                        n->scope);
-    out[0] = (pl_out){pl_in(g, n, 0)->shape, g->value[n->out[0]].dtype};
+    out[0] = (pl_out){g->value[a->x].shape, g->value[a->y].dtype};
     return PL_OK;
 }
 
 static pl_status gradient_cast(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]);
-    if (dy == PL_NONE) return PL_OK;
-    const pl_value *x = &g->b->graph->value[n->in[0]];
-    pl_id dx =
+    const pl_cast_args *a = &n->cast;
+    const pl_value *x = &g->b->graph->value[a->x];
+    pl_cast_args b = pl_cast_none;
+    b.x = pl_gradient_of(g, a->y);
+    if (b.x == PL_NONE) return PL_OK;
+    b.y =
         pl_build_temporary(g->b, PL_ROLE_TEMPORARY, x->dtype, x->shape, "d_%s.%zu", x->name, g->b->graph->value_count);
-    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_CAST, NULL, 1, &dy, 1, &dx));
+    pl_gradient_add(g, a->x, pl_build_cast(g->b, &b));
     return g->b->status;
 }
 
+_Static_assert(offsetof(pl_cast_args, x) == offsetof(pl_replace_args, x) &&
+                   offsetof(pl_cast_args, y) == offsetof(pl_replace_args, old_new),
+               "one rule reads both");
+
 static pl_cost cost_cast(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    return (pl_cost){pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[n->out[0]])};
+    const pl_value *x = &g->value[n->cast.x];
+    return (pl_cost){pl_value_elems_f(x), pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[n->cast.y])};
 }
 
 const pl_op_rule pl_rule_CAST = {shape_cast, gradient_cast, cost_cast};
 
-/* ---- add_to: x, sum → sum' ---- */
-const pl_op_rule pl_rule_ADD_TO = {like_first, NULL, cost_elementwise};
+/* ---- add_to: sum += x ---- */
+static pl_status shape_add_to(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_add_to_args *a = &n->add_to;
+    (void)out;
+    return pl_expect_operand(g, n, &a->sum, &g->value[a->x].shape, "the shape of the first input", err);
+}
 
-/* ---- replace: x, old → x, as old is stored and in its place; a node that may not run leaves what was there. No
- * gradient passes ---- */
+const pl_op_rule pl_rule_ADD_TO = {shape_add_to, NULL, cost_elementwise};
+
+/* ---- replace: x, as old is stored and in its place; a node that may not run leaves what was there. No gradient
+ * passes ---- */
 static pl_status shape_replace(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    if (!pl_dtype_is_real(pl_in(g, n, 1)->dtype)) return pl_fail_input(g, n, 1, "f32, bf16 or f16", err);
-    PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of what replaces it", err));
-    out[0] = (pl_out){pl_in(g, n, 1)->shape, pl_in(g, n, 1)->dtype};
-    return PL_OK;
+    const pl_replace_args *a = &n->replace;
+    (void)out;
+    if (!pl_dtype_is_real(g->value[a->old].dtype)) return pl_fail_operand(g, n, &a->old, "f32, bf16 or f16", err);
+    return pl_expect_operand(g, n, &a->old, &g->value[a->x].shape, "the shape of what replaces it", err);
 }
 
 const pl_op_rule pl_rule_REPLACE = {shape_replace, NULL, cost_cast};

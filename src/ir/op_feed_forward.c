@@ -4,20 +4,24 @@
  * what flows is of one type in a node, f32, bf16 or f16; biases and sums of gradients are f32. */
 #include "ir/op.h"
 
-/* Whose input `x` is [..., D]; W1 [F,D], W2 [N,F], [b1 F]. */
-static pl_status check(const pl_graph *g, const pl_node *n, int x, int w1, int w2, int bias, pl_error *err)
+_Static_assert(offsetof(pl_feed_forward_args, rows) == offsetof(pl_feed_forward_bwd_args, rows), "one rule reads both");
+
+/* x [...,D], up [F,D], down [N,F], up_bias [F] */
+static pl_status check(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *up, const pl_id *down,
+                       const pl_id *up_bias, pl_error *err)
 {
-    const pl_value *in = pl_in(g, n, x), *first = pl_in(g, n, w1), *second = pl_in(g, n, w2), *b = pl_in(g, n, bias);
-    if (in->shape.rank < 1) return pl_fail_input(g, n, x, "[..., in]", err);
-    if (first->shape.rank != 2 || first->shape.dim[1] != pl_shape_last(&in->shape))
-        return pl_fail_input(g, n, w1, "[hidden, in] with in = the input's last dimension", err);
-    if (second->shape.rank != 2 || second->shape.dim[1] != first->shape.dim[0])
-        return pl_fail_input(g, n, w2, "[out, hidden]", err);
-    if (b && (b->shape.rank != 1 || b->shape.dim[0] != first->shape.dim[0]))
-        return pl_fail_input(g, n, bias, "f32 [hidden]", err);
-    if (n->attr[1].i < 1)
+    const pl_shape *in = &g->value[*x].shape, *first = &g->value[*up].shape, *second = &g->value[*down].shape;
+    const pl_value *bias = pl_value_at(g, *up_bias);
+    const int64_t rows = n->feed_forward.rows;
+    if (in->rank < 1) return pl_fail_operand(g, n, x, "[..., in]", err);
+    if (first->rank != 2 || first->dim[1] != pl_shape_last(in))
+        return pl_fail_operand(g, n, up, "[hidden, in] with in = the input's last dimension", err);
+    if (second->rank != 2 || second->dim[1] != first->dim[0]) return pl_fail_operand(g, n, down, "[out, hidden]", err);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != first->dim[0]))
+        return pl_fail_operand(g, n, up_bias, "f32 [hidden]", err);
+    if (rows < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
-                       n->scope, (long long)n->attr[1].i);
+                       n->scope, (long long)rows);
     return PL_OK;
 }
 
@@ -27,87 +31,90 @@ static pl_shape with_last(pl_shape s, int64_t last)
     return s;
 }
 
-/* ---- feed_forward: x [...,D], W1 [F,D], W2 [N,F], [b1 F], [b2 N], [residual ...,N] → y [...,N] ---- */
+/* ---- feed_forward: x [...,D], up [F,D], down [N,F], up_bias [F], down_bias [N], residual [...,N] → y [...,N] ---- */
 static pl_status shape_feed_forward(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 0, 1, 2, 3, err));
-    const pl_value *bias = pl_in(g, n, 4);
-    int64_t width = pl_in(g, n, 2)->shape.dim[0];
-    pl_shape y = with_last(pl_in(g, n, 0)->shape, width);
-    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != width)) return pl_fail_input(g, n, 4, "f32 [out]", err);
-    PL_TRY(pl_expect_shape(g, n, 5, &y, "the shape of the output", err));
-    out[0] = (pl_out){y, pl_in(g, n, 0)->dtype};
+    const pl_feed_forward_args *a = &n->feed_forward;
+    PL_TRY(check(g, n, &a->x, &a->up, &a->down, &a->up_bias, err));
+    const pl_value *x = &g->value[a->x], *bias = pl_value_at(g, a->down_bias);
+    const int64_t width = g->value[a->down].shape.dim[0];
+    const pl_shape y = with_last(x->shape, width);
+    if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != width))
+        return pl_fail_operand(g, n, &a->down_bias, "f32 [out]", err);
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
+    out[0] = (pl_out){y, x->dtype};
     return PL_OK;
+}
+
+/* The backward node, where somebody wants something of it. */
+static void build_bwd(pl_gradient *g, const pl_feed_forward_args *a, pl_id dy)
+{
+    pl_feed_forward_bwd_args b = pl_feed_forward_bwd_none;
+    b.dy = dy, b.x = a->x, b.up = a->up, b.down = a->down, b.up_bias = a->up_bias;
+    b.dup = pl_gradient_accumulator(g, a->up), b.ddown = pl_gradient_accumulator(g, a->down);
+    b.dup_bias = pl_gradient_accumulator(g, a->up_bias);
+    b.partial = pl_gradient_take(g, a->x), b.dx = pl_gradient_output(g, a->x);
+    b.act = a->act, b.rows = a->rows;
+    if (b.dx == PL_UNWANTED && b.dup == PL_NONE && b.ddown == PL_NONE && b.dup_bias == PL_NONE) return;
+    pl_build_feed_forward_bwd(g->b, &b);
+    pl_gradient_add(g, a->x, b.dx);
+    pl_gradient_accumulated(g, a->up, b.dup_new);
+    pl_gradient_accumulated(g, a->down, b.ddown_new);
+    pl_gradient_accumulated(g, a->up_bias, b.dup_bias_new);
 }
 
 static pl_status gradient_feed_forward(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], w1 = n->in[1], w2 = n->in[2], b1 = n->in[3], b2 = n->in[4],
-          db2 = PL_NONE, out[4] = {pl_gradient_output(g, x), PL_NONE, PL_NONE, PL_NONE};
+    const pl_feed_forward_args *a = &n->feed_forward;
+    const pl_id dy = pl_gradient_of(g, a->y);
     if (dy == PL_NONE) return PL_OK;
-    if (pl_gradient_accumulator(g, b2) != PL_NONE)
-        pl_gradient_accumulated(
-            g, b2,
-            pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, (pl_id[]){dy, pl_gradient_accumulator(g, b2)}, 1, &db2));
-    pl_id in[9] = {dy,
-                   x,
-                   w1,
-                   w2,
-                   pl_gradient_accumulator(g, w1),
-                   pl_gradient_accumulator(g, w2),
-                   b1,
-                   pl_gradient_accumulator(g, b1),
-                   pl_gradient_take(g, x)};
-    bool needed = out[0] != PL_UNWANTED || in[4] != PL_NONE || in[5] != PL_NONE || in[7] != PL_NONE;
-    if (needed) pl_build_node(g->b, PL_OP_FEED_FORWARD_BWD, n->attr, 9, in, 4, out);
-    if (needed) pl_gradient_add(g, x, out[0]);
-    pl_gradient_accumulated(g, w1, out[1]);
-    pl_gradient_accumulated(g, w2, out[2]);
-    pl_gradient_accumulated(g, b1, out[3]);
-    if (n->in[5] != PL_NONE) pl_gradient_add(g, n->in[5], dy);
+    pl_gradient_add_bias(g, a->down_bias, dy);
+    build_bwd(g, a, dy);
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dy);
     return g->b->status;
 }
 
 static pl_cost cost_feed_forward(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0), *w1 = pl_in(g, n, 1), *w2 = pl_in(g, n, 2);
-    double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(w1) + pl_value_elems_f(w2));
-    double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(w1) + pl_value_bytes_f(w2);
-    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 5)), flops};
+    const pl_feed_forward_args *a = &n->feed_forward;
+    const pl_value *x = &g->value[a->x], *up = &g->value[a->up], *down = &g->value[a->down];
+    double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(up) + pl_value_elems_f(down));
+    double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(up) + pl_value_bytes_f(down);
+    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[a->y]) + pl_value_bytes_f(pl_value_at(g, a->residual)),
+                     flops};
 }
 
 /* Rows are read before the same rows of y are written. */
 const pl_op_rule pl_rule_FEED_FORWARD = {shape_feed_forward, gradient_feed_forward, cost_feed_forward};
 
-/* ---- feed_forward_bwd: dy [...,N], x, W1, W2, [dW1], [dW2], [b1], [db1], [partial ...,D] → [dx], [dW1'], [dW2'],
- * [db1'] ---- */
+/* ---- feed_forward_bwd: dy [...,N], x [...,D], up [F,D], down [N,F], up_bias [F], partial [...,D] → dx [...,D] ---- */
 static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 1, 2, 3, 6, err));
-    const pl_value *x = pl_in(g, n, 1), *w1 = pl_in(g, n, 2), *w2 = pl_in(g, n, 3), *db1 = pl_in(g, n, 7);
-    pl_shape y = with_last(x->shape, w2->shape.dim[0]), hidden = pl_shape_of(1, w1->shape.dim[0]);
-    PL_TRY(pl_expect_shape(g, n, 0, &y, "[..., out], a row for each of the input", err));
-    PL_TRY(pl_expect_shape(g, n, 4, &w1->shape, "the shape of the first matrix", err));
-    PL_TRY(pl_expect_shape(g, n, 5, &w2->shape, "the shape of the second matrix", err));
-    PL_TRY(pl_expect_shape(g, n, 7, &hidden, "f32 [hidden]", err));
-    PL_TRY(pl_expect_shape(g, n, 8, &x->shape, "the shape of the input", err));
-    out[0] = (pl_out){x->shape, x->dtype};
-    out[1] = (pl_out){w1->shape, PL_DTYPE_F32};
-    out[2] = (pl_out){w2->shape, PL_DTYPE_F32};
-    if (db1) out[3] = (pl_out){hidden, PL_DTYPE_F32};
+    const pl_feed_forward_bwd_args *a = &n->feed_forward_bwd;
+    PL_TRY(check(g, n, &a->x, &a->up, &a->down, &a->up_bias, err));
+    const pl_value *x = &g->value[a->x], *up = &g->value[a->up], *down = &g->value[a->down];
+    const pl_shape y = with_last(x->shape, down->shape.dim[0]), hidden = pl_shape_of(1, up->shape.dim[0]);
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "[..., out], a row for each of the input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dup, &up->shape, "the shape of the first matrix", err));
+    PL_TRY(pl_expect_operand(g, n, &a->ddown, &down->shape, "the shape of the second matrix", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dup_bias, &hidden, "f32 [hidden]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->partial, &x->shape, "the shape of the input", err));
+    out[PL_OUT_OF(feed_forward_bwd, dx)] = (pl_out){x->shape, x->dtype};
     return PL_OK;
 }
 
 /* At most five products: the hidden values again, their gradient, both weights', the input's. */
 static pl_cost cost_feed_forward_bwd(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 1), *w1 = pl_in(g, n, 2), *w2 = pl_in(g, n, 3);
-    double first = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE), second = 1 + (n->out[2] != PL_NONE);
+    const pl_feed_forward_bwd_args *a = &n->feed_forward_bwd;
+    const pl_value *x = &g->value[a->x], *up = &g->value[a->up], *down = &g->value[a->down];
+    double first = 1 + (a->dx != PL_NONE) + (a->dup_new != PL_NONE), second = 1 + (a->ddown_new != PL_NONE);
     double flops =
-        2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(w1) + second * pl_value_elems_f(w2));
-    double read = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(x) + pl_value_bytes_f(w1) + pl_value_bytes_f(w2);
-    double sums = 2 * (pl_value_bytes_f(pl_in(g, n, 4)) + pl_value_bytes_f(pl_in(g, n, 5)));
-    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 8)), flops};
+        2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(up) + second * pl_value_elems_f(down));
+    double read =
+        pl_value_bytes_f(&g->value[a->dy]) + pl_value_bytes_f(x) + pl_value_bytes_f(up) + pl_value_bytes_f(down);
+    double sums = 2 * (pl_value_bytes_f(pl_value_at(g, a->dup)) + pl_value_bytes_f(pl_value_at(g, a->ddown)));
+    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_value_at(g, a->partial)), flops};
 }
 
 const pl_op_rule pl_rule_FEED_FORWARD_BWD = {shape_feed_forward_bwd, NULL, cost_feed_forward_bwd};

@@ -1,5 +1,5 @@
 /* A feed-forward layer whose activation gates a second product (SwiGLU where it is SiLU; Shazeer, "GLU Variants Improve
- * Transformer", 2020), in chunks of rows, as feed_forward is. Wgu holds the rows of the gate, then those
+ * Transformer", 2020), in chunks of rows, as feed_forward is. gate_up holds the rows of the gate, then those
  * of what it gates. Forward neither of the two ever exists: the product's epilogue multiplies them. Backward both are
  * made again, for a chunk's rows at a time. No biases. */
 #include "ir/op.h"
@@ -10,111 +10,140 @@ static pl_shape with_last(pl_shape s, int64_t last)
     return s;
 }
 
-/* Whose input `x` is [..., D]; Wgu [2F,D], Wd [N,F]. */
-static pl_status check(const pl_graph *g, const pl_node *n, int x, int wgu, int wd, pl_error *err)
+_Static_assert(offsetof(pl_gated_feed_forward_args, rows) == offsetof(pl_gated_feed_forward_bwd_args, rows),
+               "one rule reads both");
+
+/* x [...,D], gate_up [2F,D], down [N,F] */
+static pl_status check(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *gate_up, const pl_id *down,
+                       pl_error *err)
 {
-    const pl_value *in = pl_in(g, n, x), *first = pl_in(g, n, wgu), *second = pl_in(g, n, wd);
-    if (in->shape.rank < 1) return pl_fail_input(g, n, x, "[..., in]", err);
-    if (first->shape.rank != 2 || first->shape.dim[1] != pl_shape_last(&in->shape) || first->shape.dim[0] % 2)
-        return pl_fail_input(g, n, wgu, "[2·hidden, in] with in = the input's last dimension", err);
-    if (second->shape.rank != 2 || second->shape.dim[1] != first->shape.dim[0] / 2)
-        return pl_fail_input(g, n, wd, "[out, hidden]", err);
-    if (n->attr[1].i < 1)
+    const pl_shape *in = &g->value[*x].shape, *first = &g->value[*gate_up].shape, *second = &g->value[*down].shape;
+    const int64_t rows = n->gated_feed_forward.rows;
+    if (in->rank < 1) return pl_fail_operand(g, n, x, "[..., in]", err);
+    if (first->rank != 2 || first->dim[1] != pl_shape_last(in) || first->dim[0] % 2)
+        return pl_fail_operand(g, n, gate_up, "[2·hidden, in] with in = the input's last dimension", err);
+    if (second->rank != 2 || second->dim[1] != first->dim[0] / 2)
+        return pl_fail_operand(g, n, down, "[out, hidden]", err);
+    if (rows < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
-                       n->scope, (long long)n->attr[1].i);
+                       n->scope, (long long)rows);
     return PL_OK;
 }
 
-/* ---- gated_feed_forward: x [...,D], Wgu [2F,D], Wd [N,F], [residual ...,N] → y [...,N] ---- */
+/* ---- gated_feed_forward: x [...,D], gate_up [2F,D], down [N,F], residual [...,N] → y [...,N] ---- */
 static pl_status shape_forward(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 0, 1, 2, err));
-    pl_shape y = with_last(pl_in(g, n, 0)->shape, pl_in(g, n, 2)->shape.dim[0]);
-    PL_TRY(pl_expect_shape(g, n, 3, &y, "the shape of the output", err));
-    out[0] = (pl_out){y, pl_in(g, n, 0)->dtype};
+    const pl_gated_feed_forward_args *a = &n->gated_feed_forward;
+    PL_TRY(check(g, n, &a->x, &a->gate_up, &a->down, err));
+    const pl_value *x = &g->value[a->x];
+    const pl_shape y = with_last(x->shape, g->value[a->down].shape.dim[0]);
+    PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
+    out[0] = (pl_out){y, x->dtype};
     return PL_OK;
+}
+
+/* The backward node, where somebody wants something of it. */
+static void build_bwd(pl_gradient *g, const pl_gated_feed_forward_args *a, pl_id dy)
+{
+    pl_gated_feed_forward_bwd_args b = pl_gated_feed_forward_bwd_none;
+    b.dy = dy, b.x = a->x, b.gate_up = a->gate_up, b.down = a->down;
+    b.dgate_up = pl_gradient_accumulator(g, a->gate_up), b.ddown = pl_gradient_accumulator(g, a->down);
+    b.partial = pl_gradient_take(g, a->x), b.dx = pl_gradient_output(g, a->x);
+    b.act = a->act, b.rows = a->rows;
+    if (b.dx == PL_UNWANTED && b.dgate_up == PL_NONE && b.ddown == PL_NONE) return;
+    pl_build_gated_feed_forward_bwd(g->b, &b);
+    pl_gradient_add(g, a->x, b.dx);
+    pl_gradient_accumulated(g, a->gate_up, b.dgate_up_new);
+    pl_gradient_accumulated(g, a->down, b.ddown_new);
 }
 
 static pl_status gradient(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), x = n->in[0], wgu = n->in[1], wd = n->in[2],
-          out[3] = {pl_gradient_output(g, x), PL_NONE, PL_NONE};
+    const pl_gated_feed_forward_args *a = &n->gated_feed_forward;
+    const pl_id dy = pl_gradient_of(g, a->y);
     if (dy == PL_NONE) return PL_OK;
-    pl_id in[7] = {dy, x, wgu, wd, pl_gradient_accumulator(g, wgu), pl_gradient_accumulator(g, wd), PL_NONE};
-    bool needed = out[0] != PL_UNWANTED || in[4] != PL_NONE || in[5] != PL_NONE;
-    in[6] = pl_gradient_take(g, x);
-    if (needed) pl_build_node(g->b, PL_OP_GATED_FEED_FORWARD_BWD, n->attr, 7, in, 3, out);
-    if (needed) pl_gradient_add(g, x, out[0]);
-    pl_gradient_accumulated(g, wgu, out[1]);
-    pl_gradient_accumulated(g, wd, out[2]);
-    if (n->in[3] != PL_NONE) pl_gradient_add(g, n->in[3], dy);
+    build_bwd(g, a, dy);
+    if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dy);
     return g->b->status;
 }
 
 static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0), *wgu = pl_in(g, n, 1), *wd = pl_in(g, n, 2);
-    double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(wgu) + pl_value_elems_f(wd));
-    double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(wgu) + pl_value_bytes_f(wd);
-    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[n->out[0]]) + pl_value_bytes_f(pl_in(g, n, 3)), flops};
+    const pl_gated_feed_forward_args *a = &n->gated_feed_forward;
+    const pl_value *x = &g->value[a->x], *gate_up = &g->value[a->gate_up], *down = &g->value[a->down];
+    double flops = 2 * (double)pl_shape_rows(&x->shape) * (pl_value_elems_f(gate_up) + pl_value_elems_f(down));
+    double bytes = pl_value_bytes_f(x) + pl_value_bytes_f(gate_up) + pl_value_bytes_f(down);
+    return (pl_cost){flops, bytes + pl_value_bytes_f(&g->value[a->y]) + pl_value_bytes_f(pl_value_at(g, a->residual)),
+                     flops};
 }
 
 /* Rows are read before the same rows of y are written. */
 const pl_op_rule pl_rule_GATED_FEED_FORWARD = {shape_forward, gradient, cost_forward};
 
-/* ---- gated_feed_forward_bwd: dy [...,N], x, Wgu, Wd, [dWgu], [dWd], [partial ...,D] → [dx], [dWgu'], [dWd'] ---- */
+/* ---- gated_feed_forward_bwd: dy [...,N], x [...,D], gate_up [2F,D], down [N,F], partial [...,D] → dx [...,D] ---- */
 static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 1, 2, 3, err));
-    const pl_value *x = pl_in(g, n, 1), *wgu = pl_in(g, n, 2), *wd = pl_in(g, n, 3);
-    pl_shape y = with_last(x->shape, wd->shape.dim[0]);
-    PL_TRY(pl_expect_shape(g, n, 0, &y, "[..., out], a row for each of the input", err));
-    PL_TRY(pl_expect_shape(g, n, 4, &wgu->shape, "the shape of the first matrix", err));
-    PL_TRY(pl_expect_shape(g, n, 5, &wd->shape, "the shape of the second matrix", err));
-    PL_TRY(pl_expect_shape(g, n, 6, &x->shape, "the shape of the input", err));
-    out[0] = (pl_out){x->shape, x->dtype};
-    out[1] = (pl_out){wgu->shape, PL_DTYPE_F32};
-    out[2] = (pl_out){wd->shape, PL_DTYPE_F32};
+    const pl_gated_feed_forward_bwd_args *a = &n->gated_feed_forward_bwd;
+    PL_TRY(check(g, n, &a->x, &a->gate_up, &a->down, err));
+    const pl_value *x = &g->value[a->x], *gate_up = &g->value[a->gate_up], *down = &g->value[a->down];
+    const pl_shape y = with_last(x->shape, down->shape.dim[0]);
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "[..., out], a row for each of the input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dgate_up, &gate_up->shape, "the shape of the first matrix", err));
+    PL_TRY(pl_expect_operand(g, n, &a->ddown, &down->shape, "the shape of the second matrix", err));
+    PL_TRY(pl_expect_operand(g, n, &a->partial, &x->shape, "the shape of the input", err));
+    out[PL_OUT_OF(gated_feed_forward_bwd, dx)] = (pl_out){x->shape, x->dtype};
     return PL_OK;
 }
 
 /* At most five products: both factors again, the gradient of their product, both weights', the input's. */
 static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 1), *wgu = pl_in(g, n, 2), *wd = pl_in(g, n, 3);
-    double first = 1 + (n->out[0] != PL_NONE) + (n->out[1] != PL_NONE), second = 1 + (n->out[2] != PL_NONE);
+    const pl_gated_feed_forward_bwd_args *a = &n->gated_feed_forward_bwd;
+    const pl_value *x = &g->value[a->x], *gate_up = &g->value[a->gate_up], *down = &g->value[a->down];
+    double first = 1 + (a->dx != PL_NONE) + (a->dgate_up_new != PL_NONE), second = 1 + (a->ddown_new != PL_NONE);
     double flops =
-        2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(wgu) + second * pl_value_elems_f(wd));
-    double read = pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(x) + pl_value_bytes_f(wgu) + pl_value_bytes_f(wd);
-    double sums = 2 * (pl_value_bytes_f(pl_in(g, n, 4)) + pl_value_bytes_f(pl_in(g, n, 5)));
-    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_in(g, n, 6)), flops};
+        2 * (double)pl_shape_rows(&x->shape) * (first * pl_value_elems_f(gate_up) + second * pl_value_elems_f(down));
+    double read =
+        pl_value_bytes_f(&g->value[a->dy]) + pl_value_bytes_f(x) + pl_value_bytes_f(gate_up) + pl_value_bytes_f(down);
+    double sums = 2 * (pl_value_bytes_f(pl_value_at(g, a->dgate_up)) + pl_value_bytes_f(pl_value_at(g, a->ddown)));
+    return (pl_cost){flops, read + sums + pl_value_bytes_f(x) + pl_value_bytes_f(pl_value_at(g, a->partial)), flops};
 }
 
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd};
 
-/* ---- gated_activation: f32 [...,2F] → [...,F] ----
+/* ---- gated_activation: x f32 [...,2F] → y [...,F] ----
  * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c,
  * layers of signs). */
+static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *factors, pl_error *err)
+{
+    const pl_shape *x = &g->value[*factors].shape;
+    if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
+        return pl_fail_operand(g, n, factors, "f32 [..., 2·hidden]", err);
+    return PL_OK;
+}
+
 static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_shape *x = &pl_in(g, n, 0)->shape;
-    if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
-        return pl_fail_input(g, n, 0, "f32 [..., 2·hidden]", err);
+    const pl_gated_activation_args *a = &n->gated_activation;
+    const pl_shape *x = &g->value[a->x].shape;
+    PL_TRY(check_factors(g, n, &a->x, err));
     out[0] = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_cost cost_activation(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_value *x = &g->value[n->gated_activation.x];
     return (pl_cost){10 * pl_value_elems_f(x), 1.5 * pl_value_bytes_f(x)};
 }
 
 static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
 {
-    pl_id in[2] = {pl_gradient_of(g, n->out[0]), n->in[0]}, out = PL_NONE;
-    if (in[0] == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
-    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_GATED_ACTIVATION_BWD, n->attr, 2, in, 1, &out));
+    const pl_gated_activation_args *a = &n->gated_activation;
+    pl_gated_activation_bwd_args b = pl_gated_activation_bwd_none;
+    b.dy = pl_gradient_of(g, a->y), b.x = a->x, b.act = a->act;
+    if (b.dy == PL_NONE || !pl_gradient_is_wanted(g, a->x)) return PL_OK;
+    pl_gradient_add(g, a->x, pl_build_gated_activation_bwd(g->b, &b));
     return g->b->status;
 }
 
@@ -123,18 +152,18 @@ const pl_op_rule pl_rule_GATED_ACTIVATION = {shape_activation, gradient_activati
 /* ---- gated_activation_bwd: dy f32 [...,F], x [...,2F] → dx ---- */
 static pl_status shape_activation_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_shape *x = &pl_in(g, n, 1)->shape;
-    if (x->rank < 2 || pl_shape_last(x) % 2 || pl_shape_last(x) < 2 || x->symbolic >> (x->rank - 1))
-        return pl_fail_input(g, n, 1, "f32 [..., 2·hidden]", err);
+    const pl_gated_activation_bwd_args *a = &n->gated_activation_bwd;
+    const pl_shape *x = &g->value[a->x].shape;
+    PL_TRY(check_factors(g, n, &a->x, err));
     const pl_shape y = with_last(*x, pl_shape_last(x) / 2);
-    PL_TRY(pl_expect_shape(g, n, 0, &y, "f32 [..., hidden]", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "f32 [..., hidden]", err));
     out[0] = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_cost cost_activation_bwd(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 1);
+    const pl_value *x = &g->value[n->gated_activation_bwd.x];
     return (pl_cost){20 * pl_value_elems_f(x), 2.5 * pl_value_bytes_f(x)};
 }
 

@@ -2,12 +2,13 @@
  * norm may be without a gain. */
 #include "ir/op.h"
 
-static pl_status check(const pl_graph *g, const pl_node *n, int x, int gamma, pl_error *err)
+static pl_status check(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *gamma, pl_error *err)
 {
-    const pl_value *vx = pl_in(g, n, x), *vg = pl_in(g, n, gamma);
-    if (vx->shape.rank < 1) return pl_fail_input(g, n, x, "f32 [..., width]", err);
-    if (vg && (vg->shape.rank != 1 || vg->shape.dim[0] != pl_shape_last(&vx->shape)))
-        return pl_fail_input(g, n, gamma, "f32 [width of the input]", err);
+    const pl_shape *s = &g->value[*x].shape;
+    const pl_value *gain = pl_value_at(g, *gamma);
+    if (s->rank < 1) return pl_fail_operand(g, n, x, "f32 [..., width]", err);
+    if (gain && (gain->shape.rank != 1 || gain->shape.dim[0] != pl_shape_last(s)))
+        return pl_fail_operand(g, n, gamma, "f32 [width of the input]", err);
     return PL_OK;
 }
 
@@ -17,87 +18,126 @@ static pl_shape rows_of(pl_shape s)
     return s;
 }
 
-/* layer_norm: x, gamma, [beta] → y, mean, rstd */
+static pl_out like(const pl_value *x) { return (pl_out){x->shape, x->dtype}; }
+static pl_out number_a_row(const pl_value *x) { return (pl_out){rows_of(x->shape), PL_DTYPE_F32}; }
+
+static pl_cost cost_of_forward(const pl_value *x)
+{
+    return (pl_cost){8 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
+}
+
+static pl_cost cost_of_bwd(const pl_value *x) { return (pl_cost){14 * pl_value_elems_f(x), 4 * pl_value_bytes_f(x)}; }
+
+/* ---- layer_norm: x [...,width], gamma [width], beta [width] → y [...,width], mean [...], rstd [...] ---- */
 static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 0, 1, err));
-    pl_shape s = pl_in(g, n, 0)->shape;
-    if (n->op == PL_OP_LAYER_NORM)
-        PL_TRY(pl_expect_shape(g, n, 2, &pl_in(g, n, 1)->shape, "the shape of the gain", err));
-    out[0] = (pl_out){s, pl_in(g, n, 0)->dtype};
-    out[1] = out[2] = (pl_out){rows_of(s), PL_DTYPE_F32};
+    const pl_layer_norm_args *a = &n->layer_norm;
+    const pl_value *x = &g->value[a->x];
+    PL_TRY(check(g, n, &a->x, &a->gamma, err));
+    PL_TRY(pl_expect_operand(g, n, &a->beta, &g->value[a->gamma].shape, "the shape of the gain", err));
+    out[PL_OUT_OF(layer_norm, y)] = like(x);
+    out[PL_OUT_OF(layer_norm, mean)] = out[PL_OUT_OF(layer_norm, rstd)] = number_a_row(x);
     return PL_OK;
 }
 
 static pl_status gradient_layer_norm(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]);
-    if (dy == PL_NONE) return PL_OK;
-    pl_id x = n->in[0], gamma = n->in[1], beta = n->in[2], out[3] = {pl_gradient_output(g, x), PL_NONE, PL_NONE};
-    pl_id in[8] = {dy,
-                   x,
-                   gamma,
-                   n->out[1],
-                   n->out[2],
-                   pl_gradient_accumulator(g, gamma),
-                   pl_gradient_accumulator(g, beta),
-                   pl_gradient_take(g, x)};
-    pl_build_node(g->b, PL_OP_LAYER_NORM_BWD, n->attr, 8, in, 3, out);
-    pl_gradient_add(g, x, out[0]);
-    pl_gradient_accumulated(g, gamma, out[1]);
-    pl_gradient_accumulated(g, beta, out[2]);
+    const pl_layer_norm_args *a = &n->layer_norm;
+    pl_layer_norm_bwd_args b = pl_layer_norm_bwd_none;
+    b.dy = pl_gradient_of(g, a->y);
+    if (b.dy == PL_NONE) return PL_OK;
+    b.x = a->x, b.gamma = a->gamma, b.mean = a->mean, b.rstd = a->rstd, b.eps = a->eps;
+    b.dgamma = pl_gradient_accumulator(g, a->gamma), b.dbeta = pl_gradient_accumulator(g, a->beta);
+    b.add = pl_gradient_take(g, a->x), b.dx = pl_gradient_output(g, a->x);
+    pl_build_layer_norm_bwd(g->b, &b);
+    pl_gradient_add(g, a->x, b.dx);
+    pl_gradient_accumulated(g, a->gamma, b.dgamma_new);
+    pl_gradient_accumulated(g, a->beta, b.dbeta_new);
     return g->b->status;
 }
 
-static pl_cost cost_forward(const pl_graph *g, const pl_node *n)
+static pl_cost cost_layer_norm(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    return (pl_cost){8 * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
+    return cost_of_forward(&g->value[n->layer_norm.x]);
 }
 
-const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_forward, .recompute = true};
+const pl_op_rule pl_rule_LAYER_NORM = {shape_layer_norm, gradient_layer_norm, cost_layer_norm, .recompute = true};
 
-/* layer_norm_bwd: dy, x, gamma, mean, rstd, [dgamma], [dbeta], [add] → [dx], [dgamma'], [dbeta'] */
-static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+/* ---- layer_norm_bwd: dy, x, add [...,width], gamma, dgamma, dbeta [width], mean, rstd [...] → dx ---- */
+static pl_status shape_layer_norm_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, 1, 2, err));
-    const pl_value *x = pl_in(g, n, 1), *gamma = pl_in(g, n, 2);
-    pl_shape rows = rows_of(x->shape);
-    bool rms = n->op == PL_OP_RMS_NORM_BWD;
-    if (!pl_in(g, n, 3)) return pl_fail_input(g, n, 3, "one number a row", err);
-    if (!gamma && pl_in(g, n, 4)) return pl_fail_input(g, n, 4, "nothing, since there is no gain", err);
-    PL_TRY(pl_expect_shape(g, n, 0, &x->shape, "the shape of the norm's input", err));
-    PL_TRY(pl_expect_shape(g, n, rms ? 5 : 7, &x->shape, "the shape of the norm's input", err));
-    for (int k = 3; k <= (rms ? 3 : 4); k++) PL_TRY(pl_expect_shape(g, n, k, &rows, "one number a row", err));
-    for (int k = rms ? 4 : 5; k <= (rms ? 4 : 6); k++)
-        if (gamma) PL_TRY(pl_expect_shape(g, n, k, &gamma->shape, "the shape of the gain", err));
-    out[0] = (pl_out){x->shape, x->dtype};
-    if (gamma) out[1] = out[2] = (pl_out){gamma->shape, PL_DTYPE_F32};
+    const pl_layer_norm_bwd_args *a = &n->layer_norm_bwd;
+    const pl_value *x = &g->value[a->x];
+    const pl_shape *gamma = &g->value[a->gamma].shape;
+    PL_TRY(check(g, n, &a->x, &a->gamma, err));
+    const pl_shape rows = rows_of(x->shape);
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &x->shape, "the shape of the norm's input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->add, &x->shape, "the shape of the norm's input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->mean, &rows, "one number a row", err));
+    PL_TRY(pl_expect_operand(g, n, &a->rstd, &rows, "one number a row", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dgamma, gamma, "the shape of the gain", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dbeta, gamma, "the shape of the gain", err));
+    out[PL_OUT_OF(layer_norm_bwd, dx)] = like(x);
     return PL_OK;
 }
 
-static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
+static pl_cost cost_layer_norm_bwd(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 1);
-    return (pl_cost){14 * pl_value_elems_f(x), 4 * pl_value_bytes_f(x)};
+    return cost_of_bwd(&g->value[n->layer_norm_bwd.x]);
 }
 
-const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_bwd, NULL, cost_bwd};
+const pl_op_rule pl_rule_LAYER_NORM_BWD = {shape_layer_norm_bwd, NULL, cost_layer_norm_bwd};
 
-/* rms_norm: x, [gamma] → y, rstd */
+/* ---- rms_norm: x [...,width], gamma [width] → y [...,width], rstd [...] ---- */
+static pl_status shape_rms_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_rms_norm_args *a = &n->rms_norm;
+    const pl_value *x = &g->value[a->x];
+    PL_TRY(check(g, n, &a->x, &a->gamma, err));
+    out[PL_OUT_OF(rms_norm, y)] = like(x);
+    out[PL_OUT_OF(rms_norm, rstd)] = number_a_row(x);
+    return PL_OK;
+}
+
 static pl_status gradient_rms_norm(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), out[2] = {pl_gradient_output(g, n->in[0]), PL_NONE};
-    if (dy == PL_NONE) return PL_OK;
-    pl_id in[6] = {
-        dy, n->in[0], n->in[1], n->out[1], pl_gradient_accumulator(g, n->in[1]), pl_gradient_take(g, n->in[0])};
-    pl_build_node(g->b, PL_OP_RMS_NORM_BWD, n->attr, 6, in, 2, out);
-    pl_gradient_add(g, n->in[0], out[0]);
-    pl_gradient_accumulated(g, n->in[1], out[1]);
+    const pl_rms_norm_args *a = &n->rms_norm;
+    pl_rms_norm_bwd_args b = pl_rms_norm_bwd_none;
+    b.dy = pl_gradient_of(g, a->y);
+    if (b.dy == PL_NONE) return PL_OK;
+    b.x = a->x, b.gamma = a->gamma, b.rstd = a->rstd, b.eps = a->eps;
+    b.dgamma = pl_gradient_accumulator(g, a->gamma);
+    b.add = pl_gradient_take(g, a->x), b.dx = pl_gradient_output(g, a->x);
+    pl_build_rms_norm_bwd(g->b, &b);
+    pl_gradient_add(g, a->x, b.dx);
+    pl_gradient_accumulated(g, a->gamma, b.dgamma_new);
     return g->b->status;
 }
 
-const pl_op_rule pl_rule_RMS_NORM = {shape_layer_norm, gradient_rms_norm, cost_forward, .recompute = true};
+static pl_cost cost_rms_norm(const pl_graph *g, const pl_node *n) { return cost_of_forward(&g->value[n->rms_norm.x]); }
 
-/* rms_norm_bwd: dy, x, [gamma], rstd, [dgamma], [add] → [dx], [dgamma'] */
-const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_bwd, NULL, cost_bwd};
+const pl_op_rule pl_rule_RMS_NORM = {shape_rms_norm, gradient_rms_norm, cost_rms_norm, .recompute = true};
+
+/* ---- rms_norm_bwd: dy, x, add [...,width], gamma, dgamma [width], rstd [...] → dx ---- */
+static pl_status shape_rms_norm_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_rms_norm_bwd_args *a = &n->rms_norm_bwd;
+    const pl_value *x = &g->value[a->x], *gamma = pl_value_at(g, a->gamma);
+    PL_TRY(check(g, n, &a->x, &a->gamma, err));
+    const pl_shape rows = rows_of(x->shape);
+    if (!gamma && a->dgamma != PL_NONE)
+        return pl_fail_operand(g, n, &a->dgamma, "nothing, since there is no gain", err);
+    PL_TRY(pl_expect_operand(g, n, &a->dy, &x->shape, "the shape of the norm's input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->add, &x->shape, "the shape of the norm's input", err));
+    PL_TRY(pl_expect_operand(g, n, &a->rstd, &rows, "one number a row", err));
+    if (gamma) PL_TRY(pl_expect_operand(g, n, &a->dgamma, &gamma->shape, "the shape of the gain", err));
+    out[PL_OUT_OF(rms_norm_bwd, dx)] = like(x);
+    return PL_OK;
+}
+
+static pl_cost cost_rms_norm_bwd(const pl_graph *g, const pl_node *n)
+{
+    return cost_of_bwd(&g->value[n->rms_norm_bwd.x]);
+}
+
+const pl_op_rule pl_rule_RMS_NORM_BWD = {shape_rms_norm_bwd, NULL, cost_rms_norm_bwd};

@@ -8,22 +8,23 @@
  * function of (seed, stream; step, sample, copy, element). */
 static pl_status shape_perturb(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const int64_t count = n->attr[0].i, kind = n->attr[1].i;
-    pl_shape s = pl_in(g, n, 0)->shape;
+    const pl_perturb_args *a = &n->perturb;
+    pl_shape s = g->value[a->x].shape;
     if (s.rank != 2 || s.symbolic & ~1u || pl_shape_elems(&s) == 0)
-        return pl_fail_input(g, n, 0, "f32 [samples, numbers]", err);
-    if (count < 1 || count > INT32_MAX / s.dim[1] || kind < 0 || kind >= PL_PERTURB_COUNT || !(n->attr[2].f >= 0))
+        return pl_fail_operand(g, n, &a->x, "f32 [samples, numbers]", err);
+    if (a->count < 1 || a->count > INT32_MAX / s.dim[1] || a->kind < 0 || a->kind >= PL_PERTURB_COUNT ||
+        !(a->scale >= 0))
         return pl_fail(err, PL_E_INTERNAL, "perturb in %s: %lld copies of kind %lld and scale %g cannot be made",
-                       n->scope, (long long)count, (long long)kind, n->attr[2].f);
-    s.rank = 3, s.dim[2] = s.dim[1], s.dim[1] = count;
+                       n->scope, (long long)a->count, (long long)a->kind, a->scale);
+    s.rank = 3, s.dim[2] = s.dim[1], s.dim[1] = a->count;
     out[0] = (pl_out){s, PL_DTYPE_F32};
     return PL_OK;
 }
 
 static pl_cost cost_perturb(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *y = &g->value[n->out[0]];
-    return (pl_cost){80 * pl_value_elems_f(y), pl_value_bytes_f(pl_in(g, n, 0)) + pl_value_bytes_f(y)};
+    const pl_value *x = &g->value[n->perturb.x], *y = &g->value[n->perturb.y];
+    return (pl_cost){80 * pl_value_elems_f(y), pl_value_bytes_f(x) + pl_value_bytes_f(y)};
 }
 
 const pl_op_rule pl_rule_PERTURB = {shape_perturb, NULL, cost_perturb};
@@ -33,23 +34,24 @@ const pl_op_rule pl_rule_PERTURB = {shape_perturb, NULL, cost_perturb};
  * to 0 … 2·reach. What comes in from outside is paper, 255. No gradient: bytes are data. */
 static pl_status shape_shift(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *page = pl_in(g, n, 0);
+    const pl_shift_args *a = &n->shift;
+    const pl_value *page = &g->value[a->page];
     const pl_shape *s = &page->shape;
     if (page->dtype != PL_DTYPE_U8 || s->rank != 3 || s->symbolic & ~1u || pl_shape_elems(s) == 0)
-        return pl_fail_input(g, n, 0, "u8 [pages, height, width]", err);
+        return pl_fail_operand(g, n, &a->page, "u8 [pages, height, width]", err);
     const pl_shape one = {.rank = 1, .symbolic = s->symbolic, .dim = {s->dim[0]}};
-    PL_TRY(pl_expect_shape(g, n, 1, &one, "a number for each page", err));
-    PL_TRY(pl_expect_shape(g, n, 2, &one, "a number for each page", err));
-    if (n->attr[0].i < 0 || n->attr[0].i > INT32_MAX / 4)
+    PL_TRY(pl_expect_operand(g, n, &a->across, &one, "a number for each page", err));
+    PL_TRY(pl_expect_operand(g, n, &a->down, &one, "a number for each page", err));
+    if (a->reach < 0 || a->reach > INT32_MAX / 4)
         return pl_fail(err, PL_E_INTERNAL, "shift in %s: a reach of %lld pixels is none", n->scope,
-                       (long long)n->attr[0].i);
+                       (long long)a->reach);
     out[0] = (pl_out){*s, PL_DTYPE_U8};
     return PL_OK;
 }
 
 static pl_cost cost_shift(const pl_graph *g, const pl_node *n)
 {
-    const double bytes = pl_value_bytes_f(pl_in(g, n, 0));
+    const double bytes = pl_value_bytes_f(&g->value[n->shift.page]);
     return (pl_cost){0, 2 * bytes};
 }
 

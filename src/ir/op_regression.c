@@ -9,7 +9,20 @@
 #include "base/regression.h"
 #include "ir/op.h"
 
-enum { KIND, DELTA, ALPHA, GAMMA, UNDER_WEIGHT, SHARE, FACTOR };
+/* All four rows begin alike, in inputs, outputs and attributes: they are read as the longest, for a node has no operand
+ * beyond its row. */
+#define READ_ALIKE(op, member)                                                                                         \
+    _Static_assert(offsetof(pl_##op##_args, member) == offsetof(pl_mined_regression_loss_bwd_args, member),            \
+                   "one rule reads all")
+READ_ALIKE(regression_loss, loss);
+READ_ALIKE(regression_loss, loss_new);
+READ_ALIKE(regression_loss, under_weight);
+READ_ALIKE(mined_regression_loss, loss);
+READ_ALIKE(mined_regression_loss, loss_new);
+READ_ALIKE(mined_regression_loss, factor);
+READ_ALIKE(regression_loss_bwd, loss_scale);
+READ_ALIKE(regression_loss_bwd, dprediction);
+READ_ALIKE(regression_loss_bwd, under_weight);
 
 static bool is_mined(const pl_node *n)
 {
@@ -20,52 +33,52 @@ static bool within(double x, double low, double high) { return x >= low && x <= 
 
 static pl_status check_numbers(const pl_node *n, pl_error *err)
 {
+    const pl_mined_regression_loss_bwd_args *a = &n->mined_regression_loss_bwd;
     const char *wrong = NULL;
-    if (n->attr[KIND].i < 0 || n->attr[KIND].i >= PL_REGRESSION_COUNT) wrong = "there is no such kind of loss";
-    if (!within(n->attr[DELTA].f, 0, INFINITY) || n->attr[DELTA].f == 0) wrong = "its delta is not above 0";
-    if (!within(n->attr[ALPHA].f, 0, 1)) wrong = "its alpha is not in [0, 1]";
-    if (!within(n->attr[GAMMA].f, 1, INFINITY)) wrong = "its gamma is below 1";
-    if (!within(n->attr[UNDER_WEIGHT].f, 0, INFINITY)) wrong = "its weight of predictions too low is below 0";
-    if (is_mined(n) && !within(n->attr[SHARE].f, 0, 1)) wrong = "its share of hard items is not in [0, 1]";
-    if (is_mined(n) && !within(n->attr[FACTOR].f, 0, INFINITY)) wrong = "its factor of hard items is below 0";
+    if (a->kind < 0 || a->kind >= PL_REGRESSION_COUNT) wrong = "there is no such kind of loss";
+    if (!within(a->delta, 0, INFINITY) || a->delta == 0) wrong = "its delta is not above 0";
+    if (!within(a->alpha, 0, 1)) wrong = "its alpha is not in [0, 1]";
+    if (!within(a->gamma, 1, INFINITY)) wrong = "its gamma is below 1";
+    if (!within(a->under_weight, 0, INFINITY)) wrong = "its weight of predictions too low is below 0";
+    if (is_mined(n) && !within(a->share, 0, 1)) wrong = "its share of hard items is not in [0, 1]";
+    if (is_mined(n) && !within(a->factor, 0, INFINITY)) wrong = "its factor of hard items is below 0";
     return wrong ? pl_fail(err, PL_E_INTERNAL, "%s in %s: %s", pl_op_name(n->op), n->scope, wrong) : PL_OK;
 }
 
-static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
-{
-    PL_TRY(check_numbers(n, err));
-    const pl_shape *p = &pl_in(g, n, 0)->shape, *t = &pl_in(g, n, 1)->shape;
-    if (p->rank < 1 || p->symbolic & ~1u) return pl_fail_input(g, n, 0, "[samples, ...]", err);
-    if (t->rank < 1 || t->symbolic != p->symbolic || t->dim[0] != p->dim[0] || pl_shape_elems(t) != pl_shape_elems(p))
-        return pl_fail_input(g, n, 1, "f32 [samples, ...], a target for each prediction", err);
-    return PL_OK;
-}
-
-/* …regression_loss: prediction, target, scale, loss → loss' */
+/* ---- …regression_loss: prediction, target [samples, ...] ---- */
 static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check(g, n, err));
-    out[0] = (pl_out){pl_in(g, n, 3)->shape, PL_DTYPE_F64};
+    const pl_mined_regression_loss_bwd_args *a = &n->mined_regression_loss_bwd;
+    const pl_shape *p = &g->value[a->prediction].shape, *t = &g->value[a->target].shape;
+    (void)out;
+    PL_TRY(check_numbers(n, err));
+    if (p->rank < 1 || p->symbolic & ~1u) return pl_fail_operand(g, n, &a->prediction, "[samples, ...]", err);
+    if (t->rank < 1 || t->symbolic != p->symbolic || t->dim[0] != p->dim[0] || pl_shape_elems(t) != pl_shape_elems(p))
+        return pl_fail_operand(g, n, &a->target, "f32 [samples, ...], a target for each prediction", err);
     return PL_OK;
 }
 
-/* The loss is the root: its backward node computes the loss too, so the forward node is replaced by it. */
+/* The loss is the root: its backward node, which has all that the forward node has, computes the loss too, so the
+ * forward node is replaced by it. */
 static pl_status gradient_loss(pl_gradient *g, const pl_node *n)
 {
-    pl_id dprediction = pl_gradient_output(g, n->in[0]), out[2] = {n->out[0], dprediction};
-    if (dprediction == PL_UNWANTED) return PL_OK;
+    const pl_op bwd = is_mined(n) ? PL_OP_MINED_REGRESSION_LOSS_BWD : PL_OP_REGRESSION_LOSS_BWD;
+    const pl_signature *s = pl_signature_of(bwd);
+    pl_mined_regression_loss_bwd_args b = n->mined_regression_loss_bwd;
+    b.dprediction = pl_gradient_output(g, b.prediction);
+    if (b.dprediction == PL_UNWANTED) return PL_OK;
     g->replaced = true;
-    pl_build_node(g->b, is_mined(n) ? PL_OP_MINED_REGRESSION_LOSS_BWD : PL_OP_REGRESSION_LOSS_BWD, n->attr, 4, n->in, 2,
-                  out);
-    pl_gradient_add(g, n->in[0], out[1]);
+    pl_build_node(g->b, bwd, b.attr, s->ins, b.in, s->outs, b.out);
+    pl_gradient_add(g, b.prediction, b.dprediction);
     return g->b->status;
 }
 
 static pl_cost cost_loss(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *prediction = pl_in(g, n, 0);
-    double bytes = pl_value_bytes_f(prediction) + pl_value_bytes_f(pl_in(g, n, 1));
-    if (n->out[1] != PL_NONE) bytes += pl_value_bytes_f(prediction);
+    const pl_mined_regression_loss_bwd_args *a = &n->mined_regression_loss_bwd;
+    const pl_value *prediction = &g->value[a->prediction];
+    double bytes = pl_value_bytes_f(prediction) + pl_value_bytes_f(&g->value[a->target]);
+    if (a->dprediction != PL_NONE) bytes += pl_value_bytes_f(prediction);
     return (pl_cost){16 * pl_value_elems_f(prediction), bytes};
 }
 
@@ -74,14 +87,22 @@ const pl_op_rule pl_rule_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss
 const pl_op_rule pl_rule_MINED_REGRESSION_LOSS = {shape_loss, gradient_loss, cost_loss, .loss = true,
                                                   .mixes_samples = true};
 
-/* …regression_loss_bwd: prediction, target, scale, loss, [loss scale] → loss', [dprediction], times the loss scale */
+/* ---- …regression_loss_bwd: as …regression_loss → dprediction [samples, ...], times the loss scale ---- */
 static pl_status shape_loss_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
+    const pl_value *prediction = &g->value[n->mined_regression_loss_bwd.prediction];
     PL_TRY(shape_loss(g, n, out, err));
-    out[1] = (pl_out){pl_in(g, n, 0)->shape, pl_in(g, n, 0)->dtype};
+    out[PL_OUT_OF(mined_regression_loss_bwd, dprediction)] = (pl_out){prediction->shape, prediction->dtype};
     return PL_OK;
 }
 
-const pl_op_rule pl_rule_REGRESSION_LOSS_BWD = {shape_loss_bwd, NULL, cost_loss, .loss = true, .loss_scale = 4};
-const pl_op_rule pl_rule_MINED_REGRESSION_LOSS_BWD = {shape_loss_bwd,        NULL,           cost_loss, .loss = true,
-                                                      .mixes_samples = true, .loss_scale = 4};
+const pl_op_rule pl_rule_REGRESSION_LOSS_BWD = {shape_loss_bwd, NULL, cost_loss, .loss = true,
+                                                .loss_scale = PL_IN_OF(regression_loss_bwd, loss_scale)};
+const pl_op_rule pl_rule_MINED_REGRESSION_LOSS_BWD = {
+    shape_loss_bwd,
+    NULL,
+    cost_loss,
+    .loss = true,
+    .mixes_samples = true,
+    .loss_scale = PL_IN_OF(mined_regression_loss_bwd, loss_scale),
+};

@@ -4,8 +4,6 @@
 
 #include "ir/op.h"
 
-enum { HEADS, ROTATED, THETA, ADJOINT };
-
 /* ---- rope: x [B,...,T,heads·2h] → y as x ----
  * Of each of the first `rotated` heads of the token at position t, with a and b for its halves,
  *
@@ -15,24 +13,25 @@ enum { HEADS, ROTATED, THETA, ADJOINT };
  * the opposite angles, which is the gradient, and the inverse. */
 static pl_status check_attributes(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    int64_t width = pl_shape_last(&pl_in(g, n, 0)->shape), heads = n->attr[HEADS].i, rotated = n->attr[ROTATED].i;
-    double theta = n->attr[THETA].f;
+    const pl_rope_args *a = &n->rope;
+    const int64_t width = pl_shape_last(&g->value[a->x].shape), heads = a->heads, rotated = a->rotated;
     if (heads < 1 || width % heads || width / heads % 2)
-        return pl_fail_input(g, n, 0, "a width of whole heads, each of two halves", err);
+        return pl_fail_operand(g, n, &a->x, "a width of whole heads, each of two halves", err);
     if (rotated < 1 || rotated > heads)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: of %lld heads %lld cannot be turned", pl_op_name(n->op), n->scope,
                        (long long)heads, (long long)rotated);
-    if (!(theta >= 1 && isfinite(theta)))
+    if (!(a->theta >= 1 && isfinite(a->theta)))
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: theta %g is not a finite number of at least 1", pl_op_name(n->op),
-                       n->scope, theta);
+                       n->scope, a->theta);
     return PL_OK;
 }
 
 static pl_status shape_rope(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    const pl_value *x = pl_in(g, n, 0);
+    const pl_rope_args *a = &n->rope;
+    const pl_value *x = &g->value[a->x];
     if (x->shape.rank < 3 || x->shape.symbolic & ~1u || pl_shape_elems(&x->shape) == 0)
-        return pl_fail_input(g, n, 0, "[samples, ..., positions, width]", err);
+        return pl_fail_operand(g, n, &a->x, "[samples, ..., positions, width]", err);
     PL_TRY(check_attributes(g, n, err));
     out[0] = (pl_out){x->shape, x->dtype};
     return PL_OK;
@@ -40,17 +39,20 @@ static pl_status shape_rope(const pl_graph *g, const pl_node *n, pl_out out[], p
 
 static pl_status gradient_rope(pl_gradient *g, const pl_node *n)
 {
-    pl_id dy = pl_gradient_of(g, n->out[0]), dx = PL_NONE;
-    if (dy == PL_NONE || !pl_gradient_is_wanted(g, n->in[0])) return PL_OK;
-    pl_attr attr[] = {n->attr[HEADS], n->attr[ROTATED], n->attr[THETA], pl_attr_i(!n->attr[ADJOINT].i)};
-    pl_gradient_add(g, n->in[0], pl_build_node(g->b, PL_OP_ROPE, attr, 1, &dy, 1, &dx));
+    const pl_rope_args *a = &n->rope;
+    pl_rope_args b = pl_rope_none;
+    b.x = pl_gradient_of(g, a->y);
+    if (b.x == PL_NONE || !pl_gradient_is_wanted(g, a->x)) return PL_OK;
+    b.heads = a->heads, b.rotated = a->rotated, b.theta = a->theta, b.adjoint = !a->adjoint;
+    pl_gradient_add(g, a->x, pl_build_rope(g->b, &b));
     return g->b->status;
 }
 
 static pl_cost cost_rope(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = pl_in(g, n, 0);
-    double rotated = (double)n->attr[ROTATED].i / (double)n->attr[HEADS].i;
+    const pl_rope_args *a = &n->rope;
+    const pl_value *x = &g->value[a->x];
+    double rotated = (double)a->rotated / (double)a->heads;
     return (pl_cost){3 * rotated * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 

@@ -13,33 +13,46 @@
 
 enum { COUNTS = 3 }; /* labelled, right, all right */
 
-/* How many inputs have gradients; scale and loss are the two behind what is compared. */
-static int gradients_of(pl_op op)
-{
-    return op == PL_OP_COSINE_LOSS || op == PL_OP_SQUARED_ERROR || op == PL_OP_COSINE_LOSS_BWD ||
-                   op == PL_OP_SQUARED_ERROR_BWD
-               ? 2
-               : 1;
-}
-
-static int loss_input(pl_op op) { return op == PL_OP_NORM_PENALTY || op == PL_OP_NORM_PENALTY_BWD ? 2 : 3; }
+/* The losses that compare two values begin alike, in inputs and outputs, and each as its backward pass, in attributes,
+ * too: several are read as the longest, for a node has no operand beyond its row. */
+#define READ_ALIKE(one, its, other, others)                                                                            \
+    _Static_assert(offsetof(pl_##one##_args, its) == offsetof(pl_##other##_args, others), "one rule reads both")
+READ_ALIKE(count_right, target, cosine_loss_bwd, b);
+READ_ALIKE(cross_entropy, counted, cosine_loss_bwd, counted);
+READ_ALIKE(cross_entropy, loss_new, cosine_loss_bwd, loss_new);
+READ_ALIKE(cross_entropy, kind, cross_entropy_bwd, kind);
+READ_ALIKE(cross_entropy_bwd, counted, cosine_loss_bwd, counted);
+READ_ALIKE(cross_entropy_bwd, dlogits, cosine_loss_bwd, da);
+READ_ALIKE(bce_with_logits, counted, cosine_loss_bwd, counted);
+READ_ALIKE(bce_with_logits, loss_new, cosine_loss_bwd, loss_new);
+READ_ALIKE(bce_with_logits_bwd, counted, cosine_loss_bwd, counted);
+READ_ALIKE(bce_with_logits_bwd, dq, cosine_loss_bwd, da);
+READ_ALIKE(cosine_loss, counted, cosine_loss_bwd, counted);
+READ_ALIKE(cosine_loss, loss_new, cosine_loss_bwd, loss_new);
+READ_ALIKE(squared_error, counted, cosine_loss_bwd, counted);
+READ_ALIKE(squared_error, loss_new, cosine_loss_bwd, loss_new);
+READ_ALIKE(squared_error_bwd, counted, cosine_loss_bwd, counted);
+READ_ALIKE(squared_error_bwd, db, cosine_loss_bwd, db);
+READ_ALIKE(norm_penalty, counted, norm_penalty_bwd, counted);
+READ_ALIKE(norm_penalty, loss_new, norm_penalty_bwd, loss_new);
 
 /* [samples, ..., width], none of it empty */
-static pl_status check_rows(const pl_graph *g, const pl_node *n, pl_error *err)
+static pl_status check_rows(const pl_graph *g, const pl_node *n, const pl_id *x, pl_error *err)
 {
-    const pl_shape *s = &pl_in(g, n, 0)->shape;
+    const pl_shape *s = &g->value[*x].shape;
     return s->rank < 2 || s->symbolic & ~1u || pl_shape_elems(s) == 0
-               ? pl_fail_input(g, n, 0, "[samples, ..., width]", err)
+               ? pl_fail_operand(g, n, x, "[samples, ..., width]", err)
                : PL_OK;
 }
 
 static pl_status check_labels(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    const pl_shape *z = &pl_in(g, n, 0)->shape, *t = &pl_in(g, n, 1)->shape;
-    PL_TRY(check_rows(g, n, err));
+    const pl_cross_entropy_args *a = &n->cross_entropy;
+    const pl_shape *z = &g->value[a->logits].shape, *t = &g->value[a->target].shape;
+    PL_TRY(check_rows(g, n, &a->logits, err));
     if (t->rank < 1 || t->symbolic != z->symbolic || t->dim[0] != z->dim[0] ||
         (int64_t)pl_shape_elems(t) != pl_shape_rows(z))
-        return pl_fail_input(g, n, 1, "i32 [samples, ...], a label for each row", err);
+        return pl_fail_operand(g, n, &a->target, "i32 [samples, ...], a label for each row", err);
     return PL_OK;
 }
 
@@ -48,84 +61,101 @@ static bool is_one_a_sample(const pl_shape *s)
     return s->rank >= 1 && !(s->symbolic & ~1u) && s->dim[0] >= 1 && (int64_t)pl_shape_elems(s) == s->dim[0];
 }
 
-static pl_status check_counted(const pl_graph *g, const pl_node *n, pl_error *err)
+/* One number for each sample of x, where it is given. */
+static pl_status check_counted(const pl_graph *g, const pl_node *n, const pl_id *counted, pl_id x, pl_error *err)
 {
-    const int at = loss_input(n->op) + 2;
-    const pl_value *v = pl_in(g, n, at), *x = pl_in(g, n, 0);
-    if (!v ||
-        (is_one_a_sample(&v->shape) && v->shape.dim[0] == x->shape.dim[0] && v->shape.symbolic == x->shape.symbolic))
+    const pl_value *v = pl_value_at(g, *counted);
+    const pl_shape *s = &g->value[x].shape;
+    if (!v || (is_one_a_sample(&v->shape) && v->shape.dim[0] == s->dim[0] && v->shape.symbolic == s->symbolic))
         return PL_OK;
-    return pl_fail_input(g, n, at, "f32, one number for each sample", err);
+    return pl_fail_operand(g, n, counted, "f32, one number for each sample", err);
 }
 
-/* The next version of the loss, and of a backward node the gradients. */
-static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[])
+static pl_out like(const pl_graph *g, pl_id x) { return (pl_out){g->value[x].shape, g->value[x].dtype}; }
+
+static pl_cost cost_of_compared(const pl_graph *g, const pl_cosine_loss_bwd_args *a, double flops_per_elem)
 {
-    out[0] = (pl_out){pl_in(g, n, loss_input(n->op))->shape, PL_DTYPE_F64};
-    for (int k = 0; k < gradients_of(n->op); k++) out[k + 1] = (pl_out){pl_in(g, n, k)->shape, pl_in(g, n, k)->dtype};
-    return PL_OK;
+    const double read = pl_value_bytes_f(&g->value[a->a]) + pl_value_bytes_f(&g->value[a->b]) +
+                        pl_value_bytes_f(&g->value[a->scale]) + pl_value_bytes_f(&g->value[a->loss]);
+    const double gradients = (a->da != PL_NONE) + (a->db != PL_NONE);
+    return (pl_cost){flops_per_elem * (1 + gradients) * pl_value_elems_f(&g->value[a->a]),
+                     read + pl_value_bytes_f(pl_value_at(g, a->da)) + pl_value_bytes_f(pl_value_at(g, a->db))};
 }
 
-/* The backward node computes the loss, too, so the forward node is replaced by it. */
-static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
+static pl_cost cost_exponents(const pl_graph *g, const pl_node *n)
 {
-    enum { BEHIND_LOSS = 2 }; /* the loss scale, which comes later, and what counts */
-    int gradients = gradients_of(n->op), ins = loss_input(n->op) + 1 + BEHIND_LOSS;
-    pl_id out[3] = {n->out[0], PL_UNWANTED, PL_UNWANTED};
-    for (int k = 0; k < gradients; k++) out[k + 1] = pl_gradient_output(g, n->in[k]);
-    if (out[1] == PL_UNWANTED && out[2] == PL_UNWANTED) return PL_OK;
-    g->replaced = true;
-    pl_build_node(g->b, bwd, n->attr, ins, n->in, 1 + gradients, out);
-    for (int k = 0; k < gradients; k++) pl_gradient_add(g, n->in[k], out[k + 1]);
-    return g->b->status;
+    return cost_of_compared(g, &n->cosine_loss_bwd, 20);
 }
 
-static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_elem)
+static pl_cost cost_products(const pl_graph *g, const pl_node *n)
 {
-    double bytes = 0, gradients = 0;
-    for (int k = 0; k <= loss_input(n->op); k++) bytes += pl_value_bytes_f(pl_in(g, n, k));
-    for (int k = 1; k <= gradients_of(n->op); k++) {
-        if (n->out[k] == PL_NONE) continue;
-        bytes += pl_value_bytes_f(&g->value[n->out[k]]);
-        gradients++;
-    }
-    return (pl_cost){flops_per_elem * (1 + gradients) * pl_value_elems_f(pl_in(g, n, 0)), bytes};
+    return cost_of_compared(g, &n->cosine_loss_bwd, 6);
 }
 
-static pl_cost cost_exponents(const pl_graph *g, const pl_node *n) { return cost_of(g, n, 20); }
-static pl_cost cost_products(const pl_graph *g, const pl_node *n) { return cost_of(g, n, 6); }
-
-/* ---- cross_entropy: logits [samples,...,V], target [samples,...], scale, loss, [loss scale], [counted] → loss' ----
+/* ---- cross_entropy: logits [samples,...,V], target [samples,...], counted [samples] ----
  * Of a sample with so many `counted` the terms are divided by that: a mean, where it is how many labels it has. */
 static pl_status shape_cross_entropy(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    if (n->attr[0].i < 0 || n->attr[0].i >= PL_CROSS_ENTROPY_COUNT)
+    const pl_cross_entropy_args *a = &n->cross_entropy;
+    (void)out;
+    if (a->kind < 0 || a->kind >= PL_CROSS_ENTROPY_COUNT)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: there is no kind %lld of it", pl_op_name(n->op), n->scope,
-                       (long long)n->attr[0].i);
+                       (long long)a->kind);
     PL_TRY(check_labels(g, n, err));
-    PL_TRY(check_counted(g, n, err));
-    return shape_loss(g, n, out);
+    return check_counted(g, n, &a->counted, a->logits, err);
 }
 
+/* The backward node has all that the forward node has and computes the loss, too, so the forward node is replaced by
+ * it; likewise those of the other losses. */
 static pl_status gradient_cross_entropy(pl_gradient *g, const pl_node *n)
 {
-    return build_bwd(g, n, PL_OP_CROSS_ENTROPY_BWD);
+    pl_cross_entropy_bwd_args b = n->cross_entropy_bwd;
+    b.dlogits = pl_gradient_output(g, b.logits);
+    if (b.dlogits == PL_UNWANTED) return PL_OK;
+    g->replaced = true;
+    pl_build_cross_entropy_bwd(g->b, &b);
+    pl_gradient_add(g, b.logits, b.dlogits);
+    return g->b->status;
 }
 
 const pl_op_rule pl_rule_CROSS_ENTROPY = {
-    shape_cross_entropy, gradient_cross_entropy, cost_exponents, .loss = true, .scaled = true, .ids = 1, .ids_dim = -1};
+    shape_cross_entropy,
+    gradient_cross_entropy,
+    cost_exponents,
+    .loss = true,
+    .scaled = true,
+    .ids = PL_IN_OF(cross_entropy, target),
+    .ids_below = PL_IN_OF(cross_entropy, logits),
+    .ids_dim = -1,
+};
 
-/* ---- cross_entropy_bwd: the same → loss', [dlogits] ---- */
+/* ---- cross_entropy_bwd: as cross_entropy → dlogits ---- */
+static pl_status shape_cross_entropy_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(shape_cross_entropy(g, n, out, err));
+    out[PL_OUT_OF(cross_entropy_bwd, dlogits)] = like(g, n->cross_entropy_bwd.logits);
+    return PL_OK;
+}
+
 const pl_op_rule pl_rule_CROSS_ENTROPY_BWD = {
-    shape_cross_entropy, NULL, cost_exponents, .loss = true, .scaled = true, .loss_scale = 4, .ids = 1, .ids_dim = -1};
+    shape_cross_entropy_bwd,
+    NULL,
+    cost_exponents,
+    .loss = true,
+    .scaled = true,
+    .loss_scale = PL_IN_OF(cross_entropy_bwd, loss_scale),
+    .ids = PL_IN_OF(cross_entropy_bwd, target),
+    .ids_below = PL_IN_OF(cross_entropy_bwd, logits),
+    .ids_dim = -1,
+};
 
-/* ---- count_right: logits [samples,...,V], target [samples,...] → f32 [samples, 3] ----
+/* ---- count_right: logits [samples,...,V], target [samples,...] → counts f32 [samples, 3] ----
  * Of each sample: rows with a label; of these the ones whose label has the largest logit (of equal ones the first
  * counts, and a row with a logit that is not a number is wrong); 1 if these are all of them, as where there is none. */
 static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check_labels(g, n, err));
-    pl_shape s = pl_in(g, n, 0)->shape;
+    pl_shape s = g->value[n->count_right.logits].shape;
     s.rank = 2, s.dim[1] = COUNTS;
     out[0] = (pl_out){s, PL_DTYPE_F32};
     return PL_OK;
@@ -133,70 +163,145 @@ static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out o
 
 static pl_cost cost_count_right(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *logits = pl_in(g, n, 0);
-    return (pl_cost){pl_value_elems_f(logits), pl_value_bytes_f(logits) + pl_value_bytes_f(pl_in(g, n, 1))};
+    const pl_count_right_args *a = &n->count_right;
+    const pl_value *logits = &g->value[a->logits];
+    return (pl_cost){pl_value_elems_f(logits), pl_value_bytes_f(logits) + pl_value_bytes_f(&g->value[a->target])};
 }
 
-const pl_op_rule pl_rule_COUNT_RIGHT = {shape_count_right, NULL, cost_count_right, .ids = 1, .ids_dim = -1};
+const pl_op_rule pl_rule_COUNT_RIGHT = {shape_count_right,
+                                        NULL,
+                                        cost_count_right,
+                                        .ids = PL_IN_OF(count_right, target),
+                                        .ids_below = PL_IN_OF(count_right, logits),
+                                        .ids_dim = -1};
 
-/* ---- bce_with_logits: q, y f32, one of each a sample, scale, loss → loss'; y may be a column of another value ---- */
+/* ---- bce_with_logits: q, y, counted [samples]; y may be a column of another value ---- */
 static pl_status shape_bce(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check_counted(g, n, err));
-    const pl_shape *q = &pl_in(g, n, 0)->shape, *y = &pl_in(g, n, 1)->shape;
-    if (!is_one_a_sample(q)) return pl_fail_input(g, n, 0, "one logit a sample", err);
+    const pl_bce_with_logits_args *a = &n->bce_with_logits;
+    const pl_shape *q = &g->value[a->q].shape, *y = &g->value[a->y].shape;
+    (void)out;
+    PL_TRY(check_counted(g, n, &a->counted, a->q, err));
+    if (!is_one_a_sample(q)) return pl_fail_operand(g, n, &a->q, "one logit a sample", err);
     if (!is_one_a_sample(y) || y->dim[0] != q->dim[0] || y->symbolic != q->symbolic)
-        return pl_fail_input(g, n, 1, "f32, one number for each logit", err);
-    return shape_loss(g, n, out);
+        return pl_fail_operand(g, n, &a->y, "f32, one number for each logit", err);
+    return PL_OK;
 }
 
-static pl_status gradient_bce(pl_gradient *g, const pl_node *n) { return build_bwd(g, n, PL_OP_BCE_WITH_LOGITS_BWD); }
+static pl_status gradient_bce(pl_gradient *g, const pl_node *n)
+{
+    pl_bce_with_logits_bwd_args b = n->bce_with_logits_bwd;
+    b.dq = pl_gradient_output(g, b.q);
+    if (b.dq == PL_UNWANTED) return PL_OK;
+    g->replaced = true;
+    pl_build_bce_with_logits_bwd(g->b, &b);
+    pl_gradient_add(g, b.q, b.dq);
+    return g->b->status;
+}
 
 const pl_op_rule pl_rule_BCE_WITH_LOGITS = {shape_bce, gradient_bce, cost_exponents, .loss = true, .scaled = true};
 
-/* ---- bce_with_logits_bwd: …, [loss scale] → loss', [dq] ---- */
-const pl_op_rule pl_rule_BCE_WITH_LOGITS_BWD = {shape_bce,    NULL,           cost_exponents,
-                                                .loss = true, .scaled = true, .loss_scale = 4};
+/* ---- bce_with_logits_bwd: as bce_with_logits → dq [samples] ---- */
+static pl_status shape_bce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(shape_bce(g, n, out, err));
+    out[PL_OUT_OF(bce_with_logits_bwd, dq)] = like(g, n->bce_with_logits_bwd.q);
+    return PL_OK;
+}
 
-/* ---- cosine_loss, squared_error: a, b [samples,...,width], scale, loss → loss' ---- */
+const pl_op_rule pl_rule_BCE_WITH_LOGITS_BWD = {
+    shape_bce_bwd, NULL,           cost_exponents,
+    .loss = true,  .scaled = true, .loss_scale = PL_IN_OF(bce_with_logits_bwd, loss_scale),
+};
+
+/* ---- cosine_loss, squared_error: a, b [samples,...,width], counted [samples] ---- */
 static pl_status shape_pair(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check_counted(g, n, err));
-    PL_TRY(check_rows(g, n, err));
-    PL_TRY(pl_expect_shape(g, n, 1, &pl_in(g, n, 0)->shape, "the shape of what it is compared with", err));
-    return shape_loss(g, n, out);
+    const pl_cosine_loss_args *a = &n->cosine_loss;
+    (void)out;
+    PL_TRY(check_counted(g, n, &a->counted, a->a, err));
+    PL_TRY(check_rows(g, n, &a->a, err));
+    return pl_expect_operand(g, n, &a->b, &g->value[a->a].shape, "the shape of what it is compared with", err);
 }
 
 static pl_status gradient_pair(pl_gradient *g, const pl_node *n)
 {
-    return build_bwd(g, n, n->op == PL_OP_COSINE_LOSS ? PL_OP_COSINE_LOSS_BWD : PL_OP_SQUARED_ERROR_BWD);
+    const pl_op bwd = n->op == PL_OP_COSINE_LOSS ? PL_OP_COSINE_LOSS_BWD : PL_OP_SQUARED_ERROR_BWD;
+    const pl_signature *s = pl_signature_of(bwd);
+    pl_cosine_loss_bwd_args b = n->cosine_loss_bwd;
+    b.da = pl_gradient_output(g, b.a), b.db = pl_gradient_output(g, b.b);
+    if (b.da == PL_UNWANTED && b.db == PL_UNWANTED) return PL_OK;
+    g->replaced = true;
+    pl_build_node(g->b, bwd, b.attr, s->ins, b.in, s->outs, b.out);
+    pl_gradient_add(g, b.a, b.da);
+    pl_gradient_add(g, b.b, b.db);
+    return g->b->status;
 }
 
 const pl_op_rule pl_rule_COSINE_LOSS = {shape_pair, gradient_pair, cost_products, .loss = true, .scaled = true};
 const pl_op_rule pl_rule_SQUARED_ERROR = {shape_pair, gradient_pair, cost_products, .loss = true, .scaled = true};
 
-/* ---- …_bwd: …, [loss scale] → loss', [da], [db] ---- */
-const pl_op_rule pl_rule_COSINE_LOSS_BWD = {shape_pair,   NULL,           cost_products,
-                                            .loss = true, .scaled = true, .loss_scale = 4};
-const pl_op_rule pl_rule_SQUARED_ERROR_BWD = {shape_pair,   NULL,           cost_products,
-                                              .loss = true, .scaled = true, .loss_scale = 4};
+/* ---- cosine_loss_bwd, squared_error_bwd: likewise → da, db ---- */
+static pl_status shape_pair_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    const pl_cosine_loss_bwd_args *a = &n->cosine_loss_bwd;
+    PL_TRY(shape_pair(g, n, out, err));
+    out[PL_OUT_OF(cosine_loss_bwd, da)] = like(g, a->a);
+    out[PL_OUT_OF(cosine_loss_bwd, db)] = like(g, a->b);
+    return PL_OK;
+}
 
-/* ---- norm_penalty: x [samples,...,width], scale, loss → loss' ---- */
+const pl_op_rule pl_rule_COSINE_LOSS_BWD = {
+    shape_pair_bwd, NULL,           cost_products,
+    .loss = true,   .scaled = true, .loss_scale = PL_IN_OF(cosine_loss_bwd, loss_scale),
+};
+const pl_op_rule pl_rule_SQUARED_ERROR_BWD = {
+    shape_pair_bwd, NULL,           cost_products,
+    .loss = true,   .scaled = true, .loss_scale = PL_IN_OF(squared_error_bwd, loss_scale),
+};
+
+/* ---- norm_penalty: x [samples,...,width], counted [samples] ---- */
 static pl_status shape_norm_penalty(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    PL_TRY(check_counted(g, n, err));
-    PL_TRY(check_rows(g, n, err));
-    return shape_loss(g, n, out);
+    const pl_norm_penalty_args *a = &n->norm_penalty;
+    (void)out;
+    PL_TRY(check_counted(g, n, &a->counted, a->x, err));
+    return check_rows(g, n, &a->x, err);
 }
 
 static pl_status gradient_norm_penalty(pl_gradient *g, const pl_node *n)
 {
-    return build_bwd(g, n, PL_OP_NORM_PENALTY_BWD);
+    pl_norm_penalty_bwd_args b = n->norm_penalty_bwd;
+    b.dx = pl_gradient_output(g, b.x);
+    if (b.dx == PL_UNWANTED) return PL_OK;
+    g->replaced = true;
+    pl_build_norm_penalty_bwd(g->b, &b);
+    pl_gradient_add(g, b.x, b.dx);
+    return g->b->status;
 }
 
-const pl_op_rule pl_rule_NORM_PENALTY = {shape_norm_penalty, gradient_norm_penalty, cost_products, .loss = true,
+static pl_cost cost_norm_penalty(const pl_graph *g, const pl_node *n)
+{
+    const pl_norm_penalty_bwd_args *a = &n->norm_penalty_bwd;
+    const pl_value *x = &g->value[a->x];
+    const double read =
+        pl_value_bytes_f(x) + pl_value_bytes_f(&g->value[a->scale]) + pl_value_bytes_f(&g->value[a->loss]);
+    const double gradients = a->dx != PL_NONE;
+    return (pl_cost){6 * (1 + gradients) * pl_value_elems_f(x), read + pl_value_bytes_f(pl_value_at(g, a->dx))};
+}
+
+const pl_op_rule pl_rule_NORM_PENALTY = {shape_norm_penalty, gradient_norm_penalty, cost_norm_penalty, .loss = true,
                                          .scaled = true};
 
-/* ---- norm_penalty_bwd: …, [loss scale] → loss', [dx] ---- */
-const pl_op_rule pl_rule_NORM_PENALTY_BWD = {shape_norm_penalty, NULL,           cost_products,
-                                             .loss = true,       .scaled = true, .loss_scale = 3};
+/* ---- norm_penalty_bwd: as norm_penalty → dx [samples,...,width] ---- */
+static pl_status shape_norm_penalty_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    PL_TRY(shape_norm_penalty(g, n, out, err));
+    out[PL_OUT_OF(norm_penalty_bwd, dx)] = like(g, n->norm_penalty_bwd.x);
+    return PL_OK;
+}
+
+const pl_op_rule pl_rule_NORM_PENALTY_BWD = {
+    shape_norm_penalty_bwd, NULL,           cost_norm_penalty,
+    .loss = true,           .scaled = true, .loss_scale = PL_IN_OF(norm_penalty_bwd, loss_scale),
+};

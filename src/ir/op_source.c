@@ -4,33 +4,30 @@
 
 #include "ir/op.h"
 
-static pl_status given(const pl_graph *g, const pl_node *n, int outs, pl_out out[], pl_error *err)
+static pl_out as_it_is(const pl_graph *g, pl_id value)
 {
-    for (int k = 0; k < outs; k++) {
-        if (n->out[k] == PL_NONE)
-            return pl_fail(err, PL_E_INTERNAL, "%s in %s: output %d must exist before the node", pl_op_name(n->op),
-                           n->scope, k);
-        out[k] = (pl_out){g->value[n->out[k]].shape, g->value[n->out[k]].dtype};
-    }
-    return PL_OK;
+    return (pl_out){g->value[value].shape, g->value[value].dtype};
 }
+
+/* Of what writes one value: fill, normal, truncated_normal and uniform. */
+_Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_normal_args, y), "one rule reads both");
+_Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_truncated_normal_args, y), "one rule reads both");
+_Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_uniform_args, y), "one rule reads both");
 
 static pl_status shape_source(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    return given(g, n, 1, out, err);
+    const pl_id y = n->fill.y;
+    if (y == PL_NONE)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: output y must exist before the node", pl_op_name(n->op),
+                       n->scope);
+    out[0] = as_it_is(g, y);
+    return PL_OK;
 }
 
 static pl_cost cost_source(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *v = &g->value[n->out[0]];
-    return (pl_cost){0, (double)pl_dtype_bytes(v->dtype) * pl_value_elems_f(v)};
-}
-
-static pl_cost cost_load(const pl_graph *g, const pl_node *n)
-{
-    pl_cost c = {0};
-    for (int k = 0; k < PL_NODE_OUT_MAX && n->out[k] != PL_NONE; k++) c.bytes += pl_value_bytes_f(&g->value[n->out[k]]);
-    return c;
+    const pl_value *y = &g->value[n->fill.y];
+    return (pl_cost){0, (double)pl_dtype_bytes(y->dtype) * pl_value_elems_f(y)};
 }
 
 /* ---- load: → the ports of the next micro-batch, of any dtype and shape; behind them, for regions that come back to
@@ -40,16 +37,31 @@ bool pl_is_sample_number(const pl_value *v)
     return v->dtype == PL_DTYPE_I64 && !v->shape.symbolic && pl_shape_elems(&v->shape) == 1;
 }
 
+static int ports_of(const pl_load_args *a)
+{
+    int ports = 0;
+    while (ports < PL_OUTS_OF_LOAD && a->port[ports] != PL_NONE) ports++;
+    return ports;
+}
+
 static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
-    int outs = 0;
-    while (outs < PL_NODE_OUT_MAX && n->out[outs] != PL_NONE) outs++;
-    PL_TRY(given(g, n, outs, out, err));
-    for (int k = 0; k < outs; k++)
-        if (pl_is_sample_number(&g->value[n->out[k]]) && (k == 0 || k + 1 < outs))
+    const pl_load_args *a = &n->load;
+    const int ports = ports_of(a);
+    for (int k = 0; k < ports; k++) {
+        out[k] = as_it_is(g, a->port[k]);
+        if (pl_is_sample_number(&g->value[a->port[k]]) && (k == 0 || k + 1 < ports))
             return pl_fail(err, PL_E_INTERNAL, "load in %s: the number of the first sample comes after the ports",
                            n->scope);
+    }
     return PL_OK;
+}
+
+static pl_cost cost_load(const pl_graph *g, const pl_node *n)
+{
+    pl_cost c = {0};
+    for (int k = 0, ports = ports_of(&n->load); k < ports; k++) c.bytes += pl_value_bytes_f(&g->value[n->load.port[k]]);
+    return c;
 }
 
 const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, .outside = true};
@@ -57,17 +69,18 @@ const pl_op_rule pl_rule_LOAD = {shape_load, NULL, cost_load, .outside = true};
 /* ---- store: ports of any dtype and shape, whole values → the sink ---- */
 static pl_status shape_store(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
+    const pl_id *port = n->store.port;
     (void)out;
-    for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE && (!pl_value_is_contiguous(pl_in(g, n, k)) || (k && n->in[k - 1] == PL_NONE)))
-            return pl_fail_input(g, n, k, "a value without gaps, and none missing before it", err);
+    for (int k = 0; k < PL_INS_OF_STORE; k++)
+        if (port[k] != PL_NONE && (!pl_value_is_contiguous(&g->value[port[k]]) || (k && port[k - 1] == PL_NONE)))
+            return pl_fail_operand(g, n, &port[k], "a value without gaps, and none missing before it", err);
     return PL_OK;
 }
 
 static pl_cost cost_store(const pl_graph *g, const pl_node *n)
 {
     pl_cost c = {0};
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) c.bytes += pl_value_bytes_f(pl_in(g, n, k));
+    for (int k = 0; k < PL_INS_OF_STORE; k++) c.bytes += pl_value_bytes_f(pl_value_at(g, n->store.port[k]));
     return c;
 }
 
@@ -77,7 +90,7 @@ const pl_op_rule pl_rule_STORE = {shape_store, NULL, cost_store, .outside = true
 static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    const double value = n->attr[0].f;
+    const double value = n->fill.value;
     const bool whole = value >= INT32_MIN && value <= INT32_MAX && value == floor(value);
     if (out[0].dtype != PL_DTYPE_F32 && value != 0 && !(out[0].dtype == PL_DTYPE_I32 && whole))
         return pl_fail(err, PL_E_INTERNAL,
@@ -97,8 +110,8 @@ static pl_status shape_normal(const pl_graph *g, const pl_node *n, pl_out out[],
 
 static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(&g->value[n->out[0]]);
-    return (pl_cost){60 * e, pl_value_bytes_f(&g->value[n->out[0]])};
+    const pl_value *y = &g->value[n->normal.y];
+    return (pl_cost){60 * pl_value_elems_f(y), pl_value_bytes_f(y)};
 }
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal};
@@ -107,17 +120,12 @@ const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal};
  * stream), a function of the element's index alone ---- */
 const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal};
 
-/* ---- uniform: [number of an item] → U(low, high) from Philox(seed, stream), a function of the item's number (0
+/* ---- uniform: item, a number → U(low, high) from Philox(seed, stream), a function of the item's number (0
  * where none is given) and of the element's index alone ---- */
-static pl_status shape_uniform(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
-{
-    return shape_normal(g, n, out, err);
-}
-
 static pl_cost cost_uniform(const pl_graph *g, const pl_node *n)
 {
-    double e = pl_value_elems_f(&g->value[n->out[0]]);
-    return (pl_cost){25 * e, pl_value_bytes_f(&g->value[n->out[0]])};
+    const pl_value *y = &g->value[n->uniform.y];
+    return (pl_cost){25 * pl_value_elems_f(y), pl_value_bytes_f(y)};
 }
 
-const pl_op_rule pl_rule_UNIFORM = {shape_uniform, NULL, cost_uniform};
+const pl_op_rule pl_rule_UNIFORM = {shape_normal, NULL, cost_uniform};
