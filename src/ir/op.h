@@ -56,8 +56,9 @@ const pl_op_rule *pl_op_rule_of(pl_op);
 pl_status pl_node_infer(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
 pl_alias pl_node_alias(const pl_node *, int out);
 /* Where an input lies among the inputs, an output among the outputs. */
-#define PL_IN_OF(op, input)   ((int)(offsetof(pl_##op##_args, input) / sizeof(pl_id)))
-#define PL_OUT_OF(op, output) ((offsetof(pl_##op##_args, output) - offsetof(pl_##op##_args, out)) / sizeof(pl_id))
+#define PL_IN_OF(op, input) ((int)(offsetof(pl_##op##_args, input) / sizeof(pl_id)))
+#define PL_OUT_OF(op, output)                                                                                          \
+    ((int)((offsetof(pl_##op##_args, output) - offsetof(pl_##op##_args, out)) / sizeof(pl_id)))
 /* The bit of an input in such a mask. */
 #define PL_BIT_OF(op, input) (1u << PL_IN_OF(op, input))
 /* Does the node, where it runs again, make output k again? The first, and those that are too large to be kept. */

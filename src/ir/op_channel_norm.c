@@ -153,10 +153,10 @@ static pl_status shape_group_norm(const pl_graph *g, const pl_node *n, pl_out ou
 static pl_status gradient_group_norm(pl_gradient *g, const pl_node *n)
 {
     const pl_group_norm_args *a = &n->group_norm;
-    pl_node bwd = {.op = PL_OP_GROUP_NORM_BWD, .group_norm_bwd = pl_group_norm_bwd_none};
-    pl_group_norm_bwd_args *b = &bwd.group_norm_bwd;
-    b->x = a->x, b->gamma = a->gamma, b->beta = a->beta, b->mean = a->mean, b->rstd = a->rstd;
-    b->groups = a->groups, b->eps = a->eps, b->act = a->act;
+    pl_group_norm_bwd_args b = pl_group_norm_bwd_none;
+    b.x = a->x, b.gamma = a->gamma, b.beta = a->beta, b.mean = a->mean, b.rstd = a->rstd;
+    b.groups = a->groups, b.eps = a->eps, b.act = a->act;
+    pl_node bwd = {.op = PL_OP_GROUP_NORM_BWD, .group_norm_bwd = b};
     return gradient_norm(g, a->y, a->residual, &bwd);
 }
 
@@ -175,10 +175,10 @@ static pl_status shape_batch_norm(const pl_graph *g, const pl_node *n, pl_out ou
 static pl_status gradient_batch_norm(pl_gradient *g, const pl_node *n)
 {
     const pl_batch_norm_args *a = &n->batch_norm;
-    pl_node bwd = {.op = PL_OP_BATCH_NORM_BWD, .batch_norm_bwd = pl_batch_norm_bwd_none};
-    pl_batch_norm_bwd_args *b = &bwd.batch_norm_bwd;
-    b->x = a->x, b->gamma = a->gamma, b->beta = a->beta, b->mean = a->mean, b->rstd = a->rstd;
-    b->eps = a->eps, b->act = a->act;
+    pl_batch_norm_bwd_args b = pl_batch_norm_bwd_none;
+    b.x = a->x, b.gamma = a->gamma, b.beta = a->beta, b.mean = a->mean, b.rstd = a->rstd;
+    b.eps = a->eps, b.act = a->act;
+    pl_node bwd = {.op = PL_OP_BATCH_NORM_BWD, .batch_norm_bwd = b};
     return gradient_norm(g, a->y, a->residual, &bwd);
 }
 
@@ -201,10 +201,10 @@ static pl_status shape_batch_norm_eval(const pl_graph *g, const pl_node *n, pl_o
 static pl_status gradient_batch_norm_eval(pl_gradient *g, const pl_node *n)
 {
     const pl_batch_norm_eval_args *a = &n->batch_norm_eval;
-    pl_node bwd = {.op = PL_OP_BATCH_NORM_EVAL_BWD, .batch_norm_eval_bwd = pl_batch_norm_eval_bwd_none};
-    pl_batch_norm_eval_bwd_args *b = &bwd.batch_norm_eval_bwd;
-    b->x = a->x, b->gamma = a->gamma, b->beta = a->beta, b->mean = a->mean, b->rstd = a->variance;
-    b->eps = a->eps, b->act = a->act;
+    pl_batch_norm_eval_bwd_args b = pl_batch_norm_eval_bwd_none;
+    b.x = a->x, b.gamma = a->gamma, b.beta = a->beta, b.mean = a->mean, b.rstd = a->variance;
+    b.eps = a->eps, b.act = a->act;
+    pl_node bwd = {.op = PL_OP_BATCH_NORM_EVAL_BWD, .batch_norm_eval_bwd = b};
     return gradient_norm(g, a->y, a->residual, &bwd);
 }
 
@@ -286,9 +286,8 @@ const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* ---- pooled_batch_norm: x, moments, gamma, beta, film [B,2·channels] → y, mean, rstd ----
  * batch_norm of what a pool has left of an image (conv2d_pool), with the statistics of the whole image: moments are its
- * rows', of `positions` pixels each. With film y = s·act(…) + t, the scales s in front of the shifts t. */
-
-/* One sample's rows, and their pixels. */
+ * rows', of `positions` pixels each. With film y = s·act(…) + t, the scales s in front of the shifts t.
+ * Here: one sample's rows, and their pixels. */
 static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_pooled_batch_norm_args *a = &n->pooled_batch_norm;

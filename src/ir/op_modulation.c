@@ -156,7 +156,7 @@ static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out
  * offered to two outputs: db, too, may take the place of dy where da, which is made first, does not. */
 static uint32_t over_blend_bwd(const pl_node *n, int out)
 {
-    return out == (int)PL_OUT_OF(blend_bwd, db) && n->blend_bwd.da == PL_NONE ? PL_BIT_OF(blend_bwd, dy) : 0;
+    return out == PL_OUT_OF(blend_bwd, db) && n->blend_bwd.da == PL_NONE ? PL_BIT_OF(blend_bwd, dy) : 0;
 }
 
 const pl_op_rule pl_rule_BLEND_BWD = {shape_blend_bwd, NULL, cost_backward, .over = over_blend_bwd};

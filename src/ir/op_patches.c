@@ -73,7 +73,7 @@ static pl_cost cost_pixels(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, .recompute = true};
 
-/* ---- add_positions: x [B,...,D], positions [...,D], for each sample, or [D], for each token, too → y = their sum ---- */
+/* ---- add_positions: x [B,...,D], positions [...,D] for each sample, or [D] for each token, too → y, their sum ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_add_positions_args *a = &n->add_positions;

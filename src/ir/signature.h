@@ -25,7 +25,8 @@ typedef union pl_attr {
 /* An output that pl_build_… shall not make; one that it makes is PL_NONE before, one that is there already its id. */
 #define PL_UNWANTED (PL_NONE - 1)
 
-/* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. */
+/* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. A node may be
+ * read and written through several of them (operators whose rows begin alike), and by position: they alias. */
 #define IN(name, kind)               pl_id name;
 #define OPT(name, kind)              pl_id name;
 #define INS(name, kind, least, most) pl_id name[most];
@@ -45,7 +46,7 @@ typedef union pl_attr {
         PL_OUTS_OF_##constant = sizeof(struct {outs}) / sizeof(pl_id),                                                 \
         PL_ATTRS_OF_##constant = sizeof(struct {attrs}) / sizeof(pl_attr)                                              \
     };                                                                                                                 \
-    typedef struct pl_##op##_args {                                                                                    \
+    typedef struct __attribute__((__may_alias__)) pl_##op##_args {                                                     \
         union {                                                                                                        \
             struct {                                                                                                   \
                 ins                                                                                                    \
