@@ -91,9 +91,9 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
 }
 
 /* A sample may stay for several steps: what is read is then what was carried, and given out by the data's name. */
-static void give_carried(pl_graph *g, const pl_node *read)
+static void give_carried(pl_graph *g, const pl_carry_read_args *read)
 {
-    pl_value *fresh = &g->value[read->in[1]], *seen = &g->value[read->out[0]];
+    pl_value *fresh = &g->value[read->fresh], *seen = &g->value[read->y];
     const char *name = fresh->name;
     if (fresh->role != PL_ROLE_OUTPUT) return; /* a state of the model, not of the data */
     fresh->name = seen->name, fresh->role = PL_ROLE_TEMPORARY;
@@ -109,7 +109,7 @@ static void keep_gradients(pl_graph *g, pl_id train)
         if (v->role == PL_ROLE_GRADIENT || (is_loaded && !pl_is_sample_number(v))) v->role = PL_ROLE_OUTPUT;
     }
     for (size_t i = 0; i < g->node_count; i++)
-        if (!g->node[i].dead && g->node[i].op == PL_OP_CARRY_READ) give_carried(g, &g->node[i]);
+        if (!g->node[i].dead && g->node[i].op == PL_OP_CARRY_READ) give_carried(g, &g->node[i].carry_read);
 }
 
 /* ---- 8 bits ---- */

@@ -127,7 +127,7 @@ static pl_status check_packed(const char *path, const pl_graph *g, const pl_expo
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
-        const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
+        const pl_id packed = pl_value_root(g, n->linear_int8.weight), range = pl_value_root(g, n->linear_int8.range);
         PL_TRY(pl_session_check_packed(g, n, path, w->of[packed].data, w->of[range].data, err));
     }
     return PL_OK;
@@ -185,9 +185,9 @@ static uint64_t largest_packed(const pl_export_weights *w)
 }
 
 /* In its place: the scales, which stand there already, and behind them the matrix. */
-static void unpack(const pl_graph *g, const pl_node *n, pl_lower_weight *w, void *copy)
+static void unpack(const pl_graph *g, const pl_linear_int8_args *a, pl_lower_weight *w, void *copy)
 {
-    const int64_t rows = n->attr[0].i, width = pl_shape_last(&g->value[n->in[0]].shape);
+    const int64_t rows = a->columns, width = pl_shape_last(&g->value[a->x].shape);
     char *place = (char *)(uintptr_t)w->data;
     memcpy(copy, place, pl_int8_packed_bytes(rows, width));
     w->scale = (const float *)(void *)place;
@@ -205,8 +205,8 @@ pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *er
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || n->op != PL_OP_LINEAR_INT8) continue;
-        pl_lower_weight *weight = &w->of[pl_value_root(g, n->in[1])];
-        if (!weight->scale) unpack(g, n, weight, copy);
+        pl_lower_weight *weight = &w->of[pl_value_root(g, n->linear_int8.weight)];
+        if (!weight->scale) unpack(g, &n->linear_int8, weight, copy);
     }
     pl_free(copy);
     return PL_OK;

@@ -263,33 +263,42 @@ static void check_block(pl_verify_update *u, const update *a, uint64_t block, in
 
 static void *at(const pl_verify_update *u, pl_id value) { return pl_session_address(u->session, value); }
 
+/* What an optimizer's node changes; all such are read by one row, as ir/op.h has it. */
+static void find_changed(const pl_node *n, pl_id changed[3])
+{
+    const pl_adamw_args *a = &n->adamw;
+    changed[0] = a->weight, changed[1] = a->m, changed[2] = a->v;
+}
+
 static void copy_before(pl_verify_update *u, const pl_node *n)
 {
-    const int in[3] = {0, 2, 3};
-    for (int k = 0; k < 3; k++) memcpy(u->before[k], at(u, n->in[in[k]]), pl_value_bytes(u->g, n->in[in[k]]));
+    pl_id changed[3];
+    find_changed(n, changed);
+    for (int k = 0; k < 3; k++) memcpy(u->before[k], at(u, changed[k]), pl_value_bytes(u->g, changed[k]));
 }
 
 static void check_unchanged(pl_verify_update *u, const pl_node *n, const char *name)
 {
     static const char *const of[3] = {"", "m.", "v."};
-    const int in[3] = {0, 2, 3};
+    pl_id changed[3];
+    find_changed(n, changed);
     for (int k = 0; k < 3; k++)
-        if (memcmp(u->before[k], at(u, n->in[in[k]]), pl_value_bytes(u->g, n->in[in[k]])))
-            note(u, INFINITY, of[k], name);
+        if (memcmp(u->before[k], at(u, changed[k]), pl_value_bytes(u->g, changed[k]))) note(u, INFINITY, of[k], name);
 }
 
 static void check_update(pl_verify_update *u, const pl_node *n)
 {
-    pl_id weight = pl_value_root(u->g, n->in[0]);
+    const pl_adamw_args *args = &n->adamw;
+    pl_id weight = pl_value_root(u->g, args->weight);
     const pl_value *w = &u->g->value[weight];
     char stream[PL_VERIFY_NAME_BYTES];
     update a = {.name = w->name,
                 .count = pl_shape_elems(&w->shape),
-                .state = u->g->value[n->in[2]].dtype,
-                .gradient = at(u, n->in[1]),
-                .w = at(u, n->in[0]),
-                .m = at(u, n->in[2]),
-                .v = at(u, n->in[3])};
+                .state = u->g->value[args->m].dtype,
+                .gradient = at(u, args->gradient),
+                .w = at(u, args->weight),
+                .m = at(u, args->m),
+                .v = at(u, args->v)};
     snprintf(stream, sizeof stream, "m.%s", w->name);
     a.random = pl_philox_init((uint64_t)u->config->train.seed, pl_stream_id(stream));
     const int64_t *step = pl_session_value(u->session, pl_input_name(PL_INPUT_STEP));
@@ -302,7 +311,7 @@ static void check_update(pl_verify_update *u, const pl_node *n)
         check_unchanged(u, n, w->name);
         return;
     }
-    u->scale = n->in[6] == PL_NONE ? 1 : (double)*(const float *)at(u, n->in[6]);
+    u->scale = args->scale == PL_NONE ? 1 : (double)*(const float *)at(u, args->scale);
     a.rates = rates_of(u, w, u->scale);
     for (uint64_t block = 0; block * BLOCK < a.count; block++) {
         uint64_t left = a.count - block * BLOCK;
@@ -312,8 +321,9 @@ static void check_update(pl_verify_update *u, const pl_node *n)
 
 static void check_average(pl_verify_update *u, const pl_node *n)
 {
-    const pl_value *average = &u->g->value[pl_value_root(u->g, n->in[0])];
-    const float *before = (const float *)(const void *)u->before[0], *w = at(u, n->in[1]), *now = at(u, n->in[0]);
+    const pl_ema_args *a = &n->ema;
+    const pl_value *average = &u->g->value[pl_value_root(u->g, a->average)];
+    const float *before = (const float *)(const void *)u->before[0], *w = at(u, a->weight), *now = at(u, a->average);
     const uint64_t count = pl_shape_elems(&average->shape);
     bool runs = n->predicate == PL_NONE || *(const int32_t *)at(u, n->predicate) != 0;
     const double rest = runs ? 1 - in_f32(u->config->train.ema_rate) : 0;
@@ -325,11 +335,11 @@ static void check_average(pl_verify_update *u, const pl_node *n)
 }
 
 /* Of a window the samples lie apart. */
-static void check_cast(pl_verify_update *u, const pl_node *n)
+static void check_cast(pl_verify_update *u, const pl_cast_args *a)
 {
-    const pl_value *from = &u->g->value[n->in[0]], *to = &u->g->value[n->out[0]];
-    const float *x = at(u, n->in[0]);
-    const uint16_t *y = at(u, n->out[0]);
+    const pl_value *from = &u->g->value[a->x], *to = &u->g->value[a->y];
+    const float *x = at(u, a->x);
+    const uint16_t *y = at(u, a->y);
     const uint64_t count = pl_shape_elems(&to->shape);
     const bool whole = pl_value_is_contiguous(from);
     const uint64_t sample = whole ? count : count / (uint64_t)from->shape.dim[0];
@@ -344,14 +354,14 @@ static void check_cast(pl_verify_update *u, const pl_node *n)
 void pl_verify_update_see(pl_verify_update *u, uint32_t node, bool done)
 {
     const pl_node *n = &u->g->node[node];
-    if (n->op == PL_OP_CLIP_SCALE && !done && n->in[1] != PL_NONE)
-        u->loss_scale = (double)*(const float *)at(u, n->in[1]);
+    const pl_id loss_scale = n->op == PL_OP_CLIP_SCALE ? n->clip_scale.loss_scale : PL_NONE;
+    if (loss_scale != PL_NONE && !done) u->loss_scale = (double)*(const float *)at(u, loss_scale);
     bool is_optimizer = pl_op_rule_of(n->op)->optimizer;
     if (is_optimizer && !done) copy_before(u, n);
     if (is_optimizer && done) check_update(u, n);
-    if (n->op == PL_OP_EMA && !done) memcpy(u->before[0], at(u, n->in[0]), pl_value_bytes(u->g, n->in[0]));
+    if (n->op == PL_OP_EMA && !done) memcpy(u->before[0], at(u, n->ema.average), pl_value_bytes(u->g, n->ema.average));
     if (n->op == PL_OP_EMA && done) check_average(u, n);
-    if (n->op == PL_OP_CAST && done) check_cast(u, n);
+    if (n->op == PL_OP_CAST && done) check_cast(u, &n->cast);
 }
 
 /* ---- steps ---- */
@@ -396,12 +406,15 @@ double pl_verify_update_share(const pl_verify_update *u, const char **name)
 /* The most that a weight and each of its moments take. */
 static void find_most(const pl_graph *g, uint64_t most[3])
 {
-    const int in[3] = {0, 2, 3};
-    for (size_t i = 0; i < g->node_count; i++)
-        for (int k = 0; k < 3 && pl_op_rule_of(g->node[i].op)->optimizer; k++) {
-            uint64_t bytes = pl_value_bytes(g, g->node[i].in[in[k]]);
+    for (size_t i = 0; i < g->node_count; i++) {
+        pl_id changed[3];
+        if (!pl_op_rule_of(g->node[i].op)->optimizer) continue;
+        find_changed(&g->node[i], changed);
+        for (int k = 0; k < 3; k++) {
+            uint64_t bytes = pl_value_bytes(g, changed[k]);
             if (bytes > most[k]) most[k] = bytes;
         }
+    }
 }
 
 uint64_t pl_verify_update_bytes(const pl_plan *plan)

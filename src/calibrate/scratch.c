@@ -57,13 +57,13 @@ static void find_uses(pl_scratch *s, const pl_graph *g)
         mark(s, g, pl_node_find_ids(g, n, &below), USE_TOKEN, below);
         switch (n->op) {
         case PL_OP_EMBEDDING:
-            mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[2], 0) / 2);
+            mark(s, g, n->embedding.position, USE_POSITION, rows_of(g, n->embedding.positions, 0) / 2);
             break;
         case PL_OP_ATTENTION:
-            mark(s, g, n->in[3], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
+            mark(s, g, n->attention.position, USE_POSITION, rows_of(g, n->attention.k, 1) / 2);
             break;
         case PL_OP_CACHE_WRITE:
-            mark(s, g, n->in[2], USE_POSITION, rows_of(g, n->in[1], 1) / 2);
+            mark(s, g, n->cache_write.position, USE_POSITION, rows_of(g, n->cache_write.cache, 1) / 2);
             break;
         default:
             break;

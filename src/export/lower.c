@@ -30,7 +30,7 @@ static void want(pl_lowering *l, pl_id id)
     for (; id != PL_NONE && !l->wanted[id]; id = l->o.graph->value[id].view_of) l->wanted[id] = true;
 }
 
-static bool is_back(const pl_node *n) { return n->op == PL_OP_STORE && n->attr[0].i != 0; }
+static bool is_back(const pl_node *n) { return n->op == PL_OP_STORE && n->store.back != 0; }
 
 static void want_inputs(pl_lowering *l, size_t at)
 {
@@ -213,7 +213,7 @@ static int64_t channels_of(const pl_graph *g, pl_id id)
     const pl_shape *s = &g->value[id].shape;
     if (s->rank == 4) return s->dim[3];
     for (size_t i = 0; i < g->node_count; i++)
-        if (g->node[i].op == PL_OP_PATCHES && g->node[i].in[0] == id) return g->node[i].attr[1].i;
+        if (g->node[i].op == PL_OP_PATCHES && g->node[i].patches.image == id) return g->node[i].patches.channels;
     return 1;
 }
 
@@ -232,7 +232,7 @@ static void take_given(pl_lowering *l)
 
 static void take_port(pl_lowering *l, const pl_node *n, int k)
 {
-    const pl_id id = n->out[k];
+    const pl_id id = n->load.port[k];
     const pl_value *v = &l->o.graph->value[id];
     const pl_export_port *face = &l->o.face->in[k];
     pl_onnx_port *p = &l->input[l->inputs];
@@ -249,10 +249,14 @@ static void take_port(pl_lowering *l, const pl_node *n, int k)
     l->name[id] = face->name;
 }
 
+_Static_assert((int)PL_FACE_IN_MAX <= (int)PL_OUTS_OF_LOAD && (int)PL_FACE_STORED_MAX <= (int)PL_INS_OF_STORE,
+               "what has a name outside has a port");
+
 void pl_lower_load(pl_lowering *l, const pl_node *n)
 {
-    for (int k = 0; k < PL_FACE_IN_MAX && n->out[k] != PL_NONE; k++)
-        if (l->wanted[n->out[k]] && l->status == PL_OK) take_port(l, n, k);
+    const pl_id *port = n->load.port;
+    for (int k = 0; k < PL_FACE_IN_MAX && port[k] != PL_NONE; k++)
+        if (l->wanted[port[k]] && l->status == PL_OK) take_port(l, n, k);
 }
 
 void pl_lower_give_out(pl_lowering *l, const pl_export_port *face, const char *x, const pl_shape *s, pl_dtype dtype)
@@ -270,10 +274,11 @@ void pl_lower_give_out(pl_lowering *l, const pl_export_port *face, const char *x
 void pl_lower_store(pl_lowering *l, const pl_node *n)
 {
     if (is_back(n)) return;
-    for (int k = 0; k < PL_FACE_STORED_MAX && n->in[k] != PL_NONE; k++) {
-        const pl_value *v = &l->o.graph->value[n->in[k]];
+    const pl_id *port = n->store.port;
+    for (int k = 0; k < PL_FACE_STORED_MAX && port[k] != PL_NONE; k++) {
+        const pl_value *v = &l->o.graph->value[port[k]];
         if (l->o.face->stored[k].name)
-            pl_lower_give_out(l, &l->o.face->stored[k], pl_lower_input(l, n, k), &v->shape, v->dtype);
+            pl_lower_give_out(l, &l->o.face->stored[k], pl_lower_value(l, port[k]), &v->shape, v->dtype);
     }
 }
 

@@ -12,19 +12,24 @@ static const char *product(pl_lowering *l, const char *x, pl_id matrix)
 /* y = x·Wᵀ + bias + residual, and act(y). */
 void pl_lower_linear(pl_lowering *l, const pl_node *n)
 {
-    const char *y = product(l, pl_lower_input(l, n, 0), n->in[1]);
-    y = pl_emit_add(l, y, pl_lower_input(l, n, 2));
-    y = pl_emit_add(l, y, pl_lower_input(l, n, 3));
-    pl_lower_output(l, n, 0, y);
-    if (n->out[1] != PL_NONE) pl_lower_output(l, n, 1, pl_emit_activation(l, y, (pl_activation)n->attr[0].i));
+    const pl_linear_args *a = &n->linear;
+    const char *y = product(l, pl_lower_value(l, a->x), a->weight);
+    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(linear, bias)));
+    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(linear, residual)));
+    pl_lower_output(l, n, PL_OUT_OF(linear, y), y);
+    if (a->act_y != PL_NONE)
+        pl_lower_output(l, n, PL_OUT_OF(linear, act_y), pl_emit_activation(l, y, (pl_activation)a->act));
 }
 
 void pl_lower_feed_forward(pl_lowering *l, const pl_node *n)
 {
-    const char *h = pl_emit_add(l, product(l, pl_lower_input(l, n, 0), n->in[1]), pl_lower_input(l, n, 3));
-    h = pl_emit_activation(l, h, (pl_activation)n->attr[0].i);
-    const char *y = pl_emit_add(l, product(l, h, n->in[2]), pl_lower_input(l, n, 4));
-    pl_lower_output(l, n, 0, pl_emit_add(l, y, pl_lower_input(l, n, 5)));
+    const pl_feed_forward_args *a = &n->feed_forward;
+    const char *h = pl_emit_add(l, product(l, pl_lower_value(l, a->x), a->up),
+                                pl_lower_input(l, n, PL_IN_OF(feed_forward, up_bias)));
+    h = pl_emit_activation(l, h, (pl_activation)a->act);
+    const char *y = pl_emit_add(l, product(l, h, a->down), pl_lower_input(l, n, PL_IN_OF(feed_forward, down_bias)));
+    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(feed_forward, residual)));
+    pl_lower_output(l, n, PL_OUT_OF(feed_forward, y), y);
 }
 
 /* act(a)·b of [a | b]. */
@@ -38,49 +43,55 @@ static const char *gated(pl_lowering *l, const char *both, int64_t hidden, pl_ac
 
 void pl_lower_gated_activation(pl_lowering *l, const pl_node *n)
 {
-    const int64_t hidden = pl_shape_last(pl_lower_shape(l, n, 0)) / 2;
-    pl_lower_output(l, n, 0, gated(l, pl_lower_input(l, n, 0), hidden, (pl_activation)n->attr[0].i));
+    const pl_gated_activation_args *a = &n->gated_activation;
+    const int64_t hidden = pl_shape_last(pl_lower_shape(l, n, PL_IN_OF(gated_activation, x))) / 2;
+    const char *y = gated(l, pl_lower_value(l, a->x), hidden, (pl_activation)a->act);
+    pl_lower_output(l, n, PL_OUT_OF(gated_activation, y), y);
 }
 
 void pl_lower_gated_feed_forward(pl_lowering *l, const pl_node *n)
 {
-    const int64_t hidden = pl_lower_shape(l, n, 1)->dim[0] / 2;
-    const char *h = gated(l, product(l, pl_lower_input(l, n, 0), n->in[1]), hidden, (pl_activation)n->attr[0].i);
-    pl_lower_output(l, n, 0, pl_emit_add(l, product(l, h, n->in[2]), pl_lower_input(l, n, 3)));
+    const pl_gated_feed_forward_args *a = &n->gated_feed_forward;
+    const int64_t hidden = pl_lower_shape(l, n, PL_IN_OF(gated_feed_forward, gate_up))->dim[0] / 2;
+    const char *h = gated(l, product(l, pl_lower_value(l, a->x), a->gate_up), hidden, (pl_activation)a->act);
+    const char *y =
+        pl_emit_add(l, product(l, h, a->down), pl_lower_input(l, n, PL_IN_OF(gated_feed_forward, residual)));
+    pl_lower_output(l, n, PL_OUT_OF(gated_feed_forward, y), y);
 }
 
 /* ---- norms ---- */
 
 void pl_lower_layer_norm(pl_lowering *l, const pl_node *n)
 {
-    const pl_onnx_attribute *a = PL_ATTRIBUTES(PL_INT("axis", -1), PL_REAL("epsilon", n->attr[0].f));
-    const char *x = pl_lower_input(l, n, 0), *gain = pl_lower_input(l, n, 1), *offset = pl_lower_input(l, n, 2);
-    pl_lower_output(
-        l, n, 0,
-        pl_emit(l, "LayerNormalization", a, offset ? (const char *const[]){x, gain, offset, NULL} : PL_IN(x, gain)));
+    const pl_layer_norm_args *a = &n->layer_norm;
+    const pl_onnx_attribute *with = PL_ATTRIBUTES(PL_INT("axis", -1), PL_REAL("epsilon", a->eps));
+    const char *x = pl_lower_value(l, a->x), *gain = pl_lower_value(l, a->gamma);
+    const char *offset = pl_lower_input(l, n, PL_IN_OF(layer_norm, beta));
+    const char *y =
+        pl_emit(l, "LayerNormalization", with, offset ? (const char *const[]){x, gain, offset, NULL} : PL_IN(x, gain));
+    pl_lower_output(l, n, PL_OUT_OF(layer_norm, y), y);
 }
 
 /* x/√(mean(x²) + eps), and the gain where there is one. */
 void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
 {
-    const char *x = pl_lower_input(l, n, 0), *gain = pl_lower_input(l, n, 1);
+    const pl_rms_norm_args *a = &n->rms_norm;
+    const char *x = pl_lower_value(l, a->x), *gain = pl_lower_input(l, n, PL_IN_OF(rms_norm, gamma));
     const char *mean = pl_emit(l, "ReduceMean", PL_ATTRIBUTES(PL_LIST("axes", 1, -1), PL_INT("keepdims", 1)),
                                PL_IN(pl_emit(l, "Mul", NULL, PL_IN(x, x))));
-    const char *size = pl_emit(l, "Sqrt", NULL, PL_IN(pl_emit_add(l, mean, pl_emit_number(l, n->attr[0].f))));
+    const char *size = pl_emit(l, "Sqrt", NULL, PL_IN(pl_emit_add(l, mean, pl_emit_number(l, a->eps))));
     const char *y = pl_emit(l, "Div", NULL, PL_IN(x, size));
-    pl_lower_output(l, n, 0, gain ? pl_emit(l, "Mul", NULL, PL_IN(y, gain)) : y);
+    pl_lower_output(l, n, PL_OUT_OF(rms_norm, y), gain ? pl_emit(l, "Mul", NULL, PL_IN(y, gain)) : y);
 }
 
 /* ---- attention ---- */
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEQUENCES = 6 };
-
-static int64_t sequences_of(const pl_node *n) { return n->attr[SEQUENCES].i > 1 ? n->attr[SEQUENCES].i : 1; }
+static int64_t sequences_of(const pl_attention_args *a) { return a->sequences > 1 ? a->sequences : 1; }
 
 /* [B,T,heads·d] → [B,T,heads,d]; where several sequences stand in a sample one behind the other, [B,S,T/S,heads,d]. */
-static pl_shape apart(const pl_node *n, const pl_shape *s)
+static pl_shape apart(const pl_attention_args *a, const pl_shape *s)
 {
-    const int64_t sequences = sequences_of(n), heads = n->attr[HEADS].i;
+    const int64_t sequences = sequences_of(a), heads = a->heads;
     pl_shape to = {.rank = 1, .symbolic = s->symbolic, .dim = {s->dim[0]}};
     if (sequences > 1) to.dim[to.rank++] = sequences;
     to.dim[to.rank++] = s->dim[1] / sequences;
@@ -97,11 +108,11 @@ static const char *turn(pl_lowering *l, const char *x, uint32_t rank, const int6
     return pl_emit_transpose(l, x, rank, order);
 }
 
-/* [B,heads,T,d], or [B,heads,d,T] for the keys. */
-static const char *heads_of(pl_lowering *l, const pl_node *n, int k, bool turned)
+/* Of q, k or v: [B,heads,T,d], or [B,heads,d,T] for the keys. */
+static const char *heads_of(pl_lowering *l, const pl_attention_args *a, pl_id id, bool turned)
 {
-    const pl_shape *s = pl_lower_shape(l, n, k), to = apart(n, s);
-    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, k), s, &to);
+    const pl_shape *s = &l->o.graph->value[id].shape, to = apart(a, s);
+    const char *x = pl_emit_reshape(l, pl_lower_value(l, id), s, &to);
     return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
 }
 
@@ -120,49 +131,53 @@ static const char *mask_of(pl_lowering *l, int64_t tokens)
 
 static const char *add_mask(pl_lowering *l, const pl_node *n, const char *scores)
 {
-    const int64_t queries = pl_lower_shape(l, n, 0)->dim[1], keys = pl_lower_shape(l, n, 1)->dim[1];
+    const int64_t queries = pl_lower_shape(l, n, PL_IN_OF(attention, q))->dim[1];
+    const int64_t keys = pl_lower_shape(l, n, PL_IN_OF(attention, k))->dim[1];
     if (queries != keys) pl_lower_refuse(l, n, "it is causal between sequences of different lengths");
-    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(n)));
+    return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(&n->attention)));
 }
 
 void pl_lower_attention(pl_lowering *l, const pl_node *n)
 {
-    if (n->in[3] != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
-    if (n->attr[PROBABILITY].f > 0) return pl_lower_refuse(l, n, "it drops weights at random");
-    const pl_shape *s = pl_lower_shape(l, n, 0), from = apart(n, s);
-    const char *q = heads_of(l, n, 0, false), *k = heads_of(l, n, 1, true), *v = heads_of(l, n, 2, false);
+    const pl_attention_args *a = &n->attention;
+    if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
+    if (a->probability > 0) return pl_lower_refuse(l, n, "it drops weights at random");
+    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(attention, q)), from = apart(a, s);
+    const char *q = heads_of(l, a, a->q, false), *k = heads_of(l, a, a->k, true), *v = heads_of(l, a, a->v, false);
     const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
-    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[SCALE].f)));
-    if (n->attr[CAUSAL].i) scores = add_mask(l, n, scores);
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->scale)));
+    if (a->causal) scores = add_mask(l, n, scores);
     const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores));
     const char *o = pl_emit(l, "MatMul", NULL, PL_IN(p, v));
     o = turn(l, o, from.rank, (const int64_t[]){1, 0, 2});
-    pl_lower_output(l, n, 0, pl_emit_reshape(l, o, &from, s));
+    pl_lower_output(l, n, PL_OUT_OF(attention, o), pl_emit_reshape(l, o, &from, s));
 }
 
 /* o = σ(scale·q·kᵀ)·v + Σ u, the sum over all tokens. */
 void pl_lower_sigmoid_attention(pl_lowering *l, const pl_node *n)
 {
-    const char *keys = pl_emit_transpose(l, pl_lower_input(l, n, 1), 3, (const int64_t[]){0, 2, 1});
-    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(pl_lower_input(l, n, 0), keys));
-    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, n->attr[0].f)));
-    const char *a = pl_emit(l, "Sigmoid", NULL, PL_IN(scores)), *u = pl_lower_input(l, n, 3);
+    const pl_sigmoid_attention_args *a = &n->sigmoid_attention;
+    const char *keys = pl_emit_transpose(l, pl_lower_value(l, a->k), 3, (const int64_t[]){0, 2, 1});
+    const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(pl_lower_value(l, a->q), keys));
+    scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->scale)));
+    const char *weights = pl_emit(l, "Sigmoid", NULL, PL_IN(scores)), *u = pl_lower_value(l, a->u);
     const char *all = pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 1)),
                               PL_IN(u, pl_emit_integers(l, 1, (const int64_t[]){1})));
-    pl_lower_output(l, n, 0, pl_emit_add(l, pl_emit(l, "MatMul", NULL, PL_IN(a, pl_lower_input(l, n, 2))), all));
+    const char *o = pl_emit_add(l, pl_emit(l, "MatMul", NULL, PL_IN(weights, pl_lower_value(l, a->v))), all);
+    pl_lower_output(l, n, PL_OUT_OF(sigmoid_attention, o), o);
 }
 
 /* ---- rope: the angles of all positions are a table ---- */
 
-static const char *turned_table(pl_lowering *l, const pl_node *n, int64_t positions, int64_t half, bool sine)
+static const char *turned_table(pl_lowering *l, const pl_rope_args *a, int64_t positions, int64_t half, bool sine)
 {
     pl_shape s = pl_shape_of(3, positions, (int64_t)1, half);
     float *table = pl_alloc((size_t)(positions * half), sizeof *table);
     if (!table) return pl_lower_nomem(l), "";
     for (int64_t t = 0; t < positions; t++)
         for (int64_t i = 0; i < half; i++) {
-            const double angle = (double)t * pow(n->attr[2].f, -(double)i / (double)half);
-            table[t * half + i] = (float)(sine ? sin(angle) : cos(angle)) * (sine && n->attr[3].i ? -1 : 1);
+            const double angle = (double)t * pow(a->theta, -(double)i / (double)half);
+            table[t * half + i] = (float)(sine ? sin(angle) : cos(angle)) * (sine && a->adjoint ? -1 : 1);
         }
     const char *name = pl_emit_table(l, &s, table);
     pl_free(table);
@@ -171,17 +186,18 @@ static const char *turned_table(pl_lowering *l, const pl_node *n, int64_t positi
 
 void pl_lower_rope(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *s = pl_lower_shape(l, n, 0);
-    const int64_t heads = n->attr[0].i, rotated = n->attr[1].i, width = s->dim[s->rank - 1] / heads, half = width / 2;
+    const pl_rope_args *args = &n->rope;
+    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(rope, x));
+    const int64_t heads = args->heads, rotated = args->rotated, width = s->dim[s->rank - 1] / heads, half = width / 2;
     pl_shape apart = *s;
     if (s->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
     const int64_t axis = s->rank - 1; /* of the heads */
     apart.rank++, apart.dim[axis] = heads, apart.dim[axis + 1] = width;
-    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, 0), s, &apart);
+    const char *x = pl_emit_reshape(l, pl_lower_value(l, args->x), s, &apart);
     const char *turned = rotated < heads ? pl_emit_slice(l, x, axis, 0, rotated) : x;
     const char *a = pl_emit_slice(l, turned, axis + 1, 0, half), *b = pl_emit_slice(l, turned, axis + 1, half, width);
-    const char *c = turned_table(l, n, s->dim[s->rank - 2], half, false);
-    const char *d = turned_table(l, n, s->dim[s->rank - 2], half, true);
+    const char *c = turned_table(l, args, s->dim[s->rank - 2], half, false);
+    const char *d = turned_table(l, args, s->dim[s->rank - 2], half, true);
     const char *first =
         pl_emit(l, "Sub", NULL, PL_IN(pl_emit(l, "Mul", NULL, PL_IN(a, c)), pl_emit(l, "Mul", NULL, PL_IN(b, d))));
     const char *second =
@@ -190,7 +206,7 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
     if (rotated < heads)
         y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", axis)),
                     PL_IN(y, pl_emit_slice(l, x, axis, rotated, heads)));
-    pl_lower_output(l, n, 0, pl_emit_reshape(l, y, &apart, s));
+    pl_lower_output(l, n, PL_OUT_OF(rope, y), pl_emit_reshape(l, y, &apart, s));
 }
 
 /* ---- losses: what they judge goes out ---- */
@@ -202,13 +218,19 @@ static const pl_export_port *port_of(const pl_lowering *l, const pl_node *n)
 
 void pl_lower_linear_ce(pl_lowering *l, const pl_node *n)
 {
-    pl_shape s = *pl_lower_shape(l, n, 0);
-    s.dim[s.rank - 1] = pl_lower_shape(l, n, 1)->dim[0];
-    pl_lower_give_out(l, port_of(l, n), product(l, pl_lower_input(l, n, 0), n->in[1]), &s, PL_DTYPE_F32);
+    const pl_linear_ce_args *a = &n->linear_ce;
+    pl_shape s = *pl_lower_shape(l, n, PL_IN_OF(linear_ce, h));
+    s.dim[s.rank - 1] = pl_lower_shape(l, n, PL_IN_OF(linear_ce, weight))->dim[0];
+    pl_lower_give_out(l, port_of(l, n), product(l, pl_lower_value(l, a->h), a->weight), &s, PL_DTYPE_F32);
 }
+
+_Static_assert(offsetof(pl_cross_entropy_args, logits) == offsetof(pl_bce_with_logits_args, q) &&
+                   offsetof(pl_cross_entropy_args, logits) == offsetof(pl_regression_loss_args, prediction),
+               "one function reads all");
 
 void pl_lower_judged(pl_lowering *l, const pl_node *n)
 {
-    const pl_value *v = &l->o.graph->value[n->in[0]];
-    pl_lower_give_out(l, port_of(l, n), pl_lower_input(l, n, 0), &v->shape, v->dtype);
+    const pl_id judged = n->cross_entropy.logits;
+    const pl_value *v = &l->o.graph->value[judged];
+    pl_lower_give_out(l, port_of(l, n), pl_lower_value(l, judged), &v->shape, v->dtype);
 }

@@ -22,9 +22,9 @@ static const char *matrix_name(pl_lowering *l, const char *weight, const char *e
 /* The matrix in f32, [in, out]; once for all that read it. */
 static const char *matrix_of(pl_lowering *l, const pl_node *n)
 {
-    const pl_id id = pl_value_root(l->o.graph, n->in[1]);
+    const pl_id id = pl_value_root(l->o.graph, n->linear_int8.weight);
     const pl_lower_weight *w = &l->o.weights[id];
-    const int64_t in = pl_shape_last(pl_lower_shape(l, n, 0)), out = n->attr[0].i;
+    const int64_t in = pl_shape_last(pl_lower_shape(l, n, PL_IN_OF(linear_int8, x))), out = n->linear_int8.columns;
     if (l->status != PL_OK) return "";
     if (l->name[id]) return l->name[id];
     if (!w->scale) return pl_lower_refuse(l, n, "its weights are nothing that is saved with a model"), "";
@@ -54,26 +54,28 @@ static pl_shape with_a_third(const pl_shape *s)
 /* What comes to a site, rounded; once for all its layers, which read the same range. */
 static const char *rounded(pl_lowering *l, const pl_node *n)
 {
-    const pl_id range = pl_value_root(l->o.graph, n->in[2]);
-    const pl_shape *from = pl_lower_shape(l, n, 0), to = with_a_third(from);
+    const pl_id range = pl_value_root(l->o.graph, n->linear_int8.range);
+    const pl_shape *from = pl_lower_shape(l, n, PL_IN_OF(linear_int8, x)), to = with_a_third(from);
     const float *span = l->o.weights[range].data;
     if (l->status != PL_OK) return "";
     if (l->name[range]) return l->name[range];
     if (!span) return pl_lower_refuse(l, n, "the range of what comes to it is nothing that is saved with a model"), "";
     const pl_quantization of = pl_quantization_of(span[0], span[1]);
     const char *scale = pl_emit_number(l, of.scale), *zero = pl_emit_zero_point(l, (uint8_t)of.zero);
-    const char *x = pl_emit_reshape(l, pl_lower_input(l, n, 0), from, &to);
+    const char *x = pl_emit_reshape(l, pl_lower_value(l, n->linear_int8.x), from, &to);
     const char *q = pl_emit(l, "QuantizeLinear", NULL, PL_IN(x, scale, zero));
     return l->name[range] = pl_emit(l, "DequantizeLinear", NULL, PL_IN(q, scale, zero));
 }
 
 void pl_lower_linear_int8(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *y = &l->o.graph->value[n->out[0]].shape, wide = with_a_third(y);
+    const pl_linear_int8_args *a = &n->linear_int8;
+    const pl_shape *y = &l->o.graph->value[a->y].shape, wide = with_a_third(y);
     const char *x = rounded(l, n);
     const char *r = pl_emit(l, "MatMul", NULL, PL_IN(x, matrix_of(l, n)));
-    r = pl_emit_reshape(l, pl_emit_add(l, r, pl_lower_input(l, n, 3)), &wide, y);
-    r = pl_emit_add(l, r, pl_lower_input(l, n, 4));
-    pl_lower_output(l, n, 0, r);
-    if (n->out[1] != PL_NONE) pl_lower_output(l, n, 1, pl_emit_activation(l, r, (pl_activation)n->attr[1].i));
+    r = pl_emit_reshape(l, pl_emit_add(l, r, pl_lower_input(l, n, PL_IN_OF(linear_int8, bias))), &wide, y);
+    r = pl_emit_add(l, r, pl_lower_input(l, n, PL_IN_OF(linear_int8, residual)));
+    pl_lower_output(l, n, PL_OUT_OF(linear_int8, y), r);
+    if (a->act_y != PL_NONE)
+        pl_lower_output(l, n, PL_OUT_OF(linear_int8, act_y), pl_emit_activation(l, r, (pl_activation)a->act));
 }

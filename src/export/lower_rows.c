@@ -11,15 +11,12 @@ static pl_shape flat(const pl_shape *s)
     return f;
 }
 
-static const char *flat_input(pl_lowering *l, const pl_node *n, int k)
-{
-    const pl_shape *s = pl_lower_shape(l, n, k), f = flat(s);
-    return pl_emit_reshape(l, pl_lower_input(l, n, k), s, &f);
-}
+static const pl_shape *shape_of(const pl_lowering *l, pl_id id) { return &l->o.graph->value[id].shape; }
 
-static const pl_shape *shape_out(const pl_lowering *l, const pl_node *n, int k)
+static const char *flat_value(pl_lowering *l, pl_id id)
 {
-    return &l->o.graph->value[n->out[k]].shape;
+    const pl_shape *s = shape_of(l, id), f = flat(s);
+    return pl_emit_reshape(l, pl_lower_value(l, id), s, &f);
 }
 
 static const char *with_dimension(pl_lowering *l, const char *x, int64_t axis)
@@ -48,18 +45,18 @@ static const char *rows_of(pl_lowering *l, const char *ids, const char *table)
 
 void pl_lower_embedding(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *tokens = pl_lower_shape(l, n, 0);
-    const int64_t count = n->attr[0].i;
-    if (n->in[3] != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a position");
-    const char *one = rows_of(l, pl_lower_input(l, n, 0), pl_lower_input(l, n, 1)), *x = one;
-    for (int64_t k = 1; k < count; k++)
+    const pl_embedding_args *a = &n->embedding;
+    const int64_t tokens = shape_of(l, a->tokens)->dim[1];
+    if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a position");
+    const char *one = rows_of(l, pl_lower_value(l, a->tokens), pl_lower_value(l, a->table)), *x = one;
+    for (int64_t k = 1; k < a->window; k++)
         x = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 2)), PL_IN(x, moved(l, one, k)));
-    if (n->in[2] != PL_NONE) {
-        const char *places = pl_lower_input(l, n, 2);
-        if (pl_lower_shape(l, n, 2)->dim[0] > tokens->dim[1]) places = pl_emit_slice(l, places, 0, 0, tokens->dim[1]);
+    if (a->positions != PL_NONE) {
+        const char *places = pl_lower_value(l, a->positions);
+        if (shape_of(l, a->positions)->dim[0] > tokens) places = pl_emit_slice(l, places, 0, 0, tokens);
         x = pl_emit_add(l, x, places);
     }
-    pl_lower_output(l, n, 0, x);
+    pl_lower_output(l, n, PL_OUT_OF(embedding, x), x);
 }
 
 /* ---- pictures ---- */
@@ -74,57 +71,65 @@ static const char *standardized(pl_lowering *l, const char *x)
 
 void pl_lower_patches(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *s = pl_lower_shape(l, n, 0), *y = shape_out(l, n, 0);
-    const int64_t patch = n->attr[0].i, channels = n->attr[1].i, down = s->dim[1] / patch, across = s->dim[2] / patch;
-    const char *x = pl_lower_input(l, n, 0);
-    if (n->attr[2].i) x = standardized(l, x);
+    const pl_patches_args *a = &n->patches;
+    const pl_shape *s = shape_of(l, a->image), *y = shape_of(l, a->y);
+    const int64_t patch = a->patch, down = s->dim[1] / patch, across = s->dim[2] / patch;
+    const char *x = pl_lower_value(l, a->image);
+    if (a->standardize) x = standardized(l, x);
     x = pl_emit(l, "Reshape", NULL,
-                PL_IN(x, pl_emit_integers(l, 6, (const int64_t[]){0, channels, down, patch, across, patch})));
+                PL_IN(x, pl_emit_integers(l, 6, (const int64_t[]){0, a->channels, down, patch, across, patch})));
     x = pl_emit_transpose(l, x, 6, (const int64_t[]){0, 2, 4, 1, 3, 5});
     x = pl_emit(l, "Reshape", NULL, PL_IN(x, pl_emit_integers(l, 3, (const int64_t[]){0, y->dim[1], y->dim[2]})));
-    pl_lower_output(l, n, 0, x);
+    pl_lower_output(l, n, PL_OUT_OF(patches, y), x);
 }
 
 void pl_lower_add_positions(pl_lowering *l, const pl_node *n)
 {
-    pl_lower_output(l, n, 0, pl_emit_add(l, pl_lower_input(l, n, 0), pl_lower_input(l, n, 1)));
+    const pl_add_positions_args *a = &n->add_positions;
+    const char *y = pl_emit_add(l, pl_lower_value(l, a->x), pl_lower_value(l, a->positions));
+    pl_lower_output(l, n, PL_OUT_OF(add_positions, y), y);
 }
 
 /* The row, or zeros, once for each sample: as many as x has. */
 void pl_lower_prepend_row(pl_lowering *l, const pl_node *n)
 {
-    const int64_t width = pl_shape_last(pl_lower_shape(l, n, 0));
-    const char *x = pl_lower_input(l, n, 0);
-    const char *row = n->in[1] == PL_NONE ? pl_emit_number(l, 0) : pl_lower_input(l, n, 1);
+    const pl_prepend_row_args *a = &n->prepend_row;
+    const int64_t width = pl_shape_last(shape_of(l, a->x));
+    const char *x = pl_lower_value(l, a->x);
+    const char *row = a->row == PL_NONE ? pl_emit_number(l, 0) : pl_lower_value(l, a->row);
     const char *batch = pl_emit(l, "Shape", PL_ATTRIBUTES(PL_INT("start", 0), PL_INT("end", 1)), PL_IN(x));
     const char *size = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 0)),
                                PL_IN(batch, pl_emit_integers(l, 2, (const int64_t[]){1, width})));
     const char *rows = pl_emit(l, "Expand", NULL, PL_IN(row, size));
-    pl_lower_output(l, n, 0, pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 1)), PL_IN(rows, x)));
+    const char *y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 1)), PL_IN(rows, x));
+    pl_lower_output(l, n, PL_OUT_OF(prepend_row, y), y);
 }
 
 void pl_lower_drop_row(pl_lowering *l, const pl_node *n)
 {
-    const int64_t rows = pl_lower_shape(l, n, 0)->dim[1];
-    if (n->out[1] != PL_NONE && l->wanted[n->out[1]]) return pl_lower_refuse(l, n, "it sums up rows");
-    pl_lower_output(l, n, 0, pl_emit_slice(l, pl_lower_input(l, n, 0), 1, 1, rows));
+    const pl_drop_row_args *a = &n->drop_row;
+    const int64_t rows = shape_of(l, a->x)->dim[1];
+    if (a->sum_new != PL_NONE && l->wanted[a->sum_new]) return pl_lower_refuse(l, n, "it sums up rows");
+    pl_lower_output(l, n, PL_OUT_OF(drop_row, y), pl_emit_slice(l, pl_lower_value(l, a->x), 1, 1, rows));
 }
 
 /* ---- weighed sums ---- */
 
 void pl_lower_capsule_pool(pl_lowering *l, const pl_node *n)
 {
-    const char *t = flat_input(l, n, 0), *logits = flat_input(l, n, 1);
+    const pl_capsule_pool_args *args = &n->capsule_pool;
+    const char *t = flat_value(l, args->tokens), *logits = flat_value(l, args->logits);
     logits = pl_emit_transpose(l, logits, 3, (const int64_t[]){0, 2, 1});
     const char *a = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(logits));
-    pl_lower_output(l, n, 0, pl_emit(l, "MatMul", NULL, PL_IN(a, t)));
-    pl_lower_output(l, n, 1, a);
+    pl_lower_output(l, n, PL_OUT_OF(capsule_pool, y), pl_emit(l, "MatMul", NULL, PL_IN(a, t)));
+    pl_lower_output(l, n, PL_OUT_OF(capsule_pool, assignment), a);
 }
 
 /* [B,T,C] and [B,T(,1)], or the same numbers as [B,1…,T·C] and [B,1…,T]. */
 void pl_lower_softmax_pool(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *x = pl_lower_shape(l, n, 0), *e = pl_lower_shape(l, n, 1), *y = shape_out(l, n, 0);
+    const pl_softmax_pool_args *args = &n->softmax_pool;
+    const pl_shape *x = shape_of(l, args->x), *e = shape_of(l, args->logits), *y = shape_of(l, args->y);
     int64_t times = 1, numbers = 1;
     for (uint32_t i = 1; i < e->rank; i++) times *= e->dim[i];
     for (uint32_t i = 1; i < x->rank; i++) numbers *= x->dim[i];
@@ -133,25 +138,27 @@ void pl_lower_softmax_pool(pl_lowering *l, const pl_node *n)
     samples.dim[1] = times, samples.dim[2] = numbers / times;
     weights.dim[1] = 1, weights.dim[2] = times;
     sum.dim[1] = 1, sum.dim[2] = numbers / times;
-    const char *values = pl_emit_reshape(l, pl_lower_input(l, n, 0), x, &samples);
-    const char *a = pl_emit_reshape(l, pl_lower_input(l, n, 1), e, &weights);
+    const char *values = pl_emit_reshape(l, pl_lower_value(l, args->x), x, &samples);
+    const char *a = pl_emit_reshape(l, pl_lower_value(l, args->logits), e, &weights);
     a = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(a));
-    pl_lower_output(l, n, 0, pl_emit_reshape(l, pl_emit(l, "MatMul", NULL, PL_IN(a, values)), &sum, y));
+    a = pl_emit_reshape(l, pl_emit(l, "MatMul", NULL, PL_IN(a, values)), &sum, y);
+    pl_lower_output(l, n, PL_OUT_OF(softmax_pool, y), a);
 }
 
 /* y = g·a + (1 − g)·b; a gate stands for all that lies behind its dimensions. */
 void pl_lower_blend(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *a = pl_lower_shape(l, n, 0), *z = pl_lower_shape(l, n, 2);
+    const pl_blend_args *a = &n->blend;
+    const pl_shape *z = shape_of(l, a->z);
     pl_shape wide = *z;
-    for (uint32_t i = z->rank; i < a->rank; i++) wide.dim[wide.rank++] = 1;
-    const char *g = pl_emit(l, "Sigmoid", NULL, PL_IN(pl_lower_input(l, n, 2)));
+    for (uint32_t i = z->rank; i < shape_of(l, a->a)->rank; i++) wide.dim[wide.rank++] = 1;
+    const char *g = pl_emit(l, "Sigmoid", NULL, PL_IN(pl_lower_value(l, a->z)));
     const char *gate = pl_emit_reshape(l, g, z, &wide);
     const char *rest = pl_emit(l, "Sub", NULL, PL_IN(pl_emit_number(l, 1), gate));
-    const char *first = pl_emit(l, "Mul", NULL, PL_IN(gate, pl_lower_input(l, n, 0)));
-    const char *second = pl_emit(l, "Mul", NULL, PL_IN(rest, pl_lower_input(l, n, 1)));
-    pl_lower_output(l, n, 0, pl_emit_add(l, first, second));
-    pl_lower_output(l, n, 1, g);
+    const char *first = pl_emit(l, "Mul", NULL, PL_IN(gate, pl_lower_value(l, a->a)));
+    const char *second = pl_emit(l, "Mul", NULL, PL_IN(rest, pl_lower_value(l, a->b)));
+    pl_lower_output(l, n, PL_OUT_OF(blend, y), pl_emit_add(l, first, second));
+    pl_lower_output(l, n, PL_OUT_OF(blend, gate), g);
 }
 
 /* ---- chosen rows ---- */
@@ -160,44 +167,52 @@ void pl_lower_top_k(pl_lowering *l, const pl_node *n)
 {
     const char *out[2];
     pl_emit_many(l, "TopK", PL_ATTRIBUTES(PL_INT("axis", -1), PL_INT("largest", 1), PL_INT("sorted", 1)),
-                 PL_IN(pl_lower_input(l, n, 0), pl_emit_integers(l, 1, &n->attr[0].i)), 2, out);
-    pl_lower_output(l, n, 0, out[1]);
+                 PL_IN(pl_lower_value(l, n->top_k.x), pl_emit_integers(l, 1, &n->top_k.count)), 2, out);
+    pl_lower_output(l, n, PL_OUT_OF(top_k, index), out[1]);
 }
 
 void pl_lower_gather_rows(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *index = pl_lower_shape(l, n, 1), *y = shape_out(l, n, 0), rows = flat(y);
+    const pl_gather_rows_args *a = &n->gather_rows;
+    const pl_shape *index = shape_of(l, a->index), *y = shape_of(l, a->y), rows = flat(y);
     pl_shape places = rows;
     places.dim[2] = 1;
-    const char *at = pl_emit_reshape(l, pl_lower_input(l, n, 1), index, &places);
-    const char *x = pl_emit(l, "GatherND", PL_ATTRIBUTES(PL_INT("batch_dims", 1)), PL_IN(flat_input(l, n, 0), at));
-    pl_lower_output(l, n, 0, pl_emit_reshape(l, x, &rows, y));
+    const char *at = pl_emit_reshape(l, pl_lower_value(l, a->index), index, &places);
+    const char *x = pl_emit(l, "GatherND", PL_ATTRIBUTES(PL_INT("batch_dims", 1)), PL_IN(flat_value(l, a->tokens), at));
+    pl_lower_output(l, n, PL_OUT_OF(gather_rows, y), pl_emit_reshape(l, x, &rows, y));
 }
 
 void pl_lower_repeat(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *x = pl_lower_shape(l, n, 0);
+    const pl_repeat_args *a = &n->repeat;
+    const pl_shape *x = shape_of(l, a->x);
     int64_t size[PL_RANK_MAX] = {1, 1, 1, 1, 1, 1};
     if (x->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
-    size[x->rank - 1] = n->attr[0].i;
-    const char *apart = with_dimension(l, pl_lower_input(l, n, 0), x->rank - 1);
-    pl_lower_output(l, n, 0, pl_emit(l, "Expand", NULL, PL_IN(apart, pl_emit_integers(l, x->rank + 1, size))));
+    size[x->rank - 1] = a->count;
+    const char *apart = with_dimension(l, pl_lower_value(l, a->x), x->rank - 1);
+    const char *y = pl_emit(l, "Expand", NULL, PL_IN(apart, pl_emit_integers(l, x->rank + 1, size)));
+    pl_lower_output(l, n, PL_OUT_OF(repeat, y), y);
 }
 
 /* The least of |e|² − 2·z·e over the codes, which are |z|² nearer than they seem. */
 void pl_lower_nearest_code(pl_lowering *l, const pl_node *n)
 {
-    const char *book = pl_lower_input(l, n, 1), *z = pl_lower_input(l, n, 0);
+    const pl_nearest_code_args *a = &n->nearest_code;
+    const char *book = pl_lower_value(l, a->codebook), *z = pl_lower_value(l, a->z);
     const char *squares =
         pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 0)),
                 PL_IN(pl_emit(l, "Mul", NULL, PL_IN(book, book)), pl_emit_integers(l, 1, (const int64_t[]){1})));
-    const char *product = pl_emit(l, "MatMul", NULL, PL_IN(z, pl_lower_transposed(l, n->in[1])));
+    const char *product = pl_emit(l, "MatMul", NULL, PL_IN(z, pl_lower_transposed(l, a->codebook)));
     product = pl_emit(l, "Mul", NULL, PL_IN(product, pl_emit_number(l, 2)));
     const char *far = pl_emit(l, "Sub", NULL, PL_IN(squares, product));
     const char *index = pl_emit(l, "ArgMin", PL_ATTRIBUTES(PL_INT("axis", -1), PL_INT("keepdims", 0)), PL_IN(far));
-    pl_lower_output(l, n, 0, index);
-    if (n->out[1] == PL_NONE) return;
-    pl_lower_output(l, n, 1, pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)), PL_IN(book, index)));
+    pl_lower_output(l, n, PL_OUT_OF(nearest_code, index), index);
+    if (a->code == PL_NONE) return;
+    const char *code = pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)), PL_IN(book, index));
+    pl_lower_output(l, n, PL_OUT_OF(nearest_code, code), code);
 }
 
-void pl_lower_straight_through(pl_lowering *l, const pl_node *n) { pl_lower_output(l, n, 0, pl_lower_input(l, n, 1)); }
+void pl_lower_straight_through(pl_lowering *l, const pl_node *n)
+{
+    pl_lower_output(l, n, PL_OUT_OF(straight_through, y), pl_lower_value(l, n->straight_through.code));
+}

@@ -3,21 +3,33 @@
 
 void pl_lower_activation(pl_lowering *l, const pl_node *n)
 {
-    pl_lower_output(l, n, 0, pl_emit_activation(l, pl_lower_input(l, n, 0), (pl_activation)n->attr[0].i));
+    const pl_activation_args *a = &n->activation;
+    const char *y = pl_emit_activation(l, pl_lower_value(l, a->x), (pl_activation)a->act);
+    pl_lower_output(l, n, PL_OUT_OF(activation, y), y);
 }
 
 void pl_lower_add(pl_lowering *l, const pl_node *n)
 {
-    pl_lower_output(l, n, 0, pl_emit_add(l, pl_lower_input(l, n, 0), pl_lower_input(l, n, 1)));
+    const pl_add_args *a = &n->add;
+    const char *y = pl_emit_add(l, pl_lower_value(l, a->a), pl_lower_value(l, a->b));
+    pl_lower_output(l, n, PL_OUT_OF(add, y), y);
 }
 
+_Static_assert(offsetof(pl_cast_args, x) == offsetof(pl_detach_args, x) &&
+                   offsetof(pl_cast_args, y) == offsetof(pl_detach_args, y),
+               "one function reads both");
+
 /* All is f32 in ONNX; and there are no gradients. */
-void pl_lower_same(pl_lowering *l, const pl_node *n) { pl_lower_output(l, n, 0, pl_lower_input(l, n, 0)); }
+void pl_lower_same(pl_lowering *l, const pl_node *n)
+{
+    pl_lower_output(l, n, PL_OUT_OF(cast, y), pl_lower_value(l, n->cast.x));
+}
 
 /* All of them the same number; for as many samples as the model is given. */
 void pl_lower_fill(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *s = &l->o.graph->value[n->out[0]].shape;
+    const pl_fill_args *a = &n->fill;
+    const pl_shape *s = &l->o.graph->value[a->y].shape;
     const char *size;
     if (s->symbolic & ~1u || (s->symbolic && (s->dim[0] != 1 || l->inputs == 0)))
         return pl_lower_refuse(l, n, "what it fills has no batch that an input tells");
@@ -29,21 +41,25 @@ void pl_lower_fill(pl_lowering *l, const pl_node *n)
     } else {
         size = pl_emit_integers(l, s->rank, s->dim);
     }
-    pl_lower_output(l, n, 0, pl_emit(l, "Expand", NULL, PL_IN(pl_emit_number(l, n->attr[0].f), size)));
+    const char *y = pl_emit(l, "Expand", NULL, PL_IN(pl_emit_number(l, a->value), size));
+    pl_lower_output(l, n, PL_OUT_OF(fill, y), y);
 }
 
 void pl_lower_concat(pl_lowering *l, const pl_node *n)
 {
-    const char *in[PL_NODE_IN_MAX + 1] = {NULL};
-    for (int k = 0, at = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE) in[at++] = pl_lower_input(l, n, k);
-    pl_lower_output(l, n, 0, pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", -1)), in));
+    const pl_concat_args *a = &n->concat;
+    const char *part[PL_INS_OF_CONCAT + 1] = {NULL};
+    for (int k = 0, at = 0; k < PL_INS_OF_CONCAT; k++)
+        if (a->part[k] != PL_NONE) part[at++] = pl_lower_value(l, a->part[k]);
+    pl_lower_output(l, n, PL_OUT_OF(concat, y), pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", -1)), part));
 }
 
 void pl_lower_slice(pl_lowering *l, const pl_node *n)
 {
-    const int64_t first = n->attr[0].i, axis = pl_lower_shape(l, n, 0)->rank - 1;
-    pl_lower_output(l, n, 0, pl_emit_slice(l, pl_lower_input(l, n, 0), axis, first, first + n->attr[1].i));
+    const pl_slice_args *a = &n->slice;
+    const int64_t axis = pl_lower_shape(l, n, PL_IN_OF(slice, x))->rank - 1;
+    const char *y = pl_emit_slice(l, pl_lower_value(l, a->x), axis, a->first, a->first + a->channels);
+    pl_lower_output(l, n, PL_OUT_OF(slice, y), y);
 }
 
 /* ---- adaptive_avg_pool: x [B,H,W,C] → [B,m,k,C]: means of windows that cover it, as products with a matrix each for
@@ -66,14 +82,16 @@ static const char *means(pl_lowering *l, int64_t windows, int64_t of)
 /* Tokens [B,N,C] are an image of one column. */
 void pl_lower_adaptive_avg_pool(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *x = pl_lower_shape(l, n, 0);
-    const int64_t down = n->attr[0].i, across = n->attr[1].i;
-    const char *y = pl_lower_input(l, n, 0);
-    if (x->rank == 3) return pl_lower_output(l, n, 0, pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), y)));
+    const int out = PL_OUT_OF(adaptive_avg_pool, y);
+    const pl_shape *x = pl_lower_shape(l, n, PL_IN_OF(adaptive_avg_pool, x));
+    const int64_t down = n->adaptive_avg_pool.height, across = n->adaptive_avg_pool.width;
+    const char *y = pl_lower_value(l, n->adaptive_avg_pool.x);
+    if (x->rank == 3)
+        return pl_lower_output(l, n, out, pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), y)));
     pl_shape lines = {.rank = 3, .symbolic = x->symbolic, .dim = {x->dim[0], x->dim[1], x->dim[2] * x->dim[3]}};
     pl_shape fewer = {.rank = 3, .symbolic = x->symbolic, .dim = {x->dim[0], down, x->dim[2] * x->dim[3]}};
     pl_shape apart = {.rank = 4, .symbolic = x->symbolic, .dim = {x->dim[0], down, x->dim[2], x->dim[3]}};
     y = pl_emit(l, "MatMul", NULL, PL_IN(means(l, down, x->dim[1]), pl_emit_reshape(l, y, x, &lines)));
     y = pl_emit_reshape(l, y, &fewer, &apart);
-    pl_lower_output(l, n, 0, pl_emit(l, "MatMul", NULL, PL_IN(means(l, across, x->dim[2]), y)));
+    pl_lower_output(l, n, out, pl_emit(l, "MatMul", NULL, PL_IN(means(l, across, x->dim[2]), y)));
 }

@@ -576,10 +576,11 @@ static pl_status find_convolutions(axis_form *f, pl_id train, pl_error *err)
     PL_TRY_DONE(pl_rewrite_chunk_convolutions(with, train, 1, err));
     for (size_t i = 0; i < without->node_count; i++) {
         const pl_node *n = &without->node[i];
-        if (n->op != PL_OP_CONV2D_POOL || n->out[3] == PL_NONE) continue;
-        const pl_id maker = with->value[n->out[0]].producer;
-        const int64_t *dim = without->value[n->out[3]].shape.dim;
-        if (maker != PL_NONE && with->node[maker].out[3] == PL_NONE) note_convolution(f, dim[1] * dim[2] * dim[3]);
+        if (n->op != PL_OP_CONV2D_POOL || n->conv2d_pool.y == PL_NONE) continue;
+        const pl_id maker = with->value[n->conv2d_pool.pooled].producer;
+        const int64_t *dim = without->value[n->conv2d_pool.y].shape.dim;
+        if (maker != PL_NONE && with->node[maker].conv2d_pool.y == PL_NONE)
+            note_convolution(f, dim[1] * dim[2] * dim[3]);
     }
 done:
     pl_graph_destroy(without);

@@ -111,8 +111,9 @@ static int64_t items_of(const pl_graph *g, bool trained, const pl_words *words)
     if (!trained || (words && strcmp(words->item, words->sample) == 0)) return 1;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->dead || !pl_op_rule_of(n->op)->loss || n->in[0] == PL_NONE) continue;
-        const int64_t rows = pl_shape_rows(&g->value[n->in[0]].shape);
+        const pl_id judged = *n->in; /* what any loss judges comes first */
+        if (n->dead || !pl_op_rule_of(n->op)->loss || judged == PL_NONE) continue;
+        const int64_t rows = pl_shape_rows(&g->value[judged].shape);
         if (rows > most) most = rows;
     }
     return most;

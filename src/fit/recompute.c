@@ -84,7 +84,8 @@ static void find_measured(const pl_graph *ready, const pl_cost_model *cost, doub
 static double look_up(const pl_graph *g, const pl_node *n, const pl_graph *ready, const pl_names *names,
                       const double *of, const rates *r)
 {
-    pl_id out = n->out[0] != PL_NONE ? n->out[0] : n->out[1];
+    pl_id out = PL_NONE; /* the first of the first two */
+    for (int k = 0; k < 2 && out == PL_NONE; k++) out = n->out[k];
     pl_id made = out == PL_NONE || n->dead ? PL_NONE : pl_names_find(names, ready, g->value[out].name);
     if (made == PL_NONE || ready->value[made].producer == PL_NONE) return 0; /* fused into its reader */
     return of[made] >= 0 ? of[made] : guess(g, n, r);
@@ -329,9 +330,9 @@ static pl_status solve_least(pl_recompute_frontier *f, uint64_t *least, bool *fo
     *least = 0;
     if (!e) return PL_E_NOMEM;
     for (size_t i = 0; i < f->part_count && status == PL_OK; i++)
-        status = solve_least_part(&f->part[i],
-                                  work_of(f, i, least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets), e,
-                                  &useful, least, err);
+        status =
+            solve_least_part(&f->part[i], work_of(f, i, least_work / PL_RECOMPUTE_BUDGETS_MAX * (uint64_t)f->budgets),
+                             e, &useful, least, err);
     *found = status == PL_OK && useful;
     if (*found)
         finish_entry(f, e);

@@ -1,5 +1,6 @@
-/* Reverse mode over the graph (the driver knows no operator by name): the nodes of the forward pass are visited from
- * last to first and each operator's rule, in ir/, adds the nodes of its derivative.
+/* Reverse mode over the graph: the nodes of the forward pass are visited from last to first and each operator's rule,
+ * in ir/, adds the nodes of its derivative. The driver knows by name only what it adds itself: zeros, sums and what
+ * finishes these.
  *
  * A weight that several nodes read (tied embeddings) has an accumulator for each of them, which are added to the first
  * when the last micro-batch is done. In one accumulator their terms would take turns, micro-batch by micro-batch, and
@@ -103,8 +104,9 @@ static void find_wanted(driver *d, const pl_graph *g, pl_id program)
 
 static pl_id add_zeroed(pl_builder *b, pl_id value)
 {
-    pl_id out = value;
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &out);
+    pl_fill_args fill = pl_fill_none;
+    fill.y = value;
+    pl_build_fill(b, &fill);
     return value;
 }
 
@@ -166,13 +168,14 @@ static pl_status add_sums(driver *d, pl_id program)
     pl_builder *b = d->grad.b;
     b->region = program;
     for (size_t i = 0; i < d->finished_count && b->status == PL_OK; i++) {
-        pl_id weight = d->finished[i].weight, total = PL_NONE, out = PL_NONE;
+        pl_add_to_args add = pl_add_to_none;
+        pl_id weight = d->finished[i].weight, total = PL_NONE;
         for (size_t k = 0; k < i; k++)
             if (d->finished[k].weight == weight) total = d->finished[k].version;
         if (total == PL_NONE) continue;
         snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[weight].scope);
-        d->finished[i].version =
-            pl_build_node(b, PL_OP_ADD_TO, NULL, 2, (pl_id[]){d->finished[i].version, total}, 1, &out);
+        add.x = d->finished[i].version, add.sum = total;
+        d->finished[i].version = pl_build_add_to(b, &add);
     }
     return b->status;
 }
@@ -186,6 +189,16 @@ static pl_id last_version(const driver *d, pl_id weight)
     return PL_NONE;
 }
 
+static void finish_gradient(pl_builder *b, pl_op finish, pl_id sum, pl_id weight)
+{
+    pl_latent_gradient_args latent = pl_latent_gradient_none;
+    latent.sum = sum, latent.weight = weight;
+    if (finish == PL_OP_LATENT_GRADIENT)
+        pl_build_latent_gradient(b, &latent);
+    else
+        b->status = pl_fail(b->err, PL_E_INTERNAL, "%s finishes no gradient", pl_op_name(finish));
+}
+
 /* Behind the sums. */
 static pl_status finish_gradients(driver *d, pl_id program)
 {
@@ -193,10 +206,9 @@ static pl_status finish_gradients(driver *d, pl_id program)
     b->region = program;
     for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
         const pl_id finish = d->grad.finish[i], sum = last_version(d, (pl_id)i);
-        pl_id out = PL_NONE;
         if (finish == PL_NONE || finish == PL_OP_COUNT || sum == PL_NONE) continue;
         snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[i].scope);
-        pl_build_node(b, (pl_op)finish, NULL, 2, (pl_id[]){sum, (pl_id)i}, 1, &out);
+        finish_gradient(b, (pl_op)finish, sum, (pl_id)i);
     }
     return b->status;
 }
@@ -228,7 +240,7 @@ static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
-        pl_id other = pl_value_root(g, n->out[0]);
+        pl_id other = pl_value_root(g, *n->out);
         if (other != loss)
             return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has two losses, %s and %s; add both to one value",
                            g->region[program].name, g->value[loss].name, g->value[other].name);
@@ -242,7 +254,7 @@ static void note_losses(driver *d, const pl_graph *g, pl_id program)
         const pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
         if (d->loss_count == 0) d->losses[0] = n->in[pl_node_alias(n, 0).update];
-        d->losses[++d->loss_count] = n->out[0];
+        d->losses[++d->loss_count] = *n->out;
     }
 }
 
@@ -253,8 +265,8 @@ static void deal_out_losses(const driver *d, pl_graph *g, pl_id program)
         pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
         n->in[pl_node_alias(n, 0).update] = d->losses[k++];
-        n->out[0] = d->losses[k];
-        g->value[n->out[0]].producer = (pl_id)i;
+        *n->out = d->losses[k];
+        g->value[*n->out].producer = (pl_id)i;
     }
 }
 

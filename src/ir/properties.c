@@ -30,11 +30,11 @@ bool pl_program_loads(const pl_graph *g, pl_id program)
 
 pl_id pl_node_returned_port(const pl_graph *g, const pl_node *n)
 {
-    if (n->op != PL_OP_STORE || !n->attr[0].i) return PL_NONE;
-    const pl_id root = pl_value_root(g, n->in[0]), maker = g->value[root].producer;
+    if (n->op != PL_OP_STORE || !n->store.back) return PL_NONE;
+    const pl_id root = pl_value_root(g, n->store.port[0]), maker = g->value[root].producer;
     if (maker == PL_NONE || g->node[maker].op != PL_OP_LOAD) return PL_NONE;
     pl_id k = 0;
-    while (g->node[maker].out[k] != root) k++;
+    while (g->node[maker].load.port[k] != root) k++;
     return k;
 }
 
@@ -53,7 +53,7 @@ pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (pl_op_rule_of(n->op)->loss && is_of(g, n, program)) return pl_value_root(g, n->out[0]);
+        if (pl_op_rule_of(n->op)->loss && is_of(g, n, program)) return pl_value_root(g, *n->out);
     }
     return PL_NONE;
 }
@@ -147,7 +147,7 @@ pl_status pl_graph_pair_averages(const pl_graph *g, pl_id **partner, pl_error *e
             if (!*partner) return pl_fail(err, PL_E_NOMEM, "no memory to find the averages of weights");
             for (size_t v = 0; v < g->value_count; v++) (*partner)[v] = PL_NONE;
         }
-        const pl_id average = pl_value_root(g, n->in[0]), weight = pl_value_root(g, n->in[1]);
+        const pl_id average = pl_value_root(g, n->ema.average), weight = pl_value_root(g, n->ema.weight);
         (*partner)[average] = weight;
         (*partner)[weight] = average;
     }

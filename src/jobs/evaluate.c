@@ -47,7 +47,7 @@ static uint64_t row_bytes(const pl_value *v)
 static uint32_t count_histograms(const pl_node *store)
 {
     uint32_t k = 0;
-    while (k + 1 < PL_NODE_IN_MAX && store->in[k + 1] != PL_NONE) k++;
+    while (k + 1 < PL_INS_OF_STORE && store->store.port[k + 1] != PL_NONE) k++;
     return k;
 }
 
@@ -59,7 +59,7 @@ static uint64_t staging_bytes(const pl_graph *g, const pl_run_settings *r, const
     /* of the last step of the part as many micro-batches run as of the others */
     const uint64_t of_step = (r->batch + micro - 1) / micro * micro;
     const uint64_t rows = of_step * data->source->steps_per_epoch[PL_PART_VALIDATION];
-    if (pl_size_mul(rows, row_bytes(&g->value[store->in[0]]), &bytes)) return UINT64_MAX;
+    if (pl_size_mul(rows, row_bytes(&g->value[store->store.port[0]]), &bytes)) return UINT64_MAX;
     return pl_size_add(bytes, count_histograms(store) * sizeof(pl_histogram), &bytes) ? UINT64_MAX : bytes;
 }
 
@@ -127,7 +127,7 @@ static pl_status open_predictions(const pl_session *s, evaluation *e, pl_id stag
     e->histogram = pl_session_address(s, staging);
     e->predictions = (char *)e->histogram + before;
     e->room = room - before;
-    e->row_bytes = row_bytes(&g->value[store->in[0]]);
+    e->row_bytes = row_bytes(&g->value[store->store.port[0]]);
     return PL_OK;
 }
 

@@ -60,11 +60,12 @@ static pl_status see_outputs(const pl_session *s, inference *j, pl_error *err)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->op != PL_OP_STORE || pl_region_program(g, n->region) != j->program) continue;
-        for (size_t k = 0; k < PL_NODE_IN_MAX && n->in[k] != PL_NONE; k++) {
-            if (pl_dtype_is_real(g->value[n->in[k]].dtype))
-                PL_TRY(see_output(g, n->in[k], &j->output[j->outputs++], err));
+        const pl_id *port = n->store.port;
+        for (size_t k = 0; k < PL_INS_OF_STORE && port[k] != PL_NONE; k++) {
+            if (pl_dtype_is_real(g->value[port[k]].dtype))
+                PL_TRY(see_output(g, port[k], &j->output[j->outputs++], err));
             else if (j->id_count == 0)
-                j->ids_at = k, j->id_count = elems_of_item(&g->value[n->in[k]].shape);
+                j->ids_at = k, j->id_count = elems_of_item(&g->value[port[k]].shape);
         }
     }
     return PL_OK;

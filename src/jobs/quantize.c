@@ -33,7 +33,7 @@ static void add_site(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
     static const char end[] = PL_QUANTIZE_SEEN;
     const pl_graph *g = s->o.plan->graph;
-    const char *name = g->value[pl_value_root(g, n->in[1])].name;
+    const char *name = g->value[pl_value_root(g, n->observe_extremes.extremes)].name;
     const size_t bytes = strlen(name) - (sizeof end - 1);
     char range[PL_ST_TEXT_MAX];
     snprintf(range, sizeof range, "%.*s", (int)bytes, name);
@@ -47,7 +47,8 @@ static void add_site(pl_session *s, pl_quantizing *q, const pl_node *n)
 static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
     const pl_graph *g = s->o.plan->graph;
-    const pl_id root = pl_value_root(g, n->in[1]);
+    const pl_linear_int8_args *a = &n->linear_int8;
+    const pl_id root = pl_value_root(g, a->weight);
     const char *name = g->value[root].name;
     const size_t bytes = strlen(name) - strlen(PL_INT8_PACKED);
     char whole[PL_ST_TEXT_MAX];
@@ -60,8 +61,8 @@ static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
                                                 .weight = pl_session_address(s, weight),
                                                 .real = pl_quantize_reals[g->value[weight].dtype],
                                                 .packed = pl_session_address(s, root),
-                                                .rows = n->attr[0].i,
-                                                .width = pl_shape_last(&g->value[n->in[0]].shape),
+                                                .rows = a->columns,
+                                                .width = pl_shape_last(&g->value[a->x].shape),
                                                 .difference = beside(s, name, bytes, ".difference"),
                                                 .taken = beside(s, name, bytes, ".taken"),
                                                 .packed_root = root,
@@ -70,7 +71,8 @@ static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
 
 static bool is_layer(const pl_graph *g, const pl_node *n)
 {
-    return n->op == PL_OP_LINEAR_INT8 && pl_ends_with(g->value[pl_value_root(g, n->in[1])].name, PL_INT8_PACKED);
+    return n->op == PL_OP_LINEAR_INT8 &&
+           pl_ends_with(g->value[pl_value_root(g, n->linear_int8.weight)].name, PL_INT8_PACKED);
 }
 
 static size_t count_nodes(const pl_graph *g, pl_op op)
@@ -117,8 +119,9 @@ static void mark_sites(const pl_session *s, pl_quantizing *q)
     const pl_graph *g = s->o.plan->graph;
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (!is_layer(g, n) || !is_in_8_bits(q, pl_value_root(g, n->in[1]))) continue;
-        for (size_t k = 0; k < q->sites; k++) q->site[k].used |= q->site[k].range_root == pl_value_root(g, n->in[2]);
+        if (!is_layer(g, n) || !is_in_8_bits(q, pl_value_root(g, n->linear_int8.weight))) continue;
+        const pl_id range = pl_value_root(g, n->linear_int8.range);
+        for (size_t k = 0; k < q->sites; k++) q->site[k].used |= q->site[k].range_root == range;
     }
 }
 
@@ -253,9 +256,9 @@ static uint64_t layer_bytes(const pl_graph *g, const pl_run_settings *r, const p
     uint64_t most = 0;
     (void)r, (void)data;
     for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        if (!is_layer(g, n)) continue;
-        const uint64_t rows = (uint64_t)n->attr[0].i, width = (uint64_t)pl_shape_last(&g->value[n->in[0]].shape);
+        const pl_linear_int8_args *a = &g->node[i].linear_int8;
+        if (!is_layer(g, &g->node[i])) continue;
+        const uint64_t rows = (uint64_t)a->columns, width = (uint64_t)pl_shape_last(&g->value[a->x].shape);
         const uint64_t bytes = (rows + width) * sizeof(float) + rows * width;
         if (bytes > most) most = bytes;
     }

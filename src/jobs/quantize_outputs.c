@@ -18,19 +18,20 @@ static const pl_node *find_store(const pl_graph *g)
     return NULL;
 }
 
-/* Port of the first result that is a real number, from `port` on; others are ids and remarks that came in. */
-static size_t next_port(const pl_graph *g, const pl_node *n, size_t port)
+/* Which port has the first result that is a real number, from `k` on; others are ids and remarks that came in. */
+static size_t next_port(const pl_graph *g, const pl_node *n, size_t k)
 {
-    while (port < PL_NODE_IN_MAX && n->in[port] != PL_NONE && !pl_dtype_is_real(g->value[n->in[port]].dtype)) port++;
-    return port < PL_NODE_IN_MAX && n->in[port] != PL_NONE ? port : PL_NODE_IN_MAX;
+    const pl_id *port = n->store.port;
+    while (k < PL_INS_OF_STORE && port[k] != PL_NONE && !pl_dtype_is_real(g->value[port[k]].dtype)) k++;
+    return k < PL_INS_OF_STORE && port[k] != PL_NONE ? k : PL_INS_OF_STORE;
 }
 
 uint64_t pl_quantize_output_bytes(const pl_graph *g)
 {
     const pl_node *n = find_store(g);
     uint64_t bytes = 0;
-    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_NODE_IN_MAX; k++)
-        bytes += pl_shape_elems(&g->value[n->in[k]].shape) * sizeof(float);
+    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_INS_OF_STORE; k++)
+        bytes += pl_shape_elems(&g->value[n->store.port[k]].shape) * sizeof(float);
     return bytes;
 }
 
@@ -51,8 +52,8 @@ void pl_quantize_open_outputs(const pl_session *s, pl_quantizing *q)
     const pl_graph *g = s->o.plan->graph;
     const pl_node *n = find_store(g);
     float *wide = (float *)(void *)q->rows;
-    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_NODE_IN_MAX; k++) {
-        q->output[q->outputs] = open_output(g, n->in[k], k, wide);
+    for (size_t k = 0; n && (k = next_port(g, n, k)) < PL_INS_OF_STORE; k++) {
+        q->output[q->outputs] = open_output(g, n->store.port[k], k, wide);
         wide += q->output[q->outputs++].count;
     }
 }

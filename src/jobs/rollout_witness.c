@@ -110,8 +110,8 @@ static uint64_t find_channels(const pl_graph *g)
     const pl_id step = pl_graph_find_program(g, "step");
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->op == PL_OP_STORE && pl_region_program(g, n->region) == step && n->in[3] != PL_NONE)
-            return (uint64_t)pl_shape_last(&g->value[n->in[3]].shape);
+        if (n->op == PL_OP_STORE && pl_region_program(g, n->region) == step && n->store.port[3] != PL_NONE)
+            return (uint64_t)pl_shape_last(&g->value[n->store.port[3]].shape);
     }
     return 0;
 }
@@ -124,7 +124,7 @@ static const pl_node *next_dropout(const pl_graph *g, size_t *at)
     const pl_id step = pl_graph_find_program(g, "step");
     while (*at < g->node_count) {
         const pl_node *n = &g->node[(*at)++];
-        if (n->op == PL_OP_NOISE && n->attr[3].i && !n->dead && pl_region_program(g, n->region) == step) return n;
+        if (n->op == PL_OP_NOISE && n->noise.dropout && !n->dead && pl_region_program(g, n->region) == step) return n;
     }
     return NULL;
 }
@@ -133,7 +133,7 @@ static uint64_t count_dropout(const pl_graph *g)
 {
     uint64_t channels = 0;
     const pl_node *n;
-    for (size_t at = 0; (n = next_dropout(g, &at));) channels += (uint64_t)pl_shape_last(&g->value[n->in[0]].shape);
+    for (size_t at = 0; (n = next_dropout(g, &at));) channels += (uint64_t)pl_shape_last(&g->value[n->noise.x].shape);
     return channels;
 }
 
@@ -146,8 +146,8 @@ static pl_status put_dropout(pl_witness *w, uint64_t t, pl_error *err)
     pl_rollout_fill_row(w->d, w->operator, row);
     const float rate = row[PL_ROLLOUT_DROPOUT_RATE];
     for (size_t at = 0; (n = next_dropout(g, &at));) {
-        const int64_t channels = pl_shape_last(&g->value[n->in[0]].shape);
-        const pl_philox p = pl_philox_init((uint64_t)n->attr[0].i, (uint64_t)n->attr[1].i);
+        const int64_t channels = pl_shape_last(&g->value[n->noise.x].shape);
+        const pl_philox p = pl_philox_init((uint64_t)n->noise.seed, (uint64_t)n->noise.stream);
         for (int64_t c = 0; c < channels; c++) {
             uint32_t bits[4];
             pl_philox_block(&p, (uint32_t)t, (uint64_t)w->operator<< 32, (uint32_t)(c / 4), bits);

@@ -11,6 +11,7 @@ bool pl_model_is_binary(const pl_config *c) { return c->model.binary != PL_CONFI
 static pl_id packed(pl_model *m, pl_id weight)
 {
     pl_builder *b = &m->b;
+    pl_pack_signs_args pack = pl_pack_signs_none;
     char name[256];
     if (b->status != PL_OK) return PL_NONE;
     const pl_id inner = b->region, program = pl_region_program(b->graph, inner);
@@ -21,7 +22,8 @@ static pl_id packed(pl_model *m, pl_id weight)
     const int64_t bytes = (int64_t)pl_binary_packed_bytes(w.dim[0], w.dim[1]);
     b->region = program;
     signs = pl_build_temporary(b, PL_ROLE_WEIGHT, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s", name);
-    pl_build_node(b, PL_OP_PACK_SIGNS, NULL, 1, &weight, 1, &signs);
+    pack.weight = weight, pack.packed = signs;
+    pl_build_pack_signs(b, &pack);
     b->region = inner;
     if (b->status == PL_OK) b->status = pl_names_add(&m->lasting, b->graph, signs, m->err);
     return b->status == PL_OK ? signs : PL_NONE;
@@ -30,12 +32,13 @@ static pl_id packed(pl_model *m, pl_id weight)
 static pl_id binary_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
 {
     const pl_id signs = packed(m, weight);
-    pl_id out = PL_NONE;
+    pl_linear_binary_args a = pl_linear_binary_none;
     if (m->b.status != PL_OK) return PL_NONE;
     pl_value *w = &m->b.graph->value[weight];
     w->latent = true;
-    return pl_build_node(&m->b, PL_OP_LINEAR_BINARY, (pl_attr[]){pl_attr_i(w->shape.dim[0])}, 5,
-                         (pl_id[]){x, signs, bias, residual, m->training ? weight : PL_NONE}, 1, &out);
+    a.x = x, a.packed = signs, a.bias = bias, a.residual = residual, a.columns = w->shape.dim[0];
+    if (m->training) a.latent = weight;
+    return pl_build_linear_binary(&m->b, &a);
 }
 
 pl_id pl_model_block_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)

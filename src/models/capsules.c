@@ -52,11 +52,12 @@ static pl_dtype type_of(const pl_config_encoder *c)
 static pl_id cast(const encoder *e, pl_id x, pl_dtype to, const char *name)
 {
     pl_builder *b = &e->m->b;
+    pl_cast_args a = pl_cast_none;
     if (b->status != PL_OK) return PL_NONE;
     const pl_value *v = &b->graph->value[x];
     if (v->dtype == to) return x;
-    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, to, v->shape, "%s", name);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+    a.x = x, a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, to, v->shape, "%s", name);
+    return pl_build_cast(b, &a);
 }
 
 /* As PyTorch begins them. */
@@ -72,17 +73,18 @@ static pl_id embed(const encoder *e, pl_id pages)
 {
     pl_builder *b = &e->m->b;
     const int64_t p = e->c->patch_size;
-    pl_id x = PL_NONE, y = PL_NONE;
+    pl_patches_args cut = pl_patches_none;
+    pl_add_positions_args placed = pl_add_positions_none;
     pl_builder_enter(b, "embedding");
-    pl_build_node(b, PL_OP_PATCHES, (pl_attr[]){pl_attr_i(p), pl_attr_i(COLOURS), pl_attr_i(0)}, 1, &pages, 1, &x);
-    x = cast(e, x, e->type, "encode.patches");
+    cut.image = pages, cut.patch = p, cut.channels = COLOURS;
+    pl_id x = cast(e, pl_build_patches(b, &cut), e->type, "encode.patches");
     x = linear(e, x, pl_shape_of(4, e->width, (int64_t)COLOURS, p, p), COLOURS * p * p, "encoder.patch_embed");
     pl_id places = pl_model_truncated(e->m, PL_DTYPE_F32, POSITION_STD, pl_shape_of(3, (int64_t)1, e->tokens, e->width),
                                       "encoder.pos_embed.pos_embedding");
-    places = pl_model_view(e->m, places, pl_shape_of(2, e->tokens, e->width));
-    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){x, places}, 1, &y);
+    placed.x = x, placed.positions = pl_model_view(e->m, places, pl_shape_of(2, e->tokens, e->width));
+    pl_build_add_positions(b, &placed);
     pl_builder_leave(b);
-    return y;
+    return placed.y;
 }
 
 /* ---- recursion ---- */
@@ -110,46 +112,57 @@ typedef struct capsules {
 
 static capsules attend(const encoder *e, pl_id t)
 {
-    pl_builder *b = &e->m->b;
     const int64_t count = e->c->target_capsules;
-    pl_id out[2] = {PL_NONE, PL_NONE};
-    pl_id logits = linear(e, t, pl_shape_of(4, count, e->width, (int64_t)1, (int64_t)1), e->width,
-                          "encoder.spatial_pool.attn_conv");
-    const bool is_read = e->c->real_children || e->c->attention_entropy;
-    pl_build_node(b, PL_OP_CAPSULE_POOL, NULL, 2, (pl_id[]){t, logits}, is_read ? 2 : 1, out);
-    return (capsules){out[0], out[1]};
+    pl_capsule_pool_args pool = pl_capsule_pool_none;
+    pool.tokens = t;
+    pool.logits = linear(e, t, pl_shape_of(4, count, e->width, (int64_t)1, (int64_t)1), e->width,
+                         "encoder.spatial_pool.attn_conv");
+    if (e->c->real_children || e->c->attention_entropy) pool.assignment = PL_NONE;
+    pl_build_capsule_pool(&e->m->b, &pool);
+    return (capsules){pool.y, pool.assignment};
 }
 
 /* The means of the fields of a grid. */
 static capsules average(const encoder *e, pl_id t)
 {
-    pl_builder *b = &e->m->b;
-    const int64_t side = side_of(e->c), *grid = (int64_t[]){(int64_t)e->c->capsule_grid_shape.item[0],
-                                                            (int64_t)e->c->capsule_grid_shape.item[1]};
-    pl_id image = pl_model_view(e->m, t, pl_shape_of(4, PL_B(1), side, side, e->width)), out = PL_NONE;
-    pl_build_node(b, PL_OP_ADAPTIVE_AVG_POOL, (pl_attr[]){pl_attr_i(grid[0]), pl_attr_i(grid[1])}, 1, &image, 1, &out);
-    return (capsules){pl_model_view(e->m, out, pl_shape_of(3, PL_B(1), e->c->target_capsules, e->width)), PL_NONE};
+    const int64_t side = side_of(e->c);
+    pl_adaptive_avg_pool_args pool = pl_adaptive_avg_pool_none;
+    pool.x = pl_model_view(e->m, t, pl_shape_of(4, PL_B(1), side, side, e->width));
+    pool.height = (int64_t)e->c->capsule_grid_shape.item[0], pool.width = (int64_t)e->c->capsule_grid_shape.item[1];
+    pl_build_adaptive_avg_pool(&e->m->b, &pool);
+    return (capsules){pl_model_view(e->m, pool.y, pl_shape_of(3, PL_B(1), e->c->target_capsules, e->width)), PL_NONE};
 }
 
 static pl_id checksums(const encoder *e, pl_id sketches)
 {
     const int64_t hidden = CHECKSUM_WIDTH;
-    pl_id h = linear(e, sketches, pl_shape_of(2, hidden, e->width), e->width, "checksum_head.0"), out = PL_NONE;
-    pl_build_node(&e->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &h, 1, &out);
-    return linear(e, out, pl_shape_of(2, e->c->checksum_dim, hidden), hidden, "checksum_head.2");
+    pl_activation_args relu = pl_activation_none;
+    relu.x = linear(e, sketches, pl_shape_of(2, hidden, e->width), e->width, "checksum_head.0");
+    relu.act = PL_ACT_RELU;
+    pl_build_activation(&e->m->b, &relu);
+    return linear(e, relu.y, pl_shape_of(2, e->c->checksum_dim, hidden), hidden, "checksum_head.2");
+}
+
+static pl_id same_children(const encoder *e, pl_id sketches)
+{
+    pl_repeat_args a = pl_repeat_none;
+    a.x = sketches, a.count = e->c->children_per_capsule;
+    return pl_build_repeat(&e->m->b, &a);
+}
+
+static pl_id most_attended(const encoder *e, pl_id t, pl_id attention)
+{
+    pl_top_k_args top = pl_top_k_none;
+    pl_gather_rows_args rows = pl_gather_rows_none;
+    top.x = attention, top.count = e->c->children_per_capsule;
+    rows.tokens = t, rows.index = pl_build_top_k(&e->m->b, &top);
+    return pl_build_gather_rows(&e->m->b, &rows);
 }
 
 static pl_id children(const encoder *e, pl_id t, capsules k)
 {
-    pl_builder *b = &e->m->b;
-    const pl_attr count = pl_attr_i(e->c->children_per_capsule);
-    pl_id index = PL_NONE, of = PL_NONE;
-    if (k.attention == PL_NONE || !e->c->real_children) {
-        pl_build_node(b, PL_OP_REPEAT, &count, 1, &k.sketches, 1, &of);
-    } else {
-        pl_build_node(b, PL_OP_TOP_K, &count, 1, &k.attention, 1, &index);
-        pl_build_node(b, PL_OP_GATHER_ROWS, NULL, 2, (pl_id[]){t, index}, 1, &of);
-    }
+    const bool real = k.attention != PL_NONE && e->c->real_children;
+    pl_id of = real ? most_attended(e, t, k.attention) : same_children(e, k.sketches);
     return linear(e, of, pl_shape_of(2, e->width, e->width), e->width, "children_projection");
 }
 
@@ -158,29 +171,30 @@ static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
     pl_builder *b = &e->m->b;
     const bool witness = pl_facts_value(e->m->extents, "witness", 0);
     const bool attends = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
-    pl_id out[6];
+    pl_store_args store = pl_store_none;
     int count = 0;
     pl_builder_enter(b, "capsules");
     const capsules k = attends ? attend(e, t) : average(e, t);
-    out[count++] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
-    out[count++] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
-    out[count++] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
-    out[count++] = remarks;
-    if (attends && e->c->attention_entropy) out[count++] = k.attention;
-    if (witness) out[count++] = pages;
+    store.port[count++] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
+    store.port[count++] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
+    store.port[count++] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
+    store.port[count++] = remarks;
+    if (attends && e->c->attention_entropy) store.port[count++] = k.attention;
+    if (witness) store.port[count++] = pages;
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, count, out, 0, NULL);
+    pl_build_store(b, &store);
     pl_builder_leave(b);
 }
 
 static pl_id last_norm(const encoder *e, pl_id x)
 {
     const pl_shape s = pl_shape_of(1, e->width);
-    pl_id gain = pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight");
-    pl_id offset = pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias"), out = PL_NONE;
-    return pl_build_node(&e->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(e->c->rms_norm_eps)}, 3,
-                         (pl_id[]){x, gain, offset}, 1, &out);
+    pl_layer_norm_args norm = pl_layer_norm_none;
+    norm.x = x, norm.eps = e->c->rms_norm_eps;
+    norm.gamma = pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight");
+    norm.beta = pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias");
+    return pl_build_layer_norm(&e->m->b, &norm);
 }
 
 static pl_status build(pl_model *m)
@@ -191,15 +205,16 @@ static pl_status build(pl_model *m)
     m->seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
     pl_builder_enter(b, "data");
-    pl_id load[2];
-    load[0] = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
-                                 pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
-    load[1] = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks");
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 2, load);
+    pl_load_args load = pl_load_none;
+    const pl_id pages = load.port[0] = pl_build_temporary(
+        b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
+    const pl_id remarks = load.port[1] =
+        pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks");
+    pl_build_load(b, &load);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
-    pl_id x = recur(&e, embed(&e, load[0]));
-    give_out(&e, last_norm(&e, x), load[1], load[0]);
+    pl_id x = recur(&e, embed(&e, pages));
+    give_out(&e, last_norm(&e, x), remarks, pages);
     return b->status;
 }
 

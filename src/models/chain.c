@@ -41,15 +41,16 @@ static pl_id unfold(const chain *c, pl_id x, int64_t rows)
 
 static pl_id take_rows(const chain *c, pl_id x, int64_t first, int64_t rows)
 {
-    const pl_attr attr[] = {pl_attr_i(first * c->width), pl_attr_i(rows * c->width)};
-    pl_id out = PL_NONE;
-    return pl_build_node(&c->m->b, PL_OP_SLICE, attr, 1, &x, 1, &out);
+    pl_slice_args a = pl_slice_none;
+    a.x = x, a.first = first * c->width, a.channels = rows * c->width;
+    return pl_build_slice(&c->m->b, &a);
 }
 
 static pl_id join(const chain *c, pl_id x, pl_id behind)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&c->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){x, behind}, 1, &out);
+    pl_concat_args a = pl_concat_none;
+    a.part[0] = x, a.part[1] = behind;
+    return pl_build_concat(&c->m->b, &a);
 }
 
 /* ---- forward ---- */
@@ -58,22 +59,24 @@ static pl_id join(const chain *c, pl_id x, pl_id behind)
 static pl_id embed(const chain *c, pl_id tokens)
 {
     pl_builder *b = &c->m->b;
-    pl_id x = PL_NONE, out = PL_NONE;
+    pl_embedding_args e = pl_embedding_none;
+    pl_add_positions_args placed = pl_add_positions_none;
     pl_builder_enter(b, "embedding");
-    pl_id in[4] = {tokens, pl_gpt_token_table(&c->l), PL_NONE, PL_NONE};
-    pl_build_node(b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &x);
-    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){x, pl_gpt_place_table(&c->l)}, 1, &out);
+    e.tokens = tokens, e.table = pl_gpt_token_table(&c->l), e.window = 1;
+    placed.x = pl_build_embedding(b, &e), placed.positions = pl_gpt_place_table(&c->l);
+    pl_build_add_positions(b, &placed);
     pl_builder_leave(b);
-    return flat(c, out, c->sequence);
+    return flat(c, placed.y, c->sequence);
 }
 
 /* x, of so many rows, and the latent behind it. */
 static pl_id think(const chain *c, pl_id embedded, pl_id x, int64_t rows)
 {
-    pl_id h = flat(c, pl_gpt_through(&c->l, unfold(c, x, rows)), rows), latent = PL_NONE;
-    pl_id in[2] = {take_rows(c, embedded, rows, 1), take_rows(c, h, rows - 1, 1)};
-    pl_build_node(&c->m->b, PL_OP_ADD, NULL, 2, in, 1, &latent);
-    return join(c, x, latent);
+    pl_id h = flat(c, pl_gpt_through(&c->l, unfold(c, x, rows)), rows);
+    pl_add_args latent = pl_add_none;
+    latent.a = take_rows(c, embedded, rows, 1);
+    latent.b = take_rows(c, h, rows - 1, 1);
+    return join(c, x, pl_build_add(&c->m->b, &latent));
 }
 
 /* [B,rest,width]: what the tokens behind the latents are read from. */
@@ -95,15 +98,21 @@ static pl_id go_through(const chain *c, pl_id tokens)
 
 /* ---- programs ---- */
 
+static pl_id count_right(const chain *c, pl_id logits, pl_id targets)
+{
+    pl_count_right_args a = pl_count_right_none;
+    a.logits = logits, a.target = targets;
+    return pl_build_count_right(&c->m->b, &a);
+}
+
 static void tell(const chain *c, pl_id logits, pl_id targets, pl_id answers)
 {
     pl_builder *b = &c->m->b;
-    pl_id right[2] = {PL_NONE, PL_NONE};
+    pl_store_args told = pl_store_none;
     pl_builder_enter(b, "told");
-    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, targets}, 1, &right[0]);
-    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, answers}, 1, &right[1]);
-    pl_id told = join(c, right[0], right[1]);
-    pl_build_node(b, PL_OP_STORE, NULL, 1, &told, 0, NULL);
+    const pl_id right = count_right(c, logits, targets), answered = count_right(c, logits, answers);
+    told.port[0] = join(c, right, answered);
+    pl_build_store(b, &told);
     pl_builder_leave(b);
 }
 
@@ -111,13 +120,14 @@ static void tell(const chain *c, pl_id logits, pl_id targets, pl_id answers)
 static void evaluate(const chain *c, pl_id h, pl_id weight, const pl_id load[3], pl_id loss)
 {
     pl_builder *b = &c->m->b;
-    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
-    pl_id logits = pl_model_linear(c->m, h, weight, PL_NONE, PL_NONE), out = PL_NONE;
-    pl_id one = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "evaluate.one");
-    pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(1)}, 0, NULL, 1, &one);
-    pl_id in[4] = {logits, load[1], one, loss};
-    pl_build_node(b, PL_OP_CROSS_ENTROPY, attr, 4, in, 1, &out);
-    tell(c, logits, load[1], load[2]);
+    pl_fill_args one = pl_fill_none;
+    pl_cross_entropy_args a = pl_cross_entropy_none;
+    a.logits = pl_model_linear(c->m, h, weight, PL_NONE, PL_NONE);
+    one.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "evaluate.one");
+    one.value = 1;
+    a.target = load[1], a.scale = pl_build_fill(b, &one), a.loss = loss, a.kind = PL_CROSS_ENTROPY_SOFTMAX;
+    pl_build_cross_entropy(b, &a);
+    tell(c, a.logits, load[1], load[2]);
 }
 
 static pl_status build_program(chain *c, const char *name, bool training)

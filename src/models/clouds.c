@@ -24,13 +24,13 @@
  * the predictions, f32 [B,1]. Of the data it takes the extents "height" and "width" of a frame. */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/convolution.h"
-#include "base/philox.h"
 #include "models/model.h"
 
 enum { LAYERS = 3, DENSE = 2, ANGLES = 2, FILM_WIDTH = 256, KERNEL = 3, LEAST_SIDE = 1 << LAYERS };
-enum { JOINED_MAX = PL_NODE_IN_MAX, FRAMES_MAX = 64 };
+enum { JOINED_MAX = PL_INS_OF_CONCAT, FRAMES_MAX = 64 };
 #define NORM_EPS          1e-5
 #define NORM_MOMENTUM     0.1
 #define OUTPUT_STD        0.5
@@ -151,8 +151,9 @@ static void make_head(clouds *k)
 
 static pl_id activate(const clouds *k, pl_activation act, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(act)}, 1, &x, 1, &out);
+    pl_activation_args a = pl_activation_none;
+    a.x = x, a.act = act;
+    return pl_build_activation(&k->m->b, &a);
 }
 
 static pl_id linear(const clouds *k, pl_id x, affine a) { return pl_model_linear(k->m, x, a.weight, a.bias, PL_NONE); }
@@ -176,79 +177,100 @@ static pl_convolution_shape shape_of(const clouds *k, pl_id x, affine a)
 static pl_id convolve(const clouds *k, pl_id x, affine a)
 {
     const pl_convolution_shape s = shape_of(k, x, a);
-    const pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(s.stride), pl_attr_i(s.pad),
-                            pl_attr_i(pl_convolution_choose(&s))};
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, a.weight, a.bias}, 1, &out);
+    pl_conv2d_args c = pl_conv2d_none;
+    c.x = x, c.weight = a.weight, c.bias = a.bias;
+    c.act = PL_ACT_NONE, c.stride = s.stride, c.pad = s.pad, c.algorithm = pl_convolution_choose(&s);
+    return pl_build_conv2d(&k->m->b, &c);
 }
 
 /* A norm while training: the statistics of this batch come from the moments of rows of `positions`; the running ones
  * come nearer to them. */
 static void update_running(const clouds *k, pl_id moments, int64_t positions, norm *n)
 {
-    const pl_attr how[] = {pl_attr_f(NORM_MOMENTUM), pl_attr_i(positions)};
-    pl_id running[2] = {PL_NONE, PL_NONE};
-    pl_build_node(&k->m->b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, n->mean, n->variance}, 2, running);
-    n->mean = running[0], n->variance = running[1];
+    pl_batch_norm_update_args a = pl_batch_norm_update_none;
+    a.moments = moments, a.mean = n->mean, a.variance = n->variance;
+    a.momentum = NORM_MOMENTUM, a.positions = positions;
+    pl_build_batch_norm_update(&k->m->b, &a);
+    n->mean = a.mean_new, n->variance = a.variance_new;
 }
 
 /* leaky_relu(norm(x)) with the running statistics. */
 static pl_id normalise_by_running(const clouds *k, pl_id x, const norm *n)
 {
-    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU)};
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_BATCH_NORM_EVAL, attr, 5,
-                         (pl_id[]){x, n->mean, n->variance, n->weight, n->bias}, 1, &out);
+    pl_batch_norm_eval_args a = pl_batch_norm_eval_none;
+    a.x = x, a.mean = n->mean, a.variance = n->variance, a.gamma = n->weight, a.beta = n->bias;
+    a.eps = NORM_EPS, a.act = PL_ACT_LEAKY_RELU;
+    return pl_build_batch_norm_eval(&k->m->b, &a);
+}
+
+/* film(leaky_relu(norm(x))) with the running statistics, where there is FiLM. */
+static pl_id modulate_by_running(const clouds *k, pl_id x, const norm *n, pl_id film)
+{
+    pl_film_args a = pl_film_none;
+    a.x = normalise_by_running(k, x, n), a.film = film;
+    return film == PL_NONE ? a.x : pl_build_film(&k->m->b, &a);
+}
+
+/* Likewise with those of the batch. */
+static pl_id modulate_by_batch(const clouds *k, const pl_conv2d_pool_args *x, int64_t positions, norm *n)
+{
+    pl_pooled_batch_norm_args a = pl_pooled_batch_norm_none;
+    update_running(k, x->moments, positions, n);
+    a.x = x->pooled, a.moments = x->moments, a.gamma = n->weight, a.beta = n->bias, a.film = x->film;
+    a.mean = a.rstd = PL_NONE;
+    a.eps = NORM_EPS, a.act = PL_ACT_LEAKY_RELU, a.positions = positions;
+    return pl_build_pooled_batch_norm(&k->m->b, &a);
 }
 
 /* pool(film(leaky_relu(norm(conv(x))))), the pool first. */
 static pl_id convolve_and_pool(const clouds *k, pl_id x, affine a, norm *n, pl_id film)
 {
-    pl_builder *b = &k->m->b;
     const pl_convolution_shape s = shape_of(k, x, a);
-    const pl_attr how[] = {pl_attr_i(s.stride), pl_attr_i(s.pad), pl_attr_i(pl_convolution_choose(&s))};
-    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU), pl_attr_i(s.out_width)};
-    pl_id out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, in[5] = {x, a.weight, n->weight, a.bias, film};
-    pl_build_node(b, PL_OP_CONV2D_POOL, how, 5, in, k->m->training ? 4 : 1, out);
-    if (!k->m->training) {
-        pl_id scaled = PL_NONE, normed_x = normalise_by_running(k, out[0], n);
-        if (film == PL_NONE) return normed_x;
-        return pl_build_node(b, PL_OP_FILM, NULL, 2, (pl_id[]){normed_x, film}, 1, &scaled);
-    }
-    update_running(k, out[2], s.out_width, n);
-    pl_id normed[3] = {PL_NONE, PL_NONE, PL_NONE};
-    return pl_build_node(b, PL_OP_POOLED_BATCH_NORM, attr, 5, (pl_id[]){out[0], out[2], n->weight, n->bias, film}, 3,
-                         normed);
+    pl_conv2d_pool_args c = pl_conv2d_pool_none;
+    c.x = x, c.weight = a.weight, c.gamma = n->weight, c.bias = a.bias, c.film = film;
+    c.stride = s.stride, c.pad = s.pad, c.algorithm = pl_convolution_choose(&s);
+    if (k->m->training) c.argmax = c.moments = c.y = PL_NONE;
+    pl_build_conv2d_pool(&k->m->b, &c);
+    return k->m->training ? modulate_by_batch(k, &c, s.out_width, n) : modulate_by_running(k, c.pooled, n, film);
 }
 
 /* leaky_relu(norm(x)) of the head's rows. */
 static pl_id normalise(const clouds *k, pl_id x, norm *n)
 {
     pl_builder *b = &k->m->b;
-    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_LEAKY_RELU)};
-    pl_id moments = PL_NONE, out[3] = {PL_NONE, PL_NONE, PL_NONE};
+    pl_channel_moments_args moments = pl_channel_moments_none;
+    pl_batch_norm_args a = pl_batch_norm_none;
     if (!k->m->training) return normalise_by_running(k, x, n);
-    pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &x, 1, &moments);
-    update_running(k, moments, size_of(k, x, 2), n);
-    return pl_build_node(b, PL_OP_BATCH_NORM, attr, 4, (pl_id[]){x, moments, n->weight, n->bias}, 3, out);
+    moments.x = x;
+    pl_build_channel_moments(b, &moments);
+    update_running(k, moments.moments, size_of(k, x, 2), n);
+    a.x = x, a.moments = moments.moments, a.gamma = n->weight, a.beta = n->bias;
+    a.mean = a.rstd = PL_NONE;
+    a.eps = NORM_EPS, a.act = PL_ACT_LEAKY_RELU;
+    return pl_build_batch_norm(b, &a);
 }
 
-static pl_id drop(const clouds *k, pl_op op, double probability, pl_id x)
+static pl_id drop(const clouds *k, double probability, pl_id x)
+{
+    return k->m->training ? pl_model_drop(k->m, probability, x, PL_NONE) : x;
+}
+
+static pl_id drop_channels(const clouds *k, double probability, pl_id x)
 {
     pl_model *m = k->m;
-    const pl_attr attr[] = {pl_attr_f(probability), pl_attr_i((int64_t)m->seed),
-                            pl_attr_i((int64_t)pl_stream_id(m->b.scope))};
-    pl_id out = PL_NONE;
+    pl_channel_dropout_args a = pl_channel_dropout_none;
     if (!m->training) return x;
-    return pl_build_node(&m->b, op, attr, 3, (pl_id[]){x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, 1,
-                         &out);
+    a.x = x, a.step = m->input[PL_INPUT_STEP], a.first_sample = m->input[PL_INPUT_FIRST_SAMPLE];
+    a.probability = probability, a.seed = (int64_t)m->seed, a.stream = pl_model_stream(m, "");
+    return pl_build_channel_dropout(&m->b, &a);
 }
 
 /* The mean over all pixels. */
 static pl_id mean_of(const clouds *k, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ADAPTIVE_AVG_POOL, (pl_attr[]){pl_attr_i(1), pl_attr_i(1)}, 1, &x, 1, &out);
+    pl_adaptive_avg_pool_args a = pl_adaptive_avg_pool_none;
+    a.x = x, a.height = a.width = 1;
+    return pl_build_adaptive_avg_pool(&k->m->b, &a);
 }
 
 /* ---- a frame ---- */
@@ -260,10 +282,10 @@ static pl_id take_frame(const clouds *k, int64_t t)
 {
     pl_builder *b = &k->m->b;
     const int64_t pixels = k->height * k->width, stride[PL_RANK_MAX] = {k->frames * pixels, k->width, 1, 1};
-    pl_id window = pl_build_view(b, k->images, image_of(k), t * pixels, stride);
-    pl_id frame =
-        pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, image_of(k), "%s.frame.%" PRId64, k->program, t);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &window, 1, &frame);
+    pl_cast_args a = pl_cast_none;
+    a.x = pl_build_view(b, k->images, image_of(k), t * pixels, stride);
+    a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, image_of(k), "%s.frame.%" PRId64, k->program, t);
+    return pl_build_cast(b, &a);
 }
 
 /* Of a pixel the frames are the rows of an image whose channels are the pixels. */
@@ -272,22 +294,22 @@ static pl_id take_mean_frame(const clouds *k)
     pl_builder *b = &k->m->b;
     pl_id rows =
         pl_build_view(b, k->images, pl_shape_of(4, PL_B(1), k->frames, (int64_t)1, k->height * k->width), 0, NULL);
-    pl_id mean = mean_of(k, rows);
-    pl_id window = pl_build_view(b, mean, image_of(k), 0, NULL);
-    pl_id frame = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, image_of(k), "%s.frame.mean", k->program);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &window, 1, &frame);
+    pl_cast_args a = pl_cast_none;
+    a.x = pl_build_view(b, mean_of(k, rows), image_of(k), 0, NULL);
+    a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, image_of(k), "%s.frame.mean", k->program);
+    return pl_build_cast(b, &a);
 }
 
 static pl_id attend_to_pixels(const clouds *k, pl_id x)
 {
     pl_builder *b = &k->m->b;
-    pl_id out = PL_NONE;
+    pl_gate_args a = pl_gate_none;
     if (!k->m->config->clouds.use_spatial_attention) return x;
     pl_builder_enter(b, "spatial_attention");
-    pl_id map = activate(k, PL_ACT_RELU, convolve(k, x, k->gate[0]));
-    pl_build_node(b, PL_OP_GATE, NULL, 2, (pl_id[]){x, convolve(k, map, k->gate[1])}, 1, &out);
+    a.x = x, a.gate = convolve(k, activate(k, PL_ACT_RELU, convolve(k, x, k->gate[0])), k->gate[1]);
+    pl_build_gate(b, &a);
     pl_builder_leave(b);
-    return out;
+    return a.y;
 }
 
 static pl_id layer(clouds *k, pl_id x, int i)
@@ -295,7 +317,7 @@ static pl_id layer(clouds *k, pl_id x, int i)
     pl_builder *b = &k->m->b;
     pl_builder_enter(b, "convolution%d", i + 1);
     x = convolve_and_pool(k, x, k->convolution[i], &k->convolution_norm[i], i == 0 ? k->film : PL_NONE);
-    x = drop(k, PL_OP_CHANNEL_DROPOUT, CONVOLUTION_DROPS, x);
+    x = drop_channels(k, CONVOLUTION_DROPS, x);
     pl_builder_leave(b);
     return x;
 }
@@ -306,18 +328,25 @@ static pl_id through_frame(clouds *k, int64_t t)
     pl_builder *b = &k->m->b;
     const bool is_mean = k->m->config->architecture.name == PL_CONFIG_ARCHITECTURE_CNN;
     const pl_shape features = pl_shape_of(4, PL_B(1), (int64_t)1, (int64_t)1, k->channels[LAYERS - 1]);
+    pl_cast_args v = pl_cast_none;
     pl_builder_enter(b, "frame.%" PRId64, t);
     pl_id x = attend_to_pixels(k, is_mean ? take_mean_frame(k) : take_frame(k, t));
     for (int i = 0; i < LAYERS; i++) x = layer(k, x, i);
-    pl_id v = mean_of(k, x);
-    pl_id wide =
-        pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, features, "%s.features.%" PRId64, k->program, t);
-    v = pl_build_node(b, PL_OP_CAST, NULL, 1, &v, 1, &wide);
+    v.x = mean_of(k, x);
+    v.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, features, "%s.features.%" PRId64, k->program, t);
+    pl_build_cast(b, &v);
     pl_builder_leave(b);
-    return v;
+    return v.y;
 }
 
 /* ---- frames together ---- */
+
+static pl_id concat(const clouds *k, const pl_id *part, int64_t count)
+{
+    pl_concat_args a = pl_concat_none;
+    memcpy(a.part, part, (size_t)count * sizeof *part);
+    return count == 1 ? *part : pl_build_concat(&k->m->b, &a);
+}
 
 /* Side by side, in their order; a node takes no more than so many at once. */
 static pl_id join(const clouds *k, pl_id *part, int64_t count)
@@ -326,8 +355,7 @@ static pl_id join(const clouds *k, pl_id *part, int64_t count)
         int64_t joined = 0;
         for (int64_t i = 0; i < count; joined++) {
             const int64_t n = count - i < JOINED_MAX ? count - i : JOINED_MAX;
-            pl_id out = PL_NONE;
-            part[joined] = n == 1 ? part[i] : pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, (int)n, part + i, 1, &out);
+            part[joined] = concat(k, part + i, n);
             i += n;
         }
         count = joined;
@@ -340,10 +368,11 @@ static pl_id scores_of(const clouds *k, const pl_id *v)
 {
     pl_builder *b = &k->m->b;
     const pl_shape shape = pl_shape_of(4, PL_B(1), (int64_t)1, (int64_t)1, k->frames);
+    pl_fill_args same = pl_fill_none;
     pl_id e[FRAMES_MAX];
     if (!has_temporal_attention(k->m->config)) {
-        pl_id same = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "%s.scores", k->program);
-        return pl_build_node(b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &same);
+        same.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "%s.scores", k->program);
+        return pl_build_fill(b, &same);
     }
     for (int64_t t = 0; t < k->frames; t++)
         e[t] = linear(k, activate(k, PL_ACT_RELU, linear(k, v[t], k->score[0])), k->score[1]);
@@ -353,14 +382,16 @@ static pl_id scores_of(const clouds *k, const pl_id *v)
 static pl_id through_frames(clouds *k)
 {
     pl_builder *b = &k->m->b;
-    pl_id v[FRAMES_MAX], out = PL_NONE;
+    pl_id v[FRAMES_MAX];
+    pl_softmax_pool_args pool = pl_softmax_pool_none;
     if (k->m->config->architecture.name == PL_CONFIG_ARCHITECTURE_CNN) return through_frame(k, 0);
     for (int64_t t = 0; t < k->frames; t++) v[t] = through_frame(k, t);
     pl_builder_enter(b, "temporal_attention");
-    pl_id e = scores_of(k, v);
-    pl_build_node(b, PL_OP_SOFTMAX_POOL, NULL, 2, (pl_id[]){join(k, v, k->frames), e}, 1, &out);
+    pool.logits = scores_of(k, v);
+    pool.x = join(k, v, k->frames);
+    pl_build_softmax_pool(b, &pool);
     pl_builder_leave(b);
-    return out;
+    return pool.y;
 }
 
 static pl_id film_of(const clouds *k)
@@ -380,7 +411,7 @@ static pl_id through_head(clouds *k, pl_id v)
     pl_builder_enter(b, "head");
     for (int i = 0; i < DENSE; i++) {
         pl_builder_enter(b, "dense%d", i + 1);
-        v = drop(k, PL_OP_DROPOUT, dense_drops[i], normalise(k, linear(k, v, k->head[i]), &k->head_norm[i]));
+        v = drop(k, dense_drops[i], normalise(k, linear(k, v, k->head[i]), &k->head_norm[i]));
         pl_builder_leave(b);
     }
     v = linear(k, v, k->output);
@@ -393,9 +424,10 @@ static pl_id through_head(clouds *k, pl_id v)
 static void give_out(const clouds *k, pl_id prediction)
 {
     pl_builder *b = &k->m->b;
-    pl_id rows = pl_build_view(b, prediction, pl_shape_of(2, PL_B(1), (int64_t)1), 0, NULL);
+    pl_store_args store = pl_store_none;
+    store.port[0] = pl_build_view(b, prediction, pl_shape_of(2, PL_B(1), (int64_t)1), 0, NULL);
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, 1, &rows, 0, NULL);
+    pl_build_store(b, &store);
     pl_builder_leave(b);
 }
 

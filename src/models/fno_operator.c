@@ -16,10 +16,11 @@ static pl_id linear(pl_rollout *r, pl_id x, int64_t in, int64_t out, const char 
 
 static pl_id lift(pl_rollout *r, pl_id x)
 {
-    pl_id placed = PL_NONE;
+    pl_append_coordinates_args placed = pl_append_coordinates_none;
     pl_builder_enter(&r->m->b, "lift");
-    pl_build_node(&r->m->b, PL_OP_APPEND_COORDINATES, NULL, 1, &x, 1, &placed);
-    x = linear(r, placed, PL_ROLLOUT_CHANNELS + COORDINATES, r->channels, "lift");
+    placed.x = x;
+    x = linear(r, pl_build_append_coordinates(&r->m->b, &placed), PL_ROLLOUT_CHANNELS + COORDINATES, r->channels,
+               "lift");
     pl_builder_leave(&r->m->b);
     return x;
 }
@@ -29,26 +30,29 @@ static pl_id add_modes(pl_rollout *r, pl_id x, pl_id to, const char *name)
 {
     pl_builder *b = &r->m->b;
     const int64_t c = r->channels, modes = MODES;
-    pl_id spectrum = PL_NONE, mixed = PL_NONE, out = PL_NONE;
-    pl_id w = pl_model_uniform(r->m, PL_DTYPE_F32, 0, 1 / (double)(c * c),
-                               pl_shape_of(5, 2 * modes, modes, c, (int64_t)2, c), "%s.spectral.weight", name);
-    pl_build_node(b, PL_OP_RFFT2, (pl_attr[]){pl_attr_i(modes), pl_attr_i(0)}, 1, &x, 1, &spectrum);
-    pl_build_node(b, PL_OP_SPECTRAL_LINEAR, NULL, 2, (pl_id[]){spectrum, w}, 1, &mixed);
-    return pl_build_node(b, PL_OP_IRFFT2, (pl_attr[]){pl_attr_i(1), pl_attr_i(0)}, 2, (pl_id[]){mixed, to}, 1, &out);
+    pl_rfft2_args there = pl_rfft2_none;
+    pl_spectral_linear_args mixed = pl_spectral_linear_none;
+    pl_irfft2_args back = pl_irfft2_none;
+    mixed.weight = pl_model_uniform(r->m, PL_DTYPE_F32, 0, 1 / (double)(c * c),
+                                    pl_shape_of(5, 2 * modes, modes, c, (int64_t)2, c), "%s.spectral.weight", name);
+    there.x = x, there.modes = modes;
+    mixed.x = pl_build_rfft2(b, &there);
+    back.spectrum = pl_build_spectral_linear(b, &mixed), back.image = to, back.add = 1;
+    return pl_build_irfft2(b, &back);
 }
 
 static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
 {
     pl_builder *b = &r->m->b;
     char name[32], path[48];
-    pl_id out = PL_NONE;
+    pl_activation_args act = pl_activation_none;
     snprintf(name, sizeof name, "layers.%d", (int)number);
     snprintf(path, sizeof path, "%s.linear", name);
     pl_builder_enter(b, "layer.%d", (int)number);
     x = add_modes(r, x, linear(r, x, r->channels, r->channels, path), name);
     if (number + 1 < r->layers) {
-        x = pl_build_node(b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(r->activation)}, 1, &x, 1, &out);
-        x = pl_rollout_dropout(r, x, name);
+        act.x = x, act.act = r->activation;
+        x = pl_rollout_dropout(r, pl_build_activation(b, &act), name);
     }
     pl_builder_leave(b);
     return x;
@@ -57,15 +61,16 @@ static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
 static pl_id project(pl_rollout *r, pl_id x)
 {
     const int64_t in = r->channels, hidden = HIDDEN, channels = PL_ROLLOUT_CHANNELS;
-    pl_id out = PL_NONE;
+    pl_feed_forward_args a = pl_feed_forward_none;
     pl_builder_enter(&r->m->b, "output");
-    pl_id first = pl_rollout_weight(r, in, pl_shape_of(2, hidden, in), "output.0.weight");
-    pl_id second = pl_rollout_weight(r, hidden, pl_shape_of(2, channels, hidden), "output.1.weight");
-    pl_id bias[2] = {pl_rollout_bias(r, in, hidden, "output.0"), pl_rollout_bias(r, hidden, channels, "output.1")};
-    pl_build_node(&r->m->b, PL_OP_FEED_FORWARD, (pl_attr[]){pl_attr_i(r->activation), pl_attr_i(CHUNK_ROWS)}, 5,
-                  (pl_id[]){x, first, second, bias[0], bias[1]}, 1, &out);
+    a.x = x, a.act = r->activation, a.rows = CHUNK_ROWS;
+    a.up = pl_rollout_weight(r, in, pl_shape_of(2, hidden, in), "output.0.weight");
+    a.down = pl_rollout_weight(r, hidden, pl_shape_of(2, channels, hidden), "output.1.weight");
+    a.up_bias = pl_rollout_bias(r, in, hidden, "output.0");
+    a.down_bias = pl_rollout_bias(r, hidden, channels, "output.1");
+    pl_build_feed_forward(&r->m->b, &a);
     pl_builder_leave(&r->m->b);
-    return out;
+    return a.y;
 }
 
 static pl_id network(pl_rollout *r, pl_id x)

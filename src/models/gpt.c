@@ -17,11 +17,30 @@ static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
 static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
 {
     const pl_config_model *c = &m->config->model;
-    pl_id out = PL_NONE;
-    pl_id cache =
-        pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width),
-                           "generate.cache_%c.%d", which, block);
-    return pl_build_node(&m->b, PL_OP_CACHE_WRITE, NULL, 3, (pl_id[]){x, cache, m->input[PL_INPUT_POSITION]}, 1, &out);
+    pl_cache_write_args a = pl_cache_write_none;
+    a.x = x, a.position = m->input[PL_INPUT_POSITION];
+    a.cache = pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width),
+                                 "generate.cache_%c.%d", which, block);
+    return pl_build_cache_write(&m->b, &a);
+}
+
+static pl_id attend(const pl_language *l, pl_id qkv, int block)
+{
+    pl_model *m = l->m;
+    const pl_config_model *c = &m->config->model;
+    const int64_t d = c->width;
+    pl_attention_args a = pl_attention_none;
+    a.q = pl_model_columns(m, qkv, 0, d);
+    a.k = pl_model_columns(m, qkv, d, d);
+    a.v = pl_model_columns(m, qkv, 2 * d, d);
+    if (l->generating) {
+        a.k = through_cache(m, a.k, 'k', block);
+        a.v = through_cache(m, a.v, 'v', block);
+        a.position = m->input[PL_INPUT_POSITION];
+    }
+    a.heads = c->heads, a.causal = 1, a.scale = 1 / sqrt((double)d / (double)c->heads);
+    if (m->training) a.lse = PL_NONE;
+    return pl_build_attention(&m->b, &a);
 }
 
 static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
@@ -33,15 +52,7 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
     pl_id qkv = pl_model_block_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
-    pl_id in[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
-    for (int k = 0; k < 3; k++) in[k] = pl_model_columns(m, qkv, k * d, d);
-    if (l->generating) {
-        in[1] = through_cache(m, in[1], 'k', block);
-        in[2] = through_cache(m, in[2], 'v', block);
-        in[3] = m->input[PL_INPUT_POSITION];
-    }
-    pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(c->heads), pl_attr_i(1), pl_attr_f(1 / sqrt((double)d / (double)c->heads))};
-    pl_id o = pl_build_node(&m->b, PL_OP_ATTENTION, attr, 4, in, m->training ? 2 : 1, out);
+    pl_id o = attend(l, qkv, block);
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
     w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);
     pl_id bias = bias_or_none(m, c->attention_bias, d, name);
@@ -117,12 +128,13 @@ pl_id pl_gpt_output_weight(const pl_language *l)
 static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
     pl_model *m = l->m;
-    pl_id out = PL_NONE;
+    pl_embedding_args embed = pl_embedding_none;
     pl_builder_enter(&m->b, "embedding");
-    pl_id table = pl_gpt_token_table(l), places = pl_gpt_place_table(l);
-    pl_id in[4] = {tokens, table, places, l->generating ? m->input[PL_INPUT_POSITION] : PL_NONE};
-    pl_id x = pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(1)}, 4, in, 1, &out);
-    x = pl_model_dropout(m, x, PL_NONE);
+    embed.tokens = tokens, embed.window = 1;
+    embed.table = pl_gpt_token_table(l);
+    embed.positions = pl_gpt_place_table(l);
+    if (l->generating) embed.position = m->input[PL_INPUT_POSITION];
+    pl_id x = pl_model_dropout(m, pl_build_embedding(&m->b, &embed), PL_NONE);
     pl_builder_leave(&m->b);
     x = pl_gpt_through(l, x);
     *output_weight = pl_gpt_output_weight(l);

@@ -53,38 +53,44 @@
  * for how many words the pages of a step have is then known to nobody before the step. */
 static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss)
 {
-    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
     const bool by_page = k->carried != NULL;
-    pl_id scale = by_page          ? pl_hybrid_scale(k, 1, 1)
+    pl_cross_entropy_args words = pl_cross_entropy_none;
+    words.logits = logits, words.target = k->labels, words.loss = *loss;
+    words.scale = by_page          ? pl_hybrid_scale(k, 1, 1)
                   : k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE]
                                    : pl_hybrid_number(k, 1);
-    pl_id in[6] = {logits, k->labels, scale,
-                   *loss,  PL_NONE,   by_page ? pl_hybrid_column(k, right, PL_RIGHT_WORDS) : PL_NONE},
-          out = PL_NONE;
-    *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, by_page ? 6 : 4, in, 1, &out);
+    if (by_page) words.counted = pl_hybrid_column(k, right, PL_RIGHT_WORDS);
+    words.kind = PL_CROSS_ENTROPY_SOFTMAX;
+    *loss = pl_build_cross_entropy(&k->m->b, &words);
 }
 
 static void tell(const pl_hybrid *k, pl_id right, pl_id high)
 {
     k->told->halt = pl_hybrid_halt(k, high);
     const pl_id gates[] = {k->told->fusion_gates, k->told->adapter_gates, k->told->planner_gate};
-    pl_id out[4] = {pl_hybrid_tell(k, right)};
-    int n = 1;
+    pl_store_args store = pl_store_none;
+    pl_id *port = store.port;
+    *port++ = pl_hybrid_tell(k, right);
     for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
-        if (gates[i] != PL_NONE) out[n++] = gates[i];
-    pl_build_node(&k->m->b, PL_OP_STORE, NULL, n, out, 0, NULL);
+        if (gates[i] != PL_NONE) *port++ = gates[i];
+    pl_build_store(&k->m->b, &store);
+}
+
+static pl_id logits_of(const pl_hybrid *k, pl_id planned, pl_hybrid_code *code)
+{
+    return pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, code), k->words + PL_HYBRID_CONTROLS,
+                            "output_head.output_proj");
 }
 
 static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
     pl_hybrid_code code;
-    pl_id right = PL_NONE;
+    pl_count_right_args count = pl_count_right_none;
     pl_builder_enter(b, "words");
-    pl_id logits = pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + PL_HYBRID_CONTROLS,
-                                    "output_head.output_proj");
-    pl_build_node(b, PL_OP_COUNT_RIGHT, NULL, 2, (pl_id[]){logits, k->labels}, 1, &right);
-    add_words(k, logits, right, loss);
+    count.logits = logits_of(k, planned, &code), count.target = k->labels;
+    const pl_id right = pl_build_count_right(b, &count);
+    add_words(k, count.logits, right, loss);
     pl_builder_leave(b);
     if (!k->m->training) {
         tell(k, right, high);
@@ -232,7 +238,8 @@ static pl_status build_inference(pl_hybrid *k)
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_capsules c = {.sketches = PL_NONE};
     pl_hybrid_code code;
-    pl_id program = pl_model_begin_program(m, "infer"), load[1], out[2];
+    pl_store_args store = pl_store_none;
+    pl_id program = pl_model_begin_program(m, "infer"), load[1];
     m->training = false;
     k->told = &told, k->carried = NULL;
     k->labels = k->noise = k->numbers = k->features = k->missing = PL_NONE;
@@ -242,11 +249,10 @@ static pl_status build_inference(pl_hybrid *k)
     pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, load[0])), &c);
     pl_id high = pl_hybrid_reason(k, c.sketches), planned = pl_hybrid_plan(k, high);
     pl_builder_enter(&m->b, "words");
-    out[0] = pl_hybrid_linear(k, pl_hybrid_find_code(k, planned, &code), k->words + PL_HYBRID_CONTROLS,
-                              "output_head.output_proj");
+    store.port[0] = logits_of(k, planned, &code);
     pl_builder_leave(&m->b);
-    out[1] = pl_hybrid_halt(k, high);
-    pl_build_node(&m->b, PL_OP_STORE, NULL, 2, out, 0, NULL);
+    store.port[1] = pl_hybrid_halt(k, high);
+    pl_build_store(&m->b, &store);
     return m->b.status;
 }
 

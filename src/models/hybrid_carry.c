@@ -20,29 +20,37 @@ void pl_hybrid_begin_carry(const pl_hybrid *k, pl_hybrid_carried *c)
 
 pl_id pl_hybrid_take(const pl_hybrid *k, pl_id state, pl_id fresh, int64_t below)
 {
-    pl_id in[4] = {state, fresh, k->carried->done, k->m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_CARRY_READ, (pl_attr[]){pl_attr_i(below)}, 4, in, 1, &out);
+    pl_carry_read_args read = pl_carry_read_none;
+    read.state = state, read.fresh = fresh, read.done = k->carried->done;
+    read.first_sample = k->m->input[PL_INPUT_FIRST_SAMPLE];
+    read.below = below;
+    return pl_build_carry_read(&k->m->b, &read);
 }
 
 pl_id pl_hybrid_take_state(const pl_hybrid *k, pl_id state, pl_id vector)
 {
-    pl_id fresh = PL_NONE, zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->width));
-    pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){zeros, vector}, 1, &fresh);
-    return pl_hybrid_cast(k, pl_hybrid_take(k, state, fresh, 0));
+    pl_add_positions_args fresh = pl_add_positions_none;
+    fresh.x = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->capsules, k->width));
+    fresh.positions = vector;
+    pl_build_add_positions(&k->m->b, &fresh);
+    return pl_hybrid_cast(k, pl_hybrid_take(k, state, fresh.y, 0));
 }
 
 void pl_hybrid_keep(const pl_hybrid *k, pl_id *state, pl_id rows)
 {
-    pl_id in[3] = {*state, rows, k->m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    *state = pl_build_node(&k->m->b, PL_OP_CARRY_WRITE, NULL, 3, in, 1, &out);
+    pl_carry_write_args write = pl_carry_write_none;
+    write.state = *state, write.x = rows, write.first_sample = k->m->input[PL_INPUT_FIRST_SAMPLE];
+    *state = pl_build_carry_write(&k->m->b, &write);
 }
 
 void pl_hybrid_end_carry(const pl_hybrid *k, pl_id halt)
 {
     pl_model *m = k->m;
     const pl_config *c = m->config;
-    const pl_attr attr[] = {pl_attr_i(c->reasoning.halt_max_steps), pl_attr_f(c->reasoning.halt_exploration),
-                            pl_attr_i(c->train.seed), pl_attr_i(pl_model_stream(m, "exploration"))};
-    pl_id in[4] = {k->carried->done, halt, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    k->carried->done = pl_build_node(&m->b, PL_OP_HALT, attr, 4, in, 1, &out);
+    pl_halt_args a = pl_halt_none;
+    a.done = k->carried->done, a.q = halt;
+    a.step = m->input[PL_INPUT_STEP], a.first_sample = m->input[PL_INPUT_FIRST_SAMPLE];
+    a.limit = c->reasoning.halt_max_steps, a.exploration = c->reasoning.halt_exploration;
+    a.seed = c->train.seed, a.stream = pl_model_stream(m, "exploration");
+    k->carried->done = pl_build_halt(&m->b, &a);
 }

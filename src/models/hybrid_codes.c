@@ -20,12 +20,14 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
         pl_model_normal(m, 1, pl_shape_of(2, (int64_t)PL_HYBRID_CONTROLS, k->width), "output_head.control_embeddings"));
     k->codes.book = book;
     if (m->training) {
-        pl_id in[4] = {PL_NONE, book, PL_NONE, PL_NONE}, out[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
-        in[0] = pl_model_carried(m, PL_DTYPE_F32, 0, pl_shape_of(2, k->words, k->width + 1), "codes.sums");
-        in[2] = pl_model_carried(m, PL_DTYPE_F32, 1, pl_shape_of(1, k->words), "codes.sizes");
-        in[3] = pl_model_carried_copy(m, book, "codes.averages");
-        pl_build_node(b, PL_OP_CODE_UPDATE, (pl_attr[]){pl_attr_f(RATE), pl_attr_f(SMOOTHING)}, 4, in, 4, out);
-        k->codes = (pl_hybrid_codes){out[1], out[0]};
+        pl_code_update_args u = pl_code_update_none;
+        u.sums = pl_model_carried(m, PL_DTYPE_F32, 0, pl_shape_of(2, k->words, k->width + 1), "codes.sums");
+        u.codebook = book;
+        u.sizes = pl_model_carried(m, PL_DTYPE_F32, 1, pl_shape_of(1, k->words), "codes.sizes");
+        u.averages = pl_model_carried_copy(m, book, "codes.averages");
+        u.rate = RATE, u.eps = SMOOTHING;
+        pl_build_code_update(b, &u);
+        k->codes = (pl_hybrid_codes){.book = u.codebook_new, .sums = u.sums_new};
     }
     pl_builder_leave(b);
 }
@@ -33,22 +35,25 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
 pl_id pl_hybrid_find_code(const pl_hybrid *k, pl_id planned, pl_hybrid_code *found)
 {
     const bool straight = k->m->config->output_head.vq_codebook == PL_CONFIG_CODEBOOK_STRAIGHT_THROUGH;
-    pl_id out[2] = {PL_NONE, PL_NONE}, y = PL_NONE;
+    pl_nearest_code_args nearest = pl_nearest_code_none;
+    pl_straight_through_args through = pl_straight_through_none;
     *found = (pl_hybrid_code){PL_NONE, PL_NONE};
     if (k->codes.book == PL_NONE || (!k->m->training && !straight)) return planned;
-    pl_build_node(&k->m->b, PL_OP_NEAREST_CODE, NULL, 2, (pl_id[]){planned, k->codes.book}, 2, out);
-    *found = (pl_hybrid_code){out[0], out[1]};
+    nearest.z = planned, nearest.codebook = k->codes.book;
+    pl_build_nearest_code(&k->m->b, &nearest);
+    *found = (pl_hybrid_code){.index = nearest.index, .code = nearest.code};
     if (!straight) return planned;
-    return pl_build_node(&k->m->b, PL_OP_STRAIGHT_THROUGH, NULL, 2, (pl_id[]){planned, out[1]}, 1, &y);
+    through.z = planned, through.code = nearest.code;
+    return pl_build_straight_through(&k->m->b, &through);
 }
 
 void pl_hybrid_learn_code(pl_hybrid *k, pl_id planned, const pl_hybrid_code *found, pl_id scale, pl_id *loss)
 {
     pl_builder *b = &k->m->b;
-    pl_id in[6] = {planned, found->code, scale, *loss, PL_NONE, k->counted}, out = PL_NONE, sums = PL_NONE;
+    pl_code_sum_args sum = pl_code_sum_none;
     pl_builder_enter(b, "codebook");
-    *loss = pl_build_node(b, PL_OP_SQUARED_ERROR, NULL, 6, in, 1, &out);
-    k->codes.sums = pl_build_node(b, PL_OP_CODE_SUM, NULL, 4,
-                                  (pl_id[]){found->index, planned, k->codes.sums, k->counted}, 1, &sums);
+    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, planned, found->code, scale, loss);
+    sum.index = found->index, sum.z = planned, sum.sums = k->codes.sums, sum.counted = k->counted;
+    k->codes.sums = pl_build_code_sum(b, &sum);
     pl_builder_leave(b);
 }

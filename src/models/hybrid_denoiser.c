@@ -58,12 +58,13 @@ static pl_id convolve(const pl_hybrid *k, pl_id x, int64_t out, int64_t kernel, 
                                     .kernel = kernel,
                                     .stride = 1,
                                     .pad = kernel / 2};
-    const pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(1), pl_attr_i(kernel / 2),
-                            pl_attr_i(pl_convolution_choose(&s))};
-    pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, out, kernel, kernel, in.channels),
-                               "%s.weight", name);
-    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name), y = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, w, bias}, 1, &y);
+    pl_conv2d_args a = pl_conv2d_none;
+    a.x = x;
+    a.weight = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, out, kernel, kernel, in.channels),
+                                "%s.weight", name);
+    a.bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name);
+    a.act = PL_ACT_NONE, a.stride = s.stride, a.pad = s.pad, a.algorithm = pl_convolution_choose(&s);
+    return pl_build_conv2d(&m->b, &a);
 }
 
 /* Of a transposed convolution PyTorch takes the outputs of a kernel for what a number is made of. */
@@ -72,30 +73,46 @@ static pl_id double_grid(const pl_hybrid *k, pl_id x, const char *name)
     pl_model *m = k->m;
     const int64_t in = size_of(k, x).channels, out = in / 2;
     const double bound = 1 / sqrt((double)(out * UP * UP));
-    pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, in, (int64_t)UP, (int64_t)UP, out),
-                               "%s.weight", name);
-    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name), y = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_CONV_TRANSPOSE2D, (pl_attr[]){pl_attr_i(UP)}, 3, (pl_id[]){x, w, bias}, 1, &y);
+    pl_conv_transpose2d_args a = pl_conv_transpose2d_none;
+    a.x = x;
+    a.weight = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, in, (int64_t)UP, (int64_t)UP, out),
+                                "%s.weight", name);
+    a.bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name);
+    a.stride = UP;
+    return pl_build_conv_transpose2d(&m->b, &a);
 }
 
-/* relu(norm(x)): while training by the statistics of the batch, which the running ones come nearer to. */
+/* By the statistics of the batch, which the running ones of `known` come nearer to. */
+static pl_id normalise_batch(const pl_hybrid *k, const pl_batch_norm_eval_args *known)
+{
+    pl_builder *b = &k->m->b;
+    pl_channel_moments_args moments = pl_channel_moments_none;
+    pl_batch_norm_update_args update = pl_batch_norm_update_none;
+    pl_batch_norm_args norm = pl_batch_norm_none;
+    moments.x = known->x;
+    pl_build_channel_moments(b, &moments);
+    update.moments = moments.moments, update.mean = known->mean, update.variance = known->variance;
+    update.momentum = NORM_MOMENTUM, update.positions = size_of(k, known->x).height;
+    pl_build_batch_norm_update(b, &update);
+    norm.x = known->x, norm.moments = moments.moments, norm.gamma = known->gamma, norm.beta = known->beta;
+    norm.mean = norm.rstd = PL_NONE;
+    norm.eps = known->eps, norm.act = known->act;
+    return pl_build_batch_norm(b, &norm);
+}
+
+/* relu(norm(x)) */
 static pl_id normalise(const pl_hybrid *k, pl_id x, const char *name)
 {
     pl_model *m = k->m;
-    pl_builder *b = &m->b;
-    const image_size size = size_of(k, x);
-    const pl_shape s = pl_shape_of(1, size.channels);
-    const pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(PL_ACT_RELU)},
-                  how[] = {pl_attr_f(NORM_MOMENTUM), pl_attr_i(size.height)};
-    pl_id gain = pl_model_constant(m, 1, s, "%s.weight", name), offset = pl_model_constant(m, 0, s, "%s.bias", name);
-    pl_id mean = pl_model_state(m, 0, s, "%s.running_mean", name),
-          variance = pl_model_state(m, 1, s, "%s.running_var", name);
-    pl_id moments = PL_NONE, running[2] = {PL_NONE, PL_NONE}, y[3] = {PL_NONE, PL_NONE, PL_NONE};
-    if (!learns(k))
-        return pl_build_node(b, PL_OP_BATCH_NORM_EVAL, attr, 5, (pl_id[]){x, mean, variance, gain, offset}, 1, y);
-    pl_build_node(b, PL_OP_CHANNEL_MOMENTS, NULL, 1, &x, 1, &moments);
-    pl_build_node(b, PL_OP_BATCH_NORM_UPDATE, how, 3, (pl_id[]){moments, mean, variance}, 2, running);
-    return pl_build_node(b, PL_OP_BATCH_NORM, attr, 4, (pl_id[]){x, moments, gain, offset}, 3, y);
+    const pl_shape s = pl_shape_of(1, size_of(k, x).channels);
+    pl_batch_norm_eval_args norm = pl_batch_norm_eval_none;
+    norm.x = x;
+    norm.gamma = pl_model_constant(m, 1, s, "%s.weight", name);
+    norm.beta = pl_model_constant(m, 0, s, "%s.bias", name);
+    norm.mean = pl_model_state(m, 0, s, "%s.running_mean", name);
+    norm.variance = pl_model_state(m, 1, s, "%s.running_var", name);
+    norm.eps = NORM_EPS, norm.act = PL_ACT_RELU;
+    return learns(k) ? normalise_batch(k, &norm) : pl_build_batch_norm_eval(&m->b, &norm);
 }
 
 static pl_id block(const pl_hybrid *k, pl_id x, int64_t channels, const char *name)
@@ -112,8 +129,10 @@ static pl_id block(const pl_hybrid *k, pl_id x, int64_t channels, const char *na
 
 static pl_id halve_grid(const pl_hybrid *k, pl_id x)
 {
-    pl_id out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&k->m->b, PL_OP_MAX_POOL, NULL, 1, &x, learns(k) ? 2 : 1, out);
+    pl_max_pool_args pool = pl_max_pool_none;
+    pool.x = x;
+    if (learns(k)) pool.argmax = PL_NONE;
+    return pl_build_max_pool(&k->m->b, &pool);
 }
 
 /* ---- the network ---- */
@@ -132,13 +151,13 @@ static pl_id go_down(const pl_hybrid *k, pl_id x, int64_t channels, int level, p
 static pl_id go_up(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_id skip)
 {
     char name[64];
-    pl_id both = PL_NONE;
+    pl_concat_args both = pl_concat_none;
     pl_builder_enter(&k->m->b, "up.%d", level);
     snprintf(name, sizeof name, "denoiser.upconvs.%d", level);
-    pl_id larger = double_grid(k, x, name);
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){larger, skip}, 1, &both);
+    both.part[0] = double_grid(k, x, name), both.part[1] = skip;
+    pl_build_concat(&k->m->b, &both);
     snprintf(name, sizeof name, "denoiser.decoders.%d", level);
-    x = block(k, both, channels, name);
+    x = block(k, both.y, channels, name);
     pl_builder_leave(&k->m->b);
     return x;
 }
@@ -168,19 +187,18 @@ pl_shape pl_hybrid_image(const pl_hybrid *k, int64_t copies)
 
 pl_id pl_hybrid_colour(const pl_hybrid *k, pl_id pages, int64_t copies)
 {
-    const pl_attr attr[] = {pl_attr_i(1), pl_attr_i(PL_COLOURS), pl_attr_i(0)};
-    pl_id rows = PL_NONE;
-    pl_build_node(&k->m->b, PL_OP_PATCHES, attr, 1, &pages, 1, &rows);
-    return pl_model_view(k->m, rows, pl_hybrid_image(k, copies));
+    pl_patches_args rows = pl_patches_none;
+    rows.image = pages, rows.patch = 1, rows.channels = PL_COLOURS;
+    return pl_model_view(k->m, pl_build_patches(&k->m->b, &rows), pl_hybrid_image(k, copies));
 }
 
 pl_id pl_hybrid_noisy(const pl_hybrid *k, pl_id x, const char *which)
 {
-    const pl_attr attr[] = {pl_attr_i(k->m->config->train.seed), pl_attr_i(pl_model_stream(k->m, which)), pl_attr_i(0),
-                            pl_attr_i(0)};
-    pl_id step = pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1)), out = PL_NONE;
-    pl_id in[4] = {x, k->noise, k->numbers, step};
-    return pl_build_node(&k->m->b, PL_OP_NOISE, attr, 4, in, 1, &out);
+    pl_noise_args noise = pl_noise_none;
+    noise.x = x, noise.parameters = k->noise, noise.ids = k->numbers;
+    noise.step = pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
+    noise.seed = k->m->config->train.seed, noise.stream = pl_model_stream(k->m, which);
+    return pl_build_noise(&k->m->b, &noise);
 }
 
 /* ---- in front of the towers ---- */
@@ -201,16 +219,17 @@ bool pl_hybrid_makes_pages(const pl_config *c)
 
 pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 {
-    pl_id bytes = PL_NONE;
+    pl_pixels_args bytes = pl_pixels_none;
     if (!k->coloured) return pages;
     pl_builder_enter(&k->m->b, "denoiser");
     pl_id x = pl_hybrid_colour(k, pages, 1);
     if (is_noisy(k->m->config)) x = pl_hybrid_noisy(k, x, "page");
     if (pl_hybrid_is_denoised(k->m->config)) x = pl_hybrid_denoise(k, pl_hybrid_cast(k, x));
-    pl_build_node(&k->m->b, PL_OP_PIXELS, NULL, 1, &x, 1, &bytes);
+    bytes.x = x;
+    pl_build_pixels(&k->m->b, &bytes);
     pl_builder_leave(&k->m->b);
     pl_model_freeze_all(k->m, "denoiser.");
-    return bytes;
+    return bytes.y;
 }
 
 /* ---- its training: what is told ---- */
@@ -218,13 +237,14 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleaned)
 {
     const pl_shape page = pl_hybrid_image(k, 1);
-    pl_id part[3], row = PL_NONE;
+    pl_concat_args row = pl_concat_none;
+    pl_store_args store = pl_store_none;
     pl_builder_enter(&k->m->b, "told");
-    part[0] = pl_hybrid_apart(k, made_noisy, clean, page);
-    part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), clean, page);
-    part[2] = pl_hybrid_spread(k, PL_NONE);
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
-    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &row, 0, NULL);
+    row.part[0] = pl_hybrid_apart(k, made_noisy, clean, page);
+    row.part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), clean, page);
+    row.part[2] = pl_hybrid_spread(k, PL_NONE);
+    store.port[0] = pl_build_concat(&k->m->b, &row);
+    pl_build_store(&k->m->b, &store);
     pl_builder_leave(&k->m->b);
 }
 

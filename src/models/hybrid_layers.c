@@ -25,8 +25,9 @@ pl_id pl_hybrid_linear(const pl_hybrid *k, pl_id x, int64_t out, const char *nam
 
 pl_id pl_hybrid_activate(const pl_hybrid *k, pl_activation act, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(act)}, 1, &x, 1, &out);
+    pl_activation_args a = pl_activation_none;
+    a.x = x, a.act = act;
+    return pl_build_activation(&k->m->b, &a);
 }
 
 pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t out, const char *name)
@@ -40,10 +41,12 @@ pl_id pl_hybrid_two_linears(const pl_hybrid *k, pl_id x, int64_t inner, int64_t 
 
 pl_id pl_hybrid_blend(const pl_hybrid *k, pl_id a, pl_id b, pl_id logit, pl_id *gates)
 {
-    pl_id out[2] = {PL_NONE, PL_NONE};
-    pl_build_node(&k->m->b, PL_OP_BLEND, NULL, 3, (pl_id[]){a, b, logit}, gates ? 2 : 1, out);
-    if (gates) *gates = out[1];
-    return out[0];
+    pl_blend_args blend = pl_blend_none;
+    blend.a = a, blend.b = b, blend.z = logit;
+    if (gates) blend.gate = PL_NONE;
+    pl_build_blend(&k->m->b, &blend);
+    if (gates) *gates = blend.gate;
+    return blend.y;
 }
 
 /* b by an affine map that turns its sign */
@@ -51,46 +54,52 @@ pl_id pl_hybrid_minus(const pl_hybrid *k, pl_id a, pl_id b)
 {
     pl_shape row = pl_shape_of(2, PL_B(1), width_of(k, a));
     if (a != PL_NONE) row.dim[0] = k->m->b.graph->value[a].shape.dim[0];
-    pl_id minus_one = pl_hybrid_fill(k, PL_DTYPE_F32, -1, row), zero = pl_hybrid_fill(k, PL_DTYPE_F32, 0, row);
-    pl_id map = PL_NONE, turned = PL_NONE, out = PL_NONE;
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){minus_one, zero}, 1, &map);
-    pl_build_node(&k->m->b, PL_OP_FILM, NULL, 2, (pl_id[]){b, map}, 1, &turned);
-    return pl_build_node(&k->m->b, PL_OP_ADD, NULL, 2, (pl_id[]){a, turned}, 1, &out);
+    pl_concat_args map = pl_concat_none;
+    pl_film_args turned = pl_film_none;
+    pl_add_args sum = pl_add_none;
+    map.part[0] = pl_hybrid_fill(k, PL_DTYPE_F32, -1, row);
+    map.part[1] = pl_hybrid_fill(k, PL_DTYPE_F32, 0, row);
+    turned.x = b, turned.film = pl_build_concat(&k->m->b, &map);
+    sum.a = a, sum.b = pl_build_film(&k->m->b, &turned);
+    return pl_build_add(&k->m->b, &sum);
 }
 
 pl_id pl_hybrid_cast(const pl_hybrid *k, pl_id x)
 {
     pl_builder *b = &k->m->b;
     if (b->status != PL_OK) return PL_NONE;
-    pl_id out = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "cast.%zu",
-                                   b->graph->value_count);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &out);
+    pl_cast_args cast = pl_cast_none;
+    cast.x = x;
+    cast.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "cast.%zu",
+                                b->graph->value_count);
+    return pl_build_cast(b, &cast);
 }
 
 pl_id pl_hybrid_norm(const pl_hybrid *k, pl_id x, double eps, bool frozen, const char *name)
 {
     const pl_shape s = pl_shape_of(1, k->width);
-    pl_id gain = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name));
-    pl_id offset = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name));
-    pl_id in[3] = {x, gain, offset}, out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    return pl_build_node(&k->m->b, PL_OP_LAYER_NORM, (pl_attr[]){pl_attr_f(eps)}, 3, in,
-                         k->m->training && !frozen ? 3 : 1, out);
+    pl_layer_norm_args norm = pl_layer_norm_none;
+    norm.x = x, norm.eps = eps;
+    norm.gamma = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 1, s, "%s.weight", name));
+    norm.beta = pl_model_freeze(k->m, frozen, pl_model_constant(k->m, 0, s, "%s.bias", name));
+    if (k->m->training && !frozen) norm.mean = norm.rstd = PL_NONE;
+    return pl_build_layer_norm(&k->m->b, &norm);
 }
 
 pl_id pl_hybrid_attend(const pl_hybrid *k, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
                        bool taped)
 {
     pl_model *m = k->m;
-    const pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(heads),
-                                       pl_attr_i(0),
-                                       pl_attr_f(1 / sqrt((double)k->width / (double)heads)),
-                                       pl_attr_f(dropout),
-                                       pl_attr_i(dropout > 0 ? m->config->train.seed : 0),
-                                       pl_attr_i(dropout > 0 ? pl_model_stream(m, "weights") : 0),
-                                       pl_attr_i(dropout > 0 && sequences > 1 ? sequences : 0)};
-    pl_id in[6] = {qkv[0], qkv[1], qkv[2], PL_NONE, PL_NONE, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
-    if (dropout > 0) in[4] = m->input[PL_INPUT_STEP], in[5] = m->input[PL_INPUT_FIRST_SAMPLE];
-    return pl_build_node(&m->b, PL_OP_ATTENTION, attr, 6, in, m->training && taped ? 2 : 1, out);
+    pl_attention_args a = pl_attention_none;
+    a.q = qkv[0], a.k = qkv[1], a.v = qkv[2];
+    a.heads = heads, a.scale = 1 / sqrt((double)k->width / (double)heads), a.probability = dropout;
+    if (dropout > 0) {
+        a.step = m->input[PL_INPUT_STEP], a.first_sample = m->input[PL_INPUT_FIRST_SAMPLE];
+        a.seed = m->config->train.seed, a.stream = pl_model_stream(m, "weights");
+        a.sequences = sequences > 1 ? sequences : 0;
+    }
+    if (m->training && taped) a.lse = PL_NONE;
+    return pl_build_attention(&m->b, &a);
 }
 
 /* ---- PyTorch's TransformerEncoderLayer ---- */
@@ -104,9 +113,9 @@ static pl_id attention(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, pl
     pl_id w = pl_model_uniform(m, PL_DTYPE_F32, -xavier, xavier, pl_shape_of(2, 3 * d, d), "%s.in_proj_weight", name);
     pl_id bias = pl_model_constant(m, 0, pl_shape_of(1, 3 * d), "%s.in_proj_bias", name);
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(l->sequences), positions / l->sequences, d));
-    pl_id qkv = pl_model_linear(m, x, w, bias, PL_NONE), in[3];
-    for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
-    x = pl_hybrid_attend(k, l->heads, in, m->training ? l->dropout : 0, l->sequences, true);
+    pl_id all = pl_model_linear(m, x, w, bias, PL_NONE), qkv[3];
+    for (int i = 0; i < 3; i++) qkv[i] = pl_model_columns(m, all, i * d, d);
+    x = pl_hybrid_attend(k, l->heads, qkv, m->training ? l->dropout : 0, l->sequences, true);
     if (l->sequences > 1) x = pl_model_view(m, x, pl_shape_of(3, PL_B(1), positions, d));
     w = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "%s.out_proj.weight", name);
     bias = pl_model_constant(m, 0, pl_shape_of(1, d), "%s.out_proj.bias", name);

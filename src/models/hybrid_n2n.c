@@ -8,12 +8,13 @@
 static pl_id noisy(const pl_hybrid *k, pl_id f, const char *which)
 {
     pl_model *m = k->m;
-    const pl_attr attr[] = {pl_attr_f(m->config->n2n_pretrain.noise), pl_attr_i(m->config->train.seed),
-                            pl_attr_i(pl_model_stream(m, which))};
+    pl_dropout_args drop = pl_dropout_none;
+    drop.x = f, drop.first_sample = m->input[PL_INPUT_FIRST_SAMPLE];
     /* An evaluation has the same noise at every step of a training. */
-    pl_id step = m->training ? m->input[PL_INPUT_STEP] : pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
-    pl_id in[3] = {f, step, m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 3, in, 1, &out);
+    drop.step = m->training ? m->input[PL_INPUT_STEP] : pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
+    drop.probability = m->config->n2n_pretrain.noise;
+    drop.seed = m->config->train.seed, drop.stream = pl_model_stream(m, which);
+    return pl_build_dropout(&m->b, &drop);
 }
 
 static pl_id adapt(const pl_hybrid *k, pl_id f, const char *which)
@@ -28,14 +29,15 @@ static pl_id adapt(const pl_hybrid *k, pl_id f, const char *which)
 static void tell(const pl_hybrid *k, pl_id clean, pl_id noisy, pl_id cleaned)
 {
     const pl_shape features = pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, k->width);
-    pl_id part[3], row = PL_NONE;
+    pl_concat_args row = pl_concat_none;
+    pl_store_args store = pl_store_none;
     pl_builder_enter(&k->m->b, "told");
     pl_id wide = pl_hybrid_cast(k, clean);
-    part[0] = pl_hybrid_apart(k, pl_hybrid_cast(k, noisy), wide, features);
-    part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), wide, features);
-    part[2] = pl_hybrid_spread(k, k->told->adapter_gates);
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &row);
-    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 2, (pl_id[]){row, k->told->adapter_gates}, 0, NULL);
+    row.part[0] = pl_hybrid_apart(k, pl_hybrid_cast(k, noisy), wide, features);
+    row.part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), wide, features);
+    row.part[2] = pl_hybrid_spread(k, k->told->adapter_gates);
+    store.port[0] = pl_build_concat(&k->m->b, &row), store.port[1] = k->told->adapter_gates;
+    pl_build_store(&k->m->b, &store);
     pl_builder_leave(&k->m->b);
 }
 

@@ -50,12 +50,13 @@ typedef struct actions {
 static pl_id lean(const pl_hybrid *k, pl_id logits, int64_t count, int64_t as_is)
 {
     const int64_t columns[] = {as_is, 1, count - as_is - 1};
-    pl_id part[3], prior = PL_NONE, out = PL_NONE;
+    pl_concat_args prior = pl_concat_none;
+    pl_add_args sum = pl_add_none;
     for (int i = 0; i < 3; i++)
-        part[i] =
+        prior.part[i] =
             pl_hybrid_fill(k, PL_DTYPE_F32, i == 1 ? log((double)(count - 1)) : 0, pl_shape_of(2, PL_B(1), columns[i]));
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 3, part, 1, &prior);
-    return pl_build_node(&k->m->b, PL_OP_ADD, NULL, 2, (pl_id[]){logits, prior}, 1, &out);
+    sum.a = logits, sum.b = pl_build_concat(&k->m->b, &prior);
+    return pl_build_add(&k->m->b, &sum);
 }
 
 static policy judge(const pl_hybrid *k, pl_id feature)
@@ -79,17 +80,19 @@ static policy judge(const pl_hybrid *k, pl_id feature)
 
 static pl_id best(const pl_hybrid *k, pl_id x, int64_t count)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(count)}, 1, &x, 1, &out);
+    pl_top_k_args top = pl_top_k_none;
+    top.x = x, top.count = count;
+    return pl_build_top_k(&k->m->b, &top);
 }
 
 static pl_id perturb(const pl_hybrid *k, pl_id x, int64_t count, pl_perturbation kind, double scale, const char *which)
 {
     pl_model *m = k->m;
-    const pl_attr attr[] = {pl_attr_i(count), pl_attr_i(kind), pl_attr_f(scale), pl_attr_i(m->config->train.seed),
-                            pl_attr_i(pl_model_stream(m, which))};
-    pl_id in[3] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE]}, out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_PERTURB, attr, 3, in, 1, &out);
+    pl_perturb_args a = pl_perturb_none;
+    a.x = x, a.step = m->input[PL_INPUT_STEP], a.first_sample = m->input[PL_INPUT_FIRST_SAMPLE];
+    a.count = count, a.kind = kind, a.scale = scale;
+    a.seed = m->config->train.seed, a.stream = pl_model_stream(m, which);
+    return pl_build_perturb(&m->b, &a);
 }
 
 static actions draw(const pl_hybrid *k, const policy *p, int64_t copies)
@@ -114,14 +117,16 @@ static actions take_best(const pl_hybrid *k, const policy *p)
 
 static pl_id repeat(const pl_hybrid *k, pl_id x, int64_t copies)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_REPEAT, (pl_attr[]){pl_attr_i(copies)}, 1, &x, 1, &out);
+    pl_repeat_args a = pl_repeat_none;
+    a.x = x, a.count = copies;
+    return pl_build_repeat(&k->m->b, &a);
 }
 
 static pl_id gather(const pl_hybrid *k, pl_id rows, pl_id index)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_GATHER_ROWS, NULL, 2, (pl_id[]){rows, index}, 1, &out);
+    pl_gather_rows_args a = pl_gather_rows_none;
+    a.tokens = rows, a.index = index;
+    return pl_build_gather_rows(&k->m->b, &a);
 }
 
 static pl_id sizes_of(const pl_hybrid *k, pl_id pages)
@@ -134,12 +139,14 @@ static pl_id place(const pl_hybrid *k, pl_id pages, const actions *a)
 {
     pl_model *m = k->m;
     const pl_shape one = pl_shape_of(1, PL_B(a->copies));
-    pl_id which = pl_model_view(m, a->choice[0], pl_shape_of(2, PL_B(1), a->copies)), out = PL_NONE;
-    pl_id drawn =
+    pl_shift_args shift = pl_shift_none;
+    pl_id which = pl_model_view(m, a->choice[0], pl_shape_of(2, PL_B(1), a->copies));
+    shift.page =
         pl_model_view(m, gather(k, sizes_of(k, pages), which), pl_shape_of(3, PL_B(a->copies), k->side, k->side));
-    pl_id across = pl_model_view(m, a->choice[1], one), down = pl_model_view(m, a->choice[2], one);
-    return pl_build_node(&m->b, PL_OP_SHIFT, (pl_attr[]){pl_attr_i(PL_POLICY_SHIFT_AS_IS)}, 3,
-                         (pl_id[]){drawn, across, down}, 1, &out);
+    shift.across = pl_model_view(m, a->choice[1], one);
+    shift.down = pl_model_view(m, a->choice[2], one);
+    shift.reach = PL_POLICY_SHIFT_AS_IS;
+    return pl_build_shift(&m->b, &shift);
 }
 
 /* What makes the copies of a page noisy is the same for all. */
@@ -178,10 +185,13 @@ static pl_id try_all(const pl_hybrid *k, pl_id pages, const actions *a, pl_id cl
 
 static void learn_choice(const pl_hybrid *k, pl_id logits, pl_id ids, pl_id kept, int64_t count, pl_id *loss)
 {
-    const pl_attr attr[] = {pl_attr_i(PL_CROSS_ENTROPY_SOFTMAX)};
-    pl_id said = repeat(k, logits, count), done = gather(k, ids, kept), scale = pl_hybrid_scale(k, 1, count);
-    pl_id in[6] = {said, done, scale, *loss, PL_NONE, k->counted}, out = PL_NONE;
-    *loss = pl_build_node(&k->m->b, PL_OP_CROSS_ENTROPY, attr, 6, in, 1, &out);
+    pl_cross_entropy_args said = pl_cross_entropy_none;
+    said.logits = repeat(k, logits, count);
+    said.target = gather(k, ids, kept);
+    said.scale = pl_hybrid_scale(k, 1, count);
+    said.loss = *loss, said.counted = k->counted;
+    said.kind = PL_CROSS_ENTROPY_SOFTMAX;
+    *loss = pl_build_cross_entropy(&k->m->b, &said);
 }
 
 /* Which of several is the best has no answer where one is no number, as a denoiser may make it in 16 bits: times 0 it
@@ -209,10 +219,15 @@ static void tell(const pl_hybrid *k, const policy *p, pl_id noisy, pl_id denoise
 {
     const pl_shape page = pl_hybrid_image(k, 1);
     pl_id noise = pl_hybrid_apart(k, noisy, clean, page), left = pl_hybrid_apart(k, denoised, clean, page);
-    pl_id gates = pl_hybrid_spread(k, PL_NONE), row = PL_NONE;
-    pl_id part[] = {noise, apart, gates, left, p->choice[0], p->choice[1], p->choice[2], p->strength};
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, sizeof part / sizeof *part, part, 1, &row);
-    pl_build_node(&k->m->b, PL_OP_STORE, NULL, 1, &row, 0, NULL);
+    pl_id gates = pl_hybrid_spread(k, PL_NONE);
+    pl_concat_args row = pl_concat_none;
+    pl_store_args store = pl_store_none;
+    pl_id *part = row.part;
+    *part++ = noise, *part++ = apart, *part++ = gates, *part++ = left;
+    for (int i = 0; i < CHOICES; i++) *part++ = p->choice[i];
+    *part++ = p->strength;
+    store.port[0] = pl_build_concat(&k->m->b, &row);
+    pl_build_store(&k->m->b, &store);
 }
 
 static void evaluate(const pl_hybrid *k, const policy *p, pl_id pages, pl_id clean, pl_id *loss)
@@ -240,8 +255,9 @@ static pl_id clean_page(const pl_hybrid *k, pl_id pages)
 /* Behind its numbers a feature says whether there is a page at all. */
 static pl_id feature_part(const pl_hybrid *k, pl_id feature, int64_t first, int64_t count)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_SLICE, (pl_attr[]){pl_attr_i(first), pl_attr_i(count)}, 1, &feature, 1, &out);
+    pl_slice_args part = pl_slice_none;
+    part.x = feature, part.first = first, part.channels = count;
+    return pl_build_slice(&k->m->b, &part);
 }
 
 void pl_hybrid_learn_policy(pl_hybrid *k, pl_id pages, pl_id feature, pl_id *loss)

@@ -12,21 +12,23 @@ static pl_id child_means(const pl_hybrid *k, pl_id tokens, pl_id attention)
 {
     pl_builder *b = &k->m->b;
     const int64_t count = k->m->config->vision_encoder.children_per_capsule;
-    pl_id index = PL_NONE, of = PL_NONE, mean = PL_NONE;
-    pl_build_node(b, PL_OP_TOP_K, (pl_attr[]){pl_attr_i(count)}, 1, &attention, 1, &index);
-    pl_build_node(b, PL_OP_GATHER_ROWS, NULL, 2, (pl_id[]){tokens, index}, 1, &of);
-    of = pl_model_view(k->m, pl_hybrid_linear(k, of, k->width, "children_projection"),
-                       pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
-    const pl_attr grid[] = {pl_attr_i(k->capsules), pl_attr_i(1)};
-    pl_build_node(b, PL_OP_ADAPTIVE_AVG_POOL, grid, 1, &of, 1, &mean);
-    return pl_model_view(k->m, mean, pl_shape_of(3, PL_B(1), k->capsules, k->width));
+    pl_top_k_args most = pl_top_k_none;
+    pl_gather_rows_args children = pl_gather_rows_none;
+    pl_adaptive_avg_pool_args mean = pl_adaptive_avg_pool_none;
+    most.x = attention, most.count = count;
+    children.tokens = tokens, children.index = pl_build_top_k(b, &most);
+    pl_build_gather_rows(b, &children);
+    mean.x = pl_model_view(k->m, pl_hybrid_linear(k, children.y, k->width, "children_projection"),
+                           pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
+    mean.height = k->capsules, mean.width = 1;
+    pl_build_adaptive_avg_pool(b, &mean);
+    return pl_model_view(k->m, mean.y, pl_shape_of(3, PL_B(1), k->capsules, k->width));
 }
 
 static pl_id checksums(const pl_hybrid *k, pl_id sketches)
 {
-    pl_id h = pl_hybrid_linear(k, sketches, CHECKSUM_WIDTH, "checksum_head.0"), out = PL_NONE;
-    pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_RELU)}, 1, &h, 1, &out);
-    return pl_hybrid_linear(k, out, k->m->config->vision_encoder.checksum_dim, "checksum_head.2");
+    pl_id h = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, sketches, CHECKSUM_WIDTH, "checksum_head.0"));
+    return pl_hybrid_linear(k, h, k->m->config->vision_encoder.checksum_dim, "checksum_head.2");
 }
 
 void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
@@ -41,15 +43,15 @@ void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
                             .inner = pl_recursion_inner(cfg->vision_encoder.expansion, k->width),
                             .eps = ENCODER_EPS,
                             .type = PL_DTYPE_F32};
-    pl_id pooled[2] = {PL_NONE, PL_NONE};
+    pl_capsule_pool_args pool = pl_capsule_pool_none;
     pl_builder_enter(b, "encoder");
     x = pl_recursion_flat(&r, x, cfg->vision_encoder.H_cycles * cfg->vision_encoder.L_cycles);
-    x = pl_hybrid_norm(k, x, ENCODER_EPS, false, "encoder.pre_pool_norm");
-    pl_id logits = pl_hybrid_linear(k, x, k->capsules, "encoder.spatial_pool.attn_conv");
-    pl_build_node(b, PL_OP_CAPSULE_POOL, NULL, 2, (pl_id[]){x, logits}, k->m->training ? 2 : 1, pooled);
-    c->sketches = pooled[0];
+    pool.tokens = pl_hybrid_norm(k, x, ENCODER_EPS, false, "encoder.pre_pool_norm");
+    pool.logits = pl_hybrid_linear(k, pool.tokens, k->capsules, "encoder.spatial_pool.attn_conv");
+    if (k->m->training) pool.assignment = PL_NONE;
+    c->sketches = pl_build_capsule_pool(b, &pool);
     if (k->m->training) { /* they are learnt; no word is read from them */
-        c->child_means = child_means(k, x, pooled[1]);
+        c->child_means = child_means(k, pool.tokens, pool.assignment);
         c->checksums = checksums(k, c->sketches);
     }
     pl_builder_leave(b);

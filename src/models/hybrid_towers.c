@@ -82,30 +82,44 @@ static pl_id come_in(const pl_hybrid *k, pl_id x, const char *of, const char *wh
 {
     pl_builder *b = &k->m->b;
     if (b->status != PL_OK) return PL_NONE;
-    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "%s.%s.%s",
-                                 k->m->training ? "train" : "evaluate", of, what);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+    pl_cast_args cast = pl_cast_none;
+    cast.x = x;
+    cast.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, b->graph->value[x].shape, "%s.%s.%s",
+                                k->m->training ? "train" : "evaluate", of, what);
+    return pl_build_cast(b, &cast);
+}
+
+static pl_id add_positions(const pl_hybrid *k, pl_id x, pl_id positions)
+{
+    pl_add_positions_args a = pl_add_positions_none;
+    a.x = x, a.positions = positions;
+    return pl_build_add_positions(&k->m->b, &a);
+}
+
+static pl_id cut_patches(const pl_hybrid *k, const tower *t, pl_id pages)
+{
+    pl_patches_args a = pl_patches_none;
+    a.image = pages;
+    a.patch = k->m->config->vision_encoder.patch_size, a.channels = PL_COLOURS, a.standardize = t->standardize;
+    return come_in(k, pl_build_patches(&k->m->b, &a), t->frozen ? "frozen" : "vit", "patches");
 }
 
 static pl_id embed(const pl_hybrid *k, const tower *t, pl_id pages)
 {
     pl_builder *b = &k->m->b;
-    const pl_attr attr[] = {pl_attr_i(k->m->config->vision_encoder.patch_size), pl_attr_i(PL_COLOURS),
-                            pl_attr_i(t->standardize)};
-    pl_id x = PL_NONE, all = PL_NONE, placed = PL_NONE;
+    pl_prepend_row_args all = pl_prepend_row_none;
     pl_builder_enter(b, "embedding");
-    pl_build_node(b, PL_OP_PATCHES, attr, 1, &pages, 1, &x);
-    x = come_in(k, x, t->frozen ? "frozen" : "vit", "patches");
+    pl_id x = cut_patches(k, t, pages);
     const int64_t p = k->m->config->vision_encoder.patch_size;
     const pl_shape window = pl_shape_of(4, k->width, (int64_t)PL_COLOURS, p, p),
                    matrix = pl_shape_of(2, k->width, PL_COLOURS * p * p);
     const weights w = weights_of(k, t, t->frozen ? window : matrix, t->patch_bias, t->patches);
-    x = pl_model_linear(k->m, x, pl_model_as_matrix(k->m, w.weight), w.bias, PL_NONE);
+    all.x = pl_model_linear(k->m, x, pl_model_as_matrix(k->m, w.weight), w.bias, PL_NONE);
     pl_id token = pl_model_normal(k->m, VIT_STD, pl_shape_of(1, k->width), "%s", t->class_token);
     pl_id places = pl_model_normal(k->m, VIT_STD, pl_shape_of(2, k->tokens + 1, k->width), "%s", t->positions);
-    pl_build_node(b, PL_OP_PREPEND_ROW, NULL, 2, (pl_id[]){x, pl_model_freeze(k->m, t->frozen, token)}, 1, &all);
-    pl_build_node(b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){all, pl_model_freeze(k->m, t->frozen, places)}, 1,
-                  &placed);
+    all.row = pl_model_freeze(k->m, t->frozen, token);
+    pl_build_prepend_row(b, &all);
+    pl_id placed = add_positions(k, all.y, pl_model_freeze(k->m, t->frozen, places));
     pl_builder_leave(b);
     return placed;
 }
@@ -137,15 +151,13 @@ static pl_id attention(const pl_hybrid *k, const tower *t, pl_id x, int layer)
 static pl_id feed_forward(const pl_hybrid *k, const tower *t, pl_id x, int layer)
 {
     char name[160];
-    pl_id out = PL_NONE;
     pl_builder_enter(&k->m->b, "feed_forward");
     name_part(name, t, layer, t->norm2);
     pl_id h = pl_hybrid_norm(k, x, t->eps, t->frozen, name);
     name_part(name, t, layer, t->inner);
-    h = linear(k, t, h, 4 * k->width, PL_NONE, name);
-    pl_build_node(&k->m->b, PL_OP_ACTIVATION, (pl_attr[]){pl_attr_i(t->activation)}, 1, &h, 1, &out);
+    h = pl_hybrid_activate(k, t->activation, linear(k, t, h, 4 * k->width, PL_NONE, name));
     name_part(name, t, layer, t->outer);
-    x = linear(k, t, out, k->width, x, name);
+    x = linear(k, t, h, k->width, x, name);
     pl_builder_leave(&k->m->b);
     return x;
 }
@@ -165,8 +177,9 @@ static pl_id through(const pl_hybrid *k, const tower *t, pl_id x)
 /* The class token has been of use to the others. */
 static pl_id without_class(const pl_hybrid *k, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&k->m->b, PL_OP_DROP_ROW, NULL, 1, &x, 1, &out);
+    pl_drop_row_args rest = pl_drop_row_none;
+    rest.x = x, rest.y = PL_NONE;
+    return pl_build_drop_row(&k->m->b, &rest);
 }
 
 /* Nodes of the micro-batch from `first` on run only where features are missing; they then take the place of what the
@@ -174,14 +187,16 @@ static pl_id without_class(const pl_hybrid *k, pl_id x)
 static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
 {
     pl_builder *b = &k->m->b;
-    pl_id kept = PL_NONE;
+    pl_replace_args kept = pl_replace_none;
+    pl_store_args store = pl_store_none;
     if (k->missing == PL_NONE || b->status != PL_OK) return made;
-    pl_build_node(b, PL_OP_REPLACE, NULL, 2, (pl_id[]){made, k->features}, 1, &kept);
-    pl_build_node(b, PL_OP_STORE, (pl_attr[]){pl_attr_i(1)}, 1, &kept, 0, NULL);
+    kept.x = made, kept.old = k->features;
+    store.port[0] = pl_build_replace(b, &kept), store.back = 1;
+    pl_build_store(b, &store);
     if (b->status != PL_OK) return PL_NONE;
     for (size_t i = first; i < b->graph->node_count; i++)
         if (b->graph->node[i].region == b->region) b->graph->node[i].predicate = k->missing;
-    return come_in(k, kept, "frozen", "features");
+    return come_in(k, kept.old_new, "frozen", "features");
 }
 
 /* The norm behind the last layer is CLIP's for the class token alone. */
@@ -223,30 +238,29 @@ void pl_hybrid_begin_fusion(pl_hybrid *k)
     k->fusion_bias = PL_NONE;
     if (!m->config->vision_encoder.progressive_fusion) return;
     const int64_t steps = m->config->train.steps;
-    const pl_attr attr[] = {pl_attr_f(BIAS), pl_attr_i((int64_t)(BIAS_UNTIL * (double)steps)),
-                            pl_attr_i((int64_t)(BIAS_FALLS * (double)steps)), pl_attr_i(steps)};
-    pl_id now = PL_NONE;
+    pl_ramp_args ramp = pl_ramp_none;
     pl_builder_enter(&m->b, "fusion");
     k->fusion_bias = pl_model_state(m, BIAS, pl_shape_of(1, (int64_t)1), "fusion.progressive_bias");
-    if (m->training)
-        k->fusion_bias =
-            pl_build_node(&m->b, PL_OP_RAMP, attr, 2, (pl_id[]){k->fusion_bias, m->input[PL_INPUT_STEP]}, 1, &now);
+    ramp.state = k->fusion_bias, ramp.step = m->input[PL_INPUT_STEP];
+    ramp.high = BIAS, ramp.first = (int64_t)(BIAS_UNTIL * (double)steps);
+    ramp.second = (int64_t)(BIAS_FALLS * (double)steps), ramp.last = steps;
+    if (m->training) k->fusion_bias = pl_build_ramp(&m->b, &ramp);
     pl_builder_leave(&m->b);
 }
 
 /* One number for all tokens, seen as a logit for each. */
 static pl_id learned_average(const pl_hybrid *k)
 {
-    pl_id out = PL_NONE, zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1));
+    pl_id zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1));
     pl_id alpha = pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha");
-    return pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){pl_hybrid_cast(k, zeros), alpha}, 1, &out);
+    return add_positions(k, pl_hybrid_cast(k, zeros), alpha);
 }
 
 static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
 {
-    pl_id both = PL_NONE;
-    pl_build_node(&k->m->b, PL_OP_CONCAT, NULL, 2, (pl_id[]){frozen, trained}, 1, &both);
-    return pl_hybrid_two_linears(k, both, k->width, 1, "fusion.gate");
+    pl_concat_args both = pl_concat_none;
+    both.part[0] = frozen, both.part[1] = trained;
+    return pl_hybrid_two_linears(k, pl_build_concat(&k->m->b, &both), k->width, 1, "fusion.gate");
 }
 
 /* Each token of the trained tower asks every token of both, and a softmax over the two towers weighs what these say: of
@@ -257,24 +271,24 @@ static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
     pl_model *m = k->m;
     const int64_t d = k->width;
     const double bound = 1 / sqrt((double)d);
-    pl_id out = PL_NONE, apart = pl_hybrid_minus(k, frozen, trained),
-          query = pl_hybrid_linear(k, trained, d, "fusion.query");
+    pl_sigmoid_attention_args a = pl_sigmoid_attention_none;
+    pl_id apart = pl_hybrid_minus(k, frozen, trained);
+    a.q = pl_hybrid_linear(k, trained, d, "fusion.query");
     pl_id key = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.key.weight");
     pl_id value = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, d, d), "fusion.value.weight");
     pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, d), "fusion.value.bias");
-    pl_id keys = pl_model_linear(m, apart, key, PL_NONE, PL_NONE);
-    pl_id values = pl_model_linear(m, apart, value, PL_NONE, PL_NONE);
-    pl_id of_trained = pl_model_linear(m, trained, value, bias, PL_NONE);
-    return pl_build_node(&m->b, PL_OP_SIGMOID_ATTENTION, (pl_attr[]){pl_attr_f(bound)}, 4,
-                         (pl_id[]){query, keys, values, of_trained}, 1, &out);
+    a.k = pl_model_linear(m, apart, key, PL_NONE, PL_NONE);
+    a.v = pl_model_linear(m, apart, value, PL_NONE, PL_NONE);
+    a.u = pl_model_linear(m, trained, value, bias, PL_NONE);
+    a.scale = bound;
+    return pl_build_sigmoid_attention(&m->b, &a);
 }
 
 static pl_id choose(const pl_hybrid *k, pl_id frozen, pl_id trained)
 {
     const bool gated = k->m->config->vision_encoder.fusion_type == PL_CONFIG_FUSION_GATED;
-    pl_id biased = PL_NONE, logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
-    if (k->fusion_bias != PL_NONE)
-        logit = pl_build_node(&k->m->b, PL_OP_ADD_POSITIONS, NULL, 2, (pl_id[]){logit, k->fusion_bias}, 1, &biased);
+    pl_id logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
+    if (k->fusion_bias != PL_NONE) logit = add_positions(k, logit, k->fusion_bias);
     return pl_hybrid_blend(k, frozen, trained, logit, k->told ? &k->told->fusion_gates : NULL);
 }
 

@@ -24,18 +24,18 @@ static pl_status build_generate_program(pl_language *l)
     m->training = false;
     l->generating = true;
     const int64_t n = l->read, width = m->config->model.width;
-    pl_id weight = PL_NONE, out = PL_NONE;
+    pl_id weight = PL_NONE;
+    pl_linear_args logits = pl_linear_none;
     pl_builder *b = &m->b;
     pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
     pl_id h = l->hidden(l, tokens, &weight);
     if (b->status == PL_OK && n > 1)
         h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, width), (n - 1) * width, NULL);
     pl_builder_enter(b, "head");
-    pl_id logits = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab),
-                                      "generate.logits");
-    out = logits;
-    pl_build_node(b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, (pl_id[]){h, weight, PL_NONE, PL_NONE}, 1,
-                  &out);
+    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
+    logits.y = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab),
+                                  "generate.logits");
+    pl_build_linear(b, &logits);
     return b->status;
 }
 

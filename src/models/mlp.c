@@ -10,11 +10,11 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
     pl_model *m = l->m;
     const pl_config_model *c = &m->config->model;
-    pl_id out = PL_NONE;
+    pl_embedding_args embed = pl_embedding_none;
     pl_builder_enter(&m->b, "embedding");
     pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "embedding.weight");
-    pl_id x =
-        pl_build_node(&m->b, PL_OP_EMBEDDING, (pl_attr[]){pl_attr_i(c->window)}, 2, (pl_id[]){tokens, table}, 1, &out);
+    embed.tokens = tokens, embed.table = table, embed.window = c->window;
+    pl_id x = pl_build_embedding(&m->b, &embed);
     pl_builder_leave(&m->b);
     for (int i = 0; i < c->layers; i++) {
         pl_builder_enter(&m->b, "layer.%d", i);

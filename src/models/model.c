@@ -19,12 +19,6 @@ pl_activation pl_model_activation_of(pl_config_activation a)
     return table[a];
 }
 
-static void init_node(pl_model *m, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id out)
-{
-    pl_build_node(&m->init, op, attr, ins, in, 1, &out);
-    if (m->b.status == PL_OK) m->b.status = m->init.status;
-}
-
 /* What lasts, by name: made the first time it is asked for, and *is_new then. */
 static pl_id lasting(pl_model *m, pl_role role, pl_dtype dtype, pl_shape shape, const char *name, bool *is_new)
 {
@@ -39,32 +33,46 @@ static pl_id lasting(pl_model *m, pl_role role, pl_dtype dtype, pl_shape shape, 
     return id;
 }
 
+/* The value, whose first content a node of "init" has just been asked for. */
+static pl_id begun(pl_model *m, pl_id value)
+{
+    if (m->b.status == PL_OK) m->b.status = m->init.status;
+    return value;
+}
+
 static void text_of(char name[256], const char *fmt, va_list args) { vsnprintf(name, 256, fmt, args); }
 
 static pl_id constant(pl_model *m, pl_role role, pl_dtype dtype, double value, pl_shape shape, const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, role, dtype, shape, name, &is_new);
-    if (is_new) init_node(m, PL_OP_FILL, (pl_attr[]){pl_attr_f(value)}, 0, NULL, id);
-    return id;
+    pl_fill_args a = pl_fill_none;
+    a.y = lasting(m, role, dtype, shape, name, &is_new), a.value = value;
+    if (!is_new) return a.y;
+    pl_build_fill(&m->init, &a);
+    return begun(m, a.y);
 }
 
 static pl_id normal(pl_model *m, double std, pl_shape shape, const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, name, &is_new);
-    pl_attr attr[] = {pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
-    if (is_new) init_node(m, PL_OP_NORMAL, attr, 0, NULL, id);
-    return id;
+    pl_normal_args a = pl_normal_none;
+    a.y = lasting(m, PL_ROLE_WEIGHT, PL_DTYPE_F32, shape, name, &is_new);
+    a.std = std, a.seed = (int64_t)m->seed, a.stream = (int64_t)pl_stream_id(name);
+    if (!is_new) return a.y;
+    pl_build_normal(&m->init, &a);
+    return begun(m, a.y);
 }
 
-static pl_id drawn(pl_model *m, pl_role role, pl_op op, const pl_attr *attr, int ins, pl_dtype dtype, pl_shape shape,
-                   const char *name)
+static pl_id uniform(pl_model *m, pl_role role, pl_dtype dtype, double low, double high, pl_shape shape,
+                     const char *name)
 {
     bool is_new;
-    pl_id id = lasting(m, role, dtype, shape, name, &is_new);
-    if (is_new) init_node(m, op, attr, ins, &m->input[PL_INPUT_ITEM], id);
-    return id;
+    pl_uniform_args a = pl_uniform_none;
+    a.y = lasting(m, role, dtype, shape, name, &is_new), a.item = m->input[PL_INPUT_ITEM];
+    a.low = low, a.high = high, a.seed = (int64_t)m->seed, a.stream = (int64_t)pl_stream_id(name);
+    if (!is_new) return a.y;
+    pl_build_uniform(&m->init, &a);
+    return begun(m, a.y);
 }
 
 #define NAMED(name, fmt)                                                                                               \
@@ -107,9 +115,7 @@ pl_id pl_model_state(pl_model *m, double value, pl_shape shape, const char *fmt,
 pl_id pl_model_uniform_state(pl_model *m, double low, double high, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
-                      pl_attr_i((int64_t)pl_stream_id(name))};
-    pl_id id = drawn(m, PL_ROLE_STATE, PL_OP_UNIFORM, attr, 1, PL_DTYPE_F32, shape, name);
+    pl_id id = uniform(m, PL_ROLE_STATE, PL_DTYPE_F32, low, high, shape, name);
     if (id != PL_NONE) m->b.graph->value[id].inference = true;
     return id;
 }
@@ -124,26 +130,31 @@ pl_id pl_model_carried_copy(pl_model *m, pl_id of, const char *fmt, ...)
 {
     NAMED(name, fmt);
     bool is_new;
+    pl_cast_args a = pl_cast_none;
     if (of == PL_NONE) return PL_NONE;
     const pl_value v = m->b.graph->value[of];
-    pl_id id = lasting(m, PL_ROLE_STATE, v.dtype, v.shape, name, &is_new);
-    if (is_new) init_node(m, PL_OP_CAST, NULL, 1, &of, id);
-    return id;
+    a.x = of, a.y = lasting(m, PL_ROLE_STATE, v.dtype, v.shape, name, &is_new);
+    if (!is_new) return a.y;
+    pl_build_cast(&m->init, &a);
+    return begun(m, a.y);
 }
 
 pl_id pl_model_uniform(pl_model *m, pl_dtype dtype, double low, double high, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    pl_attr attr[] = {pl_attr_f(low), pl_attr_f(high), pl_attr_i((int64_t)m->seed),
-                      pl_attr_i((int64_t)pl_stream_id(name))};
-    return drawn(m, PL_ROLE_WEIGHT, PL_OP_UNIFORM, attr, 1, dtype, shape, name);
+    return uniform(m, PL_ROLE_WEIGHT, dtype, low, high, shape, name);
 }
 
 pl_id pl_model_truncated(pl_model *m, pl_dtype dtype, double std, pl_shape shape, const char *fmt, ...)
 {
     NAMED(name, fmt);
-    pl_attr attr[] = {pl_attr_f(std), pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(name))};
-    return drawn(m, PL_ROLE_WEIGHT, PL_OP_TRUNCATED_NORMAL, attr, 0, dtype, shape, name);
+    bool is_new;
+    pl_truncated_normal_args a = pl_truncated_normal_none;
+    a.y = lasting(m, PL_ROLE_WEIGHT, dtype, shape, name, &is_new);
+    a.std = std, a.seed = (int64_t)m->seed, a.stream = (int64_t)pl_stream_id(name);
+    if (!is_new) return a.y;
+    pl_build_truncated_normal(&m->init, &a);
+    return begun(m, a.y);
 }
 
 pl_id pl_model_view(pl_model *m, pl_id x, pl_shape shape)
@@ -176,27 +187,41 @@ pl_id pl_model_columns(pl_model *m, pl_id x, int64_t first, int64_t count)
 
 pl_id pl_model_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
 {
-    pl_id in[4] = {x, weight, bias, residual}, out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 4, in, 1, &out);
+    pl_linear_args a = pl_linear_none;
+    a.x = x, a.weight = weight, a.bias = bias, a.residual = residual, a.act = PL_ACT_NONE;
+    return pl_build_linear(&m->b, &a);
 }
 
 pl_id pl_model_activation(pl_model *m, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_ACTIVATION,
-                         (pl_attr[]){pl_attr_i(pl_model_activation_of(m->config->model.activation))}, 1, &x, 1, &out);
+    pl_activation_args a = pl_activation_none;
+    a.x = x, a.act = pl_model_activation_of(m->config->model.activation);
+    return pl_build_activation(&m->b, &a);
+}
+
+static pl_id rms_norm(pl_model *m, pl_id x, const char *name)
+{
+    pl_rms_norm_args a = pl_rms_norm_none;
+    a.x = x, a.eps = m->config->model.norm_eps;
+    a.gamma = pl_model_weight(m, PL_INIT_ONE, pl_shape_of(1, m->config->model.width), "%s.weight", name);
+    if (m->training) a.rstd = PL_NONE;
+    return pl_build_rms_norm(&m->b, &a);
+}
+
+static pl_id layer_norm(pl_model *m, pl_id x, const char *name)
+{
+    const pl_shape width = pl_shape_of(1, m->config->model.width);
+    pl_layer_norm_args a = pl_layer_norm_none;
+    a.x = x, a.eps = m->config->model.norm_eps;
+    a.gamma = pl_model_weight(m, PL_INIT_ONE, width, "%s.weight", name);
+    a.beta = pl_model_weight(m, PL_INIT_ZERO, width, "%s.bias", name);
+    if (m->training) a.mean = a.rstd = PL_NONE;
+    return pl_build_layer_norm(&m->b, &a);
 }
 
 pl_id pl_model_norm(pl_model *m, pl_id x, const char *name)
 {
-    int64_t width = m->config->model.width;
-    bool rms = m->config->model.norm == PL_NORM_RMS_NORM;
-    pl_id in[3] = {x, pl_model_weight(m, PL_INIT_ONE, pl_shape_of(1, width), "%s.weight", name), PL_NONE};
-    pl_id out[3] = {PL_NONE, PL_NONE, PL_NONE};
-    if (!rms) in[2] = pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, width), "%s.bias", name);
-    int statistics = m->training ? rms ? 1 : 2 : 0;
-    return pl_build_node(&m->b, rms ? PL_OP_RMS_NORM : PL_OP_LAYER_NORM,
-                         (pl_attr[]){pl_attr_f(m->config->model.norm_eps)}, rms ? 2 : 3, in, 1 + statistics, out);
+    return m->config->model.norm == PL_NORM_RMS_NORM ? rms_norm(m, x, name) : layer_norm(m, x, name);
 }
 
 bool pl_model_drops(const pl_model *m) { return m->training && m->config->model.dropout > 0; }
@@ -210,10 +235,10 @@ int64_t pl_model_stream(const pl_model *m, const char *part)
 
 pl_id pl_model_drop(pl_model *m, double probability, pl_id x, pl_id residual)
 {
-    const pl_attr attr[3] = {pl_attr_f(probability), pl_attr_i(m->config->train.seed),
-                             pl_attr_i(pl_model_stream(m, ""))};
-    pl_id in[4] = {x, m->input[PL_INPUT_STEP], m->input[PL_INPUT_FIRST_SAMPLE], residual}, out = PL_NONE;
-    return pl_build_node(&m->b, PL_OP_DROPOUT, attr, 4, in, 1, &out);
+    pl_dropout_args a = pl_dropout_none;
+    a.x = x, a.step = m->input[PL_INPUT_STEP], a.first_sample = m->input[PL_INPUT_FIRST_SAMPLE], a.residual = residual;
+    a.probability = probability, a.seed = m->config->train.seed, a.stream = pl_model_stream(m, "");
+    return pl_build_dropout(&m->b, &a);
 }
 
 pl_id pl_model_dropout(pl_model *m, pl_id x, pl_id residual)
@@ -248,24 +273,25 @@ pl_id pl_model_begin_program(pl_model *m, const char *name)
 
 pl_id pl_model_loss(pl_model *m, const char *program_name)
 {
-    pl_id loss =
+    pl_fill_args zero = pl_fill_none;
+    const pl_id loss = zero.y =
         pl_build_temporary(&m->b, PL_ROLE_OUTPUT, PL_DTYPE_F64, pl_shape_of(1, (int64_t)1), "%s.loss", program_name);
-    pl_id zeroed = loss;
-    pl_build_node(&m->b, PL_OP_FILL, (pl_attr[]){pl_attr_f(0)}, 0, NULL, 1, &zeroed);
+    pl_build_fill(&m->b, &zero);
     return loss;
 }
 
 pl_status pl_model_begin_micro(pl_model *m, pl_id program, const pl_model_port *port, size_t ports, pl_id load[])
 {
     pl_builder *b = &m->b;
+    pl_load_args a = pl_load_none;
     if (b->status != PL_OK) return b->status;
     b->region = pl_graph_add_region(b->graph, "micro", program, 1);
     if (b->region == PL_NONE) return b->status = pl_fail(m->err, PL_E_NOMEM, "no memory for the graph");
     pl_builder_enter(b, "data");
     for (size_t k = 0; k < ports; k++)
-        load[k] = pl_build_temporary(b, PL_ROLE_TEMPORARY, port[k].dtype, port[k].shape, "%s.%s",
-                                     b->graph->region[program].name, port[k].name);
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, (int)ports, load);
+        a.port[k] = load[k] = pl_build_temporary(b, PL_ROLE_TEMPORARY, port[k].dtype, port[k].shape, "%s.%s",
+                                                 b->graph->region[program].name, port[k].name);
+    pl_build_load(b, &a);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
     return b->status;
@@ -280,11 +306,11 @@ static int64_t chunk_rows(int64_t classes)
 
 pl_id pl_model_cross_entropy(pl_model *m, pl_id h, pl_id weight, pl_id targets, pl_id loss)
 {
-    pl_id out = PL_NONE;
+    pl_linear_ce_args a = pl_linear_ce_none;
     if (m->b.status != PL_OK) return PL_NONE;
-    const int64_t classes = m->b.graph->value[weight].shape.dim[0];
-    return pl_build_node(&m->b, PL_OP_LINEAR_CE, (pl_attr[]){pl_attr_i(chunk_rows(classes))}, 5,
-                         (pl_id[]){h, weight, targets, m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
+    a.h = h, a.weight = weight, a.target = targets, a.scale = m->input[PL_INPUT_ITEM_SCALE], a.loss = loss;
+    a.chunk_rows = chunk_rows(m->b.graph->value[weight].shape.dim[0]);
+    return pl_build_linear_ce(&m->b, &a);
 }
 
 static pl_regression_kind kind_of(pl_config_regression_loss loss)
@@ -297,17 +323,21 @@ static pl_regression_kind kind_of(pl_config_regression_loss loss)
     return table[loss];
 }
 
+_Static_assert(offsetof(pl_mined_regression_loss_args, loss) == offsetof(pl_regression_loss_args, loss) &&
+                   offsetof(pl_mined_regression_loss_args, under_weight) ==
+                       offsetof(pl_regression_loss_args, under_weight),
+               "the one's args are the other's");
+
 pl_id pl_model_regression_loss(pl_model *m, pl_id prediction, pl_id target, pl_id loss)
 {
     const pl_config_clouds *c = &m->config->clouds;
     const bool mined = m->training && c->hard_mining_k > 0 && c->hard_mining_factor != 1;
-    const pl_attr attr[] = {pl_attr_i(kind_of(c->loss_type)), pl_attr_f(c->huber_delta),
-                            pl_attr_f(c->loss_alpha),         pl_attr_f(c->gamma),
-                            pl_attr_f(c->under_weight),       pl_attr_f(c->hard_mining_k),
-                            pl_attr_f(c->hard_mining_factor)};
-    pl_id out = PL_NONE;
-    return pl_build_node(&m->b, mined ? PL_OP_MINED_REGRESSION_LOSS : PL_OP_REGRESSION_LOSS, attr, 4,
-                         (pl_id[]){prediction, target, m->input[PL_INPUT_ITEM_SCALE], loss}, 1, &out);
+    pl_mined_regression_loss_args a = pl_mined_regression_loss_none;
+    a.prediction = prediction, a.target = target, a.scale = m->input[PL_INPUT_ITEM_SCALE], a.loss = loss;
+    a.kind = kind_of(c->loss_type), a.delta = c->huber_delta, a.alpha = c->loss_alpha, a.gamma = c->gamma;
+    a.under_weight = c->under_weight, a.share = c->hard_mining_k, a.factor = c->hard_mining_factor;
+    return mined ? pl_build_mined_regression_loss(&m->b, &a)
+                 : pl_build_regression_loss(&m->b, (pl_regression_loss_args *)&a);
 }
 
 void pl_model_inputs(pl_model *m, const pl_input *inputs, int count)

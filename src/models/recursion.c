@@ -23,30 +23,34 @@ static pl_id matrix(const pl_recursion *r, int64_t out, int64_t in, int block, c
 
 static pl_id norm(const pl_recursion *r, pl_id x, bool taped)
 {
-    pl_id in[2] = {x, PL_NONE}, out[2] = {PL_NONE, PL_NONE};
-    return pl_build_node(&r->m->b, PL_OP_RMS_NORM, (pl_attr[]){pl_attr_f(r->eps)}, 2, in, taped ? 2 : 1, out);
+    pl_rms_norm_args a = pl_rms_norm_none;
+    a.x = x, a.eps = r->eps;
+    if (taped) a.rstd = PL_NONE;
+    return pl_build_rms_norm(&r->m->b, &a);
 }
 
 static pl_id turn(const pl_recursion *r, pl_id qkv)
 {
-    const pl_attr attr[] = {pl_attr_i(3 * r->heads), pl_attr_i(2 * r->heads), pl_attr_f(ROPE_THETA), pl_attr_i(0)};
-    pl_id out = PL_NONE;
-    return r->turned ? pl_build_node(&r->m->b, PL_OP_ROPE, attr, 1, &qkv, 1, &out) : qkv;
+    pl_rope_args a = pl_rope_none;
+    a.x = qkv, a.heads = 3 * r->heads, a.rotated = 2 * r->heads, a.theta = ROPE_THETA;
+    return r->turned ? pl_build_rope(&r->m->b, &a) : qkv;
 }
 
 static pl_id attention(const pl_recursion *r, pl_id x, int block, bool taped)
 {
     pl_model *m = r->m;
     const int64_t d = r->width;
-    const pl_attr attr[PL_ATTR_MAX] = {pl_attr_i(r->heads), pl_attr_i(0),
-                                       pl_attr_f(1 / sqrt((double)d / (double)r->heads))};
-    pl_id in[3], out[2] = {PL_NONE, PL_NONE};
+    pl_attention_args a = pl_attention_none;
     pl_builder_enter(&m->b, "attention");
     pl_id w = matrix(r, 3 * d, d, block, "self_attn.qkv_proj");
     pl_id qkv = turn(r, pl_model_block_linear(m, x, w, PL_NONE, PL_NONE));
-    for (int i = 0; i < 3; i++) in[i] = pl_model_columns(m, qkv, i * d, d);
-    pl_build_node(&m->b, PL_OP_ATTENTION, attr, 3, in, taped ? 2 : 1, out);
-    x = norm(r, pl_model_block_linear(m, out[0], matrix(r, d, d, block, "self_attn.o_proj"), PL_NONE, x), taped);
+    a.q = pl_model_columns(m, qkv, 0, d);
+    a.k = pl_model_columns(m, qkv, d, d);
+    a.v = pl_model_columns(m, qkv, 2 * d, d);
+    a.heads = r->heads, a.scale = 1 / sqrt((double)d / (double)r->heads);
+    if (taped) a.lse = PL_NONE;
+    pl_build_attention(&m->b, &a);
+    x = norm(r, pl_model_block_linear(m, a.o, matrix(r, d, d, block, "self_attn.o_proj"), PL_NONE, x), taped);
     pl_builder_leave(&m->b);
     return x;
 }
@@ -54,17 +58,18 @@ static pl_id attention(const pl_recursion *r, pl_id x, int block, bool taped)
 /* What flows between two products of signs is whole: its signs and its scale are all that the second sees. */
 static pl_id through_signs(const pl_recursion *r, pl_id x, pl_id first, pl_id second)
 {
-    pl_id wide = pl_model_block_linear(r->m, x, first, PL_NONE, PL_NONE), hidden = PL_NONE;
-    pl_build_node(&r->m->b, PL_OP_GATED_ACTIVATION, (pl_attr[]){pl_attr_i(PL_ACT_SILU)}, 1, &wide, 1, &hidden);
-    return pl_model_block_linear(r->m, hidden, second, PL_NONE, x);
+    pl_gated_activation_args hidden = pl_gated_activation_none;
+    hidden.x = pl_model_block_linear(r->m, x, first, PL_NONE, PL_NONE), hidden.act = PL_ACT_SILU;
+    pl_build_gated_activation(&r->m->b, &hidden);
+    return pl_model_block_linear(r->m, hidden.y, second, PL_NONE, x);
 }
 
 static pl_id gated(const pl_recursion *r, pl_id x, pl_id first, pl_id second)
 {
-    pl_id in[4] = {x, first, second, x}, out = PL_NONE;
+    pl_gated_feed_forward_args a = pl_gated_feed_forward_none;
     if (pl_model_is_binary(r->m->config)) return through_signs(r, x, first, second);
-    return pl_build_node(&r->m->b, PL_OP_GATED_FEED_FORWARD,
-                         (pl_attr[]){pl_attr_i(PL_ACT_SILU), pl_attr_i(GATED_ROWS)}, 4, in, 1, &out);
+    a.x = a.residual = x, a.gate_up = first, a.down = second, a.act = PL_ACT_SILU, a.rows = GATED_ROWS;
+    return pl_build_gated_feed_forward(&r->m->b, &a);
 }
 
 static pl_id feed_forward(const pl_recursion *r, pl_id x, int block, bool taped)
@@ -104,10 +109,12 @@ pl_id pl_recursion_flat(const pl_recursion *r, pl_id x, int64_t cycles)
 static pl_id plus(const pl_recursion *r, pl_id state, pl_id x)
 {
     pl_builder *b = &r->m->b;
+    pl_add_positions_args vector = pl_add_positions_none;
+    pl_add_args sum = pl_add_none;
     if (b->status != PL_OK) return PL_NONE;
+    vector.x = sum.a = x, vector.positions = sum.b = state;
     const bool is_vector = b->graph->value[state].shape.rank == 1;
-    pl_id out = PL_NONE;
-    return pl_build_node(b, is_vector ? PL_OP_ADD_POSITIONS : PL_OP_ADD, NULL, 2, (pl_id[]){x, state}, 1, &out);
+    return is_vector ? pl_build_add_positions(b, &vector) : pl_build_add(b, &sum);
 }
 
 static pl_id first_state(const pl_recursion *r, const char *name)
@@ -118,8 +125,9 @@ static pl_id first_state(const pl_recursion *r, const char *name)
 
 static pl_id detached(const pl_recursion *r, pl_id x)
 {
-    pl_id out = PL_NONE;
-    return pl_build_node(&r->m->b, PL_OP_DETACH, NULL, 1, &x, 1, &out);
+    pl_detach_args a = pl_detach_none;
+    a.x = x;
+    return pl_build_detach(&r->m->b, &a);
 }
 
 void pl_recursion_begin(const pl_recursion *r, pl_id state[PL_RECURSION_STATES])

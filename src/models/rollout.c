@@ -25,31 +25,33 @@ pl_id pl_rollout_bias(const pl_rollout *r, int64_t fan_in, int64_t count, const 
     return pl_model_uniform(r->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, count), "%s.bias", name);
 }
 
+static pl_noise_args noise_of(const pl_rollout *r, pl_id x, const char *stream)
+{
+    pl_noise_args a = pl_noise_none;
+    a.x = x, a.parameters = r->parameters, a.ids = r->ids, a.step = r->m->input[PL_INPUT_STEP];
+    a.seed = (int64_t)r->m->seed, a.stream = (int64_t)pl_stream_id(stream);
+    return a;
+}
+
 pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
 {
-    pl_model *m = r->m;
-    pl_attr attr[4] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id("noise")),
-                       pl_attr_i((int64_t)pl_facts_value(m->extents, "correlated", 0)), pl_attr_i(0)};
-    pl_id out = PL_NONE;
     if (r->silent) return x;
+    pl_noise_args a = noise_of(r, x, "noise");
     r->quiet = x;
-    return r->noisy = pl_build_node(&m->b, PL_OP_NOISE, attr, 4,
-                                    (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1, &out);
+    a.correlated = (int64_t)pl_facts_value(r->m->extents, "correlated", 0);
+    return r->noisy = pl_build_noise(&r->m->b, &a);
 }
 
 bool pl_rollout_drops(const pl_rollout *r) { return pl_facts_value(r->m->extents, "dropout", 0) && !r->silent; }
 
 pl_id pl_rollout_dropout(const pl_rollout *r, pl_id x, const char *name)
 {
-    pl_model *m = r->m;
     char stream[96];
-    pl_id out = PL_NONE;
     if (!pl_rollout_drops(r)) return x;
     snprintf(stream, sizeof stream, "dropout %s", name);
-    pl_attr attr[4] = {pl_attr_i((int64_t)m->seed), pl_attr_i((int64_t)pl_stream_id(stream)), pl_attr_i(0),
-                       pl_attr_i(1)};
-    return pl_build_node(&m->b, PL_OP_NOISE, attr, 4, (pl_id[]){x, r->parameters, r->ids, m->input[PL_INPUT_STEP]}, 1,
-                         &out);
+    pl_noise_args a = noise_of(r, x, stream);
+    a.dropout = 1;
+    return pl_build_noise(&r->m->b, &a);
 }
 
 /* ---- programs ---- */
@@ -68,23 +70,27 @@ static pl_id lasting(pl_rollout *r, pl_dtype dtype, pl_shape shape, const char *
 static void give_out(pl_rollout *r, pl_id state, pl_id previous)
 {
     pl_builder *b = &r->m->b;
-    pl_id metrics = PL_NONE;
+    pl_field_metrics_args metrics = pl_field_metrics_none;
+    pl_store_args store = pl_store_none;
     pl_builder_enter(b, "metrics");
-    pl_build_node(b, PL_OP_FIELD_METRICS, NULL, 2, (pl_id[]){state, previous}, 1, &metrics);
+    metrics.x = state, metrics.before = previous;
+    store.port[0] = state, store.port[1] = pl_build_field_metrics(b, &metrics);
     pl_builder_leave(b);
     pl_builder_enter(b, "results");
     const bool witness = previous != PL_NONE && pl_facts_value(r->m->extents, "witness", 0);
-    pl_build_node(b, PL_OP_STORE, NULL, witness ? 4 : 2, (pl_id[]){state, metrics, r->quiet, r->noisy}, 0, NULL);
+    if (witness) store.port[2] = r->quiet, store.port[3] = r->noisy;
+    pl_build_store(b, &store);
     pl_builder_leave(b);
 }
 
 static pl_status build_begin(pl_rollout *r)
 {
     pl_builder *b = &r->m->b;
-    pl_id ports[3] = {r->state, r->parameters, r->ids};
+    pl_load_args load = pl_load_none;
     pl_model_begin_program(r->m, "begin");
     pl_builder_enter(b, "data");
-    pl_build_node(b, PL_OP_LOAD, NULL, 0, NULL, 3, ports);
+    load.port[0] = r->state, load.port[1] = r->parameters, load.port[2] = r->ids;
+    pl_build_load(b, &load);
     if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
     pl_builder_leave(b);
     give_out(r, r->state, PL_NONE);
@@ -95,21 +101,23 @@ static pl_status build_begin(pl_rollout *r)
 static pl_id narrowed(pl_rollout *r, pl_id x, const char *name)
 {
     pl_builder *b = &r->m->b;
+    pl_cast_args a = pl_cast_none;
     if (r->precision == PL_DTYPE_F32) return x;
-    pl_id y = pl_build_temporary(b, PL_ROLE_TEMPORARY, r->precision, image_of(r), "%s", name);
-    return pl_build_node(b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+    a.x = x, a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, r->precision, image_of(r), "%s", name);
+    return pl_build_cast(b, &a);
 }
 
 static pl_status build_step(pl_rollout *r, pl_id previous)
 {
     pl_builder *b = &r->m->b;
-    pl_id out[2] = {PL_NONE, PL_NONE};
+    pl_evolve_args a = pl_evolve_none;
     pl_model_begin_program(r->m, "step");
-    pl_id y = r->network(r, narrowed(r, r->state, "step.input"));
+    a.y = r->network(r, narrowed(r, r->state, "step.input"));
     pl_builder_enter(b, "policy");
-    pl_build_node(b, PL_OP_EVOLVE, NULL, 4, (pl_id[]){r->state, y, r->parameters, previous}, 2, out);
+    a.x = r->state, a.parameters = r->parameters, a.previous = previous;
+    pl_build_evolve(b, &a);
     pl_builder_leave(b);
-    give_out(r, out[0], out[1]);
+    give_out(r, a.x_new, a.previous_new);
     return b->status;
 }
 
@@ -117,11 +125,12 @@ static pl_status build_step(pl_rollout *r, pl_id previous)
 static pl_status build_features(pl_rollout *r)
 {
     pl_builder *b = &r->m->b;
+    pl_store_args store = pl_store_none;
     pl_model_begin_program(r->m, "features");
     r->silent = true;
-    pl_id y = r->network(r, narrowed(r, r->state, "features.input"));
+    store.port[0] = r->network(r, narrowed(r, r->state, "features.input"));
     pl_builder_enter(b, "results");
-    pl_build_node(b, PL_OP_STORE, NULL, 1, &y, 0, NULL);
+    pl_build_store(b, &store);
     pl_builder_leave(b);
     return b->status;
 }

@@ -36,16 +36,16 @@ static int64_t algorithm_of(const pl_rollout *r, int64_t grid, int64_t in, const
 
 static pl_id convolve(const pl_rollout *r, pl_id x, const pl_rollout_conv *c, pl_id bias, pl_id *moments)
 {
-    pl_model *m = r->m;
     const int64_t grid = size_of(r, x, 1), in = size_of(r, x, 3);
-    pl_id w = pl_rollout_weight(r, in * c->kernel * c->kernel, pl_shape_of(4, c->out, c->kernel, c->kernel, in),
-                                "%s.weight", c->name);
-    pl_attr attr[] = {pl_attr_i(PL_ACT_NONE), pl_attr_i(c->stride), pl_attr_i(c->kernel / 2),
-                      pl_attr_i(algorithm_of(r, grid, in, c))};
-    pl_id out[3] = {PL_NONE, PL_UNWANTED, PL_NONE};
-    pl_build_node(&m->b, PL_OP_CONV2D, attr, 3, (pl_id[]){x, w, bias}, moments ? 3 : 1, out);
-    if (moments) *moments = out[2];
-    return out[0];
+    pl_conv2d_args a = pl_conv2d_none;
+    a.x = x, a.bias = bias;
+    a.weight = pl_rollout_weight(r, in * c->kernel * c->kernel, pl_shape_of(4, c->out, c->kernel, c->kernel, in),
+                                 "%s.weight", c->name);
+    a.act = PL_ACT_NONE, a.stride = c->stride, a.pad = c->kernel / 2, a.algorithm = algorithm_of(r, grid, in, c);
+    if (moments) a.moments = PL_NONE;
+    pl_build_conv2d(&r->m->b, &a);
+    if (moments) *moments = a.moments;
+    return a.y;
 }
 
 /* ---- blocks ---- */
@@ -59,37 +59,41 @@ static int64_t groups_of(const pl_rollout *r, int64_t channels)
 }
 
 /* With the statistics of an operator that was never trained. */
-static pl_id evaluate_norm(const pl_rollout *r, pl_id x, pl_id gamma, pl_id beta, pl_id residual,
-                           const pl_rollout_conv *c)
+static pl_id evaluate_norm(const pl_rollout *r, pl_id x, pl_id residual, const pl_rollout_conv *c)
 {
     pl_model *m = r->m;
     const pl_shape channels = pl_shape_of(1, c->out);
-    pl_id out = PL_NONE;
-    pl_id mean = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.running_mean", c->name);
-    pl_id variance = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.running_var", c->name);
-    pl_attr attr[] = {pl_attr_f(NORM_EPS), pl_attr_i(r->activation)};
-    return pl_build_node(&m->b, PL_OP_BATCH_NORM_EVAL, attr, 6, (pl_id[]){x, mean, variance, gamma, beta, residual}, 1,
-                         &out);
+    pl_batch_norm_eval_args a = pl_batch_norm_eval_none;
+    a.x = x, a.residual = residual, a.eps = NORM_EPS, a.act = r->activation;
+    a.gamma = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.weight", c->name);
+    a.beta = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.bias", c->name);
+    a.mean = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.running_mean", c->name);
+    a.variance = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.running_var", c->name);
+    return pl_build_batch_norm_eval(&m->b, &a);
+}
+
+/* With those of each sample. */
+static pl_id group_norm(const pl_rollout *r, pl_id x, pl_id moments, pl_id residual, const pl_rollout_conv *c)
+{
+    pl_model *m = r->m;
+    const pl_shape channels = pl_shape_of(1, c->out);
+    pl_group_norm_args a = pl_group_norm_none;
+    a.x = x, a.moments = moments, a.residual = residual;
+    a.groups = groups_of(r, c->out), a.eps = NORM_EPS, a.act = r->activation;
+    a.gamma = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.weight", c->name);
+    a.beta = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.bias", c->name);
+    return pl_build_group_norm(&m->b, &a);
 }
 
 pl_id pl_rollout_conv_block(const pl_rollout *r, pl_id x, const pl_rollout_conv *c, pl_id residual)
 {
-    pl_model *m = r->m;
-    const pl_shape channels = pl_shape_of(1, c->out);
     const bool drops = pl_rollout_drops(r), is_batch = r->norm == PL_ROLLOUT_NORM_BATCH;
-    pl_id moments = PL_NONE, out[3] = {PL_NONE, PL_UNWANTED, PL_UNWANTED}, sum = PL_NONE;
+    pl_add_args sum = pl_add_none;
+    pl_id moments = PL_NONE, beside = drops ? PL_NONE : residual;
     pl_id y = convolve(r, x, c, PL_NONE, is_batch ? NULL : &moments);
-    pl_id gamma = pl_model_weight(m, PL_INIT_ONE, channels, "%s.norm.weight", c->name);
-    pl_id beta = pl_model_weight(m, PL_INIT_ZERO, channels, "%s.norm.bias", c->name);
-    pl_id beside = drops ? PL_NONE : residual;
-    if (is_batch)
-        y = evaluate_norm(r, y, gamma, beta, beside, c);
-    else
-        y = pl_build_node(&m->b, PL_OP_GROUP_NORM,
-                          (pl_attr[]){pl_attr_i(groups_of(r, c->out)), pl_attr_f(NORM_EPS), pl_attr_i(r->activation)},
-                          5, (pl_id[]){y, moments, gamma, beta, beside}, 1, out);
-    y = pl_rollout_dropout(r, y, c->name);
-    return beside == residual ? y : pl_build_node(&m->b, PL_OP_ADD, NULL, 2, (pl_id[]){y, residual}, 1, &sum);
+    y = is_batch ? evaluate_norm(r, y, beside, c) : group_norm(r, y, moments, beside, c);
+    sum.a = pl_rollout_dropout(r, y, c->name), sum.b = residual;
+    return beside == residual ? sum.a : pl_build_add(&r->m->b, &sum);
 }
 
 static pl_id skip_of(const pl_rollout *r, pl_id x, int64_t out, const char *name)

@@ -34,14 +34,15 @@ static pl_id go_down(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id 
 static pl_id go_up(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id skip)
 {
     pl_builder *b = &r->m->b;
-    pl_id larger = PL_NONE, both = PL_NONE;
+    pl_upsample_bilinear_args larger = pl_upsample_bilinear_none;
+    pl_concat_args both = pl_concat_none;
     char name[24], path[32];
     snprintf(name, sizeof name, "up.%d", level);
     snprintf(path, sizeof path, "%s.merge", name);
     pl_builder_enter(b, "%s", name);
-    pl_build_node(b, PL_OP_UPSAMPLE_BILINEAR, NULL, 1, &x, 1, &larger);
-    pl_build_node(b, PL_OP_CONCAT, NULL, 2, (pl_id[]){larger, skip}, 1, &both);
-    x = pl_rollout_conv_block(r, both, &(pl_rollout_conv){channels, r->kernel, 1, path}, PL_NONE);
+    larger.x = x;
+    both.part[0] = pl_build_upsample_bilinear(b, &larger), both.part[1] = skip;
+    x = pl_rollout_conv_block(r, pl_build_concat(b, &both), &(pl_rollout_conv){channels, r->kernel, 1, path}, PL_NONE);
     x = two_blocks(r, x, channels, name);
     pl_builder_leave(b);
     return x;

@@ -47,7 +47,7 @@ pl_status pl_rewrite_binary(pl_graph *g, const pl_packed_choice *choice, pl_erro
     pl_status status = packed ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for layers of signs");
     for (size_t i = 0; i < g->node_count && status == PL_OK; i++) {
         pl_node *n = &g->node[i];
-        const pl_id weight = n->in[0], signs = n->out[0];
+        const pl_id weight = n->pack_signs.weight, signs = n->pack_signs.packed;
         if (n->dead || n->op != PL_OP_PACK_SIGNS) continue;
         if (!packed[weight] && !choice->is_packed(choice->context, g->value[weight].name)) continue;
         const pl_shape shape = g->value[signs].shape;

@@ -14,7 +14,7 @@
 #include "rewrite/rewrite.h"
 
 /* Multiply-adds for a number of y that cost no more than its way to memory and back. */
-enum { CHEAP_MACS = 32, STRIDE = 0, Y = 3 };
+enum { CHEAP_MACS = 32 };
 
 typedef struct convolution { /* nodes */
     pl_id forward, spread, dw, dx, last;
@@ -24,36 +24,50 @@ static int64_t numbers_of_sample(const pl_shape *y) { return y->dim[1] * y->dim[
 
 static bool is_meant(const pl_graph *g, const pl_node *n, int64_t limit)
 {
-    if (n->op != PL_OP_CONV2D_POOL || n->out[Y] == PL_NONE) return false;
-    const pl_shape *w = &g->value[n->in[1]].shape;
+    const pl_conv2d_pool_args *a = &n->conv2d_pool;
+    if (n->op != PL_OP_CONV2D_POOL || a->y == PL_NONE) return false;
+    const pl_shape *w = &g->value[a->weight].shape;
     const bool cheap = w->dim[1] * w->dim[2] * w->dim[3] <= CHEAP_MACS;
-    return cheap || (limit && numbers_of_sample(&g->value[n->out[Y]].shape) > limit);
+    return cheap || (limit && numbers_of_sample(&g->value[a->y].shape) > limit);
 }
 
-/* The only reader of the value, if it reads it there; else PL_NONE. */
-static pl_id only_reader(const pl_graph *g, const pl_readers *readers, pl_id value, pl_op op, int slot)
+/* The only reader of y, if it spreads what came back to the pool over it; else PL_NONE. */
+static pl_id find_spread(const pl_graph *g, const pl_readers *readers, pl_id y)
 {
     pl_id only = PL_NONE;
-    for (const pl_reader *r = pl_readers_first(readers, value); r; r = pl_readers_next(readers, r)) {
-        if (g->node[r->node].dead) continue;
-        if (only != PL_NONE || g->node[r->node].op != op || g->node[r->node].in[slot] != value) return PL_NONE;
+    for (const pl_reader *r = pl_readers_first(readers, y); r; r = pl_readers_next(readers, r)) {
+        const pl_node *n = &g->node[r->node];
+        if (n->dead) continue;
+        if (only != PL_NONE || n->op != PL_OP_BATCH_NORM_SPREAD || n->batch_norm_spread.y != y) return PL_NONE;
         only = r->node;
     }
     return only;
 }
 
+static bool is_dw(const pl_node *n, pl_id dy, const pl_conv2d_pool_args *forward)
+{
+    const pl_conv2d_dw_args *a = &n->conv2d_dw;
+    return n->op == PL_OP_CONV2D_DW && a->dy == dy && a->x == forward->x;
+}
+
+static bool is_dx(const pl_node *n, pl_id dy, const pl_conv2d_pool_args *forward)
+{
+    const pl_conv2d_dx_args *a = &n->conv2d_dx;
+    return n->op == PL_OP_CONV2D_DX && a->dy == dy && a->weight == forward->weight && a->partial == PL_NONE &&
+           a->u == PL_NONE;
+}
+
 /* dy is read by nothing but dW and dx, of the same x and W. */
 static bool find_products(const pl_graph *g, const pl_readers *readers, convolution *c)
 {
-    const pl_node *forward = &g->node[c->forward];
-    const pl_id dy = g->node[c->spread].out[0];
+    const pl_conv2d_pool_args *forward = &g->node[c->forward].conv2d_pool;
+    const pl_id dy = g->node[c->spread].batch_norm_spread.dy;
     for (const pl_reader *r = pl_readers_first(readers, dy); r; r = pl_readers_next(readers, r)) {
         const pl_node *n = &g->node[r->node];
         if (n->dead) continue;
-        if (n->op == PL_OP_CONV2D_DW && c->dw == PL_NONE && n->in[0] == dy && n->in[1] == forward->in[0])
+        if (c->dw == PL_NONE && is_dw(n, dy, forward))
             c->dw = r->node;
-        else if (n->op == PL_OP_CONV2D_DX && c->dx == PL_NONE && n->in[0] == dy && n->in[1] == forward->in[1] &&
-                 n->in[2] == PL_NONE && n->in[3] == PL_NONE)
+        else if (c->dx == PL_NONE && is_dx(n, dy, forward))
             c->dx = r->node;
         else
             return false;
@@ -62,36 +76,42 @@ static bool find_products(const pl_graph *g, const pl_readers *readers, convolut
     return c->last != PL_NONE;
 }
 
+/* In the place of the last of the two products, with nothing given yet. */
+static pl_node backward_at(const pl_node *last)
+{
+    pl_node n = *last;
+    n.op = PL_OP_CONV2D_POOL_BWD;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) n.in[k] = PL_NONE;
+    for (int k = 0; k < PL_NODE_OUT_MAX; k++) n.out[k] = PL_NONE;
+    for (int k = 0; k < PL_ATTR_MAX; k++) n.attr[k] = (pl_attr){0};
+    return n;
+}
+
 static void take_apart(pl_graph *g, const convolution *c)
 {
-    const pl_node forward = g->node[c->forward], spread = g->node[c->spread];
-    pl_node n = g->node[c->last];
-    n.op = PL_OP_CONV2D_POOL_BWD;
-    const pl_id in[PL_NODE_IN_MAX] = {spread.in[0],
-                                      spread.in[1],
-                                      spread.in[2],
-                                      forward.in[0],
-                                      forward.in[1],
-                                      forward.in[3],
-                                      c->dw == PL_NONE ? PL_NONE : g->node[c->dw].in[2],
-                                      PL_NONE,
-                                      PL_NONE};
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) n.in[k] = in[k];
-    for (int k = 0; k < PL_NODE_OUT_MAX; k++) n.out[k] = PL_NONE;
-    for (int k = 0; k < PL_ATTR_MAX; k++) n.attr[k] = forward.attr[k];
-    if (c->dx != PL_NONE) n.out[0] = g->node[c->dx].out[0];
-    if (c->dw != PL_NONE) n.out[1] = g->node[c->dw].out[0];
+    pl_conv2d_pool_args *forward = &g->node[c->forward].conv2d_pool;
+    const pl_batch_norm_spread_args *spread = &g->node[c->spread].batch_norm_spread;
+    pl_node n = backward_at(&g->node[c->last]);
+    pl_conv2d_pool_bwd_args *a = &n.conv2d_pool_bwd;
+    a->dpooled = spread->g, a->argmax = spread->argmax, a->spread = spread->spread;
+    a->x = forward->x, a->weight = forward->weight, a->bias = forward->bias;
+    a->stride = forward->stride, a->pad = forward->pad, a->algorithm = forward->algorithm;
+    if (c->dx != PL_NONE) a->dx = g->node[c->dx].conv2d_dx.dx;
+    if (c->dw != PL_NONE) {
+        a->dweight = g->node[c->dw].conv2d_dw.dweight;
+        a->dweight_new = g->node[c->dw].conv2d_dw.dweight_new;
+    }
     g->node[c->spread].dead = true;
     if (c->dw != PL_NONE) g->node[c->dw].dead = true;
     if (c->dx != PL_NONE) g->node[c->dx].dead = true;
     g->node[c->last] = n;
-    g->node[c->forward].out[Y] = PL_NONE;
+    forward->y = PL_NONE;
 }
 
 static void look_at(pl_graph *g, const pl_readers *readers, pl_id node)
 {
     convolution c = {node, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
-    c.spread = only_reader(g, readers, g->node[node].out[Y], PL_OP_BATCH_NORM_SPREAD, Y);
+    c.spread = find_spread(g, readers, g->node[node].conv2d_pool.y);
     if (c.spread == PL_NONE || !find_products(g, readers, &c)) return;
     const pl_node *last = &g->node[c.last], *spread = &g->node[c.spread];
     bool together = last->region == spread->region && last->region == g->node[node].region;

@@ -20,8 +20,8 @@ typedef struct facing {
     const pl_face_wish *wish;
     pl_id program, given; /* given PL_NONE: there is none */
     size_t nodes, losses; /* before any was added; those seen so far */
-    pl_id out[PL_NODE_IN_MAX];
-    size_t outs;
+    pl_store_args out;
+    size_t outs; /* ports of it so far */
 } facing;
 
 static pl_status refuse(const facing *f, const char *what, const char *name)
@@ -63,7 +63,7 @@ static bool is_plain(const pl_value *v)
 static bool is_out_already(const facing *f, pl_id id)
 {
     for (size_t i = 0; i < f->outs; i++)
-        if (f->out[i] == id) return true;
+        if (f->out.port[i] == id) return true;
     return false;
 }
 
@@ -71,9 +71,9 @@ static bool is_out_already(const facing *f, pl_id id)
 static pl_id before_rounding(const pl_graph *g, pl_id x)
 {
     const pl_id by = g->value[x].producer;
-    const bool is_rounded = by != PL_NONE && g->node[by].op == PL_OP_CAST && g->value[x].dtype != PL_DTYPE_F32 &&
-                            g->value[g->node[by].in[0]].dtype == PL_DTYPE_F32;
-    return is_rounded ? g->node[by].in[0] : x;
+    if (by == PL_NONE || g->node[by].op != PL_OP_CAST || g->value[x].dtype == PL_DTYPE_F32) return x;
+    const pl_id wide = g->node[by].cast.x;
+    return g->value[wide].dtype == PL_DTYPE_F32 ? wide : x;
 }
 
 static pl_status give_out(facing *f, pl_id x, const char *name)
@@ -81,16 +81,18 @@ static pl_status give_out(facing *f, pl_id x, const char *name)
     x = before_rounding(f->g, x);
     const char *whole = named(f, name);
     if (!whole) return f->b.status;
-    if (f->outs == PL_NODE_IN_MAX) return refuse(f, "it gives out more than can be stored:", name);
+    if (f->outs == PL_INS_OF_STORE) return refuse(f, "it gives out more than can be stored:", name);
     const pl_value *v = &f->g->value[x];
     if (!pl_dtype_is_real(v->dtype)) return refuse(f, "it gives out what are no real numbers:", v->name);
     if (is_plain(v) && !is_out_already(f, x)) {
         f->g->value[x].name = whole;
     } else {
-        pl_id y = pl_build_temporary(&f->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "%s", whole);
-        x = pl_build_node(&f->b, PL_OP_CAST, NULL, 1, &x, 1, &y);
+        pl_cast_args cast = pl_cast_none;
+        cast.x = x;
+        cast.y = pl_build_temporary(&f->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v->shape, "%s", whole);
+        x = pl_build_cast(&f->b, &cast);
     }
-    f->out[f->outs++] = x;
+    f->out.port[f->outs++] = x;
     return f->b.status;
 }
 
@@ -98,24 +100,31 @@ static pl_status give_out_stored(facing *f, pl_id id)
 {
     const pl_node n = f->g->node[id];
     stand_at(f, &n);
-    for (size_t k = 0; k < PL_NODE_IN_MAX && n.in[k] != PL_NONE; k++)
-        if (k < f->wish->stored_count && f->wish->stored[k]) PL_TRY(give_out(f, n.in[k], f->wish->stored[k]));
+    for (size_t k = 0; k < PL_INS_OF_STORE && n.store.port[k] != PL_NONE; k++)
+        if (k < f->wish->stored_count && f->wish->stored[k]) PL_TRY(give_out(f, n.store.port[k], f->wish->stored[k]));
     return PL_OK;
 }
 
-/* A loss that multiplies by the weights itself judges what comes of that. */
+/* A loss that multiplies by the weights itself, as linear_ce does, judges what comes of that. */
+static pl_id judged_by(facing *f, const pl_node *n)
+{
+    const uint32_t scores = f->wish->scores[n->op];
+    int judged = 0;
+    pl_linear_args product = pl_linear_none;
+    while (!(scores >> judged & 1)) judged++;
+    if (!(scores & PL_BIT_OF(linear_ce, weight))) return n->in[judged];
+    product.x = n->linear_ce.h, product.weight = n->linear_ce.weight, product.act = PL_ACT_NONE;
+    return pl_build_linear(&f->b, &product);
+}
+
 static pl_status give_out_judged(facing *f, pl_id id)
 {
     const pl_node n = f->g->node[id];
     const size_t number = f->losses++;
     const char *name = number < f->wish->scored_count ? f->wish->scored[number] : NULL;
-    pl_id x = n.in[0];
     if (!name) return PL_OK;
     stand_at(f, &n);
-    if (f->wish->scores[n.op] >> 1 & 1) {
-        pl_id y = PL_NONE, in[2] = {n.in[0], n.in[1]};
-        x = pl_build_node(&f->b, PL_OP_LINEAR, (pl_attr[]){pl_attr_i(PL_ACT_NONE)}, 2, in, 1, &y);
-    }
+    const pl_id x = judged_by(f, &n);
     return f->b.status == PL_OK ? give_out(f, x, name) : f->b.status;
 }
 
@@ -124,13 +133,13 @@ static pl_status give_all_out(facing *f)
     for (size_t i = 0; i < f->nodes; i++) {
         pl_node *n = &f->g->node[i];
         if (!is_of_program(f, n)) continue;
-        if (n->op == PL_OP_STORE && n->attr[0].i == 0) PL_TRY(give_out_stored(f, (pl_id)i));
+        if (n->op == PL_OP_STORE && n->store.back == 0) PL_TRY(give_out_stored(f, (pl_id)i));
         if (f->wish->scores[n->op]) PL_TRY(give_out_judged(f, (pl_id)i));
         n = &f->g->node[i];
         n->dead = n->op == PL_OP_STORE || pl_op_rule_of(n->op)->loss;
     }
     if (f->outs == 0) return refuse(f, "it gives nothing out by its program", f->wish->program);
-    pl_build_node(&f->b, PL_OP_STORE, NULL, (int)f->outs, f->out, 0, NULL);
+    pl_build_store(&f->b, &f->out);
     return f->b.status;
 }
 
@@ -187,13 +196,15 @@ static pl_status take_given(facing *f)
     const char *name = named(f, f->wish->given_as);
     if (!name) return f->b.status;
     drop_sharers(f);
+    pl_load_args load = pl_load_none;
     pl_value *v = &f->g->value[id];
     v->name = name;
     v->program = f->program;
     v->role = PL_ROLE_TEMPORARY;
     f->b.region = f->program;
     snprintf(f->b.scope, sizeof f->b.scope, "data");
-    pl_build_node(&f->b, PL_OP_LOAD, NULL, 0, NULL, 1, &id);
+    load.port[0] = id;
+    pl_build_load(&f->b, &load);
     if (f->b.status != PL_OK) return f->b.status;
     f->g->node[f->g->node_count - 1].wait = 1; /* the ring's slot is filled */
     return order_first(f, (pl_id)f->g->node_count - 1);
@@ -217,8 +228,8 @@ static int64_t colours_of(const facing *f, pl_id id)
         for (int k = 0; k < PL_NODE_IN_MAX; k++) {
             const pl_node *n = &f->g->node[i];
             if (n->dead || n->in[k] == PL_NONE || pl_value_root(f->g, n->in[k]) != id) continue;
-            if (n->op != PL_OP_PATCHES || n->in[k] != id || (colours && colours != n->attr[1].i)) return 0;
-            colours = n->attr[1].i;
+            if (n->op != PL_OP_PATCHES || n->in[k] != id || (colours && colours != n->patches.channels)) return 0;
+            colours = n->patches.channels;
         }
     return colours;
 }
@@ -243,8 +254,8 @@ static pl_status return_ids(facing *f, pl_id id)
     for (size_t i = 0; i < f->g->node_count; i++) {
         pl_node *n = &f->g->node[i];
         if (n->op != PL_OP_STORE || !is_of_program(f, n)) continue;
-        for (int k = 0; k < PL_NODE_IN_MAX; k++)
-            if (n->in[k] == PL_NONE) return n->in[k] = id, PL_OK;
+        for (int k = 0; k < PL_INS_OF_STORE; k++)
+            if (n->store.port[k] == PL_NONE) return n->store.port[k] = id, PL_OK;
     }
     return refuse(f, "it gives out more than can be stored beside", f->g->value[id].name);
 }
@@ -308,7 +319,7 @@ static pl_status face(facing *f)
 
 pl_status pl_rewrite_face(pl_graph *g, const pl_face_wish *wish, pl_error *err)
 {
-    facing f = {.g = g, .wish = wish, .nodes = g->node_count};
+    facing f = {.g = g, .wish = wish, .nodes = g->node_count, .out = pl_store_none};
     f.program = pl_graph_find_program(g, wish->program);
     if (f.program == PL_NONE)
         return pl_fail(err, PL_E_UNSUPPORTED,

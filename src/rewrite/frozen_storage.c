@@ -48,9 +48,11 @@ static pl_id wide_like(shrinker *s, const pl_node *n, pl_id value)
 }
 
 /* It runs when the node beside it does. */
-static pl_status cast(shrinker *s, const pl_node *beside, pl_id from, pl_id to)
+static pl_status add_cast(shrinker *s, const pl_node *beside, pl_id from, pl_id to)
 {
-    pl_build_node(&s->b, PL_OP_CAST, NULL, 1, &from, 1, &to);
+    pl_cast_args cast = pl_cast_none;
+    cast.x = from, cast.y = to;
+    pl_build_cast(&s->b, &cast);
     if (s->b.status != PL_OK) return s->b.status;
     s->g->node[s->g->node_count - 1].predicate = beside->predicate;
     s->order[s->placed++] = (pl_id)s->g->node_count - 1;
@@ -60,8 +62,9 @@ static pl_status cast(shrinker *s, const pl_node *beside, pl_id from, pl_id to)
 /* Does the node make what W itself is now? Then nobody needs it. */
 static bool is_needless(shrinker *s, const pl_node *n)
 {
-    if (n->op != PL_OP_CAST || !s->shrinks[n->in[0]] || s->g->value[n->out[0]].dtype != s->dtype) return false;
-    s->instead[n->out[0]] = n->in[0];
+    const pl_cast_args *a = &n->cast;
+    if (n->op != PL_OP_CAST || !s->shrinks[a->x] || s->g->value[a->y].dtype != s->dtype) return false;
+    s->instead[a->y] = a->x;
     return true;
 }
 
@@ -77,7 +80,7 @@ static pl_status widen_inputs(shrinker *s, pl_id id)
         }
         if (!s->shrinks[n.in[k]] || n.op == PL_OP_CAST) continue;
         const pl_id wide = wide_like(s, &n, n.in[k]);
-        PL_TRY(cast(s, &n, n.in[k], wide));
+        PL_TRY(add_cast(s, &n, n.in[k], wide));
         s->g->node[id].in[k] = wide;
     }
     return PL_OK;
@@ -87,7 +90,7 @@ static pl_status widen_inputs(shrinker *s, pl_id id)
 static bool makes_narrow(const pl_node *n)
 {
     return n->op == PL_OP_NORMAL || n->op == PL_OP_TRUNCATED_NORMAL || n->op == PL_OP_UNIFORM || n->op == PL_OP_CAST ||
-           (n->op == PL_OP_FILL && n->attr[0].f == 0);
+           (n->op == PL_OP_FILL && n->fill.value == 0);
 }
 
 /* First values are drawn as they were. */
@@ -100,7 +103,7 @@ static pl_status round_outputs(shrinker *s, pl_id id)
         if (wide == PL_NONE) return s->b.status;
         s->g->node[id].out[k] = wide;
         s->g->value[wide].producer = id;
-        PL_TRY(cast(s, &n, wide, n.out[k]));
+        PL_TRY(add_cast(s, &n, wide, n.out[k]));
     }
     return PL_OK;
 }

@@ -61,7 +61,7 @@ static pl_id range_of(quantizer *q, uint32_t site)
 
 static bool is_changed(const quantizer *q, pl_id id)
 {
-    return q->sites.of[id] != PL_NONE && !is_kept(q, pl_value_root(q->g, q->g->node[id].in[1]));
+    return q->sites.of[id] != PL_NONE && !is_kept(q, pl_value_root(q->g, q->g->node[id].linear.weight));
 }
 
 /* Before any weight has another name. */
@@ -77,11 +77,13 @@ static pl_status make_ranges(quantizer *q)
 static void change(quantizer *q, pl_id id)
 {
     pl_node *n = &q->g->node[id];
-    const pl_id bias = n->in[2], residual = n->in[3];
+    const pl_linear_args old = n->linear;
+    pl_linear_int8_args *a = &n->linear_int8;
     n->op = PL_OP_LINEAR_INT8;
-    n->attr[1] = n->attr[0];
-    n->attr[0] = pl_attr_i(pl_shape_last(&q->g->value[n->out[0]].shape));
-    n->in[2] = q->range[q->sites.of[id]], n->in[3] = bias, n->in[4] = residual;
+    a->x = old.x, a->weight = old.weight, a->bias = old.bias, a->residual = old.residual;
+    a->range = q->range[q->sites.of[id]];
+    a->y = old.y, a->act_y = old.act_y;
+    a->columns = pl_shape_last(&q->g->value[old.y].shape), a->act = old.act;
 }
 
 static pl_status change_layers(quantizer *q)
@@ -89,9 +91,9 @@ static pl_status change_layers(quantizer *q)
     for (size_t i = 0; i < q->g->node_count; i++) {
         const pl_node *n = &q->g->node[i];
         if (q->sites.of[i] == PL_NONE) continue;
-        const pl_id weight = pl_value_root(q->g, n->in[1]);
+        const pl_id weight = pl_value_root(q->g, n->linear.weight);
         if (!q->packed[weight] && is_kept(q, weight)) continue;
-        const pl_shape matrix = q->g->value[n->in[1]].shape;
+        const pl_shape matrix = q->g->value[n->linear.weight].shape;
         if (!q->packed[weight]) PL_TRY(pack(q, weight, &matrix));
         change(q, (pl_id)i);
     }

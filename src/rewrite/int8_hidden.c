@@ -10,7 +10,11 @@
 #include "ir/op.h"
 #include "rewrite/rewrite.h"
 
-enum { ACT = 1, GATED, RANGE = 4 }; /* attributes and the last input of hidden_int8 */
+_Static_assert(offsetof(pl_activation_args, x) == offsetof(pl_gated_activation_args, x) &&
+                   offsetof(pl_activation_args, y) == offsetof(pl_gated_activation_args, y) &&
+                   offsetof(pl_activation_args, act) == offsetof(pl_gated_activation_args, act),
+               "one rule reads both");
+_Static_assert(offsetof(pl_linear_int8_args, range) == offsetof(pl_hidden_int8_args, range), "one rule reads both");
 
 typedef struct fuser {
     pl_graph *g;
@@ -29,20 +33,23 @@ static bool is_gate(const pl_node *n) { return n->op == PL_OP_GATED_ACTIVATION; 
 static pl_node *layer_before(const fuser *f, const pl_node *act)
 {
     pl_graph *g = f->g;
-    const pl_id y = act->in[0], producer = g->value[y].producer;
+    const pl_id y = act->activation.x, producer = g->value[y].producer;
+    const pl_value *h = &g->value[act->activation.y];
     if (producer == PL_NONE || !is_between(f, y) || !pl_readers_have_one(&f->readers, g, y)) return NULL;
     pl_node *n = &g->node[producer];
-    if (n->dead || n->op != PL_OP_LINEAR_INT8 || n->attr[ACT].i != PL_ACT_NONE || n->in[RANGE] != PL_NONE) return NULL;
-    if (n->out[1] != PL_NONE || n->predicate != act->predicate || n->region != act->region) return NULL;
-    if (g->value[act->out[0]].view_of != PL_NONE || g->value[act->out[0]].update_of != PL_NONE) return NULL;
-    return is_gate(act) && n->attr[0].i % (2 * (int64_t)PL_INT8_PANEL) ? NULL : n;
+    const pl_linear_int8_args *a = &n->linear_int8;
+    if (n->dead || n->op != PL_OP_LINEAR_INT8 || a->act != PL_ACT_NONE || a->residual != PL_NONE) return NULL;
+    if (a->act_y != PL_NONE || n->predicate != act->predicate || n->region != act->region) return NULL;
+    if (h->view_of != PL_NONE || h->update_of != PL_NONE) return NULL;
+    return is_gate(act) && a->columns % (2 * (int64_t)PL_INT8_PANEL) ? NULL : n;
 }
 
+/* As what comes to the layer, and nowhere else. */
 static bool reads_rounded(const pl_node *n, pl_id value)
 {
-    for (int k = 1; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] == value) return false;
-    return pl_op_is_int8(n->op) && n->in[0] == value;
+    int times = 0;
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) times += n->in[k] == value;
+    return pl_op_is_int8(n->op) && n->linear_int8.x == value && times == 1;
 }
 
 /* What all that read it round it to; PL_NONE: they do not, or not alike. */
@@ -52,8 +59,8 @@ static pl_id range_of_readers(const fuser *f, pl_id value)
     if (!is_between(f, value)) return PL_NONE;
     for (const pl_reader *r = pl_readers_first(&f->readers, value); r; r = pl_readers_next(&f->readers, r)) {
         const pl_node *n = &f->g->node[r->node];
-        if (!reads_rounded(n, value) || (range != PL_NONE && range != n->in[2])) return PL_NONE;
-        range = n->in[2];
+        if (!reads_rounded(n, value) || (range != PL_NONE && range != n->linear_int8.range)) return PL_NONE;
+        range = n->linear_int8.range;
     }
     return range;
 }
@@ -62,14 +69,17 @@ static void fuse(fuser *f, pl_node *act)
 {
     pl_node *layer = layer_before(f, act);
     if (!layer) return;
-    pl_value *h = &f->g->value[act->out[0]];
+    const pl_linear_int8_args old = layer->linear_int8;
+    const pl_activation_args *next = &act->activation;
+    pl_hidden_int8_args *a = &layer->hidden_int8;
+    pl_value *h = &f->g->value[next->y];
     layer->op = PL_OP_HIDDEN_INT8;
-    layer->attr[ACT] = act->attr[0];
-    layer->attr[GATED] = pl_attr_i(is_gate(act));
-    layer->in[RANGE] = range_of_readers(f, act->out[0]);
-    h->producer = f->g->value[act->in[0]].producer;
-    layer->out[0] = act->out[0];
-    if (layer->in[RANGE] != PL_NONE) h->dtype = PL_DTYPE_U8, pl_value_default_strides(h);
+    a->x = old.x, a->weight = old.weight, a->range = old.range, a->bias = old.bias;
+    a->columns = old.columns, a->act = next->act, a->gated = is_gate(act);
+    a->hidden_range = range_of_readers(f, next->y);
+    h->producer = f->g->value[next->x].producer;
+    a->y = next->y;
+    if (a->hidden_range != PL_NONE) h->dtype = PL_DTYPE_U8, pl_value_default_strides(h);
     act->dead = true;
 }
 

@@ -33,7 +33,7 @@ static bool is_matrix(const pl_graph *g, pl_id value)
 /* Always run, and not into a window of something else. */
 static bool stands_alone(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *y = &g->value[n->out[0]];
+    const pl_value *y = &g->value[n->linear.y];
     return n->predicate == PL_NONE && y->view_of == PL_NONE && y->update_of == PL_NONE;
 }
 
@@ -42,8 +42,9 @@ static bool is_layer(const finder *f, const pl_node *n)
     const pl_graph *g = f->g;
     if (n->dead || n->op != PL_OP_LINEAR) return false;
     if (f->program != PL_NONE && pl_region_program(g, n->region) != f->program) return false;
-    const pl_value *x = &g->value[n->in[0]];
-    return stands_alone(g, n) && x->dtype == PL_DTYPE_F32 && pl_value_is_contiguous(x) && is_matrix(g, n->in[1]);
+    const pl_value *x = &g->value[n->linear.x];
+    return stands_alone(g, n) && x->dtype == PL_DTYPE_F32 && pl_value_is_contiguous(x) &&
+           is_matrix(g, n->linear.weight);
 }
 
 /* Whoever reads one, but such a layer in that place, needs it as it is. What writes it gives its first values. */
@@ -53,7 +54,8 @@ static void refuse_others(finder *f)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         for (int k = 0; k < PL_NODE_IN_MAX && !n->dead; k++)
-            if (n->in[k] != PL_NONE && !(k == 1 && is_layer(f, n))) f->refused[pl_value_root(g, n->in[k])] = true;
+            if (n->in[k] != PL_NONE && !(k == PL_IN_OF(linear, weight) && is_layer(f, n)))
+                f->refused[pl_value_root(g, n->in[k])] = true;
     }
 }
 
@@ -65,7 +67,7 @@ static pl_status refuse_unlike(finder *f, const pl_graph *like, pl_error *err)
     const pl_status status = pl_int8_sites_find(like, PL_NONE, NULL, &theirs, err);
     if (status != PL_OK) return pl_free(is_theirs), status;
     for (size_t i = 0; i < like->node_count; i++)
-        if (theirs.of[i] != PL_NONE) is_theirs[pl_value_root(like, like->node[i].in[1])] = true;
+        if (theirs.of[i] != PL_NONE) is_theirs[pl_value_root(like, like->node[i].linear.weight)] = true;
     for (size_t i = 0; i < f->g->value_count; i++) {
         if (f->g->value[i].role != PL_ROLE_WEIGHT) continue;
         const pl_id same = pl_graph_find_value(like, f->g->value[i].name);
@@ -98,7 +100,8 @@ static pl_status check_name(const finder *f, pl_id weight, pl_error *err)
 static pl_status add_layer(finder *f, pl_id node, pl_error *err)
 {
     pl_int8_sites *s = f->sites;
-    const pl_id x = f->g->node[node].in[0], weight = pl_value_root(f->g, f->g->node[node].in[1]);
+    const pl_linear_args *a = &f->g->node[node].linear;
+    const pl_id x = a->x, weight = pl_value_root(f->g, a->weight);
     const uint32_t use = count_use(f, node, weight);
     PL_TRY(check_name(f, weight, err));
     if (f->where[x] == PL_NONE) {
@@ -119,7 +122,7 @@ static pl_status find(finder *f, const pl_graph *like, pl_error *err)
     if (like) PL_TRY(refuse_unlike(f, like, err));
     for (size_t i = 0; i < g->node_count; i++) {
         f->sites->of[i] = PL_NONE;
-        if (is_layer(f, &g->node[i]) && !f->refused[pl_value_root(g, g->node[i].in[1])])
+        if (is_layer(f, &g->node[i]) && !f->refused[pl_value_root(g, g->node[i].linear.weight)])
             PL_TRY(add_layer(f, (pl_id)i, err));
     }
     return PL_OK;

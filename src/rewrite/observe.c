@@ -35,12 +35,9 @@ typedef struct observer {
 
 /* ---- nodes ---- */
 
-/* instead: a value that there is, which the node is to give out; PL_NONE: one of its own. */
-static void add(observer *o, pl_op op, const pl_attr *attr, int ins, const pl_id *in, pl_id predicate, pl_id instead,
-                pl_id *out)
+/* The node that was just built: it runs where the predicate says so, and comes next. */
+static void place(observer *o, pl_id predicate)
 {
-    *out = instead;
-    pl_build_node(&o->b, op, attr, ins, in, 1, out);
     if (o->b.status != PL_OK) return;
     o->g->node[o->g->node_count - 1].predicate = predicate;
     o->order[o->placed++] = (pl_id)o->g->node_count - 1;
@@ -58,16 +55,21 @@ static pl_status observe(observer *o, uint32_t number)
     const pl_int8_site *site = &o->sites.site[number];
     const pl_node n = o->g->node[site->first];
     char name[PL_INT8_NAME_BYTES];
-    pl_id extremes, bins;
+    pl_observe_extremes_args extremes = pl_observe_extremes_none;
+    pl_observe_spread_args spread = pl_observe_spread_none;
     pl_int8_site_name(o->g, site, name);
     stand_beside(o, &n);
     const int64_t three = sizeof(pl_extremes) / sizeof(float), two = 2, all = PL_SPREAD_BINS;
     o->range[number] = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, two), "%s", name);
-    extremes = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
-    add(o, PL_OP_OBSERVE_EXTREMES, NULL, 2, (pl_id[]){site->x, extremes}, PL_NONE, PL_NONE, &extremes);
+    extremes.x = spread.x = site->x;
+    extremes.extremes =
+        pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
+    spread.extremes = pl_build_observe_extremes(&o->b, &extremes);
+    place(o, PL_NONE);
     if (o->counting == PL_NONE) return o->b.status;
-    bins = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
-    add(o, PL_OP_OBSERVE_SPREAD, NULL, 3, (pl_id[]){site->x, extremes, bins}, o->counting, PL_NONE, &bins);
+    spread.bins = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
+    pl_build_observe_spread(&o->b, &spread);
+    place(o, o->counting);
     return o->b.status;
 }
 
@@ -87,36 +89,55 @@ static void make_states(observer *o, pl_id weight, const pl_shape *matrix)
 /* What the layer gives out is a value of its own now, of which y is the new content. */
 static pl_id give_before(observer *o, pl_id node)
 {
-    const pl_id y = o->g->node[node].out[0];
+    const pl_id y = o->g->node[node].linear.y;
     const pl_value v = o->g->value[y];
     const pl_id before =
         pl_build_temporary(&o->b, v.role, v.dtype, v.shape, "%.200s.in_f32.%zu", v.name, o->g->value_count);
     if (before == PL_NONE) return PL_NONE;
-    o->g->node[node].out[0] = before;
+    o->g->node[node].linear.y = before;
     pl_graph_set_update(o->g, y, before);
     return before;
+}
+
+/* The product in 8 bits: what the layer reads, of the weight as it is packed. */
+static pl_id try_layer(observer *o, const pl_linear_args *layer, pl_id packed, pl_id range, int64_t columns)
+{
+    pl_linear_int8_args a = pl_linear_int8_none;
+    a.x = layer->x, a.weight = packed, a.range = range, a.bias = layer->bias, a.residual = layer->residual;
+    a.columns = columns, a.act = PL_ACT_NONE;
+    pl_build_linear_int8(&o->b, &a);
+    place(o, o->comparing);
+    return a.y;
+}
+
+/* Counts how far the two are from each other, and lets the one in 8 bits be y where the weight is taken so. */
+static void judge(observer *o, pl_id before, pl_id tried, pl_id y, struct of_weight *w)
+{
+    pl_observe_difference_args difference = pl_observe_difference_none;
+    pl_overwrite_args overwrite = pl_overwrite_none;
+    difference.x = before, difference.y = tried, difference.sums = w->difference;
+    w->difference = pl_build_observe_difference(&o->b, &difference); /* what the next reader of the weight adds to */
+    place(o, o->comparing);
+    overwrite.y = before, overwrite.z = tried, overwrite.y_new = y;
+    pl_build_overwrite(&o->b, &overwrite);
+    place(o, w->taken);
 }
 
 static pl_status compare(observer *o, pl_id id)
 {
     const pl_node n = o->g->node[id];
-    if (n.out[1] != PL_NONE)
+    const pl_linear_args *layer = &n.linear;
+    if (layer->act_y != PL_NONE)
         return pl_fail(o->b.err, PL_E_INTERNAL, "%s: an activation is fused into what is to be observed", n.scope);
-    const pl_shape matrix = o->g->value[n.in[1]].shape;
-    const pl_id weight = pl_value_root(o->g, n.in[1]);
-    const pl_attr attr[] = {pl_attr_i(matrix.dim[0]), pl_attr_i(PL_ACT_NONE)};
-    pl_id tried, difference, out = n.out[0];
+    const pl_shape matrix = o->g->value[layer->weight].shape;
+    const pl_id weight = pl_value_root(o->g, layer->weight);
     stand_beside(o, &n);
     make_states(o, weight, &matrix);
     const pl_id before = give_before(o, id);
     if (o->b.status != PL_OK) return o->b.status;
     struct of_weight *w = &o->of[weight];
-    add(o, PL_OP_LINEAR_INT8, attr, 5, (pl_id[]){n.in[0], w->packed, o->range[o->sites.of[id]], n.in[2], n.in[3]},
-        o->comparing, PL_NONE, &tried);
-    add(o, PL_OP_OBSERVE_DIFFERENCE, NULL, 3, (pl_id[]){before, tried, w->difference}, o->comparing, PL_NONE,
-        &difference);
-    add(o, PL_OP_OVERWRITE, NULL, 2, (pl_id[]){before, tried}, w->taken, out, &out);
-    w->difference = difference; /* what the next reader of the weight adds to */
+    const pl_id tried = try_layer(o, layer, w->packed, o->range[o->sites.of[id]], matrix.dim[0]);
+    judge(o, before, tried, layer->y, w);
     return o->b.status;
 }
 

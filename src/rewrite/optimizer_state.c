@@ -6,6 +6,10 @@
 
 enum { ELEMS_MIN_8BIT = 4096 }; /* smaller tensors (norms, biases) gain nothing and matter most */
 
+_Static_assert(offsetof(pl_adamw_args, m) == offsetof(pl_adam_atan2_args, m) &&
+                   offsetof(pl_adamw_args, v) == offsetof(pl_adam_atan2_args, v),
+               "all optimizers are read as one");
+
 typedef struct form {
     pl_shape shape;
     pl_dtype dtype;
@@ -24,7 +28,8 @@ static void mark_moments(const pl_graph *g, bool *is_moment)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (!pl_op_rule_of(n->op)->optimizer || n->dead) continue;
-        for (int k = 2; k <= 3; k++) is_moment[pl_value_root(g, n->in[k])] = true;
+        is_moment[pl_value_root(g, n->adamw.m)] = true;
+        is_moment[pl_value_root(g, n->adamw.v)] = true;
     }
 }
 

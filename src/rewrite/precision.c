@@ -39,17 +39,27 @@ typedef struct narrower {
     pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
 } narrower;
 
-/* Which inputs of an operator are matrices that it multiplies with: a bit each. */
-static uint32_t matrix_inputs(pl_op op)
-{
-    if (op == PL_OP_GATED_FEED_FORWARD) return 1u << 1 | 1u << 2;
-    if (op == PL_OP_GATED_FEED_FORWARD_BWD) return 1u << 2 | 1u << 3;
-    return op == PL_OP_LINEAR || op == PL_OP_LINEAR_DX || op == PL_OP_CONV2D || op == PL_OP_CONV2D_DX ||
-                   op == PL_OP_CONV_TRANSPOSE2D || op == PL_OP_CONV2D_POOL || op == PL_OP_LINEAR_CE ||
-                   op == PL_OP_LINEAR_CE_BWD
-               ? 1u << 1
-               : 0;
-}
+/* Which inputs of an operator are matrices that it multiplies with, a bit each, and which one it multiplies. */
+typedef struct products {
+    uint32_t matrices; /* 0: it is no such operator */
+    int flow;
+} products;
+
+static const products products_of[PL_OP_COUNT] = {
+    [PL_OP_LINEAR] = {PL_BIT_OF(linear, weight), PL_IN_OF(linear, x)},
+    [PL_OP_LINEAR_DX] = {PL_BIT_OF(linear_dx, weight), PL_IN_OF(linear_dx, dy)},
+    [PL_OP_GATED_FEED_FORWARD] = {PL_BIT_OF(gated_feed_forward, gate_up) | PL_BIT_OF(gated_feed_forward, down),
+                                  PL_IN_OF(gated_feed_forward, x)},
+    [PL_OP_GATED_FEED_FORWARD_BWD] = {PL_BIT_OF(gated_feed_forward_bwd, gate_up) |
+                                          PL_BIT_OF(gated_feed_forward_bwd, down),
+                                      PL_IN_OF(gated_feed_forward_bwd, dy)},
+    [PL_OP_CONV2D] = {PL_BIT_OF(conv2d, weight), PL_IN_OF(conv2d, x)},
+    [PL_OP_CONV2D_DX] = {PL_BIT_OF(conv2d_dx, weight), PL_IN_OF(conv2d_dx, dy)},
+    [PL_OP_CONV2D_POOL] = {PL_BIT_OF(conv2d_pool, weight), PL_IN_OF(conv2d_pool, x)},
+    [PL_OP_CONV_TRANSPOSE2D] = {PL_BIT_OF(conv_transpose2d, weight), PL_IN_OF(conv_transpose2d, x)},
+    [PL_OP_LINEAR_CE] = {PL_BIT_OF(linear_ce, weight), PL_IN_OF(linear_ce, h)},
+    [PL_OP_LINEAR_CE_BWD] = {PL_BIT_OF(linear_ce_bwd, weight), PL_IN_OF(linear_ce_bwd, h)},
+};
 
 /* What a training does once a step, outside of the repeated region, stays as it is. */
 static bool is_narrowed(const narrower *n, const pl_node *node)
@@ -63,6 +73,13 @@ static void set_dtype(narrower *n, pl_id value, pl_dtype dtype)
 {
     pl_id root = pl_value_root(n->g, value);
     for (pl_id v = root; v != PL_NONE; v = v < n->values ? n->next_window[v] : PL_NONE) n->g->value[v].dtype = dtype;
+}
+
+static void build_cast(narrower *n, pl_id from, pl_id to)
+{
+    pl_cast_args cast = pl_cast_none;
+    cast.x = from, cast.y = to;
+    pl_build_cast(&n->b, &cast);
 }
 
 /* Several programs that use a model each have a copy of their own: its name says whose it is. One alone trains. */
@@ -79,7 +96,7 @@ static pl_id copy_of(narrower *n, pl_id weight)
     if (!n->trains) g->value[pl_value_root(g, weight)].frozen = true;
     n->b.region = n->program;
     n->behind[g->node_count - n->nodes] = PL_NONE;
-    pl_build_node(&n->b, PL_OP_CAST, NULL, 1, &weight, 1, &to);
+    build_cast(n, weight, to);
     return n->copy[weight] = to;
 }
 
@@ -105,7 +122,7 @@ static pl_id wide_copy(narrower *n, pl_id beside, pl_id value, pl_id behind, pl_
     snprintf(n->b.scope, sizeof n->b.scope, "%s", like.scope);
     pl_id wide = pl_build_temporary(&n->b, role, PL_DTYPE_F32, n->g->value[value].shape, "%s", name);
     n->behind[n->g->node_count - n->nodes] = behind;
-    pl_build_node(&n->b, PL_OP_CAST, NULL, 1, &value, 1, &wide);
+    build_cast(n, value, wide);
     if (n->b.status != PL_OK) return PL_NONE;
     n->g->node[n->g->node_count - 1].predicate = like.predicate;
     return wide;
@@ -126,10 +143,10 @@ static pl_status give_out_wide(narrower *n, pl_id id, pl_id value, pl_id behind,
 }
 
 /* Sums that nothing but a STORE reads, or the caller, need not be rounded: a copy in f32 would be of what is left. */
-static bool gives_out_sums(const narrower *n, const pl_node *node)
+static bool gives_out_sums(const narrower *n, const pl_linear_args *a)
 {
-    const pl_id y = node->out[0];
-    if (n->trains || node->in[3] != PL_NONE || node->out[1] != PL_NONE || y >= n->values) return false;
+    const pl_id y = a->y;
+    if (n->trains || a->residual != PL_NONE || a->act_y != PL_NONE || y >= n->values) return false;
     return pl_value_root(n->g, y) == y && !n->flows[y];
 }
 
@@ -175,9 +192,10 @@ static pl_status read_wide(narrower *n, pl_id id)
 static pl_status narrow_use(narrower *n, pl_id id)
 {
     const pl_node *node = &n->g->node[id];
-    if (node->op == PL_OP_EMBEDDING) return take_copies(n, id, 1u << 1 | 1u << 2);
-    if (node->op == PL_OP_CACHE_WRITE && n->g->value[node->in[0]].dtype == n->dtype)
-        set_dtype(n, node->in[1], n->dtype);
+    const uint32_t tables = PL_BIT_OF(embedding, table) | PL_BIT_OF(embedding, positions);
+    if (node->op == PL_OP_EMBEDDING) return take_copies(n, id, tables);
+    if (node->op == PL_OP_CACHE_WRITE && n->g->value[node->cache_write.x].dtype == n->dtype)
+        set_dtype(n, node->cache_write.cache, n->dtype);
     return node->op == PL_OP_STORE ? store_wide(n, id) : PL_OK;
 }
 
@@ -193,24 +211,35 @@ static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *
 }
 
 /* What comes out is as what goes in. */
-static void follow(narrower *n, const pl_node *node)
+static void follow(narrower *n, const pl_linear_args *a)
 {
-    const pl_dtype dtype = n->g->value[node->in[0]].dtype;
-    for (int i = 0; i < PL_NODE_OUT_MAX && node->out[i] != PL_NONE; i++) set_dtype(n, node->out[i], dtype);
+    const pl_dtype dtype = n->g->value[a->x].dtype;
+    set_dtype(n, a->y, dtype);
+    if (a->act_y != PL_NONE) set_dtype(n, a->act_y, dtype);
+}
+
+/* Where numbers become narrow. */
+static void begin_narrow(narrower *n, const pl_node *node)
+{
+    if (node->op == PL_OP_EMBEDDING) set_dtype(n, node->embedding.x, n->dtype);
+    if (node->op == PL_OP_CAST && n->g->value[node->cast.x].dtype == PL_DTYPE_F32) set_dtype(n, node->cast.y, n->dtype);
+}
+
+/* A product of narrow numbers is with narrow matrices. */
+static pl_status narrow_matrices(narrower *n, pl_id id)
+{
+    const products *p = &products_of[n->g->node[id].op];
+    return p->matrices && is_narrow(n, n->g->node[id].in[p->flow]) ? take_copies(n, id, p->matrices) : PL_OK;
 }
 
 static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
 {
     pl_graph *g = n->g;
-    const pl_node *node = &g->node[id];
-    bool narrows = node->op == PL_OP_CAST && g->value[node->in[0]].dtype == PL_DTYPE_F32;
-    if (node->op == PL_OP_EMBEDDING || narrows) set_dtype(n, node->out[0], n->dtype);
+    begin_narrow(n, &g->node[id]);
     if (!n->trains) PL_TRY(narrow_use(n, id));
-    node = &g->node[id]; /* the array may have moved */
-    if (node->in[0] != PL_NONE && g->value[node->in[0]].dtype == n->dtype)
-        PL_TRY(take_copies(n, id, matrix_inputs(node->op)));
-    node = &g->node[id];
-    if (node->op == PL_OP_LINEAR && !gives_out_sums(n, node)) follow(n, node);
+    PL_TRY(narrow_matrices(n, id));
+    const pl_node *node = &g->node[id]; /* the array may have moved */
+    if (node->op == PL_OP_LINEAR && !gives_out_sums(n, &node->linear)) follow(n, &node->linear);
     pl_out made[PL_NODE_OUT_MAX] = {0};
     PL_TRY(shape_narrowed(n, id, made, err));
     node = &g->node[id];

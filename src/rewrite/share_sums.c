@@ -25,8 +25,8 @@ static bool is_version(const pl_graph *g, pl_id value, pl_id of)
  * them, but for the sum of both? */
 static bool find_joined(const pl_graph *g, pl_id add, joined *j)
 {
-    const pl_node *n = &g->node[add];
-    *j = (joined){pl_value_root(g, n->in[0]), pl_value_root(g, n->in[1]), PL_NONE, add, PL_NONE, n->in[0], n->in[1]};
+    const pl_add_to_args *a = &g->node[add].add_to;
+    *j = (joined){pl_value_root(g, a->x), pl_value_root(g, a->sum), PL_NONE, add, PL_NONE, a->x, a->sum};
     const pl_value *from = &g->value[j->from];
     if (from->role != PL_ROLE_TEMPORARY || from->program == PL_NONE || from->update_of != PL_NONE) return false;
     size_t into_written = 0;
@@ -62,7 +62,7 @@ static void replace(pl_graph *g, size_t begin, pl_id old, pl_id with)
 /* b's first version follows the last of a, and who read the sum of both reads b's last. */
 static void join(pl_graph *g, const joined *j)
 {
-    const pl_id start = g->value[j->first].update_of, sum = g->node[j->add].out[0];
+    const pl_id start = g->value[j->first].update_of, sum = g->node[j->add].add_to.sum_new;
     g->node[j->fill].dead = g->node[j->add].dead = true;
     replace(g, 0, start, j->into_last);
     replace(g, j->add + 1, sum, j->last);

@@ -20,28 +20,35 @@ typedef struct unfolder {
 static bool is_meant(const pl_graph *g, pl_id program, const pl_node *n)
 {
     const bool is_there = program == PL_NONE || pl_region_program(g, n->region) == program;
-    return is_there && !n->dead && n->op == PL_OP_GATED_FEED_FORWARD && g->value[n->in[0]].dtype == PL_DTYPE_F32;
+    return is_there && !n->dead && n->op == PL_OP_GATED_FEED_FORWARD &&
+           g->value[n->gated_feed_forward.x].dtype == PL_DTYPE_F32;
 }
 
-static pl_id add(unfolder *u, const pl_node *instead, pl_op op, pl_attr attr, int ins, const pl_id *in, pl_id out)
+/* The node that was just built: it runs where the one that it stands for does, and comes next. */
+static void place(unfolder *u, const pl_node *instead)
 {
-    pl_build_node(&u->b, op, &attr, ins, in, 1, &out);
-    if (u->b.status != PL_OK) return PL_NONE;
+    if (u->b.status != PL_OK) return;
     u->g->node[u->g->node_count - 1].predicate = instead->predicate;
     u->order[u->placed++] = (pl_id)u->g->node_count - 1;
-    return out;
 }
 
 static pl_status unfold(unfolder *u, pl_id id)
 {
     const pl_node n = u->g->node[id];
-    const pl_attr none = pl_attr_i(PL_ACT_NONE);
+    const pl_gated_feed_forward_args *a = &n.gated_feed_forward;
+    pl_linear_args up = pl_linear_none, down = pl_linear_none;
+    pl_gated_activation_args gate = pl_gated_activation_none;
     u->b.region = n.region;
     u->b.phase = n.phase;
     snprintf(u->b.scope, sizeof u->b.scope, "%s", n.scope);
-    const pl_id wide = add(u, &n, PL_OP_LINEAR, none, 2, (pl_id[]){n.in[0], n.in[1]}, PL_NONE);
-    const pl_id hidden = add(u, &n, PL_OP_GATED_ACTIVATION, n.attr[0], 1, &wide, PL_NONE);
-    add(u, &n, PL_OP_LINEAR, none, 4, (pl_id[]){hidden, n.in[2], PL_NONE, n.in[3]}, n.out[0]);
+    up.x = a->x, up.weight = a->gate_up, up.act = PL_ACT_NONE;
+    gate.x = pl_build_linear(&u->b, &up), gate.act = a->act;
+    place(u, &n);
+    down.x = pl_build_gated_activation(&u->b, &gate), down.weight = a->down, down.act = PL_ACT_NONE;
+    place(u, &n);
+    down.residual = a->residual, down.y = a->y;
+    pl_build_linear(&u->b, &down);
+    place(u, &n);
     u->g->node[id].dead = true;
     return u->b.status;
 }

@@ -55,8 +55,8 @@ static void find_units(orderer *o)
 
 static bool is_zeroing(const orderer *o, const pl_node *n)
 {
-    if (n->op != PL_OP_FILL || n->region != o->program || n->out[0] == PL_NONE) return false;
-    const pl_value *v = &o->g->value[pl_value_root(o->g, n->out[0])];
+    if (n->op != PL_OP_FILL || n->region != o->program || n->fill.y == PL_NONE) return false;
+    const pl_value *v = &o->g->value[pl_value_root(o->g, n->fill.y)];
     return v->program != PL_NONE && (v->role == PL_ROLE_GRADIENT || v->role == PL_ROLE_TEMPORARY);
 }
 
@@ -139,7 +139,7 @@ static void hang_all(orderer *o, lists *before, lists *behind)
     for (size_t i = 0; i < o->g->node_count; i++) {
         const pl_node *n = &o->g->node[i];
         if (pl_region_program(o->g, n->region) != o->program || n->dead) continue;
-        pl_id first = is_zeroing(o, n) ? o->first[pl_value_root(o->g, n->out[0])] : PL_NONE;
+        pl_id first = is_zeroing(o, n) ? o->first[pl_value_root(o->g, n->fill.y)] : PL_NONE;
         if (o->moved[i]) {
             hang(behind, o->unit[i], (pl_id)i);
             join(o, (pl_id)i, o->unit[i]);

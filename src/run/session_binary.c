@@ -5,9 +5,10 @@
 pl_status pl_session_check_binary(const pl_session *s, const pl_node *n, pl_error *err)
 {
     const pl_graph *g = s->o.plan->graph;
-    const pl_id packed = pl_value_root(g, n->in[1]);
+    const pl_linear_binary_args *a = &n->linear_binary;
+    const pl_id packed = pl_value_root(g, a->packed);
     const int64_t row =
-        pl_binary_check(n->attr[0].i, pl_shape_last(&g->value[n->in[0]].shape), pl_session_address(s, packed));
+        pl_binary_check(a->columns, pl_shape_last(&g->value[a->x].shape), pl_session_address(s, packed));
     if (row < 0) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: tensor \"%.200s\", row %lld: its scale is no number of at least 0, or bits are set behind its "

@@ -36,11 +36,16 @@ pl_status pl_session_open_weights(pl_session *s, pl_error *err)
     return s->o.data->weights ? open_matched(s->o.data, &s->spec.model, &s->weights, err) : PL_OK;
 }
 
+_Static_assert(offsetof(pl_linear_int8_args, range) == offsetof(pl_hidden_int8_args, range) &&
+                   offsetof(pl_linear_int8_args, columns) == offsetof(pl_hidden_int8_args, columns),
+               "one function reads both");
+
 pl_status pl_session_check_packed(const pl_graph *g, const pl_node *n, const char *path, const void *bytes,
                                   const float *span, pl_error *err)
 {
-    const pl_id packed = pl_value_root(g, n->in[1]), range = pl_value_root(g, n->in[2]);
-    const int64_t row = pl_int8_check(n->attr[0].i, pl_shape_last(&g->value[n->in[0]].shape), bytes);
+    const pl_linear_int8_args *a = &n->linear_int8;
+    const pl_id packed = pl_value_root(g, a->weight), range = pl_value_root(g, a->range);
+    const int64_t row = pl_int8_check(a->columns, pl_shape_last(&g->value[a->x].shape), bytes);
     if (row >= 0)
         return pl_fail(err, PL_E_DATA,
                        "%s: tensor \"%.200s\", row %lld: its scale is no number above 0, or too large for f32, or its "
@@ -61,11 +66,12 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
     PL_TRY(pl_weights_load(s->weights, s->o.data->weights_part, &s->spec.model, checksum, err));
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (n->op == PL_OP_LINEAR_BINARY && g->value[pl_value_root(g, n->in[1])].program == PL_NONE)
+        if (n->op == PL_OP_LINEAR_BINARY && g->value[pl_value_root(g, n->linear_binary.packed)].program == PL_NONE)
             PL_TRY(pl_session_check_binary(s, n, err));
-        if (!pl_op_is_int8(n->op) || g->value[pl_value_root(g, n->in[1])].role != PL_ROLE_WEIGHT) continue;
-        PL_TRY(pl_session_check_packed(g, n, s->o.data->weights, pl_session_address(s, n->in[1]),
-                                       pl_session_address(s, n->in[2]), err));
+        const pl_linear_int8_args *a = &n->linear_int8;
+        if (!pl_op_is_int8(n->op) || g->value[pl_value_root(g, a->weight)].role != PL_ROLE_WEIGHT) continue;
+        PL_TRY(pl_session_check_packed(g, n, s->o.data->weights, pl_session_address(s, a->weight),
+                                       pl_session_address(s, a->range), err));
     }
     return PL_OK;
 }
@@ -87,8 +93,8 @@ void pl_session_begin_at_averages(pl_session *s)
 {
     const pl_graph *g = s->o.plan->graph;
     for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
-        if (n->op == PL_OP_EMA)
-            memcpy(pl_session_address(s, n->in[1]), pl_session_address(s, n->in[0]), pl_value_bytes(g, n->in[0]));
+        const pl_ema_args *a = &g->node[i].ema;
+        if (g->node[i].op == PL_OP_EMA)
+            memcpy(pl_session_address(s, a->weight), pl_session_address(s, a->average), pl_value_bytes(g, a->average));
     }
 }
