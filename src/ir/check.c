@@ -208,11 +208,11 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (n->out[k] == PL_NONE) continue;
         if (k >= pl_signature_of(n->op)->outs) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
-        if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
-            return fail_node(c, id, "an output does not have the shape that the operator gives");
-        pl_alias alias = pl_node_alias(n, k);
+        const pl_alias alias = pl_node_alias(n, k);
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
+        if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)
+            return fail_node(c, id, "an output does not have the shape that the operator gives");
         if (alias.update >= 0 && v->update_of != n->in[alias.update])
             return fail_node(c, id, "an output that changes its input in place is not marked so");
         if (alias.update < 0 && v->update_of != PL_NONE && !may_overwrite(n, alias, v->update_of))
