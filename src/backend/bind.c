@@ -96,13 +96,13 @@ static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
         if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_layout(n, k)))
             return pl_fail(err, PL_E_UNSUPPORTED,
-                           "%s in %s: no kernel reads input %d as such a window on another value", pl_op_name(n->op),
-                           n->scope, k);
+                           "%s in %s: no kernel reads input %s as such a window on another value", pl_op_name(n->op),
+                           n->scope, pl_position_name_of(pl_signature_of(n->op)->in, k).text);
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_layout(n, k)))
             return pl_fail(err, PL_E_UNSUPPORTED,
-                           "%s in %s: no kernel writes output %d as such a window on another value", pl_op_name(n->op),
-                           n->scope, k);
+                           "%s in %s: no kernel writes output %s as such a window on another value", pl_op_name(n->op),
+                           n->scope, pl_position_name_of(pl_signature_of(n->op)->out, k).text);
     return PL_OK;
 }
 

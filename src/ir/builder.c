@@ -163,7 +163,7 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
     for (int i = 0; i < s->ins; i++)
         if (n.in[i] == PL_NONE && pl_operand_is_required(s->in, i)) {
             b->status = pl_fail(b->err, PL_E_INTERNAL, "%s (%s): input %s is missing", s->name, b->scope,
-                                pl_operand_at(s->in, i)->name);
+                                pl_position_name_of(s->in, i).text);
             return PL_NONE;
         }
     b->status = pl_node_infer(b->graph, &n, made, b->err);
@@ -189,9 +189,9 @@ pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *
     char shape[160] = "nothing";
     const pl_value *v = pl_in(g, n, k);
     if (v) pl_shape_text(&v->shape, shape, sizeof shape);
-    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %d (%s) is %s%s%s, expected %s", pl_op_name(n->op), n->scope, k,
-                   pl_operand_at(pl_signature_of(n->op)->in, k)->name, v ? pl_dtype_name(v->dtype) : "", v ? " " : "",
-                   shape, expected);
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %s is %s%s%s, expected %s", pl_op_name(n->op), n->scope,
+                   pl_position_name_of(pl_signature_of(n->op)->in, k).text, v ? pl_dtype_name(v->dtype) : "",
+                   v ? " " : "", shape, expected);
 }
 
 pl_status pl_fail_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const char *expected,

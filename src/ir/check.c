@@ -29,7 +29,8 @@ static pl_status fail_node(const checker *c, pl_id id, const char *what)
 static pl_status fail_missing(const checker *c, pl_id id, int k)
 {
     char what[48];
-    snprintf(what, sizeof what, "input %s is missing", pl_operand_at(pl_signature_of(c->g->node[id].op)->in, k)->name);
+    snprintf(what, sizeof what, "input %s is missing",
+             pl_position_name_of(pl_signature_of(c->g->node[id].op)->in, k).text);
     return fail_node(c, id, what);
 }
 

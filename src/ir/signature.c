@@ -1,6 +1,7 @@
 #include "ir/signature.h"
 
 #include <stddef.h>
+#include <stdio.h>
 
 #define IN(name, kind)               .name = PL_NONE,
 #define OPT(name, kind)              .name = PL_NONE,
@@ -31,13 +32,14 @@
     static const pl_signature *signature_##op(void)                                                                    \
     {                                                                                                                  \
         typedef pl_##op##_args args __attribute__((unused));                                                           \
+        static const pl_operand in_row[] = {ins_{{0}}}, out_row[] = {outs_{{0}}}, attr_row[] = {attrs_{{0}}};          \
         static const pl_signature s = {.name = #op,                                                                    \
                                        .ins = PL_INS_OF_##constant,                                                    \
                                        .outs = PL_OUTS_OF_##constant,                                                  \
                                        .attrs = PL_ATTRS_OF_##constant,                                                \
-                                       .in = {ins_},                                                                   \
-                                       .out = {outs_},                                                                 \
-                                       .attr = {attrs_}};                                                              \
+                                       .in = in_row,                                                                   \
+                                       .out = out_row,                                                                 \
+                                       .attr = attr_row};                                                              \
         return &s;                                                                                                     \
     }
 #include "ir/ops.def"
@@ -56,6 +58,17 @@ const pl_operand *pl_operand_at(const pl_operand *o, int k)
     for (; o->name[0]; k -= o->most, o++)
         if (k < o->most) return o;
     return NULL;
+}
+
+pl_position_name pl_position_name_of(const pl_operand *o, int k)
+{
+    pl_position_name name;
+    for (; k >= o->most; o++) k -= o->most;
+    if (o->most == 1)
+        snprintf(name.text, sizeof name.text, "%s", o->name);
+    else
+        snprintf(name.text, sizeof name.text, "%s[%d]", o->name, k);
+    return name;
 }
 
 bool pl_operand_is_required(const pl_operand *o, int k)

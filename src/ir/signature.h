@@ -77,7 +77,7 @@ typedef union pl_attr {
 #include "ir/ops.def"
 
 /* An entry of no position: the output before it may take the storage of the input `update`. */
-enum { PL_OVER = '@', PL_ROW_OUT_MAX = 10 };
+enum { PL_OVER = '@' };
 
 /* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
 typedef struct pl_operand {
@@ -89,13 +89,18 @@ typedef struct pl_operand {
 
 typedef struct pl_signature {
     char name[32];
-    uint8_t ins, outs, attrs;                                                          /* positions */
-    pl_operand in[PL_NODE_IN_MAX + 1], out[PL_ROW_OUT_MAX + 1], attr[PL_ATTR_MAX + 1]; /* up to one without a name */
+    uint8_t ins, outs, attrs;          /* positions */
+    const pl_operand *in, *out, *attr; /* up to one without a name */
 } pl_signature;
 
 const pl_signature *pl_signature_of(pl_op);
 /* The operand that position k of in, out or attr belongs to; NULL beyond the last. */
 const pl_operand *pl_operand_at(const pl_operand *, int k);
+/* Its name; where one name has several positions, with a number, from 0: "part[2]". */
+typedef struct pl_position_name {
+    char text[24];
+} pl_position_name;
+pl_position_name pl_position_name_of(const pl_operand *, int k);
 /* Must position k be given in every node? */
 bool pl_operand_is_required(const pl_operand *, int k);
 
