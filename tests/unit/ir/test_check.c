@@ -304,16 +304,16 @@ static void an_operand_is_not_overwritten(void **state)
 static void operands_of_matrix_products(void **state)
 {
     (void)state;
-    refuse("\"w3\" f32 [12,4]", "\"w3\" f32 [12,5]", "input 1");
-    refuse("linear region=1 in=9,13 out", "linear region=1 in=9,13,6 out", "input 2");
-    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=17,5,6,12", "input 3");
-    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=0,5,6,8", "input 0");
-    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,12,19", "input 2");
-    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,33,12", "input 3");
-    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,1,33,19", "input 1");
-    refuse("linear_dw region=1 in=31,17,34", "linear_dw region=1 in=31,6,34", "input 1");
-    refuse("column_sum region=1 in=36,30", "column_sum region=1 in=12,30", "input 1");
-    refuse("\"places\" f32 [3,4]", "\"places\" i32 [3,4]", "input 2");
+    refuse("\"w3\" f32 [12,4]", "\"w3\" f32 [12,5]", "input weight is");
+    refuse("linear region=1 in=9,13 out", "linear region=1 in=9,13,6 out", "input bias is");
+    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=17,5,6,12", "input residual is");
+    refuse("linear region=1 in=17,5,6,8", "linear region=1 in=0,5,6,8", "input x is");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,12,19", "input partial is");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,5,33,12", "input u is");
+    refuse("linear_dx region=1 in=32,5,33,19", "linear_dx region=1 in=32,1,33,19", "input weight is");
+    refuse("linear_dw region=1 in=31,17,34", "linear_dw region=1 in=31,6,34", "input x is");
+    refuse("column_sum region=1 in=36,30", "column_sum region=1 in=12,30", "input sum is");
+    refuse("\"places\" f32 [3,4]", "\"places\" i32 [3,4]", "input positions is");
     refuse("\"w\" f32 [4,4]", "\"w\" i32 [4,4]", "");
 }
 
@@ -353,15 +353,16 @@ static void numbers_of_16_bits_in_matrix_products(void **state)
     static const struct {
         const char *from, *to, *words;
     } changes[] = {
-        {"\"w\" bf16", "\"w\" f32", "linear in : input 1 is f32 [4,4], expected bf16"},
-        {"\"w\" bf16", "\"w\" f16", "input 1 is f16 [4,4], expected bf16"},
-        {"\"bias\" f32", "\"bias\" bf16", "input 2 is bf16 [4], expected f32"},
+        {"\"w\" bf16", "\"w\" f32", "linear in : input weight is f32 [4,4], expected bf16"},
+        {"\"w\" bf16", "\"w\" f16", "input weight is f16 [4,4], expected bf16"},
+        {"\"bias\" f32", "\"bias\" bf16", "input bias is bf16 [4], expected f32"},
         {"\"y\" bf16", "\"y\" f32", ""},
         {"\"dy\" bf16", "\"dy\" f32", ""},
         {"\"dx\" bf16", "\"dx\" f16", ""},
         {"\"dbias\" f32 [4] gradient program=0\n", "\"dbias\" bf16 [4] gradient program=0\n", ""},
-        {"linear_dw region=0 in=13,0,12", "linear_dw region=0 in=13,2,12", "input 1 is f32 [4], expected bf16"},
-        {"linear_ce_bwd region=0 in=9,1,3", "linear_ce_bwd region=0 in=9,6,3", "input 1 is f32 [4,4], expected bf16"},
+        {"linear_dw region=0 in=13,0,12", "linear_dw region=0 in=13,2,12", "input x is f32 [4], expected bf16"},
+        {"linear_ce_bwd region=0 in=9,1,3", "linear_ce_bwd region=0 in=9,6,3",
+         "input weight is f32 [4,4], expected bf16"},
     };
     pl_error err = {0};
     pl_graph *g = parse(mixed);
@@ -381,16 +382,16 @@ static void numbers_of_16_bits_in_matrix_products(void **state)
 static void operands_of_norms(void **state)
 {
     (void)state;
-    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,3", "input 2");
-    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,4", "input 2");
-    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,4,11,26,29,23", "input 3");
-    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,4,26,29,23", "input 4");
-    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,11,26,29,12", "input 7");
-    refuse("in=56,55,6,57,27,36", "in=56,55,6,4,27,36", "input 3");
+    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,3", "input beta is");
+    refuse("layer_norm region=1 in=8,6,6", "layer_norm region=1 in=8,6,4", "input beta is");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,4,11,26,29,23", "input mean is");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,4,26,29,23", "input rstd is");
+    refuse("in=23,8,6,10,11,26,29,23", "in=23,8,6,10,11,26,29,12", "input add is");
+    refuse("in=56,55,6,57,27,36", "in=56,55,6,4,27,36", "input rstd is");
     refuse("in=56,55,6,57,27,36", "in=56,55,6,-,27,36", "input rstd is missing");
-    refuse("in=56,55,6,57,27,36", "in=56,55,-,57,27,36", "input 4");
-    refuse("in=56,55,6,57,27,36", "in=56,55,6,57,27,12", "input 5");
-    refuse("in=56,55,6,57,27,36", "in=12,55,6,57,27,36", "input 0");
+    refuse("in=56,55,6,57,27,36", "in=56,55,-,57,27,36", "input dgamma is");
+    refuse("in=56,55,6,57,27,36", "in=56,55,6,57,27,12", "input add is");
+    refuse("in=56,55,6,57,27,36", "in=12,55,6,57,27,36", "input dy is");
 }
 
 static void operands_of_attention(void **state)
@@ -398,15 +399,17 @@ static void operands_of_attention(void **state)
     (void)state;
     refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=3", "heads");
     refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=0", "heads");
-    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,12,18,28", "input 3");
-    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,11,28", "input 4");
-    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,18,12", "input 5");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,12,18,28", "input o is");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,11,28",
+           "input lse is");
+    refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,18,12",
+           "input d_o is");
     refuse("\"cache\" f32 [1,9,4] state program=2\nvalue 51 \"cache.1\" f32 [1,9,4]",
-           "\"cache\" f32 [2,9,4] state program=2\nvalue 51 \"cache.1\" f32 [2,9,4]", "input 1");
-    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,51,4", "input 3");
-    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,52,3", "input 2");
-    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,4", "input 2");
-    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=0,50,3", "input 0");
+           "\"cache\" f32 [2,9,4] state program=2\nvalue 51 \"cache.1\" f32 [2,9,4]", "input cache is");
+    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,51,4", "input position is");
+    refuse("attention region=2 in=52,51,51,3", "attention region=2 in=52,51,52,3", "input v is");
+    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=52,50,4", "input position is");
+    refuse("cache_write region=2 in=52,50,3", "cache_write region=2 in=0,50,3", "input x is");
 }
 
 static void dropout_of_attention(void **state)
@@ -416,15 +419,15 @@ static void dropout_of_attention(void **state)
     refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=1", "probability is not in [0, 1)");
     refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=-0.1", "probability is not in [0, 1)");
     refuse(forward, "in=14,15,16,-,3,3 out=17,18 probability=nan", "probability is not in [0, 1)");
-    refuse(forward, "in=14,15,16 out=17,18 probability=0.5", "input 4 is nothing, expected i64 [1]: dropout needs");
-    refuse(forward, "in=14,15,16,-,3 out=17,18 probability=0.5", "input 5 is nothing, expected i64 [1]");
-    refuse(forward, "in=14,15,16,-,4,3 out=17,18 probability=0.5", "input 4");
-    refuse(forward, "in=14,15,16,-,3,4 out=17,18 probability=0.5", "input 5");
+    refuse(forward, "in=14,15,16 out=17,18 probability=0.5", "input step is nothing, expected i64 [1]: dropout needs");
+    refuse(forward, "in=14,15,16,-,3 out=17,18 probability=0.5", "input first_sample is nothing, expected i64 [1]");
+    refuse(forward, "in=14,15,16,-,4,3 out=17,18 probability=0.5", "input step is");
+    refuse(forward, "in=14,15,16,-,3,4 out=17,18 probability=0.5", "input first_sample is");
     refuse(forward, "in=14,15,16,3,3,3 out=17,18 probability=0.5", "no position where weights are dropped");
     refuse(backward, "in=14,15,16,17,18,28 out=31,32,33 probability=1", "probability is not in [0, 1)");
-    refuse(backward, "in=14,15,16,17,18,28 out=31,32,33 probability=0.5", "input 6 is nothing");
-    refuse(backward, "in=14,15,16,17,18,28,3 out=31,32,33 probability=0.5", "input 7 is nothing");
-    refuse(backward, "in=14,15,16,17,18,28,4,3 out=31,32,33 probability=0.5", "input 6");
+    refuse(backward, "in=14,15,16,17,18,28 out=31,32,33 probability=0.5", "input step is nothing");
+    refuse(backward, "in=14,15,16,17,18,28,3 out=31,32,33 probability=0.5", "input first_sample is nothing");
+    refuse(backward, "in=14,15,16,17,18,28,4,3 out=31,32,33 probability=0.5", "input step is");
 }
 
 /* Blocks of the mask have numbers of 32 bits: 2^17 queries of 2^17 keys in one head are as many as there are. */
@@ -450,36 +453,36 @@ static void operands_of_tables_and_losses(void **state)
 {
     (void)state;
     refuse("in=0,1,2 out=8 window=1", "in=0,1,2 out=8 window=0", "window");
-    refuse("in=0,1,2 out=8 window=1", "in=0,1,2,4 out=8 window=1", "input 3");
-    refuse("in=0,1,2 out=8 window=1", "in=4,1,2 out=8 window=1", "input 0");
-    refuse("\"places\" f32 [3,4]", "\"places\" f32 [2,4]", "input 2");
-    refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input 1");
+    refuse("in=0,1,2 out=8 window=1", "in=0,1,2,4 out=8 window=1", "input position is");
+    refuse("in=0,1,2 out=8 window=1", "in=4,1,2 out=8 window=1", "input tokens is");
+    refuse("\"places\" f32 [3,4]", "\"places\" f32 [2,4]", "input positions is");
+    refuse("in=0,58,25,39 out=38,40 window=1", "in=0,12,25,39 out=38,40 window=1", "input dy is");
     refuse("\"dplaces\" f32 [3,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [3,4]",
-           "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input 3");
-    refuse("in=0,58,25,39 out=38,40", "in=0,58", "input 2 is nothing");
+           "\"dplaces\" f32 [2,4] gradient program=0\nvalue 40 \"dplaces.1\" f32 [2,4]", "input dpositions is");
+    refuse("in=0,58,25,39 out=38,40", "in=0,58", "input dtable is nothing");
     refuse("in=0,58,25,39 out=38,40", "in=0 out=38,40", "input dy is missing");
     refuse("in=21,1,0,4,7,24 out=22,23,25 chunk_rows=32", "in=21,1,0,4,7,24 out=22,23,25 chunk_rows=0", "chunk");
-    refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input 3");
-    refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input 2");
-    refuse("in=21,1,0,4,7,24", "in=21,5,0,4,7,24", "input 5");
+    refuse("in=21,1,0,4,7,24", "in=21,1,0,3,7,24", "input scale is");
+    refuse("in=21,1,0,4,7,24", "in=21,1,3,4,7,24", "input target is");
+    refuse("in=21,1,0,4,7,24", "in=21,5,0,4,7,24", "input dweight is");
 }
 
 static void operands_of_the_rest(void **state)
 {
     (void)state;
-    refuse("add region=1 in=20,54", "add region=1 in=20,12", "input 1");
-    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,3,12", "input 3");
-    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,4,3,8", "input 1");
-    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,4,8", "input 2");
+    refuse("add region=1 in=20,54", "add region=1 in=20,12", "input b is");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,3,12", "input residual is");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,4,3,8", "input step is");
+    refuse("dropout region=1 in=19,3,3,8", "dropout region=1 in=19,3,4,8", "input first_sample is");
     refuse("probability=0.5", "probability=1", "probability");
     refuse("probability=0.5", "probability=nan", "probability");
-    refuse("activation_bwd region=1 in=19,36", "activation_bwd region=1 in=19,12", "input 1");
-    refuse("sum_squares region=0 in=35,41", "sum_squares region=0 in=35,4", "input 1");
-    refuse("clip_scale region=0 in=42", "clip_scale region=0 in=4", "input 0");
-    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,6,3,43", "input 4");
-    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,4,43", "input 5");
-    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,3,42", "input 6");
-    refuse("in=5,35,45,46,4,3,43", "in=5,37,45,46,4,3,43", "input 1");
+    refuse("activation_bwd region=1 in=19,36", "activation_bwd region=1 in=19,12", "input dy is");
+    refuse("sum_squares region=0 in=35,41", "sum_squares region=0 in=35,4", "input sum is");
+    refuse("clip_scale region=0 in=42", "clip_scale region=0 in=4", "input sum is");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,6,3,43", "input rate is");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,4,43", "input step is");
+    refuse("in=5,35,45,46,4,3,43", "in=5,35,45,46,4,3,42", "input scale is");
+    refuse("in=5,35,45,46,4,3,43", "in=5,37,45,46,4,3,43", "input gradient is");
     refuse("fill region=0 out=41 value=0", "fill region=0 out=41 value=1", "f32");
 }
 

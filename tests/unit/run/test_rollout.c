@@ -163,12 +163,13 @@ static void check_refused(const char *was, const char *becomes, const char *word
 static void wrong_shapes_are_refused(void **state)
 {
     (void)state;
-    check_refused("f32 [4,13]", "f32 [4,12]", "input 1 is f32 [4,12], expected a row of parameters for each sample");
-    check_refused("f32 [4,13]", "bf16 [4,13]", "input 1 is bf16 [4,13], expected f32");
-    check_refused("i64 [4,2]", "i64 [3,2]", "input 2 is i64 [3,2], expected the numbers of operator and realisation");
-    check_refused("i64 [1]", "i64 [4]", "input 3 is i64 [4], expected i64 [1]");
-    check_refused("in=0,5,2,1 out=6,7", "in=0,2,2,1 out=6,7", "input 1 is f32 [4,13], expected the shape of the state");
-    check_refused("in=6,7 out=8", "in=2 out=8", "input 0 is f32 [4,13], expected f32 [samples, H, W, C]");
+    check_refused("f32 [4,13]", "f32 [4,12]",
+                  "input parameters is f32 [4,12], expected a row of parameters for each sample");
+    check_refused("f32 [4,13]", "bf16 [4,13]", "input parameters is bf16 [4,13], expected f32");
+    check_refused("i64 [4,2]", "i64 [3,2]", "input ids is i64 [3,2], expected the numbers of operator and realisation");
+    check_refused("i64 [1]", "i64 [4]", "input step is i64 [4], expected i64 [1]");
+    check_refused("in=0,5,2,1 out=6,7", "in=0,2,2,1 out=6,7", "input y is f32 [4,13], expected the shape of the state");
+    check_refused("in=6,7 out=8", "in=2 out=8", "input x is f32 [4,13], expected f32 [samples, H, W, C]");
     check_refused("f32 [4,5]", "f32 [4,6]", "field_metrics");
 }
 

@@ -102,9 +102,9 @@ static void wrong_shapes_are_refused(void **state)
     check_refused("in=0 out=3", "in=1 out=3", "expected [batch, height, width, channels]");
     check_refused("f32 [8,4,5,2,18] weight", "f32 [8,4,6,2,18] weight", "expected f32 [2·modes, modes, in, 2, out]");
     check_refused("in=4,2 out=5", "in=4,0 out=5",
-                  "input 1 is f32 [3,10,9,5], expected [batch, height, width, channels]");
+                  "input image is f32 [3,10,9,5], expected [batch, height, width, channels]");
     check_refused("in=3,1 out=4", "in=0,1 out=4", "expected f32 [batch, 2·modes, modes, 2, channels]");
-    check_refused("in=6,3,8 out=9", "in=6,0,8 out=9", "input 1 is f32 [3,10,9,5]");
+    check_refused("in=6,3,8 out=9", "in=6,0,8 out=9", "input x is f32 [3,10,9,5]");
     check_refused("in=6,1 out=7", "in=3,1 out=7", "expected f32 [2·modes, modes, in, 2, out]");
 }
 
