@@ -56,6 +56,8 @@ SAME_PLACE(group_norm, rstd);
 SAME_PLACE(pooled_batch_norm, beta);
 SAME_PLACE(pooled_batch_norm, rstd);
 #undef SAME_PLACE
+_Static_assert(offsetof(pl_batch_norm_bwd_args, rstd) == offsetof(pl_batch_norm_eval_bwd_args, variance),
+               "one function reads both");
 
 /* What the norms by moments have in common. */
 static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, double eps,
@@ -157,9 +159,10 @@ SAME_PLACE(group_norm_bwd, rstd);
 SAME_PLACE(group_norm_bwd, dbeta_new);
 SAME_PLACE(pooled_batch_norm_bwd, rstd);
 SAME_PLACE(pooled_batch_norm_bwd, dbeta_new);
-SAME_PLACE(batch_norm_eval_bwd, rstd);
 SAME_PLACE(batch_norm_eval_bwd, dbeta_new);
 #undef SAME_PLACE
+_Static_assert(offsetof(pl_batch_norm_bwd_args, rstd) == offsetof(pl_batch_norm_eval_bwd_args, variance),
+               "one function reads both");
 
 /* What the four have in common. */
 static pl_channel_norm_bwd_call bwd_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e,
@@ -218,7 +221,7 @@ static void bind_spread(const pl_graph *g, const pl_node *n, const pl_addresses 
                                       .height = dim[1],
                                       .width = dim[2],
                                       .channels = dim[3],
-                                      .g = pl_address_of(g, a, n->batch_norm_spread.g),
+                                      .g = pl_address_of(g, a, n->batch_norm_spread.dpooled),
                                       .argmax = pl_address_of(g, a, n->batch_norm_spread.argmax),
                                       .spread = pl_address_of(g, a, n->batch_norm_spread.spread),
                                       .y = pl_address_of(g, a, n->batch_norm_spread.y),

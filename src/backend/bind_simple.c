@@ -125,7 +125,7 @@ static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a
 
 static void bind_replace(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_copy(g, a, n->replace.x, n->replace.old_new, call);
+    bind_copy(g, a, n->replace.x, n->replace.value_new, call);
 }
 
 static void bind_detach(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)

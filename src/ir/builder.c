@@ -182,28 +182,22 @@ pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const
 
 const pl_value *pl_value_at(const pl_graph *g, pl_id value) { return value == PL_NONE ? NULL : &g->value[value]; }
 
-const pl_value *pl_in(const pl_graph *g, const pl_node *n, int k) { return pl_value_at(g, n->in[k]); }
-
-pl_status pl_fail_input(const pl_graph *g, const pl_node *n, int k, const char *expected, pl_error *err)
-{
-    char shape[160] = "nothing";
-    const pl_value *v = pl_in(g, n, k);
-    if (v) pl_shape_text(&v->shape, shape, sizeof shape);
-    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %s is %s%s%s, expected %s", pl_op_name(n->op), n->scope,
-                   pl_position_name_of(pl_signature_of(n->op)->in, k).text, v ? pl_dtype_name(v->dtype) : "",
-                   v ? " " : "", shape, expected);
-}
-
 pl_status pl_fail_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const char *expected,
                           pl_error *err)
 {
-    return pl_fail_input(g, n, (int)(operand - n->in), expected, err);
+    char shape[160] = "nothing";
+    const pl_value *v = pl_value_at(g, *operand);
+    if (v) pl_shape_text(&v->shape, shape, sizeof shape);
+    return pl_fail(err, PL_E_INTERNAL, "%s in %s: input %s is %s%s%s, expected %s", pl_op_name(n->op), n->scope,
+                   pl_position_name_of(pl_signature_of(n->op)->in, (int)(operand - n->in)).text,
+                   v ? pl_dtype_name(v->dtype) : "", v ? " " : "", shape, expected);
 }
 
 pl_status pl_expect_operand(const pl_graph *g, const pl_node *n, const pl_id *operand, const pl_shape *shape,
                             const char *expected, pl_error *err)
 {
-    return pl_expect_shape(g, n, (int)(operand - n->in), shape, expected, err);
+    const pl_value *v = pl_value_at(g, *operand);
+    return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_operand(g, n, operand, expected, err);
 }
 
 /* A real number's dtype is that of the first one, `first`; NULL: this is it. */
@@ -236,11 +230,11 @@ static pl_status check_kinds(const pl_graph *g, const pl_node *n, pl_error *err)
     const pl_signature *s = pl_signature_of(n->op);
     const pl_value *first = NULL;
     for (int k = 0; k < s->ins; k++) {
-        const pl_value *v = pl_in(g, n, k);
+        const pl_value *v = pl_value_at(g, n->in[k]);
         const char kind = pl_operand_at(s->in, k)->kind;
         if (!v || kind == '.') continue;
         const char *expected = kind == 'r' ? expected_real(v, first) : expected_kind(v, kind);
-        if (expected) return pl_fail_input(g, n, k, expected, err);
+        if (expected) return pl_fail_operand(g, n, &n->in[k], expected, err);
         if (kind == 'r' && !first) first = v;
     }
     return PL_OK;
@@ -251,17 +245,10 @@ pl_status pl_node_infer(const pl_graph *g, const pl_node *n, pl_out out[PL_NODE_
     PL_TRY(check_kinds(g, n, err));
     for (int k = 0; k < pl_signature_of(n->op)->outs; k++) {
         const int update = pl_node_alias(n, k).update;
-        const pl_value *old = update < 0 ? NULL : pl_in(g, n, update);
+        const pl_value *old = update < 0 ? NULL : pl_value_at(g, n->in[update]);
         if (old) out[k] = (pl_out){old->shape, old->dtype};
     }
     return rules[n->op]->shape ? rules[n->op]->shape(g, n, out, err) : PL_OK;
-}
-
-pl_status pl_expect_shape(const pl_graph *g, const pl_node *n, int k, const pl_shape *shape, const char *expected,
-                          pl_error *err)
-{
-    const pl_value *v = pl_in(g, n, k);
-    return !v || pl_shape_equal(&v->shape, shape) ? PL_OK : pl_fail_input(g, n, k, expected, err);
 }
 
 bool pl_is_row_a_sample(const pl_shape *s, int64_t samples, uint32_t symbolic)
@@ -271,13 +258,14 @@ bool pl_is_row_a_sample(const pl_shape *s, int64_t samples, uint32_t symbolic)
     return fine;
 }
 
-pl_status pl_expect_film(const pl_graph *g, const pl_node *n, int k, const pl_shape *x, int64_t channels, pl_error *err)
+pl_status pl_expect_film(const pl_graph *g, const pl_node *n, const pl_id *operand, const pl_shape *x, int64_t channels,
+                         pl_error *err)
 {
-    const pl_value *v = pl_in(g, n, k);
+    const pl_value *v = pl_value_at(g, *operand);
     if (!v || (v->dtype == PL_DTYPE_F32 && pl_is_row_a_sample(&v->shape, x->dim[0], x->symbolic & 1) &&
                pl_shape_last(&v->shape) == 2 * channels))
         return PL_OK;
-    return pl_fail_input(g, n, k, "f32 [samples, a scale, then a shift for each channel]", err);
+    return pl_fail_operand(g, n, operand, "f32 [samples, a scale, then a shift for each channel]", err);
 }
 
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }

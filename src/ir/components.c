@@ -43,8 +43,8 @@ static uint8_t find_or_add(pl_components *c, const pl_component *of)
 /* Gradients begin as zeros before anything else is done, and are the backward pass's all the same. */
 static pl_phase pass_of(const pl_graph *g, const pl_node *n)
 {
-    const bool zeroes =
-        n->phase == PL_PHASE_FORWARD && n->out[0] != PL_NONE && g->value[n->out[0]].role == PL_ROLE_GRADIENT;
+    const pl_id result = pl_node_result(n);
+    const bool zeroes = n->phase == PL_PHASE_FORWARD && result != PL_NONE && g->value[result].role == PL_ROLE_GRADIENT;
     return zeroes ? PL_PHASE_BACKWARD : n->phase;
 }
 

@@ -61,8 +61,9 @@ void pl_gradient_add(pl_gradient *g, pl_id value, pl_id contribution)
         g->of[value] = contribution;
         return;
     }
-    pl_id in[2] = {g->of[value], contribution}, out = PL_NONE;
-    g->of[value] = pl_build_node(g->b, PL_OP_ADD, NULL, 2, in, 1, &out);
+    pl_add_args sum = pl_add_none;
+    sum.a = g->of[value], sum.b = contribution;
+    g->of[value] = pl_build_add(g->b, &sum);
 }
 
 pl_id pl_gradient_take(pl_gradient *g, pl_id value)
@@ -96,6 +97,7 @@ void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 void pl_gradient_add_bias(pl_gradient *g, pl_id bias, pl_id dy)
 {
     if (bias == PL_NONE || pl_gradient_accumulator(g, bias) == PL_NONE) return;
-    pl_id in[2] = {dy, pl_gradient_accumulator(g, bias)}, out = PL_NONE;
-    pl_gradient_accumulated(g, bias, pl_build_node(g->b, PL_OP_COLUMN_SUM, NULL, 2, in, 1, &out));
+    pl_column_sum_args a = pl_column_sum_none;
+    a.x = dy, a.sum = pl_gradient_accumulator(g, bias);
+    pl_gradient_accumulated(g, bias, pl_build_column_sum(g->b, &a));
 }

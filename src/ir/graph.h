@@ -65,6 +65,9 @@ typedef struct pl_node {
     bool dead;
 } pl_node;
 
+/* What a node is for: its first output; PL_NONE: it only stores. */
+static inline pl_id pl_node_result(const pl_node *n) { return n->out[0]; }
+
 typedef struct pl_region {
     const char *name;
     pl_id parent; /* PL_NONE: a program */

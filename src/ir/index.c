@@ -76,7 +76,7 @@ bool pl_readers_have_one(const pl_readers *r, const pl_graph *g, pl_id value)
 bool pl_readers_may_wait(const pl_readers *r, const pl_graph *g, pl_id node, pl_id last)
 {
     if (node == PL_NONE) return true;
-    const pl_id made = g->node[node].out[0];
+    const pl_id made = pl_node_result(&g->node[node]);
     for (const pl_reader *e = pl_readers_first(r, made); e; e = pl_readers_next(r, e))
         if (!g->node[e->node].dead && e->node <= last) return false;
     return true;

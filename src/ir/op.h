@@ -159,21 +159,17 @@ void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
 #include "ir/ops.def"
 
 /* ---- helpers of the shape rules ---- */
-const pl_value *pl_value_at(const pl_graph *, pl_id);            /* NULL for PL_NONE */
-const pl_value *pl_in(const pl_graph *, const pl_node *, int k); /* NULL when absent */
-/* A sentence that names operator, scope, the input that `operand` of the node is, its shape and what was expected. */
+const pl_value *pl_value_at(const pl_graph *, pl_id); /* NULL for PL_NONE */
+/* A sentence that names operator, scope, the input (`operand`, an entry of n->in), its shape and what was expected. */
 pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operand, const char *expected, pl_error *);
 /* Where it is given it has this shape. */
 pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
                             const char *expected, pl_error *);
-/* A sentence that names operator, scope, which input, its shape and what was expected. */
-pl_status pl_fail_input(const pl_graph *, const pl_node *, int k, const char *expected, pl_error *);
 /* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
 bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
-/* Input k, when given, is f32 with a scale and a shift for each of so many channels, in such a row for each of x. */
-pl_status pl_expect_film(const pl_graph *, const pl_node *, int k, const pl_shape *x, int64_t channels, pl_error *);
-/* Input k, when given, has this shape. */
-pl_status pl_expect_shape(const pl_graph *, const pl_node *, int k, const pl_shape *, const char *expected, pl_error *);
+/* Where it is given it is f32 with a scale and a shift for each of so many channels, in such a row for each of x. */
+pl_status pl_expect_film(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *x, int64_t channels,
+                         pl_error *);
 double pl_value_elems_f(const pl_value *); /* as double, 0 for NULL */
 double pl_value_bytes_f(const pl_value *); /* likewise */
 

@@ -5,7 +5,7 @@
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops)
 {
     double bytes = 0;
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) bytes += pl_value_bytes_f(pl_in(g, n, k));
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) bytes += pl_value_bytes_f(pl_value_at(g, n->in[k]));
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (n->out[k] != PL_NONE) bytes += pl_value_bytes_f(&g->value[n->out[k]]);
     return (pl_cost){flops, bytes};
@@ -14,7 +14,7 @@ static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops)
 static pl_cost cost_moved(const pl_graph *g, const pl_node *n)
 {
     double elems = 0;
-    for (int k = 0; k < PL_NODE_IN_MAX; k++) elems += pl_value_elems_f(pl_in(g, n, k));
+    for (int k = 0; k < PL_NODE_IN_MAX; k++) elems += pl_value_elems_f(pl_value_at(g, n->in[k]));
     return cost_of(g, n, 2 * elems);
 }
 

@@ -197,12 +197,11 @@ static pl_status shape_batch_norm_eval(const pl_graph *g, const pl_node *n, pl_o
     return PL_OK;
 }
 
-/* The backward node has the variance in the place of rstd. */
 static pl_status gradient_batch_norm_eval(pl_gradient *g, const pl_node *n)
 {
     const pl_batch_norm_eval_args *a = &n->batch_norm_eval;
     pl_batch_norm_eval_bwd_args b = pl_batch_norm_eval_bwd_none;
-    b.x = a->x, b.gamma = a->gamma, b.beta = a->beta, b.mean = a->mean, b.rstd = a->variance;
+    b.x = a->x, b.gamma = a->gamma, b.beta = a->beta, b.mean = a->mean, b.variance = a->variance;
     b.eps = a->eps, b.act = a->act;
     pl_node bwd = {.op = PL_OP_BATCH_NORM_EVAL_BWD, .batch_norm_eval_bwd = b};
     return gradient_norm(g, a->y, a->residual, &bwd);
@@ -308,7 +307,7 @@ static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err
 
 static pl_status expect_film(const pl_graph *g, const pl_node *n, const pl_id *film, const pl_shape *x, pl_error *err)
 {
-    return pl_expect_film(g, n, (int)(film - n->in), x, pl_shape_last(x), err);
+    return pl_expect_film(g, n, film, x, pl_shape_last(x), err);
 }
 
 static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -415,7 +414,7 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
 
 const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL, cost_bwd, .mixes_samples = true};
 
-/* ---- batch_norm_spread: g, argmax, spread, y → dy ----
+/* ---- batch_norm_spread: dpooled, argmax, spread, y → dy ----
  * The gradient of the whole image y: g where the pool took a number from, and what the statistics pass on to all. */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
@@ -425,7 +424,7 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
         return pl_fail_operand(g, n, &a->y, "[samples, rows, positions, channels]", err);
     pl_shape half = y->shape, rows = pl_shape_of(2, (int64_t)3, pl_shape_last(&y->shape));
     half.dim[1] /= 2, half.dim[2] /= 2;
-    PL_TRY(pl_expect_operand(g, n, &a->g, &half, "the shape of what the pool left of y", err));
+    PL_TRY(pl_expect_operand(g, n, &a->dpooled, &half, "the shape of what the pool left of y", err));
     PL_TRY(pl_expect_operand(g, n, &a->argmax, &half, "the shape of g, u8", err));
     if (g->value[a->argmax].dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, &a->argmax, "u8", err);
     PL_TRY(pl_expect_operand(g, n, &a->spread, &rows, "f32 [3, channels]", err));
@@ -435,7 +434,7 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
 
 static pl_cost cost_spread(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *pooled = &g->value[n->batch_norm_spread.g], *y = &g->value[n->batch_norm_spread.y];
+    const pl_value *pooled = &g->value[n->batch_norm_spread.dpooled], *y = &g->value[n->batch_norm_spread.y];
     return (pl_cost){4 * pl_value_elems_f(y),
                      2 * pl_value_bytes_f(y) + pl_value_bytes_f(pooled) + pl_value_elems_f(pooled)};
 }

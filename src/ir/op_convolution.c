@@ -331,7 +331,7 @@ static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out o
     pl_shape channels = pl_shape_of(1, s.out);
     PL_TRY(pl_expect_operand(g, n, &a->gamma, &channels, "f32 [out]", err));
     PL_TRY(pl_expect_operand(g, n, &a->bias, &channels, "f32 [out]", err));
-    PL_TRY(pl_expect_film(g, n, (int)(&a->film - n->in), &x->shape, s.out, err));
+    PL_TRY(pl_expect_film(g, n, &a->film, &x->shape, s.out, err));
     give_conv2d_pool(x, &s, out);
     return PL_OK;
 }
@@ -342,7 +342,7 @@ static pl_id spread_out(pl_gradient *g, const pl_conv2d_pool_args *a, pl_id to_p
     const pl_shape *y = &g->b->graph->value[a->y].shape;
     pl_batch_norm_spread_args all = pl_batch_norm_spread_none;
     pl_max_pool_bwd_args few = pl_max_pool_bwd_none;
-    all.g = few.dy = to_pooled, all.argmax = few.argmax = a->argmax;
+    all.dpooled = few.dy = to_pooled, all.argmax = few.argmax = a->argmax;
     all.spread = spread, all.y = a->y, few.height = y->dim[1], few.width = y->dim[2];
     return spread == PL_NONE ? pl_build_max_pool_bwd(g->b, &few) : pl_build_batch_norm_spread(g->b, &all);
 }

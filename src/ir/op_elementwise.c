@@ -117,7 +117,7 @@ static pl_status gradient_cast(pl_gradient *g, const pl_node *n)
 }
 
 _Static_assert(offsetof(pl_cast_args, x) == offsetof(pl_replace_args, x) &&
-                   offsetof(pl_cast_args, y) == offsetof(pl_replace_args, old_new),
+                   offsetof(pl_cast_args, y) == offsetof(pl_replace_args, value_new),
                "one rule reads both");
 
 static pl_cost cost_cast(const pl_graph *g, const pl_node *n)
@@ -138,14 +138,14 @@ static pl_status shape_add_to(const pl_graph *g, const pl_node *n, pl_out out[],
 
 const pl_op_rule pl_rule_ADD_TO = {shape_add_to, NULL, cost_elementwise};
 
-/* ---- replace: x, as old is stored and in its place; a node that may not run leaves what was there. No gradient
+/* ---- replace: x, as `value` is stored and in its place; a node that may not run leaves what was there. No gradient
  * passes ---- */
 static pl_status shape_replace(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_replace_args *a = &n->replace;
     (void)out;
-    if (!pl_dtype_is_real(g->value[a->old].dtype)) return pl_fail_operand(g, n, &a->old, "f32, bf16 or f16", err);
-    return pl_expect_operand(g, n, &a->old, &g->value[a->x].shape, "the shape of what replaces it", err);
+    if (!pl_dtype_is_real(g->value[a->value].dtype)) return pl_fail_operand(g, n, &a->value, "f32, bf16 or f16", err);
+    return pl_expect_operand(g, n, &a->value, &g->value[a->x].shape, "the shape of what replaces it", err);
 }
 
 const pl_op_rule pl_rule_REPLACE = {shape_replace, NULL, cost_cast};

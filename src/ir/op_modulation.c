@@ -6,7 +6,7 @@ static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_ele
 {
     double elems = 0, bytes = 0;
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
-        const pl_value *v = pl_in(g, n, k);
+        const pl_value *v = pl_value_at(g, n->in[k]);
         elems = pl_value_elems_f(v) > elems ? pl_value_elems_f(v) : elems;
         bytes += pl_value_bytes_f(v);
     }

@@ -190,13 +190,13 @@ static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
     pl_replace_args kept = pl_replace_none;
     pl_store_args store = pl_store_none;
     if (k->missing == PL_NONE || b->status != PL_OK) return made;
-    kept.x = made, kept.old = k->features;
+    kept.x = made, kept.value = k->features;
     store.port[0] = pl_build_replace(b, &kept), store.back = 1;
     pl_build_store(b, &store);
     if (b->status != PL_OK) return PL_NONE;
     for (size_t i = first; i < b->graph->node_count; i++)
         if (b->graph->node[i].region == b->region) b->graph->node[i].predicate = k->missing;
-    return come_in(k, kept.old_new, "frozen", "features");
+    return come_in(k, kept.value_new, "frozen", "features");
 }
 
 /* The norm behind the last layer is CLIP's for the class token alone. */

@@ -98,7 +98,7 @@ static void write_node(pl_json *j, const pl_plan *p, const pl_names *names, size
     ids(j, "outputs", n->out, PL_NODE_OUT_MAX);
     kv_id(j, "predicate", n->predicate);
     pl_json_kv_bool(j, "recompute", rule->recompute);
-    pl_id first = first_of(g, names, n->out[0]);
+    pl_id first = first_of(g, names, pl_node_result(n));
     kv_id(j, "recomputes", first == PL_NONE ? PL_NONE : g->value[first].producer);
     pl_json_kv_double(j, "flops", cost.flops);
     pl_json_kv_double(j, "moved_bytes", cost.bytes);

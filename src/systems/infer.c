@@ -32,7 +32,7 @@ static const char *name_of(const pl_export_face *face, uint64_t number)
 static bool is_read_as_picture(const pl_graph *g, pl_id id)
 {
     for (size_t i = 0; i < g->node_count; i++)
-        if (g->node[i].op == PL_OP_PATCHES && pl_value_root(g, g->node[i].in[0]) == id) return true;
+        if (g->node[i].op == PL_OP_PATCHES && pl_value_root(g, g->node[i].patches.image) == id) return true;
     return false;
 }
 

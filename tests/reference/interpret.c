@@ -82,7 +82,7 @@ double *reference_find(reference *r, const char *name)
 
 /* ---- operands ---- */
 
-const pl_value *operand(const operands *o, int in) { return pl_in(o->r->graph, o->node, in); }
+const pl_value *operand(const operands *o, int in) { return pl_value_at(o->r->graph, o->node->in[in]); }
 bool wanted(const operands *o, int out) { return o->node->out[out] != PL_NONE; }
 
 double *scratch(operands *o, uint64_t elems)

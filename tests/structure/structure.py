@@ -295,6 +295,21 @@ def rule_systems(root):
                    "ask for a property, in a row of systems/ or models/")
 
 
+POSITION = re.compile(r"\b(?:(?:\w*_)?(?:n|node|op|fwd|bwd)|node\[[^\]]*\])(?:->|\.)(?:in|out|attr)\[(?:\d+|[A-Z][A-Z0-9_]*)\]")
+OF_NO_OPERATOR = {"src/ir/graph.h", "src/export/emit.c", "src/export/lower.c"} # any node's result; ONNX's nodes
+
+
+def rule_operands(root):
+    """Operands and attributes go by the names of their row in ops.def; positions are for loops over all of them."""
+    for path in files_below(root, "src", (".c", ".h")):
+        if path in OF_NO_OPERATOR:
+            continue
+        code = code_of(slurp(os.path.join(root, path)))
+        for found in POSITION.finditer(code):
+            yield (f"{path}:{code.count(chr(10), 0, found.start()) + 1}: {found.group(0)}: an operand by its position; "
+                   "by name: n->OPERATOR.NAME, as in its row of ir/ops.def")
+
+
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s#]+)(#[^)]*)?\)")
 
 

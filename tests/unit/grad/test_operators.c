@@ -594,7 +594,8 @@ static void check_algorithm(make_op make, pl_convolution_algorithm algorithm)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->op != PL_OP_CONV2D_DW) continue;
-        assert_int_equal(n->attr[2].i, pl_in(g, n, 2)->shape.dim[1] == 3 ? algorithm : PL_CONVOLUTION_DIRECT);
+        assert_int_equal(n->conv2d_dw.algorithm,
+                         pl_value_at(g, n->conv2d_dw.dweight)->shape.dim[1] == 3 ? algorithm : PL_CONVOLUTION_DIRECT);
         seen++;
     }
     assert_int_equal(seen, 2);
