@@ -189,26 +189,16 @@ static pl_id last_version(const driver *d, pl_id weight)
     return PL_NONE;
 }
 
-static void finish_gradient(pl_builder *b, pl_op finish, pl_id sum, pl_id weight)
-{
-    pl_latent_gradient_args latent = pl_latent_gradient_none;
-    latent.sum = sum, latent.weight = weight;
-    if (finish == PL_OP_LATENT_GRADIENT)
-        pl_build_latent_gradient(b, &latent);
-    else
-        b->status = pl_fail(b->err, PL_E_INTERNAL, "%s finishes no gradient", pl_op_name(finish));
-}
-
 /* Behind the sums. */
 static pl_status finish_gradients(driver *d, pl_id program)
 {
     pl_builder *b = d->grad.b;
     b->region = program;
     for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
-        const pl_id finish = d->grad.finish[i], sum = last_version(d, (pl_id)i);
-        if (finish == PL_NONE || finish == PL_OP_COUNT || sum == PL_NONE) continue;
+        const pl_id sum = last_version(d, (pl_id)i);
+        if (!d->grad.finish[i] || sum == PL_NONE) continue;
         snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[i].scope);
-        finish_gradient(b, (pl_op)finish, sum, (pl_id)i);
+        d->grad.finish[i](b, sum, (pl_id)i);
     }
     return b->status;
 }
@@ -293,10 +283,7 @@ pl_status pl_grad_differentiate(pl_graph *g, pl_id program, pl_error *err)
     count_readers(g, program, d.readers, d.reached);
     find_wanted(&d, g, program);
     PL_TRY_DONE(check_windows(g, d.readers, err));
-    for (size_t i = 0; i < values; i++) {
-        d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
-        d.grad.finish[i] = PL_NONE;
-    }
+    for (size_t i = 0; i < values; i++) d.grad.of[i] = d.grad.accumulator[i] = d.waiting[i] = PL_NONE;
     PL_TRY_DONE(add_accumulators(&d));
     size_t zeros = g->node_count - nodes;
     b.phase = PL_PHASE_BACKWARD;

@@ -78,10 +78,10 @@ pl_id pl_gradient_accumulator(const pl_gradient *g, pl_id weight)
     return weight < g->count ? g->accumulator[weight] : PL_NONE;
 }
 
-void pl_gradient_accumulated_for(pl_gradient *g, pl_id weight, pl_id version, pl_op finish)
+void pl_gradient_accumulated_for(pl_gradient *g, pl_id weight, pl_id version, pl_gradient_finish finish)
 {
     if (weight >= g->count || version == PL_NONE || g->b->status != PL_OK) return;
-    if (g->finish[weight] != PL_NONE && g->finish[weight] != (pl_id)finish)
+    if (g->finish[weight] && g->finish[weight] != finish)
         g->b->status = pl_fail(g->b->err, PL_E_UNSUPPORTED,
                                "%s: the weight %s is read as numbers and as signs, and its gradient cannot be both",
                                g->b->scope, g->b->graph->value[weight].name);
@@ -89,9 +89,11 @@ void pl_gradient_accumulated_for(pl_gradient *g, pl_id weight, pl_id version, pl
     g->accumulator[weight] = version;
 }
 
+static void is_finished(pl_builder *b, pl_id sum, pl_id weight) { (void)b, (void)sum, (void)weight; }
+
 void pl_gradient_accumulated(pl_gradient *g, pl_id weight, pl_id version)
 {
-    pl_gradient_accumulated_for(g, weight, version, PL_OP_COUNT);
+    pl_gradient_accumulated_for(g, weight, version, is_finished);
 }
 
 void pl_gradient_add_bias(pl_gradient *g, pl_id bias, pl_id dy)

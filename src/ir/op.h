@@ -118,14 +118,15 @@ static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
 
 /* ---- gradient.c: what a gradient rule may ask and say ---- */
+/* Makes of what came in for a weight, once all is in, the weight's own gradient, in its place. */
+typedef void (*pl_gradient_finish)(pl_builder *, pl_id sum, pl_id weight);
 struct pl_gradient {
     pl_builder *b;
     pl_id *of; /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
-    pl_id
-        *accumulator; /* likewise: where this node's part of a weight's gradient goes, or PL_NONE: it is not trained */
-    pl_id *finish; /* likewise, of a weight: the operator that finishes what came in; PL_OP_COUNT: none need; PL_NONE:
-                    * nothing came in yet */
-    const bool *wanted; /* likewise, by root: a trained weight has a part in it, so its gradient is passed on */
+    /* likewise: where this node's part of a weight's gradient goes, or PL_NONE: it is not trained */
+    pl_id *accumulator;
+    pl_gradient_finish *finish; /* likewise, of a weight; NULL: nothing came in yet */
+    const bool *wanted;         /* likewise, by root: a trained weight has a part in it, so its gradient is passed on */
     size_t count;
     bool replaced; /* set by a rule whose backward node also does the forward node's work */
 };
@@ -148,9 +149,9 @@ pl_id pl_gradient_take(pl_gradient *, pl_id value);
  * version after the node has added to it. */
 pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
 void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
-/* Likewise of what the weight is turned into: when all is in, a node `finish`(sum, weight) makes it the weight's own,
- * in its place. All that read the weight must say the same: PL_E_UNSUPPORTED. */
-void pl_gradient_accumulated_for(pl_gradient *, pl_id weight, pl_id version, pl_op finish);
+/* Likewise of what the weight is turned into: `finish` makes it the weight's own. All that read the weight must say the
+ * same: PL_E_UNSUPPORTED. */
+void pl_gradient_accumulated_for(pl_gradient *, pl_id weight, pl_id version, pl_gradient_finish);
 /* The gradient of a layer's bias, where there is one that is trained. */
 void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
 

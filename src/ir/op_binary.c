@@ -85,6 +85,13 @@ static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out
     return PL_OK;
 }
 
+static void finish(pl_builder *b, pl_id sum, pl_id weight)
+{
+    pl_latent_gradient_args a = pl_latent_gradient_none;
+    a.sum = sum, a.weight = weight;
+    pl_build_latent_gradient(b, &a);
+}
+
 static pl_status gradient_linear_binary(pl_gradient *g, const pl_node *n)
 {
     const pl_linear_binary_args *a = &n->linear_binary;
@@ -94,8 +101,7 @@ static pl_status gradient_linear_binary(pl_gradient *g, const pl_node *n)
     if (dw.dy == PL_NONE) return PL_OK;
     pl_gradient_add_bias(g, a->bias, dw.dy);
     dw.dweight = pl_gradient_accumulator(g, a->latent);
-    if (dw.dweight != PL_NONE)
-        pl_gradient_accumulated_for(g, a->latent, pl_build_linear_binary_dw(g->b, &dw), PL_OP_LATENT_GRADIENT);
+    if (dw.dweight != PL_NONE) pl_gradient_accumulated_for(g, a->latent, pl_build_linear_binary_dw(g->b, &dw), finish);
     dx.packed = a->packed;
     if (pl_gradient_is_wanted(g, a->x)) pl_gradient_add(g, a->x, pl_build_linear_binary_dx(g->b, &dx));
     if (a->residual != PL_NONE) pl_gradient_add(g, a->residual, dw.dy);
