@@ -56,8 +56,6 @@ SAME_PLACE(group_norm, rstd);
 SAME_PLACE(pooled_batch_norm, beta);
 SAME_PLACE(pooled_batch_norm, rstd);
 #undef SAME_PLACE
-_Static_assert(offsetof(pl_batch_norm_bwd_args, rstd) == offsetof(pl_batch_norm_eval_bwd_args, variance),
-               "one function reads both");
 
 /* What the norms by moments have in common. */
 static pl_channel_norm_call norm_call(const pl_graph *g, const pl_node *n, const pl_addresses *a, extent e, double eps,

@@ -93,7 +93,7 @@ static void take_apart(pl_graph *g, const convolution *c)
     const pl_batch_norm_spread_args *spread = &g->node[c->spread].batch_norm_spread;
     pl_node n = backward_at(&g->node[c->last]);
     pl_conv2d_pool_bwd_args *a = &n.conv2d_pool_bwd;
-    a->dpooled = spread->g, a->argmax = spread->argmax, a->spread = spread->spread;
+    a->dpooled = spread->dpooled, a->argmax = spread->argmax, a->spread = spread->spread;
     a->x = forward->x, a->weight = forward->weight, a->bias = forward->bias;
     a->stride = forward->stride, a->pad = forward->pad, a->algorithm = forward->algorithm;
     if (c->dx != PL_NONE) a->dx = g->node[c->dx].conv2d_dx.dx;
