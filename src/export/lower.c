@@ -154,6 +154,7 @@ static const char *window(pl_lowering *l, pl_id id)
 
 const char *pl_lower_value(pl_lowering *l, pl_id id)
 {
+    if (id == PL_NONE) return NULL;
     if (l->status != PL_OK) return "";
     const pl_value *v = &l->o.graph->value[id];
     if (l->name[id]) return l->name[id];
@@ -167,15 +168,7 @@ const char *pl_lower_value(pl_lowering *l, pl_id id)
     return l->name[id] ? l->name[id] : "";
 }
 
-const char *pl_lower_input(pl_lowering *l, const pl_node *n, int k)
-{
-    return n->in[k] == PL_NONE ? NULL : pl_lower_value(l, n->in[k]);
-}
-
-const pl_shape *pl_lower_shape(const pl_lowering *l, const pl_node *n, int k)
-{
-    return &l->o.graph->value[n->in[k]].shape;
-}
+const pl_shape *pl_lower_shape(const pl_lowering *l, pl_id value) { return &l->o.graph->value[value].shape; }
 
 const char *pl_lower_transposed(pl_lowering *l, pl_id matrix)
 {
@@ -185,13 +178,13 @@ const char *pl_lower_transposed(pl_lowering *l, pl_id matrix)
     return l->turned[matrix];
 }
 
-void pl_lower_output(pl_lowering *l, const pl_node *n, int k, const char *name)
+void pl_lower_output(pl_lowering *l, const pl_node *n, pl_id output, const char *name)
 {
-    if (n->out[k] == PL_NONE || l->status != PL_OK) return;
-    if (l->o.graph->value[n->out[k]].view_of != PL_NONE)
+    if (output == PL_NONE || l->status != PL_OK) return;
+    if (l->o.graph->value[output].view_of != PL_NONE)
         pl_lower_refuse(l, n, "it writes into a window");
     else
-        l->name[n->out[k]] = name;
+        l->name[output] = name;
 }
 
 /* ---- what comes in and goes out ---- */

@@ -79,14 +79,14 @@ const char *pl_emit_add(pl_lowering *, const char *x, const char *y); /* y NULL:
 /* ---- lower.c: values ---- */
 /* A further tensor of the model; the numbers are not copied. False where memory was refused. */
 bool pl_lower_add_tensor(pl_lowering *, const pl_onnx_tensor *);
-/* What has input k of the node; NULL where that is not given. */
-const char *pl_lower_input(pl_lowering *, const pl_node *, int k);
+/* What has it in ONNX; NULL for PL_NONE. */
 const char *pl_lower_value(pl_lowering *, pl_id value);
 const char *pl_lower_transposed(pl_lowering *, pl_id matrix); /* of two dimensions */
-void pl_lower_output(pl_lowering *, const pl_node *, int k, const char *name);
+/* An output of the node, unless it is PL_NONE. */
+void pl_lower_output(pl_lowering *, const pl_node *, pl_id output, const char *name);
 /* A further output of the model, under the name of the port. */
 void pl_lower_give_out(pl_lowering *, const pl_export_port *, const char *x, const pl_shape *, pl_dtype);
-const pl_shape *pl_lower_shape(const pl_lowering *, const pl_node *, int k);
+const pl_shape *pl_lower_shape(const pl_lowering *, pl_id value);
 /* PL_E_UNSUPPORTED: the operator in that scope, and why. */
 void pl_lower_refuse(pl_lowering *, const pl_node *, const char *why);
 bool pl_lower_nomem(pl_lowering *); /* keeps that memory was refused; returns false */

@@ -14,22 +14,20 @@ void pl_lower_linear(pl_lowering *l, const pl_node *n)
 {
     const pl_linear_args *a = &n->linear;
     const char *y = product(l, pl_lower_value(l, a->x), a->weight);
-    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(linear, bias)));
-    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(linear, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(linear, y), y);
-    if (a->act_y != PL_NONE)
-        pl_lower_output(l, n, PL_OUT_OF(linear, act_y), pl_emit_activation(l, y, (pl_activation)a->act));
+    y = pl_emit_add(l, y, pl_lower_value(l, a->bias));
+    y = pl_emit_add(l, y, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, y);
+    if (a->act_y != PL_NONE) pl_lower_output(l, n, a->act_y, pl_emit_activation(l, y, (pl_activation)a->act));
 }
 
 void pl_lower_feed_forward(pl_lowering *l, const pl_node *n)
 {
     const pl_feed_forward_args *a = &n->feed_forward;
-    const char *h = pl_emit_add(l, product(l, pl_lower_value(l, a->x), a->up),
-                                pl_lower_input(l, n, PL_IN_OF(feed_forward, up_bias)));
+    const char *h = pl_emit_add(l, product(l, pl_lower_value(l, a->x), a->up), pl_lower_value(l, a->up_bias));
     h = pl_emit_activation(l, h, (pl_activation)a->act);
-    const char *y = pl_emit_add(l, product(l, h, a->down), pl_lower_input(l, n, PL_IN_OF(feed_forward, down_bias)));
-    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(feed_forward, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(feed_forward, y), y);
+    const char *y = pl_emit_add(l, product(l, h, a->down), pl_lower_value(l, a->down_bias));
+    y = pl_emit_add(l, y, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, y);
 }
 
 /* act(a)·b of [a | b]. */
@@ -44,19 +42,18 @@ static const char *gated(pl_lowering *l, const char *both, int64_t hidden, pl_ac
 void pl_lower_gated_activation(pl_lowering *l, const pl_node *n)
 {
     const pl_gated_activation_args *a = &n->gated_activation;
-    const int64_t hidden = pl_shape_last(pl_lower_shape(l, n, PL_IN_OF(gated_activation, x))) / 2;
+    const int64_t hidden = pl_shape_last(pl_lower_shape(l, a->x)) / 2;
     const char *y = gated(l, pl_lower_value(l, a->x), hidden, (pl_activation)a->act);
-    pl_lower_output(l, n, PL_OUT_OF(gated_activation, y), y);
+    pl_lower_output(l, n, a->y, y);
 }
 
 void pl_lower_gated_feed_forward(pl_lowering *l, const pl_node *n)
 {
     const pl_gated_feed_forward_args *a = &n->gated_feed_forward;
-    const int64_t hidden = pl_lower_shape(l, n, PL_IN_OF(gated_feed_forward, gate_up))->dim[0] / 2;
+    const int64_t hidden = pl_lower_shape(l, a->gate_up)->dim[0] / 2;
     const char *h = gated(l, product(l, pl_lower_value(l, a->x), a->gate_up), hidden, (pl_activation)a->act);
-    const char *y =
-        pl_emit_add(l, product(l, h, a->down), pl_lower_input(l, n, PL_IN_OF(gated_feed_forward, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(gated_feed_forward, y), y);
+    const char *y = pl_emit_add(l, product(l, h, a->down), pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, y);
 }
 
 /* ---- norms ---- */
@@ -66,22 +63,22 @@ void pl_lower_layer_norm(pl_lowering *l, const pl_node *n)
     const pl_layer_norm_args *a = &n->layer_norm;
     const pl_onnx_attribute *with = PL_ATTRIBUTES(PL_INT("axis", -1), PL_REAL("epsilon", a->eps));
     const char *x = pl_lower_value(l, a->x), *gain = pl_lower_value(l, a->gamma);
-    const char *offset = pl_lower_input(l, n, PL_IN_OF(layer_norm, beta));
+    const char *offset = pl_lower_value(l, a->beta);
     const char *y =
         pl_emit(l, "LayerNormalization", with, offset ? (const char *const[]){x, gain, offset, NULL} : PL_IN(x, gain));
-    pl_lower_output(l, n, PL_OUT_OF(layer_norm, y), y);
+    pl_lower_output(l, n, a->y, y);
 }
 
 /* x/√(mean(x²) + eps), and the gain where there is one. */
 void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
 {
     const pl_rms_norm_args *a = &n->rms_norm;
-    const char *x = pl_lower_value(l, a->x), *gain = pl_lower_input(l, n, PL_IN_OF(rms_norm, gamma));
+    const char *x = pl_lower_value(l, a->x), *gain = pl_lower_value(l, a->gamma);
     const char *mean = pl_emit(l, "ReduceMean", PL_ATTRIBUTES(PL_LIST("axes", 1, -1), PL_INT("keepdims", 1)),
                                PL_IN(pl_emit(l, "Mul", NULL, PL_IN(x, x))));
     const char *size = pl_emit(l, "Sqrt", NULL, PL_IN(pl_emit_add(l, mean, pl_emit_number(l, a->eps))));
     const char *y = pl_emit(l, "Div", NULL, PL_IN(x, size));
-    pl_lower_output(l, n, PL_OUT_OF(rms_norm, y), gain ? pl_emit(l, "Mul", NULL, PL_IN(y, gain)) : y);
+    pl_lower_output(l, n, a->y, gain ? pl_emit(l, "Mul", NULL, PL_IN(y, gain)) : y);
 }
 
 /* ---- attention ---- */
@@ -131,8 +128,8 @@ static const char *mask_of(pl_lowering *l, int64_t tokens)
 
 static const char *add_mask(pl_lowering *l, const pl_node *n, const char *scores)
 {
-    const int64_t queries = pl_lower_shape(l, n, PL_IN_OF(attention, q))->dim[1];
-    const int64_t keys = pl_lower_shape(l, n, PL_IN_OF(attention, k))->dim[1];
+    const int64_t queries = pl_lower_shape(l, n->attention.q)->dim[1];
+    const int64_t keys = pl_lower_shape(l, n->attention.k)->dim[1];
     if (queries != keys) pl_lower_refuse(l, n, "it is causal between sequences of different lengths");
     return pl_emit_add(l, scores, mask_of(l, keys / sequences_of(&n->attention)));
 }
@@ -142,7 +139,7 @@ void pl_lower_attention(pl_lowering *l, const pl_node *n)
     const pl_attention_args *a = &n->attention;
     if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
     if (a->probability > 0) return pl_lower_refuse(l, n, "it drops weights at random");
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(attention, q)), from = apart(a, s);
+    const pl_shape *s = pl_lower_shape(l, a->q), from = apart(a, s);
     const char *q = heads_of(l, a, a->q, false), *k = heads_of(l, a, a->k, true), *v = heads_of(l, a, a->v, false);
     const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
     scores = pl_emit(l, "Mul", NULL, PL_IN(scores, pl_emit_number(l, a->scale)));
@@ -150,7 +147,7 @@ void pl_lower_attention(pl_lowering *l, const pl_node *n)
     const char *p = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(scores));
     const char *o = pl_emit(l, "MatMul", NULL, PL_IN(p, v));
     o = turn(l, o, from.rank, (const int64_t[]){1, 0, 2});
-    pl_lower_output(l, n, PL_OUT_OF(attention, o), pl_emit_reshape(l, o, &from, s));
+    pl_lower_output(l, n, a->o, pl_emit_reshape(l, o, &from, s));
 }
 
 /* o = σ(scale·q·kᵀ)·v + Σ u, the sum over all tokens. */
@@ -164,7 +161,7 @@ void pl_lower_sigmoid_attention(pl_lowering *l, const pl_node *n)
     const char *all = pl_emit(l, "ReduceSum", PL_ATTRIBUTES(PL_INT("keepdims", 1)),
                               PL_IN(u, pl_emit_integers(l, 1, (const int64_t[]){1})));
     const char *o = pl_emit_add(l, pl_emit(l, "MatMul", NULL, PL_IN(weights, pl_lower_value(l, a->v))), all);
-    pl_lower_output(l, n, PL_OUT_OF(sigmoid_attention, o), o);
+    pl_lower_output(l, n, a->o, o);
 }
 
 /* ---- rope: the angles of all positions are a table ---- */
@@ -187,7 +184,7 @@ static const char *turned_table(pl_lowering *l, const pl_rope_args *a, int64_t p
 void pl_lower_rope(pl_lowering *l, const pl_node *n)
 {
     const pl_rope_args *args = &n->rope;
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(rope, x));
+    const pl_shape *s = pl_lower_shape(l, args->x);
     const int64_t heads = args->heads, rotated = args->rotated, width = s->dim[s->rank - 1] / heads, half = width / 2;
     pl_shape apart = *s;
     if (s->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
@@ -206,7 +203,7 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
     if (rotated < heads)
         y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", axis)),
                     PL_IN(y, pl_emit_slice(l, x, axis, rotated, heads)));
-    pl_lower_output(l, n, PL_OUT_OF(rope, y), pl_emit_reshape(l, y, &apart, s));
+    pl_lower_output(l, n, args->y, pl_emit_reshape(l, y, &apart, s));
 }
 
 /* ---- losses: what they judge goes out ---- */
@@ -219,8 +216,8 @@ static const pl_export_port *port_of(const pl_lowering *l, const pl_node *n)
 void pl_lower_linear_ce(pl_lowering *l, const pl_node *n)
 {
     const pl_linear_ce_args *a = &n->linear_ce;
-    pl_shape s = *pl_lower_shape(l, n, PL_IN_OF(linear_ce, h));
-    s.dim[s.rank - 1] = pl_lower_shape(l, n, PL_IN_OF(linear_ce, weight))->dim[0];
+    pl_shape s = *pl_lower_shape(l, a->h);
+    s.dim[s.rank - 1] = pl_lower_shape(l, a->weight)->dim[0];
     pl_lower_give_out(l, port_of(l, n), product(l, pl_lower_value(l, a->h), a->weight), &s, PL_DTYPE_F32);
 }
 

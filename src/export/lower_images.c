@@ -29,23 +29,22 @@ static const char *convolved(pl_lowering *l, const char *x, pl_id weight, int64_
 void pl_lower_conv2d(pl_lowering *l, const pl_node *n)
 {
     const pl_conv2d_args *a = &n->conv2d;
-    const char *x = planes(l, pl_lower_value(l, a->x)), *bias = pl_lower_input(l, n, PL_IN_OF(conv2d, bias));
+    const char *x = planes(l, pl_lower_value(l, a->x)), *bias = pl_lower_value(l, a->bias);
     const char *y = pixels(l, convolved(l, x, a->weight, a->stride, a->pad, bias));
-    y = pl_emit_add(l, y, pl_lower_input(l, n, PL_IN_OF(conv2d, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(conv2d, y), y);
-    if (a->act_y != PL_NONE)
-        pl_lower_output(l, n, PL_OUT_OF(conv2d, act_y), pl_emit_activation(l, y, (pl_activation)a->act));
+    y = pl_emit_add(l, y, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, y);
+    if (a->act_y != PL_NONE) pl_lower_output(l, n, a->act_y, pl_emit_activation(l, y, (pl_activation)a->act));
 }
 
 void pl_lower_conv_transpose2d(pl_lowering *l, const pl_node *n)
 {
     const pl_conv_transpose2d_args *a = &n->conv_transpose2d;
     const char *x = planes(l, pl_lower_value(l, a->x)), *w = window_of(l, a->weight);
-    const char *bias = pl_lower_input(l, n, PL_IN_OF(conv_transpose2d, bias));
+    const char *bias = pl_lower_value(l, a->bias);
     const char *y = pl_emit(l, "ConvTranspose", PL_ATTRIBUTES(PL_LIST("strides", 2, a->stride, a->stride)),
                             bias ? (const char *const[]){x, w, bias, NULL} : PL_IN(x, w));
-    y = pl_emit_add(l, pixels(l, y), pl_lower_input(l, n, PL_IN_OF(conv_transpose2d, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(conv_transpose2d, y), y);
+    y = pl_emit_add(l, pixels(l, y), pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, y);
 }
 
 static const char *largest(pl_lowering *l, const char *x)
@@ -59,10 +58,10 @@ static const char *largest(pl_lowering *l, const char *x)
 void pl_lower_conv2d_pool(pl_lowering *l, const pl_node *n)
 {
     const pl_conv2d_pool_args *a = &n->conv2d_pool;
-    const int64_t channels = pl_lower_shape(l, n, PL_IN_OF(conv2d_pool, weight))->dim[0];
+    const int64_t channels = pl_lower_shape(l, a->weight)->dim[0];
     if (a->y != PL_NONE && l->wanted[a->y]) return pl_lower_refuse(l, n, "its whole image is read");
-    const char *y = convolved(l, planes(l, pl_lower_value(l, a->x)), a->weight, a->stride, a->pad,
-                              pl_lower_input(l, n, PL_IN_OF(conv2d_pool, bias)));
+    const char *y =
+        convolved(l, planes(l, pl_lower_value(l, a->x)), a->weight, a->stride, a->pad, pl_lower_value(l, a->bias));
     const char *sign = pl_lower_value(l, a->gamma);
     if (a->film != PL_NONE)
         sign = pl_emit(l, "Mul", NULL, PL_IN(sign, pl_emit_slice(l, pl_lower_value(l, a->film), 1, 0, channels)));
@@ -70,7 +69,7 @@ void pl_lower_conv2d_pool(pl_lowering *l, const pl_node *n)
     const char *least = pl_emit(l, "Neg", NULL, PL_IN(largest(l, pl_emit(l, "Neg", NULL, PL_IN(y)))));
     const char *falls = pl_emit(l, "Less", NULL, PL_IN(sign, pl_emit_number(l, 0)));
     y = pixels(l, pl_emit(l, "Where", NULL, PL_IN(falls, least, largest(l, y))));
-    pl_lower_output(l, n, PL_OUT_OF(conv2d_pool, pooled), y);
+    pl_lower_output(l, n, a->pooled, y);
 }
 
 /* ---- norms of channels ---- */
@@ -86,7 +85,7 @@ static const char *scaled(pl_lowering *l, const char *x, pl_id gamma, pl_id beta
 void pl_lower_group_norm(pl_lowering *l, const pl_node *n)
 {
     const pl_group_norm_args *a = &n->group_norm;
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(group_norm, x));
+    const pl_shape *s = pl_lower_shape(l, a->x);
     const int64_t groups = a->groups, channels = pl_shape_last(s);
     if (s->rank != 4) return pl_lower_refuse(l, n, "its input is no image");
     float one[256], zero[256] = {0};
@@ -99,8 +98,8 @@ void pl_lower_group_norm(pl_lowering *l, const pl_node *n)
     x = pl_emit(l, "Reshape", NULL,
                 PL_IN(x, pl_emit_integers(l, 4, (const int64_t[]){0, channels, s->dim[1], s->dim[2]})));
     x = scaled(l, pixels(l, x), a->gamma, a->beta, (pl_activation)a->act);
-    x = pl_emit_add(l, x, pl_lower_input(l, n, PL_IN_OF(group_norm, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(group_norm, y), x);
+    x = pl_emit_add(l, x, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, x);
 }
 
 void pl_lower_batch_norm_eval(pl_lowering *l, const pl_node *n)
@@ -110,8 +109,8 @@ void pl_lower_batch_norm_eval(pl_lowering *l, const pl_node *n)
     const char *variance = pl_emit_add(l, pl_lower_value(l, a->variance), pl_emit_number(l, a->eps));
     x = pl_emit(l, "Div", NULL, PL_IN(x, pl_emit(l, "Sqrt", NULL, PL_IN(variance))));
     x = scaled(l, x, a->gamma, a->beta, (pl_activation)a->act);
-    x = pl_emit_add(l, x, pl_lower_input(l, n, PL_IN_OF(batch_norm_eval, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(batch_norm_eval, y), x);
+    x = pl_emit_add(l, x, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, x);
 }
 
 /* What only norms read, which find it themselves. */
@@ -123,7 +122,7 @@ void pl_lower_max_pool(pl_lowering *l, const pl_node *n)
 {
     const pl_max_pool_args *a = &n->max_pool;
     if (a->argmax != PL_NONE && l->wanted[a->argmax]) return pl_lower_refuse(l, n, "its places are read");
-    pl_lower_output(l, n, PL_OUT_OF(max_pool, y), pixels(l, largest(l, planes(l, pl_lower_value(l, a->x)))));
+    pl_lower_output(l, n, a->y, pixels(l, largest(l, planes(l, pl_lower_value(l, a->x)))));
 }
 
 void pl_lower_avg_pool(pl_lowering *l, const pl_node *n)
@@ -134,7 +133,7 @@ void pl_lower_avg_pool(pl_lowering *l, const pl_node *n)
         pl_emit(l, "AveragePool",
                 PL_ATTRIBUTES(PL_LIST("kernel_shape", 2, kernel, kernel), PL_LIST("strides", 2, stride, stride)),
                 PL_IN(planes(l, pl_lower_value(l, a->x))));
-    pl_lower_output(l, n, PL_OUT_OF(avg_pool, y), pixels(l, y));
+    pl_lower_output(l, n, a->y, pixels(l, y));
 }
 
 void pl_lower_upsample_bilinear(pl_lowering *l, const pl_node *n)
@@ -143,7 +142,7 @@ void pl_lower_upsample_bilinear(pl_lowering *l, const pl_node *n)
     const char *y = pl_emit(
         l, "Resize", PL_ATTRIBUTES(PL_TEXT("mode", "linear"), PL_TEXT("coordinate_transformation_mode", "half_pixel")),
         PL_IN(planes(l, pl_lower_value(l, n->upsample_bilinear.x)), "", pl_emit_numbers(l, 4, twice)));
-    pl_lower_output(l, n, PL_OUT_OF(upsample_bilinear, y), pixels(l, y));
+    pl_lower_output(l, n, n->upsample_bilinear.y, pixels(l, y));
 }
 
 /* ---- channels ---- */
@@ -151,7 +150,7 @@ void pl_lower_upsample_bilinear(pl_lowering *l, const pl_node *n)
 /* Two more, each pixel's place from 0 to 1: a table, once for each sample. */
 void pl_lower_append_coordinates(pl_lowering *l, const pl_node *n)
 {
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(append_coordinates, x));
+    const pl_shape *s = pl_lower_shape(l, n->append_coordinates.x);
     const int64_t height = s->dim[1], width = s->dim[2];
     const pl_shape places = pl_shape_of(4, (int64_t)1, height, width, (int64_t)2);
     float *table = pl_alloc((size_t)(height * width * 2), sizeof *table);
@@ -167,21 +166,21 @@ void pl_lower_append_coordinates(pl_lowering *l, const pl_node *n)
                                PL_IN(batch, pl_emit_integers(l, 3, (const int64_t[]){height, width, 2})));
     const char *all = pl_emit(l, "Expand", NULL, PL_IN(one, size));
     const char *y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(x, all));
-    pl_lower_output(l, n, PL_OUT_OF(append_coordinates, y), y);
+    pl_lower_output(l, n, n->append_coordinates.y, y);
 }
 
 void pl_lower_gate(pl_lowering *l, const pl_node *n)
 {
     const pl_gate_args *a = &n->gate;
     const char *gate = pl_emit(l, "Sigmoid", NULL, PL_IN(pl_lower_value(l, a->gate)));
-    pl_lower_output(l, n, PL_OUT_OF(gate, y), pl_emit(l, "Mul", NULL, PL_IN(pl_lower_value(l, a->x), gate)));
+    pl_lower_output(l, n, a->y, pl_emit(l, "Mul", NULL, PL_IN(pl_lower_value(l, a->x), gate)));
 }
 
 /* Scales, then shifts, the same for all pixels of a sample. */
 void pl_lower_film(pl_lowering *l, const pl_node *n)
 {
     const pl_film_args *a = &n->film;
-    const pl_shape *x = pl_lower_shape(l, n, PL_IN_OF(film, x)), *s = pl_lower_shape(l, n, PL_IN_OF(film, film));
+    const pl_shape *x = pl_lower_shape(l, a->x), *s = pl_lower_shape(l, a->film);
     pl_shape wide = *x;
     for (uint32_t i = 1; i + 1 < wide.rank; i++) wide.dim[i] = 1;
     wide.dim[wide.rank - 1] *= 2;
@@ -190,15 +189,15 @@ void pl_lower_film(pl_lowering *l, const pl_node *n)
     const char *scale = pl_emit_slice(l, both, axis, 0, channels);
     const char *shift = pl_emit_slice(l, both, axis, channels, 2 * channels);
     const char *y = pl_emit(l, "Mul", NULL, PL_IN(pl_lower_value(l, a->x), scale));
-    pl_lower_output(l, n, PL_OUT_OF(film, y), pl_emit_add(l, y, shift));
+    pl_lower_output(l, n, a->y, pl_emit_add(l, y, shift));
 }
 
 /* Pictures are bytes here and planes from 0 to 1 there, so they are rounded as bytes would be. */
 void pl_lower_pixels(pl_lowering *l, const pl_node *n)
 {
     const char *full = pl_emit_number(l, 255), *x = pl_lower_value(l, n->pixels.x);
-    if (pl_lower_shape(l, n, PL_IN_OF(pixels, x))->rank != 4) return pl_lower_refuse(l, n, "its input is no image");
+    if (pl_lower_shape(l, n->pixels.x)->rank != 4) return pl_lower_refuse(l, n, "its input is no image");
     x = pl_emit(l, "Clip", NULL, PL_IN(pl_emit(l, "Mul", NULL, PL_IN(x, full)), pl_emit_number(l, 0), full));
     x = pl_emit(l, "Div", NULL, PL_IN(pl_emit(l, "Round", NULL, PL_IN(x)), full));
-    pl_lower_output(l, n, PL_OUT_OF(pixels, y), planes(l, x));
+    pl_lower_output(l, n, n->pixels.y, planes(l, x));
 }

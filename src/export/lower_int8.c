@@ -24,7 +24,7 @@ static const char *matrix_of(pl_lowering *l, const pl_node *n)
 {
     const pl_id id = pl_value_root(l->o.graph, n->linear_int8.weight);
     const pl_lower_weight *w = &l->o.weights[id];
-    const int64_t in = pl_shape_last(pl_lower_shape(l, n, PL_IN_OF(linear_int8, x))), out = n->linear_int8.columns;
+    const int64_t in = pl_shape_last(pl_lower_shape(l, n->linear_int8.x)), out = n->linear_int8.columns;
     if (l->status != PL_OK) return "";
     if (l->name[id]) return l->name[id];
     if (!w->scale) return pl_lower_refuse(l, n, "its weights are nothing that is saved with a model"), "";
@@ -55,7 +55,7 @@ static pl_shape with_a_third(const pl_shape *s)
 static const char *rounded(pl_lowering *l, const pl_node *n)
 {
     const pl_id range = pl_value_root(l->o.graph, n->linear_int8.range);
-    const pl_shape *from = pl_lower_shape(l, n, PL_IN_OF(linear_int8, x)), to = with_a_third(from);
+    const pl_shape *from = pl_lower_shape(l, n->linear_int8.x), to = with_a_third(from);
     const float *span = l->o.weights[range].data;
     if (l->status != PL_OK) return "";
     if (l->name[range]) return l->name[range];
@@ -73,9 +73,8 @@ void pl_lower_linear_int8(pl_lowering *l, const pl_node *n)
     const pl_shape *y = &l->o.graph->value[a->y].shape, wide = with_a_third(y);
     const char *x = rounded(l, n);
     const char *r = pl_emit(l, "MatMul", NULL, PL_IN(x, matrix_of(l, n)));
-    r = pl_emit_reshape(l, pl_emit_add(l, r, pl_lower_input(l, n, PL_IN_OF(linear_int8, bias))), &wide, y);
-    r = pl_emit_add(l, r, pl_lower_input(l, n, PL_IN_OF(linear_int8, residual)));
-    pl_lower_output(l, n, PL_OUT_OF(linear_int8, y), r);
-    if (a->act_y != PL_NONE)
-        pl_lower_output(l, n, PL_OUT_OF(linear_int8, act_y), pl_emit_activation(l, r, (pl_activation)a->act));
+    r = pl_emit_reshape(l, pl_emit_add(l, r, pl_lower_value(l, a->bias)), &wide, y);
+    r = pl_emit_add(l, r, pl_lower_value(l, a->residual));
+    pl_lower_output(l, n, a->y, r);
+    if (a->act_y != PL_NONE) pl_lower_output(l, n, a->act_y, pl_emit_activation(l, r, (pl_activation)a->act));
 }

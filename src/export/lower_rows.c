@@ -56,7 +56,7 @@ void pl_lower_embedding(pl_lowering *l, const pl_node *n)
         if (shape_of(l, a->positions)->dim[0] > tokens) places = pl_emit_slice(l, places, 0, 0, tokens);
         x = pl_emit_add(l, x, places);
     }
-    pl_lower_output(l, n, PL_OUT_OF(embedding, x), x);
+    pl_lower_output(l, n, a->x, x);
 }
 
 /* ---- pictures ---- */
@@ -80,14 +80,14 @@ void pl_lower_patches(pl_lowering *l, const pl_node *n)
                 PL_IN(x, pl_emit_integers(l, 6, (const int64_t[]){0, a->channels, down, patch, across, patch})));
     x = pl_emit_transpose(l, x, 6, (const int64_t[]){0, 2, 4, 1, 3, 5});
     x = pl_emit(l, "Reshape", NULL, PL_IN(x, pl_emit_integers(l, 3, (const int64_t[]){0, y->dim[1], y->dim[2]})));
-    pl_lower_output(l, n, PL_OUT_OF(patches, y), x);
+    pl_lower_output(l, n, a->y, x);
 }
 
 void pl_lower_add_positions(pl_lowering *l, const pl_node *n)
 {
     const pl_add_positions_args *a = &n->add_positions;
     const char *y = pl_emit_add(l, pl_lower_value(l, a->x), pl_lower_value(l, a->positions));
-    pl_lower_output(l, n, PL_OUT_OF(add_positions, y), y);
+    pl_lower_output(l, n, a->y, y);
 }
 
 /* The row, or zeros, once for each sample: as many as x has. */
@@ -102,7 +102,7 @@ void pl_lower_prepend_row(pl_lowering *l, const pl_node *n)
                                PL_IN(batch, pl_emit_integers(l, 2, (const int64_t[]){1, width})));
     const char *rows = pl_emit(l, "Expand", NULL, PL_IN(row, size));
     const char *y = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 1)), PL_IN(rows, x));
-    pl_lower_output(l, n, PL_OUT_OF(prepend_row, y), y);
+    pl_lower_output(l, n, a->y, y);
 }
 
 void pl_lower_drop_row(pl_lowering *l, const pl_node *n)
@@ -110,7 +110,7 @@ void pl_lower_drop_row(pl_lowering *l, const pl_node *n)
     const pl_drop_row_args *a = &n->drop_row;
     const int64_t rows = shape_of(l, a->x)->dim[1];
     if (a->sum_new != PL_NONE && l->wanted[a->sum_new]) return pl_lower_refuse(l, n, "it sums up rows");
-    pl_lower_output(l, n, PL_OUT_OF(drop_row, y), pl_emit_slice(l, pl_lower_value(l, a->x), 1, 1, rows));
+    pl_lower_output(l, n, a->y, pl_emit_slice(l, pl_lower_value(l, a->x), 1, 1, rows));
 }
 
 /* ---- weighed sums ---- */
@@ -121,8 +121,8 @@ void pl_lower_capsule_pool(pl_lowering *l, const pl_node *n)
     const char *t = flat_value(l, args->tokens), *logits = flat_value(l, args->logits);
     logits = pl_emit_transpose(l, logits, 3, (const int64_t[]){0, 2, 1});
     const char *a = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(logits));
-    pl_lower_output(l, n, PL_OUT_OF(capsule_pool, y), pl_emit(l, "MatMul", NULL, PL_IN(a, t)));
-    pl_lower_output(l, n, PL_OUT_OF(capsule_pool, assignment), a);
+    pl_lower_output(l, n, args->y, pl_emit(l, "MatMul", NULL, PL_IN(a, t)));
+    pl_lower_output(l, n, args->assignment, a);
 }
 
 /* [B,T,C] and [B,T(,1)], or the same numbers as [B,1…,T·C] and [B,1…,T]. */
@@ -142,7 +142,7 @@ void pl_lower_softmax_pool(pl_lowering *l, const pl_node *n)
     const char *a = pl_emit_reshape(l, pl_lower_value(l, args->logits), e, &weights);
     a = pl_emit(l, "Softmax", PL_ATTRIBUTES(PL_INT("axis", -1)), PL_IN(a));
     a = pl_emit_reshape(l, pl_emit(l, "MatMul", NULL, PL_IN(a, values)), &sum, y);
-    pl_lower_output(l, n, PL_OUT_OF(softmax_pool, y), a);
+    pl_lower_output(l, n, args->y, a);
 }
 
 /* y = g·a + (1 − g)·b; a gate stands for all that lies behind its dimensions. */
@@ -157,8 +157,8 @@ void pl_lower_blend(pl_lowering *l, const pl_node *n)
     const char *rest = pl_emit(l, "Sub", NULL, PL_IN(pl_emit_number(l, 1), gate));
     const char *first = pl_emit(l, "Mul", NULL, PL_IN(gate, pl_lower_value(l, a->a)));
     const char *second = pl_emit(l, "Mul", NULL, PL_IN(rest, pl_lower_value(l, a->b)));
-    pl_lower_output(l, n, PL_OUT_OF(blend, y), pl_emit_add(l, first, second));
-    pl_lower_output(l, n, PL_OUT_OF(blend, gate), g);
+    pl_lower_output(l, n, a->y, pl_emit_add(l, first, second));
+    pl_lower_output(l, n, a->gate, g);
 }
 
 /* ---- chosen rows ---- */
@@ -168,7 +168,7 @@ void pl_lower_top_k(pl_lowering *l, const pl_node *n)
     const char *out[2];
     pl_emit_many(l, "TopK", PL_ATTRIBUTES(PL_INT("axis", -1), PL_INT("largest", 1), PL_INT("sorted", 1)),
                  PL_IN(pl_lower_value(l, n->top_k.x), pl_emit_integers(l, 1, &n->top_k.count)), 2, out);
-    pl_lower_output(l, n, PL_OUT_OF(top_k, index), out[1]);
+    pl_lower_output(l, n, n->top_k.index, out[1]);
 }
 
 void pl_lower_gather_rows(pl_lowering *l, const pl_node *n)
@@ -179,7 +179,7 @@ void pl_lower_gather_rows(pl_lowering *l, const pl_node *n)
     places.dim[2] = 1;
     const char *at = pl_emit_reshape(l, pl_lower_value(l, a->index), index, &places);
     const char *x = pl_emit(l, "GatherND", PL_ATTRIBUTES(PL_INT("batch_dims", 1)), PL_IN(flat_value(l, a->tokens), at));
-    pl_lower_output(l, n, PL_OUT_OF(gather_rows, y), pl_emit_reshape(l, x, &rows, y));
+    pl_lower_output(l, n, a->y, pl_emit_reshape(l, x, &rows, y));
 }
 
 void pl_lower_repeat(pl_lowering *l, const pl_node *n)
@@ -191,7 +191,7 @@ void pl_lower_repeat(pl_lowering *l, const pl_node *n)
     size[x->rank - 1] = a->count;
     const char *apart = with_dimension(l, pl_lower_value(l, a->x), x->rank - 1);
     const char *y = pl_emit(l, "Expand", NULL, PL_IN(apart, pl_emit_integers(l, x->rank + 1, size)));
-    pl_lower_output(l, n, PL_OUT_OF(repeat, y), y);
+    pl_lower_output(l, n, a->y, y);
 }
 
 /* The least of |e|² − 2·z·e over the codes, which are |z|² nearer than they seem. */
@@ -206,13 +206,13 @@ void pl_lower_nearest_code(pl_lowering *l, const pl_node *n)
     product = pl_emit(l, "Mul", NULL, PL_IN(product, pl_emit_number(l, 2)));
     const char *far = pl_emit(l, "Sub", NULL, PL_IN(squares, product));
     const char *index = pl_emit(l, "ArgMin", PL_ATTRIBUTES(PL_INT("axis", -1), PL_INT("keepdims", 0)), PL_IN(far));
-    pl_lower_output(l, n, PL_OUT_OF(nearest_code, index), index);
+    pl_lower_output(l, n, a->index, index);
     if (a->code == PL_NONE) return;
     const char *code = pl_emit(l, "Gather", PL_ATTRIBUTES(PL_INT("axis", 0)), PL_IN(book, index));
-    pl_lower_output(l, n, PL_OUT_OF(nearest_code, code), code);
+    pl_lower_output(l, n, a->code, code);
 }
 
 void pl_lower_straight_through(pl_lowering *l, const pl_node *n)
 {
-    pl_lower_output(l, n, PL_OUT_OF(straight_through, y), pl_lower_value(l, n->straight_through.code));
+    pl_lower_output(l, n, n->straight_through.y, pl_lower_value(l, n->straight_through.code));
 }

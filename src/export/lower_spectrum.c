@@ -58,22 +58,22 @@ static const char *sum(pl_lowering *l, const char *how, const char *x, const cha
 void pl_lower_rfft2(pl_lowering *l, const pl_node *n)
 {
     const pl_rfft2_args *a = &n->rfft2;
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(rfft2, x));
+    const pl_shape *s = pl_lower_shape(l, a->x);
     if (a->adjoint) return pl_lower_refuse(l, n, "it is the adjoint");
     const char *x = sum(l, "bhwc,jpw->bhjpc", pl_lower_value(l, a->x), columns(l, a->modes, s->dim[2], 1, false));
-    pl_lower_output(l, n, PL_OUT_OF(rfft2, y), sum(l, "bhjpc,kqph->bkjqc", x, rows(l, a->modes, s->dim[1])));
+    pl_lower_output(l, n, a->y, sum(l, "bhjpc,kqph->bkjqc", x, rows(l, a->modes, s->dim[1])));
 }
 
 void pl_lower_irfft2(pl_lowering *l, const pl_node *n)
 {
     const pl_irfft2_args *a = &n->irfft2;
-    const pl_shape *s = pl_lower_shape(l, n, PL_IN_OF(irfft2, image));
-    const int64_t modes = pl_lower_shape(l, n, PL_IN_OF(irfft2, spectrum))->dim[2];
+    const pl_shape *s = pl_lower_shape(l, a->image);
+    const int64_t modes = pl_lower_shape(l, a->spectrum)->dim[2];
     const double scale = 1 / ((double)s->dim[1] * (double)s->dim[2]);
     if (a->adjoint) return pl_lower_refuse(l, n, "it is the adjoint");
     const char *x = sum(l, "bkjqc,kqph->bhjpc", pl_lower_value(l, a->spectrum), rows(l, modes, s->dim[1]));
     const char *y = sum(l, "bhjpc,jpw->bhwc", x, columns(l, modes, s->dim[2], scale, true));
-    pl_lower_output(l, n, PL_OUT_OF(irfft2, y), pl_emit_add(l, y, a->add ? pl_lower_value(l, a->image) : NULL));
+    pl_lower_output(l, n, a->y, pl_emit_add(l, y, a->add ? pl_lower_value(l, a->image) : NULL));
 }
 
 /* (x0 + i·x1)·(R0 + i·R1), a matrix for each mode: x0·[R0, R1] + x1·[−R1, R0]. */
@@ -89,5 +89,5 @@ void pl_lower_spectral_linear(pl_lowering *l, const pl_node *n)
     const char *real = pl_emit_slice(l, part[1], 3, 0, 1), *imaginary = pl_emit_slice(l, part[1], 3, 1, 2);
     const char *turned =
         pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 3)), PL_IN(pl_emit(l, "Neg", NULL, PL_IN(imaginary)), real));
-    pl_lower_output(l, n, PL_OUT_OF(spectral_linear, y), pl_emit_add(l, part[0], turned));
+    pl_lower_output(l, n, n->spectral_linear.y, pl_emit_add(l, part[0], turned));
 }
