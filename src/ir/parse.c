@@ -168,6 +168,20 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
     return pl_graph_add_value(g, &v) == PL_NONE ? no_memory(l, err) : PL_OK;
 }
 
+/* Is the field's key the name of one of these? Then its ids, at its positions. */
+static pl_status parse_operand(const pl_lex *l, const pl_graph *g, const pl_operand *o, pl_id *id, bool *found,
+                               pl_error *err)
+{
+    for (; o->name[0]; id += o++->most) {
+        if (o->kind == PL_OVER || strcmp(o->name, l->key) != 0) continue;
+        *found = true;
+        for (int k = 0; k < o->most; k++)
+            if (id[k] != PL_NONE) return pl_lex_fail(l, err, "this node has %s twice", o->name);
+        return parse_ids(l, g->value_count, id, o->most, err);
+    }
+    return PL_OK;
+}
+
 static pl_status parse_attr(pl_lex *l, pl_node *n, pl_error *err)
 {
     const pl_operand *attr = pl_signature_of(n->op)->attr;
@@ -183,10 +197,27 @@ static pl_status parse_attr(pl_lex *l, pl_node *n, pl_error *err)
     return pl_lex_fail(l, err, "%s has no field \"%s\"", pl_op_name(n->op), l->key);
 }
 
-static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char scope[256], pl_error *err)
+/* By name; in version 1 all inputs and all outputs are a list each, in the order of the row. */
+static pl_status parse_operands(const pl_lex *l, const pl_graph *g, uint64_t version, pl_node *n, bool *found,
+                                pl_error *err)
 {
-    if (strcmp(l->key, "in") == 0) return parse_ids(l, g->value_count, n->in, PL_NODE_IN_MAX, err);
-    if (strcmp(l->key, "out") == 0) return parse_ids(l, g->value_count, n->out, PL_NODE_OUT_MAX, err);
+    const pl_signature *s = pl_signature_of(n->op);
+    if (version > 1) {
+        PL_TRY(parse_operand(l, g, s->in, n->in, found, err));
+        return *found ? PL_OK : parse_operand(l, g, s->out, n->out, found, err);
+    }
+    const bool in = strcmp(l->key, "in") == 0;
+    *found = in || strcmp(l->key, "out") == 0;
+    if (!*found) return PL_OK;
+    return parse_ids(l, g->value_count, in ? n->in : n->out, in ? PL_NODE_IN_MAX : PL_NODE_OUT_MAX, err);
+}
+
+static pl_status parse_node_field(pl_lex *l, const pl_graph *g, uint64_t version, pl_node *n, char scope[256],
+                                  pl_error *err)
+{
+    bool found = false;
+    PL_TRY(parse_operands(l, g, version, n, &found, err));
+    if (found) return PL_OK;
     if (strcmp(l->key, "region") == 0) return parse_ids(l, g->region_count, &n->region, 1, err);
     if (strcmp(l->key, "predicate") == 0) return parse_ids(l, g->value_count, &n->predicate, 1, err);
     if (strcmp(l->key, "queue") == 0) return parse_ids(l, g->queue_count, &n->queue, 1, err);
@@ -203,7 +234,7 @@ static pl_status parse_node_field(pl_lex *l, const pl_graph *g, pl_node *n, char
     return PL_OK;
 }
 
-static pl_status parse_node(pl_lex *l, pl_graph *g, pl_error *err)
+static pl_status parse_node(pl_lex *l, pl_graph *g, uint64_t version, pl_error *err)
 {
     char scope[256] = "";
     int got;
@@ -213,7 +244,7 @@ static pl_status parse_node(pl_lex *l, pl_graph *g, pl_error *err)
     PL_TRY(parse_own_id(l, g->node_count, err));
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (pl_op_parse(l->value, &n.op)) return pl_lex_fail(l, err, "unknown operator \"%.40s\"", l->value);
-    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, &n, scope, err));
+    while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, version, &n, scope, err));
     if (got < 0) return PL_E_DATA;
     if (n.region == PL_NONE || n.queue == PL_NONE) return pl_lex_fail(l, err, "this node has no region or no queue");
     return pl_graph_add_node(g, &n) == PL_NONE ? no_memory(l, err) : PL_OK;
@@ -230,10 +261,10 @@ static pl_status parse_name_into(pl_lex *l, pl_graph *g, const char **list, uint
     return PL_OK;
 }
 
-static pl_status parse_line(pl_lex *l, pl_graph *g, pl_error *err)
+static pl_status parse_line(pl_lex *l, pl_graph *g, uint64_t version, pl_error *err)
 {
     if (strcmp(l->value, "value") == 0) return parse_value(l, g, err);
-    if (strcmp(l->value, "node") == 0) return parse_node(l, g, err);
+    if (strcmp(l->value, "node") == 0) return parse_node(l, g, version, err);
     if (strcmp(l->value, "region") == 0) return parse_region(l, g, err);
     if (strcmp(l->value, "space") == 0) return parse_name_into(l, g, g->space, PL_SPACES_MAX, &g->space_count, err);
     if (strcmp(l->value, "queue") == 0) return parse_name_into(l, g, g->queue, PL_QUEUES_MAX, &g->queue_count, err);
@@ -257,18 +288,21 @@ static int reserve(const pl_lex *l, pl_graph *g)
 pl_status pl_graph_parse_lines(pl_lex *l, pl_graph **graph, pl_error *err)
 {
     pl_status status = PL_OK;
+    uint64_t version;
     pl_graph *g = pl_graph_create();
     if (!g) return no_memory(l, err);
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
-    if (strcmp(l->value, "1") != 0)
-        PL_TRY_DONE(pl_lex_fail(l, err, "this program reads version 1 of the graph text, found %.20s", l->value));
+    PL_TRY_DONE(pl_lex_uint(l, UINT32_MAX, &version, err));
+    if (version < 1 || version > 2)
+        PL_TRY_DONE(
+            pl_lex_fail(l, err, "this program reads versions 1 and 2 of the graph text, found %.20s", l->value));
     PL_TRY_DONE(pl_lex_end(l, err));
     if (reserve(l, g)) PL_TRY_DONE(no_memory(l, err));
     for (;;) {
         if (!pl_lex_line(l)) PL_TRY_DONE(pl_lex_fail(l, err, "the text ends before \"end graph\"; it is truncated"));
         PL_TRY_DONE(pl_lex_expect(l, NULL, err));
         if (strcmp(l->value, "end") == 0) break;
-        PL_TRY_DONE(parse_line(l, g, err));
+        PL_TRY_DONE(parse_line(l, g, version, err));
         PL_TRY_DONE(pl_lex_end(l, err));
     }
     PL_TRY_DONE(pl_lex_expect(l, NULL, err));
@@ -287,7 +321,7 @@ pl_status pl_graph_parse(const char *name, const char *text, size_t bytes, pl_gr
     pl_lex l = pl_lex_begin(name, text, bytes);
     if (!pl_lex_line(&l)) return pl_lex_fail(&l, err, "the text is empty, a graph was expected");
     PL_TRY(pl_lex_expect(&l, NULL, err));
-    if (strcmp(l.value, "graph") != 0) return pl_lex_fail(&l, err, "expected \"graph 1\", found \"%.40s\"", l.value);
+    if (strcmp(l.value, "graph") != 0) return pl_lex_fail(&l, err, "expected \"graph 2\", found \"%.40s\"", l.value);
     PL_TRY(pl_graph_parse_lines(&l, graph, err));
     if (!pl_lex_line(&l)) return PL_OK;
     pl_graph_destroy(*graph);

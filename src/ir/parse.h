@@ -5,7 +5,7 @@
 #include "base/lex.h"
 #include "ir/graph.h"
 
-/* The line "graph 1" is current and its first word has been read; reads through "end graph". */
+/* The line "graph 2" is current and its first word has been read; reads through "end graph". */
 pl_status pl_graph_parse_lines(pl_lex *, pl_graph **, pl_error *);
 
 #endif

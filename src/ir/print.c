@@ -81,6 +81,11 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     pl_str_append(out, "\n");
 }
 
+static void print_operands(const pl_operand *o, const pl_id *id, pl_str *out)
+{
+    for (; o->name[0]; id += o++->most) print_ids(out, o->name, id, o->most);
+}
+
 static void print_attrs(const pl_node *n, pl_str *out)
 {
     const pl_operand *attr = pl_signature_of(n->op)->attr;
@@ -105,8 +110,8 @@ static void print_node(const pl_graph *g, pl_id id, pl_str *out)
     pl_str_append(out, pl_op_name(n->op));
     print_key(out, "region");
     pl_str_uint(out, n->region);
-    print_ids(out, "in", n->in, PL_NODE_IN_MAX);
-    print_ids(out, "out", n->out, PL_NODE_OUT_MAX);
+    print_operands(pl_signature_of(n->op)->in, n->in, out);
+    print_operands(pl_signature_of(n->op)->out, n->out, out);
     print_attrs(n, out);
     if (n->phase) {
         print_key(out, "phase");
@@ -122,7 +127,7 @@ static void print_node(const pl_graph *g, pl_id id, pl_str *out)
 
 void pl_graph_print(const pl_graph *g, pl_str *out)
 {
-    pl_str_append(out, "graph 1\n");
+    pl_str_append(out, "graph 2\n");
     for (uint32_t i = 1; i < g->space_count; i++) print_name(out, "space ", g->space[i]);
     for (uint32_t i = 2; i < g->queue_count; i++) print_name(out, "queue ", g->queue[i]);
     for (size_t i = 0; i < g->region_count; i++) {

@@ -4,7 +4,7 @@
  *      # What is shown, in plain words.
  *      steps: bind batch, in place           names of passes (rewrite/passes.c), or of steps.c
  *      with: micro_batch=2                   what they are told; may be left out
- *      graph 1                               the graph, as ir/print.c writes it; lines of comment may stand in it
+ *      graph 2                               the graph, as ir/print.c writes it; lines of comment may stand in it
  *      …
  *      end graph
  *      expect:                               what comes out, to the letter: the graph, the plan, or the refusal

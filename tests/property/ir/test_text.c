@@ -140,7 +140,8 @@ static void ends_of_the_text_are_sentences(void **state)
                                         "\n\n",
                                         "# nothing\n",
                                         "plan 1\n",
-                                        "graph 2\nend graph\n",
+                                        "graph 3\nend graph\n",
+                                        "graph 0\nend graph\n",
                                         "graph 1\nend plan\n",
                                         "graph 1\nend graph\nvalue\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

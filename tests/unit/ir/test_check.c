@@ -522,7 +522,7 @@ static void what_belongs_to_views_alone(void **state)
 static void names_of_spaces_and_queues_read_back(void **state)
 {
     (void)state;
-    static const char text[] = "graph 1\nspace \"a b\"\nqueue \"c \\\"d\"\nend graph\n";
+    static const char text[] = "graph 2\nspace \"a b\"\nqueue \"c \\\"d\"\nend graph\n";
     pl_graph *g = parse(text);
     pl_str printed = {0};
     pl_graph_print(g, &printed);

@@ -12,6 +12,7 @@
 static void check_names(const pl_signature *s)
 {
     const pl_operand *const lists[] = {s->in, s->out, s->attr};
+    static const char *const fields[] = {"region", "phase", "predicate", "queue", "wait", "dead", "scope", NULL};
     const uint8_t counts[] = {s->ins, s->outs, s->attrs};
     const char *seen[32];
     size_t names = 0;
@@ -19,6 +20,7 @@ static void check_names(const pl_signature *s)
         int positions = 0;
         for (const pl_operand *o = lists[l]; o->name[0]; positions += o++->most) {
             if (o->kind == PL_OVER) continue;
+            for (int i = 0; fields[i]; i++) assert_string_not_equal(o->name, fields[i]); /* of every node's line */
             for (size_t i = 0; i < names; i++)
                 if (strcmp(seen[i], o->name) == 0) fail_msg("%s has two operands %s", s->name, o->name);
             seen[names++] = o->name;

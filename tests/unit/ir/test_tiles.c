@@ -13,7 +13,7 @@
 #include "support/program.h"
 
 /* Region 1 loads three tiles; region 2 normalises what belongs to each and puts that over its stack. */
-static const char legal[] = "graph 1\n"
+static const char legal[] = "graph 2\n"
                             "region 0 \"p\" batch=2\n"
                             "region 1 \"first\" in=0 trip=3\n"
                             "region 2 \"second\" in=0 trip=3\n"
@@ -30,10 +30,10 @@ static const char legal[] = "graph 1\n"
                             "value 10 \"rstd\" f32 [2] temporary program=0\n"
                             "value 11 \"y\" f32 [2,4] temporary program=0\n"
                             "value 12 \"tokens.2\" i32 [2,5] saved program=0 view=1 offset=0 strides=5,1 tile=1\n"
-                            "node 0 load region=1 out=2,3,5\n"
-                            "node 1 fill region=1 out=7 value=1\n"
-                            "node 2 rms_norm region=2 in=8,0 out=9,10 eps=0.001\n"
-                            "node 3 activation region=2 in=9 out=11 act=gelu\n"
+                            "node 0 load region=1 port=2,3,5\n"
+                            "node 1 fill region=1 y=7 value=1\n"
+                            "node 2 rms_norm region=2 x=8 gamma=0 y=9 rstd=10 eps=0.001\n"
+                            "node 3 activation region=2 x=9 y=11 act=gelu\n"
                             "end graph\n";
 
 static pl_graph *parse(const char *text)
@@ -86,7 +86,7 @@ static void what_is_no_tile(void **state)
 static void what_was_written_over_is_not_read(void **state)
 {
     (void)state;
-    refuse("activation region=2 in=9", "activation region=2 in=8", "already written over");
+    refuse("activation region=2 x=9", "activation region=2 x=8", "already written over");
 }
 
 /* An operand that a product reads again and again cannot lie where it writes. */
@@ -95,11 +95,11 @@ static void an_operand_is_not_written_over(void **state)
     (void)state;
     pl_error err = {0};
     pl_graph *g =
-        parse("graph 1\nregion 0 \"p\"\nregion 1 \"r\" in=0 trip=2\nvalue 0 \"w\" f32 [4,4] weight\n"
+        parse("graph 2\nregion 0 \"p\"\nregion 1 \"r\" in=0 trip=2\nvalue 0 \"w\" f32 [4,4] weight\n"
               "value 1 \"x\" f32 [4,4] saved program=0\n"
               "value 2 \"x.1\" f32 [2,4] saved program=0 view=1 offset=0 strides=4,1 tile=1\n"
               "value 3 \"x.2\" f32 [2,4] saved program=0 view=1 offset=0 strides=4,1 tile=1\n"
-              "node 0 fill region=0 out=1 value=0\nnode 1 linear region=1 in=2,0 out=3 act=none\nend graph\n");
+              "node 0 fill region=0 y=1 value=0\nnode 1 linear region=1 x=2 weight=0 y=3 act=none\nend graph\n");
     assert_int_equal(pl_graph_check(g, PL_STAGE_BOUND, &err), PL_E_INTERNAL);
     assert_non_null(strstr(err.text, "overwrites an input"));
     pl_graph_destroy(g);
@@ -108,7 +108,7 @@ static void an_operand_is_not_written_over(void **state)
 static void only_a_view_is_a_tile(void **state)
 {
     (void)state;
-    static const char text[] = "graph 1\nregion 0 \"p\"\nvalue 0 \"x\" f32 [2] input program=0 tile=1\nend graph\n";
+    static const char text[] = "graph 2\nregion 0 \"p\"\nvalue 0 \"x\" f32 [2] input program=0 tile=1\nend graph\n";
     pl_error err = {0};
     pl_graph *g = NULL;
     assert_int_equal(pl_graph_parse("t", text, strlen(text), &g, &err), PL_E_DATA);

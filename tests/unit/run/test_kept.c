@@ -11,7 +11,7 @@
 #include "run/session_impl.h"
 #include "support/program.h"
 
-static const char text[] = "graph 1\n"
+static const char text[] = "graph 2\n"
                            "space \"ram\"\n"
                            "queue \"main\"\n"
                            "queue \"loader\"\n"
