@@ -25,8 +25,8 @@ typedef union pl_attr {
 /* An output that pl_build_… shall not make; one that it makes is PL_NONE before, one that is there already its id. */
 #define PL_UNWANTED (PL_NONE - 1)
 
-/* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. A node may be
- * read and written through several of them (operators whose rows begin alike), and by position: they alias. */
+/* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. A node may
+ * be read and written through several of them (operators whose rows begin alike), and by position: they alias. */
 #define IN(name, kind)               pl_id name;
 #define OPT(name, kind)              pl_id name;
 #define INS(name, kind, least, most) pl_id name[most];

@@ -155,7 +155,7 @@ static const attempt attempts[] = {
     {PL_OP_BATCH_NORM_SPREAD, {{0}}, "hpSx", NULL, "[2,5,6,8]"},
     {PL_OP_BATCH_NORM_SPREAD, {{0}}, "hhSx", "input argmax is", NULL},
     {PL_OP_BATCH_NORM_SPREAD, {{0}}, "hpcx", "input spread is", NULL},
-    {PL_OP_BATCH_NORM_SPREAD, {{0}}, "hpSd", "input g is", NULL},
+    {PL_OP_BATCH_NORM_SPREAD, {{0}}, "hpSd", "input dpooled is", NULL},
     {PL_OP_CONV2D_POOL, {I(1), I(1), I(0)}, "xWccB", "input film is", NULL},
     {PL_OP_CONV2D_POOL, {I(1), I(1), I(0)}, "xWcc2", NULL, "[2,2,3,8]"},
     {PL_OP_CONV2D_POOL, {I(1), I(1), I(0)}, "xWc", NULL, "[2,2,3,8]"},
