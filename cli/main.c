@@ -52,7 +52,10 @@ static int dispatch(int argc, char **argv)
 {
     const char *name = argv[1];
     const pl_cli_help_form help = pl_cli_wants_help(argc, argv);
-    if (help && (argv[1][0] == '-' || asks_version(name))) return pl_cli_print_overview(help);
+    if (help && (name[0] == '-' || asks_version(name))) {
+        const pl_cli_command *asked = argc > 2 ? pl_cli_find(argv[2]) : NULL; /* plimsoll -h train */
+        return asked ? pl_cli_print_help(asked, help) : pl_cli_print_overview(help);
+    }
     if (asks_version(name)) {
         pl_error err = {0};
         const pl_status status = print_version(argc, argv, &err);

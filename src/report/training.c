@@ -296,12 +296,14 @@ static void add_differences(const pl_report_comparison *c, pl_doc *d)
 {
     pl_doc_column columns[PL_REPORT_TRAININGS_MAX + 1] = {{"setting", "setting"}};
     for (size_t i = 0; i < c->count; i++) columns[i + 1] = (pl_doc_column){NULL, c->training[i].name};
+    bool all_same = true;
     pl_doc_section(d, "Settings that differ");
     pl_doc_table(d, "settings", columns, (int)c->count + 1);
     for (size_t i = 0; i < c->count; i++)
         for (size_t k = 0; k < c->training[i].settings; k++) {
             const pl_report_setting *known = &c->training[i].setting[k];
             if (was_told(c, i, known->key) || !differs(c, known)) continue;
+            all_same = false;
             pl_doc_row(d, 0);
             pl_doc_words(d, "%s", known->key);
             for (size_t j = 0; j < c->count; j++) pl_doc_words(d, "%s", value_of(&c->training[j], known));
@@ -311,6 +313,7 @@ static void add_differences(const pl_report_comparison *c, pl_doc *d)
             pl_doc_row_end(d);
         }
     pl_doc_table_end(d);
+    if (all_same) pl_doc_say(d, 0, "none: the configs are the same but for their folders");
     pl_doc_section_end(d);
 }
 

@@ -46,6 +46,7 @@ def test_examples_and_options():
                 check(re.search(rf"^  {option}\b", long, re.MULTILINE), name, option, "is not in its help")
         for option in re.findall(r"^  (--[a-z_-]+)", text, re.MULTILINE):
             check(re.search(rf"^  {option}\b", long, re.MULTILINE), name, option, "is not in its help")
+    check(run("-h", "train")[0] == run("train", "-h")[0] and run("--help", "train")[0] == run("train", "--help")[0], "-h before the command")
     check(15 <= len(re.findall(r"^  --", run("train", "-h")[0], re.MULTILINE)) <= 28, "train")
 
 

@@ -178,6 +178,8 @@ def test_several():
     check("<i>\033" not in page and page.count("b&#60;i&#62;\ufffd&#38;</") >= 2, "a name that is markup")
     text, _ = run("report", "a", "b<i>\033&")
     check("\033" not in text and "b<i>?&" in text, text)
+    text, _ = run("report", "a", "a")
+    check(text.rstrip().endswith("Settings that differ\nnone: the configs are the same but for their folders"), text)
     refused(4, "nowhere: holds no run: config.yaml is missing", "report", "a", "nowhere")
     refused(2, "9 runs are more than the 8 that one page compares", "report", *["a"] * 9)
 
