@@ -235,9 +235,12 @@ static void make_ds(head *n)
 {
     const pl_attention_call *c = &n->p->c;
     for (int64_t i = 0; i < c->tq; i++) {
-        double delta = 0, delta_size = dot_of_sizes(n, DO, i, O, i);
-        for (int64_t j = 0; j < c->tk; j++)
-            delta += n->weight[i * c->tk + j] * n->factor[i * c->tk + j] * dot(n, DO, i, V, j);
+        /* The kernel has delta from o, whose error is that of its terms, however small their sum is. */
+        double delta = 0, delta_size = 0;
+        for (int64_t j = 0; j < c->tk; j++) {
+            const double p = n->weight[i * c->tk + j] * n->factor[i * c->tk + j];
+            delta += p * dot(n, DO, i, V, j), delta_size += p * dot_of_sizes(n, DO, i, V, j);
+        }
         for (int64_t e = i * c->tk, j = 0; j < c->tk; j++, e++) {
             n->ds[e] = n->weight[e] * (n->factor[e] * dot(n, DO, i, V, j) - delta);
             n->ds_size[e] = n->weight[e] * (n->factor[e] * dot_of_sizes(n, DO, i, V, j) + delta_size);
