@@ -530,6 +530,7 @@ static problem problem_of(pl_real type, uint64_t seed)
         problem p = problem_make(seed);
         p.c.drops.probability = 0x1p-30f;
         if (p.c.type == type && p.c.tq > 4 && !drops_some(&p)) return p;
+        guarded_free_all();
     }
 }
 
