@@ -27,13 +27,13 @@ static bool stays(const pl_graph *g, pl_id id)
     return kept && v->program == PL_NONE && pl_value_root(g, id) == id;
 }
 
-/* Named after its weight, and of its shape: scales of 8-bit moments are not. */
+/* The first moment of a weight, in f32. */
 static bool tells_gradient(const pl_graph *g, pl_id id)
 {
-    const pl_value *v = &g->value[id];
-    if (!stays(g, id) || v->role != PL_ROLE_OPTIMIZER || v->dtype != PL_DTYPE_F32) return false;
-    pl_id weight = strncmp(v->name, "m.", 2) == 0 ? pl_graph_find_value(g, v->name + 2) : PL_NONE;
-    return weight != PL_NONE && pl_value_bytes(g, weight) == pl_value_bytes(g, id);
+    if (!stays(g, id) || g->value[id].role != PL_ROLE_OPTIMIZER || g->value[id].dtype != PL_DTYPE_F32) return false;
+    for (size_t i = 0; i < g->node_count; i++)
+        if (pl_op_rule_of(g->node[i].op)->optimizer && pl_value_root(g, g->node[i].adamw.m) == id) return true;
+    return false;
 }
 
 /* The same value of the plan that is being run. */

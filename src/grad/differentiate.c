@@ -121,6 +121,7 @@ static pl_status add_accumulators(driver *d)
         pl_shape shape = g->value[i].shape;
         snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
         d->waiting[i] = add_zeroed(b, pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, shape, "grad.%s", name));
+        pl_build_belongs(b, d->waiting[i], (pl_id)i);
         for (uint32_t k = 1; k < d->readers[i] && !d->whole; k++)
             add_zeroed(b, pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, shape, "sum.%u.%s", k + 1, name));
         d->grad.accumulator[i] = d->waiting[i];

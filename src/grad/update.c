@@ -73,6 +73,7 @@ static void add_average(updater *t, pl_id weight, pl_id updated, const char *nam
     if (t->u->ema_rate == 0 || t->b.status != PL_OK) return;
     pl_ema_args ema = pl_ema_none;
     ema.average = pl_build_persistent(&t->b, PL_ROLE_AVERAGE, PL_DTYPE_F32, g->value[weight].shape, "ema.%s", name);
+    pl_build_belongs(&t->b, ema.average, weight);
     ema.weight = updated, ema.rate = t->u->ema_rate;
     pl_build_ema(&t->b, &ema);
     if (t->b.status != PL_OK) return;
@@ -116,6 +117,8 @@ static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
     a.weight = weight, a.gradient = gradient;
     a.m = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "m.%s", name);
     a.v = pl_build_persistent(&t->b, PL_ROLE_OPTIMIZER, PL_DTYPE_F32, shape, "v.%s", name);
+    pl_build_belongs(&t->b, a.m, weight);
+    pl_build_belongs(&t->b, a.v, weight);
     if (t->b.status != PL_OK) return;
     a.weight_decay = shape.rank >= 2 && !latent ? t->u->weight_decay : 0;
     a.stream = (int64_t)pl_stream_id(g->value[a.m].name);
@@ -134,22 +137,19 @@ pl_status pl_grad_add_update(pl_graph *g, pl_id program, const pl_grad_update *u
     updater t = {.b = pl_builder_begin(g, program, err), .u = u, .scale = PL_NONE, .finite = PL_NONE};
     t.b.phase = PL_PHASE_UPDATE;
     pl_status status;
-    pl_names names = {0};
     pl_id *newest = pl_alloc(values, sizeof *newest);
     if (!newest) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory for the optimizer's nodes"));
-    PL_TRY_DONE(pl_names_init(&names, g, err));
     newest_versions(g, program, newest);
     pl_builder_enter(&t.b, "clip");
     add_skipped(&t);
     if (u->clip > 0) add_clipping(&t, values, newest);
     for (size_t i = 0; i < values && t.b.status == PL_OK; i++) {
         if (g->value[i].role != PL_ROLE_GRADIENT || pl_value_root(g, (pl_id)i) != i) continue;
-        add_optimizer(&t, pl_names_find(&names, g, g->value[i].name + sizeof "grad." - 1), newest[i]);
+        add_optimizer(&t, g->value[i].of, newest[i]);
     }
     PL_TRY_DONE(t.b.status);
     PL_TRY_DONE(pl_graph_group_programs(g, err));
 done:
-    pl_names_deinit(&names);
     pl_free(newest);
     return status;
 }

@@ -72,7 +72,8 @@ static pl_id build_value(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape s
                   .program = program,
                   .producer = PL_NONE,
                   .view_of = PL_NONE,
-                  .update_of = PL_NONE};
+                  .update_of = PL_NONE,
+                  .of = PL_NONE};
     pl_value_default_strides(&v);
     return add_value(b, &v);
 }
@@ -96,6 +97,11 @@ pl_id pl_build_temporary(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape s
     return id;
 }
 
+void pl_build_belongs(pl_builder *b, pl_id value, pl_id of)
+{
+    if (b->status == PL_OK) b->graph->value[value].of = of;
+}
+
 pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, const int64_t *stride)
 {
     if (b->status != PL_OK) return PL_NONE;
@@ -108,7 +114,7 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
     v.shape = shape;
     v.producer = PL_NONE;
     v.view_of = base;
-    v.update_of = PL_NONE;
+    v.update_of = v.of = PL_NONE;
     v.frozen = v.inference = v.latent = false; /* what owns the bytes is, not the window */
     v.view_offset = offset;
     if (stride)
@@ -132,7 +138,8 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
                   .program = pl_region_program(b->graph, b->region),
                   .producer = PL_NONE,
                   .view_of = PL_NONE,
-                  .update_of = PL_NONE};
+                  .update_of = PL_NONE,
+                  .of = PL_NONE};
     pl_value_default_strides(&v);
     if (alias.update >= 0) {
         const pl_value *old = &b->graph->value[n->in[alias.update]];

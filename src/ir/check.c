@@ -69,6 +69,8 @@ static pl_status check_value(const checker *c, pl_id id)
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be latent");
     if (v->inference && (v->role != PL_ROLE_STATE || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only state that lasts and owns its bytes can be there for inference");
+    if (v->of != PL_NONE && (v->of >= id || !owner))
+        return fail_value(c, id, "it belongs to a later value, or owns no bytes");
     if (v->view_of != PL_NONE)
         return v->view_of < id ? check_view(c, id) : fail_value(c, id, "a view of a later value");
     if (v->update_of == PL_NONE) return PL_OK;
@@ -89,7 +91,7 @@ static pl_status check_ids(const checker *c)
     for (size_t i = 0; i < g->value_count; i++) {
         const pl_value *v = &g->value[i];
         if (!exists(v->view_of, g->value_count) || !exists(v->update_of, g->value_count) ||
-            !exists(v->producer, g->node_count))
+            !exists(v->of, g->value_count) || !exists(v->producer, g->node_count))
             return fail_value(c, (pl_id)i, "an id that does not exist");
     }
     for (size_t i = 0; i < g->node_count; i++) {

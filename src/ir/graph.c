@@ -163,6 +163,7 @@ static void rename_all(pl_graph *g, const pl_id *renamed, pl_value *sorted)
         g->value[v] = sorted[v];
         rename_value(&g->value[v].view_of, renamed);
         rename_value(&g->value[v].update_of, renamed);
+        rename_value(&g->value[v].of, renamed);
         find_root(g, (pl_id)v, &g->value[v]);
     }
     for (size_t i = 0; i < g->node_count; i++) {

@@ -32,6 +32,9 @@ typedef struct pl_value {
     pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */
     pl_id producer; /* node, or PL_NONE for persistent values and inputs */
     pl_id view_of, update_of;
+    pl_id
+        of; /* what it belongs to, by its role: a gradient, a moment, an average, a copy or its packed form: the weight;
+               * what was observed for a range of int8: the range; PL_NONE: it stands for itself */
     pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
     bool tile;           /* only with view_of: of a whole value, contiguous */

@@ -133,6 +133,7 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
     if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
     if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);
+    if (strcmp(l->key, "of") == 0) return parse_ids(l, g->value_count, &v->of, 1, err);
     if (strcmp(l->key, "space") == 0) return parse_ids(l, g->space_count, &v->space, 1, err);
     if (strcmp(l->key, "offset") == 0) return pl_lex_int(l, 0, (int64_t)1 << DIM_MAX_BITS, &v->view_offset, err);
     if (strcmp(l->key, "strides") == 0) return parse_strides(l, v->shape.rank, v->stride, err);
@@ -151,7 +152,8 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
                   .program = PL_NONE,
                   .producer = PL_NONE,
                   .view_of = PL_NONE,
-                  .update_of = PL_NONE};
+                  .update_of = PL_NONE,
+                  .of = PL_NONE};
     PL_TRY(parse_own_id(l, g->value_count, err));
     PL_TRY(pl_lex_expect(l, NULL, err));
     if (strlen(l->value) >= sizeof name) return pl_lex_fail(l, err, "this name is too long");

@@ -64,6 +64,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);
     print_ids(out, "view", &v->view_of, 1);
+    print_ids(out, "of", &v->of, 1);
     if (v->view_of != PL_NONE) {
         print_key(out, "offset");
         pl_str_int(out, v->view_offset);

@@ -22,57 +22,50 @@ static bool is_evaluated(const pl_session *s) { return s->jobs.job[0] == &pl_job
 
 /* ---- what there is ---- */
 
-static void *beside(const pl_session *s, const char *name, size_t bytes, const char *end)
+/* What the calibration keeps of that value, by its dtype; NULL: nothing. */
+static void *beside(const pl_session *s, pl_id of, pl_dtype dtype)
 {
-    char whole[PL_ST_TEXT_MAX];
-    snprintf(whole, sizeof whole, "%.*s%s", (int)bytes, name, end);
-    return pl_session_value(s, whole);
+    const pl_graph *g = s->o.plan->graph;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->value[i].of == of && g->value[i].dtype == dtype && g->value[i].role == PL_ROLE_STAGING)
+            return pl_session_address(s, (pl_id)i);
+    return NULL;
 }
 
 static void add_site(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
-    static const char end[] = PL_QUANTIZE_SEEN;
     const pl_graph *g = s->o.plan->graph;
-    const char *name = g->value[pl_value_root(g, n->observe_extremes.extremes)].name;
-    const size_t bytes = strlen(name) - (sizeof end - 1);
-    char range[PL_ST_TEXT_MAX];
-    snprintf(range, sizeof range, "%.*s", (int)bytes, name);
-    q->site[q->sites++] = (pl_quantize_site){.name = name,
-                                             .seen = pl_session_value(s, name),
-                                             .bin = beside(s, name, bytes, ".bins"),
-                                             .range = pl_session_value(s, range),
-                                             .range_root = pl_graph_find_value(g, range)};
+    const pl_id root = pl_value_root(g, n->observe_extremes.extremes), range = g->value[root].of;
+    q->site[q->sites++] = (pl_quantize_site){.name = g->value[root].name,
+                                             .seen = pl_session_address(s, root),
+                                             .bin = beside(s, range, PL_DTYPE_I64),
+                                             .range = pl_session_address(s, range),
+                                             .range_root = range};
+}
+
+/* A weight that is packed in a file is its own: it belongs to no other. */
+static bool is_layer(const pl_graph *g, const pl_node *n)
+{
+    return n->op == PL_OP_LINEAR_INT8 && g->value[pl_value_root(g, n->linear_int8.weight)].of != PL_NONE;
 }
 
 static void add_layer(pl_session *s, pl_quantizing *q, const pl_node *n)
 {
     const pl_graph *g = s->o.plan->graph;
     const pl_linear_int8_args *a = &n->linear_int8;
-    const pl_id root = pl_value_root(g, a->weight);
-    const char *name = g->value[root].name;
-    const size_t bytes = strlen(name) - strlen(PL_INT8_PACKED);
-    char whole[PL_ST_TEXT_MAX];
+    const pl_id root = pl_value_root(g, a->weight), weight = g->value[root].of;
     for (size_t i = 0; i < q->layers; i++)
         if (q->layer[i].packed_root == root) return;
-    snprintf(whole, sizeof whole, "%.*s", (int)bytes, name);
-    const pl_id weight = pl_graph_find_value(g, whole);
-    if (weight == PL_NONE) return;
     q->layer[q->layers++] = (pl_quantize_layer){.name = g->value[weight].name,
                                                 .weight = pl_session_address(s, weight),
                                                 .real = pl_quantize_reals[g->value[weight].dtype],
                                                 .packed = pl_session_address(s, root),
                                                 .rows = a->columns,
                                                 .width = pl_shape_last(&g->value[a->x].shape),
-                                                .difference = beside(s, name, bytes, ".difference"),
-                                                .taken = beside(s, name, bytes, ".taken"),
+                                                .difference = beside(s, weight, PL_DTYPE_F64),
+                                                .taken = beside(s, weight, PL_DTYPE_I32),
                                                 .packed_root = root,
                                                 .weight_root = weight};
-}
-
-static bool is_layer(const pl_graph *g, const pl_node *n)
-{
-    return n->op == PL_OP_LINEAR_INT8 &&
-           pl_ends_with(g->value[pl_value_root(g, n->linear_int8.weight)].name, PL_INT8_PACKED);
 }
 
 static size_t count_nodes(const pl_graph *g, pl_op op)

@@ -22,6 +22,7 @@ static pl_id packed(pl_model *m, pl_id weight)
     const int64_t bytes = (int64_t)pl_binary_packed_bytes(w.dim[0], w.dim[1]);
     b->region = program;
     signs = pl_build_temporary(b, PL_ROLE_WEIGHT, PL_DTYPE_U8, pl_shape_of(1, bytes), "%s", name);
+    pl_build_belongs(b, signs, weight);
     pack.weight = weight, pack.packed = signs;
     pl_build_pack_signs(b, &pack);
     b->region = inner;

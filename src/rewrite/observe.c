@@ -64,10 +64,12 @@ static pl_status observe(observer *o, uint32_t number)
     extremes.x = spread.x = site->x;
     extremes.extremes =
         pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F32, pl_shape_of(1, three), "%s.extremes", name);
+    pl_build_belongs(&o->b, extremes.extremes, o->range[number]);
     spread.extremes = pl_build_observe_extremes(&o->b, &extremes);
     place(o, PL_NONE);
     if (o->counting == PL_NONE) return o->b.status;
     spread.bins = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I64, pl_shape_of(1, all), "%s.bins", name);
+    pl_build_belongs(&o->b, spread.bins, o->range[number]);
     pl_build_observe_spread(&o->b, &spread);
     place(o, o->counting);
     return o->b.status;
@@ -84,6 +86,9 @@ static void make_states(observer *o, pl_id weight, const pl_shape *matrix)
     w->difference =
         pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_F64, pl_shape_of(1, two), "%s.difference", name);
     w->taken = pl_build_persistent(&o->b, PL_ROLE_STAGING, PL_DTYPE_I32, pl_shape_of(1, one), "%s.taken", name);
+    pl_build_belongs(&o->b, w->packed, weight);
+    pl_build_belongs(&o->b, w->difference, weight);
+    pl_build_belongs(&o->b, w->taken, weight);
 }
 
 /* What the layer gives out is a value of its own now, of which y is the new content. */

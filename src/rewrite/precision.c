@@ -93,6 +93,7 @@ static pl_id copy_of(narrower *n, pl_id weight)
     snprintf(n->b.scope, sizeof n->b.scope, "%s", g->value[weight].scope);
     pl_id to = pl_build_temporary(&n->b, PL_ROLE_WEIGHT, n->dtype, g->value[weight].shape, "%s.%s%s%s",
                                   pl_dtype_name(n->dtype), user, dot, name);
+    pl_build_belongs(&n->b, to, pl_value_root(g, weight));
     if (!n->trains) g->value[pl_value_root(g, weight)].frozen = true;
     n->b.region = n->program;
     n->behind[g->node_count - n->nodes] = PL_NONE;
