@@ -119,7 +119,7 @@ static pl_status add_accumulators(driver *d)
         if (!pl_value_is_trained(g, (pl_id)i) || !d->readers[i]) continue;
         const char *name = g->value[i].name;
         pl_shape shape = g->value[i].shape;
-        snprintf(b->scope, sizeof b->scope, "%s", g->value[i].scope);
+        pl_builder_at_value(b, (pl_id)i);
         d->waiting[i] = add_zeroed(b, pl_build_temporary(b, PL_ROLE_GRADIENT, PL_DTYPE_F32, shape, "grad.%s", name));
         pl_build_belongs(b, d->waiting[i], (pl_id)i);
         for (uint32_t k = 1; k < d->readers[i] && !d->whole; k++)
@@ -155,8 +155,7 @@ static pl_status visit(driver *d, pl_id id, pl_id program)
     pl_node n = g->node[id]; /* a copy: the array may move while rules add to it */
     const pl_op_rule *rule = pl_op_rule_of(n.op);
     if (!is_of(g, &n, program) || !rule->gradient) return PL_OK;
-    snprintf(grad->b->scope, sizeof grad->b->scope, "%s", n.scope);
-    grad->b->region = n.region;
+    pl_builder_at_node(grad->b, &n);
     grad->replaced = false;
     PL_TRY(rule->gradient(grad, &n));
     if (grad->replaced) grad->b->graph->node[id].dead = true;
@@ -174,7 +173,7 @@ static pl_status add_sums(driver *d, pl_id program)
         for (size_t k = 0; k < i; k++)
             if (d->finished[k].weight == weight) total = d->finished[k].version;
         if (total == PL_NONE) continue;
-        snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[weight].scope);
+        pl_builder_at_value(b, weight);
         add.x = d->finished[i].version, add.sum = total;
         d->finished[i].version = pl_build_add_to(b, &add);
     }
@@ -198,7 +197,7 @@ static pl_status finish_gradients(driver *d, pl_id program)
     for (size_t i = 0; i < d->grad.count && b->status == PL_OK; i++) {
         const pl_id sum = last_version(d, (pl_id)i);
         if (!d->grad.finish[i] || sum == PL_NONE) continue;
-        snprintf(b->scope, sizeof b->scope, "%s", b->graph->value[i].scope);
+        pl_builder_at_value(b, (pl_id)i);
         d->grad.finish[i](b, sum, (pl_id)i);
     }
     return b->status;

@@ -110,7 +110,7 @@ static void add_optimizer(updater *t, pl_id weight, pl_id gradient)
     pl_graph *g = t->b.graph;
     char name[256];
     snprintf(name, sizeof name, "%s", g->value[weight].name);
-    snprintf(t->b.scope, sizeof t->b.scope, "%s", g->value[weight].scope);
+    pl_builder_at_value(&t->b, weight);
     const pl_shape shape = g->value[weight].shape;
     const bool latent = g->value[weight].latent;
     pl_adamw_args a = pl_adamw_none;

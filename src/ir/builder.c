@@ -40,10 +40,36 @@ void pl_builder_enter(pl_builder *b, const char *fmt, ...)
     va_end(args);
 }
 
+void pl_builder_enter_block(pl_builder *b, const char *name, uint32_t number)
+{
+    b->block_ends = strlen(b->scope);
+    b->block = number + 1;
+    pl_builder_enter(b, "%s.%u", name, number);
+}
+
 void pl_builder_leave(pl_builder *b)
 {
     char *slash = strrchr(b->scope, '/');
     *(slash ? slash : b->scope) = 0;
+    if (strlen(b->scope) <= b->block_ends) b->block = 0;
+}
+
+static void stand_at(pl_builder *b, const char *scope, uint32_t block)
+{
+    snprintf(b->scope, sizeof b->scope, "%s", scope);
+    b->block = block;
+    b->block_ends = 0;
+}
+
+void pl_builder_at_node(pl_builder *b, const pl_node *n)
+{
+    b->region = n->region;
+    stand_at(b, n->scope, n->block);
+}
+
+void pl_builder_at_value(pl_builder *b, pl_id value)
+{
+    stand_at(b, b->graph->value[value].scope, b->graph->value[value].block);
 }
 
 static pl_id refuse(pl_builder *b)
@@ -66,6 +92,7 @@ static pl_id build_value(pl_builder *b, pl_role role, pl_dtype dtype, pl_shape s
     vsnprintf(name, sizeof name, fmt, args);
     pl_value v = {.name = name,
                   .scope = b->scope,
+                  .block = b->block,
                   .shape = shape,
                   .dtype = dtype,
                   .role = role,
@@ -111,6 +138,7 @@ pl_id pl_build_view(pl_builder *b, pl_id base, pl_shape shape, int64_t offset, c
     pl_value v = *of;
     v.name = name;
     v.scope = b->scope;
+    v.block = b->block;
     v.shape = shape;
     v.producer = PL_NONE;
     v.view_of = base;
@@ -132,6 +160,7 @@ static pl_id make_output(pl_builder *b, const pl_node *n, int k, const pl_out *o
              b->graph->value_count);
     pl_value v = {.name = name,
                   .scope = b->scope,
+                  .block = b->block,
                   .shape = out->shape,
                   .dtype = out->dtype,
                   .role = PL_ROLE_TEMPORARY,
@@ -160,8 +189,13 @@ static bool may_be_made(const pl_node *n, int k)
 pl_id pl_build_node(pl_builder *b, pl_op op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out)
 {
     if (b->status != PL_OK) return PL_NONE;
-    pl_node n = {
-        .op = op, .phase = b->phase, .scope = b->scope, .region = b->region, .predicate = PL_NONE, .wait = PL_NONE};
+    pl_node n = {.op = op,
+                 .phase = b->phase,
+                 .scope = b->scope,
+                 .block = b->block,
+                 .region = b->region,
+                 .predicate = PL_NONE,
+                 .wait = PL_NONE};
     const pl_signature *s = pl_signature_of(op);
     for (int i = 0; i < PL_NODE_IN_MAX; i++) n.in[i] = i < ins ? in[i] : PL_NONE;
     for (int i = 0; i < PL_NODE_OUT_MAX; i++) n.out[i] = i < outs && out[i] != PL_UNWANTED ? out[i] : PL_NONE;

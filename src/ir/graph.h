@@ -25,6 +25,7 @@
 typedef struct pl_value {
     const char *name;  /* unique in the graph */
     const char *scope; /* path of the model component, "" for none */
+    uint32_t block;    /* which one of the model's repeated blocks, from 1; 0: none */
     pl_shape shape;
     pl_dtype dtype;
     pl_role role;
@@ -61,6 +62,7 @@ typedef struct pl_node {
 #include "ir/ops.def"
     };
     const char *scope;
+    uint32_t block; /* as a value's */
     pl_id region;
     pl_id predicate; /* i32 value: the node runs only when it is not zero; PL_NONE: always */
     pl_id queue;     /* who runs it: index into graph->queue */

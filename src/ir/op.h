@@ -80,6 +80,8 @@ typedef struct pl_builder {
     pl_id region; /* where nodes go */
     pl_phase phase;
     char scope[256];
+    uint32_t block;    /* of what is built; pl_builder_enter_block */
+    size_t block_ends; /* when the scope is no longer than that */
     pl_status status;
     pl_error *err;
 } pl_builder;
@@ -87,6 +89,11 @@ typedef struct pl_builder {
 pl_builder pl_builder_begin(pl_graph *, pl_id region, pl_error *);
 void pl_builder_enter(pl_builder *, const char *fmt, ...) PL_PRINTF(2, 3); /* scope "a" becomes "a/b" */
 void pl_builder_leave(pl_builder *);
+/* Likewise "block.3", the fourth of the blocks that the model consists of (pl_value.block). */
+void pl_builder_enter_block(pl_builder *, const char *name, uint32_t number);
+/* What is built next is of the component of that node, in its region; of the component of that value. */
+void pl_builder_at_node(pl_builder *, const pl_node *);
+void pl_builder_at_value(pl_builder *, pl_id value);
 
 pl_id pl_build_persistent(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 pl_id pl_build_temporary(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);

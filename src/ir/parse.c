@@ -121,11 +121,20 @@ static pl_status parse_flag(pl_lex *l, bool *flag, pl_error *err)
     return PL_OK;
 }
 
+static pl_status parse_block(pl_lex *l, uint32_t *block, pl_error *err)
+{
+    uint64_t number;
+    PL_TRY(pl_lex_uint(l, UINT32_MAX - 1, &number, err));
+    *block = (uint32_t)number + 1;
+    return PL_OK;
+}
+
 static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, char scope[256], pl_error *err)
 {
     bool of_view = strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0 || strcmp(l->key, "tile") == 0;
     if (v->view_of == PL_NONE && of_view)
         return pl_lex_fail(l, err, "only a view has offset, strides and tile, after its field view=");
+    if (strcmp(l->key, "block") == 0) return parse_block(l, &v->block, err);
     if (strcmp(l->key, "tile") == 0) return parse_flag(l, &v->tile, err);
     if (strcmp(l->key, "inference") == 0) return parse_flag(l, &v->inference, err);
     if (strcmp(l->key, "frozen") == 0) return parse_flag(l, &v->frozen, err);
@@ -143,7 +152,23 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
     return PL_OK;
 }
 
-static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
+/* Version 1 does not say it but in the scope: "block.12/attention", "cycle.0/block.12/attention". */
+static uint32_t block_of_scope(const char *scope)
+{
+    uint32_t found = 0;
+    for (;;) {
+        const size_t top = strcspn(scope, "/"), dot = strcspn(scope, ".");
+        char *end;
+        if (dot + 1 >= top) return found;
+        const unsigned long number = strtoul(scope + dot + 1, &end, 10);
+        if (end != scope + top || number >= UINT32_MAX) return found;
+        found = (uint32_t)number + 1;
+        if (!*end) return found;
+        scope = end + 1;
+    }
+}
+
+static pl_status parse_value(pl_lex *l, pl_graph *g, uint64_t version, pl_error *err)
 {
     char name[512], scope[256] = "";
     int got;
@@ -167,6 +192,7 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, pl_error *err)
     if (pl_role_parse(l->value, &v.role)) return pl_lex_fail(l, err, "unknown role \"%.40s\"", l->value);
     while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_value_field(l, g, &v, scope, err));
     if (got < 0) return PL_E_DATA;
+    if (version < 2) v.block = block_of_scope(scope);
     return pl_graph_add_value(g, &v) == PL_NONE ? no_memory(l, err) : PL_OK;
 }
 
@@ -230,6 +256,7 @@ static pl_status parse_node_field(pl_lex *l, const pl_graph *g, uint64_t version
         return pl_lex_fail(l, err, "unknown phase \"%.40s\"", l->value);
     }
     if (strcmp(l->key, "dead") == 0) return parse_flag(l, &n->dead, err);
+    if (strcmp(l->key, "block") == 0) return parse_block(l, &n->block, err);
     if (strcmp(l->key, "scope") != 0) return parse_attr(l, n, err);
     if (strlen(l->value) >= 256) return pl_lex_fail(l, err, "this scope is too long");
     strcpy(scope, l->value);
@@ -265,7 +292,7 @@ static pl_status parse_name_into(pl_lex *l, pl_graph *g, const char **list, uint
 
 static pl_status parse_line(pl_lex *l, pl_graph *g, uint64_t version, pl_error *err)
 {
-    if (strcmp(l->value, "value") == 0) return parse_value(l, g, err);
+    if (strcmp(l->value, "value") == 0) return parse_value(l, g, version, err);
     if (strcmp(l->value, "node") == 0) return parse_node(l, g, version, err);
     if (strcmp(l->value, "region") == 0) return parse_region(l, g, err);
     if (strcmp(l->value, "space") == 0) return parse_name_into(l, g, g->space, PL_SPACES_MAX, &g->space_count, err);

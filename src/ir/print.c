@@ -33,6 +33,13 @@ static void print_ids(pl_str *out, const char *key, const pl_id *id, int count)
     }
 }
 
+static void print_block(pl_str *out, uint32_t block)
+{
+    if (block == 0) return;
+    print_key(out, "block");
+    pl_str_uint(out, block - 1);
+}
+
 static void print_quoted(pl_str *out, const char *key, const char *text)
 {
     if (!text[0]) return;
@@ -78,6 +85,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     if (v->inference) pl_str_append(out, " inference=1");
     if (v->frozen) pl_str_append(out, " frozen=1");
     if (v->latent) pl_str_append(out, " latent=1");
+    print_block(out, v->block);
     print_quoted(out, "scope", v->scope);
     pl_str_append(out, "\n");
 }
@@ -122,6 +130,7 @@ static void print_node(const pl_graph *g, pl_id id, pl_str *out)
     print_uint(out, "queue", n->queue);
     print_ids(out, "wait", &n->wait, 1);
     if (n->dead) pl_str_append(out, " dead=1");
+    print_block(out, n->block);
     print_quoted(out, "scope", n->scope);
     pl_str_append(out, "\n");
 }

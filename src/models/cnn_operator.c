@@ -17,7 +17,7 @@ static pl_id network(pl_rollout *r, pl_id x)
         char name[32];
         const int64_t out = r->channels << (i < DOUBLINGS ? i : DOUBLINGS);
         snprintf(name, sizeof name, "layers.%d", (int)i);
-        pl_builder_enter(b, "layer.%d", (int)i);
+        pl_builder_enter_block(b, "layer", (uint32_t)i);
         h = r->layers > RESIDUAL_ABOVE
                 ? pl_rollout_residual_block(r, h, out, name)
                 : pl_rollout_conv_block(r, h, &(pl_rollout_conv){out, r->kernel, 1, name}, PL_NONE);

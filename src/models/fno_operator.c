@@ -48,7 +48,7 @@ static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
     pl_activation_args act = pl_activation_none;
     snprintf(name, sizeof name, "layers.%d", (int)number);
     snprintf(path, sizeof path, "%s.linear", name);
-    pl_builder_enter(b, "layer.%d", (int)number);
+    pl_builder_enter_block(b, "layer", (uint32_t)number);
     x = add_modes(r, x, linear(r, x, r->channels, r->channels, path), name);
     if (number + 1 < r->layers) {
         act.x = x, act.act = r->activation;

@@ -79,7 +79,7 @@ static pl_id block_of(const pl_language *l, pl_id x, int block)
 {
     pl_model *m = l->m;
     char name[64];
-    pl_builder_enter(&m->b, "block.%d", block);
+    pl_builder_enter_block(&m->b, "block", (uint32_t)block);
     pl_builder_enter(&m->b, "attention");
     snprintf(name, sizeof name, "transformer.h.%d.ln_1", block);
     x = attention(l, pl_model_norm(m, x, name), x, block);

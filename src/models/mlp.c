@@ -17,7 +17,7 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     pl_id x = pl_build_embedding(&m->b, &embed);
     pl_builder_leave(&m->b);
     for (int i = 0; i < c->layers; i++) {
-        pl_builder_enter(&m->b, "layer.%d", i);
+        pl_builder_enter_block(&m->b, "layer", (uint32_t)i);
         int64_t in = i == 0 ? c->window * c->width : c->width;
         pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->width, in), "layers.%d.weight", i);
         pl_id bias =

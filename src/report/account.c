@@ -67,23 +67,6 @@ pl_report_account pl_report_sum(const pl_plan *p)
     return a;
 }
 
-/* "block.12/attention", or, of layers that are gone through several times, "cycle.0/block.12/attention" → 13: one more
- * than the number of the last of the numbered components at the top of the scope; else 0. */
-static uint64_t layer_number(const char *scope)
-{
-    uint64_t found = 0;
-    for (;;) {
-        const size_t top = strcspn(scope, "/"), dot = strcspn(scope, ".");
-        char *end;
-        if (dot + 1 >= top) return found;
-        const uint64_t number = strtoull(scope + dot + 1, &end, 10);
-        if (end != scope + top) return found;
-        found = number + 1;
-        if (!*end) return found;
-        scope = end + 1;
-    }
-}
-
 /* 16 bits where some value of the program's own is of 16 bits. */
 static pl_dtype precision_of(const pl_graph *g, pl_id program)
 {
@@ -102,10 +85,9 @@ pl_report_model pl_report_describe(const pl_plan *p)
         const pl_value *v = &g->value[i];
         if (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || pl_value_root(g, (pl_id)i) != i)
             continue; /* copies for a step are no parameters */
-        uint64_t number = layer_number(v->scope);
         m.parameters += pl_shape_elems(&v->shape);
         m.weights++;
-        if (number > m.layers) m.layers = number;
+        if (v->block > m.layers) m.layers = v->block;
     }
     pl_id train = pl_graph_find_trained(g);
     if (train == PL_NONE || p->batch == 0) return m;

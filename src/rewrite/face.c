@@ -48,9 +48,8 @@ static const char *named(facing *f, const char *name)
 /* Where new nodes go: beside the one that gave it out or judged it. */
 static void stand_at(facing *f, const pl_node *n)
 {
-    f->b.region = n->region;
+    pl_builder_at_node(&f->b, n);
     f->b.phase = PL_PHASE_FORWARD;
-    snprintf(f->b.scope, sizeof f->b.scope, "%s", n->scope);
 }
 
 /* Its own bytes, without gaps, f32, and nothing that lasts. */

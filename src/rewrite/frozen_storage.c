@@ -41,9 +41,8 @@ static pl_id wide_like(shrinker *s, const pl_node *n, pl_id value)
     const pl_value v = s->g->value[value];
     char name[280];
     snprintf(name, sizeof name, "wide.%.200s.%zu", v.name, s->g->value_count);
-    s->b.region = n->region;
+    pl_builder_at_node(&s->b, n);
     s->b.phase = n->phase;
-    snprintf(s->b.scope, sizeof s->b.scope, "%s", n->scope);
     return pl_build_temporary(&s->b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, v.shape, "%s", name);
 }
 

@@ -32,15 +32,8 @@
 
 /* ---- groups ---- */
 
-/* N of "block.N/…", or of "layer.N/…": a component that is one of many. */
-static int block_of(const char *scope)
-{
-    const char *dot = scope + strcspn(scope, "./");
-    char *end;
-    if (*dot != '.' || dot[1] < '0' || dot[1] > '9') return PL_NO_GROUP;
-    long n = strtol(dot + 1, &end, 10);
-    return (*end == 0 || *end == '/') && n < INT32_MAX ? (int)n : PL_NO_GROUP;
-}
+/* From 0; the type of groups. */
+static int block_of(const pl_node *n) { return (int)n->block - 1; }
 
 static int count_blocks(const pl_graph *g, pl_id program)
 {
@@ -48,7 +41,7 @@ static int count_blocks(const pl_graph *g, pl_id program)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (n->dead || pl_region_program(g, n->region) != program) continue;
-        if (block_of(n->scope) > most) most = block_of(n->scope);
+        if (block_of(n) > most) most = block_of(n);
     }
     return most + 1;
 }
@@ -100,7 +93,7 @@ static pl_status sort_nodes(pl_layers *l, int blocks_per_group, pl_error *err)
     for (size_t i = l->begin; i < l->end; i++) {
         const pl_node *n = &l->g->node[i];
         size_t at = i - l->begin;
-        int block = block_of(n->scope);
+        int block = block_of(n);
         l->backward[at] = reads_loss(l, n);
         l->group[at] = block == PL_NO_GROUP ? group_by_inputs(l, n, l->backward[at]) : block / blocks_per_group;
         if (n->op == PL_OP_LOAD) l->load = (pl_id)i;
@@ -345,7 +338,7 @@ uint64_t pl_rewrite_layer_major_nodes(const pl_graph *g, pl_id program, const pl
     uint64_t blocks = (uint64_t)count_blocks(g, program), forward = 0;
     if (blocks == 0 || find_region(&l, &ignored) != PL_OK) return 0;
     for (size_t i = l.begin; i < l.end; i++)
-        forward += !g->node[i].dead && g->node[i].phase == PL_PHASE_FORWARD && block_of(g->node[i].scope) >= 0;
+        forward += !g->node[i].dead && g->node[i].phase == PL_PHASE_FORWARD && g->node[i].block > 0;
     return pl_rewrite_layer_major_again(blocks, o) * forward / blocks;
 }
 

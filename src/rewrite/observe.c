@@ -45,9 +45,8 @@ static void place(observer *o, pl_id predicate)
 
 static void stand_beside(observer *o, const pl_node *n)
 {
-    o->b.region = n->region;
+    pl_builder_at_node(&o->b, n);
     o->b.phase = n->phase;
-    snprintf(o->b.scope, sizeof o->b.scope, "%s", n->scope);
 }
 
 static pl_status observe(observer *o, uint32_t number)

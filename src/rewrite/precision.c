@@ -90,7 +90,7 @@ static pl_id copy_of(narrower *n, pl_id weight)
     const char *user = n->trains ? "" : g->region[n->program].name, *dot = n->trains ? "" : ".";
     char name[256];
     snprintf(name, sizeof name, "%s", g->value[weight].name);
-    snprintf(n->b.scope, sizeof n->b.scope, "%s", g->value[weight].scope);
+    pl_builder_at_value(&n->b, weight);
     pl_id to = pl_build_temporary(&n->b, PL_ROLE_WEIGHT, n->dtype, g->value[weight].shape, "%s.%s%s%s",
                                   pl_dtype_name(n->dtype), user, dot, name);
     pl_build_belongs(&n->b, to, pl_value_root(g, weight));
@@ -118,9 +118,8 @@ static pl_status take_copies(narrower *n, pl_id id, uint32_t which)
 static pl_id wide_copy(narrower *n, pl_id beside, pl_id value, pl_id behind, pl_role role, const char *name)
 {
     const pl_node like = n->g->node[beside];
-    n->b.region = like.region;
+    pl_builder_at_node(&n->b, &like);
     n->b.phase = like.phase;
-    snprintf(n->b.scope, sizeof n->b.scope, "%s", like.scope);
     pl_id wide = pl_build_temporary(&n->b, role, PL_DTYPE_F32, n->g->value[value].shape, "%s", name);
     n->behind[n->g->node_count - n->nodes] = behind;
     build_cast(n, value, wide);

@@ -38,9 +38,8 @@ static pl_status unfold(unfolder *u, pl_id id)
     const pl_gated_feed_forward_args *a = &n.gated_feed_forward;
     pl_linear_args up = pl_linear_none, down = pl_linear_none;
     pl_gated_activation_args gate = pl_gated_activation_none;
-    u->b.region = n.region;
+    pl_builder_at_node(&u->b, &n);
     u->b.phase = n.phase;
-    snprintf(u->b.scope, sizeof u->b.scope, "%s", n.scope);
     up.x = a->x, up.weight = a->gate_up, up.act = PL_ACT_NONE;
     gate.x = pl_build_linear(&u->b, &up), gate.act = a->act;
     place(u, &n);
