@@ -165,7 +165,7 @@ static bool is_narrow(const pl_graph *g, pl_id value)
 static void look(roundings *r, uint32_t node)
 {
     const pl_node *n = &r->g->node[node];
-    if (pl_region_program(r->g, n->region) != r->program || !is_narrow(r->g, *n->out)) return;
+    if (pl_region_program(r->g, n->region) != r->program || !is_narrow(r->g, pl_node_result(n))) return;
     for (int k = 0; k < PL_NODE_OUT_MAX; k++)
         if (is_narrow(r->g, n->out[k])) r->share[node] = fmax(r->share[node], share_of(r, n->out[k]));
 }

@@ -79,8 +79,9 @@ static bool is_joined(const grouper *c, pl_id node)
 {
     const pl_graph *g = c->g;
     const pl_node *n = &g->node[node], *next = &g->node[node + 1];
-    if (!is_in(c, node + 1) || next->phase != n->phase || *n->out == PL_NONE || stays_apart(next)) return false;
-    pl_id made = *n->out;
+    if (!is_in(c, node + 1) || next->phase != n->phase || pl_node_result(n) == PL_NONE || stays_apart(next))
+        return false;
+    pl_id made = pl_node_result(n);
     for (int k = 1; k < PL_NODE_OUT_MAX; k++)
         if (pl_node_remakes(n, k)) return false;
     return pl_value_root(g, made) == made && c->readers[made] == 1 && c->writers[made] == 1 && bytes_of(c, made) &&
@@ -92,8 +93,8 @@ static bool goes_in_place(const grouper *c, const pl_node *next, pl_id made)
 {
     const pl_value *v = &c->g->value[made];
     uint32_t may = pl_node_alias(next, 0).may;
-    if (*next->out == PL_NONE) return false;
-    const pl_value *out = &c->g->value[*next->out];
+    if (pl_node_result(next) == PL_NONE) return false;
+    const pl_value *out = &c->g->value[pl_node_result(next)];
     for (int k = 0; k < PL_NODE_IN_MAX; k++)
         if (next->in[k] == made && may >> k & 1)
             return pl_shape_equal(&v->shape, &out->shape) && v->dtype == out->dtype;
@@ -129,7 +130,7 @@ static pl_status add_dep(grouper *c, uint32_t group, uint32_t dep, pl_error *err
  * there. What is larger than the first goes with it. */
 static bool is_beside(const grouper *c, const pl_node *n, int k)
 {
-    return k > 0 && pl_node_remakes(n, k) && bytes_of(c, n->out[k]) < bytes_of(c, *n->out);
+    return k > 0 && pl_node_remakes(n, k) && bytes_of(c, n->out[k]) < bytes_of(c, pl_node_result(n));
 }
 
 /* Those of the group's last node. */

@@ -230,7 +230,7 @@ static pl_status check_loss(const pl_graph *g, pl_id program, pl_error *err)
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
-        pl_id other = pl_value_root(g, *n->out);
+        pl_id other = pl_value_root(g, pl_node_result(n));
         if (other != loss)
             return pl_fail(err, PL_E_UNSUPPORTED, "the program %s has two losses, %s and %s; add both to one value",
                            g->region[program].name, g->value[loss].name, g->value[other].name);
@@ -244,7 +244,7 @@ static void note_losses(driver *d, const pl_graph *g, pl_id program)
         const pl_node *n = &g->node[i];
         if (!is_loss(g, n, program)) continue;
         if (d->loss_count == 0) d->losses[0] = n->in[pl_node_alias(n, 0).update];
-        d->losses[++d->loss_count] = *n->out;
+        d->losses[++d->loss_count] = pl_node_result(n);
     }
 }
 
@@ -256,7 +256,7 @@ static void deal_out_losses(const driver *d, pl_graph *g, pl_id program)
         if (!is_loss(g, n, program)) continue;
         n->in[pl_node_alias(n, 0).update] = d->losses[k++];
         *n->out = d->losses[k];
-        g->value[*n->out].producer = (pl_id)i;
+        g->value[pl_node_result(n)].producer = (pl_id)i;
     }
 }
 

@@ -33,9 +33,9 @@ typedef struct pl_value {
     pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */
     pl_id producer; /* node, or PL_NONE for persistent values and inputs */
     pl_id view_of, update_of;
-    pl_id
-        of; /* what it belongs to, by its role: a gradient, a moment, an average, a copy or its packed form: the weight;
-               * what was observed for a range of int8: the range; PL_NONE: it stands for itself */
+    /* What it belongs to, by its role: of a gradient, moment, average, copy or packed form the weight; of what was
+     * observed for a range of int8 the range; PL_NONE: it stands for itself. */
+    pl_id of;
     pl_id root; /* set by the graph, not by whoever fills this in: a step on the way to the value that owns the bytes */
     int64_t view_offset; /* elements; only with view_of */
     bool tile;           /* only with view_of: of a whole value, contiguous */
@@ -70,7 +70,7 @@ typedef struct pl_node {
     bool dead;
 } pl_node;
 
-/* What a node is for: its first output; PL_NONE: it only stores. */
+/* What a node is for: its first output. The others are statistics, or are made with it. PL_NONE: it only stores. */
 static inline pl_id pl_node_result(const pl_node *n) { return n->out[0]; }
 
 typedef struct pl_region {

@@ -97,7 +97,7 @@ void pl_builder_at_value(pl_builder *, pl_id value);
 
 pl_id pl_build_persistent(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 pl_id pl_build_temporary(pl_builder *, pl_role, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
-/* Of what owns its bytes: it belongs to that value (pl_value.of). */
+/* A value that owns its bytes belongs to another one (pl_value.of). */
 void pl_build_belongs(pl_builder *, pl_id value, pl_id of);
 /* A window on `base`: strides NULL means row-major over `shape`. */
 pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_elems, const int64_t *stride);

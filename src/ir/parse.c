@@ -1,5 +1,6 @@
 /* Reads what print.c writes. Every id is checked against what has been read or is being read, so that a damaged text is
  * an error with a position and never an out-of-range index; whether the graph makes sense is check.c's business. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,6 +169,16 @@ static uint32_t block_of_scope(const char *scope)
     }
 }
 
+/* What a calibration keeps was only named after what it belongs to: "NAME.extremes", "NAME.taken". */
+static pl_id belongs_by_name(const pl_graph *g, const pl_value *v)
+{
+    const char *dot = strrchr(v->name, '.');
+    char name[512];
+    if (v->role != PL_ROLE_STAGING || !dot) return PL_NONE;
+    snprintf(name, sizeof name, "%.*s", (int)(dot - v->name), v->name);
+    return pl_graph_find_value(g, name);
+}
+
 static pl_status parse_value(pl_lex *l, pl_graph *g, uint64_t version, pl_error *err)
 {
     char name[512], scope[256] = "";
@@ -192,7 +203,7 @@ static pl_status parse_value(pl_lex *l, pl_graph *g, uint64_t version, pl_error 
     if (pl_role_parse(l->value, &v.role)) return pl_lex_fail(l, err, "unknown role \"%.40s\"", l->value);
     while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_value_field(l, g, &v, scope, err));
     if (got < 0) return PL_E_DATA;
-    if (version < 2) v.block = block_of_scope(scope);
+    if (version < 2) v.block = block_of_scope(scope), v.of = belongs_by_name(g, &v);
     return pl_graph_add_value(g, &v) == PL_NONE ? no_memory(l, err) : PL_OK;
 }
 

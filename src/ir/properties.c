@@ -53,7 +53,7 @@ pl_id pl_graph_find_loss(const pl_graph *g, pl_id program)
 {
     for (size_t i = 0; i < g->node_count; i++) {
         const pl_node *n = &g->node[i];
-        if (pl_op_rule_of(n->op)->loss && is_of(g, n, program)) return pl_value_root(g, *n->out);
+        if (pl_op_rule_of(n->op)->loss && is_of(g, n, program)) return pl_value_root(g, pl_node_result(n));
     }
     return PL_NONE;
 }

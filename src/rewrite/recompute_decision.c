@@ -21,9 +21,6 @@ pl_status pl_recompute_decision_add(pl_recompute_decision *d, pl_id node, pl_id 
     return PL_OK;
 }
 
-/* What a node of any operator is there for; the others are statistics, but for those that are made with it. */
-static pl_id first_output(const pl_node *n) { return *n->out; }
-
 /* ---- what may run again ---- */
 
 /* Of the storage of each value: how many nodes write it, and while a walk goes from the last node to the first, the
@@ -46,7 +43,7 @@ static bool makes_its_own(const pl_graph *g, pl_id id, const writers *w)
 {
     const pl_node *n = &g->node[id];
     const pl_signature *s = pl_signature_of(n->op);
-    if (first_output(n) == PL_NONE) return false;
+    if (pl_node_result(n) == PL_NONE) return false;
     for (int k = 0; k < PL_NODE_OUT_MAX; k++) {
         if (n->out[k] == PL_NONE) continue;
         if (pl_node_remakes(n, k) ? !is_own(g, n->out[k], w)
@@ -188,7 +185,7 @@ static void find_cheap(decider *d)
             pl_id root = pl_value_root(g, n->in[k]), maker = g->value[root].producer;
             bool inside = g->value[root].program != PL_NONE && maker != PL_NONE && g->node[maker].region == n->region;
             bool statistic =
-                inside && first_output(&g->node[maker]) != root; /* small, and kept where its node runs once */
+                inside && pl_node_result(&g->node[maker]) != root; /* small, and kept where its node runs once */
             cheap = d->there[root] || !inside || statistic || pl_op_is_outside(g->node[maker].op);
         }
         d->may[i] = cheap;
@@ -271,7 +268,8 @@ pl_status pl_recompute_decide_full(const pl_graph *g, pl_id program, pl_recomput
     find_leaving(&d);
     for (pl_id i = (pl_id)g->node_count; i-- > 0;) {
         const pl_node *n = &g->node[i];
-        if (d.start[i] == PL_NONE || !d.may[i] || d.leaves[first_output(n)] || first_wanted(&d, n) == PL_NONE) continue;
+        if (d.start[i] == PL_NONE || !d.may[i] || d.leaves[pl_node_result(n)] || first_wanted(&d, n) == PL_NONE)
+            continue;
         want(&d, n, d.start[i]);
         PL_TRY_DONE(pl_recompute_decision_add(list, i, d.start[i], err));
     }

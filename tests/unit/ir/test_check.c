@@ -531,6 +531,29 @@ static void names_of_spaces_and_queues_read_back(void **state)
     pl_graph_destroy(g);
 }
 
+/* What version 1 said by names alone; the same in version 2. */
+static void version_1_belongs_by_name(void **state)
+{
+    (void)state;
+    static const char old[] = "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [4,4] weight scope=\"cycle.0/block.1/x\"\n"
+                              "value 1 \"w.taken\" i32 [1] staging scope=\"block.1/x\"\n"
+                              "value 2 \"w.rows\" f32 [4] weight scope=\"head\"\n"
+                              "node 0 fill region=0 out=2 value=0\nend graph\n";
+    static const char now[] =
+        "graph 2\nregion 0 \"p\"\nvalue 0 \"w\" f32 [4,4] weight block=1 scope=\"cycle.0/block.1/x\"\n"
+        "value 1 \"w.taken\" i32 [1] staging of=0 block=1 scope=\"block.1/x\"\n"
+        "value 2 \"w.rows\" f32 [4] weight scope=\"head\"\nnode 0 fill region=0 y=2 value=0\nend graph\n";
+    for (int i = 0; i < 2; i++) {
+        pl_graph *g = parse(i ? now : old);
+        pl_str printed = {0};
+        pl_graph_print(g, &printed);
+        assert_string_equal(pl_str_text(&printed), now);
+        assert_true(g->value[0].block == 2 && g->value[1].of == 0 && g->value[2].of == PL_NONE);
+        pl_str_deinit(&printed);
+        pl_graph_destroy(g);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +580,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(ids_that_do_not_exist),
         cmocka_unit_test(what_belongs_to_views_alone),
         cmocka_unit_test(names_of_spaces_and_queues_read_back),
+        cmocka_unit_test(version_1_belongs_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
