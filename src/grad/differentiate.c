@@ -17,8 +17,6 @@
  * takes the first. */
 #include "grad/differentiate.h"
 
-#include <stdio.h>
-
 #include "ir/properties.h"
 #include "ir/op.h"
 

@@ -51,7 +51,7 @@ static void add_initial_zero(updater *t, pl_id value)
     pl_fill_args zero = pl_fill_none;
     if (program == PL_NONE || t->b.status != PL_OK) return;
     pl_builder init = pl_builder_begin(t->b.graph, program, t->b.err);
-    snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
+    pl_builder_at_value(&init, value);
     zero.y = value;
     pl_build_fill(&init, &zero);
     t->b.status = init.status;
@@ -81,7 +81,7 @@ static void add_average(updater *t, pl_id weight, pl_id updated, const char *nam
     pl_id program = pl_graph_find_program(g, "init");
     if (program == PL_NONE) return;
     pl_builder init = pl_builder_begin(g, program, t->b.err);
-    snprintf(init.scope, sizeof init.scope, "%s", t->b.scope);
+    pl_builder_at_value(&init, ema.average);
     pl_cast_args first = pl_cast_none;
     first.x = weight, first.y = ema.average;
     pl_build_cast(&init, &first);

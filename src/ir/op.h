@@ -89,7 +89,7 @@ typedef struct pl_builder {
 pl_builder pl_builder_begin(pl_graph *, pl_id region, pl_error *);
 void pl_builder_enter(pl_builder *, const char *fmt, ...) PL_PRINTF(2, 3); /* scope "a" becomes "a/b" */
 void pl_builder_leave(pl_builder *);
-/* Likewise "block.3", the fourth of the blocks that the model consists of (pl_value.block). */
+/* Likewise "block.3", the fourth of the blocks that the model consists of (pl_value.block). They do not nest. */
 void pl_builder_enter_block(pl_builder *, const char *name, uint32_t number);
 /* What is built next is of the component of that node, in its region; of the component of that value. */
 void pl_builder_at_node(pl_builder *, const pl_node *);
@@ -102,8 +102,7 @@ void pl_build_belongs(pl_builder *, pl_id value, pl_id of);
 /* A window on `base`: strides NULL means row-major over `shape`. */
 pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_elems, const int64_t *stride);
 
-/* Adds a node whose outputs are made by its shape and alias rules; `outs` says how many it has, 0 < outs ≤ out_max.
- * out[k] may hold an existing value to write into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on
+/* Adds a node whose outputs are made as its row and its shape rule say. out[k] may hold an existing value to write into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on
  * entry. The new content of an input that is not given is not made either. Returns out[0]. */
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
 /* pl_build_linear(b, &args): the same by names, from args that begin as pl_linear_none and then have the outputs. */
@@ -142,7 +141,7 @@ struct pl_gradient {
 
 /* Is it worth a node to have the gradient of this value? Not of data, nor of what only frozen weights have made. */
 bool pl_gradient_is_wanted(const pl_gradient *, pl_id value);
-/* What to ask pl_build_node for: the gradient of that value if it is wanted. */
+/* What to ask pl_build_X for: the gradient of that value if it is wanted. */
 static inline pl_id pl_gradient_output(const pl_gradient *g, pl_id value)
 {
     return pl_gradient_is_wanted(g, value) ? PL_NONE : PL_UNWANTED;

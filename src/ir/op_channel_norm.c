@@ -415,7 +415,7 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
 const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL, cost_bwd, .mixes_samples = true};
 
 /* ---- batch_norm_spread: dpooled, argmax, spread, y → dy ----
- * The gradient of the whole image y: g where the pool took a number from, and what the statistics pass on to all. */
+ * The gradient of the whole image y: dpooled where the pool took a number from, and what the statistics pass on to all. */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_batch_norm_spread_args *a = &n->batch_norm_spread;
@@ -425,7 +425,7 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
     pl_shape half = y->shape, rows = pl_shape_of(2, (int64_t)3, pl_shape_last(&y->shape));
     half.dim[1] /= 2, half.dim[2] /= 2;
     PL_TRY(pl_expect_operand(g, n, &a->dpooled, &half, "the shape of what the pool left of y", err));
-    PL_TRY(pl_expect_operand(g, n, &a->argmax, &half, "the shape of g, u8", err));
+    PL_TRY(pl_expect_operand(g, n, &a->argmax, &half, "the shape of dpooled, u8", err));
     if (g->value[a->argmax].dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, &a->argmax, "u8", err);
     PL_TRY(pl_expect_operand(g, n, &a->spread, &rows, "f32 [3, channels]", err));
     out[0] = (pl_out){y->shape, y->dtype};

@@ -48,6 +48,10 @@ static pl_status shape_load(const pl_graph *g, const pl_node *n, pl_out out[], p
 {
     const pl_load_args *a = &n->load;
     const int ports = ports_of(a);
+    for (int k = ports; k < PL_OUTS_OF_LOAD; k++)
+        if (ports == 0 || a->port[k] != PL_NONE)
+            return pl_fail(err, PL_E_INTERNAL, "load in %s: its ports come one after the other, from the first on",
+                           n->scope);
     for (int k = 0; k < ports; k++) {
         out[k] = as_it_is(g, a->port[k]);
         if (pl_is_sample_number(&g->value[a->port[k]]) && (k == 0 || k + 1 < ports))

@@ -286,6 +286,7 @@ static pl_status parse_node(pl_lex *l, pl_graph *g, uint64_t version, pl_error *
     if (pl_op_parse(l->value, &n.op)) return pl_lex_fail(l, err, "unknown operator \"%.40s\"", l->value);
     while ((got = pl_lex_field(l, err)) > 0) PL_TRY(parse_node_field(l, g, version, &n, scope, err));
     if (got < 0) return PL_E_DATA;
+    if (version < 2) n.block = block_of_scope(scope);
     if (n.region == PL_NONE || n.queue == PL_NONE) return pl_lex_fail(l, err, "this node has no region or no queue");
     return pl_graph_add_node(g, &n) == PL_NONE ? no_memory(l, err) : PL_OK;
 }

@@ -72,7 +72,8 @@ typedef union pl_attr {
                    #op ": raise the maximum");
 #include "ir/ops.def"
 
-/* Nothing given yet: inputs are PL_NONE, outputs that may be left out PL_UNWANTED, attributes 0. */
+/* Nothing given yet: inputs are PL_NONE, outputs that may be left out PL_UNWANTED, attributes 0; for pl_build_X, which
+ * reads what the row has. A node's own `in` and `out` are PL_NONE beyond that, too. */
 #define PL_OP(constant, name, ins, outs, attrs) extern const pl_##name##_args pl_##name##_none;
 #include "ir/ops.def"
 
@@ -84,7 +85,7 @@ typedef struct pl_operand {
     char name[16];
     char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a'; PL_OVER */
     uint8_t least, most;
-    int8_t update; /* of an output that is the new content of an input: that input's position; else -1 */
+    int8_t update; /* the position of the input that an output is the new content of, or of PL_OVER; else -1 */
 } pl_operand;
 
 typedef struct pl_signature {

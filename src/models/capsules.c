@@ -92,6 +92,7 @@ static pl_id embed(const encoder *e, pl_id pages)
 static pl_id recur(const encoder *e, pl_id x)
 {
     const pl_recursion r = {.m = e->m,
+                            .is_all = true,
                             .names = "encoder.L_blocks",
                             .states = "encoder",
                             .count = e->c->layers,

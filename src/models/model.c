@@ -29,7 +29,7 @@ static pl_id lasting(pl_model *m, pl_role role, pl_dtype dtype, pl_shape shape, 
     id = pl_build_persistent(&m->b, role, dtype, shape, "%s", name);
     if (id != PL_NONE) m->b.status = pl_names_add(&m->lasting, m->b.graph, id, m->b.err);
     *is_new = m->b.status == PL_OK;
-    snprintf(m->init.scope, sizeof m->init.scope, "%s", m->b.scope);
+    if (*is_new) pl_builder_at_value(&m->init, id);
     return id;
 }
 

@@ -86,7 +86,10 @@ static pl_id feed_forward(const pl_recursion *r, pl_id x, int block, bool taped)
 static pl_id blocks(const pl_recursion *r, pl_id x, bool taped)
 {
     for (int i = 0; i < r->count; i++) {
-        pl_builder_enter_block(&r->m->b, "block", (uint32_t)i);
+        if (r->is_all)
+            pl_builder_enter_block(&r->m->b, "block", (uint32_t)i);
+        else
+            pl_builder_enter(&r->m->b, "block.%d", i);
         x = feed_forward(r, attention(r, x, i, taped), i, taped);
         pl_builder_leave(&r->m->b);
     }

@@ -14,6 +14,7 @@ typedef struct pl_recursion {
     pl_dtype type;     /* of matrices, and of what flows */
     bool turned;       /* with rotary positions */
     bool keeps_states; /* what the two states begin with is not trained */
+    bool is_all;       /* its blocks are the model's (pl_value.block), not those of a part */
 } pl_recursion;
 
 /* Of the feed-forward layers: 256 times the ceiling of a 256th of round(2/3 · expansion · width). 0: the

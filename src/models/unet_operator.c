@@ -24,7 +24,7 @@ static pl_id go_down(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id 
     char name[24], path[32];
     snprintf(name, sizeof name, "down.%d", level);
     snprintf(path, sizeof path, "%s.reduce", name);
-    pl_builder_enter(&r->m->b, "%s", name);
+    pl_builder_enter_block(&r->m->b, "down", (uint32_t)level);
     *skip = two_blocks(r, x, channels, name);
     x = pl_rollout_conv_block(r, *skip, &(pl_rollout_conv){channels, r->kernel, 2, path}, PL_NONE);
     pl_builder_leave(&r->m->b);
@@ -39,7 +39,7 @@ static pl_id go_up(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id sk
     char name[24], path[32];
     snprintf(name, sizeof name, "up.%d", level);
     snprintf(path, sizeof path, "%s.merge", name);
-    pl_builder_enter(b, "%s", name);
+    pl_builder_enter_block(b, "up", (uint32_t)level);
     larger.x = x;
     both.part[0] = pl_build_upsample_bilinear(b, &larger), both.part[1] = skip;
     x = pl_rollout_conv_block(r, pl_build_concat(b, &both), &(pl_rollout_conv){channels, r->kernel, 1, path}, PL_NONE);

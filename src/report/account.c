@@ -2,8 +2,6 @@
 #include "report/account.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "ir/properties.h"

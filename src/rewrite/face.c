@@ -202,6 +202,7 @@ static pl_status take_given(facing *f)
     v->role = PL_ROLE_TEMPORARY;
     f->b.region = f->program;
     snprintf(f->b.scope, sizeof f->b.scope, "data");
+    f->b.block = 0;
     load.port[0] = id;
     pl_build_load(&f->b, &load);
     if (f->b.status != PL_OK) return f->b.status;

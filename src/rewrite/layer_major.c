@@ -23,7 +23,6 @@
  * Randomness is counted by sample: the load node leaves the number of a tile's first sequence in a stack. */
 #include "rewrite/layer_major.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ir/inputs.h"
@@ -342,6 +341,7 @@ uint64_t pl_rewrite_layer_major_nodes(const pl_graph *g, pl_id program, const pl
     return pl_rewrite_layer_major_again(blocks, o) * forward / blocks;
 }
 
+/* Blocks are taken to be gone through once, in their order: so they are in the systems that have the key. */
 bool pl_rewrite_layer_major_possible(const pl_graph *g, pl_id program, const char **why)
 {
     if (!pl_rewrite_update_early_possible(g, program, 1, why)) return false;

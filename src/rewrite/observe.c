@@ -11,7 +11,6 @@
  * 0: when all has been seen once, so that E is what it stays; the product is tried when COMPARING is not, when whoever
  * runs the program has made R and W.int8. It takes the place of y where T is not 0: so the same program is the model in
  * f32, and with those layers in 8 bits that T names. Nothing else changes. */
-#include <stdio.h>
 
 #include "base/quantize.h"
 #include "ir/inputs.h"

@@ -167,7 +167,7 @@ typedef struct pl_face_wish {
 } pl_face_wish;
 pl_status pl_rewrite_face(pl_graph *, const pl_face_wish *, pl_error *);
 
-/* in_place.c: an output takes the storage of an input that dies at the node, where the operator's alias rule allows it.
+/* in_place.c: an output takes the storage of an input that dies at the node, where the operator's row allows it (OVER).
  * Needs: batch bound. Breaks: nothing may reorder nodes after it. */
 pl_status pl_rewrite_in_place(pl_graph *, pl_error *);
 

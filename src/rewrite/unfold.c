@@ -5,7 +5,6 @@
  *
  * for who looks at what comes to the second product, or does the products in another way. The same sums, so the same
  * numbers but for how the gate's are rounded. */
-#include <stdio.h>
 
 #include "ir/op.h"
 #include "rewrite/rewrite.h"

@@ -274,9 +274,8 @@ static pl_status other_data(const pl_safetensors *s, const char *found, const ch
 #define DIGITS_BEHIND "\"" PL_WEIGHTS_CHECKSUM "\":\""
 
 /* Where the digits of the checksum begin in the file. */
-static pl_status find_digits(const pl_safetensors *s, uint64_t *at, pl_error *err)
+static pl_status find_digits(const pl_safetensors *s, char buffer[PIECE_BYTES], uint64_t *at, pl_error *err)
 {
-    char buffer[PIECE_BYTES];
     const uint64_t end = pl_safetensors_data_at(s), key = sizeof DIGITS_BEHIND - 1;
     for (uint64_t begin = 0, bytes; begin + key < end; begin += bytes - key) {
         bytes = end - begin < PIECE_BYTES ? end - begin : PIECE_BYTES;
@@ -294,7 +293,7 @@ static pl_status sum_header(const pl_safetensors *s, pl_checksum *sum, pl_error 
     char buffer[PIECE_BYTES];
     uint64_t digits = 0, bytes;
     const uint64_t end = pl_safetensors_data_at(s), count = PL_CHECKSUM_TEXT_BYTES - 1;
-    PL_TRY(find_digits(s, &digits, err));
+    PL_TRY(find_digits(s, buffer, &digits, err));
     for (uint64_t at = 0; at < end; at += bytes) {
         bytes = at == digits ? count : at < digits ? digits - at : end - at;
         if (bytes > PIECE_BYTES) bytes = PIECE_BYTES;

@@ -2,7 +2,6 @@
 #include "systems/clouds.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "data/clouds/clouds_data.h"
 #include "models/model.h"

@@ -43,7 +43,7 @@ PL_V_INLINE words pairs_part(int ascending, const uint16_t *row, const uint16_t 
 }
 
 /* The product of what takes the place of a second row in A and in B is -0: added to any sum, it changes no bit, that of
- * a sum of -0 included. */
+ * a sum of -0 included. (A that is read by rows: those sums are not cut between samples, zeros of either sign do.) */
 enum { NONE_IN_A = INT16_MIN, NONE_IN_B = 0 };
 
 PL_V_INLINE void a_panels(const uint16_t *src, int64_t ld, int64_t rows, int64_t panels, int64_t k, word *dst,

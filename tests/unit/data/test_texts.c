@@ -2,6 +2,7 @@
  * byte; what is no such file is refused with its place. */
 #include "unit/data/texts_files.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "data/pages/folder.h"
@@ -178,6 +179,9 @@ static void test_too_deep(void **state)
     (void)state;
     char command[700];
     pl_texts_result r;
+    struct rlimit files;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    if (files.rlim_cur < 64) skip(); /* each folder on the way down is open */
     const pl_texts_setup s = {.form = PL_TEXTS_FOLDER, .path = make_folder()};
     snprintf(command, sizeof command, "cd '%s' && for i in $(seq 33); do mkdir d && cd d; done && touch x", s.path);
     assert_int_equal(system(command), 0);

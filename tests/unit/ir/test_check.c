@@ -538,11 +538,12 @@ static void version_1_belongs_by_name(void **state)
     static const char old[] = "graph 1\nregion 0 \"p\"\nvalue 0 \"w\" f32 [4,4] weight scope=\"cycle.0/block.1/x\"\n"
                               "value 1 \"w.taken\" i32 [1] staging scope=\"block.1/x\"\n"
                               "value 2 \"w.rows\" f32 [4] weight scope=\"head\"\n"
-                              "node 0 fill region=0 out=2 value=0\nend graph\n";
+                              "node 0 fill region=0 out=2 value=0 scope=\"block.3\"\nend graph\n";
     static const char now[] =
         "graph 2\nregion 0 \"p\"\nvalue 0 \"w\" f32 [4,4] weight block=1 scope=\"cycle.0/block.1/x\"\n"
         "value 1 \"w.taken\" i32 [1] staging of=0 block=1 scope=\"block.1/x\"\n"
-        "value 2 \"w.rows\" f32 [4] weight scope=\"head\"\nnode 0 fill region=0 y=2 value=0\nend graph\n";
+        "value 2 \"w.rows\" f32 [4] weight scope=\"head\"\nnode 0 fill region=0 y=2 value=0 block=3 "
+        "scope=\"block.3\"\nend graph\n";
     for (int i = 0; i < 2; i++) {
         pl_graph *g = parse(i ? now : old);
         pl_str printed = {0};
