@@ -415,7 +415,8 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
 const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL, cost_bwd, .mixes_samples = true};
 
 /* ---- batch_norm_spread: dpooled, argmax, spread, y → dy ----
- * The gradient of the whole image y: dpooled where the pool took a number from, and what the statistics pass on to all. */
+ * The gradient of the whole image y: dpooled where the pool took a number from, and what the statistics pass on to
+ * all. */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_batch_norm_spread_args *a = &n->batch_norm_spread;
