@@ -102,9 +102,9 @@ void pl_build_belongs(pl_builder *, pl_id value, pl_id of);
 /* A window on `base`: strides NULL means row-major over `shape`. */
 pl_id pl_build_view(pl_builder *, pl_id base, pl_shape shape, int64_t offset_elems, const int64_t *stride);
 
-/* Adds a node whose outputs are made as its row and its shape rule say. out[k] may hold an existing value to write into,
- * or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on entry. The new content of an input that is not given
- * is not made either. Returns out[0]. */
+/* Adds a node whose outputs are made as its row and its shape rule say. out[k] may hold an existing value to write
+ * into, or PL_UNWANTED, which becomes PL_NONE; else it must be PL_NONE on entry. The new content of an input that is
+ * not given is not made either. Returns out[0]. */
 pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_id *in, int outs, pl_id *out);
 /* pl_build_linear(b, &args): the same by names, from args that begin as pl_linear_none and then have the outputs. */
 #define PL_OP(constant, name, ins, outs, attrs)                                                                        \
