@@ -105,10 +105,10 @@ static const char *turn(pl_lowering *l, const char *x, uint32_t rank, const int6
     return pl_emit_transpose(l, x, rank, order);
 }
 
-/* Of q, k or v: [B,heads,T,d], or [B,heads,d,T] for the keys. */
+/* q, k or v: [B,heads,T,d], or [B,heads,d,T] for the keys. */
 static const char *heads_of(pl_lowering *l, const pl_attention_args *a, pl_id id, bool turned)
 {
-    const pl_shape *s = &l->o.graph->value[id].shape, to = apart(a, s);
+    const pl_shape *s = pl_lower_shape(l, id), to = apart(a, s);
     const char *x = pl_emit_reshape(l, pl_lower_value(l, id), s, &to);
     return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
 }

@@ -70,7 +70,7 @@ static const char *rounded(pl_lowering *l, const pl_node *n)
 void pl_lower_linear_int8(pl_lowering *l, const pl_node *n)
 {
     const pl_linear_int8_args *a = &n->linear_int8;
-    const pl_shape *y = &l->o.graph->value[a->y].shape, wide = with_a_third(y);
+    const pl_shape *y = pl_lower_shape(l, a->y), wide = with_a_third(y);
     const char *x = rounded(l, n);
     const char *r = pl_emit(l, "MatMul", NULL, PL_IN(x, matrix_of(l, n)));
     r = pl_emit_reshape(l, pl_emit_add(l, r, pl_lower_value(l, a->bias)), &wide, y);

@@ -11,11 +11,9 @@ static pl_shape flat(const pl_shape *s)
     return f;
 }
 
-static const pl_shape *shape_of(const pl_lowering *l, pl_id id) { return &l->o.graph->value[id].shape; }
-
 static const char *flat_value(pl_lowering *l, pl_id id)
 {
-    const pl_shape *s = shape_of(l, id), f = flat(s);
+    const pl_shape *s = pl_lower_shape(l, id), f = flat(s);
     return pl_emit_reshape(l, pl_lower_value(l, id), s, &f);
 }
 
@@ -46,14 +44,14 @@ static const char *rows_of(pl_lowering *l, const char *ids, const char *table)
 void pl_lower_embedding(pl_lowering *l, const pl_node *n)
 {
     const pl_embedding_args *a = &n->embedding;
-    const int64_t tokens = shape_of(l, a->tokens)->dim[1];
+    const int64_t tokens = pl_lower_shape(l, a->tokens)->dim[1];
     if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a position");
     const char *one = rows_of(l, pl_lower_value(l, a->tokens), pl_lower_value(l, a->table)), *x = one;
     for (int64_t k = 1; k < a->window; k++)
         x = pl_emit(l, "Concat", PL_ATTRIBUTES(PL_INT("axis", 2)), PL_IN(x, moved(l, one, k)));
     if (a->positions != PL_NONE) {
         const char *places = pl_lower_value(l, a->positions);
-        if (shape_of(l, a->positions)->dim[0] > tokens) places = pl_emit_slice(l, places, 0, 0, tokens);
+        if (pl_lower_shape(l, a->positions)->dim[0] > tokens) places = pl_emit_slice(l, places, 0, 0, tokens);
         x = pl_emit_add(l, x, places);
     }
     pl_lower_output(l, n, a->x, x);
@@ -72,7 +70,7 @@ static const char *standardized(pl_lowering *l, const char *x)
 void pl_lower_patches(pl_lowering *l, const pl_node *n)
 {
     const pl_patches_args *a = &n->patches;
-    const pl_shape *s = shape_of(l, a->image), *y = shape_of(l, a->y);
+    const pl_shape *s = pl_lower_shape(l, a->image), *y = pl_lower_shape(l, a->y);
     const int64_t patch = a->patch, down = s->dim[1] / patch, across = s->dim[2] / patch;
     const char *x = pl_lower_value(l, a->image);
     if (a->standardize) x = standardized(l, x);
@@ -94,7 +92,7 @@ void pl_lower_add_positions(pl_lowering *l, const pl_node *n)
 void pl_lower_prepend_row(pl_lowering *l, const pl_node *n)
 {
     const pl_prepend_row_args *a = &n->prepend_row;
-    const int64_t width = pl_shape_last(shape_of(l, a->x));
+    const int64_t width = pl_shape_last(pl_lower_shape(l, a->x));
     const char *x = pl_lower_value(l, a->x);
     const char *row = a->row == PL_NONE ? pl_emit_number(l, 0) : pl_lower_value(l, a->row);
     const char *batch = pl_emit(l, "Shape", PL_ATTRIBUTES(PL_INT("start", 0), PL_INT("end", 1)), PL_IN(x));
@@ -108,7 +106,7 @@ void pl_lower_prepend_row(pl_lowering *l, const pl_node *n)
 void pl_lower_drop_row(pl_lowering *l, const pl_node *n)
 {
     const pl_drop_row_args *a = &n->drop_row;
-    const int64_t rows = shape_of(l, a->x)->dim[1];
+    const int64_t rows = pl_lower_shape(l, a->x)->dim[1];
     if (a->sum_new != PL_NONE && l->wanted[a->sum_new]) return pl_lower_refuse(l, n, "it sums up rows");
     pl_lower_output(l, n, a->y, pl_emit_slice(l, pl_lower_value(l, a->x), 1, 1, rows));
 }
@@ -129,7 +127,8 @@ void pl_lower_capsule_pool(pl_lowering *l, const pl_node *n)
 void pl_lower_softmax_pool(pl_lowering *l, const pl_node *n)
 {
     const pl_softmax_pool_args *args = &n->softmax_pool;
-    const pl_shape *x = shape_of(l, args->x), *e = shape_of(l, args->logits), *y = shape_of(l, args->y);
+    const pl_shape *x = pl_lower_shape(l, args->x), *e = pl_lower_shape(l, args->logits),
+                   *y = pl_lower_shape(l, args->y);
     int64_t times = 1, numbers = 1;
     for (uint32_t i = 1; i < e->rank; i++) times *= e->dim[i];
     for (uint32_t i = 1; i < x->rank; i++) numbers *= x->dim[i];
@@ -149,9 +148,9 @@ void pl_lower_softmax_pool(pl_lowering *l, const pl_node *n)
 void pl_lower_blend(pl_lowering *l, const pl_node *n)
 {
     const pl_blend_args *a = &n->blend;
-    const pl_shape *z = shape_of(l, a->z);
+    const pl_shape *z = pl_lower_shape(l, a->z);
     pl_shape wide = *z;
-    for (uint32_t i = z->rank; i < shape_of(l, a->a)->rank; i++) wide.dim[wide.rank++] = 1;
+    for (uint32_t i = z->rank; i < pl_lower_shape(l, a->a)->rank; i++) wide.dim[wide.rank++] = 1;
     const char *g = pl_emit(l, "Sigmoid", NULL, PL_IN(pl_lower_value(l, a->z)));
     const char *gate = pl_emit_reshape(l, g, z, &wide);
     const char *rest = pl_emit(l, "Sub", NULL, PL_IN(pl_emit_number(l, 1), gate));
@@ -174,7 +173,7 @@ void pl_lower_top_k(pl_lowering *l, const pl_node *n)
 void pl_lower_gather_rows(pl_lowering *l, const pl_node *n)
 {
     const pl_gather_rows_args *a = &n->gather_rows;
-    const pl_shape *index = shape_of(l, a->index), *y = shape_of(l, a->y), rows = flat(y);
+    const pl_shape *index = pl_lower_shape(l, a->index), *y = pl_lower_shape(l, a->y), rows = flat(y);
     pl_shape places = rows;
     places.dim[2] = 1;
     const char *at = pl_emit_reshape(l, pl_lower_value(l, a->index), index, &places);
@@ -185,7 +184,7 @@ void pl_lower_gather_rows(pl_lowering *l, const pl_node *n)
 void pl_lower_repeat(pl_lowering *l, const pl_node *n)
 {
     const pl_repeat_args *a = &n->repeat;
-    const pl_shape *x = shape_of(l, a->x);
+    const pl_shape *x = pl_lower_shape(l, a->x);
     int64_t size[PL_RANK_MAX] = {1, 1, 1, 1, 1, 1};
     if (x->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
     size[x->rank - 1] = a->count;

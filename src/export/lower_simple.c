@@ -26,7 +26,7 @@ void pl_lower_same(pl_lowering *l, const pl_node *n) { pl_lower_output(l, n, n->
 void pl_lower_fill(pl_lowering *l, const pl_node *n)
 {
     const pl_fill_args *a = &n->fill;
-    const pl_shape *s = &l->o.graph->value[a->y].shape;
+    const pl_shape *s = pl_lower_shape(l, a->y);
     const char *size;
     if (s->symbolic & ~1u || (s->symbolic && (s->dim[0] != 1 || l->inputs == 0)))
         return pl_lower_refuse(l, n, "what it fills has no batch that an input tells");

@@ -113,7 +113,7 @@ static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-/* Of a convolution of x: dx has the gradient of its output, its weight, and how it was computed. */
+/* The backward pass of a convolution of x: dx has the gradient of its output, its weight, and how it was computed. */
 static void weight_gradient(pl_gradient *g, pl_id x, const pl_conv2d_dx_args *dx)
 {
     const pl_value *v = g->b->graph->value;

@@ -17,7 +17,7 @@ static pl_status shape_like_x(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-/* Of two inputs of one shape. */
+/* Two inputs have one shape. */
 static pl_status shape_add(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_add_args *a = &n->add;

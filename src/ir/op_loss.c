@@ -45,7 +45,7 @@ static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-/* Of one product or more, each of which reads what h and the weight have. */
+/* One product or more, each of which reads what h and the weight have. */
 static pl_cost cost_of(const pl_graph *g, const pl_linear_ce_args *a, double products)
 {
     const pl_value *h = &g->value[a->h], *w = &g->value[a->weight];

@@ -27,7 +27,7 @@ static pl_cost cost_backward(const pl_graph *g, const pl_node *n)
 
 static pl_out like(const pl_graph *g, pl_id value) { return (pl_out){g->value[value].shape, g->value[value].dtype}; }
 
-/* Of gate, film and softmax_pool alike: x and what steers it, and backward the gradients of the two. */
+/* gate, film and softmax_pool alike: x and what steers it, and backward the gradients of the two. */
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_film_args, film), "one rule reads both");
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_softmax_pool_args, logits), "one rule reads both");
 _Static_assert(offsetof(pl_gate_bwd_args, gate) == offsetof(pl_film_bwd_args, film), "one rule builds both");

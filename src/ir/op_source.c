@@ -9,7 +9,7 @@ static pl_out as_it_is(const pl_graph *g, pl_id value)
     return (pl_out){g->value[value].shape, g->value[value].dtype};
 }
 
-/* Of what writes one value: fill, normal, truncated_normal and uniform. */
+/* What writes one value: fill, normal, truncated_normal and uniform. */
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_normal_args, y), "one rule reads both");
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_truncated_normal_args, y), "one rule reads both");
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_uniform_args, y), "one rule reads both");
