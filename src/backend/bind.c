@@ -33,46 +33,6 @@ int64_t pl_tokens_of(const pl_shape *s)
 
 int pl_has_few_tokens(const pl_shape *s) { return pl_tokens_of(s) <= 8; }
 
-/* What a kernel takes: whole tensors; where calls.h has strides rows of any distance, or samples of any distance that
- * are whole themselves. */
-typedef enum layout { WHOLE, ROWS, SAMPLES } layout;
-
-static layout input_layout(const pl_node *n, int k)
-{
-    switch (n->op) {
-    case PL_OP_ATTENTION:
-        return k < 3 ? ROWS : WHOLE;
-    case PL_OP_ATTENTION_BWD:
-        return k < 6 && k != 4 ? ROWS : WHOLE; /* the log-sum-exp */
-    case PL_OP_CACHE_WRITE:
-        return k == 0 ? ROWS : WHOLE;
-    case PL_OP_CAST:
-        return SAMPLES;
-    case PL_OP_BCE_WITH_LOGITS:
-    case PL_OP_BCE_WITH_LOGITS_BWD:
-        return k == 1 || k == 5 ? SAMPLES : WHOLE;
-    case PL_OP_CODE_SUM:
-        return k == 3 ? SAMPLES : WHOLE;
-    case PL_OP_CROSS_ENTROPY:
-    case PL_OP_CROSS_ENTROPY_BWD:
-    case PL_OP_COSINE_LOSS:
-    case PL_OP_COSINE_LOSS_BWD:
-    case PL_OP_SQUARED_ERROR:
-    case PL_OP_SQUARED_ERROR_BWD:
-        return k == 5 ? SAMPLES : WHOLE;
-    case PL_OP_NORM_PENALTY:
-    case PL_OP_NORM_PENALTY_BWD:
-        return k == 4 ? SAMPLES : WHOLE;
-    default:
-        return WHOLE;
-    }
-}
-
-static layout output_layout(const pl_node *n, int k)
-{
-    return n->op == PL_OP_ATTENTION_BWD || (n->op == PL_OP_ATTENTION && k == 0) ? ROWS : WHOLE;
-}
-
 static bool samples_are_whole(const pl_value *v)
 {
     pl_value sample = *v;
@@ -84,25 +44,27 @@ static bool samples_are_whole(const pl_value *v)
     return true;
 }
 
-static bool layout_fits(const pl_value *v, layout taken)
+/* A kernel takes whole tensors, unless the operand is tagged. */
+static bool layout_fits(const pl_value *v, const pl_operand *row, int k)
 {
     if (pl_value_is_contiguous(v)) return true;
-    if (taken == SAMPLES) return samples_are_whole(v);
-    return taken == ROWS && v->shape.rank == 3 && (v->stride[2] == 1 || v->shape.dim[2] == 1);
+    if (pl_operand_has(row, k, PL_SAMPLES)) return samples_are_whole(v);
+    return pl_operand_has(row, k, PL_ROWS) && v->shape.rank == 3 && (v->stride[2] == 1 || v->shape.dim[2] == 1);
 }
 
 static pl_status check_layout(const pl_graph *g, const pl_node *n, pl_error *err)
 {
-    for (int k = 0; k < PL_NODE_IN_MAX; k++)
-        if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], input_layout(n, k)))
+    const pl_signature *s = pl_signature_of(n->op);
+    for (int k = 0; k < s->ins; k++)
+        if (n->in[k] != PL_NONE && !layout_fits(&g->value[n->in[k]], s->in, k))
             return pl_fail(err, PL_E_UNSUPPORTED,
-                           "%s in %s: no kernel reads input %s as such a window on another value", pl_op_name(n->op),
-                           n->scope, pl_position_name_of(pl_signature_of(n->op)->in, k).text);
-    for (int k = 0; k < PL_NODE_OUT_MAX; k++)
-        if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], output_layout(n, k)))
+                           "%s in %s: no kernel reads input %s as such a window on another value", s->name, n->scope,
+                           pl_position_name_of(s->in, k).text);
+    for (int k = 0; k < s->outs; k++)
+        if (n->out[k] != PL_NONE && !layout_fits(&g->value[n->out[k]], s->out, k))
             return pl_fail(err, PL_E_UNSUPPORTED,
-                           "%s in %s: no kernel writes output %s as such a window on another value", pl_op_name(n->op),
-                           n->scope, pl_position_name_of(pl_signature_of(n->op)->out, k).text);
+                           "%s in %s: no kernel writes output %s as such a window on another value", s->name, n->scope,
+                           pl_position_name_of(s->out, k).text);
     return PL_OK;
 }
 

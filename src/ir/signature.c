@@ -3,31 +3,31 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define IN(name, kind)               .name = PL_NONE,
-#define OPT(name, kind)              .name = PL_NONE,
-#define INS(name, kind, least, most) .name = {[0 ... most - 1] = PL_NONE},
-#define OUT(name)                    .name = PL_NONE,
-#define OUT_OPT(name)                .name = PL_UNWANTED,
-#define NEW(name, input)             .name = PL_NONE,
-#define OUTS(name, most)             .name = {[0 ... most - 1] = PL_UNWANTED},
+#define IN(name, kind, ...)               .name = PL_NONE,
+#define OPT(name, kind, ...)              .name = PL_NONE,
+#define INS(name, kind, least, most, ...) .name = {[0 ... most - 1] = PL_NONE},
+#define OUT(name, ...)                    .name = PL_NONE,
+#define OUT_OPT(name, ...)                .name = PL_UNWANTED,
+#define NEW(name, input, ...)             .name = PL_NONE,
+#define OUTS(name, most, ...)             .name = {[0 ... most - 1] = PL_UNWANTED},
 #define OVER(input)
 #define PL_OP(constant, op, ins, outs, attrs) const pl_##op##_args pl_##op##_none = {ins outs};
 #include "ir/ops.def"
 
 /* A function each, for in it the members of the operator's own struct have one name. */
-#define IN(name, kind)               {#name, kind, 1, 1, -1},
-#define OPT(name, kind)              {#name, kind, 0, 1, -1},
-#define INS(name, kind, least, most) {#name, kind, least, most, -1},
-#define OUT(name)                    {#name, '.', 1, 1, -1},
-#define OUT_OPT(name)                {#name, '.', 0, 1, -1},
-#define NEW(name, input)             {#name, '.', 0, 1, offsetof(args, input) / sizeof(pl_id)},
-#define OUTS(name, most)             {#name, '.', 0, most, -1},
-#define OVER(input)                  {#input, PL_OVER, 0, 0, offsetof(args, input) / sizeof(pl_id)},
-#define INT(name)                    {#name, 'i', 1, 1, -1},
-#define INT_OPT(name)                {#name, 'i', 0, 1, -1},
-#define REAL(name)                   {#name, 'f', 1, 1, -1},
-#define REAL_OPT(name)               {#name, 'f', 0, 1, -1},
-#define ACT(name)                    {#name, 'a', 1, 1, -1},
+#define IN(name, kind, ...)               {#name, kind, 1, 1, -1, __VA_ARGS__},
+#define OPT(name, kind, ...)              {#name, kind, 0, 1, -1, __VA_ARGS__},
+#define INS(name, kind, least, most, ...) {#name, kind, least, most, -1, __VA_ARGS__},
+#define OUT(name, ...)                    {#name, '.', 1, 1, -1, __VA_ARGS__},
+#define OUT_OPT(name, ...)                {#name, '.', 0, 1, -1, __VA_ARGS__},
+#define NEW(name, input, ...)             {#name, '.', 0, 1, offsetof(args, input) / sizeof(pl_id), __VA_ARGS__},
+#define OUTS(name, most, ...)             {#name, '.', 0, most, -1, __VA_ARGS__},
+#define OVER(input)                       {#input, PL_OVER, 0, 0, offsetof(args, input) / sizeof(pl_id)},
+#define INT(name)                         {#name, 'i', 1, 1, -1},
+#define INT_OPT(name)                     {#name, 'i', 0, 1, -1},
+#define REAL(name)                        {#name, 'f', 1, 1, -1},
+#define REAL_OPT(name)                    {#name, 'f', 0, 1, -1},
+#define ACT(name)                         {#name, 'a', 1, 1, -1},
 #define PL_OP(constant, op, ins_, outs_, attrs_)                                                                       \
     static const pl_signature *signature_##op(void)                                                                    \
     {                                                                                                                  \
@@ -69,6 +69,12 @@ pl_position_name pl_position_name_of(const pl_operand *o, int k)
     else
         snprintf(name.text, sizeof name.text, "%s[%d]", o->name, k);
     return name;
+}
+
+bool pl_operand_has(const pl_operand *o, int k, pl_tag tag)
+{
+    const pl_operand *found = pl_operand_at(o, k);
+    return found && found->tags & tag;
 }
 
 bool pl_operand_is_required(const pl_operand *o, int k)

@@ -27,13 +27,13 @@ typedef union pl_attr {
 
 /* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. A node may
  * be read and written through several of them (operators whose rows begin alike), and by position: they alias. */
-#define IN(name, kind)               pl_id name;
-#define OPT(name, kind)              pl_id name;
-#define INS(name, kind, least, most) pl_id name[most];
-#define OUT(name)                    pl_id name;
-#define OUT_OPT(name)                pl_id name;
-#define NEW(name, input)             pl_id name;
-#define OUTS(name, most)             pl_id name[most];
+#define IN(name, kind, ...)               pl_id name;
+#define OPT(name, kind, ...)              pl_id name;
+#define INS(name, kind, least, most, ...) pl_id name[most];
+#define OUT(name, ...)                    pl_id name;
+#define OUT_OPT(name, ...)                pl_id name;
+#define NEW(name, input, ...)             pl_id name;
+#define OUTS(name, most, ...)             pl_id name[most];
 #define OVER(input)
 #define INT(name)      int64_t name;
 #define INT_OPT(name)  int64_t name;
@@ -80,12 +80,21 @@ typedef union pl_attr {
 /* An entry of no position: the output before it may take the storage of the input `update`. */
 enum { PL_OVER = '@' };
 
+/* What passes over all operators ask of an operand. */
+typedef enum pl_tag {
+    PL_ROWS = 1,    /* its kernel takes rows of any distance (a part of a wider tensor) */
+    PL_SAMPLES = 2, /* its kernel takes samples of any distance, each whole */
+    PL_MATRIX = 4,  /* the matrix of a product */
+    PL_FLOW = 8,    /* what is multiplied with the node's matrices: the activations, or their gradient */
+} pl_tag;
+
 /* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
 typedef struct pl_operand {
     char name[16];
     char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a'; PL_OVER */
     uint8_t least, most;
     int8_t update; /* the position of the input that an output is the new content of, or of PL_OVER; else -1 */
+    uint8_t tags;  /* pl_tag */
 } pl_operand;
 
 typedef struct pl_signature {
@@ -102,6 +111,8 @@ typedef struct pl_position_name {
     char text[24];
 } pl_position_name;
 pl_position_name pl_position_name_of(const pl_operand *, int k);
+/* Has position k that tag? */
+bool pl_operand_has(const pl_operand *, int k, pl_tag);
 /* Must position k be given in every node? */
 bool pl_operand_is_required(const pl_operand *, int k);
 

@@ -39,28 +39,6 @@ typedef struct narrower {
     pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
 } narrower;
 
-/* Which inputs of an operator are matrices that it multiplies with, a bit each, and which one it multiplies. */
-typedef struct products {
-    uint32_t matrices; /* 0: it is no such operator */
-    int flow;
-} products;
-
-static const products products_of[PL_OP_COUNT] = {
-    [PL_OP_LINEAR] = {PL_BIT_OF(linear, weight), PL_IN_OF(linear, x)},
-    [PL_OP_LINEAR_DX] = {PL_BIT_OF(linear_dx, weight), PL_IN_OF(linear_dx, dy)},
-    [PL_OP_GATED_FEED_FORWARD] = {PL_BIT_OF(gated_feed_forward, gate_up) | PL_BIT_OF(gated_feed_forward, down),
-                                  PL_IN_OF(gated_feed_forward, x)},
-    [PL_OP_GATED_FEED_FORWARD_BWD] = {PL_BIT_OF(gated_feed_forward_bwd, gate_up) |
-                                          PL_BIT_OF(gated_feed_forward_bwd, down),
-                                      PL_IN_OF(gated_feed_forward_bwd, dy)},
-    [PL_OP_CONV2D] = {PL_BIT_OF(conv2d, weight), PL_IN_OF(conv2d, x)},
-    [PL_OP_CONV2D_DX] = {PL_BIT_OF(conv2d_dx, weight), PL_IN_OF(conv2d_dx, dy)},
-    [PL_OP_CONV2D_POOL] = {PL_BIT_OF(conv2d_pool, weight), PL_IN_OF(conv2d_pool, x)},
-    [PL_OP_CONV_TRANSPOSE2D] = {PL_BIT_OF(conv_transpose2d, weight), PL_IN_OF(conv_transpose2d, x)},
-    [PL_OP_LINEAR_CE] = {PL_BIT_OF(linear_ce, weight), PL_IN_OF(linear_ce, h)},
-    [PL_OP_LINEAR_CE_BWD] = {PL_BIT_OF(linear_ce_bwd, weight), PL_IN_OF(linear_ce_bwd, h)},
-};
-
 /* What a training does once a step, outside of the repeated region, stays as it is. */
 static bool is_narrowed(const narrower *n, const pl_node *node)
 {
@@ -228,8 +206,15 @@ static void begin_narrow(narrower *n, const pl_node *node)
 /* A product of narrow numbers is with narrow matrices. */
 static pl_status narrow_matrices(narrower *n, pl_id id)
 {
-    const products *p = &products_of[n->g->node[id].op];
-    return p->matrices && is_narrow(n, n->g->node[id].in[p->flow]) ? take_copies(n, id, p->matrices) : PL_OK;
+    const pl_node *node = &n->g->node[id];
+    const pl_signature *s = pl_signature_of(node->op);
+    uint32_t matrices = 0;
+    bool flows = false;
+    for (int k = 0; k < s->ins; k++) {
+        if (pl_operand_has(s->in, k, PL_MATRIX)) matrices |= 1u << k;
+        flows |= pl_operand_has(s->in, k, PL_FLOW) && is_narrow(n, node->in[k]);
+    }
+    return flows ? take_copies(n, id, matrices) : PL_OK;
 }
 
 static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
