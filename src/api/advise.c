@@ -283,9 +283,9 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 static uint32_t count_trainings(const pl_config *c)
 {
     char name[PL_STAGE_NAME_BYTES];
-    const pl_system *y = pl_system_of(c);
+    const pl_task *t = pl_task_of(c);
     uint32_t count = 0;
-    while (y->name_stage && y->name_stage(c, count, name)) count++;
+    while (t->name_stage && t->name_stage(c, count, name)) count++;
     return count ? count : 1;
 }
 

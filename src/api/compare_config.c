@@ -39,7 +39,7 @@ pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
 
 static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
 {
-    const pl_narrow_way *narrow = &pl_system_of(c)->narrow;
+    const pl_narrow_way *narrow = &pl_model_family(c)->narrow;
     PL_TRY(set(c, narrow->key, v == PL_VARIANT_BF16 ? narrow->narrow : narrow->wide, err));
     if (narrow->also) PL_TRY(set(c, narrow->also, narrow->plain, err));
     if (p->report.is_binary && v == PL_VARIANT_F32) PL_TRY(set(c, "model.binary", "none", err));

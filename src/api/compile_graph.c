@@ -142,7 +142,7 @@ static pl_status observe(const pl_compiler *c, const pl_graph *like, pl_graph *g
 /* The program that a calibration on the system's own samples has. */
 static pl_status make_own(const pl_compiler *c, pl_graph **own, pl_error *err)
 {
-    const pl_job_list jobs = {.job = {pl_system_of(c->config)->job[c->command]}, .count = 1};
+    const pl_job_list jobs = {.job = {pl_task_of(c->config)->job[c->command]}, .count = 1};
     PL_TRY(pl_model_build(c->config, &c->data->extents, own, err));
     PL_TRY(keep_programs(*own, &jobs, err));
     return pl_rewrite_unfold(*own, PL_NONE, err);

@@ -106,7 +106,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
 {
     pl_process_options process = pl_process_options_default();
     pl_room_find_less(c);
-    process.parts = pl_system_of(c->config)->parts | pl_parts_of_isa(team_of(c).isa);
+    process.parts = pl_model_family(c->config)->parts | pl_parts_of_isa(team_of(c).isa);
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
     *o = (pl_fit_options){
         .plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},

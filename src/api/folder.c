@@ -78,9 +78,9 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_file_to_begin(p, err));
-    const pl_system *y = pl_system_of(p->config);
+    const pl_dataset *d = pl_dataset_of(p->config);
     if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
-    return y->check_folder ? y->check_folder(p, command, err) : PL_OK;
+    return d->check_folder ? d->check_folder(p, command, err) : PL_OK;
 }
 
 pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
@@ -107,11 +107,11 @@ typedef struct told {
 static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
 {
     const told *t = context;
-    const pl_system *y = pl_system_of(p->config);
-    return y->prepare ? y->prepare(p, t->progress, t->context, err) : PL_OK;
+    const pl_dataset *d = pl_dataset_of(p->config);
+    return d->prepare ? d->prepare(p, t->progress, t->context, err) : PL_OK;
 }
 
-bool pl_prepares(const pl_config *c) { return pl_system_of(c)->prepare != NULL; }
+bool pl_prepares(const pl_config *c) { return pl_dataset_of(c)->prepare != NULL; }
 
 pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error *err)
 {

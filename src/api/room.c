@@ -74,7 +74,7 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
 /* Would the same weights take less in 8 bits? A file of weights that is named may hold them so already. */
 static bool can_be_in_8_bits(const pl_compiler *of)
 {
-    return pl_system_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
+    return pl_task_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
            !pl_command_does(of->command, PL_USES_UPDATE) && !pl_command_does(of->command, PL_USES_GRADIENT) &&
            !pl_command_does(of->command, PL_USES_CALIBRATION);
 }
@@ -82,7 +82,7 @@ static bool can_be_in_8_bits(const pl_compiler *of)
 /* And in bf16? */
 static bool can_be_narrow(const pl_compiler *of)
 {
-    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
+    const pl_narrow_way *way = &pl_model_family(of->config)->narrow;
     const pl_config_key *key = pl_config_find(way->key);
     pl_str is = {0};
     pl_config_print_value(key, pl_config_value_of(of->config, key), &is);
@@ -95,7 +95,7 @@ static bool can_be_narrow(const pl_compiler *of)
 void pl_room_find_less(pl_compiler *of)
 {
     const bool narrow = can_be_narrow(of), packed = can_be_in_8_bits(of);
-    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
+    const pl_narrow_way *way = &pl_model_family(of->config)->narrow;
     snprintf(of->less, sizeof of->less, "%s%s%s%s%s%s", narrow ? "`" : "", narrow ? way->key : "", narrow ? "` " : "",
              narrow ? way->narrow : "", narrow && packed ? " or " : "",
              packed ? "weights in 8 bits (plimsoll quantize)" : "");
@@ -105,7 +105,7 @@ bool pl_room_is_trained(const pl_compiler *of)
 {
     const uint32_t uses = pl_command_row_of(of->command)->uses;
     return (uses & (PL_USES_WEIGHTS | PL_USES_GRADIENT)) == PL_USES_WEIGHTS &&
-           pl_system_of(of->config)->job[PL_COMMAND_TRAIN];
+           pl_task_of(of->config)->job[PL_COMMAND_TRAIN];
 }
 
 pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
@@ -198,7 +198,7 @@ pl_status pl_planner_fence(const pl_config *config, pl_error *err)
     pl_process_options o = pl_process_options_default();
     PL_TRY(pl_machine_read("", &machine, err));
     if (machine.cgroup_room_bytes == PL_MACHINE_UNLIMITED) return PL_OK;
-    o.parts = PL_PART(planner) | pl_system_of(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
+    o.parts = PL_PART(planner) | pl_model_family(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
     PL_TRY(pl_process_plan(&o, 1, 0, NULL, 0, &image, err));
     uint64_t room = machine.cgroup_room_bytes + machine.own_bytes, beside = KERNEL_BYTES;
     for (size_t i = 0; i < image.row_count; i++)

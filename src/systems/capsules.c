@@ -157,12 +157,6 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
                    where, (long long)p->batch_size, (long long)p->block_texts);
 }
 
-static pl_status check_capsules(const pl_config *c, pl_error *err)
-{
-    PL_TRY(check_texts(c, err));
-    return pl_model_check(c, err);
-}
-
 /* To plan without texts is one thing, to encode none another. */
 static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
@@ -462,35 +456,27 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-static const pl_export_face face = {.program = "encode",
-                                    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-                                    .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
-                                               {"checksums", "of each capsule"},
-                                               {"children", "of each capsule, the tokens that weigh most, projected"},
-                                               {NULL},
-                                               {"attention", "of each capsule, the weight of each patch"}}};
-
 static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
+
+static const pl_dataset dataset = {.load_module = load_module,
+                                   .further_module = further_module,
+                                   .rows = &pl_drawn_rows,
+                                   .open_model = open_model,
+                                   .forget_data = forget_data,
+                                   .prepare = prepare,
+                                   .files = files,
+                                   .check_folder = check_folder,
+                                   .open = open_capsules};
+
+static const pl_task task = {.job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .keeps_config = true,
+                             .page = pl_capsules_page_write};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, width or layers",
                                                 "width or layers"},
-                                      .parts = PL_PART(images) | PL_PART(capsules),
-                                      .load_module = load_module,
-                                      .further_module = further_module,
-                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
-                                              [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
-                                              [PL_COMMAND_INFER] = &pl_job_infer},
-                                      .face = &face,
-                                      .rows = &pl_drawn_rows,
-                                      .narrow = {"encoder.precision", "f32", "bf16", NULL},
-                                      .exported_as = PL_COMMAND_ENCODE,
-                                      .open_model = open_model,
-                                      .forget_data = forget_data,
-                                      .check = check_capsules,
-                                      .prepare = prepare,
-                                      .files = files,
-                                      .check_folder = check_folder,
-                                      .open = open_capsules,
-                                      .keeps_config = true,
-                                      .page = pl_capsules_page_write};
+                                      .check = check_texts,
+                                      .dataset = &dataset,
+                                      .task = &task};

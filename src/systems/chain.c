@@ -99,40 +99,27 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
     return 1;
 }
 
-static pl_status check(const pl_config *c, pl_error *err)
-{
-    PL_TRY(pl_chain_check_stage(c, err));
-    return pl_model_check(c, err);
-}
-
 static const char *const files[] = {CHAINS_FILE, NULL};
 
-static const pl_export_face face = {
-    .program = "evaluate",
-    .in = {{"tokens", "question, bot, -1 for each latent, eot and what is behind it but the last"}, {NULL}},
-    .scored = {{"logits", "of the tokens behind eot"}}};
+static const pl_dataset dataset = {.prepare = prepare, .files = files, .open = open_chains};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .metrics = metrics,
+                             .measure = pl_chain_measure,
+                             .keep_predictions = pl_chain_keep_predictions,
+                             .stage_key = "chain.stage",
+                             .name_stage = pl_chain_name_stage,
+                             .check_begun = pl_chain_check_begun,
+                             .take_stage = pl_chain_take_stage,
+                             .report_stages = pl_chain_report_stages};
 
 const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
-    .parts = PL_PART(images), /* windows on its answers */
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .metrics = metrics,
-    .measure = pl_chain_measure,
-    .keep_predictions = pl_chain_keep_predictions,
-    .check = check,
-    .prepare = prepare,
-    .files = files,
-    .face = &face,
-    .narrow = PL_NARROW_IN_USE,
-    .exported_as = PL_COMMAND_EVALUATE,
-    .open = open_chains,
-    .stage_key = "chain.stage",
-    .name_stage = pl_chain_name_stage,
-    .check_begun = pl_chain_check_begun,
-    .take_stage = pl_chain_take_stage,
-    .report_stages = pl_chain_report_stages};
+    .check = pl_chain_check_stage,
+    .dataset = &dataset,
+    .task = &task};

@@ -188,23 +188,6 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     return status;
 }
 
-/* Of a config that names one of its trainings that one is checked: what is said of the others is their matter. */
-static pl_status check_named(const pl_config *c, pl_error *err)
-{
-    pl_config *named = pl_config_copy(c);
-    if (!named) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
-    pl_status status = pl_hybrid_take_stage(named, 0, err);
-    if (status == PL_OK) status = pl_model_check(named, err);
-    pl_config_destroy(named);
-    return status;
-}
-
-static pl_status check_hybrid(const pl_config *c, pl_error *err)
-{
-    PL_TRY(pl_hybrid_check_stage(c, err));
-    return c->task_training.stage[0] ? check_named(c, err) : pl_model_check(c, err);
-}
-
 /* It stays: the handle is given up, and so its memory is never. */
 static pl_status load_module(const char *further, pl_error *err)
 {
@@ -212,19 +195,6 @@ static pl_status load_module(const char *further, pl_error *err)
     (void)further;
     return pl_draw_load("arch hybrid", &kept, err);
 }
-
-static void find_part(const pl_config *c, pl_run_settings *r)
-{
-    static const char key[] = "dataset.denoiser_path", sizes[] = "denoiser.channels and denoiser.depth";
-    if (!pl_hybrid_is_denoised(c)) return;
-    r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key, r->part_sizes = sizes;
-}
-
-static const pl_export_face face = {
-    .program = "infer",
-    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-    .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
-               {"q_halt", "the logit of: all words are right, reasoning may end"}}};
 
 /* ---- what is read of a page ---- */
 
@@ -261,30 +231,29 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
 
 static const char *const files[] = {FEATURES_FILE, NULL};
 
+static const pl_dataset dataset = {.load_module = load_module,
+                                   .files = files,
+                                   .say_inferred = say_inferred,
+                                   .rows = &pl_drawn_rows,
+                                   .open = open_hybrid};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .measure = pl_hybrid_measure,
+                             .keep_predictions = pl_hybrid_keep_predictions,
+                             .stage_key = "task_training.stage",
+                             .name_stage = pl_hybrid_name_stage,
+                             .check_begun = pl_hybrid_check_begun,
+                             .take_stage = pl_hybrid_take_stage,
+                             .report_stages = pl_hybrid_report_stages};
+
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
-    .parts = PL_PART(images) | PL_PART(capsules) | PL_PART(hybrid),
     .words_of = words_of,
-    .find_part = find_part,
-    .load_module = load_module,
-    .files = files,
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .measure = pl_hybrid_measure,
-    .keep_predictions = pl_hybrid_keep_predictions,
-    .face = &face,
-    .say_inferred = say_inferred,
-    .rows = &pl_drawn_rows,
-    .narrow = {"run.precision", "f32", "bf16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
-    .exported_as = PL_COMMAND_EVALUATE,
-    .check = check_hybrid,
-    .open = open_hybrid,
-    .stage_key = "task_training.stage",
-    .name_stage = pl_hybrid_name_stage,
-    .check_begun = pl_hybrid_check_begun,
-    .take_stage = pl_hybrid_take_stage,
-    .report_stages = pl_hybrid_report_stages};
+    .check = pl_hybrid_check_stage,
+    .dataset = &dataset,
+    .task = &task};

@@ -157,32 +157,29 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
-static const pl_export_face face = {.program = "evaluate",
-                                    .in = {{"tokens", "ids of the tokenizer, of a whole sequence"}, {NULL}},
-                                    .scored = {{"logits", "of the token behind each"}}};
-
 static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
+
+static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
+                                   .rows = &pl_text_rows,
+                                   .prepare = pl_text_prepare_run,
+                                   .files = files,
+                                   .check_folder = pl_text_check_folder,
+                                   .keep = keep,
+                                   .open = open_text};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GENERATE] = &pl_job_generate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .show = &pl_job_generate,
+                             .metrics = metrics,
+                             .tell_jobs = tell_jobs};
 
 const pl_system pl_system_text = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GENERATE] = &pl_job_generate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .show = &pl_job_generate,
-    .metrics = metrics,
-    .face = &face,
-    .say_inferred = pl_text_say_inferred,
-    .rows = &pl_text_rows,
-    .narrow = PL_NARROW_IN_USE,
-    .exported_as = PL_COMMAND_GENERATE,
     .check = pl_text_check,
-    .prepare = pl_text_prepare_run,
-    .files = files,
-    .check_folder = pl_text_check_folder,
-    .keep = keep,
-    .open = open_text,
-    .tell_jobs = tell_jobs};
+    .dataset = &dataset,
+    .task = &task};

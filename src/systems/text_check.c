@@ -32,7 +32,6 @@ static pl_status check_schedule(const pl_config *cfg, pl_error *err)
 
 pl_status pl_text_check(const pl_config *cfg, pl_error *err)
 {
-    PL_TRY(pl_model_check(cfg, err));
     PL_TRY(check_schedule(cfg, err));
     return check_tokens(cfg, err);
 }
