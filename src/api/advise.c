@@ -282,10 +282,9 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 /* One, or the trainings that the config is of. */
 static uint32_t count_trainings(const pl_config *c)
 {
-    char name[PL_STAGE_NAME_BYTES];
-    const pl_task *t = pl_task_of(c);
+    pl_stage_row row;
     uint32_t count = 0;
-    while (t->name_stage && t->name_stage(c, count, name)) count++;
+    while (pl_system_find_stage(c, count, &row)) count++;
     return count ? count : 1;
 }
 

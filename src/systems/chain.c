@@ -112,14 +112,12 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .measure = pl_chain_measure,
                              .keep_predictions = pl_chain_keep_predictions,
                              .stage_key = "chain.stage",
-                             .name_stage = pl_chain_name_stage,
-                             .check_begun = pl_chain_check_begun,
-                             .take_stage = pl_chain_take_stage,
+                             .stage = pl_chain_stage,
                              .report_stages = pl_chain_report_stages};
 
 const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
-    .check = pl_chain_check_stage,
+    .check = pl_chain_check,
     .dataset = &dataset,
     .task = &task};

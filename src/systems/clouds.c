@@ -164,8 +164,7 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .measure = pl_clouds_measure,
                              .keep_predictions = pl_clouds_keep_predictions,
                              .stage_key = "stage",
-                             .name_stage = pl_clouds_name_stage,
-                             .take_stage = pl_clouds_take_stage,
+                             .stage = pl_clouds_stage,
                              .report_stages = pl_clouds_report_stages};
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",

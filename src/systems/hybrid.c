@@ -245,15 +245,13 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .measure = pl_hybrid_measure,
                              .keep_predictions = pl_hybrid_keep_predictions,
                              .stage_key = "task_training.stage",
-                             .name_stage = pl_hybrid_name_stage,
-                             .check_begun = pl_hybrid_check_begun,
-                             .take_stage = pl_hybrid_take_stage,
+                             .stage = pl_hybrid_stage,
                              .report_stages = pl_hybrid_report_stages};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
     .words_of = words_of,
-    .check = pl_hybrid_check_stage,
+    .check = pl_hybrid_check,
     .dataset = &dataset,
     .task = &task};

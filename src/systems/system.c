@@ -53,13 +53,13 @@ uint32_t pl_systems_with(pl_command command)
 /* A config that names one of its trainings is checked as that one: what is said about the others is their matter. */
 static pl_status check_model(const pl_config *c, pl_error *err)
 {
+    pl_stage_row row;
     const pl_task *t = pl_task_of(c);
     const char *named = t->stage_key ? pl_config_value_of(c, pl_config_find(t->stage_key)) : "";
-    char name[PL_STAGE_NAME_BYTES];
-    if (!named[0] || !t->name_stage(c, 0, name)) return pl_model_check(c, err);
+    if (!named[0] || !pl_system_find_stage(c, 0, &row)) return pl_model_check(c, err);
     pl_config *taken = pl_config_copy(c);
     if (!taken) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
-    pl_status status = t->take_stage(taken, 0, err);
+    pl_status status = pl_system_take_stage(taken, &row, err);
     if (status == PL_OK) status = pl_model_check(taken, err);
     pl_config_destroy(taken);
     return status;
@@ -68,6 +68,7 @@ static pl_status check_model(const pl_config *c, pl_error *err)
 pl_status pl_config_check(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_config_check_keys(c, err));
+    PL_TRY(pl_system_check_stage(c, err));
     if (pl_system_of(c)->check) PL_TRY(pl_system_of(c)->check(c, err));
     PL_TRY(check_model(c, err));
     return pl_system_check_held_out(c, err);

@@ -75,6 +75,27 @@ typedef struct pl_dataset {
     pl_infer_say *say_inferred;
 } pl_dataset;
 
+enum { PL_STAGE_SETS_MAX = 20 };
+
+typedef struct pl_override {
+    const char *key; /* of the config */
+    char value[PL_STAGE_NAME_BYTES];
+} pl_override;
+
+/* One of several trainings of a config: what the config says differently for it. */
+typedef struct pl_stage_row {
+    char name[PL_STAGE_NAME_BYTES];
+    bool alone;       /* it is made where the stage key names it, and not with the others */
+    const char *what; /* "the training of the denoiser": errors say that it set a key */
+    /* The training whose weights it begins with, "" for none, and the key that names its folder. By hand that key may
+     * name another folder; of several trainings only the first begins as the config says. */
+    char begins_with[PL_STAGE_NAME_BYTES];
+    const char *begin_key;
+    const char *shared_key; /* names a folder; where the config leaves it empty, it is that of all trainings. NULL */
+    pl_override set[PL_STAGE_SETS_MAX];
+    uint32_t sets;
+} pl_stage_row;
+
 /* What is done with model and data. What a member may leave out is NULL. */
 typedef struct pl_task {
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
@@ -91,14 +112,10 @@ typedef struct pl_task {
                                   pl_error *);
     /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. */
     pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
-    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more.
-     * NULL: it is always one. */
-    bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
-    const char *stage_key; /* names one of them; "": all */
-    /* Named by hand a stage may come before its time: does what it begins with exist? NULL: it begins with nothing. */
-    pl_status (*check_begun)(const pl_config *, pl_error *);
-    /* The config becomes that of number k, but for its folder: run.out is still that of all. */
-    pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
+    /* Several trainings in one config (plimsoll/stages.h): that of number k, in their order; false: there are no more.
+     * `stage_key` of the config names one of them, "" all. NULL: it is always one. */
+    bool (*stage)(const pl_config *, uint32_t k, pl_stage_row *);
+    const char *stage_key;
     /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */
     pl_status (*report_stages)(const pl_config *, const char *out, pl_doc *, pl_error *);
     /* What there is to show of results that the config made. PL_E_DATA when they are others. */
@@ -178,10 +195,25 @@ pl_loss_metric pl_system_perplexity(double loss); /* of a model of tokens */
 /* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
 pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 
-/* ---- stages.c: `out` is the folder of all trainings of a config ---- */
-/* The file of predictions that is there as soon as the training of this name is done. */
+/* ---- stages.c: several trainings of one config ---- */
+/* For who fills a row: the config's `key` is this in it. */
+void pl_stage_set(pl_stage_row *, const char *key, const char *fmt, ...) PL_PRINTF(3, 4);
+/* Number k of those that the command makes: all, or the one that is named. false: there are no more. */
+bool pl_system_find_stage(const pl_config *, uint32_t k, pl_stage_row *);
+/* How many of all of them come before the one of this name. */
+uint32_t pl_system_stages_before(const pl_config *, const char *name);
+/* Is there a training of the name that the stage key says? PL_E_CONFIG. */
+pl_status pl_system_check_stage(const pl_config *, pl_error *);
+/* Named by hand a training may come before its time: PL_E_DATA where what it begins with does not exist. */
+pl_status pl_system_check_begun(const pl_config *, pl_error *);
+/* The config becomes that of the row, but for its folder: run.out is still that of all. */
+pl_status pl_system_take_stage(pl_config *, const pl_stage_row *, pl_error *);
+/* Does the command line say this key about the training that it names? Of several it speaks to all. */
+bool pl_system_is_said(const pl_config *, const char *key);
+/* The file of predictions in the folder `out` of all trainings, which is there as soon as the one of this name is
+ * done. */
 pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
-                                     pl_error *);
+                                     pl_error *err);
 pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /* PL_E_DATA: none is */
 
 /* ---- show_facts.c: a table of facts, which ends with pl_doc_table_end; its rows ---- */
@@ -190,16 +222,6 @@ void pl_system_show_fact(pl_doc *, const char *name, const char *fmt, ...) PL_PR
 void pl_system_show_key(pl_doc *, const pl_config *, const char *name, const char *path);
 /* A folded section: all keys that decide the numbers. */
 void pl_system_show_keys(pl_doc *, const pl_config *);
-
-/* ---- earlier.c ---- */
-/* A stage begins with what an earlier one has made, unless a key names another folder. */
-typedef struct pl_earlier {
-    const char *stage, *earlier, *key;
-    const char *named; /* what the key says; "": nothing */
-} pl_earlier;
-
-/* Named by hand a stage may come before its time: PL_E_DATA where there is nothing that it could begin with. */
-pl_status pl_system_check_earlier(const pl_config *, const pl_earlier *, pl_error *);
 
 #define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
 #define PL_ARCH_ROW(id, name, system)
