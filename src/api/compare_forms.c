@@ -38,7 +38,6 @@ static void find_judged(pl_compare *p)
 
 static void find_forms(pl_compare *p)
 {
-    const pl_narrow_way *narrow = &pl_model_family(p->config)->narrow;
     const char *arch = p->report.arch;
     const bool binary = p->report.is_binary, can = p->report.possible_flops >= 0;
     p->by[PL_VARIANT_F32] = binary ? PL_COMPARE_BY_SEEDED : PL_COMPARE_BY_EXPORT;
@@ -50,8 +49,8 @@ static void find_forms(pl_compare *p)
                "bytes: what was trained multiplies signs");
     if (binary)
         refuse(p, PL_VARIANT_BF16, "has nothing in 16 bits beside layers of signs (docs/binary.md)", arch);
-    else if (narrow->remark)
-        remark(p, PL_VARIANT_BF16, narrow->remark);
+    else if (pl_task_of(p->config)->job[PL_COMMAND_TRAIN])
+        remark(p, PL_VARIANT_BF16, "matrices and what flows between layers; sums, norms and what comes out are in f32");
     if (!pl_task_of(p->config)->job[PL_COMMAND_QUANTIZE])
         refuse(p, PL_VARIANT_INT8, "has no command quantize: no weights in 8 bits", arch);
     if (binary) remark(p, PL_VARIANT_INT8, "layers of signs stay as they were trained, the others are in 8 bits");

@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "ir/face.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
@@ -50,11 +51,9 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
 /* A config may name weights for other commands; who names them with first values wants two things at once. */
 pl_status pl_check_seeded(const pl_config *c, pl_error *err)
 {
-    static const char *const named[] = {"run.weights", "encoder.weights"};
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (pl_config_is_option(c, named[i]))
-            return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
-    return PL_OK;
+    const pl_config_key *weights = pl_config_find_for(c, "<weights>");
+    if (!weights || !pl_config_is_option(c, weights->path)) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
 }
 
 /* What the model hangs on beside the files. The data that the config names are for other commands. */

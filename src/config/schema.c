@@ -54,6 +54,9 @@ enum {
     LATER = PL_CONFIG_FLAG_LATER,
     SOME = PL_CONFIG_FLAG_SOME,
     LINES = PL_CONFIG_FLAG_LINES,
+    PRECISION = PL_CONFIG_FLAG_PRECISION,
+    FROZEN = PL_CONFIG_FLAG_FROZEN,
+    WEIGHTS = PL_CONFIG_FLAG_WEIGHTS,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -221,6 +224,22 @@ const pl_config_key *pl_config_find(const char *path)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (strcmp(key->path, path) == 0) return key;
+    return NULL;
+}
+
+const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
+{
+    static const struct {
+        const char *name;
+        pl_config_flag flag;
+    } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION},
+                {"<frozen>", PL_CONFIG_FLAG_FROZEN},
+                {"<weights>", PL_CONFIG_FLAG_WEIGHTS}};
+    if (path[0] != '<') return pl_config_find(path);
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;
+             key++)
+            if (key->flags & (uint32_t)tags[i].flag && pl_config_is_used(c, key)) return key;
     return NULL;
 }
 

@@ -286,16 +286,4 @@ static pl_status check(const pl_config *cfg, pl_error *err)
     return check_children(cfg, err);
 }
 
-static const pl_family family = {
-    .parts = PL_PART(images) | PL_PART(capsules),
-    .face = {.program = "encode",
-             .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-             .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
-                        {"checksums", "of each capsule"},
-                        {"children", "of each capsule, the tokens that weigh most, projected"},
-                        {NULL},
-                        {"attention", "of each capsule, the weight of each patch"}}},
-    .used_for = PL_COMMAND_ENCODE,
-    .narrow = {"encoder.precision", "f32", "bf16", NULL}};
-
-const pl_arch pl_arch_capsules = {.family = &family, .build = build, .check = check, .plan_bytes_per_layer = 4 << 10};
+const pl_arch pl_arch_capsules = {.build = build, .check = check, .plan_bytes_per_layer = 4 << 10};

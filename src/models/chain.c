@@ -196,12 +196,4 @@ static pl_status check(const pl_config *c, pl_error *err)
     return pl_gpt_check(c, err);
 }
 
-static const pl_family family = {
-    .parts = PL_PART(images), /* windows on its answers */
-    .face = {.program = "evaluate",
-             .in = {{"tokens", "question, bot, -1 for each latent, eot and what is behind it but the last"}, {NULL}},
-             .scored = {{"logits", "of the tokens behind eot"}}},
-    .used_for = PL_COMMAND_EVALUATE,
-    .narrow = PL_NARROW_IN_USE};
-
-const pl_arch pl_arch_chain = {.family = &family, .build = build, .check = check, .plan_bytes_per_layer = 16 << 10};
+const pl_arch pl_arch_chain = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};

@@ -510,17 +510,4 @@ static pl_status check(const pl_config *c, pl_error *err)
                    pl_config_where(c, "train.batch_size", where, sizeof where));
 }
 
-static bool saves_memory(const pl_config *c) { return c->clouds.memory_optimized; }
-
-static const pl_family family = {
-    .parts = PL_PART(images) | PL_PART(clouds),
-    .face = {.program = "evaluate",
-             .in = {{"images", "frames as training saw them: cut, scaled or standardised as the config says"},
-                    {"angles", "of the sun, likewise"},
-                    {NULL}},
-             .stored = {{"height", "of the cloud, standardised as the labels were"}}},
-    .used_for = PL_COMMAND_EVALUATE,
-    .narrow = PL_NARROW_IN_USE,
-    .saves_memory = saves_memory};
-
-const pl_arch pl_arch_clouds = {.family = &family, .build = build, .check = check, .plan_bytes_per_layer = 1 << 10};
+const pl_arch pl_arch_clouds = {.build = build, .check = check, .plan_bytes_per_layer = 1 << 10};

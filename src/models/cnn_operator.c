@@ -34,5 +34,4 @@ static pl_status check(const pl_config *c, pl_error *err)
     return PL_OK;
 }
 
-const pl_arch pl_arch_cnn_operator = {
-    .family = &pl_family_rollout, .build = build, .check = check, .plan_bytes_per_layer = 2 << 10};
+const pl_arch pl_arch_cnn_operator = {.build = build, .check = check, .plan_bytes_per_layer = 2 << 10};

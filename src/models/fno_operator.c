@@ -90,5 +90,4 @@ static pl_status check(const pl_config *c, pl_error *err)
     return pl_rollout_check_grid(c, 1, 2 * MODES, "twelve Fourier modes of either sign", err);
 }
 
-const pl_arch pl_arch_fno_operator = {
-    .family = &pl_family_rollout, .build = build, .check = check, .plan_bytes_per_layer = 2 << 10};
+const pl_arch pl_arch_fno_operator = {.build = build, .check = check, .plan_bytes_per_layer = 2 << 10};

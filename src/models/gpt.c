@@ -191,5 +191,4 @@ pl_status pl_gpt_check(const pl_config *cfg, pl_error *err)
                              err);
 }
 
-const pl_arch pl_arch_gpt = {
-    .family = &pl_family_text, .build = build, .check = pl_gpt_check, .plan_bytes_per_layer = 16 << 10};
+const pl_arch pl_arch_gpt = {.build = build, .check = pl_gpt_check, .plan_bytes_per_layer = 16 << 10};

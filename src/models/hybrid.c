@@ -540,21 +540,4 @@ static pl_status check(const pl_config *c, pl_error *err)
     return check_children(c, err);
 }
 
-static pl_model_part find_part(const pl_config *c)
-{
-    if (!pl_hybrid_is_denoised(c)) return (pl_model_part){NULL};
-    return (pl_model_part){c->dataset.denoiser_path, "denoiser.", "dataset.denoiser_path",
-                           "denoiser.channels and denoiser.depth"};
-}
-
-static const pl_family family = {
-    .parts = PL_PART(images) | PL_PART(capsules) | PL_PART(hybrid),
-    .face = {.program = "infer",
-             .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-             .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
-                        {"q_halt", "the logit of: all words are right, reasoning may end"}}},
-    .used_for = PL_COMMAND_EVALUATE,
-    .narrow = {"run.precision", "f32", "bf16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
-    .find_part = find_part};
-
-const pl_arch pl_arch_hybrid = {.family = &family, .build = build, .check = check, .plan_bytes_per_layer = 4 << 10};
+const pl_arch pl_arch_hybrid = {.build = build, .check = check, .plan_bytes_per_layer = 4 << 10};

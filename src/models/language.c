@@ -61,9 +61,3 @@ pl_status pl_language_build(pl_language *l)
     PL_TRY(build_loss_program(l, "evaluate", false));
     return build_generate_program(l);
 }
-
-const pl_family pl_family_text = {.face = {.program = "evaluate",
-                                           .in = {{"tokens", "ids of the tokenizer, of a whole sequence"}, {NULL}},
-                                           .scored = {{"logits", "of the token behind each"}}},
-                                  .used_for = PL_COMMAND_GENERATE,
-                                  .narrow = PL_NARROW_IN_USE};

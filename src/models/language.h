@@ -24,8 +24,6 @@ struct pl_language {
     pl_id (*hidden)(const pl_language *, pl_id tokens, pl_id *output_weight);
 };
 
-extern const pl_family pl_family_text;
-
 pl_status pl_language_build(pl_language *);
 
 #endif

@@ -62,5 +62,4 @@ static pl_status check(const pl_config *cfg, pl_error *err)
         err);
 }
 
-const pl_arch pl_arch_mlp = {
-    .family = &pl_family_text, .build = build, .check = check, .plan_bytes_per_layer = 2 << 10};
+const pl_arch pl_arch_mlp = {.build = build, .check = check, .plan_bytes_per_layer = 2 << 10};

@@ -359,8 +359,6 @@ static const pl_arch *arch_of(const pl_config *config)
     return archs[config->model.arch];
 }
 
-const pl_family *pl_model_family(const pl_config *config) { return arch_of(config)->family; }
-
 pl_status pl_model_check(const pl_config *config, pl_error *err) { return arch_of(config)->check(config, err); }
 
 uint64_t pl_model_plan_bytes_per_layer(const pl_config *config) { return arch_of(config)->plan_bytes_per_layer; }

@@ -25,13 +25,6 @@ pl_status pl_model_check(const pl_config *, pl_error *);
 /* What a process holds of its plan for each layer of this arch, at least. */
 uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
 
-/* How a config says that its model runs in bf16, and that it runs in f32: a key and two of its words. */
-typedef struct pl_narrow_way {
-    const char *key, *wide, *narrow;
-    const char *remark;       /* what a reader should know about it; or NULL */
-    const char *also, *plain; /* a key that narrows a part of it, and its word for f32; or NULL */
-} pl_narrow_way;
-
 /* A part of a model that a training begins with from the folder of another run. The texts are constants or the
  * config's. */
 typedef struct pl_model_part {
@@ -41,12 +34,12 @@ typedef struct pl_model_part {
     const char *sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
 } pl_model_part;
 
-/* What is asked about a model beyond its graph; archs that are built alike share it. */
+/* What is asked about a model beyond its graph, also by a process that runs a plan: all archs of a system share it
+ * (families.c). */
 typedef struct pl_family {
     pl_parts parts; /* of the program, that runs of these models call beyond what every run does (base/parts.h) */
     pl_face face;
     pl_command used_for; /* the command whose data its inference program takes */
-    pl_narrow_way narrow;
     /* Does the config ask for little memory rather than for the quickest plan? Then, where neither a budget nor a key
      * says what is computed again, all is. NULL: it never does. */
     bool (*saves_memory)(const pl_config *);
@@ -69,16 +62,8 @@ typedef struct pl_model {
     pl_id input[PL_INPUT_COUNT]; /* PL_NONE: not made */
 } pl_model;
 
-/* A model that is trained in f32, and used in either (run.precision). */
-#define PL_NARROW_REMARK "matrices and what flows between layers; sums, norms and what comes out are in f32"
-#define PL_NARROW_IN_USE                                                                                               \
-    {                                                                                                                  \
-        .key = "run.precision", .wide = "f32", .narrow = "bf16", .remark = PL_NARROW_REMARK                            \
-    }
-
 /* One of systems.def. */
 typedef struct pl_arch {
-    const pl_family *family;
     /* All programs but "init", which the weights build on the way. */
     pl_status (*build)(pl_model *);
     /* What no single key can tell: PL_E_CONFIG. */

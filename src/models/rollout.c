@@ -160,11 +160,3 @@ pl_status pl_rollout_build(pl_rollout *r)
     const bool is_asked = pl_facts_value(e, "features", 0) || pl_facts_value(e, "export", 0);
     return is_asked ? build_features(r) : PL_OK;
 }
-
-const pl_family pl_family_rollout = {
-    .parts = PL_PART(images) | PL_PART(rollout),
-    .face = {.program = "features",
-             .given = {"state", {"state", "a field"}},
-             .stored = {{"output", "of the network, without noise and before the policy of updates"}}},
-    .used_for = PL_COMMAND_ROLLOUT,
-    .narrow = {"simulation.precision", "f32", "bf16", NULL}};

@@ -41,8 +41,6 @@ struct pl_rollout {
     pl_id (*network)(pl_rollout *, pl_id x);
 };
 
-extern const pl_family pl_family_rollout;
-
 pl_status pl_rollout_build(pl_rollout *);
 
 /* A weight, uniform in ± 1/√fan_in, in the network's precision. */

@@ -40,12 +40,14 @@ bool pl_clouds_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
 
 void pl_clouds_stage_of(const pl_config *c, char name[PL_STAGE_NAME_BYTES])
 {
-    pl_stage_row row;
+    pl_stage_row row = {.alone = true};
     name[0] = 0;
-    if (c->clouds.stage[0])
+    if (c->clouds.stage[0]) {
         snprintf(name, PL_STAGE_NAME_BYTES, "%s", c->clouds.stage);
-    else if (pl_system_find_stage(c, 0, &row))
-        memcpy(name, row.name, sizeof row.name);
+        return;
+    }
+    for (uint32_t k = 0; row.alone && name_stage(c, k, &row);) k++;
+    if (!row.alone) memcpy(name, row.name, sizeof row.name);
 }
 
 /* ---- what they have brought ---- */
