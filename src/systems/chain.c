@@ -44,7 +44,8 @@ static pl_status check_same(const pl_preparation *p, const char *path, pl_error 
     const uint64_t then = p->saved.record ? pl_facts_value(&p->saved.record->identity, "chains", 0) : 0;
     uint64_t now;
     if (!then || c->run.resume == PL_SWITCH_OFF) return PL_OK;
-    PL_TRY(pl_text_find_hash(c->chain.file, path, &now, err));
+    const pl_corpus_wish wish = {.names = c->chain.file, .form = PL_TEXTS_WHOLE};
+    PL_TRY(pl_text_find_hash(&wish, path, &now, err));
     if (now == then) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: are not the chains that the run in %.300s was trained on; resume with its file, or train "

@@ -17,7 +17,7 @@
 #ifndef PL_DATA_TEXTS_INDEX_H
 #define PL_DATA_TEXTS_INDEX_H
 
-#include "data/pages/scan.h"
+#include "texts/scan.h"
 #include "data/pages/texts.h"
 
 enum { PL_TEXTS_HEADER_BYTES = 128, PL_TEXTS_ENTRY_BYTES = 16, PL_TEXTS_FILE_BYTES = 12 };

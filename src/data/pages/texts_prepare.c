@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "data/pages/folder.h"
+#include "texts/texts_folder.h"
 #include "data/pages/texts_index.h"
 
 /* What is known of the source before it is read, and what is needed to read it. */

@@ -263,6 +263,8 @@ uint32_t pl_tokenizer_added_id(const pl_tokenizer *t, const char *content)
     return PL_TOKEN_NONE;
 }
 
+uint32_t pl_tokenizer_end_id(const pl_tokenizer *t) { return pl_tokenizer_added_id(t, PL_END_OF_TEXT); }
+
 uint32_t pl_tokenizer_rank(const pl_tokenizer *t, uint32_t left, uint32_t right)
 {
     uint32_t found = *pair_place(t, left, right);

@@ -61,6 +61,8 @@ uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of all th
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);
 /* The id of an added token such as PL_END_OF_TEXT, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_added_id(const pl_tokenizer *, const char *content);
+/* The id of the token that ends a text, or PL_TOKEN_NONE. */
+uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 /* The id of the token <unk>, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
 

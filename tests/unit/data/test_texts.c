@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "data/pages/folder.h"
+#include "texts/texts_folder.h"
 #include "support/program.h"
 #include "support/seed.h"
 
