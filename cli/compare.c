@@ -81,15 +81,6 @@ static uint64_t size_of(const char *path)
     return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
 }
 
-/* Of what could not be made, the code of the failure stands for its kind. */
-static pl_status status_of(int code)
-{
-    const pl_status each[] = {PL_E_CONFIG, PL_E_BUDGET, PL_E_DATA, PL_E_STORAGE, PL_E_UNSUPPORTED};
-    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-        if (pl_status_exit_code(each[i]) == code) return each[i];
-    return PL_E_UNSUPPORTED;
-}
-
 static pl_status export(comparison *c, const char *config, const char *to, const char *const *more, pl_error *err)
 {
     const char *words[12] = {"plimsoll", "export", config, "--format", "safetensors", "--out", to};
@@ -110,7 +101,7 @@ static pl_status make_base(comparison *c, pl_error *err)
     pl_status status = write_config(c, PL_VARIANT_F32, PL_COMPARE_BASE, config, err);
     if (status == PL_OK) status = export(c, config, path_of(c, "base", ".safetensors", to), more, err);
     if (status != PL_OK || c->told.code == 0) return status;
-    return pl_cli_error(err, status_of(c->told.code), "%s", c->told.sentence);
+    return pl_cli_error(err, pl_compare_status_of(c->told.code), "%s", c->told.sentence);
 }
 
 static pl_status make(comparison *c, pl_variant v, const char *to, pl_error *err)
@@ -219,7 +210,7 @@ static pl_status check_files(comparison *c, pl_error *err)
     if (c->made || !pl_compare_runs(c->of, PL_VARIANT_F32)) return PL_OK;
     say(c, "the files", "inputs");
     pl_status status = run_words(c, PL_VARIANT_F32, true, err);
-    const pl_status why = status_of(c->told.code);
+    const pl_status why = pl_compare_status_of(c->told.code);
     if (status != PL_OK || (why != PL_E_DATA && why != PL_E_STORAGE && why != PL_E_CONFIG)) return status;
     return c->told.code ? pl_cli_error(err, why, "%s", c->told.sentence) : PL_OK;
 }

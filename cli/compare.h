@@ -30,5 +30,7 @@ typedef struct pl_compare_told {
 /* Runs `plimsoll WORDS…` and waits. What it tells lies in files in the folder. PL_E_STOPPED: a signal has come, which
  * the child got, too. Whatever else becomes of the child is in *told. */
 pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *);
+/* The kind of a failure that ended with this exit code. */
+pl_status pl_compare_status_of(int code);
 
 #endif

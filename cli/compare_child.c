@@ -128,6 +128,14 @@ static void read_sentence(const char *folder, const char *command, pl_compare_to
         snprintf(told->sentence, sizeof told->sentence, "%.1000s", sentence[0] ? sentence : "its process failed");
 }
 
+pl_status pl_compare_status_of(int code)
+{
+    const pl_status each[] = {PL_E_CONFIG, PL_E_BUDGET, PL_E_DATA, PL_E_STORAGE, PL_E_UNSUPPORTED};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        if (pl_status_exit_code(each[i]) == code) return each[i];
+    return PL_E_UNSUPPORTED;
+}
+
 pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *err)
 {
     const sigset_t set = awaited();

@@ -36,6 +36,10 @@ PL_API PL_MUST_USE pl_status pl_starts_text(const char *folder, bool goes_on, co
  * schema plimsoll.runs/1. In a block for pl_text_free. */
 PL_API PL_MUST_USE pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form, unsigned columns,
                                             bool color, char **text, size_t *bytes, pl_error *);
+/* Likewise of several trainings, called by these names and not by those of their folders. */
+PL_API PL_MUST_USE pl_status pl_runs_report_as(const char *const *names, const char *const *paths, size_t count,
+                                               pl_times_form, unsigned columns, bool color, char **text, size_t *bytes,
+                                               pl_error *);
 
 #ifdef __cplusplus
 }

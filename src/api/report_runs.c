@@ -174,19 +174,23 @@ static pl_status read_times(gathered *g, pl_error *err)
     return status;
 }
 
-static void name_it(const char *path, pl_report_training *t)
+/* name: NULL: the last part of the path. */
+static void name_it(const char *name, const char *path, pl_report_training *t)
 {
     size_t end = strlen(path), begin;
     while (end > 1 && path[end - 1] == '/') end--;
     for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
     t->path = path;
-    snprintf(t->name, sizeof t->name, "%.*s", (int)(end - begin), path + begin);
+    if (name)
+        snprintf(t->name, sizeof t->name, "%s", name);
+    else
+        snprintf(t->name, sizeof t->name, "%.*s", (int)(end - begin), path + begin);
 }
 
-static pl_status gather(const char *path, gathered *g, pl_error *err)
+static pl_status gather(const char *name, const char *path, gathered *g, pl_error *err)
 {
     size_t capacity = 0;
-    name_it(path, &g->training);
+    name_it(name, path, &g->training);
     PL_TRY(read_settings(g, err));
     g->training.steps = g->config.train.steps > 0 ? (uint64_t)g->config.train.steps : 0;
     PL_TRY(read_metrics(g, err));
@@ -238,6 +242,12 @@ static void report_all(const gathered *g, size_t count, pl_times_form form, cons
 pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form form, unsigned columns, bool color,
                          char **text, size_t *bytes, pl_error *err)
 {
+    return pl_runs_report_as(NULL, paths, count, form, columns, color, text, bytes, err);
+}
+
+pl_status pl_runs_report_as(const char *const *names, const char *const *paths, size_t count, pl_times_form form,
+                            unsigned columns, bool color, char **text, size_t *bytes, pl_error *err)
+{
     const pl_text_form shown = pl_text_form_of(columns, color);
     pl_str out = {0};
     pl_status status = PL_OK;
@@ -249,7 +259,9 @@ pl_status pl_runs_report(const char *const *paths, size_t count, pl_times_form f
                        PL_REPORT_TRAININGS_MAX);
     gathered *g = pl_alloc(count, sizeof *g);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for a report of %zu runs", count);
-    for (size_t i = 0; i < count && status == PL_OK; i++) status = gather(paths[i], &g[i], err);
+    for (size_t i = 0; i < count && status == PL_OK; i++)
+        status = gather(names ? names[i] : NULL, paths[i], &g[i], err);
+    for (size_t i = 0; names && i < count; i++) g[i].training.path = names[i];
     if (status == PL_OK && count == 1) status = report_one(&g[0], form, &shown, &out, err);
     if (status == PL_OK && count > 1) report_all(g, count, form, &shown, &out);
     for (size_t i = 0; i < count; i++) forget(&g[i]);

@@ -125,7 +125,10 @@ static void bind_cast(const pl_graph *g, const pl_node *n, const pl_addresses *a
 
 static void bind_replace(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
-    bind_copy(g, a, n->replace.x, n->replace.value_new, call);
+    const pl_id x = n->replace.x, to = n->replace.value_new;
+    if (pl_dtype_is_real(g->value[x].dtype)) return bind_copy(g, a, x, to, call);
+    call->u.cast =
+        (pl_cast_call){.bytes = pl_value_bytes(g, x), .x = pl_address_of(g, a, x), .y = pl_address_of(g, a, to)};
 }
 
 static void bind_detach(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
@@ -141,7 +144,14 @@ static void bind_straight_through(const pl_graph *g, const pl_node *n, const pl_
 static void exec_cast(const pl_call *c, pl_team team) { pl_cast_exec(&c->u.cast, team); }
 
 const pl_binding pl_binding_CAST = {bind_cast, NULL, exec_cast};
-const pl_binding pl_binding_REPLACE = {bind_replace, NULL, exec_cast};
+
+static void exec_replace(const pl_call *c, pl_team team)
+{
+    if (!c->u.cast.bytes) return exec_cast(c, team);
+    memcpy(c->u.cast.y, c->u.cast.x, c->u.cast.bytes);
+}
+
+const pl_binding pl_binding_REPLACE = {bind_replace, NULL, exec_replace};
 
 /* In its place there is nothing to do. */
 static void exec_detach(const pl_call *c, pl_team team)

@@ -342,12 +342,12 @@ void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_te
  * zeros before its beginning (Bengio et al. 2003). P only with window 1. */
 typedef struct pl_embedding_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
-    const int32_t *token;        /* [B,T]; every id in [0, V), or −1: no token, zeros for its row of E */
-    const void *table;           /* [V,D] */
-    const void *position_table;  /* [≥T, D] or NULL */
-    const int64_t *position;     /* (run) or NULL: the place of the first token (key-value cache) */
-    void *y;                     /* [B,T,window·D] */
-    pl_real type, tables;        /* of y; of both tables: f32, or that of y */
+    const int32_t *token;       /* [B,T]; every id in [0, V), or −1: no token, zeros for its row of E */
+    const void *table;          /* [V,D] */
+    const void *position_table; /* [≥T, D] or NULL */
+    const int64_t *position;    /* (run) or NULL: the place of the first token (key-value cache) */
+    void *y;                    /* [B,T,window·D] */
+    pl_real type, tables;       /* of y; of both tables: f32, or that of y */
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 
@@ -431,6 +431,7 @@ typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
     const void *x;
     void *y;
     int64_t sample, distance; /* x is pieces of `sample` numbers, so far from each other; 0: it is one */
+    uint64_t bytes;           /* above 0: x is no numbers, and so many bytes are copied as they are */
 } pl_cast_call;
 void pl_cast_exec(const pl_cast_call *, pl_team);
 

@@ -138,13 +138,15 @@ static pl_status shape_add_to(const pl_graph *g, const pl_node *n, pl_out out[],
 
 const pl_op_rule pl_rule_ADD_TO = {shape_add_to, NULL, cost_elementwise};
 
-/* ---- replace: x, as `value` is stored and in its place; a node that may not run leaves what was there. No gradient
- * passes ---- */
+/* ---- replace: x, as `value` is stored and in its place: numbers in the type of `value`, anything else as it is. A
+ * node that may not run leaves what was there. No gradient passes ---- */
 static pl_status shape_replace(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_replace_args *a = &n->replace;
+    const pl_dtype from = g->value[a->x].dtype, to = g->value[a->value].dtype;
     (void)out;
-    if (!pl_dtype_is_real(g->value[a->value].dtype)) return pl_fail_operand(g, n, &a->value, "f32, bf16 or f16", err);
+    if (from != to && !(pl_dtype_is_real(from) && pl_dtype_is_real(to)))
+        return pl_fail_operand(g, n, &a->value, "f32, bf16 or f16, or of the type of what replaces it", err);
     return pl_expect_operand(g, n, &a->value, &g->value[a->x].shape, "the shape of what replaces it", err);
 }
 

@@ -18,7 +18,8 @@
  *
  * Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
- * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back.
+ * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back. Where what
+ * the denoiser makes is kept, "denoised" u8 [B,H,W,3] and "missing", likewise.
  * "train.loss" is the mean of all that docs/hybrid.md lists, "evaluate.loss" the sum of the cross-entropy of the words;
  * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many are read
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
@@ -195,6 +196,9 @@ static size_t list_ports(const pl_hybrid *k, pl_model_port port[4])
     } else if (c->vision_encoder.features_cache) {
         port[n++] = (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
         port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)};
+    } else if (pl_hybrid_keeps_pages(c)) {
+        port[n++] = (pl_model_port){"denoised", PL_DTYPE_U8, pl_hybrid_image(k, 1)};
+        port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)};
     }
     return n;
 }
@@ -215,7 +219,9 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     const bool with_noise = pl_hybrid_has_noise(m->config);
     k->labels = load[1];
     k->noise = with_noise ? load[2] : PL_NONE, k->numbers = with_noise ? load[3] : PL_NONE;
-    k->features = with_noise ? PL_NONE : load[2], k->missing = with_noise ? PL_NONE : load[3];
+    const bool is_page = pl_hybrid_keeps_pages(m->config);
+    k->features = with_noise || is_page ? PL_NONE : load[2], k->denoised = is_page ? load[2] : PL_NONE;
+    k->missing = with_noise ? PL_NONE : load[3];
     if (aim == PL_HYBRID_CHOOSES) {
         pl_hybrid_learn_policy(k, load[0], load[1], &loss);
         return m->b.status;
@@ -242,7 +248,7 @@ static pl_status build_inference(pl_hybrid *k)
     pl_id program = pl_model_begin_program(m, "infer"), load[1];
     m->training = false;
     k->told = &told, k->carried = NULL;
-    k->labels = k->noise = k->numbers = k->features = k->missing = PL_NONE;
+    k->labels = k->noise = k->numbers = k->features = k->denoised = k->missing = PL_NONE;
     pl_hybrid_begin_fusion(k);
     pl_hybrid_begin_codes(k);
     PL_TRY(pl_model_begin_micro(m, program, port, 1, load));
@@ -347,7 +353,13 @@ static pl_status check_kept(const pl_config *c, pl_error *err)
 static pl_status check_progress(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    if (c->vision_encoder.progressive_fusion && c->vision_encoder.fusion_type == PL_CONFIG_FUSION_ATTENTION) {
+    const pl_config_fusion type = c->vision_encoder.fusion_type;
+    if (c->vision_encoder.progressive_fusion && type == PL_CONFIG_FUSION_AVERAGE)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: vision_encoder.progressive_fusion moves the fusion's gates, and vision_encoder.fusion_type "
+                       "average leaves them at one half; leave one of the two out",
+                       pl_config_blame(c, "vision_encoder.progressive_fusion", "vision_encoder.fusion_type", where));
+    if (c->vision_encoder.progressive_fusion && type == PL_CONFIG_FUSION_ATTENTION) {
         pl_config_blame(c, "vision_encoder.progressive_fusion", "vision_encoder.fusion_type", where);
         return pl_fail(err, PL_E_CONFIG,
                        "%s: vision_encoder.progressive_fusion adds to the logits of the fusion's gates, and "
@@ -450,6 +462,12 @@ static pl_status check_made_pages(const pl_config *c, pl_error *err)
         PL_TRY(check_grid(c, err));
         PL_TRY(check_narrow(c, err));
     }
+    if (pl_hybrid_keeps_pages(c) && c->reading.noise > 0)
+        return pl_fail(
+            err, PL_E_CONFIG,
+            "%s: dataset.cache_images keeps what the denoiser makes of a page, and with reading.noise a page "
+            "is another each time that it is seen; leave one of the two out",
+            pl_config_blame(c, "dataset.cache_images", "reading.noise", where));
     if (!c->vision_encoder.features_cache) return PL_OK;
     pl_config_blame(c, key, "vision_encoder.features_cache", where);
     return pl_fail(err, PL_E_CONFIG,

@@ -41,7 +41,8 @@ typedef struct pl_hybrid {
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
     pl_id labels;
-    pl_id features, missing;    /* PL_NONE: what the frozen tower makes is not kept */
+    pl_id features, denoised;   /* PL_NONE: what the frozen tower makes, or the denoiser, is not kept */
+    pl_id missing;              /* whether the one that is kept is not known; PL_NONE: neither is kept */
     pl_id noise, numbers;       /* rows of base/rollout.h, of each page; PL_NONE: the data bring none */
     pl_id counted;              /* f32 [B,1]: 0 for what is no page */
     pl_hybrid_told *told;       /* NULL while training */
@@ -108,6 +109,11 @@ pl_id pl_hybrid_see(const pl_hybrid *, pl_id pages);
 pl_id pl_hybrid_see_frozen(const pl_hybrid *, pl_id pages);
 pl_id pl_hybrid_adapt(const pl_hybrid *, pl_id tokens);
 
+/* What nodes from number `first` on have made runs only where it is missing, then takes the place of the port `kept`
+ * of the data, and is given back to them: that port. What was made, where nothing is kept (PL_NONE). */
+pl_id pl_hybrid_make_once(const pl_hybrid *, size_t first, pl_id made, pl_id kept);
+size_t pl_hybrid_node_count(const pl_hybrid *);
+
 /* ---- hybrid_n2n.c ---- */
 /* The training of the adapter alone: its loss, and outside training what is told of each page. */
 void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
@@ -115,6 +121,8 @@ void pl_hybrid_learn_from_noise(pl_hybrid *, pl_id pages, pl_id *loss);
 /* ---- hybrid_denoiser.c ---- */
 /* Does a denoiser stand in front of the towers? */
 bool pl_hybrid_is_denoised(const pl_config *);
+/* Is what it makes of pages kept? */
+bool pl_hybrid_keeps_pages(const pl_config *);
 /* The key by which what is frozen is stored in 16 bits, or may be; NULL: it is f32. */
 const char *pl_hybrid_narrows(const pl_config *);
 /* Are pages other than the data bring them? */

@@ -208,6 +208,11 @@ bool pl_hybrid_is_denoised(const pl_config *c)
     return !c->denoiser.only && c->dataset.use_denoiser && c->dataset.denoiser_path[0];
 }
 
+bool pl_hybrid_keeps_pages(const pl_config *c)
+{
+    return c->dataset.cache_images && pl_hybrid_makes_pages(c) && pl_hybrid_is_denoised(c);
+}
+
 static bool is_noisy(const pl_config *c) { return c->reading.noise > 0; }
 
 bool pl_hybrid_makes_pages(const pl_config *c)
@@ -220,16 +225,17 @@ bool pl_hybrid_makes_pages(const pl_config *c)
 pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 {
     pl_pixels_args bytes = pl_pixels_none;
+    const size_t first = pl_hybrid_node_count(k);
     if (!k->coloured) return pages;
     pl_builder_enter(&k->m->b, "denoiser");
     pl_id x = pl_hybrid_colour(k, pages, 1);
     if (is_noisy(k->m->config)) x = pl_hybrid_noisy(k, x, "page");
     if (pl_hybrid_is_denoised(k->m->config)) x = pl_hybrid_denoise(k, pl_hybrid_cast(k, x));
     bytes.x = x;
-    pl_build_pixels(&k->m->b, &bytes);
+    pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->m->b, &bytes), k->denoised);
     pl_builder_leave(&k->m->b);
     pl_model_freeze_all(k->m, "denoiser.");
-    return bytes.y;
+    return made;
 }
 
 /* ---- its training: what is told ---- */

@@ -182,21 +182,21 @@ static pl_id without_class(const pl_hybrid *k, pl_id x)
     return pl_build_drop_row(&k->m->b, &rest);
 }
 
-/* Nodes of the micro-batch from `first` on run only where features are missing; they then take the place of what the
- * data brought, and are given back. */
-static pl_id keep(const pl_hybrid *k, size_t first, pl_id made)
+size_t pl_hybrid_node_count(const pl_hybrid *k) { return k->m->b.status == PL_OK ? k->m->b.graph->node_count : 0; }
+
+pl_id pl_hybrid_make_once(const pl_hybrid *k, size_t first, pl_id made, pl_id kept)
 {
     pl_builder *b = &k->m->b;
-    pl_replace_args kept = pl_replace_none;
+    pl_replace_args replace = pl_replace_none;
     pl_store_args store = pl_store_none;
-    if (k->missing == PL_NONE || b->status != PL_OK) return made;
-    kept.x = made, kept.value = k->features;
-    store.port[0] = pl_build_replace(b, &kept), store.back = 1;
+    if (kept == PL_NONE || b->status != PL_OK) return made;
+    replace.x = made, replace.value = kept;
+    store.port[0] = pl_build_replace(b, &replace), store.back = 1;
     pl_build_store(b, &store);
     if (b->status != PL_OK) return PL_NONE;
     for (size_t i = first; i < b->graph->node_count; i++)
         if (b->graph->node[i].region == b->region) b->graph->node[i].predicate = k->missing;
-    return come_in(k, kept.value_new, "frozen", "features");
+    return replace.value_new;
 }
 
 /* The norm behind the last layer is CLIP's for the class token alone. */
@@ -207,10 +207,11 @@ pl_id pl_hybrid_see_frozen(const pl_hybrid *k, pl_id pages)
     t.layer_count = c->vision_encoder.pretrained_layers;
     t.thawed = c->vision_encoder.unfreeze_pretrained_layers;
     t.standardize = c->vision_encoder.clip_normalize;
-    const size_t first = k->m->b.status == PL_OK ? k->m->b.graph->node_count : 0;
+    const size_t first = pl_hybrid_node_count(k);
     pl_builder_enter(&k->m->b, "frozen");
     pl_id x = pl_hybrid_norm(k, embed(k, &t, pages), t.eps, true, "clip.vision_model.pre_layrnorm");
-    x = keep(k, first, without_class(k, through(k, &t, x)));
+    x = pl_hybrid_make_once(k, first, without_class(k, through(k, &t, x)), k->features);
+    if (k->features != PL_NONE) x = come_in(k, x, "frozen", "features");
     pl_builder_leave(&k->m->b);
     return x;
 }
@@ -248,12 +249,13 @@ void pl_hybrid_begin_fusion(pl_hybrid *k)
     pl_builder_leave(&m->b);
 }
 
-/* One number for all tokens, seen as a logit for each. */
-static pl_id learned_average(const pl_hybrid *k)
+/* A logit for each token: of both towers alike, or moved by one number for all tokens. */
+static pl_id average(const pl_hybrid *k, bool learns)
 {
     pl_id zeros = pl_hybrid_fill(k, PL_DTYPE_F32, 0, pl_shape_of(3, PL_B(1), k->tokens, (int64_t)1));
-    pl_id alpha = pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha");
-    return add_positions(k, pl_hybrid_cast(k, zeros), alpha);
+    pl_id logit = pl_hybrid_cast(k, zeros);
+    if (!learns) return logit;
+    return add_positions(k, logit, pl_model_constant(k->m, 0.5, pl_shape_of(1, (int64_t)1), "fusion.alpha"));
 }
 
 static pl_id gate_by_token(const pl_hybrid *k, pl_id frozen, pl_id trained)
@@ -286,8 +288,9 @@ static pl_id attend_both(const pl_hybrid *k, pl_id frozen, pl_id trained)
 
 static pl_id choose(const pl_hybrid *k, pl_id frozen, pl_id trained)
 {
-    const bool gated = k->m->config->vision_encoder.fusion_type == PL_CONFIG_FUSION_GATED;
-    pl_id logit = gated ? gate_by_token(k, frozen, trained) : learned_average(k);
+    const pl_config_fusion type = k->m->config->vision_encoder.fusion_type;
+    pl_id logit = type == PL_CONFIG_FUSION_GATED ? gate_by_token(k, frozen, trained)
+                                                 : average(k, type == PL_CONFIG_FUSION_LEARNED_AVG);
     if (k->fusion_bias != PL_NONE) logit = add_positions(k, logit, k->fusion_bias);
     return pl_hybrid_blend(k, frozen, trained, logit, k->told ? &k->told->fusion_gates : NULL);
 }

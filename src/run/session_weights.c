@@ -76,6 +76,17 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
+/* A state that evaluating needs and nothing changes is a weight by another name: statistics that stay. */
+static bool stays(const pl_graph *g, size_t i)
+{
+    const pl_value *v = &g->value[i];
+    if (v->frozen) return true;
+    if (v->role != PL_ROLE_STATE || !v->inference || v->view_of != PL_NONE || v->update_of != PL_NONE) return false;
+    for (size_t k = 0; k < g->value_count; k++)
+        if (g->value[k].update_of != PL_NONE && pl_value_root(g, (pl_id)k) == i) return false;
+    return true;
+}
+
 /* Only what trains keeps them: who evaluates a run reads nothing that the run may be writing. */
 pl_status pl_session_make_known(pl_session *s, pl_error *err)
 {
@@ -85,7 +96,7 @@ pl_status pl_session_make_known(pl_session *s, pl_error *err)
     if (!source || !source->kind->known || !s->writes_checkpoints) return PL_OK;
     pl_checksum_init(&sum);
     for (size_t i = 0; i < g->value_count; i++)
-        if (g->value[i].frozen) pl_checksum_update(&sum, pl_session_address(s, (pl_id)i), pl_value_bytes(g, (pl_id)i));
+        if (stays(g, i)) pl_checksum_update(&sum, pl_session_address(s, (pl_id)i), pl_value_bytes(g, (pl_id)i));
     return source->kind->known(source, pl_checksum_value(&sum), err);
 }
 

@@ -426,7 +426,7 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
-    if (further) PL_TRY(pl_page_cache_keep_module(err));
+    if (further) PL_TRY(pl_page_cache_keep_module(&pl_page_cache_drawn, err));
     return pl_draw_load("encode", &kept, err);
 }
 

@@ -1,6 +1,7 @@
 /* The row of pages that are read: towers, fusion, recursion and planning, trained (docs/hybrid.md). */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -28,6 +29,7 @@ static const pl_weights_part tower = {"clip.", "vision_model.", unused};
 
 enum { SAID_BYTES = 240, PIXEL_MAX = 255 };
 #define FEATURES_FILE "features.cache"
+#define IMAGES_FOLDER "images.cache"
 
 /* That its weights must do as; bf16, which a search may take, holds what f32 does. */
 static pl_real narrowest(const pl_config *c)
@@ -120,7 +122,34 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     s->features = side * side * (uint64_t)v->width;
     s->keeps_features = command == PL_COMMAND_TRAIN;
     s->features_path = path, s->features_bytes = v->features_cache;
-    s->features_key = pl_checksum_of(of, sizeof of);
+    s->kept_key = pl_checksum_of(of, sizeof of);
+    return PL_OK;
+}
+
+/* Asked for, where no denoiser makes pages: the source's file has the key. */
+static void say_none_kept(const pl_config *c, pl_reading_setup *s, char said[SAID_BYTES])
+{
+    const bool is_said = s->weights_said != NULL;
+    if (!c->dataset.cache_images || pl_hybrid_aim_of(c) == PL_HYBRID_DENOISES) return;
+    if (pl_hybrid_aim_of(c) == PL_HYBRID_CHOOSES) return;
+    snprintf(said + (is_said ? strlen(said) : 0), SAID_BYTES - (is_said ? strlen(said) : 0),
+             "%sdataset.cache_images keeps nothing, since no denoiser makes pages", is_said ? "; " : "");
+    s->weights_said = said;
+}
+
+static pl_status find_images(const pl_config *c, pl_command command, pl_reading_setup *s, char path[PL_FILE_PATH_MAX],
+                             char said[SAID_BYTES], pl_error *err)
+{
+    char out[PL_FILE_PATH_MAX];
+    const uint64_t of[] = {(uint64_t)c->denoiser.channels, (uint64_t)c->denoiser.depth,
+                           (uint64_t)c->train.mixed_precision, (uint64_t)pl_config_find_isa(c)};
+    s->keeps_images = pl_hybrid_keeps_pages(c);
+    if (!s->keeps_images) return say_none_kept(c, s, said), PL_OK;
+    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, IMAGES_FOLDER, err));
+    if (command == PL_COMMAND_TRAIN) s->images_folder = path;
+    s->images_bytes = c->dataset.cache_size;
+    s->kept_key = pl_checksum_of(of, sizeof of);
     return PL_OK;
 }
 
@@ -175,10 +204,11 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .chooses = aim == PL_HYBRID_CHOOSES,
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
-    char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
+    char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];
     (void)use, (void)planned;
     PL_TRY(find_weights(c, command, &s, said, err));
-    PL_TRY(find_features(c, command, &s, features, err));
+    PL_TRY(find_features(c, command, &s, kept, err));
+    PL_TRY(find_images(c, command, &s, kept, said, err));
     PL_TRY(pl_font_load(c->reading.font, &s.font, err));
     pl_status status = read_lexicon(c, &s.lexicon, err);
     if (status != PL_OK) return pl_free((void *)(uintptr_t)s.font.data), status;
@@ -192,9 +222,11 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
-    (void)further;
+    if (further) PL_TRY(pl_page_cache_keep_module(&pl_page_cache_denoised, err));
     return pl_draw_load("arch hybrid", &kept, err);
 }
+
+static const char *further_module(const pl_config *c) { return pl_hybrid_keeps_pages(c) ? "hybrid:cache" : NULL; }
 
 /* ---- what is read of a page ---- */
 
@@ -232,6 +264,7 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
 static const char *const files[] = {FEATURES_FILE, NULL};
 
 static const pl_dataset dataset = {.load_module = load_module,
+                                   .further_module = further_module,
                                    .files = files,
                                    .say_inferred = say_inferred,
                                    .rows = &pl_drawn_rows,

@@ -25,8 +25,9 @@ struct pl_page_cache {
     pl_module loaded;
     const pl_cache_module *module; /* its functions */
     pl_cache_store *store;         /* NULL: it is not open */
+    const pl_page_cache_use *use;
     uint64_t file_bytes, recipe;
-    uint32_t image_size;
+    uint32_t rows, row_bytes;
     int folder; /* locked while it is open */
     bool is_told;
     pl_page_cache_count count;
@@ -35,12 +36,29 @@ struct pl_page_cache {
 };
 
 uint64_t pl_page_cache_disk_bytes(uint64_t file_bytes) { return file_bytes + PL_CACHE_JOURNAL_BYTES; }
-uint64_t pl_page_cache_scratch_bytes(uint32_t image_size) { return HEAD_BYTES + pl_pack_bytes(image_size); }
+
+uint64_t pl_page_cache_scratch_bytes(uint32_t rows, uint32_t row_bytes)
+{
+    return HEAD_BYTES + pl_pack_bytes(rows, row_bytes);
+}
+
+bool pl_page_cache_keeps(uint32_t rows, uint32_t row_bytes)
+{
+    return pl_page_cache_scratch_bytes(rows, row_bytes) <= PL_CACHE_VALUE_BYTES_MAX;
+}
+
 bool pl_page_cache_is_open(const pl_page_cache *c) { return c->store != NULL; }
+
+const pl_page_cache_use pl_page_cache_drawn = {.makes = "draws",
+                                               .size_key = "pipeline.cache_size",
+                                               .without =
+                                                   ", or leave pipeline.cache_dir out: drawing is quick without it"};
+const pl_page_cache_use pl_page_cache_denoised = {
+    .makes = "denoises", .size_key = "dataset.cache_size", .without = ", or leave dataset.cache_images out"};
 
 /* ---- the module ---- */
 
-static pl_status load(pl_module *m, pl_error *err)
+static pl_status load(const pl_page_cache_use *use, pl_module *m, pl_error *err)
 {
     const pl_module_wanted wanted = {.file = PL_CACHE_FILE,
                                      .symbol = PL_CACHE_SYMBOL,
@@ -48,27 +66,28 @@ static pl_status load(pl_module *m, pl_error *err)
                                      .what = "a cache of pages",
                                      .install =
                                          "; install SQLite (Debian: libsqlite3-dev, and build Plimsoll with it there)",
-                                     .instead = ", or leave pipeline.cache_dir out: drawing is quick without it"};
+                                     .instead = use->without};
     return pl_module_load(&wanted, m, err);
 }
 
-pl_status pl_page_cache_keep_module(pl_error *err)
+pl_status pl_page_cache_keep_module(const pl_page_cache_use *use, pl_error *err)
 {
     pl_module kept;
-    return load(&kept, err);
+    return load(use, &kept, err);
 }
 
 pl_status pl_page_cache_create(const pl_page_cache_setup *o, pl_page_cache **cache, pl_error *err)
 {
     pl_page_cache *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for a cache of pages");
+    c->use = o->use;
     c->file_bytes = o->file_bytes;
-    c->image_size = o->image_size;
+    c->rows = o->rows, c->row_bytes = o->row_bytes;
     c->folder = -1;
     snprintf(c->folder_path, sizeof c->folder_path, "%s", o->folder);
     pthread_mutex_init(&c->lock, NULL);
     pl_status status = pl_path_join(c->path, sizeof c->path, o->folder, PL_PAGE_CACHE_NAME, err);
-    if (status == PL_OK) status = load(&c->loaded, err);
+    if (status == PL_OK) status = load(c->use, &c->loaded, err);
     c->module = c->loaded.functions;
     if (status != PL_OK) return pl_page_cache_destroy(c), status;
     *cache = c;
@@ -113,18 +132,24 @@ pl_status pl_page_cache_remove(const char *folder, pl_error *err)
     return pl_remove_file(path, err);
 }
 
-static void note(pl_page_cache *c, const char *what, const char *why, const char *then)
+/* What becomes of this run: it makes all pages, or has a cache that begins empty. */
+typedef enum outcome { WITHOUT, WITHOUT_THIS_TIME, ANEW } outcome;
+
+static void note(pl_page_cache *c, const char *what, const char *why, outcome then)
 {
+    char run[80];
     c->is_told = false;
-    snprintf(c->told, sizeof c->told, "the cache of pages in %.200s %s (%.100s); %s", c->folder_path, what, why, then);
+    snprintf(run, sizeof run, "this run %s all pages%s", c->use->makes,
+             then == WITHOUT_THIS_TIME ? ", and the next one makes it anew" : "");
+    snprintf(c->told, sizeof c->told, "the cache of pages in %.200s %s (%.100s); %s", c->folder_path, what, why,
+             then == ANEW ? "it was made anew" : run);
 }
 
 static void give_up(pl_page_cache *c, pl_cache_answer answer, const char *why)
 {
     const bool damaged = answer == PL_CACHE_DAMAGED;
     const bool is_removed = damaged && pl_page_cache_remove(c->folder_path, NULL) == PL_OK;
-    note(c, damaged ? "is damaged" : "cannot be used any more", why,
-         is_removed ? "this run draws all pages, and the next one makes it anew" : "this run draws all pages");
+    note(c, damaged ? "is damaged" : "cannot be used any more", why, is_removed ? WITHOUT_THIS_TIME : WITHOUT);
     close_store(c);
 }
 
@@ -134,7 +159,7 @@ static bool lock_folder(pl_page_cache *c)
 {
     pl_error why = {0};
     if (pl_folder_create(c->folder_path, &why) != PL_OK) {
-        note(c, "cannot be made", why.text, "this run draws all pages");
+        note(c, "cannot be made", why.text, WITHOUT);
         return false;
     }
     c->folder = pl_io_open(c->folder_path, O_RDONLY | O_DIRECTORY);
@@ -143,7 +168,7 @@ static bool lock_folder(pl_page_cache *c)
          errno == EWOULDBLOCK        ? "another run has it"
          : pl_io_has_no_locks(errno) ? "its file system has no locks"
                                      : strerror(errno),
-         "this run draws all pages");
+         WITHOUT);
     if (c->folder >= 0) close(c->folder);
     c->folder = -1;
     return false;
@@ -159,10 +184,11 @@ static bool remove_larger(pl_page_cache *c)
 {
     struct stat st;
     if (stat(c->path, &st) != 0 || (uint64_t)st.st_size <= c->file_bytes) return true;
+    char lowered[80];
+    snprintf(lowered, sizeof lowered, "%s was lowered", c->use->size_key);
     const bool is_removed = pl_page_cache_remove(c->folder_path, NULL) == PL_OK;
     note(c, is_removed ? "was larger than it may be" : "is larger than it may be, and cannot be removed",
-         pl_remove_is_link(c->path) ? "it is a link" : "pipeline.cache_size was lowered",
-         is_removed ? "it was made anew" : "this run draws all pages");
+         pl_remove_is_link(c->path) ? "it is a link" : lowered, is_removed ? ANEW : WITHOUT);
     return is_removed;
 }
 
@@ -175,11 +201,11 @@ void pl_page_cache_open(pl_page_cache *c, uint64_t recipe)
     if (!remove_larger(c)) return close_folder(c);
     pl_cache_answer answer = open_store(c, why, sizeof why);
     if (answer == PL_CACHE_DAMAGED && pl_page_cache_remove(c->folder_path, NULL) == PL_OK) {
-        note(c, "could not be read", why, "it was made anew");
+        note(c, "could not be read", why, ANEW);
         answer = open_store(c, why, sizeof why);
     }
     if (answer == PL_CACHE_OK) return;
-    note(c, "cannot be used", why, "this run draws all pages");
+    note(c, "cannot be used", why, WITHOUT);
     c->store = NULL;
     close_folder(c);
 }
@@ -208,7 +234,7 @@ static bool read_value(const pl_page_cache *c, const XXH128_canonical_t *key, co
     seal(key, value, bytes, sum);
     *remarks = value[8];
     return memcmp(sum, value, sizeof sum) == 0 &&
-           pl_unpack(value + HEAD_BYTES, bytes - HEAD_BYTES, c->image_size, page);
+           pl_unpack(value + HEAD_BYTES, bytes - HEAD_BYTES, c->rows, c->row_bytes, page);
 }
 
 bool pl_page_cache_get(pl_page_cache *c, const void *text, size_t bytes, bool whole, void *scratch, uint8_t *page,
@@ -220,7 +246,8 @@ bool pl_page_cache_get(pl_page_cache *c, const void *text, size_t bytes, bool wh
     find_key(c, text, bytes, whole, &key);
     pthread_mutex_lock(&c->lock);
     if (c->store)
-        answer = c->module->get(c->store, key.digest, scratch, pl_page_cache_scratch_bytes(c->image_size), &packed);
+        answer =
+            c->module->get(c->store, key.digest, scratch, pl_page_cache_scratch_bytes(c->rows, c->row_bytes), &packed);
     const bool read = answer == PL_CACHE_OK && read_value(c, &key, scratch, packed, page, remarks);
     if (c->store && answer == PL_CACHE_OK && !read) give_up(c, PL_CACHE_DAMAGED, "a page is not as it was written");
     if (c->store && (answer == PL_CACHE_DAMAGED || answer == PL_CACHE_FAILED))
@@ -237,7 +264,7 @@ void pl_page_cache_put(pl_page_cache *c, const void *text, size_t bytes, bool wh
     uint8_t *value = scratch;
     find_key(c, text, bytes, whole, &key);
     value[8] = remarks;
-    const uint64_t packed = HEAD_BYTES + pl_pack(page, c->image_size, value + HEAD_BYTES);
+    const uint64_t packed = HEAD_BYTES + pl_pack(page, c->rows, c->row_bytes, value + HEAD_BYTES);
     seal(&key, value, packed, value);
     pthread_mutex_lock(&c->lock);
     pl_cache_answer answer = PL_CACHE_OK;
@@ -273,7 +300,7 @@ void pl_page_cache_read_count(pl_page_cache *c, pl_page_cache_count *count)
 
 pl_status pl_page_cache_shrink(const char *folder, uint64_t file_bytes, pl_error *err)
 {
-    const pl_page_cache_setup o = {.folder = folder, .file_bytes = file_bytes};
+    const pl_page_cache_setup o = {.folder = folder, .file_bytes = file_bytes, .use = &pl_page_cache_drawn};
     pl_page_cache *c;
     char why[160] = "";
     if (file_bytes < PL_CACHE_FILE_BYTES_MIN)

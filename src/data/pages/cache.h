@@ -1,8 +1,8 @@
-/* A cache of drawn pages, on the disk: packed (pack.h), by a hash of their text and of what decides how it is drawn, in
- * a file that is kept by SQLite (cache_module.h). Off unless a folder is named, and of use only where drawing is what
- * takes the time. It may be removed at any time.
+/* A cache of pages, on the disk: packed (pack.h), by a hash of what they are of (their text, their number) and of what
+ * else decides them, in a file that is kept by SQLite (cache_module.h). Of drawn pages, which is of use only where
+ * drawing is what takes the time, or of denoised ones. It may be removed at any time.
  *
- * Whatever fails here fails nothing else: pages are drawn, and a sentence waits to be told. A page that is read must
+ * Whatever fails here fails nothing else: pages are made, and a sentence waits to be told. A page that is read must
  * have its checksum, which is over its key, too; else the file is given up and made anew by the next run. */
 #ifndef PL_DATA_PAGES_CACHE_H
 #define PL_DATA_PAGES_CACHE_H
@@ -15,10 +15,20 @@ enum { PL_PAGE_CACHE_TEXT_BYTES = 400 };
 
 typedef struct pl_page_cache pl_page_cache;
 
+/* What sentences say of it. */
+typedef struct pl_page_cache_use {
+    const char *makes;    /* "this run draws all pages" */
+    const char *size_key; /* of the config: its bound */
+    const char *without;  /* how to go on where the module is not there */
+} pl_page_cache_use;
+
+extern const pl_page_cache_use pl_page_cache_drawn, pl_page_cache_denoised;
+
 typedef struct pl_page_cache_setup {
-    const char *folder;  /* made where it is not there; stays the caller's */
-    uint64_t file_bytes; /* the file has no more; PL_CACHE_FILE_BYTES_MIN at least */
-    uint32_t image_size; /* of a page */
+    const char *folder;       /* made where it is not there; stays the caller's */
+    uint64_t file_bytes;      /* the file has no more; PL_CACHE_FILE_BYTES_MIN at least */
+    uint32_t rows, row_bytes; /* of a page (pack.h) */
+    const pl_page_cache_use *use;
 } pl_page_cache_setup;
 
 typedef struct pl_page_cache_count {
@@ -34,19 +44,21 @@ uint64_t pl_page_cache_disk_bytes(uint64_t file_bytes);
  * PL_E_NOMEM. No file is touched. */
 pl_status pl_page_cache_create(const pl_page_cache_setup *, pl_page_cache **, pl_error *);
 /* Loads the module for good: so its pages are those of the process (systems/system.h). */
-pl_status pl_page_cache_keep_module(pl_error *);
+pl_status pl_page_cache_keep_module(const pl_page_cache_use *, pl_error *);
 /* Closes it, too. NULL is fine. */
 void pl_page_cache_destroy(pl_page_cache *);
 
-/* Opens the file; recipe: a hash of what decides a page beside its text. Where that cannot be, it stays closed and
+/* Opens the file; recipe: a hash of what decides a page beside what it is of. Where that cannot be, it stays closed and
  * there is something to tell. Asks for no memory but its own from here on. */
 void pl_page_cache_open(pl_page_cache *, uint64_t recipe);
 bool pl_page_cache_is_open(const pl_page_cache *);
 
 /* Scratch of a thread: a packed page. */
-uint64_t pl_page_cache_scratch_bytes(uint32_t image_size);
+uint64_t pl_page_cache_scratch_bytes(uint32_t rows, uint32_t row_bytes);
+/* May each such page be kept, whatever is on it? */
+bool pl_page_cache_keeps(uint32_t rows, uint32_t row_bytes);
 
-/* Several threads may ask at once. */
+/* text: what the page is of, bytes of any kind. Several threads may ask at once. */
 bool pl_page_cache_get(pl_page_cache *, const void *text, size_t bytes, bool whole, void *scratch, uint8_t *page,
                        uint8_t *remarks);
 void pl_page_cache_put(pl_page_cache *, const void *text, size_t bytes, bool whole, void *scratch, const uint8_t *page,

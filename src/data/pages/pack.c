@@ -39,9 +39,9 @@ static unsigned width_of(unsigned shades)
     return width;
 }
 
-static bool is_empty(const uint8_t *row, uint32_t size)
+static bool is_empty(const uint8_t *row, uint32_t columns)
 {
-    for (uint32_t x = 0; x < size; x++)
+    for (uint32_t x = 0; x < columns; x++)
         if (row[x] != WHITE) return false;
     return true;
 }
@@ -57,36 +57,37 @@ static unsigned find_shades(const uint8_t *page, uint64_t pixels, uint8_t *shade
     return n;
 }
 
-uint64_t pl_pack(const uint8_t *page, uint32_t size, uint8_t *to)
+uint64_t pl_pack(const uint8_t *page, uint32_t rows, uint32_t columns, uint8_t *to)
 {
     uint8_t code[256];
-    const unsigned n = find_shades(page, (uint64_t)size * size, to + 1, code), width = width_of(n);
+    const uint64_t pixels = (uint64_t)rows * columns;
+    const unsigned n = find_shades(page, pixels, to + 1, code), width = width_of(n);
     to[0] = (uint8_t)n;
     bits b = {.to = to + 1 + n};
-    for (uint32_t y = 0; y < size; y++) put(&b, !is_empty(page + (uint64_t)y * size, size), 1);
-    for (uint32_t y = 0; y < size; y++) {
-        const uint8_t *row = page + (uint64_t)y * size;
-        if (is_empty(row, size)) continue;
-        for (uint32_t x = 0; x < size; x++) put(&b, row[x] != WHITE, 1);
+    for (uint32_t y = 0; y < rows; y++) put(&b, !is_empty(page + (uint64_t)y * columns, columns), 1);
+    for (uint32_t y = 0; y < rows; y++) {
+        const uint8_t *row = page + (uint64_t)y * columns;
+        if (is_empty(row, columns)) continue;
+        for (uint32_t x = 0; x < columns; x++) put(&b, row[x] != WHITE, 1);
     }
-    for (uint64_t i = 0; i < (uint64_t)size * size; i++)
+    for (uint64_t i = 0; i < pixels; i++)
         if (page[i] != WHITE) put(&b, code[page[i]], width);
     if (b.count) put(&b, 0, 8 - b.count);
     return (uint64_t)(b.to - to);
 }
 
 /* Rows become 255 or 0, then the pixels of those that are 0; at last those that are ink their shades. */
-static void read_ink(bits *b, uint32_t size, uint8_t *page)
+static void read_ink(bits *b, uint32_t rows, uint32_t columns, uint8_t *page)
 {
-    for (uint32_t y = 0; y < size; y++) memset(page + (uint64_t)y * size, get(b, 1) ? 0 : WHITE, size);
-    for (uint32_t y = 0; y < size; y++) {
-        uint8_t *row = page + (uint64_t)y * size;
+    for (uint32_t y = 0; y < rows; y++) memset(page + (uint64_t)y * columns, get(b, 1) ? 0 : WHITE, columns);
+    for (uint32_t y = 0; y < rows; y++) {
+        uint8_t *row = page + (uint64_t)y * columns;
         if (row[0] == WHITE) continue;
-        for (uint32_t x = 0; x < size; x++) row[x] = get(b, 1) ? 0 : WHITE;
+        for (uint32_t x = 0; x < columns; x++) row[x] = get(b, 1) ? 0 : WHITE;
     }
 }
 
-bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t size, uint8_t *page)
+bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t rows, uint32_t columns, uint8_t *page)
 {
     if (bytes < 1 || bytes - 1 < from[0]) return false;
     const unsigned n = from[0], width = width_of(n);
@@ -94,8 +95,8 @@ bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t size, uint8_t *page
     bits b = {.from = from + 1 + n, .end = from + bytes};
     for (unsigned i = 0; i < n; i++)
         if (shade[i] == WHITE || (i && shade[i] <= shade[i - 1])) return false;
-    read_ink(&b, size, page);
-    for (uint64_t i = 0; i < (uint64_t)size * size; i++) {
+    read_ink(&b, rows, columns, page);
+    for (uint64_t i = 0; i < (uint64_t)rows * columns; i++) {
         if (page[i] == WHITE) continue;
         const unsigned code = get(&b, width);
         if (code >= n) return false;

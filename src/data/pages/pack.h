@@ -1,5 +1,6 @@
 /* Pages packed: most rows are empty, most of the others white, and what is not has few shades of grey. Without loss, of
- * any page whatever. A page is `size` pixels either way, a byte each, 255 white.
+ * any page whatever. A page is rows of so many bytes, one for each pixel, or for each colour of it; 255 is white. Below
+ * a byte is called a pixel.
  *
  *   u8 n          shades beside white, 0 … 255
  *   n bytes       they, ascending
@@ -12,14 +13,14 @@
 #include <stdint.h>
 
 /* At most. */
-static inline uint64_t pl_pack_bytes(uint32_t size)
+static inline uint64_t pl_pack_bytes(uint32_t rows, uint32_t columns)
 {
-    const uint64_t pixels = (uint64_t)size * size;
-    return 1 + 255 + (size + pixels) / 8 + 1 + pixels + 1;
+    const uint64_t pixels = (uint64_t)rows * columns;
+    return 1 + 255 + (rows + pixels) / 8 + 1 + pixels + 1;
 }
 
-uint64_t pl_pack(const uint8_t *page, uint32_t size, uint8_t *to); /* bytes */
+uint64_t pl_pack(const uint8_t *page, uint32_t rows, uint32_t columns, uint8_t *to); /* bytes */
 /* False: it is no packed page of that size; what the page holds then is of no use. */
-bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t size, uint8_t *page);
+bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t rows, uint32_t columns, uint8_t *page);
 
 #endif

@@ -47,7 +47,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
         .port = {{"pages", PL_DTYPE_U8, pages, 0, NULL}, {"remarks", PL_DTYPE_U8, micro_batch, 0, NULL}},
         .ports = 2,
         .scratch_bytes = worker_bytes() + pl_align_up(pl_drawer_bytes(&d->geometry), LINE_BYTES) +
-                         (d->cache ? pl_page_cache_scratch_bytes(d->setup.image_size) : 0)};
+                         (d->cache ? pl_page_cache_scratch_bytes(d->setup.image_size, d->setup.image_size) : 0)};
     return PL_OK;
 }
 
@@ -243,7 +243,7 @@ static const pl_data_kind kind = {.match = match, .close = close_data, .choose =
 static pl_status open_cache(pl_pages_data *d, pl_error *err)
 {
     const pl_pages_setup *o = &d->setup;
-    const pl_page_cache_setup setup = {o->cache, o->cache_bytes, o->image_size};
+    const pl_page_cache_setup setup = {o->cache, o->cache_bytes, o->image_size, o->image_size, &pl_page_cache_drawn};
     PL_TRY(pl_page_cache_create(&setup, &d->cache, err));
     d->data.file = "cache of pages, at most";
     d->data.file_bytes = pl_page_cache_disk_bytes(o->cache_bytes);

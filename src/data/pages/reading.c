@@ -12,18 +12,11 @@
 #include "base/rollout.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "data/pages/reading_kept.h"
 #include "data/pages/trigrams.h"
 
 enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
-enum {
-    PAGES_PORT,
-    LABELS_PORT,
-    FEATURE_PORT = LABELS_PORT,
-    FEATURES_PORT,
-    MISSING_PORT,
-    NOISE_PORT = FEATURES_PORT,
-    NUMBERS_PORT
-};
+enum { PAGES_PORT, LABELS_PORT, FEATURE_PORT = LABELS_PORT, NOISE_PORT, NUMBERS_PORT };
 
 static const pl_reading *reading_of(const pl_source *source)
 {
@@ -128,14 +121,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
         l->port[NUMBERS_PORT] = (pl_port){"numbers", PL_DTYPE_I64, micro_batch * id, 0, NULL};
         l->ports = NUMBERS_PORT + 1;
     }
-    if (!r->features) return PL_OK;
-    if (pl_size_mul(r->features->place_bytes, micro_batch, &pages) || pages > INT64_MAX)
-        return pl_fail(err, PL_E_CONFIG, "features of %u pages are absurdly large; make the micro-batch smaller",
-                       micro_batch);
-    l->port[FEATURES_PORT] = (pl_port){"features", PL_DTYPE_F32, pages, 0, NULL};
-    l->port[MISSING_PORT] = (pl_port){"missing", PL_DTYPE_I32, sizeof(int32_t), 0, NULL};
-    l->ports = MISSING_PORT + 1;
-    return PL_OK;
+    return pl_reading_describe_kept(r, micro_batch, l, err);
 }
 
 static void prepare(const pl_source *source, void *scratch)
@@ -170,70 +156,9 @@ static bool find_sample(const pl_reading *r, pl_part part, uint64_t step, uint64
     return in_step < r->source.batch && find_page(r, part, step * r->source.batch + in_step, page);
 }
 
-/* ---- features ---- */
-
-/* Row i of a slot; false: it has no page. */
-static bool find_row(const pl_reading *r, const pl_slot *slot, uint32_t i, uint64_t *page)
+bool pl_reading_find_row(const pl_reading *r, const pl_slot *slot, uint32_t i, uint64_t *page)
 {
     return find_sample(r, slot->part, slot->step, (uint64_t)slot->micro * slot->rows + i, page);
-}
-
-/* Those of all its pages, or none: what is not a page counts nothing, whatever its features are. */
-static bool read_features(const pl_reading *r, const pl_slot *slot)
-{
-    const uint64_t bytes = r->features->place_bytes;
-    char *to = slot->port[FEATURES_PORT].at;
-    uint64_t page;
-    for (uint32_t i = 0; i < slot->rows; i++)
-        if (find_row(r, slot, i, &page) && !pl_page_features_has(r->features, page)) return false;
-    for (uint32_t i = 0; i < slot->rows; i++, to += bytes)
-        if (!find_row(r, slot, i, &page))
-            memset(to, 0, bytes);
-        else if (!pl_page_features_read(r->features, page, to))
-            return false;
-    return true;
-}
-
-static bool are_finite(const float *x, uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        if (!isfinite(x[i])) return false;
-    return true;
-}
-
-static pl_status keep_features(const pl_source *source, const pl_slot *slot, uint32_t port, const void *made,
-                               pl_error *err)
-{
-    const pl_reading *r = reading_of(source);
-    const char *from = made;
-    uint64_t page;
-    if (!r->features || port != FEATURES_PORT) return PL_OK;
-    for (uint32_t i = 0; i < slot->rows; i++, from += r->features->place_bytes) {
-        if (!find_row(r, slot, i, &page)) continue;
-        if (!are_finite((const float *)(const void *)from, r->setup.features))
-            return pl_fail(err, PL_E_DATA,
-                           "what the frozen tower makes of page %" PRIu64
-                           " is not finite; give vision_encoder.pretrained_weights other weights, or f32 to "
-                           "vision_encoder.pretrained_precision and train.mixed_precision off",
-                           page);
-        if (!pl_page_features_has(r->features, page)) pl_page_features_write(r->features, page, from);
-    }
-    return PL_OK;
-}
-
-static pl_status know_features(const pl_source *source, uint64_t hash, pl_error *err)
-{
-    const pl_reading *r = reading_of(source);
-    const uint64_t key[] = {
-        r->setup.features_key, hash, r->setup.seed, r->setup.image_size, r->setup.capsules, r->setup.lexicon.hash,
-        r->setup.font.hash};
-    return r->features ? pl_page_features_open(r->features, XXH64(key, sizeof key, 0), err) : PL_OK;
-}
-
-static bool tell_features(const pl_source *source, char *text, size_t room)
-{
-    const pl_reading *r = reading_of(source);
-    return r->features && pl_page_features_tell(r->features, text, room);
 }
 
 /* ---- noise ---- */
@@ -261,7 +186,7 @@ static void fill_noise(const pl_reading *r, pl_slot *slot)
         const uint64_t in_step = (uint64_t)slot->micro * slot->rows + i,
                        number = slot->step * r->source.batch + in_step;
         uint64_t page = 0;
-        (void)find_row(r, slot, i, &page); /* what is no page has the noise of one */
+        (void)pl_reading_find_row(r, slot, i, &page); /* what is no page has the noise of one */
         describe_noise(r, slot->part, number, page, row, id);
     }
 }
@@ -304,7 +229,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         uint32_t word[CAPSULES_MAX], words = 0;
         size_t bytes = 0;
         uint64_t page;
-        if (find_row(r, slot, i, &page)) {
+        if (pl_reading_find_row(r, slot, i, &page)) {
             words = pl_reading_words(r, page, word);
             bytes = text_of(r, word, words, w->text);
             draw_sizes(r, w, bytes, paper);
@@ -315,7 +240,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
         slot->counted += items_of(r, words);
     }
     if (r->setup.makes_noisy) fill_noise(r, slot);
-    if (r->features) *(int32_t *)slot->port[MISSING_PORT].at = !read_features(r, slot);
+    pl_reading_fill_kept(r, (char *)scratch + worker_bytes() + drawers_bytes(r), slot);
     return PL_OK;
 }
 
@@ -334,9 +259,9 @@ static const pl_source_kind pages = {.name = "reading",
                                      .prepare = prepare,
                                      .fill = fill,
                                      .count = count,
-                                     .known = know_features,
-                                     .keep = keep_features,
-                                     .tell = tell_features,
+                                     .known = pl_reading_make_known,
+                                     .keep = pl_reading_keep,
+                                     .tell = pl_reading_tell,
                                      .verb = "draw"};
 
 /* ---- the parts ---- */
@@ -453,8 +378,7 @@ static void close_data(pl_data *data)
     pl_free((void *)(uintptr_t)r->setup.font.data);
     pl_module_unload(&r->draw);
     pl_free(r->weights);
-    if (r->features) pl_page_features_deinit(r->features);
-    pl_free(r->features);
+    pl_reading_deinit_kept(r);
     for (int part = 0; part < 2; part++) pl_free(r->page[part]);
     pl_free(r);
 }
@@ -489,24 +413,7 @@ static void describe_data(pl_reading *r)
                   pl_format_count(s->pages, train, sizeof train),
                   pl_format_count(r->count[PL_PART_VALIDATION], held_out, sizeof held_out), r->columns, r->rows);
     if (s->weights_said) pl_str_printf(&said, "; %s", s->weights_said);
-    if (!s->keeps_features) return;
-    r->data.file = "features of pages";
-    r->data.file_bytes = pl_page_features_file_bytes(r->features);
-    r->data.kernel_cache_bytes = PL_PAGE_FEATURES_CACHE_BYTES;
-    pl_str_printf(&said, "; features of %s", r->features->places < s->pages ? "pages 0 to " : "all pages are kept");
-    if (r->features->places < s->pages) pl_str_printf(&said, "%" PRIu64 " are kept", r->features->places - 1);
-}
-
-static pl_status init_features(pl_reading *r, pl_error *err)
-{
-    const pl_reading_setup *s = &r->setup;
-    uint64_t bytes;
-    if (!s->features) return PL_OK;
-    if (pl_size_mul(s->features, sizeof(float), &bytes))
-        return pl_fail(err, PL_E_CONFIG, "the features of a page are absurdly large");
-    r->features = pl_alloc(1, sizeof *r->features);
-    if (!r->features) return pl_fail(err, PL_E_NOMEM, "no memory for the features of pages");
-    return pl_page_features_init(r->features, s->features_path, s->pages, bytes, s->features_bytes, err);
+    pl_reading_say_kept(r, &said);
 }
 
 /* Behind the opening the setup's texts are the caller's again. */
@@ -542,7 +449,7 @@ static pl_status fill_data(pl_reading *r, pl_error *err)
     PL_TRY(check_words(r, err));
     PL_TRY(part_pages(r, err));
     PL_TRY(keep_weights(r, err));
-    PL_TRY(init_features(r, err));
+    PL_TRY(pl_reading_init_kept(r, err));
     describe_data(r);
     return PL_OK;
 }

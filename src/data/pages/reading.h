@@ -8,11 +8,12 @@
  * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and in the place
  * of the labels there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind it stands 1, or 0 for what is no
  * page.
- * Where features are kept, two more: "features" f32, those of the pages, and "missing" i32 [1]: 1 where those of some
- * page are not known, and the model is to make them all and give the port back. */
+ * Where what the model makes of pages is kept, two more: "features" f32, or "denoised" u8 [B,H,W,3], and "missing"
+ * i32 [1]: 1 where that of some page is not known, and the model is to make them all and give the port back. */
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
 
+#include "data/pages/cache.h"
 #include "data/pages/draw.h"
 #include "data/pages/page_features.h"
 #include "data/pages/lexicon.h"
@@ -35,13 +36,17 @@ typedef struct pl_reading_setup {
     bool keeps_features; /* false: the model has these ports, but the command has no file */
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
-    uint64_t features_key;   /* what they depend on beside pages and weights */
-    double noise;            /* largest deviation, pixels being 0 to 1, of what the model is to add to pages */
-    bool makes_noisy;        /* and whether it is */
-    bool denoises;           /* what the model makes are pages again */
-    bool chooses;            /* and how they are drawn: it is to have them in all sizes, and their texts' features */
-    bool counts_pages;       /* an item is a page, not a word of it: nothing is read */
-    uint32_t gates;          /* of a page, in each layer of gates: what the model tells of them is of so many */
+    /* Or so are the pages as they come through the denoiser, u8 in three colours. */
+    bool keeps_images;         /* the model has these ports */
+    const char *images_folder; /* where they are kept; NULL: the command has no cache. As long as they are opened */
+    uint64_t images_bytes;     /* of the cache, at most */
+    uint64_t kept_key;         /* what either depends on beside pages and weights */
+    double noise;              /* largest deviation, pixels being 0 to 1, of what the model is to add to pages */
+    bool makes_noisy;          /* and whether it is */
+    bool denoises;             /* what the model makes are pages again */
+    bool chooses;              /* and how they are drawn: it is to have them in all sizes, and their texts' features */
+    bool counts_pages;         /* an item is a page, not a word of it: nothing is read */
+    uint32_t gates;            /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
 
 typedef struct pl_reading {
@@ -50,6 +55,8 @@ typedef struct pl_reading {
     pl_reading_setup setup;
     char *weights;              /* its path */
     pl_page_features *features; /* NULL: none are kept */
+    pl_page_cache *images;      /* NULL: none are kept */
+    uint8_t *packed;            /* room for one of them, of who runs the programs */
     pl_module draw;
     pl_page_geometry geometry;
     pl_page_form form;      /* of both, and the font */

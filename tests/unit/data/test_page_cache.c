@@ -24,15 +24,15 @@ static uint8_t *scratch;
 /* ---- packing ---- */
 
 /* Of so many shades, on so many of a hundred pixels, in some of the rows. */
-static void make_page(uint8_t *page, uint32_t size, unsigned shades, unsigned ink, unsigned rows)
+static void make_page(uint8_t *page, uint32_t height, uint32_t width, unsigned shades, unsigned ink, unsigned rows)
 {
     uint8_t shade[256];
     for (unsigned i = 0; i < shades; i++) shade[i] = (uint8_t)scratch_next(&dice, 256);
-    memset(page, 255, (size_t)size * size);
-    for (uint32_t y = 0; y < size; y++) {
+    memset(page, 255, (size_t)height * width);
+    for (uint32_t y = 0; y < height; y++) {
         if (scratch_next(&dice, 100) >= rows) continue;
-        for (uint32_t x = 0; x < size; x++)
-            if (scratch_next(&dice, 100) < ink) page[y * size + x] = shade[scratch_next(&dice, shades)];
+        for (uint32_t x = 0; x < width; x++)
+            if (scratch_next(&dice, 100) < ink) page[y * width + x] = shade[scratch_next(&dice, shades)];
     }
 }
 
@@ -40,22 +40,23 @@ static void test_packed_and_back(void **state)
 {
     (void)state;
     enum { MOST = 300 };
-    uint8_t *page = malloc(MOST * MOST), *back = malloc(MOST * MOST), *packed = malloc(pl_pack_bytes(MOST));
+    uint8_t *page = malloc(MOST * MOST), *back = malloc(MOST * MOST), *packed = malloc(pl_pack_bytes(MOST, MOST));
     for (int i = 0; i < 300; i++) {
-        const uint32_t size = 1 + (uint32_t)scratch_next(&dice, i % 10 ? 70 : MOST);
+        const uint32_t most = i % 10 ? 70 : MOST, height = 1 + (uint32_t)scratch_next(&dice, most),
+                       width = i % 2 ? height : 1 + (uint32_t)scratch_next(&dice, most);
         const unsigned shades = 1 + (unsigned)scratch_next(&dice, i % 3 ? 20 : 256);
-        make_page(page, size, shades, (unsigned)scratch_next(&dice, 101), (unsigned)scratch_next(&dice, 101));
-        const uint64_t bytes = pl_pack(page, size, packed);
-        assert_true(bytes <= pl_pack_bytes(size));
-        memset(back, 1, (size_t)size * size);
-        assert_true(pl_unpack(packed, bytes, size, back));
-        assert_memory_equal(page, back, (size_t)size * size);
+        make_page(page, height, width, shades, (unsigned)scratch_next(&dice, 101), (unsigned)scratch_next(&dice, 101));
+        const uint64_t bytes = pl_pack(page, height, width, packed);
+        assert_true(bytes <= pl_pack_bytes(height, width));
+        memset(back, 1, (size_t)height * width);
+        assert_true(pl_unpack(packed, bytes, height, width, back));
+        assert_memory_equal(page, back, (size_t)height * width);
         /* One byte less or more is none, nor is one of another size; others may be a page, and break nothing. */
-        assert_false(pl_unpack(packed, bytes - 1, size, back));
+        assert_false(pl_unpack(packed, bytes - 1, height, width, back));
         packed[bytes] = 0;
-        assert_false(pl_unpack(packed, bytes + 1, size, back));
+        assert_false(pl_unpack(packed, bytes + 1, height, width, back));
         packed[scratch_next(&dice, bytes)] ^= (uint8_t)(1 + scratch_next(&dice, 255));
-        (void)pl_unpack(packed, bytes, size, back);
+        (void)pl_unpack(packed, bytes, height, width, back);
     }
     free(page), free(back), free(packed);
 }
@@ -65,9 +66,9 @@ static void test_smallest_pages(void **state)
     (void)state;
     uint8_t page[PIXELS], packed[8192];
     memset(page, 255, sizeof page);
-    assert_int_equal(pl_pack(page, SIZE, packed), 1 + SIZE / 8); /* a bit a row */
+    assert_int_equal(pl_pack(page, SIZE, SIZE, packed), 1 + SIZE / 8); /* a bit a row */
     page[5] = 0;
-    assert_int_equal(pl_pack(page, SIZE, packed), 2 + SIZE / 8 + SIZE / 8); /* one shade needs no number */
+    assert_int_equal(pl_pack(page, SIZE, SIZE, packed), 2 + SIZE / 8 + SIZE / 8); /* one shade needs no number */
 }
 
 /* ---- the cache ---- */
@@ -78,7 +79,7 @@ static bool is_there;
 static pl_page_cache *cache_of(uint64_t bound, uint32_t size, uint64_t recipe)
 {
     pl_page_cache *c;
-    const pl_page_cache_setup setup = {folder, bound, size};
+    const pl_page_cache_setup setup = {folder, bound, size, size, &pl_page_cache_drawn};
     if (pl_page_cache_create(&setup, &c, &err) != PL_OK) fail_msg("%s", err.text);
     pl_page_cache_open(c, recipe);
     return c;
@@ -212,7 +213,7 @@ static void test_pages_of_any_size(void **state)
     begin_empty();
     pl_page_cache *c = new_cache(RECIPE);
     for (uint32_t k = 0; k < 200; k++)
-        make_page(pages[k], SIZE, 1 + (unsigned)scratch_next(&dice, 256), (unsigned)scratch_next(&dice, 101), 60);
+        make_page(pages[k], SIZE, SIZE, 1 + (unsigned)scratch_next(&dice, 256), (unsigned)scratch_next(&dice, 101), 60);
     for (int i = 0; i < 5000; i++) {
         const uint32_t k = (uint32_t)scratch_next(&dice, 200), text[2] = {k, (uint32_t)scratch_next(&dice, 9)};
         if (pl_page_cache_get(c, text, sizeof text, true, scratch, page, &remarks)) {
@@ -352,18 +353,18 @@ static void test_large_pages(void **state)
     NEEDS_MODULE();
     enum { LARGE = 896, PAGES = 5, ROUNDS = 3 };
     uint8_t *page = malloc(LARGE * LARGE), *back = malloc(LARGE * LARGE),
-            *room = malloc(pl_page_cache_scratch_bytes(LARGE));
+            *room = malloc(pl_page_cache_scratch_bytes(LARGE, LARGE));
     uint64_t left_out = 0;
     begin_empty();
     pl_page_cache *c = cache_of(5 << 20, LARGE, RECIPE);
     for (uint32_t k = 0; k < PAGES; k++) {
         uint8_t remarks;
-        make_page(page, LARGE, 1 + (unsigned)scratch_next(&dice, 256), (unsigned)scratch_next(&dice, 101),
+        make_page(page, LARGE, LARGE, 1 + (unsigned)scratch_next(&dice, 256), (unsigned)scratch_next(&dice, 101),
                   (unsigned)scratch_next(&dice, 101));
         if (k == 0) memset(page, 255, LARGE * LARGE); /* certainly kept */
         for (uint32_t i = 0; k == 1 && i < LARGE * LARGE; i++)
             page[i] = (uint8_t)(i * 2654435761u >> 24); /* too large */
-        const uint64_t bytes = pl_pack(page, LARGE, room) + 9;
+        const uint64_t bytes = pl_pack(page, LARGE, LARGE, room) + 9;
         pl_page_cache_put(c, &k, sizeof k, true, room, page, 3);
         const bool found = pl_page_cache_get(c, &k, sizeof k, true, room, back, &remarks);
         assert_int_equal(found, bytes <= PL_CACHE_VALUE_BYTES_MAX);
@@ -374,7 +375,7 @@ static void test_large_pages(void **state)
     memset(page, 255, LARGE * LARGE);
     const uint32_t rows = (PL_CACHE_VALUE_BYTES_MAX - 9 - 256 - LARGE / 8 - 1) * 8 / (9 * LARGE);
     for (uint32_t i = 0; i < rows * LARGE; i++) page[i] = (uint8_t)(i * 2654435761u >> 24);
-    assert_in_range(pl_pack(page, LARGE, room) + 9, PL_CACHE_VALUE_BYTES_MAX * 9 / 10, PL_CACHE_VALUE_BYTES_MAX);
+    assert_in_range(pl_pack(page, LARGE, LARGE, room) + 9, PL_CACHE_VALUE_BYTES_MAX * 9 / 10, PL_CACHE_VALUE_BYTES_MAX);
     memcpy(back, page, LARGE * LARGE);
     for (uint32_t k = 1000; k < 1000 + ROUNDS; k++) {
         uint8_t remarks;
@@ -529,8 +530,8 @@ static void test_killed(void **state)
 static int open_module(void **state)
 {
     pl_page_cache *c;
-    const pl_page_cache_setup setup = {"nowhere", BOUND, SIZE};
-    scratch = malloc(pl_page_cache_scratch_bytes(SIZE));
+    const pl_page_cache_setup setup = {"nowhere", BOUND, SIZE, SIZE, &pl_page_cache_drawn};
+    scratch = malloc(pl_page_cache_scratch_bytes(SIZE, SIZE));
     is_there = pl_page_cache_create(&setup, &c, &err) == PL_OK;
     if (is_there)
         pl_page_cache_destroy(c);

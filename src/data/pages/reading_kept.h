@@ -1,0 +1,24 @@
+/* Within data/pages: what a model makes of pages that are read and gives back, kept for the next time (reading.h). */
+#ifndef PL_DATA_READING_KEPT_H
+#define PL_DATA_READING_KEPT_H
+
+#include "data/pages/reading.h"
+
+/* Page of row i of a slot; false: it has none. (reading.c) */
+bool pl_reading_find_row(const pl_reading *, const pl_slot *, uint32_t i, uint64_t *page);
+
+pl_status pl_reading_init_kept(pl_reading *, pl_error *);
+void pl_reading_deinit_kept(pl_reading *);
+/* Of the plan: what lies on the disk, and what is said of it. */
+void pl_reading_say_kept(pl_reading *, pl_str *said);
+
+/* Adds its ports and its scratch, which stands behind the rest. */
+pl_status pl_reading_describe_kept(const pl_reading *, uint32_t micro_batch, pl_source_layout *, pl_error *);
+void pl_reading_fill_kept(const pl_reading *, void *scratch, pl_slot *);
+
+/* As pl_source_kind has them. */
+pl_status pl_reading_make_known(const pl_source *, uint64_t hash, pl_error *);
+pl_status pl_reading_keep(const pl_source *, const pl_slot *, uint32_t port, const void *made, pl_error *);
+bool pl_reading_tell(const pl_source *, char *text, size_t room);
+
+#endif
