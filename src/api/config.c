@@ -118,7 +118,6 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
     if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
     *copy = *c;
     PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
-    memset(copy->clouds.save_name, 0, sizeof copy->clouds.save_name); /* run.out says it all, whatever it becomes */
     if (pl_dataset_of(c)->keep) PL_TRY_DONE(pl_dataset_of(c)->keep(copy, err));
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         char *path = pl_config_path_of(copy, key);

@@ -136,6 +136,14 @@ static uint64_t epochs_of(const pl_config *c)
     return (uint64_t)(c->clouds.flights.count && is_fold(stage) ? c->clouds.loo_epochs : c->train.epochs);
 }
 
+/* run.out says it all, whatever becomes of the folder. */
+static pl_status keep(pl_config *c, pl_error *err)
+{
+    (void)err;
+    memset(c->clouds.save_name, 0, sizeof c->clouds.save_name);
+    return PL_OK;
+}
+
 /* ---- the row ---- */
 
 static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
@@ -152,6 +160,7 @@ static const pl_dataset dataset = {.say_inferred = say_inferred,
                                    .prepare = pl_clouds_prepare_run,
                                    .check_folder = check_folder,
                                    .files = files,
+                                   .keep = keep,
                                    .open = open_clouds};
 
 static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,

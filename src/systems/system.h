@@ -19,6 +19,7 @@
 #include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
+#include "show/chart.h"
 #include "show/doc.h"
 #include "stream/data.h"
 #include "systems/preparation.h"
@@ -107,6 +108,7 @@ typedef struct pl_task {
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
      * the end of the part come last; of its further inputs a histogram is kept). */
     size_t (*measure)(const pl_data *, const pl_predicted *, pl_loss_metric *);
+    const pl_metric_chart *charts; /* of such metrics, for pages; the last has no title */
     /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);

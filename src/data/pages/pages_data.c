@@ -272,7 +272,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     PL_TRY(pl_page_geometry_check(&d->geometry, err));
     PL_TRY(pl_draw_load("encode", &d->draw, err));
     d->form = (pl_page_form){d->draw.functions, &d->geometry, &o->font};
-    d->data.drawn = &d->form;
+    d->data.for_rows = &d->form;
     if (o->cache) PL_TRY(open_cache(d, err));
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
