@@ -38,12 +38,17 @@ static pl_status check_name(const char *what, const char *name, pl_error *err)
 
 static pl_status check_setup(const pl_texts_setup *s, pl_error *err)
 {
-    if (s->form > PL_TEXTS_GRAMMAR) return pl_fail(err, PL_E_INTERNAL, "texts of form %d do not exist", (int)s->form);
+    if (s->form > PL_TEXTS_AUTO_LINES || s->form == PL_TEXTS_GATHERED) return pl_fail(err, PL_E_INTERNAL, "texts of form %d do not exist", (int)s->form);
     if (s->form == PL_TEXTS_GRAMMAR && s->count == 0)
         return pl_fail(err, PL_E_CONFIG, "how many texts are to be made is missing; at least 1 is needed");
     if (s->form != PL_TEXTS_GRAMMAR && (!s->path || !s->path[0]))
         return pl_fail(err, PL_E_CONFIG, "the path of the texts is missing; name a file or a folder");
     if (s->form == PL_TEXTS_JSONL) PL_TRY(check_name("key", s->key, err));
+    if (s->form == PL_TEXTS_SQUAD && !pl_squad_parts(s->key))
+        return pl_fail(err, PL_E_CONFIG,
+                       "the key \"%.100s\" names no parts of SQuAD; contexts, questions, answers, or several with commas "
+                       "between them were expected",
+                       s->key);
     if (s->form != PL_TEXTS_CSV) return PL_OK;
     PL_TRY(check_name("column", s->column, err));
     if (!s->headless || (s->column && strspn(s->column, "0123456789") == strlen(s->column))) return PL_OK;

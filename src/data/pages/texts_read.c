@@ -15,7 +15,8 @@ static pl_status check_numbers(const char *name, pl_texts_form form, const pl_te
 {
     const uint64_t limit = UINT64_C(1) << 56;
     const bool is_folder = form == PL_TEXTS_FOLDER;
-    const bool fits = form <= PL_TEXTS_FOLDER && i->count >= 1 && i->count < limit && i->names_bytes < limit &&
+    const bool is_known = form <= PL_TEXTS_GATHERED && form != PL_TEXTS_GRAMMAR;
+    const bool fits = is_known && i->count >= 1 && i->count < limit && i->names_bytes < limit &&
                       is_folder == (i->names_bytes > 0) && i->source.bytes < limit && i->longest <= i->source.bytes;
     if (!fits) return pl_fail(err, PL_E_DATA, "%s: its header contradicts itself" AGAIN, name);
     if (file_bytes == pl_texts_index_bytes(i)) return PL_OK;
@@ -88,7 +89,9 @@ pl_status pl_texts_read_place(int fd, const char *path, const pl_texts_info *i, 
                               pl_text_place *p, pl_error *err)
 {
     const uint64_t at = pl_texts_entries_at(i) + number * PL_TEXTS_ENTRY_BYTES;
-    const pl_text_encoding other = form == PL_TEXTS_JSONL ? PL_TEXT_JSON : form == PL_TEXTS_CSV ? PL_TEXT_CSV : 0;
+    const pl_text_encoding other = form == PL_TEXTS_JSONL || form == PL_TEXTS_SQUAD ? PL_TEXT_JSON
+                                   : form == PL_TEXTS_CSV                           ? PL_TEXT_CSV
+                                                                                    : 0;
     uint8_t entry[PL_TEXTS_ENTRY_BYTES];
     PL_TRY(pl_file_read_at(fd, path, at, entry, sizeof entry, err));
     const uint64_t word = pl_get_u64(entry, 8);
