@@ -10,6 +10,7 @@ import struct
 
 from cli_tests import SEED, Skipped, check, last_checkpoint, main, read, refused, run, same_run, write_config
 import cli_tests
+from encode_tests import encode, export, write_encoder
 
 DRAW = random.Random(SEED)
 STEPS = ("--steps", "2", "--quiet")
@@ -207,8 +208,9 @@ def test_standard_input():
     run("train", config, "--text", "text.txt", "--out", "whole", "--quiet")
     run("train", config, "--text", "-", "--out", "out", "--quiet", "--steps", "20", input=text.encode())
     check(read("out/stdin.txt") == text.encode() and tokens() == tokens("whole"), "standard input is other tokens")
-    run("train", config, "--text", "-", "--out", "out", "--quiet", "--resume", input=b"something else")
+    run("train", config, "--text", "-", "--out", "out", "--quiet", "--resume", input=DRAW.choice([b"", text.encode()]))
     same_run("out", "whole")
+    refused(2, "standard input is another text than out/stdin.txt", "train", config, "--text", "-", "--out", "out", "--resume", "--steps", "60", input=b"something else")
     os.rename("out", "there")
     check(run("eval", "there")[0] == run("eval", "whole")[0], "eval of the text that came from standard input")
     run("eval", "there", "--text", "-", input=b"a ship on the sea " * 200)
@@ -357,8 +359,46 @@ def test_the_example_of_words():
     check(plan["model"]["parameters"] == 4540928, plan["model"])
 
 
+def test_gathered_texts():
+    """Of several files, of a folder of records, of what gzip compressed and of standard input come the sketches that lines give."""
+    needs_gzip()
+    texts = [f"text {i} of {DRAW.randrange(1000)}" for i in range(30)]
+    texts[DRAW.randrange(30)] = ""
+    rows = ["".join(json.dumps({"text": t}) + "\n" for t in texts[k:k + 10]) for k in (0, 10, 20)]
+    for k, part in enumerate(rows):
+        put(f"rows/{k}.jsonl.gz", gzip.compress(part.encode()))
+    put("lines.txt", "\n".join(texts) + "\n")
+    put("lines.txt.gz", gzip.compress(read("lines.txt")))
+    put("squad.json", json.dumps({"data": [{"paragraphs": [{"context": t} for t in texts]}]}))
+    put("list", "rows/0.jsonl.gz\nrows/[12]*\n")
+    keys = {"text_format": None, "count": None}
+    encode(write_encoder(texts="lines.txt", out="lines", **keys))
+    wanted = export("lines/results.blocks")
+    for n, (words, options) in enumerate(((["rows/*.gz"], {}), (["@list"], {}), (["rows", "--text_format", "jsonl"], {}), (["lines.txt.gz"], {}), (["squad.json", "--text_format", "squad"], {}),
+                                          (["rows/0.jsonl.gz", "--texts", "rows/1.jsonl.gz", "--texts", "rows/2.jsonl.gz"], {}),
+                                          (["-"], {"input": read("lines.txt")}), (["-", "--text_format", "jsonl"], {"input": "".join(rows).encode()}))):
+        config = write_encoder(f"{n}.yaml", out=f"o{n}", **keys)
+        encode(config, "--texts", *words, **options)
+        check(export(f"o{n}/results.blocks") == wanted, words, "are other sketches")
+        run("encode", config, "--texts", *words, **options)  # all is done
+    refused(2, "standard input is another text than o6/stdin.txt", "encode", "6.yaml", "--texts", "-", input=b"other\n")
+    refused(2, "holds results of another configuration: hash.texts", "encode", "0.yaml", "--texts", "rows/[01]*")
+    gathered = bytearray(read("o1/texts.index.gathered"))
+    gathered[DRAW.randrange(len(gathered))] ^= 1
+    put("o1/texts.index.gathered", bytes(gathered))
+    refused(4, "texts.index.gathered: is damaged .checksum.; delete it, it is made again", "encode", "1.yaml", "--texts", "@list")
+    os.remove("o1/texts.index.gathered")
+    run("encode", "1.yaml", "--texts", "@list")
+    for name, code, said in (("none/*", 4, "matches no file"), ("@none", 4, "none"), ("rows/*.gz", 2, "lies within the texts")):
+        refused(code, said, "encode", write_encoder(out="rows/out" if code == 2 else "new", **keys), "--texts", "rows" if code == 2 else name)
+    put("cut.jsonl.gz", read("rows/0.jsonl.gz")[:-9])
+    refused(4, "cut.jsonl.gz: is compressed by gzip and cut off", "encode", write_encoder(out="new", **keys), "--texts", "cut.jsonl.gz")
+    check(not os.path.exists("new"), "a folder was left of nothing")
+
+
 if __name__ == "__main__":
     main({
+        "encode_gathered": [test_gathered_texts],
         "corpus_words": [test_words, test_words_refused, test_the_example_of_words],
         "corpus": [test_forms_of_the_same_texts, test_lines_and_plain, test_squad_parts, test_a_list_in_the_config, test_bytes_that_are_no_text],
         "corpus_runs": [test_a_run_goes_on_with_its_texts, test_standard_input, test_commands_read_them],

@@ -1,5 +1,5 @@
-/* The one reader: names in order, what is known of several files, memory that is announced, and refused. Their forms are
- * read by tests/cli/corpus_tests.py and tests/unit/data/test_texts.c. */
+/* The one reader: names in order, what is known of several files, memory that is announced, and refused. Their forms
+ * are read by tests/cli/corpus_tests.py and tests/unit/data/test_texts.c. */
 #include "unit/data/scratch.h"
 
 #include <sys/stat.h>
