@@ -15,12 +15,14 @@
 #include "base/units.h"
 #include "config/schema.h"
 #include "data/pages/pages_data.h"
+#include "data/pages/texts_index.h"
 #include "models/model.h"
 #include "store/folder.h"
 #include "systems/capsules.h"
 #include "systems/drawn_rows.h"
 #include "systems/files.h"
 #include "systems/given_weights.h"
+#include "systems/input.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
@@ -33,14 +35,18 @@ SAME(TEXTS_JSONL, TEXTS_JSONL);
 SAME(TEXTS_CSV, TEXTS_CSV);
 SAME(TEXTS_FOLDER, TEXTS_FOLDER);
 SAME(TEXTS_GRAMMAR, TEXTS_GRAMMAR);
+SAME(TEXTS_SQUAD, TEXTS_SQUAD);
+SAME(TEXTS_PLAIN, TEXTS_WHOLE);
 
 /* ---- the texts ---- */
 
 /* Capitals are letters, too. */
 static bool ends_with(const char *text, const char *end)
 {
-    const size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcasecmp(text + a - b, end) == 0;
+    size_t a = strlen(text);
+    const size_t b = strlen(end);
+    if (a > 3 && strcasecmp(text + a - 3, ".gz") == 0) a -= 3; /* what is in it counts */
+    return a >= b && strncasecmp(text + a - b, end, b) == 0;
 }
 
 /* What a name says of its file; what is not here has a text a line. remedy: such a file is not read. */
@@ -53,9 +59,8 @@ static const struct {
     {".ndjson", PL_TEXTS_JSONL, NULL},
     {".csv", PL_TEXTS_CSV, NULL},
     {".tsv", 0, "has tabs between its columns, where CSV with commas is read; convert it"},
-    {".json", 0, "is one JSON document, where one object a line is read; convert it (jq -c '.[]')"},
+    {".json", 0, "is one JSON document; if it is SQuAD's, say texts.format squad; else convert it (jq -c '.[]')"},
     {".parquet", 0, "is Parquet, which is not read; convert it to JSON lines or CSV"},
-    {".gz", 0, "is compressed; unpack it (gunzip -k)"},
     {".zst", 0, "is compressed; unpack it (unzstd)"},
     {".xz", 0, "is compressed; unpack it (unxz -k)"},
     {".bz2", 0, "is compressed; unpack it (bunzip2 -k)"},
@@ -85,6 +90,8 @@ static pl_status find_form(const pl_config *cfg, pl_texts_form *form, pl_error *
     if (stat(c->path, &st) != 0 && errno == EIO)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", c->path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return *form = PL_TEXTS_FOLDER, PL_OK;
+    const bool is_name = !strchr(c->path, '\n') && (st.st_mode || !strpbrk(c->path, "*?[@"));
+    if (!is_name) return *form = PL_TEXTS_AUTO_LINES, PL_OK;
     return find_form_by_name(cfg, form, err);
 }
 
@@ -92,9 +99,12 @@ static pl_status check_key(const pl_config *cfg, pl_texts_form form, pl_error *e
 {
     static const char *const what[] = {[PL_TEXTS_LINES] = "lines have",
                                        [PL_TEXTS_FOLDER] = "files of a folder have",
-                                       [PL_TEXTS_GRAMMAR] = "texts of a grammar have"};
+                                       [PL_TEXTS_GRAMMAR] = "texts of a grammar have",
+                                       [PL_TEXTS_WHOLE] = "texts that are files have"};
     char where[PL_CONFIG_WHERE_BYTES];
-    if (!cfg->texts.key[0] || form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV) return PL_OK;
+    if (!cfg->texts.key[0] || form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV || form == PL_TEXTS_SQUAD ||
+        form == PL_TEXTS_AUTO_LINES)
+        return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: texts.key \"%.100s\" is not looked for: %s no keys and no columns; leave it out, or give "
                    "texts.format jsonl or csv",
@@ -196,6 +206,13 @@ typedef struct making {
     int lock;
 } making;
 
+static pl_status make_gathered(pl_preparation *p, const char *index, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_texts_gathered_path(path, index, err));
+    return pl_made_file(&p->made, path, err);
+}
+
 static pl_status lock_folder(void *context, pl_error *err)
 {
     making *m = context;
@@ -203,6 +220,7 @@ static pl_status lock_folder(void *context, pl_error *err)
     PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
     PL_TRY(index_path(m->p->config, index, err));
     PL_TRY(pl_made_file(&m->p->made, index, err));
+    PL_TRY(make_gathered(m->p, index, err));
     if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
     if (m->lock >= 0 && pl_io_lock(m->lock, LOCK_EX) != 0) { /* a file system without locks: checksums tell */
     }
@@ -210,7 +228,7 @@ static pl_status lock_folder(void *context, pl_error *err)
 }
 
 /* What the run writes among the texts would be texts, other ones each time; in the cache it would be its own. */
-static pl_status check_apart(const pl_config *c, bool in_folder, const char *out, pl_error *err)
+static pl_status check_closed(const pl_config *c, const char *out, const char *folder, const char *what, pl_error *err)
 {
     const struct {
         const char *path, *what, *key;
@@ -219,27 +237,41 @@ static pl_status check_apart(const pl_config *c, bool in_folder, const char *out
                {c->quantization.output, "the file of weights", "quantization.output"},
                {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
                {c->run.trace, "the trace", "run.trace"}};
-    const struct {
-        const char *path, *what;
-    } closed[] = {{in_folder ? c->texts.path : "", "the texts"}, {c->pipeline.cache_dir, "the cache"}};
-    enum { OWN = sizeof own / sizeof *own, CLOSED = sizeof closed / sizeof *closed };
     char where[PL_CONFIG_WHERE_BYTES];
-    for (size_t i = 0; i < OWN * CLOSED; i++) {
-        const char *path = own[i % OWN].path, *folder = closed[i / OWN].path;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const char *path = own[i].path;
         if (!path[0] || !folder[0] || path == folder) continue;
         if (!pl_files_are_one(path, folder) && !pl_file_is_below(path, folder)) continue;
         return pl_fail(err, PL_E_CONFIG, "%s: %s, %.300s, lies within %s, %.300s; choose another %s",
-                       pl_config_where(c, own[i % OWN].key, where, sizeof where), own[i % OWN].what, path,
-                       closed[i / OWN].what, folder, own[i % OWN].key);
+                       pl_config_where(c, own[i].key, where, sizeof where), own[i].what, path, what, folder,
+                       own[i].key);
     }
     return PL_OK;
 }
 
-static pl_status spare_text(const pl_config *c, const char *index, pl_error *err)
+typedef struct writing {
+    const pl_config *config;
+    const char *out, *index;
+} writing;
+
+static pl_status check_named(void *context, const char *path, uint64_t number, pl_error *err)
 {
-    const pl_file_use uses[] = {{index, "the index of the texts", PL_FILE_WRITTEN},
-                                {c->texts.path, "texts.path", PL_FILE_READ}};
+    const writing *w = context;
+    const pl_file_use uses[] = {{w->index, "the index of the texts", PL_FILE_WRITTEN},
+                                {path, "texts.path", PL_FILE_READ}};
+    struct stat st;
+    (void)number;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return check_closed(w->config, w->out, path, "the texts", err);
     return pl_files_check(uses, sizeof uses / sizeof *uses, err);
+}
+
+static pl_status check_apart(const pl_config *c, const pl_texts_setup *s, const char *out, const char *index,
+                             pl_error *err)
+{
+    writing w = {c, out, index};
+    const pl_corpus_wish wish = pl_texts_corpus(s, index);
+    if (s->path) PL_TRY(pl_corpus_each_named(&wish, check_named, &w, err));
+    return check_closed(c, out, c->pipeline.cache_dir, "the cache", err);
 }
 
 /* Before anything is reserved: can pages be drawn with it? */
@@ -264,6 +296,21 @@ static pl_status check_font(const pl_config *c, pl_error *err)
     return status;
 }
 
+/* The texts are those that came first, then: a run goes on with them. */
+static pl_status keep_input(pl_preparation *p, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    pl_config *c = p->writable;
+    bool is_there;
+    if (strcmp(c->texts.path, "-") != 0) return PL_OK;
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, p->out, PL_INPUT_FILE, err));
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) PL_TRY(pl_made_folder(&p->made, p->out, err));
+    PL_TRY(is_there ? pl_input_check(path, err) : pl_input_read(p, "texts.path", path, err));
+    memset(c->texts.path, 0, sizeof c->texts.path);
+    memcpy(c->texts.path, path, strlen(path));
+    return PL_OK;
+}
+
 static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -274,11 +321,11 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
         .index_path = path, .progress = tell, .context = &t, .before_writing = lock_folder, .writing = &m};
     PL_TRY(check_count(p->config, err));
     PL_TRY(check_font(p->config, err));
+    PL_TRY(keep_input(p, path, err));
     PL_TRY(pl_capsules_texts(p->config, &o.setup, err));
-    PL_TRY(check_apart(p->config, o.setup.form == PL_TEXTS_FOLDER, p->out, err));
-    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     PL_TRY(index_path(p->config, path, err));
-    PL_TRY(spare_text(p->config, path, err));
+    PL_TRY(check_apart(p->config, &o.setup, p->out, path, err));
+    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     pl_status status = pl_texts_prepare(&o, &result, err);
     if (m.lock >= 0) close(m.lock);
     return status;

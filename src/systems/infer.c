@@ -1,3 +1,4 @@
+#include "config/schema.h"
 #include "systems/infer.h"
 
 #include <stdio.h>
@@ -208,6 +209,32 @@ static void read_how(const pl_config *c, pl_infer_setup *s)
     s->arrays = i->npy[0] ? i->npy : NULL;
 }
 
+/* The value that the option gave; what a config says is of the texts that were trained on. NULL: it gave none. */
+static const void *read_option(const pl_config *c, const char *option)
+{
+    pl_config_key_set keys;
+    const size_t count = pl_config_keys_of_option(option, keys);
+    for (size_t i = 0; i < count; i++)
+        if (pl_config_is_used(c, keys[i]) && pl_config_is_option(c, keys[i]->path))
+            return pl_config_value_of(c, keys[i]);
+    return NULL;
+}
+
+static pl_texts_form read_form(const pl_config *c)
+{
+    pl_config_text_format format = PL_CONFIG_TEXTS_AUTO;
+    const void *given = read_option(c, "text_format");
+    if (given) memcpy(&format, given, sizeof format);
+    if (format == PL_CONFIG_TEXTS_AUTO || format == PL_CONFIG_TEXTS_GRAMMAR) return PL_TEXTS_AUTO_LINES;
+    return format == PL_CONFIG_TEXTS_FOLDER ? PL_TEXTS_WHOLE : (pl_texts_form)(format - 1);
+}
+
+static const char *read_key(const pl_config *c)
+{
+    const char *key = read_option(c, "text_key");
+    return key && key[0] ? key : NULL;
+}
+
 static pl_status read_setup(const pl_config *c, pl_command command, const pl_graph *faced, const pl_facts *planned,
                             pl_infer_setup *s, pl_error *err)
 {
@@ -239,7 +266,10 @@ pl_status pl_system_take_files(const pl_config *c, pl_command command, pl_data *
     if (status != PL_OK) return pl_data_close(of), status;
     s.told = told;
     const pl_rows_kind *rows = pl_dataset_of(c)->rows;
-    for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = rows, s.port[k].of = of;
+    for (uint32_t k = 0; k < s.ports; k++) {
+        s.port[k].kind = rows, s.port[k].of = of;
+        s.port[k].form = read_form(c), s.port[k].key = read_key(c);
+    }
     PL_TRY(pl_infer_data_open(&s, of, &d, err));
     status = finish(c, command, d, err);
     if (status != PL_OK) return pl_data_close(&d->data), status;

@@ -20,7 +20,7 @@ pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(p->tokens, sizeof p->tokens, c->data.cache[0] ? c->data.cache : out, "tokens.bin", err));
-    PL_TRY(pl_path_join(p->input, sizeof p->input, out, PL_TEXT_INPUT, err));
+    PL_TRY(pl_path_join(p->input, sizeof p->input, out, PL_INPUT_FILE, err));
     return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, "tokenizer.json", err);
 }
 
@@ -184,7 +184,7 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
-static const char *const files[] = {"tokens.bin", "tokenizer.json", PL_TEXT_INPUT, NULL};
+static const char *const files[] = {"tokens.bin", "tokenizer.json", PL_INPUT_FILE, NULL};
 
 static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
                                    .rows = &pl_text_rows,

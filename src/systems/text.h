@@ -5,10 +5,9 @@
 #include "data/text/sampler.h"
 #include "texts/corpus.h"
 #include "plimsoll/run.h"
+#include "systems/input.h"
 #include "systems/preparation.h"
 #include "data/infer/infer_data.h"
-
-#define PL_TEXT_INPUT "stdin.txt"
 
 typedef struct pl_text_paths {
     char tokens[PL_FILE_PATH_MAX];    /* the token file: in the folder of the run, or in data.cache */

@@ -279,6 +279,8 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
         return PL_TOKENIZER_BYTES;
     case PL_CONFIG_TOKENIZER_CHARS:
         return PL_TOKENIZER_CHARS;
+    case PL_CONFIG_TOKENIZER_WORDS:
+        return PL_TOKENIZER_WORDS;
     default:
         return PL_TOKENIZER_BPE;
     }

@@ -123,6 +123,7 @@ pl_status pl_scan_pass(const pl_scan *s, pl_text_encoding encoding, const void *
     pl_scan_pieces *p = s->pieces;
     if (!p || bytes == 0) return PL_OK;
     if (!p->in_text) p->unescape = pl_unescape_begin(encoding, p->buffer, sizeof p->buffer);
+    p->unescape.marks_broken = true;
     p->in_text = true;
     if (encoding == PL_TEXT_RAW) return p->piece(s->context, data, bytes, err);
     for (const uint8_t *from = data; bytes;) {

@@ -21,7 +21,7 @@ typedef struct pl_scanner pl_scanner;
 /* The setup, its strings and its path (for sentences) stay the caller's. */
 pl_status pl_scanner_create(const pl_texts_setup *, pl_text_found, void *context, pl_scanner **, pl_error *);
 pl_status pl_scanner_feed(pl_scanner *, const void *data, size_t bytes, pl_error *);
-/* Before the first byte: texts are wanted, decoded, too. Half of a surrogate pair is U+FFFD then. */
+/* Before the first byte: texts are wanted, decoded, too. */
 pl_status pl_scanner_want_pieces(pl_scanner *, pl_text_piece, pl_error *);
 /* Behind the last byte. */
 pl_status pl_scanner_finish(pl_scanner *, pl_error *);

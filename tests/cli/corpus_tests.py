@@ -10,6 +10,7 @@ import struct
 
 from cli_tests import SEED, Skipped, check, last_checkpoint, main, read, refused, run, same_run, write_config
 import cli_tests
+from encode_tests import encode, export, write_encoder
 
 DRAW = random.Random(SEED)
 STEPS = ("--steps", "2", "--quiet")
@@ -207,8 +208,9 @@ def test_standard_input():
     run("train", config, "--text", "text.txt", "--out", "whole", "--quiet")
     run("train", config, "--text", "-", "--out", "out", "--quiet", "--steps", "20", input=text.encode())
     check(read("out/stdin.txt") == text.encode() and tokens() == tokens("whole"), "standard input is other tokens")
-    run("train", config, "--text", "-", "--out", "out", "--quiet", "--resume", input=b"something else")
+    run("train", config, "--text", "-", "--out", "out", "--quiet", "--resume", input=DRAW.choice([b"", text.encode()]))
     same_run("out", "whole")
+    refused(2, "standard input is another text than out/stdin.txt", "train", config, "--text", "-", "--out", "out", "--resume", "--steps", "60", input=b"something else")
     os.rename("out", "there")
     check(run("eval", "there")[0] == run("eval", "whole")[0], "eval of the text that came from standard input")
     run("eval", "there", "--text", "-", input=b"a ship on the sea " * 200)
@@ -263,7 +265,7 @@ def test_what_is_damaged():
 
 
 def test_bytes_that_are_no_text():
-    """Any bytes are a text; of a string in JSON, half of a pair is U+FFFD."""
+    """Any bytes are a text; of a string in JSON, half of a pair is the byte FF, which is no UTF-8 either."""
     config = write_config(data={"text": None})
     blob = bytes(DRAW.randrange(256) for _ in range(5000))
     put("blob/a", blob)
@@ -272,7 +274,7 @@ def test_bytes_that_are_no_text():
     check(bytes(tokens()) == blob + (b"" if blob.endswith(b"\n") else b"\n") + b"sea" * 200 + b"\n", "bytes of a folder")
     put("t.jsonl", b'{"text": "a\\ud800b"}\n{"text": "' + b"\xff\xfe raw" * 20 + b'"}\n' + b'{"text": "end"}\n' * 2000)
     train("--text", "t.jsonl", config=config)
-    check(bytes(tokens()) == "a\ufffdb\n".encode() + b"\xff\xfe raw" * 20 + b"\n" + b"end\n" * 2000, "bytes of a string")
+    check(bytes(tokens()) == b"a\xffb\n" + b"\xff\xfe raw" * 20 + b"\n" + b"end\n" * 2000, "bytes of a string")
 
 
 def test_commands_read_them():
@@ -294,8 +296,110 @@ def test_commands_read_them():
     check(read("t.jsonl.gradients") == read("t.txt.gradients"), "gradients")
 
 
+def words_of(text):
+    """As data/text/words_train.h says, for texts in which lower case is Python's."""
+    return text.lower().split()
+
+
+def test_words():
+    """The vocabulary and the ids of an oracle; of Hugging Face's library, too, where it is there."""
+    config = write_config(data={"text": None, "tokenizer": "words", "vocab_size": 300})
+    alphabet = "abcxyzABC.,!\u00c9\u00e9\u00df\u0416\u0436\u4e2d\U0001f600'\"\\-7"
+    pool = ["".join(DRAW.choice(alphabet) for _ in range(DRAW.randint(1, 5))) for _ in range(700)] + ["w" * 1500]
+    texts = ["".join(pool[int(DRAW.random() ** 2 * len(pool))] + DRAW.choice([" ", "\n", "\t ", "\u00a0", "\u3000"]) for _ in range(DRAW.randint(1, 90))) for _ in range(150)]
+    put("t.jsonl", as_jsonl(texts))
+    as_folder(texts)
+    train("--text", "t.jsonl", config=config)
+    count = {}
+    for text in texts:
+        for word in words_of(text):
+            count[word] = count.get(word, 0) + 1
+    known = [w for w in sorted(count, key=lambda w: (-count[w], w.encode())) if len(w.encode()) < 1024][:295]
+    vocabulary = {w: i for i, w in enumerate(["<PAD>", "<UNK>", "<BOS>", "<EOS>", "<MASK>", *known])}
+    made = json.loads(read("out/tokenizer.json"))
+    check(made["model"]["type"] == "WordLevel" and made["model"]["unk_token"] == "<UNK>" and made["model"]["vocab"] == vocabulary, "the vocabulary")
+    wanted = [i for text in texts for i in [*(vocabulary.get(w, 1) for w in words_of(text)), 3]]
+    check(list(tokens()) == wanted, "the ids")
+    train("--text", "docs", config=config)
+    check(list(tokens()) == wanted, "the ids of a folder")
+    put("made.json", json.dumps(made))
+    given = write_config("given.yaml", data={"text": "docs", "tokenizer": "./made.json"})
+    train(config=given)
+    check(list(tokens()) == wanted, "the ids with a tokenizer that is given")
+    said = json.loads(run("generate", "out", "--prompt", texts[0].replace("\n", " "), "--tokens", "30", "--json")[0].splitlines()[0])
+    check("  " not in said["text"], "words are parted by more than a blank:", said)
+    try:
+        import tokenizers
+    except ImportError:
+        return
+    theirs = tokenizers.Tokenizer.from_file("out/tokenizer.json")
+    check([i for text in texts for i in [*theirs.encode(text, add_special_tokens=False).ids, 3]] == wanted, "their ids")
+
+
+def test_words_refused():
+    config = write_config(data={"text": "text.txt", "tokenizer": "given.json"})
+    put("text.txt", "a b c " * 500)
+    good = {"version": "1.0", "added_tokens": [], "normalizer": {"type": "Lowercase"}, "pre_tokenizer": {"type": "WhitespaceSplit"},
+            "model": {"type": "WordLevel", "vocab": {"?": 0, "a": 1}, "unk_token": "?"}}
+    for change, said in (({"normalizer": {"type": "NFC"}}, "the normalizer NFC is not supported with WordLevel"), ({"pre_tokenizer": None}, "the pre_tokenizer null is not supported"),
+                         ({"decoder": {"type": "WordPiece"}}, '"decoder" is set, which is not supported'), ({"model": {"type": "WordLevel", "vocab": {"a": 0}}}, 'needs an "unk_token"'),
+                         ({"model": {"type": "WordLevel", "vocab": {"": 0, "?": 1}, "unk_token": "?"}}, "the token with id 0 is empty"), ({"model": {"type": "WordLevel"}}, 'needs an object "vocab"'),
+                         ({"added_tokens": [{"id": 1, "content": "a", "normalized": True}]}, "is looked for in lower case")):
+        put("given.json", json.dumps({**good, **change}))
+        refused(4, said, "train", config)
+    put("given.json", json.dumps({**good, "normalizer": None}))
+    run("train", config, *STEPS)
+    check(set(tokens()) == {0, 1}, "the ids of a given tokenizer")
+
+
+def test_the_example_of_words():
+    """The size that its source documents."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+    plan = json.loads(run("plan", os.path.join(place, "words.yaml"), "--text", os.path.join(place, "fables.txt"), "--json")[0])
+    check(plan["model"]["parameters"] == 4540928, plan["model"])
+
+
+def test_gathered_texts():
+    """Of several files, of a folder of records, of what gzip compressed and of standard input come the sketches that lines give."""
+    needs_gzip()
+    texts = [f"text {i} of {DRAW.randrange(1000)}" for i in range(30)]
+    texts[DRAW.randrange(30)] = ""
+    rows = ["".join(json.dumps({"text": t}) + "\n" for t in texts[k:k + 10]) for k in (0, 10, 20)]
+    for k, part in enumerate(rows):
+        put(f"rows/{k}.jsonl.gz", gzip.compress(part.encode()))
+    put("lines.txt", "\n".join(texts) + "\n")
+    put("lines.txt.gz", gzip.compress(read("lines.txt")))
+    put("squad.json", json.dumps({"data": [{"paragraphs": [{"context": t} for t in texts]}]}))
+    put("list", "rows/0.jsonl.gz\nrows/[12]*\n")
+    keys = {"text_format": None, "count": None}
+    encode(write_encoder(texts="lines.txt", out="lines", **keys))
+    wanted = export("lines/results.blocks")
+    for n, (words, options) in enumerate(((["rows/*.gz"], {}), (["@list"], {}), (["rows", "--text_format", "jsonl"], {}), (["lines.txt.gz"], {}), (["squad.json", "--text_format", "squad"], {}),
+                                          (["rows/0.jsonl.gz", "--texts", "rows/1.jsonl.gz", "--texts", "rows/2.jsonl.gz"], {}),
+                                          (["-"], {"input": read("lines.txt")}), (["-", "--text_format", "jsonl"], {"input": "".join(rows).encode()}))):
+        config = write_encoder(f"{n}.yaml", out=f"o{n}", **keys)
+        encode(config, "--texts", *words, **options)
+        check(export(f"o{n}/results.blocks") == wanted, words, "are other sketches")
+        run("encode", config, "--texts", *words, **options)  # all is done
+    refused(2, "standard input is another text than o6/stdin.txt", "encode", "6.yaml", "--texts", "-", input=b"other\n")
+    refused(2, "holds results of another configuration: hash.texts", "encode", "0.yaml", "--texts", "rows/[01]*")
+    gathered = bytearray(read("o1/texts.index.gathered"))
+    gathered[DRAW.randrange(len(gathered))] ^= 1
+    put("o1/texts.index.gathered", bytes(gathered))
+    refused(4, "texts.index.gathered: is damaged .checksum.; delete it, it is made again", "encode", "1.yaml", "--texts", "@list")
+    os.remove("o1/texts.index.gathered")
+    run("encode", "1.yaml", "--texts", "@list")
+    for name, code, said in (("none/*", 4, "matches no file"), ("@none", 4, "none"), ("rows/*.gz", 2, "lies within the texts")):
+        refused(code, said, "encode", write_encoder(out="rows/out" if code == 2 else "new", **keys), "--texts", "rows" if code == 2 else name)
+    put("cut.jsonl.gz", read("rows/0.jsonl.gz")[:-9])
+    refused(4, "cut.jsonl.gz: is compressed by gzip and cut off", "encode", write_encoder(out="new", **keys), "--texts", "cut.jsonl.gz")
+    check(not os.path.exists("new"), "a folder was left of nothing")
+
+
 if __name__ == "__main__":
     main({
+        "encode_gathered": [test_gathered_texts],
+        "corpus_words": [test_words, test_words_refused, test_the_example_of_words],
         "corpus": [test_forms_of_the_same_texts, test_lines_and_plain, test_squad_parts, test_a_list_in_the_config, test_bytes_that_are_no_text],
         "corpus_runs": [test_a_run_goes_on_with_its_texts, test_standard_input, test_commands_read_them],
         "corpus_damaged": [test_what_is_damaged],

@@ -186,6 +186,9 @@ static void say_texts(pl_pages_data *d)
                                         [PL_TEXTS_JSONL] = "JSON lines of ",
                                         [PL_TEXTS_CSV] = "CSV records of ",
                                         [PL_TEXTS_FOLDER] = "files of ",
+                                        [PL_TEXTS_SQUAD] = "SQuAD's strings of ",
+                                        [PL_TEXTS_WHOLE] = "all of ",
+                                        [PL_TEXTS_GATHERED] = "gathered in ",
                                         [PL_TEXTS_GRAMMAR] = "of a grammar"};
     const pl_texts *t = &d->setup.texts;
     char count[32], other[32];

@@ -1,5 +1,7 @@
-/* Any number of texts, read by number. They stay where they are: of a file an index is made once, and a text is read
- * through it, by position. Or there is no file at all, and text i is made of (seed, i) (grammar.h).
+/* Any number of texts, read by number. Those of a file, or of a folder of texts, stay where they are: an index is made
+ * once, and a text is read through it, by position. Of several files, of what gzip compressed, and of a folder of
+ * records texts are gathered in one file beside the index. Or there is no file at all, and text i is made of (seed, i)
+ * (grammar.h).
  *
  * Preparing streams: memory does not grow with the number of texts, nor with the length of one, and what has been read
  * leaves the page cache. Reading asks for no memory and no library. */
@@ -20,14 +22,15 @@ enum { PL_TEXTS_WINDOW_BYTES = 1 << 18 }; /* of the source, and of the index, st
 
 /* What is known of the texts; for a file and a folder it stands in the index. */
 typedef struct pl_texts_info {
-    uint64_t count;       /* of texts in the source, whatever the setup's count */
-    uint64_t recipe;      /* form, key and column, hashed */
-    pl_origin source;     /* the file; of a folder the bytes of all files, and as content a hash of paths, sizes and
+    uint64_t count;          /* of texts in the source, whatever the setup's count */
+    uint64_t recipe;         /* form, key and column, hashed */
+    pl_origin source;        /* the file; of a folder the bytes of all files, and as content a hash of paths, sizes and
                             * contents, in order; of a grammar the seed as content */
-    uint64_t listing;     /* folder: of paths, sizes, inodes and times, in any order */
-    uint64_t names_bytes; /* folder: of the paths in the index */
-    uint64_t longest;     /* bytes that the longest text takes in its file */
-    uint64_t body_hash;   /* of what follows the header */
+    uint64_t listing;        /* folder: of paths, sizes, inodes and times, in any order; gathered: xxh64 of the texts */
+    uint64_t gathered_bytes; /* gathered: of the texts, one behind the other */
+    uint64_t names_bytes;    /* folder: of the paths in the index */
+    uint64_t longest;        /* bytes that the longest text takes in its file */
+    uint64_t body_hash;      /* of what follows the header */
 } pl_texts_info;
 
 /* ---- texts_prepare.c: in the planner ---- */

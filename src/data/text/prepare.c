@@ -9,6 +9,7 @@
 #include "data/text/bpe_train.h"
 #include "data/text/chars.h"
 #include "data/text/encoder.h"
+#include "data/text/words_train.h"
 
 /* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training
  * changes. */
@@ -30,6 +31,7 @@ static uint64_t train_bytes(const pl_text_options *o)
 {
     if (o->given) return pl_tokenizer_load_bytes(o->tokenizer_path);
     if (o->kind == PL_TOKENIZER_CHARS) return pl_chars_train_bytes();
+    if (o->kind == PL_TOKENIZER_WORDS) return pl_words_train_bytes();
     pl_bpe_options b = pl_bpe_options_default(o->vocab);
     return o->kind == PL_TOKENIZER_BPE ? pl_bpe_train_bytes(&b) : 0;
 }
@@ -122,6 +124,9 @@ static pl_status make_tokenizer(const pl_text_options *o, pl_corpus *corpus, pl_
         break;
     case PL_TOKENIZER_CHARS:
         PL_TRY(pl_chars_train(corpus, o->vocab, t, err));
+        break;
+    case PL_TOKENIZER_WORDS:
+        PL_TRY(pl_words_train(corpus, o->vocab, &r->evicted, t, err));
         break;
     default:
         PL_TRY(pl_bpe_train(corpus, &bpe, &r->evicted, t, err));

@@ -16,7 +16,7 @@ typedef struct pl_text_options {
     const char *tokens_path;    /* where the token file is, or is to be */
     int given;                  /* the tokenizer is the user's: it is read, never trained or written */
     pl_tokenizer_kind kind;     /* unless given */
-    uint32_t vocab;             /* bpe, chars: at most so many ids */
+    uint32_t vocab;             /* bpe, chars, words: at most so many ids */
     pl_text_progress progress;  /* may be NULL */
     void *context;
     /* Called once before the first file is written, never when all is used again: makes the folders, keeps others out.
