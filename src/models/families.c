@@ -41,8 +41,11 @@ static const pl_family capsules = {
 static pl_model_part find_denoiser(const pl_config *c)
 {
     if (!pl_hybrid_is_denoised(c)) return (pl_model_part){NULL};
-    return (pl_model_part){c->dataset.denoiser_path, "denoiser.", "dataset.denoiser_path",
-                           "denoiser.channels and denoiser.depth"};
+    return (pl_model_part){.from = c->dataset.denoiser_path,
+                           .names = "denoiser.",
+                           .too = pl_hybrid_has_policy(c) ? "policy." : NULL,
+                           .key = "dataset.denoiser_path",
+                           .sizes = "denoiser.channels and denoiser.depth"};
 }
 
 static const pl_family hybrid = {

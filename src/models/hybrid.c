@@ -19,7 +19,8 @@
  * Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back. Where what
- * the denoiser makes is kept, "denoised" u8 [B,H,W,3] and "missing", likewise.
+ * the denoiser makes is kept, "denoised" u8 [B,H,W,3] and "missing", likewise. Where a trained policy says how pages
+ * are drawn, "pages" come in all sizes of the font, and "feature" behind the labels.
  * "train.loss" is the mean of all that docs/hybrid.md lists, "evaluate.loss" the sum of the cross-entropy of the words;
  * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many are read
  * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
@@ -124,23 +125,22 @@ static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, 
 /* ---- programs ---- */
 
 /* Those of the data, or where a page stays that page. The labels go with them. */
-static pl_id take_pages(pl_hybrid *k, const pl_id load[2])
+static pl_id take_pages(pl_hybrid *k, pl_id fresh)
 {
-    k->labels = load[1];
-    if (!k->carried) return load[0];
+    if (!k->carried) return fresh;
     pl_builder_enter(&k->m->b, "carry");
-    pl_id pages = pl_hybrid_take(k, k->carried->pages, load[0], 0);
-    k->labels = pl_hybrid_take(k, k->carried->labels, load[1], k->words);
+    pl_id pages = pl_hybrid_take(k, k->carried->pages, fresh, 0);
+    k->labels = pl_hybrid_take(k, k->carried->labels, k->labels, k->words);
     pl_hybrid_keep(k, &k->carried->pages, pages);
     pl_hybrid_keep(k, &k->carried->labels, k->labels);
     pl_builder_leave(&k->m->b);
     return pages;
 }
 
-static void read_pages(pl_hybrid *k, const pl_id load[2], pl_id *loss)
+static void read_pages(pl_hybrid *k, pl_id pages, pl_id *loss)
 {
     pl_hybrid_capsules c = {.sketches = PL_NONE};
-    pl_id tokens = pl_hybrid_see(k, take_pages(k, load));
+    pl_id tokens = pl_hybrid_see(k, take_pages(k, pages));
     pl_hybrid_encode(k, tokens, &c);
     pl_id high = pl_hybrid_reason(k, c.sketches);
     read_words(k, pl_hybrid_plan(k, high), high, loss);
@@ -177,62 +177,75 @@ bool pl_hybrid_has_noise(const pl_config *c)
     return aim == PL_HYBRID_DENOISES || aim == PL_HYBRID_CHOOSES || c->reading.noise > 0;
 }
 
-/* Ports of the data, in their order; how many there are. */
-static size_t list_ports(const pl_hybrid *k, pl_model_port port[4])
+/* Ports of the data, in their order; how many there are. to: what becomes of each. */
+static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id *to[])
 {
     const pl_config *c = k->m->config;
     size_t n = 0;
+    const bool chooses = pl_hybrid_aim_of(c) == PL_HYBRID_CHOOSES, in_sizes = chooses || pl_hybrid_has_policy(c);
     const int64_t sizes = PL_POLICY_SIZES, feature = PL_POLICY_FEATURES + 1;
-    if (c->page_policy.only) {
-        port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(4, PL_B(1), sizes, k->side, k->side)};
-        port[n++] = (pl_model_port){"feature", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), feature)};
-    } else {
-        port[n++] = (pl_model_port){"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)};
-        port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
-    }
+    const pl_shape page = pl_shape_of(3, PL_B(1), k->side, k->side), one = pl_shape_of(1, (int64_t)1);
+    to[n] = pages;
+    port[n++] =
+        (pl_model_port){"pages", PL_DTYPE_U8, in_sizes ? pl_shape_of(4, PL_B(1), sizes, k->side, k->side) : page};
+    to[n] = &k->labels;
+    if (!chooses) port[n++] = (pl_model_port){"labels", PL_DTYPE_I32, pl_shape_of(2, PL_B(1), k->capsules)};
+    to[n] = &k->feature;
+    if (in_sizes) port[n++] = (pl_model_port){"feature", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), feature)};
     if (pl_hybrid_has_noise(c)) {
+        to[n] = &k->noise, to[n + 1] = &k->numbers;
         port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS)};
         port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
-    } else if (c->vision_encoder.features_cache) {
-        port[n++] = (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
-        port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)};
-    } else if (pl_hybrid_keeps_pages(c)) {
-        port[n++] = (pl_model_port){"denoised", PL_DTYPE_U8, pl_hybrid_image(k, 1)};
-        port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, pl_shape_of(1, (int64_t)1)};
+        return n;
     }
+    const bool keeps_pages = pl_hybrid_keeps_pages(c);
+    if (!keeps_pages && !c->vision_encoder.features_cache) return n;
+    to[n] = keeps_pages ? &k->denoised : &k->features, to[n + 1] = &k->missing;
+    port[n++] = keeps_pages ? (pl_model_port){"denoised", PL_DTYPE_U8, pl_hybrid_image(k, 1)}
+                            : (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
+    port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, one};
     return n;
+}
+
+static void forget_ports(pl_hybrid *k)
+{
+    k->labels = k->feature = k->noise = k->numbers = k->features = k->denoised = k->missing = PL_NONE;
+}
+
+static pl_status begin_micro(pl_hybrid *k, pl_id program, pl_id *pages)
+{
+    pl_model_port port[PL_OUTS_OF_LOAD];
+    pl_id load[PL_OUTS_OF_LOAD], *to[PL_OUTS_OF_LOAD + 1];
+    forget_ports(k);
+    const size_t ports = list_ports(k, pages, port, to);
+    PL_TRY(pl_model_begin_micro(k->m, program, port, ports, load));
+    for (size_t i = 0; i < ports; i++) *to[i] = load[i];
+    return PL_OK;
 }
 
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)
 {
     pl_model *m = k->m;
-    pl_model_port port[4];
     const pl_hybrid_aim aim = pl_hybrid_aim_of(m->config);
-    pl_id program = pl_model_begin_program(m, name), load[4] = {PL_NONE, PL_NONE, PL_NONE, PL_NONE};
+    pl_id program = pl_model_begin_program(m, name), pages = PL_NONE;
     m->training = training;
     pl_id loss = pl_model_loss(m, name);
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_carried carried;
     k->told = training ? NULL : &told;
     if (aim == PL_HYBRID_READS) begin_reading(k, &carried);
-    PL_TRY(pl_model_begin_micro(m, program, port, list_ports(k, port), load));
-    const bool with_noise = pl_hybrid_has_noise(m->config);
-    k->labels = load[1];
-    k->noise = with_noise ? load[2] : PL_NONE, k->numbers = with_noise ? load[3] : PL_NONE;
-    const bool is_page = pl_hybrid_keeps_pages(m->config);
-    k->features = with_noise || is_page ? PL_NONE : load[2], k->denoised = is_page ? load[2] : PL_NONE;
-    k->missing = with_noise ? PL_NONE : load[3];
+    PL_TRY(begin_micro(k, program, &pages));
     if (aim == PL_HYBRID_CHOOSES) {
-        pl_hybrid_learn_policy(k, load[0], load[1], &loss);
+        pl_hybrid_learn_policy(k, pages, &loss);
         return m->b.status;
     }
-    load[0] = pl_hybrid_make_pages(k, load[0]);
+    pages = pl_hybrid_make_pages(k, pages);
     if (aim == PL_HYBRID_DENOISES)
-        pl_hybrid_learn_to_denoise(k, load[0], &loss);
+        pl_hybrid_learn_to_denoise(k, pages, &loss);
     else if (aim == PL_HYBRID_ADAPTS)
-        pl_hybrid_learn_from_noise(k, load[0], &loss);
+        pl_hybrid_learn_from_noise(k, pages, &loss);
     else
-        read_pages(k, load, &loss);
+        read_pages(k, pages, &loss);
     return m->b.status;
 }
 
@@ -248,7 +261,7 @@ static pl_status build_inference(pl_hybrid *k)
     pl_id program = pl_model_begin_program(m, "infer"), load[1];
     m->training = false;
     k->told = &told, k->carried = NULL;
-    k->labels = k->noise = k->numbers = k->features = k->denoised = k->missing = PL_NONE;
+    forget_ports(k);
     pl_hybrid_begin_fusion(k);
     pl_hybrid_begin_codes(k);
     PL_TRY(pl_model_begin_micro(m, program, port, 1, load));
@@ -278,7 +291,8 @@ static pl_status build(pl_model *m)
     PL_TRY(m->b.status);
     PL_TRY(build_program(&k, "train", true));
     const bool is_exported = pl_facts_value(m->extents, "export", 0);
-    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c);
+    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c) &&
+                        !pl_hybrid_has_policy(c); /* which sees texts */
     return is_exported && can_be ? build_inference(&k) : build_program(&k, "evaluate", false);
 }
 
@@ -452,11 +466,24 @@ static pl_status check_narrow(const pl_config *c, pl_error *err)
         where, key);
 }
 
+static pl_status check_used_policy(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (!c->dataset.use_policy || pl_hybrid_is_denoised(c)) return PL_OK;
+    const char *key = c->dataset.use_denoiser ? "dataset.denoiser_path" : "dataset.use_denoiser";
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: dataset.use_policy draws pages as the policy says that was trained with the denoiser of "
+                   "dataset.denoiser_path, and %s; train it with `stage` policy, and name its folder",
+                   pl_config_blame(c, "dataset.use_policy", key, where),
+                   c->dataset.use_denoiser ? "that names none" : "dataset.use_denoiser is false");
+}
+
 /* What the tower makes of a page is kept under the page's number, as if it were always the same page. */
 static pl_status check_made_pages(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const char *key = c->reading.noise > 0 ? "reading.noise" : "dataset.denoiser_path";
+    PL_TRY(check_used_policy(c, err));
     if (!pl_hybrid_makes_pages(c)) return PL_OK;
     if (pl_hybrid_is_denoised(c)) {
         PL_TRY(check_grid(c, err));

@@ -14,6 +14,8 @@ typedef enum pl_hybrid_aim {
 pl_hybrid_aim pl_hybrid_aim_of(const pl_config *);
 /* "page_policy.only", or whichever key it is that makes it another training; NULL: it reads. */
 const char *pl_hybrid_aim_key(const pl_config *);
+/* Does a trained policy say how each page is drawn, moved and denoised? */
+bool pl_hybrid_has_policy(const pl_config *);
 /* Is noise added to its pages? */
 bool pl_hybrid_has_noise(const pl_config *);
 
@@ -40,7 +42,7 @@ typedef struct pl_hybrid {
     bool coloured;        /* pages have three colours: they are made noisy, or come through the denoiser */
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
-    pl_id labels;
+    pl_id labels, feature;      /* PL_NONE: the data bring no such port */
     pl_id features, denoised;   /* PL_NONE: what the frozen tower makes, or the denoiser, is not kept */
     pl_id missing;              /* whether the one that is kept is not known; PL_NONE: neither is kept */
     pl_id noise, numbers;       /* rows of base/rollout.h, of each page; PL_NONE: the data bring none */
@@ -140,7 +142,11 @@ pl_id pl_hybrid_denoise(const pl_hybrid *, pl_id x);
 
 /* ---- hybrid_policy.c ---- */
 /* The training of the policy alone: pages u8 [B, PL_POLICY_SIZES, H, W], feature f32 [B, PL_POLICY_FEATURES + 1]. */
-void pl_hybrid_learn_policy(pl_hybrid *, pl_id pages, pl_id feature, pl_id *loss);
+void pl_hybrid_learn_policy(pl_hybrid *, pl_id pages, pl_id *loss);
+
+/* Of a policy that is trained: what it says is best for each page, drawn so, u8 [B,H,W]; and in *strength [B,1] the
+ * logit of how much the denoiser counts. */
+pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);

@@ -208,6 +208,11 @@ bool pl_hybrid_is_denoised(const pl_config *c)
     return !c->denoiser.only && c->dataset.use_denoiser && c->dataset.denoiser_path[0];
 }
 
+bool pl_hybrid_has_policy(const pl_config *c)
+{
+    return c->dataset.use_policy && pl_hybrid_makes_pages(c) && pl_hybrid_is_denoised(c);
+}
+
 bool pl_hybrid_keeps_pages(const pl_config *c)
 {
     return c->dataset.cache_images && pl_hybrid_makes_pages(c) && pl_hybrid_is_denoised(c);
@@ -222,15 +227,24 @@ bool pl_hybrid_makes_pages(const pl_config *c)
     return sees && (pl_hybrid_is_denoised(c) || is_noisy(c));
 }
 
+/* Through the denoiser, which counts as much as the policy says. */
+static pl_id clean_up(const pl_hybrid *k, pl_id x, pl_id strength)
+{
+    pl_id cleaned = pl_hybrid_denoise(k, pl_hybrid_cast(k, x));
+    return strength == PL_NONE ? cleaned : pl_hybrid_blend(k, pl_hybrid_cast(k, cleaned), x, strength, NULL);
+}
+
 pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
 {
     pl_pixels_args bytes = pl_pixels_none;
     const size_t first = pl_hybrid_node_count(k);
     if (!k->coloured) return pages;
     pl_builder_enter(&k->m->b, "denoiser");
+    pl_id strength = PL_NONE;
+    if (pl_hybrid_has_policy(k->m->config)) pages = pl_hybrid_draw_best(k, pages, &strength);
     pl_id x = pl_hybrid_colour(k, pages, 1);
     if (is_noisy(k->m->config)) x = pl_hybrid_noisy(k, x, "page");
-    if (pl_hybrid_is_denoised(k->m->config)) x = pl_hybrid_denoise(k, pl_hybrid_cast(k, x));
+    if (pl_hybrid_is_denoised(k->m->config)) x = clean_up(k, x, strength);
     bytes.x = x;
     pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->m->b, &bytes), k->denoised);
     pl_builder_leave(&k->m->b);

@@ -64,7 +64,8 @@ static policy judge(const pl_hybrid *k, pl_id feature)
     policy p;
     char name[64];
     pl_id x = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, feature, WIDTH, "policy.layers.0"));
-    if (k->m->training && k->m->config->page_policy.dropout > 0)
+    const bool learns = k->m->training && k->m->config->page_policy.only;
+    if (learns && k->m->config->page_policy.dropout > 0)
         x = pl_model_drop(k->m, k->m->config->page_policy.dropout, x, PL_NONE);
     x = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, x, WIDTH, "policy.layers.3"));
     for (int i = 0; i < CHOICES; i++) {
@@ -260,11 +261,23 @@ static pl_id feature_part(const pl_hybrid *k, pl_id feature, int64_t first, int6
     return pl_build_slice(&k->m->b, &part);
 }
 
-void pl_hybrid_learn_policy(pl_hybrid *k, pl_id pages, pl_id feature, pl_id *loss)
+pl_id pl_hybrid_draw_best(const pl_hybrid *k, pl_id pages, pl_id *strength)
 {
     pl_builder_enter(&k->m->b, "policy");
-    k->counted = feature_part(k, feature, PL_POLICY_FEATURES, 1);
-    const policy p = judge(k, feature_part(k, feature, 0, PL_POLICY_FEATURES));
+    const policy p = judge(k, feature_part(k, k->feature, 0, PL_POLICY_FEATURES));
+    const actions a = take_best(k, &p);
+    pl_id placed = place(k, pages, &a);
+    pl_builder_leave(&k->m->b);
+    pl_model_freeze_all(k->m, "policy.");
+    *strength = p.strength;
+    return placed;
+}
+
+void pl_hybrid_learn_policy(pl_hybrid *k, pl_id pages, pl_id *loss)
+{
+    pl_builder_enter(&k->m->b, "policy");
+    k->counted = feature_part(k, k->feature, PL_POLICY_FEATURES, 1);
+    const policy p = judge(k, feature_part(k, k->feature, 0, PL_POLICY_FEATURES));
     pl_id clean = clean_page(k, pages);
     if (k->m->training) {
         const actions a = draw(k, &p, k->m->config->page_policy.samples);

@@ -30,6 +30,7 @@ uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
 typedef struct pl_model_part {
     const char *from;  /* that folder; NULL: there is no such part */
     const char *names; /* how the names of its tensors begin */
+    const char *too;   /* likewise of another part that lies there, too; NULL: of none */
     const char *key;   /* of the config, which names the folder */
     const char *sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
 } pl_model_part;

@@ -571,7 +571,9 @@ pl_status pl_session_begin_from(pl_session *s, pl_error *err)
     if (r->init_from) PL_TRY(take_origin(s, &(origin){r->init_from, "", "train.init_from", NULL}, err));
     if (!r->part_from) return PL_OK;
     if (r->init_from && access(r->part_from, F_OK) != 0) PL_TRY(has_part(s, &has, err));
-    return has ? PL_OK : take_origin(s, &(origin){r->part_from, r->part, r->part_key, r->part_sizes}, err);
+    if (has) return PL_OK;
+    PL_TRY(take_origin(s, &(origin){r->part_from, r->part, r->part_key, r->part_sizes}, err));
+    return r->part_too ? take_origin(s, &(origin){r->part_from, r->part_too, r->part_key, NULL}, err) : PL_OK;
 }
 
 /* Once, before all else is said: who starts two at once must know that neither is refused. */

@@ -60,6 +60,7 @@ typedef struct pl_run_settings {
     const char *init_from;  /* a training that begins: the folder of the run whose weights it begins with; NULL: none */
     const char *part_from;  /* likewise, behind those: the folder of a run with a part of the model; NULL: none */
     const char *part;       /* how the names of that part's tensors begin */
+    const char *part_too;   /* likewise, of another part that is there; NULL: none */
     const char *part_key;   /* of the config, which names that folder */
     const char *part_sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
     const char *to;         /* the file that a job writes its result to, where it does */

@@ -202,6 +202,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .makes_noisy = pl_hybrid_has_noise(c),
                           .denoises = aim == PL_HYBRID_DENOISES || aim == PL_HYBRID_CHOOSES,
                           .chooses = aim == PL_HYBRID_CHOOSES,
+                          .places = pl_hybrid_has_policy(c),
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];

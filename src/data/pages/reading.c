@@ -16,7 +16,14 @@
 #include "data/pages/trigrams.h"
 
 enum { CAPSULES_MAX = 64, TEXT_BYTES = CAPSULES_MAX * PL_LEXICON_WORD_BYTES, LINE_BYTES = 64 };
-enum { PAGES_PORT, LABELS_PORT, FEATURE_PORT = LABELS_PORT, NOISE_PORT, NUMBERS_PORT };
+
+static void *port_of(const pl_reading *r, const pl_slot *slot, pl_reading_port which)
+{
+    return slot->port[r->port[which]].at;
+}
+
+/* Are pages drawn in all sizes? */
+static bool in_sizes(const pl_reading *r) { return r->setup.chooses || r->setup.places; }
 
 static const pl_reading *reading_of(const pl_source *source)
 {
@@ -77,12 +84,12 @@ static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYT
 static uint64_t page_bytes(const pl_reading *r) { return (uint64_t)r->setup.image_size * r->setup.image_size; }
 
 /* In which each page is drawn, and the form of one of them: lines are 4 pixels farther apart than the font is large. */
-static uint32_t sizes_of(const pl_reading *r) { return r->setup.chooses ? PL_POLICY_SIZES : 1; }
+static uint32_t sizes_of(const pl_reading *r) { return in_sizes(r) ? PL_POLICY_SIZES : 1; }
 
 static pl_page_geometry geometry_of(const pl_reading *r, uint32_t size)
 {
     pl_page_geometry g = r->geometry;
-    if (!r->setup.chooses) return g;
+    if (!in_sizes(r)) return g;
     g.font_px = g.font_px + size - PL_POLICY_SIZE_AS_IS;
     g.pitch_px = g.pitch_px + size - PL_POLICY_SIZE_AS_IS;
     return g;
@@ -110,17 +117,15 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
     if (pl_size_mul(sizes_of(r) * page_bytes(r), micro_batch, &pages) || pages > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u pages of %u pixels either way is absurdly large",
                        micro_batch, r->setup.image_size);
-    *l = (pl_source_layout){.port = {{"pages", PL_DTYPE_U8, pages, 0, NULL},
-                                     {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL}},
-                            .ports = 2,
-                            .scratch_bytes = worker_bytes() + drawers_bytes(r)};
-    if (r->setup.chooses) l->port[FEATURE_PORT] = (pl_port){"feature", PL_DTYPE_F32, feature, 0, NULL};
-    if (r->setup.makes_noisy) {
-        const uint64_t row = PL_ROLLOUT_COLUMNS * sizeof(float), id = PL_ROLLOUT_IDS * sizeof(int64_t);
-        l->port[NOISE_PORT] = (pl_port){"noise", PL_DTYPE_F32, micro_batch * row, 0, NULL};
-        l->port[NUMBERS_PORT] = (pl_port){"numbers", PL_DTYPE_I64, micro_batch * id, 0, NULL};
-        l->ports = NUMBERS_PORT + 1;
-    }
+    const pl_port all[PL_READING_PORTS] = {
+        [PL_READING_PAGES] = {"pages", PL_DTYPE_U8, pages, 0, NULL},
+        [PL_READING_LABELS] = {"labels", PL_DTYPE_I32, labels, r->setup.lexicon.count, NULL},
+        [PL_READING_FEATURE] = {"feature", PL_DTYPE_F32, feature, 0, NULL},
+        [PL_READING_NOISE] = {"noise", PL_DTYPE_F32, micro_batch * PL_ROLLOUT_COLUMNS * sizeof(float), 0, NULL},
+        [PL_READING_NUMBERS] = {"numbers", PL_DTYPE_I64, micro_batch * PL_ROLLOUT_IDS * sizeof(int64_t), 0, NULL}};
+    *l = (pl_source_layout){.scratch_bytes = worker_bytes() + drawers_bytes(r)};
+    for (int i = 0; i < PL_READING_KEPT; i++)
+        if (r->port[i] != UINT32_MAX) l->port[l->ports++] = all[i];
     return pl_reading_describe_kept(r, micro_batch, l, err);
 }
 
@@ -180,8 +185,8 @@ static void describe_noise(const pl_reading *r, pl_part part, uint64_t number, u
 
 static void fill_noise(const pl_reading *r, pl_slot *slot)
 {
-    float *row = slot->port[NOISE_PORT].at;
-    int64_t *id = slot->port[NUMBERS_PORT].at;
+    float *row = port_of(r, slot, PL_READING_NOISE);
+    int64_t *id = port_of(r, slot, PL_READING_NUMBERS);
     for (uint32_t i = 0; i < slot->rows; i++, row += PL_ROLLOUT_COLUMNS, id += PL_ROLLOUT_IDS) {
         const uint64_t in_step = (uint64_t)slot->micro * slot->rows + i,
                        number = slot->step * r->source.batch + in_step;
@@ -206,13 +211,13 @@ static void fill_row(const pl_reading *r, const worker *w, pl_slot *slot, uint32
                      uint32_t words, size_t bytes)
 {
     const uint32_t width = PL_POLICY_FEATURES, capsules = r->setup.capsules;
-    if (r->setup.chooses) {
-        float *feature = (float *)slot->port[FEATURE_PORT].at + (size_t)i * (width + 1);
+    if (in_sizes(r)) {
+        float *feature = (float *)port_of(r, slot, PL_READING_FEATURE) + (size_t)i * (width + 1);
         pl_trigram_feature(r->setup.seed, w->text, bytes, width, feature);
         feature[width] = words > 0;
-        return;
     }
-    int32_t *label = (int32_t *)slot->port[LABELS_PORT].at + (size_t)i * capsules;
+    if (r->setup.chooses) return;
+    int32_t *label = (int32_t *)port_of(r, slot, PL_READING_LABELS) + (size_t)i * capsules;
     for (uint32_t k = 0; k < capsules; k++) label[k] = k < words ? (int32_t)word[k] : -1;
 }
 
@@ -222,7 +227,7 @@ static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_
     const pl_reading *r = reading_of(source);
     const uint64_t row = sizes_of(r) * page_bytes(r);
     worker *w = scratch;
-    uint8_t *paper = slot->port[PAGES_PORT].at;
+    uint8_t *paper = port_of(r, slot, PL_READING_PAGES);
     slot->counted = 0;
     if (w->status != PL_OK) return pl_fail(err, w->status, "%s", w->error.text);
     for (uint32_t i = 0; i < slot->rows; i++, paper += row) {
@@ -298,7 +303,7 @@ static pl_status measure_size(pl_reading *r, uint32_t size, void *memory, pl_err
     const pl_page_geometry g = geometry_of(r, size);
     void *at = (void *)pl_align_up((uintptr_t)memory, LINE_BYTES);
     PL_TRY(pl_drawer_open(r->draw.functions, &g, &r->setup.font, at, drawer_bytes(r, size), &drawer, err));
-    if (!r->setup.chooses || size == PL_POLICY_SIZE_AS_IS)
+    if (!in_sizes(r) || size == PL_POLICY_SIZE_AS_IS)
         r->columns = pl_drawer_columns(drawer), r->rows = pl_drawer_rows(drawer);
     pl_drawer_close(drawer);
     return PL_OK;
@@ -319,7 +324,7 @@ static pl_status refuse_size(const pl_reading *r, uint32_t size, pl_error *err)
 
 static pl_status measure_sizes(pl_reading *r, void *memory, pl_error *err)
 {
-    PL_TRY(measure_size(r, r->setup.chooses ? PL_POLICY_SIZE_AS_IS : 0, memory, err));
+    PL_TRY(measure_size(r, in_sizes(r) ? PL_POLICY_SIZE_AS_IS : 0, memory, err));
     for (uint32_t k = 0; k < sizes_of(r); k++) {
         const pl_status status = measure_size(r, k, memory, err);
         if (status != PL_OK) return status == PL_E_DATA ? refuse_size(r, k, err) : status;
@@ -438,8 +443,18 @@ static pl_status check_sizes(const pl_reading *r, pl_error *err)
     return PL_OK;
 }
 
+static void set_ports(pl_reading *r)
+{
+    const pl_reading_setup *s = &r->setup;
+    const bool keeps = s->features || s->keeps_images;
+    const bool has[PL_READING_PORTS] = {true, !s->chooses, in_sizes(r), s->makes_noisy, s->makes_noisy, keeps, keeps};
+    uint32_t ports = 0;
+    for (int i = 0; i < PL_READING_PORTS; i++) r->port[i] = has[i] ? ports++ : UINT32_MAX;
+}
+
 static pl_status fill_data(pl_reading *r, pl_error *err)
 {
+    set_ports(r);
     r->geometry = pl_page_geometry_of(r->setup.image_size);
     PL_TRY(check_sizes(r, err));
     PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));

@@ -5,9 +5,9 @@
  * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none.
  * For a model that makes pages noisy two more: "noise" f32 [B,PL_ROLLOUT_COLUMNS] and "numbers" i64 [B,PL_ROLLOUT_IDS]
  * (base/rollout.h): page n of epoch e has the deviation and the number that these two say.
- * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and in the place
- * of the labels there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind it stands 1, or 0 for what is no
- * page.
+ * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and behind the
+ * labels, or in their place where nothing is read, there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind
+ * it stands 1, or 0 for what is no page.
  * Where what the model makes of pages is kept, two more: "features" f32, or "denoised" u8 [B,H,W,3], and "missing"
  * i32 [1]: 1 where that of some page is not known, and the model is to make them all and give the port back. */
 #ifndef PL_DATA_READING_H
@@ -45,9 +45,22 @@ typedef struct pl_reading_setup {
     bool makes_noisy;          /* and whether it is */
     bool denoises;             /* what the model makes are pages again */
     bool chooses;              /* and how they are drawn: it is to have them in all sizes, and their texts' features */
+    bool places;               /* likewise, and it reads the page that it chose */
     bool counts_pages;         /* an item is a page, not a word of it: nothing is read */
     uint32_t gates;            /* of a page, in each layer of gates: what the model tells of them is of so many */
 } pl_reading_setup;
+
+/* What it brings, in this order, as far as the model is to have it. */
+typedef enum pl_reading_port {
+    PL_READING_PAGES,
+    PL_READING_LABELS,
+    PL_READING_FEATURE,
+    PL_READING_NOISE,
+    PL_READING_NUMBERS,
+    PL_READING_KEPT,
+    PL_READING_MISSING,
+    PL_READING_PORTS
+} pl_reading_port;
 
 typedef struct pl_reading {
     pl_data data; /* first: this is one. Identity: "lexicon", "font", "pages", perhaps PL_FACT_WEIGHTS */
@@ -59,9 +72,10 @@ typedef struct pl_reading {
     uint8_t *packed;            /* room for one of them, of who runs the programs */
     pl_module draw;
     pl_page_geometry geometry;
-    pl_page_form form;      /* of both, and the font */
-    uint32_t columns, rows; /* of a page */
-    uint32_t *page[2];      /* the numbers of each part's pages, ascending */
+    pl_page_form form;               /* of both, and the font */
+    uint32_t port[PL_READING_PORTS]; /* where each stands; UINT32_MAX: it is not there */
+    uint32_t columns, rows;          /* of a page */
+    uint32_t *page[2];               /* the numbers of each part's pages, ascending */
     uint64_t count[2];
 } pl_reading;
 

@@ -15,8 +15,6 @@
 #include "base/size.h"
 #include "base/units.h"
 
-enum { KEPT_PORT = 2, MISSING_PORT }; /* behind pages and labels */
-
 static const pl_reading *reading_of(const pl_source *source)
 {
     return (const pl_reading *)((const char *)source - offsetof(pl_reading, source));
@@ -125,10 +123,9 @@ pl_status pl_reading_describe_kept(const pl_reading *r, uint32_t micro_batch, pl
     if (pl_size_mul(r->features ? r->features->place_bytes : image_bytes(r), micro_batch, &bytes) || bytes > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "%s of %u pages are absurdly large; make the micro-batch smaller",
                        r->features ? "features" : "colours", micro_batch);
-    l->port[KEPT_PORT] = r->features ? (pl_port){"features", PL_DTYPE_F32, bytes, 0, NULL}
-                                     : (pl_port){"denoised", PL_DTYPE_U8, bytes, 0, NULL};
-    l->port[MISSING_PORT] = (pl_port){"missing", PL_DTYPE_I32, sizeof(int32_t), 0, NULL};
-    l->ports = MISSING_PORT + 1;
+    l->port[l->ports++] = r->features ? (pl_port){"features", PL_DTYPE_F32, bytes, 0, NULL}
+                                      : (pl_port){"denoised", PL_DTYPE_U8, bytes, 0, NULL};
+    l->port[l->ports++] = (pl_port){"missing", PL_DTYPE_I32, sizeof(int32_t), 0, NULL};
     if (r->images) l->scratch_bytes += packed_bytes(r);
     return PL_OK;
 }
@@ -153,7 +150,7 @@ static bool has_all(const pl_reading *r, const pl_slot *slot)
 static bool read_all(const pl_reading *r, void *scratch, const pl_slot *slot)
 {
     const uint64_t bytes = r->features ? r->features->place_bytes : image_bytes(r);
-    char *to = slot->port[KEPT_PORT].at;
+    char *to = slot->port[r->port[PL_READING_KEPT]].at;
     uint64_t page;
     if (!has_all(r, slot)) return false;
     for (uint32_t i = 0; i < slot->rows; i++, to += bytes)
@@ -166,7 +163,8 @@ static bool read_all(const pl_reading *r, void *scratch, const pl_slot *slot)
 
 void pl_reading_fill_kept(const pl_reading *r, void *scratch, pl_slot *slot)
 {
-    if (r->features || r->setup.keeps_images) *(int32_t *)slot->port[MISSING_PORT].at = !read_all(r, scratch, slot);
+    if (r->features || r->setup.keeps_images)
+        *(int32_t *)slot->port[r->port[PL_READING_MISSING]].at = !read_all(r, scratch, slot);
 }
 
 /* ---- what comes back ---- */
@@ -196,7 +194,7 @@ pl_status pl_reading_keep(const pl_source *source, const pl_slot *slot, uint32_t
     const uint64_t bytes = r->features ? r->features->place_bytes : image_bytes(r);
     const char *from = made;
     uint64_t page;
-    if ((!r->features && !r->images) || port != KEPT_PORT) return PL_OK;
+    if ((!r->features && !r->images) || port != r->port[PL_READING_KEPT]) return PL_OK;
     for (uint32_t i = 0; i < slot->rows; i++, from += bytes) {
         if (!pl_reading_find_row(r, slot, i, &page)) continue;
         if (r->features)

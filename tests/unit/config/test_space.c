@@ -184,7 +184,7 @@ static const struct {
      "c.yaml:3:5: unknown section \"layers\" in parameter_space.architecture; it is a key of model"},
     {"sampling:\n  sobl: {}\n", "c.yaml:2:3: unknown key \"sobl\" in sampling; did you mean \"sobol\"?"},
     {"dataset:\n  qqqqqqqq: {}\n", "c.yaml:2:3: unknown key \"qqqqqqqq\" in dataset; its keys are output_path, store, "
-                                   "use_denoiser, denoiser_path, cache_images, cache_size, storage"},
+                                   "use_denoiser, denoiser_path, use_policy, cache_images, cache_size, storage"},
     {"sampling:\n  sobol: 3\n", "c.yaml:2:10: sampling.sobol is a section: its keys stand under it, indented, one "
                                 "\"key: value\" a line, a space after the colon"},
     {"sampling:\n  sobol: {}\n  seed: 3\n", "c.yaml:3:3: unknown key \"seed\" in sampling; it is a key of train"},
