@@ -75,7 +75,7 @@ enum {
 #define BY_USE(id, of, wanted) | ((id##_USES & (of)) == (wanted) ? PL_CONFIG_BY_##id : 0)
 enum {
     DATA = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -85,7 +85,7 @@ enum {
 #undef PL_COMMAND_ROW
     ,
     BATCHES = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -351,6 +351,12 @@ const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_k
 }
 
 bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key) { return !pl_config_unused_by(cfg, key); }
+
+bool pl_config_counts(const pl_config *cfg, const pl_config_key *key)
+{
+    const bool trains = TRAINED >> pl_config_system_of(cfg) & 1;
+    return pl_config_is_used(cfg, key) && (!trains || key->readers & PL_CONFIG_BY_TRAIN);
+}
 
 bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {

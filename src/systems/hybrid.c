@@ -4,11 +4,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/pages/cache.h"
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
+#include "systems/capsules.h"
 #include "systems/drawn_rows.h"
 #include "systems/given_weights.h"
+#include "systems/hybrid_encode.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
 #include "systems/system.h"
@@ -176,7 +179,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], features[PL_FILE_PATH_MAX];
-    (void)use, (void)planned;
+    if (command == PL_COMMAND_ENCODE) return pl_hybrid_open_texts(c, use, planned, data, err);
     PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(find_features(c, command, &s, features, err));
     PL_TRY(pl_font_load(c->reading.font, &s.font, err));
@@ -209,9 +212,11 @@ static pl_status check_hybrid(const pl_config *c, pl_error *err)
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
-    (void)further;
+    if (further) PL_TRY(pl_page_cache_keep_module(err));
     return pl_draw_load("arch hybrid", &kept, err);
 }
+
+static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "hybrid:cache" : NULL; }
 
 static void find_part(const pl_config *c, pl_run_settings *r)
 {
@@ -224,7 +229,8 @@ static const pl_export_face face = {
     .program = "infer",
     .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
     .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
-               {"q_halt", "the logit of: all words are right, reasoning may end"}}};
+               {"q_halt", "the logit of: all words are right, reasoning may end"},
+               {"capsules", "the sketch of each capsule: its weighed sum of tokens"}}};
 
 /* ---- what is read of a page ---- */
 
@@ -259,7 +265,7 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
     if (halt) pl_json_kv_double(j, "halts", (double)(float)(1 / (1 + exp(-(double)*halt))));
 }
 
-static const char *const files[] = {FEATURES_FILE, NULL};
+static const char *const files[] = {FEATURES_FILE, PL_CAPSULES_INDEX, NULL};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
@@ -268,10 +274,12 @@ const pl_system pl_system_hybrid = {
     .words_of = words_of,
     .find_part = find_part,
     .load_module = load_module,
+    .further_module = further_module,
     .files = files,
     .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
             [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
             [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+            [PL_COMMAND_ENCODE] = &pl_job_encode,
             [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
             [PL_COMMAND_INFER] = &pl_job_infer},
     .measure = pl_hybrid_measure,
@@ -282,6 +290,11 @@ const pl_system pl_system_hybrid = {
     .narrow = {"run.precision", "f32", "bf16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
     .exported_as = PL_COMMAND_EVALUATE,
     .check = check_hybrid,
+    .prepare = pl_hybrid_prepare,
+    .prepared_for = 1u << PL_COMMAND_ENCODE,
+    .check_folder = pl_hybrid_check_folder,
+    .keeps_config = true,
+    .page = pl_hybrid_write_page,
     .open = open_hybrid,
     .stage_key = "task_training.stage",
     .name_stage = pl_hybrid_name_stage,

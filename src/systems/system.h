@@ -44,7 +44,7 @@ typedef struct pl_narrow_way {
 #define PL_NARROW_REMARK "matrices and what flows between layers; sums, norms and what comes out are in f32"
 #define PL_NARROW_IN_USE                                                                                               \
     {                                                                                                                  \
-        .key = "run.precision", .wide = "f32", .narrow = "bf16", .remark = PL_NARROW_REMARK                    \
+        .key = "run.precision", .wide = "f32", .narrow = "bf16", .remark = PL_NARROW_REMARK                            \
     }
 
 /* What a page about results is to show, and of what. */
@@ -106,6 +106,7 @@ typedef struct pl_system {
     pl_status (*check)(const pl_config *, pl_error *);
     /* NULL: its data need no preparation. */
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
+    uint32_t prepared_for; /* the commands for which it prepares, bits 1 << PL_COMMAND_…; 0: all that read samples */
     const char *const *files; /* that it keeps in the folder of a run: names, NULL behind the last; NULL: none */
     /* What pl_check_folder asks beyond the core's questions; NULL: nothing. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
@@ -204,8 +205,8 @@ pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /*
 void pl_system_show_facts(pl_doc *);
 void pl_system_show_fact(pl_doc *, const char *name, const char *fmt, ...) PL_PRINTF(3, 4);
 void pl_system_show_key(pl_doc *, const pl_config *, const char *name, const char *path);
-/* A folded section: all keys that decide the numbers. */
-void pl_system_show_keys(pl_doc *, const pl_config *);
+/* A folded section: all keys that decide the numbers of that command. */
+void pl_system_show_keys(pl_doc *, const pl_config *, pl_config_reader);
 
 /* ---- earlier.c ---- */
 /* A stage begins with what an earlier one has made, unless a key names another folder. */
