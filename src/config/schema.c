@@ -54,6 +54,7 @@ enum {
     LATER = PL_CONFIG_FLAG_LATER,
     SOME = PL_CONFIG_FLAG_SOME,
     LINES = PL_CONFIG_FLAG_LINES,
+    ASIDE = PL_CONFIG_FLAG_ASIDE,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -352,15 +353,21 @@ const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_k
 
 bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key) { return !pl_config_unused_by(cfg, key); }
 
+static bool is_trained(const pl_config *cfg) { return TRAINED >> pl_config_system_of(cfg) & 1; }
+
 bool pl_config_counts(const pl_config *cfg, const pl_config_key *key)
 {
-    const bool trains = TRAINED >> pl_config_system_of(cfg) & 1;
-    return pl_config_is_used(cfg, key) && (!trains || key->readers & PL_CONFIG_BY_TRAIN);
+    return pl_config_is_used(cfg, key) && (!is_trained(cfg) || key->readers & PL_CONFIG_BY_TRAIN);
+}
+
+bool pl_config_is_aside(const pl_config *cfg, const pl_config_key *key)
+{
+    return key->flags & PL_CONFIG_FLAG_ASIDE && is_trained(cfg);
 }
 
 bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
-    if (key->readers & by) return true;
+    if (key->readers & by) return by == PL_CONFIG_BY_ENCODE || !pl_config_is_aside(cfg, key);
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
 

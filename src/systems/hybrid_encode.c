@@ -57,7 +57,7 @@ static pl_status find_weights(const pl_config *c, pl_data_use use, pl_encoder_we
     else
         PL_TRY(find_saved(c, w, err));
     if (!w->path[0]) return PL_OK;
-    PL_TRY(pl_given_weights_check(w->path, NULL, PL_REAL_F32, &given, err));
+    PL_TRY(pl_given_weights_check(w->path, NULL, pl_system_narrowest(c), &given, err));
     w->hash = given.hash;
     if (use == PL_DATA_FOR_RUN) return PL_OK;
     PL_TRY(pl_given_weights_config(w->path, w->hash, &made_with, err));

@@ -8,6 +8,7 @@
 #ifndef PL_SYSTEMS_SYSTEM_H
 #define PL_SYSTEMS_SYSTEM_H
 
+#include "base/narrow.h"
 #include "base/parts.h"
 #include "base/predicted.h"
 #include "config/config.h"
@@ -142,6 +143,7 @@ typedef struct pl_system {
 pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
 /* Of that the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
+pl_real pl_system_narrowest(const pl_config *); /* that weights of a trained model in use must do as */
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
 uint64_t pl_system_epochs(const pl_config *); /* of a training */

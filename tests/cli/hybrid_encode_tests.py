@@ -61,6 +61,19 @@ def test_capsules_are_those_of_the_model():
         check(numbers_of(f"{out}/results.blocks", "children")[0] == (9, CAPSULES, CHILDREN, WIDTH), "children")
 
 
+def test_precision():
+    """In 16 bits what infer makes in 16 bits, and results know it."""
+    out, texts = train(), write_texts(7)
+    encode(out, "--texts", texts)
+    wide = numbers_of(f"{out}/results.blocks")[1]
+    for precision in ("bf16", "fp16"):
+        refused(2, "run.precision", "encode", out, "--texts", texts, "--precision", precision)
+        encode(out, "--texts", texts, "--precision", precision, "--output", f"{precision}.blocks")
+        numbers = numbers_of(f"{precision}.blocks")[1]
+        check(bits(numbers) == inferred(out, texts, "--precision", precision)[1], precision)
+        check(0 < max(abs(a - b) for a, b in zip(numbers, wide)) < 0.2, precision)
+
+
 def test_children_and_checksums():
     """With a projection that changes nothing, children are the tokens themselves. If they are all of them, the rest follows by hand: the
     attention of each capsule, its sketch and its checksum, and children come from the most attended on."""
@@ -132,16 +145,16 @@ def test_results_know_their_weights():
     check("all is done" in run("encode", out, "--texts", texts)[1], "it was not done")
     run("train", write_hybrid(train={"steps": 9, "checkpoint_every": 3, "eval_every": 3, "keep_last": 3}), "--resume", "--quiet")
     best = read("out/checkpoints/best").decode().strip()
-    refused(2, "holds results of another configuration", "encode", out, "--texts", texts)
     encode(out, "--texts", texts, "--output", "best.blocks")
     check(bits(numbers_of("best.blocks")[1]) == inferred(out, texts)[1], "not the best checkpoint")
-    check(numbers_of("best.blocks")[1] != first, "a training changed nothing")
     encode(out, "--texts", texts, "--output", "named.blocks", "--checkpoint", f"out/checkpoints/{best}")
     check(filecmp.cmp("best.blocks", "named.blocks", shallow=False), "the best, named, is another")
-    os.remove("out/checkpoints/best")  # without a best one it is the latest
+    os.remove("out/checkpoints/best")  # without a best one it is the latest, which is another one than before
+    refused(2, "holds results of another configuration", "encode", out, "--texts", texts)
     encode(out, "--texts", texts, "--output", "latest.blocks")
     encode(out, "--texts", texts, "--output", "same.blocks", "--checkpoint", last_checkpoint(out))
     check(filecmp.cmp("latest.blocks", "same.blocks", shallow=False), "not the latest")
+    check(numbers_of("latest.blocks")[1] != first, "a training changed nothing")
     run("export", out, "--format", "safetensors", "--out", "w.safetensors")
     encode(out, "--texts", texts, "--output", "file.blocks", "--weights", "w.safetensors")
     check(numbers_of("file.blocks")[1] == numbers_of("latest.blocks")[1], "exported weights give others")
@@ -279,6 +292,7 @@ def test_refused():
     refused(4, "of a model with vision_encoder.H_cycles 2, but .* says 1", "encode", out, "--texts", texts, "--set", "vision_encoder.H_cycles=1")
     refused(2, "reading.noise 3 adds noise to pages", "encode", out, "--texts", texts, "--set", "reading.noise=3")
     refused(2, "n2n_pretrain.only makes the config that of another training", "encode", out, "--texts", texts, "--set", "n2n_pretrain.only=true")
+    refused(2, "--texts: this command does not read texts.path .encode does.", "quantize", out, "--texts", texts)
     refused(2, "pipeline.time_limit .soon. is no time", "encode", out, "--texts", texts, "--time_limit", "soon")
     path = f"out/checkpoints/{read('out/checkpoints/best').decode().strip()}/model.safetensors"
     weights = load_weights(path)
@@ -294,7 +308,7 @@ def test_refused():
     check(not os.path.exists("out/results.blocks"), "what was refused left results")
 
 
-GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_children_and_checksums, test_bits_hang_on_texts_and_weights,
+GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_precision, test_children_and_checksums, test_bits_hang_on_texts_and_weights,
                             test_killed_and_resumed, test_results_know_their_weights, test_witness_and_page, test_plan,
                             test_texts_in_the_config_of_a_run, test_refused],
           "trained_encoder": [test_weights_serve_arch_capsules, test_encoder_alone_is_trained, test_weights_that_cannot_serve]}
