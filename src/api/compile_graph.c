@@ -164,7 +164,8 @@ static pl_status calibrate(const pl_compiler *c, pl_graph *g, pl_error *err)
 bool pl_compiler_is_narrow(const pl_compiler *c)
 {
     const uint32_t all = PL_USES_WEIGHTS | PL_USES_GRADIENT | PL_USES_CALIBRATION;
-    return (pl_command_row_of(c->command)->uses & all) == PL_USES_WEIGHTS && pl_narrow_dtype(c->config) != PL_DTYPE_F32;
+    const uint32_t uses = pl_command_row_of(c->command)->uses;
+    return ((uses & all) == PL_USES_WEIGHTS || uses & PL_USES_RESULTS) && pl_narrow_dtype(c->config) != PL_DTYPE_F32;
 }
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)

@@ -38,6 +38,7 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 static uint64_t find_steps(const pl_config *c, pl_command command, const pl_data *data)
 {
     if (!data->source || data->calibration.passes || pl_system_files(c, command)) return 0;
+    if (pl_command_does(command, PL_USES_RESULTS)) return data->source->steps_per_epoch[PL_PART_TRAIN];
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * pl_system_epochs(c);
 }
@@ -52,6 +53,13 @@ static bool begins_first(const pl_config *c, pl_command command, const pl_data *
 {
     return pl_system_files(c, command) &&
            (pl_system_is_seeded(c, command) || data->weights || !pl_task_of(c)->job[PL_COMMAND_TRAIN]);
+}
+
+/* What a trained model gives out for good is never that of first values. */
+static bool needs_saved(const pl_config *c, pl_command command, const pl_data *data)
+{
+    if (pl_system_files(c, command)) return !begins_first(c, command, data);
+    return pl_command_does(command, PL_USES_RESULTS) && pl_task_of(c)->job[PL_COMMAND_TRAIN];
 }
 
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
@@ -106,8 +114,13 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_d
 static const pl_words *words_of(const pl_config *c, pl_command command, pl_words *own)
 {
     const pl_words *words = pl_system_words(c);
-    if (!pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES)) return words;
-    *own = *words;
+    const pl_job *job = pl_task_of(c)->job[command];
+    const bool is_cut = pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES);
+    if (!is_cut && (!job || !job->words)) return words;
+    *own = is_cut ? *words : *job->words;
+    own->at_once_key = words->at_once_key;
+    own->size_keys = words->size_keys, own->weight_keys = words->weight_keys;
+    if (!is_cut) return own;
     own->size_keys = words->weight_keys;
     if (pl_command_does(command, PL_USES_FILES)) own->at_once_key = "infer.batch";
     return own;
@@ -153,7 +166,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                           .plan_hash = pl_config_hash_numerics(c),
                           .config_text = s->config_text,
                           .begins_first = begins_first(c, command, data),
-                          .needs_saved = pl_system_files(c, command) && !begins_first(c, command, data),
+                          .needs_saved = needs_saved(c, command, data),
                           .held_out = held_out ? held_out->path : NULL,
                           .own = s->own,
                           .trace_path = c->run.trace[0] ? s->trace : NULL};

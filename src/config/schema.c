@@ -57,6 +57,7 @@ enum {
     PRECISION = PL_CONFIG_FLAG_PRECISION,
     FROZEN = PL_CONFIG_FLAG_FROZEN,
     WEIGHTS = PL_CONFIG_FLAG_WEIGHTS,
+    ASIDE = PL_CONFIG_FLAG_ASIDE,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -78,7 +79,7 @@ enum {
 #define BY_USE(id, of, wanted) | ((id##_USES & (of)) == (wanted) ? PL_CONFIG_BY_##id : 0)
 enum {
     DATA = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -88,7 +89,7 @@ enum {
 #undef PL_COMMAND_ROW
     ,
     BATCHES = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -371,9 +372,21 @@ const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_k
 
 bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key) { return !pl_config_unused_by(cfg, key); }
 
+static bool is_trained(const pl_config *cfg) { return TRAINED >> pl_config_system_of(cfg) & 1; }
+
+bool pl_config_counts(const pl_config *cfg, const pl_config_key *key)
+{
+    return pl_config_is_used(cfg, key) && (!is_trained(cfg) || key->readers & PL_CONFIG_BY_TRAIN);
+}
+
+bool pl_config_is_aside(const pl_config *cfg, const pl_config_key *key)
+{
+    return key->flags & PL_CONFIG_FLAG_ASIDE && is_trained(cfg);
+}
+
 bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
-    if (key->readers & by) return true;
+    if (key->readers & by) return by == PL_CONFIG_BY_ENCODE || !pl_config_is_aside(cfg, key);
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
 

@@ -53,7 +53,8 @@ static const pl_family hybrid = {
     .face = {.program = "infer",
              .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
              .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
-                        {"q_halt", "the logit of: all words are right, reasoning may end"}}},
+                        {"q_halt", "the logit of: all words are right, reasoning may end"},
+                        {"capsules", "the sketch of each capsule: its weighed sum of tokens"}}},
     .used_for = PL_COMMAND_EVALUATE,
     .find_part = find_denoiser};
 

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/pages/cache.h"
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
+#include "systems/capsules.h"
 #include "systems/drawn_rows.h"
 #include "systems/given_weights.h"
+#include "systems/hybrid_texts.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
 #include "systems/system.h"
@@ -206,7 +209,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];
-    (void)use, (void)planned;
+    if (command == PL_COMMAND_ENCODE) return pl_hybrid_open_texts(c, use, planned, data, err);
     PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(find_features(c, command, &s, kept, err));
     PL_TRY(find_images(c, command, &s, kept, said, err));
@@ -223,11 +226,17 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
-    if (further) PL_TRY(pl_page_cache_keep_module(&pl_page_cache_denoised, err));
+    if (further) {
+        const bool denoised = strcmp(further, "denoised") == 0;
+        PL_TRY(pl_page_cache_keep_module(denoised ? &pl_page_cache_denoised : &pl_page_cache_drawn, err));
+    }
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
-static const char *further_module(const pl_config *c) { return pl_hybrid_keeps_pages(c) ? "hybrid:cache" : NULL; }
+static const char *further_module(const pl_config *c)
+{
+    return pl_hybrid_keeps_pages(c) ? "hybrid:denoised" : c->pipeline.cache_dir[0] ? "hybrid:cache" : NULL;
+}
 
 /* ---- what is read of a page ---- */
 
@@ -262,18 +271,22 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
     if (halt) pl_json_kv_double(j, "halts", (double)(float)(1 / (1 + exp(-(double)*halt))));
 }
 
-static const char *const files[] = {FEATURES_FILE, NULL};
+static const char *const files[] = {FEATURES_FILE, PL_CAPSULES_INDEX, NULL};
 
 static const pl_dataset dataset = {.load_module = load_module,
                                    .further_module = further_module,
                                    .files = files,
                                    .say_inferred = say_inferred,
                                    .rows = &pl_drawn_rows,
+                                   .prepare = pl_hybrid_prepare,
+                                   .prepared_for = 1u << PL_COMMAND_ENCODE,
+                                   .check_folder = pl_hybrid_check_folder,
                                    .open = open_hybrid};
 
 static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                                      [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
                                      [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_ENCODE] = &pl_job_encode,
                                      [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
                                      [PL_COMMAND_INFER] = &pl_job_infer},
                              .measure = pl_hybrid_measure,
@@ -281,7 +294,9 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .keep_predictions = pl_hybrid_keep_predictions,
                              .stage_key = "task_training.stage",
                              .stage = pl_hybrid_stage,
-                             .report_stages = pl_hybrid_report_stages};
+                             .report_stages = pl_hybrid_report_stages,
+                             .page = pl_hybrid_write_page,
+                             .keeps_config = true};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",

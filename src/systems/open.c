@@ -14,17 +14,22 @@ int64_t pl_system_batch(const pl_config *c, pl_command command)
     return pl_command_does(command, PL_USES_CALIBRATION) ? 1 : pl_config_batch(c);
 }
 
+pl_real pl_system_narrowest(const pl_config *c)
+{
+    static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
+                                        [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
+                                        [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
+    return narrowest[c->run.precision];
+}
+
 pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data *data, pl_error *err)
 {
     pl_given_weights given;
     const bool begins = pl_command_does(command, PL_USES_WEIGHTS) && !pl_command_does(command, PL_USES_GRADIENT);
     if (!begins || !c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
-    static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
-                                        [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
-                                        [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
     const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION); /* in f32, whatever the key says */
-    PL_TRY(pl_given_weights_check(c->run.weights, NULL, calibrates ? PL_REAL_F32 : narrowest[c->run.precision], &given,
-                                  err));
+    PL_TRY(
+        pl_given_weights_check(c->run.weights, NULL, calibrates ? PL_REAL_F32 : pl_system_narrowest(c), &given, err));
     PL_TRY(pl_given_weights_match(c, c->run.weights, err));
     data->weights = c->run.weights;
     data->weights_part = NULL;

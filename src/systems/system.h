@@ -8,6 +8,7 @@
 #ifndef PL_SYSTEMS_SYSTEM_H
 #define PL_SYSTEMS_SYSTEM_H
 
+#include "base/narrow.h"
 #include "base/parts.h"
 #include "base/predicted.h"
 #include "config/config.h"
@@ -57,6 +58,7 @@ typedef struct pl_dataset {
      * NULL. */
     const char *(*further_module)(const pl_config *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
+    uint32_t prepared_for; /* the commands for which it prepares, bits 1 << PL_COMMAND_…; 0: all that read samples */
     const char *const *files; /* that it keeps in the folder of a run: names, NULL after the last */
     /* What pl_check_folder asks beyond the core's questions. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
@@ -142,6 +144,7 @@ typedef struct pl_system {
 pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
 /* Of that the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
+pl_real pl_system_narrowest(const pl_config *); /* that weights of a trained model in use must do as */
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
 uint64_t pl_system_epochs(const pl_config *); /* of a training */
@@ -222,8 +225,8 @@ pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /*
 void pl_system_show_facts(pl_doc *);
 void pl_system_show_fact(pl_doc *, const char *name, const char *fmt, ...) PL_PRINTF(3, 4);
 void pl_system_show_key(pl_doc *, const pl_config *, const char *name, const char *path);
-/* A folded section: all keys that decide the numbers. */
-void pl_system_show_keys(pl_doc *, const pl_config *);
+/* A folded section: all keys that decide the numbers of that command. */
+void pl_system_show_keys(pl_doc *, const pl_config *, pl_config_reader);
 
 #define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
 #define PL_ARCH_ROW(id, name, system)

@@ -387,7 +387,7 @@ pl_status pl_text_find_own(const pl_config *c, uint64_t *hash, pl_error *err)
 {
     pl_preparation *of = pl_alloc(1, sizeof *of);
     if (!of) return pl_fail(err, PL_E_NOMEM, "no memory to look at the run");
-    pl_status status = pl_preparation_begin(of, c, NULL, err);
+    pl_status status = pl_preparation_begin(of, c, NULL, PL_COMMAND_TRAIN, err);
     if (status == PL_OK) status = check_record(of, err);
     if (status == PL_OK) status = with_text(of, find_own, &hash, err);
     pl_preparation_end(of, status);

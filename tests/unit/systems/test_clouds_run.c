@@ -65,7 +65,7 @@ static pl_status prepare(void)
 {
     static pl_preparation p;
     told = 0;
-    pl_status status = pl_preparation_begin(&p, &config, &config, &err);
+    pl_status status = pl_preparation_begin(&p, &config, &config, PL_COMMAND_TRAIN, &err);
     if (status == PL_OK) status = pl_system_clouds.dataset->prepare(&p, tell, NULL, &err);
     pl_preparation_end(&p, status);
     return status;
