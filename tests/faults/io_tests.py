@@ -210,18 +210,12 @@ def make_bases():
     os.mkdir(f"{base}/texts")
     for i in range(5):
         write_text(f"{base}/texts/{i}.txt", 9, i)
-    for name, texts in (("lines", "lines.txt"), ("folder", "texts")):
-        with open(f"{base}/{name}.yaml", "w") as file:
-            file.write(ENCODER % texts)
-    with open(f"{base}/lines.txt", "w") as file:
-        file.writelines(read(f"{base}/texts/{i}.txt").decode() + "\n" for i in range(5))
-    with open(f"{base}/rows.jsonl.gz", "wb") as file:
-        file.write(gzip.compress("".join(json.dumps({"text": read(f"{base}/texts/{i}.txt").decode()}) + "\n" for i in range(5)).encode(), mtime=0))
-    for name, text in (("short.txt", "a line\nanother\n"), ("names", "short.txt\n")):
-        with open(f"{base}/{name}", "w") as file:
-            file.write(text)
-    with open(f"{base}/buffers.csv", "w") as file:
-        file.write(BUFFERS)
+    texts = [read(f"{base}/texts/{i}.txt").decode() for i in range(5)]
+    rows = gzip.compress("".join(json.dumps({"text": text}) + "\n" for text in texts).encode(), mtime=0)
+    for name, data in (("lines.txt", "\n".join([*texts, ""])), ("rows.jsonl.gz", rows), ("short.txt", "a line\nanother\n"), ("names", "short.txt\n"), ("buffers.csv", BUFFERS),
+                       ("lines.yaml", ENCODER % "lines.txt"), ("folder.yaml", ENCODER % "texts")):
+        with open(f"{base}/{name}", "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
     for name, steps in (("begun", 2), ("trained", 4)):
         copy = f"{ROOT}/base/{name}"
         shutil.copytree(base, copy)
