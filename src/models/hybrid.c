@@ -185,7 +185,9 @@ static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id
     const pl_config *c = k->m->config;
     size_t n = 0;
     const bool chooses = pl_hybrid_aim_of(c) == PL_HYBRID_CHOOSES, in_sizes = chooses || pl_hybrid_has_policy(c);
-    const int64_t sizes = PL_POLICY_SIZES, feature = PL_POLICY_FEATURES + 1;
+    const bool behind = pl_hybrid_has_policy(c) && pl_hybrid_has_noise(c);
+    const int64_t sizes = PL_POLICY_SIZES, columns = PL_ROLLOUT_COLUMNS,
+                  feature = PL_POLICY_FEATURES + 1 + (behind ? columns : 0);
     const pl_shape page = pl_shape_of(3, PL_B(1), k->side, k->side), one = pl_shape_of(1, (int64_t)1);
     to[n] = pages;
     port[n++] =
@@ -195,16 +197,20 @@ static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id
     to[n] = &k->feature;
     if (in_sizes) port[n++] = (pl_model_port){"feature", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), feature)};
     if (pl_hybrid_has_noise(c)) {
-        to[n] = &k->noise, to[n + 1] = &k->numbers;
-        port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS)};
+        to[n] = &k->noise;
+        if (!behind) port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), columns)};
+        to[n] = &k->numbers;
         port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
         return n;
     }
     const bool keeps_pages = pl_hybrid_keeps_pages(c);
     if (!keeps_pages && !c->vision_encoder.features_cache) return n;
-    to[n] = keeps_pages ? &k->denoised : &k->features, to[n + 1] = &k->missing;
-    port[n++] = keeps_pages ? (pl_model_port){"denoised", PL_DTYPE_U8, pl_hybrid_image(k, 1)}
-                            : (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
+    to[n] = keeps_pages ? &k->denoised : &k->features;
+    if (!keeps_pages)
+        port[n++] = (pl_model_port){"features", PL_DTYPE_F32, pl_shape_of(3, PL_B(1), k->tokens, k->width)};
+    else if (!in_sizes)
+        port[n++] = (pl_model_port){"denoised", PL_DTYPE_U8, pl_hybrid_image(k, 1)};
+    to[n] = &k->missing;
     port[n++] = (pl_model_port){"missing", PL_DTYPE_I32, one};
     return n;
 }
@@ -222,7 +228,14 @@ static pl_status begin_micro(pl_hybrid *k, pl_id program, pl_id *pages)
     const size_t ports = list_ports(k, pages, port, to);
     PL_TRY(pl_model_begin_micro(k->m, program, port, ports, load));
     for (size_t i = 0; i < ports; i++) *to[i] = load[i];
-    return PL_OK;
+    if (k->noise == PL_NONE && pl_hybrid_has_noise(k->m->config)) { /* behind the feature */
+        pl_slice_args noise = pl_slice_none;
+        noise.x = k->feature, noise.first = PL_POLICY_FEATURES + 1, noise.channels = PL_ROLLOUT_COLUMNS;
+        k->noise = pl_build_slice(&k->m->b, &noise);
+    }
+    if (k->denoised == PL_NONE && k->missing != PL_NONE && k->features == PL_NONE) /* in the place of the pages */
+        k->denoised = pl_model_view(k->m, *pages, pl_hybrid_image(k, 1));
+    return k->m->b.status;
 }
 
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)

@@ -8,7 +8,7 @@ import suite
 from clouds import check_eval, check_train, draw_budget, yes
 from harness import Skip
 
-DRAW = "plimsoll-draw.so"
+DRAW, CACHE = "plimsoll-draw.so", "plimsoll-cache.so"
 
 
 def draw_model(rng):
@@ -23,10 +23,12 @@ def draw_model(rng):
             "latent_planning.enable_latent_planning": yes(rng, 0.8), "latent_planning.latent_num_paths": rng.randint(1, 4),
             "latent_planning.latent_planning_depth": rng.randint(1, 2), "latent_planning.latent_use_adaptive_gate": yes(rng, 0.8),
             "vision_encoder.pretrained_precision": rng.choice(("auto", "f32", "bf16", "fp16")), "vision_encoder.unfreeze_pretrained_layers": rng.choice((0, 0, 1))}
-    keys.update({"reasoning.halt_max_steps": rng.choice((1, 1, 2, 4)), "vision_encoder.fusion_type": rng.choice(("gated", "gated", "learned_avg")),
+    keys.update({"reasoning.halt_max_steps": rng.choice((1, 1, 2, 4)), "vision_encoder.fusion_type": rng.choice(("gated", "gated", "learned_avg", "average")),
                  "vision_encoder.progressive_fusion": yes(rng), "output_head.vq_codebook": rng.choice(("none", "beside", "straight_through"))})
     if rng.random() < 0.2:
-        keys.update({"vision_encoder.fusion_type": "attention", "vision_encoder.progressive_fusion": False})
+        keys["vision_encoder.fusion_type"] = "attention"
+    if keys["vision_encoder.fusion_type"] in ("attention", "average"):
+        keys["vision_encoder.progressive_fusion"] = False
     if rng.random() < 0.2:  # the adapter alone
         keys.update({"n2n_pretrain.only": True, "vision_encoder.adapter_layers": rng.randint(1, 2), "vision_encoder.unfreeze_pretrained_layers": 0})
     if not keys["vision_encoder.unfreeze_pretrained_layers"] and keys["reasoning.halt_max_steps"] == 1:
@@ -38,6 +40,9 @@ def draw_model(rng):
                      "denoiser.depth": rng.randint(1, 3 if patch == 8 else 4), "denoiser.target": rng.choice(("noisy", "clean"))})
         if rng.random() < 0.5:  # or the policy that tries one
             keys.update({"denoiser.only": False, "page_policy.only": True, "page_policy.samples": rng.randint(2, 9), "vision_encoder.pretrained_precision": "f32"})
+    elif rng.random() < 0.25:  # a denoiser in front, and what it makes is kept
+        keys.update({"vision_encoder.features_cache": "0", "reading.noise": 0, "dataset.cache_images": True, "vision_encoder.pretrained_precision": "f32",
+                     "denoiser.channels": rng.choice((2, 5, 8)), "denoiser.depth": rng.randint(1, 3)})
     return {key: str(value).lower() if isinstance(value, bool) else value for key, value in keys.items()}
 
 
@@ -55,7 +60,7 @@ def draw_train(rng):
 def train_denoiser(bench, keys):
     """That of one step, of the same config, in a folder of its own."""
     out = bench.out()
-    of_it = {**keys, "page_policy.only": "false", "denoiser.only": "true", "train.steps": 1, "run.out": out}
+    of_it = {**keys, "page_policy.only": "false", "n2n_pretrain.only": "false", "denoiser.only": "true", "train.steps": 1, "run.out": out}
     bench.run(bench.command("train", bench.config, "--quiet", *random_config.options_of(of_it)))
     return out
 
@@ -63,10 +68,12 @@ def train_denoiser(bench, keys):
 def run_one(bench, seed, index, found):
     rng = random.Random(f"{seed}/{index}")
     keys = {**draw_model(rng), **draw_train(rng)}
+    if keys.get("dataset.cache_images") == "true" and not bench.has_module(CACHE):
+        keys["dataset.cache_images"] = "false"
     bench.config = bench.path(f"hybrid-{index}.yaml")
     with open(bench.config, "w", encoding="utf-8") as f:
         f.write("model: {arch: hybrid}\n")
-    if keys.get("page_policy.only") == "true":
+    if keys.get("page_policy.only") == "true" or "dataset.cache_images" in keys:
         keys["dataset.denoiser_path"] = train_denoiser(bench, keys)
     keys["run.out"] = out = bench.out()
     draw_budget(rng, bench, keys)

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 
 import cli_tests
-from cli_tests import SEED, Skipped, await_event, check, finish, main, metrics, read, refused, run, start
+from cli_tests import SEED, Skipped, await_event, check, finish, main, metrics, read, refused, run, start_closely
 from hybrid_tests import PAGES, lasting, write_hybrid
 
 DRAW = random.Random(SEED)
@@ -91,17 +91,17 @@ def test_its_bound():
 
 
 def test_killed():
-    config = write_denoised(train={"steps": 60, "checkpoint_every": 5, "eval_every": 20})
+    config = write_denoised(train={"steps": 120, "checkpoint_every": 5, "eval_every": 40})
     run("train", config, "--quiet", "--out", "plain")
-    for step in sorted(DRAW.sample(range(2, 50), 3)):
-        process = start("train", config, "--resume=auto", "--out", "kept", *KEPT)
+    for step in (DRAW.randrange(2, 9) for _ in range(3)):
+        process = start_closely("train", config, "--resume=auto", "--out", "kept", *KEPT)
         await_event(process, "step", step)
         process.send_signal(signal.SIGKILL)
         finish(process)
     _, err = run("train", config, "--resume=auto", "--out", "kept", *KEPT)
     check(same("kept", "plain") and "the cache of pages" not in err, err[-500:])
-    run("train", config, "--resume=auto", "--out", "kept", "--steps", "61", "--quiet")  # and without it
-    run("train", config, "--resume=auto", "--out", "plain", "--steps", "61", "--quiet")
+    run("train", config, "--resume=auto", "--out", "kept", "--steps", "121", "--quiet")  # and without it
+    run("train", config, "--resume=auto", "--out", "plain", "--steps", "121", "--quiet")
     check(same("kept", "plain"), "other bits without it")
 
 

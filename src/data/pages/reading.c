@@ -25,6 +25,13 @@ static void *port_of(const pl_reading *r, const pl_slot *slot, pl_reading_port w
 /* Are pages drawn in all sizes? */
 static bool in_sizes(const pl_reading *r) { return r->setup.chooses || r->setup.places; }
 
+/* A step's data are few values, so what says how a page is made noisy stands behind its feature where it is read. */
+static bool noise_is_behind(const pl_reading *r) { return r->setup.places && r->setup.makes_noisy; }
+static uint32_t feature_columns(const pl_reading *r)
+{
+    return PL_POLICY_FEATURES + 1 + (noise_is_behind(r) ? PL_ROLLOUT_COLUMNS : 0);
+}
+
 static const pl_reading *reading_of(const pl_source *source)
 {
     return (const pl_reading *)((const char *)source - offsetof(pl_reading, source));
@@ -112,7 +119,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
 {
     const pl_reading *r = reading_of(source);
     const uint64_t labels = (uint64_t)micro_batch * r->setup.capsules * sizeof(int32_t),
-                   feature = (uint64_t)micro_batch * (PL_POLICY_FEATURES + 1) * sizeof(float);
+                   feature = (uint64_t)micro_batch * feature_columns(r) * sizeof(float);
     uint64_t pages;
     if (pl_size_mul(sizes_of(r) * page_bytes(r), micro_batch, &pages) || pages > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "a micro-batch of %u pages of %u pixels either way is absurdly large",
@@ -185,9 +192,12 @@ static void describe_noise(const pl_reading *r, pl_part part, uint64_t number, u
 
 static void fill_noise(const pl_reading *r, pl_slot *slot)
 {
-    float *row = port_of(r, slot, PL_READING_NOISE);
+    const bool behind = noise_is_behind(r);
+    float *row = behind ? (float *)port_of(r, slot, PL_READING_FEATURE) + PL_POLICY_FEATURES + 1
+                        : port_of(r, slot, PL_READING_NOISE);
+    const uint32_t columns = behind ? feature_columns(r) : PL_ROLLOUT_COLUMNS;
     int64_t *id = port_of(r, slot, PL_READING_NUMBERS);
-    for (uint32_t i = 0; i < slot->rows; i++, row += PL_ROLLOUT_COLUMNS, id += PL_ROLLOUT_IDS) {
+    for (uint32_t i = 0; i < slot->rows; i++, row += columns, id += PL_ROLLOUT_IDS) {
         const uint64_t in_step = (uint64_t)slot->micro * slot->rows + i,
                        number = slot->step * r->source.batch + in_step;
         uint64_t page = 0;
@@ -212,7 +222,7 @@ static void fill_row(const pl_reading *r, const worker *w, pl_slot *slot, uint32
 {
     const uint32_t width = PL_POLICY_FEATURES, capsules = r->setup.capsules;
     if (in_sizes(r)) {
-        float *feature = (float *)port_of(r, slot, PL_READING_FEATURE) + (size_t)i * (width + 1);
+        float *feature = (float *)port_of(r, slot, PL_READING_FEATURE) + (size_t)i * feature_columns(r);
         pl_trigram_feature(r->setup.seed, w->text, bytes, width, feature);
         feature[width] = words > 0;
     }
@@ -222,30 +232,36 @@ static void fill_row(const pl_reading *r, const worker *w, pl_slot *slot, uint32
 }
 
 /* Rows past the last page are empty paper. */
+static void draw_row(const pl_reading *r, worker *w, uint32_t words, size_t bytes, uint8_t *paper)
+{
+    if (words)
+        draw_sizes(r, w, bytes, paper);
+    else
+        memset(paper, 255, sizes_of(r) * page_bytes(r));
+}
+
 static pl_status fill(const pl_source *source, void *scratch, pl_slot *slot, pl_error *err)
 {
     const pl_reading *r = reading_of(source);
-    const uint64_t row = sizes_of(r) * page_bytes(r);
     worker *w = scratch;
     uint8_t *paper = port_of(r, slot, PL_READING_PAGES);
     slot->counted = 0;
     if (w->status != PL_OK) return pl_fail(err, w->status, "%s", w->error.text);
-    for (uint32_t i = 0; i < slot->rows; i++, paper += row) {
+    const bool is_known = pl_reading_fill_kept(r, (char *)scratch + worker_bytes() + drawers_bytes(r), slot),
+               draws = !is_known || !pl_reading_is_in_place(r);
+    for (uint32_t i = 0; i < slot->rows; i++, paper += sizes_of(r) * page_bytes(r)) {
         uint32_t word[CAPSULES_MAX], words = 0;
         size_t bytes = 0;
         uint64_t page;
         if (pl_reading_find_row(r, slot, i, &page)) {
             words = pl_reading_words(r, page, word);
             bytes = text_of(r, word, words, w->text);
-            draw_sizes(r, w, bytes, paper);
-        } else {
-            memset(paper, 255, row);
         }
+        if (draws) draw_row(r, w, words, bytes, paper);
         fill_row(r, w, slot, i, word, words, bytes);
         slot->counted += items_of(r, words);
     }
     if (r->setup.makes_noisy) fill_noise(r, slot);
-    pl_reading_fill_kept(r, (char *)scratch + worker_bytes() + drawers_bytes(r), slot);
     return PL_OK;
 }
 
@@ -447,7 +463,13 @@ static void set_ports(pl_reading *r)
 {
     const pl_reading_setup *s = &r->setup;
     const bool keeps = s->features || s->keeps_images;
-    const bool has[PL_READING_PORTS] = {true, !s->chooses, in_sizes(r), s->makes_noisy, s->makes_noisy, keeps, keeps};
+    const bool has[PL_READING_PORTS] = {[PL_READING_PAGES] = true,
+                                        [PL_READING_LABELS] = !s->chooses,
+                                        [PL_READING_FEATURE] = in_sizes(r),
+                                        [PL_READING_NOISE] = s->makes_noisy && !noise_is_behind(r),
+                                        [PL_READING_NUMBERS] = s->makes_noisy,
+                                        [PL_READING_KEPT] = keeps && !pl_reading_is_in_place(r),
+                                        [PL_READING_MISSING] = keeps};
     uint32_t ports = 0;
     for (int i = 0; i < PL_READING_PORTS; i++) r->port[i] = has[i] ? ports++ : UINT32_MAX;
 }

@@ -7,9 +7,10 @@
  * (base/rollout.h): page n of epoch e has the deviation and the number that these two say.
  * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and behind the
  * labels, or in their place where nothing is read, there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind
- * it stands 1, or 0 for what is no page.
+ * it stands 1, or 0 for what is no page. Behind labels and with noise, "feature" has the columns of "noise", too.
  * Where what the model makes of pages is kept, two more: "features" f32, or "denoised" u8 [B,H,W,3], and "missing"
- * i32 [1]: 1 where that of some page is not known, and the model is to make them all and give the port back. */
+ * i32 [1]: 1 where that of some page is not known, and the model is to make them all and give the port back. Of pages
+ * that come in all sizes what is kept stands in their place, from the beginning. */
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
 

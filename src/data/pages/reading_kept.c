@@ -123,11 +123,17 @@ pl_status pl_reading_describe_kept(const pl_reading *r, uint32_t micro_batch, pl
     if (pl_size_mul(r->features ? r->features->place_bytes : image_bytes(r), micro_batch, &bytes) || bytes > INT64_MAX)
         return pl_fail(err, PL_E_CONFIG, "%s of %u pages are absurdly large; make the micro-batch smaller",
                        r->features ? "features" : "colours", micro_batch);
-    l->port[l->ports++] = r->features ? (pl_port){"features", PL_DTYPE_F32, bytes, 0, NULL}
-                                      : (pl_port){"denoised", PL_DTYPE_U8, bytes, 0, NULL};
+    if (!pl_reading_is_in_place(r))
+        l->port[l->ports++] = r->features ? (pl_port){"features", PL_DTYPE_F32, bytes, 0, NULL}
+                                          : (pl_port){"denoised", PL_DTYPE_U8, bytes, 0, NULL};
     l->port[l->ports++] = (pl_port){"missing", PL_DTYPE_I32, sizeof(int32_t), 0, NULL};
     if (r->images) l->scratch_bytes += packed_bytes(r);
     return PL_OK;
+}
+
+static uint32_t kept_port(const pl_reading *r)
+{
+    return r->port[pl_reading_is_in_place(r) ? PL_READING_PAGES : PL_READING_KEPT];
 }
 
 static bool read_page(const pl_reading *r, uint64_t page, void *scratch, void *to)
@@ -150,7 +156,7 @@ static bool has_all(const pl_reading *r, const pl_slot *slot)
 static bool read_all(const pl_reading *r, void *scratch, const pl_slot *slot)
 {
     const uint64_t bytes = r->features ? r->features->place_bytes : image_bytes(r);
-    char *to = slot->port[r->port[PL_READING_KEPT]].at;
+    char *to = slot->port[kept_port(r)].at;
     uint64_t page;
     if (!has_all(r, slot)) return false;
     for (uint32_t i = 0; i < slot->rows; i++, to += bytes)
@@ -161,10 +167,12 @@ static bool read_all(const pl_reading *r, void *scratch, const pl_slot *slot)
     return true;
 }
 
-void pl_reading_fill_kept(const pl_reading *r, void *scratch, pl_slot *slot)
+bool pl_reading_fill_kept(const pl_reading *r, void *scratch, pl_slot *slot)
 {
-    if (r->features || r->setup.keeps_images)
-        *(int32_t *)slot->port[r->port[PL_READING_MISSING]].at = !read_all(r, scratch, slot);
+    if (!r->features && !r->setup.keeps_images) return false;
+    const bool is_known = read_all(r, scratch, slot);
+    *(int32_t *)slot->port[r->port[PL_READING_MISSING]].at = !is_known;
+    return is_known;
 }
 
 /* ---- what comes back ---- */
@@ -194,7 +202,7 @@ pl_status pl_reading_keep(const pl_source *source, const pl_slot *slot, uint32_t
     const uint64_t bytes = r->features ? r->features->place_bytes : image_bytes(r);
     const char *from = made;
     uint64_t page;
-    if ((!r->features && !r->images) || port != r->port[PL_READING_KEPT]) return PL_OK;
+    if ((!r->features && !r->images) || port != kept_port(r)) return PL_OK;
     for (uint32_t i = 0; i < slot->rows; i++, from += bytes) {
         if (!pl_reading_find_row(r, slot, i, &page)) continue;
         if (r->features)
