@@ -142,7 +142,7 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
 {
     const pl_infer_output *o;
     const float *height = pl_infer_item_find(item, "height", &o);
-    const pl_scaler *s = pl_clouds_data_heights(pl_clouds_data_of(of));
+    const pl_scaler *s = of->kind->labels->scaler(of);
     if (height) pl_json_kv_double(j, "height_km", (double)(float)pl_unscale(s, (double)*height));
 }
 
@@ -170,5 +170,5 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "batch_size, temporal_frames or channels", "channels"},
-                                    .dataset = &dataset,
+                                    .dataset = {&dataset},
                                     .task = &task};

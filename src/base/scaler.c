@@ -1,4 +1,4 @@
-#include "data/clouds/scaler.h"
+#include "base/scaler.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Numbers to mean 0 and variance 1: their mean and the population's deviation, taken up one by one (Welford 1962, in
  * the order in which they come). Equal numbers have a deviation of exactly 0 while they are gathered. */
-#ifndef PL_DATA_SCALER_H
-#define PL_DATA_SCALER_H
+#ifndef PL_BASE_SCALER_H
+#define PL_BASE_SCALER_H
 
 #include <stdint.h>
 
