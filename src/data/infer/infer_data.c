@@ -206,6 +206,7 @@ static pl_status make_ready(pl_infer_data *d, pl_error *err)
     for (uint64_t n = 0; n < d->names.count; n++)
         file[n] = (pl_staged){.name = d->names.name[n].path, .port = &d->setup.port[d->names.name[n].port]};
     const pl_staging_wish wish = {.folder = d->setup.scratch,
+                                  .key = "infer.scratch",
                                   .is_memory = d->setup.scratch_is_memory,
                                   .file = file,
                                   .files = d->names.count,
