@@ -1,6 +1,8 @@
 /* Samples of a regression from a user's own arrays: the dataset that a config means by `samples_from: arrays`. */
 #include "systems/arrays.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "data/arrays/arrays_data.h"
 #include "data/arrays/arrays_prepare.h"
@@ -69,6 +71,14 @@ static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
     const pl_status status = open_arrays(without, PL_COMMAND_EVALUATE, PL_DATA_FOR_RUN, NULL, data, err);
     pl_free(without);
     return status;
+}
+
+static void scale_input(const pl_config *c, const pl_data *of, pl_infer_port *p)
+{
+    const pl_arrays_data *d = pl_arrays_data_of(of);
+    p->bytes = strcmp(p->name, "images") == 0;
+    if (p->bytes && c->clouds.zscore_normalize) p->scaled_together = d->record.height * d->record.width;
+    if (strcmp(p->name, "angles") == 0) p->scaler = d->scaler.angle;
 }
 
 static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
@@ -141,4 +151,5 @@ const pl_dataset pl_dataset_arrays = {.is_meant = is_meant,
                                       .open = open_arrays,
                                       .open_model = open_model,
                                       .forget_data = forget_data,
-                                      .say_inferred = say_inferred};
+                                      .say_inferred = say_inferred,
+                                      .scale_input = scale_input};

@@ -76,6 +76,9 @@ typedef struct pl_dataset {
      * model gives out. */
     const pl_rows_kind *rows;
     pl_infer_say *say_inferred;
+    /* Completes an input of the model where files hold it as those did that it was trained on: how it is scaled. NULL:
+     * files hold what the model takes. `of`: the data, opened without samples, which outlive the port. */
+    void (*scale_input)(const pl_config *, const pl_data *of, pl_infer_port *);
 } pl_dataset;
 
 enum { PL_STAGE_SETS_MAX = 20 };

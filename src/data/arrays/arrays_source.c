@@ -53,25 +53,17 @@ static void fill_empty(const pl_arrays_data *d, row to)
     *to.target = NAN;
 }
 
-/* A frame that is the same everywhere becomes 0. */
-static void standardise(float *x, uint64_t count)
-{
-    pl_scaler_sum sum = {0};
-    for (uint64_t i = 0; i < count; i++) pl_scaler_add(&sum, (double)x[i]);
-    const pl_scaler s = pl_scaler_finish(&sum);
-    for (uint64_t i = 0; i < count; i++) x[i] = (float)pl_scale(&s, (double)x[i]);
-}
-
 static pl_status fill_row(const pl_arrays_data *d, void *scratch, uint64_t item, row to, pl_error *err)
 {
     PL_TRY(pl_rows_read(&d->rows, item, to.images, scratch, err));
     if (XXH64(to.images, (size_t)pl_infer_port_bytes(&d->port), 0) != d->sums[item])
         return pl_fail(err, PL_E_DATA,
-                       "%.300s: sample %" PRIu64 " has other images than when the run began; bring them back, or train "
-                       "anew",
-                       d->rows.path, item);
+                       "%.300s: sample %" PRIu64
+                       " has other images than when %.300s was made; bring them back, or delete "
+                       "that file, and it is made again",
+                       d->rows.path, item, d->path);
     for (uint64_t t = 0; t < d->record.window && d->zscore; t++)
-        standardise(to.images + t * pixels_of(d), pixels_of(d));
+        pl_scale_each(to.images + t * pixels_of(d), pixels_of(d));
     for (int k = 0; k < PL_ARRAYS_ANGLE_COUNT; k++)
         to.angles[k] = (float)pl_scale(&d->scaler.angle[k], (double)d->angles[item * PL_ARRAYS_ANGLE_COUNT + k]);
     *to.target = (float)pl_scale(&d->scaler.target, (double)d->target[item]);
