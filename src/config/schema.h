@@ -38,6 +38,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_LATER = 1 << 16,
     PL_CONFIG_FLAG_SOME = 1 << 17,
     PL_CONFIG_FLAG_LINES = 1 << 18,
+    PL_CONFIG_FLAG_UNSAID = 1 << 19,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
