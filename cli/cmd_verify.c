@@ -164,7 +164,7 @@ static pl_status compare(const pl_cli_input *in, pl_error *err)
                            .row = hear_row,
                            .context = &v};
     pl_signals_catch();
-    pl_status status = pl_prepare(in->config, NULL, NULL, err);
+    pl_status status = pl_prepare(in->config, PL_COMMAND_GRADIENTS, NULL, NULL, err);
     pl_signals_leave(); /* nothing is written, so there is nothing to wait for */
     if (status == PL_OK) status = pl_verify(in->config, &o, &result, err);
     if (v.status == PL_OK && v.rows) v.status = print_end(&v, &result);

@@ -176,7 +176,7 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
      * are of no use there. */
     return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s%s", in->out,
                         in->arguments.operand[0],
-                        may_be_seeded && !pl_prepares(in->config)
+                        may_be_seeded && !pl_prepares(in->config, PL_COMMAND_TRAIN)
                             ? ", or take a file of weights (--weights FILE) or first values (--seeded)"
                             : "");
 }

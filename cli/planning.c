@@ -126,15 +126,16 @@ pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
 }
 
 /* prepared: of who only looks, or NULL. */
-static pl_status prepare(const pl_cli_input *in, bool data, phases *p, pl_prepared **prepared, pl_error *err)
+static pl_status prepare(const pl_cli_input *in, pl_command command, bool data, phases *p, pl_prepared **prepared,
+                         pl_error *err)
 {
     pl_status status = pl_cli_begin_with_module(in->config, err);
     if (status != PL_OK) return status;
     pl_signals_catch(); /* what is half written goes */
     status = pl_planner_fence(in->config, err);
     if (status == PL_OK && data)
-        status = prepared ? pl_prepare_briefly(in->config, tell_phase, p, prepared, err)
-                          : pl_prepare(in->config, tell_phase, p, err);
+        status = prepared ? pl_prepare_briefly(in->config, command, tell_phase, p, prepared, err)
+                          : pl_prepare(in->config, command, tell_phase, p, err);
     pl_signals_leave();
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
@@ -144,8 +145,8 @@ static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command 
                            bool is_prepared, pl_prepared **prepared, pl_plan **plan, pl_error *err)
 {
     phases p = begin_phases(name, talk);
-    pl_status status =
-        is_prepared ? PL_OK : prepare(in, pl_command_reads_samples(command, in->config), &p, prepared, err);
+    const bool data = pl_command_reads_samples(command, in->config);
+    pl_status status = is_prepared ? PL_OK : prepare(in, command, data, &p, prepared, err);
     const bool here = !prepared;
     if (status == PL_OK)
         status =
@@ -173,7 +174,7 @@ static pl_status prepare_for_results(const pl_cli_command *command, const pl_cli
     phases p = begin_phases(command->name, talk);
     *prepared = pl_command_does(command->command, PL_USES_DATA) && pl_command_does(command->command, PL_USES_RESULTS);
     if (!*prepared) return PL_OK;
-    pl_status status = prepare(in, true, &p, NULL, err);
+    pl_status status = prepare(in, command->command, true, &p, NULL, err);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }
@@ -189,7 +190,7 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
 {
     phases p = begin_phases(name, talk);
     pl_prepared *prepared = NULL;
-    pl_status status = prepare(in, true, &p, &prepared, err);
+    pl_status status = prepare(in, pl_command_of(in->config), true, &p, &prepared, err);
     if (status == PL_OK) status = pl_fit_make(in->config, pl_cli_cache(in), tell_phase, &p, answer, err);
     pl_cli_undo(prepared, talk);
     end_phases(&p);
@@ -198,15 +199,15 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
 
 /* A plan that was made before, by plan or fit: what it says is what runs. Only the data are looked at again: what was
  * prepared of them may be gone, or no longer be theirs. */
-static pl_status load_plan(const char *name, const pl_cli_input *in, const char *path, const pl_talk *talk,
+static pl_status load_plan(const pl_cli_command *command, const pl_cli_input *in, const char *path, const pl_talk *talk,
                            pl_plan **plan, pl_error *err)
 {
     pl_status status = pl_plan_load(path, plan, err);
     if (status == PL_OK) status = pl_plan_take_config(*plan, in->config, err);
     if (status == PL_OK) status = pl_plan_check_machine(*plan, err);
     if (status != PL_OK) return status;
-    phases p = begin_phases(name, talk);
-    status = prepare(in, true, &p, NULL, err);
+    phases p = begin_phases(command->name, talk);
+    status = prepare(in, command->command, true, &p, NULL, err);
     end_phases(&p);
     return name_fence(status, in->config, err);
 }
@@ -381,7 +382,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     if (status == PL_OK && !left) return 0;
     if (status == PL_OK) status = check_all(in, command, &err);
     if (status == PL_OK && call->plan)
-        status = load_plan(name, in, call->plan, talk, &plan, &err);
+        status = load_plan(call->command, in, call->plan, talk, &plan, &err);
     else if (status == PL_OK)
         status = make_plan(name, in, command, talk, prepared, NULL, &plan, &err);
     if (status == PL_OK && !talk->quiet && (keep || talk->verbose))

@@ -35,7 +35,7 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
         status =
             pl_cli_error(&err, PL_E_USAGE, "run.trace %.200s: a witness has no trace; leave one of them out", trace);
     pl_signals_catch(); /* what is half written goes */
-    if (status == PL_OK) status = pl_prepare(in->config, NULL, NULL, &err);
+    if (status == PL_OK) status = pl_prepare(in->config, command->command, NULL, NULL, &err);
     if (status == PL_OK)
         status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
     pl_signals_leave();
@@ -53,14 +53,15 @@ static int make_page(const pl_cli_command *command, const pl_cli_input *in, cons
     return 0;
 }
 
-static int start(const pl_cli_command *command, const pl_cli_input *in)
+static int start(const pl_cli_command *command, const pl_cli_input *in, int steps_option)
 {
     pl_talk talk;
     pl_error err = {0};
     pl_call call = {.command = command};
-    unsigned long long only, steps;
+    unsigned long long only, steps = 1;
     pl_status status = read_count(command, &in->arguments, PL_RESULTS_ONLY, 0, &only, &err);
-    if (status == PL_OK) status = read_count(command, &in->arguments, PL_RESULTS_STEPS, 1, &steps, &err);
+    if (status == PL_OK && steps_option >= 0)
+        status = read_count(command, &in->arguments, steps_option, 1, &steps, &err);
     if (status == PL_OK && in->arguments.value[PL_RESULTS_WITNESS]) return write_witness(command, in, only, steps);
     if (status == PL_OK)
         status = pl_talk_read(in->config, in->arguments.value[PL_RESULTS_QUIET],
@@ -72,13 +73,16 @@ static int start(const pl_cli_command *command, const pl_cli_input *in)
     return code ? code : make_page(command, in, &talk); /* it comes back with 0 where all was done before */
 }
 
-int pl_results_command_run(const pl_cli_command *command, int argc, char **argv)
+pl_status pl_results_command_load(const pl_cli_command *command, int argc, char **argv, pl_cli_input *in, pl_error *err)
 {
-    pl_cli_input in;
-    pl_error err = {0};
     pl_signals_outlive_readers();
-    pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
-    int code = status == PL_OK ? start(command, &in) : pl_cli_complain(command->name, status, &err);
-    pl_cli_release(&in);
+    return pl_cli_load(command, argc, argv, 0, in, err);
+}
+
+int pl_results_command_finish(const pl_cli_command *command, pl_cli_input *in, int steps, pl_status status,
+                              pl_error *err)
+{
+    const int code = status == PL_OK ? start(command, in, steps) : pl_cli_complain(command->name, status, err);
+    pl_cli_release(in);
     return code;
 }

@@ -8,7 +8,7 @@
 set(PL_SOURCE_PARTS planner ref images rollout clouds capsules hybrid)
 set(PL_PART_planner
   grad/*.c rewrite/*.c plan/place/*.c plan/recompute/*.c calibrate/*.c export/*.c doctor/*.c storage/*.c
-  models/[^mh]*.c models/mlp.c fit/[^c]*.c fit/candidate.c
+  models/[^mhf]*.c models/fno_operator.c models/mlp.c fit/[^c]*.c fit/candidate.c
   api/about.c api/advise*.c api/certify.c api/compare*.c api/compile*.c api/doctor.c api/export*.c api/fit.c api/infer.c
   api/report_runs.c
   api/results*.c api/room.c api/starts.c api/storage*.c api/survey.c api/verify*.c api/watch.c api/witness.c api/work_left.c
@@ -18,8 +18,8 @@ set(PL_PART_planner
   report/work.c show/*html*.c show/chart*.c show/plot.c
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
   systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
-  data/clouds/scene.c data/text/bpe_train.c data/text/prepare.c
-  data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/folder_*.c data/pages/scan*.c)
+  data/clouds/scene.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
+  data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^u]*.c)
 set(PL_PART_ref kernels/ref/*.c)
 # What has to do with pictures and fields, which no model of tokens does.
 set(PL_PART_images

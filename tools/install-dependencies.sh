@@ -18,6 +18,7 @@ build|libjansson-dev|pkg-config:jansson|reads JSON (tokenizers, state of a run)
 build|libxxhash-dev|header:xxhash.h|checksums of files
 ?build|libhdf5-dev|pkg-config:hdf5-serial|results in HDF5 form, and HDF5 files of yours; without it results in the forms native and npy only, and .npy files only
 ?build|libraqm-dev|pkg-config:raqm|lays out lines of any script (brings FreeType, HarfBuzz, FriBidi); no text is drawn without it
+?build|zlib1g-dev|pkg-config:zlib|reads texts that gzip compressed; they have to be unpacked without it
 ?build|libpng-dev|pkg-config:libpng|pages as pictures, and pictures in PNG for infer; no text is drawn, and none of these is read without it
 ?build|libjpeg62-turbo-dev|pkg-config:libjpeg|the module that reads pictures in JPEG and PNG for infer; they are not read without it
 ?build|libsqlite3-dev|header:sqlite3.h|a cache of drawn pages; none without it

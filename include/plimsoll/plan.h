@@ -77,8 +77,8 @@ PL_API PL_MUST_USE pl_status pl_forget_run(const pl_config *, pl_error *);
  * differs in what the run settled with its first step (docs/config.md, "decides"). */
 PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
 
-/* Makes sure that what the system prepares of its data exists and is up to date, in bounded memory. A failure
- * leaves nothing behind. PL_E_DATA, PL_E_STORAGE.
+/* Makes sure that what the system prepares of its data for the command exists and is up to date, in bounded memory.
+ * A failure leaves nothing behind. PL_E_DATA, PL_E_STORAGE.
  *
  * For a text: its tokenizer and token file; both stay in the run's folder (the token file in data.cache when that is
  * set), and neither text nor tokens are ever whole in memory. A folder that holds a run keeps its tokenizer and its
@@ -86,18 +86,21 @@ PL_API PL_MUST_USE pl_status pl_check_resume(const pl_config *, pl_error *);
  * a subfolder of their own, which data.cache then names.
  *
  * For flights (cloud heights): the file of prepared frames, in the run's folder or in `cache`. Every stage uses it
- * again while the flights' files and the keys that made it are the same. */
-PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_progress, void *context, pl_error *);
+ * again while the flights' files and the keys that made it are the same.
+ *
+ * For texts to encode: their index, in the run's folder. */
+PL_API PL_MUST_USE pl_status pl_prepare(pl_config *, pl_command, pl_progress, void *context, pl_error *);
 
 /* The same for who only looks, as `plimsoll plan` does: until pl_prepared_undo what was made in the run's folder is
  * there, and where something was, no run begins there; then all of it goes, with the folder. What lies elsewhere
  * (data.cache) stays. PL_E_STORAGE: something of it cannot be removed. */
 typedef struct pl_prepared pl_prepared;
-PL_API PL_MUST_USE pl_status pl_prepare_briefly(pl_config *, pl_progress, void *context, pl_prepared **, pl_error *);
+PL_API PL_MUST_USE pl_status pl_prepare_briefly(pl_config *, pl_command, pl_progress, void *context, pl_prepared **,
+                                                pl_error *);
 PL_API pl_status pl_prepared_undo(pl_prepared *, pl_error *); /* NULL is fine, for both */
 
-/* Does the system of the config prepare anything of its data at all? */
-PL_API bool pl_prepares(const pl_config *);
+/* Does the system of the config prepare anything of its data for the command? */
+PL_API bool pl_prepares(const pl_config *, pl_command);
 
 /* How far the results of a command are that keeps some (PL_USES_RESULTS). */
 typedef struct pl_work_left {

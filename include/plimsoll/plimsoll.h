@@ -9,7 +9,7 @@
  *     pl_run *run = NULL;
  *     pl_run_options options = {.host = true};
  *     if (pl_config_load_file(config, "mlp.yaml", &error) || pl_config_check(config, &error) ||
- *         pl_prepare(config, NULL, NULL, &error) ||
+ *         pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &error) ||
  *         pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error) ||
  *         pl_run_open(plan, &options, &run, &error) || pl_run_train(run, &error))
  *         fprintf(stderr, "%s\n", error.text);

@@ -9,7 +9,7 @@
 extern const char pl_build_commit[]; /* cmake/commit.cmake writes it; "": not known */
 
 /* Each is loaded for a moment, or it is said why it cannot be. */
-static const char *const modules[] = {"cache", "draw", "hdf5", "onnx", "pictures"};
+static const char *const modules[] = {"cache", "draw", "gzip", "hdf5", "onnx", "pictures"};
 enum { MODULES = sizeof modules / sizeof *modules, FILE_BYTES = 64 };
 
 static const struct {

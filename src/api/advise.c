@@ -31,7 +31,11 @@ static pl_advice_effect effect_of(pl_config_effect effect)
 
 /* ---- a config with a change ---- */
 
-static bool has_key(const pl_config *c, pl_config_key_id key) { return pl_config_is_used(c, &pl_config_keys[key]); }
+static bool has_key(const pl_advising *v, const pl_config *c, pl_config_key_id key)
+{
+    const pl_config_key *k = &pl_config_keys[key];
+    return pl_config_is_used(c, k) && pl_config_is_read(c, k, (pl_config_reader)(1u << v->command));
+}
 
 /* As typed behind a command. */
 static void say_option(const char *path, const char *value, pl_str *s)
@@ -50,7 +54,7 @@ static pl_status pin_at_once(const pl_advising *v, pl_config *c, pl_error *err)
     char text[VALUE_BYTES];
     snprintf(text, sizeof text, "%" PRIu32, v->compiled.at_once);
     for (size_t i = 0; i < CHANGES; i++)
-        if (pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES && has_key(c, pl_config_what_ifs[i].key))
+        if (pl_config_what_ifs[i].how == PL_CONFIG_HOW_TIMES && has_key(v, c, pl_config_what_ifs[i].key))
             return pl_config_set(c, path_of(pl_config_what_ifs[i].key), text, "plan", err);
     return PL_OK;
 }
@@ -181,7 +185,7 @@ static pl_status try_change(pl_advising *v, const pl_config_what_if *w, pl_confi
     tried t;
     pl_error ignored = {0};
     *c = *pinned;
-    if (!has_key(c, w->key) || !value_of(v, w, value)) return PL_OK;
+    if (!has_key(v, c, w->key) || !value_of(v, w, value)) return PL_OK;
     const pl_status given = pl_config_set(c, path_of(w->key), value, "plan", &ignored);
     if (given == PL_E_NOMEM) return pl_fail(err, given, "%s", ignored.text);
     if (given != PL_OK || pl_config_equal(c, pinned)) return PL_OK;
@@ -210,10 +214,10 @@ static pl_status try_changes(pl_advising *v, pl_config *c, pl_config *pinned, pl
 
 /* ---- what is safe ---- */
 
-static const char *share_key(const pl_config *c)
+static const char *share_key(const pl_advising *v, const pl_config *c)
 {
     for (size_t i = 0; i < PL_CONFIG_SHARE_COUNT; i++)
-        if (has_key(c, pl_config_shares[i])) return path_of(pl_config_shares[i]);
+        if (has_key(v, c, pl_config_shares[i])) return path_of(pl_config_shares[i]);
     return NULL;
 }
 
@@ -236,7 +240,7 @@ static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *
                            pl_error *err)
 {
     enum { ROUNDS = 4, PIECES_MAX = 1 << 20 };
-    const char *key = share_key(c);
+    const char *key = share_key(v, c);
     const size_t before = options->bytes;
     uint64_t need = pl_advice_disk_bytes(v, v->plan), pieces = 1;
     for (int i = 0; i < ROUNDS && key && pl_advice_lacks_disk(v, need); i++) {
@@ -282,10 +286,9 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 /* One, or the trainings that the config is of. */
 static uint32_t count_trainings(const pl_config *c)
 {
-    char name[PL_STAGE_NAME_BYTES];
-    const pl_system *y = pl_system_of(c);
+    pl_stage_row row;
     uint32_t count = 0;
-    while (y->name_stage && y->name_stage(c, count, name)) count++;
+    while (pl_system_find_stage(c, count, &row)) count++;
     return count ? count : 1;
 }
 
@@ -372,7 +375,8 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to look over training %u", k + 1);
     pl_status status = pl_stage_take(c, k, &stage, &is_done, err);
     pl_prepared *prepared = NULL;
-    if (status == PL_OK) status = pl_prepare_briefly(c, NULL, NULL, &prepared, &why); /* into the folder of its own */
+    if (status == PL_OK)
+        status = pl_prepare_briefly(c, o->command, NULL, NULL, &prepared, &why); /* into the folder of its own */
     if (status == PL_OK) status = pl_compile(c, &own, NULL, &plan, &why);
     (void)pl_prepared_undo(prepared, NULL); /* in a folder that a training comes to anyway */
     pl_config_destroy(c);
@@ -491,7 +495,7 @@ static void list_rows(const pl_advising *v, pl_config *c, pl_config *before, tak
     for (size_t i = 0; i < SMALLER_ROWS; i++) {
         const size_t at = rows->rows;
         rows->row[at] = smaller_row(i);
-        if (!has_key(c, rows->row[at]->key)) continue;
+        if (!has_key(v, c, rows->row[at]->key)) continue;
         snprintf(rows->value[at], VALUE_BYTES, "%s", rows->row[at]->value);
         *before = *c;
         if (take_row(rows, at, c) && !pl_config_equal(c, before))

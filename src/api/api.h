@@ -23,7 +23,7 @@ typedef struct pl_settings {
 } pl_settings;
 
 /* stages.c: how many trainings of several come before this one, also where the config names it alone. */
-pl_status pl_stage_count_earlier(const pl_config *, uint32_t *, pl_error *);
+uint32_t pl_stage_count_earlier(const pl_config *);
 pl_status pl_settings_fill(const pl_config *, pl_command, const pl_data *, pl_settings *, pl_error *);
 void pl_settings_deinit(pl_settings *);
 

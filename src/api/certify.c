@@ -4,6 +4,7 @@
 
 #include "api/choice.h"
 #include "api/compile.h"
+#include "config/schema.h"
 
 typedef enum when { ALWAYS, ONLY, BUT } when; /* set where the key of the axis is `word`, or where it is not */
 
@@ -25,22 +26,22 @@ _Static_assert(TRIALS + 1 <= PL_FIT_PERMISSIONS_MAX, "raise PL_FIT_PERMISSIONS_M
 static const trial without_clip = {PL_CHOICE_UPDATE, ALWAYS, "", "train.grad_clip", "0"};
 
 /* A key that the model does not have, or nobody reads now, cannot help. */
-static pl_status may_help(const trial *t, const pl_config *c, bool *may, pl_error *err)
+static bool may_help(const trial *t, const pl_config *c, const pl_config_key *key, pl_command command)
 {
     char text[PL_CHOICE_TEXT_BYTES], under[PL_CHOICE_TEXT_BYTES] = "";
     const pl_choice_key above = pl_choice_rows[t->of].under;
-    *may = false;
-    if (!pl_choice_is_used(c, t->of)) return PL_OK;
-    PL_TRY(pl_choice_text(c, t->of, text, err));
-    if (above != PL_CHOICE_NO_KEY) PL_TRY(pl_choice_text(c, above, under, err));
-    *may = strcmp(under, "0") != 0 && (t->when == ALWAYS || (strcmp(text, t->word) == 0) == (t->when == ONLY));
-    return PL_OK;
+    if (!key || !pl_config_is_read(c, key, (pl_config_reader)(1u << command))) return false;
+    if (!pl_choice_is_used(c, t->of)) return false;
+    pl_choice_text(c, t->of, text);
+    if (above != PL_CHOICE_NO_KEY) pl_choice_text(c, above, under);
+    return strcmp(under, "0") != 0 && (t->when == ALWAYS || (strcmp(text, t->word) == 0) == (t->when == ONLY));
 }
 
 /* What a search ended with: a plan, the smallest one, or, where state alone is too large, neither. */
-static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, const pl_plan *plan)
+static pl_fit_permission permission_of(const trial *t, const pl_config_key *key, const pl_fit_result *r,
+                                       const pl_plan *plan)
 {
-    pl_fit_permission p = {.key = t->path, .value = t->value, .fits = plan != NULL, .seconds = -1};
+    pl_fit_permission p = {.key = key->path, .value = t->value, .fits = plan != NULL, .seconds = -1};
     size_t shown = plan ? r->chosen : r->least;
     if (shown == PL_FIT_NONE) return p;
     p.charged_bytes = r->point[shown].charged_bytes;
@@ -49,14 +50,14 @@ static pl_fit_permission permission_of(const trial *t, const pl_fit_result *r, c
     return p;
 }
 
-/* Sets the key, beside what is allowed already; false in `fresh` when it was so before, or cannot help. */
-static pl_status give(const trial *t, const pl_config *before, pl_config *c, bool *fresh, pl_error *err)
+/* Sets the key, beside what is allowed already; false in `fresh` when it was so before. */
+static pl_status give(const trial *t, const pl_config_key *key, const pl_config *before, pl_config *c, bool *fresh,
+                      pl_error *err)
 {
     *c = *before;
-    PL_TRY(may_help(t, before, fresh, err));
-    PL_TRY(pl_config_set(c, t->path, t->value, "fit", err));
+    PL_TRY(pl_config_set(c, key->path, t->value, "fit", err));
     c->fit.allow |= before->fit.allow;
-    *fresh = *fresh && !pl_config_equal(c, before);
+    *fresh = !pl_config_equal(c, before);
     return PL_OK;
 }
 
@@ -67,16 +68,18 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
     pl_fit_result r;
     pl_plan *plan = NULL;
     bool fresh = false;
+    const pl_config_key *key = pl_config_find_for(config, t->path);
+    if (!may_help(t, config, key, o->command)) return PL_OK;
     pl_config *c = pl_config_create();
-    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", t->path);
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory to try %s", key->path);
     pl_compile_options how = *o;
     how.everything = false;
-    pl_status given = give(t, config, c, &fresh, err), status = PL_OK;
+    pl_status given = give(t, key, config, c, &fresh, err), status = PL_OK;
     if (given == PL_OK && fresh) status = pl_compile(c, &how, &r, &plan, &why);
     pl_config_destroy(c);
     if (given != PL_OK || !fresh) return given;
     if (status == PL_OK || status == PL_E_BUDGET)
-        into->permission[into->permission_count++] = permission_of(t, &r, plan);
+        into->permission[into->permission_count++] = permission_of(t, key, &r, plan);
     pl_plan_destroy(plan);
     pl_fit_result_deinit(&r);
     /* A key that another one needs (an early update with micro-batches, layer_major) cannot be left to the search. */

@@ -15,41 +15,40 @@ static const pl_choice_word *find_word(const pl_choice_row *row, const char *tex
 
 static bool is_auto(const pl_choice_row *row, const char *text) { return strcmp(text, row->word[0].text) == 0; }
 
-/* The table of axes names keys of the schema, whose tests ask for each. */
-static pl_status find_key(pl_choice_key key, const pl_config_key **found, pl_error *err)
+/* The key of a choice; NULL: this config has none. */
+static const pl_config_key *find_key(const pl_config *c, pl_choice_key key)
 {
-    *found = pl_config_find(pl_choice_rows[key].path);
-    return *found ? PL_OK : pl_fail(err, PL_E_INTERNAL, "%s is not a key of the schema", pl_choice_rows[key].path);
+    return pl_config_find_for(c, pl_choice_rows[key].path);
 }
 
-pl_status pl_choice_text(const pl_config *c, pl_choice_key key, char text[PL_CHOICE_TEXT_BYTES], pl_error *err)
+void pl_choice_text(const pl_config *c, pl_choice_key key, char text[PL_CHOICE_TEXT_BYTES])
 {
-    const pl_config_key *found;
+    const pl_config_key *found = find_key(c, key);
     pl_str out = pl_str_fixed(text, PL_CHOICE_TEXT_BYTES);
-    PL_TRY(find_key(key, &found, err));
-    pl_config_print_value(found, pl_config_value_of(c, found), &out);
-    return PL_OK;
+    if (found)
+        pl_config_print_value(found, pl_config_value_of(c, found), &out);
+    else
+        pl_str_append(&out, pl_choice_rows[key].word[0].text);
 }
 
 bool pl_choice_is_used(const pl_config *c, pl_choice_key key)
 {
-    const pl_config_key *found = pl_config_find(pl_choice_rows[key].path);
+    const pl_config_key *found = find_key(c, key);
     return found && pl_config_is_used(c, found);
 }
 
-static pl_status read_key(const pl_config *c, pl_choice_key key, pl_choice *choice, bool *open, pl_error *err)
+static void read_key(const pl_config *c, pl_choice_key key, pl_choice *choice, bool *open)
 {
     char text[PL_CHOICE_TEXT_BYTES];
     const pl_choice_row *row = &pl_choice_rows[key];
-    if (!pl_choice_is_used(c, key)) return PL_OK; /* its system has no such choice: it is as established */
-    PL_TRY(pl_choice_text(c, key, text, err));
+    if (!pl_choice_is_used(c, key)) return; /* the config has no such choice: it is as established */
+    pl_choice_text(c, key, text);
     const pl_choice_word *word = find_word(row, text);
     row->put(choice, word ? word->value : strtoll(text, NULL, 10));
     *open = is_auto(row, text);
-    return PL_OK;
 }
 
-pl_status pl_choice_read(const pl_config *c, uint32_t uses, pl_choice *choice, uint32_t *open, pl_error *err)
+void pl_choice_read(const pl_config *c, uint32_t uses, pl_choice *choice, uint32_t *open)
 {
     *choice = (pl_choice){0};
     *open = 0;
@@ -58,10 +57,9 @@ pl_status pl_choice_read(const pl_config *c, uint32_t uses, pl_choice *choice, u
         const pl_choice_row *row = &pl_choice_rows[key];
         row->put(choice, row->word[0].value);
         if ((row->uses & uses) != row->uses) continue;
-        PL_TRY(read_key(c, key, choice, &is_open, err));
+        read_key(c, key, choice, &is_open);
         *open |= (uint32_t)is_open << key;
     }
-    return PL_OK;
 }
 
 static void copy_value(const pl_config *from, pl_config *to, const pl_config_key *key)
@@ -69,14 +67,12 @@ static void copy_value(const pl_config *from, pl_config *to, const pl_config_key
     memcpy((char *)to + key->offset, (const char *)from + key->offset, key->bytes);
 }
 
-pl_status pl_choice_copy(const pl_config *from, pl_config *to, pl_error *err)
+void pl_choice_copy(const pl_config *from, pl_config *to)
 {
     for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++) {
-        const pl_config_key *found;
-        PL_TRY(find_key(key, &found, err));
-        copy_value(from, to, found);
+        const pl_config_key *found = find_key(from, key);
+        if (found) copy_value(from, to, found);
     }
-    return PL_OK;
 }
 
 /* ---- what changes numbers ---- */
@@ -91,38 +87,34 @@ static const char *longest_word(const pl_choice *unused, pl_choice_key key)
     return row->word[longest].text;
 }
 
-static pl_status is_left(const pl_config *c, pl_choice_key key, bool *left, pl_error *err)
+static bool is_left(const pl_config *c, pl_choice_key key)
 {
     char text[PL_CHOICE_TEXT_BYTES];
-    *left = false;
-    if (!pl_choice_rows[key].numbers) return PL_OK;
-    PL_TRY(pl_choice_text(c, key, text, err));
-    *left = is_auto(&pl_choice_rows[key], text);
-    return PL_OK;
+    if (!pl_choice_rows[key].numbers || !find_key(c, key)) return false;
+    pl_choice_text(c, key, text);
+    return is_auto(&pl_choice_rows[key], text);
 }
 
 static pl_status decide(pl_config *c, const char *(*word)(const pl_choice *, pl_choice_key), const pl_choice *choice,
                         pl_error *err)
 {
     for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++) {
-        bool left;
-        const pl_config_key *found;
-        PL_TRY(is_left(c, key, &left, err));
-        if (!left) continue;
+        if (!is_left(c, key)) continue;
+        const pl_config_key *found = find_key(c, key);
         const char *text = word(choice, key);
         pl_config_scalar scalar = {text, strlen(text), PL_CONFIG_RAW};
-        PL_TRY(find_key(key, &found, err));
         PL_TRY(pl_config_parse_value(found, scalar, (char *)c + found->offset, found->path, err));
     }
     return PL_OK;
 }
 
-pl_status pl_choice_is_left(const pl_config *c, const char *path, bool *left, pl_error *err)
+bool pl_choice_is_left(const pl_config *c, const char *path)
 {
-    *left = false;
-    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++)
-        if (strcmp(pl_choice_rows[key].path, path) == 0) return is_left(c, key, left, err);
-    return PL_OK;
+    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++) {
+        const pl_config_key *found = find_key(c, key);
+        if (found && strcmp(found->path, path) == 0) return is_left(c, key);
+    }
+    return false;
 }
 
 pl_status pl_decide(pl_config *c, const pl_choice *choice, pl_error *err)
@@ -131,16 +123,10 @@ pl_status pl_decide(pl_config *c, const pl_choice *choice, pl_error *err)
 }
 pl_status pl_decide_longest(pl_config *c, pl_error *err) { return decide(c, longest_word, NULL, err); }
 
-static pl_status take_kept(pl_config *c, const pl_config *kept, pl_error *err)
+static void take_kept(pl_config *c, const pl_config *kept)
 {
-    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++) {
-        bool left;
-        const pl_config_key *found;
-        PL_TRY(is_left(c, key, &left, err));
-        PL_TRY(find_key(key, &found, err));
-        if (left) copy_value(kept, c, found);
-    }
-    return PL_OK;
+    for (pl_choice_key key = 0; key < PL_CHOICE_KEYS; key++)
+        if (is_left(c, key)) copy_value(kept, c, find_key(c, key));
 }
 
 pl_status pl_decide_as_kept(pl_config *c, pl_error *err)
@@ -154,7 +140,7 @@ pl_status pl_decide_as_kept(pl_config *c, pl_error *err)
     pl_config *kept = pl_config_create();
     if (!kept) return pl_fail(err, PL_E_NOMEM, "no memory for %.300s", path);
     pl_status status = pl_config_load_file(kept, path, err);
-    if (status == PL_OK) status = take_kept(c, kept, err);
+    if (status == PL_OK) take_kept(c, kept);
     pl_config_destroy(kept);
     return status;
 }

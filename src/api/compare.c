@@ -110,8 +110,7 @@ bool pl_compare_is_base(const pl_compare *p, pl_variant v)
 
 bool pl_compare_judges(const pl_compare *p, pl_variant v)
 {
-    return pl_system_of(p->config)->job[PL_COMMAND_EVALUATE] && pl_compare_runs(p, v) &&
-           p->by[v] != PL_COMPARE_BY_SEEDED;
+    return pl_task_of(p->config)->job[PL_COMMAND_EVALUATE] && pl_compare_runs(p, v) && p->by[v] != PL_COMPARE_BY_SEEDED;
 }
 
 /* ---- inputs ---- */

@@ -39,9 +39,9 @@ pl_status pl_compare_forget_files(pl_config *c, pl_error *err)
 
 static pl_status set_form(const pl_compare *p, pl_variant v, pl_config *c, pl_error *err)
 {
-    const pl_narrow_way *narrow = &pl_system_of(c)->narrow;
-    PL_TRY(set(c, narrow->key, v == PL_VARIANT_BF16 ? narrow->narrow : narrow->wide, err));
-    if (narrow->also) PL_TRY(set(c, narrow->also, narrow->plain, err));
+    const pl_config_key *precision = pl_config_find_for(c, "<precision>"), *frozen = pl_config_find_for(c, "<frozen>");
+    PL_TRY(set(c, precision->path, v == PL_VARIANT_BF16 ? "bf16" : "f32", err));
+    if (frozen) PL_TRY(set(c, frozen->path, "f32", err));
     if (p->report.is_binary && v == PL_VARIANT_F32) PL_TRY(set(c, "model.binary", "none", err));
     return PL_OK;
 }

@@ -25,7 +25,7 @@ static void remark(pl_compare *p, pl_variant v, const char *text)
 static void find_judged(pl_compare *p)
 {
     char text[PL_COMPARE_NAME + 160];
-    const bool judges = pl_system_of(p->config)->job[PL_COMMAND_EVALUATE] != NULL;
+    const bool judges = pl_task_of(p->config)->job[PL_COMMAND_EVALUATE] != NULL;
     snprintf(text, sizeof text,
              "arch %s has no command eval, since nobody knows what is right; how near to f32 is what comes out stands "
              "above",
@@ -38,7 +38,6 @@ static void find_judged(pl_compare *p)
 
 static void find_forms(pl_compare *p)
 {
-    const pl_system *y = pl_system_of(p->config);
     const char *arch = p->report.arch;
     const bool binary = p->report.is_binary, can = p->report.possible_flops >= 0;
     p->by[PL_VARIANT_F32] = binary ? PL_COMPARE_BY_SEEDED : PL_COMPARE_BY_EXPORT;
@@ -50,9 +49,10 @@ static void find_forms(pl_compare *p)
                "bytes: what was trained multiplies signs");
     if (binary)
         refuse(p, PL_VARIANT_BF16, "has nothing in 16 bits beside layers of signs (docs/binary.md)", arch);
-    else if (y->narrow.remark)
-        remark(p, PL_VARIANT_BF16, y->narrow.remark);
-    if (!y->job[PL_COMMAND_QUANTIZE]) refuse(p, PL_VARIANT_INT8, "has no command quantize: no weights in 8 bits", arch);
+    else if (pl_task_of(p->config)->job[PL_COMMAND_TRAIN])
+        remark(p, PL_VARIANT_BF16, "matrices and what flows between layers; sums, norms and what comes out are in f32");
+    if (!pl_task_of(p->config)->job[PL_COMMAND_QUANTIZE])
+        refuse(p, PL_VARIANT_INT8, "has no command quantize: no weights in 8 bits", arch);
     if (binary) remark(p, PL_VARIANT_INT8, "layers of signs stay as they were trained, the others are in 8 bits");
     if (!can)
         refuse(p, PL_VARIANT_BINARY, "has no layers of signs (model.binary)", arch);

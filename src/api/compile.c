@@ -139,10 +139,10 @@ static pl_status check_trace(const pl_settings *s, pl_error *err)
 /* What asks for little memory gets it without a budget, too. */
 static void save_memory(pl_compiler *c)
 {
-    const pl_system *y = pl_system_of(c->config);
+    const pl_family *family = pl_model_family(c->config);
     const uint32_t recompute = 1u << PL_CHOICE_RECOMPUTE;
     if (c->fit.budget_bytes != PL_FIT_NO_BUDGET || !(c->fit.open & recompute)) return;
-    if (!y->saves_memory || !y->saves_memory(c->config)) return;
+    if (!family->saves_memory || !family->saves_memory(c->config)) return;
     c->fit.open &= ~recompute;
     c->fit.given.recompute = PL_RECOMPUTE_FULL;
 }

@@ -142,7 +142,7 @@ static pl_status observe(const pl_compiler *c, const pl_graph *like, pl_graph *g
 /* The program that a calibration on the system's own samples has. */
 static pl_status make_own(const pl_compiler *c, pl_graph **own, pl_error *err)
 {
-    const pl_job_list jobs = {.job = {pl_system_of(c->config)->job[c->command]}, .count = 1};
+    const pl_job_list jobs = {.job = {pl_task_of(c->config)->job[c->command]}, .count = 1};
     PL_TRY(pl_model_build(c->config, &c->data->extents, own, err));
     PL_TRY(keep_programs(*own, &jobs, err));
     return pl_rewrite_unfold(*own, PL_NONE, err);
@@ -164,7 +164,8 @@ static pl_status calibrate(const pl_compiler *c, pl_graph *g, pl_error *err)
 bool pl_compiler_is_narrow(const pl_compiler *c)
 {
     const uint32_t all = PL_USES_WEIGHTS | PL_USES_GRADIENT | PL_USES_CALIBRATION;
-    return (pl_command_row_of(c->command)->uses & all) == PL_USES_WEIGHTS && pl_narrow_dtype(c->config) != PL_DTYPE_F32;
+    const uint32_t uses = pl_command_row_of(c->command)->uses;
+    return ((uses & all) == PL_USES_WEIGHTS || uses & PL_USES_RESULTS) && pl_narrow_dtype(c->config) != PL_DTYPE_F32;
 }
 
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)

@@ -57,7 +57,7 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
 
 /* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
  * it is told. */
-static pl_status take_job(pl_config *job, const pl_config *given, bool trains, pl_error *err)
+static void take_job(pl_config *job, const pl_config *given, bool trains)
 {
     const pl_config_train *from = &given->train;
     pl_config_train *to = &job->train;
@@ -72,7 +72,7 @@ static pl_status take_job(pl_config *job, const pl_config *given, bool trains, p
     const uint32_t decides = PL_CONFIG_FLAG_MODEL | (trains ? 0 : PL_CONFIG_FLAG_NUMERICS);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->flags & decides) memcpy((char *)job + key->offset, (const char *)given + key->offset, key->bytes);
-    return pl_choice_copy(given, job, err);
+    pl_choice_copy(given, job);
 }
 
 /* In steps of an eighth at most: what is free is never twice the same to the byte, and about as much asks for about the
@@ -93,10 +93,9 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     pl_str text = {0};
     pl_config *job = pl_config_create();
     if (!job) return pl_fail(err, PL_E_NOMEM, "no memory for a copy of the config");
-    pl_status status = take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE), err);
+    take_job(job, given, pl_command_does(c->command, PL_USES_UPDATE));
     pl_config_print_yaml(job, &text);
     pl_config_destroy(job);
-    if (status != PL_OK) return pl_str_deinit(&text), status;
     for (uint32_t i = 0; i < c->data->extents.count; i++)
         pl_str_printf(&text, "%s %" PRIu64 "\n", c->data->extents.fact[i].name, c->data->extents.fact[i].value);
     pl_str_printf(&text, "team %d %s\n", team->threads, pl_isa_name(team->isa));

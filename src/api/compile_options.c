@@ -82,17 +82,16 @@ static uint32_t find_open(const pl_compiler *c, const pl_fit_options *o)
 
 /* What the config decides and what it leaves open; only what trains or is repeated is searched. Without data there is
  * one sample. */
-static pl_status find_given(const pl_compiler *c, pl_fit_options *o, pl_error *err)
+static void find_given(const pl_compiler *c, pl_fit_options *o)
 {
     const pl_job *job = c->settings.jobs.job[0];
-    PL_TRY(pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open, err));
+    pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open);
     /* train.mixed_precision, which was read here, is of trainings; who uses a model has run.precision. */
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.precision = PL_DTYPE_F32;
     if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = pl_narrow_dtype(c->config);
     if (job->count_runs) o->repeated = job->program[job->repeated];
     o->open = find_open(c, o);
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA | PL_USES_FILES) ? c->settings.run.micro_batch : 1;
-    return PL_OK;
 }
 
 /* What the user allows and the weights that the data bring can do. */
@@ -106,7 +105,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
 {
     pl_process_options process = pl_process_options_default();
     pl_room_find_less(c);
-    process.parts = pl_system_of(c->config)->parts | pl_parts_of_isa(team_of(c).isa);
+    process.parts = pl_model_family(c->config)->parts | pl_parts_of_isa(team_of(c).isa);
     process.thread_stack_reserved_bytes = pl_align_up(c->config->memory.thread_stack, PL_PAGE_BYTES);
     *o = (pl_fit_options){
         .plan = {.team = team_of(c), .process = process, .helper_threads = (int)pl_source_threads(c->data->source)},
@@ -118,7 +117,7 @@ pl_status pl_compiler_find_options(pl_compiler *c, pl_fit_options *o, pl_error *
         .settle = pl_compiler_settle,
         .tell = tell_search,
         .context = c};
-    PL_TRY(find_given(c, o, err));
+    find_given(c, o);
     PL_TRY(pl_compiler_find_floor(c, o, err));
     return find_budget(c, &o->budget_bytes, err);
 }

@@ -96,7 +96,7 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
 {
     pl_compiler *c = context;
     PL_TRY(measure_results(c, err));
-    if (pl_disk_is_memory(c->settings.out)) PL_TRY(pl_stage_count_earlier(c->config, &c->earlier_stages, err));
+    if (pl_disk_is_memory(c->settings.out)) c->earlier_stages = pl_stage_count_earlier(c->config);
     p->command = c->command;
     p->numerics_hash = pl_config_hash_numerics(c->config);
     p->words = *c->settings.run.words;

@@ -92,6 +92,25 @@ static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
     return PL_OK;
 }
 
+/* A list file stays one, and - is no path. */
+static pl_status make_each_absolute(char paths[PL_CONFIG_TEXT_BYTES], pl_error *err)
+{
+    char all[PL_CONFIG_TEXT_BYTES], one[PL_CONFIG_TEXT_BYTES];
+    pl_str lines = pl_str_fixed(all, sizeof all);
+    for (const char *at = paths; *at;) {
+        const size_t bytes = strcspn(at, "\n"), mark = *at == '@';
+        memset(one, 0, sizeof one);
+        memcpy(one, at + mark, bytes - mark);
+        if (strcmp(one, "-") != 0) PL_TRY(make_absolute(one, err));
+        pl_str_printf(&lines, "%s%s%s", lines.bytes ? "\n" : "", mark ? "@" : "", one);
+        at += bytes + (at[bytes] == '\n');
+    }
+    if (lines.failed) return PL_OK; /* they stay as they are: right from this folder */
+    memset(paths, 0, PL_CONFIG_TEXT_BYTES);
+    memcpy(paths, pl_str_text(&lines), lines.bytes);
+    return PL_OK;
+}
+
 static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
 {
     pl_status status = PL_OK;
@@ -99,11 +118,11 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
     if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
     *copy = *c;
     PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
-    memset(copy->clouds.save_name, 0, sizeof copy->clouds.save_name); /* run.out says it all, whatever it becomes */
-    if (pl_system_of(c)->keep) PL_TRY_DONE(pl_system_of(c)->keep(copy, err));
+    if (pl_dataset_of(c)->keep) PL_TRY_DONE(pl_dataset_of(c)->keep(copy, err));
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         char *path = pl_config_path_of(copy, key);
-        if (path) PL_TRY_DONE(make_absolute(path, err));
+        if (path)
+            PL_TRY_DONE(key->flags & PL_CONFIG_FLAG_LINES ? make_each_absolute(path, err) : make_absolute(path, err));
     }
     pl_config_begin_sealed(out);
     pl_config_print_yaml(copy, out);
@@ -171,7 +190,7 @@ size_t pl_config_files(const pl_config *c, pl_file_use *use, size_t room)
 const char *const *pl_config_kept_files(const pl_config *c)
 {
     static const char *const none[] = {NULL};
-    return pl_system_of(c)->files ? pl_system_of(c)->files : none;
+    return pl_dataset_of(c)->files ? pl_dataset_of(c)->files : none;
 }
 
 const pl_words *pl_config_words(const pl_config *c) { return pl_system_words(c); }

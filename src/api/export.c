@@ -43,12 +43,7 @@ typedef struct exporting {
 
 /* ---- what it is of ---- */
 
-static pl_command command_of(const pl_config *c)
-{
-    const pl_system *y = pl_system_of(c);
-    if (y->face) return y->exported_as;
-    return y->job[PL_COMMAND_EVALUATE] ? PL_COMMAND_EVALUATE : pl_system_first_command(c);
-}
+static pl_command command_of(const pl_config *c) { return pl_model_family(c)->used_for; }
 
 static pl_status check_format(const exporting *e, pl_error *err)
 {
@@ -58,11 +53,6 @@ static pl_status check_format(const exporting *e, pl_error *err)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: run.precision %s, but a model in ONNX is in f32; take f32, or `format` safetensors",
                        pl_config_where(e->config, "run.precision", where, sizeof where), pl_narrow_word(e->config));
-    if (!pl_system_of(e->config)->face)
-        return pl_fail(err, PL_E_UNSUPPORTED,
-                       "models of the system %s cannot be exported to ONNX; `format` safetensors exports their "
-                       "weights",
-                       pl_system_name(e->config));
     return pl_export_check_onnx(err);
 }
 
@@ -81,8 +71,8 @@ static pl_status print_config(exporting *e, pl_error *err)
 /* As a run does, which finds what was prepared and need not have what it was made of. */
 static pl_status open_data(exporting *e, pl_error *err)
 {
-    const pl_system *y = pl_system_of(e->config);
-    if (y->open_model) return y->open_model(e->config, &e->data, err);
+    const pl_dataset *from = pl_dataset_of(e->config);
+    if (from->open_model) return from->open_model(e->config, &e->data, err);
     return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_RUN, NULL, &e->data, err);
 }
 
@@ -110,8 +100,7 @@ static pl_status keep_programs(const exporting *e, const char *seen, pl_error *e
 
 static pl_status build(exporting *e, pl_error *err)
 {
-    const pl_system *y = pl_system_of(e->config);
-    const char *seen = y->face ? y->face->program : "init";
+    const char *seen = pl_model_family(e->config)->face.program;
     PL_TRY(pl_config_check(e->config, err));
     PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
@@ -138,11 +127,12 @@ static void warn_of_data(const exporting *e, pl_exported *x)
 
 static pl_status write_onnx(exporting *e, pl_exported *x, pl_error *err)
 {
-    const pl_system *y = pl_system_of(e->config);
     const pl_onnx_text text[] = {{PL_WEIGHTS_CONFIG, e->text}, {"plimsoll.weights", e->weights.from}};
     const pl_export_file file = {.path = e->o->path, .outside = e->o->external_data, .text = text, .texts = 2};
-    const pl_lower_options lo = {
-        .graph = e->graph, .face = y->face, .name = pl_system_name(e->config), .weights = e->weights.of};
+    const pl_lower_options lo = {.graph = e->graph,
+                                 .face = &pl_model_family(e->config)->face,
+                                 .name = pl_system_name(e->config),
+                                 .weights = e->weights.of};
     pl_lowering *l = NULL;
     pl_export_sizes sizes = {0};
     pl_status status = pl_export_unpack(e->graph, &e->weights, err);

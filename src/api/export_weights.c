@@ -217,9 +217,8 @@ pl_status pl_export_unpack(const pl_graph *g, pl_export_weights *w, pl_error *er
 pl_status pl_export_find_weights(const pl_config *c, const pl_export_options *o, const pl_settings *s,
                                  const pl_data *data, const pl_graph *g, pl_export_weights *w, pl_error *err)
 {
-    const pl_system *y = pl_system_of(c);
     const bool is_given = !o->seeded && data->weights && !data->weights_part;
-    const bool is_saved = !o->seeded && !is_given && y->job[PL_COMMAND_TRAIN];
+    const bool is_saved = !o->seeded && !is_given && pl_task_of(c)->job[PL_COMMAND_TRAIN];
     if (!is_saved && o->checkpoint)
         return pl_fail(err, PL_E_USAGE, "`checkpoint` names weights of a model that is trained here%s; leave it out",
                        is_given ? ", and the config names other ones" : "");

@@ -2,7 +2,8 @@
 #include "api/api.h"
 
 #include "base/alloc.h"
-#include "export/face.h"
+#include "config/schema.h"
+#include "ir/face.h"
 #include "models/model.h"
 #include "rewrite/rewrite.h"
 #include "systems/infer.h"
@@ -14,7 +15,7 @@ static const uint32_t scores[PL_OP_COUNT] = {
 #undef PL_LOWER_ROW
 };
 
-static pl_status rewrite(pl_graph *g, const pl_export_face *face, pl_error *err)
+static pl_status rewrite(pl_graph *g, const pl_face *face, pl_error *err)
 {
     const char *in[PL_FACE_IN_MAX], *stored[PL_FACE_STORED_MAX], *scored[PL_FACE_SCORED_MAX];
     for (int k = 0; k < PL_FACE_IN_MAX; k++) in[k] = face->in[k].name;
@@ -41,7 +42,7 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
     pl_facts seen = *extents;
     pl_facts_add(&seen, "export", 1); /* for archs whose other programs want labels, too */
     PL_TRY(pl_model_build(c, &seen, graph, err));
-    const pl_status status = rewrite(*graph, pl_system_of(c)->face, err);
+    const pl_status status = rewrite(*graph, &pl_model_family(c)->face, err);
     if (status == PL_E_UNSUPPORTED && pl_command_does(command, PL_USES_CALIBRATION))
         pl_error_append(err, "; take quantization.files (`calibrate`) away, and its own samples calibrate it");
     return status;
@@ -50,24 +51,22 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
 /* A config may name weights for other commands; who names them with first values wants two things at once. */
 pl_status pl_check_seeded(const pl_config *c, pl_error *err)
 {
-    static const char *const named[] = {"run.weights", "encoder.weights"};
-    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
-        if (pl_config_is_option(c, named[i]))
-            return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
-    return PL_OK;
+    const pl_config_key *weights = pl_config_find_for(c, "<weights>");
+    if (!weights || !pl_config_is_option(c, weights->path)) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
 }
 
 /* What the model hangs on beside the files. The data that the config names are for other commands. */
 static pl_status open_own(const pl_config *given, pl_command command, pl_data **data, pl_error *err)
 {
     const bool seeded = pl_system_is_seeded(given, command);
-    const pl_system *y = pl_system_of(given);
+    const pl_dataset *from = pl_dataset_of(given);
     if (seeded) PL_TRY(pl_check_seeded(given, err));
     pl_config *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
     *c = *given;
-    if (y->forget_data) y->forget_data(c);
-    pl_status status = y->open(c, y->exported_as, PL_DATA_FOR_RUN, NULL, data, err);
+    if (from->forget_data) from->forget_data(c);
+    pl_status status = from->open(c, pl_model_family(c)->used_for, PL_DATA_FOR_RUN, NULL, data, err);
     pl_free(c);
     if (status != PL_OK) return status;
     if (seeded)

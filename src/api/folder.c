@@ -48,13 +48,13 @@ static pl_status check_resume(const pl_preparation *p, pl_error *err)
 }
 
 /* Begins and ends around one piece of work. */
-static pl_status with_preparation(const pl_config *c, pl_config *writable,
+static pl_status with_preparation(const pl_config *c, pl_config *writable, pl_command command,
                                   pl_status (*work)(pl_preparation *, const void *, pl_error *), const void *context,
                                   pl_error *err)
 {
     pl_preparation *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory to look at the folder of the run");
-    pl_status status = pl_preparation_begin(p, c, writable, err);
+    pl_status status = pl_preparation_begin(p, c, writable, command, err);
     if (status == PL_OK) status = work(p, context, err);
     pl_preparation_end(p, status);
     pl_free(p);
@@ -69,24 +69,25 @@ static pl_status look_at_resume(pl_preparation *p, const void *context, pl_error
 
 pl_status pl_check_resume(const pl_config *c, pl_error *err)
 {
-    return with_preparation(c, NULL, look_at_resume, NULL, err);
+    return with_preparation(c, NULL, PL_COMMAND_TRAIN, look_at_resume, NULL, err);
 }
 
 static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error *err)
 {
-    const pl_command command = *(const pl_command *)context;
+    const pl_command command = p->command;
+    (void)context;
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_file_to_begin(p, err));
-    const pl_system *y = pl_system_of(p->config);
+    const pl_dataset *d = pl_dataset_of(p->config);
     if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
-    return y->check_folder ? y->check_folder(p, command, err) : PL_OK;
+    return d->check_folder ? d->check_folder(p, command, err) : PL_OK;
 }
 
 pl_status pl_check_folder(const pl_config *c, pl_command command, pl_error *err)
 {
     PL_TRY(pl_system_require(c, command, err));
-    return with_preparation(c, NULL, look_at_folder, &command, err);
+    return with_preparation(c, NULL, command, look_at_folder, NULL, err);
 }
 
 static pl_status forget(pl_preparation *p, const void *context, pl_error *err)
@@ -97,7 +98,10 @@ static pl_status forget(pl_preparation *p, const void *context, pl_error *err)
     return pl_saved_forget(p->out, err);
 }
 
-pl_status pl_forget_run(const pl_config *c, pl_error *err) { return with_preparation(c, NULL, forget, NULL, err); }
+pl_status pl_forget_run(const pl_config *c, pl_error *err)
+{
+    return with_preparation(c, NULL, PL_COMMAND_TRAIN, forget, NULL, err);
+}
 
 typedef struct told {
     pl_progress progress;
@@ -107,16 +111,20 @@ typedef struct told {
 static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
 {
     const told *t = context;
-    const pl_system *y = pl_system_of(p->config);
-    return y->prepare ? y->prepare(p, t->progress, t->context, err) : PL_OK;
+    const pl_dataset *d = pl_dataset_of(p->config);
+    return pl_prepares(p->config, p->command) ? d->prepare(p, t->progress, t->context, err) : PL_OK;
 }
 
-bool pl_prepares(const pl_config *c) { return pl_system_of(c)->prepare != NULL; }
+bool pl_prepares(const pl_config *c, pl_command command)
+{
+    const pl_dataset *d = pl_dataset_of(c);
+    return d->prepare && (!d->prepared_for || d->prepared_for >> command & 1);
+}
 
-pl_status pl_prepare(pl_config *c, pl_progress progress, void *context, pl_error *err)
+pl_status pl_prepare(pl_config *c, pl_command command, pl_progress progress, void *context, pl_error *err)
 {
     told t = {progress, context};
-    return with_preparation(c, c, prepare, &t, err);
+    return with_preparation(c, c, command, prepare, &t, err);
 }
 
 /* ---- for a look alone ---- */
@@ -125,13 +133,14 @@ struct pl_prepared {
     pl_preparation p;
 };
 
-pl_status pl_prepare_briefly(pl_config *c, pl_progress progress, void *context, pl_prepared **prepared, pl_error *err)
+pl_status pl_prepare_briefly(pl_config *c, pl_command command, pl_progress progress, void *context,
+                             pl_prepared **prepared, pl_error *err)
 {
     const told t = {progress, context};
     pl_prepared *made = pl_alloc(1, sizeof *made);
     *prepared = NULL;
     if (!made) return pl_fail(err, PL_E_NOMEM, "no memory to look at the folder of the run");
-    pl_status status = pl_preparation_begin(&made->p, c, c, err);
+    pl_status status = pl_preparation_begin(&made->p, c, c, command, err);
     if (status == PL_OK) status = prepare(&made->p, &t, err);
     if (status == PL_OK) return *prepared = made, PL_OK;
     pl_preparation_end(&made->p, status);

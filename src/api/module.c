@@ -8,10 +8,10 @@
 
 enum { SLACK_BYTES = 4 << 10 }; /* another process may have it in other pieces */
 
-static pl_status load(const pl_system *y, const char *further, pl_error *err)
+static pl_status load(const pl_dataset *d, const char *further, pl_error *err)
 {
     const size_t before = mallinfo2().uordblks;
-    PL_TRY(y->load_module(further, err));
+    PL_TRY(d->load_module(further, err));
     const size_t after = mallinfo2().uordblks;
     pl_process_note_libraries((after > before ? after - before : 0) + SLACK_BYTES);
     return PL_OK;
@@ -19,9 +19,9 @@ static pl_status load(const pl_system *y, const char *further, pl_error *err)
 
 const char *pl_config_module(const pl_config *c)
 {
-    const pl_system *y = pl_system_of(c);
-    const char *further = y->further_module ? y->further_module(c) : NULL;
-    return !y->load_module ? NULL : further ? further : pl_system_name(c);
+    const pl_dataset *d = pl_dataset_of(c);
+    const char *further = d->further_module ? d->further_module(c) : NULL;
+    return !d->load_module ? NULL : further ? further : pl_system_name(c);
 }
 
 /* "SYSTEM", or "SYSTEM:FURTHER". */
@@ -31,6 +31,6 @@ pl_status pl_process_begin(const char *module, pl_error *err)
     const char *colon = module ? strchr(module, ':') : NULL;
     snprintf(name, sizeof name, "%.*s", (int)(colon ? colon - module : 60), module ? module : "");
     const pl_system *y = module ? pl_system_named(name) : NULL;
-    if (y && y->load_module) PL_TRY(load(y, colon ? colon + 1 : NULL, err));
+    if (y && y->dataset->load_module) PL_TRY(load(y->dataset, colon ? colon + 1 : NULL, err));
     return pl_process_start(err);
 }

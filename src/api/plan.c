@@ -78,8 +78,9 @@ static bool is_kept_copy(const pl_config *now, const pl_config_key *key, const c
     pl_config *kept = pl_config_create();
     if (!kept) return false;
     *kept = *now;
-    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_system_of(now)->keep &&
-              pl_system_of(now)->keep(kept, &ignored) == PL_OK && pl_files_are_one(pl_config_path_at(kept, key), asked);
+    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_dataset_of(now)->keep &&
+              pl_dataset_of(now)->keep(kept, &ignored) == PL_OK &&
+              pl_files_are_one(pl_config_path_at(kept, key), asked);
     pl_config_destroy(kept);
     return is;
 }
@@ -102,10 +103,10 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
     char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
-    bool left; /* changes numbers, and yet it is the plan that says it: by leave that the config gave */
     if (is_no_matter(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    PL_TRY(pl_choice_is_left(now, key->path, &left, err));
-    if (left || means_same(plan, planned, now, key) || (!decides && !pl_config_is_set(now, key->path))) {
+    /* a choice left open changes numbers, and yet it is the plan that says it: by leave that the config gave */
+    if (pl_choice_is_left(now, key->path) || means_same(plan, planned, now, key) ||
+        (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
         return PL_OK;
     }

@@ -222,7 +222,8 @@ static pl_status report_one(const gathered *g, pl_times_form form, const pl_text
     pl_status status = PL_OK;
     pl_doc d = pl_doc_begin();
     pl_report_add_training(&g->training, &d);
-    if (form == PL_TIMES_HTML && g->metrics) status = pl_report_add_validated(g->metrics, g->metrics_bytes, &d, err);
+    if (form == PL_TIMES_HTML && g->metrics)
+        status = pl_report_add_validated(g->metrics, g->metrics_bytes, pl_task_of(&g->config)->charts, &d, err);
     pl_doc_write(&d, pl_times_doc_form(form), text, out);
     pl_doc_deinit(&d);
     return status;

@@ -231,11 +231,11 @@ static pl_status add_page(const pl_results *r, const char *path, size_t only, pl
     pl_page_wish wish = {.results = r->reader, .path = path, .only = only == PL_RESULTS_NONE ? PL_PAGE_EVERY : only};
     pl_error why = {0};
     PL_TRY(read_config(c, path, r->layout->text, &wish.made, err));
-    if (!pl_system_of(c)->page) return unknown(path, "its system shows none", err);
+    if (!pl_task_of(c)->page) return unknown(path, "its system shows none", err);
     PL_TRY(pl_beside_read(path, &told, &wish.told_count, err));
     wish.told = told;
-    if (pl_system_of(c)->keeps_config) read_given(path, &wish, &why);
-    pl_status status = pl_system_of(c)->page(c, &wish, d, err);
+    if (pl_task_of(c)->keeps_config) read_given(path, &wish, &why);
+    pl_status status = pl_task_of(c)->page(c, &wish, d, err);
     if (status == PL_OK) status = add_times(path, d, err);
     if (status == PL_OK && d->body.failed) status = pl_fail(err, PL_E_NOMEM, "%s: no memory for the page", path);
     pl_config_destroy((pl_config *)(uintptr_t)wish.given);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/choice.h"
 #include "api/compiler.h"
 #include "base/machine.h"
 #include "base/size.h"
@@ -31,9 +32,11 @@ static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 /* Weights that are not trained can be stored in half the bytes. */
 static uint64_t count_frozen(const pl_config *c, uint64_t bytes)
 {
-    const pl_config_frozen_storage of = c->vision_encoder.pretrained_precision;
+    char text[PL_CHOICE_TEXT_BYTES];
     const uint32_t either = PL_ALLOW_FROZEN_BF16 | PL_ALLOW_FROZEN_FP16;
-    const bool half = of == PL_CONFIG_FROZEN_AUTO ? c->fit.allow & either : of != PL_CONFIG_FROZEN_F32;
+    if (!pl_choice_is_used(c, PL_CHOICE_FROZEN)) return bytes;
+    pl_choice_text(c, PL_CHOICE_FROZEN, text);
+    const bool half = strcmp(text, "auto") == 0 ? c->fit.allow & either : strcmp(text, "f32") != 0;
     return half ? bytes / 2 : bytes;
 }
 
@@ -74,38 +77,37 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
 /* Would the same weights take less in 8 bits? A file of weights that is named may hold them so already. */
 static bool can_be_in_8_bits(const pl_compiler *of)
 {
-    return pl_system_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
+    return pl_task_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
            !pl_command_does(of->command, PL_USES_UPDATE) && !pl_command_does(of->command, PL_USES_GRADIENT) &&
            !pl_command_does(of->command, PL_USES_CALIBRATION);
 }
 
-/* And in bf16? */
-static bool can_be_narrow(const pl_compiler *of)
+/* The key that would have the model in bf16; NULL where nothing does, or it is so already. */
+static const char *find_narrow(const pl_compiler *of)
 {
-    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
-    const pl_config_key *key = pl_config_find(way->key);
+    const pl_config *c = of->config;
+    const pl_config_key *key = pl_config_find_for(c, "<precision>");
+    if (!key || of->data->weights || c->model.binary != PL_CONFIG_BINARY_NONE) return NULL;
     pl_str is = {0};
-    pl_config_print_value(key, pl_config_value_of(of->config, key), &is);
-    const bool is_wide = strcmp(pl_str_text(&is), way->wide) == 0;
+    pl_config_print_value(key, pl_config_value_of(c, key), &is);
+    const bool is_wide = strcmp(pl_str_text(&is), "f32") == 0;
     pl_str_deinit(&is);
-    return is_wide && !of->data->weights && of->config->model.binary == PL_CONFIG_BINARY_NONE &&
-           pl_config_is_read(of->config, key, (pl_config_reader)(1u << of->command));
+    return is_wide && pl_config_is_read(c, key, (pl_config_reader)(1u << of->command)) ? key->path : NULL;
 }
 
 void pl_room_find_less(pl_compiler *of)
 {
-    const bool narrow = can_be_narrow(of), packed = can_be_in_8_bits(of);
-    const pl_narrow_way *way = &pl_system_of(of->config)->narrow;
-    snprintf(of->less, sizeof of->less, "%s%s%s%s%s%s", narrow ? "`" : "", narrow ? way->key : "", narrow ? "` " : "",
-             narrow ? way->narrow : "", narrow && packed ? " or " : "",
-             packed ? "weights in 8 bits (plimsoll quantize)" : "");
+    const char *narrow = find_narrow(of);
+    const bool packed = can_be_in_8_bits(of);
+    snprintf(of->less, sizeof of->less, "%s%s%s%s%s", narrow ? "`" : "", narrow ? narrow : "", narrow ? "` bf16" : "",
+             narrow && packed ? " or " : "", packed ? "weights in 8 bits (plimsoll quantize)" : "");
 }
 
 bool pl_room_is_trained(const pl_compiler *of)
 {
     const uint32_t uses = pl_command_row_of(of->command)->uses;
     return (uses & (PL_USES_WEIGHTS | PL_USES_GRADIENT)) == PL_USES_WEIGHTS &&
-           pl_system_of(of->config)->job[PL_COMMAND_TRAIN];
+           pl_task_of(of->config)->job[PL_COMMAND_TRAIN];
 }
 
 pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_error *err)
@@ -198,7 +200,7 @@ pl_status pl_planner_fence(const pl_config *config, pl_error *err)
     pl_process_options o = pl_process_options_default();
     PL_TRY(pl_machine_read("", &machine, err));
     if (machine.cgroup_room_bytes == PL_MACHINE_UNLIMITED) return PL_OK;
-    o.parts = PL_PART(planner) | pl_system_of(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
+    o.parts = PL_PART(planner) | pl_model_family(config)->parts | pl_parts_of_isa(pl_config_find_isa(config));
     PL_TRY(pl_process_plan(&o, 1, 0, NULL, 0, &image, err));
     uint64_t room = machine.cgroup_room_bytes + machine.own_bytes, beside = KERNEL_BYTES;
     for (size_t i = 0; i < image.row_count; i++)

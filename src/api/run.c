@@ -167,9 +167,9 @@ static pl_status open_run(const pl_plan *plan, const pl_run_options *options, bo
                              .settings = &r->settings.run,
                              .data = r->data,
                              .jobs = r->settings.jobs,
-                             .metrics = pl_system_of(r->config)->metrics,
-                             .measure = pl_system_of(r->config)->measure,
-                             .keep_predictions = pl_system_of(r->config)->keep_predictions,
+                             .metrics = pl_task_of(r->config)->metrics,
+                             .measure = pl_task_of(r->config)->measure,
+                             .keep_predictions = pl_task_of(r->config)->keep_predictions,
                              .owners = options->host ? NULL : &owners,
                              .lockdown = lockdown,
                              .listener = options->listener,
@@ -311,7 +311,7 @@ uint64_t pl_run_results_left(const pl_run *r) { return pl_session_results_left(r
 
 const char *pl_run_results_path(const pl_run *r) { return r->data->sink ? r->data->sink->path : NULL; }
 
-bool pl_config_has_page(const pl_config *c) { return pl_system_of(c)->page != NULL; }
+bool pl_config_has_page(const pl_config *c) { return pl_task_of(c)->page != NULL; }
 bool pl_run_has_page(const pl_run *r) { return pl_config_has_page(r->config); }
 
 const pl_words *pl_run_words(const pl_run *r) { return r->settings.run.words; }

@@ -14,7 +14,7 @@ static uint64_t or_auto(int64_t value, uint64_t chosen)
 static uint64_t warmup_of(const pl_config *c, uint64_t steps)
 {
     enum { EPOCHS_WARMUP = 2000 };
-    if (!pl_system_of(c)->in_epochs) return or_auto(c->train.warmup_steps, steps / 50);
+    if (!pl_task_of(c)->in_epochs) return or_auto(c->train.warmup_steps, steps / 50);
     const uint64_t warmup = or_auto(c->train.warmup_steps, EPOCHS_WARMUP);
     return warmup < steps / 10 ? warmup : steps / 10;
 }
@@ -38,6 +38,7 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
 static uint64_t find_steps(const pl_config *c, pl_command command, const pl_data *data)
 {
     if (!data->source || data->calibration.passes || pl_system_files(c, command)) return 0;
+    if (pl_command_does(command, PL_USES_RESULTS)) return data->source->steps_per_epoch[PL_PART_TRAIN];
     return c->train.steps != PL_CONFIG_AUTO ? (uint64_t)c->train.steps
                                             : data->source->steps_per_epoch[PL_PART_TRAIN] * pl_system_epochs(c);
 }
@@ -51,7 +52,14 @@ static uint64_t epoch_of(const pl_data *data)
 static bool begins_first(const pl_config *c, pl_command command, const pl_data *data)
 {
     return pl_system_files(c, command) &&
-           (pl_system_is_seeded(c, command) || data->weights || !pl_system_of(c)->job[PL_COMMAND_TRAIN]);
+           (pl_system_is_seeded(c, command) || data->weights || !pl_task_of(c)->job[PL_COMMAND_TRAIN]);
+}
+
+/* What a trained model gives out for good is never that of first values. */
+static bool needs_saved(const pl_config *c, pl_command command, const pl_data *data)
+{
+    if (pl_system_files(c, command)) return !begins_first(c, command, data);
+    return pl_command_does(command, PL_USES_RESULTS) && pl_task_of(c)->job[PL_COMMAND_TRAIN];
 }
 
 static pl_status print_values(const pl_config *c, char **text, pl_error *err)
@@ -106,19 +114,29 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_d
 static const pl_words *words_of(const pl_config *c, pl_command command, pl_words *own)
 {
     const pl_words *words = pl_system_words(c);
-    if (!pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES)) return words;
-    *own = *words;
+    const pl_job *job = pl_task_of(c)->job[command];
+    const bool is_cut = pl_command_does(command, PL_USES_CALIBRATION | PL_USES_FILES);
+    if (!is_cut && (!job || !job->words)) return words;
+    *own = is_cut ? *words : *job->words;
+    own->at_once_key = words->at_once_key;
+    own->size_keys = words->size_keys, own->weight_keys = words->weight_keys;
+    if (!is_cut) return own;
     own->size_keys = words->weight_keys;
     if (pl_command_does(command, PL_USES_FILES)) own->at_once_key = "infer.batch";
     return own;
 }
 
+static void take_part(pl_model_part part, pl_run_settings *r)
+{
+    r->part_from = part.from, r->part = part.names, r->part_too = part.too, r->part_key = part.key, r->part_sizes = part.sizes;
+}
+
 pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data *data, pl_settings *s, pl_error *err)
 {
-    const pl_system *system = pl_system_of(c);
+    const pl_family *family = pl_model_family(c);
     const pl_config_key *held_out = pl_config_find_held_out(c);
     const uint64_t steps = find_steps(c, command, data),
-                   eval_every = or_auto(c->train.eval_every, system->in_epochs ? epoch_of(data) : steps / 10);
+                   eval_every = or_auto(c->train.eval_every, pl_task_of(c)->in_epochs ? epoch_of(data) : steps / 10);
     PL_TRY(pl_config_run_folder(c, s->out, sizeof s->out, err));
     PL_TRY(pl_path_of_part(s->trace, sizeof s->trace, c->run.trace, data->piece, err));
     PL_TRY(pl_system_find_jobs(c, command, data, &s->jobs, err));
@@ -148,11 +166,11 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
                           .plan_hash = pl_config_hash_numerics(c),
                           .config_text = s->config_text,
                           .begins_first = begins_first(c, command, data),
-                          .needs_saved = pl_system_files(c, command) && !begins_first(c, command, data),
+                          .needs_saved = needs_saved(c, command, data),
                           .held_out = held_out ? held_out->path : NULL,
                           .own = s->own,
                           .trace_path = c->run.trace[0] ? s->trace : NULL};
-    if (system->find_part) system->find_part(c, &s->run);
+    if (family->find_part) take_part(family->find_part(c), &s->run);
     return PL_OK;
 }
 

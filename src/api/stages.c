@@ -46,16 +46,17 @@ typedef struct survey {
 static pl_status folder_of(const pl_config *c, const char *out, uint32_t k, char folder[PL_FILE_PATH_MAX],
                            pl_error *err)
 {
-    char name[PL_STAGE_NAME_BYTES];
-    (void)pl_system_of(c)->name_stage(c, k, name);
-    return pl_path_join(folder, PL_FILE_PATH_MAX, out, name, err);
+    pl_stage_row row;
+    (void)pl_system_find_stage(c, k, &row);
+    return pl_path_join(folder, PL_FILE_PATH_MAX, out, row.name, err);
 }
 
 static pl_status survey_stages(const pl_config *c, const char *out, survey *s, pl_error *err)
 {
-    char name[PL_STAGE_NAME_BYTES], folder[PL_FILE_PATH_MAX];
+    char folder[PL_FILE_PATH_MAX];
+    pl_stage_row row;
     *s = (survey){.first = UINT32_MAX, .begun = UINT32_MAX};
-    for (; pl_system_of(c)->name_stage(c, s->count, name); s->count++) {
+    for (; pl_system_find_stage(c, s->count, &row); s->count++) {
         place p;
         PL_TRY(folder_of(c, out, s->count, folder, err));
         PL_TRY(look_at(folder, &p, err));
@@ -85,41 +86,27 @@ static pl_status check_asked(const pl_config *c, const char *out, const survey *
     return PL_OK;
 }
 
-/* How many of all trainings come before the named one, also where the config is of that one alone. */
-static pl_status count_earlier(const pl_config *c, const char *named, uint32_t *earlier, pl_error *err)
+uint32_t pl_stage_count_earlier(const pl_config *c)
 {
-    const pl_system *y = pl_system_of(c);
-    char name[PL_STAGE_NAME_BYTES] = "";
-    pl_config *all = pl_config_copy(c);
-    if (!all) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
-    pl_status status = pl_config_set(all, y->stage_key, "", "all trainings", err);
-    *earlier = 0;
-    while (status == PL_OK && y->name_stage(all, *earlier, name) && strcmp(name, named) != 0) ++*earlier;
-    if (strcmp(name, named) != 0) *earlier = 0; /* made by name alone */
-    pl_config_destroy(all);
-    return status;
-}
-
-pl_status pl_stage_count_earlier(const pl_config *c, uint32_t *earlier, pl_error *err)
-{
-    const pl_system *y = pl_system_of(c);
-    const char *named = y->stage_key && !c->is_stage ? pl_config_value_of(c, pl_config_find(y->stage_key)) : "";
-    *earlier = c->earlier_stages;
-    return named[0] ? count_earlier(c, named, earlier, err) : PL_OK;
+    const pl_task *t = pl_task_of(c);
+    const char *named = t->stage_key && !c->is_stage ? pl_config_value_of(c, pl_config_find(t->stage_key)) : "";
+    return named[0] ? pl_system_stages_before(c, named) : c->earlier_stages;
 }
 
 static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage *stage, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    const pl_system *y = pl_system_of(c);
+    pl_stage_row row;
     stage->number = s->first + 1;
     stage->was_changed = s->at.was_changed;
     stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
-    (void)y->name_stage(c, s->first, stage->name);
+    if (!pl_system_find_stage(c, s->first, &row)) return pl_fail(err, PL_E_INTERNAL, "there is no such stage");
+    memcpy(stage->name, row.name, sizeof row.name);
     PL_TRY(folder_of(c, out, s->first, folder, err));
     PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PL_STAGE_PREDICTIONS, err));
-    PL_TRY(count_earlier(c, stage->name, &c->earlier_stages, err));
-    PL_TRY(y->take_stage(c, s->first, err));
+    c->earlier_stages = pl_system_stages_before(c, row.name);
+    if (pl_system_of(c)->check) PL_TRY(pl_system_of(c)->check(c, err));
+    PL_TRY(pl_system_take_stage(c, &row, err));
     c->is_stage = true;
     PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
@@ -148,12 +135,13 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
 {
     survey s;
     char out[PL_FILE_PATH_MAX];
-    const pl_system *y = pl_system_of(c);
+    pl_stage_row row;
     *stage = (pl_stage){0};
-    if (!y->name_stage || !y->name_stage(c, 0, stage->name)) return PL_OK;
+    PL_TRY(pl_system_check_stage(c, err));
+    if (!pl_system_find_stage(c, 0, &row)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(survey_stages(c, out, &s, err));
-    if (y->check_begun && s.begun == UINT32_MAX) PL_TRY(y->check_begun(c, err));
+    if (s.begun == UINT32_MAX) PL_TRY(pl_system_check_begun(c, err));
     if (asked == PL_STAGE_BEGIN) PL_TRY(check_asked(c, out, &s, err));
     stage->count = s.count;
     stage->all_done = s.first == UINT32_MAX;
@@ -178,12 +166,13 @@ pl_status pl_stage_take(pl_config *c, uint32_t k, pl_stage *stage, bool *is_done
 pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *err)
 {
     survey s = {.first = k};
-    char out[PL_FILE_PATH_MAX], name[PL_STAGE_NAME_BYTES];
-    const pl_system *y = pl_system_of(c);
+    char out[PL_FILE_PATH_MAX];
+    pl_stage_row row;
     *stage = (pl_stage){0};
-    if (!y->name_stage || !y->name_stage(c, k, name)) return PL_OK;
+    PL_TRY(pl_system_check_stage(c, err));
+    if (!pl_system_find_stage(c, k, &row)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    while (y->name_stage(c, s.count, name)) s.count++;
+    while (pl_system_find_stage(c, s.count, &row)) s.count++;
     stage->count = s.count;
     return become(c, out, &s, stage, err);
 }
@@ -193,10 +182,10 @@ pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, s
     pl_str out = {0};
     pl_doc d = pl_doc_begin();
     char folder[PL_FILE_PATH_MAX];
-    const pl_system *y = pl_system_of(c);
-    if (!y->report_stages) return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
+    const pl_task *t = pl_task_of(c);
+    if (!t->report_stages) return pl_fail(err, PL_E_USAGE, "a config of this arch is one training, not several");
     PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
-    const pl_status status = y->report_stages(c, folder, &d, err);
+    const pl_status status = t->report_stages(c, folder, &d, err);
     if (form == PL_STAGE_TEXT) pl_doc_print(&d, NULL, &out);
     if (form == PL_STAGE_JSON) pl_doc_write_json(&d, false, &out);
     if (form == PL_STAGE_HTML) pl_doc_page(&d, &out);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "report/times.h"
 #include "report/validated.h"
+#include "systems/system.h"
 #include "show/render.h"
 #include "store/beside.h"
 #include "store/folder.h"
@@ -124,15 +125,31 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
         path);
 }
 
+/* As the run's task draws its metrics; NULL where its config cannot be read. */
+static pl_status find_charts(const char *path, const pl_metric_chart **charts, pl_error *err)
+{
+    char file[PL_FILE_PATH_MAX];
+    pl_error ignored;
+    *charts = NULL;
+    PL_TRY(pl_path_join(file, sizeof file, path, "config.yaml", err));
+    pl_config *c = pl_config_create();
+    if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
+    if (pl_config_load_file(c, file, &ignored) == PL_OK) *charts = pl_task_of(c)->charts;
+    pl_config_destroy(c);
+    return PL_OK;
+}
+
 /* What validations told, of a training that has such numbers: results have no such file. */
 static pl_status add_validated(const char *path, pl_doc *d, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX], *lines;
+    const pl_metric_chart *charts;
     size_t bytes;
     PL_TRY(pl_path_join(file, sizeof file, path, METRICS_FILE, err));
     if (!is_there(file)) return PL_OK;
+    PL_TRY(find_charts(path, &charts, err));
     PL_TRY(pl_file_read_all(file, METRICS_BYTES_MAX, &lines, &bytes, err));
-    const pl_status status = pl_report_add_validated(lines, bytes, d, err);
+    const pl_status status = pl_report_add_validated(lines, bytes, charts, d, err);
     pl_free(lines);
     return status;
 }

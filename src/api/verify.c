@@ -374,13 +374,12 @@ static bool advance(verification *v, int *at)
 }
 
 /* That of the config among those that are tried; open is f32. */
-static pl_status find_precision(verification *v, pl_error *err)
+static void find_precision(verification *v)
 {
     char text[PL_CHOICE_TEXT_BYTES];
-    PL_TRY(pl_choice_text(v->config, PL_CHOICE_PRECISION, text, err));
+    pl_choice_text(v->config, PL_CHOICE_PRECISION, text);
     for (int i = 0; i < PRECISIONS; i++)
         if (strcmp(tried[PRECISION][i], text) == 0) v->precision = i;
-    return PL_OK;
 }
 
 /* A key under another one is no change of its own, and none at all where nothing reads it. Another precision than the
@@ -449,7 +448,7 @@ pl_status pl_verify(const pl_config *config, const pl_verify_options *o, pl_veri
     }
     PL_TRY_DONE(find_micro_batches(&v, err));
     find_rows(&v);
-    PL_TRY_DONE(find_precision(&v, err));
+    find_precision(&v);
     for (int i = 0; i < PRECISIONS; i++) PL_TRY_DONE(verify_group(&v, i, err));
     PL_TRY_DONE(conclude(result, err));
 done:

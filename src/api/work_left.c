@@ -74,7 +74,7 @@ static pl_status keep_config(const pl_config *c, const char *results, pl_error *
 {
     char path[PL_FILE_PATH_MAX], *text;
     size_t bytes;
-    if (!results[0] || !pl_system_of(c)->keeps_config) return PL_OK;
+    if (!results[0] || !pl_task_of(c)->keeps_config) return PL_OK;
     PL_TRY(pl_beside_path(results, PL_BESIDE_CONFIG, path, err));
     PL_TRY(pl_config_text(c, PL_CONFIG_KEPT, &text, &bytes, err));
     pl_status status = pl_file_write_all(path, text, bytes, err);

@@ -169,7 +169,8 @@ static bool is_option_read(const pl_config *cfg, const pl_config_key *key, pl_co
     return pl_config_is_read(cfg, key, by);
 }
 
-static pl_status refuse_option(const pl_config_key *key, const char *option, pl_config_reader by, pl_error *err)
+static pl_status refuse_option(const pl_config *cfg, const pl_config_key *key, const char *option, pl_config_reader by,
+                               pl_error *err)
 {
     char text[96];
     pl_str readers = pl_str_fixed(text, sizeof text);
@@ -177,7 +178,7 @@ static pl_status refuse_option(const pl_config_key *key, const char *option, pl_
         return pl_fail(err, PL_E_USAGE,
                        "%s: train reads %s only for samples of text; give --sample_every too, or take it away", option,
                        key->path);
-    print_readers(key->readers, &readers);
+    print_readers(pl_config_is_aside(cfg, key) ? PL_CONFIG_BY_ENCODE : key->readers, &readers);
     if (pl_config_instead_of(option))
         return pl_fail(err, PL_E_USAGE, "%s: this command does not read %s (%s); %s", option, key->path, text,
                        pl_config_instead_of(option));
@@ -189,7 +190,7 @@ pl_status pl_config_check_options(const pl_config *cfg, pl_config_reader by, pl_
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         const pl_config_origin *from = pl_config_origin_at(cfg, key);
         bool by_option = from->level == PL_CONFIG_FROM_COMMAND_LINE && strncmp(from->by, "--", 2) == 0;
-        if (by_option && !is_option_read(cfg, key, by)) return refuse_option(key, from->by, by, err);
+        if (by_option && !is_option_read(cfg, key, by)) return refuse_option(cfg, key, from->by, by, err);
     }
     return PL_OK;
 }

@@ -310,7 +310,7 @@ static uint64_t hash_flagged(const pl_config *cfg, uint32_t flag)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
-        if (!(key->flags & flag) || !pl_config_is_used(cfg, key)) continue;
+        if (!(key->flags & flag) || !pl_config_counts(cfg, key)) continue;
         if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(cfg, key)) continue;
         hash = hash_value(hash_text(hash, pl_config_saved_path(key)), cfg, key);
     }

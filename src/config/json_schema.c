@@ -68,6 +68,24 @@ static void text_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
+/* One, or a list. */
+static void paths_schema(pl_json *json, const pl_config_key *key)
+{
+    pl_json_key(json, "anyOf");
+    pl_json_array(json);
+    pl_json_object(json);
+    text_schema(json, key);
+    pl_json_object_end(json);
+    pl_json_object(json);
+    pl_json_kv_string(json, "type", "array");
+    pl_json_key(json, "items");
+    pl_json_object(json);
+    text_schema(json, key);
+    pl_json_object_end(json);
+    pl_json_object_end(json);
+    pl_json_array_end(json);
+}
+
 static void items_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_object(json);
@@ -214,8 +232,12 @@ static void key_schema(pl_json *json, const pl_config_key *key)
     case PL_CONFIG_LIST:
         set_schema(json, key);
         break;
-    case PL_CONFIG_TEXT:
     case PL_CONFIG_PATH:
+        if (key->flags & PL_CONFIG_FLAG_LINES) {
+            paths_schema(json, key);
+            break;
+        } /* fall through */
+    case PL_CONFIG_TEXT:
     case PL_CONFIG_NAME_OR_PATH:
         text_schema(json, key);
         break;

@@ -306,6 +306,39 @@ static pl_status read_list(loader *l, const pl_config_key *key, yaml_mark_t begi
     }
 }
 
+/* ---- lists of paths ---- */
+
+/* Lines are what the value is, so no path may have several. */
+static pl_status add_path(loader *l, const pl_config_key *key, pl_str *lines)
+{
+    pl_config_value one = {0};
+    const pl_config_scalar s = scalar_of(&l->event);
+    at(l, l->event.start_mark);
+    if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
+    if (memchr(s.text, '\n', s.bytes) || s.bytes == 0)
+        return FAIL_HERE(l, "%s: an item of %s must be one path", l->where, key->path);
+    PL_TRY(pl_config_parse_value(key, s, &one, l->where, l->err));
+    pl_str_printf(lines, "%s%.*s", lines->bytes ? "\n" : "", (int)s.bytes, s.text);
+    return PL_OK;
+}
+
+static pl_status read_paths(loader *l, const pl_config_key *key, const pl_config_origin *from)
+{
+    char text[PL_CONFIG_TEXT_BYTES], where[sizeof l->where];
+    pl_str lines = pl_str_fixed(text, sizeof text);
+    memcpy(where, at(l, l->event.start_mark), sizeof where);
+    for (;;) {
+        PL_TRY(next(l));
+        if (l->event.type == YAML_SEQUENCE_END_EVENT) break;
+        PL_TRY(add_path(l, key, &lines));
+    }
+    if (lines.failed)
+        return FAIL_HERE(l, "%s: the paths of %s are too long together; put them into a file (@FILE)", where,
+                         key->path);
+    return pl_config_assign(l->cfg, key, (pl_config_scalar){pl_str_text(&lines), lines.bytes, PL_CONFIG_QUOTED}, from,
+                            where, l->err);
+}
+
 /* ---- lists of records ---- */
 
 static const pl_config_field *find_field(const pl_config_key *key, const char *word)
@@ -408,6 +441,8 @@ static pl_status read_value(loader *l, const pl_config_key *key, const pl_config
     }
     if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_RECORDS)
         return read_records(l, key, &from);
+    if (l->event.type == YAML_SEQUENCE_START_EVENT && key->type == PL_CONFIG_PATH && key->flags & PL_CONFIG_FLAG_LINES)
+        return read_paths(l, key, &from);
     if (l->event.type != YAML_SCALAR_EVENT) return nested(l, key);
     at(l, mark);
     const pl_config_scalar s = scalar_of(&l->event);

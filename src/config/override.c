@@ -61,7 +61,7 @@ static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *
     pl_str lines = pl_str_fixed(text, sizeof text);
     if (pl_config_origin_at(cfg, key)->level == PL_CONFIG_FROM_COMMAND_LINE)
         pl_str_printf(&lines, "%s\n", (const char *)pl_config_value_of(cfg, key));
-    for (; *line; line++) pl_str_printf(&lines, *line == '\n' ? "\\n" : "%c", *line);
+    for (; *line; line++) pl_str_printf(&lines, *line == '\n' && key->type == PL_CONFIG_TEXT ? "\\n" : "%c", *line);
     if (lines.failed) return pl_fail(err, PL_E_USAGE, "%s: the texts are too long together; give fewer", label);
     return pl_config_set(cfg, key->path, pl_str_text(&lines), label, err);
 }

@@ -6,8 +6,8 @@
 
 static bool differs(const pl_config *saved, const pl_config *now, const pl_config_key *key)
 {
-    bool is_read = pl_config_is_used(saved, key) || pl_config_is_used(now, key);
-    return is_read && !pl_config_value_equal(saved, now, key);
+    bool counts = pl_config_counts(saved, key) || pl_config_counts(now, key);
+    return counts && !pl_config_value_equal(saved, now, key);
 }
 
 /* Of a path the contents count, which whoever knows their hash compares, or only whether there is one; so of records

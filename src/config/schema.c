@@ -54,6 +54,10 @@ enum {
     LATER = PL_CONFIG_FLAG_LATER,
     SOME = PL_CONFIG_FLAG_SOME,
     LINES = PL_CONFIG_FLAG_LINES,
+    PRECISION = PL_CONFIG_FLAG_PRECISION,
+    FROZEN = PL_CONFIG_FLAG_FROZEN,
+    WEIGHTS = PL_CONFIG_FLAG_WEIGHTS,
+    ASIDE = PL_CONFIG_FLAG_ASIDE,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -75,7 +79,7 @@ enum {
 #define BY_USE(id, of, wanted) | ((id##_USES & (of)) == (wanted) ? PL_CONFIG_BY_##id : 0)
 enum {
     DATA = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -85,7 +89,7 @@ enum {
 #undef PL_COMMAND_ROW
     ,
     BATCHES = 0
-#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION, PL_USES_DATA)
+#define PL_COMMAND_ROW(id, ...) BY_USE(id, PL_USES_DATA | PL_USES_CALIBRATION | PL_USES_RESULTS, PL_USES_DATA)
 #include "plimsoll/commands.def"
 #undef PL_COMMAND_ROW
     ,
@@ -224,6 +228,22 @@ const pl_config_key *pl_config_find(const char *path)
     return NULL;
 }
 
+const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
+{
+    static const struct {
+        const char *name;
+        pl_config_flag flag;
+    } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION},
+                {"<frozen>", PL_CONFIG_FLAG_FROZEN},
+                {"<weights>", PL_CONFIG_FLAG_WEIGHTS}};
+    if (path[0] != '<') return pl_config_find(path);
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;
+             key++)
+            if (key->flags & (uint32_t)tags[i].flag && pl_config_is_used(c, key)) return key;
+    return NULL;
+}
+
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes)
 {
     for (int i = 0; i < PL_CONFIG_SECTION_COUNT; i++)
@@ -352,9 +372,21 @@ const pl_config_key *pl_config_unused_by(const pl_config *cfg, const pl_config_k
 
 bool pl_config_is_used(const pl_config *cfg, const pl_config_key *key) { return !pl_config_unused_by(cfg, key); }
 
+static bool is_trained(const pl_config *cfg) { return TRAINED >> pl_config_system_of(cfg) & 1; }
+
+bool pl_config_counts(const pl_config *cfg, const pl_config_key *key)
+{
+    return pl_config_is_used(cfg, key) && (!is_trained(cfg) || key->readers & PL_CONFIG_BY_TRAIN);
+}
+
+bool pl_config_is_aside(const pl_config *cfg, const pl_config_key *key)
+{
+    return key->flags & PL_CONFIG_FLAG_ASIDE && is_trained(cfg);
+}
+
 bool pl_config_is_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
-    if (key->readers & by) return true;
+    if (key->readers & by) return by == PL_CONFIG_BY_ENCODE || !pl_config_is_aside(cfg, key);
     return by == PL_CONFIG_BY_TRAIN && key->readers & PL_CONFIG_BY_SAMPLES && cfg->train.sample_every > 0;
 }
 

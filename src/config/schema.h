@@ -38,6 +38,10 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_LATER = 1 << 16,
     PL_CONFIG_FLAG_SOME = 1 << 17,
     PL_CONFIG_FLAG_LINES = 1 << 18,
+    PL_CONFIG_FLAG_PRECISION = 1 << 19,
+    PL_CONFIG_FLAG_FROZEN = 1 << 20,
+    PL_CONFIG_FLAG_WEIGHTS = 1 << 21,
+    PL_CONFIG_FLAG_ASIDE = 1 << 22,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -206,6 +210,8 @@ extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
+/* The same, or where `path` is "<precision>", "<frozen>" or "<weights>" the key with that tag which the config uses. */
+const pl_config_key *pl_config_find_for(const pl_config *, const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
 /* Whether a section lies in one of this name, which may be none of the table itself. */
 bool pl_config_holds_sections(const char *name, size_t bytes);
@@ -232,6 +238,9 @@ uint32_t pl_config_archs_that_read(const pl_config *, const pl_config_key *);
  * not. */
 const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);
 bool pl_config_is_used(const pl_config *, const pl_config_key *);
+/* Used, and it counts for the numbers of the config's runs: of a model that is trained what the training reads does. */
+bool pl_config_counts(const pl_config *, const pl_config_key *);
+bool pl_config_is_aside(const pl_config *, const pl_config_key *); /* as ASIDE says in sections.def */
 /* The key that says how much is held out for evaluation; NULL: the config's system has none. */
 const pl_config_key *pl_config_find_held_out(const pl_config *);
 /* The same key where it says 0; NULL: something is held out, or no key says how much. */

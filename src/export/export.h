@@ -10,7 +10,7 @@
 #define PL_EXPORT_EXPORT_H
 
 #include "base/error.h"
-#include "export/face.h"
+#include "ir/face.h"
 #include "export/onnx_module.h"
 #include "ir/graph.h"
 
@@ -31,7 +31,7 @@ typedef struct pl_lower_weight {
 
 typedef struct pl_lower_options {
     const pl_graph *graph; /* the forward graph as the model builds it: not bound, not rewritten */
-    const pl_export_face *face;
+    const pl_face *face;
     const char *name;               /* of the model */
     const pl_lower_weight *weights; /* [values] */
 } pl_lower_options;

@@ -212,7 +212,7 @@ static int64_t channels_of(const pl_graph *g, pl_id id)
 
 static void take_given(pl_lowering *l)
 {
-    const pl_export_port *face = &l->o.face->given.as;
+    const pl_face_port *face = &l->o.face->given.as;
     const pl_id id = l->o.face->given.value ? pl_graph_find_value(l->o.graph, l->o.face->given.value) : PL_NONE;
     const pl_node none = {.op = PL_OP_LOAD, .scope = ""};
     if (id == PL_NONE || !l->wanted[id]) return;
@@ -227,7 +227,7 @@ static void take_port(pl_lowering *l, const pl_node *n, int k)
 {
     const pl_id id = n->load.port[k];
     const pl_value *v = &l->o.graph->value[id];
-    const pl_export_port *face = &l->o.face->in[k];
+    const pl_face_port *face = &l->o.face->in[k];
     pl_onnx_port *p = &l->input[l->inputs];
     if (!face->name) return pl_lower_refuse(l, n, "it reads more of the data than a model is given");
     *p = (pl_onnx_port){.name = face->name, .meaning = face->meaning, .dtype = PL_ONNX_F32};
@@ -252,7 +252,7 @@ void pl_lower_load(pl_lowering *l, const pl_node *n)
         if (l->wanted[port[k]] && l->status == PL_OK) take_port(l, n, k);
 }
 
-void pl_lower_give_out(pl_lowering *l, const pl_export_port *face, const char *x, const pl_shape *s, pl_dtype dtype)
+void pl_lower_give_out(pl_lowering *l, const pl_face_port *face, const char *x, const pl_shape *s, pl_dtype dtype)
 {
     const pl_node none = {.op = PL_OP_STORE, .scope = l->scope};
     pl_onnx_port p = {.name = face->name, .meaning = face->meaning, .dtype = PL_ONNX_F32};

@@ -19,10 +19,10 @@ typedef struct pl_lower_row {
 struct pl_lowering {
     pl_lower_options o;
     pl_pool *pool;
-    const char **name;      /* [values] what has it in ONNX; NULL: nothing yet */
-    const char **turned;    /* [values] of a matrix, its transpose */
-    bool *wanted;           /* [values] an output hangs on it */
-    pl_export_port *judged; /* [nodes] of losses: what it gives out what it judges as */
+    const char **name;    /* [values] what has it in ONNX; NULL: nothing yet */
+    const char **turned;  /* [values] of a matrix, its transpose */
+    bool *wanted;         /* [values] an output hangs on it */
+    pl_face_port *judged; /* [nodes] of losses: what it gives out what it judges as */
     pl_onnx_node *node;
     pl_onnx_tensor *tensor;
     pl_onnx_port input[PL_FACE_IN_MAX + 1], output[PL_FACE_STORED_MAX + PL_FACE_SCORED_MAX];
@@ -85,7 +85,7 @@ const char *pl_lower_transposed(pl_lowering *, pl_id matrix); /* of two dimensio
 /* An output of the node, unless it is PL_NONE. */
 void pl_lower_output(pl_lowering *, const pl_node *, pl_id output, const char *name);
 /* A further output of the model, under the name of the port. */
-void pl_lower_give_out(pl_lowering *, const pl_export_port *, const char *x, const pl_shape *, pl_dtype);
+void pl_lower_give_out(pl_lowering *, const pl_face_port *, const char *x, const pl_shape *, pl_dtype);
 const pl_shape *pl_lower_shape(const pl_lowering *, pl_id value);
 /* PL_E_UNSUPPORTED: the operator in that scope, and why. */
 void pl_lower_refuse(pl_lowering *, const pl_node *, const char *why);

@@ -208,10 +208,7 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
 
 /* ---- losses: what they judge goes out ---- */
 
-static const pl_export_port *port_of(const pl_lowering *l, const pl_node *n)
-{
-    return &l->judged[n - l->o.graph->node];
-}
+static const pl_face_port *port_of(const pl_lowering *l, const pl_node *n) { return &l->judged[n - l->o.graph->node]; }
 
 void pl_lower_linear_ce(pl_lowering *l, const pl_node *n)
 {

@@ -296,7 +296,18 @@ static pl_status run_encode(pl_session *s, void *state, pl_error *err)
     return status;
 }
 
+static const pl_words words = {.item = "text",
+                               .items = "texts",
+                               .sample = "text",
+                               .samples = "texts",
+                               .rate = "texts/s",
+                               .data = "texts",
+                               .step = "block",
+                               .part = "batch",
+                               .loss = ""};
+
 const pl_job pl_job_encode = {.program = {[INIT] = "init", [ENCODE] = "encode"},
+                              .words = &words,
                               .repeated = ENCODE,
                               .count_runs = count_runs,
                               .state_bytes = sizeof(encode),

@@ -1,6 +1,7 @@
 /* The transformer language model of docs/sources/threaded-text.md (arch gpt), under nanoGPT's tensor names:
  *   x = E[token] + P[position];  per block: x += Wo·attention(Wqkv·norm1(x)); x += W2·act(W1·norm2(x) + b1) + b2;
- *   then norm, and the output layer. */
+ *   then norm, and the output layer. P, Wo and the last norm can be left out: what comes then is the model of 4,540,928
+ *   parameters there. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,6 +44,14 @@ static pl_id attend(const pl_language *l, pl_id qkv, int block)
     return pl_build_attention(&m->b, &a);
 }
 
+static pl_id add_residual(pl_model *m, pl_id x, pl_id residual)
+{
+    pl_add_args sum = pl_add_none;
+    if (pl_model_drops(m)) return pl_model_dropout(m, x, residual);
+    sum.a = residual, sum.b = x;
+    return pl_build_add(&m->b, &sum);
+}
+
 static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
 {
     pl_model *m = l->m;
@@ -53,6 +62,7 @@ static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
     pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
     pl_id qkv = pl_model_block_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
     pl_id o = attend(l, qkv, block);
+    if (!c->attention_output) return add_residual(m, o, residual);
     snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
     w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);
     pl_id bias = bias_or_none(m, c->attention_bias, d, name);
@@ -96,6 +106,7 @@ pl_id pl_gpt_through(const pl_language *l, pl_id x)
 {
     pl_model *m = l->m;
     for (int i = 0; i < m->config->model.layers; i++) x = block_of(l, x, i);
+    if (!m->config->model.final_norm) return x;
     pl_builder_enter(&m->b, "head");
     x = pl_model_norm(m, x, "transformer.ln_f");
     pl_builder_leave(&m->b);
@@ -132,8 +143,9 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     pl_builder_enter(&m->b, "embedding");
     embed.tokens = tokens, embed.window = 1;
     embed.table = pl_gpt_token_table(l);
-    embed.positions = pl_gpt_place_table(l);
-    if (l->generating) embed.position = m->input[PL_INPUT_POSITION];
+    const bool placed = m->config->model.positions;
+    if (placed) embed.positions = pl_gpt_place_table(l);
+    if (placed && l->generating) embed.position = m->input[PL_INPUT_POSITION];
     pl_id x = pl_model_dropout(m, pl_build_embedding(&m->b, &embed), PL_NONE);
     pl_builder_leave(&m->b);
     x = pl_gpt_through(l, x);

@@ -2,7 +2,8 @@
  *
  *   clip.*       the frozen tower, CLIP's vision transformer, under the names of its files on Hugging Face
  *   vit.*        the trained tower, a vision transformer under the names of ViTModel
- *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token, or attention between the two
+ *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token, or attention between the two; without the three
+ *                (fusion_type none) f are the patches, embedded by encoder.patch_embed and encoder.pos_embed
  *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
  *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
  *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times.
@@ -14,7 +15,8 @@
  * is the matrix [out, 3·p·p] here.
  *
  * One graph holds three programs: init, train, evaluate; for export infer in place of evaluate, which stores of "pages"
- * alone the logits of words f32 [B,K,…] and of halting f32 [B,1].
+ * alone the logits of words f32 [B,K,…] and of halting f32 [B,1], and the capsules f32 [B,K,D]; or init and encode
+ * (hybrid_encode.c).
  *
  * Ports of the data, in this order: "pages" u8 [B,H,W], "labels"
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
@@ -284,6 +286,7 @@ static pl_status build_inference(pl_hybrid *k)
     store.port[0] = logits_of(k, planned, &code);
     pl_builder_leave(&m->b);
     store.port[1] = pl_hybrid_halt(k, high);
+    store.port[2] = c.sketches;
     pl_build_store(&m->b, &store);
     return m->b.status;
 }
@@ -302,11 +305,10 @@ static pl_status build(pl_model *m)
                    .words = c->reading.words};
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
     PL_TRY(m->b.status);
+    if (pl_facts_value(m->extents, PL_HYBRID_ENCODES, 0)) return pl_hybrid_build_encode(&k);
     PL_TRY(build_program(&k, "train", true));
     const bool is_exported = pl_facts_value(m->extents, "export", 0);
-    const bool can_be = pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c) &&
-                        !pl_hybrid_has_policy(c); /* which sees texts */
-    return is_exported && can_be ? build_inference(&k) : build_program(&k, "evaluate", false);
+    return is_exported && pl_hybrid_can_be_used(c) ? build_inference(&k) : build_program(&k, "evaluate", false);
 }
 
 /* ---- its part of a config ---- */
@@ -374,6 +376,31 @@ static pl_status check_kept(const pl_config *c, pl_error *err)
                    "%s: vision_encoder.features_cache keeps what a frozen tower makes, and "
                    "vision_encoder.unfreeze_pretrained_layers trains a part of it; leave one of the two out",
                    where);
+}
+
+/* What there is to say of towers, where there are none. */
+static pl_status check_towers(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const pl_config_vision_encoder *v = &c->vision_encoder;
+    const struct {
+        bool is_said;
+        const char *key;
+    } of_towers[] = {{v->pretrained_weights[0] != 0, "vision_encoder.pretrained_weights"},
+                     {v->unfreeze_pretrained_layers != 0, "vision_encoder.unfreeze_pretrained_layers"},
+                     {v->features_cache != 0, "vision_encoder.features_cache"},
+                     {v->progressive_fusion, "vision_encoder.progressive_fusion"},
+                     {c->n2n_pretrain.enabled, "n2n_pretrain.enabled"},
+                     {c->n2n_pretrain.only, "n2n_pretrain.only"}};
+    for (size_t i = 0; i < sizeof of_towers / sizeof *of_towers && !pl_hybrid_has_towers(c); i++) {
+        if (!of_towers[i].is_said) continue;
+        pl_config_blame(c, "vision_encoder.fusion_type", of_towers[i].key, where);
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: vision_encoder.fusion_type none leaves both towers out, and %s is of these; leave one of "
+                       "the two out",
+                       where, of_towers[i].key);
+    }
+    return PL_OK;
 }
 
 /* Its schedule is of all steps, and of gates. */
@@ -587,6 +614,7 @@ static pl_status check(const pl_config *c, pl_error *err)
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.vit_heads", c->vision_encoder.vit_heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "vision_encoder.heads", c->vision_encoder.heads, err));
     PL_TRY(pl_check_divides(c, width_key, width, "reasoning.heads", c->reasoning.heads, err));
+    PL_TRY(check_towers(c, err));
     PL_TRY(check_thawed(c, err));
     PL_TRY(check_kept(c, err));
     PL_TRY(check_rope(c, err));

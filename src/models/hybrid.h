@@ -54,7 +54,9 @@ typedef struct pl_hybrid {
 } pl_hybrid;
 
 typedef struct pl_hybrid_capsules {
-    pl_id sketches, child_means, checksums; /* [B,K,D], [B,K,D], [B,K,R] */
+    bool is_asked; /* for children and checksums, outside of training, too */
+    /* [B,K,D], [B,K,m,D], [B,K,D] of training alone, [B,K,R] */
+    pl_id sketches, children, child_means, checksums;
 } pl_hybrid_capsules;
 
 /* A layer of the adapter or the planner. */
@@ -103,6 +105,7 @@ pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], dou
 pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id x, const char *name);
 
 /* ---- hybrid_towers.c ---- */
+bool pl_hybrid_has_towers(const pl_config *);
 /* Where a program begins: what is added to the fusion's gates at this step. */
 void pl_hybrid_begin_fusion(pl_hybrid *);
 /* pages u8 [B,H,W] → tokens [B,N,D], through both towers, fusion and adapter; through the frozen tower alone; and
@@ -147,6 +150,13 @@ void pl_hybrid_learn_policy(pl_hybrid *, pl_id pages, pl_id *loss);
 /* Of a policy that is trained: what it says is best for each page, drawn so, u8 [B,H,W]; and in *strength [B,1] the
  * logit of how much the denoiser counts. */
 pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
+
+/* ---- hybrid_encode.c ---- */
+#define PL_HYBRID_ENCODES "encode" /* the extent that asks for that program */
+/* Can the model be run on pages of others? Not what is trained to make them, nor with noise on them. */
+bool pl_hybrid_can_be_used(const pl_config *);
+/* The program "encode": as models/capsules.c has it, behind the towers. */
+pl_status pl_hybrid_build_encode(pl_hybrid *);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);

@@ -8,20 +8,25 @@ enum { CHECKSUM_WIDTH = 128 };
 
 /* ---- over tokens, and the capsule heads ---- */
 
-static pl_id child_means(const pl_hybrid *k, pl_id tokens, pl_id attention)
+static pl_id children_of(const pl_hybrid *k, pl_id tokens, pl_id attention)
 {
     pl_builder *b = &k->m->b;
     const int64_t count = k->m->config->vision_encoder.children_per_capsule;
     pl_top_k_args most = pl_top_k_none;
     pl_gather_rows_args children = pl_gather_rows_none;
-    pl_adaptive_avg_pool_args mean = pl_adaptive_avg_pool_none;
     most.x = attention, most.count = count;
     children.tokens = tokens, children.index = pl_build_top_k(b, &most);
     pl_build_gather_rows(b, &children);
-    mean.x = pl_model_view(k->m, pl_hybrid_linear(k, children.y, k->width, "children_projection"),
-                           pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
+    return pl_model_view(k->m, pl_hybrid_linear(k, children.y, k->width, "children_projection"),
+                         pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
+}
+
+static pl_id means_of(const pl_hybrid *k, pl_id children)
+{
+    pl_adaptive_avg_pool_args mean = pl_adaptive_avg_pool_none;
+    mean.x = children;
     mean.height = k->capsules, mean.width = 1;
-    pl_build_adaptive_avg_pool(b, &mean);
+    pl_build_adaptive_avg_pool(&k->m->b, &mean);
     return pl_model_view(k->m, mean.y, pl_shape_of(3, PL_B(1), k->capsules, k->width));
 }
 
@@ -48,10 +53,12 @@ void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
     x = pl_recursion_flat(&r, x, cfg->vision_encoder.H_cycles * cfg->vision_encoder.L_cycles);
     pool.tokens = pl_hybrid_norm(k, x, ENCODER_EPS, false, "encoder.pre_pool_norm");
     pool.logits = pl_hybrid_linear(k, pool.tokens, k->capsules, "encoder.spatial_pool.attn_conv");
-    if (k->m->training) pool.assignment = PL_NONE;
+    const bool has_all = k->m->training || c->is_asked; /* they are learnt; no word is read from them */
+    if (has_all) pool.assignment = PL_NONE;
     c->sketches = pl_build_capsule_pool(b, &pool);
-    if (k->m->training) { /* they are learnt; no word is read from them */
-        c->child_means = child_means(k, pool.tokens, pool.assignment);
+    if (has_all) {
+        c->children = children_of(k, pool.tokens, pool.assignment);
+        if (k->m->training) c->child_means = means_of(k, c->children);
         c->checksums = checksums(k, c->sketches);
     }
     pl_builder_leave(b);

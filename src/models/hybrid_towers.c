@@ -1,5 +1,5 @@
 /* Two vision transformers see the page, one frozen and one trained; a gate for each token (or attention between them)
- * makes one of the two, and an adapter refines that. */
+ * makes one of the two, and an adapter refines that. Or there are none, and patches are embedded as they are. */
 #include <math.h>
 #include <stdio.h>
 
@@ -327,8 +327,34 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
     return x;
 }
 
+/* ---- neither ---- */
+
+/* The encoder's own embedding, that of arch capsules (models/capsules.c), whose weights begin likewise; here they are
+ * matrices. */
+static pl_id embed_alone(const pl_hybrid *k, pl_id pages)
+{
+    static const char what[] = "encoder.patch_embed";
+    pl_model *m = k->m;
+    const int64_t p = m->config->vision_encoder.patch_size, in = PL_COLOURS * p * p;
+    const double bound = 1 / sqrt((double)in);
+    pl_patches_args cut = pl_patches_none;
+    pl_builder_enter(&m->b, "embedding");
+    cut.image = pages, cut.patch = p, cut.channels = PL_COLOURS;
+    pl_id x = come_in(k, pl_build_patches(&m->b, &cut), "encoder", "patches");
+    pl_id weight = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(2, k->width, in), "%s.weight", what);
+    pl_id bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, k->width), "%s.bias", what);
+    pl_id places = pl_model_truncated(m, PL_DTYPE_F32, VIT_STD, pl_shape_of(2, k->tokens, k->width),
+                                      "encoder.pos_embed.pos_embedding");
+    x = add_positions(k, pl_model_linear(m, x, weight, bias, PL_NONE), places);
+    pl_builder_leave(&m->b);
+    return x;
+}
+
+bool pl_hybrid_has_towers(const pl_config *c) { return c->vision_encoder.fusion_type != PL_CONFIG_FUSION_NONE; }
+
 pl_id pl_hybrid_see(const pl_hybrid *k, pl_id pages)
 {
+    if (!pl_hybrid_has_towers(k->m->config)) return pl_hybrid_adapt(k, embed_alone(k, pages));
     pl_id frozen = pl_hybrid_see_frozen(k, pages);
     return pl_hybrid_adapt(k, fuse(k, frozen, see_trained(k, pages)));
 }

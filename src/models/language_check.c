@@ -7,12 +7,17 @@
 #define LARGEST_MODEL_BYTES (UINT64_C(1) << 60)
 #define LARGEST_VALUE_BYTES (UINT64_C(1) << 58)
 
+static bool learns_vocabulary(const pl_config *cfg)
+{
+    return cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BPE || cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_WORDS;
+}
+
 static pl_status check_vocabulary(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     const int64_t rows = cfg->model.vocab_size;
     if (rows == PL_CONFIG_AUTO) return PL_OK;
-    if (cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BPE && rows < cfg->data.vocab_size)
+    if (learns_vocabulary(cfg) && rows < cfg->data.vocab_size)
         return pl_fail(err, PL_E_CONFIG,
                        "%s: model.vocab_size %" PRId64 " has no room for the %" PRId64
                        " tokens of data.vocab_size; take auto or at least as many",
@@ -40,7 +45,7 @@ static int weight_bytes(const pl_config *cfg, const pl_language_size *s, uint64_
     uint64_t vocabulary = 256, layer = 0, count = 0;
     if (m->vocab_size != PL_CONFIG_AUTO)
         vocabulary = (uint64_t)m->vocab_size;
-    else if (cfg->data.tokenizer.kind == PL_CONFIG_TOKENIZER_BPE)
+    else if (learns_vocabulary(cfg))
         vocabulary = (uint64_t)cfg->data.vocab_size;
     for (int i = 0; i < 3; i++)
         if (add_product(&layer, s->layer[i][0], s->layer[i][1])) return -1;

@@ -7,8 +7,10 @@
 #ifndef PL_MODELS_MODEL_H
 #define PL_MODELS_MODEL_H
 
-#include "config/config.h"
 #include "base/facts.h"
+#include "base/parts.h"
+#include "config/config.h"
+#include "ir/face.h"
 #include "ir/index.h"
 #include "ir/inputs.h"
 #include "ir/op.h"
@@ -22,6 +24,30 @@ pl_status pl_model_check(const pl_config *, pl_error *);
 
 /* What a process holds of its plan for each layer of this arch, at least. */
 uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
+
+/* A part of a model that a training begins with from the folder of another run. The texts are constants or the
+ * config's. */
+typedef struct pl_model_part {
+    const char *from;  /* that folder; NULL: there is no such part */
+    const char *names; /* how the names of its tensors begin */
+    const char *too;   /* likewise of another part that lies there, too; NULL: of none */
+    const char *key;   /* of the config, which names the folder */
+    const char *sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
+} pl_model_part;
+
+/* What is asked about a model beyond its graph, also by a process that runs a plan: all archs of a system share it
+ * (families.c). */
+typedef struct pl_family {
+    pl_parts parts; /* of the program, that runs of these models call beyond what every run does (base/parts.h) */
+    pl_face face;
+    pl_command used_for; /* the command whose data its inference program takes */
+    /* Does the config ask for little memory rather than for the quickest plan? Then, where neither a budget nor a key
+     * says what is computed again, all is. NULL: it never does. */
+    bool (*saves_memory)(const pl_config *);
+    pl_model_part (*find_part)(const pl_config *); /* NULL: there is none */
+} pl_family;
+
+const pl_family *pl_model_family(const pl_config *);
 
 /* ---- within this folder ---- */
 

@@ -1,4 +1,4 @@
-/* A program as others see it (export/face.h), to be run here:
+/* A program as others see it (ir/face.h), to be run here:
  *
  *      LOAD → images, labels            LOAD → infer.images  (f32 planes, where the model takes bytes)
  *      …                           →    …

@@ -36,6 +36,7 @@ typedef struct narrower {
     pl_id *copy;          /* [values] the 16-bit copy of a weight, or PL_NONE */
     pl_id *next_window;   /* [values] the windows on a value's storage, in a list that begins at the root */
     bool *flows;          /* [values] a node reads it, and not only to give it out; of roots */
+    bool *rounded;        /* [values] the model itself has it in that type */
     pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
 } narrower;
 
@@ -137,7 +138,7 @@ static pl_status store_wide(narrower *n, pl_id id)
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
         pl_id wide, x = n->g->node[id].in[k];
-        if (!is_narrow(n, x)) continue;
+        if (!is_narrow(n, x) || (x < n->values && n->rounded[x])) continue;
         PL_TRY(give_out_wide(n, id, x, id - 1, &wide));
         n->g->node[id].in[k] = wide;
     }
@@ -272,11 +273,15 @@ static pl_status init(narrower *n, pl_error *err)
     n->copy = pl_alloc(g->value_count + 1, sizeof *n->copy);
     n->next_window = pl_alloc(g->value_count + 1, sizeof *n->next_window);
     n->flows = pl_alloc(g->value_count + 1, sizeof *n->flows);
+    n->rounded = pl_alloc(g->value_count + 1, sizeof *n->rounded);
     n->behind = pl_alloc(2 * g->value_count + g->node_count * PL_NODE_IN_MAX + 1, sizeof *n->behind);
-    if (!n->copy || !n->next_window || !n->flows || !n->behind)
+    if (!n->copy || !n->next_window || !n->flows || !n->rounded || !n->behind)
         return pl_fail(err, PL_E_NOMEM, "no memory to narrow the graph");
     find_flows(n);
-    for (size_t i = 0; i < g->value_count; i++) n->copy[i] = n->next_window[i] = PL_NONE;
+    for (size_t i = 0; i < g->value_count; i++) {
+        n->copy[i] = n->next_window[i] = PL_NONE;
+        n->rounded[i] = g->value[i].dtype == n->dtype;
+    }
     for (size_t i = 0; i < g->value_count; i++) {
         pl_id root = pl_value_root(g, (pl_id)i);
         if (root == i) continue;
@@ -305,6 +310,7 @@ done:
     pl_free(n.copy);
     pl_free(n.next_window);
     pl_free(n.flows);
+    pl_free(n.rounded);
     pl_free(n.behind);
     return status;
 }

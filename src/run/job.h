@@ -13,6 +13,7 @@ enum { PL_JOB_PROGRAMS_MAX = 4, PL_JOBS_MAX = 3, PL_JOB_COUNTERS_MAX = 8 };
 
 typedef struct pl_job {
     const char *program[PL_JOB_PROGRAMS_MAX]; /* "init", "train"; NULL behind the last */
+    const pl_words *words;                    /* for what it works on, but for keys; NULL: those of its system */
     /* Which of them is run again and again, so that its time is what planning makes small: its place in `program`. */
     size_t repeated;
     /* How often program k runs in all of the work that the data are opened for, in micro-batches of so many samples.

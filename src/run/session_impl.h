@@ -13,6 +13,7 @@
 #include "store/folder.h"
 #include "store/metrics.h"
 #include "store/tensorboard.h"
+#include "store/weights.h"
 #include "stream/ring.h"
 
 #define PL_SESSION_TICK_SECONDS 0.1
@@ -127,7 +128,10 @@ pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_weights.c ---- */
 /* Is the file that these data bring one of the whole model? Then no checkpoint is looked for. */
-static inline bool pl_session_begins_with_file(const pl_data *d) { return d->weights && !d->weights_part; }
+static inline bool pl_session_begins_with_file(const pl_data *d)
+{
+    return d->weights && (!d->weights_part || d->weights_part->is_larger);
+}
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, behind the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */
 /* session_binary.c: of those that such a node reads as bits. PL_E_DATA. */

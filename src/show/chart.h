@@ -8,6 +8,17 @@
 
 #include "base/str.h"
 
+/* Numbers of validations that belong into one chart, over the steps of a training. */
+enum { PL_METRIC_CURVES = 4 };
+typedef struct pl_metric_chart {
+    const char *title, *unit;
+    struct {
+        const char *key;         /* in metrics.jsonl; NULL after the last */
+        const char *line, *mark; /* classes of the style sheet */
+        const char *name;
+    } curve[PL_METRIC_CURVES];
+} pl_metric_chart;
+
 /* ---- chart_bands.c ---- */
 typedef struct pl_chart_key {
     const char *class_name, *name;

@@ -109,6 +109,24 @@ static pl_status check_dtype(const pl_safetensors *s, const pl_st_tensor *t, pl_
                    pl_safetensors_path(s), t->name, pl_st_dtype_name(t->dtype));
 }
 
+/* Rows and numbers of one. */
+static void as_matrix(uint32_t rank, const uint64_t *shape, uint64_t to[2])
+{
+    uint32_t first = 0;
+    while (first + 1 < rank && shape[first] == 1) first++;
+    to[0] = rank ? shape[first] : 1, to[1] = 1;
+    for (uint32_t i = first + 1; i < rank; i++) to[1] *= shape[i];
+}
+
+static bool has_shape(const source *from, const pl_st_tensor *t, const pl_st_entry *e)
+{
+    uint64_t there[2], here[2];
+    if (t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0) return true;
+    if (!from->part || !from->part->is_larger) return false;
+    as_matrix(t->rank, t->shape, there), as_matrix(e->rank, e->shape, here);
+    return there[0] == here[0] && there[1] == here[1];
+}
+
 static pl_status match_entry(const source *from, const pl_st_entry *e, const char *name, pl_error *err)
 {
     char want[256], have[256];
@@ -121,7 +139,7 @@ static pl_status match_entry(const source *from, const pl_st_entry *e, const cha
                        pl_safetensors_path(from->file), (int)from->before_bytes, from->before, name, want);
     PL_TRY(check_dtype(from->file, t, err));
     const bool alike = (t->dtype == PL_ST_U8) == (e->dtype == PL_ST_U8);
-    if (alike && t->rank == e->rank && memcmp(t->shape, e->shape, e->rank * sizeof *e->shape) == 0) return PL_OK;
+    if (alike && has_shape(from, t, e)) return PL_OK;
     pl_st_shape_print(t->dtype, t->rank, t->shape, have, sizeof have);
     return pl_fail(
         err, PL_E_DATA,
@@ -149,7 +167,7 @@ pl_status pl_weights_match(const pl_safetensors *s, const pl_weights_part *part,
     }
     for (size_t i = 0; i < pl_safetensors_count(s); i++) {
         const char *name = pl_safetensors_at(s, i)->name;
-        if (is_read(&from, name) && !entry_of(&from, list, name))
+        if (is_read(&from, name) && !entry_of(&from, list, name) && !(part && part->is_larger))
             return pl_fail(err, PL_E_DATA,
                            "%s: holds a tensor \"%.200s\", which the model has not got; leave it out, or give the "
                            "configuration of the model that these weights are of",

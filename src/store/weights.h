@@ -17,6 +17,10 @@ typedef struct pl_weights_part {
      * without it are of other parts, and not read. */
     const char *root;
     const char *const *unused; /* names behind the root that the model has no use for; NULL behind the last */
+    /* It is of the whole model (prefix and root ""), and of a larger one, whose other tensors are not read. A tensor
+     * may have another shape there if it is the same as a matrix: without leading dimensions of 1, all but the first
+     * made one. */
+    bool is_larger;
 } pl_weights_part;
 
 /* In all functions `part` may be NULL: then the file is of the whole model, under its names.

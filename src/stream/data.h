@@ -9,7 +9,6 @@
 
 typedef struct pl_data pl_data;
 struct pl_block_sink;   /* store/block_sink.h */
-struct pl_page_form;    /* data/pages/draw.h */
 struct pl_weights_part; /* store/weights.h */
 
 /* Of the identity: the xxh64 of the file of weights. */
@@ -43,9 +42,9 @@ struct pl_data {
     const char *path;                 /* what sentences call it where it has a source: the path of its file, or words */
     char piece[24];                   /* of the work, which this process does: "shape-3"; "": all of it */
     const struct pl_block_sink *sink; /* where results go; NULL: the command keeps none */
-    const struct pl_page_form *drawn; /* as its samples, which are pages of text, are drawn; NULL: they are none */
-    pl_facts identity;                /* hashes of what it was made from */
-    pl_facts extents;                 /* what shapes of the model depend on */
+    const void *for_rows; /* what the dataset's own kind of files (pl_rows_kind) needs to read them; NULL: nothing */
+    pl_facts identity;    /* hashes of what it was made from */
+    pl_facts extents;     /* what shapes of the model depend on */
     /* Work whose shapes differ is done in groups, each by a plan of its own: how many they are, and of how many items
      * (steps of the source) the one is that the data are opened for. 0 groups: one plan does all. */
     uint32_t groups;

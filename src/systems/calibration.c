@@ -24,7 +24,7 @@ static uint64_t passes_of(const pl_config *c)
 
 bool pl_system_judges_calibration(const pl_config *c)
 {
-    return pl_system_of(c)->job[PL_COMMAND_EVALUATE] && !pl_system_files(c, PL_COMMAND_QUANTIZE);
+    return pl_task_of(c)->job[PL_COMMAND_EVALUATE] && !pl_system_files(c, PL_COMMAND_QUANTIZE);
 }
 
 enum { WANTED = 64 };
@@ -109,7 +109,7 @@ static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 
 pl_status pl_system_tell_jobs(const pl_config *c, pl_command command, void **own, pl_error *err)
 {
-    const pl_system *y = pl_system_of(c);
+    const pl_task *t = pl_task_of(c);
     if (pl_command_does(command, PL_USES_CALIBRATION)) return tell_quantize(c, own, err);
-    return y->tell_jobs ? y->tell_jobs(c, own, err) : PL_OK;
+    return t->tell_jobs ? t->tell_jobs(c, own, err) : PL_OK;
 }

@@ -15,12 +15,15 @@
 #include "base/units.h"
 #include "config/schema.h"
 #include "data/pages/pages_data.h"
+#include "data/pages/texts_index.h"
 #include "models/model.h"
 #include "store/folder.h"
 #include "systems/capsules.h"
+#include "systems/capsules_trained.h"
 #include "systems/drawn_rows.h"
 #include "systems/files.h"
 #include "systems/given_weights.h"
+#include "systems/input.h"
 #include "systems/results.h"
 #include "systems/system.h"
 
@@ -33,14 +36,18 @@ SAME(TEXTS_JSONL, TEXTS_JSONL);
 SAME(TEXTS_CSV, TEXTS_CSV);
 SAME(TEXTS_FOLDER, TEXTS_FOLDER);
 SAME(TEXTS_GRAMMAR, TEXTS_GRAMMAR);
+SAME(TEXTS_SQUAD, TEXTS_SQUAD);
+SAME(TEXTS_PLAIN, TEXTS_WHOLE);
 
 /* ---- the texts ---- */
 
 /* Capitals are letters, too. */
 static bool ends_with(const char *text, const char *end)
 {
-    const size_t a = strlen(text), b = strlen(end);
-    return a >= b && strcasecmp(text + a - b, end) == 0;
+    size_t a = strlen(text);
+    const size_t b = strlen(end);
+    if (a > 3 && strcasecmp(text + a - 3, ".gz") == 0) a -= 3; /* what is in it counts */
+    return a >= b && strncasecmp(text + a - b, end, b) == 0;
 }
 
 /* What a name says of its file; what is not here has a text a line. remedy: such a file is not read. */
@@ -53,9 +60,8 @@ static const struct {
     {".ndjson", PL_TEXTS_JSONL, NULL},
     {".csv", PL_TEXTS_CSV, NULL},
     {".tsv", 0, "has tabs between its columns, where CSV with commas is read; convert it"},
-    {".json", 0, "is one JSON document, where one object a line is read; convert it (jq -c '.[]')"},
+    {".json", 0, "is one JSON document; if it is SQuAD's, say texts.format squad; else convert it (jq -c '.[]')"},
     {".parquet", 0, "is Parquet, which is not read; convert it to JSON lines or CSV"},
-    {".gz", 0, "is compressed; unpack it (gunzip -k)"},
     {".zst", 0, "is compressed; unpack it (unzstd)"},
     {".xz", 0, "is compressed; unpack it (unxz -k)"},
     {".bz2", 0, "is compressed; unpack it (bunzip2 -k)"},
@@ -85,6 +91,8 @@ static pl_status find_form(const pl_config *cfg, pl_texts_form *form, pl_error *
     if (stat(c->path, &st) != 0 && errno == EIO)
         return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", c->path, strerror(errno));
     if (S_ISDIR(st.st_mode)) return *form = PL_TEXTS_FOLDER, PL_OK;
+    const bool is_name = !strchr(c->path, '\n') && (st.st_mode || !strpbrk(c->path, "*?[@"));
+    if (!is_name) return *form = PL_TEXTS_AUTO_LINES, PL_OK;
     return find_form_by_name(cfg, form, err);
 }
 
@@ -92,23 +100,26 @@ static pl_status check_key(const pl_config *cfg, pl_texts_form form, pl_error *e
 {
     static const char *const what[] = {[PL_TEXTS_LINES] = "lines have",
                                        [PL_TEXTS_FOLDER] = "files of a folder have",
-                                       [PL_TEXTS_GRAMMAR] = "texts of a grammar have"};
+                                       [PL_TEXTS_GRAMMAR] = "texts of a grammar have",
+                                       [PL_TEXTS_WHOLE] = "texts that are files have"};
     char where[PL_CONFIG_WHERE_BYTES];
-    if (!cfg->texts.key[0] || form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV) return PL_OK;
+    if (!cfg->texts.key[0] || form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV || form == PL_TEXTS_SQUAD ||
+        form == PL_TEXTS_AUTO_LINES)
+        return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%s: texts.key \"%.100s\" is not looked for: %s no keys and no columns; leave it out, or give "
                    "texts.format jsonl or csv",
                    pl_config_where(cfg, "texts.key", where, sizeof where), cfg->texts.key, what[form]);
 }
 
-pl_status pl_capsules_texts(const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
+pl_status pl_capsules_texts(const pl_encoding *e, const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const char *key = c->key[0] ? c->key : NULL;
     *setup = (pl_texts_setup){.path = c->path[0] ? c->path : NULL,
                               .key = key,
                               .column = key,
-                              .seed = (uint64_t)cfg->encoder.seed,
+                              .seed = e->facts(cfg).seed,
                               .count = (uint64_t)c->count};
     PL_TRY(find_form(cfg, &setup->form, err));
     return c->path[0] || c->format != PL_CONFIG_TEXTS_AUTO ? check_key(cfg, setup->form, err) : PL_OK;
@@ -130,7 +141,7 @@ static pl_status check_count(const pl_config *cfg, pl_error *err)
                            : "there are no texts; name their file (texts.path), or give a count");
 }
 
-static pl_status check_texts(const pl_config *cfg, pl_error *err)
+pl_status pl_capsules_check_texts(const pl_config *cfg, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const pl_config_pipeline *p = &cfg->pipeline;
@@ -157,14 +168,8 @@ static pl_status check_texts(const pl_config *cfg, pl_error *err)
                    where, (long long)p->batch_size, (long long)p->block_texts);
 }
 
-static pl_status check_capsules(const pl_config *c, pl_error *err)
-{
-    PL_TRY(check_texts(c, err));
-    return pl_model_check(c, err);
-}
-
 /* To plan without texts is one thing, to encode none another. */
-static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
+pl_status pl_capsules_check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
     (void)command;
@@ -202,6 +207,13 @@ typedef struct making {
     int lock;
 } making;
 
+static pl_status make_gathered(pl_preparation *p, const char *index, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    PL_TRY(pl_texts_gathered_path(path, index, err));
+    return pl_made_file(&p->made, path, err);
+}
+
 static pl_status lock_folder(void *context, pl_error *err)
 {
     making *m = context;
@@ -209,6 +221,7 @@ static pl_status lock_folder(void *context, pl_error *err)
     PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
     PL_TRY(index_path(m->p->config, index, err));
     PL_TRY(pl_made_file(&m->p->made, index, err));
+    PL_TRY(make_gathered(m->p, index, err));
     if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
     if (m->lock >= 0 && pl_io_lock(m->lock, LOCK_EX) != 0) { /* a file system without locks: checksums tell */
     }
@@ -216,7 +229,7 @@ static pl_status lock_folder(void *context, pl_error *err)
 }
 
 /* What the run writes among the texts would be texts, other ones each time; in the cache it would be its own. */
-static pl_status check_apart(const pl_config *c, bool in_folder, const char *out, pl_error *err)
+static pl_status check_closed(const pl_config *c, const char *out, const char *folder, const char *what, pl_error *err)
 {
     const struct {
         const char *path, *what, *key;
@@ -225,44 +238,58 @@ static pl_status check_apart(const pl_config *c, bool in_folder, const char *out
                {c->quantization.output, "the file of weights", "quantization.output"},
                {c->pipeline.cache_dir, "the cache", "pipeline.cache_dir"},
                {c->run.trace, "the trace", "run.trace"}};
-    const struct {
-        const char *path, *what;
-    } closed[] = {{in_folder ? c->texts.path : "", "the texts"}, {c->pipeline.cache_dir, "the cache"}};
-    enum { OWN = sizeof own / sizeof *own, CLOSED = sizeof closed / sizeof *closed };
     char where[PL_CONFIG_WHERE_BYTES];
-    for (size_t i = 0; i < OWN * CLOSED; i++) {
-        const char *path = own[i % OWN].path, *folder = closed[i / OWN].path;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const char *path = own[i].path;
         if (!path[0] || !folder[0] || path == folder) continue;
         if (!pl_files_are_one(path, folder) && !pl_file_is_below(path, folder)) continue;
         return pl_fail(err, PL_E_CONFIG, "%s: %s, %.300s, lies within %s, %.300s; choose another %s",
-                       pl_config_where(c, own[i % OWN].key, where, sizeof where), own[i % OWN].what, path,
-                       closed[i / OWN].what, folder, own[i % OWN].key);
+                       pl_config_where(c, own[i].key, where, sizeof where), own[i].what, path, what, folder,
+                       own[i].key);
     }
     return PL_OK;
 }
 
-static pl_status spare_text(const pl_config *c, const char *index, pl_error *err)
+typedef struct writing {
+    const pl_config *config;
+    const char *out, *index;
+} writing;
+
+static pl_status check_named(void *context, const char *path, uint64_t number, pl_error *err)
 {
-    const pl_file_use uses[] = {{index, "the index of the texts", PL_FILE_WRITTEN},
-                                {c->texts.path, "texts.path", PL_FILE_READ}};
+    const writing *w = context;
+    const pl_file_use uses[] = {{w->index, "the index of the texts", PL_FILE_WRITTEN},
+                                {path, "texts.path", PL_FILE_READ}};
+    struct stat st;
+    (void)number;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return check_closed(w->config, w->out, path, "the texts", err);
     return pl_files_check(uses, sizeof uses / sizeof *uses, err);
 }
 
+static pl_status check_apart(const pl_config *c, const pl_texts_setup *s, const char *out, const char *index,
+                             pl_error *err)
+{
+    writing w = {c, out, index};
+    const pl_corpus_wish wish = pl_texts_corpus(s, index);
+    if (s->path) PL_TRY(pl_corpus_each_named(&wish, check_named, &w, err));
+    return check_closed(c, out, c->pipeline.cache_dir, "the cache", err);
+}
+
 /* Before anything is reserved: can pages be drawn with it? */
-static pl_status check_font(const pl_config *c, pl_error *err)
+static pl_status check_font(const pl_encoder_facts *f, pl_error *err)
 {
     pl_font font = {0};
     pl_module draw;
     pl_drawer *drawer = NULL;
-    const pl_page_geometry geometry = pl_page_geometry_of((uint32_t)c->encoder.image_size);
+    const pl_page_geometry geometry = pl_page_geometry_of(f->image_size);
     PL_TRY(pl_draw_load("encode", &draw, err));
-    pl_status status = pl_font_load(c->texts.font, &font, err);
+    pl_status status = pl_font_load(f->font, &font, err);
     void *memory = status == PL_OK ? pl_alloc(1, pl_drawer_bytes(&geometry) + DRAWER_ALIGNMENT) : NULL;
     void *at = (void *)pl_align_up((uintptr_t)memory, DRAWER_ALIGNMENT);
     if (status == PL_OK && !memory) status = pl_fail(err, PL_E_NOMEM, "no memory to try the font");
     if (status == PL_OK)
         status = pl_drawer_open(draw.functions, &geometry, &font, at, pl_drawer_bytes(&geometry), &drawer, err);
-    if (status == PL_E_DATA && c->texts.font[0]) pl_fail_prefix(err, status, "%s", c->texts.font);
+    if (status == PL_E_DATA && f->font[0]) pl_fail_prefix(err, status, "%s", f->font);
     pl_drawer_close(drawer);
     pl_free(memory);
     pl_free((void *)(uintptr_t)font.data);
@@ -270,7 +297,23 @@ static pl_status check_font(const pl_config *c, pl_error *err)
     return status;
 }
 
-static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
+/* The texts are those that came first, then: a run goes on with them. */
+static pl_status keep_input(pl_preparation *p, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    pl_config *c = p->writable;
+    bool is_there;
+    if (strcmp(c->texts.path, "-") != 0) return PL_OK;
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, p->out, PL_INPUT_FILE, err));
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) PL_TRY(pl_made_folder(&p->made, p->out, err));
+    PL_TRY(is_there ? pl_input_check(path, err) : pl_input_read(p, "texts.path", path, err));
+    memset(c->texts.path, 0, sizeof c->texts.path);
+    memcpy(c->texts.path, path, strlen(path));
+    return PL_OK;
+}
+
+pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progress progress, void *context,
+                              pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     telling t = {progress, context};
@@ -278,13 +321,14 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     pl_texts_result result;
     pl_texts_options o = {
         .index_path = path, .progress = tell, .context = &t, .before_writing = lock_folder, .writing = &m};
+    const pl_encoder_facts f = e->facts(p->config);
     PL_TRY(check_count(p->config, err));
-    PL_TRY(check_font(p->config, err));
-    PL_TRY(pl_capsules_texts(p->config, &o.setup, err));
-    PL_TRY(check_apart(p->config, o.setup.form == PL_TEXTS_FOLDER, p->out, err));
-    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
+    PL_TRY(check_font(&f, err));
+    PL_TRY(keep_input(p, path, err));
+    PL_TRY(pl_capsules_texts(e, p->config, &o.setup, err));
     PL_TRY(index_path(p->config, path, err));
-    PL_TRY(spare_text(p->config, path, err));
+    PL_TRY(check_apart(p->config, &o.setup, p->out, path, err));
+    if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     pl_status status = pl_texts_prepare(&o, &result, err);
     if (m.lock >= 0) close(m.lock);
     return status;
@@ -293,13 +337,13 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
 /* ---- the data ---- */
 
 /* Where there are none yet, those of a grammar stand in for them: a plan tries how quickly pages are drawn. */
-static pl_status open_texts(const pl_config *c, pl_texts *texts, pl_error *err)
+static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *texts, pl_error *err)
 {
     pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1};
     PL_TRY(index_path(c, path, err));
-    PL_TRY(pl_capsules_texts(c, &setup, err));
+    PL_TRY(pl_capsules_texts(e, c, &setup, err));
     if (are_none(&c->texts)) setup.form = PL_TEXTS_GRAMMAR;
     return pl_texts_open(texts, &setup, path, err);
 }
@@ -314,26 +358,59 @@ static pl_status check_wide(const pl_config *c, pl_error *err)
                    pl_config_where(c, "encoder.precision", where, sizeof where), key->names[c->encoder.precision]);
 }
 
-static pl_status read_weights(const pl_config *c, pl_given_weights *given, pl_error *err)
+static pl_status find_weights(const pl_config *c, pl_data_use use, pl_encoder_weights *w, pl_error *err)
 {
+    (void)use;
+    pl_given_weights given;
     static const pl_real narrowest[] = {[PL_CONFIG_ENCODER_FLOAT32] = PL_REAL_F32,
                                         [PL_CONFIG_ENCODER_BFLOAT16] = PL_REAL_BF16,
                                         [PL_CONFIG_ENCODER_FLOAT16] = PL_REAL_F16};
-    *given = (pl_given_weights){0};
+    *w = (pl_encoder_weights){0};
     if (!c->encoder.weights[0]) return PL_OK;
-    PL_TRY(pl_given_weights_check(c->encoder.weights, NULL, narrowest[c->encoder.precision], given, err));
-    PL_TRY(pl_given_weights_match(c, c->encoder.weights, err));
-    return given->packed ? check_wide(c, err) : PL_OK;
+    snprintf(w->path, sizeof w->path, "%s", c->encoder.weights);
+    PL_TRY(pl_capsules_find_trained(w->path, &w->part, err));
+    PL_TRY(pl_given_weights_check(w->path, w->part, narrowest[c->encoder.precision], &given, err));
+    w->hash = given.hash;
+    PL_TRY(w->part ? pl_capsules_match_trained(c, w->path, w->hash, err) : pl_given_weights_match(c, w->path, err));
+    return given.packed ? check_wide(c, err) : PL_OK;
 }
 
-static pl_status open_setup(const pl_config *c, pl_pages_setup *s, pl_share *share, pl_error *err)
+static pl_encoder_facts facts_of(const pl_config *cfg)
 {
-    pl_given_weights given;
+    const pl_config_encoder *c = &cfg->encoder;
+    const int64_t at_once = cfg->pipeline.batch_size;
+    return (pl_encoder_facts){.image_size = (uint32_t)c->image_size,
+                              .capsules = (uint32_t)c->target_capsules,
+                              .width = (uint32_t)c->width,
+                              .checksum = (uint32_t)c->checksum_dim,
+                              .children = (uint32_t)c->children_per_capsule,
+                              .entropy = c->attention_entropy && c->pooling_method == PL_CONFIG_POOLING_ATTENTION,
+                              .at_once = at_once == PL_CONFIG_AUTO ? 0 : (uint32_t)at_once,
+                              .font = cfg->texts.font,
+                              .seed = (uint64_t)c->seed};
+}
+
+static const pl_encoding encoding = {.facts = facts_of, .find_weights = find_weights};
+
+/* What a pages' setup points into while it is opened, which copies it. */
+typedef struct opening {
+    pl_pages_setup setup;
+    pl_encoder_weights weights;
+    pl_str text;
+} opening;
+
+static pl_status open_setup(const pl_encoding *e, const pl_config *c, pl_data_use use, opening *o, pl_share *share,
+                            pl_error *err)
+{
+    pl_pages_setup *s = &o->setup;
     PL_TRY(check_count(c, err));
-    PL_TRY(open_texts(c, &s->texts, err));
-    PL_TRY(pl_font_load(c->texts.font, &s->font, err));
-    PL_TRY(read_weights(c, &given, err));
-    if (c->encoder.weights[0]) s->weights = c->encoder.weights, s->weights_hash = given.hash;
+    PL_TRY(open_texts(e, c, &s->texts, err));
+    PL_TRY(pl_font_load(e->facts(c).font, &s->font, err));
+    PL_TRY(e->find_weights(c, use, &o->weights, err));
+    if (o->weights.path[0])
+        s->weights = o->weights.path, s->weights_hash = o->weights.hash, s->weights_part = o->weights.part;
+    s->weights_said = o->weights.said, s->weights_are_others = o->weights.is_another;
+    s->extent = e->extent;
     return pl_share_read(c, "texts.part", c->texts.part, "texts", s->texts.count, share, err);
 }
 
@@ -343,19 +420,17 @@ static pl_status say_identity(const pl_config *c, const pl_pages_setup *s, pl_st
     pl_facts_add(&made, "texts", pl_texts_identity(&s->texts));
     pl_facts_add(&made, "font", s->font.hash);
     if (s->weights) pl_facts_add(&made, PL_FACT_WEIGHTS, s->weights_hash);
-    return pl_results_say_identity(c, &made, text, err);
+    return pl_results_say_identity(c, PL_CONFIG_BY_ENCODE, &made, text, err);
 }
 
-static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
+static void read_numbers(const pl_encoder_facts *f, const pl_config_pipeline *p, pl_pages_setup *s)
 {
-    const pl_config_encoder *c = &cfg->encoder;
-    const pl_config_pipeline *p = &cfg->pipeline;
-    s->image_size = (uint32_t)c->image_size;
-    s->capsules = (uint32_t)c->target_capsules, s->width = (uint32_t)c->width;
-    s->checksum = (uint32_t)c->checksum_dim, s->children = (uint32_t)c->children_per_capsule;
-    s->entropy = c->attention_entropy && c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
+    s->image_size = f->image_size;
+    s->capsules = f->capsules, s->width = f->width;
+    s->checksum = f->checksum, s->children = f->children;
+    s->entropy = f->entropy;
     s->block = (uint32_t)p->block_texts;
-    s->at_once = p->batch_size == PL_CONFIG_AUTO ? 0 : (uint32_t)p->batch_size;
+    s->at_once = f->at_once;
     s->threads = (uint32_t)p->num_workers;
     s->form = (pl_block_form)p->storage;
     s->cache = p->cache_dir[0] ? p->cache_dir : NULL;
@@ -364,17 +439,20 @@ static void read_numbers(const pl_config *cfg, pl_pages_setup *s)
     (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* checked; none leaves 0 */
 }
 
-static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, pl_data **data, pl_error *err)
+static pl_status open_data(const pl_encoding *e, const pl_config *c, pl_data_use use, opening *o, pl_data **data,
+                           pl_error *err)
 {
     pl_share share;
     char path[PL_FILE_PATH_MAX];
     pl_pages_data *d;
-    PL_TRY(open_setup(c, s, &share, err));
-    PL_TRY(say_identity(c, s, text, err));
+    pl_pages_setup *s = &o->setup;
+    const pl_encoder_facts f = e->facts(c);
+    PL_TRY(open_setup(e, c, use, o, &share, err));
+    PL_TRY(say_identity(c, s, &o->text, err));
     PL_TRY(pl_results_find_path(c, "pipeline.output", c->pipeline.output, c->pipeline.storage, &share, path, err));
-    read_numbers(c, s);
+    read_numbers(&f, &c->pipeline, s);
     s->first = share.first, s->count = share.count;
-    s->path = path, s->text = pl_str_text(text);
+    s->path = path, s->text = pl_str_text(&o->text);
     pl_pages_setup taken = *s;
     s->texts.fd = s->texts.index_fd = -1, s->font = (pl_font){0};
     PL_TRY(pl_pages_data_open(&taken, &d, err));
@@ -386,20 +464,19 @@ static pl_status open_data(const pl_config *c, pl_pages_setup *s, pl_str *text, 
     return PL_OK;
 }
 
-static pl_status open_results(const pl_config *c, pl_data_use use, const pl_facts *planned, pl_data **data,
-                              pl_error *err)
+pl_status pl_capsules_open(const pl_encoding *e, const pl_config *c, pl_data_use use, const pl_facts *planned,
+                           pl_data **data, pl_error *err)
 {
-    pl_str text = {0};
-    pl_pages_setup *s = pl_alloc(1, sizeof *s);
+    opening *o = pl_alloc(1, sizeof *o);
     const uint64_t witness = planned ? pl_facts_value(planned, PL_FACT_WITNESS, UINT64_MAX) : UINT64_MAX;
-    if (!s) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
-    s->texts.fd = s->texts.index_fd = -1;
-    s->opens_cache = use == PL_DATA_FOR_RUN;
-    pl_status status = open_data(c, s, &text, data, err);
-    pl_texts_close(&s->texts);
-    pl_free((void *)(uintptr_t)s->font.data);
-    pl_free(s);
-    pl_str_deinit(&text);
+    if (!o) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
+    o->setup.texts.fd = o->setup.texts.index_fd = -1;
+    o->setup.opens_cache = use == PL_DATA_FOR_RUN;
+    pl_status status = open_data(e, c, use, o, data, err);
+    pl_texts_close(&o->setup.texts);
+    pl_free((void *)(uintptr_t)o->setup.font.data);
+    pl_str_deinit(&o->text);
+    pl_free(o);
     if (status != PL_OK || witness == UINT64_MAX) return status;
     status = pl_pages_data_witness((pl_pages_data *)*data, witness, PL_FACT_WITNESS, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
@@ -415,7 +492,7 @@ static pl_status open_calibration(const pl_config *given, pl_data_use use, pl_da
     *c = *given;
     c->texts.part[0] = c->pipeline.cache_dir[0] = c->pipeline.time_limit[0] = 0;
     c->pipeline.num_workers = 1;
-    const pl_status status = open_results(c, use, NULL, data, err);
+    const pl_status status = pl_capsules_open(&encoding, c, use, NULL, data, err);
     pl_free(c);
     if (status == PL_OK) pl_pages_data_calibrate((pl_pages_data *)*data);
     return status;
@@ -425,7 +502,7 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
                                pl_data **data, pl_error *err)
 {
     return command == PL_COMMAND_QUANTIZE ? open_calibration(c, use, data, err)
-                                          : open_results(c, use, planned, data, err);
+                                          : pl_capsules_open(&encoding, c, use, planned, data, err);
 }
 
 /* It stays: the handle is given up, and so its memory is never. */
@@ -444,14 +521,14 @@ static void close_model(pl_data *d) { pl_free(d); }
 static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
 {
     static const pl_data_kind kind = {.close = close_model};
-    pl_given_weights given;
-    PL_TRY(read_weights(c, &given, err));
+    pl_encoder_weights weights;
+    PL_TRY(find_weights(c, PL_DATA_FOR_PLAN, &weights, err));
     pl_data *d = *data = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
     d->kind = &kind;
     if (!c->encoder.weights[0]) return PL_OK;
-    d->weights = c->encoder.weights;
-    pl_facts_add(&d->identity, PL_FACT_WEIGHTS, given.hash);
+    d->weights = c->encoder.weights, d->weights_part = weights.part;
+    pl_facts_add(&d->identity, PL_FACT_WEIGHTS, weights.hash);
     return PL_OK;
 }
 
@@ -462,35 +539,37 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-static const pl_export_face face = {.program = "encode",
-                                    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-                                    .stored = {{"capsules", "the sketch of each capsule: its weighed sum of tokens"},
-                                               {"checksums", "of each capsule"},
-                                               {"children", "of each capsule, the tokens that weigh most, projected"},
-                                               {NULL},
-                                               {"attention", "of each capsule, the weight of each patch"}}};
+const char *const pl_capsules_files[] = {PL_CAPSULES_INDEX, NULL};
 
-static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
+static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
+{
+    return pl_capsules_prepare(&encoding, p, progress, context, err);
+}
+
+static pl_status write_page(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
+{
+    return pl_capsules_page_write(&encoding, c, wish, doc, err);
+}
+
+static const pl_dataset dataset = {.load_module = load_module,
+                                   .further_module = further_module,
+                                   .rows = &pl_drawn_rows,
+                                   .open_model = open_model,
+                                   .forget_data = forget_data,
+                                   .prepare = prepare,
+                                   .files = pl_capsules_files,
+                                   .check_folder = pl_capsules_check_folder,
+                                   .open = open_capsules};
+
+static const pl_task task = {.job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .keeps_config = true,
+                             .page = write_page};
 
 const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts", "texts/s", "texts", "block", "batch",
                                                 "", "batch_size", "batch_size, image_size, width or layers",
                                                 "width or layers"},
-                                      .parts = PL_PART(images) | PL_PART(capsules),
-                                      .load_module = load_module,
-                                      .further_module = further_module,
-                                      .job = {[PL_COMMAND_ENCODE] = &pl_job_encode,
-                                              [PL_COMMAND_QUANTIZE] = &pl_job_quantize_encode,
-                                              [PL_COMMAND_INFER] = &pl_job_infer},
-                                      .face = &face,
-                                      .rows = &pl_drawn_rows,
-                                      .narrow = {"encoder.precision", "f32", "bf16", NULL},
-                                      .exported_as = PL_COMMAND_ENCODE,
-                                      .open_model = open_model,
-                                      .forget_data = forget_data,
-                                      .check = check_capsules,
-                                      .prepare = prepare,
-                                      .files = files,
-                                      .check_folder = check_folder,
-                                      .open = open_capsules,
-                                      .keeps_config = true,
-                                      .page = pl_capsules_page_write};
+                                      .check = pl_capsules_check_texts,
+                                      .dataset = &dataset,
+                                      .task = &task};

@@ -35,7 +35,7 @@ static pl_status open_known(pl_capsules_page *p, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     pl_texts_setup s;
-    PL_TRY(pl_capsules_texts(p->wish->given, &s, err));
+    PL_TRY(pl_capsules_texts(p->encoding, p->wish->given, &s, err));
     if (!s.path && s.form != PL_TEXTS_GRAMMAR) return pl_fail(err, PL_E_DATA, "the config names no texts");
     if (s.form != PL_TEXTS_GRAMMAR) PL_TRY(find_index(p, path, err));
     return pl_texts_open(&p->source, &s, path, err);
@@ -45,7 +45,7 @@ static pl_status open_known(pl_capsules_page *p, pl_error *err)
 static pl_status open_grammar(pl_capsules_page *p, pl_error *err)
 {
     const pl_texts_setup s = {
-        .form = PL_TEXTS_GRAMMAR, .seed = (uint64_t)p->config->encoder.seed, .count = p->layout->first + p->texts};
+        .form = PL_TEXTS_GRAMMAR, .seed = p->encoding->facts(p->config).seed, .count = p->layout->first + p->texts};
     return pl_texts_open(&p->source, &s, NULL, err);
 }
 
@@ -182,8 +182,9 @@ static pl_status draw_one(pl_capsules_page *p, uint64_t place, char *room, pl_st
     pl_draw_said said;
     size_t bytes = 0, png_bytes = 0;
     bool whole = true;
-    o.image_size = (uint32_t)p->config->encoder.image_size;
-    if (p->wish->given && p->wish->given->texts.font[0]) o.font = p->wish->given->texts.font;
+    o.image_size = p->encoding->facts(p->config).image_size;
+    const char *font = p->wish->given ? p->encoding->facts(p->wish->given).font : "";
+    if (font[0]) o.font = font;
     PL_TRY(pl_texts_read(&p->source, pl_capsules_number(p, place), room, DRAWN_BYTES, &bytes, &whole, err));
     if (!whole) bytes = whole_characters(room, bytes);
     PL_TRY(pl_draw_text(room, bytes, &o, &png, &png_bytes, &said, err));
@@ -237,6 +238,11 @@ static void add_hash(const pl_capsules_page *p, const char *name, const char *fa
     if (hash) pl_system_show_fact(p->doc, name, "xxh64 %016" PRIx64, hash);
 }
 
+static void show_used(const pl_capsules_page *p, const char *name, const char *path)
+{
+    if (pl_config_is_used(p->config, pl_config_find(path))) pl_system_show_key(p->doc, p->config, name, path);
+}
+
 static void add_facts(const pl_capsules_page *p)
 {
     char a[32], b[32];
@@ -253,15 +259,15 @@ static void add_facts(const pl_capsules_page *p)
     add_hash(p, "weights of a file", "weights");
     if (pl_capsules_is_random(p)) pl_system_show_fact(d, "weights", "random: a draw of the seed, not trained");
     pl_system_show_fact(d, "sketches", "%" PRIu64 " capsules of %" PRIu64 " numbers", p->capsules, p->width);
-    pl_system_show_key(d, p->config, "precision", "encoder.precision");
-    pl_system_show_key(d, p->config, "recursion", "encoder.recursion");
-    pl_system_show_key(d, p->config, "pooling", "encoder.pooling_method");
+    show_used(p, "precision", "encoder.precision");
+    show_used(p, "recursion", "encoder.recursion");
+    show_used(p, "pooling", "encoder.pooling_method");
     pl_system_show_fact(d, "finished blocks", "%s of %s, form %s",
                         pl_format_count(pl_block_reader_done(p->wish->results), a, sizeof a),
                         pl_format_count(pl_block_count(p->layout), b, sizeof b),
                         pl_block_form_name(pl_block_reader_form(p->wish->results)));
     pl_doc_table_end(d);
-    pl_system_show_keys(d, p->config);
+    pl_system_show_keys(d, p->config, PL_CONFIG_BY_ENCODE);
     pl_doc_section_end(d);
 }
 
@@ -375,11 +381,12 @@ static pl_status write_parts(pl_capsules_page *p, pl_error *err)
     return pl_capsules_page_remarks(p, err);
 }
 
-pl_status pl_capsules_page_write(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
+pl_status pl_capsules_page_write(const pl_encoding *e, const pl_config *c, const pl_page_wish *wish, pl_doc *doc,
+                                 pl_error *err)
 {
     pl_capsules_page *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a page");
-    p->config = c, p->wish = wish, p->doc = doc;
+    p->encoding = e, p->config = c, p->wish = wish, p->doc = doc;
     p->layout = pl_block_reader_layout(wish->results);
     p->source.fd = p->source.index_fd = -1;
     pl_status status = find_datasets(p, err);

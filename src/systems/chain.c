@@ -44,7 +44,8 @@ static pl_status check_same(const pl_preparation *p, const char *path, pl_error 
     const uint64_t then = p->saved.record ? pl_facts_value(&p->saved.record->identity, "chains", 0) : 0;
     uint64_t now;
     if (!then || c->run.resume == PL_SWITCH_OFF) return PL_OK;
-    PL_TRY(pl_text_find_hash(c->chain.file, path, &now, err));
+    const pl_corpus_wish wish = {.names = c->chain.file, .form = PL_TEXTS_WHOLE};
+    PL_TRY(pl_text_find_hash(&wish, path, &now, err));
     if (now == then) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: are not the chains that the run in %.300s was trained on; resume with its file, or train "
@@ -99,40 +100,25 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
     return 1;
 }
 
-static pl_status check(const pl_config *c, pl_error *err)
-{
-    PL_TRY(pl_chain_check_stage(c, err));
-    return pl_model_check(c, err);
-}
-
 static const char *const files[] = {CHAINS_FILE, NULL};
 
-static const pl_export_face face = {
-    .program = "evaluate",
-    .in = {{"tokens", "question, bot, -1 for each latent, eot and what is behind it but the last"}, {NULL}},
-    .scored = {{"logits", "of the tokens behind eot"}}};
+static const pl_dataset dataset = {.prepare = prepare, .files = files, .open = open_chains};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .metrics = metrics,
+                             .measure = pl_chain_measure,
+                             .keep_predictions = pl_chain_keep_predictions,
+                             .stage_key = "chain.stage",
+                             .stage = pl_chain_stage,
+                             .report_stages = pl_chain_report_stages};
 
 const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
-    .parts = PL_PART(images), /* windows on its answers */
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .metrics = metrics,
-    .measure = pl_chain_measure,
-    .keep_predictions = pl_chain_keep_predictions,
-    .check = check,
-    .prepare = prepare,
-    .files = files,
-    .face = &face,
-    .narrow = PL_NARROW_IN_USE,
-    .exported_as = PL_COMMAND_EVALUATE,
-    .open = open_chains,
-    .stage_key = "chain.stage",
-    .name_stage = pl_chain_name_stage,
-    .check_begun = pl_chain_check_begun,
-    .take_stage = pl_chain_take_stage,
-    .report_stages = pl_chain_report_stages};
+    .check = pl_chain_check,
+    .dataset = &dataset,
+    .task = &task};

@@ -16,11 +16,9 @@ pl_status pl_chain_keep_predictions(const pl_data *, const float *predictions, u
                                     pl_error *);
 
 /* ---- chain_stages.c ---- */
-bool pl_chain_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
-/* Of the one that is named, and of what stages set. PL_E_CONFIG. */
-pl_status pl_chain_check_stage(const pl_config *, pl_error *);
-pl_status pl_chain_check_begun(const pl_config *, pl_error *);
-pl_status pl_chain_take_stage(pl_config *, uint32_t k, pl_error *);
+bool pl_chain_stage(const pl_config *, uint32_t k, pl_stage_row *);
+/* What keys of one training say together with those of several. PL_E_CONFIG. */
+pl_status pl_chain_check(const pl_config *, pl_error *);
 pl_status pl_chain_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #endif

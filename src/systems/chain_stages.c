@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "data/text/told_chains.h"
-#include "store/folder.h"
 #include "systems/chain.h"
 #include "systems/trainings.h"
 
@@ -16,11 +15,6 @@ enum { STAGES_MAX = 66 }; /* 0 to 64, and answer */
 
 /* ---- which there are ---- */
 
-static uint32_t count_stages(const pl_config *c)
-{
-    return c->chain.stages ? (uint32_t)c->chain.stages + 1 + c->chain.answer_stage : 0;
-}
-
 static void name_of(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
 {
     if (k > (uint64_t)c->chain.stages)
@@ -29,32 +23,29 @@ static void name_of(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTE
         snprintf(name, PL_STAGE_NAME_BYTES, PREFIX "%u", k);
 }
 
-/* The number of the one that is named; false: there is none of that name. */
-static bool find_stage(const pl_config *c, const char *named, uint32_t *k)
+/* How many steps latents replace in number k. */
+static int64_t replaced_in(const pl_config *c, uint32_t k)
 {
-    char name[PL_STAGE_NAME_BYTES];
-    for (*k = 0; *k < count_stages(c); ++*k) {
-        name_of(c, *k, name);
-        if (strcmp(name, named) == 0) return true;
-    }
-    return false;
+    return (int64_t)k < c->chain.stages ? (int64_t)k : c->chain.stages;
 }
 
-bool pl_chain_name_stage(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
+bool pl_chain_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
 {
-    const char *only = c->chain.stage;
-    if (k >= (only[0] ? 1 : count_stages(c))) return false;
-    if (only[0])
-        snprintf(name, PL_STAGE_NAME_BYTES, "%s", only);
-    else
-        name_of(c, k, name);
+    const uint32_t count = c->chain.stages ? (uint32_t)c->chain.stages + 1 + c->chain.answer_stage : 0;
+    if (k >= count) return false;
+    *row = (pl_stage_row){.what = "the stage", .begin_key = "train.init_from"};
+    name_of(c, k, row->name);
+    if (k > 0) name_of(c, k - 1, row->begins_with);
+    pl_stage_set(row, "chain.replaced", "%" PRId64, replaced_in(c, k));
+    pl_stage_set(row, "chain.answer_only", k > (uint64_t)c->chain.stages ? "true" : "false");
+    pl_stage_set(row, "chain.stages", "0");
+    pl_stage_set(row, "chain.stage", "%s", "");
     return true;
 }
 
-pl_status pl_chain_check_stage(const pl_config *c, pl_error *err)
+pl_status pl_chain_check(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    uint32_t k;
     const char *by_hand = c->chain.replaced ? "chain.replaced" : c->chain.answer_only ? "chain.answer_only" : NULL;
     if (c->chain.stages && by_hand)
         return pl_fail(err, PL_E_CONFIG,
@@ -66,52 +57,7 @@ pl_status pl_chain_check_stage(const pl_config *c, pl_error *err)
                        "%s: each of the trainings that chain.stages %" PRId64 " asks for is judged by chains that were "
                        "held out, and chain.held_out is 0; raise it, or write chain.stages 0",
                        pl_config_blame(c, "chain.held_out", "chain.stages", where), c->chain.stages);
-    if (!c->chain.stage[0] || find_stage(c, c->chain.stage, &k)) return PL_OK;
-    pl_config_where(c, "chain.stage", where, sizeof where);
-    if (c->chain.stages == 0)
-        return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s, since chain.stages is 0; leave it out", where,
-                       c->chain.stage);
-    return pl_fail(err, PL_E_CONFIG, "%s: there is no stage %.60s; they are " PREFIX "0 to " PREFIX "%" PRId64 "%s",
-                   where, c->chain.stage, c->chain.stages, c->chain.answer_stage ? " and " ANSWER : "");
-}
-
-/* ---- one of them ---- */
-
-pl_status pl_chain_check_begun(const pl_config *c, pl_error *err)
-{
-    char name[PL_STAGE_NAME_BYTES], earlier[PL_STAGE_NAME_BYTES];
-    uint32_t k;
-    if (!find_stage(c, c->chain.stage, &k) || k == 0) return PL_OK;
-    name_of(c, k, name);
-    name_of(c, k - 1, earlier);
-    return pl_system_check_earlier(c, &(pl_earlier){name, earlier, "train.init_from", c->train.init_from}, err);
-}
-
-/* Of several, only the first begins where train.init_from says. */
-static pl_status begin_behind(pl_config *c, uint32_t k, pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX], earlier[PL_STAGE_NAME_BYTES];
-    if (k == 0 || (c->chain.stage[0] && c->train.init_from[0])) return PL_OK;
-    name_of(c, k - 1, earlier);
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(folder, sizeof folder, out, earlier, err));
-    return pl_config_set(c, "train.init_from", folder, "the stage before", err);
-}
-
-pl_status pl_chain_take_stage(pl_config *c, uint32_t k, pl_error *err)
-{
-    static const char why[] = "the stage";
-    char replaced[32];
-    PL_TRY(pl_chain_check_stage(c, err));
-    if (c->chain.stage[0] && !find_stage(c, c->chain.stage, &k))
-        return pl_fail(err, PL_E_INTERNAL, "there is no stage %s", c->chain.stage);
-    PL_TRY(begin_behind(c, k, err));
-    const bool is_answer = k > (uint64_t)c->chain.stages;
-    snprintf(replaced, sizeof replaced, "%" PRId64, is_answer ? c->chain.stages : (int64_t)k);
-    PL_TRY(pl_config_set(c, "chain.replaced", replaced, why, err));
-    PL_TRY(pl_config_set(c, "chain.answer_only", is_answer ? "true" : "false", why, err));
-    PL_TRY(pl_config_set(c, "chain.stages", "0", why, err));
-    return pl_config_set(c, "chain.stage", "", why, err);
+    return PL_OK;
 }
 
 /* ---- what they have brought ---- */
@@ -130,12 +76,10 @@ static pl_status read_row(const pl_config *c, const char *out, const char *name,
 {
     char path[PL_FILE_PATH_MAX];
     pl_told_chains sum;
-    uint32_t k = 0;
     PL_TRY(pl_system_find_predictions(out, name, path, is_done, err));
     if (!*is_done) return PL_OK;
     PL_TRY(pl_told_chains_sum(path, &sum, err));
-    (void)find_stage(c, name, &k);
-    const int64_t steps = k > (uint64_t)c->chain.stages ? c->chain.stages : (int64_t)k;
+    const int64_t steps = replaced_in(c, pl_system_stages_before(c, name));
     *row = (pl_trainings_row){
         .name = name,
         .value = {[LATENTS] = (double)(steps * c->chain.latents),
@@ -149,6 +93,7 @@ static pl_status read_row(const pl_config *c, const char *out, const char *name,
 pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_doc *d, pl_error *err)
 {
     char name[STAGES_MAX][PL_STAGE_NAME_BYTES];
+    pl_stage_row stage;
     pl_trainings_row row[STAGES_MAX];
     pl_trainings_report p = {.title = "Chains of thought",
                              .schema = "plimsoll.chains/1",
@@ -157,8 +102,9 @@ pl_status pl_chain_report_stages(const pl_config *c, const char *out, pl_doc *d,
                              .column = columns,
                              .columns = COLUMNS,
                              .row = row};
-    for (; p.stages < STAGES_MAX && pl_chain_name_stage(c, p.stages, name[p.stages]); p.stages++) {
+    for (; p.stages < STAGES_MAX && pl_system_find_stage(c, p.stages, &stage); p.stages++) {
         bool is_done;
+        memcpy(name[p.stages], stage.name, sizeof stage.name);
         PL_TRY(read_row(c, out, name[p.stages], &row[p.rows], &is_done, err));
         p.rows += is_done;
     }

@@ -136,14 +136,15 @@ static uint64_t epochs_of(const pl_config *c)
     return (uint64_t)(c->clouds.flights.count && is_fold(stage) ? c->clouds.loo_epochs : c->train.epochs);
 }
 
-/* ---- the row ---- */
+/* run.out says it all, whatever becomes of the folder. */
+static pl_status keep(pl_config *c, pl_error *err)
+{
+    (void)err;
+    memset(c->clouds.save_name, 0, sizeof c->clouds.save_name);
+    return PL_OK;
+}
 
-static const pl_export_face face = {
-    .program = "evaluate",
-    .in = {{"images", "frames as training saw them: cut, scaled or standardised as the config says"},
-           {"angles", "of the sun, likewise"},
-           {NULL}},
-    .stored = {{"height", "of the cloud, standardised as the labels were"}}};
+/* ---- the row ---- */
 
 static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *j)
 {
@@ -153,34 +154,30 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
     if (height) pl_json_kv_double(j, "height_km", (double)(float)pl_unscale(s, (double)*height));
 }
 
-static bool saves_memory(const pl_config *c) { return c->clouds.memory_optimized; }
-
 static const char *const files[] = {"frames.bin", NULL};
+
+static const pl_dataset dataset = {.say_inferred = say_inferred,
+                                   .prepare = pl_clouds_prepare_run,
+                                   .check_folder = check_folder,
+                                   .files = files,
+                                   .keep = keep,
+                                   .open = open_clouds};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .in_epochs = true,
+                             .epochs = epochs_of,
+                             .measure = pl_clouds_measure,
+                             .keep_predictions = pl_clouds_keep_predictions,
+                             .stage_key = "stage",
+                             .stage = pl_clouds_stage,
+                             .report_stages = pl_clouds_report_stages};
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "batch_size, temporal_frames or channels", "channels"},
-                                    .parts = PL_PART(images) | PL_PART(clouds),
-                                    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                            [PL_COMMAND_INFER] = &pl_job_infer},
-                                    .in_epochs = true,
-                                    .epochs = epochs_of,
-                                    .measure = pl_clouds_measure,
-                                    .keep_predictions = pl_clouds_keep_predictions,
-                                    .face = &face,
-                                    .say_inferred = say_inferred,
-                                    .narrow = PL_NARROW_IN_USE,
-                                    .exported_as = PL_COMMAND_EVALUATE,
-                                    .saves_memory = saves_memory,
-                                    .check = pl_model_check,
-                                    .prepare = pl_clouds_prepare_run,
-                                    .check_folder = check_folder,
-                                    .files = files,
-                                    .open = open_clouds,
-                                    .stage_key = "stage",
-                                    .name_stage = pl_clouds_name_stage,
-                                    .take_stage = pl_clouds_take_stage,
-                                    .report_stages = pl_clouds_report_stages};
+                                    .dataset = &dataset,
+                                    .task = &task};

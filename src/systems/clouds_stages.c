@@ -12,51 +12,42 @@
 
 /* ---- which there are ---- */
 
-static bool pretrains(const pl_config *c) { return c->clouds.pretrain && c->clouds.pretrain_flight[0]; }
-static bool makes_final(const pl_config *c) { return c->clouds.final && c->clouds.validation_flight[0]; }
-
-bool pl_clouds_name_stage(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTES])
+/* Which training number k is: those whose flight the config names, then a fold for each flight. */
+static bool name_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
 {
-    const uint32_t pretrain = pretrains(c), before = pretrain + makes_final(c);
-    if (c->clouds.stage[0]) return false; /* it is one of them */
-    if (k < before) {
-        snprintf(name, PL_STAGE_NAME_BYTES, "%s", k < pretrain ? PL_CLOUDS_PRETRAIN : PL_CLOUDS_FINAL);
-        return true;
-    }
-    if (!c->clouds.loo || k - before >= c->clouds.flights.count) return false;
-    snprintf(name, PL_STAGE_NAME_BYTES, PL_CLOUDS_LOO "%s", c->clouds.flights.item[k - before].name);
+    const pl_config_clouds *o = &c->clouds;
+    const uint32_t pretrain = o->pretrain_flight[0] != 0, before = pretrain + (o->validation_flight[0] != 0);
+    if (k >= before + o->flights.count) return false;
+    if (k >= before)
+        snprintf(row->name, sizeof row->name, PL_CLOUDS_LOO "%s", o->flights.item[k - before].name);
+    else
+        snprintf(row->name, sizeof row->name, "%s", k < pretrain ? PL_CLOUDS_PRETRAIN : PL_CLOUDS_FINAL);
+    row->alone = k >= before ? !o->loo : k < pretrain ? !o->pretrain : !o->final;
+    return true;
+}
+
+/* A fold begins with no weights: those of the pre-training have seen the flight that it leaves out. */
+bool pl_clouds_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
+{
+    const bool pretrains = c->clouds.pretrain && c->clouds.pretrain_flight[0];
+    *row = (pl_stage_row){.what = "the training that is next", .begin_key = "train.init_from", .shared_key = "cache"};
+    if (!name_stage(c, k, row)) return false;
+    if (strcmp(row->name, PL_CLOUDS_FINAL) == 0 && pretrains && !c->train.init_from[0])
+        snprintf(row->begins_with, sizeof row->begins_with, PL_CLOUDS_PRETRAIN);
+    pl_stage_set(row, "stage", "%s", row->name);
     return true;
 }
 
 void pl_clouds_stage_of(const pl_config *c, char name[PL_STAGE_NAME_BYTES])
 {
+    pl_stage_row row = {.alone = true};
     name[0] = 0;
-    if (c->clouds.stage[0])
+    if (c->clouds.stage[0]) {
         snprintf(name, PL_STAGE_NAME_BYTES, "%s", c->clouds.stage);
-    else
-        (void)pl_clouds_name_stage(c, 0, name);
-}
-
-/* ---- one of them ---- */
-
-/* The final training begins with the weights of the pre-training. A fold begins with none: those weights have seen the
- * flight that it leaves out. */
-static pl_status take_weights(pl_config *c, const char *out, pl_error *err)
-{
-    char folder[PL_FILE_PATH_MAX];
-    if (!pretrains(c) || c->train.init_from[0]) return PL_OK;
-    PL_TRY(pl_path_join(folder, sizeof folder, out, PL_CLOUDS_PRETRAIN, err));
-    return pl_config_set(c, "train.init_from", folder, "the pre-training", err);
-}
-
-pl_status pl_clouds_take_stage(pl_config *c, uint32_t k, pl_error *err)
-{
-    char name[PL_STAGE_NAME_BYTES], out[PL_FILE_PATH_MAX];
-    if (!pl_clouds_name_stage(c, k, name)) return pl_fail(err, PL_E_INTERNAL, "there is no training %u", k);
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (!c->clouds.cache[0]) PL_TRY(pl_config_set(c, "cache", out, "the folder of all trainings", err));
-    if (strcmp(name, PL_CLOUDS_FINAL) == 0) PL_TRY(take_weights(c, out, err));
-    return pl_config_set(c, "stage", name, "the training that is next", err);
+        return;
+    }
+    for (uint32_t k = 0; row.alone && name_stage(c, k, &row);) k++;
+    if (!row.alone) memcpy(name, row.name, sizeof row.name);
 }
 
 /* ---- what they have brought ---- */
@@ -125,22 +116,22 @@ static pl_status read_row(const char *out, const char *name, results *r, pl_erro
 static uint32_t count_stages(const pl_config *c)
 {
     uint32_t count = 0;
-    char name[PL_STAGE_NAME_BYTES];
-    while (pl_clouds_name_stage(c, count, name)) count++;
+    pl_stage_row row;
+    while (pl_system_find_stage(c, count, &row)) count++;
     return count;
 }
 
 static pl_status read_results(const pl_config *c, const char *out, results *r, pl_error *err)
 {
     const uint32_t stages = count_stages(c);
-    char name[PL_STAGE_NAME_BYTES];
+    pl_stage_row row;
     r->row = pl_alloc(stages + 1, sizeof *r->row);
     r->prediction = pl_alloc(stages + 1, sizeof *r->prediction);
     r->name = pl_alloc(stages + 1, sizeof *r->name);
     r->held_out = pl_alloc(stages + 1, sizeof *r->held_out);
     if (!r->row || !r->prediction || !r->name || !r->held_out)
         return pl_fail(err, PL_E_NOMEM, "no memory for the table");
-    for (uint32_t k = 0; pl_clouds_name_stage(c, k, name); k++) PL_TRY(read_row(out, name, r, err));
+    for (uint32_t k = 0; pl_system_find_stage(c, k, &row); k++) PL_TRY(read_row(out, row.name, r, err));
     return pl_system_require_done(out, r->rows, err);
 }
 

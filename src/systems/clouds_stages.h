@@ -4,8 +4,7 @@
 
 #include "systems/system.h"
 
-bool pl_clouds_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
-pl_status pl_clouds_take_stage(pl_config *, uint32_t k, pl_error *);
+bool pl_clouds_stage(const pl_config *, uint32_t k, pl_stage_row *);
 pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #define PL_CLOUDS_PRETRAIN "pretrain"

@@ -43,7 +43,7 @@ static pl_status open_rows(pl_rows *r, pl_error *err)
 {
     drawing *d = *drawing_of(r) = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory to draw texts");
-    PL_TRY(open_drawer(d, r->port->of->drawn, err));
+    PL_TRY(open_drawer(d, r->port->of->for_rows, err));
     PL_TRY(pl_infer_lines_find(r, &d->lines, err));
     r->count = d->lines.count;
     return PL_OK;

@@ -1,9 +1,12 @@
 #include "systems/given_weights.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
+#include "store/checkpoint.h"
 
 /* A plan opens the data once for each variation, and the file may be of gigabytes: what was checked is not read again
  * while it is the same file. Who loads it compares the checksum. */
@@ -58,7 +61,7 @@ pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, 
 
 /* ---- which model they are of ---- */
 
-static pl_status match(const pl_config *c, const char *path, const char *text, pl_error *err)
+pl_status pl_given_weights_match_text(const pl_config *c, const char *path, const char *text, pl_error *err)
 {
     pl_error why = {0};
     pl_config *made = pl_alloc(1, sizeof *made);
@@ -81,7 +84,52 @@ pl_status pl_given_weights_match(const pl_config *c, const char *path, pl_error 
     pl_safetensors *file;
     PL_TRY(pl_safetensors_open(path, &file, err));
     const char *text = pl_safetensors_metadata(file, PL_WEIGHTS_CONFIG);
-    const pl_status status = text ? match(c, path, text, err) : PL_OK;
+    const pl_status status = text ? pl_given_weights_match_text(c, path, text, err) : PL_OK;
+    pl_safetensors_destroy(file);
+    return status;
+}
+
+/* ---- or a checkpoint says it ---- */
+
+/* Of the file's folder; record NULL: it is no checkpoint. */
+static pl_status find_saved(const char *path, pl_saved *s, pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX], record[PL_FILE_PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    bool is_there = false;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (strcmp(slash ? slash + 1 : path, PL_MODEL_FILE) != 0) return PL_OK;
+    PL_TRY(pl_path_join(record, sizeof record, folder, PL_RECORD_FILE, err));
+    PL_TRY(pl_file_look(record, &is_there, err));
+    return is_there ? pl_saved_open(folder, PL_SAVED_RECORD, s, err) : PL_OK;
+}
+
+static pl_status copy_text(const char *from, char **text, pl_error *err)
+{
+    *text = pl_strdup(from);
+    return *text ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the config of weights");
+}
+
+static pl_status take_saved(const pl_saved *s, const char *path, uint64_t hash, char **text, pl_error *err)
+{
+    if (hash == s->record->model.checksum) return copy_text(s->record->config, text, err);
+    return pl_fail(
+        err, PL_E_DATA,
+        "%s: does not match its checksum in run.json; it is damaged: put it back, or take another checkpoint "
+        "with `checkpoint`",
+        path);
+}
+
+pl_status pl_given_weights_config(const char *path, uint64_t hash, char **text, pl_error *err)
+{
+    pl_safetensors *file;
+    pl_saved saved = {0};
+    *text = NULL;
+    PL_TRY(pl_safetensors_open(path, &file, err));
+    const char *said = pl_safetensors_metadata(file, PL_WEIGHTS_CONFIG);
+    pl_status status = said ? copy_text(said, text, err) : find_saved(path, &saved, err);
+    if (status == PL_OK && saved.record) status = take_saved(&saved, path, hash, text, err);
+    pl_saved_deinit(&saved);
     pl_safetensors_destroy(file);
     return status;
 }

@@ -19,5 +19,10 @@ pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, 
 /* A file that Plimsoll wrote says which model its weights are of ("plimsoll.config" in its metadata): is it this
  * config's? Of one that does not, shapes tell alone. PL_E_DATA. */
 pl_status pl_given_weights_match(const pl_config *, const char *path, pl_error *);
+/* The config, YAML, of the model that the file is of: of its metadata, or of the checkpoint in whose folder it lies, if
+ * the file is the one that is saved there (PL_E_DATA). *text is for pl_free; NULL: nothing says it. */
+pl_status pl_given_weights_config(const char *path, uint64_t hash, char **text, pl_error *);
+/* Is it this config's? `path` is the file. PL_E_DATA. */
+pl_status pl_given_weights_match_text(const pl_config *, const char *path, const char *text, pl_error *);
 
 #endif

@@ -5,11 +5,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/pages/cache.h"
 #include "data/pages/reading.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
+#include "systems/capsules.h"
 #include "systems/drawn_rows.h"
 #include "systems/given_weights.h"
+#include "systems/hybrid_texts.h"
 #include "systems/hybrid_measure.h"
 #include "systems/hybrid_stages.h"
 #include "systems/system.h"
@@ -206,7 +209,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];
-    (void)use, (void)planned;
+    if (command == PL_COMMAND_ENCODE) return pl_hybrid_open_texts(c, use, planned, data, err);
     PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(find_features(c, command, &s, kept, err));
     PL_TRY(find_images(c, command, &s, kept, said, err));
@@ -219,46 +222,21 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     return status;
 }
 
-/* Of a config that names one of its trainings that one is checked: what is said of the others is their matter. */
-static pl_status check_named(const pl_config *c, pl_error *err)
-{
-    pl_config *named = pl_config_copy(c);
-    if (!named) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
-    pl_status status = pl_hybrid_take_stage(named, 0, err);
-    if (status == PL_OK) status = pl_model_check(named, err);
-    pl_config_destroy(named);
-    return status;
-}
-
-static pl_status check_hybrid(const pl_config *c, pl_error *err)
-{
-    PL_TRY(pl_hybrid_check_stage(c, err));
-    return c->task_training.stage[0] ? check_named(c, err) : pl_model_check(c, err);
-}
-
 /* It stays: the handle is given up, and so its memory is never. */
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
-    if (further) PL_TRY(pl_page_cache_keep_module(&pl_page_cache_denoised, err));
+    if (further) {
+        const bool denoised = strcmp(further, "denoised") == 0;
+        PL_TRY(pl_page_cache_keep_module(denoised ? &pl_page_cache_denoised : &pl_page_cache_drawn, err));
+    }
     return pl_draw_load("arch hybrid", &kept, err);
 }
 
-static const char *further_module(const pl_config *c) { return pl_hybrid_keeps_pages(c) ? "hybrid:cache" : NULL; }
-
-static void find_part(const pl_config *c, pl_run_settings *r)
+static const char *further_module(const pl_config *c)
 {
-    static const char key[] = "dataset.denoiser_path", sizes[] = "denoiser.channels and denoiser.depth";
-    if (!pl_hybrid_is_denoised(c)) return;
-    r->part_from = c->dataset.denoiser_path, r->part = "denoiser.", r->part_key = key, r->part_sizes = sizes;
-    if (pl_hybrid_has_policy(c)) r->part_too = "policy.";
+    return pl_hybrid_keeps_pages(c) ? "hybrid:denoised" : c->pipeline.cache_dir[0] ? "hybrid:cache" : NULL;
 }
-
-static const pl_export_face face = {
-    .program = "infer",
-    .in = {{"images", "pages, grey or in colours from 0 (black) to 1 (white)"}, {NULL}},
-    .stored = {{"logits", "of each capsule, of the words, then EXPAND, STOP, MERGE, PAD"},
-               {"q_halt", "the logit of: all words are right, reasoning may end"}}};
 
 /* ---- what is read of a page ---- */
 
@@ -293,33 +271,37 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
     if (halt) pl_json_kv_double(j, "halts", (double)(float)(1 / (1 + exp(-(double)*halt))));
 }
 
-static const char *const files[] = {FEATURES_FILE, NULL};
+static const char *const files[] = {FEATURES_FILE, PL_CAPSULES_INDEX, NULL};
+
+static const pl_dataset dataset = {.load_module = load_module,
+                                   .further_module = further_module,
+                                   .files = files,
+                                   .say_inferred = say_inferred,
+                                   .rows = &pl_drawn_rows,
+                                   .prepare = pl_hybrid_prepare,
+                                   .prepared_for = 1u << PL_COMMAND_ENCODE,
+                                   .check_folder = pl_hybrid_check_folder,
+                                   .open = open_hybrid};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_ENCODE] = &pl_job_encode,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .measure = pl_hybrid_measure,
+                             .charts = pl_hybrid_charts,
+                             .keep_predictions = pl_hybrid_keep_predictions,
+                             .stage_key = "task_training.stage",
+                             .stage = pl_hybrid_stage,
+                             .report_stages = pl_hybrid_report_stages,
+                             .page = pl_hybrid_write_page,
+                             .keeps_config = true};
 
 const pl_system pl_system_hybrid = {
     .words = {"word", "words", "page", "pages", "words/s", "pages", "step", "part", "nats per word", "batch_size",
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
-    .parts = PL_PART(images) | PL_PART(capsules) | PL_PART(hybrid),
     .words_of = words_of,
-    .find_part = find_part,
-    .load_module = load_module,
-    .further_module = further_module,
-    .files = files,
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .measure = pl_hybrid_measure,
-    .keep_predictions = pl_hybrid_keep_predictions,
-    .face = &face,
-    .say_inferred = say_inferred,
-    .rows = &pl_drawn_rows,
-    .narrow = {"run.precision", "f32", "bf16", PL_NARROW_REMARK, "vision_encoder.pretrained_precision", "f32"},
-    .exported_as = PL_COMMAND_EVALUATE,
-    .check = check_hybrid,
-    .open = open_hybrid,
-    .stage_key = "task_training.stage",
-    .name_stage = pl_hybrid_name_stage,
-    .check_begun = pl_hybrid_check_begun,
-    .take_stage = pl_hybrid_take_stage,
-    .report_stages = pl_hybrid_report_stages};
+    .check = pl_hybrid_check,
+    .dataset = &dataset,
+    .task = &task};

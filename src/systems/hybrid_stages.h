@@ -6,11 +6,9 @@
 
 #include "systems/system.h"
 
-bool pl_hybrid_name_stage(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
-/* Of the one that is named. PL_E_CONFIG. */
-pl_status pl_hybrid_check_stage(const pl_config *, pl_error *);
-pl_status pl_hybrid_check_begun(const pl_config *, pl_error *);
-pl_status pl_hybrid_take_stage(pl_config *, uint32_t k, pl_error *);
+bool pl_hybrid_stage(const pl_config *, uint32_t k, pl_stage_row *);
+/* What the keys of several trainings say of each other. PL_E_CONFIG. */
+pl_status pl_hybrid_check(const pl_config *, pl_error *);
 pl_status pl_hybrid_report_stages(const pl_config *, const char *out, pl_doc *, pl_error *);
 
 #endif

@@ -1,3 +1,4 @@
+#include "config/schema.h"
 #include "systems/infer.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 /* Number of the face's name, GIVEN, or −1. */
 enum { GIVEN = 255 };
 
-static int number_of(const pl_export_face *face, const char *name)
+static int number_of(const pl_face *face, const char *name)
 {
     if (face->given.value && strcmp(face->given.as.name, name) == 0) return GIVEN;
     for (int k = 0; k < PL_FACE_IN_MAX && face->in[k].name; k++)
@@ -23,7 +24,7 @@ static int number_of(const pl_export_face *face, const char *name)
     return -1;
 }
 
-static const char *name_of(const pl_export_face *face, uint64_t number)
+static const char *name_of(const pl_face *face, uint64_t number)
 {
     if (number == GIVEN) return face->given.as.name;
     return number < PL_FACE_IN_MAX && face->in[number].name ? face->in[number].name : "";
@@ -71,7 +72,7 @@ static const char *fact_name(uint32_t k, const char *end, char name[PL_FACT_NAME
     return name;
 }
 
-static pl_status tell_ports(const pl_export_face *face, const pl_infer_setup *s, pl_facts *to, pl_error *err)
+static pl_status tell_ports(const pl_face *face, const pl_infer_setup *s, pl_facts *to, pl_error *err)
 {
     char name[PL_FACT_NAME_BYTES];
     bool fits = true;
@@ -87,7 +88,7 @@ static pl_status tell_ports(const pl_export_face *face, const pl_infer_setup *s,
     return fits ? PL_OK : pl_fail(err, PL_E_INTERNAL, "no room to tell the model's inputs in a plan");
 }
 
-static pl_status read_ports(const pl_export_face *face, const pl_facts *from, pl_infer_setup *s, pl_error *err)
+static pl_status read_ports(const pl_face *face, const pl_facts *from, pl_infer_setup *s, pl_error *err)
 {
     char name[PL_FACT_NAME_BYTES];
     for (uint64_t what; s->ports < PL_INFER_PORTS_MAX; s->ports++) {
@@ -152,7 +153,7 @@ static pl_status check_results(const pl_infer_data *d, const char *written, pl_e
     return pl_file_check_free(written, NULL, err);
 }
 
-static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, pl_error *err)
+static pl_status check_array(const pl_infer_data *d, const pl_face_port *as, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     if (!as->name) return PL_OK;
@@ -162,7 +163,7 @@ static pl_status check_array(const pl_infer_data *d, const pl_export_port *as, p
     return check_results(d, path, err);
 }
 
-static pl_status check_written(const pl_infer_data *d, const pl_export_face *face, pl_error *err)
+static pl_status check_written(const pl_infer_data *d, const pl_face *face, pl_error *err)
 {
     if (d->setup.to) PL_TRY(check_results(d, d->setup.to, err));
     for (int k = 0; k < PL_FACE_STORED_MAX && d->setup.arrays; k++) PL_TRY(check_array(d, &face->stored[k], err));
@@ -203,9 +204,35 @@ static void read_how(const pl_config *c, pl_infer_setup *s)
     s->batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch;
     s->latency = i->latency;
     s->brief = i->brief;
-    s->say = pl_system_of(c)->say_inferred;
+    s->say = pl_dataset_of(c)->say_inferred;
     s->to = i->to[0] ? i->to : NULL;
     s->arrays = i->npy[0] ? i->npy : NULL;
+}
+
+/* The value that the option gave; what a config says is of the texts that were trained on. NULL: it gave none. */
+static const void *read_option(const pl_config *c, const char *option)
+{
+    pl_config_key_set keys;
+    const size_t count = pl_config_keys_of_option(option, keys);
+    for (size_t i = 0; i < count; i++)
+        if (pl_config_is_used(c, keys[i]) && pl_config_is_option(c, keys[i]->path))
+            return pl_config_value_of(c, keys[i]);
+    return NULL;
+}
+
+static pl_texts_form read_form(const pl_config *c)
+{
+    pl_config_text_format format = PL_CONFIG_TEXTS_AUTO;
+    const void *given = read_option(c, "text_format");
+    if (given) memcpy(&format, given, sizeof format);
+    if (format == PL_CONFIG_TEXTS_AUTO || format == PL_CONFIG_TEXTS_GRAMMAR) return PL_TEXTS_AUTO_LINES;
+    return format == PL_CONFIG_TEXTS_FOLDER ? PL_TEXTS_WHOLE : (pl_texts_form)(format - 1);
+}
+
+static const char *read_key(const pl_config *c)
+{
+    const char *key = read_option(c, "text_key");
+    return key && key[0] ? key : NULL;
 }
 
 static pl_status read_setup(const pl_config *c, pl_command command, const pl_graph *faced, const pl_facts *planned,
@@ -218,12 +245,12 @@ static pl_status read_setup(const pl_config *c, pl_command command, const pl_gra
                           .looks = faced != NULL};
     if (pl_command_does(command, PL_USES_FILES)) read_how(c, s);
     s->scratch_is_memory = s->looks && pl_disk_is_memory(s->scratch);
-    return faced ? see_ports(faced, s, err) : read_ports(pl_system_of(c)->face, planned, s, err);
+    return faced ? see_ports(faced, s, err) : read_ports(&pl_model_family(c)->face, planned, s, err);
 }
 
 static pl_status finish(const pl_config *c, pl_command command, pl_infer_data *d, pl_error *err)
 {
-    const pl_export_face *face = pl_system_of(c)->face;
+    const pl_face *face = &pl_model_family(c)->face;
     const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION);
     PL_TRY(tell_ports(face, &d->setup, &d->data.identity, err));
     if (d->setup.looks) PL_TRY(calibrates ? check_quantized(c, d, err) : check_written(d, face, err));
@@ -238,8 +265,11 @@ pl_status pl_system_take_files(const pl_config *c, pl_command command, pl_data *
     pl_status status = read_setup(c, command, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
     s.told = told;
-    const pl_system *y = pl_system_of(c);
-    for (uint32_t k = 0; k < s.ports; k++) s.port[k].kind = y->rows, s.port[k].of = of;
+    const pl_rows_kind *rows = pl_dataset_of(c)->rows;
+    for (uint32_t k = 0; k < s.ports; k++) {
+        s.port[k].kind = rows, s.port[k].of = of;
+        s.port[k].form = read_form(c), s.port[k].key = read_key(c);
+    }
     PL_TRY(pl_infer_data_open(&s, of, &d, err));
     status = finish(c, command, d, err);
     if (status != PL_OK) return pl_data_close(&d->data), status;

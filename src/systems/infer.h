@@ -1,4 +1,4 @@
-/* Files for a model's inference program, whatever system it is of: how its face says what it takes (export/face.h). */
+/* Files for a model's inference program, whatever system it is of: how its face says what it takes (ir/face.h). */
 #ifndef PL_SYSTEMS_INFER_H
 #define PL_SYSTEMS_INFER_H
 

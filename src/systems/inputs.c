@@ -98,7 +98,7 @@ static pl_status draw(sampler *m, uint64_t sample, pl_error *err)
 }
 
 /* Number of the data's port that brings the input; −1: none does. */
-static int port_of(const pl_export_face *face, const char *input)
+static int port_of(const pl_face *face, const char *input)
 {
     for (int k = 0; k < PL_FACE_IN_MAX && face->in[k].name; k++)
         if (strcmp(face->in[k].name, input) == 0) return k;
@@ -132,7 +132,7 @@ static pl_status write_all_samples(const pl_config *c, const pl_source *source, 
                                    const char *prefix, uint64_t *there, pl_error *err)
 {
     sampler m;
-    const pl_export_face *face = pl_system_of(c)->face;
+    const pl_face *face = &pl_model_family(c)->face;
     if (samples_of(source) == 0) return pl_fail(err, PL_E_DATA, "there are no samples");
     pl_status status = open_sampler(source, &m, err);
     for (uint32_t k = 0; k < of->setup.ports && status == PL_OK; k++) {
@@ -149,19 +149,18 @@ static pl_status write_all_samples(const pl_config *c, const pl_source *source, 
 }
 
 /* Whose samples are what the model judges, or works on. */
-static pl_command command_of(const pl_system *y)
+static pl_command command_of(const pl_config *c)
 {
-    return y->job[PL_COMMAND_EVALUATE] ? PL_COMMAND_EVALUATE : y->exported_as;
+    return pl_task_of(c)->job[PL_COMMAND_EVALUATE] ? PL_COMMAND_EVALUATE : pl_model_family(c)->used_for;
 }
 
 static pl_status take_samples(const pl_config *c, const pl_infer_data *of, uint64_t items, const char *prefix,
                               char said[PL_INPUTS_SAID_BYTES], pl_error *err)
 {
-    const pl_system *y = pl_system_of(c);
     pl_data *data = NULL;
     uint64_t there = 0;
-    if (!y->face->in[0].name) return pl_fail(err, PL_E_DATA, "its samples are made as it runs");
-    PL_TRY(y->open(c, command_of(y), PL_DATA_FOR_RUN, NULL, &data, err));
+    if (!pl_model_family(c)->face.in[0].name) return pl_fail(err, PL_E_DATA, "its samples are made as it runs");
+    PL_TRY(pl_dataset_of(c)->open(c, command_of(c), PL_DATA_FOR_RUN, NULL, &data, err));
     pl_status status = data->source ? write_all_samples(c, data->source, of, items, prefix, &there, err)
                                     : pl_fail(err, PL_E_DATA, "it has no samples");
     if (status == PL_OK)

@@ -5,8 +5,8 @@
 
 uint64_t pl_system_epochs(const pl_config *c)
 {
-    const pl_system *y = pl_system_of(c);
-    return y->epochs ? y->epochs(c) : (uint64_t)c->train.epochs;
+    const pl_task *t = pl_task_of(c);
+    return t->epochs ? t->epochs(c) : (uint64_t)c->train.epochs;
 }
 
 int64_t pl_system_batch(const pl_config *c, pl_command command)
@@ -14,17 +14,22 @@ int64_t pl_system_batch(const pl_config *c, pl_command command)
     return pl_command_does(command, PL_USES_CALIBRATION) ? 1 : pl_config_batch(c);
 }
 
+pl_real pl_system_narrowest(const pl_config *c)
+{
+    static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
+                                        [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
+                                        [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
+    return narrowest[c->run.precision];
+}
+
 pl_status pl_system_take_weights(const pl_config *c, pl_command command, pl_data *data, pl_error *err)
 {
     pl_given_weights given;
     const bool begins = pl_command_does(command, PL_USES_WEIGHTS) && !pl_command_does(command, PL_USES_GRADIENT);
     if (!begins || !c->run.weights[0] || !pl_config_is_used(c, pl_config_find("run.weights"))) return PL_OK;
-    static const pl_real narrowest[] = {[PL_CONFIG_RUN_FLOAT32] = PL_REAL_F32,
-                                        [PL_CONFIG_RUN_BFLOAT16] = PL_REAL_BF16,
-                                        [PL_CONFIG_RUN_FLOAT16] = PL_REAL_F16};
     const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION); /* in f32, whatever the key says */
-    PL_TRY(pl_given_weights_check(c->run.weights, NULL, calibrates ? PL_REAL_F32 : narrowest[c->run.precision], &given,
-                                  err));
+    PL_TRY(
+        pl_given_weights_check(c->run.weights, NULL, calibrates ? PL_REAL_F32 : pl_system_narrowest(c), &given, err));
     PL_TRY(pl_given_weights_match(c, c->run.weights, err));
     data->weights = c->run.weights;
     data->weights_part = NULL;
@@ -41,7 +46,7 @@ static pl_status add_to(const pl_config *c, pl_command command, pl_data *data, p
 pl_status pl_system_open(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                          pl_data **data, pl_error *err)
 {
-    PL_TRY(pl_system_of(c)->open(c, command, use, planned, data, err));
+    PL_TRY(pl_dataset_of(c)->open(c, command, use, planned, data, err));
     const pl_status status = add_to(c, command, *data, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;

@@ -92,7 +92,7 @@ static bool is_there(const char *prefix, const char *name)
 pl_status pl_system_compare_outputs(const pl_config *c, const char *prefix, const char *wide,
                                     pl_output_difference found[PL_OUTPUTS_MAX], size_t *count, pl_error *err)
 {
-    const pl_export_face *face = pl_system_of(c)->face;
+    const pl_face *face = &pl_model_family(c)->face;
     *count = 0;
     for (int k = 0; k < PL_OUTPUTS_MAX; k++) {
         const char *name = k < PL_FACE_STORED_MAX ? face->stored[k].name : face->scored[k - PL_FACE_STORED_MAX].name;

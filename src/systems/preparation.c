@@ -7,10 +7,11 @@
 
 #include "store/folder.h"
 
-pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config *writable, pl_error *err)
+pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config *writable, pl_command command,
+                               pl_error *err)
 {
     pl_error ignored = {0};
-    *p = (pl_preparation){.config = c, .writable = writable, .lock = -1};
+    *p = (pl_preparation){.config = c, .writable = writable, .command = command, .lock = -1};
     PL_TRY(pl_config_run_folder(c, p->out, sizeof p->out, err));
     pl_status status = pl_saved_find(p->out, PL_SAVED_RECORD, &p->saved, &ignored);
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", ignored.text);

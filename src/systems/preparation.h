@@ -12,6 +12,7 @@ typedef struct pl_preparation pl_preparation;
 struct pl_preparation {
     const pl_config *config;
     pl_config *writable; /* the same, where it may be changed; else NULL */
+    pl_command command;
     char out[PL_FILE_PATH_MAX];
     pl_saved saved; /* the newest checkpoint; record NULL when there is none or none can be read */
     bool holds_run;
@@ -22,7 +23,7 @@ struct pl_preparation {
     void *own; /* of the system */
 };
 
-pl_status pl_preparation_begin(pl_preparation *, const pl_config *, pl_config *writable, pl_error *);
+pl_status pl_preparation_begin(pl_preparation *, const pl_config *, pl_config *writable, pl_command, pl_error *);
 /* Undoes what was made when the command failed. */
 void pl_preparation_end(pl_preparation *, pl_status);
 /* Takes the lock of the folder, which is made where it is not there. Once is enough. */

@@ -63,12 +63,12 @@ pl_status pl_results_find_path(const pl_config *c, const char *key, const char *
 
 /* ---- what decides the numbers ---- */
 
-static void say_keys(const pl_config *c, pl_json *j, pl_str *text)
+static void say_keys(const pl_config *c, pl_config_reader by, pl_json *j, pl_str *text)
 {
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         pl_str value = {0};
         const bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
-        if (!decides || !pl_config_is_used(c, key)) continue;
+        if (!decides || !pl_config_is_used(c, key) || !pl_config_is_read(c, key, by)) continue;
         if (key->flags & PL_CONFIG_FLAG_LATER && pl_config_is_default(c, key)) continue;
         pl_config_print_saved_value(key, pl_config_value_of(c, key), &value);
         if (!value.failed) pl_json_kv_string(j, pl_config_saved_path(key), pl_str_text(&value));
@@ -77,12 +77,13 @@ static void say_keys(const pl_config *c, pl_json *j, pl_str *text)
     }
 }
 
-pl_status pl_results_say_identity(const pl_config *c, const pl_facts *facts, pl_str *text, pl_error *err)
+pl_status pl_results_say_identity(const pl_config *c, pl_config_reader by, const pl_facts *facts, pl_str *text,
+                                  pl_error *err)
 {
     char hash[20], name[64];
     pl_json j = pl_json_begin(text, true);
     pl_json_object(&j);
-    say_keys(c, &j, text);
+    say_keys(c, by, &j, text);
     for (uint32_t i = 0; facts && i < facts->count; i++) {
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)facts->fact[i].value);
         snprintf(name, sizeof name, PL_RESULTS_HASH "%s", facts->fact[i].name);

@@ -25,9 +25,9 @@ pl_status pl_results_find_path(const pl_config *, const char *key, const char *g
                                const pl_share *, char path[PL_FILE_PATH_MAX], pl_error *);
 
 #define PL_RESULTS_HASH "hash."
-/* Appends a JSON object of what decides the numbers in the file, and no more: another config with the same is the same
- * job. `facts` beside the keys: hashes of what the config only names, as
+/* Appends a JSON object of the keys that the command reads and that decide the numbers in the file, and no more:
+ * another config with the same is the same job. `facts` beside the keys: hashes of what the config only names, as
  * "hash.NAME", or NULL. */
-pl_status pl_results_say_identity(const pl_config *, const pl_facts *facts, pl_str *text, pl_error *);
+pl_status pl_results_say_identity(const pl_config *, pl_config_reader, const pl_facts *facts, pl_str *text, pl_error *);
 
 #endif

@@ -93,25 +93,19 @@ static pl_status open_rollout(const pl_config *c, pl_command command, pl_data_us
 static pl_status check(const pl_config *c, pl_error *err)
 {
     pl_share share;
-    PL_TRY(pl_rollout_read_share(c, &share, err));
-    return pl_model_check(c, err);
+    return pl_rollout_read_share(c, &share, err);
 }
 
-static const pl_export_face face = {
-    .program = "features",
-    .given = {"state", {"state", "a field"}},
-    .stored = {{"output", "of the network, without noise and before the policy of updates"}}};
+static const pl_dataset dataset = {.open = open_rollout};
+
+static const pl_task task = {.job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout, [PL_COMMAND_INFER] = &pl_job_infer},
+                             .page = pl_rollout_page_write};
 
 const pl_system pl_system_rollout = {
     .words = {"state", "states", "realisation", "realisations", "states/s", "operators", "operator", "step", "",
               "simulation.realizations_at_once",
               "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
               "parameter_space.architecture.base_channels"},
-    .parts = PL_PART(images) | PL_PART(rollout),
-    .job = {[PL_COMMAND_ROLLOUT] = &pl_job_rollout, [PL_COMMAND_INFER] = &pl_job_infer},
     .check = check,
-    .face = &face,
-    .exported_as = PL_COMMAND_ROLLOUT,
-    .narrow = {"simulation.precision", "f32", "bf16", NULL},
-    .open = open_rollout,
-    .page = pl_rollout_page_write};
+    .dataset = &dataset,
+    .task = &task};

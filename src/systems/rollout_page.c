@@ -146,7 +146,7 @@ static void add_facts(const pl_rollout_page *p)
     pl_system_show_key(p->doc, p->config, "alpha of the convex policy", "simulation.update.alpha");
     pl_system_show_key(p->doc, p->config, "post-process", "simulation.update.post_process");
     pl_doc_table_end(p->doc);
-    pl_system_show_keys(p->doc, p->config);
+    pl_system_show_keys(p->doc, p->config, PL_CONFIG_BY_ROLLOUT);
     pl_doc_section_end(p->doc);
 }
 

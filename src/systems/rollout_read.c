@@ -226,7 +226,7 @@ pl_status pl_rollout_read(const pl_config *c, pl_rollout_reading *r, pl_error *e
     read_initial(c, &r->setup.initial);
     PL_TRY(pl_results_find_path(c, "dataset.output_path", c->dataset.output_path, c->storage.backend, &share, r->path,
                                 err));
-    PL_TRY(pl_results_say_identity(c, NULL, &r->text, err));
+    PL_TRY(pl_results_say_identity(c, PL_CONFIG_BY_ROLLOUT, NULL, &r->text, err));
     r->setup.path = r->path;
     r->setup.text = pl_str_text(&r->text);
     return PL_OK;

@@ -35,12 +35,13 @@ void pl_system_show_key(pl_doc *d, const pl_config *c, const char *name, const c
     pl_str_deinit(&value);
 }
 
-void pl_system_show_keys(pl_doc *d, const pl_config *c)
+void pl_system_show_keys(pl_doc *d, const pl_config *c, pl_config_reader by)
 {
     pl_doc_section_folded(d, "all that decides the numbers");
     pl_system_show_facts(d);
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
-        if (key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && pl_config_is_used(c, key))
+        if (key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS) && pl_config_is_used(c, key) &&
+            pl_config_is_read(c, key, by))
             pl_system_show_key(d, c, key->path, key->path);
     pl_doc_table_end(d);
     pl_doc_section_end(d);

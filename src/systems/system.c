@@ -30,6 +30,10 @@ const pl_words *pl_system_words(const pl_config *c)
     return y->words_of ? y->words_of(c) : &y->words;
 }
 
+const pl_dataset *pl_dataset_of(const pl_config *c) { return pl_system_of(c)->dataset; }
+
+const pl_task *pl_task_of(const pl_config *c) { return pl_system_of(c)->task; }
+
 const char *pl_system_name(const pl_config *c) { return names[pl_config_system_of(c)]; }
 
 const pl_system *pl_system_named(const char *name)
@@ -42,14 +46,31 @@ const pl_system *pl_system_named(const char *name)
 uint32_t pl_systems_with(pl_command command)
 {
     uint32_t systems = 0;
-    for (int i = 0; i < PL_SYSTEM_COUNT; i++) systems |= (uint32_t)(rows[i]->job[command] != NULL) << i;
+    for (int i = 0; i < PL_SYSTEM_COUNT; i++) systems |= (uint32_t)(rows[i]->task->job[command] != NULL) << i;
     return systems;
+}
+
+/* A config that names one of its trainings is checked as that one: what is said about the others is their matter. */
+static pl_status check_model(const pl_config *c, pl_error *err)
+{
+    pl_stage_row row;
+    const pl_task *t = pl_task_of(c);
+    const char *named = t->stage_key ? pl_config_value_of(c, pl_config_find(t->stage_key)) : "";
+    if (!named[0] || !pl_system_find_stage(c, 0, &row)) return pl_model_check(c, err);
+    pl_config *taken = pl_config_copy(c);
+    if (!taken) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
+    pl_status status = pl_system_take_stage(taken, &row, err);
+    if (status == PL_OK) status = pl_model_check(taken, err);
+    pl_config_destroy(taken);
+    return status;
 }
 
 pl_status pl_config_check(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_config_check_keys(c, err));
-    PL_TRY(pl_system_of(c)->check(c, err));
+    PL_TRY(pl_system_check_stage(c, err));
+    if (pl_system_of(c)->check) PL_TRY(pl_system_of(c)->check(c, err));
+    PL_TRY(check_model(c, err));
     return pl_system_check_held_out(c, err);
 }
 
@@ -61,12 +82,12 @@ static const char *const subcommands[] = {
 #undef PL_COMMAND_ROW
 
 /* "train, eval and verify". */
-static void list_commands(const pl_system *y, pl_str *out)
+static void list_commands(const pl_task *t, pl_str *out)
 {
     int left = 0;
-    for (int i = 0; i < PL_COMMAND_COUNT; i++) left += y->job[i] != NULL;
+    for (int i = 0; i < PL_COMMAND_COUNT; i++) left += t->job[i] != NULL;
     for (int i = 0; i < PL_COMMAND_COUNT; i++) {
-        if (!y->job[i]) continue;
+        if (!t->job[i]) continue;
         left--;
         pl_str_printf(out, "%s%s", subcommands[i], left > 1 ? ", " : left ? " and " : "");
     }
@@ -77,9 +98,9 @@ pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *er
     char arch[64], has[160];
     pl_str arch_text = pl_str_fixed(arch, sizeof arch), has_text = pl_str_fixed(has, sizeof has);
     const pl_config_key *key = pl_config_find("model.arch");
-    if (pl_system_of(c)->job[command]) return PL_OK;
+    if (pl_task_of(c)->job[command]) return PL_OK;
     pl_config_print_value(key, pl_config_value_of(c, key), &arch_text);
-    list_commands(pl_system_of(c), &has_text);
+    list_commands(pl_task_of(c), &has_text);
     return pl_fail(err, PL_E_USAGE, "a config whose model.arch is %s has no command %s: it has %s", arch,
                    subcommands[command], has);
 }
@@ -87,22 +108,22 @@ pl_status pl_system_require(const pl_config *c, pl_command command, pl_error *er
 pl_command pl_system_first_command(const pl_config *c)
 {
     int first = 0;
-    while (first < PL_COMMAND_COUNT - 1 && !pl_system_of(c)->job[first]) first++;
+    while (first < PL_COMMAND_COUNT - 1 && !pl_task_of(c)->job[first]) first++;
     return (pl_command)first;
 }
 
 pl_status pl_system_find_jobs(const pl_config *c, pl_command command, const pl_data *data, pl_job_list *list,
                               pl_error *err)
 {
-    const pl_system *y = pl_system_of(c);
+    const pl_task *t = pl_task_of(c);
     const bool trains = pl_command_does(command, PL_USES_UPDATE);
     PL_TRY(pl_system_require(c, command, err));
     const bool calibrates = pl_command_does(command, PL_USES_CALIBRATION);
     const bool on_files = calibrates && pl_system_files(c, command);
-    *list = (pl_job_list){.job = {on_files ? &pl_job_quantize_infer : y->job[command]}, .count = 1};
+    *list = (pl_job_list){.job = {on_files ? &pl_job_quantize_infer : t->job[command]}, .count = 1};
     const bool judges = trains || (calibrates && pl_system_judges_calibration(c));
     if (judges && pl_data_has(data, PL_PART_VALIDATION)) list->job[list->count++] = &pl_job_evaluate;
-    if (trains && y->show && c->train.sample_every > 0) list->job[list->count++] = y->show;
+    if (trains && t->show && c->train.sample_every > 0) list->job[list->count++] = t->show;
     return PL_OK;
 }
 

@@ -1,6 +1,6 @@
-/* A system: all that the core asks of a kind of work, in one const row. systems/ is the only room that sees config,
- * data, model and jobs at once; a row lies in a file of its own (text.c), and which rows there are stands in
- * config/systems.def.
+/* A system ties a model, a dataset and a task together: all that the core asks of a kind of work, in const rows.
+ * systems/ is the only folder that sees config, data, model and jobs at once; a row lies in a file of its own (text.c),
+ * and config/systems.def lists the rows.
  *
  *   prepare   before planning: from what the user has to what the source reads, once, in bounded memory
  *   open      planner and runner: the data of one command
@@ -8,16 +8,19 @@
 #ifndef PL_SYSTEMS_SYSTEM_H
 #define PL_SYSTEMS_SYSTEM_H
 
+#include "base/narrow.h"
 #include "base/parts.h"
 #include "base/predicted.h"
 #include "config/config.h"
 #include "data/infer/infer_data.h"
-#include "export/face.h"
+#include "ir/face.h"
 #include "jobs/jobs.h"
+#include "models/model.h"
 #include "plimsoll/run.h"
 #include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
+#include "show/chart.h"
 #include "show/doc.h"
 #include "stream/data.h"
 #include "systems/preparation.h"
@@ -33,20 +36,6 @@ typedef enum pl_data_use {
 
 #define PL_PAGE_EVERY UINT64_MAX
 
-/* How a config says that its model runs in bf16, and that it runs in f32: a key and two of its words. */
-typedef struct pl_narrow_way {
-    const char *key, *wide, *narrow;
-    const char *remark;       /* what is to be known of it; or NULL */
-    const char *also, *plain; /* a key that narrows a part of it, and its word for f32; or NULL */
-} pl_narrow_way;
-
-/* Of a model that is trained in f32, and used in either (run.precision). */
-#define PL_NARROW_REMARK "matrices and what flows between layers; sums, norms and what comes out are in f32"
-#define PL_NARROW_IN_USE                                                                                               \
-    {                                                                                                                  \
-        .key = "run.precision", .wide = "f32", .narrow = "bf16", .remark = PL_NARROW_REMARK                    \
-    }
-
 /* What a page about results is to show, and of what. */
 typedef struct pl_page_wish {
     const pl_block_reader *results;
@@ -60,79 +49,93 @@ typedef struct pl_page_wish {
     const char *why;
 } pl_page_wish;
 
-typedef struct pl_system {
-    pl_words words;
-    pl_parts parts; /* of the program, that its runs call beyond what every run does (base/parts.h) */
-    /* Those of this config, constants; NULL: `words` are those of all. */
-    const pl_words *(*words_of)(const pl_config *);
-    /* Loads the module that its runs need, for good; the process begins with that (pl_process_begin), so that what it
-     * holds is part of the plan. NULL: it needs none. */
+/* Where samples come from. What a member may leave out is NULL. */
+typedef struct pl_dataset {
+    /* Loads the module that reading needs, for good; the process begins with that (pl_process_begin), so that what it
+     * holds is part of the plan. */
     pl_status (*load_module)(const char *further, pl_error *);
-    /* Where this config needs a further module, which is then told to load_module: "SYSTEM:FURTHER", a constant; else
-     * NULL. NULL: no config does. */
+    /* Where this config needs a further module, which load_module is then given: "SYSTEM:FURTHER", a constant; else
+     * NULL. */
     const char *(*further_module)(const pl_config *);
+    pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
+    uint32_t prepared_for; /* the commands for which it prepares, bits 1 << PL_COMMAND_…; 0: all that read samples */
+    const char *const *files; /* that it keeps in the folder of a run: names, NULL after the last */
+    /* What pl_check_folder asks beyond the core's questions. */
+    pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
+    /* The config names its files as the folder of the run keeps them. */
+    pl_status (*keep)(pl_config *, pl_error *);
+    /* planned: the identity of the data in the plan that is run, for those who work on a part of them at a time; NULL
+     * where there is no plan yet. Which of the command's jobs are done stands in the list. */
+    pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
+    /* What the model depends on alone, without samples: so it is exported where its data are not. The config outlives
+     * it. */
+    pl_status (*open_model)(const pl_config *, pl_data **, pl_error *);
+    /* The config no longer names data that its model does not depend on, so that it runs on files without them. */
+    void (*forget_data)(pl_config *);
+    /* The kind of files on which it alone can run a model, and what it says about an item of them beyond what the
+     * model gives out. */
+    const pl_rows_kind *rows;
+    pl_infer_say *say_inferred;
+} pl_dataset;
+
+enum { PL_STAGE_SETS_MAX = 20 };
+
+typedef struct pl_override {
+    const char *key; /* of the config */
+    char value[PL_STAGE_NAME_BYTES];
+} pl_override;
+
+/* One of several trainings of a config: what the config says differently for it. */
+typedef struct pl_stage_row {
+    char name[PL_STAGE_NAME_BYTES];
+    bool alone;       /* it is made where the stage key names it, and not with the others */
+    const char *what; /* "the training of the denoiser": errors say that it set a key */
+    /* The training whose weights it begins with, "" for none, and the key that names its folder. By hand that key may
+     * name another folder; of several trainings only the first begins as the config says. */
+    char begins_with[PL_STAGE_NAME_BYTES];
+    const char *begin_key;
+    const char *shared_key; /* names a folder; where the config leaves it empty, it is that of all trainings. NULL */
+    pl_override set[PL_STAGE_SETS_MAX];
+    uint32_t sets;
+} pl_stage_row;
+
+/* What is done with model and data. What a member may leave out is NULL. */
+typedef struct pl_task {
     const pl_job *job[PL_COMMAND_COUNT]; /* NULL: it has not got that command */
-    const pl_job *show; /* has something to show of the weights, between the steps of a training; NULL: nothing */
-    bool in_epochs;     /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
-    /* That a training of this config makes; NULL: train.epochs. */
-    uint64_t (*epochs)(const pl_config *);
-    /* What is read off a loss, at most PL_LOSS_METRICS_MAX; NULL: nothing. `validation` as the plan has it. */
+    const pl_job *show;                  /* has something to show of the weights, between the steps of a training */
+    bool in_epochs; /* trained in epochs: evaluated after each, and warm after a tenth of the steps at most */
+    uint64_t (*epochs)(const pl_config *); /* that a training makes; NULL: train.epochs */
+    /* What is read off a loss, at most PL_LOSS_METRICS_MAX. `validation` as the plan has it. */
     size_t (*metrics)(double loss, const pl_facts *validation, pl_loss_metric *);
     /* Likewise off predictions, where its program "evaluate" gives some out (a STORE of f32, rows in order; those past
-     * the end of the part come last; of its further inputs a histogram is kept). NULL: nothing. */
+     * the end of the part come last; of its further inputs a histogram is kept). */
     size_t (*measure)(const pl_data *, const pl_predicted *, pl_loss_metric *);
-    /* How others see its inference program, and the command that its data are opened for then; face NULL: it cannot be
-     * exported. */
-    const pl_export_face *face;
-    pl_command exported_as;
-    /* What a model hangs on alone, without samples: so it is exported where its data are not. The config outlives it.
-     * NULL: its data are needed. */
-    pl_status (*open_model)(const pl_config *, pl_data **, pl_error *);
-    /* The config names data no more that its model does not hang on, so that it is run on files where they are not.
-     * NULL: what it names is needed. */
-    void (*forget_data)(pl_config *);
-    /* What it says of an item that its model was run on, beside what the model gives out; NULL: nothing. And the kind
-     * of files that it alone can run a model on; NULL: there is none. */
-    pl_infer_say *say_inferred;
-    const pl_rows_kind *rows;
-    pl_narrow_way narrow;
-    /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. NULL: it has none. */
+    const pl_metric_chart *charts; /* of such metrics, for pages; the last has no title */
+    /* Writes the rows, with what they are of, into a file of lines. Asks for no memory. */
     pl_status (*keep_predictions)(const pl_data *, const float *predictions, uint64_t count, const char *path,
                                   pl_error *);
-    /* Does the config ask for little memory rather than for the quickest plan? Then, where neither a budget nor a key
-     * says what is computed again, all is. NULL: it never does. */
-    bool (*saves_memory)(const pl_config *);
-    /* What no single key can tell, its model included. PL_E_CONFIG. */
-    pl_status (*check)(const pl_config *, pl_error *);
-    /* NULL: its data need no preparation. */
-    pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    const char *const *files; /* that it keeps in the folder of a run: names, NULL behind the last; NULL: none */
-    /* What pl_check_folder asks beyond the core's questions; NULL: nothing. */
-    pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
-    /* The config names its files as the folder of the run keeps them; NULL: it keeps none. */
-    pl_status (*keep)(pl_config *, pl_error *);
-    /* planned: the identity of the data in the plan that is run, for a system that works on a part of them at a time;
-     * NULL where there is no plan yet. Which of the command's jobs are done stands in the list. */
-    pl_status (*open)(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
-    /* Several trainings in one config (plimsoll/stages.h): the name of number k, a folder; false: there are no more.
-     * NULL: it is always one. */
-    bool (*name_stage)(const pl_config *, uint32_t k, char name[PL_STAGE_NAME_BYTES]);
-    const char *stage_key; /* names one of them; "": all */
-    /* Named by hand a stage may come before its time: does what it begins with exist? NULL: it begins with nothing. */
-    pl_status (*check_begun)(const pl_config *, pl_error *);
-    /* The config becomes that of number k, but for its folder: run.out is still that of all. */
-    pl_status (*take_stage)(pl_config *, uint32_t k, pl_error *);
+    /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. */
+    pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
+    /* Several trainings in one config (plimsoll/stages.h): that of number k, in their order; false: there are no more.
+     * `stage_key` of the config names one of them, "" all. NULL: it is always one. */
+    bool (*stage)(const pl_config *, uint32_t k, pl_stage_row *);
+    const char *stage_key;
     /* What those have brought whose predictions are in `out`. PL_E_DATA: none has. */
     pl_status (*report_stages)(const pl_config *, const char *out, pl_doc *, pl_error *);
-    /* A part of the model that a training begins with from another folder: the settings part_from, part and part_key,
-     * constants or texts of the config. NULL: there is none. */
-    void (*find_part)(const pl_config *, pl_run_settings *);
-    /* What its own jobs are told (settings->own), in a block for pl_free; texts in it are the config's. NULL: nothing.
-     */
-    pl_status (*tell_jobs)(const pl_config *, void **own, pl_error *);
-    bool keeps_config; /* its page needs the whole config of results, which is kept beside them, paths absolute */
-    /* What there is to show of results that the config made; NULL: nothing. PL_E_DATA when they are others. */
+    /* What there is to show of results that the config made. PL_E_DATA when they are others. */
     pl_status (*page)(const pl_config *, const pl_page_wish *, pl_doc *, pl_error *);
+    bool keeps_config; /* the page needs the whole config of results, which is kept beside them, paths absolute */
+} pl_task;
+
+/* The model is that of the arch (pl_model_family). */
+typedef struct pl_system {
+    pl_words words;
+    /* Those of this config, constants; NULL: `words` are those of all. */
+    const pl_words *(*words_of)(const pl_config *);
+    /* What no single key can tell, beyond what the model asks. PL_E_CONFIG. NULL: nothing. */
+    pl_status (*check)(const pl_config *, pl_error *);
+    const pl_dataset *dataset;
+    const pl_task *task;
 } pl_system;
 
 /* ---- open.c ---- */
@@ -141,6 +144,7 @@ typedef struct pl_system {
 pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
 /* Of that the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
+pl_real pl_system_narrowest(const pl_config *); /* that weights of a trained model in use must do as */
 /* Samples of a step of a model that is trained: a calibration takes one at a time. */
 int64_t pl_system_batch(const pl_config *, pl_command);
 uint64_t pl_system_epochs(const pl_config *); /* of a training */
@@ -177,6 +181,8 @@ pl_status pl_system_compare_outputs(const pl_config *, const char *prefix, const
 
 /* ---- system.c ---- */
 const pl_system *pl_system_of(const pl_config *);
+const pl_dataset *pl_dataset_of(const pl_config *);
+const pl_task *pl_task_of(const pl_config *);
 const pl_words *pl_system_words(const pl_config *);
 const char *pl_system_name(const pl_config *);      /* as in systems.def */
 const pl_system *pl_system_named(const char *name); /* NULL: there is none of that name */
@@ -194,28 +200,33 @@ pl_loss_metric pl_system_perplexity(double loss); /* of a model of tokens */
 /* PL_E_CONFIG when something is asked for that needs a validation part, and nothing is held out. */
 pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 
-/* ---- stages.c: `out` is the folder of all trainings of a config ---- */
-/* The file of predictions that is there as soon as the training of this name is done. */
+/* ---- stages.c: several trainings of one config ---- */
+/* For who fills a row: the config's `key` is this in it. */
+void pl_stage_set(pl_stage_row *, const char *key, const char *fmt, ...) PL_PRINTF(3, 4);
+/* Number k of those that the command makes: all, or the one that is named. false: there are no more. */
+bool pl_system_find_stage(const pl_config *, uint32_t k, pl_stage_row *);
+/* How many of all of them come before the one of this name. */
+uint32_t pl_system_stages_before(const pl_config *, const char *name);
+/* Is there a training of the name that the stage key says? PL_E_CONFIG. */
+pl_status pl_system_check_stage(const pl_config *, pl_error *);
+/* Named by hand a training may come before its time: PL_E_DATA where what it begins with does not exist. */
+pl_status pl_system_check_begun(const pl_config *, pl_error *);
+/* The config becomes that of the row, but for its folder: run.out is still that of all. */
+pl_status pl_system_take_stage(pl_config *, const pl_stage_row *, pl_error *);
+/* Does the command line say this key about the training that it names? Of several it speaks to all. */
+bool pl_system_is_said(const pl_config *, const char *key);
+/* The file of predictions in the folder `out` of all trainings, which is there as soon as the one of this name is
+ * done. */
 pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
-                                     pl_error *);
+                                     pl_error *err);
 pl_status pl_system_require_done(const char *out, uint32_t done, pl_error *); /* PL_E_DATA: none is */
 
 /* ---- show_facts.c: a table of facts, which ends with pl_doc_table_end; its rows ---- */
 void pl_system_show_facts(pl_doc *);
 void pl_system_show_fact(pl_doc *, const char *name, const char *fmt, ...) PL_PRINTF(3, 4);
 void pl_system_show_key(pl_doc *, const pl_config *, const char *name, const char *path);
-/* A folded section: all keys that decide the numbers. */
-void pl_system_show_keys(pl_doc *, const pl_config *);
-
-/* ---- earlier.c ---- */
-/* A stage begins with what an earlier one has made, unless a key names another folder. */
-typedef struct pl_earlier {
-    const char *stage, *earlier, *key;
-    const char *named; /* what the key says; "": nothing */
-} pl_earlier;
-
-/* Named by hand a stage may come before its time: PL_E_DATA where there is nothing that it could begin with. */
-pl_status pl_system_check_earlier(const pl_config *, const pl_earlier *, pl_error *);
+/* A folded section: all keys that decide the numbers of that command. */
+void pl_system_show_keys(pl_doc *, const pl_config *, pl_config_reader);
 
 #define PL_SYSTEM_ROW(id, name) extern const pl_system pl_system_##name;
 #define PL_ARCH_ROW(id, name, system)

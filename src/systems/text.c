@@ -20,7 +20,30 @@ pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(pl_path_join(p->tokens, sizeof p->tokens, c->data.cache[0] ? c->data.cache : out, "tokens.bin", err));
+    PL_TRY(pl_path_join(p->input, sizeof p->input, out, PL_INPUT_FILE, err));
     return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, "tokenizer.json", err);
+}
+
+#define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_TEXTS_##ours == (int)PL_TEXTS_##theirs + 1, #ours)
+SAME(LINES, LINES);
+SAME(JSONL, JSONL);
+SAME(CSV, CSV);
+SAME(SQUAD, SQUAD);
+SAME(PLAIN, WHOLE);
+
+static pl_texts_form form_of(const pl_config *c)
+{
+    if (c->data.format == PL_CONFIG_TEXTS_AUTO) return PL_TEXTS_AUTO;
+    return c->data.format == PL_CONFIG_TEXTS_FOLDER ? PL_TEXTS_WHOLE : (pl_texts_form)(c->data.format - 1);
+}
+
+pl_corpus_wish pl_text_wish(const pl_config *c, const pl_text_paths *p)
+{
+    const bool is_input = strcmp(c->data.text, "-") == 0;
+    return (pl_corpus_wish){.names = is_input ? p->input : c->data.text,
+                            .form = form_of(c),
+                            .key = c->data.key[0] ? c->data.key : NULL,
+                            .scratch = p->tokens};
 }
 
 pl_sampler_options pl_text_sampler(const pl_config *c, pl_command command)
@@ -34,16 +57,18 @@ pl_sampler_options pl_text_sampler(const pl_config *c, pl_command command)
 /* ---- what the planner wants to know ---- */
 
 /* In a folder that others use too the token file may already be another one than was prepared. */
-static pl_status check_prepared(const pl_config *c, const pl_text_data *t, pl_error *err)
+static pl_status check_prepared(const pl_config *c, const pl_text_paths *paths, const pl_text_data *t, pl_error *err)
 {
     bool same;
-    PL_TRY(pl_text_match(c->data.text, t->tokens.path, &t->tokens.info, &same, err));
+    char said[PL_CORPUS_SAID_BYTES];
+    const pl_corpus_wish wish = pl_text_wish(c, paths);
+    PL_TRY(pl_text_match(&wish, t->tokens.path, &t->tokens.info, &same, err));
     if (same && t->tokens.info.tokenizer_hash == pl_tokenizer_hash(t->tokenizer)) return PL_OK;
     return pl_fail(
         err, PL_E_DATA,
         "%.350s: was made from another text than %.300s, or with another tokenizer than %.300s; when another "
         "command uses this folder too, start this one again",
-        t->tokens.path, c->data.text, t->tokenizer_path);
+        t->tokens.path, pl_corpus_said(wish.names, said), t->tokenizer_path);
 }
 
 /* For bits per byte: the text behind the targets that this command evaluates, and no other, for elsewhere in the text a
@@ -72,9 +97,10 @@ static bool writes_text(const pl_config *c, pl_command command)
            (pl_command_does(command, PL_USES_UPDATE) && c->train.sample_every > 0);
 }
 
-static pl_status ask_for_plan(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
+static pl_status ask_for_plan(const pl_config *c, pl_command command, const pl_text_paths *paths, pl_text_data *t,
+                              pl_error *err)
 {
-    if (t->tokens_open) PL_TRY(check_prepared(c, t, err));
+    if (t->tokens_open) PL_TRY(check_prepared(c, paths, t, err));
     return t->tokens_open ? count_validation(c, command, t, err) : PL_OK;
 }
 
@@ -97,7 +123,7 @@ static pl_status open_text(const pl_config *c, pl_command command, pl_data_use u
     if (status == PL_E_DATA && access(paths.tokenizer, F_OK) != 0)
         pl_error_append(err, "; train first (plimsoll train), which makes it");
     if (status != PL_OK) return status;
-    status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, t, err) : PL_OK;
+    status = use == PL_DATA_FOR_PLAN ? ask_for_plan(c, command, &paths, t, err) : PL_OK;
     if (status != PL_OK) return pl_data_close(&t->data), status;
     *data = &t->data;
     return PL_OK;
@@ -126,8 +152,9 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
 static pl_status keep(pl_config *c, pl_error *err)
 {
     pl_text_paths paths;
-    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE) return PL_OK;
     PL_TRY(pl_text_find_paths(c, &paths, err));
+    if (strcmp(c->data.text, paths.input) == 0) memcpy(c->data.text, "-", 2); /* wherever the folder will be */
+    if (c->data.tokenizer.kind != PL_CONFIG_TOKENIZER_FILE) return PL_OK;
     memcpy(c->data.tokenizer.path, paths.tokenizer, strlen(paths.tokenizer) + 1);
     return PL_OK;
 }
@@ -157,32 +184,29 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
-static const pl_export_face face = {.program = "evaluate",
-                                    .in = {{"tokens", "ids of the tokenizer, of a whole sequence"}, {NULL}},
-                                    .scored = {{"logits", "of the token behind each"}}};
+static const char *const files[] = {"tokens.bin", "tokenizer.json", PL_INPUT_FILE, NULL};
 
-static const char *const files[] = {"tokens.bin", "tokenizer.json", NULL};
+static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
+                                   .rows = &pl_text_rows,
+                                   .prepare = pl_text_prepare_run,
+                                   .files = files,
+                                   .check_folder = pl_text_check_folder,
+                                   .keep = keep,
+                                   .open = open_text};
+
+static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
+                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
+                                     [PL_COMMAND_GENERATE] = &pl_job_generate,
+                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
+                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
+                                     [PL_COMMAND_INFER] = &pl_job_infer},
+                             .show = &pl_job_generate,
+                             .metrics = metrics,
+                             .tell_jobs = tell_jobs};
 
 const pl_system pl_system_text = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
-    .job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-            [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-            [PL_COMMAND_GENERATE] = &pl_job_generate,
-            [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-            [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-            [PL_COMMAND_INFER] = &pl_job_infer},
-    .show = &pl_job_generate,
-    .metrics = metrics,
-    .face = &face,
-    .say_inferred = pl_text_say_inferred,
-    .rows = &pl_text_rows,
-    .narrow = PL_NARROW_IN_USE,
-    .exported_as = PL_COMMAND_GENERATE,
     .check = pl_text_check,
-    .prepare = pl_text_prepare_run,
-    .files = files,
-    .check_folder = pl_text_check_folder,
-    .keep = keep,
-    .open = open_text,
-    .tell_jobs = tell_jobs};
+    .dataset = &dataset,
+    .task = &task};

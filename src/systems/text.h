@@ -1,19 +1,24 @@
-/* The system text: language models over a file of text. Within this room. */
+/* The system text: language models over texts. Within this room. */
 #ifndef PL_SYSTEMS_TEXT_H
 #define PL_SYSTEMS_TEXT_H
 
 #include "data/text/sampler.h"
+#include "texts/corpus.h"
 #include "plimsoll/run.h"
+#include "systems/input.h"
 #include "systems/preparation.h"
 #include "data/infer/infer_data.h"
 
 typedef struct pl_text_paths {
     char tokens[PL_FILE_PATH_MAX];    /* the token file: in the folder of the run, or in data.cache */
     char tokenizer[PL_FILE_PATH_MAX]; /* the run's own */
+    char input[PL_FILE_PATH_MAX];     /* what came from standard input, kept in the folder of the run */
 } pl_text_paths;
 
 /* ---- text.c ---- */
 pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
+/* The texts that the config names; strings stay those of config and paths. */
+pl_corpus_wish pl_text_wish(const pl_config *, const pl_text_paths *);
 pl_sampler_options pl_text_sampler(const pl_config *, pl_command); /* the number of tokens is to be filled in */
 
 /* ---- text_check.c ---- */
@@ -25,6 +30,14 @@ pl_status pl_text_prepare_run(pl_preparation *, pl_progress, void *context, pl_e
 pl_status pl_text_check_folder(pl_preparation *, pl_command, pl_error *);
 /* The hash of the text that the run in the config's folder was trained on; 0 when nothing tells. */
 pl_status pl_text_find_own(const pl_config *, uint64_t *hash, pl_error *);
+
+/* ---- text_input_prepare.c ---- */
+/* Standard input (data.text: -) is read once, into a file of the run's folder, which is the text from then on: also for
+ * commands that come later, and for a run that goes on. */
+pl_status pl_text_keep_input(pl_preparation *, const pl_text_paths *, pl_error *);
+/* What is written, at these paths, must not lie among the texts. */
+pl_status pl_text_check_apart(const pl_config *, const pl_corpus_wish *, const char *out, const char *const *written,
+                              size_t count, pl_error *);
 
 /* ---- text_infer.c ---- */
 /* What comes behind the last token of an item, and how well its tokens were foretold. */

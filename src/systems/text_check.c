@@ -30,9 +30,20 @@ static pl_status check_schedule(const pl_config *cfg, pl_error *err)
     return PL_OK;
 }
 
+static pl_status check_format(const pl_config *cfg, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (cfg->data.format != PL_CONFIG_TEXTS_GRAMMAR) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%s: data.format grammar makes texts for plimsoll encode; a language model learns from files: leave it "
+        "out, or take plain, lines, jsonl, csv or squad",
+        pl_config_where(cfg, "data.format", where, sizeof where));
+}
+
 pl_status pl_text_check(const pl_config *cfg, pl_error *err)
 {
-    PL_TRY(pl_model_check(cfg, err));
     PL_TRY(check_schedule(cfg, err));
+    PL_TRY(check_format(cfg, err));
     return check_tokens(cfg, err);
 }

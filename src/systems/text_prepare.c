@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "data/text/form.h"
 #include "data/text/prepare.h"
 #include "systems/files.h"
 #include "systems/text.h"
@@ -212,6 +211,7 @@ static uint64_t trained_on(const preparation *p)
 static pl_status refuse_text(const preparation *p, pl_error *err)
 {
     pl_error ignored = {0};
+    char said[PL_CORPUS_SAID_BYTES], said_before[PL_CORPUS_SAID_BYTES];
     pl_config *before = pl_config_create();
     const char *text = p->p->saved.record ? p->p->saved.record->config : NULL;
     if (!before || !text || pl_config_load_text(before, "run.json", text, strlen(text), &ignored) != PL_OK)
@@ -220,21 +220,49 @@ static pl_status refuse_text(const preparation *p, pl_error *err)
         err, PL_E_CONFIG,
         "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
         "train on this one in another folder with `run.out`",
-        p->p->config->data.text, p->p->out, before ? before->data.text : "another");
+        pl_corpus_said(p->p->config->data.text, said), p->p->out,
+        before ? pl_corpus_said(before->data.text, said_before) : "another");
     pl_config_destroy(before);
     return status;
+}
+
+/* A run of an earlier build has learnt a file of records as it is: it goes on so. */
+static pl_status try_as_plain(preparation *p, uint64_t expected, bool *same, pl_error *err)
+{
+    pl_error ignored = {0};
+    uint64_t hash = 0;
+    pl_config *c = p->p->writable;
+    pl_corpus_wish wish = pl_text_wish(c, &p->paths);
+    *same = false;
+    if (wish.form != PL_TEXTS_AUTO) return PL_OK;
+    wish.form = PL_TEXTS_WHOLE;
+    const pl_status status = pl_text_find_hash(&wish, p->paths.tokens, &hash, &ignored);
+    if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", ignored.text);
+    *same = status == PL_OK && hash == expected;
+    if (*same) c->data.format = PL_CONFIG_TEXTS_PLAIN;
+    return PL_OK;
+}
+
+static pl_status is_own_text(preparation *p, bool *same, pl_error *err)
+{
+    const uint64_t expected = trained_on(p);
+    const pl_corpus_wish wish = pl_text_wish(p->p->config, &p->paths);
+    uint64_t hash;
+    *same = true;
+    if (expected == 0) return PL_OK;
+    PL_TRY(pl_text_find_hash(&wish, p->paths.tokens, &hash, err));
+    *same = hash == expected;
+    return *same ? PL_OK : try_as_plain(p, expected, same, err);
 }
 
 /* To look at a run with another text is fine; its tokens lie apart then, one folder a text. */
 static pl_status find_text(preparation *p, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], name[PL_CHECKSUM_TEXT_BYTES + 8];
-    uint64_t expected = trained_on(p), hash;
-    if (expected == 0) return pl_text_check_form(p->p->config->data.text, err);
-    PL_TRY(pl_text_find_hash(p->p->config->data.text, p->paths.tokens, &hash, err));
-    if (hash == expected) return PL_OK; /* whatever it is: the run has learnt it */
+    bool same;
+    PL_TRY(is_own_text(p, &same, err));
+    if (same) return PL_OK;
     if (p->p->config->run.resume != PL_SWITCH_OFF) return refuse_text(p, err);
-    PL_TRY(pl_text_check_form(p->p->config->data.text, err));
     PL_TRY(pl_path_absolute(path, sizeof path, p->p->config->data.text, err));
     memcpy(name, "texts/", 6);
     pl_checksum_print(pl_checksum_of(path, strlen(path)), name + 6);
@@ -251,6 +279,8 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
         return PL_TOKENIZER_BYTES;
     case PL_CONFIG_TOKENIZER_CHARS:
         return PL_TOKENIZER_CHARS;
+    case PL_CONFIG_TOKENIZER_WORDS:
+        return PL_TOKENIZER_WORDS;
     default:
         return PL_TOKENIZER_BPE;
     }
@@ -266,16 +296,12 @@ static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err
     return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
 }
 
-/* What is made here must not be made from itself. */
+/* What is made here must not be made from itself. Another text's tokens lie in the folder of the run. */
 static pl_status spare_text(const preparation *p, pl_error *err)
 {
     const char *const made[] = {p->paths.tokens, p->paths.tokenizer, p->given ? NULL : p->source};
-    for (int i = 0; i < 3; i++) {
-        const pl_file_use uses[] = {{made[i], i == 0 ? "the tokens" : "the tokenizer", PL_FILE_WRITTEN},
-                                    {p->p->config->data.text, "data.text", PL_FILE_READ}};
-        PL_TRY(pl_files_check(uses, 2, err));
-    }
-    return PL_OK;
+    const pl_corpus_wish wish = pl_text_wish(p->p->config, &p->paths);
+    return pl_text_check_apart(p->p->config, &wish, p->p->out, made, 3, err);
 }
 
 static pl_status make_tokens(preparation *p, pl_progress progress, void *context, pl_error *err)
@@ -283,7 +309,7 @@ static pl_status make_tokens(preparation *p, pl_progress progress, void *context
     const pl_config *c = p->p->config;
     pl_tokenizer *tokenizer = NULL;
     pl_text_result result = {0};
-    pl_text_options o = {.text = c->data.text,
+    pl_text_options o = {.text = pl_text_wish(c, &p->paths),
                          .tokenizer_path = p->source,
                          .tokens_path = p->paths.tokens,
                          .given = p->given,
@@ -327,6 +353,7 @@ static pl_status prepare(preparation *p, const void *context, pl_error *err)
     const told *t = context;
     PL_TRY(pl_config_require(p->p->config, "data.text", "this command", err));
     PL_TRY(find_tokenizer(p, p->p->config, err));
+    PL_TRY(pl_text_keep_input(p->p, &p->paths, err));
     PL_TRY(find_text(p, err));
     PL_TRY(spare_text(p, err));
     return make_tokens(p, t->progress, t->context, err);
@@ -360,7 +387,7 @@ pl_status pl_text_find_own(const pl_config *c, uint64_t *hash, pl_error *err)
 {
     pl_preparation *of = pl_alloc(1, sizeof *of);
     if (!of) return pl_fail(err, PL_E_NOMEM, "no memory to look at the run");
-    pl_status status = pl_preparation_begin(of, c, NULL, err);
+    pl_status status = pl_preparation_begin(of, c, NULL, PL_COMMAND_TRAIN, err);
     if (status == PL_OK) status = check_record(of, err);
     if (status == PL_OK) status = with_text(of, find_own, &hash, err);
     pl_preparation_end(of, status);

@@ -341,8 +341,8 @@ def test_bad_keys():
             ({"model": {"dropout": 0.1}}, r"model.dropout is not used when model.arch is chain"),
             ({"chain": {"latents": 64, "replaced": 5}}, r"chain.latents 64 for each of 5 steps .* more than the 256 latents"),
             ({"chain": {"stages": 2}}, r"chain.replaced is for one training, and chain.stages 2 asks for several"),
-            ({"chain": {"stages": 2, "replaced": 0, "stage": "stage-3"}}, r"there is no stage stage-3; they are stage-0 to stage-2 and answer"),
-            ({"chain": {"stage": "stage-0"}}, r"there is no stage stage-0, since chain.stages is 0"),
+            ({"chain": {"stages": 2, "replaced": 0, "stage": "stage-3"}}, r"there is no stage stage-3; they are stage-0, stage-1, stage-2 and answer"),
+            ({"chain": {"stage": "stage-0"}}, r"there is no stage stage-0, since the config is one training"),
             ({"chain": {"stages": 2, "replaced": 0, "held_out": 0}}, r"is judged by chains that were held out, and chain.held_out is 0; raise it, or write chain.stages 0"),
             ({"chain": {"question": 0}}, r"chain.question must be an integer from 1 to 65535|chain.question.* 0"),
             ({"chain": {"thoughts": 2}}, r"thoughts")):

@@ -224,7 +224,7 @@ def test_text_errors():
     with open("short.txt", "w") as file:
         file.write("short")
     refused(4, r"short|token", "train", write_config(data={"text": "short.txt"}))
-    refused(4, r"\.", "train", write_config(data={"text": "."}))
+    refused(2, r"out: lies in ., a folder of texts", "train", write_config(data={"text": "."}))
     refused(2, r"this command needs data.text", "train", write_config(data={"text": "none"}))
     if os.geteuid() != 0:
         write_text("secret.txt")

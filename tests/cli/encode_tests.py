@@ -306,7 +306,7 @@ def test_names_tell_the_form():
     check(said_of("t.log", count=2) == "the first 2 of 3 texts: lines of t.log", said_of("t.log", count=2))
     check(said_of("t.log", count=4) == "3 texts: lines of t.log; there are no more (texts.count 4)", said_of("t.log", count=4))
     check(said_of(None, text_format="grammar", count=7) == "7 texts: of a grammar", "of a grammar")
-    for name, why in (("a.json", "one JSON document"), ("a.TSV", "has tabs"), ("a.jsonl.gz", "is compressed; unpack it .gunzip"), ("a.zst", "is compressed"), ("a.parquet", "Parquet")):
+    for name, why in (("a.json", "one JSON document"), ("a.TSV", "has tabs"), ("a.zst", "is compressed"), ("a.parquet", "Parquet")):
         put(name, '{"text": "a"}\n')
         for command in ("plan", "encode"):
             refused(2, f"encode.yaml:.*texts.path {name} .*{why}.*texts.format", command, write_encoder(texts=name, **keys))

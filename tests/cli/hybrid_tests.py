@@ -211,7 +211,7 @@ def test_bad_input():
                                   ({"reading": {"lexicon": "empty.txt"}}, 4, r"empty.txt: has no words"),
                                   ({"reading": {"lexicon": "long.txt", "words": 2}}, 2, r"the word abcdefgh is longer than a line, which has 6 letters"),
                                   ({"reading": {"font": "few.txt"}}, 4, r"few.txt"), ({"reading": {"held_out": 1}}, 2, r"reading.held_out"),
-                                  ({"texts": {"count": 3}}, 2, r"texts")):
+                                  ({"encoder": {"seed": 3}}, 2, r"encoder"), ({"texts": {"font": "x.ttf"}}, 2, r"texts.font")):
         for name, text in (("few.txt", "one\n"), ("empty.txt", "\n"), ("long.txt", "abc\nabcdefgh\n")):
             with open(name, "w") as file:
                 file.write(text)

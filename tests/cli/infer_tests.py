@@ -253,7 +253,7 @@ def test_colours():
 
 
 def test_hybrid():
-    outputs = {"logits": ("stored.0", None, (3, 12)), "q_halt": ("stored.1", None, (1,))}
+    outputs = {"logits": ("stored.0", None, (3, 12)), "q_halt": ("stored.1", None, (1,)), "capsules": ("stored.2", None, (3, 16))}
     for sections in ({}, {"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}}):
         config = write_hybrid(**sections)
         agrees(config, config, "evaluate", "infer", {"images": pages(64)}, outputs, "--seeded")
@@ -262,7 +262,7 @@ def test_hybrid():
 def test_trained_hybrid():
     config = write_hybrid(train={"steps": 3, "checkpoint_every": 3})
     run("train", config)
-    outputs = {"logits": ("stored.0", None, (3, 12)), "q_halt": ("stored.1", None, (1,))}
+    outputs = {"logits": ("stored.0", None, (3, 12)), "q_halt": ("stored.1", None, (1,)), "capsules": ("stored.2", None, (3, 16))}
     agrees("out", "out/config.yaml", "evaluate", "infer", {"images": pages(64)}, outputs)
 
 
@@ -568,7 +568,8 @@ def test_words():
     refused(2, "--brief .*--npy .*leave one out", "infer", config, "pages.npy", "--brief", "--npy", "x")
     write_text(words=3000)
     refused(4, "tokenizer.json: cannot be opened.*train first .plimsoll train.", "infer", write_config("text.yaml"), "text.txt", "--seeded")
-    refused(2, "one of plimsoll generate, eval, verify, quantize, infer and export, not of plimsoll encode", "encode", config, "--checkpoint", "x")
+    refused(2, "--checkpoint names weights of a model that is trained here; leave it out", "encode", config, "--checkpoint", "x")
+    refused(2, "one of plimsoll generate, eval, verify, encode, quantize, infer and export, not of plimsoll rollout", "rollout", "x.yaml", "--checkpoint", "x")
     refused(2, "are one file|the same file", "infer", config, "pages.npy", "--to", "pages.npy")
     refused(2, "are one file|the same file", "infer", config, "images=pages.npy", "--to", "pages.npy")
     shutil.copy("pages.npy", "x.capsules.npy")

@@ -218,7 +218,7 @@ def test_bad_input():
     os.remove("out/int8.safetensors")
     refused(2, "both name the weights", "eval", config, "--weights", "q.safetensors", "--checkpoint", last_checkpoint("out"))
     refused(2, "--batch_size: this command does not read train.batch_size", "quantize", config, "--batch_size", "3")
-    refused(2, "--weights: this command does not read run.weights .eval, generate, quantize, infer and export do.", "train", config, "--weights", "q.safetensors", "--out", "new")
+    refused(2, "--weights: this command does not read run.weights .eval, generate, encode, quantize, infer and export do.", "train", config, "--weights", "q.safetensors", "--out", "new")
     refused(2, "quantization.samples", "quantize", config, "--samples", "0")
     refused(4, "no/such/file", "eval", config, "--weights", "no/such/file")
     refused(5, "no/such/folder", "quantize", config, "--quantized", "no/such/folder/q.safetensors")

@@ -94,7 +94,7 @@ int main(int argc, char **argv)
     pl_config *config = pl_config_create();
     pl_status status = config ? set_all(config, argv[2], argv[3], &err) : PL_E_NOMEM;
     if (status == PL_OK) status = print_config(config, &err);
-    if (status == PL_OK) status = pl_prepare(config, NULL, NULL, &err);
+    if (status == PL_OK) status = pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make(config, PL_COMMAND_TRAIN, argv[4], NULL, NULL, &plan, &err);
     if (status == PL_OK) status = check_plan(plan, argv[3], &err);
     if (status == PL_OK) status = train(plan, argv[1], &err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/pages/scan.h"
+#include "texts/scan.h"
 #include "fuzz/fuzz.h"
 
 enum { TEXTS_MAX = 4096 };

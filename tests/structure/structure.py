@@ -14,7 +14,7 @@ FILE_LINES = 700
 COLUMNS = 120
 
 # The C library, POSIX and Linux: allowed everywhere. Anything else must stand in the table's third column.
-STANDARD = set("""assert ctype dirent dlfcn elf errno fcntl fenv float fnmatch ftw getopt inttypes iso646 limits link locale malloc math
+STANDARD = set("""assert ctype dirent dlfcn elf errno fcntl fenv float fnmatch ftw getopt glob inttypes iso646 limits link locale malloc math
 poll pthread sched semaphore setjmp signal spawn stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn
 string strings syscall termios threads time ucontext unistd wchar wctype""".split())
 STANDARD_FOLDERS = ("sys/", "linux/", "asm/")

@@ -149,8 +149,9 @@ static pl_status open_file(pl_infer_data *d, uint64_t n, pl_rows *r, pl_error *e
     const pl_infer_port *port = &d->setup.port[name->port];
     pl_staged s = {.name = name->path, .port = port};
     if (d->data.held) PL_TRY(pl_staging_entry(d->data.held, n, &s, err));
-    return s.is_staged ? pl_rows_open_staged(s.name, port, d->data.held, &s.array, s.bytes, r, err)
-                       : pl_rows_open(s.name, port, r, err);
+    if (!s.is_staged) return pl_rows_open(s.name, port, r, err);
+    return (s.array.number == PL_NPY_NUMBERS ? pl_rows_open_records : pl_rows_open_staged)(s.name, port, d->data.held,
+                                                                                           &s.array, s.bytes, r, err);
 }
 
 static pl_status add_file(pl_infer_data *d, uint64_t n, pl_error *err)
@@ -220,7 +221,7 @@ static pl_status find_ready(pl_infer_data *d, pl_error *err)
 {
     if (d->setup.looks) PL_TRY(make_ready(d, err));
     if (!d->setup.staged) return PL_OK;
-    d->data.file = "pictures and HDF5, made ready";
+    d->data.file = "files, made ready";
     if (!pl_facts_add(&d->data.identity, PL_FACT_STAGED, d->setup.staged))
         return pl_fail(err, PL_E_INTERNAL, "no room to tell what was made ready in a plan");
     return d->setup.looks ? PL_OK : pl_staging_open(d->setup.staged, d->names.count, &d->data.held, err);

@@ -35,9 +35,33 @@ static void add_line(pl_infer_lines *l, uint64_t at)
     l->count++;
 }
 
+/* ---- texts that were made ready ---- */
+
+static uint64_t end_of_rows(const pl_rows *r) { return r->records_bytes ? r->records_at + r->records_bytes : r->bytes; }
+
+static pl_status find_end_of_record(const pl_rows *r, int fd, uint64_t *at, pl_error *err)
+{
+    uint64_t bytes;
+    PL_TRY(pl_file_read_at(fd, r->path, *at, &bytes, sizeof bytes, err));
+    if (bytes > end_of_rows(r) - *at - sizeof bytes)
+        return pl_fail(err, PL_E_DATA, "%.300s: what was made ready of it is damaged", r->path);
+    *at += sizeof bytes + bytes;
+    return PL_OK;
+}
+
+static pl_status scan_records(const pl_rows *r, int fd, pl_infer_lines *l, pl_error *err)
+{
+    for (uint64_t at = r->records_at; at < end_of_rows(r);) {
+        add_line(l, at);
+        PL_TRY(find_end_of_record(r, fd, &at, err));
+    }
+    return PL_OK;
+}
+
 static pl_status scan(const pl_rows *r, int fd, pl_infer_lines *l, pl_error *err)
 {
     char piece[4096];
+    if (r->records_bytes) return scan_records(r, fd, l, err);
     if (r->bytes == 0) add_line(l, 0);
     for (uint64_t at = 0; at < r->bytes;) {
         const size_t bytes = r->bytes - at < sizeof piece ? (size_t)(r->bytes - at) : sizeof piece;
@@ -58,10 +82,10 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
 {
     uint64_t bytes;
     int fd;
-    *l = (pl_infer_lines){.every = 1};
-    PL_TRY(pl_file_open(r->path, &fd, &bytes, err));
+    *l = (pl_infer_lines){.every = 1, .next_at = r->records_at};
+    PL_TRY(r->records_bytes ? pl_rows_reopen(r, &fd, err) : pl_file_open(r->path, &fd, &bytes, err));
     pl_status status = scan(r, fd, l, err);
-    end_line(l, r->bytes);
+    end_line(l, end_of_rows(r));
     l->next_at = l->mark[0];
     close(fd);
     return status;
@@ -72,6 +96,7 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
 /* Behind the end of the line that lies there. */
 static pl_status find_end(const pl_rows *r, int fd, uint64_t *at, char *scratch, pl_error *err)
 {
+    if (r->records_bytes) return find_end_of_record(r, fd, at, err);
     for (uint64_t bytes; *at < r->bytes; *at += bytes) {
         bytes = r->bytes - *at < PL_ROWS_SCRATCH_BYTES ? r->bytes - *at : PL_ROWS_SCRATCH_BYTES;
         PL_TRY(pl_file_read_at(fd, r->path, *at, scratch, (size_t)bytes, err));
@@ -87,7 +112,8 @@ static pl_status find_begin(const pl_rows *r, pl_infer_lines *l, int fd, uint64_
     const uint64_t mark = line / l->every;
     if (line < l->next || l->next < mark * l->every) l->next = mark * l->every, l->next_at = l->mark[mark];
     for (; l->next < line; l->next++) {
-        if (l->next_at >= r->bytes) return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
+        if (l->next_at >= end_of_rows(r))
+            return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read", r->path);
         PL_TRY(find_end(r, fd, &l->next_at, scratch, err));
     }
     return PL_OK;
@@ -108,7 +134,8 @@ static pl_status read_pieces(const pl_rows *r, int fd, uint64_t at, uint64_t end
     for (uint64_t bytes; at < end; at += bytes) {
         bytes = end - at <= PL_ROWS_SCRATCH_BYTES ? end - at : PIECE;
         PL_TRY(pl_file_read_at(fd, r->path, at, scratch, (size_t)bytes, err));
-        const uint64_t text = at + bytes == end ? bytes - end_of(scratch, bytes) : bytes;
+        const bool has_end = at + bytes == end && !r->records_bytes;
+        const uint64_t text = has_end ? bytes - end_of(scratch, bytes) : bytes;
         PL_TRY(take(context, scratch, (size_t)text, err));
     }
     return PL_OK;
@@ -130,6 +157,7 @@ pl_status pl_infer_lines_locate(const pl_rows *r, pl_infer_lines *l, int fd, uin
 {
     char last[2];
     PL_TRY(find_line(r, l, fd, line, scratch, begin, end, err));
+    if (r->records_bytes) return *begin += sizeof(uint64_t), PL_OK;
     const uint64_t bytes = *end - *begin < sizeof last ? *end - *begin : sizeof last;
     PL_TRY(pl_file_read_at(fd, r->path, *end - bytes, last, (size_t)bytes, err));
     *end -= end_of(last, bytes);
@@ -141,6 +169,7 @@ static pl_status read_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t
 {
     uint64_t begin, end;
     PL_TRY(find_line(r, l, fd, line, scratch, &begin, &end, err));
+    if (r->records_bytes) begin += sizeof(uint64_t);
     return read_pieces(r, fd, begin, end, scratch, take, context, err);
 }
 

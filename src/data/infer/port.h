@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "stream/source.h"
+#include "texts/setup.h"
 
 struct pl_data;
 struct pl_rows_kind;
@@ -19,6 +20,8 @@ typedef struct pl_infer_port {
     uint64_t dim[PL_INFER_RANK_MAX];
     const struct pl_rows_kind *kind; /* of files that its system alone can read; NULL: there are none */
     const struct pl_data *of;        /* the system's own data, for that */
+    pl_texts_form form;              /* of files of texts: AUTO_LINES, or what the user said */
+    const char *key;                 /* of their texts; NULL: the usual one */
     int64_t below;                   /* ids: each is one of [0, below), or −1 for none; 0: any number will do */
 } pl_infer_port;
 

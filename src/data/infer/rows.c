@@ -1,6 +1,7 @@
 #include "data/infer/rows.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,12 @@ pl_status pl_rows_reopen(const pl_rows *r, int *fd, pl_error *err)
 {
     uint64_t bytes;
     struct timespec written = {0};
+    if (r->records_bytes) {
+        *fd = fcntl(r->fd, F_DUPFD_CLOEXEC, r->fd);
+        return *fd >= 0 ? PL_OK
+                        : pl_fail(err, PL_E_STORAGE, "%.300s: what was made ready of it cannot be read: %s", r->path,
+                                  strerror(errno));
+    }
     PL_TRY(pl_file_open(r->path, fd, &bytes, err));
     pl_status status = find_written(r->path, *fd, &written, err);
     if (status == PL_OK &&
@@ -119,6 +126,7 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     for (int i = 0; i < KINDS && !r->kind; i++)
         if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
     if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's */
+    if (!r->kind && pl_rows_are_records(port, path, head, some)) r->kind = &pl_rows_records;
     if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) {
         PL_TRY(check_name(r, path, err));
         r->kind = port->kind;

@@ -63,6 +63,7 @@ struct pl_rows {
     uint64_t items;                          /* that they are of; 0: each is one */
     uint64_t bytes;                          /* of the file, as it was looked at */
     struct timespec written;                 /* last, likewise */
+    uint64_t records_at, records_bytes;      /* of fd: texts that were made ready (rows_records.c); 0: none were */
     uint8_t *remark;                         /* 0 before a reading; what is remarked is added */
     pl_rows_part *part;                      /* of a reading: said where there are fewer items than rows */
     _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
@@ -80,6 +81,11 @@ pl_status pl_rows_open_staged(const char *path, const pl_infer_port *, int fd, c
                               pl_rows *, pl_error *);
 /* Does an array fit the port? Fills count, and what reads it. PL_E_DATA, with what it is and what was wanted. */
 pl_status pl_rows_fit_array(pl_rows *, const pl_npy_array *, pl_error *);
+/* One whose texts were made ready (rows_records.c). */
+pl_status pl_rows_open_records(const char *path, const pl_infer_port *, int fd, const pl_npy_array *, uint64_t bytes,
+                               pl_rows *, pl_error *);
+/* Is it a file of records, or compressed? By its name, its first bytes and what the user said. */
+bool pl_rows_are_records(const pl_infer_port *, const char *path, const char *head, size_t bytes);
 /* The file, to read rows of it. PL_E_DATA: it is not as it was looked at, and of several readings each would find other
  * numbers. */
 pl_status pl_rows_reopen(const pl_rows *, int *fd, pl_error *);
@@ -96,6 +102,6 @@ static inline void pl_rows_close(pl_rows *r)
 /* "f32 [count, 3, 224, 224]": what a file of this input has, for sentences. */
 const char *pl_infer_port_text(const pl_infer_port *, char *text, size_t room);
 
-extern const pl_rows_kind pl_rows_npy, pl_rows_picture, pl_rows_hdf5;
+extern const pl_rows_kind pl_rows_npy, pl_rows_picture, pl_rows_hdf5, pl_rows_records;
 
 #endif

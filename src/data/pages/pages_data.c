@@ -40,9 +40,8 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
     uint64_t pages;
     if (pl_size_mul(page_bytes(d), micro_batch, &pages))
         return pl_fail(err, PL_E_CONFIG,
-                       "%u pages of %u pixels either way at once are absurdly many; make pipeline.batch_size "
-                       "smaller",
-                       micro_batch, d->setup.image_size);
+                       "%u pages of %u pixels either way at once are absurdly many; take fewer at once", micro_batch,
+                       d->setup.image_size);
     *l = (pl_source_layout){
         .port = {{"pages", PL_DTYPE_U8, pages, 0, NULL}, {"remarks", PL_DTYPE_U8, micro_batch, 0, NULL}},
         .ports = 2,
@@ -182,11 +181,10 @@ static void make_layout(pl_pages_data *d)
 
 static void say_texts(pl_pages_data *d)
 {
-    static const char *const forms[] = {[PL_TEXTS_LINES] = "lines of ",
-                                        [PL_TEXTS_JSONL] = "JSON lines of ",
-                                        [PL_TEXTS_CSV] = "CSV records of ",
-                                        [PL_TEXTS_FOLDER] = "files of ",
-                                        [PL_TEXTS_GRAMMAR] = "of a grammar"};
+    static const char *const forms[] = {[PL_TEXTS_LINES] = "lines of ",           [PL_TEXTS_JSONL] = "JSON lines of ",
+                                        [PL_TEXTS_CSV] = "CSV records of ",       [PL_TEXTS_FOLDER] = "files of ",
+                                        [PL_TEXTS_SQUAD] = "SQuAD's strings of ", [PL_TEXTS_WHOLE] = "all of ",
+                                        [PL_TEXTS_GATHERED] = "gathered in ",     [PL_TEXTS_GRAMMAR] = "of a grammar"};
     const pl_texts *t = &d->setup.texts;
     char count[32], other[32];
     pl_str s = pl_str_fixed(d->data.said, sizeof d->data.said);
@@ -199,6 +197,8 @@ static void say_texts(pl_pages_data *d)
     d->data.has_less = !is_made && t->wanted > t->info.count;
     if (d->data.has_less)
         pl_str_printf(&s, "; there are no more (texts.count %s)", pl_format_count(t->wanted, other, sizeof other));
+    if (d->setup.weights_said && d->setup.weights_said[0]) pl_str_printf(&s, "; %s", d->setup.weights_said);
+    d->data.has_less |= d->setup.weights_are_others;
     for (char *c = d->data.said; *c; c++) /* a name may be any bytes */
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
@@ -258,6 +258,7 @@ static pl_status copy_texts(pl_pages_data *d, pl_error *err)
     if (o->weights) d->weights = pl_strdup(o->weights);
     if (!d->path || !d->text || (o->weights && !d->weights)) return pl_fail(err, PL_E_NOMEM, "no memory for the texts");
     o->path = d->path, o->text = d->text, o->weights = d->data.weights = d->weights;
+    d->data.weights_part = o->weights_part;
     return PL_OK;
 }
 
@@ -272,7 +273,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     PL_TRY(pl_page_geometry_check(&d->geometry, err));
     PL_TRY(pl_draw_load("encode", &d->draw, err));
     d->form = (pl_page_form){d->draw.functions, &d->geometry, &o->font};
-    d->data.drawn = &d->form;
+    d->data.for_rows = &d->form;
     if (o->cache) PL_TRY(open_cache(d, err));
     d->source = (pl_source){.kind = &pages, .batch = o->block, .at_once = o->at_once, .threads = o->threads};
     d->source.steps_per_epoch[PL_PART_TRAIN] = (o->count - 1) / o->block + 1;
@@ -285,7 +286,9 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     pl_facts_add(&d->data.identity, "texts", pl_texts_identity(&o->texts));
     pl_facts_add(&d->data.identity, "font", o->font.hash);
     if (o->weights) pl_facts_add(&d->data.identity, PL_FACT_WEIGHTS, o->weights_hash);
+    if (o->extent) pl_facts_add(&d->data.extents, o->extent, 1);
     say_texts(d);
+    o->weights_said = NULL; /* the caller's */
     make_layout(d);
     return PL_OK;
 }

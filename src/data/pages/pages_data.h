@@ -42,6 +42,10 @@ typedef struct pl_pages_setup {
     double limit_seconds;                         /* of a run; 0: none */
     const char *weights;                          /* file that the model begins with; NULL: none */
     uint64_t weights_hash;                        /* of that */
+    const struct pl_weights_part *weights_part;   /* what of it is read; NULL: all; a constant */
+    const char *weights_said;                     /* of them, for people; "" or NULL: nothing */
+    bool weights_are_others;                      /* than were asked for, which is a warning */
+    const char *extent;                           /* that asks its model for the program "encode"; NULL: it has one */
     const char *cache;                            /* folder of a cache of pages; NULL: none */
     uint64_t cache_bytes;                         /* of its file, at most */
     bool cache_is_memory, opens_cache;            /* its disk is; pages are drawn with it, not planned alone */

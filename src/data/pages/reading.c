@@ -481,7 +481,7 @@ static pl_status fill_data(pl_reading *r, pl_error *err)
     PL_TRY(check_sizes(r, err));
     PL_TRY(pl_draw_load("arch hybrid", &r->draw, err));
     r->form = (pl_page_form){r->draw.functions, &r->geometry, &r->setup.font};
-    r->data.drawn = &r->form;
+    r->data.for_rows = &r->form;
     PL_TRY(measure_page(r, err));
     PL_TRY(check_words(r, err));
     PL_TRY(part_pages(r, err));

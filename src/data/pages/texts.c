@@ -52,16 +52,35 @@ static pl_status find_source(pl_texts *t, pl_error *err)
     return PL_OK;
 }
 
+/* What was gathered is whole: read once, and then known by its size and time as others are. */
+static pl_status open_gathered(pl_texts *t, pl_error *err)
+{
+    uint64_t bytes, hash;
+    pl_origin now;
+    PL_TRY(pl_texts_gathered_path(t->path, t->index_path, err));
+    PL_TRY(pl_file_open(t->path, &t->fd, &bytes, err));
+    PL_TRY(pl_origin_look(t->fd, t->path, &now, err));
+    PL_TRY(pl_origin_hash(t->fd, t->path, 0, bytes, &hash, err));
+    if (bytes != t->info.gathered_bytes || hash != t->info.listing)
+        return pl_fail(err, PL_E_DATA, "%s: is damaged (checksum); delete it, it is made again from the texts",
+                       t->path);
+    posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM);
+    t->info.source.bytes = now.bytes, t->info.source.mtime_ns = now.mtime_ns;
+    return PL_OK;
+}
+
 static pl_status open_source(pl_texts *t, const pl_texts_setup *s, pl_error *err)
 {
     pl_texts_form form;
     uint64_t bytes;
     PL_TRY(pl_texts_open_index(t->index_path, &t->index_fd, &form, &t->info, err));
-    if (form != t->form || t->info.recipe != pl_texts_recipe(s))
+    if ((form != t->form && form != PL_TEXTS_GATHERED) || t->info.recipe != pl_texts_recipe(s))
         return pl_fail(err, PL_E_DATA, "%s: is an index of texts of another form, key or column; make it again",
                        t->index_path);
     posix_fadvise(t->index_fd, 0, 0, POSIX_FADV_RANDOM); /* no read-ahead, which would be megabytes on some disks */
+    t->form = form;
     if (t->form == PL_TEXTS_FOLDER) return PL_OK;
+    if (t->form == PL_TEXTS_GATHERED) return open_gathered(t, err);
     PL_TRY(pl_file_open(t->path, &t->fd, &bytes, err));
     posix_fadvise(t->fd, 0, 0, POSIX_FADV_RANDOM);
     return find_source(t, err);

@@ -1,15 +1,7 @@
-/* Any number of texts, read by number. They stay where they are: of a file an index is made once, and a text is read
- * through it, by position. Or there is no file at all, and text i is made of (seed, i) (grammar.h).
- *
- *   lines    one text a line, which ends with "\n" or "\r\n"; the last may lack its end
- *   jsonl    an object a line, in which the text is the string at a key; lines of blanks alone are passed over
- *   csv      RFC 4180, commas; the first record names the columns; empty lines are passed over
- *   folder   each regular file below it, in the order of the bytes of its path; links to folders are not followed
- *   grammar  made
- *
- * A mark of UTF-8 (EF BB BF) at the beginning of a file belongs to no text. Bytes that are no UTF-8, and zeros, are
- * given as they are; half of a surrogate pair in JSON (\ud800) as the byte FF, which is no UTF-8 either. An empty text
- * is a text. (Parquet is left out: Debian 12 has no library for it, Arrow's included.)
+/* Any number of texts, read by number. Those of a file, or of a folder of texts, stay where they are: an index is made
+ * once, and a text is read through it, by position. Of several files, of what gzip compressed, and of a folder of
+ * records texts are gathered in one file beside the index. Or there is no file at all, and text i is made of (seed, i)
+ * (grammar.h).
  *
  * Preparing streams: memory does not grow with the number of texts, nor with the length of one, and what has been read
  * leaves the page cache. Reading asks for no memory and no library. */
@@ -24,44 +16,21 @@
 #include "base/file.h"
 #include "base/origin.h"
 #include "base/text_file.h"
+#include "texts/setup.h"
 
-typedef enum pl_texts_form {
-    PL_TEXTS_LINES,
-    PL_TEXTS_JSONL,
-    PL_TEXTS_CSV,
-    PL_TEXTS_FOLDER,
-    PL_TEXTS_GRAMMAR
-} pl_texts_form;
-
-enum {
-    PL_TEXTS_NAME_BYTES = 256,      /* of a key or a column, with its end */
-    PL_TEXTS_LINE_BYTES = 4 << 20,  /* jsonl: of a line, at most; other texts may have any length */
-    PL_TEXTS_LINE_VALUES = 1 << 15, /* jsonl: commas and brackets of a line, which bound what its tree takes */
-    PL_TEXTS_DEPTH_MAX = 32,        /* folders within folders */
-    PL_TEXTS_WINDOW_BYTES = 1 << 18 /* of the source, and of the index, stay in the page cache, twice each */
-};
-
-/* All strings are the caller's. */
-typedef struct pl_texts_setup {
-    pl_texts_form form;
-    const char *path;   /* of the file or folder; of a grammar NULL */
-    const char *key;    /* jsonl; NULL: "text" */
-    const char *column; /* csv: its name, or where no column has that name its number, from 1 on; NULL: "text" */
-    bool headless;      /* csv: the first record is a text, too, and the column a number */
-    uint64_t seed;      /* grammar */
-    uint64_t count;     /* grammar: how many; others: the first so many, 0: all */
-} pl_texts_setup;
+enum { PL_TEXTS_WINDOW_BYTES = 1 << 18 }; /* of the source, and of the index, stay in the page cache, twice each */
 
 /* What is known of the texts; for a file and a folder it stands in the index. */
 typedef struct pl_texts_info {
-    uint64_t count;       /* of texts in the source, whatever the setup's count */
-    uint64_t recipe;      /* form, key and column, hashed */
-    pl_origin source;     /* the file; of a folder the bytes of all files, and as content a hash of paths, sizes and
+    uint64_t count;          /* of texts in the source, whatever the setup's count */
+    uint64_t recipe;         /* form, key and column, hashed */
+    pl_origin source;        /* the file; of a folder the bytes of all files, and as content a hash of paths, sizes and
                             * contents, in order; of a grammar the seed as content */
-    uint64_t listing;     /* folder: of paths, sizes, inodes and times, in any order */
-    uint64_t names_bytes; /* folder: of the paths in the index */
-    uint64_t longest;     /* bytes that the longest text takes in its file */
-    uint64_t body_hash;   /* of what follows the header */
+    uint64_t listing;        /* folder: of paths, sizes, inodes and times, in any order; gathered: xxh64 of the texts */
+    uint64_t gathered_bytes; /* gathered: of the texts, one behind the other */
+    uint64_t names_bytes;    /* folder: of the paths in the index */
+    uint64_t longest;        /* bytes that the longest text takes in its file */
+    uint64_t body_hash;      /* of what follows the header */
 } pl_texts_info;
 
 /* ---- texts_prepare.c: in the planner ---- */

@@ -7,7 +7,7 @@
  *     20  u32 bytes of an entry (16)        88  u64 bytes of the longest text
  *     24  u64 recipe: form, key, column     96  u64 xxh64 of what follows the header
  *     32  u64 number of texts              104  i64 when anything about it changed (ns)
- *     40  u64 reserved, 0                  112  u64 its inode
+ *     40  u64 bytes of gathered texts      112  u64 its inode
  *     48  u64 bytes of the source          120  u64 xxh64 of bytes 0 … 119
  *
  *    128  folder: of each file i64 time of change (ns), u32 bytes of its path, its path below the folder;
@@ -17,10 +17,20 @@
 #ifndef PL_DATA_TEXTS_INDEX_H
 #define PL_DATA_TEXTS_INDEX_H
 
-#include "data/pages/scan.h"
+#include "texts/corpus.h"
+#include "texts/scan.h"
 #include "data/pages/texts.h"
 
 enum { PL_TEXTS_HEADER_BYTES = 128, PL_TEXTS_ENTRY_BYTES = 16, PL_TEXTS_FILE_BYTES = 12 };
+
+/* ---- texts_gather.c ---- */
+/* Are these texts gathered, or read where they lie? */
+pl_status pl_texts_find_gathers(const pl_texts_setup *, bool *gathers, pl_error *);
+pl_corpus_wish pl_texts_corpus(const pl_texts_setup *, const char *index_path);
+uint64_t pl_texts_gather_bytes(void); /* heap it holds, but for the reader's */
+struct pl_texts_writer;
+/* Writes that file, and puts the places; of the info fills content, listing and gathered_bytes. */
+pl_status pl_texts_gather(pl_corpus *, const char *index_path, struct pl_texts_writer *, pl_texts_info *, pl_error *);
 
 uint64_t pl_texts_recipe(const pl_texts_setup *);
 uint64_t pl_texts_entries_at(const pl_texts_info *); /* offset */
@@ -41,6 +51,8 @@ void pl_texts_abandon(pl_texts_writer *); /* NULL is fine */
 void pl_texts_note_source(const char *path, const pl_origin *);
 
 /* ---- texts_read.c ---- */
+/* Where texts that are gathered lie. */
+pl_status pl_texts_gathered_path(char path[PL_FILE_PATH_MAX], const char *index_path, pl_error *);
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_texts_parse_header(const char *name, const uint8_t header[PL_TEXTS_HEADER_BYTES], uint64_t file_bytes,
                                 pl_texts_form *, pl_texts_info *, pl_error *);

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "data/pages/folder.h"
+#include "texts/texts_folder.h"
 #include "data/pages/texts_index.h"
 
 /* What is known of the source before it is read, and what is needed to read it. */
@@ -16,13 +16,24 @@ typedef struct preparation {
     pl_texts_info source;
     pl_text_file file; /* unless it is a folder */
     uint64_t files;    /* of a folder */
+    bool gathers;
+    pl_corpus corpus; /* where it gathers */
 } preparation;
+
+/* Whether they are gathered is known when they are looked at. */
+static uint64_t gathering_bytes(const pl_texts_setup *s)
+{
+    bool gathers = true;
+    if (s->path && pl_texts_find_gathers(s, &gathers, NULL) == PL_OK && !gathers) return 0;
+    const pl_corpus_wish wish = pl_texts_corpus(s, "");
+    return wish.names ? pl_corpus_bytes(&wish) + pl_texts_gather_bytes() : 0;
+}
 
 uint64_t pl_texts_prepare_bytes(const pl_texts_setup *s)
 {
     const uint64_t block = PL_TEXT_BLOCK_BYTES + PL_ALLOC_HEADER_BYTES, small = 64 * 1024; /* open folders, paths */
     if (s->form == PL_TEXTS_GRAMMAR) return 0;
-    return block + small + pl_texts_writer_bytes() +
+    return block + small + pl_texts_writer_bytes() + gathering_bytes(s) +
            (s->form == PL_TEXTS_FOLDER ? pl_sorter_bytes() + PL_TEXTS_DEPTH_MAX * (uint64_t)(40 * 1024)
                                        : pl_scanner_bytes(s->form));
 }
@@ -38,12 +49,16 @@ static pl_status check_name(const char *what, const char *name, pl_error *err)
 
 static pl_status check_setup(const pl_texts_setup *s, pl_error *err)
 {
-    if (s->form > PL_TEXTS_GRAMMAR) return pl_fail(err, PL_E_INTERNAL, "texts of form %d do not exist", (int)s->form);
+    if (s->form > PL_TEXTS_AUTO_LINES || s->form == PL_TEXTS_GATHERED)
+        return pl_fail(err, PL_E_INTERNAL, "texts of form %d do not exist", (int)s->form);
     if (s->form == PL_TEXTS_GRAMMAR && s->count == 0)
         return pl_fail(err, PL_E_CONFIG, "how many texts are to be made is missing; at least 1 is needed");
     if (s->form != PL_TEXTS_GRAMMAR && (!s->path || !s->path[0]))
         return pl_fail(err, PL_E_CONFIG, "the path of the texts is missing; name a file or a folder");
     if (s->form == PL_TEXTS_JSONL) PL_TRY(check_name("key", s->key, err));
+    if (s->form == PL_TEXTS_SQUAD && !pl_squad_parts(s->key))
+        return pl_fail(err, PL_E_CONFIG,
+                       "the key \"%.100s\" names no parts of SQuAD; contexts, questions and answers are", s->key);
     if (s->form != PL_TEXTS_CSV) return PL_OK;
     PL_TRY(check_name("column", s->column, err));
     if (!s->headless || (s->column && strspn(s->column, "0123456789") == strlen(s->column))) return PL_OK;
@@ -70,6 +85,14 @@ static pl_status examine(preparation *p, pl_error *err)
 {
     const pl_texts_setup *s = &p->o->setup;
     p->source.recipe = pl_texts_recipe(s);
+    PL_TRY(pl_texts_find_gathers(s, &p->gathers, err));
+    if (p->gathers) {
+        const pl_corpus_wish wish = pl_texts_corpus(s, p->o->index_path);
+        PL_TRY(pl_corpus_open(&p->corpus, &wish, err));
+        p->corpus.progress = p->o->progress, p->corpus.context = p->o->context;
+        p->source.source = p->corpus.origin;
+        return PL_OK;
+    }
     if (s->form == PL_TEXTS_FOLDER) {
         PL_TRY(pl_folder_walk(s->path, add_listed, p, err));
         return p->files ? PL_OK
@@ -88,8 +111,23 @@ static pl_status stale(pl_texts_result *r, const char *reason)
 }
 
 /* Of a folder its listing alone tells: to read its files is as much work as to make the index again. */
+/* What was gathered is looked at when it is opened. */
+static pl_status same_corpus(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    struct stat st;
+    PL_TRY(pl_texts_gathered_path(path, p->o->index_path, err));
+    *same = stat(path, &st) == 0 && (uint64_t)st.st_size == i->gathered_bytes;
+    if (!*same) return PL_OK;
+    PL_TRY(pl_corpus_match(&p->corpus, &i->source, same, err));
+    if (*same && !pl_origin_is_untouched(&p->corpus.origin, &i->source))
+        pl_texts_note_source(p->o->index_path, &p->corpus.origin);
+    return PL_OK;
+}
+
 static pl_status same_source(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
 {
+    if (p->gathers) return same_corpus(p, i, same, err);
     *same = i->source.bytes == p->source.source.bytes && i->listing == p->source.listing;
     if (p->o->setup.form == PL_TEXTS_FOLDER) return PL_OK;
     PL_TRY(pl_origin_match(p->file.fd, p->file.path, &p->source.source, &i->source, same, err));
@@ -97,6 +135,8 @@ static pl_status same_source(preparation *p, const pl_texts_info *i, bool *same,
         pl_texts_note_source(p->o->index_path, &p->source.source);
     return PL_OK;
 }
+
+static pl_texts_form form_of(const preparation *p) { return p->gathers ? PL_TEXTS_GATHERED : p->o->setup.form; }
 
 static pl_status try_reuse(preparation *p, pl_texts_result *r, pl_error *err)
 {
@@ -110,7 +150,7 @@ static pl_status try_reuse(preparation *p, pl_texts_result *r, pl_error *err)
     if (status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
     if (status != PL_OK) return stale(r, why.text);
     close(fd);
-    if (i.recipe != p->source.recipe || form != p->o->setup.form)
+    if (i.recipe != p->source.recipe || form != form_of(p))
         return stale(r, "the index was made for another form, key or column of texts");
     PL_TRY(same_source(p, &i, &same, err));
     if (!same) return stale(r, "the texts are no longer those that the index was made of");
@@ -256,12 +296,14 @@ static pl_status index_folder(preparation *p, pl_texts_writer *w, pl_error *err)
 
 static pl_status make_index(preparation *p, pl_texts_result *r, pl_error *err)
 {
-    const pl_texts_form form = p->o->setup.form;
+    const pl_texts_form form = form_of(p);
     pl_texts_writer *w;
     pl_texts_form written;
     int fd;
     PL_TRY(pl_texts_writer_create(p->o->index_path, &w, err));
-    const pl_status status = form == PL_TEXTS_FOLDER ? index_folder(p, w, err) : index_file(p, w, err);
+    const pl_status status = p->gathers ? pl_texts_gather(&p->corpus, p->o->index_path, w, &p->source, err)
+                             : form == PL_TEXTS_FOLDER ? index_folder(p, w, err)
+                                                       : index_file(p, w, err);
     if (status != PL_OK) return pl_texts_abandon(w), status;
     PL_TRY(pl_texts_commit(w, form, &p->source, err));
     PL_TRY(pl_texts_open_index(p->o->index_path, &fd, &written, &r->info, err));

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,13 +11,21 @@
 
 #define AGAIN "; delete it, it is made again from the texts"
 
+/* Bytes that the places of texts lie in. */
+static uint64_t extent_of(pl_texts_form form, const pl_texts_info *i)
+{
+    return form == PL_TEXTS_GATHERED ? i->gathered_bytes : i->source.bytes;
+}
+
 static pl_status check_numbers(const char *name, pl_texts_form form, const pl_texts_info *i, uint64_t file_bytes,
                                pl_error *err)
 {
     const uint64_t limit = UINT64_C(1) << 56;
     const bool is_folder = form == PL_TEXTS_FOLDER;
-    const bool fits = form <= PL_TEXTS_FOLDER && i->count >= 1 && i->count < limit && i->names_bytes < limit &&
-                      is_folder == (i->names_bytes > 0) && i->source.bytes < limit && i->longest <= i->source.bytes;
+    const bool is_known = form <= PL_TEXTS_GATHERED && form != PL_TEXTS_GRAMMAR;
+    const bool fits = is_known && i->count >= 1 && i->count < limit && i->names_bytes < limit &&
+                      is_folder == (i->names_bytes > 0) && i->source.bytes < limit &&
+                      i->longest <= extent_of(form, i) && i->gathered_bytes < limit;
     if (!fits) return pl_fail(err, PL_E_DATA, "%s: its header contradicts itself" AGAIN, name);
     if (file_bytes == pl_texts_index_bytes(i)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
@@ -44,6 +53,7 @@ pl_status pl_texts_parse_header(const char *name, const uint8_t h[PL_TEXTS_HEADE
                                     .ctime_ns = (int64_t)pl_get_u64(h, 104),
                                     .content = pl_get_u64(h, 64)},
                          .listing = pl_get_u64(h, 72),
+                         .gathered_bytes = pl_get_u64(h, 40),
                          .names_bytes = pl_get_u64(h, 80),
                          .longest = pl_get_u64(h, 88),
                          .body_hash = pl_get_u64(h, 96)};
@@ -88,13 +98,16 @@ pl_status pl_texts_read_place(int fd, const char *path, const pl_texts_info *i, 
                               pl_text_place *p, pl_error *err)
 {
     const uint64_t at = pl_texts_entries_at(i) + number * PL_TEXTS_ENTRY_BYTES;
-    const pl_text_encoding other = form == PL_TEXTS_JSONL ? PL_TEXT_JSON : form == PL_TEXTS_CSV ? PL_TEXT_CSV : 0;
+    const pl_text_encoding other = form == PL_TEXTS_JSONL || form == PL_TEXTS_SQUAD ? PL_TEXT_JSON
+                                   : form == PL_TEXTS_CSV                           ? PL_TEXT_CSV
+                                                                                    : 0;
     uint8_t entry[PL_TEXTS_ENTRY_BYTES];
     PL_TRY(pl_file_read_at(fd, path, at, entry, sizeof entry, err));
     const uint64_t word = pl_get_u64(entry, 8);
     *p = (pl_text_place){pl_get_u64(entry, 0), word << 2 >> 2, (pl_text_encoding)(word >> 62)};
     const uint64_t offset = form == PL_TEXTS_FOLDER ? 0 : p->offset;
-    const bool fits = p->bytes <= i->longest && offset <= i->source.bytes && p->bytes <= i->source.bytes - offset;
+    const uint64_t extent = extent_of(form, i);
+    const bool fits = p->bytes <= i->longest && offset <= extent && p->bytes <= extent - offset;
     if (fits && (p->encoding == PL_TEXT_RAW || p->encoding == other)) return PL_OK;
     return contradiction(path, at, err);
 }
@@ -113,4 +126,10 @@ pl_status pl_texts_read_file(int fd, const char *path, const pl_texts_info *i, u
     name[bytes] = 0;
     *mtime_ns = (int64_t)pl_get_u64(head, 0);
     return strlen(name) == bytes ? PL_OK : contradiction(path, at, err);
+}
+
+pl_status pl_texts_gathered_path(char path[PL_FILE_PATH_MAX], const char *index_path, pl_error *err)
+{
+    if (snprintf(path, PL_FILE_PATH_MAX, "%s.gathered", index_path) < PL_FILE_PATH_MAX) return PL_OK;
+    return pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", index_path);
 }

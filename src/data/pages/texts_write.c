@@ -24,6 +24,7 @@ uint64_t pl_texts_put_count(const pl_texts_writer *w) { return w->count; }
 uint64_t pl_texts_recipe(const pl_texts_setup *s)
 {
     const char *which = s->form == PL_TEXTS_JSONL ? s->key : s->form == PL_TEXTS_CSV ? s->column : "";
+    if (s->form > PL_TEXTS_GRAMMAR) which = s->key;
     const uint64_t head[] = {1, s->form, s->form == PL_TEXTS_CSV && s->headless};
     XXH64_state_t state;
     XXH64_reset(&state, 0);
@@ -122,6 +123,7 @@ static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_
     pl_put_u32(header, 20, PL_TEXTS_ENTRY_BYTES);
     pl_put_u64(header, 24, i->recipe);
     pl_put_u64(header, 32, w->count);
+    pl_put_u64(header, 40, i->gathered_bytes);
     pl_put_u64(header, 72, i->listing);
     pl_put_u64(header, 80, w->names_bytes);
     pl_put_u64(header, 88, w->longest);

@@ -208,6 +208,8 @@ void pl_bpe_trainer_feed(pl_bpe_trainer *t, const void *text, size_t bytes)
     }
 }
 
+void pl_bpe_trainer_cut(pl_bpe_trainer *t) { count_window(t, 1); }
+
 /* ---- symbols and pairs ---- */
 
 /* Words become rows of symbols; from here on a word's offset and bytes are those of its row. */
@@ -392,53 +394,42 @@ pl_status pl_bpe_trainer_finish(pl_bpe_trainer *t, pl_tokenizer **out, pl_error 
     return make_tokenizer(t, out, err);
 }
 
-/* ---- from a file ---- */
+/* ---- from texts ---- */
 
-typedef struct listener {
-    const pl_text_file *file;
-    pl_text_progress progress;
-    void *context;
-} listener;
-
-static pl_status read_text(pl_bpe_trainer *t, pl_text_file *file, const listener *l, pl_error *err)
+static pl_status take_piece(void *trainer, const void *data, size_t bytes, pl_error *err)
 {
-    pl_status status = PL_OK;
-    size_t got = 1;
-    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
-    if (!block) return pl_fail(err, PL_E_NOMEM, "no memory for reading");
-    while (status == PL_OK && got) {
-        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
-        if (status == PL_OK) pl_bpe_trainer_feed(t, block, got);
-        if (status == PL_OK && got)
-            status = pl_text_tell(file, l->progress, l->context, "learning the vocabulary", err);
-    }
-    pl_free(block);
-    return status;
+    (void)err;
+    pl_bpe_trainer_feed(trainer, data, bytes);
+    return PL_OK;
+}
+
+static pl_status take_end(void *trainer, pl_error *err)
+{
+    (void)err;
+    pl_bpe_trainer_cut(trainer);
+    return PL_OK;
 }
 
 /* A large vocabulary takes thousands of merges of milliseconds each: each of them may be the last. */
-static pl_status merge_pairs(pl_bpe_trainer *t, const listener *l, pl_error *err)
+static pl_status merge_pairs(pl_bpe_trainer *t, const pl_corpus *corpus, pl_error *err)
 {
     PL_TRY(pl_bpe_trainer_close(t, err));
-    do
-        PL_TRY(pl_text_tell_of(l->file, l->progress, l->context, "merging pairs into tokens", t->vocab,
-                               t->options.vocab, err));
+    do PL_TRY(pl_corpus_tell(corpus, "merging pairs into tokens", t->vocab, t->options.vocab, err));
     while (pl_bpe_trainer_merge(t));
     return PL_OK;
 }
 
-pl_status pl_bpe_train_file(pl_text_file *file, const pl_bpe_options *options, pl_text_progress progress, void *context,
-                            uint64_t *evicted, pl_tokenizer **out, pl_error *err)
+pl_status pl_bpe_train(pl_corpus *corpus, const pl_bpe_options *options, uint64_t *evicted, pl_tokenizer **out,
+                       pl_error *err)
 {
-    const listener l = {file, progress, context};
     pl_bpe_trainer *t = NULL;
     *out = NULL;
-    pl_status status = pl_bpe_trainer_create(options, &t, err);
-    if (status == PL_OK) status = read_text(t, file, &l, err);
-    if (status == PL_OK) status = merge_pairs(t, &l, err);
+    PL_TRY(pl_bpe_trainer_create(options, &t, err));
+    const pl_corpus_taker taker = {.piece = take_piece, .end = take_end, .context = t};
+    pl_status status = pl_corpus_read(corpus, "learning the vocabulary", &taker, err);
+    if (status == PL_OK) status = merge_pairs(t, corpus, err);
     if (status == PL_OK) status = pl_bpe_trainer_finish(t, out, err);
     if (status == PL_OK && evicted) *evicted = pl_bpe_trainer_evicted(t);
     pl_bpe_trainer_destroy(t);
-    pl_text_rewind(file);
     return status;
 }

@@ -6,7 +6,7 @@
 #ifndef PL_DATA_BPE_TRAIN_H
 #define PL_DATA_BPE_TRAIN_H
 
-#include "base/text_file.h"
+#include "texts/corpus.h"
 #include "data/text/tokenizer.h"
 
 enum { PL_BPE_VOCAB_MAX = 65535, PL_BPE_WORD_BYTES_MAX = 255 };
@@ -30,6 +30,8 @@ uint64_t pl_bpe_train_bytes(const pl_bpe_options *); /* heap that training holds
 typedef struct pl_bpe_trainer pl_bpe_trainer;
 pl_status pl_bpe_trainer_create(const pl_bpe_options *, pl_bpe_trainer **, pl_error *);
 void pl_bpe_trainer_feed(pl_bpe_trainer *, const void *text, size_t bytes);
+/* A text ends here, and another one follows: no word goes on. */
+void pl_bpe_trainer_cut(pl_bpe_trainer *);
 /* The text ends here: nothing is fed any more. Harmless a second time. */
 pl_status pl_bpe_trainer_close(pl_bpe_trainer *, pl_error *);
 /* After close: one merge; false when there is none left. */
@@ -40,9 +42,8 @@ pl_status pl_bpe_trainer_finish(pl_bpe_trainer *, pl_tokenizer **, pl_error *);
 uint64_t pl_bpe_trainer_evicted(const pl_bpe_trainer *);
 void pl_bpe_trainer_destroy(pl_bpe_trainer *);
 
-/* All steps over an open file, which is then rewound. evicted (of pl_bpe_trainer_evicted) may be NULL. The progress is
- * told of each block and each merge: PL_E_STOPPED after one of either. */
-pl_status pl_bpe_train_file(pl_text_file *, const pl_bpe_options *, pl_text_progress, void *context, uint64_t *evicted,
-                            pl_tokenizer **, pl_error *);
+/* All steps over the texts. evicted (of pl_bpe_trainer_evicted) may be NULL. The corpus' progress is told of each block
+ * and each merge: PL_E_STOPPED after one of either. */
+pl_status pl_bpe_train(pl_corpus *, const pl_bpe_options *, uint64_t *evicted, pl_tokenizer **, pl_error *);
 
 #endif

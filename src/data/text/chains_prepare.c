@@ -121,7 +121,8 @@ static pl_status try_reuse(const pl_chains_options *o, bool *good, pl_error *err
     pl_status status = pl_tokens_open(&tokens, o->tokens_path, &why);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
     if (status != PL_OK) return PL_OK;
-    status = pl_text_match(o->path, o->tokens_path, &tokens.info, &same, err);
+    status = pl_text_match(&(pl_corpus_wish){.names = o->path, .form = PL_TEXTS_WHOLE}, o->tokens_path, &tokens.info,
+                           &same, err);
     *good = same && tokens.info.reader == PL_TOKENS_READER && tokens.info.recipe == pl_chain_recipe(&o->layout);
     pl_tokens_close(&tokens);
     return status;

@@ -111,20 +111,26 @@ static pl_status choose(chars *c, size_t limit, size_t *chosen, pl_error *err)
     return made ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for choosing characters");
 }
 
-static pl_status count_file(chars *c, pl_text_file *file, pl_text_progress progress, void *context, pl_error *err)
+static pl_status take_piece(void *context, const void *data, size_t bytes, pl_error *err)
 {
-    size_t got = 1;
-    while (got) {
-        PL_TRY(pl_text_read(file, c->block + c->held, PL_TEXT_BLOCK_BYTES, &got, err));
-        c->held += got;
-        PL_TRY(count_block(c, got == 0, err));
-        PL_TRY(pl_text_tell(file, progress, context, "collecting the characters", err));
+    chars *c = context;
+    for (const uint8_t *from = data; bytes;) {
+        const size_t n = bytes < PL_TEXT_BLOCK_BYTES ? bytes : PL_TEXT_BLOCK_BYTES;
+        memcpy(c->block + c->held, from, n);
+        c->held += n, from += n, bytes -= n;
+        PL_TRY(count_block(c, 0, err));
     }
     return PL_OK;
 }
 
-pl_status pl_chars_train_file(pl_text_file *file, uint32_t vocab, pl_text_progress progress, void *context,
-                              pl_tokenizer **out, pl_error *err)
+/* In the token file it ends with a line feed. */
+static pl_status take_end(void *context, pl_error *err)
+{
+    PL_TRY(count_block(context, 1, err));
+    return count_one(context, '\n', err);
+}
+
+pl_status pl_chars_train(pl_corpus *corpus, uint32_t vocab, pl_tokenizer **out, pl_error *err)
 {
     chars c;
     *out = NULL;
@@ -132,10 +138,11 @@ pl_status pl_chars_train_file(pl_text_file *file, uint32_t vocab, pl_text_progre
         return pl_fail(err, PL_E_CONFIG, "vocab_size is %u; 2 to %d were expected for characters", vocab, PL_VOCAB_MAX);
     PL_TRY(chars_init(&c, err));
     size_t chosen = 0;
-    pl_status status = count_file(&c, file, progress, context, err);
+    const pl_corpus_taker taker = {.piece = take_piece, .end = take_end, .context = &c};
+    pl_status status = pl_corpus_read(corpus, "collecting the characters", &taker, err);
+    if (status == PL_OK) status = count_block(&c, 1, err);
     if (status == PL_OK) status = choose(&c, vocab - 1, &chosen, err);
     if (status == PL_OK) status = pl_tokenizer_create_chars(c.kept, chosen, out, err);
     chars_deinit(&c);
-    pl_text_rewind(file);
     return status;
 }

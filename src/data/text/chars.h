@@ -4,12 +4,11 @@
 #ifndef PL_DATA_CHARS_H
 #define PL_DATA_CHARS_H
 
-#include "base/text_file.h"
+#include "texts/corpus.h"
 #include "data/text/tokenizer.h"
 
 uint64_t pl_chars_train_bytes(void); /* heap that it holds at most, for any text */
-/* vocab: at most so many ids, <unk> included; at least 2. The file is rewound. */
-pl_status pl_chars_train_file(pl_text_file *, uint32_t vocab, pl_text_progress, void *context, pl_tokenizer **,
-                              pl_error *);
+/* vocab: at most so many ids, <unk> included; at least 2. The line feed is a character where it ends texts. */
+pl_status pl_chars_train(pl_corpus *, uint32_t vocab, pl_tokenizer **, pl_error *);
 
 #endif

@@ -14,6 +14,7 @@
 #include "data/text/pretoken.h"
 #include "data/text/tokenizer_impl.h"
 #include "data/text/unicode.h"
+#include "data/text/word_split.h"
 
 enum {
     WINDOW = 65536, /* ≥ twice PL_ENCODER_PIECE_MAX + lookahead, + twice the longest added token */
@@ -45,6 +46,7 @@ struct pl_encoder {
     uint8_t window[WINDOW];
     pl_bpe_work work;
     cached_piece *cache;
+    pl_word_split split; /* of words */
 };
 
 /* ---- out ---- */
@@ -193,6 +195,28 @@ static pl_status drain_chars(pl_encoder *e, int final, pl_error *err)
     return PL_OK;
 }
 
+/* ---- words ---- */
+
+static pl_status put_word(void *context, const uint8_t *word, size_t bytes, pl_error *err)
+{
+    pl_encoder *e = context;
+    const uint32_t id = word ? pl_tokenizer_find(e->tokenizer, word, bytes) : PL_TOKEN_NONE;
+    return put(e, id == PL_TOKEN_NONE ? e->tokenizer->unknown : id, err);
+}
+
+static pl_status drain_words(pl_encoder *e, int final, pl_error *err)
+{
+    for (;;) {
+        const pl_added_token *found = search_added(e, final);
+        PL_TRY(pl_word_split_feed(&e->split, e->window + e->start, e->searched - e->start, err));
+        e->start = e->searched;
+        if (found || final) PL_TRY(pl_word_split_end(&e->split, err));
+        if (!found) return PL_OK;
+        PL_TRY(put(e, found->id, err));
+        e->start = e->searched += found->bytes;
+    }
+}
+
 /* ---- the stream ---- */
 
 static pl_status drain(pl_encoder *e, int final, pl_error *err)
@@ -202,6 +226,8 @@ static pl_status drain(pl_encoder *e, int final, pl_error *err)
         return drain_bytes(e, err);
     case PL_TOKENIZER_CHARS:
         return drain_chars(e, final, err);
+    case PL_TOKENIZER_WORDS:
+        return drain_words(e, final, err);
     default:
         return drain_bpe(e, final, err);
     }
@@ -262,6 +288,7 @@ pl_status pl_encoder_create(const pl_tokenizer *t, pl_id_sink sink, void *contex
         e->sink = sink;
         e->context = context;
         e->segment_begins = 1;
+        pl_word_split_init(&e->split, t->lower, put_word, e);
         e->work.symbol = pl_alloc(work_pieces(t), sizeof(pl_symbol));
         e->work.heap = pl_alloc(work_pieces(t), 3 * sizeof(uint64_t));
         e->cache = pl_alloc(cache_slots(t), sizeof *e->cache);

@@ -9,6 +9,7 @@
 #include "data/text/bpe_train.h"
 #include "data/text/chars.h"
 #include "data/text/encoder.h"
+#include "data/text/words_train.h"
 
 /* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training
  * changes. */
@@ -30,6 +31,7 @@ static uint64_t train_bytes(const pl_text_options *o)
 {
     if (o->given) return pl_tokenizer_load_bytes(o->tokenizer_path);
     if (o->kind == PL_TOKENIZER_CHARS) return pl_chars_train_bytes();
+    if (o->kind == PL_TOKENIZER_WORDS) return pl_words_train_bytes();
     pl_bpe_options b = pl_bpe_options_default(o->vocab);
     return o->kind == PL_TOKENIZER_BPE ? pl_bpe_train_bytes(&b) : 0;
 }
@@ -37,8 +39,8 @@ static uint64_t train_bytes(const pl_text_options *o)
 uint64_t pl_text_prepare_bytes(const pl_text_options *o, uint64_t tokens)
 {
     /* What encodes is far smaller than what trains, and they are not there together; the tokenizer is in both. */
-    uint64_t encode = PL_TEXT_BLOCK_BYTES + pl_tokens_writer_bytes(tokens) + (4 << 20), train = train_bytes(o);
-    return encode > train ? encode : train;
+    uint64_t encode = pl_tokens_writer_bytes(tokens) + (4 << 20), train = train_bytes(o);
+    return pl_corpus_bytes(&o->text) + (encode > train ? encode : train);
 }
 
 /* ---- is what is there still good? ---- */
@@ -68,11 +70,11 @@ static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const
     return refused ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
 }
 
-/* The text that the tokens at `path` were made from is this one. */
-static pl_status same_text(pl_text_file *file, const char *path, const pl_tokens_info *i, bool *same, pl_error *err)
+/* The texts that the tokens at `path` were made from are these. */
+static pl_status same_text(pl_corpus *corpus, const char *path, const pl_tokens_info *i, bool *same, pl_error *err)
 {
-    PL_TRY(pl_origin_match(file->fd, file->path, &file->origin, &i->source, same, err));
-    if (*same && !pl_origin_is_untouched(&file->origin, &i->source)) pl_tokens_note_source(path, &file->origin);
+    PL_TRY(pl_corpus_match(corpus, &i->source, same, err));
+    if (*same && !pl_origin_is_untouched(&corpus->origin, &i->source)) pl_tokens_note_source(path, &corpus->origin);
     return PL_OK;
 }
 
@@ -93,7 +95,7 @@ static pl_status reuse_tokenizer(const pl_text_options *o, const pl_tokens_info 
     return PL_OK;
 }
 
-static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+static pl_status try_reuse(const pl_text_options *o, pl_corpus *corpus, pl_tokenizer **t, pl_text_result *r,
                            pl_error *err)
 {
     pl_error why = {0};
@@ -105,14 +107,14 @@ static pl_status try_reuse(const pl_text_options *o, pl_text_file *file, pl_toke
         return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
     if (info.reader != PL_TOKENS_READER)
         return stale(r, "the tokens were made by another version of the reader of texts");
-    PL_TRY(same_text(file, o->tokens_path, &info, &same, err));
+    PL_TRY(same_text(corpus, o->tokens_path, &info, &same, err));
     if (!same) return stale(r, "the text is no longer the one that the tokens were made from");
     return reuse_tokenizer(o, &info, t, r, err);
 }
 
 /* ---- making ---- */
 
-static pl_status make_tokenizer(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+static pl_status make_tokenizer(const pl_text_options *o, pl_corpus *corpus, pl_tokenizer **t, pl_text_result *r,
                                 pl_error *err)
 {
     pl_bpe_options bpe = pl_bpe_options_default(o->vocab);
@@ -121,10 +123,13 @@ static pl_status make_tokenizer(const pl_text_options *o, pl_text_file *file, pl
         PL_TRY(pl_tokenizer_create_bytes(t, err));
         break;
     case PL_TOKENIZER_CHARS:
-        PL_TRY(pl_chars_train_file(file, o->vocab, o->progress, o->context, t, err));
+        PL_TRY(pl_chars_train(corpus, o->vocab, t, err));
+        break;
+    case PL_TOKENIZER_WORDS:
+        PL_TRY(pl_words_train(corpus, o->vocab, &r->evicted, t, err));
         break;
     default:
-        PL_TRY(pl_bpe_train_file(file, &bpe, o->progress, o->context, &r->evicted, t, err));
+        PL_TRY(pl_bpe_train(corpus, &bpe, &r->evicted, t, err));
     }
     return pl_tokenizer_save(*t, o->tokenizer_path, err);
 }
@@ -134,106 +139,119 @@ static pl_status append(void *writer, const uint32_t *ids, size_t count, pl_erro
     return pl_tokens_append(writer, ids, count, err);
 }
 
-static pl_status encode_blocks(const pl_text_options *o, pl_text_file *file, pl_encoder *e, uint64_t *hash,
-                               pl_error *err)
+/* Texts on their way through the encoder to the file. */
+typedef struct encoding {
+    pl_encoder *encoder;
+    pl_tokens_writer *writer;
+    uint32_t end; /* PL_TOKEN_NONE: a line feed ends a text */
+    bool passed;  /* something of this text */
+    uint8_t last; /* byte */
+} encoding;
+
+static pl_status encode_piece(void *context, const void *data, size_t bytes, pl_error *err)
 {
-    XXH64_state_t state;
-    size_t got = 1;
-    pl_status status = PL_OK;
-    uint8_t *block = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
-    if (!block) return pl_fail(err, PL_E_NOMEM, "no memory for reading %s", file->path);
-    XXH64_reset(&state, 0);
-    while (status == PL_OK && got) {
-        status = pl_text_read(file, block, PL_TEXT_BLOCK_BYTES, &got, err);
-        if (status != PL_OK) break;
-        XXH64_update(&state, block, got);
-        status = pl_encoder_feed(e, block, got, err);
-        if (status == PL_OK) status = pl_text_tell(file, o->progress, o->context, "turning text into tokens", err);
-    }
-    pl_free(block);
-    *hash = XXH64_digest(&state);
-    if (status == PL_OK) status = pl_encoder_finish(e, err);
-    return status == PL_OK ? pl_text_check_unchanged(file, err) : status;
+    encoding *e = context;
+    e->passed = true;
+    e->last = ((const uint8_t *)data)[bytes - 1];
+    return pl_encoder_feed(e->encoder, data, bytes, err);
 }
 
-static pl_status make_tokens(const pl_text_options *o, pl_text_file *file, const pl_tokenizer *t, pl_error *err)
+static pl_status encode_end(void *context, pl_error *err)
 {
-    pl_tokens_writer *writer = NULL;
-    pl_encoder *encoder = NULL;
-    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t), .recipe = recipe_of(o), .source = file->origin};
-    pl_status status = pl_tokens_create(o->tokens_path, pl_tokenizer_vocab_size(t), &writer, err);
-    if (status == PL_OK) status = pl_encoder_create(t, append, writer, &encoder, err);
-    if (status == PL_OK) status = encode_blocks(o, file, encoder, &info.source.content, err);
-    pl_encoder_destroy(encoder);
-    if (status == PL_OK) return pl_tokens_commit(writer, &info, err);
-    pl_tokens_abandon(writer);
+    encoding *e = context;
+    if (!e->passed) return PL_OK;
+    e->passed = false;
+    if (e->end == PL_TOKEN_NONE && e->last != '\n') PL_TRY(pl_encoder_feed(e->encoder, "\n", 1, err));
+    PL_TRY(pl_encoder_finish(e->encoder, err));
+    return e->end == PL_TOKEN_NONE ? PL_OK : pl_tokens_append(e->writer, &e->end, 1, err);
+}
+
+static pl_status encode_texts(pl_corpus *corpus, encoding *e, pl_error *err)
+{
+    const pl_corpus_taker taker = {.piece = encode_piece, .end = encode_end, .context = e};
+    PL_TRY(pl_corpus_read(corpus, "turning text into tokens", &taker, err));
+    return pl_encoder_finish(e->encoder, err);
+}
+
+static pl_status make_tokens(const pl_text_options *o, pl_corpus *corpus, const pl_tokenizer *t, pl_error *err)
+{
+    encoding e = {.end = pl_tokenizer_end_id(t)};
+    pl_tokens_info info = {.tokenizer_hash = pl_tokenizer_hash(t), .recipe = recipe_of(o)};
+    pl_status status = pl_tokens_create(o->tokens_path, pl_tokenizer_vocab_size(t), &e.writer, err);
+    if (status == PL_OK) status = pl_encoder_create(t, append, e.writer, &e.encoder, err);
+    if (status == PL_OK) status = encode_texts(corpus, &e, err);
+    pl_encoder_destroy(e.encoder);
+    info.source = corpus->origin;
+    if (status == PL_OK) return pl_tokens_commit(e.writer, &info, err);
+    pl_tokens_abandon(e.writer);
     return status;
 }
 
-static pl_status prepare(const pl_text_options *o, pl_text_file *file, pl_tokenizer **t, pl_text_result *r,
+static pl_status prepare(const pl_text_options *o, pl_corpus *corpus, pl_tokenizer **t, pl_text_result *r,
                          pl_error *err)
 {
     if (o->given) PL_TRY(pl_tokenizer_load(o->tokenizer_path, t, err));
-    if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
+    if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, corpus, t, r, err));
     if (r->tokens_reused) return PL_OK;
     if (o->before_writing) {
         PL_TRY(o->before_writing(o->writing, err));
         /* Who was kept waiting may find it done. */
-        if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, file, t, r, err));
+        if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, corpus, t, r, err));
         if (r->tokens_reused) return PL_OK;
     }
     if (o->given)
         r->tokenizer_reused = 1;
     else
-        PL_TRY(make_tokenizer(o, file, t, r, err));
-    PL_TRY(make_tokens(o, file, *t, err));
+        PL_TRY(make_tokenizer(o, corpus, t, r, err));
+    PL_TRY(make_tokens(o, corpus, *t, err));
     return read_info(o->tokens_path, &r->info, err);
 }
 
 pl_status pl_text_prepare(const pl_text_options *o, pl_tokenizer **t, pl_text_result *r, pl_error *err)
 {
-    pl_text_file file;
+    pl_corpus corpus;
     *t = NULL;
     *r = (pl_text_result){0};
-    PL_TRY(pl_text_open(&file, o->text, err));
-    pl_status status = prepare(o, &file, t, r, err);
-    pl_text_close(&file);
+    PL_TRY(pl_corpus_open(&corpus, &o->text, err));
+    corpus.progress = o->progress, corpus.context = o->context;
+    pl_status status = prepare(o, &corpus, t, r, err);
     if (status != PL_OK) pl_tokenizer_destroy(*t), *t = NULL;
     return status;
 }
 
-pl_status pl_text_find_hash(const char *text, const char *tokens_path, uint64_t *hash, pl_error *err)
+pl_status pl_text_find_hash(const pl_corpus_wish *text, const char *tokens_path, uint64_t *hash, pl_error *err)
 {
-    pl_text_file file;
+    pl_corpus corpus;
     pl_tokens_info info = {0};
     pl_error why = {0};
     bool same = false;
-    PL_TRY(pl_text_open(&file, text, err));
+    PL_TRY(pl_corpus_open(&corpus, text, err));
     pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
-    if (status == PL_E_NOMEM)
-        (void)pl_fail(err, status, "%s", why.text);
-    else
-        status = status == PL_OK ? same_text(&file, tokens_path, &info, &same, err) : PL_OK;
-    /* Of as many bytes it was read. */
-    if (status == PL_OK && !same && file.bytes != info.source.bytes)
-        status = pl_origin_hash(file.fd, text, 0, file.bytes, &file.origin.content, err);
-    *hash = file.origin.content;
-    pl_text_close(&file);
-    return status;
+    if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
+    if (status == PL_OK) PL_TRY(same_text(&corpus, tokens_path, &info, &same, err));
+    /* Of as many bytes they were read. */
+    if (!same && corpus.origin.bytes != info.source.bytes) PL_TRY(pl_corpus_hash(&corpus, err));
+    *hash = corpus.origin.content;
+    return PL_OK;
 }
 
-pl_status pl_text_match(const char *text, const char *tokens_path, const pl_tokens_info *info, bool *same,
+/* What is not there contradicts nothing. */
+static pl_status are_there(const pl_corpus_wish *text, bool *there, pl_error *err)
+{
+    *there = true;
+    return strpbrk(text->names, "\n*?[@") ? PL_OK : pl_file_look(text->names, there, err);
+}
+
+pl_status pl_text_match(const pl_corpus_wish *text, const char *tokens_path, const pl_tokens_info *info, bool *same,
                         pl_error *err)
 {
-    pl_text_file file;
-    bool is_there;
+    pl_corpus corpus;
+    bool there;
     *same = true;
-    PL_TRY(pl_file_look(text, &is_there, err));
-    if (!is_there) return PL_OK;
-    PL_TRY(pl_text_open(&file, text, err));
-    pl_status status = same_text(&file, tokens_path, info, same, err);
-    pl_text_close(&file);
-    return status;
+    PL_TRY(are_there(text, &there, err));
+    if (!there) return PL_OK;
+    PL_TRY(pl_corpus_open(&corpus, text, err));
+    return same_text(&corpus, tokens_path, info, same, err);
 }
 
 /* ---- text behind tokens ---- */
@@ -242,11 +260,15 @@ pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64
                               pl_error *err)
 {
     int32_t ids[1024];
+    const uint32_t ends = pl_tokens_have_ends(&r->tokens->info) ? pl_tokenizer_end_id(t) : PL_TOKEN_NONE;
     *bytes = 0;
     while (begin < end) {
         size_t count = end - begin < 1024 ? (size_t)(end - begin) : 1024, of_token;
         PL_TRY(pl_tokens_read(r, begin, begin + count, ids, err));
-        for (size_t i = 0; i < count; i++) pl_tokenizer_token(t, (uint32_t)ids[i], &of_token), *bytes += of_token;
+        for (size_t i = 0; i < count; i++) {
+            pl_tokenizer_token(t, (uint32_t)ids[i], &of_token);
+            *bytes += (uint32_t)ids[i] == ends ? 0 : of_token;
+        }
         begin += count;
         pl_tokens_trim_cache(r);
     }

@@ -80,7 +80,8 @@ pl_status pl_tokenizer_begin(pl_tokenizer_kind kind, const pl_vocab_entry *entry
     t->vocab = vocab;
     t->unknown = PL_TOKEN_NONE;
     pl_status status = copy_texts(t, entry, err);
-    if (status == PL_OK && kind == PL_TOKENIZER_BPE) status = index_tokens(t, entry, err);
+    if (status == PL_OK && (kind == PL_TOKENIZER_BPE || kind == PL_TOKENIZER_WORDS))
+        status = index_tokens(t, entry, err);
     if (status != PL_OK) pl_tokenizer_destroy(t), *out = NULL;
     return status;
 }
@@ -115,18 +116,18 @@ static int goes_before(const pl_added_token *a, const pl_added_token *b)
     return a->bytes != b->bytes ? a->bytes > b->bytes : a->id < b->id;
 }
 
-static pl_status copy_added(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
+static pl_status copy_added(pl_tokenizer *t, const pl_added_token *added, uint32_t count, pl_error *err)
 {
-    t->added = pl_alloc(parts->added_count, sizeof *t->added);
+    t->added = pl_alloc(count, sizeof *t->added);
     if (!t->added) return no_memory(err);
-    for (uint32_t i = 0; i < parts->added_count; i++) {
-        pl_added_token add = parts->added[i];
+    for (uint32_t i = 0; i < count; i++) {
+        pl_added_token add = added[i];
         uint32_t at = t->added_count++;
         for (; at > 0 && goes_before(&add, &t->added[at - 1]); at--) t->added[at] = t->added[at - 1];
         t->added[at] = add;
         t->added_first[t->text[t->offset[add.id]]] = 1;
         if (add.bytes > t->added_longest) t->added_longest = add.bytes;
-        if (add.normalized != parts->added[0].normalized) t->added_mixed = 1;
+        if (add.normalized != added[0].normalized) t->added_mixed = 1;
     }
     return PL_OK;
 }
@@ -153,7 +154,17 @@ static uint64_t hash_all(const pl_tokenizer *t)
         XXH64_update(&state, &t->added[i].id, sizeof t->added[i].id);
         if (t->added_mixed) XXH64_update(&state, &t->added[i].normalized, sizeof t->added[i].normalized);
     }
+    if (t->kind == PL_TOKENIZER_WORDS) XXH64_update(&state, &t->lower, sizeof t->lower);
     return XXH64_digest(&state);
+}
+
+pl_status pl_tokenizer_finish_words(pl_tokenizer *t, const pl_word_parts *parts, pl_error *err)
+{
+    t->unknown = parts->unknown;
+    t->lower = parts->lower;
+    PL_TRY(copy_added(t, parts->added, parts->added_count, err));
+    t->hash = hash_all(t);
+    return PL_OK;
 }
 
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
@@ -163,7 +174,7 @@ pl_status pl_tokenizer_finish_bpe(pl_tokenizer *t, const pl_bpe_parts *parts, pl
     t->ignore_merges = parts->ignore_merges;
     t->add_prefix_space = parts->add_prefix_space;
     PL_TRY(copy_merges(t, parts, err));
-    PL_TRY(copy_added(t, parts, err));
+    PL_TRY(copy_added(t, parts->added, parts->added_count, err));
     for (unsigned b = 0; b < 256; b++) t->byte_id[b] = pl_tokenizer_find(t, &(uint8_t){(uint8_t)b}, 1);
     t->hash = hash_all(t);
     return PL_OK;
@@ -229,7 +240,7 @@ void pl_tokenizer_destroy(pl_tokenizer *t)
 
 /* ---- asking ---- */
 
-static const char *const kind_names[PL_TOKENIZER_KINDS] = {"bpe", "bytes", "chars"};
+static const char *const kind_names[PL_TOKENIZER_KINDS] = {"bpe", "bytes", "chars", "words"};
 
 pl_tokenizer_kind pl_tokenizer_kind_of(const pl_tokenizer *t) { return t->kind; }
 const char *pl_tokenizer_kind_name(pl_tokenizer_kind kind) { return kind_names[kind]; }
@@ -261,6 +272,12 @@ uint32_t pl_tokenizer_added_id(const pl_tokenizer *t, const char *content)
         if (t->added[i].bytes == length && memcmp(t->text + t->offset[t->added[i].id], content, length) == 0)
             return t->added[i].id;
     return PL_TOKEN_NONE;
+}
+
+uint32_t pl_tokenizer_end_id(const pl_tokenizer *t)
+{
+    const uint32_t end = pl_tokenizer_added_id(t, PL_END_OF_TEXT);
+    return end == PL_TOKEN_NONE && t->kind == PL_TOKENIZER_WORDS ? pl_tokenizer_added_id(t, "<EOS>") : end;
 }
 
 uint32_t pl_tokenizer_rank(const pl_tokenizer *t, uint32_t left, uint32_t right)

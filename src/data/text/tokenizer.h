@@ -1,12 +1,14 @@
-/* A tokenizer turns bytes into ids below its vocabulary size and back. Three kinds:
+/* A tokenizer turns bytes into ids below its vocabulary size and back. Four kinds:
  *
  *   bpe    byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019), stored as a Hugging Face
  *          tokenizer.json. Every byte sequence has ids and comes back from them unchanged, UTF-8 or not.
  *   bytes  id = byte, vocabulary 256.
  *   chars  id 0 is <unk>, then the code points of a text in order; what it does not know becomes <unk>.
+ *   words  what is between white space, in lower case (word_split.h), stored as a Hugging Face tokenizer.json of the
+ *          model WordLevel. A token of a word begins with a blank; what is not in the vocabulary becomes <UNK>.
  *
  * A tokenizer is never changed once made and may be used by several threads. Nothing below allocates but the functions
- * that create one. Encoding is in encoder.h, training in bpe_train.h and chars.h. */
+ * that create one. Encoding is in encoder.h, training in bpe_train.h, chars.h and words_train.h. */
 #ifndef PL_DATA_TOKENIZER_H
 #define PL_DATA_TOKENIZER_H
 
@@ -30,6 +32,7 @@ typedef enum pl_tokenizer_kind {
     PL_TOKENIZER_BPE,
     PL_TOKENIZER_BYTES,
     PL_TOKENIZER_CHARS,
+    PL_TOKENIZER_WORDS,
     PL_TOKENIZER_KINDS
 } pl_tokenizer_kind;
 
@@ -52,7 +55,7 @@ pl_status pl_tokenizer_create_chars(const uint32_t *code_points, size_t count, p
 void pl_tokenizer_destroy(pl_tokenizer *);
 
 pl_tokenizer_kind pl_tokenizer_kind_of(const pl_tokenizer *);
-const char *pl_tokenizer_kind_name(pl_tokenizer_kind);              /* "bpe", "bytes", "chars" */
+const char *pl_tokenizer_kind_name(pl_tokenizer_kind);              /* "bpe", "bytes", "chars", "words" */
 int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *); /* 0 on success */
 uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *);             /* the largest id + 1 */
 uint32_t pl_tokenizer_longest_token(const pl_tokenizer *);          /* bytes */
@@ -61,6 +64,8 @@ uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of all th
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);
 /* The id of an added token such as PL_END_OF_TEXT, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_added_id(const pl_tokenizer *, const char *content);
+/* The id of the token that ends a text (PL_END_OF_TEXT; of words <EOS>), or PL_TOKEN_NONE. */
+uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 /* The id of the token <unk>, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
 

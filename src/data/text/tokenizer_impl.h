@@ -34,6 +34,9 @@ struct pl_tokenizer {
     uint32_t unknown;         /* for a byte that the vocabulary lacks; PL_TOKEN_NONE: such a byte is left out */
     int fuse_unknown, ignore_merges, add_prefix_space;
 
+    /* words: token_slot, added ones and unknown, too */
+    int lower;
+
     /* chars */
     uint32_t *code_point; /* [vocab − 1], rising; the id is the place + 1 */
 };
@@ -54,11 +57,18 @@ typedef struct pl_bpe_parts {
     int fuse_unknown, ignore_merges, add_prefix_space;
 } pl_bpe_parts;
 
-/* A tokenizer with this vocabulary, in which pl_tokenizer_find works; then for bpe the rest (ids in the parts are below
- * vocab). Both copy. The caller destroys the tokenizer when the second fails. */
+typedef struct pl_word_parts {
+    const pl_added_token *added;
+    uint32_t added_count, unknown;
+    int lower;
+} pl_word_parts;
+
+/* A tokenizer with this vocabulary, in which pl_tokenizer_find works; then for bpe and words the rest (ids in the parts
+ * are below vocab). All copy. The caller destroys the tokenizer when the second fails. */
 pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uint32_t vocab, pl_tokenizer **,
                              pl_error *);
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *, const pl_bpe_parts *, pl_error *);
+pl_status pl_tokenizer_finish_words(pl_tokenizer *, const pl_word_parts *, pl_error *);
 
 /* Rank of a pair's merge, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_rank(const pl_tokenizer *, uint32_t left, uint32_t right);

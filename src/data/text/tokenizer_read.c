@@ -1,5 +1,6 @@
-/* Reading tokenizer.json: byte-level BPE as Hugging Face's library writes it, and the two kinds of our own. What would
- * give other ids than that library does is refused with the name of what is supported, never passed over.
+/* Reading tokenizer.json: byte-level BPE and WordLevel as Hugging Face's library writes them, and the two kinds of our
+ * own. What would give other ids than that library does is refused with the name of what is supported, never passed
+ * over.
  *
  * jansson builds a tree, so what a small hostile file could make of it is bounded before: every value costs at most
  * VALUE_BYTES of tree, and values are counted by the characters that separate them. */
@@ -380,6 +381,65 @@ static pl_status read_bpe(reader *r, const json_t *root, const json_t *model, pl
     return pl_tokenizer_finish_bpe(*out, &r->parts, r->err);
 }
 
+/* ---- words ---- */
+
+static pl_status check_words_pipeline(const reader *r, const json_t *root, int *lower)
+{
+    static const char *const unsupported[] = {"truncation", "padding", "post_processor", "decoder"};
+    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++)
+        PL_TRY(refuse_unless_neutral(r, root, unsupported[i]));
+    const json_t *normalizer = json_object_get(root, "normalizer"), *pre = json_object_get(root, "pre_tokenizer");
+    *lower = !absent(normalizer) && strcmp(type_of(normalizer), "Lowercase") == 0;
+    if (!absent(normalizer) && !*lower)
+        return BAD("%s: the normalizer %s is not supported with WordLevel; Lowercase or null was expected", r->name,
+                   type_of(normalizer));
+    if (absent(pre) || strcmp(type_of(pre), "WhitespaceSplit") != 0)
+        return BAD("%s: the pre_tokenizer %s is not supported with WordLevel; WhitespaceSplit was expected", r->name,
+                   absent(pre) ? "null" : type_of(pre));
+    for (uint32_t i = 0; *lower && i < r->parts.added_count; i++)
+        if (r->added[i].normalized)
+            return BAD("%s: the added token with id %u is looked for in lower case, which is not supported; "
+                       "\"normalized\": false was expected",
+                       r->name, r->added[i].id);
+    return PL_OK;
+}
+
+static pl_status read_word(reader *r, const char *text, uint32_t id)
+{
+    const size_t length = strlen(text);
+    if (r->entry[id].text) return mark_in_model(r, id, text, length);
+    if (length == 0) return BAD("%s: the token with id %u is empty", r->name, id);
+    if (length >= PL_TOKEN_BYTES_MAX)
+        return BAD("%s: the token \"%.60s…\" is longer than %d bytes", r->name, text, PL_TOKEN_BYTES_MAX - 1);
+    char *copy = pl_pool_alloc(r->pool, length + 1, 1);
+    if (!copy) return no_memory(r);
+    copy[0] = ' ';
+    memcpy(copy + 1, text, length);
+    r->entry[id] = (pl_vocab_entry){(const uint8_t *)copy, (uint32_t)length + 1, 1};
+    return PL_OK;
+}
+
+static pl_status read_words(reader *r, const json_t *root, const json_t *model, pl_tokenizer **out)
+{
+    const json_t *vocab = json_object_get(model, "vocab"), *added = json_object_get(root, "added_tokens");
+    const char *text;
+    json_t *value;
+    pl_word_parts parts = {0};
+    if (!json_is_object(vocab)) return BAD("%s: the model WordLevel needs an object \"vocab\"", r->name);
+    if (!absent(added) && !json_is_array(added)) return BAD("%s: \"added_tokens\" must be a list", r->name);
+    PL_TRY(largest_id(r, vocab, added));
+    PL_TRY(read_added(r, vocab, added));
+    PL_TRY(check_words_pipeline(r, root, &parts.lower));
+    json_object_foreach((json_t *)vocab, text, value) PL_TRY(read_word(r, text, (uint32_t)json_integer_value(value)));
+    PL_TRY(find_unknown(r, model, vocab));
+    if (r->parts.unknown == PL_TOKEN_NONE)
+        return BAD("%s: the model WordLevel needs an \"unk_token\" for words that it does not know", r->name);
+    pl_status status = pl_tokenizer_begin(PL_TOKENIZER_WORDS, r->entry, r->vocab, out, r->err);
+    if (status != PL_OK) return pl_fail_prefix(r->err, status, "%s", r->name);
+    parts.added = r->parts.added, parts.added_count = r->parts.added_count, parts.unknown = r->parts.unknown;
+    return pl_tokenizer_finish_words(*out, &parts, r->err);
+}
+
 static pl_status read_chars(reader *r, const json_t *model, pl_tokenizer **out)
 {
     const json_t *list = json_object_get(model, "code_points"), *item;
@@ -404,10 +464,11 @@ static pl_status read_model(reader *r, const json_t *root, pl_tokenizer **out)
     if (!json_is_object(model)) return BAD("%s: is not a tokenizer: an object \"model\" was expected", r->name);
     if (type && strcmp(type, "PlimsollBytes") == 0) return pl_tokenizer_create_bytes(out, r->err);
     if (type && strcmp(type, "PlimsollChars") == 0) return read_chars(r, model, out);
+    if (type && strcmp(type, "WordLevel") == 0) return read_words(r, root, model, out);
     if (type && strcmp(type, "BPE") != 0)
-        return BAD(
-            "%s: the model %.60s is not supported; byte-level BPE was expected (or PlimsollBytes, PlimsollChars)",
-            r->name, type);
+        return BAD("%s: the model %.60s is not supported; byte-level BPE or WordLevel was expected (or PlimsollBytes, "
+                   "PlimsollChars)",
+                   r->name, type);
     return read_bpe(r, root, model, out);
 }
 

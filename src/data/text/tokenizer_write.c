@@ -1,7 +1,7 @@
-/* tokenizer.json as Hugging Face's library reads it (version "1.0", model BPE). Merges are written as "left right",
- * which all its versions read; no token of the byte-level alphabet has a blank. The simpler kinds, which that library
- * does not have, name a model type of their own: {"type": "PlimsollBytes"}, {"type": "PlimsollChars", "code_points":
- * […]}. */
+/* tokenizer.json as Hugging Face's library reads it (version "1.0", models BPE and WordLevel). Merges are written as
+ * "left right", which all its versions read; no token of the byte-level alphabet has a blank. The simpler kinds, which
+ * that library does not have, name a model type of their own: {"type": "PlimsollBytes"}, {"type": "PlimsollChars",
+ * "code_points": […]}. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +138,48 @@ static void print_chars_model(const pl_tokenizer *t, pl_json *j)
     pl_json_array_end(j);
 }
 
+/* Words stand there as they are, without the blank. */
+static void print_words_model(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
+{
+    pl_json_kv_string(j, "type", "WordLevel");
+    pl_json_key(j, "vocab");
+    pl_json_object(j);
+    for (uint32_t id = 0; id < t->vocab; id++) {
+        const pl_added_token *a = added_with_id(t, added, id);
+        const uint32_t begin = t->offset[id] + !a, end = t->offset[id + 1];
+        if (begin >= end || (a && !a->in_model)) continue;
+        pl_str_clear(word);
+        pl_str_append_bytes(word, t->text + begin, end - begin);
+        pl_json_kv_uint(j, pl_str_text(word), id);
+    }
+    pl_json_object_end(j);
+    const uint32_t unknown = t->offset[t->unknown] + !added_with_id(t, added, t->unknown);
+    pl_str_clear(word);
+    pl_str_append_bytes(word, t->text + unknown, t->offset[t->unknown + 1] - unknown);
+    pl_json_kv_string(j, "unk_token", pl_str_text(word));
+}
+
+static void print_part(pl_json *j, const char *key, const char *type)
+{
+    pl_json_key(j, key);
+    if (!type) {
+        pl_json_null(j);
+        return;
+    }
+    pl_json_object(j);
+    pl_json_kv_string(j, "type", type);
+    pl_json_object_end(j);
+}
+
+static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+{
+    print_part(j, "truncation", NULL), print_part(j, "padding", NULL);
+    print_added(t, added, j);
+    print_part(j, "normalizer", t->lower ? "Lowercase" : NULL);
+    print_part(j, "pre_tokenizer", "WhitespaceSplit");
+    print_part(j, "post_processor", NULL), print_part(j, "decoder", NULL);
+}
+
 static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
 {
     static const char *const absent[] = {"truncation", "padding"};
@@ -161,10 +203,13 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     pl_json_object(&j);
     pl_json_kv_string(&j, "version", "1.0");
     if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j);
+    if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j);
     pl_json_key(&j, "model");
     pl_json_object(&j);
     if (t->kind == PL_TOKENIZER_BPE)
         print_bpe_model(t, added, &j, &word);
+    else if (t->kind == PL_TOKENIZER_WORDS)
+        print_words_model(t, added, &j, &word);
     else if (t->kind == PL_TOKENIZER_CHARS)
         print_chars_model(t, &j);
     else

@@ -12,6 +12,8 @@
  *     56  i64 when anything about it           then, from a multiple of 8, one u64 xxh64 for each block of ids
  *             was; 0: not known
  *
+ * Of texts that are not one plain file the times are 0, and the inode is a hash of those of all files.
+ *
  * Opening checks header, length and table; the checksum of a block is checked when a reader touches it first, so damage
  * is found where it is and a large file opens at once. (In numpy: memmap(path, "<u2", offset=128, shape=count).) */
 #ifndef PL_DATA_TOKENS_H
@@ -36,6 +38,8 @@ typedef struct pl_tokens_info {
     uint64_t table_offset, table_hash;
 } pl_tokens_info;
 
+/* Texts of a source with several end in them (texts/corpus.h): one that is not a plain file has no time. */
+static inline bool pl_tokens_have_ends(const pl_tokens_info *i) { return i->source.inode && !i->source.ctime_ns; }
 uint64_t pl_tokens_block_count(const pl_tokens_info *);
 uint64_t pl_tokens_file_bytes(const pl_tokens_info *);
 

@@ -8,7 +8,7 @@ int main(void)
     pl_plan *plan = NULL;
     pl_run *run = NULL;
     pl_config *config = pl_config_create();
-    if (!pl_config_load_file(config, "mlp.yaml", &error) && !pl_prepare(config, NULL, NULL, &error) &&
+    if (!pl_config_load_file(config, "mlp.yaml", &error) && !pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &error) &&
         !pl_plan_make(config, PL_COMMAND_TRAIN, NULL, NULL, NULL, &plan, &error) &&
         !pl_run_open(plan, &(pl_run_options){.host = true}, &run, &error) && !pl_run_train(run, &error))
         puts("trained");

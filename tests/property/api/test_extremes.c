@@ -131,7 +131,7 @@ static void try(pl_command command, pl_config *c)
     clock_t began = clock();
     err = (pl_error){0};
     pl_status status = pl_config_check(c, &err);
-    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare(c, NULL, NULL, &err);
+    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare(c, command, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make(c, command, "cache", NULL, NULL, &plan, &err);
     double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
     bool said = status == PL_E_BUDGET ? strstr(err.text, " bytes") || strstr(err.text, "2^")
@@ -179,7 +179,8 @@ static int make_folder(void **state)
     pl_config *c = pl_config_create();
     bool made = c && !pl_config_set(c, "data.text", "text.txt", "test", &err) &&
                 !pl_config_set(c, "data.tokenizer", "bytes", "test", &err) &&
-                !pl_config_set(c, "run.out", "out", "test", &err) && fclose(f) == 0 && !pl_prepare(c, NULL, NULL, &err);
+                !pl_config_set(c, "run.out", "out", "test", &err) && fclose(f) == 0 &&
+                !pl_prepare(c, PL_COMMAND_TRAIN, NULL, NULL, &err);
     pl_config_destroy(c);
     return made ? 0 : -1;
 }

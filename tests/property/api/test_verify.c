@@ -137,7 +137,7 @@ static void verify_one(void (*choose)(pl_config *, char *), bool everything)
     pl_verify_options o = {.everything = everything, .row = see, .context = model};
     rows = rounded = 0;
     farthest = 0;
-    if (pl_prepare(c, NULL, NULL, &err) != PL_OK || pl_verify(c, &o, &result, &err) != PL_OK)
+    if (pl_prepare(c, PL_COMMAND_TRAIN, NULL, NULL, &err) != PL_OK || pl_verify(c, &o, &result, &err) != PL_OK)
         fail_msg("seed %llu: %s: %s", (unsigned long long)seed, model, err.text);
     assert_int_equal(rows, result.plans + result.refused);
     assert_int_equal(rounded, 2); /* bf16, fp16 */

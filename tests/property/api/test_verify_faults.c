@@ -190,7 +190,7 @@ static void expect_with(const char *const *keys, fault f, const char *reached, c
     pl_config *c = pl_config_create();
     assert_int_equal(pl_config_load_file(c, "small.yaml", &err), PL_OK);
     for (; *keys; keys += 2) assert_int_equal(pl_config_set(c, keys[0], keys[1], "the test", &err), PL_OK);
-    assert_int_equal(pl_prepare(c, NULL, NULL, &err), PL_OK);
+    assert_int_equal(pl_prepare(c, PL_COMMAND_TRAIN, NULL, NULL, &err), PL_OK);
     broken = f;
     calls = 0;
     assert_int_equal(pl_verify(c, &o, &result, &err), expected);

@@ -35,7 +35,7 @@ static void test_no_error_asked(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pl_plan *plan = NULL;
         pl_config *config = config_with("memory.budget", cases[i].budget);
-        assert_int_equal(pl_prepare(config, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, NULL), PL_OK);
         assert_int_equal(pl_plan_make_unmeasured(config, &plan, NULL), cases[i].status);
         assert_int_equal(plan != NULL, cases[i].status == PL_OK);
         pl_plan_destroy(plan);

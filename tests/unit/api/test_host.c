@@ -68,7 +68,7 @@ static pl_status train_on_a_full_disk(pl_io_kind kind, pl_error *error)
     assert_non_null(config);
     assert_int_equal(pl_config_load_file(config, "small.yaml", error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.out", kind == PL_IO_OPEN ? "a" : "b", "test", error), PL_OK);
-    assert_int_equal(pl_prepare(config, NULL, NULL, error), PL_OK);
+    assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, error), PL_OK);
     assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, error), PL_OK);
     pl_config_destroy(config);
     if (pl_run_open(plan, &options, &run, error) != PL_OK) fail_msg("%s", error->text);
@@ -110,7 +110,7 @@ static void a_host_needs_no_folder_in_its_config(void **state)
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
-    assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &error), PL_OK);
     assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_OK);
     pl_config_destroy(config);
     if (pl_run_open(plan, &options, &run, &error) != PL_OK) fail_msg("%s", error.text);
@@ -131,7 +131,7 @@ static pl_plan *plan_in_folder(pl_error *error)
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.out", "out", "test", error), PL_OK);
-    assert_int_equal(pl_prepare(config, NULL, NULL, error), PL_OK);
+    assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, error), PL_OK);
     assert_int_equal(pl_plan_make(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, error), PL_OK);
     pl_config_destroy(config);
     return plan;
@@ -216,7 +216,7 @@ static void what_cannot_be_held_is_refused_before_it_is_built(void **state)
     write_file("small.yaml", yaml, 1);
     write_file("text.txt", "the sea is wide and the ship is deep; ", 400);
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
-    assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &error), PL_OK);
     assert_int_equal(pl_plan_make_here(config, PL_COMMAND_TRAIN, "times", NULL, NULL, &plan, &error), PL_OK);
     pl_plan_destroy(plan);
     assert_int_equal(pl_config_set(config, "model.width", "16384", "here", &error), PL_OK);
@@ -254,7 +254,7 @@ static void what_fails_late_leaves_no_plan(void **state)
     assert_int_equal(pl_config_load_file(config, "small.yaml", &error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.out", "out", "here", &error), PL_OK);
     assert_int_equal(pl_config_set(config, "run.dump", "plan", "here", &error), PL_OK);
-    assert_int_equal(pl_prepare(config, NULL, NULL, &error), PL_OK);
+    assert_int_equal(pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &error), PL_OK);
     assert_int_equal(mkdir("out/dump-plan.txt", 0777), 0); /* a file cannot go there */
     uint64_t live = pl_alloc_live_blocks();
     assert_int_equal(pl_plan_make(config, PL_COMMAND_GRADIENTS, "times", NULL, NULL, &plan, &error), PL_E_STORAGE);

@@ -296,7 +296,7 @@ static pl_status plan(pl_config *c, pl_command command, const char *what)
     double began = now();
     err = (pl_error){0};
     pl_status status = pl_config_check(c, &err);
-    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare(c, NULL, NULL, &err);
+    if (status == PL_OK && command != PL_COMMAND_GENERATE) status = pl_prepare(c, command, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make(c, command, "cache", NULL, NULL, &p, &err);
     bool said = status == PL_OK ||
                 ((status == PL_E_CONFIG || status == PL_E_BUDGET || status == PL_E_DATA) && strlen(err.text) > 30);

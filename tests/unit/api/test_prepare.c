@@ -39,7 +39,7 @@ static pl_config *config_of(const char *text, const char *tokenizer, const char 
     return c;
 }
 
-static pl_status prepare(pl_config *c) { return pl_prepare(c, NULL, NULL, &err); }
+static pl_status prepare(pl_config *c) { return pl_prepare(c, PL_COMMAND_TRAIN, NULL, NULL, &err); }
 
 static void must_prepare(const char *text, const char *tokenizer, const char *out)
 {

@@ -147,7 +147,7 @@ static pl_status prepare_anew(void)
     if (status == PL_OK && strcmp(tokenizer, "bpe") == 0)
         status = pl_config_set(c, "data.vocab_size", "264", "test", &err);
     if (status == PL_OK) status = pl_config_set(c, "run.out", "new", "test", &err);
-    if (status == PL_OK) status = pl_prepare(c, NULL, NULL, &err);
+    if (status == PL_OK) status = pl_prepare(c, PL_COMMAND_TRAIN, NULL, NULL, &err);
     if (status != PL_OK && access("new", F_OK) == 0) fail_msg("refused, and yet the folder is there: %s", err.text);
     if (status == PL_OK) assert_int_equal(system("rm -r new"), 0);
     pl_config_destroy(c);
@@ -316,7 +316,7 @@ static int make_folder(void **state)
     write_file("c.yaml", yaml, 1);
     config = pl_config_create();
     return !config || pl_config_load_file(config, "c.yaml", &err) || pl_config_check(config, &err) ||
-           pl_prepare(config, NULL, NULL, &err);
+           pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &err);
 }
 
 static int remove_folder(void **state)

@@ -30,7 +30,7 @@ static pl_plan *plan_of(const char *resume, const key *keys, size_t count)
     for (size_t i = 0; i < count && status == PL_OK; i++)
         status = pl_config_set(config, keys[i].path, keys[i].value, "test", &err);
     if (status == PL_OK) status = pl_config_set(config, "run.resume", resume, "test", &err);
-    if (status == PL_OK) status = pl_prepare(config, NULL, NULL, &err);
+    if (status == PL_OK) status = pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make_unmeasured(config, &plan, &err);
     if (status != PL_OK) fail_msg("%s", err.text);
     pl_config_destroy(config);

@@ -21,7 +21,7 @@ static void save_plan(const char *config_text)
     pl_config *config = pl_config_create();
     assert_non_null(config);
     pl_status status = pl_config_load_file(config, "small.yaml", &err);
-    if (status == PL_OK) status = pl_prepare(config, NULL, NULL, &err);
+    if (status == PL_OK) status = pl_prepare(config, PL_COMMAND_TRAIN, NULL, NULL, &err);
     if (status == PL_OK) status = pl_plan_make_unmeasured(config, &plan, &err);
     if (status != PL_OK) fail_msg("%s", err.text);
     assert_memory_equal(pl_plan_words(plan), pl_config_words(config), sizeof(pl_words));

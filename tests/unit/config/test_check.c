@@ -244,7 +244,7 @@ static void an_option_that_is_not_read_names_who_does(void **state)
     } rows[] = {
         {"train.batch_size", "--batch_size", PL_CONFIG_BY_GENERATE,
          "--batch_size: this command does not read train.batch_size (%s do); take it away", PL_USES_DATA,
-         PL_USES_CALIBRATION},
+         PL_USES_CALIBRATION | PL_USES_RESULTS},
         {"train.micro_batch", "--micro_batch", PL_CONFIG_BY_GRADIENTS,
          "--micro_batch: this command does not read train.micro_batch (%s do); take it away", PL_USES_DATA,
          PL_USES_WHOLE_BATCH | PL_USES_CALIBRATION},

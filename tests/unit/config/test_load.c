@@ -306,7 +306,7 @@ static const struct {
     {"generate:\n  prompt: \"a\\0b\"\n",
      "c.yaml:2:11: generate.prompt is not printable UTF-8 at byte 1 (0x00); write it as UTF-8"},
     {"data:\n  tokenizer: byte\n",
-     "c.yaml:2:14: data.tokenizer must be bpe, bytes, chars or a path with a / or a dot in it, "
+     "c.yaml:2:14: data.tokenizer must be bpe, bytes, chars, words or a path with a / or a dot in it, "
      "not \"byte\"; did you mean \"bytes\"?"},
     {"run:\n  dump: [plans]\n", "c.yaml:2:10: run.dump must be a list of model, grad, rewrite, plan and program, not "
                                 "\"plans\"; did you mean \"plan\"?"},

@@ -221,15 +221,14 @@ static void test_memory_refused(void **state)
     for (int kind = 0; kind < 2; kind++, status = PL_E_NOMEM)
         for (uint64_t n = 1; status != PL_OK; n++) {
             pl_bpe_options o = pl_bpe_options_default(260);
-            pl_text_file file;
+            pl_corpus corpus;
             pl_tokenizer *t;
-            assert_int_equal(pl_text_open(&file, path, &err), PL_OK);
+            assert_int_equal(pl_corpus_open(&corpus, &(pl_corpus_wish){.names = path, .form = PL_TEXTS_WHOLE}, &err),
+                             PL_OK);
             pl_alloc_fail_at(n, n % 2);
-            status = kind ? pl_chars_train_file(&file, 50, NULL, NULL, &t, &err)
-                          : pl_bpe_train_file(&file, &o, NULL, NULL, NULL, &t, &err);
+            status = kind ? pl_chars_train(&corpus, 50, &t, &err) : pl_bpe_train(&corpus, &o, NULL, &t, &err);
             pl_alloc_fail_at(0, 0);
             if (status != PL_OK) assert_int_equal(status, PL_E_NOMEM);
-            pl_text_close(&file);
             pl_tokenizer_destroy(t);
             assert_int_equal(pl_alloc_live_blocks(), live);
         }
@@ -254,10 +253,14 @@ static pl_status train_heard(heard *h, pl_tokenizer **t)
 {
     static const char text[] = "low low low low low lower lower newest newest newest newest newest newest widest";
     pl_bpe_options o = pl_bpe_options_default(264);
-    pl_text_file file;
-    assert_int_equal(pl_text_open(&file, scratch_file("text", text, sizeof text - 1), &err), PL_OK);
-    pl_status status = pl_bpe_train_file(&file, &o, hear, h, NULL, t, &err);
-    pl_text_close(&file);
+    pl_corpus corpus;
+    assert_int_equal(
+        pl_corpus_open(&corpus,
+                       &(pl_corpus_wish){.names = scratch_file("text", text, sizeof text - 1), .form = PL_TEXTS_WHOLE},
+                       &err),
+        PL_OK);
+    corpus.progress = hear, corpus.context = h;
+    pl_status status = pl_bpe_train(&corpus, &o, NULL, t, &err);
     return status;
 }
 
@@ -332,23 +335,22 @@ static void test_announced_bytes_are_enough(void **state)
 static void test_chars(void **state)
 {
     (void)state;
-    pl_text_file file;
+    pl_corpus corpus;
     pl_tokenizer *t;
     const char *path = scratch_file("chars",
                                     "bbb\xc3\xa9\xff"
                                     "aa\xc3\xa9zy",
                                     12);
-    assert_int_equal(pl_text_open(&file, path, &err), PL_OK);
-    assert_int_equal(pl_chars_train_file(&file, 100, NULL, NULL, &t, &err), PL_OK);
+    assert_int_equal(pl_corpus_open(&corpus, &(pl_corpus_wish){.names = path, .form = PL_TEXTS_WHOLE}, &err), PL_OK);
+    assert_int_equal(pl_chars_train(&corpus, 100, &t, &err), PL_OK);
     assert_int_equal(pl_tokenizer_vocab_size(t), 6);
     assert_token(t, 1, "a"), assert_token(t, 2, "b"), assert_token(t, 3, "y"), assert_token(t, 4, "z"),
         assert_token(t, 5, "é");
     pl_tokenizer_destroy(t);
-    assert_int_equal(pl_chars_train_file(&file, 5, NULL, NULL, &t, &err), PL_OK); /* b 3, a 2, é 2, then y before z */
+    assert_int_equal(pl_chars_train(&corpus, 5, &t, &err), PL_OK); /* b 3, a 2, é 2, then y before z */
     assert_token(t, 1, "a"), assert_token(t, 2, "b"), assert_token(t, 3, "y"), assert_token(t, 4, "é");
     pl_tokenizer_destroy(t);
-    assert_int_equal(pl_chars_train_file(&file, 1, NULL, NULL, &t, &err), PL_E_CONFIG);
-    pl_text_close(&file);
+    assert_int_equal(pl_chars_train(&corpus, 1, &t, &err), PL_E_CONFIG);
 }
 
 PL_TEST_PROGRAM(argc, argv)

@@ -5,7 +5,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "data/pages/folder.h"
+#include "texts/scan.h"
+#include "texts/texts_folder.h"
 #include "support/program.h"
 #include "support/seed.h"
 
@@ -222,7 +223,7 @@ static void add_piece(sample *all, scratch_random *random, pl_texts_form form)
     /* In lines no ends of lines, and no mark at the beginning. */
     if (form == PL_TEXTS_LINES && (strpbrk(text, "\r\n") || (all->bytes == 0 && text[0] == '\xef'))) text = " ";
     add(all, text, strlen(text));
-    if (form == PL_TEXTS_JSONL)
+    if (form == PL_TEXTS_JSONL || form == PL_TEXTS_SQUAD)
         pl_str_append(&all->file, scratch_next(random, 2) ? piece[which].raw : piece[which].escaped);
     if (form == PL_TEXTS_LINES) pl_str_append(&all->file, text);
 }
@@ -241,12 +242,18 @@ static void make_sample(sample *all, scratch_random *random, pl_texts_form form)
     const char *end = scratch_next(random, 2) ? "\r\n" : "\n";
     *all = (sample){.text = pl_alloc(1 << 20, 1), .count = 1 + scratch_next(random, 60)};
     if (form == PL_TEXTS_CSV) pl_str_printf(&all->file, "id,\"te\"\"xt\",z%s", end);
+    if (form == PL_TEXTS_SQUAD)
+        pl_str_printf(&all->file, "{\"version\": 1.1e+1, \"data\": [{\"title\": null, \"paragraphs\": [%s", end);
     for (size_t i = 0; i < all->count; i++) {
         all->begin[i] = all->bytes;
+        if (form == PL_TEXTS_SQUAD) pl_str_printf(&all->file, "%s{\"context\": \"", i ? "," : "");
         if (form == PL_TEXTS_JSONL)
             pl_str_printf(&all->file, "{\"a\": [1, {\"te\\\"xt\": \"\\\\\"}], \"te\\\"xt\" : \"");
         for (uint32_t n = scratch_next(random, 30) * scratch_next(random, 30); n; n--) add_piece(all, random, form);
         if (form == PL_TEXTS_JSONL) pl_str_append(&all->file, scratch_next(random, 2) ? "\"}" : "\", \"b\": \"\\\"\"}");
+        if (form == PL_TEXTS_SQUAD)
+            pl_str_append(&all->file,
+                          scratch_next(random, 2) ? "\"}" : "\", \"qas\": [{\"question\":\"\\\\\"}, [[]]]}");
         if (form == PL_TEXTS_CSV) {
             pl_str_append(&all->file, scratch_next(random, 2) ? "1," : "\"1,\n\",");
             add_csv_field(&all->file, all->text + all->begin[i], all->bytes - all->begin[i], scratch_next(random, 2));
@@ -254,7 +261,52 @@ static void make_sample(sample *all, scratch_random *random, pl_texts_form form)
         }
         pl_str_append(&all->file, end);
     }
+    if (form == PL_TEXTS_SQUAD) pl_str_append(&all->file, "]}, {}]}");
     all->begin[all->count] = all->bytes;
+}
+
+/* ---- as they pass ---- */
+
+typedef struct passing {
+    const sample *all;
+    size_t text, bytes;
+} passing;
+
+static pl_status pass_piece(void *context, const void *data, size_t bytes, pl_error *e)
+{
+    passing *p = context;
+    (void)e;
+    assert_true(p->bytes + bytes <= p->all->begin[p->text + 1]);
+    assert_memory_equal(data, p->all->text + p->bytes, bytes);
+    p->bytes += bytes;
+    return PL_OK;
+}
+
+static pl_status pass_end(void *context, const pl_text_place *place, pl_error *e)
+{
+    passing *p = context;
+    (void)place, (void)e;
+    p->text++;
+    assert_int_equal(p->bytes, p->all->begin[p->text]);
+    return PL_OK;
+}
+
+/* In portions of any size, also of one byte. */
+static void check_passing(const pl_texts_setup *s, const sample *all, scratch_random *random)
+{
+    passing p = {.all = all};
+    pl_scanner *scanner;
+    const uint32_t most = scratch_next(random, 2) ? 3 : 5000;
+    assert_int_equal(pl_scanner_create(s, pass_end, &p, &scanner, &err), PL_OK);
+    assert_int_equal(pl_scanner_want_pieces(scanner, pass_piece, &err), PL_OK);
+    for (size_t at = 0, n; at < all->file.bytes; at += n) {
+        n = (at ? 1 : 3) + scratch_next(random, most);
+        if (n > all->file.bytes - at) n = all->file.bytes - at;
+        if (pl_scanner_feed(scanner, all->file.data + at, n, &err) != PL_OK) fail_msg("%s", err.text);
+    }
+    if (pl_scanner_finish(scanner, &err) != PL_OK) fail_msg("%s", err.text);
+    assert_int_equal(p.text, all->count);
+    pl_scanner_destroy(scanner);
 }
 
 static void check_sample(pl_texts *t, const sample *all, scratch_random *random)
@@ -280,11 +332,14 @@ static void test_random_texts(void **state)
     for (int i = 0; i < 60; i++) {
         sample all;
         pl_texts t;
-        pl_texts_setup s = {.form = (pl_texts_form)(i % 3), .key = "te\"xt", .column = "te\"xt"};
+        static const pl_texts_form forms[] = {PL_TEXTS_LINES, PL_TEXTS_JSONL, PL_TEXTS_CSV, PL_TEXTS_SQUAD};
+        pl_texts_setup s = {.form = forms[i % 4], .key = "te\"xt", .column = "te\"xt"};
+        if (s.form == PL_TEXTS_SQUAD) s.key = "contexts";
         make_sample(&all, &random, s.form);
         s.path = write_source(all.file.data, all.file.bytes);
         open_texts(&t, &s);
         check_sample(&t, &all, &random);
+        check_passing(&s, &all, &random);
         pl_texts_close(&t);
         pl_str_deinit(&all.file);
         pl_free(all.text);

@@ -32,7 +32,7 @@ static const char lines[] = "graph 1\n"
                             "node 4 store region=0 in=7,8\n"
                             "end graph\n";
 
-static const pl_export_face face = {
+static const pl_face face = {
     .program = "infer", .in = {{"x", NULL}}, .stored = {{"b", NULL}, {"c", NULL}}, .scored = {{NULL, NULL}}};
 
 static const int8_t w[64] = {1, -127, 3}, v[40] = {5};

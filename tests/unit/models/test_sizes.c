@@ -27,14 +27,16 @@ static pl_graph *build(const pl_config *c, int64_t vocab)
     return g;
 }
 
-/* V·D + S·D + L·(4D² [+ 4D] + 2·D·F [+ F + D] + 2 norms) + a norm [+ V·D] */
+/* V·D [+ S·D] + L·(3D² [+ D²] [+ 4D] + 2·D·F [+ F + D] + 2 norms) [+ a norm] [+ V·D] */
 static uint64_t expected(const pl_config *c, uint64_t vocab)
 {
     const pl_config_model *m = &c->model;
     uint64_t d = (uint64_t)m->width, f = (uint64_t)pl_config_feed_forward(c),
              norm = m->norm == PL_NORM_RMS_NORM ? d : 2 * d;
     uint64_t block = 4 * d * d + (m->attention_bias ? 4 * d : 0) + 2 * d * f + (m->bias ? f + d : 0) + 2 * norm;
-    return vocab * d * (m->tie_embeddings ? 1 : 2) + (uint64_t)m->sequence * d + (uint64_t)m->layers * block + norm;
+    if (!m->attention_output) block -= d * d + (m->attention_bias ? d : 0);
+    const uint64_t places = m->positions ? (uint64_t)m->sequence * d : 0, last = m->final_norm ? norm : 0;
+    return vocab * d * (m->tie_embeddings ? 1 : 2) + places + (uint64_t)m->layers * block + last;
 }
 
 static void the_gpt_of_the_book(void **state)
@@ -48,6 +50,21 @@ static void the_gpt_of_the_book(void **state)
     pl_graph_destroy(g);
 }
 
+/* examples/words.yaml. */
+static void the_model_of_the_source(void **state)
+{
+    (void)state;
+    static pl_config c;
+    pl_config_default(&c);
+    c.model.attention_output = c.model.positions = c.model.final_norm = false;
+    pl_graph *g = build(&c, 788);
+    assert_int_equal(parameters(g), 4540928);
+    assert_int_equal(pl_graph_find_value(g, "transformer.wpe.weight"), PL_NONE);
+    assert_int_equal(pl_graph_find_value(g, "transformer.h.0.attn.c_proj.weight"), PL_NONE);
+    assert_int_equal(pl_graph_find_value(g, "transformer.ln_f.weight"), PL_NONE);
+    pl_graph_destroy(g);
+}
+
 static void every_switch_counts(void **state)
 {
     (void)state;
@@ -55,6 +72,8 @@ static void every_switch_counts(void **state)
     for (uint64_t seed = 1; seed <= 60; seed++) {
         tiny_random(&t, seed);
         t.config.model.arch = PL_ARCH_GPT;
+        t.config.model.attention_output = seed % 2, t.config.model.positions = seed / 2 % 2;
+        t.config.model.final_norm = seed / 4 % 2;
         pl_graph *g = build(&t.config, t.vocab);
         assert_int_equal(parameters(g), expected(&t.config, (uint64_t)t.vocab));
         pl_graph_destroy(g);
@@ -116,7 +135,8 @@ static void another_vocabulary_is_refused(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_gpt_of_the_book),           cmocka_unit_test(every_switch_counts),
+        cmocka_unit_test(the_gpt_of_the_book),           cmocka_unit_test(the_model_of_the_source),
+        cmocka_unit_test(the_model_of_the_source),       cmocka_unit_test(every_switch_counts),
         cmocka_unit_test(an_mlp_is_a_stack_of_linears),  cmocka_unit_test(tensors_have_nanogpts_names),
         cmocka_unit_test(another_vocabulary_is_refused),
     };

@@ -65,8 +65,8 @@ static pl_status prepare(void)
 {
     static pl_preparation p;
     told = 0;
-    pl_status status = pl_preparation_begin(&p, &config, &config, &err);
-    if (status == PL_OK) status = pl_system_clouds.prepare(&p, tell, NULL, &err);
+    pl_status status = pl_preparation_begin(&p, &config, &config, PL_COMMAND_TRAIN, &err);
+    if (status == PL_OK) status = pl_system_clouds.dataset->prepare(&p, tell, NULL, &err);
     pl_preparation_end(&p, status);
     return status;
 }
@@ -179,7 +179,7 @@ static void whole_paths_need_no_folder(void **state)
 static pl_clouds_data *open_data(pl_command command, pl_data_use use)
 {
     pl_data *data;
-    if (pl_system_clouds.open(&config, command, use, NULL, &data, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_system_clouds.dataset->open(&config, command, use, NULL, &data, &err) != PL_OK) fail_msg("%s", err.text);
     return (pl_clouds_data *)data;
 }
 
@@ -263,8 +263,9 @@ static void no_flights_are_counted(void **state)
         assert_int_equal(fill_two(d, &images), PL_E_DATA);
         pl_data_close(&d->data);
     }
-    assert_int_equal(pl_system_clouds.check_folder(&(pl_preparation){.config = &config}, PL_COMMAND_TRAIN, &err),
-                     PL_E_CONFIG);
+    assert_int_equal(
+        pl_system_clouds.dataset->check_folder(&(pl_preparation){.config = &config}, PL_COMMAND_TRAIN, &err),
+        PL_E_CONFIG);
     assert_non_null(strstr(err.text, "this command needs flights"));
     set("count", "0");
     pl_data *data;
@@ -307,12 +308,13 @@ static void other_files_are_refused(void **state)
     load("out");
     must_prepare(false);
     set("flat_field_correction", "false");
-    assert_int_equal(pl_system_clouds.open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err), PL_E_DATA);
+    assert_int_equal(pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
+                     PL_E_DATA);
     assert_non_null(strstr(err.text, "out/frames.bin: was made of other flights, or in another way"));
     pl_data_close(&open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_RUN)->data); /* the plan's identity tells */
     load("out");
     config.clouds.pretrain = config.clouds.final = false;
-    assert_int_equal(pl_system_clouds.open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
+    assert_int_equal(pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
                      PL_E_CONFIG);
     assert_non_null(strstr(err.text, "there is nothing to train"));
 }
@@ -326,7 +328,7 @@ static void without_memory(void **state)
     load("out");
     for (uint64_t n = 1; status == PL_E_NOMEM; n++) {
         pl_alloc_fail_at(n, 0);
-        status = pl_system_clouds.open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err);
+        status = pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err);
         pl_alloc_fail_at(0, 0);
         if (status != PL_OK) assert_int_equal(pl_alloc_live_blocks(), held);
     }

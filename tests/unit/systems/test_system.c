@@ -33,9 +33,9 @@ static void rows_are_whole(void **state)
         const pl_system *y = systems[i];
         size_t jobs = 0;
         assert_true(y->words.item && y->words.items && y->words.sample && y->words.samples && y->words.rate);
-        assert_true(y->words.data && y->open && y->check);
+        assert_true(y->words.data && y->dataset->open);
         for (int c = 0; c < PL_COMMAND_COUNT; c++) {
-            const pl_job *job = y->job[c];
+            const pl_job *job = y->task->job[c];
             if (!job) continue;
             jobs++;
             assert_true(job->program[0] && job->run && job->state_bytes > 0);

@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
-#include "data/pages/folder.h"
-#include "data/pages/texts.h"
+#include "texts/texts_folder.h"
+#include "texts/setup.h"
 
 typedef struct walk {
     pl_listed_found found;

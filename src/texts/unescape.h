@@ -2,8 +2,8 @@
  * string, or of a field of CSV. It never fails, since who found the text had it judged: what is no escape after all
  * becomes U+FFFD, as does half of a surrogate pair. Of what was judged good, decoded bytes are never more than encoded
  * ones. */
-#ifndef PL_DATA_UNESCAPE_H
-#define PL_DATA_UNESCAPE_H
+#ifndef PL_TEXTS_UNESCAPE_H
+#define PL_TEXTS_UNESCAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ typedef struct pl_unescape {
     size_t room, bytes; /* decoded so far */
     /* Half of a surrogate pair becomes a byte that is no UTF-8, to be counted as such; else U+FFFD. */
     bool marks_broken;
-    bool whole;       /* nothing was left out for want of room */
+    bool whole; /* nothing was left out for want of room */
     /* private */
     int state;
     uint32_t unit, high; /* the digits so far; the first half of a pair, or 0 */

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/bytes.h"
 #include "base/remove.h"
-#include "data/pages/folder.h"
+#include "texts/texts_folder.h"
 
 enum { BUFFER_BYTES = 4 << 20, RUNS_MAX = 512, HEAD_BYTES = 28, RECORDS_MAX = BUFFER_BYTES / 64 };
 _Static_assert(BUFFER_BYTES / RUNS_MAX >= HEAD_BYTES + PL_FILE_PATH_MAX, "a run's share has room for any record");

@@ -1,16 +1,13 @@
-#include "data/text/form.h"
+#include "texts/form.h"
 
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
 #include "base/json_read.h"
 #include "base/utf8.h"
 
-/* LINES: so many that are objects are no chance. */
-enum { HEAD_BYTES = 256 << 10, LINES = 2 };
+/* So many that are objects are no chance. */
+enum { LINES = 2 };
 
 /* ---- compressed ---- */
 
@@ -20,7 +17,6 @@ static const struct compressed {
     size_t bytes;
     const char *name, *unpack;
 } formats[] = {
-    {"\x1f\x8b\x08", 3, "gzip", "gzip -dc FILE > TEXT"},
     {"\x28\xb5\x2f\xfd", 4, "zstd", "zstd -dc FILE > TEXT"},
     {"\xfd"
      "7zXZ\0",
@@ -78,52 +74,47 @@ static pl_status are_objects(const char *head, size_t bytes, bool *are)
     return PL_OK;
 }
 
+/* ---- names ---- */
+
+/* Without ".gz" at its end: what is in it counts. */
+static size_t bytes_of_name(const char *path)
+{
+    const size_t n = strlen(path);
+    return n > 3 && strcasecmp(path + n - 3, ".gz") == 0 ? n - 3 : n;
+}
+
 static bool ends_with(const char *path, const char *ending)
 {
-    const size_t n = strlen(path), m = strlen(ending);
-    return n > m && strcasecmp(path + n - m, ending) == 0;
+    const size_t n = bytes_of_name(path), m = strlen(ending);
+    return n > m && strncasecmp(path + n - m, ending, m) == 0;
 }
 
-static pl_status check_jsonl(const char *path, const char *head, size_t bytes, pl_error *err)
+static bool has(const char *head, size_t bytes, const char *what)
 {
+    return memmem(head, bytes, what, strlen(what)) != NULL;
+}
+
+/* ---- all ---- */
+
+pl_status pl_text_form_check(const char *path, const uint8_t *head, size_t bytes, pl_error *err)
+{
+    if (bytes >= 4 && memcmp(head, "PAR1", 4) == 0)
+        return pl_fail(err, PL_E_DATA, "%.350s: is Parquet, which is not read; convert it to JSON lines or CSV", path);
+    return check_compressed(path, (const char *)head, bytes, err);
+}
+
+pl_status pl_text_form_find(const char *path, const uint8_t *bytes_of_head, size_t bytes, pl_texts_form *form,
+                            pl_error *err)
+{
+    const char *head = (const char *)bytes_of_head;
     const size_t mark = pl_utf8_mark(head, bytes);
     bool is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+    *form = PL_TEXTS_WHOLE;
+    if (ends_with(path, ".csv")) return *form = PL_TEXTS_CSV, PL_OK;
+    if (ends_with(path, ".json") && has(head, bytes, "\"data\"") && has(head, bytes, "\"paragraphs\""))
+        return *form = PL_TEXTS_SQUAD, PL_OK;
     if (!is_jsonl && are_objects(head + mark, bytes - mark, &is_jsonl) != PL_OK)
         return pl_fail(err, PL_E_NOMEM, "%.350s: no memory to look at it", path);
-    if (!is_jsonl) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%.350s: holds lines of JSON, and would be learnt with its keys and quotes; give the texts alone, "
-                   "for one: jq -r .text FILE > FILE.txt",
-                   path);
-}
-
-static pl_status check_csv(const char *path, pl_error *err)
-{
-    if (!ends_with(path, ".csv")) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%.350s: is a table (CSV), and would be learnt with its commas and quotes; give the column with the "
-                   "texts as a file of its own, named .txt",
-                   path);
-}
-
-static pl_status check(const char *path, const char *head, size_t bytes, pl_error *err)
-{
-    PL_TRY(check_compressed(path, head, bytes, err));
-    PL_TRY(check_csv(path, err));
-    return check_jsonl(path, head, bytes, err);
-}
-
-pl_status pl_text_check_form(const char *path, pl_error *err)
-{
-    uint64_t bytes;
-    int fd;
-    if (pl_file_open(path, &fd, &bytes, NULL) != PL_OK) return PL_OK;
-    if (bytes > HEAD_BYTES) bytes = HEAD_BYTES;
-    char *head = pl_alloc((size_t)bytes + 1, 1);
-    pl_status status = head ? pl_file_read_at(fd, path, 0, head, (size_t)bytes, err)
-                            : pl_fail(err, PL_E_NOMEM, "%.350s: no memory to look at it", path);
-    if (status == PL_OK) status = check(path, head, (size_t)bytes, err);
-    pl_free(head);
-    close(fd);
-    return status;
+    if (is_jsonl) *form = PL_TEXTS_JSONL;
+    return PL_OK;
 }

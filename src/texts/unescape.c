@@ -1,4 +1,4 @@
-#include "data/pages/unescape.h"
+#include "texts/unescape.h"
 
 #include <string.h>
 

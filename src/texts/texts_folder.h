@@ -1,7 +1,7 @@
 /* The files below a folder, in the order of the bytes of their paths, in bounded memory: what has been found is sorted
  * in portions, each kept in a temporary file, and then merged. */
-#ifndef PL_DATA_FOLDER_H
-#define PL_DATA_FOLDER_H
+#ifndef PL_TEXTS_FOLDER_H
+#define PL_TEXTS_FOLDER_H
 
 #include "base/file.h"
 

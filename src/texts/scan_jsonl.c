@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/json_read.h"
-#include "data/pages/scan.h"
+#include "texts/scan.h"
 
 static const char *key_of(const pl_scan *s) { return s->setup->key ? s->setup->key : "text"; }
 
@@ -131,8 +131,10 @@ static pl_status tell_place(const pl_scan *s, pl_scan_jsonl *j, const json_t *va
                        s->setup->path, s->line, key_of(s));
     const uint64_t bytes = (uint64_t)(to - from), at = (uint64_t)(from - j->line);
     const bool is_raw = !memchr(from, '\\', bytes);
+    const pl_text_place place = {j->begin + at, bytes, is_raw ? PL_TEXT_RAW : PL_TEXT_JSON};
     PL_TRY(check_same(s, j->line + at, j->line + at + bytes, value, err));
-    return s->found(s->context, &(pl_text_place){j->begin + at, bytes, is_raw ? PL_TEXT_RAW : PL_TEXT_JSON}, err);
+    if (j->as_is) PL_TRY(pl_scan_pass(s, place.encoding, j->as_is + at, bytes, err));
+    return pl_scan_found(s, &place, err);
 }
 
 static pl_status take_object(const pl_scan *s, pl_scan_jsonl *j, const json_t *root, pl_error *err)
@@ -157,6 +159,7 @@ static pl_status take_line(const pl_scan *s, pl_scan_jsonl *j, pl_error *err)
     json_t *root;
     json_error_t why;
     if (is_blank(j)) return PL_OK;
+    if (j->as_is) memcpy(j->as_is, j->line, j->bytes);
     if (mend(j->line, j->bytes) > PL_TEXTS_LINE_VALUES)
         return pl_fail(err, PL_E_DATA,
                        "%s:%" PRIu64 ": has more than %d values; leave out of the lines what is not text",
@@ -173,6 +176,18 @@ static pl_status take_line(const pl_scan *s, pl_scan_jsonl *j, pl_error *err)
 
 /* ---- lines ---- */
 
+static pl_status grow(const pl_scan *s, pl_scan_jsonl *j, size_t capacity, pl_error *err)
+{
+    char *line = pl_realloc(j->line, capacity, 1);
+    if (line) j->line = line;
+    char *as_is = line && s->pieces ? pl_realloc(j->as_is, capacity, 1) : NULL;
+    if (as_is) j->as_is = as_is;
+    if (!line || (s->pieces && !as_is))
+        return pl_fail(err, PL_E_NOMEM, "%s:%" PRIu64 ": no memory to read it", s->setup->path, s->line);
+    j->capacity = capacity;
+    return PL_OK;
+}
+
 static pl_status append(const pl_scan *s, pl_scan_jsonl *j, const uint8_t *data, size_t bytes, pl_error *err)
 {
     if (bytes > PL_TEXTS_LINE_BYTES - j->bytes)
@@ -181,9 +196,7 @@ static pl_status append(const pl_scan *s, pl_scan_jsonl *j, const uint8_t *data,
                        s->setup->path, s->line, PL_TEXTS_LINE_BYTES >> 20);
     size_t capacity = j->capacity ? j->capacity : 4096;
     while (capacity < j->bytes + bytes) capacity *= 2;
-    char *grown = capacity > j->capacity ? pl_realloc(j->line, capacity, 1) : j->line;
-    if (!grown) return pl_fail(err, PL_E_NOMEM, "%s:%" PRIu64 ": no memory to read it", s->setup->path, s->line);
-    j->line = grown, j->capacity = capacity;
+    if (capacity > j->capacity) PL_TRY(grow(s, j, capacity, err));
     memcpy(j->line + j->bytes, data, bytes);
     j->bytes += bytes;
     return PL_OK;

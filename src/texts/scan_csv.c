@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/pages/scan.h"
+#include "texts/scan.h"
 
 /* Before a field's first byte; within one without quotes; within quotes; behind a quote there, which is doubled or the
  * last one; behind a carriage return after it. */
@@ -60,7 +60,7 @@ static pl_status take_record(const pl_scan *s, pl_scan_csv *c, pl_error *err)
 {
     if (c->fields == 0) PL_TRY(take_first(s, c, err));
     if (c->field != c->fields) return fail_record(s, c, err);
-    if (!c->in_header) PL_TRY(s->found(s->context, &c->text, err));
+    if (!c->in_header) PL_TRY(pl_scan_found(s, &c->text, err));
     c->in_header = false;
     return PL_OK;
 }
@@ -76,9 +76,25 @@ static bool is_wanted_name(const pl_scan *s, const pl_scan_csv *c)
     return u.bytes == strlen(column_of(s)) && memcmp(name, column_of(s), u.bytes) == 0;
 }
 
-/* It ends before `end`, and lies within its quotes where it has any. */
-static void take_field(const pl_scan *s, pl_scan_csv *c, uint64_t end)
+static bool is_bare(const pl_scan_csv *c) { return c->state == BEGIN || c->state == PLAIN; }
+
+/* The bytes of the wanted field before `end` pass, if they have not. What was held back of an earlier portion is a
+ * carriage return, or the quote that another one doubles. */
+static pl_status pass_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_error *err)
 {
+    const pl_text_encoding encoding = is_bare(c) ? PL_TEXT_RAW : PL_TEXT_CSV;
+    uint64_t from = c->passed > c->begin ? c->passed : c->begin;
+    if (!s->pieces || c->in_header || c->field != c->column || from >= end) return PL_OK;
+    if (from < s->at) PL_TRY(pl_scan_pass(s, encoding, is_bare(c) ? "\r" : "\"", 1, err));
+    if (from < s->at) from++;
+    c->passed = end;
+    return from < end ? pl_scan_pass(s, encoding, c->portion + (from - s->at), (size_t)(end - from), err) : PL_OK;
+}
+
+/* It ends before `end`, and lies within its quotes where it has any. */
+static pl_status take_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_error *err)
+{
+    PL_TRY(pass_field(s, c, end, err));
     if (c->in_header && c->name_bytes <= sizeof c->name) c->name_bytes = (size_t)(end - c->begin);
     if (c->in_header && c->column == NO_COLUMN && is_wanted_name(s, c)) c->column = c->field;
     if (c->field == c->column)
@@ -87,16 +103,14 @@ static void take_field(const pl_scan *s, pl_scan_csv *c, uint64_t end)
     c->state = BEGIN;
     c->doubled = false;
     c->name_bytes = 0;
+    return PL_OK;
 }
 
 /* At the end of a line, which is at offset `at`. An empty line is no record. */
 static pl_status take_line(const pl_scan *s, pl_scan_csv *c, uint64_t at, pl_error *err)
 {
-    const bool is_empty = c->field == 0 && (c->state == BEGIN || c->state == PLAIN) && at == c->begin;
-    if (c->state == BEGIN || c->state == PLAIN)
-        take_field(s, c, at);
-    else
-        take_field(s, c, c->end);
+    const bool is_empty = c->field == 0 && is_bare(c) && at == c->begin;
+    PL_TRY(take_field(s, c, is_bare(c) ? at : c->end, err));
     if (!is_empty) PL_TRY(take_record(s, c, err));
     c->field = 0;
     return PL_OK;
@@ -122,8 +136,7 @@ static void keep_name(pl_scan_csv *c, uint8_t byte)
 /* A carriage return before the end belongs to it, also at the end of the file, where the rest may have been cut off. */
 static pl_status end_line(pl_scan *s, pl_scan_csv *c, uint64_t at, pl_error *err)
 {
-    const bool is_bare = c->state == BEGIN || c->state == PLAIN;
-    PL_TRY(take_line(s, c, is_bare && c->last == '\r' && at > c->begin ? at - 1 : at, err));
+    PL_TRY(take_line(s, c, is_bare(c) && c->last == '\r' && at > c->begin ? at - 1 : at, err));
     c->begin = at + 1;
     c->record_line = ++s->line;
     return PL_OK;
@@ -139,7 +152,7 @@ static pl_status take_quoted(pl_scan *s, pl_scan_csv *c, uint8_t byte, uint64_t 
     } else if (byte == '\n') {
         return end_line(s, c, at, err);
     } else if (c->state == QUOTE && byte == ',') {
-        take_field(s, c, c->end);
+        PL_TRY(take_field(s, c, c->end, err));
         c->begin = at + 1;
     } else if (c->state == QUOTE && byte == '\r') {
         c->state = RETURN;
@@ -153,7 +166,7 @@ static pl_status take_bare(pl_scan *s, pl_scan_csv *c, uint8_t byte, uint64_t at
 {
     if (byte == '\n') return end_line(s, c, at, err);
     if (byte == ',') {
-        take_field(s, c, at);
+        PL_TRY(take_field(s, c, at, err));
         c->begin = at + 1;
     } else if (c->state == BEGIN && byte == '"') {
         c->state = QUOTED;
@@ -166,13 +179,14 @@ static pl_status take_bare(pl_scan *s, pl_scan_csv *c, uint8_t byte, uint64_t at
 
 pl_status pl_scan_csv_feed(pl_scan *s, pl_scan_csv *c, const uint8_t *data, size_t bytes, pl_error *err)
 {
+    c->portion = data;
     for (size_t i = 0; i < bytes; i++) {
-        const bool is_bare = c->state == BEGIN || c->state == PLAIN;
-        PL_TRY((is_bare ? take_bare : take_quoted)(s, c, data[i], s->at + i, err));
+        PL_TRY((is_bare(c) ? take_bare : take_quoted)(s, c, data[i], s->at + i, err));
         if (c->in_header && s->at + i >= c->begin) keep_name(c, data[i]);
         c->last = data[i];
     }
-    return PL_OK;
+    const uint64_t end = s->at + bytes;
+    return pass_field(s, c, is_bare(c) ? end - (c->last == '\r') : c->state == QUOTED ? end : c->end, err);
 }
 
 pl_status pl_scan_csv_finish(pl_scan *s, pl_scan_csv *c, pl_error *err)
