@@ -14,14 +14,16 @@
 
 typedef struct names {
     const pl_cli_arguments *a;
-    const char *first; /* NULL: it begins behind the config */
+    const char *first;                 /* NULL: it begins behind the config */
+    char input[PL_CLI_NAMELESS_BYTES]; /* file that has what came from standard input ("-"); "" where none did yet */
 } names;
 
 /* NULL behind the last. */
 static const char *name_at(const names *n, size_t i)
 {
     const size_t at = n->first ? i : i + 1;
-    return n->first && i == 0 ? n->first : at < n->a->operand_count ? n->a->all[at] : NULL;
+    const char *name = n->first && i == 0 ? n->first : at < n->a->operand_count ? n->a->all[at] : NULL;
+    return name && strcmp(name, "-") == 0 && n->input[0] ? n->input : name;
 }
 
 static pl_status put(FILE *file, const names *n)
@@ -87,6 +89,29 @@ static pl_status list(const pl_cli_input *in, const names *n, char *text, size_t
         folder, strerror(error));
 }
 
+static pl_status copy_input(int to, pl_error *err)
+{
+    char piece[16 << 10];
+    ssize_t n, all = 0;
+    while ((n = read(STDIN_FILENO, piece, sizeof piece)) > 0) {
+        if (write(to, piece, (size_t)n) != n)
+            return pl_cli_error(err, PL_E_STORAGE, "standard input cannot be kept in a file: %s", strerror(errno));
+        all += n;
+    }
+    if (n < 0) return pl_cli_error(err, PL_E_STORAGE, "standard input cannot be read: %s", strerror(errno));
+    return all ? PL_OK : pl_cli_error(err, PL_E_DATA, "standard input (-) is empty; items are needed");
+}
+
+static pl_status take_input(const pl_cli_input *in, names *n, pl_error *err)
+{
+    int fd;
+    if (isatty(STDIN_FILENO))
+        return pl_cli_error(err, PL_E_USAGE,
+                            "- is standard input, which is a terminal; pipe items into it, or name a file");
+    const pl_status status = pl_cli_open_nameless(in, n->input, &fd, err);
+    return status == PL_OK ? copy_input(fd, err) : status;
+}
+
 /* A config's text is printable UTF-8; names of files need not be. */
 static bool is_for_config(const char *name)
 {
@@ -97,12 +122,17 @@ static bool is_for_config(const char *name)
 
 pl_status pl_cli_join_names(const pl_cli_input *in, const char *first, char *text, size_t room, pl_error *err)
 {
-    const names n = {&in->arguments, first};
+    names n = {&in->arguments, first, ""};
     const char *name;
     size_t used = 0;
     bool fits = true;
     text[0] = 0;
     for (size_t i = 0; (name = name_at(&n, i)); i++) {
+        if (strcmp(name, "-") == 0) {
+            const pl_status status = take_input(in, &n, err);
+            if (status != PL_OK) return status;
+            name = n.input;
+        }
         if (!name[0])
             return pl_cli_error(err, PL_E_USAGE, "the name of a file is empty; give its name, or leave it out");
         if (strchr(name, '\n')) return pl_cli_error(err, PL_E_USAGE, "a file has a line break in its name; rename it");

@@ -18,7 +18,7 @@ set(PL_PART_planner
   report/work.c show/*html*.c show/chart*.c show/plot.c
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
   systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
-  data/clouds/scene.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
+  data/clouds/scene.c data/arrays/arrays_prepare.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
   data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^u]*.c)
 set(PL_PART_ref kernels/ref/*.c)
 # What has to do with pictures and fields, which no model of tokens does.
@@ -28,7 +28,7 @@ set(PL_PART_images
   backend/bind_convolution.c backend/bind_modulation.c backend/bind_patches.c backend/bind_rollout.c
   backend/bind_spectrum.c store/block_[^f]*.c)
 set(PL_PART_rollout systems/rollout*.c data/fields/*.c jobs/rollout*.c)
-set(PL_PART_clouds systems/clouds*.c data/clouds/*.c)
+set(PL_PART_clouds systems/clouds*.c systems/arrays.c data/clouds/*.c data/arrays/*.c)
 set(PL_PART_capsules systems/capsules*.c data/pages/*.c jobs/encode*.c)
 set(PL_PART_hybrid systems/hybrid*.c models/hybrid*.c)
 

@@ -151,6 +151,17 @@ class Hybrid:
         c, s = angle.cos()[:, None], angle.sin()[:, None]
         return torch.cat([a * c - b * s, b * c + a * s], -1).flatten(2)
 
+    def see(self, pages):
+        frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
+        return self.fuse(frozen, self.tower(pages, VIT, int(self.v["vit_layers"]), False))
+
+    def embed(self, pages):
+        """Without towers: the encoder's own embedding."""
+        x = pages.to(self.w["encoder.patch_embed.weight"].dtype)
+        x = (x if x.dim() == 4 else x[:, None].expand(-1, 3, -1, -1)) / 255
+        x = F.unfold(x, self.patch, stride=self.patch).transpose(1, 2)
+        return self.linear(x, "encoder.patch_embed") + self.w["encoder.pos_embed.pos_embedding"]
+
     def fuse(self, frozen, trained):
         if self.v["fusion_type"] == "attention":  # a softmax over the two sources, for each query and token
             q = self.linear(trained, "fusion.query")
@@ -241,9 +252,7 @@ class Hybrid:
         deep = int(self.r["halt_max_steps"]) > 1
         if deep:
             stays = self.state["carry.done"] > 0  # the pages and labels that stay are those of the file
-        frozen = self.tower(pages, CLIP, int(self.v["pretrained_layers"]), self.v["clip_normalize"] == "true")
-        trained = self.tower(pages, VIT, int(self.v["vit_layers"]), False)
-        x = self.adapt(self.fuse(frozen, trained))
+        x = self.adapt(self.embed(pages) if self.v["fusion_type"] == "none" else self.see(pages))
         for _ in range(int(self.v["H_cycles"]) * int(self.v["L_cycles"])):
             x = self.blocks(x, "encoder.L_blocks", int(self.v["num_layers"]), int(self.v["num_heads"]), 1e-6, False)
         t = self.norm(x, "encoder.pre_pool_norm", 1e-6)

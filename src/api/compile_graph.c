@@ -5,6 +5,7 @@
 #include "api/compiler.h"
 #include "api/narrow.h"
 #include "api/packed.h"
+#include "config/schema.h"
 #include "grad/differentiate.h"
 #include "ir/op.h"
 #include "models/model.h"
@@ -168,10 +169,21 @@ bool pl_compiler_is_narrow(const pl_compiler *c)
     return ((uses & all) == PL_USES_WEIGHTS || uses & PL_USES_RESULTS) && pl_narrow_dtype(c->config) != PL_DTYPE_F32;
 }
 
+static pl_status check_ports(const pl_compiler *c, const pl_graph *g, pl_error *err)
+{
+    char arch[64];
+    pl_str text = pl_str_fixed(arch, sizeof arch);
+    const pl_config_key *key = pl_config_find("model.arch");
+    if (!c->data->source) return PL_OK;
+    pl_config_print_value(key, pl_config_value_of(c->config, key), &text);
+    return pl_check_ports(g, c->data->source, arch, c->data->path, err);
+}
+
 pl_status pl_compiler_make_graph(const pl_compiler *c, pl_graph **graph, pl_error *err)
 {
     PL_TRY(pl_build_graph(c->config, c->command, &c->data->extents, graph, err));
     PL_TRY(keep_programs(*graph, &c->settings.jobs, err));
+    PL_TRY(check_ports(c, *graph, err));
     PL_TRY(take_int8(c, *graph, err));
     PL_TRY(calibrate(c, *graph, err));
     if (pl_compiler_is_narrow(c)) PL_TRY(pl_narrow_check(c->config, *graph, err));

@@ -96,6 +96,8 @@ pl_status pl_compiler_find_options(pl_compiler *, pl_fit_options *, pl_error *);
 bool pl_compiler_is_narrow(const pl_compiler *);
 /* The graph is the caller's, also when this fails. */
 pl_status pl_compiler_make_graph(const pl_compiler *, pl_graph **, pl_error *);
+/* PL_E_DATA: the source offers something else than the programs of the graph load, whose B is not bound yet. */
+pl_status pl_check_ports(const pl_graph *, const pl_source *, const char *model, const char *data, pl_error *);
 /* When the bit is in run.dump. */
 pl_status pl_compiler_dump_graph(const pl_compiler *, uint32_t bit, const char *stage, const pl_graph *, pl_error *);
 pl_status pl_compiler_dump_plan(const pl_compiler *, const pl_plan *, pl_error *);

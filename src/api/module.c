@@ -8,6 +8,15 @@
 
 enum { SLACK_BYTES = 4 << 10 }; /* another process may have it in other pieces */
 
+/* Of the datasets of a system one at most wants a module. */
+static const pl_dataset *with_module(const char *system)
+{
+    const pl_system *y = pl_system_named(system);
+    for (int i = 0; y && y->dataset[i]; i++)
+        if (y->dataset[i]->load_module) return y->dataset[i];
+    return NULL;
+}
+
 static pl_status load(const pl_dataset *d, const char *further, pl_error *err)
 {
     const size_t before = mallinfo2().uordblks;
@@ -30,7 +39,7 @@ pl_status pl_process_begin(const char *module, pl_error *err)
     char name[64];
     const char *colon = module ? strchr(module, ':') : NULL;
     snprintf(name, sizeof name, "%.*s", (int)(colon ? colon - module : 60), module ? module : "");
-    const pl_system *y = module ? pl_system_named(name) : NULL;
-    if (y && y->dataset->load_module) PL_TRY(load(y->dataset, colon ? colon + 1 : NULL, err));
+    const pl_dataset *d = module ? with_module(name) : NULL;
+    if (d) PL_TRY(load(d, colon ? colon + 1 : NULL, err));
     return pl_process_start(err);
 }

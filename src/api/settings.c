@@ -128,7 +128,8 @@ static const pl_words *words_of(const pl_config *c, pl_command command, pl_words
 
 static void take_part(pl_model_part part, pl_run_settings *r)
 {
-    r->part_from = part.from, r->part = part.names, r->part_too = part.too, r->part_key = part.key, r->part_sizes = part.sizes;
+    r->part_from = part.from, r->part = part.names, r->part_too = part.too;
+    r->part_key = part.key, r->part_sizes = part.sizes;
 }
 
 pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data *data, pl_settings *s, pl_error *err)

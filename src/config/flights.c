@@ -163,9 +163,9 @@ static pl_status check_counted(const pl_config *cfg, const char *path, pl_error 
 
 pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
 {
+    if (pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_save_name])) PL_TRY(check_save_name(cfg, err));
     if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_flights])) return PL_OK;
     PL_TRY(check_swath(cfg, err));
-    PL_TRY(check_save_name(cfg, err));
     PL_TRY(check_files(cfg, err));
     PL_TRY(check_name(cfg, "pretrain_flight", cfg->clouds.pretrain_flight, err));
     PL_TRY(check_name(cfg, "validation_flight", cfg->clouds.validation_flight, err));

@@ -258,7 +258,7 @@ static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 static bool is_printed(const pl_config *cfg, const pl_config_key *key)
 {
     if (is_overruled(cfg, key)) return false;
-    const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT) ||
+    const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT | PL_CONFIG_FLAG_UNSAID) ||
                             pl_config_is_aside(cfg, key) ||
                             key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;

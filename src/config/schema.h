@@ -42,6 +42,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_FROZEN = 1 << 20,
     PL_CONFIG_FLAG_WEIGHTS = 1 << 21,
     PL_CONFIG_FLAG_ASIDE = 1 << 22,
+    PL_CONFIG_FLAG_UNSAID = 1 << 23,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with

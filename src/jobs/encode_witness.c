@@ -21,7 +21,7 @@ static pl_status check_weights(const pl_session *s, const char *folder, pl_error
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_WITNESS_WEIGHTS, err));
     if (stat(path, &written) != 0 || stat(s->o.data->weights, &read) != 0) return PL_OK;
     if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "%s: the weights are read from this file (encoder.weights); choose another folder",
+    return pl_fail(err, PL_E_USAGE, "%s: the weights are read from this file; choose another folder",
                    path);
 }
 

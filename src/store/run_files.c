@@ -43,7 +43,8 @@ bool pl_run_head_is_lock(const void *head, size_t bytes)
 
 bool pl_run_head_is_prepared(const void *head, size_t bytes)
 {
-    return begins(head, bytes, "PLMTOKEN") || begins(head, bytes, "PLMTEXTS") || begins(head, bytes, "PLMFRAME");
+    return begins(head, bytes, "PLMTOKEN") || begins(head, bytes, "PLMTEXTS") || begins(head, bytes, "PLMFRAME") ||
+           begins(head, bytes, "plimsoll staged"); /* arrays.bin */
 }
 
 bool pl_run_head_is_blocks(const void *head, size_t bytes) { return begins(head, bytes, "PLBLOCKS"); }

@@ -4,6 +4,7 @@
 #define PL_STREAM_DATA_H
 
 #include "base/facts.h"
+#include "base/scaler.h"
 #include "base/str.h"
 #include "stream/source.h"
 
@@ -14,6 +15,24 @@ struct pl_weights_part; /* store/weights.h */
 /* Of the identity: the xxh64 of the file of weights. */
 #define PL_FACT_WEIGHTS "weights"
 
+/* A sample of the validation part that has a label: a number that a model is to predict. */
+typedef struct pl_label {
+    const char *group; /* the flight that it is of; NULL: these samples have no groups, and no times */
+    uint64_t item;     /* its number, from 0: in its group, or among all samples */
+    double seconds;    /* since 1970 */
+    double truth;
+} pl_label;
+
+/* What is asked about labels when predictions are judged. Asks for no memory. */
+typedef struct pl_labels {
+    const char *unit; /* "km"; NULL: they have none */
+    uint64_t (*count)(const pl_data *);
+    /* Number i is the i-th that the source gives. */
+    pl_label (*at)(const pl_data *, uint64_t i);
+    /* What they were scaled with: a prediction is pl_unscale(…, output). */
+    const pl_scaler *(*scaler)(const pl_data *);
+} pl_labels;
+
 typedef struct pl_data_kind {
     /* May weights that were saved with these hashes be used with the data, and may a run go on with them (trains)?
      * PL_E_CONFIG. saved_path: of the checkpoint, for the sentence. */
@@ -23,6 +42,7 @@ typedef struct pl_data_kind {
      * NULL where there is one. */
     pl_status (*choose)(pl_data *, uint32_t group, pl_error *);
     void (*say_group)(const pl_data *, pl_str *);
+    const pl_labels *labels; /* NULL: its samples have none */
 } pl_data_kind;
 
 enum { PL_DATA_SAID_BYTES = 400 };

@@ -571,5 +571,5 @@ const pl_system pl_system_capsules = {.words = {"text", "texts", "text", "texts"
                                                 "", "batch_size", "batch_size, image_size, width or layers",
                                                 "width or layers"},
                                       .check = pl_capsules_check_texts,
-                                      .dataset = &dataset,
+                                      .dataset = {&dataset},
                                       .task = &task};

@@ -120,5 +120,5 @@ const pl_system pl_system_chain = {
     .words = {"token", "tokens", "chain", "chains", "tok/s", "chains of thought", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
     .check = pl_chain_check,
-    .dataset = &dataset,
+    .dataset = {&dataset},
     .task = &task};

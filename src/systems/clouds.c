@@ -5,6 +5,7 @@
 
 #include "data/clouds/clouds_data.h"
 #include "models/model.h"
+#include "systems/arrays.h"
 #include "systems/clouds_measure.h"
 #include "systems/clouds_stages.h"
 
@@ -150,7 +151,7 @@ static void say_inferred(const pl_data *of, const pl_infer_item *item, pl_json *
 {
     const pl_infer_output *o;
     const float *height = pl_infer_item_find(item, "height", &o);
-    const pl_scaler *s = pl_clouds_data_heights(pl_clouds_data_of(of));
+    const pl_scaler *s = of->kind->labels->scaler(of);
     if (height) pl_json_kv_double(j, "height_km", (double)(float)pl_unscale(s, (double)*height));
 }
 
@@ -176,8 +177,27 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .stage = pl_clouds_stage,
                              .report_stages = pl_clouds_report_stages};
 
+static const pl_words words_of_arrays = {"sample",
+                                         "samples",
+                                         "sample",
+                                         "samples",
+                                         "samples/s",
+                                         "arrays",
+                                         "step",
+                                         "part",
+                                         "of standardised targets",
+                                         "batch_size",
+                                         "batch_size, temporal_frames or channels",
+                                         "channels"};
+
+static const pl_words *words_of(const pl_config *c)
+{
+    return pl_dataset_of(c) == &pl_dataset_arrays ? &words_of_arrays : &pl_system_clouds.words;
+}
+
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "batch_size, temporal_frames or channels", "channels"},
-                                    .dataset = &dataset,
+                                    .words_of = words_of,
+                                    .dataset = {&dataset, &pl_dataset_arrays},
                                     .task = &task};

@@ -303,5 +303,5 @@ const pl_system pl_system_hybrid = {
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
     .words_of = words_of,
     .check = pl_hybrid_check,
-    .dataset = &dataset,
+    .dataset = {&dataset},
     .task = &task};

@@ -59,9 +59,10 @@ static pl_status find_weights(const pl_config *c, pl_data_use use, pl_encoder_we
     if (!w->path[0]) return PL_OK;
     PL_TRY(pl_given_weights_check(w->path, NULL, pl_system_narrowest(c), &given, err));
     w->hash = given.hash;
-    if (use == PL_DATA_FOR_RUN) return PL_OK;
+    /* In a run, too: what was checked is not opened again, and who counts its heap must see a header that is read. */
     PL_TRY(pl_given_weights_config(w->path, w->hash, &made_with, err));
-    const pl_status status = made_with ? pl_given_weights_match_text(c, w->path, made_with, err) : PL_OK;
+    const bool looks = use == PL_DATA_FOR_PLAN && made_with;
+    const pl_status status = looks ? pl_given_weights_match_text(c, w->path, made_with, err) : PL_OK;
     pl_free(made_with);
     return status;
 }

@@ -265,10 +265,11 @@ pl_status pl_system_take_files(const pl_config *c, pl_command command, pl_data *
     pl_status status = read_setup(c, command, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
     s.told = told;
-    const pl_rows_kind *rows = pl_dataset_of(c)->rows;
+    const pl_dataset *dataset = pl_dataset_of(c);
     for (uint32_t k = 0; k < s.ports; k++) {
-        s.port[k].kind = rows, s.port[k].of = of;
+        s.port[k].kind = dataset->rows, s.port[k].of = of;
         s.port[k].form = read_form(c), s.port[k].key = read_key(c);
+        if (dataset->scale_input) dataset->scale_input(c, of, &s.port[k]);
     }
     PL_TRY(pl_infer_data_open(&s, of, &d, err));
     status = finish(c, command, d, err);

@@ -113,6 +113,13 @@ static bool fits(const pl_infer_port *p, const pl_port *port)
                 : port->dtype == p->dtype && port->bytes == pl_infer_port_bytes(p);
 }
 
+/* As a file has it, which is scaled when it is read. What is scaled by its own mean may be so again. */
+static void unscale(const pl_infer_port *p, float *x)
+{
+    for (uint64_t i = 0; p->scaler && i < pl_infer_port_elems(p); i++)
+        x[i] = (float)pl_unscale(&p->scaler[i], (double)x[i]);
+}
+
 static pl_status write_samples(sampler *m, int port, const pl_infer_port *p, uint64_t items, const char *prefix,
                                pl_error *err)
 {
@@ -121,6 +128,7 @@ static pl_status write_samples(sampler *m, int port, const pl_infer_port *p, uin
     pl_status status = begin_array(&w, prefix, p, of->dtype, items, err);
     for (uint64_t i = 0; i < items && status == PL_OK; i++) {
         status = draw(m, i, err);
+        unscale(p, of->at);
         if (status == PL_OK) status = pl_file_write(&w, of->at, (size_t)of->bytes, err);
     }
     if (status == PL_OK) return pl_file_commit(&w, err);

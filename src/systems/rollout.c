@@ -107,5 +107,5 @@ const pl_system pl_system_rollout = {
               "parameter_space.operator.grid_size or parameter_space.architecture.base_channels",
               "parameter_space.architecture.base_channels"},
     .check = check,
-    .dataset = &dataset,
+    .dataset = {&dataset},
     .task = &task};

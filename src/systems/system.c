@@ -30,7 +30,13 @@ const pl_words *pl_system_words(const pl_config *c)
     return y->words_of ? y->words_of(c) : &y->words;
 }
 
-const pl_dataset *pl_dataset_of(const pl_config *c) { return pl_system_of(c)->dataset; }
+const pl_dataset *pl_dataset_of(const pl_config *c)
+{
+    const pl_dataset *const *d = pl_system_of(c)->dataset;
+    for (const pl_dataset *const *other = d; *other; other++)
+        if ((*other)->is_meant && (*other)->is_meant(c)) return *other;
+    return *d;
+}
 
 const pl_task *pl_task_of(const pl_config *c) { return pl_system_of(c)->task; }
 

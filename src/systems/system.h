@@ -49,8 +49,11 @@ typedef struct pl_page_wish {
     const char *why;
 } pl_page_wish;
 
-/* Where samples come from. What a member may leave out is NULL. */
+/* Where samples come from. A dataset and a model are joined by their ports: what its source offers is what the model's
+ * programs load (api/compile_ports.c). What a member may leave out is NULL. */
 typedef struct pl_dataset {
+    bool (*is_meant)(
+        const pl_config *); /* is it the one that this config says? NULL: where no other of its system is */
     /* Loads the module that reading needs, for good; the process begins with that (pl_process_begin), so that what it
      * holds is part of the plan. */
     pl_status (*load_module)(const char *further, pl_error *);
@@ -76,6 +79,9 @@ typedef struct pl_dataset {
      * model gives out. */
     const pl_rows_kind *rows;
     pl_infer_say *say_inferred;
+    /* Completes an input of the model where files hold it as those did that it was trained on: how it is scaled. NULL:
+     * files hold what the model takes. `of`: the data, opened without samples, which outlive the port. */
+    void (*scale_input)(const pl_config *, const pl_data *of, pl_infer_port *);
 } pl_dataset;
 
 enum { PL_STAGE_SETS_MAX = 20 };
@@ -127,6 +133,8 @@ typedef struct pl_task {
     bool keeps_config; /* the page needs the whole config of results, which is kept beside them, paths absolute */
 } pl_task;
 
+enum { PL_SYSTEM_DATASETS_MAX = 4 };
+
 /* The model is that of the arch (pl_model_family). */
 typedef struct pl_system {
     pl_words words;
@@ -134,7 +142,7 @@ typedef struct pl_system {
     const pl_words *(*words_of)(const pl_config *);
     /* What no single key can tell, beyond what the model asks. PL_E_CONFIG. NULL: nothing. */
     pl_status (*check)(const pl_config *, pl_error *);
-    const pl_dataset *dataset;
+    const pl_dataset *dataset[PL_SYSTEM_DATASETS_MAX + 1]; /* at least one; NULL after the last */
     const pl_task *task;
 } pl_system;
 

@@ -208,5 +208,5 @@ const pl_system pl_system_text = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",
               "train.micro_batch", "model.sequence, model.width or model.layers", "model.width or model.layers"},
     .check = pl_text_check,
-    .dataset = &dataset,
+    .dataset = {&dataset},
     .task = &task};

@@ -51,7 +51,8 @@ static pl_status load_module(pl_file_bytes *b, pl_error *err)
                                             .symbol = PL_GZIP_SYMBOL,
                                             .version = PL_GZIP_VERSION,
                                             .what = "reading what gzip compressed",
-                                            .install = "; install zlib (Debian: zlib1g)",
+                                            .install =
+                                                "; install zlib (Debian: zlib1g-dev, and build Plimsoll with it there)",
                                             .instead = ", or unpack it (gzip -dc FILE > TEXT)"};
     if (b->stream) return PL_OK;
     PL_TRY(pl_module_load(&wanted, &b->module, err));

@@ -396,8 +396,45 @@ def test_gathered_texts():
     check(not os.path.exists("new"), "a folder was left of nothing")
 
 
+def said_by_infer(*words, **options):
+    """What infer says of each item, but for the name of its file."""
+    out, _ = run("infer", "out", *words, "--brief", **options)
+    return [{k: v for k, v in json.loads(line).items() if k != "source"} for line in out.splitlines()]
+
+
+def test_infer_reads_them():
+    """Items of records are what lines are; those with line ends in them, too."""
+    needs_gzip()
+    config = write_config(data={"text": None})
+    put("text.txt", "sea ship isle " * 3000)
+    run("train", config, "--text", "text.txt", *STEPS)
+    texts = [t[:3000] for t in documents(40, False)]
+    put("t.txt", "\n".join(texts) + "\n")
+    put("t.jsonl", as_jsonl(texts))
+    put("body.jsonl", as_jsonl(texts, "body"))
+    as_csv(texts)
+    put("t.json", as_squad(texts))
+    for name in ("t.txt", "t.jsonl"):
+        put(name + ".gz", pieces(read(name)))
+    wanted = said_by_infer("t.txt")
+    check(len(wanted) == 40, wanted)
+    for words in (["t.jsonl"], ["t.csv"], ["t.jsonl.gz"], ["t.txt.gz"], ["body.jsonl", "--text_key", "body"], ["t.json", "--text_format", "squad"]):
+        check(said_by_infer(*words) == wanted, words, "are other items")
+    check(said_by_infer("-", input=read("t.txt")) == wanted and said_by_infer("-", "--text_format", "jsonl", input=read("t.jsonl")) == wanted, "standard input")
+    put("more.jsonl", as_jsonl(["sea\nship", "isle"]))
+    said = said_by_infer("more.jsonl", "t.txt")
+    check([i["tokens"] for i in said[:2]] == [8, 4] and [{**i, "item": i["item"] - 2} for i in said[2:]] == wanted, said[:3])
+    whole = said_by_infer("t.txt.gz", "--text_format", "plain")
+    check(len(whole) == 1 and whole[0]["tokens"] == len(read("t.txt")), whole)
+    put("cut.gz", read("t.jsonl.gz")[:40])
+    for name, said in (("cut.gz", "cut off"), ("body.jsonl", 'has no key "text"')):
+        refused(4, said, "infer", "out", name)
+    refused(4, "standard input .-. is empty", "infer", "out", "-", input=b"")
+
+
 if __name__ == "__main__":
     main({
+        "corpus_infer": [test_infer_reads_them],
         "encode_gathered": [test_gathered_texts],
         "corpus_words": [test_words, test_words_refused, test_the_example_of_words],
         "corpus": [test_forms_of_the_same_texts, test_lines_and_plain, test_squad_parts, test_a_list_in_the_config, test_bytes_that_are_no_text],

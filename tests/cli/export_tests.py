@@ -413,11 +413,11 @@ def test_hybrid():
 
 
 def test_hybrid_of_all_kinds():
-    """Other fusions, a codebook that is looked up, what is added to the fusion's gates."""
+    """Other fusions and none, a codebook that is looked up, what is added to the fusion's gates."""
     need_module()
     for sections in ({"vision_encoder": {"fusion_type": "attention"}, "output_head": {"vq_codebook": "straight_through"}},
                      {"vision_encoder": {"fusion_type": "learned_avg", "adapter_layers": 0}, "latent_planning": {"enable_latent_planning": False}},
-                     {"vision_encoder": {"progressive_fusion": True}}):
+                     {"vision_encoder": {"progressive_fusion": True}}, {"vision_encoder": {"fusion_type": "none", "adapter_layers": 0}}):
         config = write_hybrid(**sections)
         agrees(config, config, "evaluate", "infer", {"images": pages(64)}, HYBRID, "--seeded")
 

@@ -74,6 +74,37 @@ def test_precision():
         check(0 < max(abs(a - b) for a, b in zip(numbers, wide)) < 0.2, precision)
 
 
+def test_weights_in_8_bits():
+    out, texts = train(), write_texts(7)
+    run("quantize", out, "--quantized", "q.safetensors", "--samples", "4", "--quiet")
+    encode(out, "--texts", texts, "--weights", "q.safetensors")
+    check(bits(numbers_of(f"{out}/results.blocks")[1]) == inferred(out, texts, "--weights", "q.safetensors")[1], "other capsules in 8 bits")
+
+
+def test_damaged_checkpoint():
+    """Where there is no best one the newest sound one serves, and that is said; a best one that is damaged is refused."""
+    out, texts = train(train={"steps": 4, "checkpoint_every": 2, "eval_every": 2, "keep_last": 2}), write_texts(4)
+    last, before = (f"out/checkpoints/step-0000000{n}" for n in (4, 2))
+    encode(out, "--texts", texts, "--output", "before.blocks", "--checkpoint", before)
+    with open(f"{last}/model.safetensors", "r+b") as file:
+        file.seek(-4, os.SEEK_END)
+        file.write(struct.pack("<f", 0.125))
+    put("out/checkpoints/best", os.path.basename(last) + "\n")
+    refused(4, "step-00000004/model.safetensors: does not match its checksum in run.json; it is damaged", "encode", out, "--texts", texts)
+    os.remove("out/checkpoints/best")
+    said = encode(out, "--texts", texts)
+    check("does not match its checksum" in said and "step 2 is used instead" in said, said)
+    check(filecmp.cmp("before.blocks", "out/results.blocks", shallow=False), "not the one before")
+
+
+def test_several_trainings():
+    config, texts = write_hybrid(finetune={"enabled": True, "unfreeze_pretrained_layers": 1}, train={"steps": 2, "checkpoint_every": 2, "eval_every": 2}), write_texts(4)
+    run("train", config, "--quiet")
+    refused(4, "out: holds several trainings, each in a folder of its own; give one of those .*such as out/finetune", "encode", config, "--texts", texts)
+    encode("out/finetune", "--texts", texts)
+    check(bits(numbers_of("out/finetune/results.blocks")[1]) == inferred("out/finetune", texts)[1], "another training's")
+
+
 def test_children_and_checksums():
     """With a projection that changes nothing, children are the tokens themselves. If they are all of them, the rest follows by hand: the
     attention of each capsule, its sketch and its checksum, and children come from the most attended on."""
@@ -308,7 +339,8 @@ def test_refused():
     check(not os.path.exists("out/results.blocks"), "what was refused left results")
 
 
-GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_precision, test_children_and_checksums, test_bits_hang_on_texts_and_weights,
+GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_precision, test_weights_in_8_bits, test_damaged_checkpoint,
+                            test_several_trainings, test_children_and_checksums, test_bits_hang_on_texts_and_weights,
                             test_killed_and_resumed, test_results_know_their_weights, test_witness_and_page, test_plan,
                             test_texts_in_the_config_of_a_run, test_refused],
           "trained_encoder": [test_weights_serve_arch_capsules, test_encoder_alone_is_trained, test_weights_that_cannot_serve]}

@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import errno
 import functools
+import gzip
 import hashlib
 import json
 import math
@@ -116,6 +117,7 @@ FOUND = "found.lock"  # by a search
 RESUMED = ["train", "config.yaml", "--resume=auto", "--trace", "trace.json"]  # a fault may have come before anything was saved
 NEWER = ["--mixed_precision", "fp16", "--optimizer_state", "8bit", "--gradient_checkpointing", "full", "--micro_batch", "2"]
 BY_LAYERS = ["--mixed_precision", "bf16", "--set", "train.layer_major=1", "--set", "train.update_in_backward=on", "--optimizer_state", "bf16"]
+TEXTS = ["--text", "rows.jsonl.gz", "--text", "texts", "--text", "text.txt"]
 IN_CHUNKS = ["--set", "train.feed_forward_rows=8", "--micro_batch", "auto", "--budget", "LITTLE"]
 COMMANDS = [
     Command("train", ["train", "config.yaml", "--trace", "trace.json"], again=RESUMED, weight=6),
@@ -128,6 +130,7 @@ COMMANDS = [
     Command("train-fp16", ["train", "config.yaml", *NEWER], again=["train", "config.yaml", "--resume=auto", *NEWER]),
     Command("train-layers", ["train", "config.yaml", *BY_LAYERS], again=["train", "config.yaml", "--resume=auto", *BY_LAYERS]),
     Command("train-chunks", ["train", "config.yaml", *IN_CHUNKS], again=["train", "config.yaml", "--resume=auto", *IN_CHUNKS]),
+    Command("train-texts", ["train", "config.yaml", *TEXTS], again=["train", "config.yaml", "--resume=auto", *TEXTS]),
     Command("compare", ["verify", "config.yaml", "--set", "train.batch_size=1", "--micro_batch", "auto"], base="trained", calls=200),
     Command("generate", ["generate", "out", "--prompt", "a"], base="trained"),
     Command("eval", ["eval", "out", "--json"], base="trained"),
@@ -135,6 +138,7 @@ COMMANDS = [
     Command("verify", ["verify", "--gradients", "g.safetensors", "out"], base="trained"),
     Command("encode", ["encode", "lines.yaml", "--trace", "trace.json"], weight=3),
     Command("encode-folder", ["encode", "folder.yaml", "--storage", "npy"]),
+    Command("encode-gathered", ["encode", "lines.yaml", "--texts", "rows.jsonl.gz", "--texts", "texts"]),
     Command("witness", ["encode", "lines.yaml", "--witness", "w", "--only", "3"]),
     Command("quantize", ["quantize", "lines.yaml", "--samples", "3", "--quantized", "q.safetensors"]),
     Command("quantize-trained", ["quantize", "out", "--samples", "3", "--quantized", "q.safetensors"], base="trained"),
@@ -206,16 +210,12 @@ def make_bases():
     os.mkdir(f"{base}/texts")
     for i in range(5):
         write_text(f"{base}/texts/{i}.txt", 9, i)
-    for name, texts in (("lines", "lines.txt"), ("folder", "texts")):
-        with open(f"{base}/{name}.yaml", "w") as file:
-            file.write(ENCODER % texts)
-    with open(f"{base}/lines.txt", "w") as file:
-        file.writelines(read(f"{base}/texts/{i}.txt").decode() + "\n" for i in range(5))
-    for name, text in (("short.txt", "a line\nanother\n"), ("names", "short.txt\n")):
-        with open(f"{base}/{name}", "w") as file:
-            file.write(text)
-    with open(f"{base}/buffers.csv", "w") as file:
-        file.write(BUFFERS)
+    texts = [read(f"{base}/texts/{i}.txt").decode() for i in range(5)]
+    rows = gzip.compress("".join(json.dumps({"text": text}) + "\n" for text in texts).encode(), mtime=0)
+    for name, data in (("lines.txt", "\n".join([*texts, ""])), ("rows.jsonl.gz", rows), ("short.txt", "a line\nanother\n"), ("names", "short.txt\n"), ("buffers.csv", BUFFERS),
+                       ("lines.yaml", ENCODER % "lines.txt"), ("folder.yaml", ENCODER % "texts")):
+        with open(f"{base}/{name}", "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
     for name, steps in (("begun", 2), ("trained", 4)):
         copy = f"{ROOT}/base/{name}"
         shutil.copytree(base, copy)

@@ -45,7 +45,22 @@ static void close_clouds(pl_data *data)
     pl_free(d);
 }
 
-static const pl_data_kind clouds = {match, close_clouds};
+static uint64_t count_labels(const pl_data *data)
+{
+    return pl_clouds_data_of(data)->source.samples[PL_PART_VALIDATION].count;
+}
+
+static pl_label label_at(const pl_data *data, uint64_t i)
+{
+    const pl_clouds_data *d = pl_clouds_data_of(data);
+    const pl_clouds_sample *s = &d->source.samples[PL_PART_VALIDATION].sample[i];
+    return (pl_label){d->flight[s->flight].name, s->frame, s->seconds, (double)s->height_km};
+}
+
+static const pl_scaler *scaler_of(const pl_data *data) { return &pl_clouds_data_of(data)->source.scaler.height; }
+
+static const pl_labels labels = {.unit = "km", .count = count_labels, .at = label_at, .scaler = scaler_of};
+static const pl_data_kind clouds = {.match = match, .close = close_clouds, .labels = &labels};
 
 /* Never 0: that says that a hash is not known. */
 static uint64_t hash_of(XXH64_state_t *state)
@@ -343,14 +358,4 @@ pl_status pl_clouds_data_open(const pl_clouds_setup *s, pl_clouds_data **data, p
     if (status != PL_OK) return close_clouds(&d->data), status;
     *data = d;
     return PL_OK;
-}
-
-/* ---- for who judges ---- */
-
-uint64_t pl_clouds_data_count(const pl_clouds_data *d, pl_part part) { return d->source.samples[part].count; }
-
-pl_clouds_seen pl_clouds_data_seen(const pl_clouds_data *d, uint64_t number)
-{
-    const pl_clouds_sample *s = &d->source.samples[PL_PART_VALIDATION].sample[number];
-    return (pl_clouds_seen){d->flight[s->flight].name, s->frame, s->seconds, (double)s->height_km};
 }

@@ -40,19 +40,4 @@ typedef struct pl_clouds_data {
 pl_status pl_clouds_data_open(const pl_clouds_setup *, pl_clouds_data **, pl_error *);
 static inline const pl_clouds_data *pl_clouds_data_of(const pl_data *d) { return (const pl_clouds_data *)d; }
 
-/* ---- for who judges: no memory is asked for ---- */
-
-/* A sample of the validation part, which comes from front to back: number i is the i-th that the source gives. */
-typedef struct pl_clouds_seen {
-    const char *flight;
-    uint64_t frame;   /* of the flight, from 0 */
-    double seconds;   /* since 1970 */
-    double height_km; /* as the lidar saw it */
-} pl_clouds_seen;
-
-uint64_t pl_clouds_data_count(const pl_clouds_data *, pl_part);
-pl_clouds_seen pl_clouds_data_seen(const pl_clouds_data *, uint64_t number);
-/* What heights were scaled with: a prediction is pl_unscale(…, output) km. */
-static inline const pl_scaler *pl_clouds_data_heights(const pl_clouds_data *d) { return &d->source.scaler.height; }
-
 #endif

@@ -9,7 +9,7 @@
 
 #include "data/clouds/augment.h"
 #include "data/clouds/draw.h"
-#include "data/clouds/scaler.h"
+#include "base/scaler.h"
 #include "stream/source.h"
 
 /* A labelled frame. */

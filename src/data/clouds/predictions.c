@@ -11,11 +11,13 @@
 #include "base/locale.h"
 
 static const char header[] = "flight,frame,seconds,true_km,predicted_km,mean_km\n";
+static const char header_of_items[] = "item,true,predicted,mean\n";
 enum { FIELDS = 6 };
 
 /* ---- writing ---- */
 
 typedef struct told {
+    bool of_flights;
     void (*at)(const void *, uint64_t, pl_prediction *);
     const void *context;
     uint64_t count;
@@ -24,21 +26,23 @@ typedef struct told {
 static pl_status put_all(pl_line_file *l, const void *context, pl_error *err)
 {
     const told *all = context;
-    pl_line_put(l, "%s", header);
+    pl_line_put(l, "%s", all->of_flights ? header : header_of_items);
     for (uint64_t i = 0; i < all->count; i++) {
         pl_prediction p;
         all->at(all->context, i, &p);
         PL_TRY(pl_line_begin(l, err));
-        pl_line_put(l, "%s,%" PRIu64 ",%.17g,%.9g,%.9g,%.9g\n", p.flight, p.frame, p.seconds, p.truth, p.predicted,
-                    p.mean);
+        if (all->of_flights) pl_line_put(l, "%s,%" PRIu64 ",%.17g", p.flight, p.frame, p.seconds);
+        if (!all->of_flights) pl_line_put(l, "%" PRIu64, p.frame);
+        pl_line_put(l, ",%.9g,%.9g,%.9g\n", p.truth, p.predicted, p.mean);
     }
     return PL_OK;
 }
 
-pl_status pl_predictions_write(const char *path, void (*at)(const void *context, uint64_t i, pl_prediction *),
-                               const void *context, uint64_t count, pl_error *err)
+pl_status pl_predictions_write(const char *path, bool of_flights,
+                               void (*at)(const void *context, uint64_t i, pl_prediction *), const void *context,
+                               uint64_t count, pl_error *err)
 {
-    return pl_line_file_write(path, put_all, &(told){at, context, count}, err);
+    return pl_line_file_write(path, put_all, &(told){of_flights, at, context, count}, err);
 }
 
 /* ---- reading ---- */

@@ -49,6 +49,14 @@ static uint64_t find_file(const uint64_t *first, uint64_t files, uint64_t number
     return low;
 }
 
+/* As the model was trained on it. */
+static void scale(const pl_infer_port *p, float *x)
+{
+    const uint64_t elems = pl_infer_port_elems(p), together = p->scaled_together;
+    for (uint64_t i = 0; together && i < elems; i += together) pl_scale_each(x + i, together);
+    for (uint64_t i = 0; p->scaler && i < elems; i++) x[i] = (float)pl_scale(&p->scaler[i], (double)x[i]);
+}
+
 /* part: the item is counted through all files. */
 static pl_status read_row(const pl_infer_files *f, uint64_t row, void *to, void *scratch, pl_rows_part *part,
                           pl_error *err)
@@ -57,6 +65,7 @@ static pl_status read_row(const pl_infer_files *f, uint64_t row, void *to, void 
     *part = (pl_rows_part){.item = row - f->first[at], .is_last = true};
     f->rows[at].part = part;
     PL_TRY(pl_rows_read(&f->rows[at], row - f->first[at], to, scratch, err));
+    scale(f->rows[at].port, to);
     part->item += f->first_item[at];
     return PL_OK;
 }
@@ -207,6 +216,7 @@ static pl_status make_ready(pl_infer_data *d, pl_error *err)
     for (uint64_t n = 0; n < d->names.count; n++)
         file[n] = (pl_staged){.name = d->names.name[n].path, .port = &d->setup.port[d->names.name[n].port]};
     const pl_staging_wish wish = {.folder = d->setup.scratch,
+                                  .key = "infer.scratch",
                                   .is_memory = d->setup.scratch_is_memory,
                                   .file = file,
                                   .files = d->names.count,

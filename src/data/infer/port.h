@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/scaler.h"
 #include "stream/source.h"
 #include "texts/setup.h"
 
@@ -12,10 +13,17 @@ struct pl_rows_kind;
 
 enum { PL_INFER_PORTS_MAX = 4, PL_INFER_RANK_MAX = 4, PL_INFER_NAME_BYTES = 24 };
 
+#define PL_INFER_DIM_ANY UINT64_MAX /* of a port: the file says it */
+
 typedef struct pl_infer_port {
     char name[PL_INFER_NAME_BYTES];
     pl_dtype dtype; /* f32, or i32: ids */
     bool picture;   /* planes [colours, height, width] from 0 (black) to 1 (white) */
+    bool bytes;     /* no picture, and bytes from 0 to 255 are 0 to 1 all the same */
+    /* How numbers of a file become what the model was trained on: so many after each other are scaled by their own mean
+     * and deviation (0: they are not), number k of an item by scaler[k] (NULL: likewise), which outlives the port. */
+    uint64_t scaled_together;
+    const pl_scaler *scaler;
     uint32_t rank;
     uint64_t dim[PL_INFER_RANK_MAX];
     const struct pl_rows_kind *kind; /* of files that its system alone can read; NULL: there are none */

@@ -1,6 +1,7 @@
 /* Items of a .npy file, or of an array that was made ready. Its first dimension counts them, the others are those of
- * the port; an array of one dimension less is one item. Pictures may be bytes (0 … 255) or real numbers (0 … 1), in
- * planes, or with their colours last, or grey: then all colours are the same. */
+ * the port; an array of one dimension less is one item, or, where the port's first dimension is 1, items without it.
+ * Pictures may be bytes (0 … 255) or real numbers (0 … 1), in planes, or with their colours last, or grey: then all
+ * colours are the same. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -55,21 +56,22 @@ static pl_status refuse(const pl_rows *r, const pl_npy_array *a, pl_error *err)
                       " (or with colours last, or grey: [count, %" PRIu64 ", %" PRIu64 "]; u1 from 0 to 255 or reals",
                       p->dim[1], p->dim[2]);
     if (p->picture) pl_str_append(&s, " from 0 to 1)");
+    if (p->bytes) pl_str_append(&s, " (or u1 from 0 to 255)");
     return pl_fail(err, PL_E_DATA, "%.300s: is %s, but %s takes %s%s", r->path, is, p->name,
                    pl_infer_port_text(p, wanted, sizeof wanted), more);
 }
 
-/* Bytes are numbers of pictures alone; ids are whole. */
+/* Bytes are numbers of pictures, and of ports that say so; ids are whole. */
 static bool is_number_of(const pl_infer_port *p, pl_npy_number n)
 {
     if (p->dtype == PL_DTYPE_I32) return !is_real(n);
-    return is_real(n) || (p->picture && n == PL_NPY_U8);
+    return is_real(n) || ((p->picture || p->bytes) && n == PL_NPY_U8);
 }
 
 static bool dims_are(const uint64_t *dim, uint32_t count, const uint64_t *wanted)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (dim[i] != wanted[i]) return false;
+        if (dim[i] != wanted[i] && wanted[i] != PL_INFER_DIM_ANY) return false;
     return true;
 }
 
@@ -92,6 +94,9 @@ static bool find_items(const pl_infer_port *p, const pl_npy_array *a, uint64_t *
 {
     *count = a->rank ? a->dim[0] : 0;
     if (a->rank > 0 && fits(p, a, 1, how)) return true;
+    *how = AS_IT_IS;
+    if (!p->picture && p->dim[0] == 1 && a->rank == p->rank && dims_are(a->dim + 1, p->rank - 1, p->dim + 1))
+        return true;
     *count = 1;
     return fits(p, a, 0, how) && (!p->picture || *how == GREY);
 }

@@ -1,6 +1,6 @@
-/* Texts in a file of records (JSON Lines, CSV, SQuAD), or in what gzip compressed: items as lines are, but not where they
- * can be read by position. The one reader (texts/corpus.h) makes them ready, one behind the other, each behind its length
- * (u64), and the kind that reads lines finds them there (lines.h). */
+/* Texts in a file of records (JSON Lines, CSV, SQuAD), or in what gzip compressed: items as lines are, but not where
+ * they can be read by position. The one reader (texts/corpus.h) makes them ready, one behind the other, each behind its
+ * length (u64), and the kind that reads lines finds them there (lines.h). */
 #include <string.h>
 #include <strings.h>
 

@@ -79,9 +79,9 @@ pl_status pl_stager_reserve(const pl_stager *s, const char *name, uint64_t bytes
     char need[32], have[32];
     if (fstatvfs(s->fd, &fs) != 0 || bytes <= (uint64_t)fs.f_bavail * fs.f_frsize) return PL_OK;
     return pl_fail(err, PL_E_STORAGE,
-                   "%.300s: its numbers take %s in %.300s, which has %s free; name another folder (`infer.scratch`)",
-                   name, pl_format_bytes(bytes, need, sizeof need), s->folder,
-                   pl_format_bytes((uint64_t)fs.f_bavail * fs.f_frsize, have, sizeof have));
+                   "%.300s: its numbers take %s in %.300s, which has %s free; name another folder (`%s`)", name,
+                   pl_format_bytes(bytes, need, sizeof need), s->folder,
+                   pl_format_bytes((uint64_t)fs.f_bavail * fs.f_frsize, have, sizeof have), s->key);
 }
 
 /* Pages that wait for the disk are bounded, as a writer's are (base/file.h). */
@@ -174,10 +174,11 @@ static uint64_t key_of(const pl_staging_wish *w)
     return key >> KEY_BITS;
 }
 
-static pl_status fill(const pl_staging_wish *w, int fd, uint64_t key, uint64_t *file_bytes, pl_error *err)
+pl_status pl_staging_fill(const pl_staging_wish *w, int fd, uint64_t *file_bytes, pl_error *err)
 {
-    work all = {.wish = w, .stager = {.fd = fd, .at = entry_at(w->files), .folder = w->folder}, .told_at_ms = now_ms()};
-    head h = {.key = key, .files = w->files};
+    const pl_stager stager = {.fd = fd, .at = entry_at(w->files), .folder = w->folder, .key = w->key};
+    work all = {.wish = w, .stager = stager, .told_at_ms = now_ms()};
+    head h = {.key = key_of(w), .files = w->files};
     int number;
     memcpy(h.magic, magic, sizeof magic);
     PL_TRY(pl_file_put(fd, w->folder, 0, &h, sizeof h, err));
@@ -208,7 +209,7 @@ pl_status pl_staging_make(const pl_staging_wish *w, int *fd, uint64_t *fact, uin
     if (!any) return PL_OK;
     if (w->told && w->told->before) PL_TRY(w->told->before(w->told->context, err));
     PL_TRY(create(w, fd, err));
-    pl_status status = fill(w, *fd, key, file_bytes, err);
+    pl_status status = pl_staging_fill(w, *fd, file_bytes, err);
     if (status != PL_OK) return close(*fd), *fd = 0, status;
     *fact = key << KEY_BITS | (uint64_t)*fd;
     return PL_OK;

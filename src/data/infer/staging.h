@@ -36,6 +36,7 @@ typedef struct pl_staging_told {
 
 typedef struct pl_staging_wish {
     const char *folder; /* for the file */
+    const char *key;    /* of the config, names the folder: "infer.scratch" */
     bool is_memory;     /* it lies in memory (tmpfs), and is refused */
     const pl_staged *file;
     uint64_t files;
@@ -45,6 +46,9 @@ typedef struct pl_staging_wish {
 /* Makes those ready whose kind wants it. *fact 0: there is none among them. Else *fd is for close, and *file_bytes are
  * those of the file. *fd is 0 where there is none, also where this fails. */
 pl_status pl_staging_make(const pl_staging_wish *, int *fd, uint64_t *fact, uint64_t *file_bytes, pl_error *);
+/* The same at the beginning of a file of the caller's, which may keep it; pl_staging_entry reads it. It is written also
+ * where no file among them is made ready. */
+pl_status pl_staging_fill(const pl_staging_wish *, int fd, uint64_t *file_bytes, pl_error *);
 /* The file of a plan that has this fact, in this process or from the one that planned; *fd is for close. PL_E_DATA
  * where it is not there. */
 pl_status pl_staging_open(uint64_t fact, uint64_t files, int *fd, pl_error *);
@@ -56,7 +60,7 @@ pl_status pl_staging_entry(int fd, uint64_t n, pl_staged *, pl_error *);
 typedef struct pl_stager {
     int fd;
     uint64_t at, flushed;     /* where the next numbers go; what is on its way to the disk */
-    const char *folder;       /* for sentences */
+    const char *folder, *key; /* for sentences */
     pl_npy_array array;       /* what the numbers are that are put, but for `at` */
     pl_module pictures, hdf5; /* loaded by the first file that needs them */
 } pl_stager;

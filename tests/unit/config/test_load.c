@@ -38,7 +38,8 @@ static void defaults_are_those_of_the_benchmark(void **state)
 static size_t alignment_of(pl_config_type type)
 {
     if (type == PL_CONFIG_BOOL || type == PL_CONFIG_TEXT || type == PL_CONFIG_PATH) return 1;
-    if (type == PL_CONFIG_INT || type == PL_CONFIG_BYTES || type == PL_CONFIG_REAL || type == PL_CONFIG_LIST) return 8;
+    if (type == PL_CONFIG_INT || type == PL_CONFIG_BYTES || type == PL_CONFIG_REAL) return 8;
+    if (type == PL_CONFIG_LIST || type == PL_CONFIG_RECORDS) return 8; /* a count comes first */
     return 4;
 }
 
@@ -347,8 +348,8 @@ static void an_unknown_section_names_those_there_are(void **state)
     (void)state;
     static const char wanted[] =
         "c.yaml:1:1: unknown section \"qqqqqqqq\"; the sections are model, data, train, generate, infer, memory, "
-        "fit, run, metadata, parameter_space, sampling, simulation, dataset, logging, architecture, texts, "
-        "encoder, pipeline, quantization, vision_encoder, reasoning, latent_planning, output_head, reading, "
+        "fit, run, metadata, parameter_space, sampling, simulation, dataset, logging, architecture, arrays, "
+        "texts, encoder, pipeline, quantization, vision_encoder, reasoning, latent_planning, output_head, reading, "
         "denoiser, page_policy, n2n_pretrain, task_training, finetune, chain";
     pl_config cfg;
     pl_error err;

@@ -105,9 +105,9 @@ static void check_list(int part)
         assert_true(s->seconds == x->seconds && s->height_km == x->km && s->zenith == x->zenith &&
                     s->azimuth == x->azimuth);
         if (part == PL_PART_TRAIN) continue;
-        const pl_clouds_seen seen = pl_clouds_data_seen(data, i);
-        assert_string_equal(seen.flight, here.flight[want[i].flight].name);
-        assert_true(seen.frame == want[i].frame && seen.seconds == x->seconds && seen.height_km == (double)x->km);
+        const pl_label label = data->data.kind->labels->at(&data->data, i);
+        assert_string_equal(label.group, here.flight[want[i].flight].name);
+        assert_true(label.item == want[i].frame && label.seconds == x->seconds && label.truth == (double)x->km);
     }
 }
 
@@ -153,7 +153,7 @@ static void check_scalers(void)
     }
     check_scaler(&zenith, &data->source.scaler.zenith);
     check_scaler(&azimuth, &data->source.scaler.azimuth);
-    check_scaler(&height, pl_clouds_data_heights(data));
+    check_scaler(&height, data->data.kind->labels->scaler(&data->data));
 }
 
 static void lists_and_scalers(void **state)
@@ -163,7 +163,7 @@ static void lists_and_scalers(void **state)
         open_random(k);
         check_list(PL_PART_TRAIN);
         check_list(PL_PART_VALIDATION);
-        assert_int_equal(pl_clouds_data_count(data, PL_PART_VALIDATION), data->source.samples[1].count);
+        assert_int_equal(data->data.kind->labels->count(&data->data), data->source.samples[1].count);
         check_no_leak();
         check_scalers();
         assert_int_equal(pl_facts_value(&data->data.extents, "height", 0), here.height);

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "data/clouds/draw.h"
-#include "data/clouds/scaler.h"
+#include "base/scaler.h"
 #include "support/program.h"
 #include "support/seed.h"
 

@@ -113,7 +113,7 @@ static void test_file(void **state)
         snprintf(all[i].flight, sizeof all[i].flight, "flight-%d", i % 7);
         all[i].truth = (float)next_unit(), all[i].predicted = (float)next_unit(), all[i].mean = (float)next_unit();
     }
-    assert_int_equal(pl_predictions_write(path, line_at, all, MOST, &err), PL_OK);
+    assert_int_equal(pl_predictions_write(path, true, line_at, all, MOST, &err), PL_OK);
     if (pl_predictions_read(path, &back, &count, &err) != PL_OK) fail_msg("%s", err.text);
     assert_int_equal(count, MOST);
     for (int i = 0; i < MOST; i++) {

@@ -66,7 +66,7 @@ static pl_status prepare(void)
     static pl_preparation p;
     told = 0;
     pl_status status = pl_preparation_begin(&p, &config, &config, PL_COMMAND_TRAIN, &err);
-    if (status == PL_OK) status = pl_system_clouds.dataset->prepare(&p, tell, NULL, &err);
+    if (status == PL_OK) status = pl_system_clouds.dataset[0]->prepare(&p, tell, NULL, &err);
     pl_preparation_end(&p, status);
     return status;
 }
@@ -179,7 +179,7 @@ static void whole_paths_need_no_folder(void **state)
 static pl_clouds_data *open_data(pl_command command, pl_data_use use)
 {
     pl_data *data;
-    if (pl_system_clouds.dataset->open(&config, command, use, NULL, &data, &err) != PL_OK) fail_msg("%s", err.text);
+    if (pl_system_clouds.dataset[0]->open(&config, command, use, NULL, &data, &err) != PL_OK) fail_msg("%s", err.text);
     return (pl_clouds_data *)data;
 }
 
@@ -189,13 +189,13 @@ static void check_stage(const char *stage, uint64_t train, uint64_t inner, uint6
     set("stage", stage);
     pl_clouds_data *d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN);
     const pl_facts identity = d->data.identity;
-    assert_int_equal(pl_clouds_data_count(d, PL_PART_TRAIN), train);
-    assert_int_equal(pl_clouds_data_count(d, PL_PART_VALIDATION), inner);
+    assert_int_equal(d->source.samples[PL_PART_TRAIN].count, train);
+    assert_int_equal(d->source.samples[PL_PART_VALIDATION].count, inner);
     assert_int_equal(d->source.source.at_once, 4);
     pl_data_close(&d->data);
     d = open_data(PL_COMMAND_EVALUATE, PL_DATA_FOR_RUN);
     assert_true(pl_facts_equal(&identity, &d->data.identity));
-    assert_int_equal(pl_clouds_data_count(d, PL_PART_VALIDATION), test);
+    assert_int_equal(d->source.samples[PL_PART_VALIDATION].count, test);
     pl_data_close(&d->data);
     d = open_data(PL_COMMAND_GRADIENTS, PL_DATA_FOR_PLAN);
     assert_int_equal(d->source.source.at_once, 4);
@@ -211,12 +211,12 @@ static void stages_open(void **state)
     check_stage("final", 14, 4, LABELS);
     check_stage("loo-10Feb25", 14, 4, LABELS);
     pl_clouds_data *d = open_data(PL_COMMAND_EVALUATE, PL_DATA_FOR_PLAN);
-    assert_string_equal(pl_clouds_data_seen(d, 0).flight, "10Feb25");
+    assert_string_equal(d->data.kind->labels->at(&d->data, 0).group, "10Feb25");
     assert_int_equal(pl_facts_value(&d->data.extents, "height", 0), HEIGHT);
     pl_data_close(&d->data);
     set("stage", ""); /* the first of all */
     d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN);
-    assert_int_equal(pl_clouds_data_count(d, PL_PART_TRAIN), 7);
+    assert_int_equal(d->source.samples[PL_PART_TRAIN].count, 7);
     pl_data_close(&d->data);
 }
 
@@ -253,8 +253,8 @@ static void no_flights_are_counted(void **state)
         pl_clouds_data *d = open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN);
         assert_int_equal(pl_facts_value(&d->data.extents, "height", 0), 16);
         assert_int_equal(pl_facts_value(&d->data.extents, "width", 0), 24);
-        assert_int_equal(pl_clouds_data_count(d, PL_PART_TRAIN), 34);
-        assert_int_equal(pl_clouds_data_count(d, PL_PART_VALIDATION), 6);
+        assert_int_equal(d->source.samples[PL_PART_TRAIN].count, 34);
+        assert_int_equal(d->source.samples[PL_PART_VALIDATION].count, 6);
         assert_non_null(strstr(d->data.said, "40 samples of 3 frames of 16 x 24 pixels, which are counted"));
         if (fill_two(d, &images) != PL_OK) fail_msg("%s", err.text);
         for (int k = 0; k < 2 * 3 * 16 * 24; k++) assert_true(isfinite(images[k]));
@@ -264,7 +264,7 @@ static void no_flights_are_counted(void **state)
         pl_data_close(&d->data);
     }
     assert_int_equal(
-        pl_system_clouds.dataset->check_folder(&(pl_preparation){.config = &config}, PL_COMMAND_TRAIN, &err),
+        pl_system_clouds.dataset[0]->check_folder(&(pl_preparation){.config = &config}, PL_COMMAND_TRAIN, &err),
         PL_E_CONFIG);
     assert_non_null(strstr(err.text, "this command needs flights"));
     set("count", "0");
@@ -308,13 +308,13 @@ static void other_files_are_refused(void **state)
     load("out");
     must_prepare(false);
     set("flat_field_correction", "false");
-    assert_int_equal(pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
+    assert_int_equal(pl_system_clouds.dataset[0]->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
                      PL_E_DATA);
     assert_non_null(strstr(err.text, "out/frames.bin: was made of other flights, or in another way"));
     pl_data_close(&open_data(PL_COMMAND_TRAIN, PL_DATA_FOR_RUN)->data); /* the plan's identity tells */
     load("out");
     config.clouds.pretrain = config.clouds.final = false;
-    assert_int_equal(pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
+    assert_int_equal(pl_system_clouds.dataset[0]->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err),
                      PL_E_CONFIG);
     assert_non_null(strstr(err.text, "there is nothing to train"));
 }
@@ -328,7 +328,7 @@ static void without_memory(void **state)
     load("out");
     for (uint64_t n = 1; status == PL_E_NOMEM; n++) {
         pl_alloc_fail_at(n, 0);
-        status = pl_system_clouds.dataset->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err);
+        status = pl_system_clouds.dataset[0]->open(&config, PL_COMMAND_TRAIN, PL_DATA_FOR_PLAN, NULL, &data, &err);
         pl_alloc_fail_at(0, 0);
         if (status != PL_OK) assert_int_equal(pl_alloc_live_blocks(), held);
     }

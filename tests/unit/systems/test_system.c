@@ -33,7 +33,8 @@ static void rows_are_whole(void **state)
         const pl_system *y = systems[i];
         size_t jobs = 0;
         assert_true(y->words.item && y->words.items && y->words.sample && y->words.samples && y->words.rate);
-        assert_true(y->words.data && y->dataset->open);
+        assert_true(y->words.data && y->dataset[0]);
+        for (int d = 0; y->dataset[d]; d++) assert_true(y->dataset[d]->open && (d == 0 || y->dataset[d]->is_meant));
         for (int c = 0; c < PL_COMMAND_COUNT; c++) {
             const pl_job *job = y->task->job[c];
             if (!job) continue;

@@ -1,7 +1,7 @@
 /* Numbers to mean 0 and variance 1: their mean and the population's deviation, taken up one by one (Welford 1962, in
  * the order in which they come). Equal numbers have a deviation of exactly 0 while they are gathered. */
-#ifndef PL_DATA_SCALER_H
-#define PL_DATA_SCALER_H
+#ifndef PL_BASE_SCALER_H
+#define PL_BASE_SCALER_H
 
 #include <stdint.h>
 
@@ -24,6 +24,8 @@ static inline void pl_scaler_add(pl_scaler_sum *s, double x)
 /* Where all numbers are equal there is nothing to scale: the deviation is 1. */
 pl_scaler pl_scaler_finish(const pl_scaler_sum *);
 static inline double pl_scale(const pl_scaler *s, double x) { return (x - s->mean) / s->deviation; }
+/* All of these numbers by their own mean and deviation: where they are equal they become 0. */
+void pl_scale_each(float *x, uint64_t count);
 static inline double pl_unscale(const pl_scaler *s, double x) { return x * s->deviation + s->mean; }
 
 #endif
