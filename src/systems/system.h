@@ -84,7 +84,7 @@ typedef struct pl_dataset {
     void (*scale_input)(const pl_config *, const pl_data *of, pl_infer_port *);
 } pl_dataset;
 
-enum { PL_STAGE_SETS_MAX = 20 };
+enum { PL_STAGE_SETS_MAX = 24 };
 
 typedef struct pl_override {
     const char *key; /* of the config */

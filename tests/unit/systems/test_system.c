@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "config/schema.h"
 #include "support/program.h"
 #include "systems/system.h"
 
@@ -71,10 +72,77 @@ static void jobs_follow_from_config_and_data(void **state)
     pl_config_destroy(c);
 }
 
+/* ---- several trainings ---- */
+
+static void set(pl_config *c, const char *key, const char *value)
+{
+    pl_error err = {0};
+    if (pl_config_set(c, key, value, "test", &err) != PL_OK) fail_msg("%s", err.text);
+}
+
+/* Each has a name of its own, says only what the schema has, and begins with one of the others. */
+static void check_stages(const pl_config *c, size_t count)
+{
+    pl_stage_row row, other;
+    uint32_t rows = 0, made = 0;
+    const pl_task *t = pl_task_of(c);
+    for (; t->stage(c, rows, &row); rows++) {
+        bool begins = !row.begins_with[0];
+        assert_true(row.name[0] && row.what && row.sets > 0 && row.sets <= PL_STAGE_SETS_MAX);
+        for (uint32_t i = 0; i < row.sets; i++)
+            if (!pl_config_find(row.set[i].key)) fail_msg("%s sets %s, which is no key", row.name, row.set[i].key);
+        for (uint32_t k = 0; t->stage(c, k, &other); k++) {
+            assert_true(k == rows || strcmp(row.name, other.name) != 0);
+            begins |= strcmp(row.begins_with, other.name) == 0;
+        }
+        if (!begins) fail_msg("%s begins with %s, which is no stage", row.name, row.begins_with);
+        if (row.begins_with[0]) assert_non_null(pl_config_find(row.begin_key));
+        assert_int_equal(pl_system_stages_before(c, row.name), row.alone ? 0 : made);
+        made += !row.alone;
+    }
+    assert_int_equal(made, count);
+    for (rows = 0; pl_system_find_stage(c, rows, &row);) rows++;
+    assert_int_equal(rows, count);
+}
+
+static void stages_are_lists_of_overrides(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_stage_row row;
+    pl_config *c = pl_config_create();
+    assert_non_null(c);
+    assert_false(pl_system_find_stage(c, 0, &row)); /* a text is one training */
+    set(c, "model.arch", "chain");
+    check_stages(c, 5); /* stage-0 to stage-3, and answer */
+    set(c, "chain.stages", "0");
+    check_stages(c, 0);
+    set(c, "model.arch", "hybrid");
+    set(c, "n2n_pretrain.enabled", "false");
+    set(c, "finetune.enabled", "false");
+    check_stages(c, 0);
+    set(c, "n2n_pretrain.enabled", "true");
+    check_stages(c, 2);
+    set(c, "finetune.enabled", "true");
+    check_stages(c, 3);
+    /* One that is named is all that is made, and the config becomes its own. */
+    set(c, "task_training.stage", "policy");
+    assert_true(pl_system_find_stage(c, 0, &row) && row.alone && !pl_system_find_stage(c, 1, &row));
+    assert_true(pl_system_find_stage(c, 0, &row));
+    assert_int_equal(pl_system_take_stage(c, &row, &err), PL_OK);
+    assert_true(c->page_policy.only && c->task_training.stage[0] == 0 && c->dataset.denoiser_path[0]);
+    assert_true(c->train.steps == c->page_policy.steps && !c->n2n_pretrain.enabled && !c->finetune.enabled);
+    set(c, "task_training.stage", "dream");
+    assert_int_equal(pl_system_check_stage(c, &err), PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "there is no stage dream; they are denoiser, policy, n2n, task and finetune"));
+    pl_config_destroy(c);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_whole),
-                                       cmocka_unit_test(jobs_follow_from_config_and_data)};
+                                       cmocka_unit_test(jobs_follow_from_config_and_data),
+                                       cmocka_unit_test(stages_are_lists_of_overrides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
