@@ -21,20 +21,15 @@ static const pl_cli_option options[] = {
 
 static const char about[] =
     "Trains a config in several variants, one after another, and prints the table of them: what each lost, the time of "
-    "a "
-    "step, memory, and the settings that differ. A variant is NAME, the config as it is, or NAME:KEY=VALUE,KEY=VALUE, "
-    "with these settings changed (a comma inside [ ] divides none); for example, a model whole and without its "
-    "planner:\n"
-    "  ablate CONFIG full no-planner:latent_planning.enable_latent_planning=false --steps 500\n"
+    "a step, memory, and the settings that differ. A variant is NAME, the config as it is, or "
+    "NAME:KEY=VALUE,KEY=VALUE, with these settings changed (a comma inside [ ] divides none); for example, a model "
+    "whole and without its planner:\n"
+    "  ablate CONFIG full lean:latent_planning.enable_latent_planning=false\n"
     "Each has its own folder in that of the run (--out): OUT/NAME, next to OUT/NAME.yaml, its config, which train "
-    "takes, "
-    "too. Where a variant is several trainings, all of them are made, and the table shows the last. The variants are "
-    "made "
-    "in the order in which they are named, so a later one can begin with what an earlier one has trained. All are "
-    "planned "
-    "before the first begins: what does not fit memory.budget is refused then (exit 3). --resume goes on where the "
-    "command "
-    "was stopped; report shows the table again: report OUT/NAME OUT/NAME.\n";
+    "takes, too. Where a variant is several trainings, all of them are made, and the table shows the last. The "
+    "variants are made in the order in which they are named, so a later one can begin with what an earlier one has "
+    "trained. All are planned before the first begins: what does not fit memory.budget is refused then (exit 3). "
+    "--resume goes on where the command was stopped; report shows the table again: report OUT/NAME OUT/NAME.\n";
 
 enum { VARIANTS_MAX = 8 /* as many as one table shows */, NAME_BYTES = 48, SETTING_BYTES = PATH_MAX + 128 };
 
@@ -67,7 +62,7 @@ static pl_status join(char path[PATH_MAX], const char *folder, const char *name,
 static bool is_name(const char *word, size_t bytes)
 {
     bool is = bytes > 0 && bytes < NAME_BYTES && isalnum((unsigned char)word[0]);
-    for (size_t i = 0; i < bytes; i++) is &= isalnum((unsigned char)word[i]) || strchr("-_.", word[i]) != NULL;
+    for (size_t i = 0; i < bytes; i++) is &= isalnum((unsigned char)word[i]) || strchr("-_", word[i]) != NULL;
     return is;
 }
 
@@ -79,7 +74,7 @@ static pl_status take_name(ablation *a, const char *word, pl_error *err)
         return pl_cli_error(
             err, PL_E_USAGE,
             "\"%.200s\": a variant is NAME or NAME:KEY=VALUE,KEY=VALUE, its name of letters, digits and "
-            "\"-_.\", at most %d",
+            "\"-_\", at most %d",
             word, NAME_BYTES - 1);
     snprintf(v->name, sizeof v->name, "%.*s", (int)bytes, word);
     v->changes = word[bytes] ? word + bytes + 1 : "";
@@ -126,6 +121,9 @@ static pl_status change(variant *v, pl_error *err)
         if (!equals || equals == setting)
             return pl_cli_error(err, PL_E_USAGE, "%s: \"%.200s\" is no KEY=VALUE", v->name, setting);
         *equals = 0;
+        if (strcmp(setting, "run.out") == 0 || strcmp(setting, "run.resume") == 0)
+            return pl_cli_error(err, PL_E_USAGE, "%s: sets %s, which is the same for all variants; leave it out",
+                                v->name, setting);
         const pl_status status = pl_config_set(v->config, setting, equals + 1, v->name, err);
         if (status != PL_OK) return status;
         at += bytes + (at[bytes] == ',');

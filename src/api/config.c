@@ -1,6 +1,7 @@
 /* The config of the public header: texts and files of it. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 #include "api/api.h"
@@ -97,6 +98,8 @@ static pl_status make_each_absolute(char paths[PL_CONFIG_TEXT_BYTES], pl_error *
 {
     char all[PL_CONFIG_TEXT_BYTES], one[PL_CONFIG_TEXT_BYTES];
     pl_str lines = pl_str_fixed(all, sizeof all);
+    /* A folder may have a line break in its name; several names together may be too long for one. */
+    if (access(paths, F_OK) == 0) return make_absolute(paths, err);
     for (const char *at = paths; *at;) {
         const size_t bytes = strcspn(at, "\n"), mark = *at == '@';
         memset(one, 0, sizeof one);

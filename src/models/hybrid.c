@@ -215,7 +215,7 @@ static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id
     return n;
 }
 
-static void forget_ports(pl_hybrid *k)
+void pl_hybrid_forget_ports(pl_hybrid *k)
 {
     k->labels = k->feature = k->noise = k->numbers = k->features = k->denoised = k->missing = PL_NONE;
 }
@@ -224,7 +224,7 @@ static pl_status begin_micro(pl_hybrid *k, pl_id program, pl_id *pages)
 {
     pl_model_port port[PL_OUTS_OF_LOAD];
     pl_id load[PL_OUTS_OF_LOAD], *to[PL_OUTS_OF_LOAD + 1];
-    forget_ports(k);
+    pl_hybrid_forget_ports(k);
     const size_t ports = list_ports(k, pages, port, to);
     PL_TRY(pl_model_begin_micro(k->m, program, port, ports, load));
     for (size_t i = 0; i < ports; i++) *to[i] = load[i];
@@ -276,7 +276,7 @@ static pl_status build_inference(pl_hybrid *k)
     pl_id program = pl_model_begin_program(m, "infer"), load[1];
     m->training = false;
     k->told = &told, k->carried = NULL;
-    forget_ports(k);
+    pl_hybrid_forget_ports(k);
     pl_hybrid_begin_fusion(k);
     pl_hybrid_begin_codes(k);
     PL_TRY(pl_model_begin_micro(m, program, port, 1, load));

@@ -157,6 +157,8 @@ pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
 bool pl_hybrid_can_be_used(const pl_config *);
 /* The program "encode": as models/capsules.c has it, behind the towers. */
 pl_status pl_hybrid_build_encode(pl_hybrid *);
+/* hybrid.c: none of what a training's data bring is there. */
+void pl_hybrid_forget_ports(pl_hybrid *);
 
 /* ---- hybrid_recursion.c ---- */
 void pl_hybrid_encode(const pl_hybrid *, pl_id tokens, pl_hybrid_capsules *);

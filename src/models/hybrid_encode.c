@@ -59,7 +59,7 @@ pl_status pl_hybrid_build_encode(pl_hybrid *k)
     pl_model_begin_program(k->m, "encode");
     k->m->training = false;
     k->told = NULL, k->carried = NULL;
-    k->labels = k->noise = k->numbers = k->features = k->missing = PL_NONE;
+    pl_hybrid_forget_ports(k);
     pl_hybrid_begin_fusion(k);
     load_pages(k, port);
     pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, port[PAGES])), &c);

@@ -130,6 +130,22 @@ static pl_status try_to_open(const pl_config *c, pl_error *err)
     return status;
 }
 
+/* A run keeps the arrays that it was trained on: who looks at it with others must not take them away. */
+static pl_status spare_trained(const pl_preparation *of, const pl_arrays_wish *w, pl_error *err)
+{
+    const uint64_t trained = of->saved.record ? pl_facts_value(&of->saved.record->identity, "arrays", 0) : 0;
+    uint64_t content;
+    bool made;
+    if (trained == 0) return PL_OK;
+    PL_TRY(pl_arrays_is_made(w, &made, &content, err));
+    if (made || content != trained) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.300s: holds the arrays that this run was trained on, and arrays.images, arrays.angles or "
+                   "arrays.target name others; name the same, try others with plimsoll infer, or train on them in "
+                   "another folder with `run.out`",
+                   w->path);
+}
+
 static pl_status prepare(pl_preparation *of, pl_progress progress, void *context, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -140,6 +156,7 @@ static pl_status prepare(pl_preparation *of, pl_progress progress, void *context
     PL_TRY(spare_arrays(of->config, path, err));
     w.folder = of->out, w.path = path;
     w.before_writing = before_writing, w.tell = tell, w.context = &p;
+    PL_TRY(spare_trained(of, &w, err));
     PL_TRY(pl_arrays_prepare(&w, err));
     return try_to_open(of->config, err);
 }

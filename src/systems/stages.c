@@ -1,4 +1,5 @@
 /* Several trainings of one config: each is a list of overrides, and one may begin with what an earlier one has made. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 void pl_stage_set(pl_stage_row *row, const char *key, const char *fmt, ...)
 {
     va_list args;
+    assert(row->sets < PL_STAGE_SETS_MAX);
     pl_override *o = &row->set[row->sets++];
     o->key = key;
     va_start(args, fmt);

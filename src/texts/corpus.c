@@ -82,7 +82,7 @@ static pl_status add_file(void *context, const char *path, uint64_t number, pl_e
 static bool is_one_file(const char *names)
 {
     struct stat st;
-    return !strchr(names, '\n') && stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
+    return stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
 static pl_status find_form(const pl_corpus *c, pl_file_bytes *b, const char *path, pl_texts_form *form, pl_error *err)

@@ -18,7 +18,8 @@ typedef struct naming {
     pl_status (*folder)(struct naming *, const char *path, pl_error *); /* what is done with one */
     uint32_t lists;                                                     /* within each other */
     uint64_t number;                                                    /* of the name that is at work */
-    const char *within;                                                 /* folder that is looked through */
+    const char *list;   /* whose names are taken; NULL: the user's own */
+    const char *within; /* folder that is looked through */
     char path[PL_FILE_PATH_MAX];
 } naming;
 
@@ -82,7 +83,7 @@ static pl_status take_matches(naming *n, const char *pattern, pl_error *err)
 {
     glob_t all = {0};
     pl_status status = PL_OK;
-    const int result = glob(pattern, GLOB_NOSORT, NULL, &all);
+    const int result = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &all);
     if (result == GLOB_NOSPACE) status = pl_fail(err, PL_E_NOMEM, "%.300s: no memory for what it matches", pattern);
     if (result == GLOB_ABORTED)
         status = pl_fail(err, PL_E_STORAGE, "%.300s: a folder that it goes through cannot be read", pattern);
@@ -107,20 +108,41 @@ static pl_status take_list(naming *n, const char *list, pl_error *err)
         return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
                        (int)PL_CORPUS_LISTS_DEEP);
     PL_TRY(pl_file_read_text(list, PL_CORPUS_LIST_BYTES_MAX, &text, &bytes, err));
-    n->lists++;
+    const char *outer = n->list;
+    n->list = list, n->lists++;
     pl_status status = strlen(text) == bytes
                            ? take_names(n, text, err)
                            : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
-    n->lists--;
+    n->list = outer, n->lists--;
     pl_free(text);
     return status;
 }
 
-static pl_status take_name(naming *n, const char *name, pl_error *err)
+/* Names in a list are seen from the folder of the list: so a run finds them wherever a command is given. */
+static pl_status beside_list(const naming *n, const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    const bool is_list = name[0] == '@' && !is_there(name);
+    const char *slash = n->list ? strrchr(n->list, '/') : NULL, *of = name + is_list;
+    const int folder = slash && of[0] != '/' ? (int)(slash - n->list) + 1 : 0;
+    const int bytes = snprintf(path, PL_FILE_PATH_MAX, "%s%.*s%s", is_list ? "@" : "", folder, n->list, of);
+    return bytes < PL_FILE_PATH_MAX ? PL_OK : pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", name);
+}
+
+static pl_status take_seen(naming *n, const char *name, pl_error *err)
 {
     if (name[0] == '@' && !is_there(name)) return take_list(n, name + 1, err);
     if (is_pattern(name) && !is_there(name)) return take_matches(n, name, err);
     return take_one(n, name, err);
+}
+
+static pl_status take_name(naming *n, const char *name, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    if (strcmp(name, "-") == 0)
+        return pl_fail(err, PL_E_USAGE, "-: standard input is all of the text or none of it; name files beside files");
+    if (!n->list) return take_seen(n, name, err);
+    PL_TRY(beside_list(n, name, path, err));
+    return take_seen(n, path, err);
 }
 
 static pl_status take_names(naming *n, const char *names, pl_error *err)
@@ -143,7 +165,9 @@ static pl_status each(const naming *like, pl_error *err)
     naming *n = pl_alloc(1, sizeof *n);
     if (!n) return pl_fail(err, PL_E_NOMEM, "no memory for the names of the texts");
     *n = *like;
-    const pl_status status = take_names(n, n->wish->names, err);
+    const char *names = n->wish->names;
+    /* A folder may have a line break in its name: what is there as a whole is one name. */
+    const pl_status status = is_there(names) ? take_one(n, names, err) : take_names(n, names, err);
     pl_free(n);
     return status;
 }

@@ -7,23 +7,26 @@
 #include "base/module.h"
 #include "texts/gzip_module.h"
 
+enum { BLOCK_BYTES = 64 * 1024 };
+
 struct pl_file_bytes {
     pl_text_file file;
     XXH64_state_t hash; /* of the file as it is */
     pl_module module;
     void *stream;      /* of the module, or NULL as long as nothing was compressed */
-    uint8_t *unpacked; /* [PL_TEXT_BLOCK_BYTES], likewise */
+    uint8_t *unpacked; /* [BLOCK_BYTES], likewise */
     bool is_packed, in_stream, is_peeked;
+    bool has_begun;    /* its first stream */
     const uint8_t *at; /* what of the block is not unpacked yet */
     size_t left;
     const uint8_t *peeked;
     size_t peeked_bytes;
-    uint8_t block[PL_TEXT_BLOCK_BYTES];
+    uint8_t block[BLOCK_BYTES];
 };
 
 uint64_t pl_file_bytes_heap(void)
 {
-    return sizeof(pl_file_bytes) + PL_GZIP_MEMORY_BYTES + PL_TEXT_BLOCK_BYTES + 3 * PL_ALLOC_HEADER_BYTES;
+    return sizeof(pl_file_bytes) + PL_GZIP_MEMORY_BYTES + BLOCK_BYTES + 3 * PL_ALLOC_HEADER_BYTES;
 }
 
 pl_status pl_file_bytes_create(pl_file_bytes **out, pl_error *err)
@@ -57,7 +60,7 @@ static pl_status load_module(pl_file_bytes *b, pl_error *err)
     if (b->stream) return PL_OK;
     PL_TRY(pl_module_load(&wanted, &b->module, err));
     b->stream = pl_alloc(PL_GZIP_MEMORY_BYTES, 1);
-    b->unpacked = pl_alloc(PL_TEXT_BLOCK_BYTES, 1);
+    b->unpacked = pl_alloc(BLOCK_BYTES, 1);
     return b->stream && b->unpacked ? PL_OK : no_memory(b, err);
 }
 
@@ -79,7 +82,11 @@ static pl_status cut_off(const pl_file_bytes *b, pl_error *err)
 static pl_status begin_stream(pl_file_bytes *b, bool *is_end, pl_error *err)
 {
     if (b->left == 0) PL_TRY(read_block(b, err));
-    while (b->left && b->at != b->block && *b->at == 0) b->at++, b->left--;
+    while (b->has_begun && b->left && *b->at == 0) {
+        b->at++, b->left--;
+        if (b->left == 0) PL_TRY(read_block(b, err));
+    }
+    b->has_begun = true;
     *is_end = b->left == 0;
     if (*is_end) return PL_OK;
     if (*b->at != magic[0])
@@ -100,7 +107,7 @@ static pl_status unpack(pl_file_bytes *b, size_t *got, pl_error *err)
         if (b->left == 0) PL_TRY(read_block(b, err));
         const bool none_left = b->left == 0;
         const int result =
-            functions(b)->run(b->stream, &b->at, &b->left, b->unpacked, PL_TEXT_BLOCK_BYTES, got, why, sizeof why);
+            functions(b)->run(b->stream, &b->at, &b->left, b->unpacked, BLOCK_BYTES, got, why, sizeof why);
         b->in_stream = result != PL_GZIP_ENDED;
         if (result == PL_GZIP_DAMAGED)
             return pl_fail(err, PL_E_DATA, "%s: is compressed by gzip and damaged: %s", b->file.path, why);
@@ -126,7 +133,7 @@ pl_status pl_file_bytes_open(pl_file_bytes *b, const char *path, pl_error *err)
     pl_file_bytes_close(b);
     PL_TRY(pl_text_open(&b->file, path, err));
     XXH64_reset(&b->hash, 0);
-    b->is_packed = b->in_stream = false;
+    b->is_packed = b->in_stream = b->has_begun = false;
     PL_TRY(read_block(b, err));
     b->is_packed = b->left >= sizeof magic && memcmp(b->block, magic, sizeof magic) == 0;
     b->is_peeked = true;

@@ -31,18 +31,18 @@ def f32(x):
 class Samples:
     """Frames of noise with a bright square whose size is the target; two numbers beside them that say nothing."""
 
-    def __init__(self, count=COUNT, frames=FRAMES):
+    def __init__(self, count=COUNT, frames=FRAMES, draw=DRAW):
+        self.draw = draw
         self.count, self.frames = count, frames
         self.images = [[self.frame(i) for _ in range(frames)] for i in range(count)]
-        self.angles = [(f32(DRAW.uniform(20, 60)), f32(DRAW.uniform(0, 360))) for _ in range(count)]
+        self.angles = [(f32(draw.uniform(20, 60)), f32(draw.uniform(0, 360))) for _ in range(count)]
         self.target = [f32(3 + 0.5 * (i % 8)) for i in range(count)]
 
-    @staticmethod
-    def frame(i):
-        side, top, left = 2 + i % 8, DRAW.randrange(HEIGHT - 10), DRAW.randrange(WIDTH - 10)
-        pixels = [DRAW.randrange(60) for _ in range(PIXELS)]
+    def frame(self, i):
+        side, top, left = 2 + i % 8, self.draw.randrange(HEIGHT - 10), self.draw.randrange(WIDTH - 10)
+        pixels = [self.draw.randrange(60) for _ in range(PIXELS)]
         for y in range(top, top + side):
-            pixels[y * WIDTH + left:y * WIDTH + left + side] = [200 + DRAW.randrange(50) for _ in range(side)]
+            pixels[y * WIDTH + left:y * WIDTH + left + side] = [200 + self.draw.randrange(50) for _ in range(side)]
         return pixels
 
     def flat(self):
@@ -146,10 +146,11 @@ def test_one_frame():
 # ---- a training ----
 
 def test_it_learns_and_is_judged():
-    Samples(count=160).write()
-    config = write_arrays(epochs=120, batch_size=16, channels=[8, 8, 16], dense=[16, 8], learning_rate=0.003, use_spatial_attention="false",
+    """One seed and one instruction set, so the bits are always these: with other first weights so small a model may begin to learn later."""
+    Samples(count=160, draw=random.Random(3)).write()
+    config = write_arrays(epochs=120, seed=3, batch_size=16, channels=[8, 8, 16], dense=[16, 8], learning_rate=0.003, use_spatial_attention="false",
                           warmup_steps=10, early_stopping_patience=0)
-    run("train", config, "--set", "run.threads=2", "--quiet")
+    run("train", config, "--set", "run.threads=2", "--set", "run.isa=avx2", "--quiet")
     rows = predictions()
     mean_mse = math.fsum((r["mean"] - r["true"]) ** 2 for r in rows) / len(rows)
     mse = math.fsum((r["predicted"] - r["true"]) ** 2 for r in rows) / len(rows)
@@ -245,7 +246,11 @@ def test_other_numbers_are_refused():
     run("train", config, "--quiet")
     samples.images[3][0][5] ^= 1
     samples.write()
-    refused(2, r"^plimsoll train: out/checkpoints/step-\d+: was trained on other arrays than those in out/arrays.bin", "train", config, "--resume", "--epochs", "3")
+    kept = read("out/arrays.bin")
+    for words in (("train", config, "--resume", "--epochs", "3"), ("plan", config), ("eval", "out")):
+        refused(2, r"out/arrays.bin: holds the arrays that this run was trained on, and arrays.images, arrays.angles or arrays.target name others", *words)
+        check(read("out/arrays.bin") == kept, "a refused command took the arrays of the run away:", words)
+    run("infer", "out", "images=images.npy", "angles=angles.npy")
     samples.images[3][0][5] ^= 1
     samples.write()
     run("train", config, "--quiet", "--resume", "--epochs", "3")
@@ -269,7 +274,7 @@ def test_refused():
     fails(2, r"arrays.target", {"target": None})
     fails(2, r"arrays.images", {"images": None})
     save("short.npy", "<f4", (COUNT - 1,), samples.target[1:])
-    fails(4, rf"^plimsoll train: short.npy: has {COUNT - 1} samples, but images.npy has {COUNT}; each sample needs one of both$", {"target": "short.npy"})
+    fails(4, rf"^plimsoll train: short.npy: has {COUNT - 1} samples, but images.npy has {COUNT}; both need the same number$", {"target": "short.npy"})
     save("shape.npy", "<f4", (COUNT, 3), [0.0] * 3 * COUNT)
     fails(4, r"^plimsoll train: shape.npy: is f4 \[40, 3\], but arrays.angles takes real numbers \[count, 2\]$", {"angles": "shape.npy"})
     fails(4, r"^plimsoll train: shape.npy: is f4 \[40, 3\], but arrays.target takes real numbers \[count, 1\]$", {"target": "shape.npy"})

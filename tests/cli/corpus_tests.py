@@ -66,9 +66,9 @@ def as_folder(texts, folder="docs", ending=".txt"):
 
 
 def pieces(data):
-    """gzip in several streams one behind the other, as pigz and cat make them."""
+    """gzip in several streams one behind the other, as pigz and cat make them; zeros may stand between them and after the last, as on a tape."""
     cut = DRAW.randrange(len(data))
-    return gzip.compress(data[:cut]) + gzip.compress(data[cut:]) + b"\0" * DRAW.choice([0, 7])
+    return gzip.compress(data[:cut]) + b"\0" * DRAW.choice([0, 0, 512, 300_000]) + gzip.compress(data[cut:]) + b"\0" * DRAW.choice([0, 7, 262_144])
 
 
 def tokens(out="out"):
@@ -110,9 +110,9 @@ def test_forms_of_the_same_texts():
     as_folder(texts)
     for name in ("t.jsonl", "t.csv", "t.json"):
         put(name + ".gz", pieces(read(name)))
-    put("list", "docs/A\n@inner\n")
-    put("inner", "\r\n".join(["docs/b", "docs/c/*"]))
-    forms = [("--text", "t.jsonl"), ("--text", "t.csv"), ("--text", "t.json"), ("--text", "docs"), ("--text", "docs/*"), ("--text", "@list"),
+    put("lists/list", "../docs/A\n@within/inner\n")  # each name is seen from its list
+    put("lists/within/inner", "\r\n".join(["../../docs/b", "../../docs/c/*"]))
+    forms = [("--text", "t.jsonl"), ("--text", "t.csv"), ("--text", "t.json"), ("--text", "docs"), ("--text", "docs/*"), ("--text", "@lists/list"),
              ("--text", "t.jsonl.gz"), ("--text", "t.csv.gz"), ("--text", "t.json.gz"),
              ("--text", "body.jsonl", "--text_key", 'bo"dy'), ("--text", "named.csv", "--text_key", "some text"), ("--text", "t.csv", "--text_key", "2"),
              ("--text", "docs/A", "--text", "docs/b", "--text", "docs/c"),

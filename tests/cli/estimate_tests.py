@@ -51,7 +51,7 @@ def needs(name):
             subprocess.run([sys.executable, os.path.join(ROOT, "tools", "make_chains.py"), "--count", "400", "--terms", "3", "--modulus", "10"],
                            stdout=file, check=True)
         return ["--chains", "chains.jsonl"]
-    return ["--text", "text.txt"] if name in ("gpt", "tiny", "mlp", "fables") else []
+    return ["--text", "text.txt"] if name in ("gpt", "tiny", "mlp", "fables", "words") else []
 
 
 def of_work(plan):

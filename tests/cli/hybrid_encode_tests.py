@@ -61,6 +61,17 @@ def test_capsules_are_those_of_the_model():
         check(numbers_of(f"{out}/results.blocks", "children")[0] == (9, CAPSULES, CHILDREN, WIDTH), "children")
 
 
+def test_behind_a_denoiser():
+    """Whether its pages are kept in the training or not: encode has no such ports."""
+    keys = {"denoiser": {"channels": 2, "depth": 2, "steps": 2, "batch_size": 3}}
+    run("train", write_hybrid(out="made", **keys), "--stage", "denoiser", "--quiet")
+    texts = write_texts(6)
+    for kept in (False, True):
+        out = train(f"out{kept}", **keys, dataset={"denoiser_path": "made/denoiser", "cache_images": kept})
+        encode(out, "--texts", texts)
+        check(bits(numbers_of(f"{out}/results.blocks")[1]) == inferred(out, texts)[1], "capsules are not those that infer gives", kept)
+
+
 def test_precision():
     """In 16 bits what infer makes in 16 bits, and results know it."""
     out, texts = train(), write_texts(7)
@@ -339,7 +350,7 @@ def test_refused():
     check(not os.path.exists("out/results.blocks"), "what was refused left results")
 
 
-GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_precision, test_weights_in_8_bits, test_damaged_checkpoint,
+GROUPS = {"hybrid_encode": [test_capsules_are_those_of_the_model, test_behind_a_denoiser, test_precision, test_weights_in_8_bits, test_damaged_checkpoint,
                             test_several_trainings, test_children_and_checksums, test_bits_hang_on_texts_and_weights,
                             test_killed_and_resumed, test_results_know_their_weights, test_witness_and_page, test_plan,
                             test_texts_in_the_config_of_a_run, test_refused],

@@ -27,7 +27,7 @@ def test_exclusive_options():
     for words in ((config,), ("--width", "3"), ("--set", "model.width=3")):
         refused(2, "--schema takes neither a config nor its options", "config", "--schema", *words)
     check(json.loads(run("config", "--schema")[0])["type"] == "object", "schema")
-    refused(2, "unknown option --checkpoint: it is one of plimsoll generate, eval, verify, quantize, infer and export, not of plimsoll train", "train", config, "--checkpoint", "x")
+    refused(2, "unknown option --checkpoint: it is one of plimsoll generate, eval, verify, encode, quantize, infer and export, not of plimsoll train", "train", config, "--checkpoint", "x")
     refused(2, "unknown option --html=x: it is one of plimsoll plan", "config", config, "--html=x")
     refused(2, "--quiet and --verbose exclude each other", "train", config, "--quiet", "--verbose")
     check(not os.path.exists("out/checkpoints"), "a refused train made a checkpoint")

@@ -225,6 +225,7 @@ static int fate(int kind, const char *function, const char *path)
     long n = ++count[kind];
     bool hit = kind == kind_wanted && (n == n_wanted || (forever && n > n_wanted));
     int bytes = snprintf(line, sizeof line, "%c%s %s %s\n", hit ? '!' : ' ', kind_names[kind], function, path);
+    for (char *at = line; (at = strchr(at, '\n')) && at[1]; at++) *at = '?'; /* a call is a line */
     syscall(SYS_write, log_fd, line, bytes < PATH_MAX ? bytes : PATH_MAX - 1);
     if (!hit) return -1;
     if (action == ACTION_LOST) lose_power();

@@ -52,12 +52,13 @@ pl_status pl_arrays_match(const pl_arrays_wish *w, const pl_arrays_record *r, bo
     return PL_OK;
 }
 
-static pl_status is_made(const pl_arrays_wish *w, bool *made, pl_error *err)
+pl_status pl_arrays_is_made(const pl_arrays_wish *w, bool *made, uint64_t *content, pl_error *err)
 {
     pl_arrays_record r;
     pl_error damaged;
     int fd;
     *made = pl_arrays_open(w->path, &fd, &r, &damaged) == PL_OK;
+    *content = *made ? r.content : 0;
     const pl_status status = *made ? pl_arrays_match(w, &r, made, err) : PL_OK;
     if (fd >= 0) close(fd);
     return status;
@@ -125,7 +126,7 @@ static pl_status open_rows(making *m, pl_error *err)
         PL_TRY(pl_arrays_open_rows(m->file.fd, k, m->w->file[k], &m->port[k], &m->rows[k], err));
         if (m->rows[k].count != images->count)
             return pl_fail(err, PL_E_DATA,
-                           "%.300s: has %" PRIu64 " samples, but %.300s has %" PRIu64 "; each sample needs one of both",
+                           "%.300s: has %" PRIu64 " samples, but %.300s has %" PRIu64 "; both need the same number",
                            m->w->file[k], m->rows[k].count, m->w->file[PL_ARRAYS_IMAGES], images->count);
     }
     if (images->count >= 2) return PL_OK;
@@ -214,7 +215,8 @@ static pl_status make(making *m, pl_error *err)
 pl_status pl_arrays_prepare(const pl_arrays_wish *w, pl_error *err)
 {
     bool made;
-    PL_TRY(is_made(w, &made, err));
+    uint64_t content;
+    PL_TRY(pl_arrays_is_made(w, &made, &content, err));
     if (made) return PL_OK;
     making *m = pl_alloc(1, sizeof *m);
     if (!m) return pl_fail(err, PL_E_NOMEM, "no memory to read the arrays");

@@ -21,4 +21,8 @@ pl_status pl_arrays_match(const pl_arrays_wish *, const pl_arrays_record *, bool
 /* PL_E_DATA: the files do not fit, or each other; PL_E_STORAGE: the numbers of HDF5 do not fit on the disk. */
 pl_status pl_arrays_prepare(const pl_arrays_wish *, pl_error *);
 
+/* Is the file there that these arrays are made into? content: of the one that is there; 0: there is none, or it is
+ * damaged. */
+pl_status pl_arrays_is_made(const pl_arrays_wish *, bool *made, uint64_t *content, pl_error *);
+
 #endif

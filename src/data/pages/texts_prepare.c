@@ -110,7 +110,6 @@ static pl_status stale(pl_texts_result *r, const char *reason)
     return PL_OK;
 }
 
-/* Of a folder its listing alone tells: to read its files is as much work as to make the index again. */
 /* What was gathered is looked at when it is opened. */
 static pl_status same_corpus(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
 {
@@ -125,6 +124,7 @@ static pl_status same_corpus(preparation *p, const pl_texts_info *i, bool *same,
     return PL_OK;
 }
 
+/* A folder is known by its listing alone: to read its files is as much work as to make the index again. */
 static pl_status same_source(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
 {
     if (p->gathers) return same_corpus(p, i, same, err);

@@ -45,6 +45,7 @@ static void what_has_a_file_of_its_own_keeps_it(void **state)
     } rows[] = {{"plan", &pl_cli_plan},
                 {"fit", &pl_cli_fit},
                 {"train", &pl_cli_train},
+                {"ablate", &pl_cli_ablate},
                 {"generate", &pl_cli_generate},
                 {"eval", &pl_cli_eval},
                 {"verify", &pl_cli_verify},
