@@ -79,7 +79,7 @@ static pl_status take_name(ablation *a, const char *word, pl_error *err)
     snprintf(v->name, sizeof v->name, "%.*s", (int)bytes, word);
     v->changes = word[bytes] ? word + bytes + 1 : "";
     if (word[bytes] && !v->changes[0])
-        return pl_cli_error(err, PL_E_USAGE, "%s: has no settings behind its colon; leave the colon out", word);
+        return pl_cli_error(err, PL_E_USAGE, "%s: has no settings after its colon; leave the colon out", word);
     for (size_t i = 0; i < a->count; i++)
         if (strcmp(a->variant[i].name, v->name) == 0)
             return pl_cli_error(err, PL_E_USAGE, "two variants are called %s; give each a name of its own", v->name);
@@ -92,7 +92,7 @@ static pl_status take_names(ablation *a, pl_error *err)
     const pl_cli_arguments *words = &a->in->arguments;
     const size_t given = words->operand_count - 1;
     if (given < 2 || given > VARIANTS_MAX)
-        return pl_cli_error(err, PL_E_USAGE, "2 to %d variants behind the config were expected, and there %s %zu",
+        return pl_cli_error(err, PL_E_USAGE, "2 to %d variants after the config were expected, and there %s %zu",
                             VARIANTS_MAX, given == 1 ? "is" : "are", given);
     for (size_t i = 0; i < given; i++) {
         const pl_status status = take_name(a, words->all[i + 1], err);
@@ -188,7 +188,7 @@ static pl_status run_child(ablation *a, const variant *v, const char *const *wor
     return pl_cli_error(err, pl_compare_status_of(a->told.code), "%.900s (%s)", a->told.sentence, v->name);
 }
 
-/* Of one training, or of each of several; the last of them is what the table shows. */
+/* Plans one training, or each of several; the table shows the last of them. */
 static pl_status plan(ablation *a, variant *v, pl_error *err)
 {
     uint32_t count = 1;

@@ -8,7 +8,7 @@
 
 enum { SLACK_BYTES = 4 << 10 }; /* another process may have it in other pieces */
 
-/* Of the datasets of a system one at most wants a module. */
+/* At most one dataset of a system wants a module. */
 static const pl_dataset *with_module(const char *system)
 {
     const pl_system *y = pl_system_named(system);

@@ -147,8 +147,8 @@ pl_id pl_hybrid_denoise(const pl_hybrid *, pl_id x);
 /* The training of the policy alone: pages u8 [B, PL_POLICY_SIZES, H, W], feature f32 [B, PL_POLICY_FEATURES + 1]. */
 void pl_hybrid_learn_policy(pl_hybrid *, pl_id pages, pl_id *loss);
 
-/* Of a policy that is trained: what it says is best for each page, drawn so, u8 [B,H,W]; and in *strength [B,1] the
- * logit of how much the denoiser counts. */
+/* Each page as a trained policy says that it is drawn best, u8 [B,H,W]; in *strength [B,1] the logit of how much the
+ * denoiser counts. */
 pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
 
 /* ---- hybrid_encode.c ---- */

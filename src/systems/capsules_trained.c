@@ -45,7 +45,7 @@ static pl_status look(const pl_safetensors *s, const char *path, bool *is_traine
     }
     if (!before.bytes) return PL_OK;
     return pl_fail(err, PL_E_DATA,
-                   "%.300s: its encoder was trained behind parts that arch capsules has not got: %s; encode with that "
+                   "%.300s: its encoder was trained after parts that arch capsules has not got: %s; encode with that "
                    "run itself (plimsoll encode RUN), or train one with vision_encoder.fusion_type none and "
                    "adapter_layers 0, whose encoder sees the patches",
                    path, names);

@@ -9,8 +9,8 @@
  * when there is something in front of that encoder (towers, fusion, adapter) that arch capsules has not got. */
 pl_status pl_capsules_find_trained(const char *path, const pl_weights_part **part, pl_error *);
 
-/* Of such a file, with that xxh64: do the keys that its model was trained with, where the file or its checkpoint has
- * them, make the encoder of this config? PL_E_DATA. */
+/* Do the keys that the model of such a file, with that xxh64, was trained with make the encoder of this config? Where
+ * neither the file nor its checkpoint has them, nothing is compared. PL_E_DATA. */
 pl_status pl_capsules_match_trained(const pl_config *, const char *path, uint64_t hash, pl_error *);
 
 #endif

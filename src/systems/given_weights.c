@@ -91,7 +91,7 @@ pl_status pl_given_weights_match(const pl_config *c, const char *path, pl_error 
 
 /* ---- or a checkpoint says it ---- */
 
-/* Of the file's folder; record NULL: it is no checkpoint. */
+/* The checkpoint that the file lies in; record NULL: it lies in none. */
 static pl_status find_saved(const char *path, pl_saved *s, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX], record[PL_FILE_PATH_MAX];

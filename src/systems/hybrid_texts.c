@@ -28,7 +28,7 @@ static pl_encoder_facts facts_of(const pl_config *cfg)
 
 /* ---- weights ---- */
 
-/* Of what comes behind the capsules the model has nothing. */
+/* The model ends at the capsules: the file may hold more. */
 static const pl_weights_part whole = {.prefix = "", .root = "", .is_larger = true};
 
 /* The best one is looked through with its file; without it the newest sound one is wanted. "": there is none. */

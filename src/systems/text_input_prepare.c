@@ -10,7 +10,7 @@
 
 /* ---- standard input ---- */
 
-/* Of a pipe there is as much as comes. Signals that stop the command end the call. */
+/* A pipe is read to its end. Signals that stop the command end the call. */
 static pl_status copy_input(pl_file_writer *w, pl_error *err)
 {
     char block[16 << 10];
@@ -111,7 +111,7 @@ pl_status pl_text_keep_input(pl_preparation *p, const pl_text_paths *paths, pl_e
         if (is_there) return pl_config_is_option(p->config, "data.text") ? pl_input_check(paths->input, err) : PL_OK;
         return pl_fail(err, PL_E_DATA,
                        "%.350s: is not there any more; it is what the run read from standard input. Put it back, or "
-                       "give the same text with `data.text`",
+                       "name a file with the same text (`data.text`)",
                        paths->input);
     }
     PL_TRY(find_place(p, paths, path, err));

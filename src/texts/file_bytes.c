@@ -90,7 +90,7 @@ static pl_status begin_stream(pl_file_bytes *b, bool *is_end, pl_error *err)
     *is_end = b->left == 0;
     if (*is_end) return PL_OK;
     if (*b->at != magic[0])
-        return pl_fail(err, PL_E_DATA, "%s: has other bytes behind what gzip compressed; is it damaged?", b->file.path);
+        return pl_fail(err, PL_E_DATA, "%s: has other bytes after what gzip compressed; is it damaged?", b->file.path);
     b->in_stream = true;
     return functions(b)->begin(b->stream) == PL_GZIP_GOES_ON ? PL_OK : no_memory(b, err);
 }

@@ -186,13 +186,13 @@ static pl_status take_mark(const pl_scan *s, pl_scan_squad *q, uint8_t c, uint64
         return fail(s, q, at, "a key in quotes was expected", err);
     case COLON:
         if (c == ':') return q->state = VALUE, PL_OK;
-        return fail(s, q, at, "a colon was expected behind the key", err);
+        return fail(s, q, at, "a colon was expected after the key", err);
     case AFTER:
         if (c == ',') return begin_next(q), PL_OK;
         if (c == (in_array ? ']' : '}')) return close_level(q), PL_OK;
         return fail(s, q, at, in_array ? "a comma or ] was expected" : "a comma or } was expected", err);
     case DONE:
-        return fail(s, q, at, "something follows behind its end", err);
+        return fail(s, q, at, "something follows after its end", err);
     default:
         return take_value(s, q, c, at, err);
     }

@@ -104,10 +104,10 @@ def test_stopped_and_gone_on():
 
 def test_bad_words():
     config = write_gpt()
-    for words, said in ((["a"], "2 to 8 variants behind the config were expected, and there is 1"), ([], "and there are 0"),
+    for words, said in ((["a"], "2 to 8 variants after the config were expected, and there is 1"), ([], "and there are 0"),
                         ([f"v{i}" for i in range(9)], "and there are 9"), (["a", "a:model.width=16"], "two variants are called a; give each a name of its own"),
                         (["a", "../b"], "a variant is NAME or NAME:KEY=VALUE,KEY=VALUE"), (["a", "b="], "a variant is NAME or"), (["a", ""], "a variant is NAME or"),
-                        (["a", "b:"], "b:: has no settings behind its colon; leave the colon out"), (["a", "b:model.width"], 'b: "model.width" is no KEY=VALUE'),
+                        (["a", "b:"], "b:: has no settings after its colon; leave the colon out"), (["a", "b:model.width"], 'b: "model.width" is no KEY=VALUE'),
                         (["a", "b:=3"], 'b: "=3" is no KEY=VALUE'), (["a", "b:no.key=3"], 'b: unknown key "no.key"'), (["a", "b:model.width=x"], "b: model.width must be an integer"),
                         (["a", "b:model.heads=5"], r"model.width 32.*\(b\)|model.heads 5.*\(b\)")):
         refused(2, said, "ablate", config, *words, "--out", "new")

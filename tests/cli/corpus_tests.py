@@ -245,7 +245,7 @@ def test_what_is_damaged():
              ("bad.csv", b"text,n\na\n", "bad.csv:2: has 1 fields, the first record 2", ()),
              ("cut.gz", packed[:DRAW.randrange(20, len(packed) - 1)], "cut.gz: is compressed by gzip and cut off", ("--text_format", "plain")),
              ("bad.gz", bytes(flipped), "bad.gz: is compressed by gzip and damaged", ("--text_format", "plain")),
-             ("tail.gz", packed + b"tail", "tail.gz: has other bytes behind what gzip compressed", ("--text_format", "plain")),
+             ("tail.gz", packed + b"tail", "tail.gz: has other bytes after what gzip compressed", ("--text_format", "plain")),
              ("bad.json", squad[:DRAW.randrange(200, len(squad) - 1)], r"bad.json:\d+:\d+: is not valid JSON", ()),
              ("bad.json", squad.replace('"qas": [', '"qas": {', 1), r"bad.json:\d+:\d+: is not valid JSON", ()),
              ("no.json", '{"data": [{"paragraphs": []}]}', "no.json: is not SQuAD's JSON", ()),

@@ -300,7 +300,7 @@ def test_weights_that_cannot_serve():
     texts = write_texts(3)
     path = f"{last_checkpoint(train())}/model.safetensors"
     for command in ("encode", "plan"):
-        refused(4, r"model.safetensors: its encoder was trained behind parts that arch capsules has not got: the frozen tower .clip\.….*, the trained tower .*, "
+        refused(4, r"model.safetensors: its encoder was trained after parts that arch capsules has not got: the frozen tower .clip\.….*, the trained tower .*, "
                    r"the fusion .*, the adapter .*; encode with that run itself .plimsoll encode RUN.", command, write_same(path))
     shutil.rmtree("out")
     path = f"{last_checkpoint(train(vision_encoder={'fusion_type': 'none', 'adapter_layers': 1}))}/model.safetensors"

@@ -35,7 +35,7 @@ typedef struct pl_arrays_record {
 
 /* What a file of this kind is called in sentences: "arrays.images". A constant. */
 const char *pl_arrays_key(int which);
-/* Of one sample; where the file says it, PL_INFER_DIM_ANY. */
+/* What one sample has; PL_INFER_DIM_ANY where the file says it. */
 pl_infer_port pl_arrays_port(int which, uint32_t window);
 /* Bytes of the targets, angles and sums. */
 uint64_t pl_arrays_label_bytes(uint64_t count);

@@ -13,7 +13,7 @@ static inline bool pl_reading_is_in_place(const pl_reading *r) { return r->setup
 
 pl_status pl_reading_init_kept(pl_reading *, pl_error *);
 void pl_reading_deinit_kept(pl_reading *);
-/* Of the plan: what lies on the disk, and what is said of it. */
+/* For the plan: what lies on the disk, and what is said about it. */
 void pl_reading_say_kept(pl_reading *, pl_str *said);
 
 /* Adds its ports and its scratch, which stands behind the rest. */

@@ -20,7 +20,7 @@ size_t pl_decoder_push(pl_decoder *d, const pl_tokenizer *t, uint32_t id, uint8_
     size_t bytes, held = d->held_bytes;
     const uint8_t *text = pl_tokenizer_token(t, id, &bytes);
     memcpy(out, d->held, held);
-    /* Of words one that is special has no blank of its own. */
+    /* A special word has no blank of its own. */
     if (bytes && text[0] != ' ' && pl_tokenizer_kind_of(t) == PL_TOKENIZER_WORDS) out[held++] = ' ';
     memcpy(out + held, text, bytes);
     size_t total = held + bytes, tail = unfinished_tail(out, total);

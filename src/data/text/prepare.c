@@ -229,7 +229,7 @@ pl_status pl_text_find_hash(const pl_corpus_wish *text, const char *tokens_path,
     pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     if (status == PL_OK) PL_TRY(same_text(&corpus, tokens_path, &info, &same, err));
-    /* Of as many bytes they were read. */
+    /* Where there are as many bytes, same_text has read them. */
     if (!same && corpus.origin.bytes != info.source.bytes) PL_TRY(pl_corpus_hash(&corpus, err));
     *hash = corpus.origin.content;
     return PL_OK;
