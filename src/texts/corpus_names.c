@@ -1,5 +1,6 @@
 #include "texts/corpus.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,11 +80,18 @@ static pl_status take_one(naming *n, const char *path, pl_error *err)
     return is_folder(path) ? n->folder(n, path, err) : n->found(n->context, path, n->number, err);
 }
 
+/* What is not there matches nothing; what cannot be read might. */
+static int stops(const char *path, int error)
+{
+    (void)path;
+    return error != ENOENT && error != ENOTDIR;
+}
+
 static pl_status take_matches(naming *n, const char *pattern, pl_error *err)
 {
     glob_t all = {0};
     pl_status status = PL_OK;
-    const int result = glob(pattern, GLOB_NOSORT | GLOB_ERR, NULL, &all);
+    const int result = glob(pattern, GLOB_NOSORT, stops, &all);
     if (result == GLOB_NOSPACE) status = pl_fail(err, PL_E_NOMEM, "%.300s: no memory for what it matches", pattern);
     if (result == GLOB_ABORTED)
         status = pl_fail(err, PL_E_STORAGE, "%.300s: a folder that it goes through cannot be read", pattern);
