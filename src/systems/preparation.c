@@ -11,11 +11,13 @@ pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config 
                                pl_error *err)
 {
     pl_error ignored = {0};
+    struct stat info;
     *p = (pl_preparation){.config = c, .writable = writable, .command = command, .lock = -1};
     PL_TRY(pl_config_run_folder(c, p->out, sizeof p->out, err));
     pl_status status = pl_saved_find(p->out, PL_SAVED_RECORD, &p->saved, &ignored);
-    /* What cannot be looked at is no run that is damaged, and none that is not there. */
-    if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", ignored.text);
+    /* A folder that cannot be looked at is no run that is damaged, and none that is not there. */
+    const bool is_hidden = status == PL_E_STORAGE && stat(p->out, &info) == 0 && S_ISDIR(info.st_mode);
+    if (status == PL_E_NOMEM || is_hidden) return pl_fail(err, status, "%s", ignored.text);
     p->holds_run = status != PL_OK || p->saved.record; /* a damaged one is one too */
     return PL_OK;
 }
