@@ -322,6 +322,10 @@ static pl_config *config_for(const pl_config_key *key)
         if (pl_config_system_of(c) != PL_SYSTEM_TEXT && pl_config_is_used(c, key)) return c;
         pl_config_destroy(c);
     }
+    c = plain_config("clouds");
+    if (pl_config_set(c, "samples_from", "arrays", "test", &err)) fail_msg("%s", err.text);
+    if (pl_config_is_used(c, key)) return c;
+    pl_config_destroy(c);
     c = plain_config("capsules");
     if (pl_config_set(c, "quantization.method", "percentile", "test", &err)) fail_msg("%s", err.text);
     if (pl_config_is_used(c, key)) return c;
