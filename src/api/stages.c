@@ -88,8 +88,7 @@ static pl_status check_asked(const pl_config *c, const char *out, const survey *
 
 uint32_t pl_stage_count_earlier(const pl_config *c)
 {
-    const pl_task *t = pl_task_of(c);
-    const char *named = t->stage_key && !c->is_stage ? pl_config_value_of(c, pl_config_find(t->stage_key)) : "";
+    const char *named = c->is_stage ? "" : pl_system_named_stage(c);
     return named[0] ? pl_system_stages_before(c, named) : c->earlier_stages;
 }
 

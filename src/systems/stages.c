@@ -32,8 +32,7 @@ static bool row_of(const pl_config *c, uint32_t k, pl_stage_row *row)
     return t->stage && t->stage(c, k, row);
 }
 
-/* What the stage key says; "": nothing. */
-static const char *named_by(const pl_config *c)
+const char *pl_system_named_stage(const pl_config *c)
 {
     const char *key = pl_task_of(c)->stage_key;
     return key ? pl_config_value_of(c, pl_config_find(key)) : "";
@@ -57,7 +56,7 @@ static bool is_taken(const pl_config *c, const pl_stage_row *row)
 
 bool pl_system_find_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
 {
-    const char *named = named_by(c);
+    const char *named = pl_system_named_stage(c);
     if (named[0]) return k == 0 && find_named(c, named, row) && !is_taken(c, row);
     for (uint32_t i = 0; row_of(c, i, row); i++)
         if (!row->alone && k-- == 0) return true;
@@ -95,7 +94,7 @@ pl_status pl_system_check_stage(const pl_config *c, pl_error *err)
     char where[PL_CONFIG_WHERE_BYTES], list[320] = "";
     pl_stage_row row;
     pl_str text = pl_str_fixed(list, sizeof list);
-    const char *named = named_by(c);
+    const char *named = pl_system_named_stage(c);
     if (!named[0] || find_named(c, named, &row)) return PL_OK;
     pl_config_where(c, pl_task_of(c)->stage_key, where, sizeof where);
     list_stages(c, &text);
@@ -104,7 +103,10 @@ pl_status pl_system_check_stage(const pl_config *c, pl_error *err)
                    where, named);
 }
 
-bool pl_system_is_said(const pl_config *c, const char *key) { return named_by(c)[0] && pl_config_is_option(c, key); }
+bool pl_system_is_said(const pl_config *c, const char *key)
+{
+    return pl_system_named_stage(c)[0] && pl_config_is_option(c, key);
+}
 
 /* ---- one of them ---- */
 
@@ -124,7 +126,7 @@ static bool is_trained(const char *folder)
 static bool begins_elsewhere(const pl_config *c, const pl_stage_row *row)
 {
     const char *folder = pl_config_value_of(c, pl_config_find(row->begin_key));
-    return named_by(c)[0] && folder[0];
+    return pl_system_named_stage(c)[0] && folder[0];
 }
 
 static pl_status folder_before(const pl_config *c, const pl_stage_row *row, char folder[PL_FILE_PATH_MAX],
@@ -139,7 +141,7 @@ pl_status pl_system_check_begun(const pl_config *c, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     pl_stage_row row;
-    const char *named = named_by(c);
+    const char *named = pl_system_named_stage(c);
     if (!named[0] || !find_named(c, named, &row) || !row.begins_with[0] || begins_elsewhere(c, &row)) return PL_OK;
     PL_TRY(folder_before(c, &row, folder, err));
     if (is_trained(folder)) return PL_OK;

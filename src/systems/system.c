@@ -60,9 +60,7 @@ uint32_t pl_systems_with(pl_command command)
 static pl_status check_model(const pl_config *c, pl_error *err)
 {
     pl_stage_row row;
-    const pl_task *t = pl_task_of(c);
-    const char *named = t->stage_key ? pl_config_value_of(c, pl_config_find(t->stage_key)) : "";
-    if (!named[0] || !pl_system_find_stage(c, 0, &row)) return pl_model_check(c, err);
+    if (!pl_system_named_stage(c)[0] || !pl_system_find_stage(c, 0, &row)) return pl_model_check(c, err);
     pl_config *taken = pl_config_copy(c);
     if (!taken) return pl_fail(err, PL_E_NOMEM, "no memory for the config");
     pl_status status = pl_system_take_stage(taken, &row, err);
@@ -80,7 +78,7 @@ pl_status pl_config_check(const pl_config *c, pl_error *err)
     return pl_system_check_held_out(c, err);
 }
 
-/* Of plimsoll, that do the commands: what a person types. */
+/* The subcommands of plimsoll, as a person types them. */
 #define PL_COMMAND_ROW(id, name, other, typed, ...) [PL_COMMAND_##id] = (typed),
 static const char *const subcommands[] = {
 #include "plimsoll/commands.def"

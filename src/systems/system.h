@@ -211,6 +211,8 @@ pl_status pl_system_check_held_out(const pl_config *, pl_error *);
 /* ---- stages.c: several trainings of one config ---- */
 /* For who fills a row: the config's `key` is this in it. */
 void pl_stage_set(pl_stage_row *, const char *key, const char *fmt, ...) PL_PRINTF(3, 4);
+/* What the stage key says; "": nothing. */
+const char *pl_system_named_stage(const pl_config *);
 /* Number k of those that the command makes: all, or the one that is named. false: there are no more. */
 bool pl_system_find_stage(const pl_config *, uint32_t k, pl_stage_row *);
 /* How many of all of them come before the one of this name. */

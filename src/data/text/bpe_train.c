@@ -104,7 +104,7 @@ uint64_t pl_bpe_train_bytes(const pl_bpe_options *o)
         (uint64_t)o->vocab * (sizeof(pl_vocab_entry) + text_room(o)) + /* the tokenizer that comes out */
         (pl_table_size(o->vocab) + pl_table_size(merge_limit(o)) + o->vocab) * sizeof(uint32_t) +
         merge_limit(o) * sizeof(pl_merge) + sizeof(pl_tokenizer);
-    return sizeof(pl_bpe_trainer) + PL_TEXT_BLOCK_BYTES + pl_words_bytes(o->word_limit, o->word_text_limit) +
+    return sizeof(pl_bpe_trainer) + pl_words_bytes(o->word_limit, o->word_text_limit) +
            place_limit(o) * sizeof(uint16_t) + pl_pairs_bytes(pair_limit(o, o->word_text_limit)) + table_bytes(o) +
            finished;
 }
