@@ -7,13 +7,12 @@ import os
 import random
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import time
 
 import cli_tests
-from cli_tests import SEED, Skipped, check, environment, main, metrics, read, refused, run, same_run
+from cli_tests import SEED, Skipped, check, main, metrics, read, refused, run, same_run, train_killed
 from clouds_tests import DEBIAN
 from hybrid_tests import header
 from infer_tests import save
@@ -224,18 +223,7 @@ def test_killed_and_gone_on():
     config = write_arrays(epochs=100, early_stopping_patience=0)
     began = time.monotonic()
     run("train", config, "--quiet", "--out", "whole")
-    seconds, killed = time.monotonic() - began, 0
-    for _ in range(5):
-        process = subprocess.Popen([cli_tests.COMMAND, "train", config, "--quiet", "--resume=auto"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        try:
-            process.wait(DRAW.uniform(0, 0.6 * seconds))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        said = process.communicate(timeout=60)[1]
-        check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
-        killed += process.returncode != 0
-    run("train", config, "--quiet", "--resume=auto")
-    print("killed", killed, "times")
+    train_killed(config, 5, 0.6 * (time.monotonic() - began), DRAW)
     same_run("whole", "out")
 
 

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import cli_tests
-from cli_tests import SEED, Skipped, check, damage, environment, finish, last_checkpoint, main, metrics, read, refused, run, same_run, write_text
+from cli_tests import SEED, Skipped, check, damage, environment, finish, last_checkpoint, main, metrics, read, refused, run, same_run, write_text, train_killed
 
 DRAW = random.Random(SEED)
 FLIGHTS = ["10Feb25", "30Oct24", "04Nov24"] # the first three that synth makes
@@ -253,18 +253,7 @@ def test_killed_and_gone_on():
     run("train", config, "--quiet", "--no-pretrain", "--no-final", "--no-loo", "--stage", "pretrain", "--out", "kernels") # known from now on
     began = time.monotonic()
     run("train", config, "--quiet", "--out", "whole")
-    seconds, killed = time.monotonic() - began, 0
-    for _ in range(8):
-        process = subprocess.Popen([cli_tests.COMMAND, "train", config, "--quiet", "--resume=auto"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        try:
-            process.wait(DRAW.uniform(0, 0.5 * seconds))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        said = process.communicate(timeout=60)[1]
-        check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
-        killed += process.returncode != 0
-    run("train", config, "--quiet", "--resume=auto")
-    print("killed", killed, "times")
+    train_killed(config, 8, 0.5 * (time.monotonic() - began), DRAW)
     same_results("whole", "out")
     check(read("whole/results.json") == read("out/results.json"), "another table")
     # Killed between a training and its evaluation, and after the last one.
