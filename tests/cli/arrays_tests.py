@@ -12,8 +12,8 @@ import subprocess
 import time
 
 import cli_tests
-from cli_tests import SEED, Skipped, check, main, metrics, read, refused, run, same_run, train_killed
-from clouds_tests import DEBIAN
+from cli_tests import SEED, Skipped, check, main, metrics, read, refused, run, same_run
+from clouds_tests import DEBIAN, train_killed
 from hybrid_tests import header
 from infer_tests import save
 

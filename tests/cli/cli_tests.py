@@ -119,22 +119,6 @@ def same_run(a, b):
 
 # ---- texts: help, version, completion, config ----
 
-def train_killed(config, times, most, draw):
-    """A training that is killed so often, after at most so many seconds each, and then goes on to its end."""
-    killed = 0
-    for _ in range(times):
-        process = subprocess.Popen([COMMAND, "train", config, "--quiet", "--resume=auto"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        try:
-            process.wait(draw.uniform(0, most))
-        except subprocess.TimeoutExpired:
-            process.kill()
-        said = process.communicate(timeout=60)[1]
-        check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
-        killed += process.returncode != 0
-    run("train", config, "--quiet", "--resume=auto")
-    print("killed", killed, "times")
-
-
 def test_help_names_every_command():
     out, _ = run("help")
     for name in ("plan", "fit", "train", "generate", "eval", "verify", "export", "place", "recompute", "results", "storage", "report", "top", "synth", "draw", "doctor", "config", "completion", "help"):

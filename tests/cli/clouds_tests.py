@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import cli_tests
-from cli_tests import SEED, Skipped, check, damage, environment, finish, last_checkpoint, main, metrics, read, refused, run, same_run, write_text, train_killed
+from cli_tests import SEED, Skipped, check, damage, environment, finish, last_checkpoint, main, metrics, read, refused, run, same_run, write_text
 
 DRAW = random.Random(SEED)
 FLIGHTS = ["10Feb25", "30Oct24", "04Nov24"] # the first three that synth makes
@@ -247,6 +247,22 @@ def test_other_commands():
 
 
 # ---- ended and gone on ----
+
+def train_killed(config, times, most, draw):
+    """A training that is killed so often, after at most so many seconds each, and then goes on to its end."""
+    killed = 0
+    for _ in range(times):
+        process = subprocess.Popen([cli_tests.COMMAND, "train", config, "--quiet", "--resume=auto"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        try:
+            process.wait(draw.uniform(0, most))
+        except subprocess.TimeoutExpired:
+            process.kill()
+        said = process.communicate(timeout=60)[1]
+        check(process.returncode in (0, -signal.SIGKILL), process.returncode, said)
+        killed += process.returncode != 0
+    run("train", config, "--quiet", "--resume=auto")
+    print("killed", killed, "times")
+
 
 def test_killed_and_gone_on():
     config = write_clouds(epochs=8, loo_epochs=8)
