@@ -8,7 +8,7 @@
 set(PL_SOURCE_PARTS planner ref images rollout clouds capsules hybrid)
 set(PL_PART_planner
   grad/*.c rewrite/*.c plan/place/*.c plan/recompute/*.c calibrate/*.c export/*.c doctor/*.c storage/*.c
-  models/[^mhf]*.c models/fno_operator.c models/mlp.c fit/[^c]*.c fit/candidate.c
+  layers/*.c models/[^mhf]*.c models/fno_operator.c models/mlp.c fit/[^c]*.c fit/candidate.c
   api/about.c api/advise*.c api/certify.c api/compare*.c api/compile*.c api/doctor.c api/export*.c api/fit.c api/infer.c
   api/report_runs.c
   api/results*.c api/room.c api/starts.c api/storage*.c api/survey.c api/verify*.c api/watch.c api/witness.c api/work_left.c

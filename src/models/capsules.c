@@ -49,49 +49,37 @@ static pl_dtype type_of(const pl_config_encoder *c)
 
 /* ---- layers ---- */
 
-static pl_id cast(const encoder *e, pl_id x, pl_dtype to, const char *name)
+/* To f16, where it is not so already. */
+static pl_id narrow(const encoder *e, pl_id x, const char *name)
 {
-    pl_builder *b = &e->m->b;
-    pl_cast_args a = pl_cast_none;
-    if (b->status != PL_OK) return PL_NONE;
-    const pl_value *v = &b->graph->value[x];
-    if (v->dtype == to) return x;
-    a.x = x, a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, to, v->shape, "%s", name);
-    return pl_build_cast(b, &a);
-}
-
-/* As PyTorch begins them. */
-static pl_id linear(const encoder *e, pl_id x, pl_shape weight, int64_t in, const char *name)
-{
-    const double bound = 1 / sqrt((double)in);
-    pl_id w = pl_model_uniform(e->m, e->type, -bound, bound, weight, "%s.weight", name);
-    pl_id bias = pl_model_uniform(e->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, weight.dim[0]), "%s.bias", name);
-    return pl_model_linear(e->m, x, pl_model_as_matrix(e->m, w), bias, PL_NONE);
+    pl_net *n = &e->m->net;
+    if (n->b.status != PL_OK || n->b.graph->value[x].dtype == PL_DTYPE_F16) return x;
+    return pl_net_cast(n, x, PL_DTYPE_F16, "%s", name);
 }
 
 static pl_id embed(const encoder *e, pl_id pages)
 {
-    pl_builder *b = &e->m->b;
-    const int64_t p = e->c->patch_size;
-    pl_patches_args cut = pl_patches_none;
-    pl_add_positions_args placed = pl_add_positions_none;
-    pl_builder_enter(b, "embedding");
-    cut.image = pages, cut.patch = p, cut.channels = COLOURS;
-    pl_id x = cast(e, pl_build_patches(b, &cut), e->type, "encode.patches");
-    x = linear(e, x, pl_shape_of(4, e->width, (int64_t)COLOURS, p, p), COLOURS * p * p, "encoder.patch_embed");
-    pl_id places = pl_model_truncated(e->m, PL_DTYPE_F32, POSITION_STD, pl_shape_of(3, (int64_t)1, e->tokens, e->width),
-                                      "encoder.pos_embed.pos_embedding");
-    placed.x = x, placed.positions = pl_model_view(e->m, places, pl_shape_of(2, e->tokens, e->width));
-    pl_build_add_positions(b, &placed);
-    pl_builder_leave(b);
-    return placed.y;
+    const int64_t p = e->c->patch_size, d = e->width, colours = COLOURS;
+    const pl_patch_embedding how = {.patch = p,
+                                    .channels = colours,
+                                    .width = d,
+                                    .tokens = e->tokens,
+                                    .window = pl_shape_of(4, d, colours, p, p),
+                                    .init = pl_affine_torch(e->type, colours * p * p),
+                                    .position_init = pl_init_truncated(POSITION_STD),
+                                    .type = e->type,
+                                    .cast = e->type == PL_DTYPE_F32 ? NULL : "encode.patches",
+                                    .patches = "encoder.patch_embed",
+                                    .positions = "encoder.pos_embed.pos_embedding",
+                                    .position_rank = 3};
+    return pl_net_embed_patches(&e->m->net, &how, pages);
 }
 
 /* ---- recursion ---- */
 
 static pl_id recur(const encoder *e, pl_id x)
 {
-    const pl_recursion r = {.m = e->m,
+    const pl_recursion r = {.n = &e->m->net,
                             .is_all = true,
                             .names = "encoder.L_blocks",
                             .states = "encoder",
@@ -113,72 +101,61 @@ typedef struct capsules {
 
 static capsules attend(const encoder *e, pl_id t)
 {
-    const int64_t count = e->c->target_capsules;
+    pl_net *n = &e->m->net;
+    const int64_t one = 1;
     pl_capsule_pool_args pool = pl_capsule_pool_none;
     pool.tokens = t;
-    pool.logits = linear(e, t, pl_shape_of(4, count, e->width, (int64_t)1, (int64_t)1), e->width,
-                         "encoder.spatial_pool.attn_conv");
+    pool.logits = pl_net_torch_linear(n, t, e->type, pl_shape_of(4, e->c->target_capsules, e->width, one, one),
+                                      "encoder.spatial_pool.attn_conv");
     if (e->c->real_children || e->c->attention_entropy) pool.assignment = PL_NONE;
-    pl_build_capsule_pool(&e->m->b, &pool);
+    pl_build_capsule_pool(&n->b, &pool);
     return (capsules){pool.y, pool.assignment};
 }
 
 /* The means of the fields of a grid. */
 static capsules average(const encoder *e, pl_id t)
 {
-    const int64_t side = side_of(e->c);
-    pl_adaptive_avg_pool_args pool = pl_adaptive_avg_pool_none;
-    pool.x = pl_model_view(e->m, t, pl_shape_of(4, PL_B(1), side, side, e->width));
-    pool.height = (int64_t)e->c->capsule_grid_shape.item[0], pool.width = (int64_t)e->c->capsule_grid_shape.item[1];
-    pl_build_adaptive_avg_pool(&e->m->b, &pool);
-    return (capsules){pl_model_view(e->m, pool.y, pl_shape_of(3, PL_B(1), e->c->target_capsules, e->width)), PL_NONE};
+    pl_net *n = &e->m->net;
+    const int64_t side = side_of(e->c), height = (int64_t)e->c->capsule_grid_shape.item[0],
+                  width = (int64_t)e->c->capsule_grid_shape.item[1];
+    pl_id image = pl_net_view(n, t, pl_shape_of(4, PL_B(1), side, side, e->width));
+    pl_id means = pl_net_mean_of_grid(n, image, height, width);
+    return (capsules){pl_net_view(n, means, pl_shape_of(3, PL_B(1), e->c->target_capsules, e->width)), PL_NONE};
 }
 
 static pl_id checksums(const encoder *e, pl_id sketches)
 {
-    const int64_t hidden = CHECKSUM_WIDTH;
-    pl_activation_args relu = pl_activation_none;
-    relu.x = linear(e, sketches, pl_shape_of(2, hidden, e->width), e->width, "checksum_head.0");
-    relu.act = PL_ACT_RELU;
-    pl_build_activation(&e->m->b, &relu);
-    return linear(e, relu.y, pl_shape_of(2, e->c->checksum_dim, hidden), hidden, "checksum_head.2");
+    return pl_net_two_linears(&e->m->net, sketches, e->type, CHECKSUM_WIDTH, PL_ACT_RELU, e->c->checksum_dim,
+                              "checksum_head");
 }
 
 static pl_id same_children(const encoder *e, pl_id sketches)
 {
     pl_repeat_args a = pl_repeat_none;
     a.x = sketches, a.count = e->c->children_per_capsule;
-    return pl_build_repeat(&e->m->b, &a);
-}
-
-static pl_id most_attended(const encoder *e, pl_id t, pl_id attention)
-{
-    pl_top_k_args top = pl_top_k_none;
-    pl_gather_rows_args rows = pl_gather_rows_none;
-    top.x = attention, top.count = e->c->children_per_capsule;
-    rows.tokens = t, rows.index = pl_build_top_k(&e->m->b, &top);
-    return pl_build_gather_rows(&e->m->b, &rows);
+    return pl_build_repeat(&e->m->net.b, &a);
 }
 
 static pl_id children(const encoder *e, pl_id t, capsules k)
 {
+    pl_net *n = &e->m->net;
     const bool real = k.attention != PL_NONE && e->c->real_children;
-    pl_id of = real ? most_attended(e, t, k.attention) : same_children(e, k.sketches);
-    return linear(e, of, pl_shape_of(2, e->width, e->width), e->width, "children_projection");
+    pl_id rows = real ? pl_net_top_rows(n, t, k.attention, e->c->children_per_capsule) : same_children(e, k.sketches);
+    return pl_net_torch_linear(n, rows, e->type, pl_shape_of(2, e->width, e->width), "children_projection");
 }
 
 static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
 {
-    pl_builder *b = &e->m->b;
+    pl_builder *b = &e->m->net.b;
     const bool witness = pl_facts_value(e->m->extents, "witness", 0);
     const bool attends = e->c->pooling_method == PL_CONFIG_POOLING_ATTENTION;
     pl_store_args store = pl_store_none;
     int count = 0;
     pl_builder_enter(b, "capsules");
     const capsules k = attends ? attend(e, t) : average(e, t);
-    store.port[count++] = cast(e, k.sketches, PL_DTYPE_F16, "encode.sketches");
-    store.port[count++] = cast(e, checksums(e, k.sketches), PL_DTYPE_F16, "encode.checksums");
-    store.port[count++] = cast(e, children(e, t, k), PL_DTYPE_F16, "encode.children");
+    store.port[count++] = narrow(e, k.sketches, "encode.sketches");
+    store.port[count++] = narrow(e, checksums(e, k.sketches), "encode.checksums");
+    store.port[count++] = narrow(e, children(e, t, k), "encode.children");
     store.port[count++] = remarks;
     if (attends && e->c->attention_entropy) store.port[count++] = k.attention;
     if (witness) store.port[count++] = pages;
@@ -188,35 +165,20 @@ static void give_out(const encoder *e, pl_id t, pl_id remarks, pl_id pages)
     pl_builder_leave(b);
 }
 
-static pl_id last_norm(const encoder *e, pl_id x)
-{
-    const pl_shape s = pl_shape_of(1, e->width);
-    pl_layer_norm_args norm = pl_layer_norm_none;
-    norm.x = x, norm.eps = e->c->rms_norm_eps;
-    norm.gamma = pl_model_constant(e->m, 1, s, "encoder.pre_pool_norm.weight");
-    norm.beta = pl_model_constant(e->m, 0, s, "encoder.pre_pool_norm.bias");
-    return pl_build_layer_norm(&e->m->b, &norm);
-}
-
 static pl_status build(pl_model *m)
 {
     const pl_config_encoder *c = &m->config->encoder;
     const encoder e = {.m = m, .c = c, .type = type_of(c), .tokens = side_of(c) * side_of(c), .width = c->width};
-    pl_builder *b = &m->b;
-    m->seed = (uint64_t)c->seed;
+    const pl_norm last = {.eps = c->rms_norm_eps};
+    const pl_model_port ports[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), c->image_size, c->image_size)},
+                                   {"remarks", PL_DTYPE_U8, pl_shape_of(1, PL_B(1))}};
+    pl_id load[2];
+    m->net.seed = (uint64_t)c->seed;
     pl_model_begin_program(m, "encode");
-    pl_builder_enter(b, "data");
-    pl_load_args load = pl_load_none;
-    const pl_id pages = load.port[0] = pl_build_temporary(
-        b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(3, PL_B(1), c->image_size, c->image_size), "encode.pages");
-    const pl_id remarks = load.port[1] =
-        pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks");
-    pl_build_load(b, &load);
-    if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
-    pl_builder_leave(b);
-    pl_id x = recur(&e, embed(&e, pages));
-    give_out(&e, last_norm(&e, x), remarks, pages);
-    return b->status;
+    PL_TRY(pl_model_load(m, ports, 2, load));
+    pl_id x = recur(&e, embed(&e, load[0]));
+    give_out(&e, pl_net_norm(&m->net, x, &last, "encoder.pre_pool_norm"), load[1], load[0]);
+    return m->net.b.status;
 }
 
 /* ---- its part of a config ---- */

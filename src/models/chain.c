@@ -20,7 +20,7 @@ enum { LATENTS_MAX = 256, SEQUENCE_MAX = 65535 };
 
 typedef struct chain {
     pl_language l;
-    pl_model *m;
+    pl_net *n;
     int64_t width, sequence;
     int64_t prefix;  /* question and bot */
     int64_t latents; /* n */
@@ -31,58 +31,46 @@ typedef struct chain {
 
 static pl_id flat(const chain *c, pl_id x, int64_t rows)
 {
-    return pl_model_view(c->m, x, pl_shape_of(2, PL_B(1), rows * c->width));
+    return pl_net_view(c->n, x, pl_shape_of(2, PL_B(1), rows * c->width));
 }
 
 static pl_id unfold(const chain *c, pl_id x, int64_t rows)
 {
-    return pl_model_view(c->m, x, pl_shape_of(3, PL_B(1), rows, c->width));
+    return pl_net_view(c->n, x, pl_shape_of(3, PL_B(1), rows, c->width));
 }
 
 static pl_id take_rows(const chain *c, pl_id x, int64_t first, int64_t rows)
 {
-    pl_slice_args a = pl_slice_none;
-    a.x = x, a.first = first * c->width, a.channels = rows * c->width;
-    return pl_build_slice(&c->m->b, &a);
-}
-
-static pl_id join(const chain *c, pl_id x, pl_id behind)
-{
-    pl_concat_args a = pl_concat_none;
-    a.part[0] = x, a.part[1] = behind;
-    return pl_build_concat(&c->m->b, &a);
+    return pl_net_slice(c->n, x, first * c->width, rows * c->width);
 }
 
 /* ---- forward ---- */
 
-/* Of a latent's place, whose token is −1, only the place. */
+/* At a latent's place, whose token is −1, its position alone. */
 static pl_id embed(const chain *c, pl_id tokens)
 {
-    pl_builder *b = &c->m->b;
+    pl_builder *b = &c->n->b;
     pl_embedding_args e = pl_embedding_none;
-    pl_add_positions_args placed = pl_add_positions_none;
     pl_builder_enter(b, "embedding");
     e.tokens = tokens, e.table = pl_gpt_token_table(&c->l), e.window = 1;
-    placed.x = pl_build_embedding(b, &e), placed.positions = pl_gpt_place_table(&c->l);
-    pl_build_add_positions(b, &placed);
+    pl_build_embedding(b, &e);
+    pl_id x = pl_net_add_positions(c->n, e.x, pl_gpt_place_table(&c->l));
     pl_builder_leave(b);
-    return flat(c, placed.y, c->sequence);
+    return flat(c, x, c->sequence);
 }
 
-/* x, of so many rows, and the latent behind it. */
+/* x, which has so many rows, and the latent after it. */
 static pl_id think(const chain *c, pl_id embedded, pl_id x, int64_t rows)
 {
     pl_id h = flat(c, pl_gpt_through(&c->l, unfold(c, x, rows)), rows);
-    pl_add_args latent = pl_add_none;
-    latent.a = take_rows(c, embedded, rows, 1);
-    latent.b = take_rows(c, h, rows - 1, 1);
-    return join(c, x, pl_build_add(&c->m->b, &latent));
+    pl_id place = take_rows(c, embedded, rows, 1), last = take_rows(c, h, rows - 1, 1);
+    return pl_net_join(c->n, x, pl_net_add(c->n, place, last));
 }
 
 /* [B,rest,width]: what the tokens behind the latents are read from. */
 static pl_id go_through(const chain *c, pl_id tokens)
 {
-    pl_builder *b = &c->m->b;
+    pl_builder *b = &c->n->b;
     pl_id embedded = embed(c, tokens), x = embedded;
     if (c->latents) x = take_rows(c, embedded, 0, c->prefix);
     for (int64_t i = 0; i < c->latents; i++) {
@@ -91,7 +79,7 @@ static pl_id go_through(const chain *c, pl_id tokens)
         pl_builder_leave(b);
     }
     const int64_t before = c->prefix + c->latents;
-    if (c->latents) x = join(c, x, take_rows(c, embedded, before, c->rest));
+    if (c->latents) x = pl_net_join(c->n, x, take_rows(c, embedded, before, c->rest));
     pl_id h = pl_gpt_through(&c->l, unfold(c, x, c->sequence));
     return unfold(c, take_rows(c, flat(c, h, c->sequence), before, c->rest), c->rest);
 }
@@ -102,16 +90,16 @@ static pl_id count_right(const chain *c, pl_id logits, pl_id targets)
 {
     pl_count_right_args a = pl_count_right_none;
     a.logits = logits, a.target = targets;
-    return pl_build_count_right(&c->m->b, &a);
+    return pl_build_count_right(&c->n->b, &a);
 }
 
 static void tell(const chain *c, pl_id logits, pl_id targets, pl_id answers)
 {
-    pl_builder *b = &c->m->b;
+    pl_builder *b = &c->n->b;
     pl_store_args told = pl_store_none;
     pl_builder_enter(b, "told");
     const pl_id right = count_right(c, logits, targets), answered = count_right(c, logits, answers);
-    told.port[0] = join(c, right, answered);
+    told.port[0] = pl_net_join(c->n, right, answered);
     pl_build_store(b, &told);
     pl_builder_leave(b);
 }
@@ -119,35 +107,30 @@ static void tell(const chain *c, pl_id logits, pl_id targets, pl_id answers)
 /* Tokens are counted in logits, so the loss is read off them, too. */
 static void evaluate(const chain *c, pl_id h, pl_id weight, const pl_id load[3], pl_id loss)
 {
-    pl_builder *b = &c->m->b;
-    pl_fill_args one = pl_fill_none;
-    pl_cross_entropy_args a = pl_cross_entropy_none;
-    a.logits = pl_model_linear(c->m, h, weight, PL_NONE, PL_NONE);
-    one.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F32, pl_shape_of(1, (int64_t)1), "evaluate.one");
-    one.value = 1;
-    a.target = load[1], a.scale = pl_build_fill(b, &one), a.loss = loss, a.kind = PL_CROSS_ENTROPY_SOFTMAX;
-    pl_build_cross_entropy(b, &a);
-    tell(c, a.logits, load[1], load[2]);
+    const pl_id logits = pl_net_linear(c->n, h, (pl_affine){weight, PL_NONE}, PL_NONE);
+    const pl_id one = pl_net_fill(c->n, PL_DTYPE_F32, 1, pl_shape_of(1, (int64_t)1), "evaluate.one");
+    pl_net_cross_entropy(c->n, logits, load[1], &(pl_loss_term){.scale = one, .counted = PL_NONE, .sum = loss});
+    tell(c, logits, load[1], load[2]);
 }
 
 static pl_status build_program(chain *c, const char *name, bool training)
 {
-    pl_model *m = c->m;
+    pl_model *m = c->l.m;
     const pl_shape tokens = pl_shape_of(2, PL_B(1), c->sequence), rest = pl_shape_of(2, PL_B(1), c->rest);
     const pl_model_port ports[] = {
         {"tokens", PL_DTYPE_I32, tokens}, {"targets", PL_DTYPE_I32, rest}, {"answers", PL_DTYPE_I32, rest}};
     pl_id program = pl_model_begin_program(m, name), load[3];
-    m->training = training;
+    m->net.training = training;
     pl_id loss = pl_model_loss(m, name);
     PL_TRY(pl_model_begin_micro(m, program, ports, 3, load));
     pl_id h = go_through(c, load[0]), weight = pl_gpt_output_weight(&c->l);
-    pl_builder_enter(&m->b, "loss");
+    pl_builder_enter(&m->net.b, "loss");
     if (training)
-        pl_model_cross_entropy(m, h, weight, load[1], loss);
+        pl_net_linear_cross_entropy(&m->net, h, weight, load[1], loss);
     else
         evaluate(c, h, weight, load, loss);
-    pl_builder_leave(&m->b);
-    return m->b.status;
+    pl_builder_leave(&m->net.b);
+    return m->net.b.status;
 }
 
 static int64_t latents_of(const pl_config *c) { return c->chain.latents * c->chain.replaced; }
@@ -158,14 +141,14 @@ static pl_status build(pl_model *m)
     static const pl_input inputs[] = {PL_INPUT_LR, PL_INPUT_STEP, PL_INPUT_ITEM_SCALE, PL_INPUT_FIRST_SAMPLE};
     const pl_config *cfg = m->config;
     chain c = {.l = {.m = m, .vocab = PL_CHAIN_VOCAB, .read = 1},
-               .m = m,
+               .n = &m->net,
                .width = cfg->model.width,
                .sequence = cfg->model.sequence,
                .prefix = cfg->chain.question + 1,
                .latents = latents_of(cfg),
                .rest = rest_of(cfg)};
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
-    PL_TRY(m->b.status);
+    PL_TRY(m->net.b.status);
     PL_TRY(build_program(&c, "train", true));
     return build_program(&c, "evaluate", false);
 }

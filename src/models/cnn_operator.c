@@ -9,7 +9,7 @@ enum { DOUBLINGS = 2, RESIDUAL_ABOVE = 3 };
 
 static pl_id network(pl_rollout *r, pl_id x)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_builder_enter(b, "stem");
     pl_id h = pl_rollout_conv_block(r, x, &(pl_rollout_conv){r->channels, r->kernel, 1, "stem"}, PL_NONE);
     pl_builder_leave(b);

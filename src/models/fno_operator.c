@@ -10,31 +10,30 @@ enum { MODES = 12, HIDDEN = 128, CHUNK_ROWS = 512, COORDINATES = 2 };
 
 static pl_id linear(pl_rollout *r, pl_id x, int64_t in, int64_t out, const char *name)
 {
-    pl_id w = pl_rollout_weight(r, in, pl_shape_of(2, out, in), "%s.weight", name);
-    return pl_model_linear(r->m, x, w, pl_rollout_bias(r, in, out, name), PL_NONE);
+    return pl_net_torch_linear(&r->m->net, x, r->precision, pl_shape_of(2, out, in), name);
 }
 
 static pl_id lift(pl_rollout *r, pl_id x)
 {
     pl_append_coordinates_args placed = pl_append_coordinates_none;
-    pl_builder_enter(&r->m->b, "lift");
+    pl_builder_enter(&r->m->net.b, "lift");
     placed.x = x;
-    x = linear(r, pl_build_append_coordinates(&r->m->b, &placed), PL_ROLLOUT_CHANNELS + COORDINATES, r->channels,
+    x = linear(r, pl_build_append_coordinates(&r->m->net.b, &placed), PL_ROLLOUT_CHANNELS + COORDINATES, r->channels,
                "lift");
-    pl_builder_leave(&r->m->b);
+    pl_builder_leave(&r->m->net.b);
     return x;
 }
 
 /* to + the image of K times the modes of x; K's components are uniform in [0, 1/(channels of x · channels of to)). */
 static pl_id add_modes(pl_rollout *r, pl_id x, pl_id to, const char *name)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     const int64_t c = r->channels, modes = MODES;
     pl_rfft2_args there = pl_rfft2_none;
     pl_spectral_linear_args mixed = pl_spectral_linear_none;
     pl_irfft2_args back = pl_irfft2_none;
-    mixed.weight = pl_model_uniform(r->m, PL_DTYPE_F32, 0, 1 / (double)(c * c),
-                                    pl_shape_of(5, 2 * modes, modes, c, (int64_t)2, c), "%s.spectral.weight", name);
+    mixed.weight = pl_net_weight(&r->m->net, pl_init_uniform(0, 1 / (double)(c * c)), PL_DTYPE_F32,
+                                 pl_shape_of(5, 2 * modes, modes, c, (int64_t)2, c), "%s.spectral.weight", name);
     there.x = x, there.modes = modes;
     mixed.x = pl_build_rfft2(b, &there);
     back.spectrum = pl_build_spectral_linear(b, &mixed), back.image = to, back.add = 1;
@@ -43,16 +42,14 @@ static pl_id add_modes(pl_rollout *r, pl_id x, pl_id to, const char *name)
 
 static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     char name[32], path[48];
-    pl_activation_args act = pl_activation_none;
     snprintf(name, sizeof name, "layers.%d", (int)number);
     snprintf(path, sizeof path, "%s.linear", name);
     pl_builder_enter_block(b, "layer", (uint32_t)number);
     x = add_modes(r, x, linear(r, x, r->channels, r->channels, path), name);
     if (number + 1 < r->layers) {
-        act.x = x, act.act = r->activation;
-        x = pl_rollout_dropout(r, pl_build_activation(b, &act), name);
+        x = pl_rollout_dropout(r, pl_net_activate(&r->m->net, r->activation, x), name);
     }
     pl_builder_leave(b);
     return x;
@@ -60,16 +57,18 @@ static pl_id layer(pl_rollout *r, pl_id x, int64_t number)
 
 static pl_id project(pl_rollout *r, pl_id x)
 {
+    pl_net *n = &r->m->net;
     const int64_t in = r->channels, hidden = HIDDEN, channels = PL_ROLLOUT_CHANNELS;
+    const pl_affine_init up = pl_affine_torch(r->precision, in), down = pl_affine_torch(r->precision, hidden);
     pl_feed_forward_args a = pl_feed_forward_none;
-    pl_builder_enter(&r->m->b, "output");
+    pl_builder_enter(&n->b, "output");
     a.x = x, a.act = r->activation, a.rows = CHUNK_ROWS;
-    a.up = pl_rollout_weight(r, in, pl_shape_of(2, hidden, in), "output.0.weight");
-    a.down = pl_rollout_weight(r, hidden, pl_shape_of(2, channels, hidden), "output.1.weight");
-    a.up_bias = pl_rollout_bias(r, in, hidden, "output.0");
-    a.down_bias = pl_rollout_bias(r, hidden, channels, "output.1");
-    pl_build_feed_forward(&r->m->b, &a);
-    pl_builder_leave(&r->m->b);
+    a.up = pl_net_weight(n, up.weight, up.type, pl_shape_of(2, hidden, in), "output.0.weight");
+    a.down = pl_net_weight(n, down.weight, down.type, pl_shape_of(2, channels, hidden), "output.1.weight");
+    a.up_bias = pl_net_weight(n, up.bias, PL_DTYPE_F32, pl_shape_of(1, hidden), "output.0.bias");
+    a.down_bias = pl_net_weight(n, down.bias, PL_DTYPE_F32, pl_shape_of(1, channels), "output.1.bias");
+    pl_build_feed_forward(&n->b, &a);
+    pl_builder_leave(&n->b);
     return a.y;
 }
 
@@ -77,9 +76,9 @@ static pl_id network(pl_rollout *r, pl_id x)
 {
     pl_id h = lift(r, x);
     for (int64_t i = 0; i < r->layers; i++) h = layer(r, h, i);
-    pl_builder_enter(&r->m->b, "noise");
+    pl_builder_enter(&r->m->net.b, "noise");
     h = pl_rollout_noise(r, h);
-    pl_builder_leave(&r->m->b);
+    pl_builder_leave(&r->m->net.b);
     return project(r, h);
 }
 

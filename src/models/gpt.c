@@ -9,145 +9,105 @@
 #include "models/check.h"
 #include "models/gpt.h"
 
-static pl_id bias_or_none(pl_model *m, bool wanted, int64_t n, const char *name)
+/* Of the matrices that write into the residual stream the deviation shrinks with depth. */
+static pl_init residual_init(const pl_config_model *c)
 {
-    return wanted ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, n), "%s.bias", name) : PL_NONE;
+    return pl_init_normal(c->init_std / sqrt(2.0 * (double)c->layers));
 }
 
-/* Generating: keys and values go into the cache of this block; the query sees all of it up to its own place. */
-static pl_id through_cache(pl_model *m, pl_id x, char which, int block)
+static pl_projection with_bias(pl_projection p, bool wanted)
 {
-    const pl_config_model *c = &m->config->model;
-    pl_cache_write_args a = pl_cache_write_none;
-    a.x = x, a.position = m->input[PL_INPUT_POSITION];
-    a.cache = pl_build_temporary(&m->b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, c->sequence, c->width),
-                                 "generate.cache_%c.%d", which, block);
-    return pl_build_cache_write(&m->b, &a);
+    if (!wanted) p.bias = NULL;
+    return p;
 }
 
-static pl_id attend(const pl_language *l, pl_id qkv, int block)
+static pl_norm norm_of(const pl_config *c)
 {
-    pl_model *m = l->m;
-    const pl_config_model *c = &m->config->model;
-    const int64_t d = c->width;
-    pl_attention_args a = pl_attention_none;
-    a.q = pl_model_columns(m, qkv, 0, d);
-    a.k = pl_model_columns(m, qkv, d, d);
-    a.v = pl_model_columns(m, qkv, 2 * d, d);
-    if (l->generating) {
-        a.k = through_cache(m, a.k, 'k', block);
-        a.v = through_cache(m, a.v, 'v', block);
-        a.position = m->input[PL_INPUT_POSITION];
-    }
-    a.heads = c->heads, a.causal = 1, a.scale = 1 / sqrt((double)d / (double)c->heads);
-    if (m->training) a.lse = PL_NONE;
-    return pl_build_attention(&m->b, &a);
+    return (pl_norm){.is_rms = c->model.norm == PL_NORM_RMS_NORM, .eps = c->model.norm_eps};
 }
 
-static pl_id add_residual(pl_model *m, pl_id x, pl_id residual)
+static pl_transformer block_of(const pl_language *l)
 {
-    pl_add_args sum = pl_add_none;
-    if (pl_model_drops(m)) return pl_model_dropout(m, x, residual);
-    sum.a = residual, sum.b = x;
-    return pl_build_add(&m->b, &sum);
-}
-
-static pl_id attention(const pl_language *l, pl_id x, pl_id residual, int block)
-{
-    pl_model *m = l->m;
-    const pl_config_model *c = &m->config->model;
-    char name[64];
-    int64_t d = c->width;
-    snprintf(name, sizeof name, "transformer.h.%d.attn.c_attn", block);
-    pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, 3 * d, d), "%s.weight", name);
-    pl_id qkv = pl_model_block_linear(m, x, w, bias_or_none(m, c->attention_bias, 3 * d, name), PL_NONE);
-    pl_id o = attend(l, qkv, block);
-    if (!c->attention_output) return add_residual(m, o, residual);
-    snprintf(name, sizeof name, "transformer.h.%d.attn.c_proj", block);
-    w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, d), "%s.weight", name);
-    pl_id bias = bias_or_none(m, c->attention_bias, d, name);
-    if (!pl_model_drops(m)) return pl_model_block_linear(m, o, w, bias, residual);
-    return pl_model_dropout(m, pl_model_block_linear(m, o, w, bias, PL_NONE), residual);
-}
-
-static pl_id feed_forward(pl_model *m, pl_id x, pl_id residual, int block)
-{
-    const pl_config_model *c = &m->config->model;
-    char name[64];
-    int64_t d = c->width, f = pl_config_feed_forward(m->config);
-    snprintf(name, sizeof name, "transformer.h.%d.mlp.c_fc", block);
-    pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, f, d), "%s.weight", name);
-    pl_id h = pl_model_activation(m, pl_model_block_linear(m, x, w, bias_or_none(m, c->bias, f, name), PL_NONE));
-    snprintf(name, sizeof name, "transformer.h.%d.mlp.c_proj", block);
-    w = pl_model_weight(m, PL_INIT_PROJECTION, pl_shape_of(2, d, f), "%s.weight", name);
-    pl_id bias = bias_or_none(m, c->bias, d, name);
-    if (!pl_model_drops(m)) return pl_model_block_linear(m, h, w, bias, residual);
-    return pl_model_dropout(m, pl_model_block_linear(m, h, w, bias, PL_NONE), residual);
-}
-
-static pl_id block_of(const pl_language *l, pl_id x, int block)
-{
-    pl_model *m = l->m;
-    char name[64];
-    pl_builder_enter_block(&m->b, "block", (uint32_t)block);
-    pl_builder_enter(&m->b, "attention");
-    snprintf(name, sizeof name, "transformer.h.%d.ln_1", block);
-    x = attention(l, pl_model_norm(m, x, name), x, block);
-    pl_builder_leave(&m->b);
-    pl_builder_enter(&m->b, "feed_forward");
-    snprintf(name, sizeof name, "transformer.h.%d.ln_2", block);
-    x = feed_forward(m, pl_model_norm(m, x, name), x, block);
-    pl_builder_leave(&m->b);
-    pl_builder_leave(&m->b);
-    return x;
+    const pl_config *cfg = l->m->config;
+    const pl_config_model *c = &cfg->model;
+    const pl_init normal = pl_init_normal(c->init_std), residual = residual_init(c), zero = pl_init_all(0);
+    const pl_projection qkv = PL_PROJECTION("attn.c_attn", normal, zero), up = PL_PROJECTION("mlp.c_fc", normal, zero),
+                        output = PL_PROJECTION("attn.c_proj", residual, zero),
+                        down = PL_PROJECTION("mlp.c_proj", residual, zero);
+    pl_transformer t = {.width = c->width,
+                        .heads = c->heads,
+                        .inner = pl_config_feed_forward(cfg),
+                        .norm = norm_of(cfg),
+                        .norm1 = "ln_1",
+                        .norm2 = "ln_2",
+                        .query = with_bias(qkv, c->attention_bias),
+                        .is_causal = true,
+                        .cached = l->generating ? c->sequence : 0,
+                        .up = with_bias(up, c->bias),
+                        .down = with_bias(down, c->bias),
+                        .activation = pl_model_activation_of(c->activation),
+                        .dropout = c->dropout,
+                        .is_binary = pl_model_is_binary(cfg)};
+    if (c->attention_output) t.output = with_bias(output, c->attention_bias);
+    return t;
 }
 
 pl_id pl_gpt_through(const pl_language *l, pl_id x)
 {
-    pl_model *m = l->m;
-    for (int i = 0; i < m->config->model.layers; i++) x = block_of(l, x, i);
-    if (!m->config->model.final_norm) return x;
-    pl_builder_enter(&m->b, "head");
-    x = pl_model_norm(m, x, "transformer.ln_f");
-    pl_builder_leave(&m->b);
+    pl_net *n = &l->m->net;
+    const pl_config *c = l->m->config;
+    pl_transformer t = block_of(l);
+    char names[64];
+    for (int i = 0; i < c->model.layers; i++) {
+        snprintf(names, sizeof names, "transformer.h.%d.", i);
+        t.cache_number = i;
+        pl_builder_enter_block(&n->b, "block", (uint32_t)i);
+        x = pl_net_transformer(n, &t, x, names);
+        pl_builder_leave(&n->b);
+    }
+    if (!c->model.final_norm) return x;
+    pl_builder_enter(&n->b, "head");
+    x = pl_net_norm(n, x, &t.norm, "transformer.ln_f");
+    pl_builder_leave(&n->b);
     return x;
 }
 
-pl_id pl_gpt_token_table(const pl_language *l)
+static pl_id table(const pl_language *l, int64_t rows, const char *name)
 {
-    return pl_model_weight(l->m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, l->m->config->model.width),
-                           "transformer.wte.weight");
+    const pl_config_model *c = &l->m->config->model;
+    return pl_net_weight(&l->m->net, pl_init_normal(c->init_std), PL_DTYPE_F32, pl_shape_of(2, rows, c->width), "%s",
+                         name);
 }
+
+pl_id pl_gpt_token_table(const pl_language *l) { return table(l, l->vocab, "transformer.wte.weight"); }
 
 pl_id pl_gpt_place_table(const pl_language *l)
 {
-    const pl_config_model *c = &l->m->config->model;
-    return pl_model_weight(l->m, PL_INIT_NORMAL, pl_shape_of(2, c->sequence, c->width), "transformer.wpe.weight");
+    return table(l, l->m->config->model.sequence, "transformer.wpe.weight");
 }
 
 pl_id pl_gpt_output_weight(const pl_language *l)
 {
-    pl_model *m = l->m;
-    const pl_config_model *c = &m->config->model;
-    if (c->tie_embeddings) return pl_gpt_token_table(l);
-    pl_builder_enter(&m->b, "head");
-    pl_id weight = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "lm_head.weight");
-    pl_builder_leave(&m->b);
+    pl_builder *b = &l->m->net.b;
+    if (l->m->config->model.tie_embeddings) return pl_gpt_token_table(l);
+    pl_builder_enter(b, "head");
+    pl_id weight = table(l, l->vocab, "lm_head.weight");
+    pl_builder_leave(b);
     return weight;
 }
 
 static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
-    pl_model *m = l->m;
+    pl_net *n = &l->m->net;
+    const pl_config_model *c = &l->m->config->model;
     pl_embedding_args embed = pl_embedding_none;
-    pl_builder_enter(&m->b, "embedding");
+    pl_builder_enter(&n->b, "embedding");
     embed.tokens = tokens, embed.window = 1;
     embed.table = pl_gpt_token_table(l);
-    const bool placed = m->config->model.positions;
-    if (placed) embed.positions = pl_gpt_place_table(l);
-    if (placed && l->generating) embed.position = m->input[PL_INPUT_POSITION];
-    pl_id x = pl_model_dropout(m, pl_build_embedding(&m->b, &embed), PL_NONE);
-    pl_builder_leave(&m->b);
+    if (c->positions) embed.positions = pl_gpt_place_table(l);
+    if (c->positions && l->generating) embed.position = n->input[PL_INPUT_POSITION];
+    pl_id x = pl_net_dropout(n, c->dropout, pl_build_embedding(&n->b, &embed), PL_NONE);
+    pl_builder_leave(&n->b);
     x = pl_gpt_through(l, x);
     *output_weight = pl_gpt_output_weight(l);
     return x;

@@ -58,14 +58,12 @@
 static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss)
 {
     const bool by_page = k->carried != NULL;
-    pl_cross_entropy_args words = pl_cross_entropy_none;
-    words.logits = logits, words.target = k->labels, words.loss = *loss;
-    words.scale = by_page          ? pl_hybrid_scale(k, 1, 1)
-                  : k->m->training ? k->m->input[PL_INPUT_ITEM_SCALE]
-                                   : pl_hybrid_number(k, 1);
-    if (by_page) words.counted = pl_hybrid_column(k, right, PL_RIGHT_WORDS);
-    words.kind = PL_CROSS_ENTROPY_SOFTMAX;
-    *loss = pl_build_cross_entropy(&k->m->b, &words);
+    pl_loss_term term = {.counted = PL_NONE, .sum = *loss};
+    term.scale = by_page          ? pl_hybrid_scale(k, 1, 1)
+                 : k->n->training ? k->n->input[PL_INPUT_ITEM_SCALE]
+                                  : pl_hybrid_number(k, 1);
+    if (by_page) term.counted = pl_hybrid_column(k, right, PL_RIGHT_WORDS);
+    *loss = pl_net_cross_entropy(k->n, logits, k->labels, &term);
 }
 
 static void tell(const pl_hybrid *k, pl_id right, pl_id high)
@@ -77,7 +75,7 @@ static void tell(const pl_hybrid *k, pl_id right, pl_id high)
     *port++ = pl_hybrid_tell(k, right);
     for (size_t i = 0; i < sizeof gates / sizeof *gates; i++)
         if (gates[i] != PL_NONE) *port++ = gates[i];
-    pl_build_store(&k->m->b, &store);
+    pl_build_store(&k->n->b, &store);
 }
 
 static pl_id logits_of(const pl_hybrid *k, pl_id planned, pl_hybrid_code *code)
@@ -88,7 +86,7 @@ static pl_id logits_of(const pl_hybrid *k, pl_id planned, pl_hybrid_code *code)
 
 static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 {
-    pl_builder *b = &k->m->b;
+    pl_builder *b = &k->n->b;
     pl_hybrid_code code;
     pl_count_right_args count = pl_count_right_none;
     pl_builder_enter(b, "words");
@@ -96,7 +94,7 @@ static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
     const pl_id right = pl_build_count_right(b, &count);
     add_words(k, count.logits, right, loss);
     pl_builder_leave(b);
-    if (!k->m->training) {
+    if (!k->n->training) {
         tell(k, right, high);
         return;
     }
@@ -105,8 +103,8 @@ static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
         pl_hybrid_learn_code(k, planned, &code, pl_hybrid_scale(k, WEIGHT_CODES, k->capsules * k->width), loss);
     pl_builder_enter(b, "halting");
     pl_id halt = pl_hybrid_halt(k, high);
-    pl_hybrid_add_loss(k, PL_OP_BCE_WITH_LOGITS, halt, pl_hybrid_column(k, right, PL_RIGHT_ALL),
-                       pl_hybrid_scale(k, WEIGHT_HALT, 1), loss);
+    const pl_loss_term term = pl_hybrid_term(k, pl_hybrid_scale(k, WEIGHT_HALT, 1), *loss);
+    *loss = pl_net_logit_loss(k->n, halt, pl_hybrid_column(k, right, PL_RIGHT_ALL), &term);
     if (k->carried) pl_hybrid_end_carry(k, halt);
     pl_builder_leave(b);
 }
@@ -114,14 +112,15 @@ static void read_words(pl_hybrid *k, pl_id planned, pl_id high, pl_id *loss)
 /* The state is to be like the capsule, the mean of its children too, and a checksum of length one. */
 static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, pl_id *loss)
 {
-    pl_builder *b = &k->m->b;
-    pl_builder_enter(b, "recall");
-    pl_hybrid_add_loss(k, PL_OP_COSINE_LOSS, high, c->sketches, pl_hybrid_scale(k, WEIGHT_RECALL, k->capsules), loss);
-    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, c->child_means, c->sketches,
-                       pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width), loss);
-    pl_hybrid_add_loss(k, PL_OP_NORM_PENALTY, c->checksums, PL_NONE,
-                       pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules), loss);
-    pl_builder_leave(b);
+    pl_net *n = k->n;
+    pl_builder_enter(&n->b, "recall");
+    pl_loss_term term = pl_hybrid_term(k, pl_hybrid_scale(k, WEIGHT_RECALL, k->capsules), *loss);
+    term.sum = pl_net_cosine_loss(n, high, c->sketches, &term);
+    term.scale = pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_CHILD, k->capsules * k->width);
+    term.sum = pl_net_squared_error(n, c->child_means, c->sketches, &term);
+    term.scale = pl_hybrid_scale(k, WEIGHT_RECALL * WEIGHT_NORM, k->capsules);
+    *loss = pl_net_norm_penalty(n, c->checksums, &term);
+    pl_builder_leave(&n->b);
 }
 
 /* ---- programs ---- */
@@ -130,12 +129,12 @@ static void recall(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id high, 
 static pl_id take_pages(pl_hybrid *k, pl_id fresh)
 {
     if (!k->carried) return fresh;
-    pl_builder_enter(&k->m->b, "carry");
+    pl_builder_enter(&k->n->b, "carry");
     pl_id pages = pl_hybrid_take(k, k->carried->pages, fresh, 0);
     k->labels = pl_hybrid_take(k, k->carried->labels, k->labels, k->words);
     pl_hybrid_keep(k, &k->carried->pages, pages);
     pl_hybrid_keep(k, &k->carried->labels, k->labels);
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
     return pages;
 }
 
@@ -146,13 +145,13 @@ static void read_pages(pl_hybrid *k, pl_id pages, pl_id *loss)
     pl_hybrid_encode(k, tokens, &c);
     pl_id high = pl_hybrid_reason(k, c.sketches);
     read_words(k, pl_hybrid_plan(k, high), high, loss);
-    if (k->m->training) recall(k, &c, high, loss);
+    if (k->n->training) recall(k, &c, high, loss);
 }
 
 /* What its steps begin with, before their micro-batches. */
 static void begin_reading(pl_hybrid *k, pl_hybrid_carried *carried)
 {
-    k->carried = k->m->training && pl_hybrid_carries(k->m->config) ? carried : NULL;
+    k->carried = k->n->training && pl_hybrid_carries(k->m->config) ? carried : NULL;
     if (k->carried) pl_hybrid_begin_carry(k, carried);
     pl_hybrid_begin_fusion(k);
     pl_hybrid_begin_codes(k);
@@ -229,13 +228,11 @@ static pl_status begin_micro(pl_hybrid *k, pl_id program, pl_id *pages)
     PL_TRY(pl_model_begin_micro(k->m, program, port, ports, load));
     for (size_t i = 0; i < ports; i++) *to[i] = load[i];
     if (k->noise == PL_NONE && pl_hybrid_has_noise(k->m->config)) { /* behind the feature */
-        pl_slice_args noise = pl_slice_none;
-        noise.x = k->feature, noise.first = PL_POLICY_FEATURES + 1, noise.channels = PL_ROLLOUT_COLUMNS;
-        k->noise = pl_build_slice(&k->m->b, &noise);
+        k->noise = pl_net_slice(k->n, k->feature, PL_POLICY_FEATURES + 1, PL_ROLLOUT_COLUMNS);
     }
     if (k->denoised == PL_NONE && k->missing != PL_NONE && k->features == PL_NONE) /* in the place of the pages */
-        k->denoised = pl_model_view(k->m, *pages, pl_hybrid_image(k, 1));
-    return k->m->b.status;
+        k->denoised = pl_net_view(k->n, *pages, pl_hybrid_image(k, 1));
+    return k->n->b.status;
 }
 
 static pl_status build_program(pl_hybrid *k, const char *name, bool training)
@@ -243,7 +240,7 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     pl_model *m = k->m;
     const pl_hybrid_aim aim = pl_hybrid_aim_of(m->config);
     pl_id program = pl_model_begin_program(m, name), pages = PL_NONE;
-    m->training = training;
+    m->net.training = training;
     pl_id loss = pl_model_loss(m, name);
     pl_hybrid_told told = {PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE};
     pl_hybrid_carried carried;
@@ -252,7 +249,7 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
     PL_TRY(begin_micro(k, program, &pages));
     if (aim == PL_HYBRID_CHOOSES) {
         pl_hybrid_learn_policy(k, pages, &loss);
-        return m->b.status;
+        return m->net.b.status;
     }
     pages = pl_hybrid_make_pages(k, pages);
     if (aim == PL_HYBRID_DENOISES)
@@ -261,7 +258,7 @@ static pl_status build_program(pl_hybrid *k, const char *name, bool training)
         pl_hybrid_learn_from_noise(k, pages, &loss);
     else
         read_pages(k, pages, &loss);
-    return m->b.status;
+    return m->net.b.status;
 }
 
 /* For other programs (the extent "export"): pages alone come in, as they are, and logits go out. */
@@ -274,7 +271,7 @@ static pl_status build_inference(pl_hybrid *k)
     pl_hybrid_code code;
     pl_store_args store = pl_store_none;
     pl_id program = pl_model_begin_program(m, "infer"), load[1];
-    m->training = false;
+    m->net.training = false;
     k->told = &told, k->carried = NULL;
     pl_hybrid_forget_ports(k);
     pl_hybrid_begin_fusion(k);
@@ -282,13 +279,13 @@ static pl_status build_inference(pl_hybrid *k)
     PL_TRY(pl_model_begin_micro(m, program, port, 1, load));
     pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, load[0])), &c);
     pl_id high = pl_hybrid_reason(k, c.sketches), planned = pl_hybrid_plan(k, high);
-    pl_builder_enter(&m->b, "words");
+    pl_builder_enter(&m->net.b, "words");
     store.port[0] = logits_of(k, planned, &code);
-    pl_builder_leave(&m->b);
+    pl_builder_leave(&m->net.b);
     store.port[1] = pl_hybrid_halt(k, high);
     store.port[2] = c.sketches;
-    pl_build_store(&m->b, &store);
-    return m->b.status;
+    pl_build_store(&m->net.b, &store);
+    return m->net.b.status;
 }
 
 static pl_status build(pl_model *m)
@@ -297,6 +294,7 @@ static pl_status build(pl_model *m)
     const pl_config *c = m->config;
     const int64_t patches = c->vision_encoder.image_size / c->vision_encoder.patch_size;
     pl_hybrid k = {.m = m,
+                   .n = &m->net,
                    .coloured = pl_hybrid_makes_pages(c),
                    .side = c->vision_encoder.image_size,
                    .tokens = patches * patches,
@@ -304,7 +302,7 @@ static pl_status build(pl_model *m)
                    .capsules = c->vision_encoder.target_capsules,
                    .words = c->reading.words};
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
-    PL_TRY(m->b.status);
+    PL_TRY(m->net.b.status);
     if (pl_facts_value(m->extents, PL_HYBRID_ENCODES, 0)) return pl_hybrid_build_encode(&k);
     PL_TRY(build_program(&k, "train", true));
     const bool is_exported = pl_facts_value(m->extents, "export", 0);

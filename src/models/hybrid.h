@@ -39,6 +39,7 @@ typedef struct pl_hybrid_codes {
 
 typedef struct pl_hybrid {
     pl_model *m;
+    pl_net *n;            /* its network */
     bool coloured;        /* pages have three colours: they are made noisy, or come through the denoiser */
     int64_t side, tokens; /* of a page: pixels either way, and patches */
     int64_t width, capsules, words;
@@ -61,7 +62,7 @@ typedef struct pl_hybrid_capsules {
 
 /* A layer of the adapter or the planner. */
 typedef struct pl_hybrid_layer {
-    int64_t heads, sequences; /* what stands in a sample one behind the other; attention stays within each */
+    int64_t heads, sequences; /* in a sample, one after the other; attention stays within each */
     double eps, dropout;
 } pl_hybrid_layer;
 
@@ -76,9 +77,9 @@ pl_id pl_hybrid_fill(const pl_hybrid *, pl_dtype, double value, pl_shape);
 pl_id pl_hybrid_number(const pl_hybrid *, double value);
 /* The mean over the rows of the whole batch, times what the term counts. */
 pl_id pl_hybrid_scale(const pl_hybrid *, double weight, int64_t rows);
-/* *loss is the sum so far, and then with this; b may be PL_NONE. Of what has no labels, pages without a word count
- * nothing: where micro-batches do not divide the batch there are such rows. */
-void pl_hybrid_add_loss(const pl_hybrid *, pl_op, pl_id a, pl_id b, pl_id scale, pl_id *loss);
+/* A term of the loss: the sum so far, and what the samples count. Pages without a word count nothing, nor do those
+ * that have no labels: where micro-batches do not divide the batch there are such rows. */
+pl_loss_term pl_hybrid_term(const pl_hybrid *, pl_id scale, pl_id sum);
 pl_id pl_hybrid_column(const pl_hybrid *, pl_id counts, pl_hybrid_right);
 /* How many words each page has, where nothing is read: what is no page has none. */
 pl_id pl_hybrid_count_words(const pl_hybrid *);
@@ -90,18 +91,12 @@ pl_id pl_hybrid_apart(const pl_hybrid *, pl_id a, pl_id b, pl_shape image);
 pl_id pl_hybrid_linear(const pl_hybrid *, pl_id x, int64_t out, const char *name);
 /* linear(gelu(linear(x))) of NAME.0 and NAME.2 */
 pl_id pl_hybrid_two_linears(const pl_hybrid *, pl_id x, int64_t inner, int64_t out, const char *name);
-pl_id pl_hybrid_activate(const pl_hybrid *, pl_activation, pl_id x);
 /* σ(logit)·a + (1 − σ(logit))·b; the gates go to *gates, where that is not NULL. */
 pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *gates);
 pl_id pl_hybrid_minus(const pl_hybrid *, pl_id a, pl_id b);
 /* In f32; where activations are narrow what is f32 comes out narrow (rewrite/precision.c), and the other way about. */
 pl_id pl_hybrid_cast(const pl_hybrid *, pl_id x);
-/* NAME.weight, NAME.bias */
-pl_id pl_hybrid_norm(const pl_hybrid *, pl_id x, double eps, bool frozen, const char *name);
-/* Attention between three values, in each of the sequences of a sample. */
-pl_id pl_hybrid_attend(const pl_hybrid *, int64_t heads, const pl_id qkv[3], double dropout, int64_t sequences,
-                       bool taped);
-/* PyTorch's TransformerEncoderLayer with the norm first, under its names. */
+/* PyTorch's TransformerEncoderLayer with the norm first, under its names: NAME.norm1 … */
 pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id x, const char *name);
 
 /* ---- hybrid_towers.c ---- */

@@ -18,101 +18,41 @@
 #include <stdio.h>
 
 #include "base/colours.h"
-#include "base/convolution.h"
 #include "base/rollout.h"
 #include "models/hybrid.h"
 
-#define NORM_EPS      1e-5
-#define NORM_MOMENTUM 0.1
 enum { DEPTH_MAX = 8, KERNEL = 3, UP = 2 };
 
-typedef struct image_size {
-    int64_t height, channels;
-} image_size;
-
-/* A builder that has failed gives values that are none. */
-static image_size size_of(const pl_hybrid *k, pl_id x)
-{
-    if (x == PL_NONE || k->m->b.status != PL_OK) return (image_size){1, 1};
-    const pl_shape *s = &k->m->b.graph->value[x].shape;
-    return (image_size){s->dim[1], s->dim[3]};
-}
-
 /* In front of towers it stays as it is. */
-static bool learns(const pl_hybrid *k) { return k->m->training && k->m->config->denoiser.only; }
+static bool learns(const pl_hybrid *k) { return k->n->training && k->m->config->denoiser.only; }
 
 /* ---- layers, begun as PyTorch begins them ---- */
 
 static pl_id convolve(const pl_hybrid *k, pl_id x, int64_t out, int64_t kernel, const char *name)
 {
-    pl_model *m = k->m;
-    const image_size in = size_of(k, x);
-    const double bound = 1 / sqrt((double)(in.channels * kernel * kernel));
-    const pl_convolution_shape s = {.batch = 1,
-                                    .height = in.height,
-                                    .width = in.height,
-                                    .in = in.channels,
-                                    .out_height = in.height,
-                                    .out_width = in.height,
-                                    .out = out,
-                                    .kernel = kernel,
-                                    .stride = 1,
-                                    .pad = kernel / 2};
-    pl_conv2d_args a = pl_conv2d_none;
-    a.x = x;
-    a.weight = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, out, kernel, kernel, in.channels),
-                                "%s.weight", name);
-    a.bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name);
-    a.act = PL_ACT_NONE, a.stride = s.stride, a.pad = s.pad, a.algorithm = pl_convolution_choose(&s);
-    return pl_build_conv2d(&m->b, &a);
+    const int64_t in = pl_net_last_extent(k->n, x);
+    const pl_affine_init init = pl_affine_torch(PL_DTYPE_F32, in * kernel * kernel);
+    const pl_affine w = pl_net_affine(k->n, &init, pl_shape_of(4, out, kernel, kernel, in), name);
+    return pl_net_convolve(k->n, x, w, 1, -1, NULL);
 }
 
 /* Of a transposed convolution PyTorch takes the outputs of a kernel for what a number is made of. */
 static pl_id double_grid(const pl_hybrid *k, pl_id x, const char *name)
 {
-    pl_model *m = k->m;
-    const int64_t in = size_of(k, x).channels, out = in / 2;
-    const double bound = 1 / sqrt((double)(out * UP * UP));
+    const int64_t in = pl_net_last_extent(k->n, x), out = in / 2, up = UP;
+    const pl_init init = pl_init_within(1 / sqrt((double)(out * up * up)));
     pl_conv_transpose2d_args a = pl_conv_transpose2d_none;
-    a.x = x;
-    a.weight = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(4, in, (int64_t)UP, (int64_t)UP, out),
-                                "%s.weight", name);
-    a.bias = pl_model_uniform(m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, out), "%s.bias", name);
-    a.stride = UP;
-    return pl_build_conv_transpose2d(&m->b, &a);
-}
-
-/* By the statistics of the batch, which the running ones of `known` come nearer to. */
-static pl_id normalise_batch(const pl_hybrid *k, const pl_batch_norm_eval_args *known)
-{
-    pl_builder *b = &k->m->b;
-    pl_channel_moments_args moments = pl_channel_moments_none;
-    pl_batch_norm_update_args update = pl_batch_norm_update_none;
-    pl_batch_norm_args norm = pl_batch_norm_none;
-    moments.x = known->x;
-    pl_build_channel_moments(b, &moments);
-    update.moments = moments.moments, update.mean = known->mean, update.variance = known->variance;
-    update.momentum = NORM_MOMENTUM, update.positions = size_of(k, known->x).height;
-    pl_build_batch_norm_update(b, &update);
-    norm.x = known->x, norm.moments = moments.moments, norm.gamma = known->gamma, norm.beta = known->beta;
-    norm.mean = norm.rstd = PL_NONE;
-    norm.eps = known->eps, norm.act = known->act;
-    return pl_build_batch_norm(b, &norm);
+    a.x = x, a.stride = up;
+    a.weight = pl_net_weight(k->n, init, PL_DTYPE_F32, pl_shape_of(4, in, up, up, out), "%s.weight", name);
+    a.bias = pl_net_weight(k->n, init, PL_DTYPE_F32, pl_shape_of(1, out), "%s.bias", name);
+    return pl_build_conv_transpose2d(&k->n->b, &a);
 }
 
 /* relu(norm(x)) */
 static pl_id normalise(const pl_hybrid *k, pl_id x, const char *name)
 {
-    pl_model *m = k->m;
-    const pl_shape s = pl_shape_of(1, size_of(k, x).channels);
-    pl_batch_norm_eval_args norm = pl_batch_norm_eval_none;
-    norm.x = x;
-    norm.gamma = pl_model_constant(m, 1, s, "%s.weight", name);
-    norm.beta = pl_model_constant(m, 0, s, "%s.bias", name);
-    norm.mean = pl_model_state(m, 0, s, "%s.running_mean", name);
-    norm.variance = pl_model_state(m, 1, s, "%s.running_var", name);
-    norm.eps = NORM_EPS, norm.act = PL_ACT_RELU;
-    return learns(k) ? normalise_batch(k, &norm) : pl_build_batch_norm_eval(&m->b, &norm);
+    pl_batch_norm norm = pl_net_make_batch_norm(k->n, pl_net_last_extent(k->n, x), name);
+    return pl_net_batch_norm(k->n, x, &norm, PL_ACT_RELU, learns(k));
 }
 
 static pl_id block(const pl_hybrid *k, pl_id x, int64_t channels, const char *name)
@@ -132,7 +72,7 @@ static pl_id halve_grid(const pl_hybrid *k, pl_id x)
     pl_max_pool_args pool = pl_max_pool_none;
     pool.x = x;
     if (learns(k)) pool.argmax = PL_NONE;
-    return pl_build_max_pool(&k->m->b, &pool);
+    return pl_build_max_pool(&k->n->b, &pool);
 }
 
 /* ---- the network ---- */
@@ -140,25 +80,23 @@ static pl_id halve_grid(const pl_hybrid *k, pl_id x)
 static pl_id go_down(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_id *skip)
 {
     char name[64];
-    pl_builder_enter(&k->m->b, "down.%d", level);
+    pl_builder_enter(&k->n->b, "down.%d", level);
     snprintf(name, sizeof name, "denoiser.encoders.%d", level);
     *skip = block(k, x, channels, name);
     x = halve_grid(k, *skip);
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
     return x;
 }
 
 static pl_id go_up(const pl_hybrid *k, pl_id x, int64_t channels, int level, pl_id skip)
 {
     char name[64];
-    pl_concat_args both = pl_concat_none;
-    pl_builder_enter(&k->m->b, "up.%d", level);
+    pl_builder_enter(&k->n->b, "up.%d", level);
     snprintf(name, sizeof name, "denoiser.upconvs.%d", level);
-    both.part[0] = double_grid(k, x, name), both.part[1] = skip;
-    pl_build_concat(&k->m->b, &both);
+    x = pl_net_join(k->n, double_grid(k, x, name), skip);
     snprintf(name, sizeof name, "denoiser.decoders.%d", level);
-    x = block(k, both.y, channels, name);
-    pl_builder_leave(&k->m->b);
+    x = block(k, x, channels, name);
+    pl_builder_leave(&k->n->b);
     return x;
 }
 
@@ -168,13 +106,13 @@ pl_id pl_hybrid_denoise(const pl_hybrid *k, pl_id x)
     pl_id skip[DEPTH_MAX];
     const int depth = (int)c->depth;
     for (int i = 0; i < depth; i++) x = go_down(k, x, c->channels << i, i, &skip[i]);
-    pl_builder_enter(&k->m->b, "bottom");
+    pl_builder_enter(&k->n->b, "bottom");
     x = block(k, x, c->channels << depth, "denoiser.bottleneck");
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
     for (int i = depth - 1; i >= 0; i--) x = go_up(k, x, c->channels << i, i, skip[i]);
-    pl_builder_enter(&k->m->b, "out");
+    pl_builder_enter(&k->n->b, "out");
     x = convolve(k, x, PL_COLOURS, 1, "denoiser.final_conv");
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
     return x;
 }
 
@@ -189,7 +127,7 @@ pl_id pl_hybrid_colour(const pl_hybrid *k, pl_id pages, int64_t copies)
 {
     pl_patches_args rows = pl_patches_none;
     rows.image = pages, rows.patch = 1, rows.channels = PL_COLOURS;
-    return pl_model_view(k->m, pl_build_patches(&k->m->b, &rows), pl_hybrid_image(k, copies));
+    return pl_net_view(k->n, pl_build_patches(&k->n->b, &rows), pl_hybrid_image(k, copies));
 }
 
 pl_id pl_hybrid_noisy(const pl_hybrid *k, pl_id x, const char *which)
@@ -197,8 +135,8 @@ pl_id pl_hybrid_noisy(const pl_hybrid *k, pl_id x, const char *which)
     pl_noise_args noise = pl_noise_none;
     noise.x = x, noise.parameters = k->noise, noise.ids = k->numbers;
     noise.step = pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
-    noise.seed = k->m->config->train.seed, noise.stream = pl_model_stream(k->m, which);
-    return pl_build_noise(&k->m->b, &noise);
+    noise.seed = k->m->config->train.seed, noise.stream = pl_net_stream(k->n, which);
+    return pl_build_noise(&k->n->b, &noise);
 }
 
 /* ---- in front of the towers ---- */
@@ -239,16 +177,16 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     pl_pixels_args bytes = pl_pixels_none;
     const size_t first = pl_hybrid_node_count(k);
     if (!k->coloured) return pages;
-    pl_builder_enter(&k->m->b, "denoiser");
+    pl_builder_enter(&k->n->b, "denoiser");
     pl_id strength = PL_NONE;
     if (pl_hybrid_has_policy(k->m->config)) pages = pl_hybrid_draw_best(k, pages, &strength);
     pl_id x = pl_hybrid_colour(k, pages, 1);
     if (is_noisy(k->m->config)) x = pl_hybrid_noisy(k, x, "page");
     if (pl_hybrid_is_denoised(k->m->config)) x = clean_up(k, x, strength);
     bytes.x = x;
-    pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->m->b, &bytes), k->denoised);
-    pl_builder_leave(&k->m->b);
-    pl_model_freeze_all(k->m, "denoiser.");
+    pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->n->b, &bytes), k->denoised);
+    pl_builder_leave(&k->n->b);
+    pl_net_freeze_all(k->n, "denoiser.");
     return made;
 }
 
@@ -259,26 +197,27 @@ static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleane
     const pl_shape page = pl_hybrid_image(k, 1);
     pl_concat_args row = pl_concat_none;
     pl_store_args store = pl_store_none;
-    pl_builder_enter(&k->m->b, "told");
+    pl_builder_enter(&k->n->b, "told");
     row.part[0] = pl_hybrid_apart(k, made_noisy, clean, page);
     row.part[1] = pl_hybrid_apart(k, pl_hybrid_cast(k, cleaned), clean, page);
     row.part[2] = pl_hybrid_spread(k, PL_NONE);
-    store.port[0] = pl_build_concat(&k->m->b, &row);
-    pl_build_store(&k->m->b, &store);
-    pl_builder_leave(&k->m->b);
+    store.port[0] = pl_build_concat(&k->n->b, &row);
+    pl_build_store(&k->n->b, &store);
+    pl_builder_leave(&k->n->b);
 }
 
 void pl_hybrid_learn_to_denoise(pl_hybrid *k, pl_id pages, pl_id *loss)
 {
-    const bool training = k->m->training, from_clean = k->m->config->denoiser.target == PL_CONFIG_DENOISED_CLEAN;
+    const bool training = k->n->training, from_clean = k->m->config->denoiser.target == PL_CONFIG_DENOISED_CLEAN;
     const int64_t numbers = k->side * k->side * PL_COLOURS;
-    pl_builder_enter(&k->m->b, "denoiser");
+    pl_builder_enter(&k->n->b, "denoiser");
     pl_id clean = pl_hybrid_colour(k, pages, 1), first = pl_hybrid_noisy(k, clean, "first");
     pl_id target = !training || from_clean ? clean : pl_hybrid_noisy(k, clean, "second");
     pl_id cleaned = pl_hybrid_denoise(k, pl_hybrid_cast(k, first));
     k->counted = pl_hybrid_count_words(k);
     pl_id scale = training ? pl_hybrid_scale(k, 1, numbers) : pl_hybrid_number(k, 1 / (double)numbers);
-    pl_hybrid_add_loss(k, PL_OP_SQUARED_ERROR, cleaned, pl_hybrid_cast(k, target), scale, loss);
+    const pl_loss_term term = pl_hybrid_term(k, scale, *loss);
+    *loss = pl_net_squared_error(k->n, cleaned, pl_hybrid_cast(k, target), &term);
     if (!training) tell(k, clean, first, cleaned);
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
 }

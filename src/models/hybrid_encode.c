@@ -6,8 +6,6 @@
  * pages, too. */
 #include "models/hybrid.h"
 
-enum { PAGES, REMARKS, PORTS };
-
 bool pl_hybrid_can_be_used(const pl_config *c)
 {
     return pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c) && !pl_hybrid_has_policy(c);
@@ -15,39 +13,20 @@ bool pl_hybrid_can_be_used(const pl_config *c)
 
 static pl_id rounded(const pl_hybrid *k, pl_id x, const char *name)
 {
-    pl_builder *b = &k->m->b;
-    pl_cast_args a = pl_cast_none;
-    if (b->status != PL_OK) return PL_NONE;
-    a.x = x;
-    a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_F16, b->graph->value[x].shape, "encode.%s", name);
-    return pl_build_cast(b, &a);
+    return pl_net_cast(k->n, x, PL_DTYPE_F16, "encode.%s", name);
 }
 
-static void load_pages(const pl_hybrid *k, pl_id port[PORTS])
+static void give_out(const pl_hybrid *k, const pl_hybrid_capsules *c, pl_id pages, pl_id remarks)
 {
-    pl_builder *b = &k->m->b;
-    pl_load_args load = pl_load_none;
-    pl_builder_enter(b, "data");
-    load.port[PAGES] = port[PAGES] = pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8,
-                                                        pl_shape_of(3, PL_B(1), k->side, k->side), "encode.pages");
-    load.port[REMARKS] = port[REMARKS] =
-        pl_build_temporary(b, PL_ROLE_TEMPORARY, PL_DTYPE_U8, pl_shape_of(1, PL_B(1)), "encode.remarks");
-    pl_build_load(b, &load);
-    if (b->status == PL_OK) b->graph->node[b->graph->node_count - 1].wait = 1; /* the ring's slot is filled */
-    pl_builder_leave(b);
-}
-
-static void give_out(const pl_hybrid *k, const pl_hybrid_capsules *c, const pl_id port[PORTS])
-{
-    pl_builder *b = &k->m->b;
+    pl_builder *b = &k->n->b;
     pl_store_args store = pl_store_none;
     int count = 0;
     pl_builder_enter(b, "results");
     store.port[count++] = rounded(k, c->sketches, "sketches");
     store.port[count++] = rounded(k, c->checksums, "checksums");
     store.port[count++] = rounded(k, c->children, "children");
-    store.port[count++] = port[REMARKS];
-    if (pl_facts_value(k->m->extents, "witness", 0)) store.port[count++] = port[PAGES];
+    store.port[count++] = remarks;
+    if (pl_facts_value(k->m->extents, "witness", 0)) store.port[count++] = pages;
     pl_build_store(b, &store);
     pl_builder_leave(b);
 }
@@ -55,14 +34,16 @@ static void give_out(const pl_hybrid *k, const pl_hybrid_capsules *c, const pl_i
 pl_status pl_hybrid_build_encode(pl_hybrid *k)
 {
     pl_hybrid_capsules c = {.is_asked = true, .sketches = PL_NONE};
-    pl_id port[PORTS];
+    const pl_model_port ports[] = {{"pages", PL_DTYPE_U8, pl_shape_of(3, PL_B(1), k->side, k->side)},
+                                   {"remarks", PL_DTYPE_U8, pl_shape_of(1, PL_B(1))}};
+    pl_id load[2];
     pl_model_begin_program(k->m, "encode");
-    k->m->training = false;
+    k->n->training = false;
     k->told = NULL, k->carried = NULL;
     pl_hybrid_forget_ports(k);
     pl_hybrid_begin_fusion(k);
-    load_pages(k, port);
-    pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, port[PAGES])), &c);
-    give_out(k, &c, port);
-    return k->m->b.status;
+    PL_TRY(pl_model_load(k->m, ports, 2, load));
+    pl_hybrid_encode(k, pl_hybrid_see(k, pl_hybrid_make_pages(k, load[0])), &c);
+    give_out(k, &c, load[0], load[1]);
+    return k->n->b.status;
 }

@@ -10,37 +10,30 @@ enum { CHECKSUM_WIDTH = 128 };
 
 static pl_id children_of(const pl_hybrid *k, pl_id tokens, pl_id attention)
 {
-    pl_builder *b = &k->m->b;
     const int64_t count = k->m->config->vision_encoder.children_per_capsule;
-    pl_top_k_args most = pl_top_k_none;
-    pl_gather_rows_args children = pl_gather_rows_none;
-    most.x = attention, most.count = count;
-    children.tokens = tokens, children.index = pl_build_top_k(b, &most);
-    pl_build_gather_rows(b, &children);
-    return pl_model_view(k->m, pl_hybrid_linear(k, children.y, k->width, "children_projection"),
-                         pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
+    pl_id children = pl_net_top_rows(k->n, tokens, attention, count);
+    return pl_net_view(k->n, pl_hybrid_linear(k, children, k->width, "children_projection"),
+                       pl_shape_of(4, PL_B(1), k->capsules, count, k->width));
 }
 
 static pl_id means_of(const pl_hybrid *k, pl_id children)
 {
-    pl_adaptive_avg_pool_args mean = pl_adaptive_avg_pool_none;
-    mean.x = children;
-    mean.height = k->capsules, mean.width = 1;
-    pl_build_adaptive_avg_pool(&k->m->b, &mean);
-    return pl_model_view(k->m, mean.y, pl_shape_of(3, PL_B(1), k->capsules, k->width));
+    return pl_net_view(k->n, pl_net_mean_of_grid(k->n, children, k->capsules, 1),
+                       pl_shape_of(3, PL_B(1), k->capsules, k->width));
 }
 
 static pl_id checksums(const pl_hybrid *k, pl_id sketches)
 {
-    pl_id h = pl_hybrid_activate(k, PL_ACT_RELU, pl_hybrid_linear(k, sketches, CHECKSUM_WIDTH, "checksum_head.0"));
-    return pl_hybrid_linear(k, h, k->m->config->vision_encoder.checksum_dim, "checksum_head.2");
+    return pl_net_two_linears(k->n, sketches, PL_DTYPE_F32, CHECKSUM_WIDTH, PL_ACT_RELU,
+                              k->m->config->vision_encoder.checksum_dim, "checksum_head");
 }
 
 void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
 {
-    pl_builder *b = &k->m->b;
+    pl_builder *b = &k->n->b;
     const pl_config *cfg = k->m->config;
-    const pl_recursion r = {.m = k->m,
+    const pl_recursion r = {.n = k->n,
+                            .is_binary = pl_model_is_binary(k->m->config),
                             .names = "encoder.L_blocks",
                             .count = cfg->vision_encoder.layers,
                             .heads = cfg->vision_encoder.heads,
@@ -51,14 +44,14 @@ void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
     pl_capsule_pool_args pool = pl_capsule_pool_none;
     pl_builder_enter(b, "encoder");
     x = pl_recursion_flat(&r, x, cfg->vision_encoder.H_cycles * cfg->vision_encoder.L_cycles);
-    pool.tokens = pl_hybrid_norm(k, x, ENCODER_EPS, false, "encoder.pre_pool_norm");
+    pool.tokens = pl_net_norm(k->n, x, &(pl_norm){.eps = ENCODER_EPS}, "encoder.pre_pool_norm");
     pool.logits = pl_hybrid_linear(k, pool.tokens, k->capsules, "encoder.spatial_pool.attn_conv");
-    const bool has_all = k->m->training || c->is_asked; /* they are learnt; no word is read from them */
+    const bool has_all = k->n->training || c->is_asked; /* they are learnt; no word is read from them */
     if (has_all) pool.assignment = PL_NONE;
     c->sketches = pl_build_capsule_pool(b, &pool);
     if (has_all) {
         c->children = children_of(k, pool.tokens, pool.assignment);
-        if (k->m->training) c->child_means = means_of(k, c->children);
+        if (k->n->training) c->child_means = means_of(k, c->children);
         c->checksums = checksums(k, c->sketches);
     }
     pl_builder_leave(b);
@@ -71,7 +64,7 @@ void pl_hybrid_encode(const pl_hybrid *k, pl_id x, pl_hybrid_capsules *c)
 static pl_id reason(const pl_hybrid *k, const pl_recursion *r, pl_id capsules)
 {
     const pl_config *c = k->m->config;
-    const int64_t calls = k->m->training ? 1 : c->reasoning.halt_max_steps;
+    const int64_t calls = k->n->training ? 1 : c->reasoning.halt_max_steps;
     pl_id state[PL_RECURSION_STATES];
     pl_recursion_begin(r, state);
     if (k->carried) {
@@ -79,9 +72,9 @@ static pl_id reason(const pl_hybrid *k, const pl_recursion *r, pl_id capsules)
         state[PL_RECURSION_LOW] = pl_hybrid_take_state(k, k->carried->low, state[PL_RECURSION_LOW]);
     }
     for (int64_t i = 0; i < calls; i++) {
-        if (calls > 1) pl_builder_enter(&k->m->b, "call.%d", (int)i);
+        if (calls > 1) pl_builder_enter(&k->n->b, "call.%d", (int)i);
         pl_recursion_go_on(r, capsules, c->reasoning.H_cycles, c->reasoning.L_cycles, state);
-        if (calls > 1) pl_builder_leave(&k->m->b);
+        if (calls > 1) pl_builder_leave(&k->n->b);
     }
     if (k->carried) {
         pl_hybrid_keep(k, &k->carried->high, pl_hybrid_cast(k, state[PL_RECURSION_HIGH]));
@@ -93,7 +86,8 @@ static pl_id reason(const pl_hybrid *k, const pl_recursion *r, pl_id capsules)
 pl_id pl_hybrid_reason(const pl_hybrid *k, pl_id capsules)
 {
     const pl_config *c = k->m->config;
-    const pl_recursion r = {.m = k->m,
+    const pl_recursion r = {.n = k->n,
+                            .is_binary = pl_model_is_binary(k->m->config),
                             .names = "reasoner.L_level.layers",
                             .states = "reasoner",
                             .count = c->reasoning.L_layers,
@@ -104,8 +98,8 @@ pl_id pl_hybrid_reason(const pl_hybrid *k, pl_id capsules)
                             .type = PL_DTYPE_F32,
                             .turned = true,
                             .keeps_states = true};
-    pl_builder_enter(&k->m->b, "reasoner");
+    pl_builder_enter(&k->n->b, "reasoner");
     pl_id high = reason(k, &r, capsules);
-    pl_builder_leave(&k->m->b);
+    pl_builder_leave(&k->n->b);
     return high;
 }

@@ -13,13 +13,10 @@ static pl_id absent(const pl_hybrid *k, double value, int64_t columns)
 pl_id pl_hybrid_spread(const pl_hybrid *k, pl_id gates)
 {
     pl_field_metrics_args all = pl_field_metrics_none;
-    pl_slice_args two = pl_slice_none;
     _Static_assert(PL_FIELD_MEAN_MAGNITUDE == PL_FIELD_VARIANCE + 1, "a slice of two columns");
     if (gates == PL_NONE) return absent(k, PL_TOLD_ABSENT, 2);
-    all.x = pl_model_view(k->m, gates, pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, (int64_t)1));
-    two.x = pl_build_field_metrics(&k->m->b, &all);
-    two.first = PL_FIELD_VARIANCE, two.channels = 2;
-    return pl_build_slice(&k->m->b, &two);
+    all.x = pl_net_view(k->n, gates, pl_shape_of(4, PL_B(1), (int64_t)1, k->tokens, (int64_t)1));
+    return pl_net_slice(k->n, pl_build_field_metrics(&k->n->b, &all), PL_FIELD_VARIANCE, 2);
 }
 
 pl_id pl_hybrid_tell(const pl_hybrid *k, pl_id right)
@@ -29,15 +26,15 @@ pl_id pl_hybrid_tell(const pl_hybrid *k, pl_id right)
     const int64_t ways = plans ? k->m->config->latent_planning.latent_num_paths : 0;
     pl_concat_args row = pl_concat_none;
     pl_id *part = row.part;
-    pl_builder_enter(&k->m->b, "told");
+    pl_builder_enter(&k->n->b, "told");
     *part++ = right, *part++ = t->halt;
     *part++ = pl_hybrid_spread(k, t->fusion_gates);
     *part++ = pl_hybrid_spread(k, t->adapter_gates);
     *part++ = t->planner_gate == PL_NONE ? absent(k, PL_TOLD_ABSENT, 1)
-                                         : pl_model_view(k->m, t->planner_gate, pl_shape_of(2, PL_B(1), (int64_t)1));
-    if (ways) *part++ = pl_model_view(k->m, t->scores, pl_shape_of(2, PL_B(1), ways));
+                                         : pl_net_view(k->n, t->planner_gate, pl_shape_of(2, PL_B(1), (int64_t)1));
+    if (ways) *part++ = pl_net_view(k->n, t->scores, pl_shape_of(2, PL_B(1), ways));
     if (ways < PL_TOLD_WAYS_MAX) *part++ = absent(k, PL_TOLD_NO_WAY, PL_TOLD_WAYS_MAX - ways);
-    pl_build_concat(&k->m->b, &row);
-    pl_builder_leave(&k->m->b);
+    pl_build_concat(&k->n->b, &row);
+    pl_builder_leave(&k->n->b);
     return row.y;
 }

@@ -7,26 +7,26 @@ static pl_status build_loss_program(pl_language *l, const char *name, bool train
     const pl_shape shape = pl_shape_of(2, PL_B(1), m->config->model.sequence);
     const pl_model_port ports[] = {{"tokens", PL_DTYPE_I32, shape}, {"targets", PL_DTYPE_I32, shape}};
     pl_id program = pl_model_begin_program(m, name), weight = PL_NONE, load[2];
-    m->training = training;
+    m->net.training = training;
     l->generating = false;
     pl_id loss = pl_model_loss(m, name);
     PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
     pl_id h = l->hidden(l, load[0], &weight);
-    pl_builder_enter(&m->b, "loss");
-    pl_model_cross_entropy(m, h, weight, load[1], loss);
-    return m->b.status;
+    pl_builder_enter(&m->net.b, "loss");
+    pl_net_linear_cross_entropy(&m->net, h, weight, load[1], loss);
+    return m->net.b.status;
 }
 
 static pl_status build_generate_program(pl_language *l)
 {
     pl_model *m = l->m;
     pl_model_begin_program(m, "generate");
-    m->training = false;
+    m->net.training = false;
     l->generating = true;
     const int64_t n = l->read, width = m->config->model.width;
     pl_id weight = PL_NONE;
     pl_linear_args logits = pl_linear_none;
-    pl_builder *b = &m->b;
+    pl_builder *b = &m->net.b;
     pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
     pl_id h = l->hidden(l, tokens, &weight);
     if (b->status == PL_OK && n > 1)
@@ -45,7 +45,7 @@ static pl_status find_vocab(pl_language *l)
     const int64_t asked = l->m->config->model.vocab_size;
     l->vocab = (int64_t)pl_facts_value(l->m->extents, "vocab", 0);
     if (asked == PL_CONFIG_AUTO || asked == l->vocab) return PL_OK;
-    return pl_fail(l->m->err, PL_E_CONFIG,
+    return pl_fail(l->m->net.err, PL_E_CONFIG,
                    "model.vocab_size is %lld but the tokenizer has %lld tokens; set it to auto or to that number",
                    (long long)asked, (long long)l->vocab);
 }
@@ -56,7 +56,7 @@ pl_status pl_language_build(pl_language *l)
                                       PL_INPUT_POSITION};
     PL_TRY(find_vocab(l));
     pl_model_inputs(l->m, inputs, sizeof inputs / sizeof *inputs);
-    PL_TRY(l->m->b.status);
+    PL_TRY(l->m->net.b.status);
     PL_TRY(build_loss_program(l, "train", true));
     PL_TRY(build_loss_program(l, "evaluate", false));
     return build_generate_program(l);

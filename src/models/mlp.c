@@ -2,34 +2,36 @@
  * linear layers with activation to `width`; the output matrix is the embedding's or its own. The smallest model that
  * exercises every part of the road. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "models/check.h"
 #include "models/language.h"
 
 static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 {
-    pl_model *m = l->m;
-    const pl_config_model *c = &m->config->model;
+    pl_net *n = &l->m->net;
+    const pl_config_model *c = &l->m->config->model;
+    const pl_init normal = pl_init_normal(c->init_std);
+    const pl_affine_init init = {.weight = normal, .bias = c->bias ? pl_init_all(0) : (pl_init){PL_INIT_ABSENT}};
+    const pl_shape table = pl_shape_of(2, l->vocab, c->width);
     pl_embedding_args embed = pl_embedding_none;
-    pl_builder_enter(&m->b, "embedding");
-    pl_id table = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "embedding.weight");
-    embed.tokens = tokens, embed.table = table, embed.window = c->window;
-    pl_id x = pl_build_embedding(&m->b, &embed);
-    pl_builder_leave(&m->b);
+    pl_builder_enter(&n->b, "embedding");
+    embed.tokens = tokens, embed.window = c->window;
+    embed.table = pl_net_weight(n, normal, PL_DTYPE_F32, table, "embedding.weight");
+    pl_id x = pl_build_embedding(&n->b, &embed);
+    pl_builder_leave(&n->b);
     for (int i = 0; i < c->layers; i++) {
-        pl_builder_enter_block(&m->b, "layer", (uint32_t)i);
-        int64_t in = i == 0 ? c->window * c->width : c->width;
-        pl_id w = pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, c->width, in), "layers.%d.weight", i);
-        pl_id bias =
-            c->bias ? pl_model_weight(m, PL_INIT_ZERO, pl_shape_of(1, c->width), "layers.%d.bias", i) : PL_NONE;
-        x = pl_model_dropout(m, pl_model_activation(m, pl_model_linear(m, x, w, bias, PL_NONE)), PL_NONE);
-        pl_builder_leave(&m->b);
+        char name[32];
+        snprintf(name, sizeof name, "layers.%d", i);
+        pl_builder_enter_block(&n->b, "layer", (uint32_t)i);
+        const pl_affine w = pl_net_affine(n, &init, pl_shape_of(2, c->width, pl_net_last_extent(n, x)), name);
+        x = pl_net_activate(n, pl_model_activation_of(c->activation), pl_net_linear(n, x, w, PL_NONE));
+        x = pl_net_dropout(n, c->dropout, x, PL_NONE);
+        pl_builder_leave(&n->b);
     }
-    pl_builder_enter(&m->b, "head");
-    *output_weight = c->tie_embeddings
-                         ? table
-                         : pl_model_weight(m, PL_INIT_NORMAL, pl_shape_of(2, l->vocab, c->width), "head.weight");
-    pl_builder_leave(&m->b);
+    pl_builder_enter(&n->b, "head");
+    *output_weight = c->tie_embeddings ? embed.table : pl_net_weight(n, normal, PL_DTYPE_F32, table, "head.weight");
+    pl_builder_leave(&n->b);
     return x;
 }
 

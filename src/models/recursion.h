@@ -3,10 +3,10 @@
 #ifndef PL_MODELS_RECURSION_H
 #define PL_MODELS_RECURSION_H
 
-#include "models/model.h"
+#include "layers/layers.h"
 
 typedef struct pl_recursion {
-    pl_model *m;
+    pl_net *n;
     const char *names; /* "encoder.L_blocks": NAMES.I.self_attn.qkv_proj.weight, .o_proj, NAMES.I.mlp.gate_up_proj, … */
     const char *states; /* "encoder": STATES.H_init, .L_init, of two states */
     int64_t count, heads, width, inner;
@@ -14,6 +14,7 @@ typedef struct pl_recursion {
     pl_dtype type;     /* of matrices, and of what flows */
     bool turned;       /* with rotary positions */
     bool keeps_states; /* what the two states begin with is not trained */
+    bool is_binary;    /* of matrices the signs count */
     bool is_all;       /* its blocks are the model's (pl_value.block), not those of a part */
 } pl_recursion;
 

@@ -1,35 +1,14 @@
 #include "models/rollout.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/philox.h"
 
-/* ---- weights ---- */
-
-pl_id pl_rollout_weight(const pl_rollout *r, int64_t fan_in, pl_shape shape, const char *fmt, ...)
-{
-    char name[256];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(name, sizeof name, fmt, args);
-    va_end(args);
-    const double bound = 1 / sqrt((double)fan_in);
-    return pl_model_uniform(r->m, r->precision, -bound, bound, shape, "%s", name);
-}
-
-pl_id pl_rollout_bias(const pl_rollout *r, int64_t fan_in, int64_t count, const char *name)
-{
-    const double bound = 1 / sqrt((double)fan_in);
-    return pl_model_uniform(r->m, PL_DTYPE_F32, -bound, bound, pl_shape_of(1, count), "%s.bias", name);
-}
-
 static pl_noise_args noise_of(const pl_rollout *r, pl_id x, const char *stream)
 {
     pl_noise_args a = pl_noise_none;
-    a.x = x, a.parameters = r->parameters, a.ids = r->ids, a.step = r->m->input[PL_INPUT_STEP];
-    a.seed = (int64_t)r->m->seed, a.stream = (int64_t)pl_stream_id(stream);
+    a.x = x, a.parameters = r->parameters, a.ids = r->ids, a.step = r->m->net.input[PL_INPUT_STEP];
+    a.seed = (int64_t)r->m->net.seed, a.stream = (int64_t)pl_stream_id(stream);
     return a;
 }
 
@@ -39,7 +18,7 @@ pl_id pl_rollout_noise(pl_rollout *r, pl_id x)
     pl_noise_args a = noise_of(r, x, "noise");
     r->quiet = x;
     a.correlated = (int64_t)pl_facts_value(r->m->extents, "correlated", 0);
-    return r->noisy = pl_build_noise(&r->m->b, &a);
+    return r->noisy = pl_build_noise(&r->m->net.b, &a);
 }
 
 bool pl_rollout_drops(const pl_rollout *r) { return pl_facts_value(r->m->extents, "dropout", 0) && !r->silent; }
@@ -51,7 +30,7 @@ pl_id pl_rollout_dropout(const pl_rollout *r, pl_id x, const char *name)
     snprintf(stream, sizeof stream, "dropout %s", name);
     pl_noise_args a = noise_of(r, x, stream);
     a.dropout = 1;
-    return pl_build_noise(&r->m->b, &a);
+    return pl_build_noise(&r->m->net.b, &a);
 }
 
 /* ---- programs ---- */
@@ -63,13 +42,13 @@ static pl_shape image_of(const pl_rollout *r)
 
 static pl_id lasting(pl_rollout *r, pl_dtype dtype, pl_shape shape, const char *name)
 {
-    return pl_build_persistent(&r->m->b, PL_ROLE_STATE, dtype, shape, "%s", name);
+    return pl_build_persistent(&r->m->net.b, PL_ROLE_STATE, dtype, shape, "%s", name);
 }
 
 /* The state, and what is measured of it. */
 static void give_out(pl_rollout *r, pl_id state, pl_id previous)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_field_metrics_args metrics = pl_field_metrics_none;
     pl_store_args store = pl_store_none;
     pl_builder_enter(b, "metrics");
@@ -85,7 +64,7 @@ static void give_out(pl_rollout *r, pl_id state, pl_id previous)
 
 static pl_status build_begin(pl_rollout *r)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_load_args load = pl_load_none;
     pl_model_begin_program(r->m, "begin");
     pl_builder_enter(b, "data");
@@ -100,16 +79,12 @@ static pl_status build_begin(pl_rollout *r)
 /* In the precision of the network; f32 is as it is. */
 static pl_id narrowed(pl_rollout *r, pl_id x, const char *name)
 {
-    pl_builder *b = &r->m->b;
-    pl_cast_args a = pl_cast_none;
-    if (r->precision == PL_DTYPE_F32) return x;
-    a.x = x, a.y = pl_build_temporary(b, PL_ROLE_TEMPORARY, r->precision, image_of(r), "%s", name);
-    return pl_build_cast(b, &a);
+    return r->precision == PL_DTYPE_F32 ? x : pl_net_cast(&r->m->net, x, r->precision, "%s", name);
 }
 
 static pl_status build_step(pl_rollout *r, pl_id previous)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_evolve_args a = pl_evolve_none;
     pl_model_begin_program(r->m, "step");
     a.y = r->network(r, narrowed(r, r->state, "step.input"));
@@ -124,7 +99,7 @@ static pl_status build_step(pl_rollout *r, pl_id previous)
 /* What an operator is does not hang on its noise, which would hide the answer to a small change: it is left out. */
 static pl_status build_features(pl_rollout *r)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_store_args store = pl_store_none;
     pl_model_begin_program(r->m, "features");
     r->silent = true;
@@ -148,13 +123,13 @@ pl_status pl_rollout_build(pl_rollout *r)
     r->activation = (pl_activation)pl_facts_value(e, "activation", PL_ACT_GELU);
     r->precision = (pl_dtype)pl_facts_value(e, "precision", PL_DTYPE_F32);
     r->convolution = (int64_t)pl_facts_value(e, "convolution", 0) - 1;
-    m->seed = pl_facts_value(e, "seed", 1);
+    m->net.seed = pl_facts_value(e, "seed", 1);
     pl_model_inputs(m, inputs, sizeof inputs / sizeof *inputs);
     r->state = lasting(r, PL_DTYPE_F32, image_of(r), "state");
     pl_id previous = lasting(r, PL_DTYPE_F32, image_of(r), "previous");
     r->parameters = lasting(r, PL_DTYPE_F32, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_COLUMNS), "parameters");
     r->ids = lasting(r, PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS), "ids");
-    PL_TRY(m->b.status);
+    PL_TRY(m->net.b.status);
     PL_TRY(build_begin(r));
     PL_TRY(build_step(r, previous));
     const bool is_asked = pl_facts_value(e, "features", 0) || pl_facts_value(e, "export", 0);

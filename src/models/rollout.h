@@ -43,10 +43,6 @@ struct pl_rollout {
 
 pl_status pl_rollout_build(pl_rollout *);
 
-/* A weight, uniform in ± 1/√fan_in, in the network's precision. */
-pl_id pl_rollout_weight(const pl_rollout *, int64_t fan_in, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
-/* NAME.bias: likewise, in f32. */
-pl_id pl_rollout_bias(const pl_rollout *, int64_t fan_in, int64_t count, const char *name);
 /* The noise block, on the features before the output; x itself where the network is silent. */
 pl_id pl_rollout_noise(pl_rollout *, pl_id x);
 /* Where the config asks for it: whole channels of what is behind an activation are 0 with the probability of the row,

@@ -24,25 +24,24 @@ static pl_id go_down(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id 
     char name[24], path[32];
     snprintf(name, sizeof name, "down.%d", level);
     snprintf(path, sizeof path, "%s.reduce", name);
-    pl_builder_enter_block(&r->m->b, "down", (uint32_t)level);
+    pl_builder_enter_block(&r->m->net.b, "down", (uint32_t)level);
     *skip = two_blocks(r, x, channels, name);
     x = pl_rollout_conv_block(r, *skip, &(pl_rollout_conv){channels, r->kernel, 2, path}, PL_NONE);
-    pl_builder_leave(&r->m->b);
+    pl_builder_leave(&r->m->net.b);
     return x;
 }
 
 static pl_id go_up(pl_rollout *r, pl_id x, int64_t channels, int level, pl_id skip)
 {
-    pl_builder *b = &r->m->b;
+    pl_builder *b = &r->m->net.b;
     pl_upsample_bilinear_args larger = pl_upsample_bilinear_none;
-    pl_concat_args both = pl_concat_none;
     char name[24], path[32];
     snprintf(name, sizeof name, "up.%d", level);
     snprintf(path, sizeof path, "%s.merge", name);
     pl_builder_enter_block(b, "up", (uint32_t)level);
     larger.x = x;
-    both.part[0] = pl_build_upsample_bilinear(b, &larger), both.part[1] = skip;
-    x = pl_rollout_conv_block(r, pl_build_concat(b, &both), &(pl_rollout_conv){channels, r->kernel, 1, path}, PL_NONE);
+    x = pl_net_join(&r->m->net, pl_build_upsample_bilinear(b, &larger), skip);
+    x = pl_rollout_conv_block(r, x, &(pl_rollout_conv){channels, r->kernel, 1, path}, PL_NONE);
     x = two_blocks(r, x, channels, name);
     pl_builder_leave(b);
     return x;
@@ -52,9 +51,9 @@ static pl_id network(pl_rollout *r, pl_id x)
 {
     pl_id skip[LEVELS];
     int64_t channels[LEVELS], last = r->channels;
-    pl_builder_enter(&r->m->b, "stem");
+    pl_builder_enter(&r->m->net.b, "stem");
     pl_id h = pl_rollout_conv_block(r, x, &(pl_rollout_conv){r->channels, r->kernel, 1, "stem"}, PL_NONE);
-    pl_builder_leave(&r->m->b);
+    pl_builder_leave(&r->m->net.b);
     for (int i = 0; i < LEVELS; i++) {
         const int64_t twice = 2 * last, most = WIDEST * r->channels;
         last = channels[i] = twice < most ? twice : most;

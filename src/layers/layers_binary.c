@@ -1,22 +1,20 @@
-/* Layers of signs in a model (ir/op_binary.c): a program packs the signs of each weight once, before its micro-batches,
- * and every layer that reads the weight multiplies with these. */
+/* Linear layers of signs (ir/op_binary.c): a program packs the signs of each weight once, before its micro-batches, and
+ * every layer that reads the weight multiplies by these. */
 #include <stdio.h>
 
 #include "base/binary.h"
-#include "models/model.h"
+#include "layers/layers.h"
 
-bool pl_model_is_binary(const pl_config *c) { return c->model.binary != PL_CONFIG_BINARY_NONE; }
-
-/* Of the program that is built: packed the first time that they are asked for. */
-static pl_id packed(pl_model *m, pl_id weight)
+/* Of the program that is being built: packed the first time that they are asked for. */
+static pl_id packed(pl_net *n, pl_id weight)
 {
-    pl_builder *b = &m->b;
+    pl_builder *b = &n->b;
     pl_pack_signs_args pack = pl_pack_signs_none;
     char name[256];
     if (b->status != PL_OK) return PL_NONE;
     const pl_id inner = b->region, program = pl_region_program(b->graph, inner);
     snprintf(name, sizeof name, "%.40s.signs.%.200s", b->graph->region[program].name, b->graph->value[weight].name);
-    pl_id signs = pl_names_find(&m->lasting, b->graph, name);
+    pl_id signs = pl_names_find(&n->lasting, b->graph, name);
     if (signs != PL_NONE) return signs;
     const pl_shape w = b->graph->value[weight].shape;
     const int64_t bytes = (int64_t)pl_binary_packed_bytes(w.dim[0], w.dim[1]);
@@ -26,29 +24,23 @@ static pl_id packed(pl_model *m, pl_id weight)
     pack.weight = weight, pack.packed = signs;
     pl_build_pack_signs(b, &pack);
     b->region = inner;
-    if (b->status == PL_OK) b->status = pl_names_add(&m->lasting, b->graph, signs, m->err);
+    if (b->status == PL_OK) b->status = pl_names_add(&n->lasting, b->graph, signs, n->err);
     return b->status == PL_OK ? signs : PL_NONE;
 }
 
-static pl_id binary_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
+pl_id pl_net_binary_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
 {
-    const pl_id signs = packed(m, weight);
+    const pl_id signs = packed(n, w.weight);
     pl_linear_binary_args a = pl_linear_binary_none;
-    if (m->b.status != PL_OK) return PL_NONE;
-    pl_value *w = &m->b.graph->value[weight];
-    w->latent = true;
-    a.x = x, a.packed = signs, a.bias = bias, a.residual = residual, a.columns = w->shape.dim[0];
-    if (m->training) a.latent = weight;
-    return pl_build_linear_binary(&m->b, &a);
+    if (n->b.status != PL_OK) return PL_NONE;
+    pl_value *weight = &n->b.graph->value[w.weight];
+    weight->latent = true;
+    a.x = x, a.packed = signs, a.bias = w.bias, a.residual = residual, a.columns = weight->shape.dim[0];
+    if (n->training) a.latent = w.weight;
+    return pl_build_linear_binary(&n->b, &a);
 }
 
-pl_id pl_model_block_linear(pl_model *m, pl_id x, pl_id weight, pl_id bias, pl_id residual)
-{
-    return pl_model_is_binary(m->config) ? binary_linear(m, x, weight, bias, residual)
-                                         : pl_model_linear(m, x, weight, bias, residual);
-}
-
-pl_status pl_model_put_packing_first(pl_graph *g, pl_error *err)
+pl_status pl_net_put_packing_first(pl_graph *g, pl_error *err)
 {
     pl_id *order = pl_alloc(g->node_count + 1, sizeof *order), at = 0;
     if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");

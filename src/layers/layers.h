@@ -1,0 +1,176 @@
+/* What archs are made of. A layer adds its nodes to the program that is being built, and makes its weights the first
+ * time that it is built: NAME.weight and NAME.bias, where it does not say otherwise. After a failure layers do nothing
+ * and give PL_NONE. */
+#ifndef PL_LAYERS_LAYERS_H
+#define PL_LAYERS_LAYERS_H
+
+#include "base/convolution.h"
+#include "layers/net.h"
+
+/* ---- shapes ---- */
+
+/* The same numbers in the same order, in another shape; of a weight [out, …] the matrix [out, rest]; of [B,T,width] the
+ * columns from `first` on, in place; and of [B, …, width] a copy of the columns, of `count` of them. */
+pl_id pl_net_view(pl_net *, pl_id x, pl_shape);
+pl_id pl_net_as_matrix(pl_net *, pl_id weight);
+pl_id pl_net_columns(pl_net *, pl_id x, int64_t first, int64_t count);
+pl_id pl_net_slice(pl_net *, pl_id x, int64_t first, int64_t count);
+/* Along the last axis: a, then b. */
+pl_id pl_net_join(pl_net *, pl_id a, pl_id b);
+pl_id pl_net_cast(pl_net *, pl_id x, pl_dtype, const char *fmt, ...) PL_PRINTF(4, 5);
+pl_id pl_net_fill(pl_net *, pl_dtype, double value, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
+
+/* ---- one number at a time ---- */
+
+pl_id pl_net_add(pl_net *, pl_id a, pl_id b);
+pl_id pl_net_activate(pl_net *, pl_activation, pl_id x);
+/* x [B,T,width] + positions [T,width], or [width] for all alike. */
+pl_id pl_net_add_positions(pl_net *, pl_id x, pl_id positions);
+/* While training, with probability above 0: residual + dropout(x), residual PL_NONE: dropout(x). Otherwise x, and with
+ * a residual residual + x. */
+pl_id pl_net_dropout(pl_net *, double probability, pl_id x, pl_id residual);
+bool pl_net_drops(const pl_net *, double probability);
+
+/* ---- linear layers: y = x·Wᵀ + bias [+ residual] ---- */
+
+typedef struct pl_affine { /* of a convolution, too */
+    pl_id weight, bias;    /* bias PL_NONE: none */
+} pl_affine;
+
+typedef struct pl_affine_init {
+    pl_init weight, bias; /* bias absent: none */
+    pl_dtype type;        /* of the weight; a bias is f32 */
+    bool is_frozen;
+} pl_affine_init;
+
+/* As PyTorch begins them: both uniform within 1/√fan_in. */
+pl_affine_init pl_affine_torch(pl_dtype, int64_t fan_in);
+/* The weight has this shape, the bias an element for each of its first axis. */
+pl_affine pl_net_affine(pl_net *, const pl_affine_init *, pl_shape weight, const char *name);
+pl_id pl_net_linear(pl_net *, pl_id x, pl_affine, pl_id residual);
+/* The same of the signs of W (layers_binary.c). */
+pl_id pl_net_binary_linear(pl_net *, pl_id x, pl_affine, pl_id residual);
+/* With weights as PyTorch begins them; the weight may have more axes than the matrix that it is. */
+pl_id pl_net_torch_linear(pl_net *, pl_id x, pl_dtype, pl_shape weight, const char *name);
+/* NAME.2 of act(NAME.0 of x), likewise. */
+pl_id pl_net_two_linears(pl_net *, pl_id x, pl_dtype, int64_t inner, pl_activation, int64_t out, const char *name);
+/* Brings what packs signs, once a step, in front of what is repeated in a step. */
+pl_status pl_net_put_packing_first(pl_graph *, pl_error *);
+
+/* ---- norms of the last axis ---- */
+
+typedef struct pl_norm {
+    bool is_rms; /* a root mean square norm, which has no bias; else layer norm */
+    double eps;
+    bool is_frozen;
+    bool is_detached; /* no gradient comes back to it */
+} pl_norm;
+
+/* name NULL: an RMS norm without a gain. */
+pl_id pl_net_norm(pl_net *, pl_id x, const pl_norm *, const char *name);
+
+/* ---- transformer blocks: layers_transformer.c ---- */
+
+/* A matrix of a block, by its names within the block. */
+typedef struct pl_projection {
+    const char *weight, *bias; /* bias NULL: none */
+    pl_init weight_init, bias_init;
+} pl_projection;
+#define PL_PROJECTION(name, weight_init, bias_init)                                                                    \
+    {                                                                                                                  \
+        name ".weight", name ".bias", weight_init, bias_init                                                           \
+    }
+
+/* x + attention(norm(x)), then x + feed_forward(norm(x)); what flows is [B,T,width]. */
+typedef struct pl_transformer {
+    int64_t width, heads, inner;
+    pl_dtype type; /* of matrices */
+
+    pl_norm norm;
+    const char *norm1, *norm2; /* NULL: without a gain */
+    bool norms_sums;           /* norm(x + attention(x)), norm(x + feed_forward(x)) */
+
+    pl_projection query, key, value; /* query alone: one matrix makes all three, its rows in this order */
+    pl_projection output;            /* weight NULL: none, heads are added as they are */
+    bool is_causal;
+    double theta;      /* of rotary positions, of query and key; 0: none. Asks for query alone */
+    int64_t sequences; /* in a sample, one after the other: attention stays within each; 0: one */
+    /* Positions of a cache of keys and values, which a program without batches reads one token at a time, at the input
+     * POSITION, and the cache's number; 0: no cache. */
+    int64_t cached, cache_number;
+
+    pl_projection up, down; /* is_gated: up makes the gate, then what it lets through, and there are no biases */
+    bool is_gated;          /* down(act(gate)·up) in place of down(act(up)) */
+    pl_activation activation;
+
+    double dropout;                        /* of what is added to x */
+    double weight_dropout, hidden_dropout; /* of the weights of attention, and within the feed-forward layer */
+    bool is_binary;                        /* the signs of its matrices count */
+    bool is_frozen, is_detached;           /* not trained; and no gradient comes back */
+} pl_transformer;
+
+/* names: how the names of its weights begin, "blocks.3." */
+pl_id pl_net_transformer(pl_net *, const pl_transformer *, pl_id x, const char *names);
+
+/* ---- pictures [B,H,W,C]: layers_picture.c ---- */
+
+typedef struct pl_patch_embedding {
+    int64_t patch, channels, width, tokens;
+    bool standardizes; /* the three colours, as CLIP does */
+    pl_shape window;   /* of the weight of the patches: [width, channels, patch, patch], or that matrix */
+    pl_affine_init init;
+    pl_init position_init;
+    pl_dtype type; /* of patches, which begin as f32, after a cast of this name; NULL: there is no cast */
+    const char *cast;
+    const char *patches, *class_token, *positions; /* class_token NULL: none, and a position less */
+    uint32_t position_rank;                        /* 3: [1,tokens,width] */
+} pl_patch_embedding;
+
+/* Pages u8 [B,H,W], or of three colours, to tokens [B,N,width] or [B,N + 1,width]. */
+pl_id pl_net_embed_patches(pl_net *, const pl_patch_embedding *, pl_id pages);
+
+/* Padded by zeros: stride 1 leaves a grid as large as it is, 2 halves an even one. algorithm: a
+ * pl_convolution_algorithm where the shape allows it; −1: by the shape's rule. moments: NULL, or where the sums of a
+ * group norm go. */
+pl_convolution_shape pl_net_convolution_shape(const pl_net *, pl_id x, pl_id weight, int64_t stride);
+pl_id pl_net_convolve(pl_net *, pl_id x, pl_affine, int64_t stride, int64_t algorithm, pl_id *moments);
+
+typedef struct pl_batch_norm {
+    pl_id gamma, beta;
+    pl_id mean, variance; /* the running ones, as the nodes so far have left them */
+} pl_batch_norm;
+
+/* NAME.weight, .bias, .running_mean and .running_var. */
+pl_batch_norm pl_net_make_batch_norm(pl_net *, int64_t channels, const char *name);
+/* act(norm(x)): by the statistics of the batch where it learns, and the running ones come nearer to them; else by the
+ * running ones. */
+pl_id pl_net_batch_norm(pl_net *, pl_id x, pl_batch_norm *, pl_activation, bool learns);
+/* pool(film(act(norm(convolution of x)))), stride 1, by a pool that goes first: what is between the two keeps or turns
+ * the order of numbers. film [B,2·channels]: scales, then shifts; PL_NONE: none. It learns while training. */
+pl_id pl_net_convolve_and_pool(pl_net *, pl_id x, pl_affine, pl_batch_norm *, pl_activation, pl_id film);
+/* Means of the fields of a grid of height × width. */
+pl_id pl_net_mean_of_grid(pl_net *, pl_id x, int64_t height, int64_t width);
+
+/* ---- heads and losses: layers_loss.c ---- */
+
+/* The `count` rows of [B,N,width] that have the largest scores, [B,K,N]: [B,K·count,width]. */
+pl_id pl_net_top_rows(pl_net *, pl_id rows, pl_id scores, int64_t count);
+
+/* A term of a loss: sum + scale·Σ over the samples, in which each counts as often as `counted` [B,1] says; PL_NONE:
+ * once. Each gives the new sum. */
+typedef struct pl_loss_term {
+    pl_id scale, counted, sum;
+} pl_loss_term;
+
+/* Of logits [rows, classes]; a target −1 counts nothing. */
+pl_id pl_net_cross_entropy(pl_net *, pl_id logits, pl_id targets, const pl_loss_term *);
+/* Of softmax(weight·h), of which never all rows are there at once; the input ITEM_SCALE is the scale. */
+pl_id pl_net_linear_cross_entropy(pl_net *, pl_id h, pl_id weight, pl_id targets, pl_id sum);
+pl_id pl_net_squared_error(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
+pl_id pl_net_cosine_loss(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
+/* Binary cross-entropy of a logit and a target from 0 to 1. */
+pl_id pl_net_logit_loss(pl_net *, pl_id logit, pl_id target, const pl_loss_term *);
+/* (|x| − 1)² of each row. */
+pl_id pl_net_norm_penalty(pl_net *, pl_id x, const pl_loss_term *);
+
+#endif

@@ -1,0 +1,163 @@
+#include "layers/net.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/philox.h"
+
+void pl_net_init(pl_net *n, pl_graph *g, pl_id init, pl_error *err)
+{
+    *n = (pl_net){.err = err};
+    n->b = n->init = pl_builder_begin(g, init, err);
+    for (int i = 0; i < PL_INPUT_COUNT; i++) n->input[i] = PL_NONE;
+}
+
+void pl_net_deinit(pl_net *n) { pl_names_deinit(&n->lasting); }
+
+/* ---- what lasts ---- */
+
+static pl_id add(pl_net *n, pl_role role, pl_dtype dtype, pl_shape shape, const char *name)
+{
+    pl_id id = pl_build_persistent(&n->b, role, dtype, shape, "%s", name);
+    if (id != PL_NONE) n->b.status = pl_names_add(&n->lasting, n->b.graph, id, n->b.err);
+    if (n->b.status != PL_OK) return PL_NONE;
+    pl_builder_at_value(&n->init, id);
+    return id;
+}
+
+static void fill(pl_net *n, pl_id y, double value)
+{
+    pl_fill_args a = pl_fill_none;
+    a.y = y, a.value = value;
+    pl_build_fill(&n->init, &a);
+}
+
+static void draw_normal(pl_net *n, pl_id y, double std, int64_t stream)
+{
+    pl_normal_args a = pl_normal_none;
+    a.y = y, a.std = std, a.seed = (int64_t)n->seed, a.stream = stream;
+    pl_build_normal(&n->init, &a);
+}
+
+static void draw_truncated(pl_net *n, pl_id y, double std, int64_t stream)
+{
+    pl_truncated_normal_args a = pl_truncated_normal_none;
+    a.y = y, a.std = std, a.seed = (int64_t)n->seed, a.stream = stream;
+    pl_build_truncated_normal(&n->init, &a);
+}
+
+static void draw_uniform(pl_net *n, pl_id y, pl_init init, int64_t stream)
+{
+    pl_uniform_args a = pl_uniform_none;
+    a.y = y, a.item = n->input[PL_INPUT_ITEM], a.low = init.low, a.high = init.high;
+    a.seed = (int64_t)n->seed, a.stream = stream;
+    pl_build_uniform(&n->init, &a);
+}
+
+static void begin(pl_net *n, pl_id y, pl_init init, const char *name)
+{
+    const int64_t stream = (int64_t)pl_stream_id(name);
+    switch (init.kind) {
+    case PL_INIT_ABSENT:
+        break;
+    case PL_INIT_ALL:
+        fill(n, y, init.high);
+        break;
+    case PL_INIT_NORMAL:
+        draw_normal(n, y, init.high, stream);
+        break;
+    case PL_INIT_TRUNCATED:
+        draw_truncated(n, y, init.high, stream);
+        break;
+    case PL_INIT_UNIFORM:
+        draw_uniform(n, y, init, stream);
+        break;
+    }
+    n->b.status = n->init.status;
+}
+
+static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_shape shape, const char *name)
+{
+    if (n->b.status != PL_OK || init.kind == PL_INIT_ABSENT) return PL_NONE;
+    pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
+    if (id != PL_NONE) return id;
+    id = add(n, role, dtype, shape, name);
+    if (id != PL_NONE) begin(n, id, init, name);
+    return id;
+}
+
+#define NAMED(name, fmt)                                                                                               \
+    char name[256];                                                                                                    \
+    va_list args;                                                                                                      \
+    va_start(args, fmt);                                                                                               \
+    vsnprintf(name, sizeof name, fmt, args);                                                                           \
+    va_end(args)
+
+pl_id pl_net_weight(pl_net *n, pl_init init, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    return lasting(n, PL_ROLE_WEIGHT, init, dtype, shape, name);
+}
+
+pl_id pl_net_state(pl_net *n, pl_init init, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    pl_id id = lasting(n, PL_ROLE_STATE, init, PL_DTYPE_F32, shape, name);
+    if (id != PL_NONE) n->b.graph->value[id].inference = true;
+    return id;
+}
+
+pl_id pl_net_carried(pl_net *n, pl_init init, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    return lasting(n, PL_ROLE_STATE, init, dtype, shape, name);
+}
+
+pl_id pl_net_carried_copy(pl_net *n, pl_id of, const char *fmt, ...)
+{
+    NAMED(name, fmt);
+    pl_cast_args a = pl_cast_none;
+    if (n->b.status != PL_OK || of == PL_NONE) return PL_NONE;
+    pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
+    if (id != PL_NONE) return id;
+    const pl_value v = n->b.graph->value[of];
+    a.x = of, a.y = add(n, PL_ROLE_STATE, v.dtype, v.shape, name);
+    if (a.y == PL_NONE) return PL_NONE;
+    pl_build_cast(&n->init, &a);
+    n->b.status = n->init.status;
+    return a.y;
+}
+
+pl_id pl_net_freeze(pl_net *n, bool frozen, pl_id weight)
+{
+    if (frozen && weight != PL_NONE) n->b.graph->value[weight].frozen = true;
+    return weight;
+}
+
+void pl_net_freeze_all(pl_net *n, const char *prefix)
+{
+    for (size_t i = 0; n->b.status == PL_OK && i < n->b.graph->value_count; i++) {
+        pl_value *v = &n->b.graph->value[i];
+        if (v->role == PL_ROLE_WEIGHT && strncmp(v->name, prefix, strlen(prefix)) == 0) v->frozen = true;
+    }
+}
+
+/* ---- what layers ask ---- */
+
+int64_t pl_net_extent(const pl_net *n, pl_id x, int axis)
+{
+    return n->b.status != PL_OK || x == PL_NONE ? 1 : n->b.graph->value[x].shape.dim[axis];
+}
+
+int64_t pl_net_last_extent(const pl_net *n, pl_id x)
+{
+    return n->b.status != PL_OK || x == PL_NONE ? 1 : pl_shape_last(&n->b.graph->value[x].shape);
+}
+
+int64_t pl_net_stream(const pl_net *n, const char *part)
+{
+    char name[sizeof n->b.scope + 16];
+    snprintf(name, sizeof name, "%s%s%s", n->b.scope, part[0] ? "/" : "", part);
+    return (int64_t)pl_stream_id(name);
+}

@@ -1,0 +1,272 @@
+/* Blocks of layers_transformer.c of random kinds, also those that no arch has, against the formulas of their header:
+ * plain loops over doubles that find the weights by their names. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "layers/layers.h"
+#include "reference/tiny.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+enum { CASES = 200, ROWS_MAX = 12, WIDTH_MAX = 8, INNER_MAX = 12 };
+static uint64_t seed, this_case;
+
+typedef double rows_of[ROWS_MAX][3 * INNER_MAX]; /* of joined matrices, too */
+
+/* ---- a block and its graph ---- */
+
+static int64_t roll(uint64_t what, int64_t count)
+{
+    return (int64_t)(tiny_uniform(seed, this_case, what) * (double)count);
+}
+
+static const char *const linears[] = {"q.weight", "k.weight", "v.weight", "out.weight", "up.weight", "down.weight",
+                                      "q.bias",   "k.bias",   "v.bias",   "out.bias",   "up.bias",   "down.bias"};
+enum { Q, K, V, OUT, UP, DOWN, MATRICES };
+
+static pl_projection projection(int which, bool has_bias)
+{
+    const pl_init init = pl_init_within(0.7);
+    return (pl_projection){linears[which], has_bias ? linears[MATRICES + which] : NULL, init, init};
+}
+
+static pl_transformer random_block(void)
+{
+    const bool has_bias = roll(0, 2), is_apart = roll(1, 2), is_rms = roll(2, 2), is_gated = roll(3, 2);
+    const int64_t heads = 1 + roll(4, 2);
+    pl_transformer t = {.width = 4 * heads,
+                        .heads = heads,
+                        .inner = 3 + roll(5, INNER_MAX - 3),
+                        .norm = {.is_rms = is_rms, .eps = 1e-5},
+                        .norm1 = "first",
+                        .norm2 = "second",
+                        .norms_sums = roll(6, 2),
+                        .query = projection(Q, has_bias),
+                        .is_causal = roll(7, 2),
+                        .theta = !is_apart && roll(8, 2) ? 100 : 0,
+                        .sequences = roll(9, 2) ? 2 : 0,
+                        .up = projection(UP, has_bias && !is_gated),
+                        .down = projection(DOWN, has_bias && !is_gated),
+                        .is_gated = is_gated,
+                        .activation = roll(10, 2) ? PL_ACT_SILU : PL_ACT_RELU};
+    if (is_apart) t.key = projection(K, has_bias), t.value = projection(V, has_bias);
+    if (roll(11, 4)) t.output = projection(OUT, has_bias);
+    if (is_rms && roll(12, 2)) t.norm1 = t.norm2 = NULL;
+    return t;
+}
+
+static pl_graph *build(const pl_transformer *t, int64_t positions, pl_id *y)
+{
+    pl_error err = {0};
+    pl_net n;
+    pl_graph *g = pl_graph_create();
+    pl_net_init(&n, g, pl_graph_add_region(g, "init", PL_NONE, 1), &err);
+    n.seed = seed + this_case;
+    const pl_id x =
+        pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(3, PL_B(1), positions, t->width), "x");
+    n.b = pl_builder_begin(g, pl_graph_add_region(g, "run", PL_NONE, 1), &err);
+    *y = pl_net_transformer(&n, t, x, "blocks.3.");
+    if (n.b.status != PL_OK) fail_msg("%s", err.text);
+    pl_net_deinit(&n);
+    if (pl_graph_group_programs(g, &err) != PL_OK) fail_msg("%s", err.text);
+    for (size_t i = 0; i < g->region_count; i++)
+        if (pl_rewrite_bind_batch(g, (pl_id)i, 1, NULL, 1, &err) != PL_OK) fail_msg("%s", err.text);
+    return g;
+}
+
+/* ---- the formulas ---- */
+
+static double *find(reference *r, const char *name)
+{
+    char whole[64];
+    snprintf(whole, sizeof whole, "blocks.3.%s", name);
+    double *found = reference_find(r, whole);
+    if (!found) fail_msg("no %s", whole);
+    return found;
+}
+
+static void multiply(reference *r, const pl_projection *p, rows_of x, int64_t rows, int64_t in, int64_t out, rows_of y)
+{
+    const double *w = find(r, p->weight), *b = p->bias ? find(r, p->bias) : NULL;
+    for (int64_t t = 0; t < rows; t++)
+        for (int64_t o = 0; o < out; o++) {
+            y[t][o] = b ? b[o] : 0;
+            for (int64_t i = 0; i < in; i++) y[t][o] += w[o * in + i] * x[t][i];
+        }
+}
+
+static void normalise(reference *r, const pl_transformer *t, const char *name, rows_of x, int64_t rows)
+{
+    char gain[64], bias[64];
+    snprintf(gain, sizeof gain, "%s.weight", name ? name : "");
+    snprintf(bias, sizeof bias, "%s.bias", name ? name : "");
+    for (int64_t k = 0; k < rows; k++) {
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < t->width && !t->norm.is_rms; i++) mean += x[k][i] / (double)t->width;
+        for (int64_t i = 0; i < t->width; i++) square += (x[k][i] - mean) * (x[k][i] - mean) / (double)t->width;
+        for (int64_t i = 0; i < t->width; i++) {
+            x[k][i] = (x[k][i] - mean) / sqrt(square + t->norm.eps);
+            if (name) x[k][i] *= find(r, gain)[i];
+            if (name && !t->norm.is_rms) x[k][i] += find(r, bias)[i];
+        }
+    }
+}
+
+/* The halves of a head are the real and imaginary parts of numbers, which turn by the place's angle. */
+static void turn(const pl_transformer *t, rows_of x, int64_t rows)
+{
+    const int64_t head = t->width / t->heads, half = head / 2;
+    for (int64_t k = 0; k < rows; k++)
+        for (int64_t i = 0; i < t->width; i++) {
+            if (i % head >= half) continue;
+            const int64_t place = t->sequences ? k % (rows / t->sequences) : k;
+            const double angle = (double)place * pow(t->theta, -2.0 * (double)(i % head) / (double)head);
+            const double re = x[k][i], im = x[k][i + half];
+            x[k][i] = re * cos(angle) - im * sin(angle), x[k][i + half] = re * sin(angle) + im * cos(angle);
+        }
+}
+
+static double score(const pl_transformer *t, const double *q, const double *k, int64_t head)
+{
+    const int64_t width = t->width / t->heads;
+    double sum = 0;
+    for (int64_t i = head * width; i < (head + 1) * width; i++) sum += q[i] * k[i];
+    return exp(sum / sqrt((double)width));
+}
+
+static void attend(const pl_transformer *t, rows_of q, rows_of k, rows_of v, int64_t rows, rows_of y)
+{
+    const int64_t length = t->sequences ? rows / t->sequences : rows, width = t->width / t->heads;
+    memset(y, 0, sizeof(rows_of));
+    for (int64_t a = 0; a < rows; a++)
+        for (int64_t head = 0; head < t->heads; head++) {
+            double total = 0;
+            for (int64_t b = 0; b < rows; b++) {
+                if (a / length != b / length || (t->is_causal && b > a)) continue;
+                const double e = score(t, q[a], k[b], head);
+                total += e;
+                for (int64_t i = head * width; i < (head + 1) * width; i++) y[a][i] += e * v[b][i];
+            }
+            for (int64_t i = head * width; i < (head + 1) * width; i++) y[a][i] /= total;
+        }
+}
+
+static void attention(reference *r, const pl_transformer *t, rows_of x, int64_t rows, rows_of y)
+{
+    static rows_of q, k, v, heads;
+    const int64_t d = t->width;
+    multiply(r, &t->query, x, rows, d, t->key.weight ? d : 3 * d, q);
+    if (t->key.weight) multiply(r, &t->key, x, rows, d, d, k), multiply(r, &t->value, x, rows, d, d, v);
+    for (int64_t a = 0; a < rows && !t->key.weight; a++)
+        memcpy(k[a], &q[a][d], (size_t)d * sizeof(double)), memcpy(v[a], &q[a][2 * d], (size_t)d * sizeof(double));
+    if (t->theta > 0) turn(t, q, rows), turn(t, k, rows);
+    attend(t, q, k, v, rows, heads);
+    if (t->output.weight)
+        multiply(r, &t->output, heads, rows, d, d, y);
+    else
+        memcpy(y, heads, sizeof(rows_of));
+}
+
+static double activate(const pl_transformer *t, double x)
+{
+    return t->activation == PL_ACT_SILU ? x / (1 + exp(-x)) : x > 0 ? x : 0;
+}
+
+static void feed_forward(reference *r, const pl_transformer *t, rows_of x, int64_t rows, rows_of y)
+{
+    static rows_of h;
+    multiply(r, &t->up, x, rows, t->width, t->is_gated ? 2 * t->inner : t->inner, h);
+    for (int64_t a = 0; a < rows; a++)
+        for (int64_t i = 0; i < t->inner; i++) h[a][i] = activate(t, h[a][i]) * (t->is_gated ? h[a][t->inner + i] : 1);
+    multiply(r, &t->down, h, rows, t->inner, t->width, y);
+}
+
+typedef void layer_of(reference *, const pl_transformer *, rows_of, int64_t, rows_of);
+
+static void sublayer(reference *r, const pl_transformer *t, layer_of *layer, const char *norm, rows_of x, int64_t rows)
+{
+    static rows_of in, out;
+    memcpy(in, x, sizeof(rows_of));
+    if (!t->norms_sums) normalise(r, t, norm, in, rows);
+    layer(r, t, in, rows, out);
+    for (int64_t a = 0; a < rows; a++)
+        for (int64_t i = 0; i < t->width; i++) x[a][i] += out[a][i];
+    if (t->norms_sums) normalise(r, t, norm, x, rows);
+}
+
+/* ---- both ---- */
+
+/* Gains and what comes in; first values alone would leave every gain at 1. */
+static void fill(double *x, uint64_t count, uint64_t what)
+{
+    for (uint64_t i = 0; i < count; i++) x[i] = tiny_uniform(seed + what, this_case, 100 + i) + 0.25 * (double)(i % 3);
+}
+
+static void check_block(void)
+{
+    static rows_of x;
+    const pl_transformer t = random_block();
+    const int64_t rows = 2 * (1 + roll(13, ROWS_MAX / 2));
+    pl_id y = PL_NONE;
+    pl_graph *g = build(&t, rows, &y);
+    reference *r = reference_create(g);
+    reference_run_named(r, "init", NULL, NULL);
+    fill(reference_find(r, "x"), (uint64_t)(rows * t.width), 1);
+    if (t.norm1)
+        fill(find(r, "first.weight"), (uint64_t)t.width, 2), fill(find(r, "second.weight"), (uint64_t)t.width, 3);
+    for (int64_t a = 0; a < rows; a++)
+        memcpy(x[a], reference_find(r, "x") + a * t.width, (size_t)t.width * sizeof(double));
+    reference_run_named(r, "run", NULL, NULL);
+    sublayer(r, &t, attention, t.norm1, x, rows);
+    sublayer(r, &t, feed_forward, t.norm2, x, rows);
+    for (int64_t a = 0; a < rows; a++)
+        for (int64_t i = 0; i < t.width; i++) {
+            const double got = reference_address(r, y)[a * t.width + i];
+            if (!(fabs(got - x[a][i]) <= 1e-6 * (1 + fabs(x[a][i]))))
+                fail_msg("case %d: row %d, column %d is %.9g, not %.9g", (int)this_case, (int)a, (int)i, got, x[a][i]);
+        }
+    reference_destroy(r);
+    pl_graph_destroy(g);
+}
+
+static void blocks_are_their_formulas(void **state)
+{
+    (void)state;
+    for (this_case = 0; this_case < CASES; this_case++) check_block();
+}
+
+/* Asked for twice, a weight is the same; absent, it is none; and the first failure is the one that stays. */
+static void what_lasts_is_made_once(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_net n;
+    pl_graph *g = pl_graph_create();
+    pl_net_init(&n, g, pl_graph_add_region(g, "init", PL_NONE, 1), &err);
+    const pl_id w = pl_net_weight(&n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, 3, 4), "layer.%d.weight", 7);
+    assert_int_equal(pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(2, 3, 4), "layer.7.weight"), w);
+    assert_int_equal(pl_net_weight(&n, (pl_init){PL_INIT_ABSENT}, PL_DTYPE_F32, pl_shape_of(1, 3), "bias"), PL_NONE);
+    assert_int_equal(g->node_count, 1);
+    assert_int_equal(pl_net_add(&n, w, PL_NONE), PL_NONE);
+    assert_int_not_equal(n.b.status, PL_OK);
+    const pl_error first = err;
+    assert_int_equal(pl_net_linear(&n, w, (pl_affine){w, w}, PL_NONE), PL_NONE);
+    assert_int_equal(pl_net_extent(&n, PL_NONE, 0), 1);
+    assert_string_equal(err.text, first.text);
+    pl_net_deinit(&n);
+    pl_graph_destroy(g);
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_are_their_formulas),
+                                       cmocka_unit_test(what_lasts_is_made_once)};
+    seed = test_seed_said(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
