@@ -123,7 +123,7 @@ pl_affine pl_net_affine(pl_net *n, const pl_affine_init *a, pl_shape shape, cons
 {
     const pl_id weight = pl_net_weight(n, a->weight, a->type, shape, "%s.weight", name);
     const pl_id bias = pl_net_weight(n, a->bias, PL_DTYPE_F32, pl_shape_of(1, shape.dim[0]), "%s.bias", name);
-    return (pl_affine){pl_net_freeze(n, a->is_frozen, weight), pl_net_freeze(n, a->is_frozen, bias)};
+    return (pl_affine){weight, bias};
 }
 
 pl_id pl_net_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
@@ -172,8 +172,7 @@ static pl_id layer_norm(pl_net *n, pl_id x, const pl_norm *norm, pl_id gain, pl_
 pl_id pl_net_norm(pl_net *n, pl_id x, const pl_norm *norm, const char *name)
 {
     const pl_affine_init init = {.weight = pl_init_all(1),
-                                 .bias = norm->is_rms ? (pl_init){PL_INIT_ABSENT} : pl_init_all(0),
-                                 .is_frozen = norm->is_frozen};
+                                 .bias = norm->is_rms ? (pl_init){PL_INIT_ABSENT} : pl_init_all(0)};
     pl_affine w = {PL_NONE, PL_NONE};
     if (name) w = pl_net_affine(n, &init, pl_shape_of(1, pl_net_last_extent(n, x)), name);
     return norm->is_rms ? rms_norm(n, x, norm, w.weight) : layer_norm(n, x, norm, w.weight, w.bias);

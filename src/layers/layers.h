@@ -40,7 +40,6 @@ typedef struct pl_affine { /* of a convolution, too */
 typedef struct pl_affine_init {
     pl_init weight, bias; /* bias absent: none */
     pl_dtype type;        /* of the weight; a bias is f32 */
-    bool is_frozen;
 } pl_affine_init;
 
 /* As PyTorch begins them: both uniform within 1/√fan_in. */
@@ -62,7 +61,6 @@ pl_status pl_net_put_packing_first(pl_graph *, pl_error *);
 typedef struct pl_norm {
     bool is_rms; /* a root mean square norm, which has no bias; else layer norm */
     double eps;
-    bool is_frozen;
     bool is_detached; /* no gradient comes back to it */
 } pl_norm;
 
@@ -106,7 +104,7 @@ typedef struct pl_transformer {
     double dropout;                        /* of what is added to x */
     double weight_dropout, hidden_dropout; /* of the weights of attention, and within the feed-forward layer */
     bool is_binary;                        /* the signs of its matrices count */
-    bool is_frozen, is_detached;           /* not trained; and no gradient comes back */
+    bool is_detached;                      /* no gradient comes back to it */
 } pl_transformer;
 
 /* names: how the names of its weights begin, "blocks.3." */

@@ -28,15 +28,13 @@ static pl_id prepend(pl_net *n, const pl_patch_embedding *p, pl_id x, pl_id toke
 static pl_id place(pl_net *n, const pl_patch_embedding *p, pl_id x)
 {
     const int64_t rows = p->tokens + (p->class_token != NULL), d = p->width;
-    const bool is_frozen = p->init.is_frozen;
     pl_id token = PL_NONE;
     if (p->class_token)
         token = pl_net_weight(n, p->position_init, PL_DTYPE_F32, pl_shape_of(1, d), "%s", p->class_token);
     pl_id positions = pl_net_weight(
         n, p->position_init, PL_DTYPE_F32,
         p->position_rank == 3 ? pl_shape_of(3, (int64_t)1, rows, d) : pl_shape_of(2, rows, d), "%s", p->positions);
-    x = prepend(n, p, x, pl_net_freeze(n, is_frozen, token));
-    pl_net_freeze(n, is_frozen, positions);
+    x = prepend(n, p, x, token);
     if (p->position_rank == 3) positions = pl_net_view(n, positions, pl_shape_of(2, rows, d));
     return pl_net_add_positions(n, x, positions);
 }

@@ -17,7 +17,7 @@ typedef struct block {
 
 static pl_id weight_of(const block *k, pl_init init, pl_dtype type, pl_shape shape, const char *name)
 {
-    return pl_net_freeze(k->n, k->t->is_frozen, pl_net_weight(k->n, init, type, shape, "%s%s", k->names, name));
+    return pl_net_weight(k->n, init, type, shape, "%s%s", k->names, name);
 }
 
 static pl_affine matrix(const block *k, const pl_projection *p, int64_t out, int64_t in)
@@ -43,7 +43,7 @@ static pl_id norm(const block *k, pl_id x, const char *name)
 {
     char whole[256];
     pl_norm how = k->t->norm;
-    how.is_frozen = k->t->is_frozen, how.is_detached = k->t->is_detached;
+    how.is_detached = k->t->is_detached;
     if (name) snprintf(whole, sizeof whole, "%s%s", k->names, name);
     return pl_net_norm(k->n, x, &how, name ? whole : NULL);
 }

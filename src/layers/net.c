@@ -83,7 +83,9 @@ static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_s
     pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
     if (id != PL_NONE) return id;
     id = add(n, role, dtype, shape, name);
-    if (id != PL_NONE) begin(n, id, init, name);
+    if (id == PL_NONE) return PL_NONE;
+    n->b.graph->value[id].frozen = role == PL_ROLE_WEIGHT && n->is_frozen;
+    begin(n, id, init, name);
     return id;
 }
 
@@ -129,18 +131,11 @@ pl_id pl_net_carried_copy(pl_net *n, pl_id of, const char *fmt, ...)
     return a.y;
 }
 
-pl_id pl_net_freeze(pl_net *n, bool frozen, pl_id weight)
+bool pl_net_freeze(pl_net *n, bool is_frozen)
 {
-    if (frozen && weight != PL_NONE) n->b.graph->value[weight].frozen = true;
-    return weight;
-}
-
-void pl_net_freeze_all(pl_net *n, const char *prefix)
-{
-    for (size_t i = 0; n->b.status == PL_OK && i < n->b.graph->value_count; i++) {
-        pl_value *v = &n->b.graph->value[i];
-        if (v->role == PL_ROLE_WEIGHT && strncmp(v->name, prefix, strlen(prefix)) == 0) v->frozen = true;
-    }
+    const bool before = n->is_frozen;
+    n->is_frozen = before || is_frozen;
+    return before;
 }
 
 /* ---- what layers ask ---- */

@@ -14,6 +14,7 @@ typedef struct pl_net {
     pl_builder init;             /* of the program "init", which gives each weight and state its first value */
     pl_names lasting;            /* weights and states */
     bool training;               /* the program is to be differentiated */
+    bool is_frozen;              /* weights that are made are not trained */
     uint64_t seed;               /* of first values */
     int64_t dropout_seed;        /* of what is drawn at each step */
     pl_id input[PL_INPUT_COUNT]; /* rows of ir/inputs.def; PL_NONE: not made */
@@ -56,9 +57,9 @@ pl_id pl_net_state(pl_net *, pl_init, pl_shape, const char *fmt, ...) PL_PRINTF(
 pl_id pl_net_carried(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 pl_id pl_net_carried_copy(pl_net *, pl_id of, const char *fmt, ...) PL_PRINTF(3, 4);
 
-/* From here on the weight is not trained, where `frozen` says so; and all weights so far whose names begin so. */
-pl_id pl_net_freeze(pl_net *, bool frozen, pl_id weight);
-void pl_net_freeze_all(pl_net *, const char *prefix);
+/* Weights that are made from here on are not trained, where `is_frozen` says so or it has been so already, which comes
+ * out: who freezes a part sets that again at its end. */
+bool pl_net_freeze(pl_net *, bool is_frozen);
 
 /* ---- what layers ask ---- */
 

@@ -15,9 +15,10 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
     const int64_t controls = PL_HYBRID_CONTROLS;
     pl_id book = pl_net_state(n, pl_init_within(1 / (double)k->words), pl_shape_of(2, k->words, k->width),
                               "output_head.vq_codebook");
-    pl_net_freeze(n, true,
-                  pl_net_weight(n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, controls, k->width),
-                                "output_head.control_embeddings"));
+    const bool before = pl_net_freeze(n, true);
+    pl_net_weight(n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, controls, k->width),
+                  "output_head.control_embeddings");
+    n->is_frozen = before;
     k->codes.book = book;
     if (n->training) {
         pl_code_update_args u = pl_code_update_none;

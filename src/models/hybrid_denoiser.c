@@ -178,6 +178,7 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     const size_t first = pl_hybrid_node_count(k);
     if (!k->coloured) return pages;
     pl_builder_enter(&k->n->b, "denoiser");
+    const bool before = pl_net_freeze(k->n, true);
     pl_id strength = PL_NONE;
     if (pl_hybrid_has_policy(k->m->config)) pages = pl_hybrid_draw_best(k, pages, &strength);
     pl_id x = pl_hybrid_colour(k, pages, 1);
@@ -186,7 +187,7 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     bytes.x = x;
     pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->n->b, &bytes), k->denoised);
     pl_builder_leave(&k->n->b);
-    pl_net_freeze_all(k->n, "denoiser.");
+    k->n->is_frozen = before;
     return made;
 }
 

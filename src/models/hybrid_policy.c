@@ -157,10 +157,13 @@ static pl_hybrid noise_of_copies(const pl_hybrid *k, int64_t copies)
     return all;
 }
 
-/* f32, whatever the network computes in. */
+/* f32, whatever the network computes in. The denoiser stays as it is. */
 static pl_id denoise(const pl_hybrid *k, pl_id noisy)
 {
-    return pl_hybrid_cast(k, pl_hybrid_denoise(k, pl_hybrid_cast(k, noisy)));
+    const bool before = pl_net_freeze(k->n, true);
+    pl_id cleaned = pl_hybrid_cast(k, pl_hybrid_denoise(k, pl_hybrid_cast(k, noisy)));
+    k->n->is_frozen = before;
+    return cleaned;
 }
 
 /* The sum of squares [B,copies] of how far what comes of each action is from the clean page [B,H,W,3]. */
@@ -254,7 +257,6 @@ pl_id pl_hybrid_draw_best(const pl_hybrid *k, pl_id pages, pl_id *strength)
     const actions a = take_best(k, &p);
     pl_id placed = place(k, pages, &a);
     pl_builder_leave(&k->n->b);
-    pl_net_freeze_all(k->n, "policy.");
     *strength = p.strength;
     return placed;
 }
@@ -274,5 +276,4 @@ void pl_hybrid_learn_policy(pl_hybrid *k, pl_id pages, pl_id *loss)
         evaluate(k, &p, pages, clean, loss);
     }
     pl_builder_leave(&k->n->b);
-    pl_net_freeze_all(k->n, "denoiser.");
 }

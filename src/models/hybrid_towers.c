@@ -78,7 +78,7 @@ static pl_id embed_for(const pl_hybrid *k, const tower *t, pl_id pages)
 {
     const int64_t p = k->m->config->vision_encoder.patch_size, colours = PL_COLOURS;
     pl_patch_embedding e = {.standardizes = t->standardizes,
-                            .init = {.weight = VIT_NORMAL, .is_frozen = t->is_frozen},
+                            .init = {.weight = VIT_NORMAL},
                             .position_init = VIT_NORMAL,
                             .patches = t->patches,
                             .class_token = t->class_token,
@@ -96,11 +96,13 @@ static pl_id through(const pl_hybrid *k, const tower *t, int64_t layers, int64_t
     block.width = k->width, block.heads = k->m->config->vision_encoder.vit_heads, block.inner = 4 * k->width;
     block.is_binary = !t->is_frozen && pl_model_is_binary(k->m->config);
     for (int i = 0; i < layers; i++) {
-        block.is_frozen = block.is_detached = t->is_frozen && i < layers - thawed;
+        block.is_detached = t->is_frozen && i < layers - thawed;
+        const bool before = pl_net_freeze(k->n, block.is_detached);
         snprintf(names, sizeof names, "%s.%d.", t->blocks, i);
         pl_builder_enter(&k->n->b, "layer.%d", i);
         x = pl_net_transformer(k->n, &block, x, names);
         pl_builder_leave(&k->n->b);
+        k->n->is_frozen = before;
     }
     return x;
 }
@@ -136,10 +138,12 @@ pl_id pl_hybrid_see_frozen(const pl_hybrid *k, pl_id pages)
     const pl_config_vision_encoder *c = &k->m->config->vision_encoder;
     tower t = clip;
     t.standardizes = c->clip_normalize;
-    const pl_norm first_norm = {.eps = t.block.norm.eps, .is_frozen = true, .is_detached = true};
+    const pl_norm first_norm = {.eps = t.block.norm.eps, .is_detached = true};
     const size_t first = pl_hybrid_node_count(k);
     pl_builder_enter(&k->n->b, "%s", t.scope);
+    const bool before = pl_net_freeze(k->n, true);
     pl_id x = pl_net_norm(k->n, embed_for(k, &t, pages), &first_norm, "clip.vision_model.pre_layrnorm");
+    k->n->is_frozen = before;
     x = without_class(k, through(k, &t, c->pretrained_layers, c->unfreeze_pretrained_layers, x));
     x = pl_hybrid_make_once(k, first, x, k->features);
     if (k->features != PL_NONE) x = pl_net_cast(k->n, x, PL_DTYPE_F32, "%s.frozen.features", program_of(k));
@@ -247,6 +251,7 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
     pl_id x = f;
     char name[64];
     if (c->vision_encoder.adapter_layers == 0) return f;
+    const bool before = pl_net_freeze(k->n, c->task_training.freeze_n2n_adapter);
     pl_builder_enter(&k->n->b, "adapter");
     for (int i = 0; i < c->vision_encoder.adapter_layers; i++) {
         pl_builder_enter(&k->n->b, "layer.%d", i);
@@ -256,7 +261,7 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
     }
     x = pl_hybrid_blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"), k->told ? &k->told->adapter_gates : NULL);
     pl_builder_leave(&k->n->b);
-    if (c->task_training.freeze_n2n_adapter) pl_net_freeze_all(k->n, "adapter.");
+    k->n->is_frozen = before;
     return x;
 }
 

@@ -72,9 +72,11 @@ static pl_id plus(const pl_recursion *r, pl_id state, pl_id x)
 
 static pl_id first_state(const pl_recursion *r, const char *name)
 {
+    const bool before = pl_net_freeze(r->n, r->keeps_states);
     const pl_id state =
         pl_net_weight(r->n, pl_init_truncated(1), PL_DTYPE_F32, pl_shape_of(1, r->width), "%s.%s", r->states, name);
-    return pl_net_freeze(r->n, r->keeps_states, state);
+    r->n->is_frozen = before;
+    return state;
 }
 
 static pl_id detached(const pl_recursion *r, pl_id x)
