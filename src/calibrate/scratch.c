@@ -12,7 +12,7 @@
 
 enum { NOISE_COUNT = 1 << 16 };
 #define MOMENT_SCALE 1e-6f
-typedef enum use { USE_FLAG, USE_TOKEN, USE_POSITION } use;
+typedef enum use { USE_FLAG, USE_ID, USE_POSITION } use;
 
 static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *err)
 {
@@ -43,31 +43,27 @@ static void mark(pl_scratch *s, const pl_graph *g, pl_id value, use what, int64_
     if (!known || limit < s->limit[root]) s->limit[root] = limit;
 }
 
-static int64_t rows_of(const pl_graph *g, pl_id value, int dim)
+/* A cache is filled from empty to full: half of it is what a token costs on average. */
+static void mark_place(pl_scratch *s, const pl_graph *g, const pl_node *n)
 {
-    return value == PL_NONE ? 1 : g->value[value].shape.dim[dim];
+    const pl_signature *row = pl_signature_of(n->op);
+    pl_id place = PL_NONE;
+    int64_t places = 1;
+    for (int k = 0; k < row->ins; k++) {
+        if (pl_operand_has(row->in, k, PL_PLACE)) place = n->in[k];
+        if (!pl_operand_has(row->in, k, PL_PLACES) || n->in[k] == PL_NONE) continue;
+        const pl_shape *shape = &g->value[n->in[k]].shape;
+        places = shape->dim[shape->rank - 2];
+    }
+    mark(s, g, place, USE_POSITION, places / 2);
 }
 
-/* A cache is filled from empty to full: half of it is what a token costs on average. */
 static void find_uses(pl_scratch *s, const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++) {
-        const pl_node *n = &g->node[i];
         int64_t below = 1;
-        mark(s, g, pl_node_find_ids(g, n, &below), USE_TOKEN, below);
-        switch (n->op) {
-        case PL_OP_EMBEDDING:
-            mark(s, g, n->embedding.position, USE_POSITION, rows_of(g, n->embedding.positions, 0) / 2);
-            break;
-        case PL_OP_ATTENTION:
-            mark(s, g, n->attention.position, USE_POSITION, rows_of(g, n->attention.k, 1) / 2);
-            break;
-        case PL_OP_CACHE_WRITE:
-            mark(s, g, n->cache_write.position, USE_POSITION, rows_of(g, n->cache_write.cache, 1) / 2);
-            break;
-        default:
-            break;
-        }
+        mark(s, g, pl_node_find_ids(g, &g->node[i], &below), USE_ID, below);
+        mark_place(s, g, &g->node[i]);
     }
 }
 
@@ -133,7 +129,7 @@ static void fill_own(const pl_scratch *s, const pl_layout *l, pl_id id)
         if (v->dtype == PL_DTYPE_F16) ((uint16_t *)at)[i] = pl_f16_of_f32(x);
         if (v->dtype == PL_DTYPE_F64) ((double *)at)[i] = 1;
         if (v->dtype == PL_DTYPE_I64) ((int64_t *)at)[i] = s->used[id] == USE_POSITION ? s->limit[id] : 1;
-        if (v->dtype == PL_DTYPE_I32) ((int32_t *)at)[i] = s->used[id] == USE_TOKEN ? token_of(x, s->limit[id]) : 1;
+        if (v->dtype == PL_DTYPE_I32) ((int32_t *)at)[i] = s->used[id] == USE_ID ? token_of(x, s->limit[id]) : 1;
     }
 }
 

@@ -25,6 +25,8 @@ typedef struct pl_out {
     pl_dtype dtype;
 } pl_out;
 
+static inline pl_out pl_out_like(const pl_value *v) { return (pl_out){v->shape, v->dtype}; }
+
 typedef struct pl_gradient pl_gradient;
 
 typedef struct pl_op_rule {

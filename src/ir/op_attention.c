@@ -65,8 +65,6 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
     return s;
 }
 
-static pl_out like(const pl_value *v) { return (pl_out){v->shape, v->dtype}; }
-
 /* attention: q [B,T,width], k, v [B,keys,width] → o [B,T,width], lse [B,heads,T]. Nothing is dropped while a cache is
  * filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -76,7 +74,7 @@ static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out
     PL_TRY(check_dropout(g, n, &a->step, &a->first_sample, err));
     if (a->position != PL_NONE && a->probability > 0)
         return pl_fail_operand(g, n, &a->position, "no position where weights are dropped", err);
-    out[PL_OUT_OF(attention, o)] = like(&g->value[a->q]);
+    out[PL_OUT_OF(attention, o)] = pl_out_like(&g->value[a->q]);
     out[PL_OUT_OF(attention, lse)] = (pl_out){lse_shape(g, n), PL_DTYPE_F32};
     return PL_OK;
 }
@@ -178,9 +176,9 @@ static pl_status shape_attention_bwd(const pl_graph *g, const pl_node *n, pl_out
     PL_TRY(pl_expect_operand(g, n, &a->o, &q, "the shape of the queries", err));
     PL_TRY(pl_expect_operand(g, n, &a->lse, &lse, "f32 [B,heads,T]", err));
     PL_TRY(pl_expect_operand(g, n, &a->d_o, &q, "the shape of the queries", err));
-    out[PL_OUT_OF(attention_bwd, dq)] = like(&g->value[a->q]);
-    out[PL_OUT_OF(attention_bwd, dk)] = like(&g->value[a->k]);
-    out[PL_OUT_OF(attention_bwd, dv)] = like(&g->value[a->v]);
+    out[PL_OUT_OF(attention_bwd, dq)] = pl_out_like(&g->value[a->q]);
+    out[PL_OUT_OF(attention_bwd, dk)] = pl_out_like(&g->value[a->k]);
+    out[PL_OUT_OF(attention_bwd, dv)] = pl_out_like(&g->value[a->v]);
     return PL_OK;
 }
 

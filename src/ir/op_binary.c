@@ -54,7 +54,7 @@ static pl_status shape_pack_signs(const pl_graph *g, const pl_node *n, pl_out ou
     const pl_id *weight = &n->pack_signs.weight;
     const pl_shape *w = &g->value[*weight].shape;
     PL_TRY(expect_matrix(g, n, weight, err));
-    out[0] = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
+    *out = (pl_out){pl_shape_of(1, (int64_t)pl_binary_packed_bytes(w->dim[0], w->dim[1])), PL_DTYPE_U8};
     return PL_OK;
 }
 
@@ -81,7 +81,7 @@ static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out
     PL_TRY(pl_expect_operand(g, n, &a->bias, &bias, "a number for each column", err));
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
     PL_TRY(pl_expect_operand(g, n, &a->latent, &w, "[out, in]", err));
-    out[0] = (pl_out){y, PL_DTYPE_F32};
+    *out = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -134,7 +134,7 @@ static pl_status shape_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_
     const pl_shape dy = with_last(*x, columns);
     PL_TRY(pl_expect_operand(g, n, &a->dy, &dy, "[..., out], a row for each of the input", err));
     PL_TRY(expect_packed(g, n, &a->packed, columns, pl_shape_last(x), err));
-    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    *out = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
 

@@ -120,8 +120,8 @@ static pl_status shape_capsule_pool_bwd(const pl_graph *g, const pl_node *n, pl_
     PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "the shape of the sums", err));
     PL_TRY(pl_expect_operand(g, n, &a->dassignment, &assignment, "the shape of the weights of the sums", err));
     PL_TRY(pl_expect_operand(g, n, &a->partial, &t->shape, "the shape of the tokens", err));
-    out[PL_OUT_OF(capsule_pool_bwd, dtokens)] = (pl_out){t->shape, t->dtype};
-    out[PL_OUT_OF(capsule_pool_bwd, dlogits)] = (pl_out){logits->shape, logits->dtype};
+    out[PL_OUT_OF(capsule_pool_bwd, dtokens)] = pl_out_like(t);
+    out[PL_OUT_OF(capsule_pool_bwd, dlogits)] = pl_out_like(logits);
     return PL_OK;
 }
 
@@ -146,7 +146,7 @@ static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], 
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: of %lld numbers there are no %lld largest", pl_op_name(n->op),
                        n->scope, (long long)width, (long long)count);
     s.dim[s.rank - 1] = count;
-    out[0] = (pl_out){s, PL_DTYPE_I32};
+    *out = (pl_out){s, PL_DTYPE_I32};
     return PL_OK;
 }
 
@@ -181,7 +181,7 @@ static pl_status shape_gather_rows(const pl_graph *g, const pl_node *n, pl_out o
     const pl_shape *index = &g->value[a->index].shape;
     if (!are_of_the_same_samples(&t->shape, index))
         return pl_fail_operand(g, n, &a->index, "i32 [samples, ...], as many samples as there are of tokens", err);
-    out[0] = (pl_out){with_width(*index, pl_shape_last(&t->shape)), t->dtype};
+    *out = (pl_out){with_width(*index, pl_shape_last(&t->shape)), t->dtype};
     return PL_OK;
 }
 
@@ -224,7 +224,7 @@ static pl_status shape_gather_rows_bwd(const pl_graph *g, const pl_node *n, pl_o
                        (long long)positions);
     const pl_shape t = of_each(index, positions, pl_shape_last(&dy->shape));
     PL_TRY(pl_expect_operand(g, n, &a->partial, &t, "the shape of the tokens", err));
-    out[0] = (pl_out){t, dy->dtype};
+    *out = (pl_out){t, dy->dtype};
     return PL_OK;
 }
 
@@ -247,7 +247,7 @@ static pl_status shape_repeat(const pl_graph *g, const pl_node *n, pl_out out[],
     if (s.rank < 1 || s.rank == PL_RANK_MAX || s.symbolic >> (s.rank - 1) & 1)
         return pl_fail_operand(g, n, &a->x, "[..., width]", err);
     s.dim[s.rank] = s.dim[s.rank - 1], s.dim[s.rank - 1] = a->count, s.rank++;
-    out[0] = (pl_out){s, x->dtype};
+    *out = (pl_out){s, x->dtype};
     return PL_OK;
 }
 
@@ -273,7 +273,7 @@ static pl_status shape_repeat_bwd(const pl_graph *g, const pl_node *n, pl_out ou
     if (s.rank < 2 || s.dim[s.rank - 2] != a->count || s.symbolic >> (s.rank - 2))
         return pl_fail_operand(g, n, &a->dy, "[..., copies, width]", err);
     s.dim[s.rank - 2] = s.dim[s.rank - 1], s.rank--;
-    out[0] = (pl_out){s, dy->dtype};
+    *out = (pl_out){s, dy->dtype};
     return PL_OK;
 }
 

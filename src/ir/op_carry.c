@@ -35,7 +35,7 @@ static pl_status shape_carry_read(const pl_graph *g, const pl_node *n, pl_out ou
     if (a->below < 0 || (a->below && state->dtype != PL_DTYPE_I32))
         return pl_fail(err, PL_E_INTERNAL, "carry_read in %s: only ids, i32, are below a number", n->scope);
     if (!is_count(&g->value[a->done], state->shape.dim[0])) return pl_fail_operand(g, n, &a->done, "i32 [places]", err);
-    out[0] = (pl_out){fresh->shape, fresh->dtype};
+    *out = pl_out_like(fresh);
     return PL_OK;
 }
 

@@ -43,7 +43,7 @@ static pl_status shape_moments(const pl_graph *g, const pl_node *n, pl_out out[]
 {
     const pl_channel_moments_args *a = &n->channel_moments;
     PL_TRY(check_image(g, n, &a->x, err));
-    out[0] = (pl_out){moments_of(&g->value[a->x].shape), PL_DTYPE_F32};
+    *out = (pl_out){moments_of(&g->value[a->x].shape), PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -86,7 +86,7 @@ static pl_status check_norm_of_moments(const pl_graph *g, const pl_node *n, pl_e
 static void give_norm(const pl_graph *g, const pl_node *n, pl_shape statistics, pl_out out[])
 {
     const pl_value *x = &g->value[n->batch_norm.x];
-    out[PL_OUT_OF(batch_norm, y)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(batch_norm, y)] = pl_out_like(x);
     out[PL_OUT_OF(batch_norm, mean)] = out[PL_OUT_OF(batch_norm, rstd)] = (pl_out){statistics, PL_DTYPE_F32};
 }
 
@@ -193,7 +193,7 @@ static pl_status shape_batch_norm_eval(const pl_graph *g, const pl_node *n, pl_o
     PL_TRY(check_norm(g, n, &a->gamma, &a->beta, &a->residual, err));
     PL_TRY(expect_channels(g, n, &a->mean, &x->shape, err));
     PL_TRY(expect_channels(g, n, &a->variance, &x->shape, err));
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -262,7 +262,7 @@ static pl_status shape_bwd_alone(const pl_graph *g, const pl_node *n, pl_out out
     PL_TRY(pl_expect_operand(g, n, &a->rstd, &statistics, "the statistics of the norm, f32", err));
     PL_TRY(expect_channels(g, n, &a->dgamma, &x->shape, err));
     PL_TRY(expect_channels(g, n, &a->dbeta, &x->shape, err));
-    out[PL_OUT_OF(batch_norm_bwd, dx)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(batch_norm_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 
@@ -320,7 +320,7 @@ static pl_status shape_pooled(const pl_graph *g, const pl_node *n, pl_out out[],
     PL_TRY(check_pooled(g, n, err));
     PL_TRY(expect_film(g, n, &a->film, &x->shape, err));
     const pl_out statistics = {channels_of(&x->shape), PL_DTYPE_F32};
-    out[PL_OUT_OF(pooled_batch_norm, y)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(pooled_batch_norm, y)] = pl_out_like(x);
     out[PL_OUT_OF(pooled_batch_norm, mean)] = out[PL_OUT_OF(pooled_batch_norm, rstd)] = statistics;
     return PL_OK;
 }
@@ -429,7 +429,7 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
     PL_TRY(pl_expect_operand(g, n, &a->argmax, &half, "the shape of dpooled, u8", err));
     if (g->value[a->argmax].dtype != PL_DTYPE_U8) return pl_fail_operand(g, n, &a->argmax, "u8", err);
     PL_TRY(pl_expect_operand(g, n, &a->spread, &rows, "f32 [3, channels]", err));
-    out[0] = (pl_out){y->shape, y->dtype};
+    *out = pl_out_like(y);
     return PL_OK;
 }
 

@@ -49,7 +49,7 @@ static pl_status shape_concat(const pl_graph *g, const pl_node *n, pl_out out[],
     }
     for (int behind = k; behind < PL_INS_OF_CONCAT; behind++)
         if (part[behind] != PL_NONE) return pl_fail_operand(g, n, &part[k], "no gap between inputs", err);
-    out[0] = (pl_out){with_channels(first->shape, channels), first->dtype};
+    *out = (pl_out){with_channels(first->shape, channels), first->dtype};
     return PL_OK;
 }
 
@@ -78,7 +78,7 @@ static pl_status shape_slice(const pl_graph *g, const pl_node *n, pl_out out[], 
     const int64_t all = pl_shape_last(&x->shape);
     if (a->first < 0 || a->channels < 1 || a->first > all || a->channels > all - a->first)
         return refuse(n, "the slice is not within the channels of its input", err);
-    out[0] = (pl_out){with_channels(x->shape, a->channels), x->dtype};
+    *out = (pl_out){with_channels(x->shape, a->channels), x->dtype};
     return PL_OK;
 }
 
@@ -106,7 +106,7 @@ static pl_status shape_slice_bwd(const pl_graph *g, const pl_node *n, pl_out out
         return refuse(n, "the slice is not within the channels of its input", err);
     pl_shape s = with_channels(dy->shape, a->channels);
     PL_TRY(pl_expect_operand(g, n, &a->add, &s, "the shape of the slice's input", err));
-    out[0] = (pl_out){s, dy->dtype};
+    *out = (pl_out){s, dy->dtype};
     return PL_OK;
 }
 
@@ -123,7 +123,7 @@ static pl_status shape_append_coordinates(const pl_graph *g, const pl_node *n, p
     int64_t channels;
     if (__builtin_add_overflow(pl_shape_last(&x->shape), 2, &channels))
         return refuse(n, "these are too many channels", err);
-    out[0] = (pl_out){with_channels(x->shape, channels), x->dtype};
+    *out = (pl_out){with_channels(x->shape, channels), x->dtype};
     return PL_OK;
 }
 
@@ -151,7 +151,7 @@ static pl_status shape_channel_dropout(const pl_graph *g, const pl_node *n, pl_o
     PL_TRY(check_channels(g, n, &a->x, err));
     if (x->shape.rank < 2) return pl_fail_operand(g, n, &a->x, "[samples, ..., channels]", err);
     if (!(a->probability >= 0 && a->probability < 1)) return refuse(n, "its probability is not in [0, 1)", err);
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -183,7 +183,7 @@ static pl_status shape_path_dropout(const pl_graph *g, const pl_node *n, pl_out 
         return pl_fail_operand(g, n, &a->x, "[samples, ...]", err);
     if (a->paths < 1 || sample % a->paths) return refuse(n, "a sample has not so many equal parts", err);
     if (!(a->probability >= 0 && a->probability < 1)) return refuse(n, "its probability is not in [0, 1)", err);
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 

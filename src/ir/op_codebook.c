@@ -16,7 +16,7 @@ static pl_status shape_nearest_code(const pl_graph *g, const pl_node *n, pl_out 
     pl_shape rows = z->shape;
     rows.rank--;
     out[PL_OUT_OF(nearest_code, index)] = (pl_out){rows, PL_DTYPE_I32};
-    out[PL_OUT_OF(nearest_code, code)] = (pl_out){z->shape, z->dtype};
+    out[PL_OUT_OF(nearest_code, code)] = pl_out_like(z);
     return PL_OK;
 }
 
@@ -93,7 +93,7 @@ static pl_status shape_straight_through(const pl_graph *g, const pl_node *n, pl_
     const pl_straight_through_args *a = &n->straight_through;
     const pl_value *z = &g->value[a->z];
     PL_TRY(pl_expect_operand(g, n, &a->code, &z->shape, "the shape of what it stands for", err));
-    out[0] = (pl_out){z->shape, z->dtype};
+    *out = pl_out_like(z);
     return PL_OK;
 }
 

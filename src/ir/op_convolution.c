@@ -265,7 +265,7 @@ static pl_status shape_conv_transpose2d(const pl_graph *g, const pl_node *n, pl_
         return pl_fail_operand(g, n, &a->bias, "f32 [out]", err);
     pl_shape y = image_of(&x->shape, s.height, s.width, s.in);
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
-    out[0] = (pl_out){y, x->dtype};
+    *out = (pl_out){y, x->dtype};
     return PL_OK;
 }
 
@@ -404,7 +404,7 @@ static pl_status shape_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, pl_o
     PL_TRY(pl_expect_operand(g, n, &a->spread, &rows, "f32 [3, out]", err));
     PL_TRY(pl_expect_operand(g, n, &a->bias, &channels, "f32 [out]", err));
     PL_TRY(pl_expect_operand(g, n, &a->dweight, &w->shape, "f32, the shape of the weight", err));
-    out[PL_OUT_OF(conv2d_pool_bwd, dx)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(conv2d_pool_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 

@@ -13,7 +13,7 @@ static pl_status shape_like_x(const pl_graph *g, const pl_node *n, pl_out out[],
 {
     const pl_value *x = &g->value[n->activation.x];
     (void)err;
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -59,7 +59,7 @@ static pl_status shape_dropout(const pl_graph *g, const pl_node *n, pl_out out[]
     if (x->shape.rank < 1) return pl_fail_operand(g, n, &a->x, "f32 [samples, ...]", err);
     if (!(a->probability >= 0 && a->probability < 1))
         return pl_fail(err, PL_E_INTERNAL, "dropout in %s: its probability is not in [0, 1)", n->scope);
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -99,7 +99,7 @@ static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], p
     if (!fine)
         return pl_fail(err, PL_E_INTERNAL, "cast in %s: its output must exist before the node, as f32, bf16 or f16",
                        n->scope);
-    out[0] = (pl_out){g->value[a->x].shape, g->value[a->y].dtype};
+    *out = (pl_out){g->value[a->x].shape, g->value[a->y].dtype};
     return PL_OK;
 }
 

@@ -46,7 +46,7 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     pl_shape s = tokens->shape;
     s.rank = 3;
     s.dim[2] = table->shape.dim[1] * a->window;
-    out[0] = (pl_out){s, dtype};
+    *out = (pl_out){s, dtype};
     return PL_OK;
 }
 

@@ -42,7 +42,7 @@ static pl_status shape_feed_forward(const pl_graph *g, const pl_node *n, pl_out 
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != width))
         return pl_fail_operand(g, n, &a->down_bias, "f32 [out]", err);
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
-    out[0] = (pl_out){y, x->dtype};
+    *out = (pl_out){y, x->dtype};
     return PL_OK;
 }
 
@@ -99,7 +99,7 @@ static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_
     PL_TRY(pl_expect_operand(g, n, &a->ddown, &down->shape, "the shape of the second matrix", err));
     PL_TRY(pl_expect_operand(g, n, &a->dup_bias, &hidden, "f32 [hidden]", err));
     PL_TRY(pl_expect_operand(g, n, &a->partial, &x->shape, "the shape of the input", err));
-    out[PL_OUT_OF(feed_forward_bwd, dx)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(feed_forward_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 

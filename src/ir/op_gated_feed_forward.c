@@ -38,7 +38,7 @@ static pl_status shape_forward(const pl_graph *g, const pl_node *n, pl_out out[]
     const pl_value *x = &g->value[a->x];
     const pl_shape y = with_last(x->shape, g->value[a->down].shape.dim[0]);
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
-    out[0] = (pl_out){y, x->dtype};
+    *out = (pl_out){y, x->dtype};
     return PL_OK;
 }
 
@@ -91,7 +91,7 @@ static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl
     PL_TRY(pl_expect_operand(g, n, &a->dgate_up, &gate_up->shape, "the shape of the first matrix", err));
     PL_TRY(pl_expect_operand(g, n, &a->ddown, &down->shape, "the shape of the second matrix", err));
     PL_TRY(pl_expect_operand(g, n, &a->partial, &x->shape, "the shape of the input", err));
-    out[PL_OUT_OF(gated_feed_forward_bwd, dx)] = (pl_out){x->shape, x->dtype};
+    out[PL_OUT_OF(gated_feed_forward_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 
@@ -127,7 +127,7 @@ static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out ou
     const pl_gated_activation_args *a = &n->gated_activation;
     const pl_shape *x = &g->value[a->x].shape;
     PL_TRY(check_factors(g, n, &a->x, err));
-    out[0] = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
+    *out = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -157,7 +157,7 @@ static pl_status shape_activation_bwd(const pl_graph *g, const pl_node *n, pl_ou
     PL_TRY(check_factors(g, n, &a->x, err));
     const pl_shape y = with_last(*x, pl_shape_last(x) / 2);
     PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "f32 [..., hidden]", err));
-    out[0] = (pl_out){*x, PL_DTYPE_F32};
+    *out = (pl_out){*x, PL_DTYPE_F32};
     return PL_OK;
 }
 

@@ -25,7 +25,7 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
     pl_shape y = x->shape;
     y.dim[y.rank - 1] = w->shape.dim[0];
     PL_TRY(pl_expect_operand(g, n, &a->residual, &y, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){y, dtype_of_linear(g, a)};
+    out[PL_OUT_OF(linear, y)] = out[PL_OUT_OF(linear, act_y)] = (pl_out){y, dtype_of_linear(g, a)};
     return PL_OK;
 }
 
@@ -78,7 +78,7 @@ static pl_status shape_linear_dx(const pl_graph *g, const pl_node *n, pl_out out
     x.dim[x.rank - 1] = w->shape.dim[1];
     PL_TRY(pl_expect_operand(g, n, &a->partial, &x, "the shape of the output", err));
     PL_TRY(pl_expect_operand(g, n, &a->u, &x, "the shape of the output", err));
-    out[0] = out[1] = (pl_out){x, dy->dtype};
+    out[PL_OUT_OF(linear_dx, dx)] = out[PL_OUT_OF(linear_dx, act_u)] = (pl_out){x, dy->dtype};
     return PL_OK;
 }
 

@@ -69,7 +69,7 @@ static pl_status shape_linear_ce_bwd(const pl_graph *g, const pl_node *n, pl_out
     const pl_value *h = &g->value[a->h];
     PL_TRY(check(g, n, err));
     PL_TRY(pl_expect_operand(g, n, &a->dweight, &g->value[a->weight].shape, "the shape of the output matrix", err));
-    out[PL_OUT_OF(linear_ce_bwd, dh)] = (pl_out){h->shape, h->dtype};
+    out[PL_OUT_OF(linear_ce_bwd, dh)] = pl_out_like(h);
     return PL_OK;
 }
 

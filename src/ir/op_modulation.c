@@ -25,8 +25,6 @@ static pl_cost cost_backward(const pl_graph *g, const pl_node *n)
     return cost_of(g, n, n->op == PL_OP_GATE_BWD ? 30 : 6);
 }
 
-static pl_out like(const pl_graph *g, pl_id value) { return (pl_out){g->value[value].shape, g->value[value].dtype}; }
-
 /* gate, film and softmax_pool alike: x and what steers it, and backward the gradients of the two. */
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_film_args, film), "one rule reads both");
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_softmax_pool_args, logits), "one rule reads both");
@@ -64,7 +62,7 @@ static pl_status shape_gate(const pl_graph *g, const pl_node *n, pl_out out[], p
 {
     const pl_gate_args *a = &n->gate;
     PL_TRY(check_gate(g, n, &a->x, &a->gate, err));
-    out[0] = like(g, a->x);
+    *out = pl_out_like(&g->value[a->x]);
     return PL_OK;
 }
 
@@ -78,8 +76,8 @@ static pl_status shape_gate_bwd(const pl_graph *g, const pl_node *n, pl_out out[
     const pl_gate_bwd_args *a = &n->gate_bwd;
     PL_TRY(check_gate(g, n, &a->x, &a->gate, err));
     PL_TRY(pl_expect_operand(g, n, &a->dy, &g->value[a->x].shape, "the shape of the gated input", err));
-    out[PL_OUT_OF(gate_bwd, dx)] = like(g, a->x);
-    out[PL_OUT_OF(gate_bwd, dgate)] = like(g, a->gate);
+    out[PL_OUT_OF(gate_bwd, dx)] = pl_out_like(&g->value[a->x]);
+    out[PL_OUT_OF(gate_bwd, dgate)] = pl_out_like(&g->value[a->gate]);
     return PL_OK;
 }
 
@@ -113,7 +111,7 @@ static pl_status shape_blend(const pl_graph *g, const pl_node *n, pl_out out[], 
 {
     const pl_blend_args *a = &n->blend;
     PL_TRY(check_blend(g, n, &a->a, &a->b, &a->z, err));
-    out[PL_OUT_OF(blend, y)] = like(g, a->a);
+    out[PL_OUT_OF(blend, y)] = pl_out_like(&g->value[a->a]);
     out[PL_OUT_OF(blend, gate)] = (pl_out){g->value[a->z].shape, PL_DTYPE_F32};
     return PL_OK;
 }
@@ -146,9 +144,9 @@ static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out
     const pl_blend_bwd_args *a = &n->blend_bwd;
     PL_TRY(check_blend(g, n, &a->a, &a->b, &a->z, err));
     PL_TRY(pl_expect_operand(g, n, &a->dy, &g->value[a->a].shape, "the shape of the blended inputs", err));
-    out[PL_OUT_OF(blend_bwd, da)] = like(g, a->a);
-    out[PL_OUT_OF(blend_bwd, db)] = like(g, a->b);
-    out[PL_OUT_OF(blend_bwd, dz)] = like(g, a->z);
+    out[PL_OUT_OF(blend_bwd, da)] = pl_out_like(&g->value[a->a]);
+    out[PL_OUT_OF(blend_bwd, db)] = pl_out_like(&g->value[a->b]);
+    out[PL_OUT_OF(blend_bwd, dz)] = pl_out_like(&g->value[a->z]);
     return PL_OK;
 }
 
@@ -181,7 +179,7 @@ static pl_status shape_film(const pl_graph *g, const pl_node *n, pl_out out[], p
 {
     const pl_film_args *a = &n->film;
     PL_TRY(check_film(g, n, &a->x, &a->film, err));
-    out[0] = like(g, a->x);
+    *out = pl_out_like(&g->value[a->x]);
     return PL_OK;
 }
 
@@ -195,8 +193,8 @@ static pl_status shape_film_bwd(const pl_graph *g, const pl_node *n, pl_out out[
     const pl_film_bwd_args *a = &n->film_bwd;
     PL_TRY(check_film(g, n, &a->x, &a->film, err));
     PL_TRY(pl_expect_operand(g, n, &a->dy, &g->value[a->x].shape, "the shape of the scaled input", err));
-    out[PL_OUT_OF(film_bwd, dx)] = like(g, a->x);
-    out[PL_OUT_OF(film_bwd, dfilm)] = like(g, a->film);
+    out[PL_OUT_OF(film_bwd, dx)] = pl_out_like(&g->value[a->x]);
+    out[PL_OUT_OF(film_bwd, dfilm)] = pl_out_like(&g->value[a->film]);
     return PL_OK;
 }
 
@@ -241,7 +239,7 @@ static pl_status shape_softmax_pool(const pl_graph *g, const pl_node *n, pl_out 
 {
     const pl_softmax_pool_args *a = &n->softmax_pool;
     PL_TRY(check_pool(g, n, &a->x, &a->logits, err));
-    out[0] = (pl_out){pooled(&g->value[a->x].shape, &g->value[a->logits].shape), g->value[a->x].dtype};
+    *out = (pl_out){pooled(&g->value[a->x].shape, &g->value[a->logits].shape), g->value[a->x].dtype};
     return PL_OK;
 }
 
@@ -259,8 +257,8 @@ static pl_status shape_softmax_pool_bwd(const pl_graph *g, const pl_node *n, pl_
     PL_TRY(check_pool(g, n, &a->x, &a->logits, err));
     const pl_shape y = pooled(&g->value[a->x].shape, &g->value[a->logits].shape);
     PL_TRY(pl_expect_operand(g, n, &a->dy, &y, "the shape of the sums over time", err));
-    out[PL_OUT_OF(softmax_pool_bwd, dx)] = like(g, a->x);
-    out[PL_OUT_OF(softmax_pool_bwd, dlogits)] = like(g, a->logits);
+    out[PL_OUT_OF(softmax_pool_bwd, dx)] = pl_out_like(&g->value[a->x]);
+    out[PL_OUT_OF(softmax_pool_bwd, dlogits)] = pl_out_like(&g->value[a->logits]);
     return PL_OK;
 }
 

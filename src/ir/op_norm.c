@@ -18,7 +18,6 @@ static pl_shape rows_of(pl_shape s)
     return s;
 }
 
-static pl_out like(const pl_value *x) { return (pl_out){x->shape, x->dtype}; }
 static pl_out number_a_row(const pl_value *x) { return (pl_out){rows_of(x->shape), PL_DTYPE_F32}; }
 
 static pl_cost cost_of_forward(const pl_value *x)
@@ -35,7 +34,7 @@ static pl_status shape_layer_norm(const pl_graph *g, const pl_node *n, pl_out ou
     const pl_value *x = &g->value[a->x];
     PL_TRY(check(g, n, &a->x, &a->gamma, err));
     PL_TRY(pl_expect_operand(g, n, &a->beta, &g->value[a->gamma].shape, "the shape of the gain", err));
-    out[PL_OUT_OF(layer_norm, y)] = like(x);
+    out[PL_OUT_OF(layer_norm, y)] = pl_out_like(x);
     out[PL_OUT_OF(layer_norm, mean)] = out[PL_OUT_OF(layer_norm, rstd)] = number_a_row(x);
     return PL_OK;
 }
@@ -77,7 +76,7 @@ static pl_status shape_layer_norm_bwd(const pl_graph *g, const pl_node *n, pl_ou
     PL_TRY(pl_expect_operand(g, n, &a->rstd, &rows, "one number a row", err));
     PL_TRY(pl_expect_operand(g, n, &a->dgamma, gamma, "the shape of the gain", err));
     PL_TRY(pl_expect_operand(g, n, &a->dbeta, gamma, "the shape of the gain", err));
-    out[PL_OUT_OF(layer_norm_bwd, dx)] = like(x);
+    out[PL_OUT_OF(layer_norm_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 
@@ -94,7 +93,7 @@ static pl_status shape_rms_norm(const pl_graph *g, const pl_node *n, pl_out out[
     const pl_rms_norm_args *a = &n->rms_norm;
     const pl_value *x = &g->value[a->x];
     PL_TRY(check(g, n, &a->x, &a->gamma, err));
-    out[PL_OUT_OF(rms_norm, y)] = like(x);
+    out[PL_OUT_OF(rms_norm, y)] = pl_out_like(x);
     out[PL_OUT_OF(rms_norm, rstd)] = number_a_row(x);
     return PL_OK;
 }
@@ -131,7 +130,7 @@ static pl_status shape_rms_norm_bwd(const pl_graph *g, const pl_node *n, pl_out 
     PL_TRY(pl_expect_operand(g, n, &a->add, &x->shape, "the shape of the norm's input", err));
     PL_TRY(pl_expect_operand(g, n, &a->rstd, &rows, "one number a row", err));
     if (gamma) PL_TRY(pl_expect_operand(g, n, &a->dgamma, &gamma->shape, "the shape of the gain", err));
-    out[PL_OUT_OF(rms_norm_bwd, dx)] = like(x);
+    out[PL_OUT_OF(rms_norm_bwd, dx)] = pl_out_like(x);
     return PL_OK;
 }
 

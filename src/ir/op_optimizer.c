@@ -17,8 +17,8 @@ const pl_op_rule pl_rule_SUM_SQUARES = {NULL, NULL, cost_sum_squares};
 static pl_status shape_clip_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     (void)g, (void)n, (void)err;
-    out[0] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_F32};
-    out[1] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
+    out[PL_OUT_OF(clip_scale, scale)] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_F32};
+    out[PL_OUT_OF(clip_scale, finite)] = (pl_out){pl_shape_of(1, (int64_t)1), PL_DTYPE_I32};
     return PL_OK;
 }
 

@@ -43,7 +43,7 @@ static pl_status shape_patches(const pl_graph *g, const pl_node *n, pl_out out[]
                        pl_op_name(n->op), n->scope, PL_COLOURS, (long long)channels);
     pl_shape y = {.rank = 3, .symbolic = s->symbolic};
     y.dim[0] = s->dim[0], y.dim[1] = height / patch * (width / patch), y.dim[2] = channels * patch * patch;
-    out[0] = (pl_out){y, PL_DTYPE_F32};
+    *out = (pl_out){y, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -61,7 +61,7 @@ static pl_status shape_pixels(const pl_graph *g, const pl_node *n, pl_out out[],
 {
     const pl_shape *x = &g->value[n->pixels.x].shape;
     if (x->rank < 1) return pl_fail_operand(g, n, &n->pixels.x, "[samples, ...]", err);
-    out[0] = (pl_out){*x, PL_DTYPE_U8};
+    *out = (pl_out){*x, PL_DTYPE_U8};
     return PL_OK;
 }
 
@@ -84,7 +84,7 @@ static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out
     if (g->value[a->positions].shape.rank == 1) sample = pl_shape_of(1, pl_shape_last(&x->shape));
     PL_TRY(pl_expect_operand(g, n, &a->positions, &sample, "the shape of one sample of the input, or of one position",
                              err));
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -136,7 +136,7 @@ static pl_status shape_prepend_row(const pl_graph *g, const pl_node *n, pl_out o
 {
     const pl_value *x = &g->value[n->prepend_row.x];
     PL_TRY(check_tokens(g, n, 1, err));
-    out[0] = (pl_out){with_rows(x->shape, 1), x->dtype};
+    *out = (pl_out){with_rows(x->shape, 1), x->dtype};
     return PL_OK;
 }
 

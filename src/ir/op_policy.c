@@ -17,7 +17,7 @@ static pl_status shape_perturb(const pl_graph *g, const pl_node *n, pl_out out[]
         return pl_fail(err, PL_E_INTERNAL, "perturb in %s: %lld copies of kind %lld and scale %g cannot be made",
                        n->scope, (long long)a->count, (long long)a->kind, a->scale);
     s.rank = 3, s.dim[2] = s.dim[1], s.dim[1] = a->count;
-    out[0] = (pl_out){s, PL_DTYPE_F32};
+    *out = (pl_out){s, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -45,7 +45,7 @@ static pl_status shape_shift(const pl_graph *g, const pl_node *n, pl_out out[], 
     if (a->reach < 0 || a->reach > INT32_MAX / 4)
         return pl_fail(err, PL_E_INTERNAL, "shift in %s: a reach of %lld pixels is none", n->scope,
                        (long long)a->reach);
-    out[0] = (pl_out){*s, PL_DTYPE_U8};
+    *out = (pl_out){*s, PL_DTYPE_U8};
     return PL_OK;
 }
 

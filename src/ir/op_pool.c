@@ -54,7 +54,7 @@ static pl_status give_dx(const pl_graph *g, const pl_node *n, const pl_value *dy
 {
     pl_shape s = resized(dy->shape, height, width);
     PL_TRY(pl_expect_operand(g, n, add, &s, "the shape of the pool's input", err));
-    out[0] = (pl_out){s, dy->dtype};
+    *out = (pl_out){s, dy->dtype};
     return PL_OK;
 }
 
@@ -117,7 +117,7 @@ static pl_status give_average(const pl_node *n, const pl_value *x, int64_t heigh
 {
     if (!is_size(height) || !is_size(width)) return refuse(n, "its windows do not fit the image, or it has none", err);
     if (x->shape.rank == 3 && width != 1) return refuse(n, "tokens are one column, so that its width must be 1", err);
-    out[0] = (pl_out){resized(x->shape, height, width), x->dtype};
+    *out = (pl_out){resized(x->shape, height, width), x->dtype};
     return PL_OK;
 }
 
@@ -206,7 +206,7 @@ static pl_status shape_upsample(const pl_graph *g, const pl_node *n, pl_out out[
     const pl_upsample_bilinear_args *a = &n->upsample_bilinear;
     const pl_value *x = &g->value[a->x];
     PL_TRY(check_image(g, n, &a->x, err));
-    out[0] = (pl_out){resized(x->shape, 2 * x->shape.dim[1], 2 * x->shape.dim[2]), x->dtype};
+    *out = (pl_out){resized(x->shape, 2 * x->shape.dim[1], 2 * x->shape.dim[2]), x->dtype};
     return PL_OK;
 }
 
@@ -233,7 +233,7 @@ static pl_status shape_upsample_bwd(const pl_graph *g, const pl_node *n, pl_out 
         return pl_fail_operand(g, n, &a->dy, "an even height and width", err);
     pl_shape s = resized(dy->shape, dy->shape.dim[1] / 2, dy->shape.dim[2] / 2);
     PL_TRY(pl_expect_operand(g, n, &a->add, &s, "half the height and width of dy", err));
-    out[0] = (pl_out){s, dy->dtype};
+    *out = (pl_out){s, dy->dtype};
     return PL_OK;
 }
 

@@ -108,7 +108,7 @@ static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out o
     if (a->gated && pl_shape_last(&y) % (2 * PL_INT8_PANEL))
         return pl_fail_operand(g, n, &a->weight, "packed rows for a gate, each half of whole panels", err);
     if (a->gated) y.dim[y.rank - 1] /= 2;
-    out[0] = (pl_out){y, a->hidden_range == PL_NONE ? PL_DTYPE_F32 : PL_DTYPE_U8};
+    *out = (pl_out){y, a->hidden_range == PL_NONE ? PL_DTYPE_F32 : PL_DTYPE_U8};
     return PL_OK;
 }
 

@@ -92,7 +92,7 @@ static pl_status shape_loss_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 {
     const pl_value *prediction = &g->value[n->mined_regression_loss_bwd.prediction];
     PL_TRY(shape_loss(g, n, out, err));
-    out[PL_OUT_OF(mined_regression_loss_bwd, dprediction)] = (pl_out){prediction->shape, prediction->dtype};
+    out[PL_OUT_OF(mined_regression_loss_bwd, dprediction)] = pl_out_like(prediction);
     return PL_OK;
 }
 

@@ -31,7 +31,7 @@ static pl_status shape_noise(const pl_graph *g, const pl_node *n, pl_out out[], 
     const pl_shape ids = rows_for(x, PL_ROLLOUT_IDS);
     PL_TRY(expect_parameters(g, n, &a->parameters, x, err));
     PL_TRY(pl_expect_operand(g, n, &a->ids, &ids, "the numbers of operator and realisation for each sample", err));
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 
@@ -75,7 +75,7 @@ static pl_status shape_field_metrics(const pl_graph *g, const pl_node *n, pl_out
     const pl_value *x = &g->value[a->x];
     if (!is_image(x)) return pl_fail_operand(g, n, &a->x, "f32 [samples, H, W, C]", err);
     PL_TRY(pl_expect_operand(g, n, &a->before, &x->shape, "the shape of the state", err));
-    out[0] = (pl_out){rows_for(x, PL_FIELD_METRICS), PL_DTYPE_F32};
+    *out = (pl_out){rows_for(x, PL_FIELD_METRICS), PL_DTYPE_F32};
     return PL_OK;
 }
 

@@ -33,7 +33,7 @@ static pl_status shape_rope(const pl_graph *g, const pl_node *n, pl_out out[], p
     if (x->shape.rank < 3 || x->shape.symbolic & ~1u || pl_shape_elems(&x->shape) == 0)
         return pl_fail_operand(g, n, &a->x, "[samples, ..., positions, width]", err);
     PL_TRY(check_attributes(g, n, err));
-    out[0] = (pl_out){x->shape, x->dtype};
+    *out = pl_out_like(x);
     return PL_OK;
 }
 

@@ -71,8 +71,6 @@ static pl_status check_counted(const pl_graph *g, const pl_node *n, const pl_id 
     return pl_fail_operand(g, n, counted, "f32, one number for each sample", err);
 }
 
-static pl_out like(const pl_graph *g, pl_id x) { return (pl_out){g->value[x].shape, g->value[x].dtype}; }
-
 static pl_cost cost_of_compared(const pl_graph *g, const pl_cosine_loss_bwd_args *a, double flops_per_elem)
 {
     const double read = pl_value_bytes_f(&g->value[a->a]) + pl_value_bytes_f(&g->value[a->b]) +
@@ -133,7 +131,7 @@ const pl_op_rule pl_rule_CROSS_ENTROPY = {
 static pl_status shape_cross_entropy_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_cross_entropy(g, n, out, err));
-    out[PL_OUT_OF(cross_entropy_bwd, dlogits)] = like(g, n->cross_entropy_bwd.logits);
+    out[PL_OUT_OF(cross_entropy_bwd, dlogits)] = pl_out_like(&g->value[n->cross_entropy_bwd.logits]);
     return PL_OK;
 }
 
@@ -157,7 +155,7 @@ static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out o
     PL_TRY(check_labels(g, n, err));
     pl_shape s = g->value[n->count_right.logits].shape;
     s.rank = 2, s.dim[1] = COUNTS;
-    out[0] = (pl_out){s, PL_DTYPE_F32};
+    *out = (pl_out){s, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -205,7 +203,7 @@ const pl_op_rule pl_rule_BCE_WITH_LOGITS = {shape_bce, gradient_bce, cost_expone
 static pl_status shape_bce_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_bce(g, n, out, err));
-    out[PL_OUT_OF(bce_with_logits_bwd, dq)] = like(g, n->bce_with_logits_bwd.q);
+    out[PL_OUT_OF(bce_with_logits_bwd, dq)] = pl_out_like(&g->value[n->bce_with_logits_bwd.q]);
     return PL_OK;
 }
 
@@ -246,8 +244,8 @@ static pl_status shape_pair_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 {
     const pl_cosine_loss_bwd_args *a = &n->cosine_loss_bwd;
     PL_TRY(shape_pair(g, n, out, err));
-    out[PL_OUT_OF(cosine_loss_bwd, da)] = like(g, a->a);
-    out[PL_OUT_OF(cosine_loss_bwd, db)] = like(g, a->b);
+    out[PL_OUT_OF(cosine_loss_bwd, da)] = pl_out_like(&g->value[a->a]);
+    out[PL_OUT_OF(cosine_loss_bwd, db)] = pl_out_like(&g->value[a->b]);
     return PL_OK;
 }
 
@@ -297,7 +295,7 @@ const pl_op_rule pl_rule_NORM_PENALTY = {shape_norm_penalty, gradient_norm_penal
 static pl_status shape_norm_penalty_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_norm_penalty(g, n, out, err));
-    out[PL_OUT_OF(norm_penalty_bwd, dx)] = like(g, n->norm_penalty_bwd.x);
+    out[PL_OUT_OF(norm_penalty_bwd, dx)] = pl_out_like(&g->value[n->norm_penalty_bwd.x]);
     return PL_OK;
 }
 

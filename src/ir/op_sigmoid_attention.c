@@ -28,7 +28,7 @@ static pl_status shape_sigmoid_attention(const pl_graph *g, const pl_node *n, pl
     const pl_sigmoid_attention_args *a = &n->sigmoid_attention;
     const pl_value *q = &g->value[a->q];
     PL_TRY(check_all(g, n, &a->q, (const pl_id *const[]){&a->k, &a->v, &a->u}, err));
-    out[0] = (pl_out){q->shape, q->dtype};
+    *out = pl_out_like(q);
     return PL_OK;
 }
 

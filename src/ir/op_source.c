@@ -4,10 +4,7 @@
 
 #include "ir/op.h"
 
-static pl_out as_it_is(const pl_graph *g, pl_id value)
-{
-    return (pl_out){g->value[value].shape, g->value[value].dtype};
-}
+static pl_out as_it_is(const pl_graph *g, pl_id value) { return pl_out_like(&g->value[value]); }
 
 /* What writes one value: fill, normal, truncated_normal and uniform. */
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_normal_args, y), "one rule reads both");
@@ -20,7 +17,7 @@ static pl_status shape_source(const pl_graph *g, const pl_node *n, pl_out out[],
     if (y == PL_NONE)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: output y must exist before the node", pl_op_name(n->op),
                        n->scope);
-    out[0] = as_it_is(g, y);
+    *out = as_it_is(g, y);
     return PL_OK;
 }
 
@@ -96,7 +93,7 @@ static pl_status shape_fill(const pl_graph *g, const pl_node *n, pl_out out[], p
     PL_TRY(shape_source(g, n, out, err));
     const double value = n->fill.value;
     const bool whole = value >= INT32_MIN && value <= INT32_MAX && value == floor(value);
-    if (out[0].dtype != PL_DTYPE_F32 && value != 0 && !(out[0].dtype == PL_DTYPE_I32 && whole))
+    if (out->dtype != PL_DTYPE_F32 && value != 0 && !(out->dtype == PL_DTYPE_I32 && whole))
         return pl_fail(err, PL_E_INTERNAL,
                        "fill in %s: only f32 can be filled with other than 0, and i32 with whole numbers", n->scope);
     return PL_OK;
@@ -108,7 +105,7 @@ const pl_op_rule pl_rule_FILL = {shape_fill, NULL, cost_source};
 static pl_status shape_normal(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(shape_source(g, n, out, err));
-    if (pl_dtype_is_real(out[0].dtype)) return PL_OK;
+    if (pl_dtype_is_real(out->dtype)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "%s in %s: f32, bf16 or f16 only", pl_op_name(n->op), n->scope);
 }
 

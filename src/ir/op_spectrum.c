@@ -36,7 +36,7 @@ static pl_status shape_rfft2(const pl_graph *g, const pl_node *n, pl_out out[], 
         return pl_fail(err, PL_E_INTERNAL, "rfft2 in %s: %lld modes of an image of %lld x %lld; at most %lld are there",
                        n->scope, (long long)modes, (long long)x->dim[1], (long long)x->dim[2],
                        (long long)(x->dim[1] / 2 < x->dim[2] / 2 + 1 ? x->dim[1] / 2 : x->dim[2] / 2 + 1));
-    out[0] = (pl_out){{5, x->symbolic & 1, {x->dim[0], 2 * modes, modes, 2, x->dim[3]}}, PL_DTYPE_F32};
+    *out = (pl_out){{5, x->symbolic & 1, {x->dim[0], 2 * modes, modes, 2, x->dim[3]}}, PL_DTYPE_F32};
     return PL_OK;
 }
 
@@ -73,7 +73,7 @@ static pl_status shape_irfft2(const pl_graph *g, const pl_node *n, pl_out out[],
     if (!fits || !modes_fit(image, x->dim[2]))
         return pl_fail_operand(g, n, &a->image, "[batch, height, width, channels] of the spectrum, with as many modes",
                                err);
-    out[0] = (pl_out){*image, g->value[a->image].dtype};
+    *out = (pl_out){*image, g->value[a->image].dtype};
     return PL_OK;
 }
 
@@ -117,8 +117,8 @@ static pl_status shape_product(const pl_graph *g, const pl_node *n, int is, int 
     if (!is_spectrum(x)) return pl_fail_operand(g, n, &a->x, spectrum_shape, err);
     if (w->rank != 5 || w->dim[0] != x->dim[1] || w->dim[1] != x->dim[2] || w->dim[3] != 2 || w->dim[is] != x->dim[4])
         return pl_fail_operand(g, n, &a->weight, "f32 [2·modes, modes, in, 2, out] for the modes of the input", err);
-    out[0] = (pl_out){*x, PL_DTYPE_F32};
-    out[0].shape.dim[4] = w->dim[becomes];
+    *out = (pl_out){*x, PL_DTYPE_F32};
+    out->shape.dim[4] = w->dim[becomes];
     return PL_OK;
 }
 

@@ -86,6 +86,8 @@ typedef enum pl_tag {
     PL_SAMPLES = 2, /* its kernel takes samples of any distance, each whole */
     PL_MATRIX = 4,  /* the matrix of a product */
     PL_FLOW = 8,    /* what is multiplied with the node's matrices: the activations, or their gradient */
+    PL_PLACES = 16, /* its last but one axis are places of tokens */
+    PL_PLACE = 32,  /* the number of one of these places */
 } pl_tag;
 
 /* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
