@@ -160,9 +160,9 @@ typedef struct pl_loss_term {
     pl_id scale, counted, sum;
 } pl_loss_term;
 
-/* Of logits [rows, classes]; a target −1 counts nothing. */
+/* logits [rows, classes]; a target −1 counts nothing. */
 pl_id pl_net_cross_entropy(pl_net *, pl_id logits, pl_id targets, const pl_loss_term *);
-/* Of softmax(weight·h), of which never all rows are there at once; the input ITEM_SCALE is the scale. */
+/* The same of softmax(weight·h), a chunk of rows at a time; the input ITEM_SCALE is the scale. */
 pl_id pl_net_linear_cross_entropy(pl_net *, pl_id h, pl_id weight, pl_id targets, pl_id sum);
 pl_id pl_net_squared_error(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
 pl_id pl_net_cosine_loss(pl_net *, pl_id a, pl_id b, const pl_loss_term *);

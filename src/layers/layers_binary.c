@@ -5,7 +5,7 @@
 #include "base/binary.h"
 #include "layers/layers.h"
 
-/* Of the program that is being built: packed the first time that they are asked for. */
+/* A program packs the signs of a weight the first time that they are asked for. */
 static pl_id packed(pl_net *n, pl_id weight)
 {
     pl_builder *b = &n->b;

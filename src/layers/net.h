@@ -43,7 +43,7 @@ static inline pl_init pl_init_all(double value) { return (pl_init){PL_INIT_ALL, 
 static inline pl_init pl_init_normal(double std) { return (pl_init){PL_INIT_NORMAL, 0, std}; }
 /* Normal, cut at two deviations, and std is what is left of them. */
 static inline pl_init pl_init_truncated(double std) { return (pl_init){PL_INIT_TRUNCATED, 0, std}; }
-/* Of the item whose number is the input ITEM, where that is made. */
+/* Numbers of the item that the input ITEM names, where that is made. */
 static inline pl_init pl_init_uniform(double low, double high) { return (pl_init){PL_INIT_UNIFORM, low, high}; }
 static inline pl_init pl_init_within(double bound) { return (pl_init){PL_INIT_UNIFORM, -bound, bound}; }
 
@@ -53,7 +53,7 @@ static inline pl_init pl_init_within(double bound) { return (pl_init){PL_INIT_UN
 pl_id pl_net_weight(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 /* f32 state that evaluation needs, too: it is saved with the weights. */
 pl_id pl_net_state(pl_net *, pl_init, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
-/* State that training alone goes on with, saved beside the moments; and one that begins as a copy of another value. */
+/* State that training alone goes on with, saved with the moments; and one that begins as a copy of another value. */
 pl_id pl_net_carried(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 pl_id pl_net_carried_copy(pl_net *, pl_id of, const char *fmt, ...) PL_PRINTF(3, 4);
 

@@ -6,10 +6,10 @@
  * and n latents take n passes over what is before them, each a token longer than the one before, and one over the
  * whole sequence. Every pass computes its prefix anew; gradients go back through all of them.
  *
- *     x₀ = tokens of question and bot;   xᵢ₊₁ = xᵢ, last(blocks(xᵢ)) + P;   loss(blocks(xₙ, eot and what is behind it))
+ *     x₀ = tokens of question and bot;   xᵢ₊₁ = xᵢ, last(blocks(xᵢ)) + P;   loss(blocks(xₙ, eot and what follows))
  *
  * One graph holds three programs: init, train, evaluate. "train.loss", "evaluate.loss" f64 [1]: sums of cross-entropy
- * of what stands behind eot. "evaluate" stores of each chain what base/chain.h lists. */
+ * of what follows eot. "evaluate" stores of each chain what base/chain.h lists. */
 #include <inttypes.h>
 
 #include "base/chain.h"
@@ -24,10 +24,10 @@ typedef struct chain {
     int64_t width, sequence;
     int64_t prefix;  /* question and bot */
     int64_t latents; /* n */
-    int64_t rest;    /* eot, and what is behind it but the last */
+    int64_t rest;    /* eot, and what follows but the last */
 } chain;
 
-/* ---- rows of a sample lie one behind the other, so a run of them is a slice of all its numbers ---- */
+/* ---- rows of a sample lie one after the other, so a run of them is a slice of all its numbers ---- */
 
 static pl_id flat(const chain *c, pl_id x, int64_t rows)
 {
@@ -67,7 +67,7 @@ static pl_id think(const chain *c, pl_id embedded, pl_id x, int64_t rows)
     return pl_net_join(c->n, x, pl_net_add(c->n, place, last));
 }
 
-/* [B,rest,width]: what the tokens behind the latents are read from. */
+/* [B,rest,width]: what the tokens after the latents are read from. */
 static pl_id go_through(const chain *c, pl_id tokens)
 {
     pl_builder *b = &c->n->b;
@@ -155,7 +155,7 @@ static pl_status build(pl_model *m)
 
 /* ---- its part of a config ---- */
 
-/* Behind eot the shortest has the mark, one byte of an answer and the end. */
+/* After eot the shortest has the mark, one byte of an answer and the end. */
 static pl_status check(const pl_config *c, pl_error *err)
 {
     enum { SHORTEST = 3 };

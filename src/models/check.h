@@ -5,12 +5,12 @@
 
 #include "config/config.h"
 
-/* Of a language model. */
+/* The size of a language model. */
 typedef struct pl_language_size {
     uint64_t layer[3][2]; /* matrices of a layer: rows, columns; 0: none */
-    uint64_t first[2];    /* the one beside the token embedding, before the layers */
+    uint64_t first[2];    /* the other one before the layers, next to the token embedding */
     uint64_t widest;      /* numbers that the widest layer holds for a token */
-    const char *key;      /* of model.…, which decides it beside width and layers: "feed_forward" */
+    const char *key;      /* of model.…, which decides it with width and layers: "feed_forward" */
     int64_t value;
 } pl_language_size;
 
@@ -20,7 +20,7 @@ pl_status pl_language_check(const pl_config *, const pl_language_size *, pl_erro
 pl_status pl_check_divides(const pl_config *, const char *key, int64_t value, const char *by_key, int64_t by,
                            pl_error *);
 
-/* Signs are made of f32: PL_E_CONFIG where 16 bits are asked for, or may be taken, beside model.binary. */
+/* Signs are made of f32: PL_E_CONFIG where 16 bits are asked for, or may be taken, together with model.binary. */
 pl_status pl_check_binary(const pl_config *, pl_error *);
 
 #endif

@@ -45,7 +45,7 @@ typedef struct clouds {
     pl_id images, angles, target;
     pl_affine gate[2], convolution[LAYERS], score[2], head[DENSE], output;
     pl_batch_norm convolution_norm[LAYERS], head_norm[DENSE];
-    pl_id film; /* [B,2·channels]: scales, and shifts behind them */
+    pl_id film; /* [B,2·channels]: scales, then shifts */
 } clouds;
 
 /* ---- sizes ---- */
@@ -397,7 +397,7 @@ static pl_status build(pl_model *m)
 
 /* ---- its part of a config ---- */
 
-/* Of one sample there is no variance. */
+/* One sample has no variance. */
 static pl_status check(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];

@@ -1,6 +1,6 @@
 /* A random convolutional operator (docs/rollouts.md): a stem, blocks that double the channels twice, noise, and a 1×1
  * convolution back to the state's channels. A block is a convolution with norm and activation; of more than three
- * layers each is a residual block of two. No bias before a norm, no activation behind a sum. */
+ * layers each is a residual block of two. No bias before a norm, no activation after a sum. */
 #include <stdio.h>
 
 #include "models/rollout_blocks.h"

@@ -9,7 +9,7 @@
 #include "models/check.h"
 #include "models/gpt.h"
 
-/* Of the matrices that write into the residual stream the deviation shrinks with depth. */
+/* For the matrices that write into the residual stream: their deviation shrinks with depth. */
 static pl_init residual_init(const pl_config_model *c)
 {
     return pl_init_normal(c->init_std / sqrt(2.0 * (double)c->layers));

@@ -4,7 +4,7 @@
  *   vit.*        the trained tower, a vision transformer under the names of ViTModel
  *   fusion.*     f = g·clip + (1 − g)·vit, a gate for each token, or attention between the two; without the three
  *                (fusion_type none) f are the patches, embedded by encoder.patch_embed and encoder.pos_embed
- *   adapter.*    layers behind it: s·layers(f) + (1 − s)·f, s for each token
+ *   adapter.*    layers after it: s·layers(f) + (1 − s)·f, s for each token
  *   encoder.*    blocks, H·L times, and the capsule heads (models/capsules.c)
  *   reasoner.*   over the capsules: L times z_L = net(z_L + z_H + capsules), then z_H = net(z_H + z_L), H times.
  *                Gradients pass through the last of these cycles alone, so nothing of the others is kept
@@ -22,10 +22,10 @@
  * i32 [B,K], −1 where a page has no such word; and where what the frozen tower makes is kept, "features" f32 [B,N,D]
  * and "missing" i32 [1]: the tower runs where that is 1, in the place of the features, and gives them back. Where what
  * the denoiser makes is kept, "denoised" u8 [B,H,W,3] and "missing", likewise. Where a trained policy says how pages
- * are drawn, "pages" come in all sizes of the font, and "feature" behind the labels.
+ * are drawn, "pages" come in all sizes of the font, and "feature" after the labels.
  * "train.loss" is the mean of all that docs/hybrid.md lists, "evaluate.loss" the sum of the cross-entropy of the words;
  * both f64 [1]. "evaluate" stores of each sample what base/told.h lists: how many words it has, how many are read
- * rightly, what gates and planner did; and behind that the gates themselves, of those parts that there are: fusion,
+ * rightly, what gates and planner did; and after that the gates of each part that there is: fusion,
  * adapter, planner.
  *
  * denoiser.only, page_policy.only and n2n_pretrain.only: both programs are those of another training. Of the denoiser
@@ -184,9 +184,9 @@ static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id
     const pl_config *c = k->m->config;
     size_t n = 0;
     const bool chooses = pl_hybrid_aim_of(c) == PL_HYBRID_CHOOSES, in_sizes = chooses || pl_hybrid_has_policy(c);
-    const bool behind = pl_hybrid_has_policy(c) && pl_hybrid_has_noise(c);
+    const bool appended = pl_hybrid_has_policy(c) && pl_hybrid_has_noise(c);
     const int64_t sizes = PL_POLICY_SIZES, columns = PL_ROLLOUT_COLUMNS,
-                  feature = PL_POLICY_FEATURES + 1 + (behind ? columns : 0);
+                  feature = PL_POLICY_FEATURES + 1 + (appended ? columns : 0);
     const pl_shape page = pl_shape_of(3, PL_B(1), k->side, k->side), one = pl_shape_of(1, (int64_t)1);
     to[n] = pages;
     port[n++] =
@@ -197,7 +197,7 @@ static size_t list_ports(pl_hybrid *k, pl_id *pages, pl_model_port port[], pl_id
     if (in_sizes) port[n++] = (pl_model_port){"feature", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), feature)};
     if (pl_hybrid_has_noise(c)) {
         to[n] = &k->noise;
-        if (!behind) port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), columns)};
+        if (!appended) port[n++] = (pl_model_port){"noise", PL_DTYPE_F32, pl_shape_of(2, PL_B(1), columns)};
         to[n] = &k->numbers;
         port[n++] = (pl_model_port){"numbers", PL_DTYPE_I64, pl_shape_of(2, PL_B(1), (int64_t)PL_ROLLOUT_IDS)};
         return n;
@@ -227,7 +227,7 @@ static pl_status begin_micro(pl_hybrid *k, pl_id program, pl_id *pages)
     const size_t ports = list_ports(k, pages, port, to);
     PL_TRY(pl_model_begin_micro(k->m, program, port, ports, load));
     for (size_t i = 0; i < ports; i++) *to[i] = load[i];
-    if (k->noise == PL_NONE && pl_hybrid_has_noise(k->m->config)) { /* behind the feature */
+    if (k->noise == PL_NONE && pl_hybrid_has_noise(k->m->config)) { /* after the feature */
         k->noise = pl_net_slice(k->n, k->feature, PL_POLICY_FEATURES + 1, PL_ROLLOUT_COLUMNS);
     }
     if (k->denoised == PL_NONE && k->missing != PL_NONE && k->features == PL_NONE) /* in the place of the pages */

@@ -19,7 +19,7 @@ bool pl_hybrid_has_policy(const pl_config *);
 /* Is noise added to its pages? */
 bool pl_hybrid_has_noise(const pl_config *);
 
-/* What an evaluation tells of each sample beside its words: f32 [B,…], PL_NONE where the model has no such part. */
+/* What an evaluation tells of each sample next to its words: f32 [B,…], PL_NONE where the model has no such part. */
 typedef struct pl_hybrid_told {
     pl_id halt;                        /* [B,1] the logit of "reasoning may end" */
     pl_id fusion_gates, adapter_gates; /* [B,N,1] */
@@ -66,7 +66,7 @@ typedef struct pl_hybrid_layer {
     double eps, dropout;
 } pl_hybrid_layer;
 
-/* Logits behind those of the words: EXPAND, STOP, MERGE, PAD. */
+/* Logits after those of the words: EXPAND, STOP, MERGE, PAD. */
 enum { PL_HYBRID_CONTROLS = 4 };
 
 /* Columns of what count_right counts: how many words, how many of them right, and whether all. */
@@ -131,7 +131,7 @@ bool pl_hybrid_makes_pages(const pl_config *);
 pl_id pl_hybrid_make_pages(const pl_hybrid *, pl_id pages);
 /* Likewise of the denoiser alone. */
 void pl_hybrid_learn_to_denoise(pl_hybrid *, pl_id pages, pl_id *loss);
-/* Of `copies` pages for each sample: their shape in colours [B·copies,H,W,3]; they themselves, numbers from 0 to 1,
+/* For `copies` pages of each sample: their shape in colours [B·copies,H,W,3]; they themselves, numbers from 0 to 1,
  * from u8 [B·copies,H,W]; with the noise that the data say of each (base/rollout.h); and through the U-Net. */
 pl_shape pl_hybrid_image(const pl_hybrid *, int64_t copies);
 pl_id pl_hybrid_colour(const pl_hybrid *, pl_id pages, int64_t copies);
@@ -150,7 +150,7 @@ pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
 #define PL_HYBRID_ENCODES "encode" /* the extent that asks for that program */
 /* Can the model be run on pages of others? Not what is trained to make them, nor with noise on them. */
 bool pl_hybrid_can_be_used(const pl_config *);
-/* The program "encode": as models/capsules.c has it, behind the towers. */
+/* The program "encode": as models/capsules.c has it, on the towers. */
 pl_status pl_hybrid_build_encode(pl_hybrid *);
 /* hybrid.c: none of what a training's data bring is there. */
 void pl_hybrid_forget_ports(pl_hybrid *);

@@ -1,8 +1,8 @@
 /* The U-Net that takes noise out of pages (docs/hybrid.md), and its training: a page in three colours, each number
  * noisy by itself, comes out as the page was. `depth` levels down, each of two convolutions, a batch norm and a relu
- * behind each, and a pool that halves the grid, with twice the channels of the one before; as many up again, a
- * transposed convolution that doubles the grid, beside what the level had on the way down, and two convolutions. Last a
- * convolution of one pixel back to three colours.
+ * after each, and a pool that halves the grid, with twice the channels of the one before; as many up again, a
+ * transposed convolution that doubles the grid, joined with what the level had on the way down, and two convolutions.
+ * Last a convolution of one pixel back to three colours.
  *
  *   denoiser.encoders.L.0, .1, .3, .4     convolution, norm, convolution, norm of level L
  *   denoiser.bottleneck.0, .1, .3, .4
@@ -36,7 +36,7 @@ static pl_id convolve(const pl_hybrid *k, pl_id x, int64_t out, int64_t kernel, 
     return pl_net_convolve(k->n, x, w, 1, -1, NULL);
 }
 
-/* Of a transposed convolution PyTorch takes the outputs of a kernel for what a number is made of. */
+/* PyTorch takes the outputs of a transposed convolution's kernel for its inputs when it scales first values. */
 static pl_id double_grid(const pl_hybrid *k, pl_id x, const char *name)
 {
     const int64_t in = pl_net_last_extent(k->n, x), out = in / 2, up = UP;
@@ -191,7 +191,7 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     return made;
 }
 
-/* ---- its training: what is told ---- */
+/* ---- its training ---- */
 
 static void tell(const pl_hybrid *k, pl_id clean, pl_id made_noisy, pl_id cleaned)
 {

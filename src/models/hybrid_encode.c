@@ -1,5 +1,5 @@
 /* A trained model of arch hybrid that gives out its capsules, as arch capsules does (models/capsules.c). What comes
- * behind the capsules (reasoner, planner, heads) is no part of it.
+ * after the capsules (reasoner, planner, heads) is no part of it.
  *
  * Ports of the data, in this order: "pages" u8 [B,H,W], "remarks" u8 [B]. "encode" stores, in f16, sketches [B,K,D],
  * checksums [B,K,R] and children [B,K,m,D], and the remarks as they came; for a witness (the extent "witness") the

@@ -8,7 +8,7 @@
 #define HALT_BIAS (-5.0)
 enum { HALT_OUTPUTS = 3, SCORE_SHARE = 2, GATE_SHARE = 4 };
 
-/* [B,P·K,D]: the ways of a sample, one behind the other. */
+/* [B,P·K,D]: the ways of a sample, one after the other. */
 static pl_id part_ways(const pl_hybrid *k, pl_id x, int64_t paths)
 {
     pl_concat_args ways = pl_concat_none;
@@ -94,7 +94,7 @@ pl_id pl_hybrid_plan(const pl_hybrid *k, pl_id high)
     return out;
 }
 
-/* Of three outputs, which the project that the head is from has, the first says it. It reads the first capsule. */
+/* The project that the head comes from has three outputs; the first is this logit. The head reads the first capsule. */
 pl_id pl_hybrid_halt(const pl_hybrid *k, pl_id high)
 {
     pl_net *n = k->n;

@@ -5,12 +5,12 @@
  * of the cross-entropies of its choices, and of the squared differences of the strengths. A step is one round of it:
  * its batch is tried, and then learnt from once.
  *
- *   policy.layers.0, .3                relu behind each, dropout behind the first
+ *   policy.layers.0, .3                relu after each, dropout after the first
  *   policy.size, .across, .down        logits of the choices (base/policy.h)
  *   policy.strength
  *
  * All actions that are tried on a page have the same noise, so that only they differ. Evaluation does what the policy
- * says is best, and tells how far that is from the clean page, beside the noisy page and what the denoiser alone makes
+ * says is best, and tells how far that is from the clean page, next to the noisy page and what the denoiser alone makes
  * of it. */
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  * Tokens: "train.tokens", "train.targets" i32 [B,T] (written by the load node), likewise "evaluate.…";
  *   "generate.tokens" i32 [1,n]: n = 1 with a cache (input.position says the token's place); else the last n tokens,
  *   −1 where there is none yet. Outputs: "train.loss", "evaluate.loss" f64 [1] (sums), "generate.logits" f32 [1,1,V].
- * Of the data it takes the extent "vocab": the tokens that the tokenizer knows. */
+ * It takes from the data the extent "vocab": the tokens that the tokenizer knows. */
 #ifndef PL_MODELS_LANGUAGE_H
 #define PL_MODELS_LANGUAGE_H
 

@@ -68,7 +68,7 @@ static pl_status check_weights(const pl_config *cfg, const pl_language_size *s, 
                    s->key, s->value);
 }
 
-/* Of the sequences in memory at once. */
+/* Those of the sequences that are in memory at once. */
 static pl_status check_activations(const pl_config *cfg, const pl_language_size *s, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];

@@ -13,8 +13,7 @@
 #include "ir/face.h"
 #include "layers/layers.h"
 
-/* extents: what shapes depend on beside the config, and the data tell ("vocab"). The graph is the caller's to destroy.
- */
+/* extents: what shapes depend on and the data alone know ("vocab"). The caller destroys the graph. */
 pl_status pl_model_build(const pl_config *, const pl_facts *extents, pl_graph **, pl_error *);
 
 /* Do the numbers of the config make a model of its arch? PL_E_CONFIG. */
@@ -28,7 +27,7 @@ uint64_t pl_model_plan_bytes_per_layer(const pl_config *);
 typedef struct pl_model_part {
     const char *from;  /* that folder; NULL: there is no such part */
     const char *names; /* how the names of its tensors begin */
-    const char *too;   /* likewise of another part that lies there, too; NULL: of none */
+    const char *too;   /* likewise of another part that lies there; NULL: no other */
     const char *key;   /* of the config, which names the folder */
     const char *sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
 } pl_model_part;

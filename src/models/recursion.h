@@ -18,7 +18,7 @@ typedef struct pl_recursion {
     bool is_all;       /* its blocks are the model's (pl_value.block), not those of a part */
 } pl_recursion;
 
-/* Of the feed-forward layers: 256 times the ceiling of a 256th of round(2/3 · expansion · width). 0: the
+/* The inner width of the feed-forward layers: round(2/3 · expansion · width), rounded up to a multiple of 256. 0: the
  * expansion is too small. */
 int64_t pl_recursion_inner(double expansion, int64_t width);
 

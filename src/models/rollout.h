@@ -11,7 +11,7 @@
  *   features  the answer of the network, without its noise, to what stands in "state": it alone is stored
  *
  * Ports of the data, in this order, and of what is stored: state, metrics f32 [B,PL_FIELD_METRICS].
- * Of the data it takes the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
+ * It takes from the data the extents "num_layers", "base_channels", "kernel_size", "grid_size" (each arch those whose
  * rows in config/sections/parameter_space.def name it); "activation", a pl_activation; "normalization", a
  * pl_rollout_norm; "precision", a pl_dtype; "correlated": may noise be? "dropout": are channels dropped? "convolution":
  * 0 by rule, else one more than a pl_convolution_algorithm; "seed"; "features" and "witness" where they are wanted. */
@@ -23,7 +23,7 @@
 
 enum { PL_ROLLOUT_CHANNELS = 3 };
 /* BATCH: as evaluation has it, with the statistics that were kept. Nothing was trained, so these are mean 0 and
- * variance 1, and no realisation knows of those beside it. */
+ * variance 1, and no realisation sees the others of its batch. */
 typedef enum pl_rollout_norm { PL_ROLLOUT_NORM_INSTANCE, PL_ROLLOUT_NORM_GROUP, PL_ROLLOUT_NORM_BATCH } pl_rollout_norm;
 
 typedef struct pl_rollout pl_rollout;
@@ -45,7 +45,7 @@ pl_status pl_rollout_build(pl_rollout *);
 
 /* The noise block, on the features before the output; x itself where the network is silent. */
 pl_id pl_rollout_noise(pl_rollout *, pl_id x);
-/* Where the config asks for it: whole channels of what is behind an activation are 0 with the probability of the row,
+/* Where the config asks for it: whole channels of what an activation gives are 0 with the probability of the row,
  * the others 1/(1 − p) times as large; else, and where the network is silent, x itself. The name keys its numbers. */
 pl_id pl_rollout_dropout(const pl_rollout *, pl_id x, const char *name);
 bool pl_rollout_drops(const pl_rollout *);

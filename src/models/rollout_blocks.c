@@ -20,7 +20,7 @@ static pl_id convolve(const pl_rollout *r, pl_id x, const pl_rollout_conv *c, pl
 
 /* ---- blocks ---- */
 
-/* Of a group norm at most eight groups, as many as divide the channels. */
+/* A group norm has at most eight groups, as many as divide the channels. */
 static int64_t groups_of(const pl_rollout *r, int64_t channels)
 {
     int64_t groups = GROUPS;
@@ -60,11 +60,11 @@ static pl_id group_norm(const pl_rollout *r, pl_id x, pl_id moments, pl_id resid
 pl_id pl_rollout_conv_block(const pl_rollout *r, pl_id x, const pl_rollout_conv *c, pl_id residual)
 {
     const bool drops = pl_rollout_drops(r), is_batch = r->norm == PL_ROLLOUT_NORM_BATCH;
-    pl_id moments = PL_NONE, beside = drops ? PL_NONE : residual;
+    pl_id moments = PL_NONE, added = drops ? PL_NONE : residual;
     pl_id y = convolve(r, x, c, PL_NONE, is_batch ? NULL : &moments);
-    y = is_batch ? evaluate_norm(r, y, beside, c) : group_norm(r, y, moments, beside, c);
+    y = is_batch ? evaluate_norm(r, y, added, c) : group_norm(r, y, moments, added, c);
     y = pl_rollout_dropout(r, y, c->name);
-    return beside == residual ? y : pl_net_add(&r->m->net, y, residual);
+    return added == residual ? y : pl_net_add(&r->m->net, y, residual);
 }
 
 static pl_id skip_of(const pl_rollout *r, pl_id x, int64_t out, const char *name)

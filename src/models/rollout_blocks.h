@@ -11,7 +11,7 @@ typedef struct pl_rollout_conv {
     const char *name;            /* of the weights, NAME.weight, NAME.norm.weight, … */
 } pl_rollout_conv;
 
-/* A convolution, its norm (and so no bias) and the activation; and a sum with residual behind, PL_NONE: none. */
+/* A convolution, its norm (and so no bias) and the activation; then plus residual, where that is not PL_NONE. */
 pl_id pl_rollout_conv_block(const pl_rollout *, pl_id x, const pl_rollout_conv *, pl_id residual);
 /* Two of them, and x added; where the channels differ, a 1×1 convolution of it. */
 pl_id pl_rollout_residual_block(const pl_rollout *, pl_id x, int64_t out, const char *name);

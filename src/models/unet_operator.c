@@ -1,7 +1,7 @@
 /* A random U-Net as an operator (docs/rollouts.md; Ronneberger et al. 2015): three levels down, each with two residual
  * blocks of twice the channels, up to eight times those of the stem, and a convolution that halves the grid; three up
- * again, each twice the size by bilinear interpolation, beside what the level had on the way down, and made as many
- * channels as that; then noise and a 1×1 convolution back to the state's channels. */
+ * again, each twice the size by bilinear interpolation, joined with what the level had on the way down, and brought to
+ * as many channels as that; then noise and a 1×1 convolution back to the state's channels. */
 #include <stdio.h>
 
 #include "models/rollout_blocks.h"
