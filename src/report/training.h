@@ -24,7 +24,7 @@ typedef struct pl_report_metrics {
     pl_report_series loss, validation, rate, learning_rate;
     pl_report_sample *sample; /* in the order of the file */
     size_t samples, sample_capacity;
-    char rate_name[40]; /* "tokens"; "": none is told */
+    char rate_name[40]; /* items, in the words of the run; "": none is told */
 } pl_report_metrics;
 
 /* A line that is no object of JSON is passed over, here and below: the last one of a run that was killed may be torn.

@@ -96,7 +96,7 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
-/* What depends on another comes first in a record: the tokenizer before the text. */
+/* What depends on another comes first in a record. */
 static pl_facts reversed(const pl_facts *facts)
 {
     pl_facts to = {0};
