@@ -43,6 +43,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_WEIGHTS = 1 << 21,
     PL_CONFIG_FLAG_ASIDE = 1 << 22,
     PL_CONFIG_FLAG_UNSAID = 1 << 23,
+    PL_CONFIG_FLAG_PROMPT = 1 << 24,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -211,7 +212,8 @@ extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
-/* The same, or where `path` is "<precision>", "<frozen>" or "<weights>" the key with that tag which the config uses. */
+/* The same, or where `path` is "<precision>", "<frozen>", "<weights>" or "<prompt>" the key with that tag which
+ * the config uses; NULL: none is. */
 const pl_config_key *pl_config_find_for(const pl_config *, const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
 /* Whether a section lies in one of this name, which may be none of the table itself. */
