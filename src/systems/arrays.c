@@ -7,7 +7,11 @@
 #include "data/arrays/arrays_data.h"
 #include "data/arrays/arrays_prepare.h"
 
-static bool is_meant(const pl_config *c) { return c->clouds.samples_from == PL_CONFIG_SAMPLES_ARRAYS; }
+static bool is_meant(const pl_config *c, pl_command command)
+{
+    (void)command;
+    return c->clouds.samples_from == PL_CONFIG_SAMPLES_ARRAYS;
+}
 
 static const char *const files[] = {"arrays.bin", NULL};
 

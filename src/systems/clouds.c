@@ -192,7 +192,7 @@ static const pl_words words_of_arrays = {"sample",
 
 static const pl_words *words_of(const pl_config *c)
 {
-    return pl_dataset_of(c) == &pl_dataset_arrays ? &words_of_arrays : &pl_system_clouds.words;
+    return pl_dataset_of_run(c) == &pl_dataset_arrays ? &words_of_arrays : &pl_system_clouds.words;
 }
 
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",

@@ -209,7 +209,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];
-    if (command == PL_COMMAND_ENCODE) return pl_hybrid_open_texts(c, use, planned, data, err);
+    (void)use, (void)planned;
     PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(find_features(c, command, &s, kept, err));
     PL_TRY(find_images(c, command, &s, kept, said, err));
@@ -278,9 +278,6 @@ static const pl_dataset dataset = {.load_module = load_module,
                                    .files = files,
                                    .say_inferred = say_inferred,
                                    .rows = &pl_drawn_rows,
-                                   .prepare = pl_hybrid_prepare,
-                                   .prepared_for = 1u << PL_COMMAND_ENCODE,
-                                   .check_folder = pl_hybrid_check_folder,
                                    .open = open_hybrid};
 
 static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
@@ -303,5 +300,5 @@ const pl_system pl_system_hybrid = {
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
     .words_of = words_of,
     .check = pl_hybrid_check,
-    .dataset = {&dataset},
+    .dataset = {&dataset, &pl_dataset_hybrid_texts},
     .task = &task};

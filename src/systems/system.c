@@ -30,13 +30,15 @@ const pl_words *pl_system_words(const pl_config *c)
     return y->words_of ? y->words_of(c) : &y->words;
 }
 
-const pl_dataset *pl_dataset_of(const pl_config *c)
+const pl_dataset *pl_dataset_of(const pl_config *c, pl_command command)
 {
     const pl_dataset *const *d = pl_system_of(c)->dataset;
     for (const pl_dataset *const *other = d; *other; other++)
-        if ((*other)->is_meant && (*other)->is_meant(c)) return *other;
+        if ((*other)->is_meant && (*other)->is_meant(c, command)) return *other;
     return *d;
 }
+
+const pl_dataset *pl_dataset_of_run(const pl_config *c) { return pl_dataset_of(c, pl_system_first_command(c)); }
 
 const pl_task *pl_task_of(const pl_config *c) { return pl_system_of(c)->task; }
 

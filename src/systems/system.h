@@ -52,8 +52,8 @@ typedef struct pl_page_wish {
 /* Where samples come from. A dataset and a model are joined by their ports: what its source offers is what the model's
  * programs load (api/compile_ports.c). What a member may leave out is NULL. */
 typedef struct pl_dataset {
-    bool (*is_meant)(
-        const pl_config *); /* is it the one that this config says? NULL: where no other of its system is */
+    /* Is it the one that this command of the config is for? NULL: where no other of its system is. */
+    bool (*is_meant)(const pl_config *, pl_command);
     /* Loads the module that reading needs, for good; the process begins with that (pl_process_begin), so that what it
      * holds is part of the plan. */
     pl_status (*load_module)(const char *further, pl_error *);
@@ -61,8 +61,7 @@ typedef struct pl_dataset {
      * NULL. */
     const char *(*further_module)(const pl_config *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    uint32_t prepared_for; /* the commands for which it prepares, bits 1 << PL_COMMAND_…; 0: all that read samples */
-    const char *const *files; /* that it keeps in the folder of a run: names, NULL after the last */
+    const char *const *files; /* of the data of a run, in its folder: names, NULL after the last */
     /* What pl_check_folder asks beyond the core's questions. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
     /* The config names its files as the folder of the run keeps them. */
@@ -189,7 +188,10 @@ pl_status pl_system_compare_outputs(const pl_config *, const char *prefix, const
 
 /* ---- system.c ---- */
 const pl_system *pl_system_of(const pl_config *);
-const pl_dataset *pl_dataset_of(const pl_config *);
+const pl_dataset *pl_dataset_of(const pl_config *, pl_command);
+/* That of the first command, for what all commands of a config have in common: what the folder of its run keeps, the
+ * module that its processes begin with, its words. */
+const pl_dataset *pl_dataset_of_run(const pl_config *);
 const pl_task *pl_task_of(const pl_config *);
 const pl_words *pl_system_words(const pl_config *);
 const char *pl_system_name(const pl_config *);      /* as in systems.def */
