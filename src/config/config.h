@@ -186,13 +186,6 @@ pl_config_store pl_config_store_of(const pl_config *); /* dataset.store, auto re
  * one reason what stands for them here; nothing when there are none. */
 void pl_config_print_without_effect(const pl_config *, pl_str *);
 
-/* ---- flights.c: what the keys of a regression of cloud heights say together ---- */
-/* The flight of this name, or NULL. */
-const pl_config_flight *pl_config_find_flight(const pl_config *, const char *name);
-/* The name of the one whose samples weigh more in the final training: overweight_flight, or else pretrain_flight; "":
- * none. */
-const char *pl_config_overweight_flight(const pl_config *);
-
 /* ---- resume.c ---- */
 /* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers
  * and is settled by the first step. */

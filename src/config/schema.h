@@ -358,10 +358,6 @@ uint64_t pl_config_parser_bytes(size_t text_bytes);
 /* What keys of a parameter space and its rollouts cannot tell one by one; nothing where they are not used. */
 pl_status pl_config_check_space(const pl_config *, pl_error *);
 
-/* ---- flights.c ---- */
-/* What keys of flights and their trainings cannot tell one by one; nothing where they are not used. */
-pl_status pl_config_check_flights(const pl_config *, pl_error *);
-
 /* ---- check.c ---- */
 /* "gpt, mlp or clouds" */
 void pl_config_print_archs(uint32_t archs, pl_str *);

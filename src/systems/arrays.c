@@ -165,9 +165,24 @@ static pl_status prepare(pl_preparation *of, pl_progress progress, void *context
     return try_to_open(of->config, err);
 }
 
+static const pl_words words = {"sample",
+                               "samples",
+                               "sample",
+                               "samples",
+                               "samples/s",
+                               "arrays",
+                               "step",
+                               "part",
+                               "of standardised targets",
+                               "batch_size",
+                               "batch_size, temporal_frames or channels",
+                               "channels"};
+
 const pl_dataset pl_dataset_arrays = {.is_meant = is_meant,
                                       .prepare = prepare,
                                       .files = files,
+                                      .magic = PL_STAGING_MAGIC,
+                                      .words = &words,
                                       .check_folder = check_folder,
                                       .open = open_arrays,
                                       .open_model = open_model,

@@ -539,7 +539,7 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-const char *const pl_capsules_files[] = {PL_CAPSULES_INDEX, NULL};
+static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
 {
@@ -557,7 +557,8 @@ static const pl_dataset dataset = {.load_module = load_module,
                                    .open_model = open_model,
                                    .forget_data = forget_data,
                                    .prepare = prepare,
-                                   .files = pl_capsules_files,
+                                   .files = files,
+                                   .magic = PL_TEXTS_MAGIC,
                                    .check_folder = pl_capsules_check_folder,
                                    .open = open_capsules};
 

@@ -102,7 +102,7 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
 
 static const char *const files[] = {CHAINS_FILE, NULL};
 
-static const pl_dataset dataset = {.prepare = prepare, .files = files, .open = open_chains};
+static const pl_dataset dataset = {.prepare = prepare, .files = files, .magic = PL_TOKENS_MAGIC, .open = open_chains};
 
 static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                                      [PL_COMMAND_EVALUATE] = &pl_job_evaluate,

@@ -23,7 +23,7 @@ static pl_status spare_foreign(const char *path, pl_error *err)
     PL_TRY(pl_file_open(path, &fd, &bytes, err));
     const pl_status status = bytes < sizeof magic ? PL_OK : pl_file_read_at(fd, path, 0, magic, sizeof magic, err);
     close(fd);
-    if (status != PL_OK || bytes < sizeof magic || memcmp(magic, "PLMFRAME", sizeof magic) == 0) return status;
+    if (status != PL_OK || bytes < sizeof magic || memcmp(magic, PL_FRAMES_MAGIC, sizeof magic) == 0) return status;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists but is no frame file, and this command would overwrite it; move it away, or choose "
                    "another folder with cache or `run.out`",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/pages/texts_index.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
 #include "systems/capsules.h"
@@ -124,8 +125,11 @@ static bool is_meant(const pl_config *c, pl_command command)
     return command == PL_COMMAND_ENCODE;
 }
 
-const pl_dataset pl_dataset_hybrid_texts = {
-    .is_meant = is_meant, .prepare = prepare, .check_folder = check_folder, .open = open_texts};
+const pl_dataset pl_dataset_hybrid_texts = {.is_meant = is_meant,
+                                            .prepare = prepare,
+                                            .magic = PL_TEXTS_MAGIC,
+                                            .check_folder = check_folder,
+                                            .open = open_texts};
 
 pl_status pl_hybrid_write_page(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
 {

@@ -20,6 +20,7 @@
 #include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
+#include "store/run_files.h"
 #include "show/chart.h"
 #include "show/doc.h"
 #include "stream/data.h"
@@ -61,7 +62,13 @@ typedef struct pl_dataset {
      * NULL. */
     const char *(*further_module)(const pl_config *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    const char *const *files; /* of the data of a run, in its folder: names, NULL after the last */
+    /* Its files in the folder of a run: names, NULL after the last. */
+    const char *const *files;
+    const char *magic;     /* how the one begins that it prepares; NULL: it prepares none */
+    const char *record;    /* the one that is known by its name alone; NULL: none is */
+    const pl_words *words; /* for its items; NULL: those of its system */
+    /* What no single key of it can tell. PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
     /* What pl_check_folder asks beyond the core's questions. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
     /* The config names its files as the folder of the run keeps them. */
@@ -137,7 +144,7 @@ enum { PL_SYSTEM_DATASETS_MAX = 4 };
 /* The model is that of the arch (pl_model_family). */
 typedef struct pl_system {
     pl_words words;
-    /* Those of this config, constants; NULL: `words` are those of all. */
+    /* Those of this config, constants; NULL: `words` are those of all, but where a dataset has its own. */
     const pl_words *(*words_of)(const pl_config *);
     /* What no single key can tell, beyond what the model asks. PL_E_CONFIG. NULL: nothing. */
     pl_status (*check)(const pl_config *, pl_error *);
@@ -194,6 +201,7 @@ const pl_dataset *pl_dataset_of(const pl_config *, pl_command);
 const pl_dataset *pl_dataset_of_run(const pl_config *);
 const pl_task *pl_task_of(const pl_config *);
 const pl_words *pl_system_words(const pl_config *);
+extern const pl_run_data pl_system_data;            /* of the datasets of all systems */
 const char *pl_system_name(const pl_config *);      /* as in systems.def */
 const pl_system *pl_system_named(const char *name); /* NULL: there is none of that name */
 /* PL_E_USAGE, naming those that there are, when it has no such command. */

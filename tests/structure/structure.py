@@ -298,8 +298,7 @@ def rule_systems(root):
 CORE = ("run", "fit", "plan", "report", "rewrite", "grad", "store", "ir")
 OF_IDS = re.compile(r"token|vocab", re.I)
 NAMES_OF_IDS = {"src/ir/op_embedding.c", # its operands are ids of tokens
-                "src/ir/op_capsule.c", "src/ir/ops.def", "src/ir/inputs.def", # names that stand in plans, which are kept
-                "src/store/run_files.c"} # names and beginnings of files
+                "src/ir/op_capsule.c", "src/ir/ops.def", "src/ir/inputs.def"} # names that stand in plans, which are kept
 
 
 def rule_core(root):

@@ -80,7 +80,7 @@ pl_status pl_frames_append(pl_frames_writer *w, const float *picture, pl_error *
 static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADER_BYTES])
 {
     memset(header, 0, PL_FRAMES_HEADER_BYTES);
-    memcpy(header, "PLMFRAME", 8);
+    memcpy(header, PL_FRAMES_MAGIC, 8);
     pl_put_u32(header, 8, i->version);
     pl_put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
     pl_put_u32(header, 16, i->height);

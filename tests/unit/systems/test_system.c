@@ -84,6 +84,25 @@ static void a_config_and_its_command_mean_one_dataset(void **state)
     }
 }
 
+/* Of the datasets, those files that stand in folders which exist: by how they begin, or by their names. */
+static void files_of_data_are_known(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {"PLMTOKEN\1", "PLMTEXTS\1", "PLMFRAME\2", "plimsoll staged"};
+    static const char *const others[] = {"", "PLMTOKE", "PLMtoken\1", "PLBLOCKS", "plimsoll stage"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        assert_true(pl_system_data.is_prepared(heads[i], strlen(heads[i])));
+        assert_false(pl_system_data.is_prepared(heads[i], 7));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(pl_system_data.is_prepared(others[i], strlen(others[i])));
+    assert_true(pl_system_data.is_record("tokenizer.json"));
+    assert_false(pl_system_data.is_record("tokens.bin") || pl_system_data.is_record("config.yaml"));
+    assert_true(pl_run_file_is_record("tokenizer.json", &pl_system_data) &&
+                pl_run_file_is_record("config.yaml", &pl_system_data));
+    assert_false(pl_run_file_is_record("tokens.bin", &pl_system_data));
+}
+
 /* The jobs of a training: it alone, with an evaluation where there is a part for it, with samples where they are asked
  * for. */
 static void jobs_follow_from_config_and_data(void **state)
@@ -173,6 +192,7 @@ PL_TEST_PROGRAM(argc, argv)
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_whole), cmocka_unit_test(a_config_and_its_command_mean_one_dataset),
-        cmocka_unit_test(jobs_follow_from_config_and_data), cmocka_unit_test(stages_are_lists_of_overrides)};
+        cmocka_unit_test(files_of_data_are_known), cmocka_unit_test(jobs_follow_from_config_and_data),
+        cmocka_unit_test(stages_are_lists_of_overrides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
