@@ -183,13 +183,6 @@ pl_status pl_capsules_check_folder(pl_preparation *p, pl_command command, pl_err
 
 /* ---- the index ---- */
 
-static pl_status index_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_CAPSULES_INDEX, err);
-}
-
 typedef struct telling {
     pl_progress progress;
     void *context;
@@ -219,7 +212,7 @@ static pl_status lock_folder(void *context, pl_error *err)
     making *m = context;
     char index[PL_FILE_PATH_MAX];
     PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
-    PL_TRY(index_path(m->p->config, index, err));
+    PL_TRY(pl_config_run_path(m->p->config, PL_CAPSULES_INDEX, index, err));
     PL_TRY(pl_made_file(&m->p->made, index, err));
     PL_TRY(make_gathered(m->p, index, err));
     if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
@@ -326,7 +319,7 @@ pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progre
     PL_TRY(check_font(&f, err));
     PL_TRY(keep_input(p, path, err));
     PL_TRY(pl_capsules_texts(e, p->config, &o.setup, err));
-    PL_TRY(index_path(p->config, path, err));
+    PL_TRY(pl_config_run_path(p->config, PL_CAPSULES_INDEX, path, err));
     PL_TRY(check_apart(p->config, &o.setup, p->out, path, err));
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     pl_status status = pl_texts_prepare(&o, &result, err);
@@ -342,7 +335,7 @@ static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *
     pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1};
-    PL_TRY(index_path(c, path, err));
+    PL_TRY(pl_config_run_path(c, PL_CAPSULES_INDEX, path, err));
     PL_TRY(pl_capsules_texts(e, c, &setup, err));
     if (are_none(&c->texts)) setup.form = PL_TEXTS_GRAMMAR;
     return pl_texts_open(texts, &setup, path, err);

@@ -165,11 +165,7 @@ static const pl_dataset dataset = {.say_inferred = say_inferred,
                                    .keep = keep,
                                    .open = open_clouds};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED},
                              .in_epochs = true,
                              .epochs = epochs_of,
                              .measure = pl_clouds_measure,

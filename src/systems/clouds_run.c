@@ -67,8 +67,8 @@ static pl_status prepare(preparation *p, pl_error *err)
     PL_TRY(spare_flights(p->reading, err));
     o->progress = tell, o->context = p;
     o->before_writing = before_writing, o->writing = p;
-    if (p->p->saved.record)
-        o->identity = pl_facts_value(&p->p->saved.record->identity, "frames", 0), o->run = p->p->out;
+    o->identity = pl_preparation_saved(p->p, "frames");
+    if (p->p->saved.record) o->run = p->p->out;
     return pl_clouds_prepare(o, &result, err);
 }
 

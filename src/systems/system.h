@@ -139,6 +139,12 @@ typedef struct pl_task {
     bool keeps_config; /* the page needs the whole config of results, which is kept beside them, paths absolute */
 } pl_task;
 
+/* Those of each task that trains. */
+#define PL_JOBS_OF_TRAINED                                                                                             \
+    [PL_COMMAND_TRAIN] = &pl_job_train, [PL_COMMAND_EVALUATE] = &pl_job_evaluate,                                      \
+    [PL_COMMAND_GRADIENTS] = &pl_job_gradients, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,                     \
+    [PL_COMMAND_INFER] = &pl_job_infer
+
 enum { PL_SYSTEM_DATASETS_MAX = 4 };
 
 /* The model is that of the arch (pl_model_family). */

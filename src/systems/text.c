@@ -199,12 +199,7 @@ static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
                                    .keep = keep,
                                    .open = open_text};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GENERATE] = &pl_job_generate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED, [PL_COMMAND_GENERATE] = &pl_job_generate},
                              .show = &pl_job_generate,
                              .metrics = metrics,
                              .tell_jobs = tell_jobs};
