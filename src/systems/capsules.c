@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@
 #include "systems/input.h"
 #include "systems/results.h"
 #include "systems/system.h"
+#include "texts/form.h"
 
 enum { DRAWER_ALIGNMENT = 64 };
 
@@ -41,45 +41,17 @@ SAME(TEXTS_PLAIN, TEXTS_WHOLE);
 
 /* ---- the texts ---- */
 
-/* Capitals are letters, too. */
-static bool ends_with(const char *text, const char *end)
-{
-    size_t a = strlen(text);
-    const size_t b = strlen(end);
-    if (a > 3 && strcasecmp(text + a - 3, ".gz") == 0) a -= 3; /* what is in it counts */
-    return a >= b && strncasecmp(text + a - b, end, b) == 0;
-}
-
-/* What a name says of its file; what is not here has a text a line. remedy: such a file is not read. */
-static const struct {
-    const char *ending;
-    pl_texts_form form;
-    const char *remedy;
-} endings[] = {
-    {".jsonl", PL_TEXTS_JSONL, NULL},
-    {".ndjson", PL_TEXTS_JSONL, NULL},
-    {".csv", PL_TEXTS_CSV, NULL},
-    {".tsv", 0, "has tabs between its columns, where CSV with commas is read; convert it"},
-    {".json", 0, "is one JSON document; if it is SQuAD's, say texts.format squad; else convert it (jq -c '.[]')"},
-    {".parquet", 0, "is Parquet, which is not read; convert it to JSON lines or CSV"},
-    {".zst", 0, "is compressed; unpack it (unzstd)"},
-    {".xz", 0, "is compressed; unpack it (unxz -k)"},
-    {".bz2", 0, "is compressed; unpack it (bunzip2 -k)"},
-    {".zip", 0, "is compressed; unpack it (unzip)"},
-};
-
+/* Its name says it; what says nothing has a text a line. */
 static pl_status find_form_by_name(const pl_config *cfg, pl_texts_form *form, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    *form = PL_TEXTS_LINES;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        if (!ends_with(cfg->texts.path, endings[i].ending)) continue;
-        *form = endings[i].form;
-        if (!endings[i].remedy) break;
-        return pl_fail(err, PL_E_CONFIG, "%s: texts.path %.300s %s, or say what else it is with texts.format",
-                       pl_config_where(cfg, "texts.path", where, sizeof where), cfg->texts.path, endings[i].remedy);
-    }
-    return PL_OK;
+    const pl_text_ending *named = pl_text_ending_of(cfg->texts.path);
+    *form = named ? named->form : PL_TEXTS_LINES;
+    if (!named || !named->is) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: texts.path %.300s %s; %s%s, or say what else it is with texts.format",
+                   pl_config_where(cfg, "texts.path", where, sizeof where), cfg->texts.path, named->is,
+                   named->form == PL_TEXTS_SQUAD ? "if it is SQuAD's, say texts.format squad; else " : "",
+                   named->remedy);
 }
 
 /* What is not there is said when it is read. */
