@@ -165,7 +165,7 @@ pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belo
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
  * a save_name it is the folder of that name there, or in runs/; run.out is taken as it is where it has one already. */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
-/* What is called so in it. */
+/* The path of what has that name in it. */
 pl_status pl_config_run_path(const pl_config *, const char *name, char path[PL_FILE_PATH_MAX], pl_error *);
 /* A hash of everything that decides which weights fit and what they mean. The same for the same values in any build. */
 uint64_t pl_config_hash_model(const pl_config *);

@@ -70,8 +70,8 @@ typedef struct pl_report_training {
     char name[256];   /* its last part */
     const char *arch;
     const char *prompt; /* that its samples go on from; "": none */
-    char ended[32]; /* "2026-11-29 18:05": when it wrote last; "": not known */
-    uint64_t steps; /* asked for; 0: not known */
+    char ended[32];     /* "2026-11-29 18:05": when it wrote last; "": not known */
+    uint64_t steps;     /* asked for; 0: not known */
     pl_report_starts starts;
     pl_report_metrics metrics;
     const pl_report_memory *memory; /* NULL: it left none */

@@ -24,7 +24,7 @@ bool pl_run_file_is_record(const char *name, const pl_run_data *data)
                                         "report.html",
                                         "times.json",
                                         "predictions.csv",
-                                        "predictions.csv" PL_SUM_FILE_ENDING,
+                                        ("predictions.csv" PL_SUM_FILE_ENDING),
                                         PL_STARTS_FILE,
                                         PL_RUN_INT8_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -62,11 +62,10 @@ typedef struct pl_dataset {
      * NULL. */
     const char *(*further_module)(const pl_config *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    /* Its files in the folder of a run: names, NULL after the last. */
-    const char *const *files;
-    const char *magic;     /* how the one begins that it prepares; NULL: it prepares none */
-    const char *record;    /* the one that is known by its name alone; NULL: none is */
-    const pl_words *words; /* for its items; NULL: those of its system */
+    const char *const *files; /* its files in the folder of a run: names, NULL after the last */
+    const char *magic;        /* how the file begins that it prepares; NULL: it prepares no file */
+    const char *record;       /* the file that its name alone tells to be a run's; NULL: there is no such file */
+    const pl_words *words;    /* for its items; NULL: those of its system */
     /* What no single key of it can tell. PL_E_CONFIG. */
     pl_status (*check)(const pl_config *, pl_error *);
     /* What pl_check_folder asks beyond the core's questions. */
