@@ -131,10 +131,9 @@ static void take_kept(pl_config *c, const pl_config *kept)
 
 pl_status pl_decide_as_kept(pl_config *c, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX], path[PL_FILE_PATH_MAX];
+    char path[PL_FILE_PATH_MAX];
     bool is_there;
-    PL_TRY(pl_config_run_folder(c, folder, sizeof folder, err));
-    PL_TRY(pl_path_join(path, sizeof path, folder, "config.yaml", err));
+    PL_TRY(pl_config_run_path(c, "config.yaml", path, err));
     PL_TRY(pl_file_look(path, &is_there, err));
     if (!is_there) return PL_OK;
     pl_config *kept = pl_config_create();

@@ -121,7 +121,7 @@ static pl_status print_kept(const pl_config *c, pl_str *out, pl_error *err)
     if (!copy) PL_TRY_DONE(pl_fail(err, PL_E_NOMEM, "no memory to print the config"));
     *copy = *c;
     PL_TRY_DONE(pl_config_run_folder(c, copy->run.out, sizeof copy->run.out, err));
-    if (pl_dataset_of(c)->keep) PL_TRY_DONE(pl_dataset_of(c)->keep(copy, err));
+    if (pl_dataset_of_run(c)->keep) PL_TRY_DONE(pl_dataset_of_run(c)->keep(copy, err));
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
         char *path = pl_config_path_of(copy, key);
         if (path)
@@ -193,7 +193,7 @@ size_t pl_config_files(const pl_config *c, pl_file_use *use, size_t room)
 const char *const *pl_config_kept_files(const pl_config *c)
 {
     static const char *const none[] = {NULL};
-    return pl_dataset_of(c)->files ? pl_dataset_of(c)->files : none;
+    return pl_dataset_of_run(c)->files ? pl_dataset_of_run(c)->files : none;
 }
 
 const pl_words *pl_config_words(const pl_config *c) { return pl_system_words(c); }

@@ -71,9 +71,10 @@ static pl_status print_config(exporting *e, pl_error *err)
 /* As a run does, which finds what was prepared and need not have what it was made of. */
 static pl_status open_data(exporting *e, pl_error *err)
 {
-    const pl_dataset *from = pl_dataset_of(e->config);
+    const pl_command command = command_of(e->config);
+    const pl_dataset *from = pl_dataset_of(e->config, command);
     if (from->open_model) return from->open_model(e->config, &e->data, err);
-    return pl_open_data(e->config, command_of(e->config), PL_DATA_FOR_RUN, NULL, &e->data, err);
+    return pl_open_data(e->config, command, PL_DATA_FOR_RUN, NULL, &e->data, err);
 }
 
 /* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */

@@ -60,13 +60,14 @@ pl_status pl_check_seeded(const pl_config *c, pl_error *err)
 static pl_status open_own(const pl_config *given, pl_command command, pl_data **data, pl_error *err)
 {
     const bool seeded = pl_system_is_seeded(given, command);
-    const pl_dataset *from = pl_dataset_of(given);
+    const pl_command like = pl_model_family(given)->used_for;
+    const pl_dataset *from = pl_dataset_of(given, like);
     if (seeded) PL_TRY(pl_check_seeded(given, err));
     pl_config *c = pl_alloc(1, sizeof *c);
     if (!c) return pl_fail(err, PL_E_NOMEM, "no memory for the model");
     *c = *given;
     if (from->forget_data) from->forget_data(c);
-    pl_status status = from->open(c, pl_model_family(c)->used_for, PL_DATA_FOR_RUN, NULL, data, err);
+    pl_status status = from->open(c, like, PL_DATA_FOR_RUN, NULL, data, err);
     pl_free(c);
     if (status != PL_OK) return status;
     if (seeded)

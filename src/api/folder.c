@@ -79,7 +79,7 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_training(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_file_to_begin(p, err));
-    const pl_dataset *d = pl_dataset_of(p->config);
+    const pl_dataset *d = pl_dataset_of(p->config, command);
     if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
     return d->check_folder ? d->check_folder(p, command, err) : PL_OK;
 }
@@ -111,15 +111,11 @@ typedef struct told {
 static pl_status prepare(pl_preparation *p, const void *context, pl_error *err)
 {
     const told *t = context;
-    const pl_dataset *d = pl_dataset_of(p->config);
-    return pl_prepares(p->config, p->command) ? d->prepare(p, t->progress, t->context, err) : PL_OK;
+    const pl_dataset *d = pl_dataset_of(p->config, p->command);
+    return d->prepare ? d->prepare(p, t->progress, t->context, err) : PL_OK;
 }
 
-bool pl_prepares(const pl_config *c, pl_command command)
-{
-    const pl_dataset *d = pl_dataset_of(c);
-    return d->prepare && (!d->prepared_for || d->prepared_for >> command & 1);
-}
+bool pl_prepares(const pl_config *c, pl_command command) { return pl_dataset_of(c, command)->prepare != NULL; }
 
 pl_status pl_prepare(pl_config *c, pl_command command, pl_progress progress, void *context, pl_error *err)
 {

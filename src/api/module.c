@@ -28,7 +28,7 @@ static pl_status load(const pl_dataset *d, const char *further, pl_error *err)
 
 const char *pl_config_module(const pl_config *c)
 {
-    const pl_dataset *d = pl_dataset_of(c);
+    const pl_dataset *d = pl_dataset_of_run(c);
     const char *further = d->further_module ? d->further_module(c) : NULL;
     return !d->load_module ? NULL : further ? further : pl_system_name(c);
 }

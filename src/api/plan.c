@@ -78,8 +78,8 @@ static bool is_kept_copy(const pl_config *now, const pl_config_key *key, const c
     pl_config *kept = pl_config_create();
     if (!kept) return false;
     *kept = *now;
-    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_dataset_of(now)->keep &&
-              pl_dataset_of(now)->keep(kept, &ignored) == PL_OK &&
+    bool is = key->type == PL_CONFIG_NAME_OR_PATH && pl_dataset_of_run(now)->keep &&
+              pl_dataset_of_run(now)->keep(kept, &ignored) == PL_OK &&
               pl_files_are_one(pl_config_path_at(kept, key), asked);
     pl_config_destroy(kept);
     return is;

@@ -73,7 +73,8 @@ static pl_status read_settings(gathered *g, pl_error *err)
     pl_config_default(&g->config);
     pl_config_default(&g->usual);
     PL_TRY(pl_config_load_file(&g->config, path, err));
-    g->training.prompt = g->config.generate.prompt;
+    const pl_config_key *prompt = pl_config_find_for(&g->config, "<prompt>");
+    g->training.prompt = prompt ? pl_config_value_of(&g->config, prompt) : "";
     g->training.arch = pl_config_find("model.arch")->names[g->config.model.arch];
     for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++)
         if (key->type != PL_CONFIG_RECORDS && key->offset != offsetof(pl_config, run.out) && /* its title says it */

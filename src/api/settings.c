@@ -145,6 +145,7 @@ pl_status pl_settings_fill(const pl_config *c, pl_command command, const pl_data
     PL_TRY(pl_system_tell_jobs(c, command, &s->own, err));
     s->run =
         (pl_run_settings){.out = s->out,
+                          .data = &pl_system_data,
                           .words = words_of(c, command, &s->words),
                           .batch = (uint32_t)batch_of(c, data),
                           .micro_batch = (uint32_t)micro_batch_of(c, command, data),

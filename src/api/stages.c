@@ -12,22 +12,33 @@
 #include "store/sum_file.h"
 #include "systems/system.h"
 
+/* One of them: what the config says differently for it, its folder, and what is found there. */
 typedef struct place {
+    pl_stage_row row;
+    uint32_t number; /* from 1 */
+    char folder[PL_FILE_PATH_MAX];
     bool is_done, was_changed, is_trained, is_begun;
 } place;
 
-static pl_status look_at(const char *folder, place *p, pl_error *err)
+/* Without a name: there are no more. */
+static pl_status find_place(const pl_config *c, const char *out, uint32_t k, place *p, pl_error *err)
+{
+    *p = (place){.number = k + 1};
+    if (!pl_system_find_stage(c, k, &p->row)) return p->row.name[0] = 0, PL_OK;
+    return pl_path_join(p->folder, sizeof p->folder, out, p->row.name, err);
+}
+
+static pl_status look_at(place *p, pl_error *err)
 {
     char predictions[PL_FILE_PATH_MAX];
     pl_saved saved;
     pl_error damaged;
-    *p = (place){0};
-    if (access(folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
-    PL_TRY(pl_path_join(predictions, sizeof predictions, folder, PL_STAGE_PREDICTIONS, err));
+    if (access(p->folder, F_OK) != 0) return PL_OK; /* whether it can be made, the run finds out */
+    PL_TRY(pl_path_join(predictions, sizeof predictions, p->folder, PL_STAGE_PREDICTIONS, err));
     PL_TRY(pl_sum_file_check(predictions, &p->is_done, err));
     p->was_changed = !p->is_done && access(predictions, F_OK) == 0;
     /* The run itself finds out how damaged a damaged one is. */
-    pl_status status = pl_saved_find(folder, PL_SAVED_RECORD, &saved, &damaged);
+    pl_status status = pl_saved_find(p->folder, PL_SAVED_RECORD, &saved, &damaged);
     if (status == PL_E_NOMEM || status == PL_E_STORAGE) return pl_fail(err, status, "%s", damaged.text);
     p->is_begun = p->is_done || status != PL_OK || saved.record;
     p->is_trained =
@@ -39,45 +50,33 @@ static pl_status look_at(const char *folder, place *p, pl_error *err)
 /* What is found of all of them. */
 typedef struct survey {
     uint32_t count;
-    uint32_t first, begun; /* the first that is not done, the first that was begun; UINT32_MAX: none */
-    place at;              /* of `first` */
+    place first;                     /* that is not done; without a name: all are */
+    char begun[PL_STAGE_NAME_BYTES]; /* the first that was begun; "": none */
 } survey;
-
-static pl_status folder_of(const pl_config *c, const char *out, uint32_t k, char folder[PL_FILE_PATH_MAX],
-                           pl_error *err)
-{
-    pl_stage_row row;
-    (void)pl_system_find_stage(c, k, &row);
-    return pl_path_join(folder, PL_FILE_PATH_MAX, out, row.name, err);
-}
 
 static pl_status survey_stages(const pl_config *c, const char *out, survey *s, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX];
-    pl_stage_row row;
-    *s = (survey){.first = UINT32_MAX, .begun = UINT32_MAX};
-    for (; pl_system_find_stage(c, s->count, &row); s->count++) {
-        place p;
-        PL_TRY(folder_of(c, out, s->count, folder, err));
-        PL_TRY(look_at(folder, &p, err));
-        if (p.is_begun && s->begun == UINT32_MAX) s->begun = s->count;
-        if (p.is_done || s->first != UINT32_MAX) continue;
-        s->first = s->count;
-        s->at = p;
+    place p;
+    *s = (survey){0};
+    for (;; s->count++) {
+        PL_TRY(find_place(c, out, s->count, &p, err));
+        if (!p.row.name[0]) return PL_OK;
+        PL_TRY(look_at(&p, err));
+        if (p.is_begun && !s->begun[0]) memcpy(s->begun, p.row.name, sizeof s->begun);
+        if (!p.is_done && !s->first.row.name[0]) s->first = p;
     }
-    return PL_OK;
 }
 
 static pl_status check_asked(const pl_config *c, const char *out, const survey *s, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
-    if (s->begun != UINT32_MAX && c->run.resume == PL_SWITCH_OFF) {
-        PL_TRY(folder_of(c, out, s->begun, folder, err));
+    if (s->begun[0] && c->run.resume == PL_SWITCH_OFF) {
+        PL_TRY(pl_path_join(folder, sizeof folder, out, s->begun, err));
         return pl_fail(err, PL_E_STORAGE,
                        "%s: was begun before; continue with `run.resume`, or choose another folder with `run.out`",
                        folder);
     }
-    if (s->begun == UINT32_MAX && c->run.resume == PL_SWITCH_ON)
+    if (!s->begun[0] && c->run.resume == PL_SWITCH_ON)
         return pl_fail(
             err, PL_E_DATA,
             "%s: holds nothing to go on from; leave `run.resume` out to begin, or give `run.resume`=auto, which "
@@ -92,24 +91,20 @@ uint32_t pl_stage_count_earlier(const pl_config *c)
     return named[0] ? pl_system_stages_before(c, named) : c->earlier_stages;
 }
 
-static pl_status become(pl_config *c, const char *out, const survey *s, pl_stage *stage, pl_error *err)
+static pl_status become(pl_config *c, const place *p, pl_stage *stage, pl_error *err)
 {
-    char folder[PL_FILE_PATH_MAX];
-    pl_stage_row row;
-    stage->number = s->first + 1;
-    stage->was_changed = s->at.was_changed;
-    stage->command = s->at.is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
-    if (!pl_system_find_stage(c, s->first, &row)) return pl_fail(err, PL_E_INTERNAL, "there is no such stage");
-    memcpy(stage->name, row.name, sizeof row.name);
-    PL_TRY(folder_of(c, out, s->first, folder, err));
-    PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, folder, PL_STAGE_PREDICTIONS, err));
-    c->earlier_stages = pl_system_stages_before(c, row.name);
+    stage->number = p->number;
+    stage->was_changed = p->was_changed;
+    stage->command = p->is_trained ? PL_COMMAND_EVALUATE : PL_COMMAND_TRAIN;
+    memcpy(stage->name, p->row.name, sizeof p->row.name);
+    PL_TRY(pl_path_join(stage->predictions, sizeof stage->predictions, p->folder, PL_STAGE_PREDICTIONS, err));
+    c->earlier_stages = pl_system_stages_before(c, p->row.name);
     if (pl_system_of(c)->check) PL_TRY(pl_system_of(c)->check(c, err));
-    PL_TRY(pl_system_take_stage(c, &row, err));
+    PL_TRY(pl_system_take_stage(c, &p->row, err));
     c->is_stage = true;
-    PL_TRY(pl_config_set(c, "run.out", folder, "the folder of the stage", err));
+    PL_TRY(pl_config_set(c, "run.out", p->folder, "the folder of the stage", err));
     PL_TRY(pl_config_set(c, "run.resume", "auto", "a stage goes on where it was", err));
-    if (s->at.is_trained) PL_TRY(pl_config_set(c, "run.precision", "f32", "a training judges what it trained", err));
+    if (p->is_trained) PL_TRY(pl_config_set(c, "run.precision", "f32", "a training judges what it trained", err));
     return pl_config_check(c, err);
 }
 
@@ -134,46 +129,46 @@ pl_status pl_stage_find(pl_config *c, pl_stage_asked asked, pl_stage *stage, pl_
 {
     survey s;
     char out[PL_FILE_PATH_MAX];
-    pl_stage_row row;
     *stage = (pl_stage){0};
     PL_TRY(pl_system_check_stage(c, err));
-    if (!pl_system_find_stage(c, 0, &row)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
     PL_TRY(survey_stages(c, out, &s, err));
-    if (s.begun == UINT32_MAX) PL_TRY(pl_system_check_begun(c, err));
+    if (s.count == 0) return PL_OK;
+    if (!s.begun[0]) PL_TRY(pl_system_check_begun(c, err));
     if (asked == PL_STAGE_BEGIN) PL_TRY(check_asked(c, out, &s, err));
     stage->count = s.count;
-    stage->all_done = s.first == UINT32_MAX;
+    stage->all_done = !s.first.row.name[0];
     if (stage->all_done) return PL_OK;
-    PL_TRY(become(c, out, &s, stage, err));
-    return s.at.is_trained ? tidy_trained(c, err) : PL_OK;
+    PL_TRY(become(c, &s.first, stage, err));
+    return s.first.is_trained ? tidy_trained(c, err) : PL_OK;
 }
 
 pl_status pl_stage_take(pl_config *c, uint32_t k, pl_stage *stage, bool *is_done, pl_error *err)
 {
-    survey s = {.first = k};
-    char out[PL_FILE_PATH_MAX], folder[PL_FILE_PATH_MAX];
+    char out[PL_FILE_PATH_MAX];
     place p;
     *stage = (pl_stage){0};
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(folder_of(c, out, k, folder, err));
-    PL_TRY(look_at(folder, &p, err));
+    PL_TRY(find_place(c, out, k, &p, err));
+    if (!p.row.name[0]) return pl_fail(err, PL_E_INTERNAL, "there is no such stage");
+    PL_TRY(look_at(&p, err));
     *is_done = p.is_done;
-    return become(c, out, &s, stage, err);
+    p.is_trained = p.was_changed = false; /* as it is before it begins, however far it has come */
+    return become(c, &p, stage, err);
 }
 
 pl_status pl_stage_ahead(pl_config *c, uint32_t k, pl_stage *stage, pl_error *err)
 {
-    survey s = {.first = k};
     char out[PL_FILE_PATH_MAX];
+    place p;
     pl_stage_row row;
     *stage = (pl_stage){0};
     PL_TRY(pl_system_check_stage(c, err));
-    if (!pl_system_find_stage(c, k, &row)) return PL_OK;
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    while (pl_system_find_stage(c, s.count, &row)) s.count++;
-    stage->count = s.count;
-    return become(c, out, &s, stage, err);
+    PL_TRY(find_place(c, out, k, &p, err));
+    if (!p.row.name[0]) return PL_OK;
+    while (pl_system_find_stage(c, stage->count, &row)) stage->count++;
+    return become(c, &p, stage, err);
 }
 
 pl_status pl_stage_report(const pl_config *c, pl_stage_form form, char **text, size_t *bytes, pl_error *err)

@@ -10,6 +10,7 @@
 #include "api/storage.h"
 #include "base/units.h"
 #include "store/folder.h"
+#include "systems/system.h"
 
 static pl_status find_root(pl_storage *s, const char *folder, pl_error *err)
 {
@@ -37,6 +38,7 @@ static pl_status look(const char *folder, const pl_storage_rules *rules, bool is
     pl_storage *s = pl_alloc(1, sizeof *s);
     if (!s) return pl_fail(err, PL_E_NOMEM, "%s: no memory to look at it", folder);
     s->rules = *rules;
+    s->data = &pl_system_data;
     s->is_brief = is_brief;
     s->now = (int64_t)time(NULL);
     s->pool = pl_pool_create();

@@ -24,6 +24,12 @@ uint64_t pl_facts_value(const pl_facts *facts, const char *name, uint64_t otherw
     return otherwise;
 }
 
+bool pl_facts_differ(const pl_facts *then, const pl_facts *now, const char *name)
+{
+    const uint64_t was = pl_facts_value(then, name, 0);
+    return was && was != pl_facts_value(now, name, 0);
+}
+
 bool pl_facts_equal(const pl_facts *a, const pl_facts *b)
 {
     if (a->count != b->count) return false;

@@ -22,6 +22,9 @@ typedef struct pl_facts {
 bool pl_facts_add(pl_facts *, const char *name, uint64_t value);
 bool pl_facts_equal(const pl_facts *, const pl_facts *);
 uint64_t pl_facts_value(const pl_facts *, const char *name, uint64_t otherwise);
+/* A hash that is 0, or missing, is not known: is one that was known then another now? */
+bool pl_facts_differ(const pl_facts *then, const pl_facts *now, const char *name);
+static inline uint64_t pl_fact_of_hash(uint64_t hash) { return hash ? hash : 1; }
 
 /* One fact, as an argument. */
 #define PL_FACT(name, number) (&(const pl_facts){.fact = {{name, (uint64_t)(number)}}, .count = 1})

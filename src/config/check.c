@@ -199,6 +199,5 @@ pl_status pl_config_check_keys(const pl_config *cfg, pl_error *err)
 {
     PL_TRY(check_all_used(cfg, err));
     PL_TRY(pl_config_check_space(cfg, err));
-    PL_TRY(pl_config_check_flights(cfg, err));
     return check_batch(cfg, err);
 }

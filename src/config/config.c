@@ -259,6 +259,13 @@ pl_status pl_config_run_folder(const pl_config *cfg, char *path, size_t room, pl
     return PL_OK;
 }
 
+pl_status pl_config_run_path(const pl_config *cfg, const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX];
+    PL_TRY(pl_config_run_folder(cfg, folder, sizeof folder, err));
+    return pl_path_join(path, PL_FILE_PATH_MAX, folder, name, err);
+}
+
 pl_isa pl_config_find_isa(const pl_config *cfg)
 {
     static const pl_isa isas[] = {[PL_CONFIG_ISA_REF] = PL_ISA_REF,

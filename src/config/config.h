@@ -19,6 +19,7 @@
 #include "plimsoll/plan.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/isa.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -164,6 +165,8 @@ pl_config_system pl_config_system_of(const pl_config *); /* that model.arch belo
 /* run.out, or runs/NAME with NAME the config file's name without folder and ending ("runs/plimsoll" when no file). With
  * a save_name it is the folder of that name there, or in runs/; run.out is taken as it is where it has one already. */
 pl_status pl_config_run_folder(const pl_config *, char *path, size_t room, pl_error *);
+/* The path of what has that name in it. */
+pl_status pl_config_run_path(const pl_config *, const char *name, char path[PL_FILE_PATH_MAX], pl_error *);
 /* A hash of everything that decides which weights fit and what they mean. The same for the same values in any build. */
 uint64_t pl_config_hash_model(const pl_config *);
 /* The same over everything that decides the numbers of a run (model, data, optimizer, seeds). */
@@ -185,13 +188,6 @@ pl_config_store pl_config_store_of(const pl_config *); /* dataset.store, auto re
 /* "simulation.device (the processor computes), logging.level": the keys that are set and have no effect, behind keys of
  * one reason what stands for them here; nothing when there are none. */
 void pl_config_print_without_effect(const pl_config *, pl_str *);
-
-/* ---- flights.c: what the keys of a regression of cloud heights say together ---- */
-/* The flight of this name, or NULL. */
-const pl_config_flight *pl_config_find_flight(const pl_config *, const char *name);
-/* The name of the one whose samples weigh more in the final training: overweight_flight, or else pretrain_flight; "":
- * none. */
-const char *pl_config_overweight_flight(const pl_config *);
 
 /* ---- resume.c ---- */
 /* Each fails naming the first key that differs from the saved run's: that belongs to the model; that decides numbers

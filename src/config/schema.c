@@ -58,7 +58,8 @@ enum {
     FROZEN = PL_CONFIG_FLAG_FROZEN,
     WEIGHTS = PL_CONFIG_FLAG_WEIGHTS,
     ASIDE = PL_CONFIG_FLAG_ASIDE,
-    UNSAID = PL_CONFIG_FLAG_UNSAID,
+    UNSAID = PL_CONFIG_FLAG_UNSAID | PL_CONFIG_FLAG_LATER,
+    PROMPT = PL_CONFIG_FLAG_PROMPT,
     MODEL = PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS,
 };
 
@@ -236,7 +237,8 @@ const pl_config_key *pl_config_find_for(const pl_config *c, const char *path)
         pl_config_flag flag;
     } tags[] = {{"<precision>", PL_CONFIG_FLAG_PRECISION},
                 {"<frozen>", PL_CONFIG_FLAG_FROZEN},
-                {"<weights>", PL_CONFIG_FLAG_WEIGHTS}};
+                {"<weights>", PL_CONFIG_FLAG_WEIGHTS},
+                {"<prompt>", PL_CONFIG_FLAG_PROMPT}};
     if (path[0] != '<') return pl_config_find(path);
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END && strcmp(path, tags[i].name) == 0;

@@ -43,6 +43,7 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_WEIGHTS = 1 << 21,
     PL_CONFIG_FLAG_ASIDE = 1 << 22,
     PL_CONFIG_FLAG_UNSAID = 1 << 23,
+    PL_CONFIG_FLAG_PROMPT = 1 << 24,
 } pl_config_flag;
 
 /* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
@@ -211,7 +212,8 @@ extern const pl_config_key pl_config_keys[PL_CONFIG_KEY_COUNT];
 
 /* The row of "section.name", or NULL. */
 const pl_config_key *pl_config_find(const char *path);
-/* The same, or where `path` is "<precision>", "<frozen>" or "<weights>" the key with that tag which the config uses. */
+/* The same, or where `path` is "<precision>", "<frozen>", "<weights>" or "<prompt>" the key with that tag which
+ * the config uses; NULL: none is. */
 const pl_config_key *pl_config_find_for(const pl_config *, const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
 /* Whether a section lies in one of this name, which may be none of the table itself. */
@@ -355,10 +357,6 @@ uint64_t pl_config_parser_bytes(size_t text_bytes);
 /* ---- space.c ---- */
 /* What keys of a parameter space and its rollouts cannot tell one by one; nothing where they are not used. */
 pl_status pl_config_check_space(const pl_config *, pl_error *);
-
-/* ---- flights.c ---- */
-/* What keys of flights and their trainings cannot tell one by one; nothing where they are not used. */
-pl_status pl_config_check_flights(const pl_config *, pl_error *);
 
 /* ---- check.c ---- */
 /* "gpt, mlp or clouds" */

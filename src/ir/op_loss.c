@@ -1,4 +1,4 @@
-/* Linear + softmax + cross-entropy over chunks of rows: the logits of all tokens never exist at once.
+/* Linear + softmax + cross-entropy over chunks of rows: the logits of all rows never exist at once.
  * h, W and dh are of one type, f32, bf16 or f16; logits are f32 always, and so is the sum of the weight's gradient.
  * Loss = Σ over counted rows of (logsumexp − logit of the target), summed in f64; gradients are scaled by `scale`. */
 #include "ir/op.h"
@@ -17,7 +17,7 @@ static pl_status check(const pl_graph *g, const pl_node *n, pl_error *err)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a chunk has at least 1 row, not %lld", pl_op_name(n->op),
                        n->scope, (long long)a->chunk_rows);
     if (w->rank != 2 || w->dim[1] != pl_shape_last(h))
-        return pl_fail_operand(g, n, &a->weight, "[vocabulary, width]", err);
+        return pl_fail_operand(g, n, &a->weight, "[classes, width]", err);
     if ((int64_t)pl_shape_elems(target) != pl_shape_rows(h))
         return pl_fail_operand(g, n, &a->target, "i32, one target a row", err);
     return PL_OK;

@@ -85,7 +85,7 @@ const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward};
 
 /* ---- blend: a, b [B,...,D], z → y = gate·a + (1 − gate)·b, gate f32 = σ(z) ----
  * One logit for each row, or for rows that follow one another: z has the first dimensions of a, the samples at least,
- * and may have ones behind them. [B,N,1] is a gate for each token, [B,1] or [B,1,1] one for each sample. The gates are
+ * and may have ones behind them. [B,N,1] is a gate for each row, [B,1] or [B,1,1] one for each sample. The gates are
  * an output for whoever wants to know them; no gradient comes back from there. */
 static bool are_gates_of(const pl_shape *z, const pl_shape *a)
 {

@@ -1,5 +1,5 @@
-/* How images become rows of tokens: patches, which a linear layer turns into tokens (a convolution whose windows do not
- * overlap), learned positions that are added to every sample's, and a learned row in front of them, the class token. */
+/* How images become rows: patches, which a linear layer makes as wide as the model (a convolution whose windows do not
+ * overlap), learned positions that are added to every sample's, and a learned row in front of them. */
 #include "base/colours.h"
 #include "ir/op.h"
 
@@ -73,7 +73,7 @@ static pl_cost cost_pixels(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, .recompute = true};
 
-/* ---- add_positions: x [B,...,D], positions [...,D] for each sample, or [D] for each token, too → y, their sum ---- */
+/* ---- add_positions: x [B,...,D], positions [...,D] for each sample, or [D] for each row, too → y, their sum ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_add_positions_args *a = &n->add_positions;
@@ -115,7 +115,7 @@ _Static_assert(offsetof(pl_prepend_row_args, x) == offsetof(pl_drop_row_args, x)
                    offsetof(pl_prepend_row_args, y) == offsetof(pl_drop_row_args, y),
                "one rule reads both");
 
-static pl_status check_tokens(const pl_graph *g, const pl_node *n, int64_t rows_min, pl_error *err)
+static pl_status check_rows(const pl_graph *g, const pl_node *n, int64_t rows_min, pl_error *err)
 {
     const pl_prepend_row_args *a = &n->prepend_row;
     const pl_shape *s = &g->value[a->x].shape;
@@ -135,7 +135,7 @@ static pl_shape with_rows(pl_shape s, int64_t more)
 static pl_status shape_prepend_row(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = &g->value[n->prepend_row.x];
-    PL_TRY(check_tokens(g, n, 1, err));
+    PL_TRY(check_rows(g, n, 1, err));
     *out = (pl_out){with_rows(x->shape, 1), x->dtype};
     return PL_OK;
 }
@@ -169,7 +169,7 @@ const pl_op_rule pl_rule_PREPEND_ROW = {shape_prepend_row, gradient_prepend_row,
 static pl_status shape_drop_row(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_value *x = &g->value[n->drop_row.x];
-    PL_TRY(check_tokens(g, n, 2, err));
+    PL_TRY(check_rows(g, n, 2, err));
     out[PL_OUT_OF(drop_row, y)] = (pl_out){with_rows(x->shape, -1), x->dtype};
     return PL_OK;
 }

@@ -1,8 +1,8 @@
 /* Pools and changes of size of images [B,H,W,C]. Their backward nodes do not read x, so
  * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`.
  *
- * For adaptive averages tokens [B,N,D] are images of one column: with height=1 width=1 they give the mean over the
- * tokens of each sample, [B,1,D]. */
+ * For adaptive averages rows [B,N,D] are images of one column: with height=1 width=1 they give the mean over the
+ * rows of each sample, [B,1,D]. */
 #include "ir/op.h"
 
 /* So that products of two of them fit 64 bits. */
@@ -116,7 +116,7 @@ static pl_status give_average(const pl_node *n, const pl_value *x, int64_t heigh
                               pl_error *err)
 {
     if (!is_size(height) || !is_size(width)) return refuse(n, "its windows do not fit the image, or it has none", err);
-    if (x->shape.rank == 3 && width != 1) return refuse(n, "tokens are one column, so that its width must be 1", err);
+    if (x->shape.rank == 3 && width != 1) return refuse(n, "rows are one column, so that its width must be 1", err);
     *out = (pl_out){resized(x->shape, height, width), x->dtype};
     return PL_OK;
 }
@@ -171,7 +171,7 @@ const pl_op_rule pl_rule_ADAPTIVE_AVG_POOL = {shape_adaptive_avg_pool, gradient_
 static pl_status check_size(const pl_node *n, const pl_value *dy, int64_t height, int64_t width, pl_error *err)
 {
     if (!is_size(height) || !is_size(width)) return refuse(n, "height and width are no sizes of an image", err);
-    if (dy->shape.rank == 3 && width != 1) return refuse(n, "tokens are one column, so that its width must be 1", err);
+    if (dy->shape.rank == 3 && width != 1) return refuse(n, "rows are one column, so that its width must be 1", err);
     return PL_OK;
 }
 

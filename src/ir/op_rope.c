@@ -5,7 +5,7 @@
 #include "ir/op.h"
 
 /* ---- rope: x [B,...,T,heads·2h] → y as x ----
- * Of each of the first `rotated` heads of the token at position t, with a and b for its halves,
+ * Of each of the first `rotated` heads of the row at position t, with a and b for its halves,
  *
  *   y = [a·cos − b·sin, b·cos + a·sin]   of the angles t·theta^(−i/h), i = 0 … h − 1
  *

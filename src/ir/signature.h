@@ -86,7 +86,7 @@ typedef enum pl_tag {
     PL_SAMPLES = 2, /* its kernel takes samples of any distance, each whole */
     PL_MATRIX = 4,  /* the matrix of a product */
     PL_FLOW = 8,    /* what is multiplied with the node's matrices: the activations, or their gradient */
-    PL_PLACES = 16, /* its last but one axis are places of tokens */
+    PL_PLACES = 16, /* its last but one axis are the places of a sequence */
     PL_PLACE = 32,  /* the number of one of these places */
 } pl_tag;
 

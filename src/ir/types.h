@@ -1,4 +1,4 @@
-/* The vocabulary of graphs: ids, dtypes, roles, shapes. */
+/* The words of graphs: ids, dtypes, roles, shapes. */
 #ifndef PL_IR_TYPES_H
 #define PL_IR_TYPES_H
 

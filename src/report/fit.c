@@ -22,7 +22,7 @@ typedef struct search {
     const pl_report_fit_options *options;
     const pl_fit_point **front; /* by bytes */
     size_t front_count;
-    char rate_key[NAME], rate_title[NAME]; /* "tokens_per_second", "tokens/s" */
+    char rate_key[NAME], rate_title[NAME]; /* ITEMS_per_second, ITEMS/s */
 } search;
 
 static const pl_fit_point *chosen_of(const search *s) { return &s->result->point[s->result->chosen]; }

@@ -24,7 +24,7 @@ typedef struct pl_report_metrics {
     pl_report_series loss, validation, rate, learning_rate;
     pl_report_sample *sample; /* in the order of the file */
     size_t samples, sample_capacity;
-    char rate_name[40]; /* "tokens"; "": none is told */
+    char rate_name[40]; /* items, in the words of the run; "": none is told */
 } pl_report_metrics;
 
 /* A line that is no object of JSON is passed over, here and below: the last one of a run that was killed may be torn.
@@ -70,8 +70,8 @@ typedef struct pl_report_training {
     char name[256];   /* its last part */
     const char *arch;
     const char *prompt; /* that its samples go on from; "": none */
-    char ended[32]; /* "2026-11-29 18:05": when it wrote last; "": not known */
-    uint64_t steps; /* asked for; 0: not known */
+    char ended[32];     /* "2026-11-29 18:05": when it wrote last; "": not known */
+    uint64_t steps;     /* asked for; 0: not known */
     pl_report_starts starts;
     pl_report_metrics metrics;
     const pl_report_memory *memory; /* NULL: it left none */

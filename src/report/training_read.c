@@ -23,7 +23,7 @@ static double number_of(const json_t *line, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* "tokens_per_second": how many of what. */
+/* ITEMS_per_second: how many of what. */
 static double rate_of(json_t *line, char *name, size_t room)
 {
     static const char ending[] = "_per_second";

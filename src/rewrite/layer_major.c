@@ -9,9 +9,9 @@
  *      …
  *
  * Only one group's gradients are alive (and those of weights that several groups use). What it costs: the forward pass
- * again, from the nearest kept input below each group, or from the tokens. What it keeps: a stack (one tile a trip) of
- * the gradients that go from group to group, and one for each kept input; where a group is the last to read a stack its
- * own gradients go over it.
+ * again, from the nearest kept input below each group, or from what was loaded. What it keeps: a stack (one tile a
+ * trip) of the gradients that go from group to group, and one for each kept input; where a group is the last to read a
+ * stack its own gradients go over it.
  *
  * How: a node that depends on the loss belongs to the group of its scope ("block.3/…") and runs once a tile, as before.
  * All others may run again: each region takes those that its backward nodes need, directly or not, down to what lies in

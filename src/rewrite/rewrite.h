@@ -104,10 +104,9 @@ bool pl_rewrite_update_early_possible(const pl_graph *, pl_id program, uint64_t 
  * must follow, and pl_rewrite_drop_unread should.
  * Keeps the bits. */
 typedef struct pl_layer_major {
-    int64_t blocks; /* of a group, 1 and more; the last group may have fewer */
-    int64_t
-        keep_every; /* the input of every so many groups is kept for the batch; 0: of none, all start at the tokens */
-    uint64_t trips; /* micro-batches of a step */
+    int64_t blocks;     /* of a group, 1 and more; the last group may have fewer */
+    int64_t keep_every; /* the input of every so many groups is kept for the batch; 0: none, all start at the load */
+    uint64_t trips;     /* micro-batches of a step */
 } pl_layer_major;
 pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
 /* How many blocks' forward pass runs beyond the first time, of so many; and how many nodes that adds to the program.

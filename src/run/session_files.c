@@ -96,7 +96,7 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
-/* What depends on another comes first in a record: the tokenizer before the text. */
+/* What depends on another comes first in a record. */
 static pl_facts reversed(const pl_facts *facts)
 {
     pl_facts to = {0};
@@ -306,7 +306,7 @@ pl_status pl_session_open_files(pl_session *s, pl_error *err)
     if (!s->writes_checkpoints) return PL_OK;
     PL_TRY(pl_folder_create(s->settings->out, err));
     PL_TRY(pl_folder_lock(s->settings->out, &s->lock, err));
-    pl_run_sweep(s->settings->out);
+    pl_run_sweep(s->settings->out, s->settings->data);
     return PL_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/words.h"
 #include "store/checkpoint.h"
+#include "store/run_files.h"
 
 typedef enum pl_lr_kind { PL_LR_CONSTANT, PL_LR_LINEAR, PL_LR_COSINE, PL_LR_PLATEAU } pl_lr_kind;
 
@@ -32,7 +33,8 @@ void pl_plateau_init(pl_plateau *);
 void pl_plateau_update(pl_plateau *, const pl_lr_schedule *, double loss);
 
 typedef struct pl_run_settings {
-    const char *out; /* folder of the run */
+    const char *out;         /* folder of the run */
+    const pl_run_data *data; /* what lies in such folders */
     const pl_words *words;
     uint32_t batch, micro_batch;
     uint64_t steps;

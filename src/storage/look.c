@@ -311,9 +311,9 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
     PL_TRY(read_head(r, n, &h, err));
     if (is_cache(n, &h)) return add_cache(r, n, err);
     if (is_blocks(&h) || is_hdf5(&h)) return add_results(r, n, PL_STORAGE_FILE, 0, is_blocks(&h), err);
-    if (pl_run_head_is_prepared(h.bytes, h.count))
+    if (r->s->data->is_prepared(h.bytes, h.count))
         return add(r, n, PL_STORAGE_DATA, stays, "prepared data; made again from its source when needed", NULL, err);
-    if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && pl_run_file_is_record(n->name)))
+    if (is_pointer(r, n->name) || (r->folder->run != PL_STORAGE_NONE && pl_run_file_is_record(n->name, r->s->data)))
         return add(r, n, PL_STORAGE_RUN, stays, "a record of a run", NULL, err);
     if (strcmp(n->name, "lock") == 0 && pl_run_head_is_lock(h.bytes, h.count))
         return add(r, n, PL_STORAGE_RUN, stays, "says who used the folder last", NULL, err);

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "plimsoll/storage.h"
+#include "store/run_files.h"
 
 #define PL_STORAGE_NONE SIZE_MAX
 
@@ -67,6 +68,7 @@ typedef struct pl_storage_folder {
 struct pl_storage {
     char root[PL_FILE_PATH_MAX];
     pl_storage_rules rules;
+    const pl_run_data *data;
     bool is_brief; /* temporary names alone: no file is opened for what is in it */
     pl_pool *pool;
     dev_t device;

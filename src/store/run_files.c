@@ -12,22 +12,30 @@
 #include "store/folder.h"
 #include "store/sum_file.h"
 
-bool pl_run_file_is_record(const char *name)
+bool pl_run_file_is_record(const char *name, const pl_run_data *data)
 {
-    static const char *const names[] = {"config.yaml",    "plan.lock",       "plan.html",
-                                        "metrics.jsonl",  "report.json",     "lock",
-                                        "tokenizer.json", "trace.json",      "report.html",
-                                        "times.json",     "predictions.csv", ("predictions.csv" PL_SUM_FILE_ENDING),
-                                        PL_STARTS_FILE,   PL_RUN_INT8_FILE};
+    static const char *const names[] = {"config.yaml",
+                                        "plan.lock",
+                                        "plan.html",
+                                        "metrics.jsonl",
+                                        "report.json",
+                                        "lock",
+                                        "trace.json",
+                                        "report.html",
+                                        "times.json",
+                                        "predictions.csv",
+                                        ("predictions.csv" PL_SUM_FILE_ENDING),
+                                        PL_STARTS_FILE,
+                                        PL_RUN_INT8_FILE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
-    return strncmp(name, "events.out.tfevents.", 20) == 0 ||
+    return data->is_record(name) || strncmp(name, "events.out.tfevents.", 20) == 0 ||
            (strncmp(name, "dump-", 5) == 0 && pl_ends_with(name, ".txt"));
 }
 
 /* ---- what a file begins with ---- */
 
-static bool begins(const void *head, size_t bytes, const char *magic)
+bool pl_run_head_begins(const void *head, size_t bytes, const char *magic)
 {
     return bytes >= strlen(magic) && memcmp(head, magic, strlen(magic)) == 0;
 }
@@ -41,13 +49,7 @@ bool pl_run_head_is_lock(const void *head, size_t bytes)
     return digits && digits + 1 == bytes && text[digits] == '\n';
 }
 
-bool pl_run_head_is_prepared(const void *head, size_t bytes)
-{
-    return begins(head, bytes, "PLMTOKEN") || begins(head, bytes, "PLMTEXTS") || begins(head, bytes, "PLMFRAME") ||
-           begins(head, bytes, "plimsoll staged"); /* arrays.bin */
-}
-
-bool pl_run_head_is_blocks(const void *head, size_t bytes) { return begins(head, bytes, "PLBLOCKS"); }
+bool pl_run_head_is_blocks(const void *head, size_t bytes) { return pl_run_head_begins(head, bytes, "PLBLOCKS"); }
 
 /* Bytes there were; 0: none, or it is no file that we may read. */
 static size_t read_head(const char *path, char head[PL_RUN_HEAD_BYTES])
@@ -83,7 +85,7 @@ static pl_status see_checkpoint(void *context, const char *name, pl_error *err)
     search *s = context;
     const int n = snprintf(path, sizeof path, "%s/%s/run.json", s->folder, name);
     if (n < 0 || (size_t)n >= sizeof path) return PL_OK;
-    s->found = begins(head, read_head(path, head), schema);
+    s->found = pl_run_head_begins(head, read_head(path, head), schema);
     return s->found ? pl_fail(err, PL_E_STOPPED, "found") : PL_OK;
 }
 
@@ -109,26 +111,33 @@ bool pl_run_is_folder(const char *folder)
 
 /* ---- what a kill left ---- */
 
+typedef struct sweeping {
+    const char *folder;
+    const pl_run_data *data;
+} sweeping;
+
 /* Who writes takes such a file over, unless another is at it; so to begin and to give up removes it. */
 static pl_status sweep_one(void *context, const char *name, pl_error *err)
 {
     char record[NAME_MAX + 1], path[PL_FILE_PATH_MAX];
+    const sweeping *s = context;
     pl_file_writer w;
     pl_error ignored;
     (void)err;
     if (!pl_ends_with(name, PL_FILE_TEMPORARY)) return PL_OK;
     snprintf(record, sizeof record, "%.*s", (int)(strlen(name) - strlen(PL_FILE_TEMPORARY)), name);
-    if (!pl_run_file_is_record(record)) return PL_OK;
-    if (pl_path_join(path, sizeof path, context, record, &ignored) != PL_OK) return PL_OK;
+    if (!pl_run_file_is_record(record, s->data)) return PL_OK;
+    if (pl_path_join(path, sizeof path, s->folder, record, &ignored) != PL_OK) return PL_OK;
     if (pl_file_create(&w, path, &ignored) == PL_OK) pl_file_abandon(&w);
     return PL_OK;
 }
 
-void pl_run_sweep(const char *folder)
+void pl_run_sweep(const char *folder, const pl_run_data *data)
 {
     _Alignas(8) char list[PL_FOLDER_LIST_BYTES];
+    sweeping s = {folder, data};
     pl_error ignored;
-    (void)pl_folder_each(folder, list, sweep_one, (void *)(uintptr_t)folder, &ignored);
+    (void)pl_folder_each(folder, list, sweep_one, &s, &ignored);
 }
 
 /* ---- may it be written? ---- */
@@ -157,12 +166,12 @@ static pl_status refuse(const char *path, const char *why, pl_error *err)
     return pl_fail(err, PL_E_USAGE, "%.400s: %s, and would be written over; choose another name", path, why);
 }
 
-pl_status pl_run_check_free(const char *path, const char *own, pl_error *err)
+pl_status pl_run_check_free(const char *path, const char *own, const pl_run_data *data, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX], head[PL_RUN_HEAD_BYTES];
     snprintf(folder, sizeof folder, "%s", path);
     const char *name = cut(folder);
-    if (name && pl_run_file_is_record(name) && !(own && strcmp(name, own) == 0) &&
+    if (name && pl_run_file_is_record(name, data) && !(own && strcmp(name, own) == 0) &&
         pl_run_is_folder(folder[0] ? folder : "/"))
         return refuse(path, "is a name that a run keeps in its folder", err);
     if (name && is_in_checkpoints(folder))
@@ -172,9 +181,11 @@ pl_status pl_run_check_free(const char *path, const char *own, pl_error *err)
             "another place",
             path, folder);
     const size_t bytes = read_head(path, head);
-    if (pl_run_head_is_prepared(head, bytes)) return refuse(path, "is data that a run has prepared", err);
+    if (data->is_prepared(head, bytes)) return refuse(path, "is data that a run has prepared", err);
     if (pl_run_head_is_blocks(head, bytes)) return refuse(path, "is a file of results", err);
-    if (begins(head, bytes, "\x89HDF\r\n\x1a\n")) return refuse(path, "is an HDF5 file, of results or of data", err);
-    if (begins(head, bytes, "SQLite format 3")) return refuse(path, "is a cache of pages, or another database", err);
+    if (pl_run_head_begins(head, bytes, "\x89HDF\r\n\x1a\n"))
+        return refuse(path, "is an HDF5 file, of results or of data", err);
+    if (pl_run_head_begins(head, bytes, "SQLite format 3"))
+        return refuse(path, "is a cache of pages, or another database", err);
     return PL_OK;
 }

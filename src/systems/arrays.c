@@ -7,16 +7,13 @@
 #include "data/arrays/arrays_data.h"
 #include "data/arrays/arrays_prepare.h"
 
-static bool is_meant(const pl_config *c) { return c->clouds.samples_from == PL_CONFIG_SAMPLES_ARRAYS; }
-
-static const char *const files[] = {"arrays.bin", NULL};
-
-static pl_status path_of(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
+static bool is_meant(const pl_config *c, pl_command command)
 {
-    char out[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, files[0], err);
+    (void)command;
+    return c->clouds.samples_from == PL_CONFIG_SAMPLES_ARRAYS;
 }
+
+#define ARRAYS_FILE "arrays.bin"
 
 static pl_status need_arrays(const pl_config *c, pl_error *err)
 {
@@ -53,7 +50,7 @@ static pl_status open_arrays(const pl_config *c, pl_command command, pl_data_use
                          .evaluates =
                              pl_command_does(command, PL_USES_VALIDATION) && !pl_command_does(command, PL_USES_UPDATE)};
     (void)planned, (void)use;
-    PL_TRY(path_of(c, path, err));
+    PL_TRY(pl_config_run_path(c, ARRAYS_FILE, path, err));
     PL_TRY(pl_arrays_data_open(&s, &d, err));
     *data = &d->data;
     return PL_OK;
@@ -133,7 +130,7 @@ static pl_status try_to_open(const pl_config *c, pl_error *err)
 /* A run keeps the arrays that it was trained on: who looks at it with others must not take them away. */
 static pl_status spare_trained(const pl_preparation *of, const pl_arrays_wish *w, pl_error *err)
 {
-    const uint64_t trained = of->saved.record ? pl_facts_value(&of->saved.record->identity, "arrays", 0) : 0;
+    const uint64_t trained = pl_preparation_saved(of, "arrays");
     uint64_t content;
     bool made;
     if (trained == 0) return PL_OK;
@@ -152,7 +149,7 @@ static pl_status prepare(pl_preparation *of, pl_progress progress, void *context
     preparation p = {of, path, progress, context};
     pl_arrays_wish w = wish_of(of->config);
     PL_TRY(need_arrays(of->config, err));
-    PL_TRY(path_of(of->config, path, err));
+    PL_TRY(pl_config_run_path(of->config, ARRAYS_FILE, path, err));
     PL_TRY(spare_arrays(of->config, path, err));
     w.folder = of->out, w.path = path;
     w.before_writing = before_writing, w.tell = tell, w.context = &p;
@@ -161,9 +158,26 @@ static pl_status prepare(pl_preparation *of, pl_progress progress, void *context
     return try_to_open(of->config, err);
 }
 
+static const char *const files[] = {ARRAYS_FILE, NULL};
+
+static const pl_words words = {"sample",
+                               "samples",
+                               "sample",
+                               "samples",
+                               "samples/s",
+                               "arrays",
+                               "step",
+                               "part",
+                               "of standardised targets",
+                               "batch_size",
+                               "batch_size, temporal_frames or channels",
+                               "channels"};
+
 const pl_dataset pl_dataset_arrays = {.is_meant = is_meant,
                                       .prepare = prepare,
                                       .files = files,
+                                      .magic = PL_STAGING_MAGIC,
+                                      .words = &words,
                                       .check_folder = check_folder,
                                       .open = open_arrays,
                                       .open_model = open_model,

@@ -63,10 +63,8 @@ typedef struct told {
 
 pl_status pl_system_find_quantized(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
-    char out[PL_FILE_PATH_MAX];
     const char *given = c->quantization.output;
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    if (!given[0]) return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_RUN_INT8_FILE, err);
+    if (!given[0]) return pl_config_run_path(c, PL_RUN_INT8_FILE, path, err);
     snprintf(path, PL_FILE_PATH_MAX, "%s", given);
     return PL_OK;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,6 +25,7 @@
 #include "systems/input.h"
 #include "systems/results.h"
 #include "systems/system.h"
+#include "texts/form.h"
 
 enum { DRAWER_ALIGNMENT = 64 };
 
@@ -41,45 +41,17 @@ SAME(TEXTS_PLAIN, TEXTS_WHOLE);
 
 /* ---- the texts ---- */
 
-/* Capitals are letters, too. */
-static bool ends_with(const char *text, const char *end)
-{
-    size_t a = strlen(text);
-    const size_t b = strlen(end);
-    if (a > 3 && strcasecmp(text + a - 3, ".gz") == 0) a -= 3; /* what is in it counts */
-    return a >= b && strncasecmp(text + a - b, end, b) == 0;
-}
-
-/* What a name says of its file; what is not here has a text a line. remedy: such a file is not read. */
-static const struct {
-    const char *ending;
-    pl_texts_form form;
-    const char *remedy;
-} endings[] = {
-    {".jsonl", PL_TEXTS_JSONL, NULL},
-    {".ndjson", PL_TEXTS_JSONL, NULL},
-    {".csv", PL_TEXTS_CSV, NULL},
-    {".tsv", 0, "has tabs between its columns, where CSV with commas is read; convert it"},
-    {".json", 0, "is one JSON document; if it is SQuAD's, say texts.format squad; else convert it (jq -c '.[]')"},
-    {".parquet", 0, "is Parquet, which is not read; convert it to JSON lines or CSV"},
-    {".zst", 0, "is compressed; unpack it (unzstd)"},
-    {".xz", 0, "is compressed; unpack it (unxz -k)"},
-    {".bz2", 0, "is compressed; unpack it (bunzip2 -k)"},
-    {".zip", 0, "is compressed; unpack it (unzip)"},
-};
-
+/* Its name says it; what says nothing has a text a line. */
 static pl_status find_form_by_name(const pl_config *cfg, pl_texts_form *form, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
-    *form = PL_TEXTS_LINES;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        if (!ends_with(cfg->texts.path, endings[i].ending)) continue;
-        *form = endings[i].form;
-        if (!endings[i].remedy) break;
-        return pl_fail(err, PL_E_CONFIG, "%s: texts.path %.300s %s, or say what else it is with texts.format",
-                       pl_config_where(cfg, "texts.path", where, sizeof where), cfg->texts.path, endings[i].remedy);
-    }
-    return PL_OK;
+    const pl_text_ending *named = pl_text_ending_of(cfg->texts.path);
+    *form = named ? named->form : PL_TEXTS_LINES;
+    if (!named || !named->is) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: texts.path %.300s %s; %s%s, or say what else it is with texts.format",
+                   pl_config_where(cfg, "texts.path", where, sizeof where), cfg->texts.path, named->is,
+                   named->form == PL_TEXTS_SQUAD ? "if it is SQuAD's, say texts.format squad; else " : "",
+                   named->remedy);
 }
 
 /* What is not there is said when it is read. */
@@ -183,13 +155,6 @@ pl_status pl_capsules_check_folder(pl_preparation *p, pl_command command, pl_err
 
 /* ---- the index ---- */
 
-static pl_status index_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, PL_CAPSULES_INDEX, err);
-}
-
 typedef struct telling {
     pl_progress progress;
     void *context;
@@ -219,7 +184,7 @@ static pl_status lock_folder(void *context, pl_error *err)
     making *m = context;
     char index[PL_FILE_PATH_MAX];
     PL_TRY(pl_made_folder(&m->p->made, m->p->out, err));
-    PL_TRY(index_path(m->p->config, index, err));
+    PL_TRY(pl_config_run_path(m->p->config, PL_CAPSULES_INDEX, index, err));
     PL_TRY(pl_made_file(&m->p->made, index, err));
     PL_TRY(make_gathered(m->p, index, err));
     if (m->lock < 0) m->lock = pl_io_open(m->p->out, O_RDONLY | O_DIRECTORY);
@@ -326,7 +291,7 @@ pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progre
     PL_TRY(check_font(&f, err));
     PL_TRY(keep_input(p, path, err));
     PL_TRY(pl_capsules_texts(e, p->config, &o.setup, err));
-    PL_TRY(index_path(p->config, path, err));
+    PL_TRY(pl_config_run_path(p->config, PL_CAPSULES_INDEX, path, err));
     PL_TRY(check_apart(p->config, &o.setup, p->out, path, err));
     if (o.setup.form == PL_TEXTS_GRAMMAR || are_none(&p->config->texts)) return PL_OK;
     pl_status status = pl_texts_prepare(&o, &result, err);
@@ -342,7 +307,7 @@ static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *
     pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
     *texts = (pl_texts){.fd = -1, .index_fd = -1};
-    PL_TRY(index_path(c, path, err));
+    PL_TRY(pl_config_run_path(c, PL_CAPSULES_INDEX, path, err));
     PL_TRY(pl_capsules_texts(e, c, &setup, err));
     if (are_none(&c->texts)) setup.form = PL_TEXTS_GRAMMAR;
     return pl_texts_open(texts, &setup, path, err);
@@ -539,7 +504,7 @@ static void forget_data(pl_config *c)
     if (c->texts.count == 0) c->texts.count = 1;
 }
 
-const char *const pl_capsules_files[] = {PL_CAPSULES_INDEX, NULL};
+static const char *const files[] = {PL_CAPSULES_INDEX, NULL};
 
 static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
 {
@@ -557,7 +522,8 @@ static const pl_dataset dataset = {.load_module = load_module,
                                    .open_model = open_model,
                                    .forget_data = forget_data,
                                    .prepare = prepare,
-                                   .files = pl_capsules_files,
+                                   .files = files,
+                                   .magic = PL_TEXTS_MAGIC,
                                    .check_folder = pl_capsules_check_folder,
                                    .open = open_capsules};
 

@@ -8,7 +8,6 @@
 #include "systems/system.h"
 
 #define PL_CAPSULES_INDEX "texts.index" /* in the folder of the run */
-extern const char *const pl_capsules_files[];
 
 /* What a config says of the pages, and of what its model makes of one. */
 typedef struct pl_encoder_facts {

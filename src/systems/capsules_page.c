@@ -27,8 +27,7 @@ static pl_status find_index(const pl_capsules_page *p, char path[PL_FILE_PATH_MA
     if (n < 0 || n >= PL_FILE_PATH_MAX) return pl_fail(err, PL_E_USAGE, "%s: the path is too long", p->wish->path);
     PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, folder, PL_CAPSULES_INDEX, err));
     if (access(path, R_OK) == 0) return PL_OK;
-    PL_TRY(pl_config_run_folder(p->wish->given, folder, sizeof folder, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, folder, PL_CAPSULES_INDEX, err);
+    return pl_config_run_path(p->wish->given, PL_CAPSULES_INDEX, path, err);
 }
 
 static pl_status open_known(pl_capsules_page *p, pl_error *err)

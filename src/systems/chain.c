@@ -16,13 +16,6 @@ pl_chain_layout pl_chain_layout_of(const pl_config *c)
                              .answer_only = c->chain.answer_only};
 }
 
-static pl_status find_path(const pl_config *c, char path[PL_FILE_PATH_MAX], pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(path, PL_FILE_PATH_MAX, out, CHAINS_FILE, err);
-}
-
 /* ---- from lines to their file ---- */
 
 typedef struct preparation {
@@ -41,7 +34,7 @@ static pl_status before_writing(void *context, pl_error *err)
 static pl_status check_same(const pl_preparation *p, const char *path, pl_error *err)
 {
     const pl_config *c = p->config;
-    const uint64_t then = p->saved.record ? pl_facts_value(&p->saved.record->identity, "chains", 0) : 0;
+    const uint64_t then = pl_preparation_saved(p, "chains");
     uint64_t now;
     if (!then || c->run.resume == PL_SWITCH_OFF) return PL_OK;
     const pl_corpus_wish wish = {.names = c->chain.file, .form = PL_TEXTS_WHOLE};
@@ -59,7 +52,7 @@ static pl_status prepare(pl_preparation *p, pl_progress progress, void *context,
     char path[PL_FILE_PATH_MAX];
     preparation writing = {p, path};
     PL_TRY(pl_config_require(c, "chain.file", "this command", err));
-    PL_TRY(find_path(c, path, err));
+    PL_TRY(pl_config_run_path(c, CHAINS_FILE, path, err));
     PL_TRY(check_same(p, path, err));
     const pl_file_use uses[] = {{path, "the chains as tokens", PL_FILE_WRITTEN},
                                 {c->chain.file, "chain.file", PL_FILE_READ}};
@@ -82,7 +75,7 @@ static pl_status open_chains(const pl_config *c, pl_command command, pl_data_use
     char path[PL_FILE_PATH_MAX];
     pl_chain_data *d;
     (void)use, (void)planned;
-    PL_TRY(find_path(c, path, err));
+    PL_TRY(pl_config_run_path(c, CHAINS_FILE, path, err));
     const pl_chain_setup s = {.path = path,
                               .layout = pl_chain_layout_of(c),
                               .batch = (uint32_t)pl_system_batch(c, command),
@@ -102,13 +95,9 @@ static size_t metrics(double loss, const pl_facts *validation, pl_loss_metric *t
 
 static const char *const files[] = {CHAINS_FILE, NULL};
 
-static const pl_dataset dataset = {.prepare = prepare, .files = files, .open = open_chains};
+static const pl_dataset dataset = {.prepare = prepare, .files = files, .magic = PL_TOKENS_MAGIC, .open = open_chains};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED},
                              .metrics = metrics,
                              .measure = pl_chain_measure,
                              .keep_predictions = pl_chain_keep_predictions,

@@ -33,17 +33,16 @@ static pl_status read_stage(const pl_config *c, const char *stage, pl_clouds_set
     return PL_OK;
 }
 
-/* Where none is named it is the one of the pre-training, if the final training has it. */
-static const char *overweight_of(const pl_config *c)
+const char *pl_clouds_overweight(const pl_config *c)
 {
-    const char *name = pl_config_overweight_flight(c);
-    return c->clouds.overweight_flight[0] || strcmp(name, c->clouds.validation_flight) != 0 ? name : "";
+    if (c->clouds.overweight_flight[0]) return c->clouds.overweight_flight;
+    return strcmp(c->clouds.pretrain_flight, c->clouds.validation_flight) == 0 ? "" : c->clouds.pretrain_flight;
 }
 
 static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
 {
     const int angles = c->clouds.angles_mode;
-    return (pl_clouds_setup){.overweight = overweight_of(c),
+    return (pl_clouds_setup){.overweight = pl_clouds_overweight(c),
                              .overweight_factor = c->clouds.overweight_factor,
                              .window = (uint32_t)c->clouds.temporal_frames,
                              .batch = (uint32_t)pl_system_batch(c, command),
@@ -161,14 +160,12 @@ static const pl_dataset dataset = {.say_inferred = say_inferred,
                                    .prepare = pl_clouds_prepare_run,
                                    .check_folder = check_folder,
                                    .files = files,
+                                   .magic = PL_FRAMES_MAGIC,
+                                   .check = pl_clouds_check_flights,
                                    .keep = keep,
                                    .open = open_clouds};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED},
                              .in_epochs = true,
                              .epochs = epochs_of,
                              .measure = pl_clouds_measure,
@@ -177,27 +174,9 @@ static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
                              .stage = pl_clouds_stage,
                              .report_stages = pl_clouds_report_stages};
 
-static const pl_words words_of_arrays = {"sample",
-                                         "samples",
-                                         "sample",
-                                         "samples",
-                                         "samples/s",
-                                         "arrays",
-                                         "step",
-                                         "part",
-                                         "of standardised targets",
-                                         "batch_size",
-                                         "batch_size, temporal_frames or channels",
-                                         "channels"};
-
-static const pl_words *words_of(const pl_config *c)
-{
-    return pl_dataset_of(c) == &pl_dataset_arrays ? &words_of_arrays : &pl_system_clouds.words;
-}
-
 const pl_system pl_system_clouds = {.words = {"sample", "samples", "sample", "samples", "samples/s", "flights", "step",
                                               "part", "of standardised heights", "batch_size",
                                               "batch_size, temporal_frames or channels", "channels"},
-                                    .words_of = words_of,
+                                    .check = pl_clouds_check_folder,
                                     .dataset = {&dataset, &pl_dataset_arrays},
                                     .task = &task};

@@ -14,12 +14,22 @@ typedef struct pl_clouds_reading {
     char path[PL_FILE_PATH_MAX]; /* of the frame file */
 } pl_clouds_reading;
 
+/* ---- clouds.c ---- */
+/* The name of the flight whose samples weigh more in the final training, "" for none. Where no key names it, it is the
+ * one of the pre-training, if the final training has it. */
+const char *pl_clouds_overweight(const pl_config *);
+
 /* ---- clouds_read.c ---- */
 /* PL_E_CONFIG where there are no flights. The config lives as long as the reading. */
 pl_status pl_clouds_read(const pl_config *, pl_clouds_reading **, pl_error *);
 void pl_clouds_reading_destroy(pl_clouds_reading *); /* NULL is fine */
 
 pl_status pl_clouds_need_flights(pl_error *); /* PL_E_CONFIG: there are none, and a plan alone needs none */
+
+/* ---- clouds_check.c ---- */
+/* What no single key can tell: of the folder, and of flights and the trainings on them. PL_E_CONFIG. */
+pl_status pl_clouds_check_folder(const pl_config *, pl_error *);
+pl_status pl_clouds_check_flights(const pl_config *, pl_error *);
 
 /* ---- clouds_run.c ---- */
 pl_status pl_clouds_prepare_run(pl_preparation *, pl_progress, void *context, pl_error *);

@@ -23,7 +23,7 @@ static pl_status spare_foreign(const char *path, pl_error *err)
     PL_TRY(pl_file_open(path, &fd, &bytes, err));
     const pl_status status = bytes < sizeof magic ? PL_OK : pl_file_read_at(fd, path, 0, magic, sizeof magic, err);
     close(fd);
-    if (status != PL_OK || bytes < sizeof magic || memcmp(magic, "PLMFRAME", sizeof magic) == 0) return status;
+    if (status != PL_OK || bytes < sizeof magic || memcmp(magic, PL_FRAMES_MAGIC, sizeof magic) == 0) return status;
     return pl_fail(err, PL_E_STORAGE,
                    "%.350s: exists but is no frame file, and this command would overwrite it; move it away, or choose "
                    "another folder with cache or `run.out`",
@@ -67,8 +67,8 @@ static pl_status prepare(preparation *p, pl_error *err)
     PL_TRY(spare_flights(p->reading, err));
     o->progress = tell, o->context = p;
     o->before_writing = before_writing, o->writing = p;
-    if (p->p->saved.record)
-        o->identity = pl_facts_value(&p->p->saved.record->identity, "frames", 0), o->run = p->p->out;
+    o->identity = pl_preparation_saved(p->p, "frames");
+    if (p->p->saved.record) o->run = p->p->out;
     return pl_clouds_prepare(o, &result, err);
 }
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "plimsoll/config.h"
 #include "store/run_files.h"
+#include "systems/system.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
@@ -106,7 +107,7 @@ bool pl_file_is_below(const char *path, const char *folder)
 pl_status pl_file_check_free(const char *path, const char *own, pl_error *err)
 {
     char found[PATH_MAX];
-    return find_path(path, found) ? pl_run_check_free(found, own, err) : PL_OK;
+    return find_path(path, found) ? pl_run_check_free(found, own, &pl_system_data, err) : PL_OK;
 }
 
 static pl_status check_pair(const pl_file_use *written, const pl_file_use *other, pl_error *err)

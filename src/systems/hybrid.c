@@ -109,11 +109,9 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
                                pl_error *err)
 {
     const pl_config_vision_encoder *v = &c->vision_encoder;
-    char out[PL_FILE_PATH_MAX];
     const uint64_t side = (uint64_t)(v->image_size / v->patch_size);
     if (v->features_cache == 0) return PL_OK;
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, FEATURES_FILE, err));
+    PL_TRY(pl_config_run_path(c, FEATURES_FILE, path, err));
     const uint64_t of[] = {(uint64_t)v->patch_size,
                            (uint64_t)v->width,
                            (uint64_t)v->pretrained_layers,
@@ -143,13 +141,11 @@ static void say_none_kept(const pl_config *c, pl_reading_setup *s, char said[SAI
 static pl_status find_images(const pl_config *c, pl_command command, pl_reading_setup *s, char path[PL_FILE_PATH_MAX],
                              char said[SAID_BYTES], pl_error *err)
 {
-    char out[PL_FILE_PATH_MAX];
     const uint64_t of[] = {(uint64_t)c->denoiser.channels, (uint64_t)c->denoiser.depth,
                            (uint64_t)c->train.mixed_precision, (uint64_t)pl_config_find_isa(c)};
     s->keeps_images = pl_hybrid_keeps_pages(c);
     if (!s->keeps_images) return say_none_kept(c, s, said), PL_OK;
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, out, IMAGES_FOLDER, err));
+    PL_TRY(pl_config_run_path(c, IMAGES_FOLDER, path, err));
     if (command == PL_COMMAND_TRAIN) s->images_folder = path;
     s->images_bytes = c->dataset.cache_size;
     s->kept_key = pl_checksum_of(of, sizeof of);
@@ -209,7 +205,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
                           .noise = noise_of(c) / PIXEL_MAX,
                           .gates = (uint32_t)(side * side)};
     char said[SAID_BYTES], kept[PL_FILE_PATH_MAX];
-    if (command == PL_COMMAND_ENCODE) return pl_hybrid_open_texts(c, use, planned, data, err);
+    (void)use, (void)planned;
     PL_TRY(find_weights(c, command, &s, said, err));
     PL_TRY(find_features(c, command, &s, kept, err));
     PL_TRY(find_images(c, command, &s, kept, said, err));
@@ -278,17 +274,9 @@ static const pl_dataset dataset = {.load_module = load_module,
                                    .files = files,
                                    .say_inferred = say_inferred,
                                    .rows = &pl_drawn_rows,
-                                   .prepare = pl_hybrid_prepare,
-                                   .prepared_for = 1u << PL_COMMAND_ENCODE,
-                                   .check_folder = pl_hybrid_check_folder,
                                    .open = open_hybrid};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_ENCODE] = &pl_job_encode,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED, [PL_COMMAND_ENCODE] = &pl_job_encode},
                              .measure = pl_hybrid_measure,
                              .charts = pl_hybrid_charts,
                              .keep_predictions = pl_hybrid_keep_predictions,
@@ -303,5 +291,5 @@ const pl_system pl_system_hybrid = {
               "batch_size, vision_encoder.width or .image_size", "vision_encoder.width or its layers"},
     .words_of = words_of,
     .check = pl_hybrid_check,
-    .dataset = {&dataset},
+    .dataset = {&dataset, &pl_dataset_hybrid_texts},
     .task = &task};

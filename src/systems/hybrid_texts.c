@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "data/pages/texts_index.h"
 #include "models/hybrid.h"
 #include "store/checkpoint.h"
 #include "systems/capsules.h"
@@ -93,9 +94,8 @@ static pl_status check_model(const pl_config *c, pl_error *err)
 }
 
 /* A plan needs neither texts nor weights, but for who is to encode. */
-pl_status pl_hybrid_check_folder(pl_preparation *p, pl_command command, pl_error *err)
+static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
-    if (command != PL_COMMAND_ENCODE) return PL_OK;
     PL_TRY(check_model(p->config, err));
     PL_TRY(pl_capsules_check_folder(p, command, err));
     if (p->holds_run || p->config->run.weights[0]) return PL_OK;
@@ -105,18 +105,31 @@ pl_status pl_hybrid_check_folder(pl_preparation *p, pl_command command, pl_error
                    p->out);
 }
 
-pl_status pl_hybrid_prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
+static pl_status prepare(pl_preparation *p, pl_progress progress, void *context, pl_error *err)
 {
     PL_TRY(check_model(p->config, err));
     return pl_capsules_prepare(&encoding, p, progress, context, err);
 }
 
-pl_status pl_hybrid_open_texts(const pl_config *c, pl_data_use use, const pl_facts *planned, pl_data **data,
-                               pl_error *err)
+static pl_status open_texts(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
+                            pl_data **data, pl_error *err)
 {
+    (void)command;
     PL_TRY(check_model(c, err));
     return pl_capsules_open(&encoding, c, use, planned, data, err);
 }
+
+static bool is_meant(const pl_config *c, pl_command command)
+{
+    (void)c;
+    return command == PL_COMMAND_ENCODE;
+}
+
+const pl_dataset pl_dataset_hybrid_texts = {.is_meant = is_meant,
+                                            .prepare = prepare,
+                                            .magic = PL_TEXTS_MAGIC,
+                                            .check_folder = check_folder,
+                                            .open = open_texts};
 
 pl_status pl_hybrid_write_page(const pl_config *c, const pl_page_wish *wish, pl_doc *doc, pl_error *err)
 {

@@ -198,13 +198,13 @@ bool pl_system_is_seeded(const pl_config *c, pl_command command)
 /* Of the whole system, for what is large and goes again; /tmp is often in memory. */
 static const char SCRATCH[] = "/var/tmp";
 
-static void read_how(const pl_config *c, pl_infer_setup *s)
+static void read_how(const pl_config *c, pl_command command, pl_infer_setup *s)
 {
     const pl_config_infer *i = &c->infer;
     s->batch = i->batch == PL_CONFIG_AUTO ? 0 : (uint64_t)i->batch;
     s->latency = i->latency;
     s->brief = i->brief;
-    s->say = pl_dataset_of(c)->say_inferred;
+    s->say = pl_dataset_of(c, command)->say_inferred;
     s->to = i->to[0] ? i->to : NULL;
     s->arrays = i->npy[0] ? i->npy : NULL;
 }
@@ -243,7 +243,7 @@ static pl_status read_setup(const pl_config *c, pl_command command, const pl_gra
                           .staged = planned ? pl_facts_value(planned, PL_FACT_STAGED, 0) : 0,
                           .batch = 1, /* of a calibration */
                           .looks = faced != NULL};
-    if (pl_command_does(command, PL_USES_FILES)) read_how(c, s);
+    if (pl_command_does(command, PL_USES_FILES)) read_how(c, command, s);
     s->scratch_is_memory = s->looks && pl_disk_is_memory(s->scratch);
     return faced ? see_ports(faced, s, err) : read_ports(&pl_model_family(c)->face, planned, s, err);
 }
@@ -265,7 +265,7 @@ pl_status pl_system_take_files(const pl_config *c, pl_command command, pl_data *
     pl_status status = read_setup(c, command, faced, planned, &s, err);
     if (status != PL_OK) return pl_data_close(of), status;
     s.told = told;
-    const pl_dataset *dataset = pl_dataset_of(c);
+    const pl_dataset *dataset = pl_dataset_of(c, command);
     for (uint32_t k = 0; k < s.ports; k++) {
         s.port[k].kind = dataset->rows, s.port[k].of = of;
         s.port[k].form = read_form(c), s.port[k].key = read_key(c);

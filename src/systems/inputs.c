@@ -168,7 +168,8 @@ static pl_status take_samples(const pl_config *c, const pl_infer_data *of, uint6
     pl_data *data = NULL;
     uint64_t there = 0;
     if (!pl_model_family(c)->face.in[0].name) return pl_fail(err, PL_E_DATA, "its samples are made as it runs");
-    PL_TRY(pl_dataset_of(c)->open(c, command_of(c), PL_DATA_FOR_RUN, NULL, &data, err));
+    const pl_command command = command_of(c);
+    PL_TRY(pl_dataset_of(c, command)->open(c, command, PL_DATA_FOR_RUN, NULL, &data, err));
     pl_status status = data->source ? write_all_samples(c, data->source, of, items, prefix, &there, err)
                                     : pl_fail(err, PL_E_DATA, "it has no samples");
     if (status == PL_OK)

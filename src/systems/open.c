@@ -46,7 +46,7 @@ static pl_status add_to(const pl_config *c, pl_command command, pl_data *data, p
 pl_status pl_system_open(const pl_config *c, pl_command command, pl_data_use use, const pl_facts *planned,
                          pl_data **data, pl_error *err)
 {
-    PL_TRY(pl_dataset_of(c)->open(c, command, use, planned, data, err));
+    PL_TRY(pl_dataset_of(c, command)->open(c, command, use, planned, data, err));
     const pl_status status = add_to(c, command, *data, err);
     if (status != PL_OK) pl_data_close(*data), *data = NULL;
     return status;

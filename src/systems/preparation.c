@@ -22,6 +22,11 @@ pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config 
     return PL_OK;
 }
 
+uint64_t pl_preparation_saved(const pl_preparation *p, const char *fact)
+{
+    return p->saved.record ? pl_facts_value(&p->saved.record->identity, fact, 0) : 0;
+}
+
 void pl_preparation_end(pl_preparation *p, pl_status status)
 {
     if (status != PL_OK) (void)pl_made_undo(&p->made, NULL);

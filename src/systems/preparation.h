@@ -24,6 +24,8 @@ struct pl_preparation {
 };
 
 pl_status pl_preparation_begin(pl_preparation *, const pl_config *, pl_config *writable, pl_command, pl_error *);
+/* The hash, by that name, of what the run was trained on; 0: it was not saved yet, or that is not known. */
+uint64_t pl_preparation_saved(const pl_preparation *, const char *fact);
 /* Undoes what was made when the command failed. */
 void pl_preparation_end(pl_preparation *, pl_status);
 /* Takes the lock of the folder, which is made where it is not there. Once is enough. */

@@ -129,21 +129,13 @@ static bool begins_elsewhere(const pl_config *c, const pl_stage_row *row)
     return pl_system_named_stage(c)[0] && folder[0];
 }
 
-static pl_status folder_before(const pl_config *c, const pl_stage_row *row, char folder[PL_FILE_PATH_MAX],
-                               pl_error *err)
-{
-    char out[PL_FILE_PATH_MAX];
-    PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    return pl_path_join(folder, PL_FILE_PATH_MAX, out, row->begins_with, err);
-}
-
 pl_status pl_system_check_begun(const pl_config *c, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
     pl_stage_row row;
     const char *named = pl_system_named_stage(c);
     if (!named[0] || !find_named(c, named, &row) || !row.begins_with[0] || begins_elsewhere(c, &row)) return PL_OK;
-    PL_TRY(folder_before(c, &row, folder, err));
+    PL_TRY(pl_config_run_path(c, row.begins_with, folder, err));
     if (is_trained(folder)) return PL_OK;
     return pl_fail(err, PL_E_DATA,
                    "%s: holds no training that %s could begin with; make it first, with the same command and "
@@ -155,7 +147,7 @@ static pl_status begin_with(pl_config *c, const pl_stage_row *row, pl_error *err
 {
     char folder[PL_FILE_PATH_MAX];
     if (!row->begins_with[0] || begins_elsewhere(c, row)) return PL_OK;
-    PL_TRY(folder_before(c, row, folder, err));
+    PL_TRY(pl_config_run_path(c, row->begins_with, folder, err));
     return pl_config_set(c, row->begin_key, folder, "the stage before", err);
 }
 

@@ -27,16 +27,37 @@ const pl_system *pl_system_of(const pl_config *c) { return rows[pl_config_system
 const pl_words *pl_system_words(const pl_config *c)
 {
     const pl_system *y = pl_system_of(c);
-    return y->words_of ? y->words_of(c) : &y->words;
+    const pl_words *own = pl_dataset_of_run(c)->words;
+    return own ? own : y->words_of ? y->words_of(c) : &y->words;
 }
 
-const pl_dataset *pl_dataset_of(const pl_config *c)
+const pl_dataset *pl_dataset_of(const pl_config *c, pl_command command)
 {
     const pl_dataset *const *d = pl_system_of(c)->dataset;
     for (const pl_dataset *const *other = d; *other; other++)
-        if ((*other)->is_meant && (*other)->is_meant(c)) return *other;
+        if ((*other)->is_meant && (*other)->is_meant(c, command)) return *other;
     return *d;
 }
+
+const pl_dataset *pl_dataset_of_run(const pl_config *c) { return pl_dataset_of(c, pl_system_first_command(c)); }
+
+static bool is_record(const char *name)
+{
+    for (int i = 0; i < PL_SYSTEM_COUNT; i++)
+        for (const pl_dataset *const *d = rows[i]->dataset; *d; d++)
+            if ((*d)->record && strcmp((*d)->record, name) == 0) return true;
+    return false;
+}
+
+static bool is_prepared(const void *head, size_t bytes)
+{
+    for (int i = 0; i < PL_SYSTEM_COUNT; i++)
+        for (const pl_dataset *const *d = rows[i]->dataset; *d; d++)
+            if ((*d)->magic && pl_run_head_begins(head, bytes, (*d)->magic)) return true;
+    return false;
+}
+
+const pl_run_data pl_system_data = {.is_record = is_record, .is_prepared = is_prepared};
 
 const pl_task *pl_task_of(const pl_config *c) { return pl_system_of(c)->task; }
 
@@ -72,6 +93,7 @@ static pl_status check_model(const pl_config *c, pl_error *err)
 pl_status pl_config_check(const pl_config *c, pl_error *err)
 {
     PL_TRY(pl_config_check_keys(c, err));
+    if (pl_dataset_of_run(c)->check) PL_TRY(pl_dataset_of_run(c)->check(c, err));
     PL_TRY(pl_system_check_stage(c, err));
     if (pl_system_of(c)->check) PL_TRY(pl_system_of(c)->check(c, err));
     PL_TRY(check_model(c, err));

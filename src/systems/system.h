@@ -20,6 +20,7 @@
 #include "plimsoll/stages.h"
 #include "store/block_file.h"
 #include "store/beside.h"
+#include "store/run_files.h"
 #include "show/chart.h"
 #include "show/doc.h"
 #include "stream/data.h"
@@ -52,8 +53,8 @@ typedef struct pl_page_wish {
 /* Where samples come from. A dataset and a model are joined by their ports: what its source offers is what the model's
  * programs load (api/compile_ports.c). What a member may leave out is NULL. */
 typedef struct pl_dataset {
-    bool (*is_meant)(
-        const pl_config *); /* is it the one that this config says? NULL: where no other of its system is */
+    /* Is it the one that this command of the config is for? NULL: where no other of its system is. */
+    bool (*is_meant)(const pl_config *, pl_command);
     /* Loads the module that reading needs, for good; the process begins with that (pl_process_begin), so that what it
      * holds is part of the plan. */
     pl_status (*load_module)(const char *further, pl_error *);
@@ -61,8 +62,12 @@ typedef struct pl_dataset {
      * NULL. */
     const char *(*further_module)(const pl_config *);
     pl_status (*prepare)(pl_preparation *, pl_progress, void *context, pl_error *);
-    uint32_t prepared_for; /* the commands for which it prepares, bits 1 << PL_COMMAND_…; 0: all that read samples */
-    const char *const *files; /* that it keeps in the folder of a run: names, NULL after the last */
+    const char *const *files; /* its files in the folder of a run: names, NULL after the last */
+    const char *magic;        /* how the file begins that it prepares; NULL: it prepares no file */
+    const char *record;       /* the file that its name alone tells to be a run's; NULL: there is no such file */
+    const pl_words *words;    /* for its items; NULL: those of its system */
+    /* What no single key of it can tell. PL_E_CONFIG. */
+    pl_status (*check)(const pl_config *, pl_error *);
     /* What pl_check_folder asks beyond the core's questions. */
     pl_status (*check_folder)(pl_preparation *, pl_command, pl_error *);
     /* The config names its files as the folder of the run keeps them. */
@@ -133,12 +138,18 @@ typedef struct pl_task {
     bool keeps_config; /* the page needs the whole config of results, which is kept beside them, paths absolute */
 } pl_task;
 
+/* Those of each task that trains. */
+#define PL_JOBS_OF_TRAINED                                                                                             \
+    [PL_COMMAND_TRAIN] = &pl_job_train, [PL_COMMAND_EVALUATE] = &pl_job_evaluate,                                      \
+    [PL_COMMAND_GRADIENTS] = &pl_job_gradients, [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,                     \
+    [PL_COMMAND_INFER] = &pl_job_infer
+
 enum { PL_SYSTEM_DATASETS_MAX = 4 };
 
 /* The model is that of the arch (pl_model_family). */
 typedef struct pl_system {
     pl_words words;
-    /* Those of this config, constants; NULL: `words` are those of all. */
+    /* Those of this config, constants; NULL: `words` are those of all, but where a dataset has its own. */
     const pl_words *(*words_of)(const pl_config *);
     /* What no single key can tell, beyond what the model asks. PL_E_CONFIG. NULL: nothing. */
     pl_status (*check)(const pl_config *, pl_error *);
@@ -189,9 +200,13 @@ pl_status pl_system_compare_outputs(const pl_config *, const char *prefix, const
 
 /* ---- system.c ---- */
 const pl_system *pl_system_of(const pl_config *);
-const pl_dataset *pl_dataset_of(const pl_config *);
+const pl_dataset *pl_dataset_of(const pl_config *, pl_command);
+/* That of the first command, for what all commands of a config have in common: what the folder of its run keeps, the
+ * module that its processes begin with, its words. */
+const pl_dataset *pl_dataset_of_run(const pl_config *);
 const pl_task *pl_task_of(const pl_config *);
 const pl_words *pl_system_words(const pl_config *);
+extern const pl_run_data pl_system_data;            /* of the datasets of all systems */
 const char *pl_system_name(const pl_config *);      /* as in systems.def */
 const pl_system *pl_system_named(const char *name); /* NULL: there is none of that name */
 /* PL_E_USAGE, naming those that there are, when it has no such command. */

@@ -11,6 +11,9 @@
 #include "data/text/text_data.h"
 #include "systems/system.h"
 
+#define TOKENS_FILE    "tokens.bin"
+#define TOKENIZER_FILE "tokenizer.json"
+
 /* What a config may ask for is what there is: the ranges are checked where the config is read. */
 _Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
 _Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
@@ -19,9 +22,9 @@ pl_status pl_text_find_paths(const pl_config *c, pl_text_paths *p, pl_error *err
 {
     char out[PL_FILE_PATH_MAX];
     PL_TRY(pl_config_run_folder(c, out, sizeof out, err));
-    PL_TRY(pl_path_join(p->tokens, sizeof p->tokens, c->data.cache[0] ? c->data.cache : out, "tokens.bin", err));
+    PL_TRY(pl_path_join(p->tokens, sizeof p->tokens, c->data.cache[0] ? c->data.cache : out, TOKENS_FILE, err));
     PL_TRY(pl_path_join(p->input, sizeof p->input, out, PL_INPUT_FILE, err));
-    return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, "tokenizer.json", err);
+    return pl_path_join(p->tokenizer, sizeof p->tokenizer, out, TOKENIZER_FILE, err);
 }
 
 #define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_TEXTS_##ours == (int)PL_TEXTS_##theirs + 1, #ours)
@@ -184,22 +187,19 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
     return PL_OK;
 }
 
-static const char *const files[] = {"tokens.bin", "tokenizer.json", PL_INPUT_FILE, NULL};
+static const char *const files[] = {TOKENS_FILE, TOKENIZER_FILE, PL_INPUT_FILE, NULL};
 
 static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
                                    .rows = &pl_text_rows,
                                    .prepare = pl_text_prepare_run,
                                    .files = files,
+                                   .magic = PL_TOKENS_MAGIC,
+                                   .record = TOKENIZER_FILE,
                                    .check_folder = pl_text_check_folder,
                                    .keep = keep,
                                    .open = open_text};
 
-static const pl_task task = {.job = {[PL_COMMAND_TRAIN] = &pl_job_train,
-                                     [PL_COMMAND_EVALUATE] = &pl_job_evaluate,
-                                     [PL_COMMAND_GENERATE] = &pl_job_generate,
-                                     [PL_COMMAND_GRADIENTS] = &pl_job_gradients,
-                                     [PL_COMMAND_QUANTIZE] = &pl_job_quantize_evaluate,
-                                     [PL_COMMAND_INFER] = &pl_job_infer},
+static const pl_task task = {.job = {PL_JOBS_OF_TRAINED, [PL_COMMAND_GENERATE] = &pl_job_generate},
                              .show = &pl_job_generate,
                              .metrics = metrics,
                              .tell_jobs = tell_jobs};

@@ -1,7 +1,6 @@
 #include "texts/form.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/json_read.h"
 #include "base/utf8.h"
@@ -74,27 +73,12 @@ static pl_status are_objects(const char *head, size_t bytes, bool *are)
     return PL_OK;
 }
 
-/* ---- names ---- */
-
-/* Without ".gz" at its end: what is in it counts. */
-static size_t bytes_of_name(const char *path)
-{
-    const size_t n = strlen(path);
-    return n > 3 && strcasecmp(path + n - 3, ".gz") == 0 ? n - 3 : n;
-}
-
-static bool ends_with(const char *path, const char *ending)
-{
-    const size_t n = bytes_of_name(path), m = strlen(ending);
-    return n > m && strncasecmp(path + n - m, ending, m) == 0;
-}
+/* ---- all ---- */
 
 static bool has(const char *head, size_t bytes, const char *what)
 {
     return memmem(head, bytes, what, strlen(what)) != NULL;
 }
-
-/* ---- all ---- */
 
 pl_status pl_text_form_check(const char *path, const uint8_t *head, size_t bytes, pl_error *err)
 {
@@ -108,10 +92,11 @@ pl_status pl_text_form_find(const char *path, const uint8_t *bytes_of_head, size
 {
     const char *head = (const char *)bytes_of_head;
     const size_t mark = pl_utf8_mark(head, bytes);
-    bool is_jsonl = ends_with(path, ".jsonl") || ends_with(path, ".ndjson");
+    const pl_text_ending *named = pl_text_ending_of(path);
+    bool is_jsonl = named && named->form == PL_TEXTS_JSONL;
     *form = PL_TEXTS_WHOLE;
-    if (ends_with(path, ".csv")) return *form = PL_TEXTS_CSV, PL_OK;
-    if (ends_with(path, ".json") && has(head, bytes, "\"data\"") && has(head, bytes, "\"paragraphs\""))
+    if (named && named->form == PL_TEXTS_CSV) return *form = PL_TEXTS_CSV, PL_OK;
+    if (named && named->form == PL_TEXTS_SQUAD && has(head, bytes, "\"data\"") && has(head, bytes, "\"paragraphs\""))
         return *form = PL_TEXTS_SQUAD, PL_OK;
     if (!is_jsonl && are_objects(head + mark, bytes - mark, &is_jsonl) != PL_OK)
         return pl_fail(err, PL_E_NOMEM, "%.350s: no memory to look at it", path);

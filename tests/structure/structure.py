@@ -295,6 +295,22 @@ def rule_systems(root):
                    "ask for a property, in a row of systems/ or models/")
 
 
+CORE = ("run", "fit", "plan", "report", "rewrite", "grad", "store", "ir")
+OF_IDS = re.compile(r"token|vocab", re.I)
+NAMES_OF_IDS = {"src/ir/op_embedding.c", # its operands are ids of tokens
+                "src/ir/op_capsule.c", "src/ir/ops.def", "src/ir/inputs.def"} # names that stand in plans, which are kept
+
+
+def rule_core(root):
+    """The core knows items, samples, rows and classes; that a system's are tokens of a vocabulary its row says."""
+    for folder in CORE:
+        for path in files_below(root, f"src/{folder}", (".c", ".h", ".def")):
+            text = slurp(os.path.join(root, path)) if path not in NAMES_OF_IDS else ""
+            for found in OF_IDS.finditer(text):
+                yield (f"{path}:{text.count(chr(10), 0, found.start()) + 1}: {found.group(0)}: a word of language models; say "
+                       "item, sample, row or class, and in what is shown the word of pl_words")
+
+
 POSITION = re.compile(r"\b(?:(?:\w*_)?(?:n|node|op|fwd|bwd)|node\[[^\]]*\])(?:->|\.)(?:in|out|attr)\[(?:\d+|[A-Z][A-Z0-9_]*)\]")
 OF_NO_OPERATOR = {"src/ir/graph.h", "src/export/emit.c", "src/export/lower.c"} # any node's result; ONNX's nodes
 

@@ -77,6 +77,8 @@ BAD = [  # rule, file, text put at its end, a piece of the sentence
     ("systems", "cli/main.c", "int g(void) { return &pl_system_text != 0; }", "asks which system"),
     ("systems", "src/plan/plan.c", "int g(struct c *c) { return c->model.arch == 1; }", "asks which system"),
     ("systems", "src/plan/plan.c", "int g(struct c *c) { switch (c->model.arch) {} }", "asks which system"),
+    ("core", "src/plan/plan.c", "int tokens;", "a word of language models"),
+    ("core", "src/ir/graph.h", "/* [Vocabulary, width] */", "a word of language models"),
     ("operands", "src/plan/plan.c", "int g(struct n *n) { return n->in[1]; }", "by its position"),
     ("operands", "src/plan/plan.c", "int g(struct g *g, int i) { return g->node[i].attr[WIDTH].i; }", "by its position"),
     ("includes", "src/data/text/a.c", '#include "data/fields/b.h"', "the rooms of data do not see each other"),

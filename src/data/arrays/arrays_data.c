@@ -11,15 +11,13 @@
 
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
-    const uint64_t scalers = pl_facts_value(saved, "scalers", 0), arrays = pl_facts_value(saved, "arrays", 0);
-    const uint64_t split = pl_facts_value(saved, "split", 0);
-    if (scalers && scalers != pl_facts_value(&data->identity, "scalers", 0))
+    const pl_facts *now = &data->identity;
+    if (pl_facts_differ(saved, now, "scalers"))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained with other means and deviations of angles and targets than those of the "
                        "arrays in %.350s; name the arrays, arrays.held_out and train.seed that it was trained with",
                        saved_path, data->path);
-    if (trains && ((arrays && arrays != pl_facts_value(&data->identity, "arrays", 0)) ||
-                   (split && split != pl_facts_value(&data->identity, "split", 0))))
+    if (trains && (pl_facts_differ(saved, now, "arrays") || pl_facts_differ(saved, now, "split")))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on other arrays than those in %.350s, or on another part of them; resume "
                        "with the same, or train on these in another folder with `run.out`",
@@ -123,18 +121,15 @@ static pl_status find_scalers(pl_arrays_data *d, pl_error *err)
                    d->path, target.mean);
 }
 
-/* Never 0: that says that a hash is not known. */
-static uint64_t known(uint64_t hash) { return hash ? hash : 1; }
-
 static void say_identity(pl_arrays_data *d, const pl_arrays_setup *s)
 {
     pl_facts_add(&d->data.extents, "height", d->record.height);
     pl_facts_add(&d->data.extents, "width", d->record.width);
     const uint64_t train = d->count[PL_PART_TRAIN];
-    pl_facts_add(&d->data.identity, "arrays", known(d->record.content));
+    pl_facts_add(&d->data.identity, "arrays", pl_fact_of_hash(d->record.content));
     pl_facts_add(&d->data.identity, "split",
-                 known(XXH64(d->item[PL_PART_TRAIN], (size_t)train * sizeof *d->item[0], s->window)));
-    pl_facts_add(&d->data.identity, "scalers", known(XXH64(&d->scaler, sizeof d->scaler, 0)));
+                 pl_fact_of_hash(XXH64(d->item[PL_PART_TRAIN], (size_t)train * sizeof *d->item[0], s->window)));
+    pl_facts_add(&d->data.identity, "scalers", pl_fact_of_hash(XXH64(&d->scaler, sizeof d->scaler, 0)));
 }
 
 static pl_status open_data(pl_arrays_data *d, const pl_arrays_setup *s, pl_error *err)

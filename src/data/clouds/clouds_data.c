@@ -16,15 +16,13 @@ enum { RECORDS = 64 }; /* read at once; the longest window, too */
 
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
-    const uint64_t scalers = pl_facts_value(saved, "scalers", 0), frames = pl_facts_value(saved, "frames", 0);
-    const uint64_t split = pl_facts_value(saved, "split", 0);
-    if (scalers && scalers != pl_facts_value(&data->identity, "scalers", 0))
+    const pl_facts *now = &data->identity;
+    if (pl_facts_differ(saved, now, "scalers"))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained with other means and deviations of angles and heights than those of the "
                        "training flights in %.350s; name the flights and the stage that it was trained with",
                        saved_path, data->path);
-    if (trains && ((frames && frames != pl_facts_value(&data->identity, "frames", 0)) ||
-                   (split && split != pl_facts_value(&data->identity, "split", 0))))
+    if (trains && (pl_facts_differ(saved, now, "frames") || pl_facts_differ(saved, now, "split")))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on other flights than those in %.350s, or on another part of them; resume "
                        "with the same, or train on these in another folder with `run.out`",
@@ -62,13 +60,6 @@ static const pl_scaler *scaler_of(const pl_data *data) { return &pl_clouds_data_
 static const pl_labels labels = {.unit = "km", .count = count_labels, .at = label_at, .scaler = scaler_of};
 static const pl_data_kind clouds = {.match = match, .close = close_clouds, .labels = &labels};
 
-/* Never 0: that says that a hash is not known. */
-static uint64_t hash_of(XXH64_state_t *state)
-{
-    const uint64_t hash = XXH64_digest(state);
-    return hash ? hash : 1;
-}
-
 static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
 {
     XXH64_state_t state;
@@ -84,16 +75,10 @@ static uint64_t hash_split(const pl_clouds_data *d, const pl_clouds_setup *s)
     const double factor = weighs ? s->overweight_factor : 1;
     XXH64_update(&state, of, sizeof of);
     XXH64_update(&state, &factor, sizeof factor);
-    return hash_of(&state);
+    return pl_fact_of_hash(XXH64_digest(&state));
 }
 
-static uint64_t hash_scalers(const pl_clouds_scalers *s)
-{
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    XXH64_update(&state, s, sizeof *s);
-    return hash_of(&state);
-}
+static uint64_t hash_scalers(const pl_clouds_scalers *s) { return pl_fact_of_hash(XXH64(s, sizeof *s, 0)); }
 
 /* ---- the flights ---- */
 

@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/origin.h"
 
+#define PL_FRAMES_MAGIC "PLMFRAME"
 enum { PL_FRAMES_HEADER_BYTES = 128, PL_FRAMES_NAME_BYTES = 32, PL_FRAMES_FLIGHTS_MAX = 1024 };
 enum { PL_FRAMES_SOURCES = 3, PL_FRAMES_SOURCE_BYTES = 48 }; /* files of a flight */
 #define PL_FRAMES_NONE UINT64_MAX

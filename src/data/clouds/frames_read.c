@@ -35,7 +35,7 @@ static pl_status check_numbers(const char *name, const pl_frames_info *i, uint64
 pl_status pl_frames_parse_header(const char *name, const uint8_t h[PL_FRAMES_HEADER_BYTES], uint64_t file_bytes,
                                  pl_frames_info *i, pl_error *err)
 {
-    if (memcmp(h, "PLMFRAME", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a frame file of Plimsoll", name);
+    if (memcmp(h, PL_FRAMES_MAGIC, 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a frame file of Plimsoll", name);
     const uint32_t version = pl_get_u32(h, 8);
     if (version < 1 || version > 2 || pl_get_u32(h, 12) != PL_FRAMES_HEADER_BYTES)
         return pl_fail(err, PL_E_DATA, "%s: is a frame file of version %u; version 1 or 2 was expected", name, version);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "base/facts.h"
 #include "base/hash.h"
 #include "base/narrow.h"
 #include "base/size.h"
@@ -80,7 +81,7 @@ pl_status pl_frames_append(pl_frames_writer *w, const float *picture, pl_error *
 static void print_header(const pl_frames_info *i, uint8_t header[PL_FRAMES_HEADER_BYTES])
 {
     memset(header, 0, PL_FRAMES_HEADER_BYTES);
-    memcpy(header, "PLMFRAME", 8);
+    memcpy(header, PL_FRAMES_MAGIC, 8);
     pl_put_u32(header, 8, i->version);
     pl_put_u32(header, 12, PL_FRAMES_HEADER_BYTES);
     pl_put_u32(header, 16, i->height);
@@ -160,8 +161,7 @@ void pl_frames_note_source(const char *path, const pl_frames_info *i, uint32_t n
 uint64_t pl_frames_identity(const pl_frames_info *i)
 {
     const uint64_t of[] = {i->height, i->width, (uint64_t)i->form, i->records_hash, i->table_hash};
-    const uint64_t hash = XXH64(of, sizeof of, 0);
-    return hash ? hash : 1;
+    return pl_fact_of_hash(XXH64(of, sizeof of, 0));
 }
 
 void pl_frames_abandon(pl_frames_writer *w)

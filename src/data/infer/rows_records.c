@@ -2,25 +2,20 @@
  * they can be read by position. The one reader (texts/corpus.h) makes them ready, one behind the other, each behind its
  * length (u64), and the kind that reads lines finds them there (lines.h). */
 #include <string.h>
-#include <strings.h>
 
 #include "data/infer/staging.h"
 #include "texts/corpus.h"
+#include "texts/form.h"
 
 enum { LENGTH_BYTES = sizeof(uint64_t) };
-
-static bool ends_with(const char *path, const char *end)
-{
-    const size_t n = strlen(path), m = strlen(end);
-    return n > m && strcasecmp(path + n - m, end) == 0;
-}
 
 bool pl_rows_are_records(const pl_infer_port *p, const char *path, const char *head, size_t bytes)
 {
     if (!p->kind) return false;
     if (bytes >= 3 && memcmp(head, "\x1f\x8b\x08", 3) == 0) return true;
     if (p->form != PL_TEXTS_AUTO_LINES) return p->form != PL_TEXTS_LINES;
-    return ends_with(path, ".jsonl") || ends_with(path, ".ndjson") || ends_with(path, ".csv");
+    const pl_text_ending *named = pl_text_ending_of(path);
+    return named && !named->is;
 }
 
 typedef struct staging {

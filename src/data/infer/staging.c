@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "base/units.h"
 
-static const char magic[16] = "plimsoll staged";
+static const char magic[16] = PL_STAGING_MAGIC;
 
 enum { ALIGN = 4096, LEAST_DESCRIPTOR = 3, KEY_BITS = 32, TELL_MS = 250 };
 

@@ -13,6 +13,8 @@
 #include "data/infer/pictures.h"
 #include "store/hdf5_load.h"
 
+#define PL_STAGING_MAGIC "plimsoll staged"
+
 /* Of the identity of the data: which descriptor the file has in the process that planned and in the one that runs, and
  * a part of its hash. */
 #define PL_FACT_STAGED "staged"

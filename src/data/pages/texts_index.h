@@ -21,6 +21,7 @@
 #include "texts/scan.h"
 #include "data/pages/texts.h"
 
+#define PL_TEXTS_MAGIC "PLMTEXTS"
 enum { PL_TEXTS_HEADER_BYTES = 128, PL_TEXTS_ENTRY_BYTES = 16, PL_TEXTS_FILE_BYTES = 12 };
 
 /* ---- texts_gather.c ---- */

@@ -37,7 +37,8 @@ static pl_status check_numbers(const char *name, pl_texts_form form, const pl_te
 pl_status pl_texts_parse_header(const char *name, const uint8_t h[PL_TEXTS_HEADER_BYTES], uint64_t file_bytes,
                                 pl_texts_form *form, pl_texts_info *i, pl_error *err)
 {
-    if (memcmp(h, "PLMTEXTS", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not an index of texts of Plimsoll", name);
+    if (memcmp(h, PL_TEXTS_MAGIC, 8) != 0)
+        return pl_fail(err, PL_E_DATA, "%s: is not an index of texts of Plimsoll", name);
     if (pl_get_u32(h, 8) != 1 || pl_get_u32(h, 12) != PL_TEXTS_HEADER_BYTES ||
         pl_get_u32(h, 20) != PL_TEXTS_ENTRY_BYTES)
         return pl_fail(err, PL_E_DATA, "%s: is an index of texts of version %u; version 1 was expected", name,

@@ -116,7 +116,7 @@ static void print_header(const pl_texts_writer *w, pl_texts_form form, const pl_
                          uint8_t header[PL_TEXTS_HEADER_BYTES])
 {
     memset(header, 0, PL_TEXTS_HEADER_BYTES);
-    memcpy(header, "PLMTEXTS", 8);
+    memcpy(header, PL_TEXTS_MAGIC, 8);
     pl_put_u32(header, 8, 1);
     pl_put_u32(header, 12, PL_TEXTS_HEADER_BYTES);
     pl_put_u32(header, 16, form);

@@ -133,8 +133,7 @@ static const pl_source_kind kind_of_source = {
 /* A run that goes on with other chains is no longer that run; begun with its weights, another one may have others. */
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
-    const uint64_t then = pl_facts_value(saved, "chains", 0);
-    if (!trains || !then || then == pl_facts_value(&data->identity, "chains", 0)) return PL_OK;
+    if (!trains || !pl_facts_differ(saved, &data->identity, "chains")) return PL_OK;
     return pl_fail(err, PL_E_CONFIG,
                    "%.300s: was trained on other chains than those of chain.file; resume with its file, or train on "
                    "this one in another folder with `run.out`",

@@ -8,14 +8,14 @@
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
     const pl_text_data *t = pl_text_data_of(data);
-    const uint64_t tokenizer = pl_facts_value(saved, "tokenizer", 0), text = pl_facts_value(saved, "text", 0);
+    const uint64_t tokenizer = pl_facts_value(saved, "tokenizer", 0);
     const char *path = t->tokens_open ? t->tokens.path : t->tokenizer_path;
     if (tokenizer && tokenizer != pl_facts_value(&data->identity, "tokenizer", tokenizer))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained with another tokenizer than that of %.350s; take the folder of the run "
                        "that it belongs to, or put that run's tokenizer.json back",
                        saved_path, path);
-    if (text && trains && text != pl_facts_value(&data->identity, "text", 0))
+    if (trains && pl_facts_differ(saved, &data->identity, "text"))
         return pl_fail(err, PL_E_CONFIG,
                        "%.350s: was trained on another text than the one in %.350s; resume with that text, or train on "
                        "this one in another folder with `run.out`",

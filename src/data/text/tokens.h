@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/origin.h"
 
+#define PL_TOKENS_MAGIC "PLMTOKEN"
 enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384, PL_TOKENS_CACHE_BYTES = 256 << 10 };
 /* Raise it when texts are read in another way: what was made of them before is made again, then. */
 enum { PL_TOKENS_READER = 0 };

@@ -32,7 +32,7 @@ static pl_status check_numbers(const char *name, const pl_tokens_info *i, uint64
 pl_status pl_tokens_parse_header(const char *name, const uint8_t h[PL_TOKENS_HEADER_BYTES], uint64_t file_bytes,
                                  pl_tokens_info *i, pl_error *err)
 {
-    if (memcmp(h, "PLMTOKEN", 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a token file of Plimsoll", name);
+    if (memcmp(h, PL_TOKENS_MAGIC, 8) != 0) return pl_fail(err, PL_E_DATA, "%s: is not a token file of Plimsoll", name);
     if (pl_get_u32(h, 8) != 1 || pl_get_u32(h, 12) != PL_TOKENS_HEADER_BYTES || pl_get_u32(h, 96) != PL_TOKENS_BLOCK)
         return pl_fail(err, PL_E_DATA, "%s: is a token file of version %u; version 1 was expected", name,
                        pl_get_u32(h, 8));

@@ -86,7 +86,7 @@ static void put_source(uint8_t header[PL_TOKENS_HEADER_BYTES], const pl_origin *
 static void print_header(const pl_tokens_info *i, uint8_t header[PL_TOKENS_HEADER_BYTES])
 {
     memset(header, 0, PL_TOKENS_HEADER_BYTES);
-    memcpy(header, "PLMTOKEN", 8);
+    memcpy(header, PL_TOKENS_MAGIC, 8);
     pl_put_u32(header, 8, 1);
     pl_put_u32(header, 12, PL_TOKENS_HEADER_BYTES);
     pl_put_u32(header, 16, i->vocab);

@@ -36,12 +36,27 @@ static void test_what_is_not_taken(void **state)
     assert_int_equal(f.count, PL_FACTS_MAX);
 }
 
+static void test_what_was_not_known_does_not_differ(void **state)
+{
+    (void)state;
+    const pl_facts none = {0};
+    assert_true(pl_facts_differ(PL_FACT("text", 1), PL_FACT("text", 2), "text"));
+    assert_true(pl_facts_differ(PL_FACT("text", 1), PL_FACT("text", 0), "text"));
+    assert_true(pl_facts_differ(PL_FACT("text", 1), &none, "text"));
+    assert_false(pl_facts_differ(PL_FACT("text", 1), PL_FACT("text", 1), "text"));
+    assert_false(pl_facts_differ(PL_FACT("text", 0), PL_FACT("text", 2), "text"));
+    assert_false(pl_facts_differ(&none, PL_FACT("text", 2), "text"));
+    assert_false(pl_facts_differ(PL_FACT("text", 1), PL_FACT("text", 2), "font"));
+    assert_true(pl_fact_of_hash(0) == 1 && pl_fact_of_hash(1) == 1 && pl_fact_of_hash(UINT64_MAX) == UINT64_MAX);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_added_is_found),
         cmocka_unit_test(test_what_is_not_taken),
+        cmocka_unit_test(test_what_was_not_known_does_not_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Flights and the trainings on them: names that must be there, trainings that would see what they are judged by. */
 #include "helpers.h"
 #include "support/program.h"
+#include "systems/clouds.h"
 
 #define FLIGHT(name) "{name: " name ", iFileName: a.h5, cFileName: b.h5, nFileName: c.h5}"
 #define CLOUDS(lines)                                                                                                  \
@@ -70,7 +71,7 @@ static void each_contradiction_has_its_sentence(void **state)
         pl_config cfg;
         pl_error err = {0};
         must_load(&cfg, rows[i].text);
-        const pl_status status = pl_config_check_keys(&cfg, &err);
+        const pl_status status = pl_config_check(&cfg, &err);
         if (status == (rows[i].sentence ? PL_E_CONFIG : PL_OK) &&
             strcmp(err.text, rows[i].sentence ? rows[i].sentence : "") == 0)
             continue;
@@ -80,19 +81,18 @@ static void each_contradiction_has_its_sentence(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void flights_are_found_by_name(void **state)
+static void one_flight_may_weigh_more(void **state)
 {
     (void)state;
     pl_config cfg;
     must_load(&cfg, CLOUDS("pretrain_flight: 30Oct24\nvalidation_flight: 10Feb25"));
-    assert_ptr_equal(pl_config_find_flight(&cfg, "30Oct24"), &cfg.clouds.flights.item[1]);
-    assert_null(pl_config_find_flight(&cfg, "30oct24"));
-    assert_null(pl_config_find_flight(&cfg, ""));
-    assert_string_equal(pl_config_overweight_flight(&cfg), "30Oct24"); /* that of the pre-training */
+    assert_string_equal(pl_clouds_overweight(&cfg), "30Oct24"); /* that of the pre-training */
+    must_load(&cfg, CLOUDS("pretrain_flight: 30Oct24\nvalidation_flight: 30Oct24\npretrain: false"));
+    assert_string_equal(pl_clouds_overweight(&cfg), ""); /* but not where it is held out */
     must_load(&cfg, CLOUDS("pretrain_flight: 30Oct24\noverweight_flight: 10Feb25"));
-    assert_string_equal(pl_config_overweight_flight(&cfg), "10Feb25");
+    assert_string_equal(pl_clouds_overweight(&cfg), "10Feb25");
     must_load(&cfg, CLOUDS(""));
-    assert_string_equal(pl_config_overweight_flight(&cfg), "");
+    assert_string_equal(pl_clouds_overweight(&cfg), "");
 }
 
 PL_TEST_PROGRAM(argc, argv)
@@ -100,7 +100,7 @@ PL_TEST_PROGRAM(argc, argv)
     (void)argc, (void)argv;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_contradiction_has_its_sentence),
-        cmocka_unit_test(flights_are_found_by_name),
+        cmocka_unit_test(one_flight_may_weigh_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,21 @@ static void a_value_has_room(void **state)
         assert_true(key->bytes <= sizeof(pl_config_value) || key->type == PL_CONFIG_RECORDS);
 }
 
+/* What hashes leave out was in them else; what is not printed is so for one reason. */
+static void a_default_is_left_out_for_one_reason(void **state)
+{
+    (void)state;
+    const uint32_t unprinted =
+                       PL_CONFIG_FLAG_UNSAID | PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT | PL_CONFIG_FLAG_ASIDE,
+                   new = PL_CONFIG_FLAG_LATER | PL_CONFIG_FLAG_UNSAID;
+    for (const pl_config_key *key = pl_config_keys; key < PL_CONFIG_KEYS_END; key++) {
+        if (__builtin_popcount(key->flags & unprinted) > 1) fail_msg("%s is not printed for two reasons", key->path);
+        if ((key->flags & new) == PL_CONFIG_FLAG_UNSAID) fail_msg("%s would change the hashes of kept runs", key->path);
+        if ((key->flags & new) == PL_CONFIG_FLAG_LATER && !(key->flags & PL_CONFIG_FLAG_NUMERICS))
+            fail_msg("%s is in no hash that it could be left out of", key->path);
+    }
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
@@ -177,6 +192,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(variables_are_distinct),
         cmocka_unit_test(conditions_can_be_asked),
         cmocka_unit_test(a_value_has_room),
+        cmocka_unit_test(a_default_is_left_out_for_one_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,61 @@ static void rows_are_whole(void **state)
     }
 }
 
+static void set(pl_config *c, const char *key, const char *value)
+{
+    pl_error err = {0};
+    if (pl_config_set(c, key, value, "test", &err) != PL_OK) fail_msg("%s", err.text);
+}
+
+/* The row that these words of a config mean. */
+static const pl_dataset *dataset_of(const char *arch, const char *samples, pl_command command)
+{
+    pl_config *c = pl_config_create();
+    assert_non_null(c);
+    set(c, "model.arch", arch);
+    if (samples) set(c, "samples_from", samples);
+    const pl_dataset *d = pl_dataset_of(c, command);
+    assert_true(command != pl_system_first_command(c) || d == pl_dataset_of_run(c));
+    pl_config_destroy(c);
+    return d;
+}
+
+static void a_config_and_its_command_mean_one_dataset(void **state)
+{
+    (void)state;
+    const pl_dataset *pages = dataset_of("hybrid", NULL, PL_COMMAND_TRAIN),
+                     *texts = dataset_of("hybrid", NULL, PL_COMMAND_ENCODE),
+                     *flights = dataset_of("clouds", "flights", PL_COMMAND_TRAIN),
+                     *arrays = dataset_of("clouds", "arrays", PL_COMMAND_TRAIN);
+    assert_true(pages != texts && pages->open != texts->open && flights != arrays);
+    assert_true(!pages->prepare && !pages->check_folder && texts->prepare && texts->check_folder);
+    const pl_command others[] = {PL_COMMAND_EVALUATE, PL_COMMAND_GRADIENTS, PL_COMMAND_QUANTIZE, PL_COMMAND_INFER};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_ptr_equal(dataset_of("hybrid", NULL, others[i]), pages);
+        assert_ptr_equal(dataset_of("clouds", "flights", others[i]), flights);
+        assert_ptr_equal(dataset_of("clouds", "arrays", others[i]), arrays);
+    }
+}
+
+/* Of the datasets, those files that stand in folders which exist: by how they begin, or by their names. */
+static void files_of_data_are_known(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {"PLMTOKEN\1", "PLMTEXTS\1", "PLMFRAME\2", "plimsoll staged"};
+    static const char *const others[] = {"", "PLMTOKE", "PLMtoken\1", "PLBLOCKS", "plimsoll stage"};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        assert_true(pl_system_data.is_prepared(heads[i], strlen(heads[i])));
+        assert_false(pl_system_data.is_prepared(heads[i], 7));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(pl_system_data.is_prepared(others[i], strlen(others[i])));
+    assert_true(pl_system_data.is_record("tokenizer.json"));
+    assert_false(pl_system_data.is_record("tokens.bin") || pl_system_data.is_record("config.yaml"));
+    assert_true(pl_run_file_is_record("tokenizer.json", &pl_system_data) &&
+                pl_run_file_is_record("config.yaml", &pl_system_data));
+    assert_false(pl_run_file_is_record("tokens.bin", &pl_system_data));
+}
+
 /* The jobs of a training: it alone, with an evaluation where there is a part for it, with samples where they are asked
  * for. */
 static void jobs_follow_from_config_and_data(void **state)
@@ -73,12 +128,6 @@ static void jobs_follow_from_config_and_data(void **state)
 }
 
 /* ---- several trainings ---- */
-
-static void set(pl_config *c, const char *key, const char *value)
-{
-    pl_error err = {0};
-    if (pl_config_set(c, key, value, "test", &err) != PL_OK) fail_msg("%s", err.text);
-}
 
 /* Each has a name of its own, says only what the schema has, and begins with one of the others. */
 static void check_stages(const pl_config *c, size_t count)
@@ -141,8 +190,9 @@ static void stages_are_lists_of_overrides(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     (void)argc, (void)argv;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_whole),
-                                       cmocka_unit_test(jobs_follow_from_config_and_data),
-                                       cmocka_unit_test(stages_are_lists_of_overrides)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_whole), cmocka_unit_test(a_config_and_its_command_mean_one_dataset),
+        cmocka_unit_test(files_of_data_are_known), cmocka_unit_test(jobs_follow_from_config_and_data),
+        cmocka_unit_test(stages_are_lists_of_overrides)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,17 +4,13 @@
 #include <string.h>
 
 #include "config/schema.h"
+#include "systems/clouds.h"
 
-const pl_config_flight *pl_config_find_flight(const pl_config *cfg, const char *name)
+static const pl_config_flight *find_flight(const pl_config *cfg, const char *name)
 {
     for (int64_t i = 0; i < cfg->clouds.flights.count; i++)
         if (strcmp(cfg->clouds.flights.item[i].name, name) == 0) return &cfg->clouds.flights.item[i];
     return NULL;
-}
-
-const char *pl_config_overweight_flight(const pl_config *cfg)
-{
-    return cfg->clouds.overweight_flight[0] ? cfg->clouds.overweight_flight : cfg->clouds.pretrain_flight;
 }
 
 static const char *place(const pl_config *cfg, const char *path, char where[PL_CONFIG_WHERE_BYTES])
@@ -66,7 +62,7 @@ static pl_status check_name(const pl_config *cfg, const char *path, const char *
 {
     char where[PL_CONFIG_WHERE_BYTES], shown[64], list[256];
     const pl_config_key *flights = &pl_config_keys[PL_CONFIG_KEY_clouds_flights];
-    if (!name[0] || cfg->clouds.flights.count == 0 || pl_config_find_flight(cfg, name)) return PL_OK;
+    if (!name[0] || cfg->clouds.flights.count == 0 || find_flight(cfg, name)) return PL_OK;
     const char *near = nearest_flight(cfg, name);
     place(cfg, path, where);
     pl_config_shown(name, strlen(name), shown);
@@ -79,7 +75,7 @@ static pl_status check_name(const pl_config *cfg, const char *path, const char *
                    shown, list);
 }
 
-static pl_status check_save_name(const pl_config *cfg, pl_error *err)
+pl_status pl_clouds_check_folder(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES], shown[64];
     const char *name = cfg->clouds.save_name;
@@ -161,10 +157,8 @@ static pl_status check_counted(const pl_config *cfg, const char *path, pl_error 
                    place(cfg, path, where), path);
 }
 
-pl_status pl_config_check_flights(const pl_config *cfg, pl_error *err)
+pl_status pl_clouds_check_flights(const pl_config *cfg, pl_error *err)
 {
-    if (pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_save_name])) PL_TRY(check_save_name(cfg, err));
-    if (!pl_config_is_used(cfg, &pl_config_keys[PL_CONFIG_KEY_clouds_flights])) return PL_OK;
     PL_TRY(check_swath(cfg, err));
     PL_TRY(check_files(cfg, err));
     PL_TRY(check_name(cfg, "pretrain_flight", cfg->clouds.pretrain_flight, err));
