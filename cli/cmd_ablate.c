@@ -37,8 +37,9 @@ typedef struct variant {
     char name[NAME_BYTES];
     const char *changes; /* "KEY=VALUE,…"; "": none */
     pl_config *config;
-    char file[PATH_MAX];   /* its config */
-    char folder[PATH_MAX]; /* of its only training, or its last */
+    char file[PATH_MAX];    /* its config, written once all are planned: a refusal changes nothing */
+    char planned[PATH_MAX]; /* the same, to be planned; gone with the command */
+    char folder[PATH_MAX];  /* of its only training, or its last */
 } variant;
 
 typedef struct ablation {
@@ -168,13 +169,12 @@ static pl_status make_folder(const char *path, pl_error *err)
     return PL_OK;
 }
 
-static pl_status save(const ablation *a, const variant *v, pl_error *err)
+static pl_status save(const variant *v, const char *path, pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    pl_status status = make_folder(a->in->out, err);
-    if (status == PL_OK) status = pl_config_text(v->config, PL_CONFIG_YAML, &text, &bytes, err);
-    if (status == PL_OK) status = pl_text_save(v->file, text, bytes, err);
+    pl_status status = pl_config_text(v->config, PL_CONFIG_YAML, &text, &bytes, err);
+    if (status == PL_OK) status = pl_text_save(path, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -185,6 +185,7 @@ static pl_status run_child(ablation *a, const variant *v, const char *const *wor
 {
     const pl_status status = pl_compare_run_child(a->between, words, &a->told, err);
     if (status != PL_OK || a->told.code == 0) return status;
+    pl_compare_name_config(v->planned, a->in->arguments.operand[0], a->told.sentence);
     return pl_cli_error(err, pl_compare_status_of(a->told.code), "%.900s (%s)", a->told.sentence, v->name);
 }
 
@@ -192,6 +193,9 @@ static pl_status run_child(ablation *a, const variant *v, const char *const *wor
 static pl_status plan(ablation *a, variant *v, pl_error *err)
 {
     uint32_t count = 1;
+    pl_status saved = join(v->planned, a->between, v->name, ".yaml", err);
+    if (saved == PL_OK) saved = save(v, v->planned, err);
+    if (saved != PL_OK) return saved;
     for (uint32_t k = 0; k < count; k++) {
         pl_stage stage = {0};
         pl_config *one = pl_config_copy(v->config);
@@ -200,7 +204,7 @@ static pl_status plan(ablation *a, variant *v, pl_error *err)
         if (status == PL_OK) status = pl_config_run_folder(one, v->folder, sizeof v->folder, err);
         pl_config_destroy(one);
         if (stage.count) count = stage.count;
-        const char *const words[] = {"plimsoll", "plan", v->file, "--json", count > 1 ? "--stage" : NULL,
+        const char *const words[] = {"plimsoll", "plan", v->planned, "--json", count > 1 ? "--stage" : NULL,
                                      stage.name, NULL};
         if (status == PL_OK) status = run_child(a, v, words, err);
         if (status != PL_OK) return status;
@@ -227,9 +231,10 @@ static pl_status make(ablation *a, pl_error *err)
     if (status != PL_OK) return status;
     pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
     status = pl_compare_folder_make(a->between, err);
-    for (size_t i = 0; i < a->count && status == PL_OK; i++) status = save(a, &a->variant[i], err);
     if (!a->talk->quiet) pl_say("planning %zu variants …\n", a->count);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = plan(a, &a->variant[i], err);
+    if (status == PL_OK) status = make_folder(a->in->out, err);
+    for (size_t i = 0; i < a->count && status == PL_OK; i++) status = save(&a->variant[i], a->variant[i].file, err);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = train(a, &a->variant[i], i, err);
     return status;
 }

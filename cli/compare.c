@@ -52,24 +52,11 @@ static pl_status write_config(const comparison *c, pl_variant v, pl_compare_step
     return status;
 }
 
-/* The config in the folder is the user's, written out: its own name stands for it in sentences, and its lines are none
- * of the user's. */
-static void name_config(const comparison *c, char sentence[PL_ERROR_TEXT_BYTES])
-{
-    char path[PATH_MAX], text[PL_ERROR_TEXT_BYTES];
-    const size_t bytes = strlen(path_of(c, "config", ".yaml", path));
-    for (char *at = sentence; (at = strstr(at, path)); at += strlen(c->in->arguments.operand[0])) {
-        const char *rest = at + bytes;
-        const size_t places = strspn(rest, ":0123456789");
-        snprintf(text, sizeof text, "%s%s%s", c->in->arguments.operand[0], places ? ":" : "", rest + places);
-        snprintf(at, PL_ERROR_TEXT_BYTES - (size_t)(at - sentence), "%s", text);
-    }
-}
-
 static pl_status run_child(comparison *c, const char *const *words, pl_error *err)
 {
+    char path[PATH_MAX];
     const pl_status status = pl_compare_run_child(c->folder, words, &c->told, err);
-    name_config(c, c->told.sentence);
+    pl_compare_name_config(path_of(c, "config", ".yaml", path), c->in->arguments.operand[0], c->told.sentence);
     return status;
 }
 

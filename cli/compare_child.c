@@ -128,6 +128,17 @@ static void read_sentence(const char *folder, const char *command, pl_compare_to
         snprintf(told->sentence, sizeof told->sentence, "%.1000s", sentence[0] ? sentence : "its process failed");
 }
 
+void pl_compare_name_config(const char *path, const char *name, char sentence[PL_ERROR_TEXT_BYTES])
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    for (char *at = sentence; (at = strstr(at, path)); at += strlen(name)) {
+        const char *rest = at + strlen(path);
+        const size_t places = strspn(rest, ":0123456789");
+        snprintf(text, sizeof text, "%s%s%s", name, places ? ":" : "", rest + places);
+        snprintf(at, PL_ERROR_TEXT_BYTES - (size_t)(at - sentence), "%s", text);
+    }
+}
+
 pl_status pl_compare_status_of(int code)
 {
     const pl_status each[] = {PL_E_CONFIG, PL_E_BUDGET, PL_E_DATA, PL_E_STORAGE, PL_E_UNSUPPORTED};

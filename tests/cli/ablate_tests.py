@@ -102,6 +102,21 @@ def test_stopped_and_gone_on():
     refused(5, "out/whole: whole was begun before; continue with --resume, or choose another folder with --out", "ablate", config, *words)
 
 
+def test_a_refusal_changes_nothing():
+    """Neither the configs of a run that goes on, nor the folder of one that does not begin."""
+    config = write_gpt()
+    run("ablate", config, "a", "b:train.learning_rate=0.01", "--quiet")
+    kept = {name: read(f"out/{name}.yaml") for name in ("a", "b")}
+    refused(2, r"gpt.yaml: model.width is 16 here and 32 in the saved run, which is another model.*\(b\)", "ablate", config, "a:train.learning_rate=0.02",
+            "b:model.width=16", "--resume")
+    refused(3, r"raise the budget to .* \(b\)", "ablate", config, "a:train.learning_rate=0.02", "b:memory.budget=1MB", "--resume")
+    check({name: read(f"out/{name}.yaml") for name in kept} == kept and sorted(os.listdir("out")) == ["a", "a.yaml", "b", "b.yaml"], os.listdir("out"))
+    refused(3, r"raise the budget to .* \(b\)", "ablate", config, "a", "b:memory.budget=1MB", "--out", "new")
+    check(not os.path.exists("new"), os.listdir("new") if os.path.exists("new") else "")
+    run("ablate", config, "a", "b:train.learning_rate=0.02", "--quiet", "--resume")
+    check(b"learning_rate: 0.02" in read("out/b.yaml") and read("out/a.yaml") == kept["a"], "a resume that is taken")
+
+
 def test_bad_words():
     config = write_gpt()
     for words, said in ((["a"], "2 to 8 variants after the config were expected, and there is 1"), ([], "and there are 0"),
@@ -119,7 +134,8 @@ def test_bad_words():
     check(not os.path.exists("new/a"), "a training began")
 
 
-GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_the_mean_of_two_towers, test_stopped_and_gone_on, test_bad_words]}
+GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_the_mean_of_two_towers, test_stopped_and_gone_on,
+                     test_a_refusal_changes_nothing, test_bad_words]}
 
 if __name__ == "__main__":
     main(GROUPS)
