@@ -117,6 +117,26 @@ def test_a_refusal_changes_nothing():
     check(b"learning_rate: 0.02" in read("out/b.yaml") and read("out/a.yaml") == kept["a"], "a resume that is taken")
 
 
+def test_standard_input():
+    """Read once; each variant is the training that train makes of it, and it goes on with the same text only."""
+    config = write_gpt()
+    text = TEXT.encode()
+    words = ["a", "b:train.learning_rate=0.01", "c:data.text=text.txt"]
+    run("ablate", config, "--text", "-", *words, "--quiet", input=text)
+    for name, of in (("a", ()), ("b", ("--set", "train.learning_rate=0.01"))):
+        run("train", config, "--text", "-", "--quiet", "--out", f"by_hand/{name}", *of, input=text)
+        same_run(f"out/{name}", f"by_hand/{name}")
+        check(read(f"out/{name}/stdin.txt") == text, name)
+    check(not os.path.exists("out/c/stdin.txt"), "a variant with a text of its own")
+    kept = read("out/a.yaml")
+    refused(2, r"standard input is another text than out/a/stdin.txt.*\(a\)", "ablate", config, "--text", "-", *words, "--resume", input=b"another text " * 900)
+    check(read("out/a.yaml") == kept, "out/a.yaml")
+    for given in (text, b""):
+        run("ablate", config, "--text", "-", *words, "--quiet", "--resume", input=given)
+    refused(4, "standard input is empty", "ablate", config, "--text", "-", *words, "--out", "new", input=b"")
+    check(not os.path.exists("new"), "left a folder")
+
+
 def test_bad_words():
     config = write_gpt()
     for words, said in ((["a"], "2 to 8 variants after the config were expected, and there is 1"), ([], "and there are 0"),
@@ -135,7 +155,7 @@ def test_bad_words():
 
 
 GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_the_mean_of_two_towers, test_stopped_and_gone_on,
-                     test_a_refusal_changes_nothing, test_bad_words]}
+                     test_a_refusal_changes_nothing, test_standard_input, test_bad_words]}
 
 if __name__ == "__main__":
     main(GROUPS)
