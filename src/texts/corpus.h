@@ -26,6 +26,7 @@ typedef struct pl_corpus_wish {
 typedef struct pl_corpus {
     pl_corpus_wish wish;
     bool is_plain;
+    bool has_keys; /* a file has what a key is of; looked for where one is given */
     uint64_t files;
     /* As it is known: bytes of all files as they lie; of a plain one its inode and times, else, as inode, a hash of
      * those of all files, and of form and key. The content is known when it was read: of a plain one that of the file,
@@ -40,7 +41,7 @@ typedef struct pl_corpus {
 /* Heap that reading holds at most. */
 uint64_t pl_corpus_bytes(const pl_corpus_wish *);
 /* Looks at all files. PL_E_DATA: one is not there, is empty where it is the only one, a folder or pattern has none;
- * PL_E_CONFIG: form and key do not fit. */
+ * PL_E_CONFIG: form and key do not fit, or nothing has keys. */
 pl_status pl_corpus_open(pl_corpus *, const pl_corpus_wish *, pl_error *);
 
 /* Who takes texts. What it returns besides PL_OK stops the reading and is handed on. */

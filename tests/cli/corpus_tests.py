@@ -259,6 +259,15 @@ def test_what_is_damaged():
                              ("gone", 4, "gone"), ("@gone", 4, "gone"), (".", 2, "lies in ., a folder of texts, and would be read as one")):
         refused(code, said, "train", config, "--text", name)
         check(not os.path.exists("out"), name, "left a folder")
+    put("some/plain.txt", "sea")
+    put("some/other.txt", "land")
+    for words in (["some"], ["some/*"], ["some/plain.txt", "--text", "some/other.txt"], ["some", "--text_format", "lines"], ["some/plain.txt", "--text", "some/other.txt", "--text_format", "plain"]):
+        refused(2, 'some.*: the key "body" is not looked for: none of the files has keys or columns; leave it out', "train", config, "--text", *words, "--text_key", "body")
+        check(not os.path.exists("out"), words, "left a folder")
+    refused(2, 'the key "body" is not looked for', "encode", write_encoder(out="out", text_format=None, count=None), "--texts", "some/*", "--text_key", "body")
+    put("some/rows.jsonl", as_jsonl(documents(60, False), "body"))
+    train("--text", "some", "--text_key", "body", config=config)  # one of them has keys
+    shutil.rmtree("out")
     put("self", "@self\n")
     refused(4, "self: is a list in a list, more than 8 deep", "train", config, "--text", "@self")
     refused(2, "data.format grammar makes texts for plimsoll encode", "plan", config, "--text", "good.jsonl", "--text_format", "grammar")
@@ -430,6 +439,10 @@ def test_infer_reads_them():
     for name, said in (("cut.gz", "cut off"), ("body.jsonl", 'has no key "text"')):
         refused(4, said, "infer", "out", name)
     refused(4, "standard input .-. is empty", "infer", "out", "-", input=b"")
+    put("u.txt", "sea\n")
+    for name, key in (("t.txt", "body"), ("u.txt", "1"), ("t.txt.gz", "body")):
+        refused(2, f'{name}: the key "{key}" is not looked for', "infer", "out", name, "u.txt", "--text_key", key)
+    check(len(said_by_infer("u.txt", "body.jsonl", "--text_key", "body")) == 41, "lines next to records")
 
 
 if __name__ == "__main__":
