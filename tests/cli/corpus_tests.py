@@ -166,6 +166,9 @@ def test_a_list_in_the_config():
     config = write_config(data={"text": '[p0.txt, p1.txt, "p[23].txt"]'})
     train(config=config)
     check(bytes(tokens()) == bytes_of(["".join(texts[i:i + 10]) for i in (0, 10, 20, 30)]), "the list is other bytes")
+    made = tokens()
+    train("--set", 'data.text=[p0.txt, p1.txt, "p[23].txt"]', config=write_config(data={"text": None}))
+    check(tokens() == made, "the list of an option is another")
     kept = run("config", "out/config.yaml")[0]
     check(os.getcwd() + "/p0.txt" in kept and os.getcwd() + "/p[23].txt" in kept, kept)
     run("eval", "out")
