@@ -203,6 +203,19 @@ def test_a_run_goes_on_with_its_texts():
     check(os.path.isdir("out/texts"), "another text of an evaluation does not lie apart")
 
 
+def test_another_key_is_named():
+    """Of the same file another key, or another form, is another text: the refusal says which of them differs."""
+    config = write_config(data={"text": None})
+    put("t.jsonl", "".join(json.dumps({"text": t, "body": t[::-1]}) + "\n" for t in documents(60, False)))
+    train("--text", "t.jsonl", config=config)
+    words = ["train", config, "--text", "t.jsonl", "--out", "out", "--resume", "--steps", "60"]
+    refused(2, r't.jsonl: with --text_key "body" it is not the text that the run in out was trained on \(t.jsonl with --text_key "" then\)', *words, "--text_key", "body")
+    refused(2, r"t.jsonl: with --text_format plain it is not the text .* \(t.jsonl with --text_format auto then\)", *words, "--text_format", "plain")
+    refused(2, r't.jsonl: with --text_key "a" and --text_format csv it is not the text', *words, "--text_format", "csv", "--text_key", "a")
+    put("u.jsonl", read("t.jsonl") + b'{"text": "more"}\n')
+    refused(2, r"u.jsonl: is not the text that the run in out was trained on \(t.jsonl then\)", *(w.replace("t.jsonl", "u.jsonl") for w in words))
+
+
 def test_standard_input():
     """It is read once; whatever comes later finds it in the folder, also where that was moved."""
     config = write_config(data={"text": None}, train={"steps": 40, "checkpoint_every": 20, "eval_every": 20, "schedule": "constant", "warmup_steps": 0})
@@ -454,6 +467,6 @@ if __name__ == "__main__":
         "encode_gathered": [test_gathered_texts],
         "corpus_words": [test_words, test_words_refused, test_the_example_of_words],
         "corpus": [test_forms_of_the_same_texts, test_lines_and_plain, test_squad_parts, test_a_list_in_the_config, test_bytes_that_are_no_text],
-        "corpus_runs": [test_a_run_goes_on_with_its_texts, test_standard_input, test_commands_read_them],
+        "corpus_runs": [test_a_run_goes_on_with_its_texts, test_another_key_is_named, test_standard_input, test_commands_read_them],
         "corpus_damaged": [test_what_is_damaged],
     })
