@@ -24,15 +24,6 @@ uint64_t pl_corpus_bytes(const pl_corpus_wish *w)
            (strchr(w->names, '@') ? lists * PL_CORPUS_LIST_BYTES_MAX : 0);
 }
 
-const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES])
-{
-    const int first = (int)strcspn(names, "\n");
-    uint64_t more = 0;
-    for (const char *at = names + first; *at; at++) more += *at == '\n' && at[1] && at[1] != '\n';
-    snprintf(said, PL_CORPUS_SAID_BYTES, "%.*s%s", first < 300 ? first : 300, names, more ? " and others" : "");
-    return said;
-}
-
 pl_status pl_corpus_tell(const pl_corpus *c, const char *phase, uint64_t done, uint64_t total, pl_error *err)
 {
     char said[PL_CORPUS_SAID_BYTES];

@@ -9,6 +9,9 @@
 #ifndef PL_TEXTS_CORPUS_H
 #define PL_TEXTS_CORPUS_H
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/text_file.h"
 #include "texts/setup.h"
 
@@ -57,9 +60,18 @@ pl_status pl_corpus_read(pl_corpus *, const char *phase, const pl_corpus_taker *
 pl_status pl_corpus_hash(pl_corpus *, pl_error *);
 /* Is it the corpus that it was then? As pl_origin_match. */
 pl_status pl_corpus_match(pl_corpus *, const pl_origin *then, bool *same, pl_error *);
-/* How a sentence calls it: its first name, and how many more files there are. */
+/* How a sentence calls it: its first name, and whether there are more. Here, for a run says it, too, and the reader is
+ * not in its process (cmake/parts.cmake). */
 enum { PL_CORPUS_SAID_BYTES = 400 };
-const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES]);
+static inline const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES])
+{
+    const int first = (int)strcspn(names, "\n");
+    uint64_t more = 0;
+    for (const char *at = names + first; *at; at++) more += *at == '\n' && at[1] && at[1] != '\n';
+    snprintf(said, PL_CORPUS_SAID_BYTES, "%.*s%s", first < 300 ? first : 300, names, more ? " and others" : "");
+    return said;
+}
+
 /* PL_E_STOPPED when the progress said so. done of total. */
 pl_status pl_corpus_tell(const pl_corpus *, const char *phase, uint64_t done, uint64_t total, pl_error *);
 

@@ -406,6 +406,9 @@ def test_gathered_texts():
         encode(config, "--texts", *words, **options)
         check(export(f"o{n}/results.blocks") == wanted, words, "are other sketches")
         run("encode", config, "--texts", *words, **options)  # all is done
+    for words, said in ((["rows/0.jsonl.gz", "--texts", "rows/1.jsonl.gz"], "20 texts: gathered from rows/0.jsonl.gz and others"), (["@list"], "30 texts: gathered from @list")):
+        planned = run("plan", write_encoder("said.yaml", out="said", **keys), "--texts", *words)[0]
+        check(said in planned, words, planned[:600])
     refused(2, "standard input is another text than o6/stdin.txt", "encode", "6.yaml", "--texts", "-", input=b"other\n")
     refused(2, "holds results of another configuration: hash.texts", "encode", "0.yaml", "--texts", "rows/[01]*")
     gathered = bytearray(read("o1/texts.index.gathered"))
