@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "texts/file_bytes.h"
 #include "texts/form.h"
+#include "texts/list.h"
 #include "texts/scan.h"
 #include "texts/texts_folder.h"
 
@@ -19,9 +20,9 @@ enum { RECIPE_VERSION = 1 }; /* raise it when texts are found in another way */
 uint64_t pl_corpus_bytes(const pl_corpus_wish *w)
 {
     const pl_texts_form largest = w->form >= PL_TEXTS_AUTO ? PL_TEXTS_JSONL : w->form;
-    const uint64_t folders = PL_TEXTS_DEPTH_MAX * (uint64_t)(40 * 1024), lists = PL_CORPUS_LISTS_DEEP;
+    const uint64_t folders = PL_TEXTS_DEPTH_MAX * (uint64_t)(40 * 1024), lists = PL_LISTS_DEEP;
     return pl_file_bytes_heap() + pl_scanner_bytes(largest) + pl_sorter_bytes() + folders + 64 * 1024 +
-           (strchr(w->names, '@') ? lists * PL_CORPUS_LIST_BYTES_MAX : 0);
+           (strchr(w->names, '@') ? lists * PL_LIST_BYTES_MAX : 0);
 }
 
 pl_status pl_corpus_tell(const pl_corpus *c, const char *phase, uint64_t done, uint64_t total, pl_error *err)

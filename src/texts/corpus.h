@@ -15,8 +15,6 @@
 #include "base/text_file.h"
 #include "texts/setup.h"
 
-enum { PL_CORPUS_LISTS_DEEP = 8, PL_CORPUS_LIST_BYTES_MAX = 16 << 20 };
-
 /* Strings are the caller's, and outlive what is opened. */
 typedef struct pl_corpus_wish {
     const char *names;

@@ -284,6 +284,11 @@ def test_what_is_damaged():
     put("some/rows.jsonl", as_jsonl(documents(60, False), "body"))
     train("--text", "some", "--text_key", "body", config=config)  # one of them has keys
     shutil.rmtree("out")
+    put("lists/a", "\n../some/plain.txt\n@b\n")
+    for line, said in (("gone.txt", "lists/gone.txt: cannot be opened"), ("@gone", "lists/gone: cannot be opened"), ("*.none", r"lists/\*.none: matches no file")):
+        put("lists/b", "../some/plain.txt\n\n" + line)
+        refused(4, "^plimsoll train: lists/b:3: " + said, "train", config, "--text", "@lists/a")
+        refused(4, "^plimsoll encode: lists/b:3: " + said, "encode", write_encoder(out="out", text_format=None, count=None), "--texts", "@lists/a")
     put("self", "@self\n")
     refused(4, "self: is a list in a list, more than 8 deep", "train", config, "--text", "@self")
     refused(2, "data.format grammar makes texts for plimsoll encode", "plan", config, "--text", "good.jsonl", "--text_format", "grammar")
