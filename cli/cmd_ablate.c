@@ -260,7 +260,8 @@ static pl_status put(const ablation *a, pl_times_form form, const char *path, pl
     pl_status status =
         pl_runs_report_as(name, folder, a->count, form, pl_terminal_columns(STDOUT_FILENO),
                           pl_is_terminal(STDOUT_FILENO) && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
-    if (status == PL_OK) status = pl_put_to(path, pl_page_save, text, bytes, err);
+    const bool to_stdout = !path || pl_is_stdout(path);
+    if (status == PL_OK) status = to_stdout ? pl_put_kept(text, bytes, err) : pl_page_save(path, text, bytes, err);
     pl_text_free(text);
     return status;
 }

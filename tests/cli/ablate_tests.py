@@ -6,9 +6,10 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import time
 
-from cli_tests import SEED, check, finish, main, metrics, read, refused, run, same_run, start
+from cli_tests import COMMAND, SEED, check, environment, finish, main, metrics, read, refused, run, same_run, start
 from hybrid_tests import NOISY, lasting, write_hybrid
 from report_tests import SETTINGS, TEXT
 
@@ -71,6 +72,23 @@ def test_trainings_of_several():
     check(os.path.isdir("out/full/n2n") and not os.path.exists("out/no-n2n/n2n"), "n2n")
     shown = [line.split()[0] for line in out.splitlines() if line.split() and line.split()[0] in folders]
     check(set(shown) == set(folders), out)
+
+
+def test_nobody_reads_the_table():
+    """train | head: what is kept of several trainings is kept, whatever becomes of standard output."""
+    keys = json.loads(json.dumps(NOISY))
+    keys["n2n_pretrain"]["steps"] = 3
+    run("train", write_hybrid(out="read", **keys), "--quiet")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([COMMAND, "train", write_hybrid(out="full", **keys), "--quiet"], stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=120)
+    check(done.returncode == 5 and b"the standard output cannot be written: No space left on device" in done.stderr, done)
+    for words in (["train", write_hybrid(**keys)], ["ablate", write_gpt(), "a", "b", "--out", "two", "--json"]):
+        process = subprocess.Popen([COMMAND, *words, "--quiet"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        process.stdout.close()
+        err = process.stderr.read()
+        check(process.wait(120) == 0 and not err, words, process.returncode, err)
+    for out in ("out", "full"):
+        check(json.loads(read(f"{out}/results.json")).keys() == json.loads(read("read/results.json")).keys() and read(f"{out}/results.html"), out)
 
 
 def test_the_mean_of_two_towers():
@@ -154,7 +172,7 @@ def test_bad_words():
     check(not os.path.exists("new/a"), "a training began")
 
 
-GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_the_mean_of_two_towers, test_stopped_and_gone_on,
+GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_nobody_reads_the_table, test_the_mean_of_two_towers, test_stopped_and_gone_on,
                      test_a_refusal_changes_nothing, test_standard_input, test_bad_words]}
 
 if __name__ == "__main__":
