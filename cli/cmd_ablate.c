@@ -36,9 +36,11 @@ enum { VARIANTS_MAX = 8 /* as many as one table shows */, NAME_BYTES = 48, SETTI
 typedef struct variant {
     char name[NAME_BYTES];
     const char *changes; /* "KEY=VALUE,…"; "": none */
+    bool reads_input;    /* its text is standard input */
     pl_config *config;
-    char file[PATH_MAX];   /* its config */
-    char folder[PATH_MAX]; /* of its only training, or its last */
+    char file[PATH_MAX];    /* its config, written once all are planned: a refusal changes nothing */
+    char planned[PATH_MAX]; /* the same, to be planned; gone with the command */
+    char folder[PATH_MAX];  /* of its only training, or its last */
 } variant;
 
 typedef struct ablation {
@@ -46,7 +48,8 @@ typedef struct ablation {
     const pl_talk *talk;
     variant variant[VARIANTS_MAX];
     size_t count;
-    char between[PATH_MAX]; /* a folder that is gone with the command */
+    char between[PATH_MAX];            /* a folder that is gone with the command */
+    char input[PL_CLI_NAMELESS_BYTES]; /* what each process gets as standard input */
     pl_compare_told told;
 } ablation;
 
@@ -143,13 +146,15 @@ static pl_status check_new(const ablation *a, const variant *v, const char *fold
 
 static pl_status open_variant(const ablation *a, variant *v, pl_error *err)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], text[4] = "";
     v->config = pl_config_copy(a->in->config);
     if (!v->config) return pl_cli_error(err, PL_E_NOMEM, "no memory for the config");
     pl_status status = join(folder, a->in->out, v->name, "", err);
     if (status == PL_OK) status = join(v->file, a->in->out, v->name, ".yaml", err);
     if (status == PL_OK) status = check_new(a, v, folder, err);
     if (status == PL_OK) status = change(v, err);
+    if (status == PL_OK) status = pl_cli_setting(v->config, "data", "text", text, sizeof text, err);
+    v->reads_input = strcmp(text, "-") == 0;
     if (status == PL_OK) status = pl_config_set(v->config, "run.out", folder, "the folder of a variant", err);
     if (status == PL_OK) status = pl_config_set(v->config, "run.resume", "auto", "a variant goes on where it was", err);
     return status;
@@ -168,13 +173,12 @@ static pl_status make_folder(const char *path, pl_error *err)
     return PL_OK;
 }
 
-static pl_status save(const ablation *a, const variant *v, pl_error *err)
+static pl_status save(const variant *v, const char *path, pl_error *err)
 {
     char *text = NULL;
     size_t bytes = 0;
-    pl_status status = make_folder(a->in->out, err);
-    if (status == PL_OK) status = pl_config_text(v->config, PL_CONFIG_YAML, &text, &bytes, err);
-    if (status == PL_OK) status = pl_text_save(v->file, text, bytes, err);
+    pl_status status = pl_config_text(v->config, PL_CONFIG_YAML, &text, &bytes, err);
+    if (status == PL_OK) status = pl_text_save(path, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -183,15 +187,22 @@ static pl_status save(const ablation *a, const variant *v, pl_error *err)
 
 static pl_status run_child(ablation *a, const variant *v, const char *const *words, pl_error *err)
 {
-    const pl_status status = pl_compare_run_child(a->between, words, &a->told, err);
+    const pl_status status = pl_compare_run_child(a->between, a->input, words, &a->told, err);
     if (status != PL_OK || a->told.code == 0) return status;
+    pl_compare_name_config(v->planned, a->in->arguments.operand[0], a->told.sentence);
     return pl_cli_error(err, pl_compare_status_of(a->told.code), "%.900s (%s)", a->told.sentence, v->name);
 }
+
+/* Said outright, what a training that goes on has kept is compared with it. */
+#define READ_INPUT "--text=-"
 
 /* Plans one training, or each of several; the table shows the last of them. */
 static pl_status plan(ablation *a, variant *v, pl_error *err)
 {
     uint32_t count = 1;
+    pl_status saved = join(v->planned, a->between, v->name, ".yaml", err);
+    if (saved == PL_OK) saved = save(v, v->planned, err);
+    if (saved != PL_OK) return saved;
     for (uint32_t k = 0; k < count; k++) {
         pl_stage stage = {0};
         pl_config *one = pl_config_copy(v->config);
@@ -200,8 +211,10 @@ static pl_status plan(ablation *a, variant *v, pl_error *err)
         if (status == PL_OK) status = pl_config_run_folder(one, v->folder, sizeof v->folder, err);
         pl_config_destroy(one);
         if (stage.count) count = stage.count;
-        const char *const words[] = {"plimsoll", "plan", v->file, "--json", count > 1 ? "--stage" : NULL,
-                                     stage.name, NULL};
+        const char *words[8] = {"plimsoll", "plan", v->planned, "--json"};
+        size_t said = 4;
+        if (v->reads_input) words[said++] = READ_INPUT;
+        if (count > 1) words[said++] = "--stage", words[said++] = stage.name;
         if (status == PL_OK) status = run_child(a, v, words, err);
         if (status != PL_OK) return status;
     }
@@ -210,7 +223,7 @@ static pl_status plan(ablation *a, variant *v, pl_error *err)
 
 static pl_status train(ablation *a, const variant *v, size_t number, pl_error *err)
 {
-    const char *const words[] = {"plimsoll", "train", v->file, "--quiet", NULL};
+    const char *const words[] = {"plimsoll", "train", v->file, "--quiet", v->reads_input ? READ_INPUT : NULL, NULL};
     if (!a->talk->quiet)
         pl_say("%s (%zu of %zu): training%s%s …\n", v->name, number + 1, a->count, v->changes[0] ? " with " : "",
                v->changes);
@@ -224,12 +237,16 @@ static pl_status make(ablation *a, pl_error *err)
     pl_status status = pl_command_require(PL_COMMAND_TRAIN, a->in->config, err);
     if (status == PL_OK) status = take_names(a, err);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = open_variant(a, &a->variant[i], err);
+    bool reads_input = false;
+    for (size_t i = 0; i < a->count; i++) reads_input |= a->variant[i].reads_input;
+    if (status == PL_OK && reads_input) status = pl_compare_share_input(a->in, a->input, err);
     if (status != PL_OK) return status;
     pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
     status = pl_compare_folder_make(a->between, err);
-    for (size_t i = 0; i < a->count && status == PL_OK; i++) status = save(a, &a->variant[i], err);
     if (!a->talk->quiet) pl_say("planning %zu variants …\n", a->count);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = plan(a, &a->variant[i], err);
+    if (status == PL_OK) status = make_folder(a->in->out, err);
+    for (size_t i = 0; i < a->count && status == PL_OK; i++) status = save(&a->variant[i], a->variant[i].file, err);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = train(a, &a->variant[i], i, err);
     return status;
 }
@@ -243,7 +260,8 @@ static pl_status put(const ablation *a, pl_times_form form, const char *path, pl
     pl_status status =
         pl_runs_report_as(name, folder, a->count, form, pl_terminal_columns(STDOUT_FILENO),
                           pl_is_terminal(STDOUT_FILENO) && pl_color_wanted(STDOUT_FILENO), &text, &bytes, err);
-    if (status == PL_OK) status = pl_put_to(path, pl_page_save, text, bytes, err);
+    const bool to_stdout = !path || pl_is_stdout(path);
+    if (status == PL_OK) status = to_stdout ? pl_put_kept(text, bytes, err) : pl_page_save(path, text, bytes, err);
     pl_text_free(text);
     return status;
 }
@@ -260,7 +278,7 @@ static pl_status ablate(const pl_cli_input *in, const pl_talk *talk, pl_error *e
 {
     static ablation a;
     const char *html = in->arguments.value[HTML];
-    a = (ablation){.in = in, .talk = talk};
+    a = (ablation){.in = in, .talk = talk, .input = PL_COMPARE_NO_INPUT};
     pl_status status = html && !pl_is_stdout(html) ? pl_page_check(html, err) : PL_OK;
     if (status == PL_OK) status = make(&a, err);
     pl_compare_folder_remove(a.between);

@@ -31,8 +31,8 @@ static const char overview_end[] =
     "usage or config; 3 does not fit the memory; 4 data missing or damaged; 5 storage: a file cannot be read or "
     "written; 6 measured memory differs from the plan; 75 ended early by SIGHUP, 130 by SIGINT, 143 by SIGTERM: a "
     "training that was at work can be resumed then (where nothing was saved it ends with 1). A shell shows 141 "
-    "(SIGPIPE) when the reader of the output left first (plimsoll plan x.yaml | head -3); train, rollout, "
-    "encode, quantize and infer --out go on.\n";
+    "(SIGPIPE) when the reader of the output left first (plimsoll plan x.yaml | head -3); train, ablate, "
+    "rollout, encode, quantize and infer --out go on.\n";
 
 /* A line of the text is a paragraph; one that begins with a space is left as it is. */
 static pl_status put_paragraphs(const char *text, pl_error *err)

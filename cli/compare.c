@@ -20,6 +20,7 @@ typedef struct comparison {
     const pl_compare_words *words;
     pl_compare *of;
     char folder[PATH_MAX];
+    char input[PL_CLI_NAMELESS_BYTES]; /* what each process gets as standard input */
     uint32_t turns, batch;
     bool seeded;
     char *made;           /* a line each; NULL: the files are the user's */
@@ -52,24 +53,11 @@ static pl_status write_config(const comparison *c, pl_variant v, pl_compare_step
     return status;
 }
 
-/* The config in the folder is the user's, written out: its own name stands for it in sentences, and its lines are none
- * of the user's. */
-static void name_config(const comparison *c, char sentence[PL_ERROR_TEXT_BYTES])
-{
-    char path[PATH_MAX], text[PL_ERROR_TEXT_BYTES];
-    const size_t bytes = strlen(path_of(c, "config", ".yaml", path));
-    for (char *at = sentence; (at = strstr(at, path)); at += strlen(c->in->arguments.operand[0])) {
-        const char *rest = at + bytes;
-        const size_t places = strspn(rest, ":0123456789");
-        snprintf(text, sizeof text, "%s%s%s", c->in->arguments.operand[0], places ? ":" : "", rest + places);
-        snprintf(at, PL_ERROR_TEXT_BYTES - (size_t)(at - sentence), "%s", text);
-    }
-}
-
 static pl_status run_child(comparison *c, const char *const *words, pl_error *err)
 {
-    const pl_status status = pl_compare_run_child(c->folder, words, &c->told, err);
-    name_config(c, c->told.sentence);
+    char path[PATH_MAX];
+    const pl_status status = pl_compare_run_child(c->folder, c->input, words, &c->told, err);
+    pl_compare_name_config(path_of(c, "config", ".yaml", path), c->in->arguments.operand[0], c->told.sentence);
     return status;
 }
 
@@ -315,6 +303,14 @@ static const char *page_of(const comparison *c)
     return pl_is_stdout(html) ? NULL : html;
 }
 
+static pl_status share_input(comparison *c, pl_error *err)
+{
+    const pl_cli_arguments *a = &c->in->arguments;
+    bool is_read = false;
+    for (size_t i = 1; i < a->operand_count; i++) is_read |= strcmp(a->all[i], "-") == 0;
+    return is_read ? pl_compare_share_input(c->in, c->input, err) : PL_OK;
+}
+
 static pl_status open_comparison(comparison *c, pl_error *err)
 {
     pl_status status = pl_cli_read_turns(c->words->turns, &c->turns, err);
@@ -322,6 +318,7 @@ static pl_status open_comparison(comparison *c, pl_error *err)
     if (status == PL_OK) status = read_seeded(c, err);
     if (status == PL_OK && page_of(c)) status = pl_page_check(page_of(c), err);
     if (status == PL_OK) status = pl_cli_begin_with_module(c->in->config, err);
+    if (status == PL_OK) status = share_input(c, err);
     if (status != PL_OK) return status;
     pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
     status = pl_compare_folder_make(c->folder, err);
@@ -352,7 +349,7 @@ int pl_cli_compare(const pl_cli_command *command, const pl_cli_input *in, const 
 {
     static comparison c;
     pl_error err = {0};
-    c = (comparison){.name = command->name, .in = in, .talk = talk, .words = words};
+    c = (comparison){.name = command->name, .in = in, .talk = talk, .words = words, .input = PL_COMPARE_NO_INPUT};
     pl_status status = compare(&c, &err);
     pl_compare_folder_remove(c.folder); /* first: who reads the table may close the pipe, which ends this process */
     pl_signals_leave();

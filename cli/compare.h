@@ -27,9 +27,17 @@ typedef struct pl_compare_told {
     char sentence[PL_ERROR_TEXT_BYTES]; /* why it failed; "" */
 } pl_compare_told;
 
-/* Runs `plimsoll WORDS…` and waits. What it tells lies in files in the folder. PL_E_STOPPED: a signal has come, which
- * the child got, too. Whatever else becomes of the child is in *told. */
-pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *);
+/* What children read in turns, each to its end: a copy of this command's standard input; none where that is a
+ * terminal. */
+#define PL_COMPARE_NO_INPUT "/dev/null"
+pl_status pl_compare_share_input(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], pl_error *);
+/* Runs `plimsoll WORDS…` and waits; input: the file that is its standard input. What it tells lies in files in the
+ * folder. PL_E_STOPPED: a signal has come, which the child got, too. Whatever else becomes of the child is in *told. */
+pl_status pl_compare_run_child(const char *folder, const char *input, const char *const *words, pl_compare_told *told,
+                               pl_error *);
+/* A config that is gone with the command was the user's, written out: its own name stands for it in sentences, and its
+ * lines are none of the user's. */
+void pl_compare_name_config(const char *path, const char *name, char sentence[PL_ERROR_TEXT_BYTES]);
 /* The kind of a failure that ended with this exit code. */
 pl_status pl_compare_status_of(int code);
 

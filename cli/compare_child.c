@@ -35,13 +35,13 @@ static const char *file_of(const char *folder, const char *name, char path[PATH_
     return path;
 }
 
-static int redirect(const char *folder, posix_spawn_file_actions_t *actions)
+static int redirect(const char *folder, const char *input, posix_spawn_file_actions_t *actions)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_TRUNC, MODE = 0600 };
     char out[PATH_MAX], err[PATH_MAX];
     int error = posix_spawn_file_actions_init(actions);
     if (error) return error;
-    error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, input, O_RDONLY, 0);
     if (!error)
         error = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, file_of(folder, "told", out), FLAGS, MODE);
     if (!error)
@@ -50,12 +50,18 @@ static int redirect(const char *folder, posix_spawn_file_actions_t *actions)
     return error;
 }
 
+pl_status pl_compare_share_input(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BYTES], pl_error *err)
+{
+    bool is_empty;
+    return isatty(STDIN_FILENO) ? PL_OK : pl_cli_keep_input(in, path, &is_empty, err);
+}
+
 /* 0, or errno. */
-static int start(const char *folder, char *const *words, const sigset_t *mask, pid_t *child)
+static int start(const char *folder, const char *input, char *const *words, const sigset_t *mask, pid_t *child)
 {
     posix_spawn_file_actions_t actions;
     char **e = environment();
-    int error = e ? redirect(folder, &actions) : ENOMEM;
+    int error = e ? redirect(folder, input, &actions) : ENOMEM;
     if (!error) {
         error = pl_cli_spawn("/proc/self/exe", &actions, words, e, mask, child);
         (void)posix_spawn_file_actions_destroy(&actions);
@@ -128,6 +134,17 @@ static void read_sentence(const char *folder, const char *command, pl_compare_to
         snprintf(told->sentence, sizeof told->sentence, "%.1000s", sentence[0] ? sentence : "its process failed");
 }
 
+void pl_compare_name_config(const char *path, const char *name, char sentence[PL_ERROR_TEXT_BYTES])
+{
+    char text[PL_ERROR_TEXT_BYTES];
+    for (char *at = sentence; (at = strstr(at, path)); at += strlen(name)) {
+        const char *rest = at + strlen(path);
+        const size_t places = strspn(rest, ":0123456789");
+        snprintf(text, sizeof text, "%s%s%s", name, places ? ":" : "", rest + places);
+        snprintf(at, PL_ERROR_TEXT_BYTES - (size_t)(at - sentence), "%s", text);
+    }
+}
+
 pl_status pl_compare_status_of(int code)
 {
     const pl_status each[] = {PL_E_CONFIG, PL_E_BUDGET, PL_E_DATA, PL_E_STORAGE, PL_E_UNSUPPORTED};
@@ -136,7 +153,8 @@ pl_status pl_compare_status_of(int code)
     return PL_E_UNSUPPORTED;
 }
 
-pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_compare_told *told, pl_error *err)
+pl_status pl_compare_run_child(const char *folder, const char *input, const char *const *words, pl_compare_told *told,
+                               pl_error *err)
 {
     const sigset_t set = awaited();
     sigset_t before;
@@ -145,7 +163,7 @@ pl_status pl_compare_run_child(const char *folder, const char *const *words, pl_
     *told = (pl_compare_told){0};
     (void)sigprocmask(SIG_BLOCK, &set, &before);
     const bool begins = !pl_signal_stop; /* else it came between two children, and this one would not hear of it */
-    if (begins) error = start(folder, (char *const *)(uintptr_t)words, &before, &child);
+    if (begins) error = start(folder, input, (char *const *)(uintptr_t)words, &before, &child);
     if (begins && !error) signal_number = await(child, &set, &state);
     if (signal_number) (void)raise(signal_number); /* for the handler that notes it (signals.h) */
     (void)sigprocmask(SIG_SETMASK, &before, NULL);

@@ -42,6 +42,8 @@ pl_status pl_cli_join_names(const pl_cli_input *, const char *first, char *text,
  * of them. PL_E_STORAGE, with errno. */
 enum { PL_CLI_NAMELESS_BYTES = 32 };
 pl_status pl_cli_open_nameless(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], int *fd, pl_error *);
+/* Standard input to its end in such a file. */
+pl_status pl_cli_keep_input(const pl_cli_input *, char path[PL_CLI_NAMELESS_BYTES], bool *is_empty, pl_error *);
 
 const char *pl_cli_cache(const pl_cli_input *); /* NULL: none */
 

@@ -1,7 +1,7 @@
 /* Names of files as a text of a config. More of them than that takes go into a file, a line each, which the config
  * names as @LIST. It has no name from the start, so it is gone with the last process that has it open; the runner is
  * one. */
-#include "load.h"
+#include "planning.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -89,27 +89,32 @@ static pl_status list(const pl_cli_input *in, const names *n, char *text, size_t
         folder, strerror(error));
 }
 
-static pl_status copy_input(int to, pl_error *err)
+pl_status pl_cli_keep_input(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BYTES], bool *is_empty, pl_error *err)
 {
     char piece[16 << 10];
-    ssize_t n, all = 0;
+    ssize_t n;
+    int to;
+    pl_status status = pl_cli_begin_with_module(in->config, err); /* a process that begins anew would find nothing */
+    if (status == PL_OK) status = pl_cli_open_nameless(in, path, &to, err);
+    if (status != PL_OK) return status;
+    *is_empty = true;
     while ((n = read(STDIN_FILENO, piece, sizeof piece)) > 0) {
         if (write(to, piece, (size_t)n) != n)
             return pl_cli_error(err, PL_E_STORAGE, "standard input cannot be kept in a file: %s", strerror(errno));
-        all += n;
+        *is_empty = false;
     }
-    if (n < 0) return pl_cli_error(err, PL_E_STORAGE, "standard input cannot be read: %s", strerror(errno));
-    return all ? PL_OK : pl_cli_error(err, PL_E_DATA, "standard input (-) is empty; items are needed");
+    return n == 0 ? PL_OK : pl_cli_error(err, PL_E_STORAGE, "standard input cannot be read: %s", strerror(errno));
 }
 
 static pl_status take_input(const pl_cli_input *in, names *n, pl_error *err)
 {
-    int fd;
+    bool is_empty;
     if (isatty(STDIN_FILENO))
         return pl_cli_error(err, PL_E_USAGE,
                             "- is standard input, which is a terminal; pipe items into it, or name a file");
-    const pl_status status = pl_cli_open_nameless(in, n->input, &fd, err);
-    return status == PL_OK ? copy_input(fd, err) : status;
+    const pl_status status = pl_cli_keep_input(in, n->input, &is_empty, err);
+    if (status != PL_OK || !is_empty) return status;
+    return pl_cli_error(err, PL_E_DATA, "standard input (-) is empty; items are needed");
 }
 
 /* A config's text is printable UTF-8; names of files need not be. */

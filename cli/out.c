@@ -76,6 +76,12 @@ pl_status pl_put(const char *text, size_t bytes, pl_error *err)
     return PL_E_STORAGE;
 }
 
+pl_status pl_put_kept(const char *text, size_t bytes, pl_error *err)
+{
+    const pl_status status = pl_put(text, bytes, err);
+    return status != PL_OK && errno == EPIPE ? PL_OK : status;
+}
+
 pl_status pl_put_text(const char *text, pl_error *err) { return pl_put(text, strlen(text), err); }
 
 bool pl_is_stdout(const char *path) { return path && strcmp(path, "-") == 0; }

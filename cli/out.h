@@ -17,6 +17,8 @@ void pl_say_end_line(void);
 /* Data, to stdout: all of it, or PL_E_STORAGE with errno as write left it. */
 pl_status pl_put(const char *text, size_t bytes, pl_error *);
 pl_status pl_put_text(const char *text, pl_error *);
+/* The same of what is kept elsewhere, by who outlives its readers (signals.h): that one left is its own affair. */
+pl_status pl_put_kept(const char *text, size_t bytes, pl_error *);
 /* Is a word that says where data go standard output? NULL is not. */
 bool pl_is_stdout(const char *path);
 /* To stdout where the path is NULL or "-", else into that file: pl_text_save, or pl_page_save. */

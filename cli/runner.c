@@ -350,7 +350,7 @@ static pl_status put_inferred(const runner *r, const pl_inferred *i, pl_error *e
                     i->p95_seconds, i->most_seconds);
     pl_line_add(&line, ",\"planned_bytes\":%llu,\"measured_bytes\":%llu}\n", (unsigned long long)verdict.planned_bytes,
                 (unsigned long long)verdict.measured_bytes);
-    return pl_put(text, line.bytes, err);
+    return said(r, PL_CALL_APART) ? pl_put_kept(text, line.bytes, err) : pl_put(text, line.bytes, err);
 }
 
 static void say_inferred(const pl_inferred *i)

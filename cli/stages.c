@@ -106,18 +106,19 @@ static pl_status print(const pl_cli_input *in, pl_error *err)
     char *text = NULL;
     size_t bytes = 0;
     pl_status status = pl_stage_report(in->config, PL_STAGE_TEXT, &text, &bytes, err);
-    if (status == PL_OK) status = pl_put(text, bytes, err);
+    if (status == PL_OK) status = pl_put_kept(text, bytes, err);
     pl_text_free(text);
     return status;
 }
 
+/* Files first: nobody need read along. */
 int pl_cli_conclude_stages(const pl_cli_input *in, const pl_talk *talk)
 {
     pl_error err = {0};
     char json[PATH_MAX], page[PATH_MAX];
-    pl_status status = print(in, &err);
-    if (status == PL_OK) status = keep(in, PL_STAGE_JSON, "results.json", json, &err);
+    pl_status status = keep(in, PL_STAGE_JSON, "results.json", json, &err);
     if (status == PL_OK) status = keep(in, PL_STAGE_HTML, "results.html", page, &err);
+    if (status == PL_OK) status = print(in, &err);
     if (status == PL_OK && !talk->quiet) pl_say("kept: %s, %s\n", json, page);
     return status == PL_OK ? 0 : pl_cli_complain("train", status, &err);
 }

@@ -19,7 +19,7 @@ set(PL_PART_planner
   systems/*_page*.c systems/*_synth.c systems/*_prepare.c systems/chain_stages.c systems/inputs.c systems/preparation.c
   systems/stages.c systems/outputs.c systems/show_facts.c systems/trainings*.c
   data/clouds/scene.c data/arrays/arrays_prepare.c data/text/bpe_train.c data/text/words_train.c data/text/prepare.c
-  data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^eu]*.c)
+  data/text/tokenizer_write.c data/pages/texts_prepare.c data/pages/texts_gather.c texts/[^elu]*.c)
 set(PL_PART_ref kernels/ref/*.c)
 # What has to do with pictures and fields, which no model of tokens does.
 set(PL_PART_images

@@ -99,10 +99,21 @@ static pl_status keep_programs(const exporting *e, const char *seen, pl_error *e
     return pl_rewrite_keep_programs(e->graph, name, 2, err);
 }
 
+/* Weights are exported of any training. */
+static pl_status check_used(const exporting *e, pl_error *err)
+{
+    const pl_family *family = pl_model_family(e->config);
+    if (e->o->format != PL_EXPORT_ONNX || !family->check_used) return PL_OK;
+    const pl_status status = family->check_used(e->config, err);
+    if (status == PL_E_CONFIG) pl_error_append(err, "; `format` safetensors exports its weights");
+    return status;
+}
+
 static pl_status build(exporting *e, pl_error *err)
 {
     const char *seen = pl_model_family(e->config)->face.program;
     PL_TRY(pl_config_check(e->config, err));
+    PL_TRY(check_used(e, err));
     PL_TRY(print_config(e, err));
     PL_TRY(open_data(e, err));
     PL_TRY(pl_settings_fill(e->config, command_of(e->config), e->data, &e->settings, err));

@@ -39,11 +39,14 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
                          pl_error *err)
 {
     if (!pl_system_files(c, command)) return pl_model_build(c, extents, graph, err);
+    const pl_family *family = pl_model_family(c);
     pl_facts seen = *extents;
     pl_facts_add(&seen, "export", 1); /* for archs whose other programs want labels, too */
-    PL_TRY(pl_model_build(c, &seen, graph, err));
-    const pl_status status = rewrite(*graph, &pl_model_family(c)->face, err);
-    if (status == PL_E_UNSUPPORTED && pl_command_does(command, PL_USES_CALIBRATION))
+    pl_status status = family->check_used ? family->check_used(c, err) : PL_OK;
+    const bool is_used = status == PL_OK;
+    if (is_used) PL_TRY(pl_model_build(c, &seen, graph, err));
+    if (is_used) status = rewrite(*graph, &family->face, err);
+    if ((!is_used || status == PL_E_UNSUPPORTED) && pl_command_does(command, PL_USES_CALIBRATION))
         pl_error_append(err, "; take quantization.files (`calibrate`) away, and its own samples calibrate it");
     return status;
 }

@@ -63,7 +63,11 @@ static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *
         pl_str_printf(&lines, "%s\n", (const char *)pl_config_value_of(cfg, key));
     for (; *line; line++) pl_str_printf(&lines, *line == '\n' && key->type == PL_CONFIG_TEXT ? "\\n" : "%c", *line);
     if (lines.failed) return pl_fail(err, PL_E_USAGE, "%s: the texts are too long together; give fewer", label);
-    return pl_config_set(cfg, key->path, pl_str_text(&lines), label, err);
+    /* A name in brackets is a pattern here, no list. */
+    const pl_config_style style = pl_str_text(&lines)[0] == '[' ? PL_CONFIG_QUOTED : PL_CONFIG_RAW;
+    pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
+    snprintf(from.by, sizeof from.by, "%s", label);
+    return pl_config_assign(cfg, key, (pl_config_scalar){pl_str_text(&lines), lines.bytes, style}, &from, label, err);
 }
 
 /* "section.key=value" */

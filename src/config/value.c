@@ -482,13 +482,18 @@ pl_status pl_config_check_items(const pl_config_key *key, const void *value, con
                    pl_config_expected(key, expected, sizeof expected), list->count);
 }
 
+static bool is_in_brackets(pl_config_scalar s)
+{
+    return s.bytes >= 2 && s.text[0] == '[' && s.text[s.bytes - 1] == ']';
+}
+
 /* An item of a list in one scalar, without blanks around it; of a list of words also without quotes. */
 static pl_config_scalar trimmed(const pl_config_key *key, const char *at, const char *end)
 {
     while (at < end && *at == ' ') at++;
     while (at < end && end[-1] == ' ') end--;
     const bool quoted = end - at >= 2 && (*at == '"' || *at == '\'') && *at == end[-1];
-    if (key->type == PL_CONFIG_LIST && key->names && quoted) at++, end--;
+    if (key->names && quoted) at++, end--;
     return (pl_config_scalar){at, (size_t)(end - at), key->names ? PL_CONFIG_QUOTED : PL_CONFIG_RAW};
 }
 
@@ -496,8 +501,7 @@ static pl_config_scalar trimmed(const pl_config_key *key, const char *at, const 
 static pl_status set_items(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     pl_config_value value = {0};
-    const bool in_brackets =
-        key->type == PL_CONFIG_LIST && s.bytes >= 2 && s.text[0] == '[' && s.text[s.bytes - 1] == ']';
+    const bool in_brackets = is_in_brackets(s);
     const char *at = s.text + in_brackets, *end = s.text + s.bytes - in_brackets;
     bool empty = is_word(s, "none") || (s.bytes == 0 && s.style == PL_CONFIG_QUOTED) ||
                  (in_brackets && trimmed(key, at, end).bytes == 0);
@@ -544,8 +548,40 @@ static void store_text(char *to, size_t room, const char *text, size_t bytes)
     memcpy(to, text, bytes);
 }
 
+/* "[a, 'b, c']" outside of a file, where YAML reads it: paths, a line each. */
+static pl_status set_paths(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
+{
+    char text[PL_CONFIG_TEXT_BYTES];
+    pl_str lines = pl_str_fixed(text, sizeof text);
+    const char *at = s.text + 1, *end = s.text + s.bytes - 1;
+    while (end > at && end[-1] == ' ') end--;
+    for (const char *next; at < end; at = next + 1) {
+        while (*at == ' ') at++;
+        const char quote = *at == '"' || *at == '\'' ? *at : 0;
+        const char *close = quote ? memchr(at + 1, quote, (size_t)(end - at - 1)) : NULL;
+        next = memchr(close ? close : at, ',', (size_t)(end - (close ? close : at)));
+        if (!next) next = end;
+        const char *last = next;
+        while (last > at && last[-1] == ' ') last--;
+        if (close && last == close + 1) at++, last--;
+        if (last == at)
+            return pl_fail(err, PL_E_CONFIG, "%s: an item of %s must be one path, and one in \"%.100s\" is empty",
+                           where, key->path, s.text);
+        pl_str_printf(&lines, "%s%.*s", lines.bytes ? "\n" : "", (int)(last - at), at);
+    }
+    if (lines.failed)
+        return pl_fail(err, PL_E_CONFIG, "%s: the paths of %s are too long together; put them into a file (@FILE)",
+                       where, key->path);
+    s = (pl_config_scalar){pl_str_text(&lines), lines.bytes, PL_CONFIG_QUOTED};
+    PL_TRY(check_text(key, s, where, err));
+    store_text(to, key->bytes, s.text, s.bytes);
+    return PL_OK;
+}
+
 static pl_status set_text(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
+    const bool is_list = key->type == PL_CONFIG_PATH && key->flags & PL_CONFIG_FLAG_LINES && is_in_brackets(s);
+    if (is_list && s.style == PL_CONFIG_RAW) return set_paths(key, s, to, where, err);
     if (key->type == PL_CONFIG_PATH && is_word(s, key->empty_word))
         s = (pl_config_scalar){"", 0, PL_CONFIG_QUOTED};
     else

@@ -371,6 +371,11 @@ static pl_status check_size(const clouds *k)
 static pl_status check_frame(const clouds *k)
 {
     if (k->height >= LEAST_SIDE && k->width >= LEAST_SIDE) return check_size(k);
+    if (k->m->config->clouds.samples_from == PL_CONFIG_SAMPLES_ARRAYS)
+        return pl_fail(k->m->net.err, PL_E_CONFIG,
+                       "arrays.images: frames of %" PRId64 " × %" PRId64
+                       " pixels are too small for three halvings; take images of at least %d × %d",
+                       k->height, k->width, LEAST_SIDE, LEAST_SIDE);
     return pl_fail(k->m->net.err, PL_E_CONFIG,
                    "frames of %" PRId64 " × %" PRId64
                    " pixels are too small for three halvings; take data with at least %d × %d, or more rows of them "

@@ -56,7 +56,8 @@ static const pl_family hybrid = {
                         {"q_halt", "the logit of: all words are right, reasoning may end"},
                         {"capsules", "the sketch of each capsule: its weighed sum of tokens"}}},
     .used_for = PL_COMMAND_EVALUATE,
-    .find_part = find_denoiser};
+    .find_part = find_denoiser,
+    .check_used = pl_hybrid_check_used};
 
 static const pl_family rollout = {
     .parts = PL_PART(images) | PL_PART(rollout),

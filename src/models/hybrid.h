@@ -150,6 +150,7 @@ pl_id pl_hybrid_draw_best(const pl_hybrid *, pl_id pages, pl_id *strength);
 #define PL_HYBRID_ENCODES "encode" /* the extent that asks for that program */
 /* Can the model be run on pages of others? Not what is trained to make them, nor with noise on them. */
 bool pl_hybrid_can_be_used(const pl_config *);
+pl_status pl_hybrid_check_used(const pl_config *, pl_error *); /* PL_E_CONFIG: why not */
 /* The program "encode": as models/capsules.c has it, on the towers. */
 pl_status pl_hybrid_build_encode(pl_hybrid *);
 /* hybrid.c: none of what a training's data bring is there. */

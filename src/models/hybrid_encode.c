@@ -11,6 +11,26 @@ bool pl_hybrid_can_be_used(const pl_config *c)
     return pl_hybrid_aim_of(c) == PL_HYBRID_READS && !pl_hybrid_has_noise(c) && !pl_hybrid_has_policy(c);
 }
 
+pl_status pl_hybrid_check_used(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    const char *only = pl_hybrid_aim_key(c);
+    if (pl_hybrid_can_be_used(c)) return PL_OK;
+    if (only)
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: %s makes the config that of another training, whose model reads no pages of others; take "
+                       "the folder of the training task or finetune",
+                       pl_config_where(c, only, where, sizeof where), only);
+    if (pl_hybrid_has_policy(c))
+        return pl_fail(err, PL_E_CONFIG,
+                       "%s: dataset.use_policy lets a policy choose how each page is drawn, from its words, which only "
+                       "the training's own pages have; train with false",
+                       pl_config_where(c, "dataset.use_policy", where, sizeof where));
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: reading.noise %g adds noise to pages, and those of others are read without any; train with 0",
+                   pl_config_where(c, "reading.noise", where, sizeof where), c->reading.noise);
+}
+
 static pl_id rounded(const pl_hybrid *k, pl_id x, const char *name)
 {
     return pl_net_cast(k->n, x, PL_DTYPE_F16, "encode.%s", name);

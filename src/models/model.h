@@ -42,6 +42,8 @@ typedef struct pl_family {
      * says what is computed again, all is. NULL: it never does. */
     bool (*saves_memory)(const pl_config *);
     pl_model_part (*find_part)(const pl_config *); /* NULL: there is none */
+    /* Can the model be run on what is not its training's, and has the face's program? PL_E_CONFIG; NULL: always. */
+    pl_status (*check_used)(const pl_config *, pl_error *);
 } pl_family;
 
 const pl_family *pl_model_family(const pl_config *);

@@ -370,6 +370,7 @@ static pl_status open_setup(const pl_encoding *e, const pl_config *c, pl_data_us
     pl_pages_setup *s = &o->setup;
     PL_TRY(check_count(c, err));
     PL_TRY(open_texts(e, c, &s->texts, err));
+    s->names = c->texts.path;
     PL_TRY(pl_font_load(e->facts(c).font, &s->font, err));
     PL_TRY(e->find_weights(c, use, &o->weights, err));
     if (o->weights.path[0])

@@ -74,23 +74,8 @@ static const pl_encoding encoding = {.facts = facts_of, .find_weights = find_wei
 
 static pl_status check_model(const pl_config *c, pl_error *err)
 {
-    char where[PL_CONFIG_WHERE_BYTES];
-    const char *only = pl_hybrid_aim_key(c);
     PL_TRY(pl_capsules_check_texts(c, err));
-    if (pl_hybrid_can_be_used(c)) return PL_OK;
-    if (only)
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: %s makes the config that of another training, whose model has no capsules; encode with "
-                       "the folder of the training task or finetune",
-                       pl_config_where(c, only, where, sizeof where), only);
-    if (pl_hybrid_has_policy(c))
-        return pl_fail(err, PL_E_CONFIG,
-                       "%s: dataset.use_policy lets a policy choose how each page is drawn, from its words, and texts "
-                       "are encoded as they are drawn; train with false",
-                       pl_config_where(c, "dataset.use_policy", where, sizeof where));
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: reading.noise %g adds noise to pages, and texts are encoded without any; train with 0",
-                   pl_config_where(c, "reading.noise", where, sizeof where), c->reading.noise);
+    return pl_hybrid_check_used(c, err);
 }
 
 /* A plan needs neither texts nor weights, but for who is to encode. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "data/text/prepare.h"
 #include "systems/files.h"
 #include "systems/text.h"
@@ -208,20 +209,38 @@ static uint64_t trained_on(const preparation *p)
     return hash;
 }
 
+/* What of the config, besides its files, says which texts they are; "": it says the same as before. */
+static void say_how(const pl_config *c, const pl_config *other, pl_str *text)
+{
+    static const char *const paths[] = {"data.key", "data.format"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const pl_config_key *key = pl_config_find(paths[i]);
+        if (pl_config_value_equal(c, other, key)) continue;
+        pl_str_printf(text, "%s `%s` ", text->bytes ? " and" : " with", paths[i]);
+        pl_config_print_value(key, pl_config_value_of(c, key), text);
+    }
+}
+
 static pl_status refuse_text(const preparation *p, pl_error *err)
 {
     pl_error ignored = {0};
-    char said[PL_CORPUS_SAID_BYTES], said_before[PL_CORPUS_SAID_BYTES];
+    char said[PL_CORPUS_SAID_BYTES], said_before[PL_CORPUS_SAID_BYTES], how[160] = "", how_before[160] = "";
+    const pl_config *now = p->p->config;
     pl_config *before = pl_config_create();
     const char *text = p->p->saved.record ? p->p->saved.record->config : NULL;
     if (!before || !text || pl_config_load_text(before, "run.json", text, strlen(text), &ignored) != PL_OK)
         pl_config_destroy(before), before = NULL;
+    if (before) {
+        pl_str here = pl_str_fixed(how, sizeof how), then = pl_str_fixed(how_before, sizeof how_before);
+        say_how(now, before, &here);
+        say_how(before, now, &then);
+    }
     pl_status status = pl_fail(
         err, PL_E_CONFIG,
-        "%.300s: is not the text that the run in %.300s was trained on (%.200s then); resume with that text, or "
+        "%.300s:%s%s is not the text that the run in %.300s was trained on (%.200s%s then); resume with that text, or "
         "train on this one in another folder with `run.out`",
-        pl_corpus_said(p->p->config->data.text, said), p->p->out,
-        before ? pl_corpus_said(before->data.text, said_before) : "another");
+        pl_corpus_said(now->data.text, said), how, how[0] ? " it" : "", p->p->out,
+        before ? pl_corpus_said(before->data.text, said_before) : "another", how_before);
     pl_config_destroy(before);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "texts/file_bytes.h"
 #include "texts/form.h"
+#include "texts/list.h"
 #include "texts/scan.h"
 #include "texts/texts_folder.h"
 
@@ -19,18 +20,9 @@ enum { RECIPE_VERSION = 1 }; /* raise it when texts are found in another way */
 uint64_t pl_corpus_bytes(const pl_corpus_wish *w)
 {
     const pl_texts_form largest = w->form >= PL_TEXTS_AUTO ? PL_TEXTS_JSONL : w->form;
-    const uint64_t folders = PL_TEXTS_DEPTH_MAX * (uint64_t)(40 * 1024), lists = PL_CORPUS_LISTS_DEEP;
+    const uint64_t folders = PL_TEXTS_DEPTH_MAX * (uint64_t)(40 * 1024), lists = PL_LISTS_DEEP;
     return pl_file_bytes_heap() + pl_scanner_bytes(largest) + pl_sorter_bytes() + folders + 64 * 1024 +
-           (strchr(w->names, '@') ? lists * PL_CORPUS_LIST_BYTES_MAX : 0);
-}
-
-const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES])
-{
-    const int first = (int)strcspn(names, "\n");
-    uint64_t more = 0;
-    for (const char *at = names + first; *at; at++) more += *at == '\n' && at[1] && at[1] != '\n';
-    snprintf(said, PL_CORPUS_SAID_BYTES, "%.*s%s", first < 300 ? first : 300, names, more ? " and others" : "");
-    return said;
+           (strchr(w->names, '@') ? lists * PL_LIST_BYTES_MAX : 0);
 }
 
 pl_status pl_corpus_tell(const pl_corpus *c, const char *phase, uint64_t done, uint64_t total, pl_error *err)
@@ -67,24 +59,6 @@ static pl_status look(const char *path, pl_origin *o, pl_error *err)
     return status;
 }
 
-/* Files of a folder come in any order: so the sum of their hashes. */
-static pl_status add_file(void *context, const char *path, uint64_t number, pl_error *err)
-{
-    pl_corpus *c = context;
-    pl_origin o;
-    PL_TRY(look(path, &o, err));
-    c->files++;
-    c->origin.bytes += o.bytes;
-    c->origin.inode += listed_as(&o, path, number);
-    return PL_OK;
-}
-
-static bool is_one_file(const char *names)
-{
-    struct stat st;
-    return stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
-}
-
 static pl_status find_form(const pl_corpus *c, pl_file_bytes *b, const char *path, pl_texts_form *form, pl_error *err)
 {
     size_t bytes;
@@ -95,6 +69,36 @@ static pl_status find_form(const pl_corpus *c, pl_file_bytes *b, const char *pat
     PL_TRY(pl_text_form_find(path, head, bytes, form, err));
     if (c->wish.form == PL_TEXTS_AUTO_LINES && *form == PL_TEXTS_WHOLE) *form = PL_TEXTS_LINES;
     return PL_OK;
+}
+
+static pl_status look_for_keys(pl_corpus *c, const char *path, pl_error *err)
+{
+    pl_file_bytes *b;
+    pl_texts_form form = PL_TEXTS_WHOLE;
+    PL_TRY(pl_file_bytes_create(&b, err));
+    pl_status status = pl_file_bytes_open(b, path, err);
+    if (status == PL_OK) status = find_form(c, b, path, &form, err);
+    c->has_keys = form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV || form == PL_TEXTS_SQUAD;
+    pl_file_bytes_destroy(b);
+    return status;
+}
+
+/* Files of a folder come in any order: so the sum of their hashes. */
+static pl_status add_file(void *context, const char *path, uint64_t number, pl_error *err)
+{
+    pl_corpus *c = context;
+    pl_origin o;
+    PL_TRY(look(path, &o, err));
+    c->files++;
+    c->origin.bytes += o.bytes;
+    c->origin.inode += listed_as(&o, path, number);
+    return c->wish.key && !c->has_keys && o.bytes ? look_for_keys(c, path, err) : PL_OK;
+}
+
+static bool is_one_file(const char *names)
+{
+    struct stat st;
+    return stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
 /* The one file, plain if it is read as it is. */
@@ -127,16 +131,27 @@ static pl_status check_wish(const pl_corpus_wish *w, pl_error *err)
     return PL_OK;
 }
 
+/* Where forms are found by themselves, files without keys may be among others. */
+static pl_status check_key(const pl_corpus *c, pl_error *err)
+{
+    char said[PL_CORPUS_SAID_BYTES];
+    if (!c->wish.key || c->has_keys) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG, "%s: the key \"%.100s\" is not looked for: %s; leave it out, or say what %s",
+                   pl_corpus_said(c->wish.names, said), c->wish.key,
+                   c->files > 1 ? "none of the files has keys or columns" : "it has no keys and no columns",
+                   c->files > 1 ? "they hold" : "the file holds");
+}
+
 pl_status pl_corpus_open(pl_corpus *c, const pl_corpus_wish *w, pl_error *err)
 {
     char said[PL_CORPUS_SAID_BYTES];
     *c = (pl_corpus){.wish = *w};
     PL_TRY(check_wish(w, err));
     if (is_one_file(w->names)) PL_TRY(look_at_one(c, err));
-    if (c->is_plain) return PL_OK;
+    if (c->is_plain) return check_key(c, err);
     c->origin.inode = recipe_of(w, w->form);
     PL_TRY(pl_corpus_each_name(w, false, add_file, c, err));
-    if (c->files && c->origin.bytes) return PL_OK;
+    if (c->files && c->origin.bytes) return check_key(c, err);
     return pl_fail(err, PL_E_DATA, "%s: %s; a file with text is needed", pl_corpus_said(w->names, said),
                    c->files ? "all files in it are empty" : "no file lies in it");
 }
@@ -219,16 +234,14 @@ static pl_status changed(const pl_corpus *c, pl_error *err)
                    pl_corpus_said(c->wish.names, said));
 }
 
-/* A key is that of the forms that have keys; where forms are found by themselves, others may be among them. */
-static pl_status check_key(const pl_corpus *c, const char *path, pl_texts_form form, pl_error *err)
+/* Of the several forms that may be among the files one has a few keys of its own. */
+static pl_status check_parts(const pl_corpus *c, const char *path, pl_texts_form form, pl_error *err)
 {
-    const bool fits = form == PL_TEXTS_SQUAD ? pl_squad_parts(c->wish.key) != 0
-                                             : form == PL_TEXTS_JSONL || form == PL_TEXTS_CSV || c->files > 1;
-    if (!c->wish.key || fits) return PL_OK;
-    return pl_fail(
-        err, PL_E_CONFIG, "%.300s: the key \"%.100s\" is not looked for: %s; leave it out, or say what the file holds",
-        path, c->wish.key,
-        form == PL_TEXTS_SQUAD ? "SQuAD's JSON has contexts, questions and answers" : "it has no keys and no columns");
+    if (!c->wish.key || form != PL_TEXTS_SQUAD || pl_squad_parts(c->wish.key)) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%.300s: the key \"%.100s\" is not looked for: SQuAD's JSON has contexts, questions and answers; "
+                   "leave it out, or say what the file holds",
+                   path, c->wish.key);
 }
 
 static pl_status read_open(reading *r, const char *path, pl_error *err)
@@ -236,7 +249,7 @@ static pl_status read_open(reading *r, const char *path, pl_error *err)
     pl_texts_form form;
     pl_origin o;
     PL_TRY(find_form(r->c, r->bytes, path, &form, err));
-    PL_TRY(check_key(r->c, path, form, err));
+    PL_TRY(check_parts(r->c, path, form, err));
     if (!r->taker)
         PL_TRY(pl_file_bytes_pass_over(r->bytes, err));
     else if (r->c->is_plain)

@@ -9,10 +9,11 @@
 #ifndef PL_TEXTS_CORPUS_H
 #define PL_TEXTS_CORPUS_H
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/text_file.h"
 #include "texts/setup.h"
-
-enum { PL_CORPUS_LISTS_DEEP = 8, PL_CORPUS_LIST_BYTES_MAX = 16 << 20 };
 
 /* Strings are the caller's, and outlive what is opened. */
 typedef struct pl_corpus_wish {
@@ -26,6 +27,7 @@ typedef struct pl_corpus_wish {
 typedef struct pl_corpus {
     pl_corpus_wish wish;
     bool is_plain;
+    bool has_keys; /* a file has what a key is of; looked for where one is given */
     uint64_t files;
     /* As it is known: bytes of all files as they lie; of a plain one its inode and times, else, as inode, a hash of
      * those of all files, and of form and key. The content is known when it was read: of a plain one that of the file,
@@ -40,7 +42,7 @@ typedef struct pl_corpus {
 /* Heap that reading holds at most. */
 uint64_t pl_corpus_bytes(const pl_corpus_wish *);
 /* Looks at all files. PL_E_DATA: one is not there, is empty where it is the only one, a folder or pattern has none;
- * PL_E_CONFIG: form and key do not fit. */
+ * PL_E_CONFIG: form and key do not fit, or nothing has keys. */
 pl_status pl_corpus_open(pl_corpus *, const pl_corpus_wish *, pl_error *);
 
 /* Who takes texts. What it returns besides PL_OK stops the reading and is handed on. */
@@ -56,9 +58,18 @@ pl_status pl_corpus_read(pl_corpus *, const char *phase, const pl_corpus_taker *
 pl_status pl_corpus_hash(pl_corpus *, pl_error *);
 /* Is it the corpus that it was then? As pl_origin_match. */
 pl_status pl_corpus_match(pl_corpus *, const pl_origin *then, bool *same, pl_error *);
-/* How a sentence calls it: its first name, and how many more files there are. */
+/* How a sentence calls it: its first name, and whether there are more. Here, for a run says it, too, and the reader is
+ * not in its process (cmake/parts.cmake). */
 enum { PL_CORPUS_SAID_BYTES = 400 };
-const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES]);
+static inline const char *pl_corpus_said(const char *names, char said[PL_CORPUS_SAID_BYTES])
+{
+    const int first = (int)strcspn(names, "\n");
+    uint64_t more = 0;
+    for (const char *at = names + first; *at; at++) more += *at == '\n' && at[1] && at[1] != '\n';
+    snprintf(said, PL_CORPUS_SAID_BYTES, "%.*s%s", first < 300 ? first : 300, names, more ? " and others" : "");
+    return said;
+}
+
 /* PL_E_STOPPED when the progress said so. done of total. */
 pl_status pl_corpus_tell(const pl_corpus *, const char *phase, uint64_t done, uint64_t total, pl_error *);
 

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "texts/list.h"
 #include "texts/texts_folder.h"
 
 typedef struct naming {
@@ -19,12 +20,12 @@ typedef struct naming {
     pl_status (*folder)(struct naming *, const char *path, pl_error *); /* what is done with one */
     uint32_t lists;                                                     /* within each other */
     uint64_t number;                                                    /* of the name that is at work */
-    const char *list;   /* whose names are taken; NULL: the user's own */
-    const char *within; /* folder that is looked through */
+    const pl_list_line *at; /* where it stands; NULL: the user has said it */
+    const char *within;     /* folder that is looked through */
     char path[PL_FILE_PATH_MAX];
 } naming;
 
-static pl_status take_names(naming *n, const char *names, pl_error *err);
+static pl_status take_name(naming *n, const char *name, pl_error *err);
 
 static bool is_folder(const char *path)
 {
@@ -90,6 +91,7 @@ static int stops(const char *path, int error)
 static pl_status take_matches(naming *n, const char *pattern, pl_error *err)
 {
     glob_t all = {0};
+    char place[400];
     pl_status status = PL_OK;
     const int result = glob(pattern, GLOB_NOSORT, stops, &all);
     if (result == GLOB_NOSPACE) status = pl_fail(err, PL_E_NOMEM, "%.300s: no memory for what it matches", pattern);
@@ -100,6 +102,7 @@ static pl_status take_matches(naming *n, const char *pattern, pl_error *err)
                          "%.300s: matches no file; a text is needed (quote the pattern if the shell "
                          "should leave it alone)",
                          pattern);
+    if (status != PL_OK && pl_list_place(n->at, place, sizeof place)[0]) pl_fail_prefix(err, status, "%s", place);
     if (result == 0) qsort(all.gl_pathv, all.gl_pathc, sizeof *all.gl_pathv, by_bytes);
     for (size_t i = 0; status == PL_OK && i < all.gl_pathc; i++) status = take_one(n, all.gl_pathv[i], err);
     globfree(&all);
@@ -108,49 +111,39 @@ static pl_status take_matches(naming *n, const char *pattern, pl_error *err)
 
 /* ---- lines ---- */
 
-static pl_status take_list(naming *n, const char *list, pl_error *err)
+static pl_status take_listed(void *context, const char *name, const pl_list_line *at, pl_error *err)
 {
-    char *text = NULL;
-    size_t bytes;
-    if (n->lists == PL_CORPUS_LISTS_DEEP)
-        return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
-                       (int)PL_CORPUS_LISTS_DEEP);
-    PL_TRY(pl_file_read_text(list, PL_CORPUS_LIST_BYTES_MAX, &text, &bytes, err));
-    const char *outer = n->list;
-    n->list = list, n->lists++;
-    pl_status status = strlen(text) == bytes
-                           ? take_names(n, text, err)
-                           : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
-    n->list = outer, n->lists--;
-    pl_free(text);
+    naming *n = context;
+    const pl_list_line *outer = n->at;
+    n->at = at;
+    const pl_status status = take_name(n, name, err);
+    n->at = outer;
     return status;
 }
 
-/* Names in a list are seen from the folder of the list: so a run finds them wherever a command is given. */
-static pl_status beside_list(const naming *n, const char *name, char path[PL_FILE_PATH_MAX], pl_error *err)
+static pl_status take_list(naming *n, const char *list, pl_error *err)
 {
-    const bool is_list = name[0] == '@' && !is_there(name);
-    const char *slash = n->list ? strrchr(n->list, '/') : NULL, *of = name + is_list;
-    const int folder = slash && of[0] != '/' ? (int)(slash - n->list) + 1 : 0;
-    const int bytes = snprintf(path, PL_FILE_PATH_MAX, "%s%.*s%s", is_list ? "@" : "", folder, n->list, of);
-    return bytes < PL_FILE_PATH_MAX ? PL_OK : pl_fail(err, PL_E_USAGE, "the path %.200s… is too long", name);
+    if (n->lists == PL_LISTS_DEEP)
+        return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
+                       (int)PL_LISTS_DEEP);
+    n->lists++;
+    const pl_status status = pl_list_each(list, take_listed, n, err);
+    n->lists--;
+    return status;
 }
 
-static pl_status take_seen(naming *n, const char *name, pl_error *err)
-{
-    if (name[0] == '@' && !is_there(name)) return take_list(n, name + 1, err);
-    if (is_pattern(name) && !is_there(name)) return take_matches(n, name, err);
-    return take_one(n, name, err);
-}
-
+/* What is called so comes before a list or a pattern. */
 static pl_status take_name(naming *n, const char *name, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
     if (strcmp(name, "-") == 0)
         return pl_fail(err, PL_E_USAGE, "-: standard input is all of the text or none of it; name files beside files");
-    if (!n->list) return take_seen(n, name, err);
-    PL_TRY(beside_list(n, name, path, err));
-    return take_seen(n, path, err);
+    PL_TRY(pl_list_seen(n->at, name, path, err));
+    const bool there = is_there(path), is_list = !there && name[0] == '@';
+    if (!there && !is_list && is_pattern(name)) return take_matches(n, path, err);
+    if (is_list) PL_TRY(pl_list_seen(n->at, name + 1, path, err));
+    PL_TRY(pl_list_check_there(n->at, path, err));
+    return is_list ? take_list(n, path, err) : take_one(n, path, err);
 }
 
 static pl_status take_names(naming *n, const char *names, pl_error *err)

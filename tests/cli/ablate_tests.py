@@ -6,9 +6,10 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import time
 
-from cli_tests import SEED, check, finish, main, metrics, read, refused, run, same_run, start
+from cli_tests import COMMAND, SEED, check, environment, finish, main, metrics, read, refused, run, same_run, start
 from hybrid_tests import NOISY, lasting, write_hybrid
 from report_tests import SETTINGS, TEXT
 
@@ -73,6 +74,23 @@ def test_trainings_of_several():
     check(set(shown) == set(folders), out)
 
 
+def test_nobody_reads_the_table():
+    """train | head: what is kept of several trainings is kept, whatever becomes of standard output."""
+    keys = json.loads(json.dumps(NOISY))
+    keys["n2n_pretrain"]["steps"] = 3
+    run("train", write_hybrid(out="read", **keys), "--quiet")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([COMMAND, "train", write_hybrid(out="full", **keys), "--quiet"], stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=120)
+    check(done.returncode == 5 and b"the standard output cannot be written: No space left on device" in done.stderr, done)
+    for words in (["train", write_hybrid(**keys)], ["ablate", write_gpt(), "a", "b", "--out", "two", "--json"]):
+        process = subprocess.Popen([COMMAND, *words, "--quiet"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+        process.stdout.close()
+        err = process.stderr.read()
+        check(process.wait(120) == 0 and not err, words, process.returncode, err)
+    for out in ("out", "full"):
+        check(json.loads(read(f"{out}/results.json")).keys() == json.loads(read("read/results.json")).keys() and read(f"{out}/results.html"), out)
+
+
 def test_the_mean_of_two_towers():
     """fusion_type average is learned_avg with both halves equal, and nothing that is learnt: its gates are one half."""
     run("train", write_hybrid(out="mean", vision_encoder={"fusion_type": "average"}), "--quiet")
@@ -102,6 +120,41 @@ def test_stopped_and_gone_on():
     refused(5, "out/whole: whole was begun before; continue with --resume, or choose another folder with --out", "ablate", config, *words)
 
 
+def test_a_refusal_changes_nothing():
+    """Neither the configs of a run that goes on, nor the folder of one that does not begin."""
+    config = write_gpt()
+    run("ablate", config, "a", "b:train.learning_rate=0.01", "--quiet")
+    kept = {name: read(f"out/{name}.yaml") for name in ("a", "b")}
+    refused(2, r"gpt.yaml: model.width is 16 here and 32 in the saved run, which is another model.*\(b\)", "ablate", config, "a:train.learning_rate=0.02",
+            "b:model.width=16", "--resume")
+    refused(3, r"raise the budget to .* \(b\)", "ablate", config, "a:train.learning_rate=0.02", "b:memory.budget=1MB", "--resume")
+    check({name: read(f"out/{name}.yaml") for name in kept} == kept and sorted(os.listdir("out")) == ["a", "a.yaml", "b", "b.yaml"], os.listdir("out"))
+    refused(3, r"raise the budget to .* \(b\)", "ablate", config, "a", "b:memory.budget=1MB", "--out", "new")
+    check(not os.path.exists("new"), os.listdir("new") if os.path.exists("new") else "")
+    run("ablate", config, "a", "b:train.learning_rate=0.02", "--quiet", "--resume")
+    check(b"learning_rate: 0.02" in read("out/b.yaml") and read("out/a.yaml") == kept["a"], "a resume that is taken")
+
+
+def test_standard_input():
+    """Read once; each variant is the training that train makes of it, and it goes on with the same text only."""
+    config = write_gpt()
+    text = TEXT.encode()
+    words = ["a", "b:train.learning_rate=0.01", "c:data.text=text.txt"]
+    run("ablate", config, "--text", "-", *words, "--quiet", input=text)
+    for name, of in (("a", ()), ("b", ("--set", "train.learning_rate=0.01"))):
+        run("train", config, "--text", "-", "--quiet", "--out", f"by_hand/{name}", *of, input=text)
+        same_run(f"out/{name}", f"by_hand/{name}")
+        check(read(f"out/{name}/stdin.txt") == text, name)
+    check(not os.path.exists("out/c/stdin.txt"), "a variant with a text of its own")
+    kept = read("out/a.yaml")
+    refused(2, r"standard input is another text than out/a/stdin.txt.*\(a\)", "ablate", config, "--text", "-", *words, "--resume", input=b"another text " * 900)
+    check(read("out/a.yaml") == kept, "out/a.yaml")
+    for given in (text, b""):
+        run("ablate", config, "--text", "-", *words, "--quiet", "--resume", input=given)
+    refused(4, "standard input is empty", "ablate", config, "--text", "-", *words, "--out", "new", input=b"")
+    check(not os.path.exists("new"), "left a folder")
+
+
 def test_bad_words():
     config = write_gpt()
     for words, said in ((["a"], "2 to 8 variants after the config were expected, and there is 1"), ([], "and there are 0"),
@@ -119,7 +172,8 @@ def test_bad_words():
     check(not os.path.exists("new/a"), "a training began")
 
 
-GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_the_mean_of_two_towers, test_stopped_and_gone_on, test_bad_words]}
+GROUPS = {"ablate": [test_each_is_the_training_of_its_settings, test_trainings_of_several, test_nobody_reads_the_table, test_the_mean_of_two_towers, test_stopped_and_gone_on,
+                     test_a_refusal_changes_nothing, test_standard_input, test_bad_words]}
 
 if __name__ == "__main__":
     main(GROUPS)

@@ -250,12 +250,13 @@ def test_full_output():
 def test_reader_leaves():
     """plan | head: as every Unix tool, by SIGPIPE and without a word. A training goes on."""
     write_text()
-    for words, code in ((["plan", write_config(), "--json"], -signal.SIGPIPE), (["train", write_config(), "--progress", "json"], 0)):
+    for words, code in ((["plan", write_config(), "--json"], -signal.SIGPIPE), (["train", write_config(), "--progress", "json"], 0),
+                        (["infer", "out", "text.txt", "--out", "items.jsonl", "--json"], 0)):
         process = subprocess.Popen([COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
         process.stdout.close()
         err = process.stderr.read()
         check(process.wait(60) == code and b"standard output" not in err, words, process.returncode, err)
-    check(os.path.exists("out/checkpoints/latest"), "the training did not end")
+    check(os.path.exists("out/checkpoints/latest") and os.path.exists("items.jsonl"), "the work did not end")
 
 
 def test_stopped_generate_and_eval():

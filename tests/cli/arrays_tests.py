@@ -256,7 +256,7 @@ def test_refused():
         refused(code, pattern, "train", write_arrays("bad.yaml", arrays, **keys), "--out", "bad")
         check(not os.path.exists("bad"), "what was refused left a folder")
 
-    fails(4, r"^plimsoll train: images.npy: is u1 \[40, 2, 16, 18\], but arrays.images takes real numbers \[count, 3, any, any\] \(or u1 from 0 to 255\)$",
+    fails(4, r"^plimsoll train: images.npy: is u1 \[40, 2, 16, 18\], but arrays.images takes real numbers \[count, 3 \(temporal_frames\), any, any\] \(or u1 from 0 to 255\)$",
           temporal_frames=3)
     fails(4, r"^plimsoll train: no.npy: ", {"images": "no.npy"})
     fails(2, r"arrays.target", {"target": None})
@@ -271,7 +271,8 @@ def test_refused():
     save("inf.npy", "<f4", (COUNT, FRAMES, HEIGHT, WIDTH), [0.5] * (COUNT * FRAMES * PIXELS - 1) + [math.inf])
     fails(4, rf"^plimsoll train: inf.npy: item {COUNT - 1} has a number that is infinite or NaN", {"images": "inf.npy"})
     save("same.npy", "<f4", (COUNT,), [2.5] * COUNT)
-    fails(4, r"all targets that would be trained on are 2.5, so there is nothing to learn", {"target": "same.npy"})
+    fails(4, r"^plimsoll train: arrays.target: all targets that would be trained on are 2.5, so there is nothing to learn; bring others$", {"target": "same.npy"})
+    fails(4, rf"^plimsoll train: arrays.held_out 0.999 leaves one of {COUNT} samples to train on, and two are the least; make it smaller", {"held_out": 0.999})
     with open("cut.npy", "wb") as file:
         file.write(read("images.npy")[:-1])
     fails(4, r"^plimsoll train: cut.npy: its shape needs \d+ bytes behind the header, and there are \d+", {"images": "cut.npy"})
@@ -281,6 +282,11 @@ def test_refused():
     fails(2, r"arrays.held_out", {"held_out": 1})
     fails(2, r"early_stopping_patience.*arrays.held_out is 0|plateau.*arrays.held_out is 0", {"held_out": 0})
     fails(2, r"flat_field_correction", flat_field_correction="false")
+    save("flat.npy", "|u1", (COUNT, FRAMES, 7, 30), [DRAW.randrange(256) for _ in range(COUNT * FRAMES * 210)])
+    refused(2, r"^plimsoll plan: arrays.images: frames of 7 × 30 pixels are too small for three halvings; take images of at least 8 × 8$", "plan",
+            write_arrays("flat.yaml", {"images": "flat.npy"}), "--out", "flat")
+    Samples(count=2).write()
+    fails(4, r"^plimsoll train: arrays.held_out 0.15 leaves one of 2 samples to train on, and two are the least; make it smaller \(0 holds out none\), or bring more", {"held_out": None})
     refused(2, r"arrays.images", "plan", write_arrays("f.yaml", samples_from="flights"))
 
 

@@ -42,10 +42,10 @@ def tree():
     return found
 
 
-def compare(model, *words, code=0):
+def compare(model, *words, code=0, **options):
     """The table as JSON; nothing has changed, and nothing is left."""
     before = tree()
-    out, err = run("infer", model, *words, "--compare", "--json", "--turns", "2", env=with_tmp(), code=code)
+    out, err = run("infer", model, *words, "--compare", "--json", "--turns", "2", env=with_tmp(), code=code, **options)
     check(tree() == before, "files were touched:", set(tree().items()) ^ set(before.items()))
     check(os.listdir("tmp") == [], "left behind:", os.listdir("tmp"))
     told = json.loads(out)
@@ -240,6 +240,18 @@ def test_own_files():
     check([r["batch"] for r in rows["f32"]["runs"]] == [1, 2], rows["f32"])
 
 
+def test_standard_input():
+    """Every process gets all of it."""
+    config, lines = write_encoder(), "a ship\nthe sea\n\nwide water\n"
+    with open("lines.txt", "w") as file:
+        file.write(lines)
+    rows, of_file = (compare(config, name, input=given)[1] for name, given in (("-", lines.encode()), ("lines.txt", b"")))
+    check(all(r["items"] == 4 for name in ("f32", "bf16", "int8") for r in rows[name]["runs"]), rows)
+    check([row.get("outputs") for row in rows.values()] == [row.get("outputs") for row in of_file.values()], rows, of_file)
+    out, err = run("infer", config, "-", "--compare", "--json", "--turns", "1", input=b"", env=with_tmp(), code=4)
+    check("standard input (-) is empty; items are needed" in out + err, out, err)
+
+
 def while_running(model, name):
     """A file that lies between while forms are run."""
     process = subprocess.Popen([COMMAND, "infer", model, "--compare", "--turns", "64"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=with_tmp())
@@ -403,7 +415,7 @@ def test_stopped_twice():
     check(os.listdir("tmp") == [], "left behind:", os.listdir("tmp"))
 
 
-GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_calibration, test_forms_of_output, test_environment, test_stopped_twice],
+GROUPS = {"compare": [test_gpt, test_mlp, test_encoder, test_rollout, test_own_files, test_standard_input, test_calibration, test_forms_of_output, test_environment, test_stopped_twice],
           "compare_systems": [test_chain, test_clouds, test_hybrid, test_binary, test_held_out_texts, test_held_out_flights],
           "compare_refused": [test_budget, test_words, test_refused_at_once]}
 

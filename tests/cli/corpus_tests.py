@@ -166,6 +166,9 @@ def test_a_list_in_the_config():
     config = write_config(data={"text": '[p0.txt, p1.txt, "p[23].txt"]'})
     train(config=config)
     check(bytes(tokens()) == bytes_of(["".join(texts[i:i + 10]) for i in (0, 10, 20, 30)]), "the list is other bytes")
+    made = tokens()
+    train("--set", 'data.text=[p0.txt, p1.txt, "p[23].txt"]', config=write_config(data={"text": None}))
+    check(tokens() == made, "the list of an option is another")
     kept = run("config", "out/config.yaml")[0]
     check(os.getcwd() + "/p0.txt" in kept and os.getcwd() + "/p[23].txt" in kept, kept)
     run("eval", "out")
@@ -198,6 +201,19 @@ def test_a_run_goes_on_with_its_texts():
     put("rows.jsonl", as_jsonl(texts))
     run("eval", "out", "--text", "rows.jsonl")
     check(os.path.isdir("out/texts"), "another text of an evaluation does not lie apart")
+
+
+def test_another_key_is_named():
+    """Of the same file another key, or another form, is another text: the refusal says which of them differs."""
+    config = write_config(data={"text": None})
+    put("t.jsonl", "".join(json.dumps({"text": t, "body": t[::-1]}) + "\n" for t in documents(60, False)))
+    train("--text", "t.jsonl", config=config)
+    words = ["train", config, "--text", "t.jsonl", "--out", "out", "--resume", "--steps", "60"]
+    refused(2, r't.jsonl: with --text_key "body" it is not the text that the run in out was trained on \(t.jsonl with --text_key "" then\)', *words, "--text_key", "body")
+    refused(2, r"t.jsonl: with --text_format plain it is not the text .* \(t.jsonl with --text_format auto then\)", *words, "--text_format", "plain")
+    refused(2, r't.jsonl: with --text_key "a" and --text_format csv it is not the text', *words, "--text_format", "csv", "--text_key", "a")
+    put("u.jsonl", read("t.jsonl") + b'{"text": "more"}\n')
+    refused(2, r"u.jsonl: is not the text that the run in out was trained on \(t.jsonl then\)", *(w.replace("t.jsonl", "u.jsonl") for w in words))
 
 
 def test_standard_input():
@@ -259,6 +275,20 @@ def test_what_is_damaged():
                              ("gone", 4, "gone"), ("@gone", 4, "gone"), (".", 2, "lies in ., a folder of texts, and would be read as one")):
         refused(code, said, "train", config, "--text", name)
         check(not os.path.exists("out"), name, "left a folder")
+    put("some/plain.txt", "sea")
+    put("some/other.txt", "land")
+    for words in (["some"], ["some/*"], ["some/plain.txt", "--text", "some/other.txt"], ["some", "--text_format", "lines"], ["some/plain.txt", "--text", "some/other.txt", "--text_format", "plain"]):
+        refused(2, 'some.*: the key "body" is not looked for: none of the files has keys or columns; leave it out', "train", config, "--text", *words, "--text_key", "body")
+        check(not os.path.exists("out"), words, "left a folder")
+    refused(2, 'the key "body" is not looked for', "encode", write_encoder(out="out", text_format=None, count=None), "--texts", "some/*", "--text_key", "body")
+    put("some/rows.jsonl", as_jsonl(documents(60, False), "body"))
+    train("--text", "some", "--text_key", "body", config=config)  # one of them has keys
+    shutil.rmtree("out")
+    put("lists/a", "\n../some/plain.txt\n@b\n")
+    for line, said in (("gone.txt", "lists/gone.txt: cannot be opened"), ("@gone", "lists/gone: cannot be opened"), ("*.none", r"lists/\*.none: matches no file")):
+        put("lists/b", "../some/plain.txt\n\n" + line)
+        refused(4, "^plimsoll train: lists/b:3: " + said, "train", config, "--text", "@lists/a")
+        refused(4, "^plimsoll encode: lists/b:3: " + said, "encode", write_encoder(out="out", text_format=None, count=None), "--texts", "@lists/a")
     put("self", "@self\n")
     refused(4, "self: is a list in a list, more than 8 deep", "train", config, "--text", "@self")
     refused(2, "data.format grammar makes texts for plimsoll encode", "plan", config, "--text", "good.jsonl", "--text_format", "grammar")
@@ -381,6 +411,9 @@ def test_gathered_texts():
         encode(config, "--texts", *words, **options)
         check(export(f"o{n}/results.blocks") == wanted, words, "are other sketches")
         run("encode", config, "--texts", *words, **options)  # all is done
+    for words, said in ((["rows/0.jsonl.gz", "--texts", "rows/1.jsonl.gz"], "20 texts: gathered from rows/0.jsonl.gz and others"), (["@list"], "30 texts: gathered from @list")):
+        planned = run("plan", write_encoder("said.yaml", out="said", **keys), "--texts", *words)[0]
+        check(said in planned, words, planned[:600])
     refused(2, "standard input is another text than o6/stdin.txt", "encode", "6.yaml", "--texts", "-", input=b"other\n")
     refused(2, "holds results of another configuration: hash.texts", "encode", "0.yaml", "--texts", "rows/[01]*")
     gathered = bytearray(read("o1/texts.index.gathered"))
@@ -430,6 +463,10 @@ def test_infer_reads_them():
     for name, said in (("cut.gz", "cut off"), ("body.jsonl", 'has no key "text"')):
         refused(4, said, "infer", "out", name)
     refused(4, "standard input .-. is empty", "infer", "out", "-", input=b"")
+    put("u.txt", "sea\n")
+    for name, key in (("t.txt", "body"), ("u.txt", "1"), ("t.txt.gz", "body")):
+        refused(2, f'{name}: the key "{key}" is not looked for', "infer", "out", name, "u.txt", "--text_key", key)
+    check(len(said_by_infer("u.txt", "body.jsonl", "--text_key", "body")) == 41, "lines next to records")
 
 
 if __name__ == "__main__":
@@ -438,6 +475,6 @@ if __name__ == "__main__":
         "encode_gathered": [test_gathered_texts],
         "corpus_words": [test_words, test_words_refused, test_the_example_of_words],
         "corpus": [test_forms_of_the_same_texts, test_lines_and_plain, test_squad_parts, test_a_list_in_the_config, test_bytes_that_are_no_text],
-        "corpus_runs": [test_a_run_goes_on_with_its_texts, test_standard_input, test_commands_read_them],
+        "corpus_runs": [test_a_run_goes_on_with_its_texts, test_another_key_is_named, test_standard_input, test_commands_read_them],
         "corpus_damaged": [test_what_is_damaged],
     })

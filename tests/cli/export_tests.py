@@ -571,10 +571,10 @@ def test_nowhere_to_write():
 def test_not_exported():
     need_module()
     config = write_hybrid(reading={"noise": 40})
-    refused(1, "not exported to ONNX.*\"infer\".*--format safetensors", "export", config, "--seeded", "--format", "onnx", "--out", "m")
+    refused(2, "reading.noise 40 adds noise to pages, .*; train with 0; --format safetensors exports its weights", "export", config, "--seeded", "--format", "onnx", "--out", "m")
     export(config, "--seeded", name="m", form="safetensors")
     whole = write_hybrid()
-    refused(1, "part of one.* that is not exported to ONNX", "export", whole, "--stage", "denoiser", "--seeded", "--format", "onnx", "--out", "part")
+    refused(2, "denoiser.only makes the config that of another training.*take the folder of the training task or finetune; --format safetensors", "export", whole, "--stage", "denoiser", "--seeded", "--format", "onnx", "--out", "part")
     refused(4, "out/denoiser: nothing was trained there yet", "export", whole, "--stage", "denoiser", "--format", "safetensors", "--out", "part")
     refused(2, "there is no stage nothing", "export", whole, "--stage", "nothing", "--format", "safetensors", "--out", "part")
     check(not os.path.exists("part"), "the whole was written in the place of a part")

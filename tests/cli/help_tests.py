@@ -61,6 +61,10 @@ def test_groups():
         check(at[title] < text.index(f"\n  {option}") < at.get(behind, len(text)), option, "is not under", title)
     text = run("generate", "--help")[0] # what a command alone reads comes first
     check(re.findall(r"^([A-Z][a-z ]+):$", text, re.MULTILINE)[:3] == ["Options", "Sampling", "Data"], text[:3000])
+    for command in ("ablate", "train", "plan", "eval", "encode", "infer", "rollout", "quantize"):  # what has no group of its own changes nothing
+        _, _, others = run(command, "--help")[0].partition("\nEverything else:\n")
+        for key in re.split(r"\n  (?=-)", "\n" + others)[1:]:
+            check("no effect here" in " ".join(key.split()) or key.startswith("--set metadata."), command, key)
 
 
 def test_words():

@@ -1,8 +1,10 @@
 """Tests of infer on pictures and HDF5: an item is what the same numbers are as .npy. Pictures in PNG are written here, by the format's own rules;
 those in JPEG, and files of HDF5, by make_file (MAKE_FILE), by their libraries. Called as cli_tests.py is."""
+import json
 import os
 import random
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -450,10 +452,11 @@ def test_lists():
     with open("list.txt", "w") as file:
         file.write("gone.png\n")
     refused(4, "gone.png: cannot be opened", "infer", config, "@list.txt")
-    refused(4, "gone.txt: cannot be opened", "infer", config, "@gone.txt")
+    refused(4, "^plimsoll infer: list.txt:1: gone.png: cannot be opened", "infer", config, "@list.txt")
+    refused(4, "^plimsoll infer: gone.txt: cannot be opened", "infer", config, "@gone.txt")
     with open("list.txt", "w") as file:
         file.write("@list.txt\n")
-    refused(4, "list.txt: is a list in a list, more than 4 deep", "infer", config, "@list.txt")
+    refused(4, "list.txt: is a list in a list, more than 8 deep", "infer", config, "@list.txt")
     with open("list.txt", "w") as file:
         file.write("\n\n")
     refused(4, "list.txt: the list names no files", "infer", config, "@list.txt")
@@ -470,6 +473,16 @@ def test_lists():
         with open("names.txt", "w") as file:
             file.write(f"x.png\n{line}\n")
         refused(2, f"{line}: there is no such file, and the model has no input {name}; its input is images", "infer", config, "@names.txt")
+    os.makedirs("sub/deep")
+    for name, lines in (("sub/list", "x.png\r\n\n@deep/list\nimages=@deep/list\n"), ("sub/deep/list", "../../x.png\n")):
+        with open(name, "w") as file:  # each name is seen from its list
+            file.write(lines)
+    shutil.copy("x.png", "sub/x.png")
+    sources = [json.loads(line)["source"] for line in run("infer", config, "@sub/list", "--brief", "--seeded")[0].splitlines()]
+    check(sources == ["sub/x.png", "sub/deep/../../x.png", "sub/deep/../../x.png"], sources)
+    with open("sub/deep/list", "a") as file:
+        file.write("\n@more\n")
+    refused(4, "^plimsoll infer: sub/deep/list:3: sub/deep/more: cannot be opened", "infer", config, "@sub/list")
     os.symlink("x.png", "foo=y.png")
     run("infer", config, "foo=y.png", "images=foo=y.png")
     refused(4, "gone/a=x.png: cannot be opened", "infer", config, "gone/a=x.png")

@@ -66,6 +66,17 @@ def test_texts_as_pages():
     check("words" in lines(run("infer", hybrid, "t.txt", "--seeded", "--brief")[0])[0], "hybrid models read no texts")
 
 
+def test_standard_input():
+    """Is read once, also by a command that begins anew with what draws texts."""
+    text = "the sea\n\na ship that\n"
+    with open("t.txt", "w") as file:
+        file.write(text)
+    for config in (write_encoder(), write_hybrid()):
+        told, of_file = (lines(run("infer", config, name, "--seeded", "--brief", input=text.encode())[0]) for name in ("-", "t.txt"))
+        check([{**item, "source": ""} for item in told] == [{**item, "source": ""} for item in of_file] and len(told) == 3, told, of_file)
+        refused(4, "standard input .-. is empty; items are needed", "infer", config, "-", "--seeded", input=b"")
+
+
 def test_empty_lines():
     """Are items, that the n-th line be the n-th item, whatever model reads them; and said."""
     texts = ["one", "", "two", "", "", "three", ""]
@@ -259,7 +270,7 @@ def test_batch_of_a_budget():
     check(len(lines(run("infer", "out", "ids.npy", "--brief", "--budget", budget, "--set", "infer.batch=1")[0])) == 16, "lines")
 
 
-GROUPS = {"infer_texts": [test_texts_as_pages, test_empty_lines, test_many_lines, test_on_a_terminal, test_files_of_the_config, test_stopped],
+GROUPS = {"infer_texts": [test_texts_as_pages, test_standard_input, test_empty_lines, test_many_lines, test_on_a_terminal, test_files_of_the_config, test_stopped],
           "infer_apart": [test_what_is_a_runs_is_left_alone, test_weights_of_another_model, test_batch_of_a_budget]}
 
 if __name__ == "__main__":

@@ -186,7 +186,10 @@ def test_what_it_needs():
             "--set", "dataset.denoiser_path=unet/policy")
     with open("text.txt", "w") as file:
         file.write("some words\n")
-    refused(1, "is not run on files of its own", "infer", "out", "text.txt")
+    for words in (("encode", "out", "--texts", "text.txt"), ("infer", "out", "text.txt"), ("export", "out", "--format", "onnx", "--out", "m"),
+                  ("plan", "out", "--command", "quantize", "--set", "quantization.files=text.txt")):
+        refused(2, "dataset.use_policy lets a policy choose how each page is drawn, from its words, which only the training's own pages have; train with false", *words)
+    run("export", "out", "--format", "safetensors", "--out", "weights")
 
 
 GROUPS = {"hybrid_front": [test_the_page_that_is_seen, test_the_same_bits, test_killed_and_gone_on, test_what_it_needs]}

@@ -1,5 +1,6 @@
 #include "data/arrays/arrays_data.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -104,7 +105,22 @@ static pl_status split(pl_arrays_data *d, const pl_arrays_setup *s, pl_error *er
     return has_room ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the list of samples");
 }
 
-static pl_status find_scalers(pl_arrays_data *d, pl_error *err)
+/* What is to be learnt are differences. */
+static pl_status refuse_same(const pl_arrays_data *d, const pl_arrays_setup *s, double target, pl_error *err)
+{
+    if (d->count[PL_PART_TRAIN] > 1)
+        return pl_fail(
+            err, PL_E_DATA,
+            "arrays.target: all targets that would be trained on are %g, so there is nothing to learn; bring "
+            "others",
+            target);
+    return pl_fail(err, PL_E_DATA,
+                   "arrays.held_out %g leaves one of %" PRIu64 " samples to train on, and two are the least; make it "
+                   "smaller (0 holds out none), or bring more samples",
+                   s->held_out, d->record.count);
+}
+
+static pl_status find_scalers(pl_arrays_data *d, const pl_arrays_setup *s, pl_error *err)
 {
     pl_scaler_sum angle[PL_ARRAYS_ANGLE_COUNT] = {0}, target = {0};
     for (uint64_t i = 0; i < d->count[PL_PART_TRAIN]; i++) {
@@ -115,10 +131,7 @@ static pl_status find_scalers(pl_arrays_data *d, pl_error *err)
     }
     for (int k = 0; k < PL_ARRAYS_ANGLE_COUNT; k++) d->scaler.angle[k] = pl_scaler_finish(&angle[k]);
     d->scaler.target = pl_scaler_finish(&target);
-    if (target.squares > 0) return PL_OK;
-    return pl_fail(err, PL_E_DATA,
-                   "%.350s: all targets that would be trained on are %g, so there is nothing to learn; bring others",
-                   d->path, target.mean);
+    return target.squares > 0 ? PL_OK : refuse_same(d, s, target.mean, err);
 }
 
 static void say_identity(pl_arrays_data *d, const pl_arrays_setup *s)
@@ -145,7 +158,7 @@ static pl_status open_data(pl_arrays_data *d, const pl_arrays_setup *s, pl_error
                        (uint32_t)d->record.window, s->window);
     PL_TRY(read_labels(d, err));
     PL_TRY(split(d, s, err));
-    PL_TRY(find_scalers(d, err));
+    PL_TRY(find_scalers(d, s, err));
     say_identity(d, s);
     if (!d->images) return PL_OK;
     d->port = pl_arrays_port(PL_ARRAYS_IMAGES, s->window);

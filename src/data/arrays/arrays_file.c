@@ -23,7 +23,8 @@ pl_infer_port pl_arrays_port(int which, uint32_t window)
          .dtype = PL_DTYPE_F32,
          .bytes = true,
          .rank = 3,
-         .dim = {1, PL_INFER_DIM_ANY, PL_INFER_DIM_ANY}},
+         .dim = {1, PL_INFER_DIM_ANY, PL_INFER_DIM_ANY},
+         .dim_key = "temporal_frames"},
         {.name = "arrays.angles", .dtype = PL_DTYPE_F32, .rank = 1, .dim = {PL_ARRAYS_ANGLE_COUNT}},
         {.name = "arrays.target", .dtype = PL_DTYPE_F32, .rank = 1, .dim = {1}}};
     pl_infer_port p = ports[which];

@@ -237,6 +237,23 @@ static pl_status find_ready(pl_infer_data *d, pl_error *err)
     return d->setup.looks ? PL_OK : pl_staging_open(d->setup.staged, d->names.count, &d->data.held, err);
 }
 
+/* A key is of records; lines and arrays have none. */
+static pl_status check_key(const pl_infer_data *d, pl_error *err)
+{
+    const char *key = NULL;
+    bool has_keys = false;
+    for (uint32_t k = 0; k < d->setup.ports; k++) {
+        key = key ? key : d->setup.port[k].key;
+        for (uint64_t i = 0; i < d->input[k].count; i++) has_keys |= d->input[k].rows[i].records_bytes > 0;
+    }
+    if (!key || has_keys) return PL_OK;
+    return pl_fail(
+        err, PL_E_CONFIG,
+        "%.300s: the key \"%.100s\" is not looked for: no file of these has keys or columns; leave it out, or "
+        "say what they hold",
+        d->names.name[0].path, key);
+}
+
 static pl_status add_files(pl_infer_data *d, pl_error *err)
 {
     PL_TRY(pl_infer_names_read(d->setup.files, d->setup.port, d->setup.ports, &d->names, err));
@@ -244,6 +261,7 @@ static pl_status add_files(pl_infer_data *d, pl_error *err)
     PL_TRY(find_ready(d, err));
     PL_TRY(make_room(d, err));
     for (uint64_t n = 0; n < d->names.count; n++) PL_TRY(add_file(d, n, err));
+    PL_TRY(check_key(d, err));
     return check_counts(d, err);
 }
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "data/infer/rows.h"
+#include "texts/list.h"
 
 /* ---- lists become what stands in them ---- */
 
@@ -35,48 +36,58 @@ static char *next_line(char **at)
 typedef struct expansion {
     const pl_infer_port *port;
     uint32_t ports, depth; /* of lists in lists */
-    pl_str *to, *lists;
+    const char *prefix;    /* "NAME=" of the input that was said of the list */
+    size_t prefix_bytes;
+    pl_str *to, *places, *lists;
 } expansion;
 
-static pl_status expand(const expansion *, char *text, const char *prefix, size_t prefix_bytes, pl_error *);
+static pl_status take_listed(void *context, const char *line, const pl_list_line *at, pl_error *err);
 
-static pl_status add_list(const expansion *e, const char *list, const char *prefix, size_t prefix_bytes, pl_error *err)
+static pl_status add_list(const expansion *e, const char *list, pl_error *err)
 {
-    const expansion within = {e->port, e->ports, e->depth + 1, e->to, e->lists};
+    expansion within = *e;
     const size_t before = e->to->bytes;
-    char *text = NULL;
-    size_t bytes;
-    if (e->depth == PL_INFER_LISTS_DEEP)
+    if (e->depth == PL_LISTS_DEEP)
         return pl_fail(err, PL_E_DATA, "%.300s: is a list in a list, more than %d deep; name files in it", list,
-                       (int)PL_INFER_LISTS_DEEP);
+                       (int)PL_LISTS_DEEP);
+    within.depth++;
     pl_str_printf(e->lists, "%s\n", list);
-    PL_TRY(pl_file_read_text(list, PL_INFER_LIST_BYTES_MAX, &text, &bytes, err));
-    pl_status status = strlen(text) == bytes
-                           ? expand(&within, text, prefix, prefix_bytes, err)
-                           : pl_fail(err, PL_E_DATA, "%.300s: is no list of files: it has zeros in it", list);
-    pl_free(text);
-    if (status != PL_OK || e->to->failed || e->to->bytes > before) return status;
+    PL_TRY(pl_list_each(list, take_listed, &within, err));
+    if (e->to->failed || e->to->bytes > before) return PL_OK;
     return pl_fail(err, PL_E_DATA, "%.300s: the list names no files", list);
 }
 
 /* Lines that say no input of their own are of the one that was said of their list. */
-static pl_status expand(const expansion *e, char *text, const char *prefix, size_t prefix_bytes, pl_error *err)
+static pl_status take_line(const expansion *e, const char *line, const pl_list_line *at, pl_error *err)
 {
-    while (*text) {
-        uint32_t ignored;
-        const char *line = next_line(&text);
-        const size_t own = prefix_of(line, e->port, e->ports, &ignored);
-        const char *before = own ? line : prefix;
-        const size_t before_bytes = own ? own : prefix_bytes;
-        if (!*line && e->depth) continue;
-        if (line[own] == '@') {
-            PL_TRY(add_list(e, line + own + 1, before, before_bytes, err));
-            continue;
-        }
-        pl_str_append_bytes(e->to, before, before_bytes);
-        pl_str_printf(e->to, "%s\n", line + own);
+    char path[PL_FILE_PATH_MAX], place[400];
+    uint32_t ignored;
+    const size_t own = prefix_of(line, e->port, e->ports, &ignored);
+    expansion of = *e;
+    if (own) of.prefix = line, of.prefix_bytes = own;
+    PL_TRY(pl_list_seen(at, line + own, path, err));
+    if (line[own] == '@' && access(path, F_OK) != 0) { /* what is called so comes before a list */
+        PL_TRY(pl_list_seen(at, line + own + 1, path, err));
+        PL_TRY(pl_list_check_there(at, path, err));
+        return add_list(&of, path, err);
     }
-    return e->to->failed || e->lists->failed ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files") : PL_OK;
+    pl_str_append_bytes(e->to, of.prefix, of.prefix_bytes);
+    pl_str_printf(e->to, "%s\n", path);
+    pl_str_printf(e->places, "%s\n", pl_list_place(at, place, sizeof place));
+    return PL_OK;
+}
+
+static pl_status take_listed(void *context, const char *line, const pl_list_line *at, pl_error *err)
+{
+    return take_line(context, line, at, err);
+}
+
+static pl_status expand(const expansion *e, char *text, pl_error *err)
+{
+    while (*text) PL_TRY(take_line(e, next_line(&text), NULL, err));
+    return e->to->failed || e->places->failed || e->lists->failed
+               ? pl_fail(err, PL_E_NOMEM, "no memory for the names of the files")
+               : PL_OK;
 }
 
 /* ---- whose each is ---- */
@@ -107,7 +118,8 @@ static pl_status find_ports(pl_infer_names *n, const pl_infer_port *port, uint32
     uint64_t given[PL_INFER_PORTS_MAX] = {0};
     n->name = pl_alloc(count_lines(n->text) + 1, sizeof *n->name);
     if (!n->name) return pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
-    for (char *at = n->text; *at; n->count++) {
+    for (char *at = n->text, *place = n->places; *at; n->count++) {
+        n->name[n->count].place = next_line(&place);
         PL_TRY(find_port(next_line(&at), port, ports, given, &n->name[n->count], err));
         given[n->name[n->count].port]++;
     }
@@ -117,15 +129,17 @@ static pl_status find_ports(pl_infer_names *n, const pl_infer_port *port, uint32
 pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint32_t ports, pl_infer_names *n,
                               pl_error *err)
 {
-    pl_str all = {0};
+    pl_str all = {0}, places = {0};
     char *text = pl_strdup(given);
     *n = (pl_infer_names){.count = 0};
-    const expansion all_of = {port, ports, 0, &all, &n->lists};
+    const expansion all_of = {port, ports, 0, "", 0, &all, &places, &n->lists};
     pl_status status =
-        text ? expand(&all_of, text, "", 0, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
-    if (status == PL_OK && !(n->text = pl_strdup(pl_str_text(&all))))
+        text ? expand(&all_of, text, err) : pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
+    if (status == PL_OK) n->text = pl_strdup(pl_str_text(&all)), n->places = pl_strdup(pl_str_text(&places));
+    if (status == PL_OK && (!n->text || !n->places))
         status = pl_fail(err, PL_E_NOMEM, "no memory for the names of the files");
     pl_str_deinit(&all);
+    pl_str_deinit(&places);
     pl_free(text);
     return status == PL_OK ? find_ports(n, port, ports, err) : status;
 }
@@ -148,15 +162,36 @@ static pl_status check_name(const char *line, const pl_infer_port *port, uint32_
                    ports == 1 ? "its input is" : "its inputs are", pl_str_text(&list));
 }
 
+/* What a list names is looked for here, where the line is known. */
+static pl_status check_listed(const pl_infer_name *n, pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX];
+    const char *dataset;
+    uint64_t bytes;
+    int fd;
+    if (!n->place[0]) return PL_OK;
+    PL_TRY(pl_rows_split(n->path, path, &dataset, err));
+    if (access(path, F_OK) == 0) return PL_OK;
+    PL_TRY(pl_file_open(path, &fd, &bytes, err));
+    close(fd);
+    return PL_OK;
+}
+
 pl_status pl_infer_names_check(const pl_infer_names *n, const pl_infer_port *port, uint32_t ports, pl_error *err)
 {
-    for (uint64_t i = 0; i < n->count; i++) PL_TRY(check_name(n->name[i].path, port, ports, err));
+    for (uint64_t i = 0; i < n->count; i++) {
+        pl_status status = check_name(n->name[i].path, port, ports, err);
+        if (status == PL_OK) status = check_listed(&n->name[i], err);
+        if (status != PL_OK && n->name[i].place[0]) pl_fail_prefix(err, status, "%s", n->name[i].place);
+        if (status != PL_OK) return status;
+    }
     return PL_OK;
 }
 
 void pl_infer_names_deinit(pl_infer_names *n)
 {
     pl_free(n->text);
+    pl_free(n->places);
     pl_free(n->name);
     pl_str_deinit(&n->lists);
     *n = (pl_infer_names){.count = 0};

@@ -26,6 +26,7 @@ typedef struct pl_infer_port {
     const pl_scaler *scaler;
     uint32_t rank;
     uint64_t dim[PL_INFER_RANK_MAX];
+    const char *dim_key;             /* that says dim[0], for sentences; NULL: the model does */
     const struct pl_rows_kind *kind; /* of files that its system alone can read; NULL: there are none */
     const struct pl_data *of;        /* the system's own data, for that */
     pl_texts_form form;              /* of files of texts: AUTO_LINES, or what the user said */

@@ -19,11 +19,13 @@ const char *pl_infer_port_text(const pl_infer_port *p, char *text, size_t room)
 {
     pl_str s = pl_str_fixed(text, room);
     pl_str_printf(&s, "%s [count", p->dtype == PL_DTYPE_I32 ? "whole numbers" : "real numbers");
-    for (uint32_t i = 0; i < p->rank; i++)
+    for (uint32_t i = 0; i < p->rank; i++) {
         if (p->dim[i] == PL_INFER_DIM_ANY)
             pl_str_append(&s, ", any");
         else
             pl_str_printf(&s, ", %" PRIu64, p->dim[i]);
+        if (i == 0 && p->dim_key) pl_str_printf(&s, " (%s)", p->dim_key);
+    }
     pl_str_append(&s, "]");
     return text;
 }

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/size.h"
 #include "base/units.h"
+#include "texts/corpus.h"
 
 static const pl_pages_data *data_of(const pl_source *source)
 {
@@ -184,16 +185,17 @@ static void say_texts(pl_pages_data *d)
     static const char *const forms[] = {[PL_TEXTS_LINES] = "lines of ",           [PL_TEXTS_JSONL] = "JSON lines of ",
                                         [PL_TEXTS_CSV] = "CSV records of ",       [PL_TEXTS_FOLDER] = "files of ",
                                         [PL_TEXTS_SQUAD] = "SQuAD's strings of ", [PL_TEXTS_WHOLE] = "all of ",
-                                        [PL_TEXTS_GATHERED] = "gathered in ",     [PL_TEXTS_GRAMMAR] = "of a grammar"};
+                                        [PL_TEXTS_GATHERED] = "gathered from ",   [PL_TEXTS_GRAMMAR] = "of a grammar"};
     const pl_texts *t = &d->setup.texts;
-    char count[32], other[32];
+    char count[32], other[32], names[PL_CORPUS_SAID_BYTES];
     pl_str s = pl_str_fixed(d->data.said, sizeof d->data.said);
     const bool is_made = t->form == PL_TEXTS_GRAMMAR, is_some = t->count < t->info.count && !is_made;
     (void)pl_format_count(t->count, count, sizeof count);
     if (is_some)
         pl_str_printf(&s, "the first %s of %s texts", count, pl_format_count(t->info.count, other, sizeof other));
     if (!is_some) pl_str_printf(&s, "%s text%s", count, pl_plural(t->count));
-    pl_str_printf(&s, ": %s%.300s", forms[t->form], is_made ? "" : t->path);
+    const char *of = t->form == PL_TEXTS_GATHERED ? pl_corpus_said(d->setup.names, names) : is_made ? "" : t->path;
+    pl_str_printf(&s, ": %s%.300s", forms[t->form], of);
     d->data.has_less = !is_made && t->wanted > t->info.count;
     if (d->data.has_less)
         pl_str_printf(&s, "; there are no more (texts.count %s)", pl_format_count(t->wanted, other, sizeof other));
@@ -288,7 +290,7 @@ static pl_status fill_data(pl_pages_data *d, pl_error *err)
     if (o->weights) pl_facts_add(&d->data.identity, PL_FACT_WEIGHTS, o->weights_hash);
     if (o->extent) pl_facts_add(&d->data.extents, o->extent, 1);
     say_texts(d);
-    o->weights_said = NULL; /* the caller's */
+    o->weights_said = o->names = NULL; /* the caller's */
     make_layout(d);
     return PL_OK;
 }

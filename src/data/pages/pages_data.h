@@ -32,6 +32,7 @@ size_t pl_page_without_cut(const char *text, size_t bytes);
 /* What a config says, as plain values; texts are copied. */
 typedef struct pl_pages_setup {
     pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */
+    const char *names;     /* of the texts, as the user has them; needed while the data are opened alone */
     pl_font font;          /* read, into a block of pl_alloc */
     uint64_t first, count; /* the texts that are worked on: first … first + count − 1 */
     uint32_t image_size;   /* pixels of a page, either way */

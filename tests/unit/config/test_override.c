@@ -350,6 +350,57 @@ static void hidden_values_are_validated(void **state)
     assert_string_equal(err.text, "c.yaml:1:21: train.batch_size must be an integer from 1 to 16777216, not 0");
 }
 
+/* What libyaml reads of the same brackets in a file. */
+static void a_list_is_what_a_file_would_make_of_it(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"data.text", "[a, b]"},
+        {"data.text", "[ 'a, b' ,\"c d\",e f, ]"},
+        {"data.text", "[only]"},
+        {"data.text", "[]"},
+        {"data.text", "[ ]"},
+        {"data.text", "['@list', \"*.txt\"]"},
+        {"run.dump", "[model, \"plan\"]"},
+        {"run.dump", "[]"},
+        {"fit.allow", "['optimizer_bf16',bf16]"},
+        {"encoder.capsule_grid_shape", "[2, 6]"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char yaml[200], word[200], variable[200];
+        const int section = (int)strcspn(rows[i][0], ".");
+        const pl_config_key *key = pl_config_find(rows[i][0]);
+        pl_config file, option, environment;
+        pl_error err = {0};
+        snprintf(yaml, sizeof yaml, "%.*s:\n  %s: %s\n", section, rows[i][0], key->name, rows[i][1]);
+        snprintf(word, sizeof word, "--set=%s=%s", rows[i][0], rows[i][1]);
+        snprintf(variable, sizeof variable, "PLIMSOLL_%s=%s", rows[i][0], rows[i][1]);
+        for (char *at = variable; *at != '='; at++) *at = *at == '.' ? '_' : *at >= 'a' ? *at - 32 : *at;
+        must_load(&file, yaml);
+        pl_config_default(&option), pl_config_default(&environment);
+        give(&option, &(int){1}, (char *[]){word});
+        if (pl_config_apply_env(&environment, (char *[]){variable, NULL}, &err) != PL_OK) fail_msg("%s", err.text);
+        if (!pl_config_value_equal(&file, &option, key)) fail_msg("%s", word);
+        if (!pl_config_value_equal(&file, &environment, key)) fail_msg("%s", variable);
+    }
+}
+
+/* An option of names has patterns, which may begin and end so; it is given again for a further one. */
+static void brackets_of_an_option_are_a_pattern(void **state)
+{
+    (void)state;
+    char *argv[] = {"--text", "[ab]", "--text=[c]", "--set=train.batch_size=2"};
+    int argc = COUNT(argv);
+    pl_error err = {0};
+    pl_config cfg;
+    pl_config_default(&cfg);
+    give(&cfg, &argc, argv);
+    assert_string_equal(cfg.data.text, "[ab]\n[c]");
+    char *empty[] = {"--set=data.text=[a,,b]"};
+    assert_int_equal(pl_config_apply_args(&cfg, &(int){1}, empty, &err), PL_E_CONFIG);
+    assert_non_null(strstr(err.text, "an item of data.text must be one path, and one in \"[a,,b]\" is empty"));
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +415,8 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(mistakes_in_variables_have_their_sentence),
         cmocka_unit_test(precedence_does_not_depend_on_the_order_of_calls),
         cmocka_unit_test(hidden_values_are_validated),
+        cmocka_unit_test(a_list_is_what_a_file_would_make_of_it),
+        cmocka_unit_test(brackets_of_an_option_are_a_pattern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static const pl_infer_port two[] = {{.name = "images"}, {.name = "angles"}};
 static void expect_names(const char *text, uint32_t ports, const char *wanted)
 {
     pl_infer_names n;
-    char got[400] = "";
+    char got[600] = "";
     if (pl_infer_names_read(text, two, ports, &n, &err)) fail_msg("%s: %s", text, err.text);
     for (uint64_t i = 0; i < n.count; i++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%u:%s ", n.name[i].port, n.name[i].path);
@@ -51,7 +51,7 @@ static void refuse_names(const char *text, pl_status status, const char *says)
 
 static void names(void **state)
 {
-    char text[500];
+    char text[500], wanted[600];
     (void)state;
     expect_names("a\nb", 1, "0:a 0:b ");
     expect_names("a\nb", 2, "0:a 1:b ");
@@ -60,19 +60,24 @@ static void names(void **state)
     expect_names("./@a", 1, "0:./@a ");
     const char *list = scratch_file("list", "x\r\n\r\nangles=y\n\nz", 16);
     snprintf(text, sizeof text, "images=@%s\nimages=w", list);
-    expect_names(text, 2, "0:x 1:y 0:z 0:w ");
+    snprintf(wanted, sizeof wanted, "0:%1$s/x 1:%1$s/y 0:%1$s/z 0:w ", scratch_folder); /* from the list's folder */
+    expect_names(text, 2, wanted);
     snprintf(text, sizeof text, "@%s\n", list);
-    expect_names(text, 1, "0:x 0:angles=y 0:z ");
-    snprintf(text, sizeof text, "@%s\nangles=@%s", list, list);
+    snprintf(wanted, sizeof wanted, "0:%1$s/x 0:%1$s/angles=y 0:%1$s/z ", scratch_folder);
+    expect_names(text, 1, wanted);
+    snprintf(text, sizeof text, "@%s\nangles=@list", list);
     const char *outer = scratch_file("outer", text, strlen(text));
     snprintf(text, sizeof text, "images=@%s", outer);
-    expect_names(text, 2, "0:x 1:y 0:z 1:x 1:y 1:z ");
+    snprintf(wanted, sizeof wanted, "0:%1$s/x 1:%1$s/y 0:%1$s/z 1:%1$s/x 1:%1$s/y 1:%1$s/z ", scratch_folder);
+    expect_names(text, 2, wanted);
     snprintf(text, sizeof text, "@%s", outer);
     (void)scratch_file("outer", text, strlen(text));
-    refuse_names(text, PL_E_DATA, "is a list in a list, more than 4 deep");
+    refuse_names(text, PL_E_DATA, "is a list in a list, more than 8 deep");
     refuse_names("a\nb\nc", PL_E_USAGE, "c: each of the model's 2 inputs has a file already");
     refuse_names("images=", PL_E_USAGE, "a file of images has no name");
     refuse_names("@gone", PL_E_DATA, "gone: cannot be opened");
+    snprintf(text, sizeof text, "@%s", scratch_file("to_gone", "a\n\n@gone\n", 9));
+    refuse_names(text, PL_E_DATA, "to_gone:3: ");
     snprintf(text, sizeof text, "@%s", scratch_file("none", "\n\r\n", 3));
     refuse_names(text, PL_E_DATA, "the list names no files");
     snprintf(text, sizeof text, "@%s", scratch_file("zero", "a\0b", 3));
