@@ -9,16 +9,22 @@
 pl_id pl_net_view(pl_net *n, pl_id x, pl_shape shape)
 {
     int64_t stride[PL_RANK_MAX], elems = 1;
+    if (n->b.status != PL_OK || x == PL_NONE) return PL_NONE;
+    if (!pl_value_is_contiguous(&n->b.graph->value[x])) {
+        n->b.status = pl_fail(n->err, PL_E_INTERNAL, "%s is a part of another value, and is viewed as a whole",
+                              n->b.graph->value[x].name);
+        return PL_NONE;
+    }
     for (uint32_t i = shape.rank; i-- > 0;) {
         stride[i] = elems;
         elems *= shape.dim[i];
     }
-    return n->b.status == PL_OK ? pl_build_view(&n->b, x, shape, 0, stride) : PL_NONE;
+    return pl_build_view(&n->b, x, shape, 0, stride);
 }
 
 pl_id pl_net_as_matrix(pl_net *n, pl_id weight)
 {
-    if (n->b.status != PL_OK) return PL_NONE;
+    if (n->b.status != PL_OK || weight == PL_NONE) return PL_NONE;
     const pl_shape *s = &n->b.graph->value[weight].shape;
     int64_t rest = 1;
     for (uint32_t i = 1; i < s->rank; i++) rest *= s->dim[i];
@@ -27,7 +33,7 @@ pl_id pl_net_as_matrix(pl_net *n, pl_id weight)
 
 pl_id pl_net_columns(pl_net *n, pl_id x, int64_t first, int64_t count)
 {
-    if (n->b.status != PL_OK) return PL_NONE;
+    if (n->b.status != PL_OK || x == PL_NONE) return PL_NONE;
     pl_shape s = n->b.graph->value[x].shape;
     const int64_t stride[PL_RANK_MAX] = {s.dim[1] * s.dim[2], s.dim[2], 1};
     s.dim[2] = count;
@@ -60,7 +66,7 @@ pl_id pl_net_cast(pl_net *n, pl_id x, pl_dtype dtype, const char *fmt, ...)
 {
     pl_cast_args a = pl_cast_none;
     va_list args;
-    if (n->b.status != PL_OK) return PL_NONE;
+    if (n->b.status != PL_OK || x == PL_NONE) return PL_NONE;
     va_start(args, fmt);
     a.x = x, a.y = temporary(n, dtype, n->b.graph->value[x].shape, fmt, args);
     va_end(args);
@@ -144,7 +150,7 @@ pl_id pl_net_torch_linear(pl_net *n, pl_id x, pl_dtype type, pl_shape shape, con
 pl_id pl_net_two_linears(pl_net *n, pl_id x, pl_dtype type, int64_t inner, pl_activation act, int64_t out,
                          const char *name)
 {
-    char layer[128];
+    char layer[PL_NET_NAME_BYTES];
     snprintf(layer, sizeof layer, "%s.0", name);
     x = pl_net_torch_linear(n, x, type, pl_shape_of(2, inner, pl_net_last_extent(n, x)), layer);
     snprintf(layer, sizeof layer, "%s.2", name);

@@ -9,14 +9,16 @@
 
 /* ---- shapes ---- */
 
-/* The same numbers in the same order, in another shape; of a weight [out, …] the matrix [out, rest]; of [B,T,width] the
- * columns from `first` on, in place; and of [B, …, width] a copy of the columns, of `count` of them. */
+/* The same numbers in the same order, in another shape; x must be whole. */
 pl_id pl_net_view(pl_net *, pl_id x, pl_shape);
+/* A weight [out, …] as the matrix [out, rest]; a weight with more axes than two is not trained through it. */
 pl_id pl_net_as_matrix(pl_net *, pl_id weight);
+/* Columns of [B,T,width], in place; and a copy of columns of [B, …, width]. */
 pl_id pl_net_columns(pl_net *, pl_id x, int64_t first, int64_t count);
 pl_id pl_net_slice(pl_net *, pl_id x, int64_t first, int64_t count);
 /* Along the last axis: a, then b. */
 pl_id pl_net_join(pl_net *, pl_id a, pl_id b);
+/* Also of f32 to f32: it marks where the precision pass may narrow (rewrite/precision.c). */
 pl_id pl_net_cast(pl_net *, pl_id x, pl_dtype, const char *fmt, ...) PL_PRINTF(4, 5);
 pl_id pl_net_fill(pl_net *, pl_dtype, double value, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 
@@ -26,8 +28,7 @@ pl_id pl_net_add(pl_net *, pl_id a, pl_id b);
 pl_id pl_net_activate(pl_net *, pl_activation, pl_id x);
 /* x [B,T,width] + positions [T,width], or [width] for all alike. */
 pl_id pl_net_add_positions(pl_net *, pl_id x, pl_id positions);
-/* While training, with probability above 0: residual + dropout(x), residual PL_NONE: dropout(x). Otherwise x, and with
- * a residual residual + x. */
+/* dropout(x) while training with probability above 0, else x; plus the residual, if there is one. */
 pl_id pl_net_dropout(pl_net *, double probability, pl_id x, pl_id residual);
 bool pl_net_drops(const pl_net *, double probability);
 
@@ -49,12 +50,10 @@ pl_affine pl_net_affine(pl_net *, const pl_affine_init *, pl_shape weight, const
 pl_id pl_net_linear(pl_net *, pl_id x, pl_affine, pl_id residual);
 /* The same of the signs of W (layers_binary.c). */
 pl_id pl_net_binary_linear(pl_net *, pl_id x, pl_affine, pl_id residual);
-/* With weights as PyTorch begins them; the weight may have more axes than the matrix that it is. */
+/* With weights as PyTorch begins them; the weight may have more axes than the matrix that it is (pl_net_as_matrix). */
 pl_id pl_net_torch_linear(pl_net *, pl_id x, pl_dtype, pl_shape weight, const char *name);
 /* NAME.2 of act(NAME.0 of x), likewise. */
 pl_id pl_net_two_linears(pl_net *, pl_id x, pl_dtype, int64_t inner, pl_activation, int64_t out, const char *name);
-/* Brings what packs signs, once a step, in front of what is repeated in a step. */
-pl_status pl_net_put_packing_first(pl_graph *, pl_error *);
 
 /* ---- norms of the last axis ---- */
 
@@ -71,66 +70,71 @@ pl_id pl_net_norm(pl_net *, pl_id x, const pl_norm *, const char *name);
 
 /* A matrix of a block, by its names within the block. */
 typedef struct pl_projection {
-    const char *weight, *bias; /* bias NULL: none */
-    pl_init weight_init, bias_init;
+    const char *weight, *bias;
+    pl_init weight_init, bias_init; /* bias absent: none */
 } pl_projection;
 #define PL_PROJECTION(name, weight_init, bias_init)                                                                    \
     {                                                                                                                  \
         name ".weight", name ".bias", weight_init, bias_init                                                           \
     }
 
-/* x + attention(norm(x)), then x + feed_forward(norm(x)); what flows is [B,T,width]. */
+/* x + attention(norm(x)), then x + feed_forward(norm(x)); what flows is [B,T,width]. What a block cannot be is refused
+ * with a sentence. */
 typedef struct pl_transformer {
     int64_t width, heads, inner;
     pl_dtype type; /* of matrices */
 
     pl_norm norm;
     const char *norm1, *norm2; /* NULL: without a gain */
-    bool norms_sums;           /* norm(x + attention(x)), norm(x + feed_forward(x)) */
+    bool is_post_norm;         /* norm(x + attention(x)), norm(x + feed_forward(x)) */
 
-    pl_projection query, key, value; /* query alone: one matrix makes all three, its rows in this order */
+    pl_projection query, key, value; /* query alone: one matrix makes all three, rows: query, key, value */
     pl_projection output;            /* weight NULL: none, heads are added as they are */
     bool is_causal;
-    double theta;      /* of rotary positions, of query and key; 0: none. Asks for query alone */
+    double theta;      /* of rotary positions of query and key; 0: none */
     int64_t sequences; /* in a sample, one after the other: attention stays within each; 0: one */
-    /* Positions of a cache of keys and values, which a program without batches reads one token at a time, at the input
-     * POSITION, and the cache's number; 0: no cache. */
-    int64_t cached, cache_number;
+    int64_t cached;    /* length of a cache of keys and values: the program reads one token at a time, at the input
+                          POSITION; 0: no cache. Not with theta */
 
-    pl_projection up, down; /* is_gated: up makes the gate, then what it lets through, and there are no biases */
+    pl_projection up, down; /* is_gated: up makes the gate, then what it lets through */
     bool is_gated;          /* down(act(gate)·up) in place of down(act(up)) */
     pl_activation activation;
 
     double dropout;                        /* of what is added to x */
     double weight_dropout, hidden_dropout; /* of the weights of attention, and within the feed-forward layer */
-    bool is_binary;                        /* the signs of its matrices count */
+    bool is_binary;                        /* its matrices are used by their signs */
     bool is_detached;                      /* no gradient comes back to it */
 } pl_transformer;
 
-/* names: how the names of its weights begin, "blocks.3." */
-pl_id pl_net_transformer(pl_net *, const pl_transformer *, pl_id x, const char *names);
+/* Blocks first … first + count − 1, one after the other. */
+typedef struct pl_stack {
+    const char *scope,
+        *names;  /* "block" makes the scopes "block.0", …; "blocks" the names "blocks.0.norm1.weight", … */
+    bool is_all; /* they are the blocks that the model consists of (pl_value.block), not those of a part */
+    int64_t first, count;
+} pl_stack;
+pl_id pl_net_stack(pl_net *, const pl_stack *, const pl_transformer *, pl_id x);
 
 /* ---- pictures [B,H,W,C]: layers_picture.c ---- */
 
 typedef struct pl_patch_embedding {
     int64_t patch, channels, width, tokens;
-    bool standardizes; /* the three colours, as CLIP does */
-    pl_shape window;   /* of the weight of the patches: [width, channels, patch, patch], or that matrix */
+    bool standardizes;     /* the three colours, as CLIP does */
+    pl_shape weight_shape; /* [width, channels, patch, patch], which is not trained, or that matrix */
     pl_affine_init init;
     pl_init position_init;
-    pl_dtype type; /* of patches, which begin as f32, after a cast of this name; NULL: there is no cast */
-    const char *cast;
-    const char *patches, *class_token, *positions; /* class_token NULL: none, and a position less */
-    uint32_t position_rank;                        /* 3: [1,tokens,width] */
+    const char *cast;                              /* patches are f32; NULL: they stay so, else the name of a cast */
+    pl_dtype type;                                 /* to this */
+    const char *patches, *class_token, *positions; /* class_token NULL: none, and one position fewer */
+    uint32_t position_rank;                        /* 3: [1,tokens,width], which is not trained */
 } pl_patch_embedding;
 
-/* Pages u8 [B,H,W], or of three colours, to tokens [B,N,width] or [B,N + 1,width]. */
-pl_id pl_net_embed_patches(pl_net *, const pl_patch_embedding *, pl_id pages);
+/* Images u8 [B,H,W], or of three colours, to tokens [B,N,width], with a class token [B,N + 1,width]. */
+pl_id pl_net_embed_patches(pl_net *, const pl_patch_embedding *, pl_id images);
 
 /* Padded by zeros: stride 1 leaves a grid as large as it is, 2 halves an even one. algorithm: a
- * pl_convolution_algorithm where the shape allows it; −1: by the shape's rule. moments: NULL, or where the sums of a
- * group norm go. */
-pl_convolution_shape pl_net_convolution_shape(const pl_net *, pl_id x, pl_id weight, int64_t stride);
+ * pl_convolution_algorithm where the shape allows it. moments: NULL, or where the sums of a group norm go. */
+enum { PL_CONVOLUTION_BY_RULE = -1 };
 pl_id pl_net_convolve(pl_net *, pl_id x, pl_affine, int64_t stride, int64_t algorithm, pl_id *moments);
 
 typedef struct pl_batch_norm {
@@ -140,13 +144,13 @@ typedef struct pl_batch_norm {
 
 /* NAME.weight, .bias, .running_mean and .running_var. */
 pl_batch_norm pl_net_make_batch_norm(pl_net *, int64_t channels, const char *name);
-/* act(norm(x)): by the statistics of the batch where it learns, and the running ones come nearer to them; else by the
+/* act(norm(x)): by the statistics of the batch where it learns, and the running ones move toward them; else by the
  * running ones. */
 pl_id pl_net_batch_norm(pl_net *, pl_id x, pl_batch_norm *, pl_activation, bool learns);
-/* pool(film(act(norm(convolution of x)))), stride 1, by a pool that goes first: what is between the two keeps or turns
- * the order of numbers. film [B,2·channels]: scales, then shifts; PL_NONE: none. It learns while training. */
+/* pool(film(act(norm(convolution of x)))), stride 1, computed with the pool first: norm, activation and film are
+ * monotonic in each channel. film [B,2·channels]: scales, then shifts; PL_NONE: none. It learns while training. */
 pl_id pl_net_convolve_and_pool(pl_net *, pl_id x, pl_affine, pl_batch_norm *, pl_activation, pl_id film);
-/* Means of the fields of a grid of height × width. */
+/* Means of the cells of a grid of height × width. */
 pl_id pl_net_mean_of_grid(pl_net *, pl_id x, int64_t height, int64_t width);
 
 /* ---- heads and losses: layers_loss.c ---- */
@@ -159,11 +163,12 @@ pl_id pl_net_top_rows(pl_net *, pl_id rows, pl_id scores, int64_t count);
 typedef struct pl_loss_term {
     pl_id scale, counted, sum;
 } pl_loss_term;
+static inline pl_loss_term pl_loss_term_of(pl_id scale, pl_id sum) { return (pl_loss_term){scale, PL_NONE, sum}; }
 
 /* logits [rows, classes]; a target −1 counts nothing. */
 pl_id pl_net_cross_entropy(pl_net *, pl_id logits, pl_id targets, const pl_loss_term *);
-/* The same of softmax(weight·h), a chunk of rows at a time; the input ITEM_SCALE is the scale. */
-pl_id pl_net_linear_cross_entropy(pl_net *, pl_id h, pl_id weight, pl_id targets, pl_id sum);
+/* The same of softmax(weight·h), a chunk of rows at a time. */
+pl_id pl_net_linear_cross_entropy(pl_net *, pl_id h, pl_id weight, pl_id targets, pl_id scale, pl_id sum);
 pl_id pl_net_squared_error(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
 pl_id pl_net_cosine_loss(pl_net *, pl_id a, pl_id b, const pl_loss_term *);
 /* Binary cross-entropy of a logit and a target from 0 to 1. */

@@ -10,10 +10,10 @@ static pl_id packed(pl_net *n, pl_id weight)
 {
     pl_builder *b = &n->b;
     pl_pack_signs_args pack = pl_pack_signs_none;
-    char name[256];
-    if (b->status != PL_OK) return PL_NONE;
+    char name[2 * PL_NET_NAME_BYTES];
+    if (b->status != PL_OK || weight == PL_NONE) return PL_NONE;
     const pl_id inner = b->region, program = pl_region_program(b->graph, inner);
-    snprintf(name, sizeof name, "%.40s.signs.%.200s", b->graph->region[program].name, b->graph->value[weight].name);
+    snprintf(name, sizeof name, "%s.signs.%s", b->graph->region[program].name, b->graph->value[weight].name);
     pl_id signs = pl_names_find(&n->lasting, b->graph, name);
     if (signs != PL_NONE) return signs;
     const pl_shape w = b->graph->value[weight].shape;
@@ -32,7 +32,7 @@ pl_id pl_net_binary_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
 {
     const pl_id signs = packed(n, w.weight);
     pl_linear_binary_args a = pl_linear_binary_none;
-    if (n->b.status != PL_OK) return PL_NONE;
+    if (n->b.status != PL_OK || signs == PL_NONE) return PL_NONE;
     pl_value *weight = &n->b.graph->value[w.weight];
     weight->latent = true;
     a.x = x, a.packed = signs, a.bias = w.bias, a.residual = residual, a.columns = weight->shape.dim[0];
@@ -40,15 +40,16 @@ pl_id pl_net_binary_linear(pl_net *n, pl_id x, pl_affine w, pl_id residual)
     return pl_build_linear_binary(&n->b, &a);
 }
 
-pl_status pl_net_put_packing_first(pl_graph *g, pl_error *err)
+pl_status pl_net_finish(pl_net *n)
 {
+    pl_graph *g = n->b.graph;
     pl_id *order = pl_alloc(g->node_count + 1, sizeof *order), at = 0;
-    if (!order) return pl_fail(err, PL_E_NOMEM, "no memory to order the graph");
+    if (!order) return pl_fail(n->err, PL_E_NOMEM, "no memory to order the graph");
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op == PL_OP_PACK_SIGNS) order[at++] = (pl_id)i;
     for (size_t i = 0; i < g->node_count; i++)
         if (g->node[i].op != PL_OP_PACK_SIGNS) order[at++] = (pl_id)i;
-    const pl_status status = pl_graph_reorder(g, order, err);
+    const pl_status status = pl_graph_reorder(g, order, n->err);
     pl_free(order);
-    return status;
+    return status == PL_OK ? pl_graph_group_programs(g, n->err) : status;
 }

@@ -9,10 +9,10 @@
 
 /* ---- patches ---- */
 
-static pl_id cut(pl_net *n, const pl_patch_embedding *p, pl_id pages)
+static pl_id cut(pl_net *n, const pl_patch_embedding *p, pl_id images)
 {
     pl_patches_args a = pl_patches_none;
-    a.image = pages, a.patch = p->patch, a.channels = p->channels, a.standardize = p->standardizes;
+    a.image = images, a.patch = p->patch, a.channels = p->channels, a.standardize = p->standardizes;
     pl_build_patches(&n->b, &a);
     return p->cast ? pl_net_cast(n, a.y, p->type, "%s", p->cast) : a.y;
 }
@@ -39,11 +39,11 @@ static pl_id place(pl_net *n, const pl_patch_embedding *p, pl_id x)
     return pl_net_add_positions(n, x, positions);
 }
 
-pl_id pl_net_embed_patches(pl_net *n, const pl_patch_embedding *p, pl_id pages)
+pl_id pl_net_embed_patches(pl_net *n, const pl_patch_embedding *p, pl_id images)
 {
     pl_builder_enter(&n->b, "embedding");
-    pl_id x = cut(n, p, pages);
-    pl_affine w = pl_net_affine(n, &p->init, p->window, p->patches);
+    pl_id x = cut(n, p, images);
+    pl_affine w = pl_net_affine(n, &p->init, p->weight_shape, p->patches);
     w.weight = pl_net_as_matrix(n, w.weight);
     x = place(n, p, pl_net_linear(n, x, w, PL_NONE));
     pl_builder_leave(&n->b);
@@ -52,7 +52,7 @@ pl_id pl_net_embed_patches(pl_net *n, const pl_patch_embedding *p, pl_id pages)
 
 /* ---- convolutions ---- */
 
-pl_convolution_shape pl_net_convolution_shape(const pl_net *n, pl_id x, pl_id weight, int64_t stride)
+static pl_convolution_shape shape_between(const pl_net *n, pl_id x, pl_id weight, int64_t stride)
 {
     pl_convolution_shape s = {.batch = 1,
                               .height = pl_net_extent(n, x, 1),
@@ -69,7 +69,7 @@ pl_convolution_shape pl_net_convolution_shape(const pl_net *n, pl_id x, pl_id we
 
 pl_id pl_net_convolve(pl_net *n, pl_id x, pl_affine w, int64_t stride, int64_t algorithm, pl_id *moments)
 {
-    const pl_convolution_shape s = pl_net_convolution_shape(n, x, w.weight, stride);
+    const pl_convolution_shape s = shape_between(n, x, w.weight, stride);
     pl_convolution_algorithm by = algorithm < 0 ? pl_convolution_choose(&s) : (pl_convolution_algorithm)algorithm;
     pl_conv2d_args a = pl_conv2d_none;
     if (!pl_convolution_allows(&s, by)) by = PL_CONVOLUTION_DIRECT;
@@ -92,7 +92,7 @@ pl_batch_norm pl_net_make_batch_norm(pl_net *n, int64_t channels, const char *na
     return norm;
 }
 
-/* The running statistics come nearer to those of the batch, whose moments are of rows of `positions`. */
+/* The running statistics move toward those of the batch, whose moments are of rows of `positions`. */
 static void update_running(pl_net *n, pl_id moments, int64_t positions, pl_batch_norm *norm)
 {
     pl_batch_norm_update_args a = pl_batch_norm_update_none;
@@ -144,7 +144,7 @@ static pl_id modulate_by_batch(pl_net *n, const pl_conv2d_pool_args *x, int64_t 
 
 pl_id pl_net_convolve_and_pool(pl_net *n, pl_id x, pl_affine w, pl_batch_norm *norm, pl_activation act, pl_id film)
 {
-    const pl_convolution_shape s = pl_net_convolution_shape(n, x, w.weight, 1);
+    const pl_convolution_shape s = shape_between(n, x, w.weight, 1);
     pl_conv2d_pool_args c = pl_conv2d_pool_none;
     c.x = x, c.weight = w.weight, c.gamma = norm->gamma, c.bias = w.bias, c.film = film;
     c.stride = s.stride, c.pad = s.pad, c.algorithm = pl_convolution_choose(&s);

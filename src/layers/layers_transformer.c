@@ -12,185 +12,216 @@ enum { GATED_ROWS = 784 };
 typedef struct block {
     pl_net *n;
     const pl_transformer *t;
-    const char *names;
+    const char *name;
 } block;
 
-static pl_id weight_of(const block *k, pl_init init, pl_dtype type, pl_shape shape, const char *name)
+static pl_affine matrix(const block *b, const pl_projection *p, int64_t out, int64_t in)
 {
-    return pl_net_weight(k->n, init, type, shape, "%s%s", k->names, name);
-}
-
-static pl_affine matrix(const block *k, const pl_projection *p, int64_t out, int64_t in)
-{
-    pl_affine w = {weight_of(k, p->weight_init, k->t->type, pl_shape_of(2, out, in), p->weight), PL_NONE};
-    if (p->bias) w.bias = weight_of(k, p->bias_init, PL_DTYPE_F32, pl_shape_of(1, out), p->bias);
+    pl_affine w;
+    w.weight = pl_net_weight(b->n, p->weight_init, b->t->type, pl_shape_of(2, out, in), "%s.%s", b->name, p->weight);
+    w.bias = pl_net_weight(b->n, p->bias_init, PL_DTYPE_F32, pl_shape_of(1, out), "%s.%s", b->name, p->bias);
     return w;
 }
 
-static pl_id multiply(const block *k, pl_id x, pl_affine w, pl_id residual)
+static pl_id multiply(const block *b, pl_id x, pl_affine w, pl_id residual)
 {
-    return k->t->is_binary ? pl_net_binary_linear(k->n, x, w, residual) : pl_net_linear(k->n, x, w, residual);
+    return b->t->is_binary ? pl_net_binary_linear(b->n, x, w, residual) : pl_net_linear(b->n, x, w, residual);
 }
 
 /* residual + dropout(w·x): without dropout the product takes the sum in. */
-static pl_id multiply_and_add(const block *k, pl_id x, pl_affine w, pl_id residual)
+static pl_id multiply_and_add(const block *b, pl_id x, pl_affine w, pl_id residual)
 {
-    if (!pl_net_drops(k->n, k->t->dropout)) return multiply(k, x, w, residual);
-    return pl_net_dropout(k->n, k->t->dropout, multiply(k, x, w, PL_NONE), residual);
+    if (!pl_net_drops(b->n, b->t->dropout)) return multiply(b, x, w, residual);
+    return pl_net_dropout(b->n, b->t->dropout, multiply(b, x, w, PL_NONE), residual);
 }
 
-static pl_id norm(const block *k, pl_id x, const char *name)
+static pl_id norm(const block *b, pl_id x, const char *name)
 {
-    char whole[256];
-    pl_norm how = k->t->norm;
-    how.is_detached = k->t->is_detached;
-    if (name) snprintf(whole, sizeof whole, "%s%s", k->names, name);
-    return pl_net_norm(k->n, x, &how, name ? whole : NULL);
+    char whole[PL_NET_NAME_BYTES];
+    pl_norm how = b->t->norm;
+    how.is_detached |= b->t->is_detached;
+    if (name) snprintf(whole, sizeof whole, "%s.%s", b->name, name);
+    return pl_net_norm(b->n, x, &how, name ? whole : NULL);
 }
 
 /* ---- attention ---- */
 
-static pl_id rotate(const block *k, pl_id qkv)
+/* The first heads of x, `rotated` of them. */
+static pl_id rotate(const block *b, pl_id x, int64_t heads, int64_t rotated)
 {
     pl_rope_args a = pl_rope_none;
-    a.x = qkv, a.heads = 3 * k->t->heads, a.rotated = 2 * k->t->heads, a.theta = k->t->theta;
-    return k->t->theta > 0 ? pl_build_rope(&k->n->b, &a) : qkv;
+    a.x = x, a.heads = heads, a.rotated = rotated, a.theta = b->t->theta;
+    return b->t->theta > 0 ? pl_build_rope(&b->n->b, &a) : x;
 }
 
 /* Each sequence of a sample by itself. */
-static pl_id apart(const block *k, pl_id x)
+static pl_id split_sequences(const block *b, pl_id x)
 {
-    const int64_t positions = pl_net_extent(k->n, x, 1), sequences = k->t->sequences;
+    const int64_t positions = pl_net_extent(b->n, x, 1), sequences = b->t->sequences;
     if (!sequences) return x;
-    return pl_net_view(k->n, x, pl_shape_of(3, PL_B(sequences), positions / sequences, k->t->width));
+    return pl_net_view(b->n, x, pl_shape_of(3, PL_B(sequences), positions / sequences, b->t->width));
 }
 
-static pl_id together(const block *k, pl_id x)
+static pl_id join_sequences(const block *b, pl_id x)
 {
-    const int64_t positions = pl_net_extent(k->n, x, 1), sequences = k->t->sequences;
+    const int64_t positions = pl_net_extent(b->n, x, 1), sequences = b->t->sequences;
     if (!sequences) return x;
-    return pl_net_view(k->n, x, pl_shape_of(3, PL_B(1), positions * sequences, k->t->width));
+    return pl_net_view(b->n, x, pl_shape_of(3, PL_B(1), positions * sequences, b->t->width));
 }
 
-static void project_at_once(const block *k, pl_id x, pl_attention_args *a)
+static void project_at_once(const block *b, pl_id x, pl_attention_args *a)
 {
-    const int64_t d = k->t->width;
-    const pl_affine w = matrix(k, &k->t->query, 3 * d, d);
-    const pl_id all = rotate(k, multiply(k, apart(k, x), w, PL_NONE));
-    a->q = pl_net_columns(k->n, all, 0, d);
-    a->k = pl_net_columns(k->n, all, d, d);
-    a->v = pl_net_columns(k->n, all, 2 * d, d);
+    const int64_t d = b->t->width, heads = b->t->heads;
+    const pl_affine w = matrix(b, &b->t->query, 3 * d, d);
+    const pl_id all = rotate(b, multiply(b, split_sequences(b, x), w, PL_NONE), 3 * heads, 2 * heads);
+    a->q = pl_net_columns(b->n, all, 0, d);
+    a->k = pl_net_columns(b->n, all, d, d);
+    a->v = pl_net_columns(b->n, all, 2 * d, d);
 }
 
-static void project_each(const block *k, pl_id x, pl_attention_args *a)
+static void project_each(const block *b, pl_id x, pl_attention_args *a)
 {
-    const int64_t d = k->t->width;
-    x = apart(k, x);
-    a->q = multiply(k, x, matrix(k, &k->t->query, d, d), PL_NONE);
-    a->k = multiply(k, x, matrix(k, &k->t->key, d, d), PL_NONE);
-    a->v = multiply(k, x, matrix(k, &k->t->value, d, d), PL_NONE);
+    const int64_t d = b->t->width, heads = b->t->heads;
+    x = split_sequences(b, x);
+    a->q = rotate(b, multiply(b, x, matrix(b, &b->t->query, d, d), PL_NONE), heads, heads);
+    a->k = rotate(b, multiply(b, x, matrix(b, &b->t->key, d, d), PL_NONE), heads, heads);
+    a->v = multiply(b, x, matrix(b, &b->t->value, d, d), PL_NONE);
 }
 
 /* What comes is added to the cache; the query sees all of it up to its own position. */
-static pl_id through_cache(const block *k, pl_id x, char which)
+static pl_id through_cache(const block *b, pl_id x, char which, int64_t number)
 {
-    pl_builder *b = &k->n->b;
+    pl_builder *to = &b->n->b;
     pl_cache_write_args a = pl_cache_write_none;
-    if (b->status != PL_OK) return PL_NONE;
-    a.x = x, a.position = k->n->input[PL_INPUT_POSITION];
-    a.cache = pl_build_temporary(b, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, k->t->cached, k->t->width),
-                                 "%s.cache_%c.%d", b->graph->region[pl_region_program(b->graph, b->region)].name, which,
-                                 (int)k->t->cache_number);
-    return pl_build_cache_write(b, &a);
+    if (to->status != PL_OK) return PL_NONE;
+    const pl_id program = pl_region_program(to->graph, to->region);
+    a.x = x, a.position = b->n->input[PL_INPUT_POSITION];
+    a.cache = pl_build_temporary(to, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, b->t->cached, b->t->width),
+                                 "%s.cache_%c.%d", to->graph->region[program].name, which, (int)number);
+    return pl_build_cache_write(to, &a);
 }
 
-static void drop_weights(const block *k, pl_attention_args *a)
+/* `sequences` numbers what is drawn: the same numbers for a sample, however many sequences it has. */
+static void set_weight_dropout(const block *b, pl_attention_args *a)
 {
-    pl_net *n = k->n;
+    pl_net *n = b->n;
     a->step = n->input[PL_INPUT_STEP], a->first_sample = n->input[PL_INPUT_FIRST_SAMPLE];
-    a->probability = k->t->weight_dropout, a->seed = n->dropout_seed, a->stream = pl_net_stream(n, "weights");
-    a->sequences = k->t->sequences;
+    a->probability = b->t->weight_dropout, a->seed = n->dropout_seed, a->stream = pl_net_stream(n, "weights");
+    a->sequences = b->t->sequences;
 }
 
-static pl_id attend(const block *k, pl_id x)
+static pl_id attend(const block *b, pl_id x, int64_t number)
 {
-    const pl_transformer *t = k->t;
+    const pl_transformer *t = b->t;
     pl_attention_args a = pl_attention_none;
     if (t->key.weight)
-        project_each(k, x, &a);
+        project_each(b, x, &a);
     else
-        project_at_once(k, x, &a);
+        project_at_once(b, x, &a);
     if (t->cached) {
-        a.k = through_cache(k, a.k, 'k');
-        a.v = through_cache(k, a.v, 'v');
-        a.position = k->n->input[PL_INPUT_POSITION];
+        a.k = through_cache(b, a.k, 'k', number);
+        a.v = through_cache(b, a.v, 'v', number);
+        a.position = b->n->input[PL_INPUT_POSITION];
     }
     a.heads = t->heads, a.causal = t->is_causal, a.scale = 1 / sqrt((double)t->width / (double)t->heads);
-    if (pl_net_drops(k->n, t->weight_dropout)) drop_weights(k, &a);
-    if (k->n->training && !t->is_detached) a.lse = PL_NONE;
-    return together(k, pl_build_attention(&k->n->b, &a));
+    if (pl_net_drops(b->n, t->weight_dropout)) set_weight_dropout(b, &a);
+    if (b->n->training && !t->is_detached) a.lse = PL_NONE;
+    return join_sequences(b, pl_build_attention(&b->n->b, &a));
 }
 
-static pl_id attention(const block *k, pl_id x, pl_id residual)
+static pl_id attention(const block *b, pl_id x, pl_id residual, int64_t number)
 {
-    const pl_transformer *t = k->t;
-    x = attend(k, x);
-    if (!t->output.weight) return pl_net_dropout(k->n, t->dropout, x, residual);
-    return multiply_and_add(k, x, matrix(k, &t->output, t->width, t->width), residual);
+    const pl_transformer *t = b->t;
+    x = attend(b, x, number);
+    if (!t->output.weight) return pl_net_dropout(b->n, t->dropout, x, residual);
+    return multiply_and_add(b, x, matrix(b, &t->output, t->width, t->width), residual);
 }
 
 /* ---- the feed-forward layer ---- */
 
-/* What flows between two products of signs is whole: its signs and its scale are all that the second sees. */
-static pl_id gate(const block *k, pl_id x, pl_affine up, pl_affine down, pl_id residual)
+static pl_id drop_hidden(const block *b, pl_id x)
+{
+    pl_builder_enter(&b->n->b, "inner");
+    x = pl_net_dropout(b->n, b->t->hidden_dropout, x, PL_NONE);
+    pl_builder_leave(&b->n->b);
+    return x;
+}
+
+/* With what the operator of both products does not do between them: signs, biases, dropout. */
+static pl_id gate_apart(const block *b, pl_id x, pl_affine up, pl_affine down, pl_id residual)
 {
     pl_gated_activation_args hidden = pl_gated_activation_none;
-    hidden.x = multiply(k, x, up, PL_NONE), hidden.act = k->t->activation;
-    pl_build_gated_activation(&k->n->b, &hidden);
-    return multiply(k, hidden.y, down, residual);
+    hidden.x = multiply(b, x, up, PL_NONE), hidden.act = b->t->activation;
+    pl_build_gated_activation(&b->n->b, &hidden);
+    return multiply_and_add(b, drop_hidden(b, hidden.y), down, residual);
 }
 
-static pl_id gated(const block *k, pl_id x, pl_id residual)
+static pl_id gated(const block *b, pl_id x, pl_id residual)
 {
-    const pl_transformer *t = k->t;
-    const pl_affine up = matrix(k, &t->up, 2 * t->inner, t->width), down = matrix(k, &t->down, t->width, t->inner);
+    const pl_transformer *t = b->t;
+    const pl_affine up = matrix(b, &t->up, 2 * t->inner, t->width), down = matrix(b, &t->down, t->width, t->inner);
+    const bool drops = pl_net_drops(b->n, t->dropout) || pl_net_drops(b->n, t->hidden_dropout);
     pl_gated_feed_forward_args a = pl_gated_feed_forward_none;
-    if (t->is_binary) return gate(k, x, up, down, residual);
+    if (t->is_binary || drops || up.bias != PL_NONE || down.bias != PL_NONE)
+        return gate_apart(b, x, up, down, residual);
     a.x = x, a.residual = residual, a.gate_up = up.weight, a.down = down.weight;
     a.act = t->activation, a.rows = GATED_ROWS;
-    return pl_build_gated_feed_forward(&k->n->b, &a);
+    return pl_build_gated_feed_forward(&b->n->b, &a);
 }
 
-static pl_id plain(const block *k, pl_id x, pl_id residual)
+static pl_id plain(const block *b, pl_id x, pl_id residual)
 {
-    const pl_transformer *t = k->t;
-    x = multiply(k, x, matrix(k, &t->up, t->inner, t->width), PL_NONE);
-    x = pl_net_activate(k->n, t->activation, x);
-    pl_builder_enter(&k->n->b, "inner");
-    x = pl_net_dropout(k->n, t->hidden_dropout, x, PL_NONE);
-    pl_builder_leave(&k->n->b);
-    return multiply_and_add(k, x, matrix(k, &t->down, t->width, t->inner), residual);
+    const pl_transformer *t = b->t;
+    x = multiply(b, x, matrix(b, &t->up, t->inner, t->width), PL_NONE);
+    x = drop_hidden(b, pl_net_activate(b->n, t->activation, x));
+    return multiply_and_add(b, x, matrix(b, &t->down, t->width, t->inner), residual);
 }
 
-static pl_id feed_forward(const block *k, pl_id x, pl_id residual)
+static pl_id feed_forward(const block *b, pl_id x, pl_id residual, int64_t number)
 {
-    return k->t->is_gated ? gated(k, x, residual) : plain(k, x, residual);
+    (void)number;
+    return b->t->is_gated ? gated(b, x, residual) : plain(b, x, residual);
 }
 
 /* ---- both ---- */
 
-static pl_id sublayer(const block *k, const char *scope, pl_id (*layer)(const block *, pl_id, pl_id), pl_id x,
-                      const char *name)
+typedef pl_id sublayer_of(const block *, pl_id x, pl_id residual, int64_t number);
+
+static pl_id sublayer(const block *b, const char *scope, sublayer_of *layer, pl_id x, const char *name, int64_t number)
 {
-    pl_builder_enter(&k->n->b, "%s", scope);
-    x = k->t->norms_sums ? norm(k, layer(k, x, x), name) : layer(k, norm(k, x, name), x);
-    pl_builder_leave(&k->n->b);
+    pl_builder_enter(&b->n->b, "%s", scope);
+    x = b->t->is_post_norm ? norm(b, layer(b, x, x, number), name) : layer(b, norm(b, x, name), x, number);
+    pl_builder_leave(&b->n->b);
     return x;
 }
 
-pl_id pl_net_transformer(pl_net *n, const pl_transformer *t, pl_id x, const char *names)
+/* Positions are those within a sequence, so a token that comes alone, through a cache, would always stand at the first.
+ */
+static bool can_be(pl_net *n, const pl_transformer *t)
 {
-    const block k = {n, t, names};
-    x = sublayer(&k, "attention", attention, x, t->norm1);
-    return sublayer(&k, "feed_forward", feed_forward, x, t->norm2);
+    if (n->b.status == PL_OK && t->cached && t->theta > 0)
+        n->b.status = pl_fail(n->err, PL_E_UNSUPPORTED, "rotary positions have no cache of keys and values");
+    return n->b.status == PL_OK;
+}
+
+static void enter(pl_builder *b, const pl_stack *s, int64_t number)
+{
+    if (s->is_all)
+        pl_builder_enter_block(b, s->scope, (uint32_t)number);
+    else
+        pl_builder_enter(b, "%s.%d", s->scope, (int)number);
+}
+
+pl_id pl_net_stack(pl_net *n, const pl_stack *s, const pl_transformer *t, pl_id x)
+{
+    char name[PL_NET_NAME_BYTES];
+    const block b = {n, t, name};
+    for (int64_t i = s->first; i < s->first + s->count && can_be(n, t); i++) {
+        snprintf(name, sizeof name, "%s.%d", s->names, (int)i);
+        enter(&n->b, s, i);
+        x = sublayer(&b, "attention", attention, x, t->norm1, i);
+        x = sublayer(&b, "feed_forward", feed_forward, x, t->norm2, i);
+        pl_builder_leave(&n->b);
+    }
+    return x;
 }

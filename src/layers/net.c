@@ -62,13 +62,13 @@ static void begin(pl_net *n, pl_id y, pl_init init, const char *name)
     case PL_INIT_ABSENT:
         break;
     case PL_INIT_ALL:
-        fill(n, y, init.high);
+        fill(n, y, init.value);
         break;
     case PL_INIT_NORMAL:
-        draw_normal(n, y, init.high, stream);
+        draw_normal(n, y, init.value, stream);
         break;
     case PL_INIT_TRUNCATED:
-        draw_truncated(n, y, init.high, stream);
+        draw_truncated(n, y, init.value, stream);
         break;
     case PL_INIT_UNIFORM:
         draw_uniform(n, y, init, stream);
@@ -77,11 +77,23 @@ static void begin(pl_net *n, pl_id y, pl_init init, const char *name)
     n->b.status = n->init.status;
 }
 
+/* A name stands for one value: asked for as another one, it is a name that two parts of a model share by mistake. */
+static pl_id known(pl_net *n, pl_role role, pl_dtype dtype, const pl_shape *shape, const char *name)
+{
+    const pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
+    if (id == PL_NONE) return PL_NONE;
+    const pl_value *v = &n->b.graph->value[id];
+    if (v->role == role && v->dtype == dtype && pl_shape_equal(&v->shape, shape)) return id;
+    n->b.status =
+        pl_fail(n->err, PL_E_INTERNAL, "%s is made twice, of two kinds or shapes; give one another name", name);
+    return PL_NONE;
+}
+
 static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_shape shape, const char *name)
 {
     if (n->b.status != PL_OK || init.kind == PL_INIT_ABSENT) return PL_NONE;
-    pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
-    if (id != PL_NONE) return id;
+    pl_id id = known(n, role, dtype, &shape, name);
+    if (n->b.status != PL_OK || id != PL_NONE) return id;
     id = add(n, role, dtype, shape, name);
     if (id == PL_NONE) return PL_NONE;
     n->b.graph->value[id].frozen = role == PL_ROLE_WEIGHT && n->is_frozen;
@@ -89,11 +101,20 @@ static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_s
     return id;
 }
 
+/* A name that was cut could be another one's. */
+static void print_name(pl_net *n, char name[PL_NET_NAME_BYTES], const char *fmt, va_list args)
+{
+    const int bytes = vsnprintf(name, PL_NET_NAME_BYTES, fmt, args);
+    if (n->b.status == PL_OK && (bytes < 0 || bytes >= PL_NET_NAME_BYTES))
+        n->b.status = pl_fail(n->err, PL_E_INTERNAL, "%s…: the name of a weight has more than %d bytes", name,
+                              PL_NET_NAME_BYTES - 1);
+}
+
 #define NAMED(name, fmt)                                                                                               \
-    char name[256];                                                                                                    \
+    char name[PL_NET_NAME_BYTES];                                                                                      \
     va_list args;                                                                                                      \
     va_start(args, fmt);                                                                                               \
-    vsnprintf(name, sizeof name, fmt, args);                                                                           \
+    print_name(n, name, fmt, args);                                                                                    \
     va_end(args)
 
 pl_id pl_net_weight(pl_net *n, pl_init init, pl_dtype dtype, pl_shape shape, const char *fmt, ...)
@@ -121,9 +142,9 @@ pl_id pl_net_carried_copy(pl_net *n, pl_id of, const char *fmt, ...)
     NAMED(name, fmt);
     pl_cast_args a = pl_cast_none;
     if (n->b.status != PL_OK || of == PL_NONE) return PL_NONE;
-    pl_id id = pl_names_find(&n->lasting, n->b.graph, name);
-    if (id != PL_NONE) return id;
     const pl_value v = n->b.graph->value[of];
+    const pl_id id = known(n, PL_ROLE_STATE, v.dtype, &v.shape, name);
+    if (n->b.status != PL_OK || id != PL_NONE) return id;
     a.x = of, a.y = add(n, PL_ROLE_STATE, v.dtype, v.shape, name);
     if (a.y == PL_NONE) return PL_NONE;
     pl_build_cast(&n->init, &a);
@@ -137,6 +158,8 @@ bool pl_net_freeze(pl_net *n, bool is_frozen)
     n->is_frozen = before || is_frozen;
     return before;
 }
+
+void pl_net_thaw(pl_net *n, bool before) { n->is_frozen = before; }
 
 /* ---- what layers ask ---- */
 

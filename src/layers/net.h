@@ -8,11 +8,13 @@
 #include "ir/inputs.h"
 #include "ir/op.h"
 
+enum { PL_NET_NAME_BYTES = 256 }; /* of a weight, with its end */
+
 typedef struct pl_net {
     pl_error *err;
     pl_builder b;                /* of the program that is being built; the first failure stays there */
     pl_builder init;             /* of the program "init", which gives each weight and state its first value */
-    pl_names lasting;            /* weights and states */
+    pl_names lasting;            /* weights and states, and what a program packs of them */
     bool training;               /* the program is to be differentiated */
     bool is_frozen;              /* weights that are made are not trained */
     uint64_t seed;               /* of first values */
@@ -36,16 +38,25 @@ typedef enum pl_init_kind {
 
 typedef struct pl_init {
     pl_init_kind kind;
-    double low, high; /* ALL: high; NORMAL, TRUNCATED: the deviation is high */
+    union {
+        double value; /* ALL */
+        double std;   /* NORMAL, TRUNCATED */
+        struct {      /* UNIFORM */
+            double low, high;
+        };
+    };
 } pl_init;
 
-static inline pl_init pl_init_all(double value) { return (pl_init){PL_INIT_ALL, 0, value}; }
-static inline pl_init pl_init_normal(double std) { return (pl_init){PL_INIT_NORMAL, 0, std}; }
-/* Normal, cut at two deviations, and std is what is left of them. */
-static inline pl_init pl_init_truncated(double std) { return (pl_init){PL_INIT_TRUNCATED, 0, std}; }
-/* Numbers of the item that the input ITEM names, where that is made. */
-static inline pl_init pl_init_uniform(double low, double high) { return (pl_init){PL_INIT_UNIFORM, low, high}; }
-static inline pl_init pl_init_within(double bound) { return (pl_init){PL_INIT_UNIFORM, -bound, bound}; }
+static inline pl_init pl_init_all(double value) { return (pl_init){.kind = PL_INIT_ALL, .value = value}; }
+static inline pl_init pl_init_normal(double std) { return (pl_init){.kind = PL_INIT_NORMAL, .std = std}; }
+/* std is the deviation after cutting at two deviations. */
+static inline pl_init pl_init_truncated(double std) { return (pl_init){.kind = PL_INIT_TRUNCATED, .std = std}; }
+/* Seeded by the input ITEM, too, if the network has it. */
+static inline pl_init pl_init_uniform(double low, double high)
+{
+    return (pl_init){.kind = PL_INIT_UNIFORM, .low = low, .high = high};
+}
+static inline pl_init pl_init_within(double bound) { return pl_init_uniform(-bound, bound); }
 
 /* ---- what lasts: made, with its node in "init", the first time that its name is asked for; the same one afterwards.
  * Normal numbers are f32. PL_NONE where it is absent, and after a failure. ---- */
@@ -53,20 +64,25 @@ static inline pl_init pl_init_within(double bound) { return (pl_init){PL_INIT_UN
 pl_id pl_net_weight(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 /* f32 state that evaluation needs, too: it is saved with the weights. */
 pl_id pl_net_state(pl_net *, pl_init, pl_shape, const char *fmt, ...) PL_PRINTF(4, 5);
-/* State that training alone goes on with, saved with the moments; and one that begins as a copy of another value. */
+/* State that only a training needs to go on, saved with the moments; and one that begins as a copy of another value. */
 pl_id pl_net_carried(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 pl_id pl_net_carried_copy(pl_net *, pl_id of, const char *fmt, ...) PL_PRINTF(3, 4);
 
-/* Weights that are made from here on are not trained, where `is_frozen` says so or it has been so already, which comes
- * out: who freezes a part sets that again at its end. */
+/* From here on new weights are frozen, if is_frozen is true or they already were. Returns the previous setting, which
+ * thaw restores when the part is done. */
 bool pl_net_freeze(pl_net *, bool is_frozen);
+void pl_net_thaw(pl_net *, bool before);
+
+/* When all programs are there: brings what a program does once a step in front of what it repeats (the packing of
+ * signs), and the nodes of each program together. */
+pl_status pl_net_finish(pl_net *);
 
 /* ---- what layers ask ---- */
 
 /* Extents of a value; 1 after a failure. */
 int64_t pl_net_extent(const pl_net *, pl_id x, int axis);
 int64_t pl_net_last_extent(const pl_net *, pl_id x);
-/* The stream of random numbers of the scope, or ("" or a name) of one part of what it makes. */
+/* The number of the scope's random stream, or (part: not "") of a named part of it. */
 int64_t pl_net_stream(const pl_net *, const char *part);
 
 #endif

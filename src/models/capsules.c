@@ -64,7 +64,7 @@ static pl_id embed(const encoder *e, pl_id pages)
                                     .channels = colours,
                                     .width = d,
                                     .tokens = e->tokens,
-                                    .window = pl_shape_of(4, d, colours, p, p),
+                                    .weight_shape = pl_shape_of(4, d, colours, p, p),
                                     .init = pl_affine_torch(e->type, colours * p * p),
                                     .position_init = pl_init_truncated(POSITION_STD),
                                     .type = e->type,

@@ -109,7 +109,8 @@ static void evaluate(const chain *c, pl_id h, pl_id weight, const pl_id load[3],
 {
     const pl_id logits = pl_net_linear(c->n, h, (pl_affine){weight, PL_NONE}, PL_NONE);
     const pl_id one = pl_net_fill(c->n, PL_DTYPE_F32, 1, pl_shape_of(1, (int64_t)1), "evaluate.one");
-    pl_net_cross_entropy(c->n, logits, load[1], &(pl_loss_term){.scale = one, .counted = PL_NONE, .sum = loss});
+    const pl_loss_term term = pl_loss_term_of(one, loss);
+    pl_net_cross_entropy(c->n, logits, load[1], &term);
     tell(c, logits, load[1], load[2]);
 }
 
@@ -126,7 +127,7 @@ static pl_status build_program(chain *c, const char *name, bool training)
     pl_id h = go_through(c, load[0]), weight = pl_gpt_output_weight(&c->l);
     pl_builder_enter(&m->net.b, "loss");
     if (training)
-        pl_net_linear_cross_entropy(&m->net, h, weight, load[1], loss);
+        pl_net_linear_cross_entropy(&m->net, h, weight, load[1], m->net.input[PL_INPUT_ITEM_SCALE], loss);
     else
         evaluate(c, h, weight, load, loss);
     pl_builder_leave(&m->net.b);

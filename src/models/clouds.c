@@ -172,8 +172,8 @@ static pl_id attend_to_pixels(const clouds *k, pl_id x)
     pl_gate_args a = pl_gate_none;
     if (!k->m->config->clouds.use_spatial_attention) return x;
     pl_builder_enter(b, "spatial_attention");
-    pl_id hidden = relu(k, pl_net_convolve(&k->m->net, x, k->gate[0], 1, -1, NULL));
-    a.x = x, a.gate = pl_net_convolve(&k->m->net, hidden, k->gate[1], 1, -1, NULL);
+    pl_id hidden = relu(k, pl_net_convolve(&k->m->net, x, k->gate[0], 1, PL_CONVOLUTION_BY_RULE, NULL));
+    a.x = x, a.gate = pl_net_convolve(&k->m->net, hidden, k->gate[1], 1, PL_CONVOLUTION_BY_RULE, NULL);
     pl_build_gate(b, &a);
     pl_builder_leave(b);
     return a.y;

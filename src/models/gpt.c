@@ -4,68 +4,43 @@
  *   parameters there. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "models/check.h"
 #include "models/gpt.h"
-
-/* For the matrices that write into the residual stream: their deviation shrinks with depth. */
-static pl_init residual_init(const pl_config_model *c)
-{
-    return pl_init_normal(c->init_std / sqrt(2.0 * (double)c->layers));
-}
-
-static pl_projection with_bias(pl_projection p, bool wanted)
-{
-    if (!wanted) p.bias = NULL;
-    return p;
-}
-
-static pl_norm norm_of(const pl_config *c)
-{
-    return (pl_norm){.is_rms = c->model.norm == PL_NORM_RMS_NORM, .eps = c->model.norm_eps};
-}
 
 static pl_transformer block_of(const pl_language *l)
 {
     const pl_config *cfg = l->m->config;
     const pl_config_model *c = &cfg->model;
-    const pl_init normal = pl_init_normal(c->init_std), residual = residual_init(c), zero = pl_init_all(0);
-    const pl_projection qkv = PL_PROJECTION("attn.c_attn", normal, zero), up = PL_PROJECTION("mlp.c_fc", normal, zero),
-                        output = PL_PROJECTION("attn.c_proj", residual, zero),
-                        down = PL_PROJECTION("mlp.c_proj", residual, zero);
+    const pl_init zero = pl_init_all(0), none = {PL_INIT_ABSENT}, normal = pl_init_normal(c->init_std);
+    /* The deviation of what writes into the residual stream shrinks with depth. */
+    const pl_init residual = pl_init_normal(c->init_std / sqrt(2.0 * (double)c->layers));
+    const pl_init bias = c->bias ? zero : none, attention_bias = c->attention_bias ? zero : none;
     pl_transformer t = {.width = c->width,
                         .heads = c->heads,
                         .inner = pl_config_feed_forward(cfg),
-                        .norm = norm_of(cfg),
+                        .norm = {.is_rms = c->norm == PL_NORM_RMS_NORM, .eps = c->norm_eps},
                         .norm1 = "ln_1",
                         .norm2 = "ln_2",
-                        .query = with_bias(qkv, c->attention_bias),
+                        .query = PL_PROJECTION("attn.c_attn", normal, attention_bias),
                         .is_causal = true,
                         .cached = l->generating ? c->sequence : 0,
-                        .up = with_bias(up, c->bias),
-                        .down = with_bias(down, c->bias),
+                        .up = PL_PROJECTION("mlp.c_fc", normal, bias),
+                        .down = PL_PROJECTION("mlp.c_proj", residual, bias),
                         .activation = pl_model_activation_of(c->activation),
                         .dropout = c->dropout,
                         .is_binary = pl_model_is_binary(cfg)};
-    if (c->attention_output) t.output = with_bias(output, c->attention_bias);
+    if (c->attention_output) t.output = (pl_projection)PL_PROJECTION("attn.c_proj", residual, attention_bias);
     return t;
 }
 
 pl_id pl_gpt_through(const pl_language *l, pl_id x)
 {
     pl_net *n = &l->m->net;
-    const pl_config *c = l->m->config;
-    pl_transformer t = block_of(l);
-    char names[64];
-    for (int i = 0; i < c->model.layers; i++) {
-        snprintf(names, sizeof names, "transformer.h.%d.", i);
-        t.cache_number = i;
-        pl_builder_enter_block(&n->b, "block", (uint32_t)i);
-        x = pl_net_transformer(n, &t, x, names);
-        pl_builder_leave(&n->b);
-    }
-    if (!c->model.final_norm) return x;
+    const pl_config_model *c = &l->m->config->model;
+    const pl_transformer t = block_of(l);
+    x = pl_net_stack(n, &(pl_stack){"block", "transformer.h", true, 0, c->layers}, &t, x);
+    if (!c->final_norm) return x;
     pl_builder_enter(&n->b, "head");
     x = pl_net_norm(n, x, &t.norm, "transformer.ln_f");
     pl_builder_leave(&n->b);

@@ -58,10 +58,10 @@
 static void add_words(const pl_hybrid *k, pl_id logits, pl_id right, pl_id *loss)
 {
     const bool by_page = k->carried != NULL;
-    pl_loss_term term = {.counted = PL_NONE, .sum = *loss};
-    term.scale = by_page          ? pl_hybrid_scale(k, 1, 1)
-                 : k->n->training ? k->n->input[PL_INPUT_ITEM_SCALE]
-                                  : pl_hybrid_number(k, 1);
+    const pl_id scale = by_page          ? pl_hybrid_scale(k, 1, 1)
+                        : k->n->training ? k->n->input[PL_INPUT_ITEM_SCALE]
+                                         : pl_hybrid_number(k, 1);
+    pl_loss_term term = pl_loss_term_of(scale, *loss);
     if (by_page) term.counted = pl_hybrid_column(k, right, PL_RIGHT_WORDS);
     *loss = pl_net_cross_entropy(k->n, logits, k->labels, &term);
 }

@@ -96,8 +96,8 @@ pl_id pl_hybrid_blend(const pl_hybrid *, pl_id a, pl_id b, pl_id logit, pl_id *g
 pl_id pl_hybrid_minus(const pl_hybrid *, pl_id a, pl_id b);
 /* In f32; where activations are narrow what is f32 comes out narrow (rewrite/precision.c), and the other way about. */
 pl_id pl_hybrid_cast(const pl_hybrid *, pl_id x);
-/* PyTorch's TransformerEncoderLayer with the norm first, under its names: NAME.norm1 … */
-pl_id pl_hybrid_encoder_layer(const pl_hybrid *, const pl_hybrid_layer *, pl_id x, const char *name);
+/* So many of PyTorch's TransformerEncoderLayer with the norm first, under its names: NAMES.0.norm1 … */
+pl_id pl_hybrid_encoder_layers(const pl_hybrid *, const pl_hybrid_layer *, int64_t count, pl_id x, const char *names);
 
 /* ---- hybrid_towers.c ---- */
 bool pl_hybrid_has_towers(const pl_config *);

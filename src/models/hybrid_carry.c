@@ -48,6 +48,6 @@ void pl_hybrid_end_carry(const pl_hybrid *k, pl_id halt)
     a.done = k->carried->done, a.q = halt;
     a.step = k->n->input[PL_INPUT_STEP], a.first_sample = k->n->input[PL_INPUT_FIRST_SAMPLE];
     a.limit = c->reasoning.halt_max_steps, a.exploration = c->reasoning.halt_exploration;
-    a.seed = c->train.seed, a.stream = pl_net_stream(k->n, "exploration");
+    a.seed = k->n->dropout_seed, a.stream = pl_net_stream(k->n, "exploration");
     k->carried->done = pl_build_halt(&k->n->b, &a);
 }

@@ -18,7 +18,7 @@ void pl_hybrid_begin_codes(pl_hybrid *k)
     const bool before = pl_net_freeze(n, true);
     pl_net_weight(n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, controls, k->width),
                   "output_head.control_embeddings");
-    n->is_frozen = before;
+    pl_net_thaw(n, before);
     k->codes.book = book;
     if (n->training) {
         pl_code_update_args u = pl_code_update_none;

@@ -33,7 +33,7 @@ static pl_id convolve(const pl_hybrid *k, pl_id x, int64_t out, int64_t kernel, 
     const int64_t in = pl_net_last_extent(k->n, x);
     const pl_affine_init init = pl_affine_torch(PL_DTYPE_F32, in * kernel * kernel);
     const pl_affine w = pl_net_affine(k->n, &init, pl_shape_of(4, out, kernel, kernel, in), name);
-    return pl_net_convolve(k->n, x, w, 1, -1, NULL);
+    return pl_net_convolve(k->n, x, w, 1, PL_CONVOLUTION_BY_RULE, NULL);
 }
 
 /* PyTorch takes the outputs of a transposed convolution's kernel for its inputs when it scales first values. */
@@ -135,7 +135,7 @@ pl_id pl_hybrid_noisy(const pl_hybrid *k, pl_id x, const char *which)
     pl_noise_args noise = pl_noise_none;
     noise.x = x, noise.parameters = k->noise, noise.ids = k->numbers;
     noise.step = pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
-    noise.seed = k->m->config->train.seed, noise.stream = pl_net_stream(k->n, which);
+    noise.seed = k->n->dropout_seed, noise.stream = pl_net_stream(k->n, which);
     return pl_build_noise(&k->n->b, &noise);
 }
 
@@ -187,7 +187,7 @@ pl_id pl_hybrid_make_pages(const pl_hybrid *k, pl_id pages)
     bytes.x = x;
     pl_id made = pl_hybrid_make_once(k, first, pl_build_pixels(&k->n->b, &bytes), k->denoised);
     pl_builder_leave(&k->n->b);
-    k->n->is_frozen = before;
+    pl_net_thaw(k->n, before);
     return made;
 }
 

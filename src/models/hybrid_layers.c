@@ -1,6 +1,5 @@
 /* Layers that the parts of arch hybrid share. */
 #include <math.h>
-#include <stdio.h>
 
 #include "models/hybrid.h"
 
@@ -42,7 +41,7 @@ pl_id pl_hybrid_cast(const pl_hybrid *k, pl_id x)
 }
 
 /* in_proj is Xavier's for one matrix of [3D, D]; its bias and that of the output begin as zero. */
-pl_id pl_hybrid_encoder_layer(const pl_hybrid *k, const pl_hybrid_layer *l, pl_id x, const char *name)
+pl_id pl_hybrid_encoder_layers(const pl_hybrid *k, const pl_hybrid_layer *l, int64_t count, pl_id x, const char *names)
 {
     const double d = (double)k->width;
     const pl_init torch = pl_init_within(1 / sqrt(d)), torch_inner = pl_init_within(1 / sqrt(4 * d)),
@@ -62,7 +61,5 @@ pl_id pl_hybrid_encoder_layer(const pl_hybrid *k, const pl_hybrid_layer *l, pl_i
                               .dropout = l->dropout,
                               .weight_dropout = l->dropout,
                               .hidden_dropout = l->dropout};
-    char names[128];
-    snprintf(names, sizeof names, "%s.", name);
-    return pl_net_transformer(k->n, &t, x, names);
+    return pl_net_stack(k->n, &(pl_stack){"layer", names, false, 0, count}, &t, x);
 }

@@ -14,7 +14,7 @@ static pl_id noisy(const pl_hybrid *k, pl_id f, const char *which)
     /* An evaluation has the same noise at every step of a training. */
     drop.step = n->training ? n->input[PL_INPUT_STEP] : pl_hybrid_fill(k, PL_DTYPE_I64, 0, pl_shape_of(1, (int64_t)1));
     drop.probability = c->n2n_pretrain.noise;
-    drop.seed = c->train.seed, drop.stream = pl_net_stream(k->n, which);
+    drop.seed = n->dropout_seed, drop.stream = pl_net_stream(k->n, which);
     return pl_build_dropout(&n->b, &drop);
 }
 

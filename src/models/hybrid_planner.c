@@ -29,14 +29,8 @@ static pl_id refine(const pl_hybrid *k, pl_id x, int64_t paths)
     const pl_config *c = k->m->config;
     const pl_hybrid_layer layer = {
         .heads = c->vision_encoder.heads, .sequences = paths, .eps = NORM_EPS, .dropout = c->vision_encoder.dropout};
-    char name[64];
-    for (int i = 0; i < c->latent_planning.latent_planning_depth; i++) {
-        pl_builder_enter(&k->n->b, "layer.%d", i);
-        snprintf(name, sizeof name, "planner.refinement.layers.%d", i);
-        x = pl_hybrid_encoder_layer(k, &layer, x, name);
-        pl_builder_leave(&k->n->b);
-    }
-    return x;
+    return pl_hybrid_encoder_layers(k, &layer, c->latent_planning.latent_planning_depth, x,
+                                    "planner.refinement.layers");
 }
 
 static pl_id drop_ways(const pl_hybrid *k, pl_id x, int64_t paths)
@@ -46,7 +40,7 @@ static pl_id drop_ways(const pl_hybrid *k, pl_id x, int64_t paths)
     pl_path_dropout_args drop = pl_path_dropout_none;
     drop.x = x, drop.step = n->input[PL_INPUT_STEP], drop.first_sample = n->input[PL_INPUT_FIRST_SAMPLE];
     drop.paths = paths, drop.probability = c->latent_planning.path_dropout;
-    drop.seed = c->train.seed, drop.stream = pl_net_stream(k->n, "");
+    drop.seed = n->dropout_seed, drop.stream = pl_net_stream(k->n, "");
     return pl_net_drops(n, drop.probability) ? pl_build_path_dropout(&n->b, &drop) : x;
 }
 

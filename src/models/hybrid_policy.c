@@ -162,7 +162,7 @@ static pl_id denoise(const pl_hybrid *k, pl_id noisy)
 {
     const bool before = pl_net_freeze(k->n, true);
     pl_id cleaned = pl_hybrid_cast(k, pl_hybrid_denoise(k, pl_hybrid_cast(k, noisy)));
-    k->n->is_frozen = before;
+    pl_net_thaw(k->n, before);
     return cleaned;
 }
 

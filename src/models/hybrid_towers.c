@@ -19,11 +19,11 @@ typedef struct tower {
 #define VIT_LINEAR(name) PL_PROJECTION(name, VIT_NORMAL, VIT_ZERO)
 #define VIT_NORMAL                                                                                                     \
     {                                                                                                                  \
-        PL_INIT_NORMAL, 0, VIT_STD                                                                                     \
+        .kind = PL_INIT_NORMAL, .std = VIT_STD                                                                         \
     }
 #define VIT_ZERO                                                                                                       \
     {                                                                                                                  \
-        PL_INIT_ALL, 0, 0                                                                                              \
+        .kind = PL_INIT_ALL, .value = 0                                                                                \
     }
 
 static const tower clip = {.scope = "frozen",
@@ -83,7 +83,7 @@ static pl_id embed_for(const pl_hybrid *k, const tower *t, pl_id pages)
                             .patches = t->patches,
                             .class_token = t->class_token,
                             .positions = t->positions};
-    e.window = t->is_frozen ? pl_shape_of(4, k->width, colours, p, p) : pl_shape_of(2, k->width, colours * p * p);
+    e.weight_shape = t->is_frozen ? pl_shape_of(4, k->width, colours, p, p) : pl_shape_of(2, k->width, colours * p * p);
     if (t->has_patch_bias) e.init.bias = pl_init_all(0);
     return embed(k, &e, pages, t->scope);
 }
@@ -91,20 +91,16 @@ static pl_id embed_for(const pl_hybrid *k, const tower *t, pl_id pages)
 /* The last layers of a frozen tower, `thawed` of them, are trained all the same. */
 static pl_id through(const pl_hybrid *k, const tower *t, int64_t layers, int64_t thawed, pl_id x)
 {
+    const int64_t frozen = t->is_frozen ? layers - thawed : 0;
     pl_transformer block = t->block;
-    char names[96];
     block.width = k->width, block.heads = k->m->config->vision_encoder.vit_heads, block.inner = 4 * k->width;
     block.is_binary = !t->is_frozen && pl_model_is_binary(k->m->config);
-    for (int i = 0; i < layers; i++) {
-        block.is_detached = t->is_frozen && i < layers - thawed;
-        const bool before = pl_net_freeze(k->n, block.is_detached);
-        snprintf(names, sizeof names, "%s.%d.", t->blocks, i);
-        pl_builder_enter(&k->n->b, "layer.%d", i);
-        x = pl_net_transformer(k->n, &block, x, names);
-        pl_builder_leave(&k->n->b);
-        k->n->is_frozen = before;
-    }
-    return x;
+    block.is_detached = true;
+    const bool before = pl_net_freeze(k->n, true);
+    x = pl_net_stack(k->n, &(pl_stack){"layer", t->blocks, false, 0, frozen}, &block, x);
+    pl_net_thaw(k->n, before);
+    block.is_detached = false;
+    return pl_net_stack(k->n, &(pl_stack){"layer", t->blocks, false, frozen, layers - frozen}, &block, x);
 }
 
 /* The class token has been of use to the others. */
@@ -143,7 +139,7 @@ pl_id pl_hybrid_see_frozen(const pl_hybrid *k, pl_id pages)
     pl_builder_enter(&k->n->b, "%s", t.scope);
     const bool before = pl_net_freeze(k->n, true);
     pl_id x = pl_net_norm(k->n, embed_for(k, &t, pages), &first_norm, "clip.vision_model.pre_layrnorm");
-    k->n->is_frozen = before;
+    pl_net_thaw(k->n, before);
     x = without_class(k, through(k, &t, c->pretrained_layers, c->unfreeze_pretrained_layers, x));
     x = pl_hybrid_make_once(k, first, x, k->features);
     if (k->features != PL_NONE) x = pl_net_cast(k->n, x, PL_DTYPE_F32, "%s.frozen.features", program_of(k));
@@ -248,20 +244,13 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
     const pl_config *c = k->m->config;
     const pl_hybrid_layer layer = {
         .heads = c->vision_encoder.heads, .sequences = 1, .eps = TEL_EPS, .dropout = c->vision_encoder.dropout};
-    pl_id x = f;
-    char name[64];
     if (c->vision_encoder.adapter_layers == 0) return f;
     const bool before = pl_net_freeze(k->n, c->task_training.freeze_n2n_adapter);
     pl_builder_enter(&k->n->b, "adapter");
-    for (int i = 0; i < c->vision_encoder.adapter_layers; i++) {
-        pl_builder_enter(&k->n->b, "layer.%d", i);
-        snprintf(name, sizeof name, "adapter.layers.%d", i);
-        x = pl_hybrid_encoder_layer(k, &layer, x, name);
-        pl_builder_leave(&k->n->b);
-    }
+    pl_id x = pl_hybrid_encoder_layers(k, &layer, c->vision_encoder.adapter_layers, f, "adapter.layers");
     x = pl_hybrid_blend(k, x, f, pl_hybrid_linear(k, f, 1, "adapter.gate"), k->told ? &k->told->adapter_gates : NULL);
     pl_builder_leave(&k->n->b);
-    k->n->is_frozen = before;
+    pl_net_thaw(k->n, before);
     return x;
 }
 
@@ -272,7 +261,7 @@ pl_id pl_hybrid_adapt(const pl_hybrid *k, pl_id f)
 static pl_id embed_alone(const pl_hybrid *k, pl_id pages)
 {
     const int64_t p = k->m->config->vision_encoder.patch_size, in = PL_COLOURS * p * p;
-    pl_patch_embedding e = {.window = pl_shape_of(2, k->width, in),
+    pl_patch_embedding e = {.weight_shape = pl_shape_of(2, k->width, in),
                             .init = pl_affine_torch(PL_DTYPE_F32, in),
                             .position_init = pl_init_truncated(VIT_STD),
                             .patches = "encoder.patch_embed",

@@ -13,7 +13,7 @@ static pl_status build_loss_program(pl_language *l, const char *name, bool train
     PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
     pl_id h = l->hidden(l, load[0], &weight);
     pl_builder_enter(&m->net.b, "loss");
-    pl_net_linear_cross_entropy(&m->net, h, weight, load[1], loss);
+    pl_net_linear_cross_entropy(&m->net, h, weight, load[1], m->net.input[PL_INPUT_ITEM_SCALE], loss);
     return m->net.b.status;
 }
 

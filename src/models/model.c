@@ -91,8 +91,7 @@ pl_status pl_model_build(const pl_config *config, const pl_facts *extents, pl_gr
     pl_net_init(&m.net, g, init, err);
     m.net.seed = (uint64_t)config->train.seed, m.net.dropout_seed = config->train.seed;
     PL_TRY_DONE(arch_of(config)->build(&m));
-    PL_TRY_DONE(pl_net_put_packing_first(g, err));
-    PL_TRY_DONE(pl_graph_group_programs(g, err)); /* init nodes came while the others were built */
+    PL_TRY_DONE(pl_net_finish(&m.net));
     *graph = g;
     g = NULL;
 done:

@@ -1,7 +1,6 @@
 #include "models/recursion.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { INNER_STEP = 256 };
 #define ROPE_THETA 1e4
@@ -22,7 +21,7 @@ static pl_transformer block_of(const pl_recursion *r, bool taped)
                             .inner = r->inner,
                             .type = r->type,
                             .norm = {.is_rms = true, .eps = r->eps},
-                            .norms_sums = true,
+                            .is_post_norm = true,
                             .query = PL_PROJECTION("self_attn.qkv_proj", wide, none),
                             .output = PL_PROJECTION("self_attn.o_proj", wide, none),
                             .theta = r->turned ? ROPE_THETA : 0,
@@ -37,17 +36,7 @@ static pl_transformer block_of(const pl_recursion *r, bool taped)
 static pl_id blocks(const pl_recursion *r, pl_id x, bool taped)
 {
     const pl_transformer block = block_of(r, taped);
-    char names[128];
-    for (int i = 0; i < r->count; i++) {
-        if (r->is_all)
-            pl_builder_enter_block(&r->n->b, "block", (uint32_t)i);
-        else
-            pl_builder_enter(&r->n->b, "block.%d", i);
-        snprintf(names, sizeof names, "%s.%d.", r->names, i);
-        x = pl_net_transformer(r->n, &block, x, names);
-        pl_builder_leave(&r->n->b);
-    }
-    return x;
+    return pl_net_stack(r->n, &(pl_stack){"block", r->names, r->is_all, 0, r->count}, &block, x);
 }
 
 /* ---- over and over ---- */
@@ -75,7 +64,7 @@ static pl_id first_state(const pl_recursion *r, const char *name)
     const bool before = pl_net_freeze(r->n, r->keeps_states);
     const pl_id state =
         pl_net_weight(r->n, pl_init_truncated(1), PL_DTYPE_F32, pl_shape_of(1, r->width), "%s.%s", r->states, name);
-    r->n->is_frozen = before;
+    pl_net_thaw(r->n, before);
     return state;
 }
 

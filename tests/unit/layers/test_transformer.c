@@ -32,13 +32,13 @@ enum { Q, K, V, OUT, UP, DOWN, MATRICES };
 
 static pl_projection projection(int which, bool has_bias)
 {
-    const pl_init init = pl_init_within(0.7);
-    return (pl_projection){linears[which], has_bias ? linears[MATRICES + which] : NULL, init, init};
+    const pl_init init = pl_init_within(0.7), none = {PL_INIT_ABSENT};
+    return (pl_projection){linears[which], linears[MATRICES + which], init, has_bias ? init : none};
 }
 
 static pl_transformer random_block(void)
 {
-    const bool has_bias = roll(0, 2), is_apart = roll(1, 2), is_rms = roll(2, 2), is_gated = roll(3, 2);
+    const bool has_bias = roll(0, 2), is_apart = roll(1, 2), is_rms = roll(2, 2);
     const int64_t heads = 1 + roll(4, 2);
     pl_transformer t = {.width = 4 * heads,
                         .heads = heads,
@@ -46,14 +46,14 @@ static pl_transformer random_block(void)
                         .norm = {.is_rms = is_rms, .eps = 1e-5},
                         .norm1 = "first",
                         .norm2 = "second",
-                        .norms_sums = roll(6, 2),
+                        .is_post_norm = roll(6, 2),
                         .query = projection(Q, has_bias),
                         .is_causal = roll(7, 2),
-                        .theta = !is_apart && roll(8, 2) ? 100 : 0,
+                        .theta = roll(8, 2) ? 100 : 0,
                         .sequences = roll(9, 2) ? 2 : 0,
-                        .up = projection(UP, has_bias && !is_gated),
-                        .down = projection(DOWN, has_bias && !is_gated),
-                        .is_gated = is_gated,
+                        .up = projection(UP, has_bias),
+                        .down = projection(DOWN, has_bias),
+                        .is_gated = roll(3, 2),
                         .activation = roll(10, 2) ? PL_ACT_SILU : PL_ACT_RELU};
     if (is_apart) t.key = projection(K, has_bias), t.value = projection(V, has_bias);
     if (roll(11, 4)) t.output = projection(OUT, has_bias);
@@ -61,6 +61,7 @@ static pl_transformer random_block(void)
     return t;
 }
 
+/* "run" of x [B,positions,width] through block 3. */
 static pl_graph *build(const pl_transformer *t, int64_t positions, pl_id *y)
 {
     pl_error err = {0};
@@ -68,13 +69,16 @@ static pl_graph *build(const pl_transformer *t, int64_t positions, pl_id *y)
     pl_graph *g = pl_graph_create();
     pl_net_init(&n, g, pl_graph_add_region(g, "init", PL_NONE, 1), &err);
     n.seed = seed + this_case;
-    const pl_id x =
-        pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(3, PL_B(1), positions, t->width), "x");
+    const pl_id x = pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32,
+                                        t->cached ? pl_shape_of(3, (int64_t)1, positions, t->width)
+                                                  : pl_shape_of(3, PL_B(1), positions, t->width),
+                                        "x");
+    n.input[PL_INPUT_POSITION] = pl_build_persistent(&n.b, PL_ROLE_INPUT, pl_input_dtype(PL_INPUT_POSITION),
+                                                     pl_shape_of(1, (int64_t)1), "position");
     n.b = pl_builder_begin(g, pl_graph_add_region(g, "run", PL_NONE, 1), &err);
-    *y = pl_net_transformer(&n, t, x, "blocks.3.");
-    if (n.b.status != PL_OK) fail_msg("%s", err.text);
+    *y = pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 3, 1}, t, x);
+    if (n.b.status != PL_OK || pl_net_finish(&n) != PL_OK) fail_msg("%s", err.text);
     pl_net_deinit(&n);
-    if (pl_graph_group_programs(g, &err) != PL_OK) fail_msg("%s", err.text);
     for (size_t i = 0; i < g->region_count; i++)
         if (pl_rewrite_bind_batch(g, (pl_id)i, 1, NULL, 1, &err) != PL_OK) fail_msg("%s", err.text);
     return g;
@@ -93,7 +97,7 @@ static double *find(reference *r, const char *name)
 
 static void multiply(reference *r, const pl_projection *p, rows_of x, int64_t rows, int64_t in, int64_t out, rows_of y)
 {
-    const double *w = find(r, p->weight), *b = p->bias ? find(r, p->bias) : NULL;
+    const double *w = find(r, p->weight), *b = p->bias_init.kind == PL_INIT_ABSENT ? NULL : find(r, p->bias);
     for (int64_t t = 0; t < rows; t++)
         for (int64_t o = 0; o < out; o++) {
             y[t][o] = b ? b[o] : 0;
@@ -193,11 +197,11 @@ static void sublayer(reference *r, const pl_transformer *t, layer_of *layer, con
 {
     static rows_of in, out;
     memcpy(in, x, sizeof(rows_of));
-    if (!t->norms_sums) normalise(r, t, norm, in, rows);
+    if (!t->is_post_norm) normalise(r, t, norm, in, rows);
     layer(r, t, in, rows, out);
     for (int64_t a = 0; a < rows; a++)
         for (int64_t i = 0; i < t->width; i++) x[a][i] += out[a][i];
-    if (t->norms_sums) normalise(r, t, norm, x, rows);
+    if (t->is_post_norm) normalise(r, t, norm, x, rows);
 }
 
 /* ---- both ---- */
@@ -206,6 +210,22 @@ static void sublayer(reference *r, const pl_transformer *t, layer_of *layer, con
 static void fill(double *x, uint64_t count, uint64_t what)
 {
     for (uint64_t i = 0; i < count; i++) x[i] = tiny_uniform(seed + what, this_case, 100 + i) + 0.25 * (double)(i % 3);
+}
+
+static void fill_norms(reference *r, const pl_transformer *t)
+{
+    if (!t->norm1) return;
+    fill(find(r, "first.weight"), (uint64_t)t->width, 2), fill(find(r, "second.weight"), (uint64_t)t->width, 3);
+    if (t->norm.is_rms) return;
+    fill(find(r, "first.bias"), (uint64_t)t->width, 4), fill(find(r, "second.bias"), (uint64_t)t->width, 5);
+}
+
+static void expect(const pl_transformer *t, const double *got, const double *wanted, int64_t row)
+{
+    for (int64_t i = 0; i < t->width; i++)
+        if (!(fabs(got[i] - wanted[i]) <= 1e-6 * (1 + fabs(wanted[i]))))
+            fail_msg("case %d: row %d, column %d is %.9g, not %.9g", (int)this_case, (int)row, (int)i, got[i],
+                     wanted[i]);
 }
 
 static void check_block(void)
@@ -218,19 +238,13 @@ static void check_block(void)
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
     fill(reference_find(r, "x"), (uint64_t)(rows * t.width), 1);
-    if (t.norm1)
-        fill(find(r, "first.weight"), (uint64_t)t.width, 2), fill(find(r, "second.weight"), (uint64_t)t.width, 3);
+    fill_norms(r, &t);
     for (int64_t a = 0; a < rows; a++)
         memcpy(x[a], reference_find(r, "x") + a * t.width, (size_t)t.width * sizeof(double));
     reference_run_named(r, "run", NULL, NULL);
     sublayer(r, &t, attention, t.norm1, x, rows);
     sublayer(r, &t, feed_forward, t.norm2, x, rows);
-    for (int64_t a = 0; a < rows; a++)
-        for (int64_t i = 0; i < t.width; i++) {
-            const double got = reference_address(r, y)[a * t.width + i];
-            if (!(fabs(got - x[a][i]) <= 1e-6 * (1 + fabs(x[a][i]))))
-                fail_msg("case %d: row %d, column %d is %.9g, not %.9g", (int)this_case, (int)a, (int)i, got, x[a][i]);
-        }
+    for (int64_t a = 0; a < rows; a++) expect(&t, reference_address(r, y) + a * t.width, x[a], a);
     reference_destroy(r);
     pl_graph_destroy(g);
 }
@@ -241,24 +255,133 @@ static void blocks_are_their_formulas(void **state)
     for (this_case = 0; this_case < CASES; this_case++) check_block();
 }
 
+/* One token after the other through a cache: the rows of the whole sequence, each of which sees those before it. */
+static void check_cache(void)
+{
+    static rows_of x, whole;
+    pl_transformer t = random_block();
+    const int64_t rows = 1 + roll(13, ROWS_MAX);
+    pl_id y = PL_NONE;
+    t.is_causal = true, t.theta = 0, t.sequences = 0, t.cached = rows;
+    pl_graph *g = build(&t, 1, &y);
+    reference *r = reference_create(g);
+    reference_run_named(r, "init", NULL, NULL);
+    fill_norms(r, &t);
+    for (int64_t a = 0; a < rows; a++) fill(x[a], (uint64_t)t.width, (uint64_t)(7 + a));
+    memcpy(whole, x, sizeof whole);
+    sublayer(r, &t, attention, t.norm1, whole, rows);
+    sublayer(r, &t, feed_forward, t.norm2, whole, rows);
+    for (int64_t a = 0; a < rows; a++) {
+        memcpy(reference_find(r, "x"), x[a], (size_t)t.width * sizeof(double));
+        *reference_find(r, "position") = (double)a;
+        reference_run_named(r, "run", NULL, NULL);
+        expect(&t, reference_address(r, y), whole[a], a);
+    }
+    reference_destroy(r);
+    pl_graph_destroy(g);
+}
+
+static void caches_are_the_whole_sequence(void **state)
+{
+    (void)state;
+    for (this_case = 0; this_case < CASES; this_case++) check_cache();
+}
+
+/* ---- what is refused ---- */
+
+static pl_net begin(pl_graph **g, pl_error *err)
+{
+    pl_net n;
+    *g = pl_graph_create();
+    pl_net_init(&n, *g, pl_graph_add_region(*g, "init", PL_NONE, 1), err);
+    return n;
+}
+
+static void expect_refused(pl_net *n, pl_graph *g, const pl_error *err, pl_status status, const char *words)
+{
+    if (n->b.status != status || !strstr(err->text, words)) fail_msg("status %d: %s", (int)n->b.status, err->text);
+    pl_net_deinit(n);
+    pl_graph_destroy(g);
+}
+
+static void what_a_block_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g;
+    pl_net n = begin(&g, &err);
+    const pl_transformer t = {.width = 4, .heads = 1, .inner = 4, .theta = 1e4, .cached = 8};
+    const pl_id x =
+        pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, (int64_t)4), "x");
+    pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 0, 1}, &t, x);
+    expect_refused(&n, g, &err, PL_E_UNSUPPORTED, "rotary positions have no cache");
+}
+
+static void names_stand_for_one_value(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g;
+    char name[300];
+    pl_net n = begin(&g, &err);
+    const pl_init init = pl_init_normal(1);
+    pl_net_weight(&n, init, PL_DTYPE_F32, pl_shape_of(2, (int64_t)3, (int64_t)4), "w");
+    assert_int_equal(pl_net_weight(&n, init, PL_DTYPE_F32, pl_shape_of(2, (int64_t)4, (int64_t)3), "w"), PL_NONE);
+    expect_refused(&n, g, &err, PL_E_INTERNAL, "w is made twice");
+    n = begin(&g, &err);
+    memset(name, 'n', sizeof name - 1), name[sizeof name - 1] = 0;
+    assert_int_equal(pl_net_weight(&n, init, PL_DTYPE_F32, pl_shape_of(1, (int64_t)4), "%s", name), PL_NONE);
+    expect_refused(&n, g, &err, PL_E_INTERNAL, "more than 255 bytes");
+}
+
+/* Columns of a wider value do not lie one after the other. */
+static void a_part_is_not_viewed_as_a_whole(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g;
+    pl_net n = begin(&g, &err);
+    const pl_id x =
+        pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)2, (int64_t)6), "x");
+    assert_int_equal(pl_net_view(&n, pl_net_columns(&n, x, 0, 3), pl_shape_of(2, (int64_t)1, (int64_t)6)), PL_NONE);
+    expect_refused(&n, g, &err, PL_E_INTERNAL, "viewed as a whole");
+}
+
 /* Asked for twice, a weight is the same; absent, it is none; and the first failure is the one that stays. */
 static void what_lasts_is_made_once(void **state)
 {
     (void)state;
     pl_error err = {0};
-    pl_net n;
-    pl_graph *g = pl_graph_create();
-    pl_net_init(&n, g, pl_graph_add_region(g, "init", PL_NONE, 1), &err);
-    const pl_id w = pl_net_weight(&n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, 3, 4), "layer.%d.weight", 7);
-    assert_int_equal(pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(2, 3, 4), "layer.7.weight"), w);
-    assert_int_equal(pl_net_weight(&n, (pl_init){PL_INIT_ABSENT}, PL_DTYPE_F32, pl_shape_of(1, 3), "bias"), PL_NONE);
+    pl_graph *g;
+    pl_net n = begin(&g, &err);
+    const pl_id w = pl_net_weight(&n, pl_init_normal(1), PL_DTYPE_F32, pl_shape_of(2, (int64_t)3, (int64_t)4),
+                                  "layer.%d.weight", 7);
+    assert_int_equal(
+        pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(2, (int64_t)3, (int64_t)4), "layer.7.weight"), w);
+    assert_int_equal(pl_net_weight(&n, (pl_init){PL_INIT_ABSENT}, PL_DTYPE_F32, pl_shape_of(1, (int64_t)3), "bias"),
+                     PL_NONE);
     assert_int_equal(g->node_count, 1);
     assert_int_equal(pl_net_add(&n, w, PL_NONE), PL_NONE);
-    assert_int_not_equal(n.b.status, PL_OK);
     const pl_error first = err;
     assert_int_equal(pl_net_linear(&n, w, (pl_affine){w, w}, PL_NONE), PL_NONE);
+    assert_int_equal(pl_net_cast(&n, PL_NONE, PL_DTYPE_F16, "x"), PL_NONE);
     assert_int_equal(pl_net_extent(&n, PL_NONE, 0), 1);
-    assert_string_equal(err.text, first.text);
+    expect_refused(&n, g, &err, PL_E_INTERNAL, first.text);
+}
+
+static void frozen_parts_nest(void **state)
+{
+    (void)state;
+    pl_error err = {0};
+    pl_graph *g;
+    pl_net n = begin(&g, &err);
+    const bool outer = pl_net_freeze(&n, true), inner = pl_net_freeze(&n, false);
+    const pl_id a = pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(1, (int64_t)4), "a");
+    pl_net_thaw(&n, inner);
+    const pl_id b = pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(1, (int64_t)4), "b");
+    pl_net_thaw(&n, outer);
+    const pl_id c = pl_net_weight(&n, pl_init_all(0), PL_DTYPE_F32, pl_shape_of(1, (int64_t)4), "c");
+    assert_true(g->value[a].frozen && g->value[b].frozen && !g->value[c].frozen);
     pl_net_deinit(&n);
     pl_graph_destroy(g);
 }
@@ -266,7 +389,12 @@ static void what_lasts_is_made_once(void **state)
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(blocks_are_their_formulas),
-                                       cmocka_unit_test(what_lasts_is_made_once)};
+                                       cmocka_unit_test(caches_are_the_whole_sequence),
+                                       cmocka_unit_test(what_a_block_cannot_be_is_refused),
+                                       cmocka_unit_test(names_stand_for_one_value),
+                                       cmocka_unit_test(a_part_is_not_viewed_as_a_whole),
+                                       cmocka_unit_test(what_lasts_is_made_once),
+                                       cmocka_unit_test(frozen_parts_nest)};
     seed = test_seed_said(argc, argv);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
