@@ -1,4 +1,4 @@
-/* What this build is, and what it finds on this machine: for `plimsoll --version` and reports of faults. */
+/* What this build is, and what it finds on this machine: for `plimsoll --version` and bug reports. */
 #include <stdio.h>
 
 #include "base/isa.h"
@@ -8,7 +8,7 @@
 
 extern const char pl_build_commit[]; /* cmake/commit.cmake writes it; "": not known */
 
-/* Each is loaded for a moment, or it is said why it cannot be. */
+/* Each is loaded for a moment; where it cannot be, the reason is shown. */
 static const char *const modules[] = {"cache", "draw", "gzip", "hdf5", "onnx", "pictures"};
 enum { MODULES = sizeof modules / sizeof *modules, FILE_BYTES = 64 };
 
@@ -25,7 +25,7 @@ static pl_status try_module(const char *name, pl_error *err)
     return pl_module_try(file, err);
 }
 
-/* One that cannot be tried for want of memory is no module that is missing. */
+/* A module that cannot be tried for lack of memory is not listed as missing. */
 static void print_modules(pl_str *out)
 {
     pl_error why[MODULES] = {{0}};

@@ -1,7 +1,7 @@
 /* What a plan advises: its stages and risks (advise_look.c), and here what single changes would bring, each planned by
- * the planner itself with the samples at once that the plan has, and options that fit memory and disk. Which changes
- * there are, the keys say (WHAT_IF in config/sections.def); a few kernels are measured for them, and their times are
- * kept as all are. Nothing is measured for a training, which has too many kernels. */
+ * the planner itself with as many samples at once as the plan has, and options that fit memory and disk. The keys say
+ * which changes there are (WHAT_IF in config/sections.def); a few kernels are measured for them, and their times are
+ * kept like all others. Nothing is measured for a training, which has too many kernels. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static bool has_key(const pl_advising *v, const pl_config *c, pl_config_key_id k
     return pl_config_is_used(c, k) && pl_config_is_read(c, k, (pl_config_reader)(1u << v->command));
 }
 
-/* As typed behind a command. */
+/* As typed after a command. */
 static void say_option(const char *path, const char *value, pl_str *s)
 {
     const pl_config_key *key = pl_config_find(path);
@@ -48,7 +48,7 @@ static void say_option(const char *path, const char *value, pl_str *s)
         pl_str_printf(s, "%s--set %s=%s", gap, path, value);
 }
 
-/* How many samples are at once stays as the plan has it: what is searched for again would be another change. */
+/* The number of samples at once stays as the plan has it: searching for it again would be another change. */
 static pl_status pin_at_once(const pl_advising *v, pl_config *c, pl_error *err)
 {
     char text[VALUE_BYTES];
@@ -66,7 +66,7 @@ static int64_t number_of(const pl_config *c, const char *path)
     return number;
 }
 
-/* False: it is so already, or cannot be. */
+/* False: it is set already, or cannot be set. */
 static bool value_of(const pl_advising *v, const pl_config_what_if *w, char text[VALUE_BYTES])
 {
     const int64_t by = strtoll(w->value, NULL, 10);
@@ -102,8 +102,7 @@ typedef struct tried {
     pl_compiled compiled;
 } tried;
 
-/* Times: none, and nothing but whether it fits; none; those that follow from the kernels that are known; and more
- * kernels are measured for it. */
+/* Times wanted of a plan: none, only whether it fits; none; from the kernels already known; measuring more kernels. */
 typedef enum times { NO_TIMES_QUICKLY, NO_TIMES, ESTIMATED, MEASURED } times;
 
 static pl_status try_config(const pl_advising *v, const pl_config *c, times wanted, tried *t, pl_error *err)
@@ -135,7 +134,7 @@ static pl_status try_config(const pl_advising *v, const pl_config *c, times want
     return pl_fail(err, t->status, "%s", why.text);
 }
 
-/* At best; and a thread of the team is of no use without a core: how many there must be then. */
+/* The gain at best. A thread of the team is no use without a core; returns how many cores that takes. */
 static double take_thread(pl_advice_stage *work, double cores)
 {
     work->threads++;
@@ -169,7 +168,7 @@ static void predict(const pl_advising *v, const pl_config_what_if *w, const trie
     to->per_second = pl_advice_rate(stage, cores);
 }
 
-/* To measure many samples at once takes long, and from fewer more follow. */
+/* Measuring many samples at once takes long, and their time follows from that of fewer. */
 static times times_of(const pl_advising *v, const pl_config_what_if *w)
 {
     enum { TIMES_MEASURED = 4 };
@@ -221,7 +220,7 @@ static const char *share_key(const pl_advising *v, const pl_config *c)
     return NULL;
 }
 
-/* The first of so many pieces of the config's share: of I/N. */
+/* The first of `pieces` pieces of the config's share I/N. */
 static void say_share(const char *text, uint64_t pieces, char value[VALUE_BYTES])
 {
     unsigned part = 1, parts = 1;
@@ -235,7 +234,7 @@ static pl_status set(pl_config *c, const char *path, const char *value, pl_str *
     return pl_config_set(c, path, value, "plan", err);
 }
 
-/* As few shares as the disk asks for, of which the plan of the first tells; what lies around data makes them larger. */
+/* As few shares as fit the disk, judged by the plan of the first; what lies around the data makes each larger. */
 static pl_status share_out(const pl_advising *v, pl_config *c, const pl_config *asked, pl_str *options, tried *t,
                            pl_error *err)
 {
@@ -283,7 +282,7 @@ static pl_status find_safe(pl_advising *v, pl_config *c, pl_error *err)
 
 /* ---- all of it ---- */
 
-/* One, or the trainings that the config is of. */
+/* One, or as many as the config has. */
 static uint32_t count_trainings(const pl_config *c)
 {
     pl_stage_row row;
@@ -307,7 +306,7 @@ static bool count_samples(pl_advising *v)
     return v->samples > 0;
 }
 
-/* To the time with what is waited for: the data, checkpoints. */
+/* Adds what is waited for: the data, checkpoints. */
 static void stretch(pl_work *w, double seconds)
 {
     const double more = seconds > w->seconds && w->seconds >= 0 ? seconds - w->seconds : 0;
@@ -376,9 +375,9 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     pl_status status = pl_stage_take(c, k, &stage, &is_done, err);
     pl_prepared *prepared = NULL;
     if (status == PL_OK)
-        status = pl_prepare_briefly(c, o->command, NULL, NULL, &prepared, &why); /* into the folder of its own */
+        status = pl_prepare_briefly(c, o->command, NULL, NULL, &prepared, &why); /* into its own folder */
     if (status == PL_OK) status = pl_compile(c, &own, NULL, &plan, &why);
-    (void)pl_prepared_undo(prepared, NULL); /* in a folder that a training comes to anyway */
+    (void)pl_prepared_undo(prepared, NULL); /* in a folder that a training will use anyway */
     pl_config_destroy(c);
     if (status == PL_OK) g->charged_bytes = pl_plan_charged_bytes(plan);
     pl_plan_destroy(plan);
@@ -396,7 +395,7 @@ static pl_status look_over(const pl_config *config, const pl_compile_options *o,
     w->checkpoints += found.checkpoints;
     if (found.patience > w->patience) w->patience = found.patience;
     if (is_done) w->done += found.steps;
-    if (is_done && g->seconds > 0) w->left_seconds -= g->seconds; /* all of them come on top (add_up) */
+    if (is_done && g->seconds > 0) w->left_seconds -= g->seconds; /* add_up adds the seconds of all */
     return g->text ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to name a training");
 }
 
@@ -414,7 +413,7 @@ static void add_up(pl_work *w)
     w->left_seconds = w->seconds < 0 ? -1 : w->left_seconds + w->seconds;
 }
 
-/* In place of the one training that the plan is of. */
+/* Looks over all trainings of the config, where the plan covers only one. */
 static pl_status look_over_all(const pl_config *config, const pl_compile_options *o, pl_plan *plan, pl_error *err)
 {
     const uint32_t count = count_trainings(config);
@@ -448,7 +447,7 @@ pl_status pl_plan_advise(const pl_config *config, const char *cache_folder, pl_p
 
 /* ---- what is refused ---- */
 
-/* What costs least to give up comes first: nothing of the results, then threads, then bits, then the results. */
+/* What costs least to give up comes first: what leaves the results alone, then threads, then bits, then the results. */
 static int rank_of(const pl_config_what_if *row)
 {
     bool is_team = false;
@@ -457,7 +456,7 @@ static int rank_of(const pl_config_what_if *row)
     return row->effect == PL_CONFIG_EFFECT_SAME ? is_team : 1 + (int)row->effect;
 }
 
-/* Number i of the rows in that order; those of a rank as the keys come. */
+/* Row i in that order; within a rank, in the order of the keys. */
 static const pl_config_what_if *smaller_row(size_t i)
 {
     enum { RANKS = 2 + PL_CONFIG_EFFECT_OTHER };
@@ -467,7 +466,7 @@ static const pl_config_what_if *smaller_row(size_t i)
     return pl_config_smaller;
 }
 
-/* The rows that may be taken, in that order, and the value that each has; "": it is not taken. */
+/* The rows that may be taken, in that order, and the value of each; "": it is not taken. */
 typedef struct taken {
     const pl_config_what_if *row[SMALLER_ROWS];
     char value[SMALLER_ROWS][VALUE_BYTES];
@@ -488,7 +487,7 @@ static pl_status try_taken(const pl_advising *v, pl_config *c, const taken *rows
     return try_config(v, c, wanted, t, err);
 }
 
-/* Those that change something. */
+/* The rows that change something. */
 static void list_rows(const pl_advising *v, pl_config *c, pl_config *before, taken *rows)
 {
     *c = *v->config;
@@ -511,8 +510,8 @@ static void keep_first(taken *rows, const taken *all, size_t count)
     rows->rows = count;
 }
 
-/* The first of them, as few as there must be; none where all of them are not enough. What another key forbids comes
- * last, and is left out. */
+/* Keeps the first rows, as few as it takes; none where even all are not enough. What another key forbids comes last,
+ * and is dropped. */
 static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, taken *rows, pl_error *err)
 {
     const taken all = *rows;
@@ -533,7 +532,7 @@ static pl_status take_until_it_fits(const pl_advising *v, pl_config *c, taken *r
     return PL_OK;
 }
 
-/* Where the last one is a number, and the one that was there before does not fit: the largest that does. */
+/* Where the last row is a number: the largest one below the config's, which does not fit, that does. */
 static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, pl_error *err)
 {
     const size_t last = rows->rows - 1;
@@ -553,7 +552,7 @@ static pl_status find_largest(const pl_advising *v, pl_config *c, taken *rows, p
     return PL_OK;
 }
 
-/* Of rows `from` to `to`, what would cost most to give up first. */
+/* Gives back what rows `from` to `to` take without need, beginning with what costs most. */
 static pl_status leave_what_is_not_needed(const pl_advising *v, pl_config *c, taken *rows, size_t from, size_t to,
                                           pl_error *err)
 {
@@ -583,13 +582,13 @@ static void say_smaller(const taken *rows, const tried *t, pl_error *refusal)
         say_option(path_of(rows->row[i]->key), rows->value[i], &options);
         if (effect_of(rows->row[i]->effect) > effect) effect = effect_of(rows->row[i]->effect);
     }
-    if (options.failed) return; /* what was left out of it was planned, too */
+    if (options.failed) return; /* a text cut short would leave out options that were planned, too */
     pl_error_append(refusal, "; it fits with %s: %s charged%s", pl_str_text(&options),
                     pl_format_bytes(t->charged_bytes, charged, sizeof charged), effects[effect]);
 }
 
-/* What would fit, behind the sentence of the refusal. Whether it does is asked quickly; what is said is then planned as
- * it would be. */
+/* Appends what would fit to the refusal's sentence. The search only asks quickly whether it fits; what is said is then
+ * planned in full. */
 static pl_status make_smaller(const pl_advising *v, pl_config *c, pl_config *before, pl_error *refusal, pl_error *err)
 {
     taken rows = {0};

@@ -1,5 +1,5 @@
 /* When nothing fits: what would make it fit. Each thing that the config forbids, or has decided, is set free alone, and
- * the search is asked again; no kernel is measured, so that a time is known only where the table has it. */
+ * the search is run again; no kernel is measured, so a time is known only where the table has it. */
 #include <string.h>
 
 #include "api/choice.h"
@@ -37,7 +37,7 @@ static bool may_help(const trial *t, const pl_config *c, const pl_config_key *ke
     return strcmp(under, "0") != 0 && (t->when == ALWAYS || (strcmp(text, t->word) == 0) == (t->when == ONLY));
 }
 
-/* What a search ended with: a plan, the smallest one, or, where state alone is too large, neither. */
+/* What a search ended with: a plan, the smallest plan, or, where state alone is too large, neither. */
 static pl_fit_permission permission_of(const trial *t, const pl_config_key *key, const pl_fit_result *r,
                                        const pl_plan *plan)
 {
@@ -50,7 +50,7 @@ static pl_fit_permission permission_of(const trial *t, const pl_config_key *key,
     return p;
 }
 
-/* Sets the key, beside what is allowed already; false in `fresh` when it was so before. */
+/* Sets the key, in addition to what is allowed already; `fresh` is false when that changes nothing. */
 static pl_status give(const trial *t, const pl_config_key *key, const pl_config *before, pl_config *c, bool *fresh,
                       pl_error *err)
 {
@@ -82,7 +82,7 @@ static pl_status try_one(const pl_config *config, const pl_compile_options *o, c
         into->permission[into->permission_count++] = permission_of(t, key, &r, plan);
     pl_plan_destroy(plan);
     pl_fit_result_deinit(&r);
-    /* A key that another one needs (an early update with micro-batches, layer_major) cannot be left to the search. */
+    /* A key that another one needs cannot be left to the search (an early update with micro-batches, layer_major). */
     bool judged = status == PL_OK || status == PL_E_BUDGET || status == PL_E_CONFIG;
     return judged ? PL_OK : pl_fail(err, status, "%s", why.text);
 }
@@ -92,7 +92,7 @@ static bool is_cheaper(const pl_fit_permission *a, const pl_fit_permission *b)
     return a->seconds >= 0 && b->seconds >= 0 ? a->seconds < b->seconds : a->work < b->work;
 }
 
-/* By the keys' turns. */
+/* In the keys' order. */
 static pl_status try_keys(const pl_config *config, const pl_compile_options *o, bool numbers, pl_fit_result *r,
                           pl_error *err)
 {
@@ -102,7 +102,7 @@ static pl_status try_keys(const pl_config *config, const pl_compile_options *o, 
     return PL_OK;
 }
 
-/* What changes no numbers comes first: of two that cost the same it is the better one. */
+/* What changes no numbers comes first: it wins a tie in cost. */
 static pl_status try_all(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
     PL_TRY(try_keys(config, o, false, r, err));
@@ -116,7 +116,7 @@ static pl_status try_all(const pl_config *config, const pl_compile_options *o, p
     return PL_OK;
 }
 
-/* Data that are open already serve all trials; but groups have shapes of their own, which a key may change. */
+/* Data opened once serve all trials; but groups have shapes of their own, which a key may change. */
 static pl_status try_alike(const pl_config *config, const pl_compile_options *o, pl_fit_result *r, pl_error *err)
 {
     pl_compile_options how = *o;

@@ -41,7 +41,7 @@ static void read_key(const pl_config *c, pl_choice_key key, pl_choice *choice, b
 {
     char text[PL_CHOICE_TEXT_BYTES];
     const pl_choice_row *row = &pl_choice_rows[key];
-    if (!pl_choice_is_used(c, key)) return; /* the config has no such choice: it is as established */
+    if (!pl_choice_is_used(c, key)) return; /* the config has no such choice: the established value stays */
     pl_choice_text(c, key, text);
     const pl_choice_word *word = find_word(row, text);
     row->put(choice, word ? word->value : strtoll(text, NULL, 10));

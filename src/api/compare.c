@@ -1,4 +1,4 @@
-/* A model in each form beside each other: opened, asked, shown. */
+/* The forms of a model side by side: opened, asked, shown. */
 #include "plimsoll/compare.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const char *arch_of(const pl_config *c)
     return key->names[c->model.arch];
 }
 
-/* From such a file there is no way back to f32. */
+/* Such a file cannot be turned back into f32. */
 static pl_status check_weights(const pl_compare *p, pl_error *err)
 {
     pl_safetensors *file;

@@ -1,4 +1,4 @@
-/* How a config means a form of a model, and a step of a comparison. */
+/* The config for a form of a model, and for a step of a comparison. */
 #include <stdio.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ static pl_status set_run(const pl_compare *p, pl_variant v, pl_config *c, pl_err
 static pl_status set_step(const pl_compare *p, pl_variant v, pl_compare_step step, pl_config *c, pl_error *err)
 {
     PL_TRY(pl_compare_forget_files(c, err));
-    if (step != PL_COMPARE_RUN) PL_TRY(set(c, "memory.budget", "none", err)); /* it is of what is compared */
+    if (step != PL_COMPARE_RUN) PL_TRY(set(c, "memory.budget", "none", err)); /* the budget is for what is compared */
     if (step == PL_COMPARE_MAKE) return set_made(p, v, c, err);
     if (step != PL_COMPARE_BASE) return set_run(p, v, c, err);
     return set_form(p, p->report.is_binary ? PL_VARIANT_BINARY : PL_VARIANT_F32, c, err);
@@ -85,7 +85,7 @@ pl_status pl_compare_config(const pl_compare *p, pl_variant v, pl_compare_step s
 
 /* ---- what the command line may say ---- */
 
-/* What a comparison does by itself, for each form anew. */
+/* What a comparison sets by itself, anew for each form. */
 static const pl_config_key *find_own(const pl_config *c)
 {
     static const char *const own[] = {"infer.files", "infer.to",     "infer.npy",          "infer.latency",

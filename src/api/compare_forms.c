@@ -1,4 +1,4 @@
-/* Which forms of a model there are, how each is made, and what of its work signs do, or could. */
+/* Which forms of a model there are, how each is made, and what part of its work signs do, or could do. */
 #include <stdio.h>
 
 #include "api/compare.h"
@@ -21,7 +21,7 @@ static void remark(pl_compare *p, pl_variant v, const char *text)
     snprintf(p->report.row[v].remark, sizeof p->report.row[v].remark, "%s", text);
 }
 
-/* Where there is nothing to judge by, what comes out is held against what comes of f32. */
+/* Where there is nothing to judge by, outputs are compared with those of f32. */
 static void find_judged(pl_compare *p)
 {
     char text[PL_COMPARE_NAME + 160];
@@ -70,7 +70,7 @@ static pl_status count_work(const pl_config *c, const pl_facts *extents, pl_work
     pl_graph *g = NULL;
     const pl_status status = pl_build_graph(c, PL_COMMAND_INFER, extents, &g, err);
     if (status == PL_OK) *share = pl_program_binary_share(g, pl_graph_find_program(g, PL_INFER_PROGRAM));
-    pl_graph_destroy(g); /* what was built before it failed, too */
+    pl_graph_destroy(g); /* also what was built before it failed */
     return status;
 }
 

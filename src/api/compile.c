@@ -2,8 +2,8 @@
  *
  *     config ─> data ─> model ─> grad ─> for each choice: rewrite ─> bind ─> stage ─> plan ─> account ─> the best one
  *
- * A stage is a function of a file beside this one (compiler.h). What is done for each choice stands in fit/candidate.c,
- * which calls `stage` and `settle` (the account of the whole process) of compile_process.c. */
+ * A stage is a function in a file next to this one (compiler.h). What is done for each choice stands in
+ * fit/candidate.c, which calls `stage` and `settle` (the account of the whole process) of compile_process.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@
 #include "systems/files.h"
 #include "systems/infer.h"
 
-/* A budget that nobody gave as a size is explained where it is too small. */
+/* A budget that was not given as a size is explained where it is too small. */
 static pl_status explain_budget(const pl_compiler *c, pl_status status, pl_error *err)
 {
     if (status == PL_E_BUDGET && c->budget[0]) pl_error_append(err, "; the budget is %s", c->budget);
     return status;
 }
 
-/* Where memory to plan is short the kernels' times may be what took it. */
+/* Where memory for planning runs short, the kernels' times may have taken it. */
 static void name_table(const pl_compiler *c, pl_error *err)
 {
     if (!c->calibration || !pl_calibration_file(c->calibration)[0] || pl_calibration_count(c->calibration) == 0) return;
@@ -55,7 +55,7 @@ typedef struct readying {
     const pl_compile_options *o;
 } readying;
 
-/* One item in the caller's memory: no plan for files is smaller, and none of a calibration. Its times are nobody's. */
+/* One item in the caller's memory: no plan for files or for a calibration is smaller. Nobody reads its times. */
 static pl_status refuse_before(void *context, pl_error *err)
 {
     const readying *r = context;
@@ -105,8 +105,8 @@ static pl_status open_data(pl_compiler *c, const pl_compile_options *o, pl_error
     return o->group ? c->data->kind->choose(c->data, o->group - 1, err) : PL_OK;
 }
 
-/* Kernels are measured, or their times looked up, where a prediction is of use. What is repeated and about to run is
- * not kept waiting for it, unless something is chosen by time. */
+/* Kernels are measured, or their times looked up, where a prediction is of use. A repeated program that is about to run
+ * does not wait for it, unless something is chosen by time. */
 pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const pl_compile_options *o, pl_error *err)
 {
     const bool trains = pl_command_does(c->command, PL_USES_UPDATE);
@@ -115,7 +115,7 @@ pl_status pl_compiler_open_times(pl_compiler *c, const pl_config *given, const p
     return pl_compiler_open_calibration(c, given, o, err);
 }
 
-/* What cannot be held whatever is chosen is refused before anything deep is built. */
+/* What does not fit whatever is chosen is refused before anything deep is built. */
 static pl_status refuse_at_once(const pl_compiler *c, const pl_compile_options *o, pl_error *err)
 {
     if (o->here) PL_TRY(check_here(c, err));
@@ -123,7 +123,7 @@ static pl_status refuse_at_once(const pl_compiler *c, const pl_compile_options *
     return pl_compiler_check_work(c, err);
 }
 
-/* Where it is to be, before anything is made; the run makes its own folder, and no other. */
+/* Checks the trace's place before anything is made; the run makes its own folder, and no other. */
 static pl_status check_trace(const pl_settings *s, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX] = ".";
@@ -136,7 +136,7 @@ static pl_status check_trace(const pl_settings *s, pl_error *err)
                    folder);
 }
 
-/* What asks for little memory gets it without a budget, too. */
+/* A model that asks to save memory gets that without a budget, too. */
 static void save_memory(pl_compiler *c)
 {
     const pl_family *family = pl_model_family(c->config);
@@ -170,7 +170,7 @@ pl_status pl_compiler_begin(const pl_config *given, const pl_compile_options *o,
     return PL_OK;
 }
 
-/* In which all samples of the batch are taken once: of a training, or of what is repeated. */
+/* Steps that each take all samples of the batch once: a training's, or those of the repeated program. */
 static uint64_t count_steps(const pl_compiler *c)
 {
     const pl_job *job = c->settings.jobs.job[0];
@@ -237,7 +237,7 @@ pl_status pl_compile(const pl_config *config, const pl_compile_options *o, pl_fi
     return status;
 }
 
-/* A budget is what refuses, and there are keys that take less. */
+/* A budget refused it, and there are keys that take less. */
 static bool may_be_smaller(const pl_config *config, pl_command command)
 {
     if (pl_command_does(command, PL_USES_RESULTS)) return true;
@@ -258,8 +258,8 @@ static pl_status make_plan(const pl_config *config, const pl_compile_options *gi
     return status;
 }
 
-/* What was known when something was decided must not hang on the order of measuring: with all that was measured on the
- * way the plan is made once more. So who asks the same again, and measures nothing, is answered the same. */
+/* What was known at a decision must not depend on the order of measuring: the plan is made once more with all that was
+ * measured on the way. So the same question, asked again without measuring, gets the same answer. */
 static pl_status settle_plan(const pl_config *config, pl_compile_options *o, pl_plan **plan,
                              pl_status (*make)(const pl_config *, const pl_compile_options *, pl_plan **, pl_error *),
                              pl_error *err)

@@ -64,7 +64,7 @@ pl_status pl_compiler_dump_plan(const pl_compiler *c, const pl_plan *plan, pl_er
 
 /* ---- the graph ---- */
 
-/* Those that the jobs of the command run. */
+/* Keeps the programs that the jobs of the command run. */
 static pl_status keep_programs(pl_graph *g, const pl_job_list *jobs, pl_error *err)
 {
     const char *name[PL_JOBS_MAX * PL_JOB_PROGRAMS_MAX];
@@ -91,7 +91,7 @@ static pl_status add_update(pl_graph *g, const pl_config *c, pl_id train, pl_err
     return pl_grad_read_averages(g, err);
 }
 
-/* A sample may stay for several steps: what is read is then what was carried, and given out by the data's name. */
+/* A sample may stay for several steps: what is read then was carried, and is given out under the data's name. */
 static void give_carried(pl_graph *g, const pl_carry_read_args *read)
 {
     pl_value *fresh = &g->value[read->fresh], *seen = &g->value[read->y];
@@ -101,7 +101,7 @@ static void give_carried(pl_graph *g, const pl_carry_read_args *read)
     seen->name = name, seen->role = PL_ROLE_OUTPUT;
 }
 
-/* Without an update nothing reads the gradients: they are what the program gives out, and so is the batch. */
+/* Without an update nothing reads the gradients: they are outputs of the program, and so is the batch. */
 static void keep_gradients(pl_graph *g, pl_id train)
 {
     for (size_t i = 0; i < g->value_count; i++) {
@@ -121,7 +121,7 @@ static pl_id repeated_program(const pl_compiler *c, const pl_graph *g)
     return pl_graph_find_program(g, job->program[job->repeated]);
 }
 
-/* The file of weights says which layers are done so, in whatever program. */
+/* The file of weights says which layers are in 8 bits, in every program. */
 static pl_status take_int8(const pl_compiler *c, pl_graph *g, pl_error *err)
 {
     size_t packed = 0;
@@ -140,7 +140,7 @@ static pl_status observe(const pl_compiler *c, const pl_graph *like, pl_graph *g
     return pl_rewrite_observe(g, repeated_program(c, g), like, spread, err);
 }
 
-/* The program that a calibration on the system's own samples has. */
+/* The program that a calibration on the system's own samples runs. */
 static pl_status make_own(const pl_compiler *c, pl_graph **own, pl_error *err)
 {
     const pl_job_list jobs = {.job = {pl_task_of(c->config)->job[c->command]}, .count = 1};
@@ -149,8 +149,8 @@ static pl_status make_own(const pl_compiler *c, pl_graph **own, pl_error *err)
     return pl_rewrite_unfold(*own, PL_NONE, err);
 }
 
-/* The weights are for other commands, too: where samples are files, it is not their program that sees them, but its
- * layers are to be those of both. A loss may read a matrix itself, and a part of a model need not run each time. */
+/* The weights are for other commands, too: where samples are files, another program sees them, but the layers in 8 bits
+ * are to be the same in both. A loss may read a matrix itself, and a part of a model need not run each time. */
 static pl_status calibrate(const pl_compiler *c, pl_graph *g, pl_error *err)
 {
     pl_graph *own = NULL;

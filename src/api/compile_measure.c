@@ -12,11 +12,11 @@
 #include "run/threads.h"
 
 #define SMALL_SHARE 0.01
-/* Scratch memory, however much there is: a plan that holds more than that is measured with parts of its kernels. */
+/* The most scratch memory, however much is free: a plan that holds more is measured with parts of its kernels. */
 #define BYTES_MORE_MAX (UINT64_C(1) << 30)
 enum { CANDIDATE_SECONDS_TENTHS = 13 }; /* calibration time of one candidate; mostly the first one fits */
 
-/* Of whatever computes before the team was asked for. */
+/* Asks for the team before anything computes. */
 static pl_status ask_team(pl_compiler *c, pl_error *err)
 {
     if (c->team_wanted) PL_TRY(pl_threads_probe(c->team_wanted, 0, err));
@@ -55,8 +55,8 @@ static void tell_calibration(void *context, size_t done, size_t total, double se
     if (t->progress) (void)t->progress(t->context, "measuring kernels", done, total);
 }
 
-/* What a config has to say of which kernels a search asks for: not how long is trained, at which rates, where to, how
- * it is told. */
+/* Takes from a config what decides which kernels a search asks for: not a training's length, rates, folder or
+ * reports. */
 static void take_job(pl_config *job, const pl_config *given, bool trains)
 {
     const pl_config_train *from = &given->train;
@@ -75,8 +75,8 @@ static void take_job(pl_config *job, const pl_config *given, bool trains)
     pl_choice_copy(given, job);
 }
 
-/* In steps of an eighth at most: what is free is never twice the same to the byte, and about as much asks for about the
- * same kernels. */
+/* Rounds down by an eighth at most: free memory is never twice the same to the byte, and about as much asks for about
+ * the same kernels. */
 static uint64_t coarse(uint64_t bytes)
 {
     uint64_t step = 1;
@@ -84,8 +84,8 @@ static uint64_t coarse(uint64_t bytes)
     return bytes / step * step;
 }
 
-/* So that every command of a config finds known what the first one left known; but a search for a front looks at more,
- * and what the config leaves to the machine (threads, instruction set, budget) counts as what it came to here. */
+/* Every command of a config is to find what the first one measured; but a search for a front looks at more, and what
+ * the config leaves to the machine (threads, instruction set, budget) counts with the value it got here. */
 static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compile_options *how, pl_error *err)
 {
     const pl_fit_options *o = &c->fit;
@@ -112,7 +112,7 @@ static pl_status name_job(pl_compiler *c, const pl_config *given, const pl_compi
     return PL_OK;
 }
 
-/* A search for the front has asked for all that a plan of the same config asks for, and more. */
+/* A search for the front asks for all that a plan of the same config asks for, and more. */
 static bool is_finished(const pl_compiler *c)
 {
     char front[sizeof c->job + 4];

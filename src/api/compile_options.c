@@ -1,4 +1,4 @@
-/* A config as what fit understands: what is given, what is left to the search, and the budget. */
+/* A config in fit's terms: what is given, what is left to the search, and the budget. */
 #include <stdio.h>
 
 #include "api/choice.h"
@@ -9,7 +9,7 @@
 #include "run/threads.h"
 #include "store/folder.h"
 
-/* What a config may ask for is what there is: the ranges are checked where the config is read. */
+/* A config can only ask for what exists: the ranges are checked where it is read. */
 _Static_assert((int)PL_ALLOW_OPTIMIZER_BF16 == (int)PL_FIT_ALLOW_OPTIMIZER_BF16 &&
                    (int)PL_ALLOW_OPTIMIZER_8BIT == (int)PL_FIT_ALLOW_OPTIMIZER_8BIT &&
                    (int)PL_ALLOW_BF16 == (int)PL_FIT_ALLOW_BF16 && (int)PL_ALLOW_FP16 == (int)PL_FIT_ALLOW_FP16 &&
@@ -34,7 +34,7 @@ static void say_budget(const pl_machine_budget *b, char *text, size_t room)
              pl_format_bytes(b->reserve_bytes, reserve, sizeof reserve));
 }
 
-/* What lies in memory of this run, and of the trainings that it is one of. */
+/* The files of this run, or of all the trainings that it is one of, that lie in memory. */
 static uint64_t own_files_bytes(const pl_compiler *c)
 {
     char folder[PL_FILE_PATH_MAX];
@@ -51,8 +51,8 @@ static pl_status find_budget(pl_compiler *c, uint64_t *bytes, pl_error *err)
     if (*bytes == PL_CONFIG_BYTES_NONE) *bytes = PL_FIT_NO_BUDGET;
     if (*bytes != PL_CONFIG_BYTES_AUTO) return PL_OK;
     pl_machine machine = c->machine;
-    /* Files that the plan counts; and what this process holds, which the runner takes the place of: more than before,
-     * once kernels were measured. */
+    /* Files that the plan counts; and what this process holds, since the runner takes its place: more than before, once
+     * kernels were measured. */
     const uint64_t own = own_files_bytes(c) + machine.own_bytes;
     machine.available_bytes += own;
     if (machine.cgroup_room_bytes != PL_MACHINE_UNLIMITED) machine.cgroup_room_bytes += own;
@@ -69,8 +69,8 @@ static void tell_search(void *context, size_t done, size_t total)
     if (t->progress) (void)t->progress(t->context, "planning", done, total);
 }
 
-/* Of what is not trained but repeated: how much is done at once, where its data leave that open, and by how many. What
- * is trained may be cut as its config leaves it, unless its data say how much is at once. */
+/* For a repeated program: how much is done at once, where its data leave that open, and by how many threads. A training
+ * may be cut as its config leaves it, unless its data say how much is at once. */
 static uint32_t find_open(const pl_compiler *c, const pl_fit_options *o)
 {
     const uint32_t at_once = 1u << PL_CHOICE_MICRO_BATCH, threads = 1u << PL_CHOICE_THREADS;
@@ -80,13 +80,13 @@ static uint32_t find_open(const pl_compiler *c, const pl_fit_options *o)
     return (is_said ? 0 : at_once) | (o->open & threads);
 }
 
-/* What the config decides and what it leaves open; only what trains or is repeated is searched. Without data there is
- * one sample. */
+/* What the config decides and what it leaves open; only a training or a repeated program is searched. Without data
+ * there is one sample. */
 static void find_given(const pl_compiler *c, pl_fit_options *o)
 {
     const pl_job *job = c->settings.jobs.job[0];
     pl_choice_read(c->config, pl_command_row_of(c->command)->uses, &o->given, &o->open);
-    /* train.mixed_precision, which was read here, is of trainings; who uses a model has run.precision. */
+    /* train.mixed_precision, which was read here, is for trainings; a model in use has run.precision */
     if (!pl_command_does(c->command, PL_USES_GRADIENT)) o->given.precision = PL_DTYPE_F32;
     if (pl_compiler_is_narrow(c)) o->given.precision = o->given.frozen = pl_narrow_dtype(c->config);
     if (job->count_runs) o->repeated = job->program[job->repeated];
@@ -94,7 +94,7 @@ static void find_given(const pl_compiler *c, pl_fit_options *o)
     o->given.micro_batch = pl_command_does(c->command, PL_USES_DATA | PL_USES_FILES) ? c->settings.run.micro_batch : 1;
 }
 
-/* What the user allows and the weights that the data bring can do. */
+/* What the user allows and the data's weights can do. */
 static uint32_t find_allowed(const pl_compiler *c)
 {
     const uint32_t allow = c->config->fit.allow;

@@ -8,7 +8,7 @@
 
 enum { LIST_BYTES = 400 };
 
-/* Its name in the graph without that of its program. */
+/* Its name in the graph, without the program's name. */
 static const char *name_of(const pl_value *v)
 {
     const char *dot = strchr(v->name, '.');

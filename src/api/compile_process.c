@@ -1,4 +1,4 @@
-/* What a plan needs beside the model's own values, asked for by fit at each candidate: staging as values of the graph,
+/* What a plan needs besides the model's own values, asked for by fit at each candidate: staging as values of the graph,
  * and the rows of the whole process. */
 #include <string.h>
 
@@ -46,8 +46,8 @@ static void add_disk(pl_plan *p, const char *name, uint64_t bytes)
 
 enum { BESIDE = 1 << 20 };
 
-/* What lies in memory until the first block or checkpoint is written: the plan in the memory files that bring it to the
- * runner, as text and as a page, about as large; and the words of the command. */
+/* What lies in memory until the first block or checkpoint is written: the memory files that bring the plan to the
+ * runner, as text and as a page about as large, and the words of the command. */
 static uint64_t brought_bytes(const pl_compiler *c) { return 2 * c->plan_text_bytes + (64 << 10); }
 
 /* On a disk that is memory all files stay charged. */
@@ -57,14 +57,14 @@ static uint64_t results_bytes(const pl_compiler *c)
     return pl_disk_is_memory(c->data->sink->path) ? r->disk_bytes + brought_bytes(c) : r->page_cache_bytes;
 }
 
-/* Of a training before this one: its checkpoints, its plan, what was predicted and measured. */
+/* The files of each training before this one: its checkpoints, its plan, what was predicted and measured. */
 static uint64_t earlier_bytes(const pl_compiler *c)
 {
     const uint64_t kept = c->disk.disk_bytes - (c->disk.disk_bytes ? c->disk.checkpoint_bytes : 0);
     return c->earlier_stages * (kept + brought_bytes(c) + BESIDE);
 }
 
-/* Two windows of a checkpoint's largest file, or all of a small checkpoint; metrics, events and trace beside it. */
+/* Two windows of a checkpoint's largest file, or all of a small checkpoint, with metrics, events and trace. */
 static uint64_t run_bytes(const pl_compiler *c, const pl_plan *p)
 {
     uint64_t windows = 2 * (uint64_t)PL_FILE_WINDOW_BYTES, kept = 0;
@@ -116,8 +116,8 @@ pl_status pl_compiler_settle(void *context, pl_plan *p, pl_error *err)
     return pl_plan_account(p, (int)pl_source_threads(c->data->source), err);
 }
 
-/* A team that is not given may be of one thread; the heap of a plan that says nothing; pages of files as for the
- * smallest checkpoint. */
+/* A team that is not given may be one thread; the heap is that of an empty plan, pages of files those of the smallest
+ * checkpoint. */
 pl_status pl_compiler_find_floor(const pl_compiler *c, pl_fit_options *o, pl_error *err)
 {
     pl_process_planned process;

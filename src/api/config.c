@@ -1,4 +1,4 @@
-/* The config of the public header: texts and files of it. */
+/* The config of the public header, as texts and files. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ pl_status pl_text_copy(const char *path, int descriptor, pl_error *err)
     return status;
 }
 
-/* A file name may be any bytes, a text of YAML may not: a kept config that cannot be read back would lose the run. */
+/* A file name may be any bytes, a YAML text may not: a kept config that cannot be read back would lose the run. */
 static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
 {
     char absolute[PL_CONFIG_TEXT_BYTES];
@@ -93,7 +93,7 @@ static pl_status make_absolute(char path[PL_CONFIG_TEXT_BYTES], pl_error *err)
     return PL_OK;
 }
 
-/* A list file stays one, and - is no path. */
+/* A list file stays one, and - is not a path. */
 static pl_status make_each_absolute(char paths[PL_CONFIG_TEXT_BYTES], pl_error *err)
 {
     char all[PL_CONFIG_TEXT_BYTES], one[PL_CONFIG_TEXT_BYTES];
@@ -219,7 +219,7 @@ pl_status pl_command_check_options(pl_command command, const pl_config *c, pl_er
     return pl_config_check_options(c, reader_of(command), err);
 }
 
-/* Not TRAIN alone, which reads what samples are written with where there is train.sample_every. */
+/* Not TRAIN alone: with train.sample_every that also reads the keys for writing samples. */
 pl_status pl_verify_check_options(const pl_config *c, pl_error *err)
 {
     return pl_config_check_options(c, reader_of(PL_COMMAND_TRAIN) | reader_of(PL_COMMAND_GRADIENTS), err);

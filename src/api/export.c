@@ -41,7 +41,7 @@ typedef struct exporting {
     char *text; /* the config */
 } exporting;
 
-/* ---- what it is of ---- */
+/* ---- what is exported ---- */
 
 static pl_command command_of(const pl_config *c) { return pl_model_family(c)->used_for; }
 
@@ -56,7 +56,7 @@ static pl_status check_format(const exporting *e, pl_error *err)
     return pl_export_check_onnx(err);
 }
 
-/* Where the run lies is nothing of the model: the same model is the same file, from whatever folder. */
+/* Where the run lies is not part of the model: the same model gives the same file from any folder. */
 static pl_status print_config(exporting *e, pl_error *err)
 {
     pl_config *c = pl_alloc(1, sizeof *c);
@@ -68,7 +68,7 @@ static pl_status print_config(exporting *e, pl_error *err)
     return status;
 }
 
-/* As a run does, which finds what was prepared and need not have what it was made of. */
+/* Like a run, which finds the prepared files and does not need those that they were made from. */
 static pl_status open_data(exporting *e, pl_error *err)
 {
     const pl_command command = command_of(e->config);
@@ -77,7 +77,7 @@ static pl_status open_data(exporting *e, pl_error *err)
     return pl_open_data(e->config, command, PL_DATA_FOR_RUN, NULL, &e->data, err);
 }
 
-/* A file of weights in 8 bits says which layers are done so. One that is of a part of the model holds none. */
+/* A file of weights in 8 bits says which layers are in 8 bits. One for a part of the model holds none. */
 static pl_status take_packed(exporting *e, const char *name, pl_error *err)
 {
     const pl_id program = pl_graph_find_program(e->graph, name);
@@ -90,7 +90,7 @@ static pl_status take_packed(exporting *e, const char *name, pl_error *err)
                    e->data->weights, name);
 }
 
-/* What is written in 16 bits is what a program reads so. A training of a part may have none that others see. */
+/* Weights are written in 16 bits where a program reads them so. A training of a part may have no program for others. */
 static pl_status keep_programs(const exporting *e, const char *seen, pl_error *err)
 {
     const bool is_there = pl_graph_find_program(e->graph, seen) != PL_NONE;
@@ -99,7 +99,7 @@ static pl_status keep_programs(const exporting *e, const char *seen, pl_error *e
     return pl_rewrite_keep_programs(e->graph, name, 2, err);
 }
 
-/* Weights are exported of any training. */
+/* Any training's weights can be exported. */
 static pl_status check_used(const exporting *e, pl_error *err)
 {
     const pl_family *family = pl_model_family(e->config);
@@ -173,12 +173,12 @@ static const char *format_of(const exporting *e)
     return has_bits(e) ? PL_BINARY_FORMAT : "pt";
 }
 
-/* Weights in 8 bits, and bits, stay as they are: such a file is again one to quantize's liking. */
+/* Weights in 8 bits, and bits, stay as they are: such a file has the format that quantize writes. */
 static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
 {
     if (e->o->packed && !has_bits(e)) PL_TRY(pl_export_pack_binary(e->config, e->graph, &e->weights, err));
     char checksum[PL_CHECKSUM_TEXT_BYTES] = PL_WEIGHTS_NO_CHECKSUM;
-    const bool is_packed = e->weights.packed || has_bits(e); /* others may be edited by whoever likes to */
+    const bool is_packed = e->weights.packed || has_bits(e); /* others are free to be edited */
     const pl_st_text text[] = {{"format", format_of(e)},
                                {PL_WEIGHTS_CONFIG, e->text},
                                {"plimsoll.weights", e->weights.from},

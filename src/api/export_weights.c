@@ -1,5 +1,5 @@
-/* The weights of a model that is exported, once in memory: those of a checkpoint, or of a file that the config names,
- * are read from there; first values are made by the program "init", in an arena of exactly its plan. */
+/* The weights of an exported model, in memory once: read from a checkpoint, or from a file that the config names; or
+ * first values, which the program "init" makes in an arena of exactly its plan. */
 #include "api/export.h"
 #include "api/narrow.h"
 
@@ -30,7 +30,7 @@ static void take_places(const pl_graph *g, pl_export_weights *w)
     }
 }
 
-/* ---- of a checkpoint ---- */
+/* ---- from a checkpoint ---- */
 
 static pl_status find_saved(const pl_export_options *o, const pl_settings *s, pl_saved *saved, pl_error *err)
 {
@@ -62,7 +62,7 @@ static void take_dtypes(const pl_safetensors *file, pl_export_weights *w)
     }
 }
 
-/* For all weights, one behind the other. */
+/* Places for all weights, one after the other. */
 static pl_status make_places(pl_export_weights *w, pl_error *err)
 {
     uint64_t bytes = 0;
@@ -107,7 +107,7 @@ static pl_status use_saved(const pl_export_options *o, const pl_settings *s, con
     return use_file(s, path, w, err);
 }
 
-/* ---- of a file that the config names ---- */
+/* ---- from a file that the config names ---- */
 
 static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error *err)
 {
@@ -121,7 +121,7 @@ static pl_status read_given(const pl_data *data, pl_export_weights *w, pl_error 
     return status;
 }
 
-/* What no header tells of weights in 8 bits. */
+/* What no header says about weights in 8 bits. */
 static pl_status check_packed(const char *path, const pl_graph *g, const pl_export_weights *w, pl_error *err)
 {
     for (size_t i = 0; i < g->node_count; i++) {
@@ -133,7 +133,7 @@ static pl_status check_packed(const char *path, const pl_graph *g, const pl_expo
     return PL_OK;
 }
 
-/* One of the whole model: nothing needs first values. */
+/* A file for the whole model: nothing needs first values. */
 static pl_status use_given(const pl_data *data, pl_export_weights *w, pl_error *err)
 {
     PL_TRY(make_places(w, err));
@@ -184,7 +184,7 @@ static uint64_t largest_packed(const pl_export_weights *w)
     return bytes;
 }
 
-/* In its place: the scales, which stand there already, and behind them the matrix. */
+/* In place: the scales, which stand there already, then the matrix. */
 static void unpack(const pl_graph *g, const pl_linear_int8_args *a, pl_lower_weight *w, void *copy)
 {
     const int64_t rows = a->columns, width = pl_shape_last(&g->value[a->x].shape);

@@ -8,7 +8,7 @@
 #include "rewrite/rewrite.h"
 #include "systems/infer.h"
 
-/* Of a loss, what makes what it judges: as for other programs. */
+/* Which operands of a loss are needed to make what it judges, as for other programs. */
 static const uint32_t scores[PL_OP_COUNT] = {
 #define PL_LOWER_ROW(id, function, bits) [PL_OP_##id] = bits,
 #include "export/lowerings.def"
@@ -51,7 +51,7 @@ pl_status pl_build_graph(const pl_config *c, pl_command command, const pl_facts 
     return status;
 }
 
-/* A config may name weights for other commands; who names them with first values wants two things at once. */
+/* A config may name weights for other commands; on a command line they contradict the wish for first values. */
 pl_status pl_check_seeded(const pl_config *c, pl_error *err)
 {
     const pl_config_key *weights = pl_config_find_for(c, "<weights>");
@@ -59,7 +59,7 @@ pl_status pl_check_seeded(const pl_config *c, pl_error *err)
     return pl_fail(err, PL_E_USAGE, "`seeded` and `weights` both name weights; leave one out");
 }
 
-/* What the model hangs on beside the files. The data that the config names are for other commands. */
+/* What the model depends on besides the files. The data that the config names are for other commands. */
 static pl_status open_own(const pl_config *given, pl_command command, pl_data **data, pl_error *err)
 {
     const bool seeded = pl_system_is_seeded(given, command);

@@ -9,8 +9,7 @@
 
 static pl_status refuse_training(pl_preparation *p, pl_error *err)
 {
-    static const char *const traces[] = {"lock",
-                                         "checkpoints"}; /* that a run leaves; no other folder gets a lock here */
+    static const char *const traces[] = {"lock", "checkpoints"}; /* that a run leaves; no other folder is locked */
     char path[PL_FILE_PATH_MAX];
     bool is_there;
     for (int i = 0; i < 2; i++) {
@@ -21,8 +20,8 @@ static pl_status refuse_training(pl_preparation *p, pl_error *err)
     return p->config->run.resume != PL_SWITCH_OFF ? PL_OK : pl_saved_refuse_new(p->out, &p->saved, err);
 }
 
-/* A training begins with the weights of another run. A file of weights is somebody else's, and said to be one before
- * anything is planned; whether a folder is a run's, the session finds out. */
+/* A training begins with the weights of another run. A file of weights comes from another program, and is refused
+ * before anything is planned; whether a folder is a run's, the session finds out. */
 static pl_status refuse_file_to_begin(const pl_preparation *p, pl_error *err)
 {
     static const char *const kinds[] = {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".gguf", ".onnx", ".npz"};
@@ -47,7 +46,7 @@ static pl_status check_resume(const pl_preparation *p, pl_error *err)
     return pl_resume_check(p->config, p->out, &p->saved, err);
 }
 
-/* Begins and ends around one piece of work. */
+/* Held around one piece of work. */
 static pl_status with_preparation(const pl_config *c, pl_config *writable, pl_command command,
                                   pl_status (*work)(pl_preparation *, const void *, pl_error *), const void *context,
                                   pl_error *err)
@@ -80,7 +79,7 @@ static pl_status look_at_folder(pl_preparation *p, const void *context, pl_error
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(check_resume(p, err));
     if (pl_command_does(command, PL_USES_UPDATE)) PL_TRY(refuse_file_to_begin(p, err));
     const pl_dataset *d = pl_dataset_of(p->config, command);
-    if (pl_system_files(p->config, command)) return PL_OK; /* of the run's own data nothing is read */
+    if (pl_system_files(p->config, command)) return PL_OK; /* nothing of the run's own data is read */
     return d->check_folder ? d->check_folder(p, command, err) : PL_OK;
 }
 

@@ -6,7 +6,7 @@
 #include "base/process.h"
 #include "systems/system.h"
 
-enum { SLACK_BYTES = 4 << 10 }; /* another process may have it in other pieces */
+enum { SLACK_BYTES = 4 << 10 }; /* another process may have it mapped in other pieces */
 
 /* At most one dataset of a system wants a module. */
 static const pl_dataset *with_module(const char *system)

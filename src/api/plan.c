@@ -1,4 +1,4 @@
-/* Plans as files and texts, and what is asked of them. */
+/* Plans as files and texts, and questions about them. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ static pl_status load(pl_config *c, const char *name, const char *text, pl_error
     return pl_config_load_text(c, name, text, strlen(text), err);
 }
 
-/* Those of the system of its config; where that cannot be read, as in a plan of a graph alone, the plain ones. */
+/* The words of its config's system; where that cannot be read, as in a plan of a graph alone, the plain ones. */
 static pl_status find_words(pl_plan *p, pl_error *err)
 {
     pl_error why = {0};
@@ -61,11 +61,11 @@ pl_status pl_plan_load(const char *path, pl_plan **plan, pl_error *err)
     return pl_fail_prefix(err, status == PL_E_NOMEM ? status : PL_E_DATA, "%s", path);
 }
 
-/* ---- a plan of another day ---- */
+/* ---- a plan that was made earlier ---- */
 
 static bool is(const pl_config_key *key, const char *path) { return strcmp(key->path, path) == 0; }
 
-/* Talk, and whether the run begins or goes on: of both the plan is the same. */
+/* Progress and log, and whether the run begins or resumes: the plan is the same either way. */
 static bool is_no_matter(const pl_config_key *key)
 {
     return is(key, "run.progress") || is(key, "run.log") || is(key, "run.resume");
@@ -104,7 +104,7 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
     pl_str was = {0}, is = {0};
     bool decides = key->flags & (PL_CONFIG_FLAG_MODEL | PL_CONFIG_FLAG_NUMERICS);
     if (is_no_matter(key) || pl_config_value_equal(planned, wanted, key)) return PL_OK;
-    /* a choice left open changes numbers, and yet it is the plan that says it: by leave that the config gave */
+    /* a choice left open changes numbers, and yet the plan decides it: the config permits that */
     if (pl_choice_is_left(now, key->path) || means_same(plan, planned, now, key) ||
         (!decides && !pl_config_is_set(now, key->path))) {
         memcpy((char *)now + key->offset, (const char *)planned + key->offset, key->bytes);
@@ -120,7 +120,7 @@ static pl_status take_key(const pl_plan *plan, const pl_config *planned, const p
     return status;
 }
 
-/* Compared is what a config prints: that leaves out what means nothing under its other values. */
+/* Compares what the configs print, which leaves out what means nothing under their other values. */
 pl_status pl_plan_take_config(const pl_plan *plan, pl_config *now, pl_error *err)
 {
     pl_config *planned = pl_config_create();

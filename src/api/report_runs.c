@@ -18,13 +18,13 @@
 #include "store/folder.h"
 #include "store/run_files.h"
 
-enum { DEPTH = 2 /* of folders whose files are listed */, METRICS_BYTES_MAX = 1 << 30, FILE_BYTES_MAX = 1 << 20 };
+enum { DEPTH = 2 /* folders whose files are listed */, METRICS_BYTES_MAX = 1 << 30, FILE_BYTES_MAX = 1 << 20 };
 
 typedef struct gathered {
     pl_report_training training;
     pl_report_memory memory;
     pl_report_times times;
-    pl_config config, usual; /* as it was, and what is usual for its system */
+    pl_config config, usual; /* as it was, and the defaults of its system */
     char *metrics;
     size_t metrics_bytes;
 } gathered;
@@ -34,7 +34,7 @@ static bool is_there(const char *folder, const char *name, char path[PL_FILE_PAT
     return pl_path_join(path, PL_FILE_PATH_MAX, folder, name, NULL) == PL_OK && access(path, F_OK) == 0;
 }
 
-/* A folder that holds a training, by the files that each has. */
+/* Does the folder hold a training? Judged by the files that each has. */
 static bool is_training(const char *folder)
 {
     char path[PL_FILE_PATH_MAX];
@@ -101,7 +101,7 @@ static pl_status add_files(pl_report_training *t, const char *folder, const char
         struct stat is;
         char path[PL_FILE_PATH_MAX], name[256];
         if (e->d_name[0] == '.' || pl_path_join(path, sizeof path, folder, e->d_name, NULL) != PL_OK) continue;
-        if (lstat(path, &is) != 0) continue; /* it went meanwhile */
+        if (lstat(path, &is) != 0) continue; /* it was removed meanwhile */
         snprintf(name, sizeof name, "%s%.200s%s", prefix, e->d_name, S_ISDIR(is.st_mode) ? "/" : "");
         if (S_ISDIR(is.st_mode) && depth > 0) {
             status = add_files(t, path, name, depth - 1, capacity, err);
@@ -148,7 +148,7 @@ static pl_status read_memory(gathered *g, pl_error *err)
     return status;
 }
 
-/* A report is whole without. */
+/* A report is complete without it. */
 static pl_status read_starts(gathered *g, pl_error *err)
 {
     char *text;
@@ -175,7 +175,7 @@ static pl_status read_times(gathered *g, pl_error *err)
     return status;
 }
 
-/* name: NULL: the last part of the path. */
+/* name NULL: the last part of the path. */
 static void name_it(const char *name, const char *path, pl_report_training *t)
 {
     size_t end = strlen(path), begin;

@@ -86,7 +86,7 @@ typedef struct uses {
     char beside[3][PL_FILE_PATH_MAX], kept[PL_FILE_PATH_MAX];
 } uses;
 
-/* In a folder that is read a new file is one that would be read. */
+/* A new file in a folder that is read would be read, too. */
 static void add_read(uses *u, const char *path, const char *name)
 {
     if (u->count < USES_MAX)
@@ -133,7 +133,7 @@ pl_status pl_results_page_check(const char *results, const char *page, pl_error 
     pl_config *c = pl_config_create();
     pl_status status = u && c ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory to compare the page with what it is about");
     if (status == PL_OK) status = pl_beside_path(results, PL_BESIDE_CONFIG, beside, err);
-    if (status == PL_OK && pl_config_load_file(c, beside, &ignored) != PL_OK) { /* then what it names is not known */
+    if (status == PL_OK && pl_config_load_file(c, beside, &ignored) != PL_OK) { /* then its files are not known */
     }
     if (status == PL_OK) status = check_uses(u, results, page, c, err);
     if (status == PL_OK) status = pl_page_check(page, err);
@@ -190,7 +190,7 @@ static pl_status read_config(pl_config *c, const char *path, const char *text, p
 
 /* ---- the page ---- */
 
-/* The whole config, which lies beside the results of some systems; NULL, and why, where it does not. */
+/* The whole config, which lies next to the results of some systems; else NULL, and why. */
 static void read_given(const char *path, pl_page_wish *wish, pl_error *why)
 {
     char beside[PL_FILE_PATH_MAX];
@@ -202,8 +202,8 @@ static void read_given(const char *path, pl_page_wish *wish, pl_error *why)
     wish->why = c ? NULL : why->text;
 }
 
-/* Where the time of the last process went. One that was killed, or of an earlier version, has left nothing; and a file
- * that cannot be read is no reason to have no page. */
+/* Where the time of the last process went. One that was killed, or an earlier version, has left nothing; and the page
+ * is made even where that file cannot be read. */
 static pl_status add_times(const char *path, pl_doc *d, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX], *text = NULL;

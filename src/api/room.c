@@ -1,5 +1,5 @@
-/* What is refused before it costs anything: a model whose weights and their state alone are too large, and a plan that
- * this machine cannot hold whatever else is done. */
+/* What is refused before it costs anything: a model whose weights and state alone are too large, and a plan that this
+ * machine cannot hold whatever else is done. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "run/threads.h"
 #include "store/folder.h"
 
-/* Bytes of the two moments of weights of so many bytes, at least: of 4 bytes a number, of 2, or of 260 in 256 numbers
+/* The least bytes of the two moments of so many bytes of weights: 4 bytes a number, 2, or 260 for 256 numbers
  * (base/block8.h; those of small weights stay larger). -1 on overflow. */
 static int count_moments(const pl_config *c, uint64_t weights, uint64_t *bytes)
 {
@@ -40,8 +40,8 @@ static uint64_t count_frozen(const pl_config *c, uint64_t bytes)
     return half ? bytes / 2 : bytes;
 }
 
-/* Are all gradients complete before the first update? A norm over all of them needs that, and so does who wants no
- * weight updated early: but then layer_major, which does that, may be asked for all the same. */
+/* Are all gradients complete before the first update? A norm over all of them needs that, and so does a config without
+ * early updates, unless it asks for layer_major, which updates early. */
 static bool holds_gradients(const pl_config *c, pl_command command)
 {
     if (!pl_command_does(command, PL_USES_UPDATE)) return pl_command_does(command, PL_USES_GRADIENT);
@@ -49,7 +49,7 @@ static bool holds_gradients(const pl_config *c, pl_command command)
     return late || c->train.grad_clip > 0;
 }
 
-/* What is alive together at an update, or whenever: no plan needs less. -1 on overflow. */
+/* What is alive at the same time, at an update where there is one: no plan needs less. -1 on overflow. */
 static int count_state(const pl_compiler *of, uint64_t *bytes, const char **what)
 {
     const bool updates = pl_command_does(of->command, PL_USES_UPDATE);
@@ -74,7 +74,7 @@ static uint64_t plan_bytes_at_least(const pl_config *c)
     return (uint64_t)c->model.layers * pl_model_plan_bytes_per_layer(c);
 }
 
-/* Would the same weights take less in 8 bits? A file of weights that is named may hold them so already. */
+/* Would the same weights take less in 8 bits? A named file of weights may hold them so already. */
 static bool can_be_in_8_bits(const pl_compiler *of)
 {
     return pl_task_of(of->config)->job[PL_COMMAND_QUANTIZE] && !of->data->weights &&
@@ -82,7 +82,7 @@ static bool can_be_in_8_bits(const pl_compiler *of)
            !pl_command_does(of->command, PL_USES_CALIBRATION);
 }
 
-/* The key that would have the model in bf16; NULL where nothing does, or it is so already. */
+/* The key that would turn the model into bf16; NULL where none does, or it is bf16 already. */
 static const char *find_narrow(const pl_compiler *of)
 {
     const pl_config *c = of->config;
@@ -134,9 +134,8 @@ pl_status pl_room_check_state(const pl_compiler *of, const pl_room *room, pl_err
                    what, bytes, bytes - room->bytes, room->words, room->bytes, remedy);
 }
 
-/* Addresses: what is reserved, what lies around an arena so that it is aligned and guarded, a guard page a stack; and
- * what the libraries map for a moment. Data is private and writable: not the modules, whose small part of it is left
- * to the run. */
+/* Addresses: what is reserved, alignment and guards around an arena, a guard page per stack, and what the libraries map
+ * for a moment. Data are private writable pages, without the modules': their small part is left to the run. */
 static pl_machine_need need_of(const pl_plan *p)
 {
     enum { FOR_A_MOMENT = 1 << 20, AROUND_ARENA = PL_HUGE_PAGE_BYTES + 2 * PL_PAGE_BYTES };

@@ -24,7 +24,7 @@ struct pl_run {
     const pl_plan *plan;
     pl_config *config;
     pl_settings settings;
-    char changes[PL_ERROR_TEXT_BYTES]; /* of a resume */
+    char changes[PL_ERROR_TEXT_BYTES]; /* for a resume */
     char *kept_config;
     pl_data *data;
     pl_session *session;
@@ -33,7 +33,7 @@ struct pl_run {
 
 /* ---- the process ---- */
 
-/* The plan's first lines say what the process is to be like; read without the heap, which does not exist yet. */
+/* The plan's first lines say what the process is to be; they are read without the heap, which does not exist yet. */
 static pl_status peek_process(const char *path, pl_process_options *o, int *threads, pl_error *err)
 {
     char head[1024];
@@ -94,7 +94,7 @@ pl_status pl_runner_prepare(const char *lock_path, pl_error *err)
 
 /* ---- the run ---- */
 
-/* Of the programs that read data: they all take as many samples at once. */
+/* That of the programs that read data: all take the same number of samples at once. */
 static int64_t micro_batch_of(const pl_graph *g)
 {
     for (size_t i = 0; i < g->node_count; i++)
@@ -124,7 +124,7 @@ static pl_status find_settings(pl_run *r, pl_command command, const pl_facts *pl
     return pl_settings_fill(r->config, command, r->data, &r->settings, err);
 }
 
-/* Asked by the session of the checkpoint that it takes, which need not be the latest: that may be damaged. */
+/* The session asks this about the checkpoint that it takes, which need not be the latest: that one may be damaged. */
 static pl_status goes_on(void *context, const pl_saved *saved, const char **changes, pl_error *err)
 {
     pl_run *r = context;
@@ -133,7 +133,7 @@ static pl_status goes_on(void *context, const pl_saved *saved, const char **chan
     return pl_resume_changes(r->config, saved, r->changes, sizeof r->changes, err);
 }
 
-/* What was chosen stands in it, so that a resumed run adds up its sums in the same order: bit for bit. */
+/* It says what was chosen, so that a resumed run adds up its sums in the same order: bit for bit. */
 static pl_status print_kept_config(pl_run *r, pl_error *err)
 {
     if (pl_choice_is_used(r->config, PL_CHOICE_MICRO_BATCH)) r->config->train.micro_batch = r->settings.run.micro_batch;
@@ -299,7 +299,7 @@ pl_status pl_run_write_predictions(pl_run *r, const char *path, pl_error *err)
     char kept[PL_FILE_PATH_MAX];
     PL_TRY(pl_keep_predictions(r->session, path, err));
     PL_TRY(pl_path_join(kept, sizeof kept, r->settings.out, PL_STAGE_PREDICTIONS, err));
-    return strcmp(path, kept) == 0 ? pl_sum_file_write(path, err) : PL_OK; /* by them a stage is done */
+    return strcmp(path, kept) == 0 ? pl_sum_file_write(path, err) : PL_OK; /* they say that a stage is done */
 }
 
 size_t pl_run_metrics(const pl_run *r, double loss, pl_loss_metric *to)
@@ -359,7 +359,7 @@ void pl_run_close(pl_run *r)
 {
     if (!r) return;
     pl_session_close(r->session);
-    if (!pl_lockdown_active()) pl_data_close(r->data); /* under it threads wait that may read them */
+    if (!pl_lockdown_active()) pl_data_close(r->data); /* in lockdown waiting threads may still read them */
     pl_settings_deinit(&r->settings);
     pl_text_free(r->kept_config);
     pl_config_destroy(r->config);

@@ -10,7 +10,7 @@ static uint64_t or_auto(int64_t value, uint64_t chosen)
     return value == PL_CONFIG_AUTO ? (chosen ? chosen : 1) : (uint64_t)value;
 }
 
-/* Of a system that is trained in epochs a tenth of the steps at most: else a short training would never get warm. */
+/* In a system that is trained in epochs, a tenth of the steps at most: else a short training would only warm up. */
 static uint64_t warmup_of(const pl_config *c, uint64_t steps)
 {
     enum { EPOCHS_WARMUP = 2000 };
@@ -34,7 +34,7 @@ static pl_lr_schedule schedule_of(const pl_config *c, uint64_t steps)
                             .factor = c->train.plateau_factor};
 }
 
-/* What sees samples once, or files, has none: how far it is, parts tell. */
+/* A command that sees samples once, or files, has none: its parts say how far it is. */
 static uint64_t find_steps(const pl_config *c, pl_command command, const pl_data *data)
 {
     if (!data->source || data->calibration.passes || pl_system_files(c, command)) return 0;
@@ -48,14 +48,14 @@ static uint64_t epoch_of(const pl_data *data)
     return data->source ? data->source->steps_per_epoch[PL_PART_TRAIN] : 0;
 }
 
-/* First values, or those that the data bring; what is trained elsewhere has no others. */
+/* First values, or the data's own; a model that is trained elsewhere has no others. */
 static bool begins_first(const pl_config *c, pl_command command, const pl_data *data)
 {
     return pl_system_files(c, command) &&
            (pl_system_is_seeded(c, command) || data->weights || !pl_task_of(c)->job[PL_COMMAND_TRAIN]);
 }
 
-/* What a trained model gives out for good is never that of first values. */
+/* What is kept as a trained model's output never comes from first values. */
 static bool needs_saved(const pl_config *c, pl_command command, const pl_data *data)
 {
     if (pl_system_files(c, command)) return !begins_first(c, command, data);
@@ -71,7 +71,7 @@ static pl_status print_values(const pl_config *c, char **text, pl_error *err)
     return PL_OK;
 }
 
-/* The text has no file name any more that an automatic folder could be named after, so it names the folder. */
+/* The text has lost the file name that an automatic folder is named after, so it names the folder. */
 static pl_status print_config(const pl_config *c, const char *out, char **text, pl_error *err)
 {
     if (c->run.out[0] || strlen(out) >= sizeof c->run.out) return print_values(c, text, err);
@@ -92,7 +92,7 @@ static uint64_t hash_model(const pl_config *c, const pl_data *data)
     return hash;
 }
 
-/* A system whose samples are not those of a training says itself how many a step has. */
+/* A system with samples other than a training's says itself how many a step has. */
 static int64_t batch_of(const pl_config *c, const pl_data *data)
 {
     if (data->at_once) return data->at_once;
@@ -105,12 +105,11 @@ static int64_t micro_batch_of(const pl_config *c, pl_command command, const pl_d
     if (data->source && data->source->at_once) return data->source->at_once;
     if (pl_command_does(command, PL_USES_WHOLE_BATCH)) return pl_config_batch(c);
     if (batch_of(c, data) == 1) return 1;
-    if (pl_command_does(command, PL_USES_FILES)) return 0; /* train.micro_batch is none of its keys */
+    if (pl_command_does(command, PL_USES_FILES)) return 0; /* it has no key train.micro_batch */
     return c->train.micro_batch == PL_CONFIG_AUTO ? 0 : c->train.micro_batch;
 }
 
-/* Samples of a calibration come one at a time, those of files as many as infer.batch says: no other key makes them
- * fewer. */
+/* Samples of a calibration come one at a time, those of files infer.batch at a time: no other key lowers that. */
 static const pl_words *words_of(const pl_config *c, pl_command command, pl_words *own)
 {
     const pl_words *words = pl_system_words(c);

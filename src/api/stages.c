@@ -12,7 +12,7 @@
 #include "store/sum_file.h"
 #include "systems/system.h"
 
-/* One of them: what the config says differently for it, its folder, and what is found there. */
+/* One training: what the config says differently for it, its folder, and what is found there. */
 typedef struct place {
     pl_stage_row row;
     uint32_t number; /* from 1 */
@@ -20,7 +20,7 @@ typedef struct place {
     bool is_done, was_changed, is_trained, is_begun;
 } place;
 
-/* Without a name: there are no more. */
+/* Without a name where there are no more. */
 static pl_status find_place(const pl_config *c, const char *out, uint32_t k, place *p, pl_error *err)
 {
     *p = (place){.number = k + 1};
@@ -47,10 +47,10 @@ static pl_status look_at(place *p, pl_error *err)
     return PL_OK;
 }
 
-/* What is found of all of them. */
+/* What is found in all of them. */
 typedef struct survey {
     uint32_t count;
-    place first;                     /* that is not done; without a name: all are */
+    place first;                     /* the first that is not done; without a name: all are */
     char begun[PL_STAGE_NAME_BYTES]; /* the first that was begun; "": none */
 } survey;
 
@@ -108,7 +108,7 @@ static pl_status become(pl_config *c, const place *p, pl_stage *stage, pl_error 
     return pl_config_check(c, err);
 }
 
-/* A kill after the last save may have come before its thinning, and nothing trains here any more that would do it. */
+/* A kill may have come between the last save and its thinning, and no training will come to do that here. */
 static pl_status tidy_trained(const pl_config *c, pl_error *err)
 {
     int lock = -1;

@@ -80,7 +80,7 @@ pl_status pl_storage_clean(const pl_storage *s, void (*tell)(void *, const pl_st
 
 /* ---- the warning ---- */
 
-/* So much, or so many, of what killed processes left behind is worth a word. */
+/* From so many files, or bytes, left by killed processes a warning is given. */
 enum { PILE_FILES = 16 };
 static const uint64_t PILE_BYTES = 1 << 30;
 

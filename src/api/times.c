@@ -1,4 +1,4 @@
-/* Where the time of a run went, by components: told by the run itself, kept in its folder, read again from there. */
+/* Where the time of a run went, by components: measured by the run itself, kept in its folder, read back from there. */
 #include "plimsoll/times.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 #define TIMES_FILE   "times.json"
 #define METRICS_FILE "metrics.jsonl"
-enum { FILE_BYTES_MAX = 1 << 20 /* of a table of so many rows */, METRICS_BYTES_MAX = 1 << 30 };
+enum { FILE_BYTES_MAX = 1 << 20 /* for a table of so many rows */, METRICS_BYTES_MAX = 1 << 30 };
 
 /* ---- of a run ---- */
 
@@ -33,7 +33,7 @@ static void add_besides(const pl_session_times *s, pl_report_times *t)
 }
 _Static_assert(PL_SPENT_COUNT - 1 <= PL_REPORT_TIMES_BESIDES, "each has its place");
 
-/* Of a training a step is all that is done for one, not its program alone. */
+/* A training's step is all that is done for one, not its program alone. */
 static void add_measured(const pl_session_times *s, pl_report_times *t)
 {
     const bool steps = s->spent[PL_SPENT_STEPS].count > 0;
@@ -103,7 +103,7 @@ static bool has(const char *folder, const char *name)
     return pl_path_join(path, sizeof path, folder, name, NULL) == PL_OK && is_there(path);
 }
 
-/* Of a training in its folder, of results beside them. */
+/* A training's is in its folder, that of results next to them. */
 static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_error *err)
 {
     char results[PL_FILE_PATH_MAX];
@@ -125,7 +125,7 @@ static pl_status find_file(const char *path, char file[PL_FILE_PATH_MAX], pl_err
         path);
 }
 
-/* As the run's task draws its metrics; NULL where its config cannot be read. */
+/* The charts that the run's task makes of its metrics; NULL where its config cannot be read. */
 static pl_status find_charts(const char *path, const pl_metric_chart **charts, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX];
@@ -139,7 +139,7 @@ static pl_status find_charts(const char *path, const pl_metric_chart **charts, p
     return PL_OK;
 }
 
-/* What validations told, of a training that has such numbers: results have no such file. */
+/* What validations found, where a training has such numbers: results have no such file. */
 static pl_status add_validated(const char *path, pl_doc *d, pl_error *err)
 {
     char file[PL_FILE_PATH_MAX], *lines;

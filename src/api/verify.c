@@ -1,9 +1,9 @@
 /* Every choice that saves memory or time against the plain plan: the keys of fit/axes.def with the values that stand
- * there; a plan that cannot be (two choices that exclude each other) is a row with its reason.
+ * there; an impossible plan (two choices that exclude each other) is a row with its reason.
  *
- * The precision, whose turn is the first, makes groups: each has a plain plan of its own, with which its rows are
- * compared, and which is itself compared with that of f32. And since all of them could be wrong alike, each update is
- * compared with one computed apart (verify_update.c). */
+ * The precision, which comes first, makes groups: each has its own plain plan, with which its rows are compared, and
+ * which is itself compared with that of f32. And since all of them could be wrong alike, each update is compared with
+ * one computed independently (verify_update.c). */
 #include "api/verify.h"
 
 #include <math.h>
@@ -17,11 +17,11 @@
 
 enum { VALUES_MAX = 4, VALUE_BYTES = 24, FOUND_MAX = PL_CHOICE_KEYS * VALUES_MAX, CHANGES_USUAL = 2 };
 
-/* Between what two plans need: so that the planner must decide node by node. */
+/* A budget between the needs of two plans, so that the planner must decide node by node. */
 #define TIGHT "auto, tight"
 
-/* By keys; the plain value first, NULL ends. What looks like "<most>" is found at the start, and left out where there
- * is no such value. */
+/* By key; the plain value first, NULL ends. What looks like "<most>" is found at the start, and left out where there is
+ * no such value. */
 static const char *const tried[PL_CHOICE_KEYS][VALUES_MAX + 1] = {
 #define PL_AXIS_VERIFY(id, ...) [PL_CHOICE_##id] = {__VA_ARGS__},
 #include "fit/axes.def"
@@ -44,7 +44,7 @@ typedef struct found {
 typedef struct verification {
     const pl_config *config;
     pl_config *changed; /* the config of the row */
-    int precision;      /* of the config: which of those that are tried */
+    int precision;      /* the config's: which of those that are tried */
     const pl_verify_options *o;
     pl_verify_plain plain[PRECISIONS];
     pl_verify_outcome outcome[PRECISIONS]; /* of the plain ones */
@@ -141,7 +141,7 @@ static void describe(verification *v, const int *at, bool all, char *text, size_
 
 /* ---- a row ---- */
 
-/* What was made, beside what the one with which it is compared made. */
+/* What a plan made, next to what the plan with which it is compared made. */
 static void fill(const pl_verify_outcome *o, const pl_verify_outcome *with, int steps, pl_verify_row *row)
 {
     row->loss = o->loss[0];
@@ -156,7 +156,7 @@ static void fill(const pl_verify_outcome *o, const pl_verify_outcome *with, int 
     row->update = o->update;
 }
 
-/* What no comparison can make up for. */
+/* Conditions that no comparison can make up for. */
 static bool is_sound(const pl_verify_row *row) { return row->repeats && row->update_share <= 1; }
 
 static double loss_share(const pl_verify_outcome *o, const pl_verify_outcome *with, int step)
@@ -195,8 +195,8 @@ static bool has_kinks(const pl_graph *g)
 }
 
 /* Where relu rounds to the other side of its kink, or the largest of a pool to another place, a term of a gradient
- * appears or goes, however small the rounding. One in 1/(√n·u) does, so of the norm of all gradients a share of the
- * root of that. */
+ * appears or vanishes, however small the rounding. One in 1/(√n·u) does, which changes the norm of all gradients by the
+ * root of that share. */
 static double bound_of(const verification *v, int precision)
 {
     const double rounding = v->outcome[precision].rounding;
@@ -204,7 +204,7 @@ static double bound_of(const verification *v, int precision)
     return PL_VERIFY_ROUNDINGS * fmax(rounding, plain && has_kinks(plain->graph) ? sqrt(rounding) : 0);
 }
 
-/* A precision alone, against f32. Gradients that no state tells are not judged, nor those that overflowed: then nothing
+/* A precision alone, against f32. Gradients that no state shows are not judged, nor those that overflowed: then nothing
  * was updated. */
 static void judge_precision(const verification *v, int precision, pl_verify_row *row)
 {
@@ -233,7 +233,7 @@ static void tell(verification *v, const pl_verify_row *row)
     if (v->o->row) v->o->row(v->o->context, row);
 }
 
-/* Not planned, or not held here: the row says why. What fails otherwise is a failure. */
+/* Not planned, or too large for this machine: the row says why. Any other failure is one. */
 static bool is_refused(pl_status status, const pl_error *why, pl_verify_row *row)
 {
     if (status == PL_E_CONFIG || status == PL_E_BUDGET) row->refused = why->text;
@@ -310,7 +310,7 @@ static pl_status find_micro_batches(verification *v, pl_error *err)
     return PL_OK;
 }
 
-/* About a quarter of them, so that the last chunk is a short one. */
+/* About a quarter of the rows, so that the last chunk is a short one. */
 static void find_rows(verification *v) { note(v, "<rows>", pl_fit_rows(v->plain[0].plan->graph) / 4 + 1); }
 
 static void find_threads(verification *v, int64_t threads)
@@ -364,7 +364,7 @@ static pl_status verify_precision(verification *v, int precision, pl_error *err)
 
 /* ---- all of them ---- */
 
-/* The next combination of a precision, the last choice fastest; false after the last one. */
+/* The next combination within a precision, the last choice varying fastest; false after the last one. */
 static bool advance(verification *v, int *at)
 {
     for (int i = PL_CHOICE_KEYS; i-- > PRECISION + 1; at[i] = 0)
@@ -373,7 +373,7 @@ static bool advance(verification *v, int *at)
     return false;
 }
 
-/* That of the config among those that are tried; open is f32. */
+/* The config's precision among those that are tried; open is f32. */
 static void find_precision(verification *v)
 {
     char text[PL_CHOICE_TEXT_BYTES];
@@ -382,7 +382,7 @@ static void find_precision(verification *v)
         if (strcmp(tried[PRECISION][i], text) == 0) v->precision = i;
 }
 
-/* A key under another one is no change of its own, and none at all where nothing reads it. Another precision than the
+/* A key under another one does not count as a change, and is skipped where nothing reads it. A precision other than the
  * config's is one change. */
 static bool wanted(const verification *v, const int *at)
 {

@@ -1,5 +1,5 @@
-/* The file of results of a command: what it lacks, and its making. The planner does both, so that a full disk, or a
- * file of another config, is a sentence before anything runs. */
+/* A command's file of results: finding what it lacks, and making it. The planner does both, so that a full disk, or a
+ * file of another config, is reported before anything runs. */
 #include <stdio.h>
 
 #include "api/api.h"
@@ -8,8 +8,8 @@
 #include "store/beside.h"
 #include "systems/system.h"
 
-/* A trace must not take the place of the results, which may be a folder, or of what lies beside them; nor they that of
- * what is read, but for the page: it is not made where something else is (results_page.c). */
+/* A trace must not replace the results, which may be a folder, or what lies next to them; nor may they replace what is
+ * read, except the page, which is not made where something else is (results_page.c). */
 static pl_status check_uses(const pl_config *c, const pl_data *data, pl_error *err)
 {
     enum { READ_MAX = 16 };
@@ -50,7 +50,7 @@ static pl_status with_sink(const pl_config *c, pl_command command,
     return status;
 }
 
-/* All may be done but for that: a file that was cut off, say, is made whole first. */
+/* Even where all blocks are done, a file that was cut off, say, is made whole first. */
 static pl_status look(const pl_block_sink *sink, pl_block_found *found, pl_error *err)
 {
     PL_TRY(pl_block_file_look(sink->path, sink->form, sink->layout, found, err));
@@ -69,7 +69,7 @@ pl_status pl_work_find_left(const pl_config *c, pl_command command, pl_work_left
     return with_sink(c, command, look, left, err);
 }
 
-/* For the page about the results, which are made from no more of it than decides their numbers. */
+/* Keeps the config for the page about the results; they themselves keep only what decides their numbers. */
 static pl_status keep_config(const pl_config *c, const char *results, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], *text;
