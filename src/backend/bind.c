@@ -80,7 +80,7 @@ pl_status pl_backend_bind(const pl_graph *g, const pl_node *n, const pl_addresse
 pl_status pl_backend_workspace_bytes(const pl_graph *g, const pl_node *n, pl_team team, uint64_t *bytes, pl_error *err)
 {
     pl_call call;
-    /* sizing looks at which pointers are there, never behind them */
+    /* sizing looks at which pointers are set, never at what they point to */
     pl_addresses nowhere = {0};
     for (int k = 0; k < PL_SPACES_MAX; k++) nowhere.base[k] = (unsigned char *)64;
     pl_status status = pl_backend_bind(g, n, &nowhere, NULL, &call, err);

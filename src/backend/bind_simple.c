@@ -153,7 +153,7 @@ static void exec_replace(const pl_call *c, pl_team team)
 
 const pl_binding pl_binding_REPLACE = {bind_replace, NULL, exec_replace};
 
-/* In its place there is nothing to do. */
+/* In place there is nothing to do. */
 static void exec_detach(const pl_call *c, pl_team team)
 {
     if (c->u.cast.x != c->u.cast.y) pl_cast_exec(&c->u.cast, team);

@@ -23,10 +23,10 @@
 
 /* ---- gemm.c: C[m,n] = (beta·C +) A[m,k]·B[k,n] with an epilogue ----
  * Each of A, B and C is f32, bf16 or f16; sums and epilogue are f32, and what is written is rounded to nearest.
- * One stride of A and one of B is 1, both only with one row or column. act_again needs grad_of. An element is one
- * chain of multiply-adds in ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C
- * has the same bits however many rows the call has, and the gradient of a weight has the same bits however its tokens
- * are dealt to calls. So who sets dots must not look at the number of rows. Where the instruction set multiplies pairs
+ * One stride of A and one of B is 1, both only with one row or column. act_again needs grad_of. An element is one chain
+ * of multiply-adds in ascending k, from zero; with accumulate, C f32 and no other epilogue, from C. So a row of C has
+ * the same bits however many rows the call has, and the gradient of a weight has the same bits however its tokens are
+ * dealt to calls. So whoever sets dots must not look at the number of rows. Where the instruction set multiplies pairs
  * of bf16 (avx512_bf16), subnormal operands count as zero, and if A has k alone contiguous the second of each pair is
  * added before the first. Where it multiplies tiles of them (amx) and A has k alone contiguous, each 32 elements of k
  * are summed by themselves and then added: such a product may be cut along k only at multiples of 32. So is the
@@ -36,12 +36,12 @@
  * The epilogue runs on each element once the sum over k is complete, in this order:
  *   s = Σ;  if bias: s += bias[j];  if residual: s += residual[i,j];  if beta: s += C[i,j];
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
- *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more beside its derivative)
- * An activation fused with its product so has the bits of the two operators one after the other, in 16 bits too; of a
- * gated product both sums are rounded as if they had been stored. */
+ *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more, with its derivative)
+ * So an activation fused with its product has the bits of the two operators in sequence, in 16 bits too; both sums of a
+ * gated product are rounded as if they had been stored. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
-    pl_real a_type, b_type, type; /* of A, of B, of C and what else is declared void */
+    pl_real a_type, b_type, type; /* of A, of B, of C and whatever else is declared void */
     const void *a;
     int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
     const void *b;
@@ -74,7 +74,7 @@ pl_gemm_call pl_gemm_linear_dx(pl_real, int64_t m, int64_t n, int64_t k, const v
 /* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */
 pl_gemm_call pl_gemm_linear_dw(pl_real, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x, float *dw);
 
-/* Where the stretch of at most `limit` of `rows` tokens that begins with `first` may end: at their end, or at that of a
+/* Where a stretch of at most `limit` of `rows` tokens, beginning at `first`, may end: at the end of the rows or of a
  * group (above). With k_sample > 0 the limit is at least PL_GEMM_TOKEN_GROUP. */
 enum { PL_GEMM_TOKEN_GROUP = 32 };
 int64_t pl_gemm_end_of_tokens(int64_t first, int64_t limit, int64_t rows, int64_t k_sample);
@@ -91,7 +91,7 @@ typedef struct pl_int8_call {
                 * neither residual nor c */
     const uint8_t *x;    /* q_x, or NULL: */
     const float *x_real; /* it is saturate(round_half_even(x_real/x_scale) + x_zero), made in the workspace */
-    int64_t ld_x;        /* of whichever is given */
+    int64_t ld_x;        /* of the one that is given */
     float x_scale;
     int32_t x_zero;        /* 0 to 255 */
     const void *packed;    /* weights; aligned to 64 */
@@ -113,11 +113,11 @@ void pl_int8_exec(const pl_int8_call *, void *workspace, pl_team); /* workspace 
 
 /* packed: pl_int8_packed_bytes of base/quantize.h */
 void pl_int8_pack(int64_t n, int64_t k, const int8_t *w, int64_t ld, const float *scale, void *packed);
-/* The other way, as other programs multiply: w [k,n]. The n scales stand at the beginning of what is packed. */
+/* The reverse, in the layout in which other programs multiply: w [k,n]. The packed bytes begin with the n scales. */
 void pl_int8_unpack(int64_t n, int64_t k, const void *packed, int8_t *w);
-/* The first row whose scale is no number above 0, or whose sum is not that of its numbers; -1: there is none. */
+/* The first row whose scale is not a number above 0, or whose sum is not that of its numbers; -1: no such row. */
 int64_t pl_int8_check(int64_t n, int64_t k, const void *packed);
-/* A row of weights, symmetric: q = round_half_even(w/scale) from −127 to 127; returns max|w|/127, 1 of zeros */
+/* A row of weights, symmetric: q = round_half_even(w/scale) from −127 to 127; returns max|w|/127, or 1 for zeros */
 float pl_int8_quantize_channel(int64_t k, const float *w, int8_t *q);
 
 typedef struct pl_quantize_call { /* q = saturate(round_half_even(x/scale) + zero); NaN becomes 0 */
@@ -129,14 +129,14 @@ typedef struct pl_quantize_call { /* q = saturate(round_half_even(x/scale) + zer
 } pl_quantize_call;
 void pl_quantize_exec(const pl_quantize_call *, pl_team);
 
-/* ---- gemm_binary.c: the same of signs (Rastegari et al., "XNOR-Net", 2016) ----
+/* ---- gemm_binary.c: the same with signs (Rastegari et al., "XNOR-Net", 2016) ----
  *   v = (k − 2·#{p: x and w have other signs}) · (alpha[j]·beta[i]), then the epilogue; the sign of 0 is +
  * beta[i] is the mean of |x| over row i and alpha[j] usually that of |w|, both in the order of kernels.def. */
 typedef struct pl_binary_call {
     int64_t m, n, k;
     const uint32_t *x;   /* signs, rows of ld_x words, with beta [m]; or NULL: */
     const float *x_real; /* both are made of it, in the workspace */
-    int64_t ld_x;        /* of whichever is given */
+    int64_t ld_x;        /* of the one that is given */
     const float *beta;
     const void *packed; /* weights; aligned to 64 */
     const float *bias, *residual;
@@ -151,11 +151,11 @@ uint64_t pl_binary_workspace_bytes(const pl_binary_call *, pl_team);
 void pl_binary_exec(const pl_binary_call *, void *workspace, pl_team); /* workspace aligned to 64 */
 
 /* packed: pl_binary_packed_bytes of base/binary.h */
-/* The first row whose alpha is no number of at least 0, or that is not filled up with zeros; −1: there is none. */
+/* The first row whose alpha is not a number of at least 0, or that is not padded with zeros; −1: no such row. */
 int64_t pl_binary_check(int64_t n, int64_t k, const void *packed);
 void pl_binary_pack(int64_t n, int64_t k, const uint32_t *signs, const float *alpha, void *packed);
 
-typedef struct pl_signs_call { /* of the rows of x or w: signs, rows of pl_binary_words(k), and the means of |x| */
+typedef struct pl_signs_call { /* of the rows of x or w: signs, in rows of pl_binary_words(k), and the means of |x| */
     int64_t rows, k, ld_x;
     const float *x;
     uint32_t *signs;
@@ -176,7 +176,7 @@ void pl_column_sum_exec(const pl_column_sum_call *, pl_team);
 /* ---- convolution.c: images N,H,W,C, weights [out, kernel, kernel, in], all dense ----
  * y = conv(x, W) (+ bias) (+ residual); act_out = act(y). An element is one chain of multiply-adds over the rows of the
  * kernel, their taps and the channels, in ascending order, so its bits depend on neither batch nor team; a Winograd
- * algorithm has chains over the channels instead. What a chain of pairs of bf16 is, see gemm.c. */
+ * algorithm has chains over the channels instead. For chains of pairs of bf16 see gemm.c. */
 typedef struct pl_convolution_call {
     pl_convolution_shape shape;
     pl_convolution_algorithm algorithm;
@@ -186,17 +186,17 @@ typedef struct pl_convolution_call {
     const void *residual; /* shape of y, or NULL; may be y itself */
     void *y;
     pl_activation act;
-    void *act_out;  /* shape of y, or NULL; not y itself where there are moments */
-    float *moments; /* [batch, out_height, 2, out] or NULL: of y as it is stored, as channel_norm.h makes them */
+    void *act_out;  /* shape of y, or NULL; not y itself when moments are given */
+    float *moments; /* [batch, out_height, 2, out] or NULL: moments of y as stored, as channel_norm.h makes them */
 } pl_convolution_call;
 uint64_t pl_convolution_workspace_bytes(const pl_convolution_call *, pl_team);
 void pl_convolution_exec(const pl_convolution_call *, void *workspace, pl_team);
 
 /* dx = gradient (+ bias) (+ residual) (· act'(grad_of)); act_again = act(grad_of). With a bias it is the transposed
- * convolution of dy. Chains ascend over the pixels of dy that a pixel of x has been read for, then their channels;
- * where a window has few numbers (convolution_few.h) each of these pixels has a chain of its own. */
+ * convolution of dy. Chains ascend over the pixels of dy that were made from a pixel of x, then their channels; where a
+ * window has few numbers (convolution_few.h) each of these pixels has a chain of its own. */
 typedef struct pl_convolution_dx_call {
-    pl_convolution_shape shape; /* of the convolution: x is what it reads */
+    pl_convolution_shape shape; /* the convolution's shape: x is its input */
     pl_convolution_algorithm algorithm;
     pl_real type;
     const void *dy, *weight;
@@ -280,7 +280,7 @@ typedef struct pl_norm_bwd_call {
     int rms;
     const void *dy, *x;
     const float *gamma, *mean, *rstd;
-    const void *add;       /* [rows,width] or NULL: a gradient that has already reached x by another path */
+    const void *add;       /* [rows,width] or NULL: a gradient that has reached x by another path */
     void *dx;              /* NULL: not wanted */
     float *dgamma, *dbeta; /* NULL: not wanted, or no bias; both always accumulate */
     pl_real type;
@@ -298,7 +298,7 @@ typedef struct pl_attention_strides {
 
 /* Dropout on the probabilities: o = (mask∘softmax(scale·q kᵀ)/(1−p)) v, the mask from Philox(seed, stream; step,
  * sample, head, query, key), made again backward (kernels/attention.h). Sequence b of the call is global sequence
- * *first_sample·sequences + b, where a sample has so many (0: one). p = 0: none; the pointers may then be NULL. */
+ * *first_sample·sequences + b, with `sequences` in a sample (0: one). p = 0: none; the pointers may then be NULL. */
 typedef struct pl_attention_drops {
     float probability;
     int64_t sequences;
@@ -342,12 +342,12 @@ void pl_attention_bwd_exec(const pl_attention_bwd_call *, void *workspace, pl_te
  * zeros before its beginning (Bengio et al. 2003). P only with window 1. */
 typedef struct pl_embedding_call {
     int64_t batch, tokens_per_sequence, vocab, width, window;
-    const int32_t *token;       /* [B,T]; every id in [0, V), or −1: no token, zeros for its row of E */
+    const int32_t *token;       /* [B,T]; ids in [0, V), or −1: no token, a row of zeros */
     const void *table;          /* [V,D] */
     const void *position_table; /* [≥T, D] or NULL */
     const int64_t *position;    /* (run) or NULL: the place of the first token (key-value cache) */
     void *y;                    /* [B,T,window·D] */
-    pl_real type, tables;       /* of y; of both tables: f32, or that of y */
+    pl_real type, tables;       /* of y; of both tables: f32, or y's */
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 
@@ -375,7 +375,7 @@ typedef struct pl_linear_ce_call {
     void *dh;                               /* dh and dweight NULL: loss only */
     float *dweight;
     pl_real type;
-    const float *loss_scale; /* (run) [1] or NULL: both gradients are that many times as large */
+    const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
@@ -391,7 +391,7 @@ typedef struct pl_activation_call { /* y = act(x); y may be x */
 } pl_activation_call;
 void pl_activation_exec(const pl_activation_call *, pl_team);
 
-typedef struct pl_gated_activation_call { /* row by row y = act(the first half of x)·the second */
+typedef struct pl_gated_activation_call { /* per row y = act(first half of x)·second half */
     int64_t rows, width;                  /* of y */
     pl_activation act;
     const float *x;
@@ -430,8 +430,8 @@ typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
     pl_real from, to;
     const void *x;
     void *y;
-    int64_t sample, distance; /* x is pieces of `sample` numbers, so far from each other; 0: it is one */
-    uint64_t bytes;           /* above 0: x is no numbers, and so many bytes are copied as they are */
+    int64_t sample, distance; /* x is pieces of `sample` numbers at this distance; 0: one piece */
+    uint64_t bytes;           /* above 0: x is raw, and this many bytes are copied as they are */
 } pl_cast_call;
 void pl_cast_exec(const pl_cast_call *, pl_team);
 
@@ -496,7 +496,7 @@ uint64_t pl_sum_squares_workspace_bytes(const pl_sum_squares_call *, pl_team);
 void pl_sum_squares_exec(const pl_sum_squares_call *, void *workspace, pl_team);
 
 /* scale = min(1, max_norm / (√sum/S + 1e-6))/S, without max_norm 1/S; finite = 1 when sum is finite, else 0 (the update
- * is then skipped, and counted as such). S is what the summed gradients were multiplied with: the loss scale, or 1. */
+ * is then skipped, and counted as such). S is the factor in the summed gradients: the loss scale, or 1. */
 typedef struct pl_clip_scale_call {
     const double *sum;
     float max_norm; /* 0: none */
@@ -507,8 +507,8 @@ typedef struct pl_clip_scale_call {
 } pl_clip_scale_call;
 void pl_clip_scale_exec(const pl_clip_scale_call *, pl_team);
 
-/* A step that was not finite halves the scale (not below 1); growth_steps others in a row double it. Both change in
- * place. */
+/* A step that was not finite halves the scale (not below 1); growth_steps finite ones in a row double it. Both change
+ * in place. */
 typedef struct pl_loss_scale_call {
     int64_t growth_steps;
     const int32_t *finite;
@@ -520,7 +520,7 @@ void pl_loss_scale_exec(const pl_loss_scale_call *, pl_team);
 /* ---- rollout.c: rows of parameters and ids as base/rollout.h has them, formulas in kernels/rollout.h ---- */
 typedef struct pl_noise_call { /* y = x with noise; y may be x */
     int64_t samples, height, width, channels;
-    int correlated; /* rows may ask for it; without, it is taken as none */
+    int correlated; /* rows may ask for correlated noise; 0: theirs is not */
     uint64_t seed, stream;
     const float *parameters; /* (run) */
     const int64_t *ids;      /* (run) */
@@ -528,7 +528,7 @@ typedef struct pl_noise_call { /* y = x with noise; y may be x */
     const void *x;
     void *y;
     pl_real type;
-    int dropout; /* channels are dropped by the row's rate, instead of its noise */
+    int dropout; /* drops channels at the row's rate, instead of adding its noise */
 } pl_noise_call;
 uint64_t pl_noise_workspace_bytes(const pl_noise_call *, pl_team);
 void pl_noise_exec(const pl_noise_call *, void *workspace, pl_team);
@@ -536,7 +536,7 @@ void pl_noise_exec(const pl_noise_call *, void *workspace, pl_team);
 typedef struct pl_evolve_call { /* in place */
     int64_t samples, elems_per_sample;
     const float *parameters; /* (run) */
-    float *x, *previous;     /* previous may be NULL; it gets what x was */
+    float *x, *previous;     /* may be NULL; receives the previous x */
     const void *y;
     pl_real type; /* of y */
 } pl_evolve_call;
@@ -552,7 +552,7 @@ void pl_field_metrics_exec(const pl_field_metrics_call *, pl_team);
 /* ---- spectrum.c: low modes of images, formulas in kernels/spectrum.h ---- */
 typedef struct pl_spectrum_call {
     int64_t samples, height, width, channels, modes; /* 2·modes ≤ height, 2·(modes − 1) ≤ width */
-    int inverse_factors;                             /* 1/(HW), and columns that stand for two count twice */
+    int inverse_factors;                             /* 1/(HW); columns that stand for two count twice */
     void *image;                                     /* [samples, H, W, C] */
     const void *add;                                 /* back: likewise, or NULL; may be image */
     float *spectrum;                                 /* [samples, 2·modes, modes, 2, C] */
@@ -563,7 +563,7 @@ void pl_spectrum_exec(const pl_spectrum_call *, void *workspace, pl_team);      
 void pl_spectrum_back_exec(const pl_spectrum_call *, void *workspace, pl_team); /* spectrum → image */
 
 typedef enum pl_spectral_pass { PL_SPECTRAL_FORWARD, PL_SPECTRAL_DX, PL_SPECTRAL_DW } pl_spectral_pass;
-/* Writes y; x, the adjoint; or adds to the weights, a sample after the other. */
+/* Writes y; the adjoint x; or adds to the weights, sample by sample. */
 void pl_spectral_linear_exec(const pl_spectral_linear *, pl_spectral_pass, pl_team);
 
 #endif

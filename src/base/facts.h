@@ -1,5 +1,5 @@
-/* A few named numbers: hashes of what data were made from, extents that shapes depend on, counts. What the names mean
- * is between who writes them and who asks; whoever stands between hands them on. */
+/* A few named numbers: hashes of what data were made from, extents that shapes depend on, counts. The writer and the
+ * reader of a fact agree on what its name means; code between them only passes it on. */
 #ifndef PL_BASE_FACTS_H
 #define PL_BASE_FACTS_H
 
@@ -18,11 +18,11 @@ typedef struct pl_facts {
     uint32_t count;
 } pl_facts;
 
-/* False: there is no room for it, it has no such name as above, or the name is there. */
+/* False: no room is left, the name is not one as above, or it is there already. */
 bool pl_facts_add(pl_facts *, const char *name, uint64_t value);
 bool pl_facts_equal(const pl_facts *, const pl_facts *);
 uint64_t pl_facts_value(const pl_facts *, const char *name, uint64_t otherwise);
-/* A hash that is 0, or missing, is not known: is one that was known then another now? */
+/* Is a hash that was known then different now? One that is 0, or missing, is not known. */
 bool pl_facts_differ(const pl_facts *then, const pl_facts *now, const char *name);
 static inline uint64_t pl_fact_of_hash(uint64_t hash) { return hash ? hash : 1; }
 

@@ -1,5 +1,5 @@
-/* Numbers to mean 0 and variance 1: their mean and the population's deviation, taken up one by one (Welford 1962, in
- * the order in which they come). Equal numbers have a deviation of exactly 0 while they are gathered. */
+/* Numbers to mean 0 and variance 1: their mean and the population's deviation, gathered one by one, in the order in
+ * which they come (Welford 1962). While they are gathered, equal numbers have a deviation of exactly 0. */
 #ifndef PL_BASE_SCALER_H
 #define PL_BASE_SCALER_H
 
@@ -7,7 +7,7 @@
 
 typedef struct pl_scaler_sum {
     uint64_t count;
-    double mean, squares; /* of the differences from the mean */
+    double mean, squares; /* of differences from the mean */
 } pl_scaler_sum;
 
 typedef struct pl_scaler {
@@ -24,7 +24,7 @@ static inline void pl_scaler_add(pl_scaler_sum *s, double x)
 /* Where all numbers are equal there is nothing to scale: the deviation is 1. */
 pl_scaler pl_scaler_finish(const pl_scaler_sum *);
 static inline double pl_scale(const pl_scaler *s, double x) { return (x - s->mean) / s->deviation; }
-/* All of these numbers by their own mean and deviation: where they are equal they become 0. */
+/* Scales these numbers by their own mean and deviation: where all are equal they become 0. */
 void pl_scale_each(float *x, uint64_t count);
 static inline double pl_unscale(const pl_scaler *s, double x) { return x * s->deviation + s->mean; }
 

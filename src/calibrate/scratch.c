@@ -32,7 +32,7 @@ static pl_status map(pl_scratch *s, uint64_t bytes, bool huge_pages, pl_error *e
     return PL_OK;
 }
 
-/* ---- what integers are for: told by the nodes that read them ---- */
+/* ---- what integers are for: known from the nodes that read them ---- */
 
 static void mark(pl_scratch *s, const pl_graph *g, pl_id value, use what, int64_t limit)
 {
@@ -76,8 +76,8 @@ static float scale_of(pl_area_kind kind, pl_role role)
     return kind == PL_AREA_WEIGHT || role == PL_ROLE_WEIGHT ? 0.03f : 1.0f;
 }
 
-/* Moments are squares among others: absolute values. They may be f32, bf16, or codes and f32 scales: the upper half of
- * each number stands in its lower half, too, so that whatever is read at any of these places is of that size. */
+/* Some moments are squares, so all are absolute values. They may be f32, bf16, or codes and f32 scales: the upper half
+ * of each number stands in its lower half, too, so that whatever is read at any of these places is of that size. */
 static void fill_moments(const pl_scratch *s, void *out, uint64_t bytes)
 {
     unsigned char *to = out;
@@ -96,8 +96,8 @@ static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float s
     }
 }
 
-/* Memory for activations holds f32 or 16-bit numbers, in turn: the upper half of each number is written into its lower
- * half, too, so that whatever is read at any of these places is of an ordinary size. */
+/* Memory for activations holds f32 at one time and 16-bit numbers at another: the upper half of each number is written
+ * into its lower half, too, so that whatever is read at any of these places is of an ordinary size. */
 static void repeat_halves(float *out, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {

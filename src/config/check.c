@@ -1,6 +1,6 @@
-/* What no single key can tell: keys that nothing reads, values that contradict each other, products that overflow. Each
- * sentence begins with the place of the value that is most likely to be the mistake: the one from the strongest source.
- * Ranges of single values were checked when they were read. */
+/* What cannot be seen from a single key: keys that nothing reads, values that contradict each other, products that
+ * overflow. Each sentence begins with the place of the value that is most likely the mistake: the one from the
+ * strongest source. Ranges of single values were checked when they were read. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +42,8 @@ void pl_config_print_archs(uint32_t archs, pl_str *out)
     }
 }
 
-/* The config says no arch, so it has the first, and this key is another system's. Of an option that is so only where
- * nothing that the file says keeps the config from being one of that: else the option is the mistake. */
+/* The config names no arch, so it has the first, and this key is another system's. For an option that holds only where
+ * the file's keys allow that other system: else the option is the mistake. */
 static bool is_arch_missing(const pl_config *cfg, const pl_config_key *key, const char *where)
 {
     uint32_t archs = pl_config_archs_of(key);
@@ -82,7 +82,7 @@ pl_status pl_config_check_used(const pl_config *cfg, const pl_config_key *key, p
     return status;
 }
 
-/* A key that is read, by another name, in a section of an arch that this is not. */
+/* A key that is read, but was set by another name, in a section that belongs to a different arch. */
 static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -94,7 +94,7 @@ static pl_status check_alias(const pl_config *cfg, const pl_config_key *key, pl_
                    pl_config_keys[PL_CONFIG_KEY_model_arch].names[cfg->model.arch], key->name, key->section->name);
 }
 
-/* The option gave it to another key, too, which can have it. */
+/* The option set another key, too, which can have the value. */
 static pl_status check_taken(const pl_config *cfg, const pl_config_key *key, pl_error *err)
 {
     char expected[320];
@@ -160,7 +160,7 @@ static void print_readers(uint32_t readers, pl_str *out)
     pl_str_append(out, count == 1 ? " does" : " do");
 }
 
-/* --seed belongs to two rows; it is enough that one of them, of this arch, is read. */
+/* --seed belongs to two rows; it is enough that this arch reads one of them. */
 static bool is_option_read(const pl_config *cfg, const pl_config_key *key, pl_config_reader by)
 {
     pl_config_key_set keys;

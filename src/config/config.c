@@ -1,4 +1,4 @@
-/* Defaults, setting one key, where a value came from, and what is read off several keys. */
+/* Defaults, setting one key, where a value came from, and what follows from several keys. */
 #include "config/config.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ void pl_config_default(pl_config *cfg)
         pl_config_default_value(key, pl_config_system_of(cfg), (char *)cfg + key->offset);
 }
 
-/* Keys that nobody has set have the defaults of their system, which model.arch says: it has just become another. */
+/* Keys that nobody has set have the defaults of their system, which model.arch decides: it has just changed. */
 static void follow_system(pl_config *cfg)
 {
     for (const pl_config_system_default *d = pl_config_defaults; d < PL_CONFIG_DEFAULTS_END; d++) {
@@ -47,14 +47,14 @@ static void follow_system(pl_config *cfg)
     }
 }
 
-/* By a file, a variable or an option: what a program sets by itself says nothing of the arch. */
+/* By a file, a variable or an option: what a program sets by itself says nothing about the arch. */
 static bool is_said(const pl_config_origin *from)
 {
     return from->level != PL_CONFIG_FROM_DEFAULT &&
            (from->level != PL_CONFIG_FROM_COMMAND_LINE || strncmp(from->by, "--", 2) == 0);
 }
 
-/* Where nobody says model.arch: the default, or, when its system does not read a key that was set, the first arch of
+/* Where model.arch is not set: the default, or, when its system does not read some key that was set, the first arch of
  * the one system that reads all of them. It depends on what was set, not on the order. */
 static pl_config_arch implied_arch(const pl_config *cfg)
 {
@@ -71,7 +71,7 @@ static pl_config_arch implied_arch(const pl_config *cfg)
     return by_default;
 }
 
-/* After any key was set: what hangs on the system follows. */
+/* After any key was set: updates what depends on the system. */
 static void follow_keys(pl_config *cfg, const pl_config_origin *set, pl_config_system before)
 {
     if (is_said(set) &&
@@ -113,8 +113,8 @@ void pl_config_assign_items(pl_config *cfg, const pl_config_key *key, const void
     follow_keys(cfg, origin, pl_config_system_of(cfg));
 }
 
-/* The path that was probably meant, or NULL. In a section that there is, only the key is compared, with the section's:
- * the common beginning would make everything look alike. */
+/* The path that was probably meant, or NULL. In a section that exists only the key is compared, with the section's
+ * keys: the common beginning would make everything look alike. */
 static const char *nearest_path(const char *path)
 {
     const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path, *nearest = NULL;
@@ -157,7 +157,7 @@ pl_status pl_config_set(pl_config *cfg, const char *path, const char *value, con
     return pl_config_assign(cfg, key, (pl_config_scalar){value, strlen(value), PL_CONFIG_RAW}, &from, origin, err);
 }
 
-/* Steps override epochs that are said as strongly; but who says --epochs does not mean the steps of the file. */
+/* Steps override epochs from a source of equal strength; but --epochs overrides the steps of the file. */
 pl_status pl_config_settle(pl_config *cfg, pl_error *err)
 {
     const pl_config_origin epochs = *pl_config_origin_at(cfg, pl_config_find("train.epochs"));
@@ -224,7 +224,7 @@ pl_status pl_config_require(const pl_config *cfg, const char *path, const char *
                    file, colon, command, path, key->name, key->section->name, path);
 }
 
-/* Whether a folder of this name is in the path. */
+/* Whether the path contains a folder of this name. */
 static bool has_folder(const char *path, const char *name)
 {
     const size_t bytes = strlen(name);
@@ -289,7 +289,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 
 static uint64_t hash_text(uint64_t hash, const char *text) { return hash_bytes(hash, text, strlen(text) + 1); }
 
-/* Of a tokenizer's file only that it is one: which one, its own hash tells (run.json), wherever it lies. */
+/* A tokenizer's file only counts as a file: its own hash says which one it is (run.json), wherever it lies. */
 static uint64_t hash_value(uint64_t hash, const pl_config *cfg, const pl_config_key *key)
 {
     const void *at = pl_config_value_of(cfg, key);

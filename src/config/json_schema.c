@@ -1,5 +1,5 @@
-/* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It accepts what one key at a
- * time can tell; contradictions between keys are pl_config_check's. */
+/* The table as a JSON Schema (draft 2020-12), for editors that check and complete YAML. It judges one key at a time;
+ * contradictions between keys are left to pl_config_check. */
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ static void real_schema(pl_json *json, const pl_config_key *key)
     pl_json_kv_double(json, key->flags & PL_CONFIG_FLAG_UNDER_MAX ? "exclusiveMaximum" : "maximum", key->max_real);
 }
 
-/* Its own words, and those of others. */
+/* Its own words, and those of other programs. */
 static void names_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_key(json, "enum");
@@ -186,7 +186,7 @@ static bool has_other_default(const pl_config_key *key)
     return false;
 }
 
-/* No list has no default that could be written; one that hangs on model.arch is told in the description. */
+/* An absent list has no default that could be written; one that depends on model.arch is in the description. */
 static void default_schema(pl_json *json, const pl_config_key *key)
 {
     pl_config_value by_default;
@@ -248,7 +248,7 @@ static void key_schema(pl_json *json, const pl_config_key *key)
     pl_json_object_end(json);
 }
 
-/* A section begins: what holds all of them but for its name. */
+/* Begins a section: what all have in common except the name. */
 static void begin_section(pl_json *json, const char *help)
 {
     pl_json_object(json);
@@ -294,7 +294,7 @@ static void reference(pl_json *json, const char *word, const char *path)
     pl_json_object_end(json);
 }
 
-/* A switch, or the one value of what is so anyway. */
+/* A switch, or the only value of something that is fixed here. */
 static void meaning_schema(pl_json *json, const pl_config_alias *alias, const char *word)
 {
     pl_json_key(json, word);

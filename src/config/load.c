@@ -1,8 +1,7 @@
 /* YAML into a config, from libyaml's events with their positions. A mapping is a section, which has keys and, as the
- * table says, further sections; so the reader goes no deeper than the table does, and whatever else nests is refused at
- * its first event. Anchors,
- * aliases, tags and further documents are refused too: they would let a small file mean something large or something
- * else.
+ * table says, further sections; so the reader goes no deeper than the table, and any other nesting is refused at its
+ * first event. Anchors, aliases, tags and further documents are refused too: they would let a small file mean something
+ * large or something else.
  *
  * Invariant: the caller's config changes only when the whole text is right. The text is checked to be UTF-8 that YAML
  * can carry before libyaml sees it. */
@@ -19,11 +18,11 @@
 enum { DEPTH_MAX = 4, FIELDS_MAX = 8, PLACES = PL_CONFIG_SECTION_COUNT + PL_CONFIG_PLACE_COUNT };
 
 /* A section by its name, which may be only the beginning of names in the table: "parameter_space". The names are those
- * of the sections, and the places where others have them. */
+ * of the sections, and those of the places where other programs have them. */
 typedef struct place {
-    const char *name; /* of the first that is it, or lies in it */
+    const char *name; /* of the first section that is it, or lies in it */
     size_t bytes;
-    int first; /* which of them that is */
+    int first; /* the number of that one */
     uint32_t depth;
     const pl_config_section *section; /* NULL: it holds sections only */
 } place;
@@ -35,8 +34,8 @@ typedef struct loader {
     const char *name, *text;
     size_t bytes;
     pl_config *cfg;
-    /* Lines, 0 = not seen; of a section by the first of the table that lies in it, and its depth. */
-    const pl_config_alias *seen_as[PL_CONFIG_KEY_COUNT]; /* the key was said by this word */
+    /* Lines, 0 = not seen; a section's by the first of the table that lies in it, and its depth. */
+    const pl_config_alias *seen_as[PL_CONFIG_KEY_COUNT]; /* the key was given by this word */
     uint32_t seen_key[PL_CONFIG_KEY_COUNT], seen_section[PLACES][DEPTH_MAX];
     char where[PL_CONFIG_WHERE_BYTES];
     pl_error *err;
@@ -53,7 +52,7 @@ static const char *at(loader *l, yaml_mark_t mark)
 
 /* ---- what libyaml itself refuses ---- */
 
-/* The byte at the mark, which counts characters. */
+/* The byte offset of the mark, which counts characters. */
 static char byte_at(const loader *l, yaml_mark_t mark)
 {
     size_t i = 0;
@@ -122,7 +121,7 @@ static bool is_null_event(const yaml_event_t *e)
     return e->type == YAML_SCALAR_EVENT && pl_config_is_null(scalar_of(e));
 }
 
-/* The current event as a word, or NULL when it is none (a list as a key, a word with a zero byte in it). */
+/* The current event as a word, or NULL when it is not a word (a list as a key, a word with a zero byte in it). */
 static const char *word_here(const loader *l)
 {
     if (l->event.type != YAML_SCALAR_EVENT) return NULL;
@@ -142,7 +141,7 @@ static const char *name_of_place(int i)
                                        : pl_config_places[i - PL_CONFIG_SECTION_COUNT].path;
 }
 
-/* The section that others have at this place. */
+/* The section that other programs have at this place. */
 static void go_to_section(int i, place *p)
 {
     const char *name = pl_config_places[i - PL_CONFIG_SECTION_COUNT].section;
@@ -168,7 +167,7 @@ static bool find_inner(const place *outer, const char *word, place *inner)
     return false;
 }
 
-/* "sampling" for "sobol": where a section of this name lies; else "". */
+/* "sampling" for "sobol": the section in which one of this name lies; else "". */
 static void print_outer(const char *word, char *buf, size_t room)
 {
     buf[0] = 0;
@@ -202,7 +201,7 @@ static void consider_sections(candidates *c, const place *p)
 {
     const char *last = "";
     size_t last_bytes = 0;
-    /* What others have is told only where nothing else could stand. */
+    /* Places of other programs are listed only where nothing else could stand. */
     for (int i = 0; i < (p->depth && !p->section ? PLACES : PL_CONFIG_SECTION_COUNT); i++) {
         char word[64];
         size_t bytes;
@@ -400,7 +399,7 @@ static pl_status read_record(loader *l, const pl_config_key *key)
     return pl_config_close_record(key, given, value, at(l, begin), l->err);
 }
 
-/* Straight into the config, which is a copy until the whole text is right: nothing but a file gives records. */
+/* Written straight into the config, which is a copy until the whole text is right: only files have records. */
 static pl_status read_records(loader *l, const pl_config_key *key, const pl_config_origin *from)
 {
     char expected[320];
@@ -428,7 +427,7 @@ static pl_config_origin origin_here(const loader *l, const pl_config_alias *alia
     return from;
 }
 
-/* alias: what stands there for the key, or NULL. */
+/* alias: the name used in place of the key's, or NULL. */
 static pl_status read_value(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     PL_TRY(next(l));
@@ -453,7 +452,7 @@ static pl_status read_value(loader *l, const pl_config_key *key, const pl_config
 
 static pl_status read_section(loader *, const place *);
 
-/* Once, by whichever name. */
+/* A key may stand there once, by whichever name. */
 static pl_status not_again(loader *l, const pl_config_key *key, const pl_config_alias *alias)
 {
     const size_t i = (size_t)(key - pl_config_keys);
@@ -484,7 +483,7 @@ static bool is_value(const loader *l, const char *word)
     return l->event.type == YAML_SCALAR_EVENT && strcasecmp((const char *)l->event.data.scalar.value, word) == 0;
 }
 
-/* "bf16: true" says a value of a key; "device: cpu" says what is so anyway. */
+/* "bf16: true" gives a key's value; "device: cpu" says what holds anyway. */
 static pl_status read_meaning(loader *l, const pl_config_alias *alias)
 {
     PL_TRY(next(l));
@@ -609,8 +608,8 @@ static pl_status check_input(const pl_config *cfg, const char *name, const char 
     return pl_config_is_text(text, bytes, &bad) ? PL_OK : bad_byte(name, text, bad, err);
 }
 
-/* libyaml (0.2) has buffers of 16 and of 48 KiB for what is raw and what is decoded, the queues that it begins with,
- * and what is being read, in buffers that double (tests/unit/config/test_parser.c measures it). */
+/* libyaml (0.2) has buffers of 16 and 48 KiB for raw and decoded text, its initial queues, and buffers that double for
+ * what is being read (tests/unit/config/test_parser.c measures it). */
 uint64_t pl_config_parser_bytes(size_t text_bytes) { return (72 << 10) + 4 * (uint64_t)text_bytes; }
 
 pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text, size_t bytes, pl_error *err)

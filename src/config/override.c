@@ -18,10 +18,10 @@ enum { NAME_BYTES = 96 };
 typedef struct option {
     char name[NAME_BYTES];
     char label[NAME_BYTES]; /* as it was written, for messages */
-    const char *value;      /* behind the '=', or NULL */
+    const char *value;      /* after the '=', or NULL */
 } option;
 
-/* False for words that are no option or too long to be one of ours. */
+/* False for words that are not an option, or are too long to be one of ours. */
 static bool read_option(const char *word, option *o)
 {
     if (strncmp(word, "--", 2) != 0 || word[2] == 0) return false;
@@ -35,7 +35,7 @@ static bool read_option(const char *word, option *o)
     return true;
 }
 
-/* --seed is of several keys. */
+/* An option may set several keys: --seed. */
 static pl_status set_by_option(pl_config *cfg, const char *name, const char *value, const char *label, pl_error *err)
 {
     pl_config_key_set keys;
@@ -54,7 +54,7 @@ static pl_status set_by_option(pl_config *cfg, const char *name, const char *val
     return PL_OK;
 }
 
-/* Behind what the options before it gave. */
+/* Appends the line to what earlier options gave. */
 static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *line, const char *label, pl_error *err)
 {
     char text[2 * PL_CONFIG_TEXT_BYTES];
@@ -63,7 +63,7 @@ static pl_status add_line(pl_config *cfg, const pl_config_key *key, const char *
         pl_str_printf(&lines, "%s\n", (const char *)pl_config_value_of(cfg, key));
     for (; *line; line++) pl_str_printf(&lines, *line == '\n' && key->type == PL_CONFIG_TEXT ? "\\n" : "%c", *line);
     if (lines.failed) return pl_fail(err, PL_E_USAGE, "%s: the texts are too long together; give fewer", label);
-    /* A name in brackets is a pattern here, no list. */
+    /* A name in brackets is a pattern here, not a list. */
     const pl_config_style style = pl_str_text(&lines)[0] == '[' ? PL_CONFIG_QUOTED : PL_CONFIG_RAW;
     pl_config_origin from = {.level = PL_CONFIG_FROM_COMMAND_LINE};
     snprintf(from.by, sizeof from.by, "%s", label);
@@ -106,8 +106,8 @@ static pl_status no_value(const option *o, const pl_config_key *key, const char 
     return PL_E_USAGE;
 }
 
-/* The option's value: behind its '=', or the next word. But a word such as "--quiet" is an option, lest a folder gets
- * that name, unless any text would do. key NULL: of --set. */
+/* The option's value: after its '=', or the next word. But a word such as "--quiet" is an option, lest a folder get
+ * that name, unless the key takes any text. key NULL: for --set. */
 static pl_status take_value(words *w, const option *o, const pl_config_key *key, const char **value, pl_error *err)
 {
     const char *next = w->at + 1 < w->count ? w->argv[w->at + 1] : NULL;
@@ -121,7 +121,7 @@ static pl_status take_value(words *w, const option *o, const pl_config_key *key,
     return PL_OK;
 }
 
-/* ---- names of others that are no other name of a key (names.def) ---- */
+/* ---- other programs' names that do not stand for a key (names.def) ---- */
 
 static const pl_config_alias *find_meaning(const char *name)
 {
@@ -129,7 +129,7 @@ static const pl_config_alias *find_meaning(const char *name)
     return alias && alias->means ? alias : NULL;
 }
 
-/* The word behind the option if it is one of these two: "--bf16 True". */
+/* The word after the option if it is one of these two: "--bf16 True". */
 static const char *take_word(words *w, const option *o, const char *a, const char *b)
 {
     const char *next = o->value ? o->value : w->at + 1 < w->count ? w->argv[w->at + 1] : "";
@@ -204,7 +204,7 @@ pl_status pl_config_apply_args(pl_config *cfg, int *argc, char **argv, pl_error 
     return pl_config_settle(cfg, err);
 }
 
-/* All begin with two dashes; compared without them. */
+/* All begin with two dashes, and are compared without them. */
 static const char *nearest_of(const char *name, const char *const *options, size_t count)
 {
     const char *near = NULL;
@@ -277,7 +277,7 @@ static void variable_of(const char *path, char *name)
         name[i] = name[i] == '.' ? '_' : (char)toupper((unsigned char)name[i]);
 }
 
-/* Whether `rest`, behind PLIMSOLL_, is what variable_of makes of the path. */
+/* Whether `rest`, after PLIMSOLL_, is what variable_of makes of the path. */
 static bool is_capitals_of(const char *path, const char *rest)
 {
     for (; *path; path++, rest++)
@@ -336,8 +336,8 @@ static bool is_known(const char *name)
     return false;
 }
 
-/* What others name after a service or a container that is called plimsoll or plimsoll-…: Kubernetes in each pod of the
- * namespace, Docker in a container with a link. Nobody can unset it, so it must not be taken for a misspelled key. */
+/* Variables named after a service or container called plimsoll or plimsoll-…: by Kubernetes in each pod of the
+ * namespace, by Docker in a container with a link. Nobody can unset them, so they are not misspelled keys. */
 static const struct {
     const char *name, *value; /* NULL: any */
 } injected[] = {
@@ -373,7 +373,7 @@ static pl_status apply_variable(pl_config *cfg, const char *name, const char *va
     return taken || why.status == PL_OK ? PL_OK : pl_fail(err, why.status, "%s", why.text);
 }
 
-/* The value of an entry of the environment that sets a key, or tries to, and its name; NULL for all others. */
+/* The value and name of an environment entry that sets a key, or tries to; NULL for all others. */
 static const char *read_name(const char *entry, char name[NAME_BYTES])
 {
     const char *equals = strchr(entry, '=');

@@ -1,6 +1,6 @@
 /* Printing a config so that it loads back as an equal one: as YAML for people, as JSON for run.json. Keys that the
- * program does not read under the other values are left out, unless somebody has said another value than their default
- * (then loading must see them, and pl_config_check says the same about both).
+ * program does not read under the other values are left out, unless somebody has set one to a value other than its
+ * default (then loading must see it, and pl_config_check says the same about both).
  *
  * Proven by tests/property/config: random configs, print, load, compare. */
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static const char *word_of(const pl_config_key *key, const void *value)
     }
 }
 
-/* The same, as it was called when runs were first saved. */
+/* The same by the word that it had when runs were first saved. */
 static const char *saved_word_of(const pl_config_key *key, const void *value)
 {
     const char *word = word_of(key, value);
@@ -247,7 +247,7 @@ void pl_config_json_value(const pl_config_key *key, const void *value, pl_json *
 
 /* ---- the whole ---- */
 
-/* What the file asked for and a stronger source made pointless: both in one file would contradict each other. */
+/* What the file asked for and a stronger source made pointless: in one file the two would contradict each other. */
 static bool is_overruled(const pl_config *cfg, const pl_config_key *key)
 {
     const pl_config_key *nothing = pl_config_find_nothing_held_out(cfg);
@@ -260,7 +260,7 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
     if (is_overruled(cfg, key)) return false;
     const bool by_default = key->flags & (PL_CONFIG_FLAG_NO_EFFECT | PL_CONFIG_FLAG_KEPT | PL_CONFIG_FLAG_UNSAID) ||
                             pl_config_is_aside(cfg, key) ||
-                            key->type == PL_CONFIG_RECORDS; /* no list: an empty one cannot be written */
+                            key->type == PL_CONFIG_RECORDS; /* an empty list cannot be written */
     if (by_default && pl_config_is_default(cfg, key)) return false;
     const bool said = pl_config_origin_at(cfg, key)->level != PL_CONFIG_FROM_DEFAULT; /* or the program chose */
     if (pl_config_is_meant_for_another(cfg, key)) return false;
@@ -269,7 +269,7 @@ static bool is_printed(const pl_config *cfg, const pl_config_key *key)
 
 static void indent(pl_str *out, uint32_t depth) { pl_str_pad(out, ' ', 2 * depth); }
 
-/* The lines of the sections that begin behind the section called `before`. */
+/* The lines of the sections that begin after the section called `before`. */
 static void begin_sections(const char *before, const char *name, pl_str *out)
 {
     for (uint32_t i = pl_config_shared_levels(before, name); i < pl_config_depth(name); i++) {
@@ -294,7 +294,7 @@ static void print_key(const pl_config_key *key, const void *value, bool saved, p
     pl_str_append(out, "\n");
 }
 
-/* flags: keys that have one of these, or 0: all. saved: by the names that they had first. */
+/* flags: only keys that have one of these; 0: all. saved: by the names that they had first. */
 static void print_flagged(const pl_config *cfg, uint32_t flags, bool saved, pl_str *out)
 {
     const char *before = "";

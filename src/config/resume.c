@@ -1,5 +1,5 @@
-/* What a run that goes on may ask for, and weights of a file: by the flags of the table, what cannot change and what
- * does. Keys that are not read under the other values of both configs say nothing. */
+/* What a resumed run may ask for, and a file of weights: by the flags of the table, what cannot change and what does.
+ * Keys that are not read under the other values of both configs do not count. */
 #include <string.h>
 
 #include "config/schema.h"
@@ -10,8 +10,8 @@ static bool differs(const pl_config *saved, const pl_config *now, const pl_confi
     return counts && !pl_config_value_equal(saved, now, key);
 }
 
-/* Of a path the contents count, which whoever knows their hash compares, or only whether there is one; so of records
- * with paths their names. */
+/* For a path the contents count, which are compared by whoever knows their hash, or only whether there is one; so
+ * records with paths are compared by their names. */
 static void print_what_counts(const pl_config_key *key, const void *value, pl_str *out)
 {
     if (key->type == PL_CONFIG_RECORDS)
@@ -67,7 +67,7 @@ pl_status pl_config_check_begun(const pl_config *saved, const pl_config *now, pl
     return PL_OK;
 }
 
-/* Where either leaves it to the program, or names a file, its shapes tell: of another path may be the same file. */
+/* Open: left to the program, or the name of a file. Then shapes decide, since another path may be the same file. */
 static bool is_open(const pl_config *c, const pl_config_key *key)
 {
     const void *value = pl_config_value_of(c, key);
@@ -83,7 +83,7 @@ static pl_status check_weights_key(const pl_config *made, const pl_config *now, 
 {
     char where[PL_CONFIG_WHERE_BYTES];
     pl_str was = {0}, is = {0};
-    /* What one of them does not read, the key says that is why. */
+    /* where one of them does not read a key, the key that is the reason differs, too */
     const bool counts =
         key->flags & PL_CONFIG_FLAG_MODEL && pl_config_is_used(made, key) && pl_config_is_used(now, key);
     if (!counts || is_open(made, key) || is_open(now, key) || pl_config_value_equal(made, now, key)) return PL_OK;

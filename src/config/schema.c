@@ -33,7 +33,7 @@ static const pl_config_system arch_systems[] = {
     _Static_assert(offsetof(pl_config_##name##s, item) == sizeof(int64_t), "it is read and written as one");
 #include "config/sections.def"
 
-/* ---- what rows say in words of their own ---- */
+/* ---- the words that rows use ---- */
 
 enum {
     AUTO = PL_CONFIG_FLAG_AUTO,
@@ -72,7 +72,7 @@ enum {
     EVERY = PL_CONFIG_BY_ANY,
 };
 
-/* Commands by what they use: a new one reads what it needs without a word in the rows of the keys. */
+/* Commands by what they use: a new one reads what it needs without a change in the rows of the keys. */
 #define PL_COMMAND_ROW(id, name, other, typed, summary, uses) id##_USES = uses,
 enum {
 #include "plimsoll/commands.def"
@@ -112,7 +112,7 @@ enum {
 enum { EVERY_SYSTEM = (1 << PL_SYSTEM_COUNT) - 1, EVERY_ARCH = (1 << PL_ARCH_COUNT) - 1 };
 enum { TRAINED = EVERY_SYSTEM & ~(SYSTEM(ROLLOUT) | SYSTEM(CAPSULES)) }; /* systems whose models are trained */
 
-/* The four members of a pl_config_use; those of the section are still to be taken off. */
+/* The four members of a pl_config_use, before those that the section excludes are removed. */
 #define ALWAYS                     EVERY_SYSTEM, EVERY_ARCH, NULL, 0
 #define SYSTEMS(bits)              bits, EVERY_ARCH, NULL, 0
 #define ARCHS(bits)                EVERY_SYSTEM, bits, NULL, 0
@@ -127,7 +127,7 @@ enum {
 #include "config/sections.def"
 };
 
-/* The default of a list. In parentheses: its commas are no commas of a row. */
+/* The default of a list. In parentheses, so that its commas do not separate arguments of the row. */
 #define ITEMS(...)                                                                                                     \
     (&(const pl_config_list){.count = sizeof((double[]){__VA_ARGS__}) / sizeof(double), .item = {__VA_ARGS__}})
 #define NO_ITEMS NULL

@@ -46,19 +46,19 @@ typedef enum pl_config_flag {
     PL_CONFIG_FLAG_PROMPT = 1 << 24,
 } pl_config_flag;
 
-/* The program reads a key when the config's system and arch are among these (bit i = the one of number i), and, with
- * `by`, when that key's value is among `values`. */
+/* The program reads a key when the config's system and arch are among these (bit i = number i), and, with `by`, only
+ * when that key's value is among `values`. */
 typedef struct pl_config_use {
     uint32_t systems, archs;
     const struct pl_config_key *by; /* an ENUM or NAME_OR_PATH, or NULL */
     uint32_t values;
 } pl_config_use;
 
-/* Sections may lie in sections: "sampling.sobol" is written under sobol:, and that under sampling:. The one without a
- * name has the keys that stand outside of any. */
+/* Sections may lie in sections: "sampling.sobol" is written under sobol:, and that under sampling:. The nameless one
+ * has the keys outside of any section. */
 typedef struct pl_config_section {
     const char *name, *help;
-    bool is_dimension; /* of parameter_space: its keys are one thing, and help shows them in a line */
+    bool is_dimension; /* of parameter_space: its keys belong together, and help shows them in one line */
 } pl_config_section;
 
 /* A text of a record. */
@@ -82,7 +82,7 @@ typedef struct pl_config_key {
     double min_real, max_real;
     const pl_config_list *default_list; /* LIST; NULL: empty */
     uint32_t min_items, max_items;      /* LIST, RECORDS */
-    const char *const *names;           /* ENUM, SET, NAME_OR_PATH; a LIST of words, which are counted in it */
+    const char *const *names;           /* ENUM, SET, NAME_OR_PATH; a LIST of words, which holds their numbers */
     size_t name_count;
     const char *empty_word;        /* PATH: how "" is written */
     const pl_config_field *fields; /* RECORDS; the first is the record's name */
@@ -91,7 +91,7 @@ typedef struct pl_config_key {
     uint32_t readers; /* pl_config_reader bits */
 } pl_config_key;
 
-/* What stands in for the row's default in configs of these systems. */
+/* Replaces the row's default in configs of these systems. */
 typedef struct pl_config_system_default {
     uint32_t systems;
     pl_config_key_id key;
@@ -99,25 +99,25 @@ typedef struct pl_config_system_default {
     double real;
 } pl_config_system_default;
 
-/* What others call a key, a place, a value: names.def. */
+/* What other programs call a key, a place, a value: names.def. */
 typedef struct pl_config_alias {
-    const char *path;         /* "section.word"; the word alone: outside of any, in the key's own, and as an option */
+    const char *path;         /* "section.word"; alone: outside of any, in the key's own section, and as an option */
     const pl_config_key *key; /* NULL: nothing here, and help says what to write */
-    const char *means; /* of a switch the key's value when it is true; without a key the one value that is fine */
-    const char *help;  /* "" when the key's says it all */
-    bool is_former;    /* the key was called so: hashes and what is saved keep it */
+    const char *means;        /* a switch: the key's value when it is true; without a key: the only value accepted */
+    const char *help;         /* "" when the key's help is enough */
+    bool is_former;           /* a former name of the key: hashes and saved files keep it */
 } pl_config_alias;
 typedef struct pl_config_place {
     const char *path, *section;
 } pl_config_place;
 typedef struct pl_config_word {
     const pl_config_key *key;
-    const char *word, *means; /* in any case; NULL: no value of it, and help says what to write */
+    const char *word, *means; /* in upper or lower case; NULL: no value, and help says what to write */
     const char *help;
-    bool is_former; /* the value was called so, likewise */
+    bool is_former; /* a former word for the value, likewise */
 } pl_config_word;
 
-/* What a plan tries beside what was asked for (WHAT_IF, SMALLER in sections.def). */
+/* What a plan tries in addition to what was asked for (WHAT_IF, SMALLER in sections.def). */
 typedef enum pl_config_how {
     PL_CONFIG_HOW_WORD,
     PL_CONFIG_HOW_TIMES,
@@ -183,27 +183,27 @@ extern const pl_config_word pl_config_other_words[PL_CONFIG_WORD_COUNT];
 
 /* ---- names.c: other names, and options ---- */
 
-/* By its path; by its word in that section, or anywhere, refused; by "section.word" in the same way. Or NULL. */
+/* By its path; by its word in that section, or one refused anywhere; by "section.word" in the same way. Or NULL. */
 const pl_config_alias *pl_config_find_alias(const char *path);
 const pl_config_alias *pl_config_find_alias_in(const pl_config_section *, const char *word);
 const pl_config_alias *pl_config_find_alias_at(const char *path);
-/* The section that it stands in, or NULL: outside of any. */
+/* The section in which it stands, or NULL: outside of any. */
 const pl_config_section *pl_config_section_of(const pl_config_alias *);
-/* The word that is the key, or says what is so anyway, in a section of this name; NULL: none. */
+/* The word that stands for the key, or for what holds anyway, in a section of this name; NULL: none. */
 const char *pl_config_alias_in(const pl_config_alias *, const char *section);
-/* What a key and its value were called when runs were first saved: in hashes, in JSON and in what is kept they are. */
+/* What a key and its value were called when runs were first saved, and still are in hashes, JSON and saved files. */
 const char *pl_config_saved_path(const pl_config_key *);
 const char *pl_config_saved_name(const pl_config_key *);
 const char *pl_config_saved_word(const pl_config_key *, size_t index);
 /* The keys that an option of this name sets, without its dashes, '-' and '_' being the same: those that have it, and
- * those that others call so. Returns how many. */
+ * those with that name in other programs. Returns how many. */
 enum { PL_CONFIG_SAME_OPTION_MAX = 8 };
 typedef const pl_config_key *pl_config_key_set[PL_CONFIG_SAME_OPTION_MAX];
 size_t pl_config_keys_of_option(const char *name, pl_config_key_set);
-/* The same of what a message calls the place of a value, "--batch-size" or "PLIMSOLL_BATCH_SIZE"; 0 of all others. */
+/* The same for a value's place as messages name it, "--batch-size" or "PLIMSOLL_BATCH_SIZE"; 0 for all others. */
 size_t pl_config_keys_of_place(const char *where, pl_config_key_set);
 
-/* The row of its own that the key's default has in this system, or NULL. */
+/* The row with the key's own default in this system, or NULL. */
 const pl_config_system_default *pl_config_find_default(const pl_config_key *, pl_config_system);
 
 extern const pl_config_section pl_config_sections[PL_CONFIG_SECTION_COUNT];
@@ -216,32 +216,32 @@ const pl_config_key *pl_config_find(const char *path);
  * the config uses; NULL: none is. */
 const pl_config_key *pl_config_find_for(const pl_config *, const char *path);
 const pl_config_section *pl_config_find_section(const char *name, size_t bytes); /* or NULL */
-/* Whether a section lies in one of this name, which may be none of the table itself. */
+/* Whether any section lies in one of this name, which need not be in the table itself. */
 bool pl_config_holds_sections(const char *name, size_t bytes);
-/* Names as their words: how many, the i-th with its length, how many are the same from the first on. */
+/* The words of a name: how many, the i-th with its length, how many two names share at the beginning. */
 uint32_t pl_config_depth(const char *name);
 const char *pl_config_level_of(const char *name, uint32_t i, size_t *bytes);
 uint32_t pl_config_shared_levels(const char *a, const char *b);
 /* The row of `name` in `section`, or NULL; with section NULL the first row of that name. */
 const pl_config_key *pl_config_find_in(const pl_config_section *section, const char *name);
-/* An option that several rows share set this one, too, which the config does not use; another that it set is used. */
+/* Set by an option that several rows share: the config does not use this key, but another one that it set. */
 bool pl_config_is_meant_for_another(const pl_config *, const pl_config_key *);
 /* Whether `where`, "--seed" or "PLIMSOLL_SEED", is the key's option and another key's as well. */
 bool pl_config_is_shared(const pl_config_key *, const char *where);
 pl_config_origin *pl_config_origin_of(pl_config *, const pl_config_key *);
 const pl_config_origin *pl_config_origin_at(const pl_config *, const pl_config_key *);
-pl_config_system pl_config_first_system(void); /* of a config that says no arch */
-/* The archs of these systems, a bit for each; those whose configs have this key. */
+pl_config_system pl_config_first_system(void); /* of a config that names no arch */
+/* The archs of these systems, a bit for each; those that have this key. */
 uint32_t pl_config_archs_in(uint32_t systems);
 uint32_t pl_config_archs_of(const pl_config_key *);
 uint32_t pl_config_archs_of_section(const pl_config_section *); /* that read any of its keys */
-/* Those that read the key as it was set: by an option of several keys, by another name in a section. */
+/* Those that read the key in the way it was set: by an option of several keys, by another name in a section. */
 uint32_t pl_config_archs_that_read(const pl_config *, const pl_config_key *);
-/* NULL when the program reads this key under the config's other values; else the key whose value says that it does
- * not. */
+/* NULL when the program reads this key under the config's other values; else the key whose value keeps it from being
+ * read. */
 const pl_config_key *pl_config_unused_by(const pl_config *, const pl_config_key *);
 bool pl_config_is_used(const pl_config *, const pl_config_key *);
-/* Used, and it counts for the numbers of the config's runs: of a model that is trained what the training reads does. */
+/* Used, and it counts for the numbers of the config's runs: of a trained model, only what the training reads. */
 bool pl_config_counts(const pl_config *, const pl_config_key *);
 bool pl_config_is_aside(const pl_config *, const pl_config_key *); /* as ASIDE says in sections.def */
 /* The key that says how much is held out for evaluation; NULL: the config's system has none. */
@@ -252,16 +252,16 @@ const pl_config_key *pl_config_find_nothing_held_out(const pl_config *);
 const void *pl_config_value_of(const pl_config *, const pl_config_key *);
 bool pl_config_value_equal(const pl_config *, const pl_config *, const pl_config_key *);
 bool pl_config_is_default(const pl_config *, const pl_config_key *);
-/* Whether this command does. */
+/* Whether this command reads it. */
 bool pl_config_is_read(const pl_config *, const pl_config_key *, pl_config_reader);
 
-/* Where the name of a file stands in the key's value; NULL when it is no such key, or says a word instead. */
+/* Where the name of a file stands in the key's value; NULL when the key has none, or a word in its place. */
 char *pl_config_path_of(pl_config *, const pl_config_key *);
 const char *pl_config_path_at(const pl_config *, const pl_config_key *);
 
 /* ---- value.c: one value as text, both ways (print.c) ---- */
 
-/* Every WORDS_OR_PATH looks so. */
+/* The layout of every WORDS_OR_PATH. */
 typedef struct pl_config_name_or_path {
     int kind;
     pl_config_chars path;
@@ -291,7 +291,7 @@ typedef struct pl_config_scalar {
 const char *pl_config_format_size(uint64_t bytes, char *buf, size_t room);
 /* Reads the text into the key's value. Errors begin with `where`. The value is unchanged on failure. */
 pl_status pl_config_parse_value(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
-/* Adds what the text says to the value of a SET or a LIST; when all is there, whether it is enough. */
+/* Adds an item to the value of a SET or a LIST; after the last, checks that there are enough. */
 pl_status pl_config_parse_item(const pl_config_key *, pl_config_scalar, void *value, const char *where, pl_error *);
 pl_status pl_config_check_items(const pl_config_key *, const void *value, const char *where, pl_error *);
 void pl_config_default_value(const pl_config_key *, pl_config_system, void *value);
@@ -304,7 +304,7 @@ void pl_config_json_value(const pl_config_key *, const void *value, pl_json *);
 const char *pl_config_expected(const pl_config_key *, char *buf, size_t room);
 /* Text of unknown origin for a message: at most 40 bytes, no control characters. Returns buf (64 bytes). */
 const char *pl_config_shown(const char *text, size_t bytes, char *buf);
-/* As the canonical YAML has it: in quotes unless nobody can take it for something else. */
+/* As the canonical YAML has it: in quotes unless no reader can take it for something else. */
 void pl_config_print_text(const char *text, pl_str *);
 /* Whether the bytes are UTF-8 that YAML can carry; else *bad is the offset of the first byte that is not. */
 bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
@@ -312,9 +312,9 @@ bool pl_config_is_text(const char *text, size_t bytes, size_t *bad);
 bool pl_config_is_null(pl_config_scalar);
 
 /* ---- config.c ---- */
-/* What an option or a variable of several keys says this one cannot have: an error where it is used. */
+/* An option or a variable of several keys gave a value that this key cannot have: an error where the key is used. */
 void pl_config_note_refused(pl_config *, const pl_config_key *, pl_config_level, const char *by);
-/* What one key says of another by how strongly it was said; after each source of values. */
+/* Settles which of two related keys wins by the strength of their sources; after each source of values. */
 pl_status pl_config_settle(pl_config *, pl_error *);
 /* Sets the value and its origin unless a stronger source has set it (then it is only validated). */
 pl_status pl_config_assign(pl_config *, const pl_config_key *, pl_config_scalar, const pl_config_origin *,
@@ -327,18 +327,18 @@ void pl_config_assign_items(pl_config *, const pl_config_key *, const void *valu
 /* Whether a folder can have this name anywhere: letters, digits, _ and, not in front, - and . */
 bool pl_config_is_folder_name(const char *text);
 
-/* Every one begins so; records follow, item_bytes each. */
+/* Every value begins with its count; records follow, item_bytes each. */
 int64_t pl_config_record_count(const void *value);
 const char *pl_config_record_text(const pl_config_key *, const void *value, int64_t i, const pl_config_field *);
 /* "flights[2].iFileName", counted from 1; without a field "flights[2]". */
 typedef char pl_config_record_path[96];
 void pl_config_print_record_path(const pl_config_key *, int64_t i, const pl_config_field *, pl_config_record_path);
-/* Writes the text into a field of the i-th record, which may be the one behind the last. */
+/* Writes the text into a field of the i-th record, which may be the one after the last. */
 pl_status pl_config_parse_field(const pl_config_key *, int64_t i, const pl_config_field *, pl_config_scalar,
                                 void *value, const char *where, pl_error *);
-/* The record behind the last is complete: it counts from here on. `given` has a bit for each field. */
+/* The record after the last is complete: it counts from here on. `given` has a bit for each field. */
 pl_status pl_config_close_record(const pl_config_key *, uint32_t given, void *value, const char *where, pl_error *);
-/* Block by block, as under a key that stands `depth` deep; in one line. */
+/* As blocks under a key `depth` levels deep; in one line. */
 void pl_config_print_records(const pl_config_key *, const void *value, uint32_t depth, pl_str *);
 void pl_config_print_records_in_line(const pl_config_key *, const void *value, pl_str *);
 void pl_config_print_record_names(const pl_config_key *, const void *value, pl_str *);
@@ -346,7 +346,7 @@ void pl_config_json_records(const pl_config_key *, const void *value, pl_json *)
 bool pl_config_same_record_names(const pl_config_key *, const void *a, const void *b);
 
 /* ---- document.c ---- */
-void pl_config_print_default(const pl_config_key *, pl_str *); /* of a config that says no arch */
+void pl_config_print_default(const pl_config_key *, pl_str *); /* of a config that names no arch */
 /* "help (one of gelu, silu; default gelu)" */
 void pl_config_describe(const pl_config_key *, pl_str *);
 
@@ -355,7 +355,7 @@ void pl_config_describe(const pl_config_key *, pl_str *);
 uint64_t pl_config_parser_bytes(size_t text_bytes);
 
 /* ---- space.c ---- */
-/* What keys of a parameter space and its rollouts cannot tell one by one; nothing where they are not used. */
+/* Checks the keys of a parameter space and its rollouts together; nothing where they are not used. */
 pl_status pl_config_check_space(const pl_config *, pl_error *);
 
 /* ---- check.c ---- */

@@ -33,7 +33,7 @@ bool pl_config_is_null(pl_config_scalar s)
     return is_word(s, "~") || is_word(s, "null") || is_word(s, "Null") || is_word(s, "NULL");
 }
 
-/* 1 and the number when the text is an integer that fits; -1 when it is one that does not fit; 0 when it is none. */
+/* 1 and the number when the text is an integer that fits; -1 when it is one that does not fit; else 0. */
 static int parse_integer(pl_config_scalar s, int64_t *number)
 {
     const char *at = s.text, *end = s.text + s.bytes;
@@ -288,7 +288,7 @@ static pl_status refuse(const pl_config_key *key, pl_config_scalar s, const char
 {
     char expected[320], shown[64];
     double number;
-    const bool many = pl_config_is_shared(key, where); /* then the option is named: not the row that is met first */
+    const bool many = pl_config_is_shared(key, where); /* then the option is named, not the row found first */
     pl_config_expected(key, expected, sizeof expected);
     if (s.style != PL_CONFIG_QUOTED && s.bytes == 0)
         return pl_fail(err, PL_E_CONFIG, many ? "%s%.0s has no value; give %s" : "%s: %s has no value; give %s", where,
@@ -402,7 +402,7 @@ static bool find_name(const pl_config_key *key, pl_config_scalar s, int *index)
     return false;
 }
 
-/* What others call one of its values, or NULL. */
+/* Another program's word for one of its values, or NULL. */
 static const pl_config_word *find_word(const pl_config_key *key, pl_config_scalar s)
 {
     for (const pl_config_word *w = pl_config_other_words; w < PL_CONFIG_OTHER_WORDS_END; w++)
@@ -477,7 +477,7 @@ pl_status pl_config_check_items(const pl_config_key *key, const void *value, con
     const pl_config_list *list = value;
     char expected[320];
     if (key->type != PL_CONFIG_LIST || list->count >= key->min_items) return PL_OK;
-    if (list->count == 0 && !key->default_list) return PL_OK; /* what it is without a word, too */
+    if (list->count == 0 && !key->default_list) return PL_OK; /* that is its default, too */
     return pl_fail(err, PL_E_CONFIG, "%s: %s must be %s, not a list of %" PRId64, where, key->path,
                    pl_config_expected(key, expected, sizeof expected), list->count);
 }
@@ -487,7 +487,7 @@ static bool is_in_brackets(pl_config_scalar s)
     return s.bytes >= 2 && s.text[0] == '[' && s.text[s.bytes - 1] == ']';
 }
 
-/* An item of a list in one scalar, without blanks around it; of a list of words also without quotes. */
+/* An item of a list in one scalar, without blanks around it; in a list of words also without quotes. */
 static pl_config_scalar trimmed(const pl_config_key *key, const char *at, const char *end)
 {
     while (at < end && *at == ' ') at++;
@@ -522,7 +522,7 @@ static pl_status set_items(const pl_config_key *key, pl_config_scalar s, void *t
     return PL_OK;
 }
 
-/* The rules that all text shares: what may stand in it, how long, and no number or truth value by accident. */
+/* Rules for all text: what may stand in it, how long, and no number or truth value by accident. */
 static pl_status check_text(const pl_config_key *key, pl_config_scalar s, const char *where, pl_error *err)
 {
     double number;
@@ -548,7 +548,7 @@ static void store_text(char *to, size_t room, const char *text, size_t bytes)
     memcpy(to, text, bytes);
 }
 
-/* "[a, 'b, c']" outside of a file, where YAML reads it: paths, a line each. */
+/* "[a, 'b, c']" outside of a file (in one YAML reads it): paths, a line each. */
 static pl_status set_paths(const pl_config_key *key, pl_config_scalar s, void *to, const char *where, pl_error *err)
 {
     char text[PL_CONFIG_TEXT_BYTES];
