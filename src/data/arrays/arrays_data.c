@@ -40,7 +40,7 @@ static void close_arrays(pl_data *data)
     pl_free(d);
 }
 
-/* ---- for who judges ---- */
+/* ---- for the command that judges ---- */
 
 static uint64_t count_labels(const pl_data *data) { return pl_arrays_data_of(data)->count[PL_PART_VALIDATION]; }
 
@@ -87,7 +87,7 @@ static uint64_t count_held_out(uint64_t count, double share)
     return held < count ? held : count - 1;
 }
 
-/* Both parts are lists from front to back; which sample is in which is drawn. */
+/* Both parts are lists from front to back; a draw decides which sample is in which. */
 static pl_status split(pl_arrays_data *d, const pl_arrays_setup *s, pl_error *err)
 {
     const uint64_t count = d->record.count, held = count_held_out(count, s->held_out);
@@ -105,7 +105,7 @@ static pl_status split(pl_arrays_data *d, const pl_arrays_setup *s, pl_error *er
     return has_room ? PL_OK : pl_fail(err, PL_E_NOMEM, "no memory for the list of samples");
 }
 
-/* What is to be learnt are differences. */
+/* Only differences between targets can be learnt. */
 static pl_status refuse_same(const pl_arrays_data *d, const pl_arrays_setup *s, double target, pl_error *err)
 {
     if (d->count[PL_PART_TRAIN] > 1)

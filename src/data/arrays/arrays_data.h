@@ -2,8 +2,8 @@
  * width], "angles" f32 [micro_batch, 2] and "target" f32 [micro_batch, 1]. Angles and targets are scaled to mean 0 and
  * variance 1 of the training part. A share of the samples, drawn by the seed, is the validation part, in training
  * commands and in those that evaluate; it comes from front to back, and rows past its end are 0, with a target of NAN,
- * which counts nothing. The training part comes in a new order each epoch, and goes on over the end of one, so that
- * every step has a whole batch. */
+ * which counts nothing. The training part comes in a new order each epoch, and steps run across the ends of epochs, so
+ * that every step has a whole batch. */
 #ifndef PL_DATA_ARRAYS_DATA_H
 #define PL_DATA_ARRAYS_DATA_H
 
@@ -11,15 +11,15 @@
 #include "data/arrays/arrays_file.h"
 #include "stream/data.h"
 
-/* What a config says, as plain values. Texts are the caller's, and needed while the data are opened alone. */
+/* What a config says, as plain values. Texts are the caller's, and needed only while the data are opened. */
 typedef struct pl_arrays_setup {
     const char *path;   /* of arrays.bin */
     const char *images; /* NULL: the command reads no samples */
     uint32_t window, batch;
     uint64_t seed;
-    double held_out; /* share, from 0 up to below 1 */
+    double held_out; /* share, in [0, 1) */
     bool zscore;     /* each frame to mean 0 and variance 1; else it is as the file has it */
-    bool evaluates;  /* and does not train */
+    bool evaluates;  /* it does not train */
 } pl_arrays_setup;
 
 typedef struct pl_arrays_scalers {
@@ -33,7 +33,7 @@ typedef struct pl_arrays_data {
     pl_arrays_record record;
     int fd; /* of arrays.bin */
     pl_infer_port port;
-    pl_rows rows; /* of the images */
+    pl_rows rows; /* rows of the images */
     float *target, *angles;
     uint64_t *sums;
     uint64_t *item[2], count[2]; /* by part: the samples, from front to back */

@@ -80,7 +80,7 @@ pl_status pl_arrays_open(const char *path, int *fd, pl_arrays_record *r, pl_erro
     return pl_fail(err, PL_E_DATA, "%.350s: is damaged, or no file of arrays; delete it, and it is made again", path);
 }
 
-/* What the port leaves open are the last dimensions. */
+/* The port leaves its last dimensions open. */
 static void take_dims(const pl_npy_array *a, pl_infer_port *p)
 {
     for (uint32_t i = 1; i <= p->rank && i <= a->rank; i++)

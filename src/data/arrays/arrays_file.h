@@ -1,5 +1,5 @@
-/* arrays.bin: what a training keeps of its own arrays (images, angles, target), so that what runs it looks at no
- * library and at no label again, and knows the files that it was made of.
+/* arrays.bin: what a training keeps of its own arrays (images, angles, target), so that a run needs no library, checks
+ * no label again, and knows the files that this one was made from.
  *
  *     numbers that were made ready of HDF5, as data/infer/staging.h lays them out
  *     target [count], angles [count, 2]   f32, as the files have them
@@ -22,18 +22,18 @@ typedef struct pl_arrays_source {
     uint64_t checksum;
 } pl_arrays_source;
 
-/* The end of the file, as it lies there. */
+/* The record at the end of the file, as stored. */
 typedef struct pl_arrays_record {
     char magic[8];
     uint64_t version, count, window, height, width;
     uint64_t labels_at;                /* where the targets begin */
-    uint64_t content;                  /* of targets, angles and sums */
-    uint64_t dataset[PL_ARRAYS_FILES]; /* hash of the dataset's name; 0: the file is none of HDF5 */
-    uint64_t checksum;                 /* of all that is before */
+    uint64_t content;                  /* hash of targets, angles and sums */
+    uint64_t dataset[PL_ARRAYS_FILES]; /* hash of the dataset's name; 0: not an HDF5 file */
+    uint64_t checksum;                 /* of everything before it */
     pl_arrays_source source[PL_ARRAYS_FILES];
 } pl_arrays_record;
 
-/* What a file of this kind is called in sentences: "arrays.images". A constant. */
+/* The name of a file of this kind in sentences: "arrays.images". A constant. */
 const char *pl_arrays_key(int which);
 /* What one sample has; PL_INFER_DIM_ANY where the file says it. */
 pl_infer_port pl_arrays_port(int which, uint32_t window);
@@ -43,10 +43,10 @@ uint64_t pl_arrays_dataset_hash(const char *dataset); /* NULL: 0 */
 void pl_arrays_seal(pl_arrays_record *);
 void pl_arrays_put_source(uint8_t *to, const pl_origin *);
 
-/* PL_E_DATA where it is none, or is damaged. *fd is for close, also when this fails; −1: there is no such file. */
+/* PL_E_DATA where it is not one, or is damaged. *fd is for close, also when this fails; −1: there is no file. */
 pl_status pl_arrays_open(const char *path, int *fd, pl_arrays_record *, pl_error *);
-/* Rows of one of the files, with the port that they then have: from where they were made ready in `fd`, else from the
- * file itself. For pl_rows_close, also when it fails. name and port outlive them. */
+/* Rows of one of the files, and the port completed for them: read from `fd` if they were made ready there, else from
+ * the file itself. For pl_rows_close, also when it fails. name and port outlive them. */
 pl_status pl_arrays_open_rows(int fd, int which, const char *name, pl_infer_port *, pl_rows *, pl_error *);
 
 #endif

@@ -91,7 +91,7 @@ static pl_status hash_file(making *m, int k, pl_error *err)
     return status;
 }
 
-/* What was read is what was hashed. */
+/* Makes sure that what was read is what was hashed. */
 static pl_status check_unchanged(const making *m, int k, pl_error *err)
 {
     const char *name = m->w->file[k], *dataset;
@@ -104,8 +104,7 @@ static pl_status check_unchanged(const making *m, int k, pl_error *err)
     return pl_fail(err, PL_E_DATA, "%.300s: was changed while it was read; begin again when it is whole", name);
 }
 
-/* Numbers of HDF5 are made ready. In the place of angles that there are not stand the targets: nobody asks for them
- * there. */
+/* Makes numbers of HDF5 ready. The targets stand in for angles that are not given: nobody reads them there. */
 static pl_status stage(making *m, pl_error *err)
 {
     pl_staged files[PL_ARRAYS_FILES] = {0};

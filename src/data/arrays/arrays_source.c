@@ -72,7 +72,7 @@ static pl_status fill_row(const pl_arrays_data *d, void *scratch, uint64_t item,
 
 /* ---- a slot ---- */
 
-/* The number of samples: there is none for it. */
+/* The number of samples where no sample stands at that place. */
 static uint64_t place_of(const pl_arrays_data *d, pl_part part, uint64_t number)
 {
     const uint64_t count = d->count[part];
@@ -112,7 +112,7 @@ void pl_arrays_source_init(pl_arrays_data *d, const pl_arrays_setup *s)
 {
     d->zscore = s->zscore;
     d->order = pl_permutation_init(d->count[PL_PART_TRAIN], pl_philox_init(s->seed, pl_stream_id("data/shuffle")));
-    /* Batch norm ties the samples of a training batch together; who only evaluates may split it. */
+    /* Batch norm ties the samples of a training batch together; evaluation may split it. */
     d->source = (pl_source){.kind = &kind, .batch = s->batch, .at_once = s->evaluates ? 0 : s->batch};
     for (int part = PL_PART_TRAIN; part <= PL_PART_VALIDATION; part++)
         d->source.steps_per_epoch[part] = (d->count[part] + s->batch - 1) / s->batch;

@@ -122,11 +122,11 @@ static pl_status split_flights(pl_clouds_data *d, const pl_clouds_setup *s, pl_e
 typedef struct walk {
     pl_clouds_data *d;
     const pl_clouds_setup *s;
-    pl_split_list validation; /* what the validation part is */
-    uint64_t label;           /* of the flight */
+    pl_split_list validation; /* the list that the validation part uses */
+    uint64_t label;           /* labels of the flight so far */
     pl_scaler_sum zenith, azimuth, height;
-    uint64_t damaged, damaged_pixels;           /* frames with a picture, of which some pixels are no numbers */
-    uint64_t unseen, unseen_frame, unseen_from; /* frames without any; the first, and its flight */
+    uint64_t damaged, damaged_pixels;           /* frames whose picture has pixels that are not numbers */
+    uint64_t unseen, unseen_frame, unseen_from; /* frames without any finite number; the first, and its flight */
 } walk;
 
 static uint64_t count_held(const walk *w, uint32_t flight)
@@ -237,7 +237,7 @@ static pl_status walk_flights(walk *w, pl_error *err)
 
 /* ---- samples that are only counted ---- */
 
-enum { COUNTED_HELD_PERCENT = 15 }; /* as of every training but the first (split.c) */
+enum { COUNTED_HELD_PERCENT = 15 }; /* as in every training but the first (split.c) */
 
 static pl_status take_counted(pl_clouds_samples *to, uint64_t first, uint64_t count, uint32_t window, pl_error *err)
 {
@@ -254,7 +254,7 @@ static pl_status take_counted(pl_clouds_samples *to, uint64_t first, uint64_t co
     return PL_OK;
 }
 
-/* A picture for each frame of each sample: where windows do not overlap, as of a flight with few labels. */
+/* A picture for each frame of each sample, as if windows did not overlap, like a flight's with few labels. */
 static pl_status count_samples(pl_clouds_data *d, const pl_clouds_setup *s, pl_error *err)
 {
     const uint64_t held = (s->count * COUNTED_HELD_PERCENT + 99) / 100;
@@ -274,7 +274,7 @@ static pl_status count_samples(pl_clouds_data *d, const pl_clouds_setup *s, pl_e
     return PL_OK;
 }
 
-/* ---- what is told of damage ---- */
+/* ---- what is said about damage ---- */
 
 static void say_damage(const walk *w)
 {
@@ -308,7 +308,7 @@ static void make_source(pl_clouds_data *d, const pl_clouds_setup *s)
     c->draw = s->stage == PL_SPLIT_FINAL
                   ? pl_draw_weighted(samples, d->heavy_begin, d->heavy_end, s->overweight_factor, s->seed)
                   : pl_draw_each_once(samples, s->seed);
-    /* Batch norm ties the samples of a training batch together; who only evaluates may split it. */
+    /* Batch norm ties the samples of a training batch together; evaluation may split it. */
     pl_clouds_source_init(c, s->batch, s->evaluates ? 0 : s->batch, s->seed);
     d->data.source = &c->source;
 }

@@ -1,9 +1,9 @@
 /* Sequences of frames as a source: the ports "images" f32 [micro_batch, window, height, width], "angles" f32
  * [micro_batch, 2] (zenith, azimuth) and "target" f32 [micro_batch, 1] (the height); angles and heights are scaled, an
- * angle that is not told is 0. Pictures are read by position from the frame file, and leave the page cache again.
+ * unseen angle is 0. Pictures are read by position from the frame file, and leave the page cache again.
  *
- * In training a step is a whole batch, taken in the order of a draw that goes on over the end of an epoch. What is held
- * out comes from front to back; rows past its end are 0, with a target of NAN, which counts nothing. */
+ * In training a step is a whole batch, in the order of a draw that continues across the end of an epoch. Held-out
+ * samples come from front to back; rows past its end are 0, with a target of NAN, which counts nothing. */
 #ifndef PL_DATA_CLOUDS_SOURCE_H
 #define PL_DATA_CLOUDS_SOURCE_H
 
@@ -16,7 +16,7 @@
 typedef struct pl_clouds_sample {
     uint32_t flight;
     float height_km;
-    uint64_t frame; /* of the flight */
+    uint64_t frame; /* number in the flight */
     double seconds; /* since 1970 */
     double zenith, azimuth;
 } pl_clouds_sample;
@@ -39,13 +39,13 @@ typedef struct pl_clouds_source {
     pl_draw draw; /* of the training part */
     uint32_t window;
     bool zscore, augment;
-    bool zenith, azimuth; /* is the model told? */
+    bool zenith, azimuth; /* does the model see them? */
     pl_philox variation;
 } pl_clouds_source;
 
-/* Completes a source whose frames, samples and rules are set; they live as long as it. at_once as of pl_source. */
+/* Completes a source whose frames, samples and rules are set; they live as long as it. at_once: see pl_source. */
 void pl_clouds_source_init(pl_clouds_source *, uint32_t batch, uint32_t at_once, uint64_t seed);
-/* The sample of a row of a step; NULL: it is past the end. number: of all that the run takes. */
+/* The sample of a row of a step; NULL: past the end. number: counted over the whole run. */
 const pl_clouds_sample *pl_clouds_source_row(const pl_clouds_source *, pl_part, uint64_t number);
 
 #endif

@@ -1,4 +1,4 @@
-/* The frame file: flights as a model reads them, made once from the files of others, read by position. Little-endian.
+/* The frame file: flights as a model reads them, made once from other files, read by position. Little-endian.
  *
  *      0  "PLMFRAME"                         48  u64 key: a hash of what it was made from
  *      8  u32 version (2)                    56  u64 xxh64 of flights and records
@@ -12,11 +12,11 @@
  *                                                bytes, u64 inode, i64 times of contents and of anything (ns), u64
  *                                                xxh64 of the file, u64 xxh64 of these
  *
- * A picture is a frame that was flattened and equalised, in [0, 1]: bytes of 1/255, or f16. Scores (z) are made by who
- * reads it, since what augments an image comes before them. Frames that no window around a label touches may have no
- * picture; their records are there, because the angles' scalers are fitted over all frames.
+ * A picture is a frame that was flattened and equalised, in [0, 1]: bytes of 1/255, or f16. The reader makes z-scores,
+ * since augmentation comes before them. Frames that no window around a label touches may have no picture; their records
+ * are there, because the angles' scalers are fitted over all frames.
  *
- * Version 1, which is read, too, has not got the files: so it is not known of what it was made.
+ * Version 1, which is read, too, lacks the files: so it is not known what it was made from.
  *
  * Opening checks header, length, flights, records and table; a picture's checksum is checked when it is read. */
 #ifndef PL_DATA_FRAMES_H
@@ -43,7 +43,7 @@ typedef struct pl_frames_record {
     double seconds;          /* since 1970 */
     double zenith, azimuth;  /* degrees, mended */
     uint64_t picture;        /* PL_FRAMES_NONE: it has none */
-    uint64_t profile;        /* of the lidar, that gave the label; PL_FRAMES_NONE: no label */
+    uint64_t profile;        /* of the lidar, which gave the label; PL_FRAMES_NONE: no label */
     float label_km;          /* NAN: none */
     uint32_t damaged_pixels; /* of the picture */
 } pl_frames_record;
@@ -59,25 +59,25 @@ uint64_t pl_frames_picture_bytes(const pl_frames_info *);  /* a multiple of 64 *
 uint64_t pl_frames_records_offset(const pl_frames_info *); /* of the flights, which come first */
 uint64_t pl_frames_sources_offset(const pl_frames_info *);
 uint64_t pl_frames_file_bytes(const pl_frames_info *);
-/* Of what it holds, not of how that came about: a copy elsewhere, made anew of the same flights, has the same. Never 0.
- */
+/* A hash of what it holds, not of how that was made: a copy made anew elsewhere from the same flights has the same.
+ * Never 0. */
 uint64_t pl_frames_identity(const pl_frames_info *);
 
 /* ---- frames_write.c ---- */
 
 typedef struct pl_frames_writer pl_frames_writer;
-/* Of the info, sides and form are used. */
+/* Of the info, only the sides and the form are used. */
 pl_status pl_frames_create(const char *path, const pl_frames_info *, pl_frames_writer **, pl_error *);
 /* The next picture, numbers in [0, 1]. */
 pl_status pl_frames_append(pl_frames_writer *, const float *picture, pl_error *);
-/* What goes with the pictures. */
+/* Everything in the file besides the pictures. */
 typedef struct pl_frames_rest {
     const pl_frames_flight *flight;
     const pl_frames_record *record;
     const pl_origin *source; /* [flights][PL_FRAMES_SOURCES] */
     uint32_t flights;
     uint64_t frames, key;
-    uint64_t identity; /* that the file is to have, since the run in this folder was trained on such; 0: any */
+    uint64_t identity; /* required, since the run in this folder was trained on it; 0: any */
     const char *run;
 } pl_frames_rest;
 /* Completes the file under its name and destroys the writer, also when it fails. PL_E_CONFIG: it would have another
@@ -89,7 +89,7 @@ void pl_frames_abandon(pl_frames_writer *); /* NULL is fine */
 
 typedef struct pl_frames {
     int fd;        /* -1: there is no file */
-    bool is_noise; /* then pictures are; else none can be read */
+    bool is_noise; /* then pictures are noise; else none can be read */
     pl_frames_info info;
     char path[PL_FILE_PATH_MAX];
 } pl_frames;
@@ -100,18 +100,18 @@ void pl_frames_close(pl_frames *);
 pl_status pl_frames_parse_header(const char *name, const uint8_t header[PL_FRAMES_HEADER_BYTES], uint64_t file_bytes,
                                  pl_frames_info *, pl_error *);
 
-/* A file of a flight, PL_FRAMES_SOURCES of each; false: it is not known, or what is noted is damaged. */
+/* One of the PL_FRAMES_SOURCES files of each flight; false: not known, or the note is damaged. */
 bool pl_frames_read_source(const pl_frames *, uint32_t number, pl_origin *);
-/* The file at `path` notes how a flight's file, which is the same, is known now; where it can be written to. */
+/* Notes in the file at `path`, where it can be written, the new origin of a flight's file with the same contents. */
 void pl_frames_note_source(const char *path, const pl_frames_info *, uint32_t number, const pl_origin *);
 
 /* What follows asks for no memory, and may be called by several threads at once. */
 pl_status pl_frames_read_flights(const pl_frames *, pl_frames_flight *all, pl_error *);
 /* Records [begin, end). */
 pl_status pl_frames_read_records(const pl_frames *, uint64_t begin, uint64_t end, pl_frames_record *, pl_error *);
-/* bytes: of pl_frames_picture_bytes, where the picture is as in the file; out [height, width], or NULL. */
+/* bytes: room of pl_frames_picture_bytes for the picture as in the file; out [height, width], or NULL. */
 pl_status pl_frames_read_picture(const pl_frames *, uint64_t picture, void *bytes, float *out, pl_error *);
-/* Lets the page cache of a picture that was read go. */
+/* Drops a picture that was read from the page cache. */
 void pl_frames_drop_picture(const pl_frames *, uint64_t picture);
 
 #endif

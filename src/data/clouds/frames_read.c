@@ -54,7 +54,7 @@ pl_status pl_frames_parse_header(const char *name, const uint8_t h[PL_FRAMES_HEA
     return check_numbers(name, i, file_bytes, err);
 }
 
-/* ---- what lies behind the pictures ---- */
+/* ---- what follows the pictures ---- */
 
 static uint64_t records_at(const pl_frames_info *i)
 {
@@ -83,7 +83,7 @@ static pl_status contradiction(const pl_frames *f, const char *what, uint64_t nu
     return pl_fail(err, PL_E_DATA, "%s: %s %" PRIu64 " contradicts the header" AGAIN, f->path, what, number);
 }
 
-/* Flights follow each other, pictures are numbered in the order of the frames, and labels are as many as is said. */
+/* Flights follow each other, pictures are numbered in the order of the frames, and the count of labels is right. */
 static pl_status check_flight(const pl_frames *f, uint32_t number, uint64_t *frames, uint64_t *pictures, pl_error *err)
 {
     const uint64_t at = pl_frames_records_offset(&f->info) + number * sizeof(pl_frames_flight);
@@ -194,7 +194,7 @@ static uint64_t picture_at(const pl_frames_info *i, uint64_t picture)
     return pl_frames_records_offset(i) - (i->pictures - picture) * pl_frames_picture_bytes(i);
 }
 
-/* Any bytes; as f16 from a half to below 1. */
+/* Any bytes; as f16 they are in [0.5, 1). */
 static void make_noise(const pl_frames_info *i, uint64_t picture, void *bytes)
 {
     const uint64_t numbers = pl_frames_picture_bytes(i) / sizeof(uint16_t);
@@ -230,7 +230,7 @@ pl_status pl_frames_read_picture(const pl_frames *f, uint64_t picture, void *byt
     return PL_OK;
 }
 
-/* Whole pages alone are let go: with those that it shares with its neighbours. */
+/* Only whole pages can be dropped: so also those that it shares with its neighbours. */
 void pl_frames_drop_picture(const pl_frames *f, uint64_t picture)
 {
     const uint64_t page = 4096, at = picture_at(&f->info, picture), first = at / page * page;

@@ -1,9 +1,9 @@
-/* The file of predictions: a line for each sample that was held out, for people, spreadsheets and our own table.
+/* The file of predictions: a line for each held-out sample, for people, spreadsheets and our own table.
  *
  *     flight,frame,seconds,true_km,predicted_km,mean_km
  *     12Feb25,118,1739379600.5,0.8125,0.79003,1.0417
  *
- * mean_km is what the mean predictor says: the mean height of the labels that were trained on. Samples of no flight
+ * mean_km is the mean predictor's answer: the mean height of the labels that were trained on. Samples without a flight
  * have neither times nor a unit:
  *
  *     item,true,predicted,mean
@@ -18,16 +18,16 @@
 enum { PL_PREDICTION_NAME_BYTES = 32 };
 
 typedef struct pl_prediction {
-    char flight[PL_PREDICTION_NAME_BYTES]; /* "": of none, and frame is the number of the sample */
+    char flight[PL_PREDICTION_NAME_BYTES]; /* "": none, and frame is the sample's number */
     uint64_t frame;
     double seconds, truth, predicted, mean; /* since 1970; km */
 } pl_prediction;
 
-/* Line i of `count`, from the caller. The file is whole or not there. Asks for no memory. */
+/* The caller supplies line i of `count`. The file is whole or not there. Asks for no memory. */
 pl_status pl_predictions_write(const char *path, bool of_flights,
                                void (*at)(const void *context, uint64_t i, pl_prediction *), const void *context,
                                uint64_t count, pl_error *);
-/* All lines of samples of flights, in a block for pl_free. PL_E_DATA with the line that is none. */
+/* All lines of flights' samples, in a block for pl_free. PL_E_DATA naming a line that is not one. */
 pl_status pl_predictions_read(const char *path, pl_prediction **, uint64_t *count, pl_error *);
 
 #endif

@@ -35,7 +35,7 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
 
 static void prepare(const pl_source *source, void *scratch) { (void)source, (void)scratch; }
 
-/* The file that has it, of so many, before each of which there are first[i]. */
+/* The file that has item `number`; first[i] items come before file i. */
 static uint64_t find_file(const uint64_t *first, uint64_t files, uint64_t number)
 {
     uint64_t low = 0, high = files;
@@ -49,7 +49,7 @@ static uint64_t find_file(const uint64_t *first, uint64_t files, uint64_t number
     return low;
 }
 
-/* As the model was trained on it. */
+/* Scales as in the model's training. */
 static void scale(const pl_infer_port *p, float *x)
 {
     const uint64_t elems = pl_infer_port_elems(p), together = p->scaled_together;
@@ -57,7 +57,7 @@ static void scale(const pl_infer_port *p, float *x)
     for (uint64_t i = 0; p->scaler && i < elems; i++) x[i] = (float)pl_scale(&p->scaler[i], (double)x[i]);
 }
 
-/* part: the item is counted through all files. */
+/* part->item is counted through all files. */
 static pl_status read_row(const pl_infer_files *f, uint64_t row, void *to, void *scratch, pl_rows_part *part,
                           pl_error *err)
 {
@@ -70,8 +70,8 @@ static pl_status read_row(const pl_infer_files *f, uint64_t row, void *to, void 
     return PL_OK;
 }
 
-/* A row is at work from its filling to its results. Of slots there are two, and one is taken while both are filled:
- * more than three batches are never at work at once. */
+/* A row is in work from its filling to its results. There are two slots, and one batch is taken while both are filled:
+ * never more than three batches are in work at once. */
 static uint64_t remark_places(const pl_infer_data *d) { return 4 * (uint64_t)d->source.batch; }
 
 static pl_status read_remarked(const pl_infer_data *d, uint32_t k, uint64_t row, void *to, void *scratch, pl_error *err)
@@ -207,7 +207,7 @@ static pl_status check_counts(pl_infer_data *d, pl_error *err)
     return PL_OK;
 }
 
-/* Before planning; a run finds what was made ready by the fact that the plan has. */
+/* Before planning; a run finds the files made ready by the fact in its plan. */
 static pl_status make_ready(pl_infer_data *d, pl_error *err)
 {
     uint64_t fact = 0;
@@ -237,7 +237,7 @@ static pl_status find_ready(pl_infer_data *d, pl_error *err)
     return d->setup.looks ? PL_OK : pl_staging_open(d->setup.staged, d->names.count, &d->data.held, err);
 }
 
-/* A key is of records; lines and arrays have none. */
+/* Only records have keys; lines and arrays have none. */
 static pl_status check_key(const pl_infer_data *d, pl_error *err)
 {
     const char *key = NULL;
@@ -336,7 +336,7 @@ static void close_data(pl_data *data)
 
 static const pl_data_kind kind = {.match = match, .close = close_data};
 
-/* Of what the files are, not of what they hold: that is looked at again as it is read. */
+/* A hash of what the files are, not of what they hold: that is checked again as it is read. */
 static uint64_t hash_files(const pl_infer_data *d)
 {
     uint64_t hash = 0;
@@ -395,7 +395,7 @@ static pl_status make_remarks(pl_infer_data *d, pl_error *err)
     return PL_OK;
 }
 
-/* Of the system's own data what the model hangs on. */
+/* Takes what the model depends on from the system's own data. */
 static void take_own(pl_infer_data *d)
 {
     d->data.identity = d->of->identity;

@@ -11,7 +11,7 @@ bool pl_infer_lines_are_text(const char *head, size_t bytes) { return !memchr(he
 
 /* ---- where they begin ---- */
 
-/* When there is no room any more, every other mark goes. */
+/* When there is no room left, every other mark is dropped. */
 static void halve(pl_infer_lines *l)
 {
     for (uint64_t i = 0; i < PL_INFER_MARKS / 2; i++) l->mark[i] = l->mark[2 * i];
@@ -93,7 +93,7 @@ pl_status pl_infer_lines_find(const pl_rows *r, pl_infer_lines *l, pl_error *err
 
 /* ---- one of them ---- */
 
-/* Behind the end of the line that lies there. */
+/* Moves *at past the end of the line that begins there. */
 static pl_status find_end(const pl_rows *r, int fd, uint64_t *at, char *scratch, pl_error *err)
 {
     if (r->records_bytes) return find_end_of_record(r, fd, at, err);
@@ -119,7 +119,7 @@ static pl_status find_begin(const pl_rows *r, pl_infer_lines *l, int fd, uint64_
     return PL_OK;
 }
 
-/* How many of the last `bytes` bytes of a line are its end. */
+/* How many of a piece's last bytes are the line's end. */
 static uint64_t end_of(const char *piece, uint64_t bytes)
 {
     uint64_t end = bytes > 0 && piece[bytes - 1] == '\n';
@@ -141,7 +141,7 @@ static pl_status read_pieces(const pl_rows *r, int fd, uint64_t at, uint64_t end
     return PL_OK;
 }
 
-/* Its bytes, with its end. */
+/* The line's bytes, with its end. */
 static pl_status find_line(const pl_rows *r, pl_infer_lines *l, int fd, uint64_t line, char *scratch, uint64_t *begin,
                            uint64_t *end, pl_error *err)
 {

@@ -10,9 +10,9 @@
 #include "data/infer/rows.h"
 #include "texts/list.h"
 
-/* ---- lists become what stands in them ---- */
+/* ---- lists are replaced by their lines ---- */
 
-/* The bytes of "NAME=" where that is an input's; else 0. */
+/* The length of "NAME=" where that names an input; else 0. */
 static size_t prefix_of(const char *line, const pl_infer_port *port, uint32_t ports, uint32_t *which)
 {
     for (uint32_t k = 0; k < ports; k++) {
@@ -35,8 +35,8 @@ static char *next_line(char **at)
 
 typedef struct expansion {
     const pl_infer_port *port;
-    uint32_t ports, depth; /* of lists in lists */
-    const char *prefix;    /* "NAME=" of the input that was said of the list */
+    uint32_t ports, depth; /* nesting of lists */
+    const char *prefix;    /* "NAME=" of the input that the list was given for */
     size_t prefix_bytes;
     pl_str *to, *places, *lists;
 } expansion;
@@ -57,7 +57,7 @@ static pl_status add_list(const expansion *e, const char *list, pl_error *err)
     return pl_fail(err, PL_E_DATA, "%.300s: the list names no files", list);
 }
 
-/* Lines that say no input of their own are of the one that was said of their list. */
+/* Lines that name no input of their own belong to the one given for their list. */
 static pl_status take_line(const expansion *e, const char *line, const pl_list_line *at, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], place[400];
@@ -66,7 +66,7 @@ static pl_status take_line(const expansion *e, const char *line, const pl_list_l
     expansion of = *e;
     if (own) of.prefix = line, of.prefix_bytes = own;
     PL_TRY(pl_list_seen(at, line + own, path, err));
-    if (line[own] == '@' && access(path, F_OK) != 0) { /* what is called so comes before a list */
+    if (line[own] == '@' && access(path, F_OK) != 0) { /* a file of that name comes before a list */
         PL_TRY(pl_list_seen(at, line + own + 1, path, err));
         PL_TRY(pl_list_check_there(at, path, err));
         return add_list(&of, path, err);
@@ -90,7 +90,7 @@ static pl_status expand(const expansion *e, char *text, pl_error *err)
                : PL_OK;
 }
 
-/* ---- whose each is ---- */
+/* ---- the input of each ---- */
 
 static pl_status find_port(const char *line, const pl_infer_port *port, uint32_t ports, const uint64_t *given,
                            pl_infer_name *n, pl_error *err)
@@ -146,7 +146,7 @@ pl_status pl_infer_names_read(const char *given, const pl_infer_port *port, uint
 
 /* ---- is there such a file? ---- */
 
-/* NAME=FILE of a name that is no input's, where no file is called so altogether. */
+/* Refuses NAME=FILE where no input has that name and no file has the whole as its name. */
 static pl_status check_name(const char *line, const pl_infer_port *port, uint32_t ports, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], text[PL_INFER_PORTS_MAX * (PL_INFER_NAME_BYTES + 2)];
@@ -162,7 +162,7 @@ static pl_status check_name(const char *line, const pl_infer_port *port, uint32_
                    ports == 1 ? "its input is" : "its inputs are", pl_str_text(&list));
 }
 
-/* What a list names is looked for here, where the line is known. */
+/* Looks here for what a list names, where the line is known. */
 static pl_status check_listed(const pl_infer_name *n, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];

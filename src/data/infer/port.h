@@ -13,25 +13,25 @@ struct pl_rows_kind;
 
 enum { PL_INFER_PORTS_MAX = 4, PL_INFER_RANK_MAX = 4, PL_INFER_NAME_BYTES = 24 };
 
-#define PL_INFER_DIM_ANY UINT64_MAX /* of a port: the file says it */
+#define PL_INFER_DIM_ANY UINT64_MAX /* a port's: the file says it */
 
 typedef struct pl_infer_port {
     char name[PL_INFER_NAME_BYTES];
     pl_dtype dtype; /* f32, or i32: ids */
     bool picture;   /* planes [colours, height, width] from 0 (black) to 1 (white) */
-    bool bytes;     /* no picture, and bytes from 0 to 255 are 0 to 1 all the same */
-    /* How numbers of a file become what the model was trained on: so many after each other are scaled by their own mean
-     * and deviation (0: they are not), number k of an item by scaler[k] (NULL: likewise), which outlives the port. */
+    bool bytes;     /* not a picture, but bytes from 0 to 255 mean 0 to 1 all the same */
+    /* How numbers of a file become what the model was trained on: so many in a row are scaled by their own mean and
+     * deviation (0: none), number k of an item by scaler[k] (NULL: not at all), which outlives the port. */
     uint64_t scaled_together;
     const pl_scaler *scaler;
     uint32_t rank;
     uint64_t dim[PL_INFER_RANK_MAX];
-    const char *dim_key;             /* that says dim[0], for sentences; NULL: the model does */
-    const struct pl_rows_kind *kind; /* of files that its system alone can read; NULL: there are none */
-    const struct pl_data *of;        /* the system's own data, for that */
-    pl_texts_form form;              /* of files of texts: AUTO_LINES, or what the user said */
-    const char *key;                 /* of their texts; NULL: the usual one */
-    int64_t below;                   /* ids: each is one of [0, below), or −1 for none; 0: any number will do */
+    const char *dim_key;             /* key that sets dim[0], for sentences; NULL: the model does */
+    const struct pl_rows_kind *kind; /* of files that only its system can read; NULL: there are none */
+    const struct pl_data *of;        /* the system's own data, for that kind */
+    pl_texts_form form;              /* for files of texts: AUTO_LINES, or what the user said */
+    const char *key;                 /* of the texts in records; NULL: the usual one */
+    int64_t below;                   /* ids: each in [0, below), or −1 for none; 0: any number */
 } pl_infer_port;
 
 /* What a model gives out for an item. */
@@ -41,22 +41,22 @@ typedef struct pl_infer_output {
     uint64_t dim[PL_RANK_MAX], elems;
 } pl_infer_output;
 
-/* Of an item that comes in parts what was found so far; zeros before the first. */
+/* What was found so far for an item that comes in parts; zeros before the first. */
 typedef struct pl_infer_sums {
     double loss;
     uint64_t count, ids;
 } pl_infer_sums;
 
-/* An item, or a part of one (pl_rows_part), and what came of it. */
+/* An item, or a part of one (pl_rows_part), and the model's outputs for it. */
 typedef struct pl_infer_item {
     const pl_infer_output *output;
     const float *const *values; /* [outputs] */
     size_t outputs;
-    const int32_t *ids; /* of its input of ids; NULL: it has none */
+    const int32_t *ids; /* those of its input of ids; NULL: it has none */
     uint64_t id_count;
     const struct pl_rows_remark *const *remark; /* [remarks] */
     size_t remarks;
-    uint64_t again; /* ids at its beginning that the part before had, too; 0: it is the first */
+    uint64_t again; /* ids at its beginning that the previous part had, too; 0: it is the first */
     bool is_last;
     pl_infer_sums *sums;
 } pl_infer_item;
@@ -75,7 +75,7 @@ static inline uint64_t pl_infer_port_elems(const pl_infer_port *p)
     for (uint32_t i = 0; i < p->rank; i++) elems *= p->dim[i];
     return elems;
 }
-/* Of an item; f32 and i32 have four bytes a number. */
+/* Bytes of an item; f32 and i32 have four bytes a number. */
 static inline uint64_t pl_infer_port_bytes(const pl_infer_port *p) { return 4 * pl_infer_port_elems(p); }
 
 #endif

@@ -72,8 +72,8 @@ static pl_status refuse_folder(const char *path, pl_error *err)
                    path);
 }
 
-/* A text whose name is that of another kind is a file that was cut or damaged, or something that a server said in its
- * place: drawn as text it would be a wrong answer. */
+/* A text named like a file of another kind is one that was cut or damaged, or a server's answer in its place: drawn as
+ * text it would give a wrong answer. */
 static pl_status check_name(const pl_rows *r, const char *path, pl_error *err)
 {
     const char *point = strrchr(path, '.');
@@ -131,7 +131,7 @@ pl_status pl_rows_find(const char *name, const pl_infer_port *port, pl_rows *r, 
     if (some == 0) return pl_fail(err, PL_E_DATA, "%.300s: is empty", path);
     for (int i = 0; i < KINDS && !r->kind; i++)
         if (kinds[i]->is_mine(port, head, some)) r->kind = kinds[i];
-    if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's */
+    if (!r->kind && dataset) r->kind = &pl_rows_hdf5; /* what lies before its signature is the user's own */
     if (!r->kind && pl_rows_are_records(port, path, head, some)) r->kind = &pl_rows_records;
     if (!r->kind && port->kind && port->kind->is_mine(port, head, some)) {
         PL_TRY(check_name(r, path, err));

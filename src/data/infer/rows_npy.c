@@ -61,7 +61,7 @@ static pl_status refuse(const pl_rows *r, const pl_npy_array *a, pl_error *err)
                    pl_infer_port_text(p, wanted, sizeof wanted), more);
 }
 
-/* Bytes are numbers of pictures, and of ports that say so; ids are whole. */
+/* Bytes can be numbers of pictures, and of ports that say so; ids are integers. */
 static bool is_number_of(const pl_infer_port *p, pl_npy_number n)
 {
     if (p->dtype == PL_DTYPE_I32) return !is_real(n);
@@ -75,7 +75,7 @@ static bool dims_are(const uint64_t *dim, uint32_t count, const uint64_t *wanted
     return true;
 }
 
-/* Dimensions from `from` on are an item's? */
+/* Are the dimensions from `from` on an item's? */
 static bool fits(const pl_infer_port *p, const pl_npy_array *a, uint32_t from, layout *how)
 {
     const uint64_t *dim = a->dim + from;
@@ -89,7 +89,7 @@ static bool fits(const pl_infer_port *p, const pl_npy_array *a, uint32_t from, l
     return p->picture && rank == 2 && dims_are(dim, 2, last);
 }
 
-/* Of pictures three dimensions are always many grey ones, never one in colours. */
+/* Three dimensions for pictures always mean many grey ones, never one in colour. */
 static bool find_items(const pl_infer_port *p, const pl_npy_array *a, uint64_t *count, layout *how)
 {
     *count = a->rank ? a->dim[0] : 0;
@@ -235,7 +235,7 @@ static pl_status read_item(const pl_rows *r, int fd, uint64_t row, void *to, cha
     return PL_OK;
 }
 
-/* Opened each time: of thousands of files no descriptors are held. */
+/* Opened each time: no descriptors are held for thousands of files. */
 static pl_status read_npy(const pl_rows *r, uint64_t row, void *to, void *scratch, pl_error *err)
 {
     int fd;

@@ -1,6 +1,6 @@
-/* Texts in a file of records (JSON Lines, CSV, SQuAD), or in what gzip compressed: items as lines are, but not where
- * they can be read by position. The one reader (texts/corpus.h) makes them ready, one behind the other, each behind its
- * length (u64), and the kind that reads lines finds them there (lines.h). */
+/* Texts in a file of records (JSON Lines, CSV, SQuAD), or compressed by gzip: items like lines, but they cannot be read
+ * by position. The one reader (texts/corpus.h) makes them ready, one after the other, each after its length (u64), and
+ * the kind that reads lines finds them there (lines.h). */
 #include <string.h>
 
 #include "data/infer/staging.h"
@@ -20,7 +20,7 @@ bool pl_rows_are_records(const pl_infer_port *p, const char *path, const char *h
 
 typedef struct staging {
     pl_stager *to;
-    uint64_t begin, count; /* where the length of the text will stand; texts */
+    uint64_t begin, count; /* place for the text's length; number of texts */
 } staging;
 
 static pl_status begin_text(staging *s, pl_error *err)

@@ -32,7 +32,7 @@ static uint64_t entry_at(uint64_t n) { return sizeof(head) + n * sizeof(entry); 
 
 /* ---- the file ---- */
 
-/* One without a name, or on a file system that has none such, one that loses its name at once. */
+/* A file without a name or, on a file system without such files, one that loses its name at once. */
 static int create_nameless(const char *folder)
 {
     char path[PL_FILE_PATH_MAX];
@@ -68,9 +68,9 @@ static pl_status create(const pl_staging_wish *w, int *fd, pl_error *err)
 
 typedef struct work {
     const pl_staging_wish *wish;
-    pl_stager stager;   /* of the child */
-    uint64_t at;        /* where it is waited for: number of the file that it is at, */
-    int64_t told_at_ms; /* and when that was last told on */
+    pl_stager stager;   /* the child's */
+    uint64_t at;        /* in the process that waits: the number of the file in work, */
+    int64_t told_at_ms; /* and when that was last reported */
 } work;
 
 pl_status pl_stager_reserve(const pl_stager *s, const char *name, uint64_t bytes, pl_error *err)
@@ -129,7 +129,7 @@ static pl_status stage_all(void *context, int channel, pl_error *err)
     return PL_OK;
 }
 
-/* ---- who waits for it ---- */
+/* ---- the process that waits ---- */
 
 static int64_t now_ms(void)
 {
@@ -166,7 +166,7 @@ static pl_status name_death(const work *w, int number, pl_error *err)
                    name, number);
 }
 
-/* Of what the user named: it tells this file from others that have its number. */
+/* A hash of the user's names, which tells this file from others with its descriptor number. */
 static uint64_t key_of(const pl_staging_wish *w)
 {
     uint64_t key = 0;

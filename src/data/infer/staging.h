@@ -1,6 +1,6 @@
 /* Files made ready before planning: what is read by libraries that ask for memory (pictures, HDF5) is turned into
- * arrays of numbers, as a .npy has them, in one file for all. That file has no name from the start, so it is gone when
- * the last process is that has it open, however it ends; it lies on a disk, not in memory. A child reads the files
+ * arrays of numbers, as in a .npy, in one file for all. That file never has a name, so it vanishes with the last
+ * process that has it open, however that ends; it lies on a disk, not in memory. A child reads the files
  * (base/child.h), so no page of these libraries is in a process that plans or runs.
  *
  *      head      what it is, and the file that the child is at
@@ -15,23 +15,23 @@
 
 #define PL_STAGING_MAGIC "plimsoll staged"
 
-/* Of the identity of the data: which descriptor the file has in the process that planned and in the one that runs, and
- * a part of its hash. */
+/* Part of the data's identity: the file's descriptor, the same in the process that planned and the one that runs, and a
+ * part of its hash. */
 #define PL_FACT_STAGED "staged"
 
 /* One of the user's files, and what is to be done with it. */
 typedef struct pl_staged {
     const char *name;
     const pl_infer_port *port;
-    bool is_staged; /* of the file: it was made ready */
+    bool is_staged; /* it was made ready */
     uint64_t bytes; /* of the user's file */
     pl_npy_array array;
 } pl_staged;
 
-/* Who makes a plan, and has files made ready on the way; functions may be NULL. */
+/* Callbacks of a caller whose plan makes files ready; may be NULL. */
 typedef struct pl_staging_told {
-    pl_status (*before)(void *context, pl_error *); /* the first is read, which may take long */
-    /* Files, from time to time, where it does. false: that is to end (PL_E_STOPPED). */
+    pl_status (*before)(void *context, pl_error *); /* before the first file is read, which may take long */
+    /* Reports files from time to time, where it takes long. false: stop (PL_E_STOPPED). */
     bool (*tell)(void *context, uint64_t done, uint64_t of);
     void *context;
 } pl_staging_told;
@@ -39,20 +39,19 @@ typedef struct pl_staging_told {
 typedef struct pl_staging_wish {
     const char *folder; /* for the file */
     const char *key;    /* of the config, names the folder: "infer.scratch" */
-    bool is_memory;     /* it lies in memory (tmpfs), and is refused */
+    bool is_memory;     /* the folder lies in memory (tmpfs), and is refused */
     const pl_staged *file;
     uint64_t files;
     const pl_staging_told *told; /* or NULL */
 } pl_staging_wish;
 
-/* Makes those ready whose kind wants it. *fact 0: there is none among them. Else *fd is for close, and *file_bytes are
- * those of the file. *fd is 0 where there is none, also where this fails. */
+/* Makes those ready whose kind needs it. *fact 0: there are none. Else *fd is for close, and *file_bytes are the
+ * file's. *fd is 0 where there are none, and where this fails. */
 pl_status pl_staging_make(const pl_staging_wish *, int *fd, uint64_t *fact, uint64_t *file_bytes, pl_error *);
-/* The same at the beginning of a file of the caller's, which may keep it; pl_staging_entry reads it. It is written also
- * where no file among them is made ready. */
+/* The same at the beginning of a file of the caller's, for pl_staging_entry; written even where nothing is staged. */
 pl_status pl_staging_fill(const pl_staging_wish *, int fd, uint64_t *file_bytes, pl_error *);
-/* The file of a plan that has this fact, in this process or from the one that planned; *fd is for close. PL_E_DATA
- * where it is not there. */
+/* The file of a plan with this fact, opened by this process or the one that planned; *fd is for close. PL_E_DATA where
+ * it is not there. */
 pl_status pl_staging_open(uint64_t fact, uint64_t files, int *fd, pl_error *);
 /* Fills is_staged, bytes and array of file number n. */
 pl_status pl_staging_entry(int fd, uint64_t n, pl_staged *, pl_error *);
@@ -63,11 +62,11 @@ typedef struct pl_stager {
     int fd;
     uint64_t at, flushed;     /* where the next numbers go; what is on its way to the disk */
     const char *folder, *key; /* for sentences */
-    pl_npy_array array;       /* what the numbers are that are put, but for `at` */
+    pl_npy_array array;       /* describes the numbers put, all but `at` */
     pl_module pictures, hdf5; /* loaded by the first file that needs them */
 } pl_stager;
 
-/* Before anything is put: is there so much space? PL_E_STORAGE. */
+/* Before anything is put: is there enough space? PL_E_STORAGE. */
 pl_status pl_stager_reserve(const pl_stager *, const char *name, uint64_t bytes, pl_error *);
 pl_status pl_stager_put(pl_stager *, const void *numbers, uint64_t bytes, pl_error *);
 

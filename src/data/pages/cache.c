@@ -120,7 +120,7 @@ void pl_page_cache_destroy(pl_page_cache *c)
 
 /* ---- what fails ---- */
 
-/* First the journal: without its file it is nothing, and a journal alone would undo what another file never did. */
+/* The journal goes first: left alone, it would undo in a new file what that file never did. */
 pl_status pl_page_cache_remove(const char *folder, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -132,7 +132,7 @@ pl_status pl_page_cache_remove(const char *folder, pl_error *err)
     return pl_remove_file(path, err);
 }
 
-/* What becomes of this run: it makes all pages, or has a cache that begins empty. */
+/* What this run does then: it makes all pages itself, or begins with an empty cache. */
 typedef enum outcome { WITHOUT, WITHOUT_THIS_TIME, ANEW } outcome;
 
 static void note(pl_page_cache *c, const char *what, const char *why, outcome then)
@@ -179,7 +179,7 @@ static pl_cache_answer open_store(pl_page_cache *c, char *why, size_t room)
     return c->module->open(c->memory, sizeof c->memory, c->path, c->file_bytes, &c->store, why, room);
 }
 
-/* One that was allowed more would never be smaller: SQLite frees pages within it, and keeps them. */
+/* A file that was allowed more would never shrink: SQLite frees pages within it, and keeps them. */
 static bool remove_larger(pl_page_cache *c)
 {
     struct stat st;

@@ -9,7 +9,7 @@ typedef struct bits {
     const uint8_t *from, *end;
     uint64_t held;
     unsigned count;
-    bool ended; /* more was read than there is */
+    bool ended; /* read past the end */
 } bits;
 
 static void put(bits *b, unsigned value, unsigned count)
@@ -31,7 +31,7 @@ static unsigned get(bits *b, unsigned count)
     return value;
 }
 
-/* Of so many shades: one needs none. */
+/* Bits for the number of one of so many shades: one shade needs none. */
 static unsigned width_of(unsigned shades)
 {
     unsigned width = 0;
@@ -46,7 +46,7 @@ static bool is_empty(const uint8_t *row, uint32_t columns)
     return true;
 }
 
-/* code: of each shade; returns how many there are. */
+/* code: the number of each shade; returns how many there are. */
 static unsigned find_shades(const uint8_t *page, uint64_t pixels, uint8_t *shade, uint8_t code[256])
 {
     bool seen[256] = {false};
@@ -76,7 +76,7 @@ uint64_t pl_pack(const uint8_t *page, uint32_t rows, uint32_t columns, uint8_t *
     return (uint64_t)(b.to - to);
 }
 
-/* Rows become 255 or 0, then the pixels of those that are 0; at last those that are ink their shades. */
+/* Fills rows with 255 or 0, then sets the pixels of rows of 0, and last gives ink its shades. */
 static void read_ink(bits *b, uint32_t rows, uint32_t columns, uint8_t *page)
 {
     for (uint32_t y = 0; y < rows; y++) memset(page + (uint64_t)y * columns, get(b, 1) ? 0 : WHITE, columns);

@@ -1,8 +1,8 @@
-/* Pages packed: most rows are empty, most of the others white, and what is not has few shades of grey. Without loss, of
- * any page whatever. A page is rows of so many bytes, one for each pixel, or for each colour of it; 255 is white. Below
- * a byte is called a pixel.
+/* Pages packed: most rows are empty, most of the others white, and the rest has few shades of grey. Lossless for any
+ * page whatever. A page is rows of so many bytes, one for each pixel, or for each colour of it; 255 is white. Below, a
+ * byte is called a pixel.
  *
- *   u8 n          shades beside white, 0 … 255
+ *   u8 n          shades besides white, 0 … 255
  *   n bytes       they, ascending
  *   then bits, the lowest of a byte first: of each row, has it ink? of each pixel of those rows, is it ink? of each of
  *   those pixels its shade's number, in as few bits as n needs */
@@ -20,7 +20,7 @@ static inline uint64_t pl_pack_bytes(uint32_t rows, uint32_t columns)
 }
 
 uint64_t pl_pack(const uint8_t *page, uint32_t rows, uint32_t columns, uint8_t *to); /* bytes */
-/* False: it is no packed page of that size; what the page holds then is of no use. */
+/* False: not a packed page of that size; the page's contents are then undefined. */
 bool pl_unpack(const uint8_t *from, uint64_t bytes, uint32_t rows, uint32_t columns, uint8_t *page);
 
 #endif

@@ -18,7 +18,7 @@ static const pl_pages_data *data_of(const pl_source *source)
 
 /* ---- the source ---- */
 
-/* More than the largest page can show (54 lines of 125 characters, of 4 bytes) of any text but one that is mostly white
+/* More than the largest page can show (54 lines of 125 characters of 4 bytes), unless the text is mostly white
  * space. */
 enum { TEXT_BYTES = 64 << 10, LINE_BYTES = 64 };
 enum { PAGES_PORT, REMARKS_PORT };
@@ -51,11 +51,11 @@ static pl_status describe(const pl_source *source, uint32_t micro_batch, pl_sour
     return PL_OK;
 }
 
-/* Of what decides a page beside its text: the font, the sizes, and what this machine's libraries make of a page with
- * something of each kind. */
+/* A hash of what decides a page besides its text: the font, the sizes, and how this machine's libraries draw a page
+ * with something of each kind. */
 static uint64_t recipe_of(const pl_pages_data *d, worker *w)
 {
-    enum { FORM = 1 }; /* of pages and of what is kept of them: another number, and none is found */
+    enum { FORM = 1 }; /* version of pages and of what is kept of them: a new number, and none is found */
     static const char probe[] =
         "Aa fi 1\tx\xcc\x81 \xd9\x84\xd8\xa7\xd9\x85 \xd7\xa9\xd7\x9c \xe4\xb8\xad \xf0\x9f\x98\x80 \xff {};";
     pl_page_remarks ignored;
@@ -178,7 +178,7 @@ static void make_layout(pl_pages_data *d)
     d->data.sink = &d->sink;
 }
 
-/* ---- what they are ---- */
+/* ---- the identity of the data ---- */
 
 static void say_texts(pl_pages_data *d)
 {
@@ -226,7 +226,7 @@ static void close_data(pl_data *data)
     pl_free(d);
 }
 
-/* All texts are of one shape, so one plan does them all; as a group, the whole of the work is looked over. */
+/* All texts have one shape, so one plan serves them all; taken as a group, all of the work is looked over. */
 static pl_status choose(pl_data *data, uint32_t group, pl_error *err)
 {
     (void)data;

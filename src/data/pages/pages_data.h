@@ -1,7 +1,7 @@
 /* Texts drawn as pages, as the data of a command: text n of a source (texts.h) is sample n, and a step of the source is
- * a block of the results. What comes out goes into a block file, whose layout is made here: of each text its sketches,
- * checksums and children, and remarks, a byte of PL_PAGE_… bits that says what of its page is not as it was meant, or
- * of its capsules, which who encodes adds.
+ * a block of the results. The results go into a block file, whose layout is made here: for each text its sketches,
+ * checksums and children, and remarks, a byte of PL_PAGE_… bits that says what is not as intended about its page, or
+ * about its capsules, which the encoder adds.
  *
  * Kind of blocks: "texts" (text by block_texts). */
 #ifndef PL_DATA_PAGES_DATA_H
@@ -26,33 +26,33 @@ enum { PL_PAGE_REMARKS(PL_PAGE_REMARK_PLACE) PL_PAGE_REMARK_COUNT };
 /* What drawing a page remarked, as bits. whole: all of the text was there to be drawn. */
 uint8_t pl_page_remark_bits(const pl_page_remarks *, bool whole);
 
-/* Bytes of a text without the character that the end of the room for it has cut. */
+/* Bytes of a text without a last character that was cut for lack of room. */
 size_t pl_page_without_cut(const char *text, size_t bytes);
 
 /* What a config says, as plain values; texts are copied. */
 typedef struct pl_pages_setup {
-    pl_texts texts;        /* opened; or count alone, of texts that a plan is made for and nobody reads */
-    const char *names;     /* of the texts, as the user has them; needed while the data are opened alone */
+    pl_texts texts;        /* opened; or only a count, to plan for texts that nobody reads */
+    const char *names;     /* of the texts, as the user gave them; needed only while the data are opened */
     pl_font font;          /* read, into a block of pl_alloc */
     uint64_t first, count; /* the texts that are worked on: first … first + count − 1 */
     uint32_t image_size;   /* pixels of a page, either way */
-    uint32_t capsules, width, checksum, children; /* of a text: capsules, and numbers and children of one */
-    bool entropy;                                 /* of the attention of each capsule: a dataset more */
-    uint32_t block, at_once;                      /* texts of a block; and in memory, 0: the planner chooses */
-    uint32_t threads;                             /* that draw */
+    uint32_t capsules, width, checksum, children; /* per text: capsules, and the numbers and children of each */
+    bool entropy;                                 /* also a dataset: the entropy of each capsule's attention */
+    uint32_t block, at_once;                      /* texts of a block; those in memory, 0: the planner chooses */
+    uint32_t threads;                             /* drawing threads */
     double limit_seconds;                         /* of a run; 0: none */
     const char *weights;                          /* file that the model begins with; NULL: none */
     uint64_t weights_hash;                        /* of that */
-    const struct pl_weights_part *weights_part;   /* what of it is read; NULL: all; a constant */
-    const char *weights_said;                     /* of them, for people; "" or NULL: nothing */
-    bool weights_are_others;                      /* than were asked for, which is a warning */
-    const char *extent;                           /* that asks its model for the program "encode"; NULL: it has one */
+    const struct pl_weights_part *weights_part;   /* what is read of it; NULL: all; a constant */
+    const char *weights_said;                     /* about them, for people; "" or NULL: nothing */
+    bool weights_are_others;                      /* not those asked for, which is a warning */
+    const char *extent;                           /* asks its model for the program "encode"; NULL: it has one */
     const char *cache;                            /* folder of a cache of pages; NULL: none */
     uint64_t cache_bytes;                         /* of its file, at most */
-    bool cache_is_memory, opens_cache;            /* its disk is; pages are drawn with it, not planned alone */
-    const char *path;                             /* of the results */
+    bool cache_is_memory, opens_cache;            /* its disk is memory; pages are drawn with it, not only planned */
+    const char *path;                             /* the results' path */
     pl_block_form form;
-    const char *text; /* what made them */
+    const char *text; /* the config that made them */
 } pl_pages_setup;
 
 typedef struct pl_pages_data {
@@ -66,20 +66,20 @@ typedef struct pl_pages_data {
     pl_block_layout layout;
     pl_block_kind kind;
     pl_block_dataset dataset[5];
-    uint32_t block; /* texts of a block as the config has it, so that parts of any size have the same blocks */
+    uint32_t block; /* texts of a block, from the config, so that parts of any size have the same blocks */
     char *path, *text, *weights;
     pl_page_cache *cache; /* NULL: none */
 } pl_pages_data;
 
-/* Datasets, and ports stored, but for two: the port of the entropy is the attention that it is of, and of a witness the
- * last port is its pages. */
+/* Datasets, and the stored ports with two exceptions: the entropy's port is the attention it is computed from, and a
+ * witness's last port is its pages. */
 enum { PL_PAGES_SKETCHES, PL_PAGES_CHECKSUMS, PL_PAGES_CHILDREN, PL_PAGES_REMARKS, PL_PAGES_ENTROPY };
 
 /* Takes the texts and the font of the setup, also when it fails. PL_E_CONFIG, PL_E_NOMEM. */
 pl_status pl_pages_data_open(pl_pages_setup *, pl_pages_data **, pl_error *);
-/* Its work is that text's, for a witness: it has no results. PL_E_CONFIG. */
+/* Reduces the work to that text, for a witness: it has no results. PL_E_CONFIG. */
 pl_status pl_pages_data_witness(pl_pages_data *, uint64_t number, const char *fact, pl_error *);
-/* Its steps are its texts, one each: it has no results. */
+/* Makes each text a step, for a calibration: it has no results. */
 void pl_pages_data_calibrate(pl_pages_data *);
 static inline const pl_pages_data *pl_pages_data_of(const pl_data *d) { return (const pl_pages_data *)d; }
 

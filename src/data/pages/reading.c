@@ -25,7 +25,7 @@ static void *port_of(const pl_reading *r, const pl_slot *slot, pl_reading_port w
 /* Are pages drawn in all sizes? */
 static bool in_sizes(const pl_reading *r) { return r->setup.chooses || r->setup.places; }
 
-/* A step's data are few values, so what says how a page is made noisy stands behind its feature where it is read. */
+/* A step's data are few values, so where a page is read its noise parameters follow its feature. */
 static bool noise_is_behind(const pl_reading *r) { return r->setup.places && r->setup.makes_noisy; }
 static uint32_t feature_columns(const pl_reading *r)
 {
@@ -39,7 +39,7 @@ static const pl_reading *reading_of(const pl_source *source)
 
 /* ---- a page's words ---- */
 
-/* Where a text as it is broken into lines (layout.h) has come to. */
+/* How far a text, broken into lines (layout.h), has got. */
 typedef struct place {
     uint32_t row, column;
 } place;
@@ -82,7 +82,7 @@ static size_t text_of(const pl_reading *r, const uint32_t *word, uint32_t count,
 /* The scratch of the thread that draws: this, then its drawers. */
 typedef struct worker {
     pl_drawer *drawer[PL_POLICY_SIZES]; /* one for each size */
-    pl_status status;                   /* of opening them; why not, `error` says */
+    pl_status status;                   /* of opening them; `error` says why it failed */
     pl_error error;
     char text[TEXT_BYTES];
 } worker;
@@ -90,7 +90,7 @@ typedef struct worker {
 static uint64_t worker_bytes(void) { return pl_align_up(sizeof(worker), LINE_BYTES); }
 static uint64_t page_bytes(const pl_reading *r) { return (uint64_t)r->setup.image_size * r->setup.image_size; }
 
-/* In which each page is drawn, and the form of one of them: lines are 4 pixels farther apart than the font is large. */
+/* The sizes in which each page is drawn, and the form of one: lines are 4 pixels farther apart than the font's size. */
 static uint32_t sizes_of(const pl_reading *r) { return in_sizes(r) ? PL_POLICY_SIZES : 1; }
 
 static pl_page_geometry geometry_of(const pl_reading *r, uint32_t size)
@@ -175,7 +175,7 @@ bool pl_reading_find_row(const pl_reading *r, const pl_slot *slot, uint32_t i, u
 
 /* ---- noise ---- */
 
-/* Each time a page is seen, its noise is another: in evaluation always that of epoch 0. */
+/* A page has new noise each time it is seen: in evaluation always that of epoch 0. */
 static void describe_noise(const pl_reading *r, pl_part part, uint64_t number, uint64_t page, float *row, int64_t *id)
 {
     const pl_philox random = pl_philox_init(r->setup.seed, pl_stream_id("data/reading/noise"));
@@ -201,12 +201,12 @@ static void fill_noise(const pl_reading *r, pl_slot *slot)
         const uint64_t in_step = (uint64_t)slot->micro * slot->rows + i,
                        number = slot->step * r->source.batch + in_step;
         uint64_t page = 0;
-        (void)pl_reading_find_row(r, slot, i, &page); /* what is no page has the noise of one */
+        (void)pl_reading_find_row(r, slot, i, &page); /* a row without a page gets a page's noise */
         describe_noise(r, slot->part, number, page, row, id);
     }
 }
 
-/* Of a page with so many words. Every page has one at least. */
+/* Items of a page with so many words. Every page has at least one. */
 static uint64_t items_of(const pl_reading *r, uint32_t words) { return r->setup.counts_pages ? words > 0 : words; }
 
 static void draw_sizes(const pl_reading *r, worker *w, size_t bytes, uint8_t *paper)
@@ -216,7 +216,7 @@ static void draw_sizes(const pl_reading *r, worker *w, size_t bytes, uint8_t *pa
         pl_draw_page(w->drawer[k], w->text, bytes, paper, &ignored);
 }
 
-/* Beside its pictures: of a text its numbers, of a page that is read its words. */
+/* Fills what goes with a row's pictures: the text's feature, and the words of a page that is read. */
 static void fill_row(const pl_reading *r, const worker *w, pl_slot *slot, uint32_t i, const uint32_t *word,
                      uint32_t words, size_t bytes)
 {
@@ -325,8 +325,8 @@ static pl_status measure_size(pl_reading *r, uint32_t size, void *memory, pl_err
     return PL_OK;
 }
 
-/* The font serves as it is, and not in this size: a line of small letters has too many on a large
- * page, and that has too many lines. */
+/* The font works as it is, but not in this size: small letters give a large page too many per line, and too many
+ * lines. */
 static pl_status refuse_size(const pl_reading *r, uint32_t size, pl_error *err)
 {
     const pl_error why = *err;
@@ -348,7 +348,7 @@ static pl_status measure_sizes(pl_reading *r, void *memory, pl_error *err)
     return PL_OK;
 }
 
-/* How many letters a line has, and lines a page: the font says it. */
+/* The font decides how many letters a line has, and how many lines a page. */
 static pl_status measure_page(pl_reading *r, pl_error *err)
 {
     void *memory = pl_alloc(1, drawers_bytes(r) + LINE_BYTES);
@@ -437,7 +437,7 @@ static void describe_data(pl_reading *r)
     pl_reading_say_kept(r, &said);
 }
 
-/* Behind the opening the setup's texts are the caller's again. */
+/* After opening, the setup's texts are the caller's again. */
 static pl_status keep_weights(pl_reading *r, pl_error *err)
 {
     if (!r->setup.weights) return PL_OK;

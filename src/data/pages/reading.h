@@ -5,12 +5,12 @@
  * Ports: "pages" u8 [B,H,W], "labels" i32 [B,K]: the number of the k-th word in the lexicon, −1 where there is none.
  * For a model that makes pages noisy two more: "noise" f32 [B,PL_ROLLOUT_COLUMNS] and "numbers" i64 [B,PL_ROLLOUT_IDS]
  * (base/rollout.h): page n of epoch e has the deviation and the number that these two say.
- * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and behind the
- * labels, or in their place where nothing is read, there is "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h); behind
- * it stands 1, or 0 for what is no page. Behind labels and with noise, "feature" has the columns of "noise", too.
+ * For a model that chooses how a page is drawn "pages" is u8 [B,PL_POLICY_SIZES,H,W] (base/policy.h), and after the
+ * labels, or in their place where nothing is read, comes "feature" f32 [B,PL_POLICY_FEATURES+1] (trigrams.h), which
+ * ends with 1, or 0 for a row without a page. With labels and noise it has the columns of "noise", too.
  * Where what the model makes of pages is kept, two more: "features" f32, or "denoised" u8 [B,H,W,3], and "missing"
- * i32 [1]: 1 where that of some page is not known, and the model is to make them all and give the port back. Of pages
- * that come in all sizes what is kept stands in their place, from the beginning. */
+ * i32 [1]: 1 where that of some page is not known, and the model is to make all of it and give the port back. Where
+ * pages come in all sizes, what is kept takes their place, at the beginning of the port. */
 #ifndef PL_DATA_READING_H
 #define PL_DATA_READING_H
 
@@ -29,29 +29,29 @@ typedef struct pl_reading_setup {
     uint32_t capsules, batch;
     const char *weights; /* file that a part of the model begins with, copied; NULL: none */
     const struct pl_weights_part *weights_part;
-    uint64_t weights_hash; /* of the file; without one, of that which the run to go on with began with, or 0 */
+    uint64_t weights_hash; /* of the file, or of the one with which the resumed run began; else 0 */
     bool weights_exceed_f16;
     const char *weights_said; /* what is said of it, in the plan; copied */
-    /* What the frozen part makes of a page, which the model gives back: so many f32, kept in this file, copied. */
+    /* What the frozen part makes of a page, and the model gives back: so many f32, kept in this file, copied. */
     uint64_t features;   /* 0: it gives nothing back */
     bool keeps_features; /* false: the model has these ports, but the command has no file */
     const char *features_path;
     uint64_t features_bytes; /* of the file, at most */
-    /* Or so are the pages as they come through the denoiser, u8 in three colours. */
+    /* Or the pages that come out of the denoiser, u8 in three colours, are kept. */
     bool keeps_images;         /* the model has these ports */
-    const char *images_folder; /* where they are kept; NULL: the command has no cache. As long as they are opened */
+    const char *images_folder; /* where they are kept; NULL: the command has no cache; needed while they are open */
     uint64_t images_bytes;     /* of the cache, at most */
-    uint64_t kept_key;         /* what either depends on beside pages and weights */
-    double noise;              /* largest deviation, pixels being 0 to 1, of what the model is to add to pages */
-    bool makes_noisy;          /* and whether it is */
-    bool denoises;             /* what the model makes are pages again */
-    bool chooses;              /* and how they are drawn: it is to have them in all sizes, and their texts' features */
+    uint64_t kept_key;         /* what either depends on besides pages and weights */
+    double noise;              /* largest deviation of the noise that the model adds, pixels being 0 to 1 */
+    bool makes_noisy;          /* does the model add it? */
+    bool denoises;             /* the model's outputs are pages again */
+    bool chooses;              /* it chooses how pages are drawn: it gets all sizes, and the texts' features */
     bool places;               /* likewise, and it reads the page that it chose */
-    bool counts_pages;         /* an item is a page, not a word of it: nothing is read */
-    uint32_t gates;            /* of a page, in each layer of gates: what the model tells of them is of so many */
+    bool counts_pages;         /* an item is a page, not one of its words: nothing is read */
+    uint32_t gates;            /* gates per page in each layer, over which the model reports them */
 } pl_reading_setup;
 
-/* What it brings, in this order, as far as the model is to have it. */
+/* Its ports, in this order, as far as the model has them. */
 typedef enum pl_reading_port {
     PL_READING_PAGES,
     PL_READING_LABELS,
@@ -70,11 +70,11 @@ typedef struct pl_reading {
     char *weights;              /* its path */
     pl_page_features *features; /* NULL: none are kept */
     pl_page_cache *images;      /* NULL: none are kept */
-    uint8_t *packed;            /* room for one of them, of who runs the programs */
+    uint8_t *packed;            /* room for one page, for the thread that runs the programs */
     pl_module draw;
     pl_page_geometry geometry;
     pl_page_form form;               /* of both, and the font */
-    uint32_t port[PL_READING_PORTS]; /* where each stands; UINT32_MAX: it is not there */
+    uint32_t port[PL_READING_PORTS]; /* the number of each; UINT32_MAX: there is none */
     uint32_t columns, rows;          /* of a page */
     uint32_t *page[2];               /* the numbers of each part's pages, ascending */
     uint64_t count[2];

@@ -1,6 +1,6 @@
 /* What a model makes of pages and gives back: features of the frozen tower, numbers each in a place of their own
  * (page_features.h), or pages that came through the denoiser, packed (cache.h). A model gives back one of the two. The
- * threads of the ring read, who runs the programs writes. */
+ * threads of the ring read; the thread that runs the programs writes. */
 #include "data/pages/reading_kept.h"
 
 #include <inttypes.h>
@@ -77,7 +77,7 @@ void pl_reading_deinit_kept(pl_reading *r)
     pl_free(r->packed);
 }
 
-/* ---- what is said ---- */
+/* ---- what is reported ---- */
 
 static void say_features(pl_reading *r, pl_str *said)
 {
@@ -89,8 +89,8 @@ static void say_features(pl_reading *r, pl_str *said)
     if (r->features->places < r->setup.pages) pl_str_printf(said, "%" PRIu64 " are kept", r->features->places - 1);
 }
 
-/* All pages, packed as badly as can be, each with the two pages of the file that it may leave half empty; a sixteenth
- * is SQLite's. */
+/* All pages, packed as badly as possible, each with the two pages of the file that it may leave half empty; SQLite
+ * takes a sixteenth. */
 static uint64_t most_images_bytes(const pl_reading *r)
 {
     enum { LEFT_EMPTY = 2 * 4096, OWN = 16, OWN_LEAST = 1 << 20 };
@@ -146,13 +146,13 @@ static bool read_page(const pl_reading *r, uint64_t page, void *scratch, void *t
 static bool has_all(const pl_reading *r, const pl_slot *slot)
 {
     uint64_t page;
-    if (!r->features) return r->images != NULL; /* who looks there has to read */
+    if (!r->features) return r->images != NULL; /* only a read can tell */
     for (uint32_t i = 0; i < slot->rows; i++)
         if (pl_reading_find_row(r, slot, i, &page) && !pl_page_features_has(r->features, page)) return false;
     return true;
 }
 
-/* Those of all its pages, or none: what is not a page counts nothing, whatever is made of it. */
+/* Reads what is kept of all its pages, or nothing: a row without a page does not count, whatever is made of it. */
 static bool read_all(const pl_reading *r, void *scratch, const pl_slot *slot)
 {
     const uint64_t bytes = r->features ? r->features->place_bytes : image_bytes(r);

@@ -19,7 +19,7 @@ static pl_status refuse_changed(const char *path, uint64_t now, uint64_t then, p
                    path, now, then);
 }
 
-/* While texts are read: size and time of what they hold. That a file is linked or moved meanwhile changes nothing. */
+/* While texts are read, only size and time of the contents count: linking or moving a file changes nothing. */
 static pl_status check_unchanged(int fd, const char *path, uint64_t bytes, int64_t mtime_ns, pl_error *err)
 {
     pl_origin now;
@@ -40,7 +40,7 @@ static pl_status copy_path(char to[PL_FILE_PATH_MAX], const char *path, pl_error
     return PL_OK;
 }
 
-/* It may lie elsewhere than where its index was made. */
+/* The source may have moved since its index was made. */
 static pl_status find_source(pl_texts *t, pl_error *err)
 {
     pl_origin now;
@@ -52,7 +52,7 @@ static pl_status find_source(pl_texts *t, pl_error *err)
     return PL_OK;
 }
 
-/* What was gathered is whole: read once, and then known by its size and time as others are. */
+/* Checks that gathered texts are whole: read once, then known by size and time like other files. */
 static pl_status open_gathered(pl_texts *t, pl_error *err)
 {
     uint64_t bytes, hash;
@@ -117,8 +117,8 @@ uint64_t pl_texts_identity(const pl_texts *t)
 
 /* ---- reading ---- */
 
-/* Texts are read more or less in order. Who comes into another window lets go what lies before the window before it;
- * being one window behind the others, as threads at an edge are, is no move. */
+/* Texts are read more or less in order. Entering another window drops everything before the previous one; being one
+ * window behind the other threads, as happens at an edge, is not a move. */
 static bool moves(_Atomic uint64_t *window, int fd, uint64_t at)
 {
     const uint64_t here = at / PL_TEXTS_WINDOW_BYTES, there = atomic_load_explicit(window, memory_order_relaxed);
@@ -130,7 +130,7 @@ static bool moves(_Atomic uint64_t *window, int fd, uint64_t at)
 
 static size_t least(uint64_t bytes, size_t room) { return bytes < room ? (size_t)bytes : room; }
 
-/* What is not raw is read in pieces, as far as its text finds room. */
+/* Reads escaped text in pieces, as far as there is room for it. */
 static pl_status decode(const pl_texts *t, const pl_text_place *p, pl_unescape *u, pl_error *err)
 {
     uint8_t piece[4096];

@@ -1,5 +1,5 @@
-/* Texts that are not read where they lie: of several files, of a folder of records, of what gzip compressed. The one
- * reader (texts/corpus.h) reads them once, and they are kept one behind the other, in a file beside the index. */
+/* Texts that are not read where they lie: those of several files, of a folder of records, of gzip files. The one reader
+ * (texts/corpus.h) reads them once, and they are kept one after the other in a file next to the index. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -28,9 +28,9 @@ enum { PL_TEXTS_HEADER_BYTES = 128, PL_TEXTS_ENTRY_BYTES = 16, PL_TEXTS_FILE_BYT
 /* Are these texts gathered, or read where they lie? */
 pl_status pl_texts_find_gathers(const pl_texts_setup *, bool *gathers, pl_error *);
 pl_corpus_wish pl_texts_corpus(const pl_texts_setup *, const char *index_path);
-uint64_t pl_texts_gather_bytes(void); /* heap it holds, but for the reader's */
+uint64_t pl_texts_gather_bytes(void); /* heap it holds, without the reader's */
 struct pl_texts_writer;
-/* Writes that file, and puts the places; of the info fills content, listing and gathered_bytes. */
+/* Writes the file of gathered texts, and puts their places; fills content, listing and gathered_bytes of the info. */
 pl_status pl_texts_gather(pl_corpus *, const char *index_path, struct pl_texts_writer *, pl_texts_info *, pl_error *);
 
 uint64_t pl_texts_recipe(const pl_texts_setup *);
@@ -44,11 +44,11 @@ pl_status pl_texts_writer_create(const char *path, pl_texts_writer **, pl_error 
 pl_status pl_texts_put_file(pl_texts_writer *, const char *path, int64_t mtime_ns, pl_error *);
 pl_status pl_texts_put(pl_texts_writer *, const pl_text_place *, pl_error *);
 uint64_t pl_texts_put_count(const pl_texts_writer *); /* of entries */
-/* Completes the index under its name and destroys the writer, also when it fails. Of the info, what is known of the
- * source and its recipe are used. */
+/* Completes the index under its name and destroys the writer, also when it fails. Of the info, only the recipe and what
+ * is known about the source are used. */
 pl_status pl_texts_commit(pl_texts_writer *, pl_texts_form, const pl_texts_info *, pl_error *);
 void pl_texts_abandon(pl_texts_writer *); /* NULL is fine */
-/* The index at `path` notes how its source, which is the same, is known now; where it can be written to. */
+/* Notes in the index at `path`, where it can be written, the new origin of its source with the same contents. */
 void pl_texts_note_source(const char *path, const pl_origin *);
 
 /* ---- texts_read.c ---- */
@@ -57,11 +57,11 @@ pl_status pl_texts_gathered_path(char path[PL_FILE_PATH_MAX], const char *index_
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_texts_parse_header(const char *name, const uint8_t header[PL_TEXTS_HEADER_BYTES], uint64_t file_bytes,
                                 pl_texts_form *, pl_texts_info *, pl_error *);
-/* Opens an index and checks all of it, but not that its source is as it was. */
+/* Opens an index and checks all of it, but not whether its source has changed. */
 pl_status pl_texts_open_index(const char *path, int *fd, pl_texts_form *, pl_texts_info *, pl_error *);
 pl_status pl_texts_read_place(int fd, const char *path, const pl_texts_info *, pl_texts_form, uint64_t number,
                               pl_text_place *, pl_error *);
-/* The record of a file, whose offset the place tells. */
+/* The record of a file, at the offset that the place gives. */
 pl_status pl_texts_read_file(int fd, const char *path, const pl_texts_info *, uint64_t offset,
                              char name[PL_FILE_PATH_MAX], int64_t *mtime_ns, pl_error *);
 

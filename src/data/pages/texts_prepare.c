@@ -10,17 +10,17 @@
 #include "texts/texts_folder.h"
 #include "data/pages/texts_index.h"
 
-/* What is known of the source before it is read, and what is needed to read it. */
+/* What is known about the source before it is read, and what is needed to read it. */
 typedef struct preparation {
     const pl_texts_options *o;
     pl_texts_info source;
     pl_text_file file; /* unless it is a folder */
     uint64_t files;    /* of a folder */
     bool gathers;
-    pl_corpus corpus; /* where it gathers */
+    pl_corpus corpus; /* if it gathers */
 } preparation;
 
-/* Whether they are gathered is known when they are looked at. */
+/* Whether texts are gathered is only known after a look at them. */
 static uint64_t gathering_bytes(const pl_texts_setup *s)
 {
     bool gathers = true;
@@ -66,9 +66,9 @@ static pl_status check_setup(const pl_texts_setup *s, pl_error *err)
                    s->column ? s->column : "text");
 }
 
-/* ---- is what is there still good? ---- */
+/* ---- is the existing index still good? ---- */
 
-/* Files in any order: so the sum of their hashes. */
+/* Files come in any order: so the hashes are summed. */
 static pl_status add_listed(void *context, const pl_listed *l, pl_error *err)
 {
     preparation *p = context;
@@ -103,14 +103,14 @@ static pl_status examine(preparation *p, pl_error *err)
     return PL_OK;
 }
 
-/* The index has to be made again, which is no failure. */
+/* The index has to be made again, which is not a failure. */
 static pl_status stale(pl_texts_result *r, const char *reason)
 {
     snprintf(r->reason, sizeof r->reason, "%s", reason);
     return PL_OK;
 }
 
-/* What was gathered is looked at when it is opened. */
+/* The gathered texts themselves are checked when they are opened. */
 static pl_status same_corpus(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -124,7 +124,7 @@ static pl_status same_corpus(preparation *p, const pl_texts_info *i, bool *same,
     return PL_OK;
 }
 
-/* A folder is known by its listing alone: to read its files is as much work as to make the index again. */
+/* A folder is known by its listing alone: reading its files is as much work as making the index again. */
 static pl_status same_source(preparation *p, const pl_texts_info *i, bool *same, pl_error *err)
 {
     if (p->gathers) return same_corpus(p, i, same, err);
@@ -146,7 +146,7 @@ static pl_status try_reuse(preparation *p, pl_texts_result *r, pl_error *err)
     bool same;
     int fd;
     const pl_status status = pl_texts_open_index(p->o->index_path, &fd, &form, &i, &why);
-    /* What is damaged is made again; what the system does not let us read may be whole. */
+    /* a damaged index is made again; one that the system does not let us read may be whole */
     if (status == PL_E_STORAGE) return pl_fail(err, status, "%s", why.text);
     if (status != PL_OK) return stale(r, why.text);
     close(fd);
@@ -319,7 +319,7 @@ static pl_status prepare(preparation *p, pl_texts_result *r, pl_error *err)
     if (r->reused) return PL_OK;
     if (o->before_writing) {
         PL_TRY(o->before_writing(o->writing, err));
-        /* Who was kept waiting may find it done. */
+        /* another process may have made it while this one waited */
         if (access(o->index_path, F_OK) == 0) PL_TRY(try_reuse(p, r, err));
         if (r->reused) return PL_OK;
     }

@@ -1,4 +1,4 @@
-/* First the words are counted (words.h). Then each word is a row of symbols in one flat array, rows ended by END:
+/* First, words are counted (words.h). Then each word is a row of symbols in one flat array, rows ended by END:
  *
  *      t h e END _ c a t END …          after t h -> th:        th e END END _ c a t END …
  *
@@ -83,14 +83,14 @@ static uint32_t text_room(const pl_bpe_options *o)
 
 static size_t place_limit(const pl_bpe_options *o) { return (size_t)o->word_text_limit + o->word_limit; }
 
-/* Different pairs at a time: no more than there are bytes in words, and no more than pairs of ids. */
+/* Different pairs at one time: no more than bytes in words, and no more than pairs of ids. */
 static uint32_t pair_limit(const pl_bpe_options *o, uint32_t text_bytes)
 {
     uint64_t all = (uint64_t)o->vocab * o->vocab;
     return (uint32_t)(all < text_bytes ? all : text_bytes);
 }
 
-/* Merges into a token that exists already do not count towards vocab; there cannot be many. */
+/* Merges into an existing token do not count towards vocab; there cannot be many. */
 static uint32_t merge_limit(const pl_bpe_options *o) { return 2 * o->vocab; }
 
 static uint64_t table_bytes(const pl_bpe_options *o)
@@ -410,7 +410,7 @@ static pl_status take_end(void *trainer, pl_error *err)
     return PL_OK;
 }
 
-/* A large vocabulary takes thousands of merges of milliseconds each: each of them may be the last. */
+/* A large vocabulary takes thousands of merges of milliseconds each: training may stop after any of them. */
 static pl_status merge_pairs(pl_bpe_trainer *t, const pl_corpus *corpus, pl_error *err)
 {
     PL_TRY(pl_bpe_trainer_close(t, err));

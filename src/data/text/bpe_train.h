@@ -16,7 +16,7 @@ typedef struct pl_bpe_options {
     const char *special;      /* PL_END_OF_TEXT, or NULL for none */
     uint64_t min_count;       /* a pair that occurs less often is not merged */
     uint32_t word_bytes;      /* longer words are cut at this length, between characters */
-    uint32_t word_limit;      /* words in the table; beyond, the rarest leave (words.h) */
+    uint32_t word_limit;      /* words in the table; beyond that, the rarest leave (words.h) */
     uint32_t word_text_limit; /* bytes of the words in the table */
 } pl_bpe_options;
 
@@ -30,20 +30,20 @@ uint64_t pl_bpe_train_bytes(const pl_bpe_options *); /* heap that training holds
 typedef struct pl_bpe_trainer pl_bpe_trainer;
 pl_status pl_bpe_trainer_create(const pl_bpe_options *, pl_bpe_trainer **, pl_error *);
 void pl_bpe_trainer_feed(pl_bpe_trainer *, const void *text, size_t bytes);
-/* A text ends here, and another one follows: no word goes on. */
+/* A text ends here, and another one follows: no word spans both. */
 void pl_bpe_trainer_cut(pl_bpe_trainer *);
 /* The text ends here: nothing is fed any more. Harmless a second time. */
 pl_status pl_bpe_trainer_close(pl_bpe_trainer *, pl_error *);
-/* After close: one merge; false when there is none left. */
+/* After close: one merge; false when none is left. */
 bool pl_bpe_trainer_merge(pl_bpe_trainer *);
-/* Close and all merges that are left. Once. */
+/* Closes and does all remaining merges. Once. */
 pl_status pl_bpe_trainer_finish(pl_bpe_trainer *, pl_tokenizer **, pl_error *);
-/* Occurrences of words that were evicted: what training did not see in full. */
+/* Occurrences of evicted words, which training did not see in full. */
 uint64_t pl_bpe_trainer_evicted(const pl_bpe_trainer *);
 void pl_bpe_trainer_destroy(pl_bpe_trainer *);
 
-/* All steps over the texts. evicted (of pl_bpe_trainer_evicted) may be NULL. The corpus' progress is told of each block
- * and each merge: PL_E_STOPPED after one of either. */
+/* All steps over the texts. evicted (of pl_bpe_trainer_evicted) may be NULL. The corpus's progress is called for each
+ * block and each merge: PL_E_STOPPED after either. */
 pl_status pl_bpe_train(pl_corpus *, const pl_bpe_options *, uint64_t *evicted, pl_tokenizer **, pl_error *);
 
 #endif

@@ -130,7 +130,7 @@ static const pl_source_kind kind_of_source = {
 
 /* ---- the data ---- */
 
-/* A run that goes on with other chains is no longer that run; begun with its weights, another one may have others. */
+/* A run resumed with other chains is no longer the same run; a new run that begins with its weights may have others. */
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
     if (!trains || !pl_facts_differ(saved, &data->identity, "chains")) return PL_OK;
@@ -150,7 +150,7 @@ static void close_data(pl_data *data)
 
 static const pl_data_kind kind = {.match = match, .close = close_data};
 
-/* The numbers behind the records. */
+/* The numbers after the records. */
 static pl_status read_counted(pl_chain_data *c, uint64_t chains, pl_error *err)
 {
     const uint64_t begin = chains * pl_chain_record(&c->layout);

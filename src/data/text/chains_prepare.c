@@ -1,5 +1,5 @@
-/* From lines to the file of chains. A block of the text is in memory at a time, the line that is read, and a number for
- * each chain. */
+/* From lines to the file of chains. Only a block of the text, the current line, and a number for each chain are in
+ * memory at a time. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ typedef struct making {
     pl_tokens_writer *writer;
     char *block, *line;
     uint32_t *record;
-    uint32_t *counted; /* of each chain */
+    uint32_t *counted; /* one for each chain */
     size_t chains, capacity;
     size_t line_bytes;
     uint64_t number; /* of the line */
@@ -110,7 +110,7 @@ static pl_status write_file(making *m, pl_error *err)
     return pl_tokens_commit(writer, &info, err);
 }
 
-/* What is damaged is made again. */
+/* a damaged file is made again */
 static pl_status try_reuse(const pl_chains_options *o, bool *good, pl_error *err)
 {
     pl_tokens tokens;

@@ -8,7 +8,7 @@
 #include "data/text/tokenizer_impl.h"
 #include "data/text/unicode.h"
 
-/* Counters lie in blocks that are made when the first of their characters comes: a text uses few of them, and a planner
+/* Counters lie in blocks, each made when one of its characters first occurs: a text uses few of them, and a planner
  * with little room (base/process.h, the fence) pays for no more. */
 enum { CODE_POINTS = 0x110000, BLOCK_CODE_POINTS = 256, BLOCKS = CODE_POINTS / BLOCK_CODE_POINTS };
 

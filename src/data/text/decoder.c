@@ -1,5 +1,5 @@
 /* Streaming decode. At most the beginning of one character is held: each call looks for the longest unfinished tail (1
- * to 3 bytes that a valid character could go on from) and lets everything before it out. */
+ * to 3 bytes that could begin a valid character) and outputs everything before it. */
 #include <string.h>
 
 #include "data/text/tokenizer.h"
@@ -20,7 +20,7 @@ size_t pl_decoder_push(pl_decoder *d, const pl_tokenizer *t, uint32_t id, uint8_
     size_t bytes, held = d->held_bytes;
     const uint8_t *text = pl_tokenizer_token(t, id, &bytes);
     memcpy(out, d->held, held);
-    /* A special word has no blank of its own. */
+    /* A special word does not begin with a blank. */
     if (bytes && text[0] != ' ' && pl_tokenizer_kind_of(t) == PL_TOKENIZER_WORDS) out[held++] = ' ';
     memcpy(out + held, text, bytes);
     size_t total = held + bytes, tail = unfinished_tail(out, total);

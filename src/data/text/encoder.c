@@ -1,8 +1,8 @@
-/* The window holds the bytes not yet encoded. In front of it stands `start`; an added token (such as <|endoftext|>)
- * ends a segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the
- * window is known to hold no added token: a place is known when the longest of them would fit behind it, and behind
- * that, where there are both kinds, another: as in Hugging Face's library a token that is looked for in the normalized
- * text gives way to one that is looked for in the text as it is, also where that begins later.
+/* The window holds the bytes not yet encoded. `start` stands at its front; an added token (such as <|endoftext|>) ends
+ * a segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the window
+ * is known to hold no added token: a place is known when the longest of them would fit after it and, where there are
+ * both kinds, another one after that: as in Hugging Face's library a token looked for in the normalized text gives way
+ * to one looked for in the raw text, even where that one begins later.
  *
  * Frequent pieces are remembered in a direct-mapped cache of fixed size. */
 #include "data/text/encoder.h"
@@ -37,9 +37,9 @@ struct pl_encoder {
     const pl_tokenizer *tokenizer;
     pl_id_sink sink;
     void *context;
-    size_t start, end;  /* the window's bytes that wait */
+    size_t start, end;  /* the waiting bytes of the window */
     size_t searched;    /* up to here no added token begins */
-    size_t enough;      /* fewer bytes than this do not tell where the first piece ends: twice what did not suffice */
+    size_t enough;      /* fewer bytes cannot tell where the first piece ends: twice what was too few */
     int segment_begins; /* the next byte is the first of a segment */
     uint32_t out_count;
     uint32_t out[OUT_IDS];
@@ -134,8 +134,8 @@ static const pl_added_token *search_added(pl_encoder *e, int final)
     return NULL;
 }
 
-/* With add_prefix_space each segment of plain text that does not begin with a blank is given one: in the place of a
- * byte that is done with, or, at the front of the window, in the byte that feeding leaves free. */
+/* With add_prefix_space each segment of plain text that does not begin with a blank is given one: in place of a byte
+ * already encoded or, at the front of the window, in the byte that feeding leaves free. */
 static void begin_segment(pl_encoder *e, size_t *segment_end)
 {
     e->segment_begins = 0;

@@ -11,7 +11,7 @@
 #include "data/text/encoder.h"
 #include "data/text/words_train.h"
 
-/* What the wish comes to, for comparing with what a token file was made from. Raise the first number when training
+/* A hash of the wish, to compare with that from which a token file was made. Raise the first number when training
  * changes. */
 static uint64_t recipe_of(const pl_text_options *o)
 {
@@ -38,12 +38,12 @@ static uint64_t train_bytes(const pl_text_options *o)
 
 uint64_t pl_text_prepare_bytes(const pl_text_options *o, uint64_t tokens)
 {
-    /* What encodes is far smaller than what trains, and they are not there together; the tokenizer is in both. */
+    /* Encoding takes far less than training, and they do not coincide; the tokenizer is in both. */
     uint64_t encode = pl_tokens_writer_bytes(tokens) + (4 << 20), train = train_bytes(o);
     return pl_corpus_bytes(&o->text) + (encode > train ? encode : train);
 }
 
-/* ---- is what is there still good? ---- */
+/* ---- are the existing files still good? ---- */
 
 static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err)
 {
@@ -55,22 +55,22 @@ static pl_status read_info(const char *path, pl_tokens_info *info, pl_error *err
     return status;
 }
 
-/* The tokens have to be made again, which is no failure. */
+/* The tokens have to be made again, which is not a failure. */
 static pl_status stale(pl_text_result *r, const char *reason)
 {
     snprintf(r->reason, sizeof r->reason, "%s", reason);
     return PL_OK;
 }
 
-/* What is damaged is made again. For want of memory that would be work for nothing, and fail again; and what the system
- * does not let us read may be whole, and somebody's. */
+/* Damaged files are made again. After a lack of memory that would be wasted work, and fail again; and a file that the
+ * system does not let us read may be whole, and someone else's. */
 static pl_status stale_unless_refused(pl_text_result *r, pl_status status, const pl_error *why, pl_error *err)
 {
     int refused = status == PL_E_NOMEM || status == PL_E_STORAGE;
     return refused ? pl_fail(err, status, "%s", why->text) : stale(r, why->text);
 }
 
-/* The texts that the tokens at `path` were made from are these. */
+/* Were the tokens at `path` made from these texts? */
 static pl_status same_text(pl_corpus *corpus, const char *path, const pl_tokens_info *i, bool *same, pl_error *err)
 {
     PL_TRY(pl_corpus_match(corpus, &i->source, same, err));
@@ -78,7 +78,7 @@ static pl_status same_text(pl_corpus *corpus, const char *path, const pl_tokens_
     return PL_OK;
 }
 
-/* The tokenizer of these tokens: the given one, or the file beside them. */
+/* The tokenizer of these tokens: the given one, or the file next to them. */
 static pl_status reuse_tokenizer(const pl_text_options *o, const pl_tokens_info *i, pl_tokenizer **t, pl_text_result *r,
                                  pl_error *err)
 {
@@ -103,7 +103,7 @@ static pl_status try_reuse(const pl_text_options *o, pl_corpus *corpus, pl_token
     bool same;
     pl_status status = read_info(o->tokens_path, &info, &why);
     if (status != PL_OK) return stale_unless_refused(r, status, &why, err);
-    if (!o->given && info.recipe != recipe_of(o)) /* with a given one its own hash decides */
+    if (!o->given && info.recipe != recipe_of(o)) /* for a given tokenizer its own hash decides */
         return stale(r, "the tokens were made for another kind of tokenizer or vocabulary size");
     if (info.reader != PL_TOKENS_READER)
         return stale(r, "the tokens were made by another version of the reader of texts");
@@ -195,7 +195,7 @@ static pl_status prepare(const pl_text_options *o, pl_corpus *corpus, pl_tokeniz
     if (r->tokens_reused) return PL_OK;
     if (o->before_writing) {
         PL_TRY(o->before_writing(o->writing, err));
-        /* Who was kept waiting may find it done. */
+        /* another process may have made it while this one waited */
         if (access(o->tokens_path, F_OK) == 0) PL_TRY(try_reuse(o, corpus, t, r, err));
         if (r->tokens_reused) return PL_OK;
     }
@@ -229,13 +229,13 @@ pl_status pl_text_find_hash(const pl_corpus_wish *text, const char *tokens_path,
     pl_status status = access(tokens_path, F_OK) == 0 ? read_info(tokens_path, &info, &why) : PL_E_DATA;
     if (status == PL_E_NOMEM) return pl_fail(err, status, "%s", why.text);
     if (status == PL_OK) PL_TRY(same_text(&corpus, tokens_path, &info, &same, err));
-    /* Where there are as many bytes, same_text has read them. */
+    /* where the sizes are equal, same_text has read them */
     if (!same && corpus.origin.bytes != info.source.bytes) PL_TRY(pl_corpus_hash(&corpus, err));
     *hash = corpus.origin.content;
     return PL_OK;
 }
 
-/* What is not there contradicts nothing. */
+/* A missing file contradicts nothing. */
 static pl_status are_there(const pl_corpus_wish *text, bool *there, pl_error *err)
 {
     *there = true;
@@ -254,7 +254,7 @@ pl_status pl_text_match(const pl_corpus_wish *text, const char *tokens_path, con
     return same_text(&corpus, tokens_path, info, same, err);
 }
 
-/* ---- text behind tokens ---- */
+/* ---- the text that tokens stand for ---- */
 
 pl_status pl_text_count_bytes(pl_tokens_reader *r, const pl_tokenizer *t, uint64_t begin, uint64_t end, uint64_t *bytes,
                               pl_error *err)

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 
-/* Ids mean nothing under another tokenizer, and a run that goes on with another text is no longer that run. */
+/* Ids mean nothing under another tokenizer, and a run resumed with another text is no longer the same run. */
 static pl_status match(const pl_data *data, const pl_facts *saved, const char *saved_path, bool trains, pl_error *err)
 {
     const pl_text_data *t = pl_text_data_of(data);

@@ -45,7 +45,7 @@ static pl_status copy_texts(pl_tokenizer *t, const pl_vocab_entry *entry, pl_err
     return PL_OK;
 }
 
-/* The place of these bytes in the token table: the slot that has them, or the free slot where they would go. */
+/* The slot of these bytes in the token table: the one that has them, or the free one where they would go. */
 static uint32_t *token_place(const pl_tokenizer *t, const uint8_t *text, size_t bytes)
 {
     for (uint32_t at = (uint32_t)pl_hash_bytes(text, bytes);; at++) {
@@ -105,7 +105,7 @@ static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_erro
     t->pair_mask = size - 1;
     t->merge_count = parts->merge_count;
     if (t->merge_count) memcpy(t->merge, parts->merge, t->merge_count * sizeof *t->merge);
-    /* A pair that is listed twice has its later rank, as in Hugging Face's reader. */
+    /* A pair that is listed twice has the later rank, as in Hugging Face's reader. */
     for (uint32_t i = 0; i < t->merge_count; i++) *pair_place(t, t->merge[i].left, t->merge[i].right) = i + 1;
     return PL_OK;
 }

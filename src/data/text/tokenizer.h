@@ -7,8 +7,8 @@
  *   words  what is between white space, in lower case (word_split.h), stored as a Hugging Face tokenizer.json of the
  *          model WordLevel. A token of a word begins with a blank; what is not in the vocabulary becomes <UNK>.
  *
- * A tokenizer is never changed once made and may be used by several threads. Nothing below allocates but the functions
- * that create one. Encoding is in encoder.h, training in bpe_train.h, chars.h and words_train.h. */
+ * A tokenizer never changes once made, and several threads may use it. Of what follows, only the functions that create
+ * one allocate. Encoding is in encoder.h, training in bpe_train.h, chars.h and words_train.h. */
 #ifndef PL_DATA_TOKENIZER_H
 #define PL_DATA_TOKENIZER_H
 
@@ -59,12 +59,12 @@ const char *pl_tokenizer_kind_name(pl_tokenizer_kind);              /* "bpe", "b
 int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *); /* 0 on success */
 uint32_t pl_tokenizer_vocab_size(const pl_tokenizer *);             /* the largest id + 1 */
 uint32_t pl_tokenizer_longest_token(const pl_tokenizer *);          /* bytes */
-uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of all that decides ids */
+uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of everything that decides ids */
 /* The bytes an id stands for, in the tokenizer's memory; an id without a token (or out of range) has 0 bytes. */
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);
 /* The id of an added token such as PL_END_OF_TEXT, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_added_id(const pl_tokenizer *, const char *content);
-/* The id of the token that ends a text (PL_END_OF_TEXT; of words <EOS>), or PL_TOKEN_NONE. */
+/* The id of the token that ends a text (PL_END_OF_TEXT; for words <EOS>), or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 /* The id of the token <unk>, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);

@@ -6,18 +6,18 @@
 #include "data/text/tokenizer.h"
 
 typedef struct pl_merge {
-    uint32_t left, right, id; /* left right -> id; its place in the array is its rank, the lowest goes first */
+    uint32_t left, right, id; /* left right -> id; its index in the array is its rank, the lowest merges first */
 } pl_merge;
 
 typedef struct pl_added_token {
-    uint32_t id, bytes; /* the text is that of the token */
+    uint32_t id, bytes; /* its text is the token's */
     int special, normalized, in_model;
 } pl_added_token;
 
 struct pl_tokenizer {
     pl_tokenizer_kind kind;
     uint32_t vocab, longest;
-    uint8_t *text;    /* all tokens' bytes, one behind the other, by id */
+    uint8_t *text;    /* all tokens' bytes, one after the other, by id */
     uint32_t *offset; /* [vocab + 1] */
     uint64_t hash;
 
@@ -25,12 +25,12 @@ struct pl_tokenizer {
     pl_merge *merge;
     uint32_t merge_count, pair_mask, token_mask;
     uint32_t *pair_slot;  /* [pair_mask + 1] -> merge index + 1 */
-    uint32_t *token_slot; /* [token_mask + 1] -> id + 1; tokens of the model, added ones that are not in it left out */
+    uint32_t *token_slot; /* [token_mask + 1] -> id + 1; the model's tokens, without added ones that it lacks */
     uint32_t byte_id[256];
     pl_added_token *added; /* longest first, so that the first that matches is the longest */
     uint32_t added_count, added_longest;
     uint8_t added_first[256]; /* may an added token begin with this byte? */
-    int added_mixed;          /* some are looked for in the normalized text, some are not: which ones, decides ids */
+    int added_mixed;          /* some are looked for in the normalized text, some in the raw: which ones decides ids */
     uint32_t unknown;         /* for a byte that the vocabulary lacks; PL_TOKEN_NONE: such a byte is left out */
     int fuse_unknown, ignore_merges, add_prefix_space;
 
@@ -63,8 +63,8 @@ typedef struct pl_word_parts {
     int lower;
 } pl_word_parts;
 
-/* A tokenizer with this vocabulary, in which pl_tokenizer_find works; then for bpe and words the rest (ids in the parts
- * are below vocab). All copy. The caller destroys the tokenizer when the second fails. */
+/* A tokenizer with this vocabulary, on which pl_tokenizer_find works; for bpe and words the second call adds the rest
+ * (ids in the parts are below vocab). All copy. The caller destroys the tokenizer when the second fails. */
 pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uint32_t vocab, pl_tokenizer **,
                              pl_error *);
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *, const pl_bpe_parts *, pl_error *);

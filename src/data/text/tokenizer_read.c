@@ -1,9 +1,8 @@
 /* Reading tokenizer.json: byte-level BPE and WordLevel as Hugging Face's library writes them, and the two kinds of our
- * own. What would give other ids than that library does is refused with the name of what is supported, never passed
- * over.
+ * own. Whatever would give ids other than that library's is refused, naming what is supported, and never ignored.
  *
- * jansson builds a tree, so what a small hostile file could make of it is bounded before: every value costs at most
- * VALUE_BYTES of tree, and values are counted by the characters that separate them. */
+ * jansson builds a tree, so what a small hostile file could turn it into is bounded beforehand: every value costs at
+ * most VALUE_BYTES of tree, and values are counted by the characters that separate them. */
 #include <string.h>
 #include <unistd.h>
 
@@ -168,8 +167,8 @@ static pl_status alphabet_bytes(const reader *r, const char *text, size_t length
     return PL_OK;
 }
 
-/* As Hugging Face's library does it, whatever `id` the file gives: the vocabulary's when the token is in it, otherwise
- * those behind the vocabulary, in turn. */
+/* As in Hugging Face's library, whatever `id` the file gives: the vocabulary's when the token is in it, otherwise the
+ * next one after the vocabulary. */
 static pl_status added_id(reader *r, const json_t *vocab, const json_t *item, uint32_t *id)
 {
     const json_t *content = json_object_get(item, "content"), *in_vocab = NULL;

@@ -138,7 +138,7 @@ static void print_chars_model(const pl_tokenizer *t, pl_json *j)
     pl_json_array_end(j);
 }
 
-/* Words stand there as they are, without the blank. */
+/* Words are written as they are, without the blank. */
 static void print_words_model(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     pl_json_kv_string(j, "type", "WordLevel");

@@ -12,7 +12,8 @@
  *     56  i64 when anything about it           then, from a multiple of 8, one u64 xxh64 for each block of ids
  *             was; 0: not known
  *
- * Of texts that are not one plain file the times are 0, and the inode is a hash of those of all files.
+ * For texts that are not one plain file the times are 0, and the inode is a hash of all files' paths, sizes, inodes and
+ * times.
  *
  * Opening checks header, length and table; the checksum of a block is checked when a reader touches it first, so damage
  * is found where it is and a large file opens at once. (In numpy: memmap(path, "<u2", offset=128, shape=count).) */
@@ -27,7 +28,7 @@
 
 #define PL_TOKENS_MAGIC "PLMTOKEN"
 enum { PL_TOKENS_HEADER_BYTES = 128, PL_TOKENS_BLOCK = 16384, PL_TOKENS_CACHE_BYTES = 256 << 10 };
-/* Raise it when texts are read in another way: what was made of them before is made again, then. */
+/* Raise it when texts are read in another way: what was made from them before is then made again. */
 enum { PL_TOKENS_READER = 0 };
 
 typedef struct pl_tokens_info {
@@ -35,11 +36,12 @@ typedef struct pl_tokens_info {
     uint64_t count;
     uint64_t tokenizer_hash, recipe;
     pl_origin source; /* the text */
-    uint32_t reader;  /* of texts, that was at work */
+    uint32_t reader;  /* version of the reader of texts */
     uint64_t table_offset, table_hash;
 } pl_tokens_info;
 
-/* Texts of a source with several end in them (texts/corpus.h): one that is not a plain file has no time. */
+/* Do tokens mark the end of each text? In sources of several (texts/corpus.h): those have no time, not being a plain
+ * file. */
 static inline bool pl_tokens_have_ends(const pl_tokens_info *i) { return i->source.inode && !i->source.ctime_ns; }
 uint64_t pl_tokens_block_count(const pl_tokens_info *);
 uint64_t pl_tokens_file_bytes(const pl_tokens_info *);
@@ -50,8 +52,8 @@ uint64_t pl_tokens_writer_bytes(uint64_t tokens); /* heap it holds while writing
 pl_status pl_tokens_create(const char *path, uint32_t vocab, pl_tokens_writer **, pl_error *);
 /* PL_E_INTERNAL when an id is not below vocab. */
 pl_status pl_tokens_append(pl_tokens_writer *, const uint32_t *ids, size_t count, pl_error *);
-/* Completes the file under its name and destroys the writer, also when it fails. Of the info, hash, recipe and source
- * are used. */
+/* Completes the file under its name and destroys the writer, also when it fails. Of the info, only hash, recipe and
+ * source are used. */
 pl_status pl_tokens_commit(pl_tokens_writer *, const pl_tokens_info *, pl_error *);
 void pl_tokens_abandon(pl_tokens_writer *); /* NULL is fine */
 
@@ -67,8 +69,8 @@ void pl_tokens_close(pl_tokens *); /* nothing of the file stays in the page cach
 /* The header alone, from memory; file_bytes is the length the file has. */
 pl_status pl_tokens_parse_header(const char *name, const uint8_t header[PL_TOKENS_HEADER_BYTES], uint64_t file_bytes,
                                  pl_tokens_info *, pl_error *);
-/* The file at `path` notes how its text, which is the same, is known now. Where it cannot be written to, the text is
- * read again the next time. */
+/* Notes in the file at `path` the new origin of its text with the same contents. Where it cannot be written, the text
+ * is read again the next time. */
 void pl_tokens_note_source(const char *path, const pl_origin *);
 /* Reads and checks every block (`plimsoll verify`). Allocates one block. */
 pl_status pl_tokens_verify(const pl_tokens *, pl_error *);
@@ -79,7 +81,7 @@ typedef struct pl_tokens_reader {
     const pl_tokens *tokens;
     uint8_t *checked; /* a bit for each block */
     uint8_t *block;   /* PL_TOKENS_BLOCK ids as they are in the file */
-    uint64_t cached;  /* bytes that reading has left in the page cache, at most */
+    uint64_t cached;  /* at most so many bytes are left in the page cache by reading */
 } pl_tokens_reader;
 
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *);

@@ -111,8 +111,8 @@ void pl_tokens_close(pl_tokens *t)
 
 /* ---- reading ---- */
 
-/* A bit a block of which blocks were checked; in steps so large that texts of up to 100 million tokens all need the
- * same. */
+/* One bit per block that was checked; in steps so large that texts of up to 100 million tokens all need the same
+ * room. */
 enum { CHECKED_BYTES = 1024 };
 
 uint64_t pl_tokens_reader_bytes(const pl_tokens_info *i)
@@ -162,7 +162,7 @@ static pl_status read_at(pl_tokens_reader *r, uint64_t at, void *to, uint64_t by
     return pl_file_read_at(r->tokens->fd, r->tokens->path, at, to, bytes, err);
 }
 
-/* A small file stays. A larger one is given up now and then: what others have left of it, too. */
+/* A small file stays cached. A larger one is dropped now and then, with what others have left of it. */
 void pl_tokens_trim_cache(pl_tokens_reader *r)
 {
     if (r->cached <= PL_TOKENS_CACHE_BYTES || pl_tokens_file_bytes(&r->tokens->info) <= PL_TOKENS_CACHE_BYTES) return;

@@ -18,7 +18,7 @@ static uint32_t lower_of(uint32_t c)
 {
     size_t low = 0, high = sizeof ranges / sizeof *ranges;
     if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
-    while (low < high) { /* the first range that ends at or behind it */
+    while (low < high) { /* the first range that ends at or after it */
         const size_t middle = low + (high - low) / 2;
         if (ranges[middle].last < c)
             low = middle + 1;
@@ -58,7 +58,7 @@ static pl_status take(pl_word_split *s, uint32_t c, pl_error *err)
     return PL_OK;
 }
 
-/* What is held goes on in the text; *taken: bytes of it that were needed. */
+/* The held character continues in the text; *taken: bytes of that which were needed. */
 static pl_status take_held(pl_word_split *s, const uint8_t *text, size_t bytes, int final, size_t *taken, pl_error *err)
 {
     *taken = 0;

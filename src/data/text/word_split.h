@@ -1,6 +1,6 @@
 /* Words as Hugging Face's library cuts them with the pre-tokenizer WhitespaceSplit, and the normalizer Lowercase before
- * it: what is between white space, punctuation and all. Text comes in any portions. Bytes that are no UTF-8 are U+FFFD.
- */
+ * it: what is between white space, punctuation and all. Text comes in any portions. Bytes that are not UTF-8 become
+ * U+FFFD. */
 #ifndef PL_DATA_WORD_SPLIT_H
 #define PL_DATA_WORD_SPLIT_H
 
@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "data/text/tokenizer.h"
 
-/* word: with a blank before it, as tokens of words have it. NULL: one that is longer than any token. */
+/* word: with a blank before it, as in tokens of words. NULL: a word longer than any token. */
 typedef pl_status (*pl_word_found)(void *context, const uint8_t *word, size_t bytes, pl_error *);
 
 typedef struct pl_word_split {

@@ -30,7 +30,7 @@ uint64_t pl_words_train_bytes(void)
     return sizeof(counting) + pl_words_bytes(WORD_LIMIT, TEXT_LIMIT) + WORD_LIMIT * sizeof(counted) + finished;
 }
 
-/* No key of JSON has a zero; such a word stays unknown. */
+/* A JSON key cannot contain a zero byte; such a word stays unknown. */
 static pl_status count_word(void *context, const uint8_t *word, size_t bytes, pl_error *err)
 {
     counting *c = context;
