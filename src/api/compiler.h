@@ -25,7 +25,7 @@ typedef struct pl_graph_size {
 
 typedef struct pl_compiler {
     const pl_config *config;
-    pl_config *decided; /* the config as this run goes on with it; NULL: as it was given */
+    pl_config *decided; /* the config with which this run goes on; NULL: the given one */
     pl_command command;
     pl_machine machine;
     pl_data *data;
@@ -63,7 +63,7 @@ void pl_compiler_end(pl_compiler *); /* NULL is fine */
 pl_status pl_compiler_open_times(pl_compiler *, const pl_config *given, const pl_compile_options *, pl_error *);
 
 /* ---- compile_config.c ---- */
-/* A run that goes on with what fit was allowed to choose takes what its checkpoint has. */
+/* A resumed run takes from its checkpoint what fit was allowed to choose. */
 pl_status pl_compiler_go_on(pl_compiler *, pl_error *);
 pl_status pl_compiler_reserve_words(pl_compiler *, const pl_config *given, pl_error *);
 pl_status pl_compiler_keep_choice(const pl_compiler *, const pl_choice *, pl_plan *, pl_error *);

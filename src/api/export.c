@@ -198,7 +198,7 @@ static pl_status write_safetensors(exporting *e, pl_exported *x, pl_error *err)
     return status;
 }
 
-/* Weights outside may come to lie in FILE.data. */
+/* Weights may be written outside, to FILE.data. */
 static pl_status check_place(const exporting *e, pl_error *err)
 {
     char data[PL_FILE_PATH_MAX];

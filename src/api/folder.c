@@ -1,4 +1,4 @@
-/* May this command work in the folder of the run, and what is to be made there first? */
+/* May this command work in the run's folder, and what must be made there first? */
 #include <sys/stat.h>
 #include <unistd.h>
 

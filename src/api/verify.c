@@ -47,7 +47,7 @@ typedef struct verification {
     int precision;      /* the config's: which of those that are tried */
     const pl_verify_options *o;
     pl_verify_plain plain[PRECISIONS];
-    pl_verify_outcome outcome[PRECISIONS]; /* of the plain ones */
+    pl_verify_outcome outcome[PRECISIONS]; /* the plain plans' */
     found found[FOUND_MAX];
     size_t found_count;
     pl_verify_result *result;

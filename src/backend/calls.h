@@ -367,7 +367,7 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
  * A row with target −1 counts nothing and its dh is 0. Logits are f32 for any type; where pairs of bf16 are multiplied
  * (gemm.c), dlogits are rounded to bf16. */
 typedef struct pl_linear_ce_call {
-    int64_t rows, width, vocab, chunk_rows; /* chunk_rows is a matter of memory and time: sums go on over chunks */
+    int64_t rows, width, vocab, chunk_rows; /* chunk_rows only changes memory and time: sums continue across chunks */
     const void *h, *weight;                 /* [R,D], [V,D] */
     const int32_t *target;                  /* [R], −1 = ignore */
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */

@@ -7,7 +7,7 @@
 
 typedef struct pl_scaler_sum {
     uint64_t count;
-    double mean, squares; /* of differences from the mean */
+    double mean, squares; /* sum of squared differences from the mean */
 } pl_scaler_sum;
 
 typedef struct pl_scaler {

@@ -32,9 +32,9 @@
 
 enum {
     PL_CONFIG_TEXT_BYTES = 4096,                       /* room for a string or path, the zero included */
-    PL_CONFIG_NOTE_BYTES = 256,                        /* of a note */
-    PL_CONFIG_LIST_ITEMS = 16,                         /* of a list */
-    PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* for the place of a value */
+    PL_CONFIG_NOTE_BYTES = 256,                        /* room for a note */
+    PL_CONFIG_LIST_ITEMS = 16,                         /* room in a list */
+    PL_CONFIG_WHERE_BYTES = PL_CONFIG_TEXT_BYTES + 32, /* room for a value's place */
     PL_CONFIG_FILE_MAX_BYTES = 1000000,
     /* The most that other folders can do; src/api/compile_options.c checks these against their own limits. */
     PL_CONFIG_THREADS_MAX = 1024,

@@ -68,7 +68,7 @@ static void text_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-/* One, or a list. */
+/* One path, or a list. */
 static void paths_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_key(json, "anyOf");
@@ -119,7 +119,7 @@ static void set_schema(pl_json *json, const pl_config_key *key)
     pl_json_array_end(json);
 }
 
-/* A number, or one of the words that stand for one. */
+/* A number, or a word that stands for one. */
 static void number_schema(pl_json *json, const pl_config_key *key)
 {
     pl_json_key(json, "anyOf");

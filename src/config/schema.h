@@ -58,7 +58,7 @@ typedef struct pl_config_use {
  * has the keys outside of any section. */
 typedef struct pl_config_section {
     const char *name, *help;
-    bool is_dimension; /* of parameter_space: its keys belong together, and help shows them in one line */
+    bool is_dimension; /* part of parameter_space: its keys belong together, and help shows them in one line */
 } pl_config_section;
 
 /* A text of a record. */

@@ -37,7 +37,7 @@ typedef struct pl_arrays_data {
     float *target, *angles;
     uint64_t *sums;
     uint64_t *item[2], count[2]; /* by part: the samples, from front to back */
-    pl_permutation order;        /* of the training part */
+    pl_permutation order;        /* the training part's */
     pl_arrays_scalers scaler;
     bool zscore;
 } pl_arrays_data;

@@ -72,7 +72,7 @@ typedef struct making {
     pl_arrays_record record;
     pl_infer_port port[PL_ARRAYS_FILES];
     pl_rows rows[PL_ARRAYS_FILES];
-    uint64_t bytes; /* of the file, so far */
+    uint64_t bytes; /* in the file so far */
     float *image, *target, *angles;
     uint64_t *sums;
     void *scratch;

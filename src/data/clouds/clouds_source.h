@@ -36,7 +36,7 @@ typedef struct pl_clouds_source {
     const pl_frames *frames;
     pl_clouds_samples samples[2]; /* by part */
     pl_clouds_scalers scaler;
-    pl_draw draw; /* of the training part */
+    pl_draw draw; /* the training part's */
     uint32_t window;
     bool zscore, augment;
     bool zenith, azimuth; /* does the model see them? */

@@ -43,9 +43,9 @@ typedef struct pl_frames_record {
     double seconds;          /* since 1970 */
     double zenith, azimuth;  /* degrees, mended */
     uint64_t picture;        /* PL_FRAMES_NONE: it has none */
-    uint64_t profile;        /* of the lidar, which gave the label; PL_FRAMES_NONE: no label */
+    uint64_t profile;        /* number of the lidar's profile that gave the label; PL_FRAMES_NONE: no label */
     float label_km;          /* NAN: none */
-    uint32_t damaged_pixels; /* of the picture */
+    uint32_t damaged_pixels; /* in the picture */
 } pl_frames_record;
 
 typedef struct pl_frames_info {
@@ -56,7 +56,7 @@ typedef struct pl_frames_info {
 } pl_frames_info;
 
 uint64_t pl_frames_picture_bytes(const pl_frames_info *);  /* a multiple of 64 */
-uint64_t pl_frames_records_offset(const pl_frames_info *); /* of the flights, which come first */
+uint64_t pl_frames_records_offset(const pl_frames_info *); /* where the flights begin, which come first */
 uint64_t pl_frames_sources_offset(const pl_frames_info *);
 uint64_t pl_frames_file_bytes(const pl_frames_info *);
 /* A hash of what it holds, not of how that was made: a copy made anew elsewhere from the same flights has the same.

@@ -24,7 +24,7 @@ typedef struct pl_rows_remark {
 /* Which part of an item a row is. An item longer than a row comes in several in sequence, each of which begins with
  * some of the numbers of the previous one. */
 typedef struct pl_rows_part {
-    uint64_t item;  /* of the file */
+    uint64_t item;  /* number in the file */
     uint64_t again; /* numbers at its beginning that were in the previous row; 0: it is the first */
     bool is_last;
 } pl_rows_part;
@@ -66,7 +66,7 @@ struct pl_rows {
     uint64_t records_at, records_bytes;      /* in fd: texts made ready (rows_records.c); 0: none */
     uint8_t *remark;                         /* 0 before a read, which adds its remarks */
     pl_rows_part *part;                      /* set by a read where there are fewer items than rows */
-    _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* of the kind */
+    _Alignas(8) char own[PL_ROWS_OWN_BYTES]; /* the kind's own state */
 };
 
 /* The file that a name means, and what follows it ("/images" in "f.h5:/images"; NULL: nothing). A file with the whole

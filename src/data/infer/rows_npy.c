@@ -20,7 +20,7 @@ typedef enum layout {
 } layout;
 
 typedef struct own {
-    uint64_t at, elems; /* of an item in the file */
+    uint64_t at, elems; /* where the array begins; numbers of an item */
     pl_npy_number number;
     layout layout;
 } own;

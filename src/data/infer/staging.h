@@ -5,7 +5,7 @@
  *
  *      head      what it is, and the file that the child is at
  *      entries   one for each of the user's files, in their order
- *      numbers   of each that was made ready, one array behind the other */
+ *      numbers   of each that was made ready, one array after the other */
 #ifndef PL_DATA_INFER_STAGING_H
 #define PL_DATA_INFER_STAGING_H
 
@@ -19,12 +19,12 @@
  * part of its hash. */
 #define PL_FACT_STAGED "staged"
 
-/* One of the user's files, and what is to be done with it. */
+/* One of the user's files, and how it is read. */
 typedef struct pl_staged {
     const char *name;
     const pl_infer_port *port;
     bool is_staged; /* it was made ready */
-    uint64_t bytes; /* of the user's file */
+    uint64_t bytes; /* size of the user's file */
     pl_npy_array array;
 } pl_staged;
 
@@ -38,7 +38,7 @@ typedef struct pl_staging_told {
 
 typedef struct pl_staging_wish {
     const char *folder; /* for the file */
-    const char *key;    /* of the config, names the folder: "infer.scratch" */
+    const char *key;    /* the config's key that names the folder: "infer.scratch" */
     bool is_memory;     /* the folder lies in memory (tmpfs), and is refused */
     const pl_staged *file;
     uint64_t files;

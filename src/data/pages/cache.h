@@ -18,8 +18,8 @@ typedef struct pl_page_cache pl_page_cache;
 /* Words for sentences about it. */
 typedef struct pl_page_cache_use {
     const char *makes;    /* "this run draws all pages" */
-    const char *size_key; /* of the config: its bound */
-    const char *without;  /* how to go on where the module is not there */
+    const char *size_key; /* the config's key for its bound */
+    const char *without;  /* how to go on without the module */
 } pl_page_cache_use;
 
 extern const pl_page_cache_use pl_page_cache_drawn, pl_page_cache_denoised;

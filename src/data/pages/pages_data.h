@@ -40,15 +40,15 @@ typedef struct pl_pages_setup {
     bool entropy;                                 /* also a dataset: the entropy of each capsule's attention */
     uint32_t block, at_once;                      /* texts of a block; those in memory, 0: the planner chooses */
     uint32_t threads;                             /* drawing threads */
-    double limit_seconds;                         /* of a run; 0: none */
+    double limit_seconds;                         /* for a run; 0: none */
     const char *weights;                          /* file that the model begins with; NULL: none */
-    uint64_t weights_hash;                        /* of that */
+    uint64_t weights_hash;                        /* that file's */
     const struct pl_weights_part *weights_part;   /* what is read of it; NULL: all; a constant */
     const char *weights_said;                     /* about them, for people; "" or NULL: nothing */
     bool weights_are_others;                      /* not those asked for, which is a warning */
     const char *extent;                           /* asks its model for the program "encode"; NULL: it has one */
     const char *cache;                            /* folder of a cache of pages; NULL: none */
-    uint64_t cache_bytes;                         /* of its file, at most */
+    uint64_t cache_bytes;                         /* its file's bound */
     bool cache_is_memory, opens_cache;            /* its disk is memory; pages are drawn with it, not only planned */
     const char *path;                             /* the results' path */
     pl_block_form form;
@@ -61,7 +61,7 @@ typedef struct pl_pages_data {
     pl_pages_setup setup;
     pl_module draw;
     pl_page_geometry geometry;
-    pl_page_form form; /* of both, and the font */
+    pl_page_form form; /* points to draw, geometry and the font */
     pl_block_sink sink;
     pl_block_layout layout;
     pl_block_kind kind;

@@ -36,17 +36,17 @@ typedef struct pl_reading_setup {
     uint64_t features;   /* 0: it gives nothing back */
     bool keeps_features; /* false: the model has these ports, but the command has no file */
     const char *features_path;
-    uint64_t features_bytes; /* of the file, at most */
+    uint64_t features_bytes; /* the file's bound */
     /* Or the pages that come out of the denoiser, u8 in three colours, are kept. */
     bool keeps_images;         /* the model has these ports */
     const char *images_folder; /* where they are kept; NULL: the command has no cache; needed while they are open */
-    uint64_t images_bytes;     /* of the cache, at most */
+    uint64_t images_bytes;     /* the cache's bound */
     uint64_t kept_key;         /* what either depends on besides pages and weights */
     double noise;              /* largest deviation of the noise that the model adds, pixels being 0 to 1 */
     bool makes_noisy;          /* does the model add it? */
     bool denoises;             /* the model's outputs are pages again */
     bool chooses;              /* it chooses how pages are drawn: it gets all sizes, and the texts' features */
-    bool places;               /* likewise, and it reads the page that it chose */
+    bool places;               /* likewise, and it also reads the page that it chose */
     bool counts_pages;         /* an item is a page, not one of its words: nothing is read */
     uint32_t gates;            /* gates per page in each layer, over which the model reports them */
 } pl_reading_setup;
@@ -73,7 +73,7 @@ typedef struct pl_reading {
     uint8_t *packed;            /* room for one page, for the thread that runs the programs */
     pl_module draw;
     pl_page_geometry geometry;
-    pl_page_form form;               /* of both, and the font */
+    pl_page_form form;               /* points to draw, geometry and the font */
     uint32_t port[PL_READING_PORTS]; /* the number of each; UINT32_MAX: there is none */
     uint32_t columns, rows;          /* of a page */
     uint32_t *page[2];               /* the numbers of each part's pages, ascending */

@@ -22,7 +22,7 @@ enum { PL_TEXTS_WINDOW_BYTES = 1 << 18 }; /* two windows of the source, and of t
 
 /* What is known about the texts; for a file and a folder it stands in the index. */
 typedef struct pl_texts_info {
-    uint64_t count;          /* of texts in the source, whatever the setup's count */
+    uint64_t count;          /* texts in the source, whatever the setup's count */
     uint64_t recipe;         /* form, key and column, hashed */
     pl_origin source;        /* the file; for a folder the bytes of all files, and as content a hash of paths, sizes
                             * and contents, in order; for a grammar the seed as content */
@@ -30,13 +30,13 @@ typedef struct pl_texts_info {
     uint64_t gathered_bytes; /* gathered: of the texts, one after the other */
     uint64_t names_bytes;    /* folder: of the paths in the index */
     uint64_t longest;        /* bytes that the longest text takes in its file */
-    uint64_t body_hash;      /* of what follows the header */
+    uint64_t body_hash;      /* hash of what follows the header */
 } pl_texts_info;
 
 /* ---- texts_prepare.c: in the planner ---- */
 typedef struct pl_texts_options {
     pl_texts_setup setup;
-    const char *index_path;    /* where the index is, or is to be; not used for a grammar */
+    const char *index_path;    /* for the index; not used for a grammar */
     pl_text_progress progress; /* may be NULL */
     void *context;
     /* Called once before the index is written, never when it is reused: makes the folder, keeps others out. May be
@@ -59,12 +59,12 @@ pl_status pl_texts_prepare(const pl_texts_options *, pl_texts_result *, pl_error
 /* ---- texts.c: in planner and runner ---- */
 typedef struct pl_texts {
     pl_texts_form form;
-    uint64_t seed, count; /* of texts that can be read */
+    uint64_t seed, count; /* count: texts that can be read */
     uint64_t wanted;      /* as the setup has it; 0: all */
     pl_texts_info info;
     int fd, index_fd;                      /* a folder has no fd */
     _Atomic uint64_t window, index_window; /* where reading is, in windows */
-    char path[PL_FILE_PATH_MAX];           /* of the source */
+    char path[PL_FILE_PATH_MAX];           /* the source's */
     char index_path[PL_FILE_PATH_MAX];
 } pl_texts;
 

@@ -43,7 +43,7 @@ pl_corpus_wish pl_texts_corpus(const pl_texts_setup *s, const char *index_path)
 
 typedef struct gathering {
     pl_texts_writer *index;
-    uint64_t begin; /* of the text */
+    uint64_t begin; /* where the text begins */
     XXH64_state_t hash;
     pl_file_writer file;
 } gathering;

@@ -43,7 +43,7 @@ pl_status pl_texts_writer_create(const char *path, pl_texts_writer **, pl_error 
 /* All files of a folder, and then all entries. */
 pl_status pl_texts_put_file(pl_texts_writer *, const char *path, int64_t mtime_ns, pl_error *);
 pl_status pl_texts_put(pl_texts_writer *, const pl_text_place *, pl_error *);
-uint64_t pl_texts_put_count(const pl_texts_writer *); /* of entries */
+uint64_t pl_texts_put_count(const pl_texts_writer *); /* number of entries */
 /* Completes the index under its name and destroys the writer, also when it fails. Of the info, only the recipe and what
  * is known about the source are used. */
 pl_status pl_texts_commit(pl_texts_writer *, pl_texts_form, const pl_texts_info *, pl_error *);

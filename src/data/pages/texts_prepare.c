@@ -15,7 +15,7 @@ typedef struct preparation {
     const pl_texts_options *o;
     pl_texts_info source;
     pl_text_file file; /* unless it is a folder */
-    uint64_t files;    /* of a folder */
+    uint64_t files;    /* in a folder */
     bool gathers;
     pl_corpus corpus; /* if it gathers */
 } preparation;
@@ -202,7 +202,7 @@ typedef struct listing {
     pl_sorter *sorter;
     pl_texts_writer *writer;
     XXH64_state_t content;
-    uint64_t offset; /* of the next file's record */
+    uint64_t offset; /* the next file's record */
     uint64_t done;   /* bytes */
     uint8_t *block;
     char path[PL_FILE_PATH_MAX];

@@ -1,8 +1,8 @@
-/* The window holds the bytes not yet encoded. `start` stands at its front; an added token (such as <|endoftext|>) ends
- * a segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the window
- * is known to hold no added token: a place is known when the longest of them would fit after it and, where there are
- * both kinds, another one after that: as in Hugging Face's library a token looked for in the normalized text gives way
- * to one looked for in the raw text, even where that one begins later.
+/* The window holds the bytes not yet encoded, which begin at `start`; an added token (such as <|endoftext|>) ends a
+ * segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the window is
+ * known to hold no added token: a place is known when the longest of them would fit after it and, where there are both
+ * kinds, another one after that: as in Hugging Face's library a token looked for in the normalized text gives way to
+ * one looked for in the raw text, even where that one begins later.
  *
  * Frequent pieces are remembered in a direct-mapped cache of fixed size. */
 #include "data/text/encoder.h"
@@ -46,7 +46,7 @@ struct pl_encoder {
     uint8_t window[WINDOW];
     pl_bpe_work work;
     cached_piece *cache;
-    pl_word_split split; /* of words */
+    pl_word_split split; /* for words */
 };
 
 /* ---- out ---- */

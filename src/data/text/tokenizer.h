@@ -23,7 +23,7 @@
 
 enum {
     PL_VOCAB_MAX = 1 << 20,            /* ids of a tokenizer file are below this */
-    PL_TOKEN_BYTES_MAX = 1024,         /* of a token in a file */
+    PL_TOKEN_BYTES_MAX = 1024,         /* bytes of a token in a file */
     PL_TOKENIZER_FILE_MAX = 64 << 20,  /* bytes of a tokenizer.json */
     PL_TOKENIZER_TREE_MAX = 256 << 20, /* bytes it may take as a tree in memory while it is read */
 };
@@ -43,7 +43,7 @@ pl_status pl_tokenizer_load(const char *path, pl_tokenizer **, pl_error *);
 /* Heap that loading this file holds at most; ids are not looked at, so any may be the largest. 0 when it cannot be
  * read. */
 uint64_t pl_tokenizer_load_bytes(const char *path);
-/* Loading from memory; name stands in messages. */
+/* Loads from memory; name is for messages. */
 pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, pl_tokenizer **, pl_error *);
 pl_status pl_tokenizer_save(const pl_tokenizer *, const char *path, pl_error *);
 void pl_tokenizer_print(const pl_tokenizer *, pl_str *out);
