@@ -10,7 +10,7 @@
 #include "ir/op.h"
 
 /* All four rows begin alike, in inputs, outputs and attributes: they are read as the longest, which is safe because a
- * node's operands beyond its row are none. */
+ * node's operands beyond its row are PL_NONE. */
 #define READ_ALIKE(op, member)                                                                                         \
     _Static_assert(offsetof(pl_##op##_args, member) == offsetof(pl_mined_regression_loss_bwd_args, member),            \
                    "one rule reads all")

@@ -106,7 +106,7 @@ typedef struct pl_layer_major {
     uint64_t trips;     /* micro-batches per step */
 } pl_layer_major;
 pl_status pl_rewrite_layer_major(pl_graph *, pl_id program, const pl_layer_major *, pl_error *);
-/* Of so many blocks, how many forward passes run beyond the first time; and how many nodes that adds to the program.
+/* How many forward passes of so many blocks run beyond the first time, and how many nodes that adds to the program.
  * Both grow with the square of the depth where no input is kept. (trips does not matter.) */
 uint64_t pl_rewrite_layer_major_again(uint64_t blocks, const pl_layer_major *);
 uint64_t pl_rewrite_layer_major_nodes(const pl_graph *, pl_id program, const pl_layer_major *);

@@ -88,7 +88,7 @@ static told *make_told(const pl_config *c)
     return t;
 }
 
-/* Of the config, the file keeps only the model's keys: the same samples make the same file, however they were run. */
+/* The file keeps only the model's keys of the config: the same samples make the same file, however they were run. */
 static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 {
     told *t = *own = make_told(c);

@@ -1,5 +1,4 @@
-/* The row of texts encoded to capsules: its index of texts, made once in the run's folder, and how its data are
- * opened. */
+/* The row of texts encoded to capsules: its index of texts, made once for the run, and how its data are opened. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

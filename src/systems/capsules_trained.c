@@ -66,7 +66,7 @@ pl_status pl_capsules_find_trained(const char *path, const pl_weights_part **par
 
 /* ---- the keys ---- */
 
-/* Numbers that must be the same; better messages than those about shapes. */
+/* Numbers that must be the same; checked for clearer messages than shapes would give. */
 static const struct {
     const char *ours, *theirs;
 } keys[] = {{"encoder.image_size", "vision_encoder.image_size"},

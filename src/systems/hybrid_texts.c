@@ -32,7 +32,7 @@ static pl_encoder_facts facts_of(const pl_config *cfg)
 /* The model ends at the capsules: the file may hold more. */
 static const pl_weights_part whole = {.prefix = "", .root = "", .is_larger = true};
 
-/* The best one is checked with its file; without it, the newest sound one. "": there is none. */
+/* The best one, which is checked later with its file; without one, the newest sound one. "": there is none. */
 static pl_status find_saved(const pl_config *c, pl_encoder_weights *w, pl_error *err)
 {
     char out[PL_FILE_PATH_MAX];

@@ -159,7 +159,7 @@ typedef struct pl_system {
 /* The row's `open`, and what all systems have in common: a file of weights in place of a checkpoint (run.weights), how
  * many samples a calibration sees. The config outlives the data. */
 pl_status pl_system_open(const pl_config *, pl_command, pl_data_use, const pl_facts *planned, pl_data **, pl_error *);
-/* Of that, the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
+/* Its part for the file of weights: a command that trains nothing begins with it in place of a checkpoint. */
 pl_status pl_system_take_weights(const pl_config *, pl_command, pl_data *, pl_error *);
 pl_real pl_system_narrowest(const pl_config *); /* the type that must hold a trained model's weights in use */
 /* Samples per step of a model that is trained: a calibration takes one at a time. */

@@ -234,7 +234,7 @@ static pl_status changed(const pl_corpus *c, pl_error *err)
                    pl_corpus_said(c->wish.names, said));
 }
 
-/* Of the forms that the files may have, one has a few keys of its own. */
+/* One of the forms that the files may have has a few keys of its own. */
 static pl_status check_parts(const pl_corpus *c, const char *path, pl_texts_form form, pl_error *err)
 {
     if (!c->wish.key || form != PL_TEXTS_SQUAD || pl_squad_parts(c->wish.key)) return PL_OK;

@@ -20,7 +20,7 @@ typedef struct pl_corpus_wish {
     const char *names;
     pl_texts_form form;  /* of every file: AUTO, AUTO_LINES, WHOLE, LINES, JSONL, CSV or SQUAD */
     const char *key;     /* as in pl_texts_setup; for CSV the column. NULL: the usual one */
-    const char *scratch; /* prefix of the path of the file in which a folder's names are sorted; it is gone at once */
+    const char *scratch; /* path prefix of the file in which a folder's names are sorted; that is removed at once */
 } pl_corpus_wish;
 
 typedef struct pl_corpus {

@@ -10,7 +10,7 @@ enum { LINES = 2 };
 
 /* ---- compressed ---- */
 
-/* These beginnings are not UTF-8, or do not occur by chance. */
+/* No text begins so: these are not UTF-8, or do not occur by chance. */
 static const struct compressed {
     const char *magic;
     size_t bytes;

@@ -8,7 +8,7 @@
 struct pl_scanner {
     pl_scan scan;
     bool begun;
-    uint64_t begin; /* behind the mark */
+    uint64_t begin; /* after the mark */
     union {
         pl_scan_lines lines;
         pl_scan_jsonl jsonl;

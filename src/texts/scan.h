@@ -35,7 +35,7 @@ typedef struct pl_scan_pieces {
     pl_text_piece piece;
     bool in_text;
     pl_unescape unescape;
-    uint8_t buffer[PL_SCAN_PIECE_BYTES + 16]; /* with room for the rest of an escape cut in two */
+    uint8_t buffer[PL_SCAN_PIECE_BYTES + 16]; /* also holds what an escape cut in two still yields */
 } pl_scan_pieces;
 
 typedef struct pl_scan {

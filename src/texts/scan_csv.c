@@ -133,8 +133,7 @@ static void keep_name(pl_scan_csv *c, uint8_t byte)
     c->name_bytes += c->name_bytes <= sizeof c->name;
 }
 
-/* A carriage return before the line end belongs to it, also at the end of the file, where the rest may have been cut
- * off. */
+/* A carriage return before the line end belongs to it, also at the end of a file whose rest may have been cut off. */
 static pl_status end_line(pl_scan *s, pl_scan_csv *c, uint64_t at, pl_error *err)
 {
     PL_TRY(take_line(s, c, is_bare(c) && c->last == '\r' && at > c->begin ? at - 1 : at, err));

@@ -10,7 +10,7 @@ typedef struct pl_listed {
     uint64_t bytes;
     int64_t mtime_ns;
     uint64_t content; /* for the caller that adds it, returned as it is */
-    int64_t ctime_ns; /* this and the inode are not sorted along: 0 then */
+    int64_t ctime_ns; /* the sorter keeps neither this nor the inode: 0 then */
     uint64_t inode;
 } pl_listed;
 typedef pl_status (*pl_listed_found)(void *context, const pl_listed *, pl_error *);
