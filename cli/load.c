@@ -173,8 +173,8 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
     if (n > 0 && n < PATH_MAX && access(path, F_OK) == 0) /* and in->out has no checkpoint */
         return pl_cli_error(err, PL_E_USAGE, "%s: nothing was trained there, and %s is a run itself; leave --out out",
                             in->out, in->arguments.operand[0]);
-    /* What a system prepares of its data, such as a tokenizer, comes with a training: without it weights from elsewhere
-     * are of no use there. */
+    /* What a system prepares from its data, such as a tokenizer, comes with a training: without it weights from
+     * elsewhere are of no use there. */
     return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s%s", in->out,
                         in->arguments.operand[0],
                         may_be_seeded && !pl_prepares(in->config, PL_COMMAND_TRAIN)

@@ -152,7 +152,7 @@ static pl_status find_images(const pl_config *c, pl_command command, pl_reading_
     return PL_OK;
 }
 
-/* What is trained alone reads nothing: its loss is a page's. */
+/* For parts that are trained alone and read nothing: their loss is per page. */
 #define WORDS_OF_PAGES(loss, sizes, weights)                                                                           \
     {                                                                                                                  \
         "page", "pages", "page", "pages", "pages/s", "pages", "step", "part", loss, "batch_size", sizes, weights       \
