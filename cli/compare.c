@@ -192,8 +192,7 @@ static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *e
     return PL_OK;
 }
 
-/* Files that cannot be read are reported before a calibration, not after it; what does not fit a budget, in the
- * table. */
+/* Files that cannot be read are reported before a calibration; what does not fit a budget, in the table. */
 static pl_status check_files(comparison *c, pl_error *err)
 {
     if (c->made || !pl_compare_runs(c->of, PL_VARIANT_F32)) return PL_OK;

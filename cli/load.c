@@ -32,9 +32,8 @@ static bool make_folders(char *path, size_t from)
     return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-/* No home, a relative path, one that does not exist or cannot be written: there is no cache, and that is fine. A home
- * is never made: where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is
- * made. */
+/* No home, or one that is relative, missing or not writable: there is no cache, and that is fine. A home is never made:
+ * where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
 static void find_cache(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
