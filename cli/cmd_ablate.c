@@ -36,11 +36,11 @@ enum { VARIANTS_MAX = 8 /* as many as one table shows */, NAME_BYTES = 48, SETTI
 typedef struct variant {
     char name[NAME_BYTES];
     const char *changes; /* "KEY=VALUE,…"; "": none */
-    bool reads_input;    /* its text is standard input */
+    bool reads_input;    /* its text comes from standard input */
     pl_config *config;
-    char file[PATH_MAX];    /* its config, written once all are planned: a refusal changes nothing */
-    char planned[PATH_MAX]; /* the same, to be planned; gone with the command */
-    char folder[PATH_MAX];  /* of its only training, or its last */
+    char file[PATH_MAX];    /* its config, written once all variants are planned: a refusal changes nothing */
+    char planned[PATH_MAX]; /* the same for planning; removed when the command ends */
+    char folder[PATH_MAX];  /* of its only training, or its last one */
 } variant;
 
 typedef struct ablation {
@@ -48,12 +48,12 @@ typedef struct ablation {
     const pl_talk *talk;
     variant variant[VARIANTS_MAX];
     size_t count;
-    char between[PATH_MAX];            /* a folder that is gone with the command */
-    char input[PL_CLI_NAMELESS_BYTES]; /* what each process gets as standard input */
+    char between[PATH_MAX];            /* a folder that is removed when the command ends */
+    char input[PL_CLI_NAMELESS_BYTES]; /* standard input of each process */
     pl_compare_told told;
 } ablation;
 
-/* ---- what the words say ---- */
+/* ---- arguments ---- */
 
 static pl_status join(char path[PATH_MAX], const char *folder, const char *name, const char *end, pl_error *err)
 {
@@ -61,7 +61,7 @@ static pl_status join(char path[PATH_MAX], const char *folder, const char *name,
     return n > 0 && n < PATH_MAX ? PL_OK : pl_cli_error(err, PL_E_USAGE, "%.300s: the path is too long", folder);
 }
 
-/* It names a folder, too. */
+/* Also the name of a folder. */
 static bool is_name(const char *word, size_t bytes)
 {
     bool is = bytes > 0 && bytes < NAME_BYTES && isalnum((unsigned char)word[0]);
@@ -104,7 +104,7 @@ static pl_status take_names(ablation *a, pl_error *err)
     return PL_OK;
 }
 
-/* Bytes up to the next comma that stands in no brackets. */
+/* Bytes up to the next comma outside brackets. */
 static size_t setting_bytes(const char *at)
 {
     int depth = 0;
@@ -193,7 +193,7 @@ static pl_status run_child(ablation *a, const variant *v, const char *const *wor
     return pl_cli_error(err, pl_compare_status_of(a->told.code), "%.900s (%s)", a->told.sentence, v->name);
 }
 
-/* Said outright, what a training that goes on has kept is compared with it. */
+/* Given explicitly, it is compared with the text that a resumed training has kept. */
 #define READ_INPUT "--text=-"
 
 /* Plans one training, or each of several; the table shows the last of them. */
@@ -241,7 +241,7 @@ static pl_status make(ablation *a, pl_error *err)
     for (size_t i = 0; i < a->count; i++) reads_input |= a->variant[i].reads_input;
     if (status == PL_OK && reads_input) status = pl_compare_share_input(a->in, a->input, err);
     if (status != PL_OK) return status;
-    pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
+    pl_signals_note(); /* the folder is removed; long work runs in a child, which a second signal ends */
     status = pl_compare_folder_make(a->between, err);
     if (!a->talk->quiet) pl_say("planning %zu variants …\n", a->count);
     for (size_t i = 0; i < a->count && status == PL_OK; i++) status = plan(a, &a->variant[i], err);

@@ -30,7 +30,7 @@ static const char about[] =
     "When "
     "all is done, an HTML page about it lies beside the results; plimsoll results report makes it at any time.\n";
 
-/* A checkpoint is a file of weights, of which it also says whose they are. */
+/* A checkpoint is a file of weights that also says which run they belong to. */
 static pl_status take_checkpoint(const pl_cli_input *in, pl_error *err)
 {
     char path[PATH_MAX];

@@ -166,7 +166,7 @@ static int print_all(const pl_cli_command *c)
 
 /* ---- -h ---- */
 
-/* What fits into the line: up to the end of a clause, else of a word. */
+/* What fits on the line, up to the end of a clause or else of a word. */
 static size_t cut(const char *text, size_t room, const char **dots)
 {
     size_t bytes = strlen(text), clause = strcspn(text, ";");
@@ -235,7 +235,7 @@ int pl_cli_print_help(const pl_cli_command *c, pl_cli_help_form form)
 
 /* ---- help WORD ---- */
 
-/* At the beginning of a word: "room" does not speak of "oom". */
+/* Only at the beginning of a word: "room" does not mention "oom". */
 static bool speaks_of(const char *text, const char *word)
 {
     for (const char *at = text; at && *word && (at = strcasestr(at, word)); at++)

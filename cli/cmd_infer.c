@@ -46,7 +46,7 @@ static const char about[] =
     "them. Of pictures and HDF5 the numbers lie in a file without a name meanwhile (--scratch). What does not fit "
     "memory.budget is refused before anything large is taken (exit 3).\n";
 
-/* No words behind the config: then infer.files has them. */
+/* Without operands after the config, infer.files names the files. */
 static pl_status check_named(const pl_cli_input *in, pl_error *err)
 {
     char first[2];
@@ -87,7 +87,7 @@ static pl_status check_words(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
-/* A folder in which nothing was trained is said before anything is planned. */
+/* A folder in which nothing was trained is reported before anything is planned. */
 static pl_status check_trained(const pl_cli_input *in, pl_error *err)
 {
     const char *const *value = in->arguments.value;
@@ -99,7 +99,7 @@ static pl_status check_trained(const pl_cli_input *in, pl_error *err)
     return pl_cli_error(err, PL_E_USAGE, "--checkpoint names weights of a model that is trained here; leave it out");
 }
 
-/* What the config says of where results go is not of a run that is told where. */
+/* Options that say where results go replace what the config says about it. */
 static pl_status take_places(const pl_cli_input *in, pl_error *err)
 {
     const char *to = in->arguments.value[TO], *arrays = in->arguments.value[ARRAYS];
@@ -107,7 +107,7 @@ static pl_status take_places(const pl_cli_input *in, pl_error *err)
     return status == PL_OK ? set(in, "infer.npy", to ? "none" : arrays, "--npy", err) : status;
 }
 
-/* A config may name them, too. */
+/* The config may name files, too. */
 static bool goes_to_files(const pl_cli_input *in)
 {
     static const char *const keys[] = {"to", "npy"};
@@ -120,7 +120,7 @@ static bool goes_to_files(const pl_cli_input *in)
     return false;
 }
 
-/* A row of numbers for each token is nothing to read: on a terminal only who asks for them (--out -) gets them. */
+/* Nobody reads a row of numbers for each token: on a terminal they are shown only on request (--out -). */
 static bool is_brief(const pl_cli_input *in)
 {
     const char *const *value = in->arguments.value;
@@ -143,7 +143,7 @@ static pl_status take_words(const pl_cli_input *in, pl_error *err)
     return status;
 }
 
-/* Of one run, or of a comparison. */
+/* Some options belong to a single run, others to a comparison. */
 static pl_status check_compared(const pl_cli_input *in, pl_error *err)
 {
     static const int of_one[] = {TO, ARRAYS, LATENCY, BRIEF, VERBOSE, LEDGER}, of_both[] = {TURNS, HTML};

@@ -1,5 +1,5 @@
-/* plimsoll rollout: random operators iterated from random fields, a planned process for each group of one shape, one
- * after the other; or a witness of one operator, in this process. */
+/* plimsoll rollout: random operators iterated from random fields, each group of one shape in a planned process of its
+ * own, in turn; or a witness of one operator, in this process. */
 #include "results_command.h"
 
 enum { STEPS = PL_RESULTS_OWN };

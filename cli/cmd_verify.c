@@ -10,7 +10,7 @@
 #include "stages.h"
 
 enum { GRADIENTS, CHECKPOINT, ALL, JSON, LEDGER };
-enum { CHOICES = 48 }; /* the column of the last column */
+enum { CHOICES = 48 }; /* where the last column begins */
 static const pl_cli_option options[] = {
     [GRADIENTS] = {"--gradients", "FILE", "instead: write a batch, its loss and every gradient as safetensors"},
     [CHECKPOINT] = {"--checkpoint", "DIR",
@@ -55,7 +55,7 @@ static const char *verdict(const pl_verify_row *r)
                                      : "DIFFERS";
 }
 
-/* A reason once, for as many rows as it stands for. */
+/* Consecutive rows refused for the same reason show it once. */
 static pl_status print_refused(view *v, const pl_verify_row *r)
 {
     char now[sizeof v->refused];
@@ -70,7 +70,7 @@ static pl_status print_refused(view *v, const pl_verify_row *r)
 
 static pl_status print_row(view *v, const pl_verify_row *r)
 {
-    char arena[PL_FORMAT_BYTES], text[400], share[32] = "-"; /* not told by a state of 16 bits */
+    char arena[PL_FORMAT_BYTES], text[400], share[32] = "-"; /* a 16-bit state does not tell */
     if (r->refused) return print_refused(v, r);
     if (!isnan(r->gradient_share)) snprintf(share, sizeof share, "%.2g", r->gradient_share);
     pl_line line = {text, sizeof text, 0};

@@ -1,5 +1,5 @@
-/* The comparison: base weights, the file of each form, what each loses, and then all of them in turns, so that what
- * else the machine does meets them all. Every number is of a process that was planned alone. */
+/* The comparison: base weights, the file of each form, what each loses, and then all of them in turns, so that other
+ * load on the machine affects all. Every number is from a process planned on its own. */
 #include "compare.h"
 
 #include <stdio.h>
@@ -11,22 +11,22 @@
 #include "out.h"
 #include "signals.h"
 
-enum { ITEMS = 16 /* that are made where there are no files */, BATCH = 16, TURNS = 3 };
+enum { ITEMS = 16 /* made where there are no files */, BATCH = 16, TURNS = 3 };
 
 typedef struct comparison {
-    const char *name; /* of the command */
+    const char *name; /* the command's */
     const pl_cli_input *in;
     const pl_talk *talk;
     const pl_compare_words *words;
     pl_compare *of;
     char folder[PATH_MAX];
-    char input[PL_CLI_NAMELESS_BYTES]; /* what each process gets as standard input */
+    char input[PL_CLI_NAMELESS_BYTES]; /* standard input of each process */
     uint32_t turns, batch;
     bool seeded;
     char *made;           /* a line each; NULL: the files are the user's */
-    const char **command; /* words of a run: room for all files */
+    const char **command; /* the words of a run, with room for all files */
     size_t files;
-    int failed; /* exit code of the first run that was none; 0 */
+    int failed; /* exit code of the first run that failed; 0 */
     pl_compare_told told;
 } comparison;
 
@@ -76,7 +76,7 @@ static pl_status export(comparison *c, const char *config, const char *to, const
     return run_child(c, words, err);
 }
 
-/* All forms are made of it, so that it is the same model in all rows. */
+/* All forms are made from it, so that all rows show the same model. */
 static pl_status make_base(comparison *c, pl_error *err)
 {
     char config[PATH_MAX], to[PATH_MAX];
@@ -192,7 +192,7 @@ static pl_status run_form(comparison *c, pl_variant v, bool at_once, pl_error *e
     return PL_OK;
 }
 
-/* Files that nobody can read are told before a calibration, not after it; what does not fit a budget, in the table. */
+/* Files that cannot be read are reported before a calibration; what does not fit a budget, in the table. */
 static pl_status check_files(comparison *c, pl_error *err)
 {
     if (c->made || !pl_compare_runs(c->of, PL_VARIANT_F32)) return PL_OK;
@@ -253,7 +253,7 @@ static pl_status put_all(const comparison *c, pl_error *err)
     const pl_status page = html ? put(c, PL_COMPARE_HTML, html, err) : PL_OK;
     if (pl_is_stdout(html)) return page;
     const pl_status status = put(c, c->words->json ? PL_COMPARE_JSON : PL_COMPARE_REPORT, NULL, &table);
-    if (page != PL_OK) return page; /* the table was made and told all the same */
+    if (page != PL_OK) return page; /* the table was made and printed all the same */
     if (status != PL_OK) *err = table;
     return status;
 }
@@ -286,7 +286,7 @@ static pl_status read_batch(comparison *c, pl_error *err)
     return status;
 }
 
-/* By a word or by the config. */
+/* From an option or the config. */
 static pl_status read_seeded(comparison *c, pl_error *err)
 {
     char text[16];
@@ -296,7 +296,7 @@ static pl_status read_seeded(comparison *c, pl_error *err)
     return pl_cli_error(err, PL_E_USAGE, "infer.seeded and --checkpoint both name weights; leave one out");
 }
 
-/* NULL: there is none, or it goes to standard output. */
+/* NULL: there is no page, or it goes to standard output. */
 static const char *page_of(const comparison *c)
 {
     const char *html = c->words->html;
@@ -320,7 +320,7 @@ static pl_status open_comparison(comparison *c, pl_error *err)
     if (status == PL_OK) status = pl_cli_begin_with_module(c->in->config, err);
     if (status == PL_OK) status = share_input(c, err);
     if (status != PL_OK) return status;
-    pl_signals_note(); /* the folder goes; what takes long is a child's, which a second signal ends */
+    pl_signals_note(); /* the folder is removed; long work runs in a child, which a second signal ends */
     status = pl_compare_folder_make(c->folder, err);
     const pl_compare_options o = {.title = c->in->arguments.operand[0],
                                   .folder = c->folder,
@@ -351,7 +351,7 @@ int pl_cli_compare(const pl_cli_command *command, const pl_cli_input *in, const 
     pl_error err = {0};
     c = (comparison){.name = command->name, .in = in, .talk = talk, .words = words, .input = PL_COMPARE_NO_INPUT};
     pl_status status = compare(&c, &err);
-    pl_compare_folder_remove(c.folder); /* first: who reads the table may close the pipe, which ends this process */
+    pl_compare_folder_remove(c.folder); /* first: a reader of the table may close the pipe, which ends this process */
     pl_signals_leave();
     if (status == PL_OK) status = put_all(&c, &err);
     pl_compare_destroy(c.of);

@@ -1,4 +1,4 @@
-/* A process of this executable, waited for: signals are taken, not handled, so that the child is told of them. */
+/* A process of this executable, waited for: signals are waited for, not handled, so that the child is told of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@ extern char **environ;
 
 /* ---- starting ---- */
 
-/* The config that a child gets says all: what the environment said is in it, and is stronger than a file. What one
- * process of a command tells the next is no child's either. */
+/* A child's config says everything: it already has the environment's settings, which would override it. What one
+ * process of a command hands to the next is not for a child either. */
 static char **environment(void)
 {
     size_t count = 0, kept = 0;
@@ -97,7 +97,7 @@ static int await(pid_t child, const sigset_t *set, int *state)
     }
 }
 
-/* ---- what it told ---- */
+/* ---- its output ---- */
 
 /* The last `room` − 1 bytes of the file. */
 static void read_end(const char *folder, const char *name, char *text, size_t room)

@@ -32,8 +32,8 @@ static bool make_folders(char *path, size_t from)
     return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-/* No home, a relative one, one that is not there or cannot be written: there is no cache, and that is fine. A home is
- * never made: where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
+/* No home, or one that is relative, missing or not writable: there is no cache, and that is fine. A home is never made:
+ * where there is none (a service's account has /nonexistent), none is wanted. $XDG_CACHE_HOME is made. */
 static void find_cache(char path[PATH_MAX])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -52,7 +52,7 @@ const char *pl_cli_cache(const pl_cli_input *in) { return in->cache[0] ? in->cac
 
 /* ---- loading ---- */
 
-/* The first folder below, by name, in which something was trained; "" where there is none. */
+/* The first subfolder, by name, in which something was trained; "" where there is none. */
 static void find_trained_below(const char *folder, char name[NAME_MAX + 1])
 {
     struct dirent *e;
@@ -76,13 +76,13 @@ static pl_status refuse_folder(const char *folder, int error, pl_error *err)
                             "%s: holds several trainings, each in a folder of its own, and no config of them all; give "
                             "the config file, or one of those folders, such as %s%s%s",
                             folder, folder, folder[strlen(folder) - 1] == '/' ? "" : "/", name);
-    /* A disk that does not answer is no mistake of the user's. */
+    /* A disk that does not answer is not the user's mistake. */
     return pl_cli_error(err, error == ENOENT || error == ENOTDIR ? PL_E_CONFIG : PL_E_STORAGE,
                         "%s: is not a readable folder of a run (%s: %s); give a config file or such a folder", folder,
                         PL_CLI_CONFIG_FILE, strerror(error));
 }
 
-/* The folder of a run stands for its config with that folder as its place, unless --out names another one. */
+/* The folder of a run stands for its config with that folder as run.out, unless --out names another one. */
 static pl_status load_folder(pl_config *config, const char *folder, pl_error *err)
 {
     char path[PATH_MAX], out[PATH_MAX];
@@ -93,7 +93,7 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     if (stat(path, &info) == 0 && info.st_size == 0)
         return pl_cli_error(err, PL_E_DATA,
                             "%s: is empty, and a run keeps its whole config there; put a copy of it back", path);
-    pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* only options are in it yet */
+    pl_status status = pl_cli_setting(config, "run", "out", out, sizeof out, err); /* it holds only options so far */
     if (status == PL_OK) status = pl_config_load_file(config, path, err);
     if (status != PL_OK || strcmp(out, "auto") != 0) return status;
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
@@ -123,7 +123,7 @@ static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in
     return load_path(in->config, path, err);
 }
 
-/* What runs a command is of that command; what only plans one plans what the config has. */
+/* A subcommand that runs a command checks that one; a subcommand that only plans takes the config's. */
 static pl_status check_command(const pl_cli_command *command, const pl_cli_arguments *a, const pl_config *config,
                                pl_error *err)
 {
@@ -153,7 +153,7 @@ pl_status pl_cli_load(const pl_cli_command *command, int argc, char **argv, size
         status = check_command(command, &in->arguments, in->config, err);
     if (status == PL_OK) status = pl_config_check(in->config, err);
     if (status == PL_OK) status = pl_config_run_folder(in->config, in->out, sizeof in->out, err);
-    /* Said outright, so that plan and kept config name the folder whatever they are called themselves. */
+    /* Set explicitly, so that the plan and the kept config name the folder wherever they lie themselves. */
     if (status == PL_OK) status = pl_config_set(in->config, "run.out", in->out, "the folder of the run", err);
     if (status == PL_OK) status = pl_cli_setting(in->config, "run", "resume", in->resume, sizeof in->resume, err);
     return status == PL_OK ? pl_cli_check_files(command, in, err) : status;
@@ -169,11 +169,11 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
                             "%s, such as %s/%s",
                             in->out, in->arguments.operand[0], in->out, name);
     const int n = snprintf(path, sizeof path, "%s/checkpoints", in->arguments.operand[0]);
-    if (n > 0 && n < PATH_MAX && access(path, F_OK) == 0) /* and in->out has none */
+    if (n > 0 && n < PATH_MAX && access(path, F_OK) == 0) /* and in->out has no checkpoint */
         return pl_cli_error(err, PL_E_USAGE, "%s: nothing was trained there, and %s is a run itself; leave --out out",
                             in->out, in->arguments.operand[0]);
-    /* What a system prepares of its data, such as a tokenizer, comes with a training: without it weights from elsewhere
-     * are of no use there. */
+    /* What a system prepares from its data, such as a tokenizer, comes with a training: without it weights from
+     * elsewhere are of no use there. */
     return pl_cli_error(err, PL_E_DATA, "%s: nothing was trained there yet; train first: plimsoll train %s%s", in->out,
                         in->arguments.operand[0],
                         may_be_seeded && !pl_prepares(in->config, PL_COMMAND_TRAIN)
@@ -181,7 +181,7 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
                             : "");
 }
 
-/* A file of weights stands in the place of a checkpoint; whether it is sound, the library finds out. */
+/* A file of weights takes the place of a checkpoint; the library finds out whether it is sound. */
 static pl_status find_weights(const pl_cli_input *in, const char *checkpoint, bool *has, pl_error *err)
 {
     char weights[PATH_MAX];
@@ -203,7 +203,7 @@ pl_status pl_cli_require_trained(const pl_cli_input *in, const char *checkpoint,
     int n = checkpoint ? snprintf(path, sizeof path, "%s/run.json", checkpoint)
                        : snprintf(path, sizeof path, "%s/checkpoints", in->out);
     if (n < 0 || n >= PATH_MAX) return pl_cli_error(err, PL_E_USAGE, "the path of the checkpoint is too long");
-    if (access(path, F_OK) == 0) return PL_OK; /* whether it is sound, the library finds out */
+    if (access(path, F_OK) == 0) return PL_OK; /* the library finds out whether it is sound */
     if (errno != ENOENT && errno != ENOTDIR)
         return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
     if (checkpoint)

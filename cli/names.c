@@ -1,6 +1,6 @@
-/* Names of files as a text of a config. More of them than that takes go into a file, a line each, which the config
- * names as @LIST. It has no name from the start, so it is gone with the last process that has it open; the runner is
- * one. */
+/* Names of files as a text of a config. More names than that can hold go into a file, a line each, which the config
+ * names as @LIST. The file is nameless from the start, so it is gone with the last process that has it open, such as
+ * the runner. */
 #include "planning.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 typedef struct names {
     const pl_cli_arguments *a;
-    const char *first;                 /* NULL: it begins behind the config */
-    char input[PL_CLI_NAMELESS_BYTES]; /* file that has what came from standard input ("-"); "" where none did yet */
+    const char *first;                 /* NULL: names begin after the config */
+    char input[PL_CLI_NAMELESS_BYTES]; /* file with what came from standard input ("-"); "": nothing did yet */
 } names;
 
-/* NULL behind the last. */
+/* NULL after the last. */
 static const char *name_at(const names *n, size_t i)
 {
     const size_t at = n->first ? i : i + 1;
@@ -34,7 +34,7 @@ static pl_status put(FILE *file, const names *n)
     return fflush(file) == 0 ? PL_OK : PL_E_STORAGE;
 }
 
-/* What stdio holds of it is given back; its descriptor stays open, in who comes by exec, too. */
+/* stdio's memory for it is freed; the file's descriptor stays open, across exec, too. */
 static pl_status write_names(int fd, const names *n)
 {
     const int own = dup(fd);
@@ -94,7 +94,7 @@ pl_status pl_cli_keep_input(const pl_cli_input *in, char path[PL_CLI_NAMELESS_BY
     char piece[16 << 10];
     ssize_t n;
     int to;
-    pl_status status = pl_cli_begin_with_module(in->config, err); /* a process that begins anew would find nothing */
+    pl_status status = pl_cli_begin_with_module(in->config, err); /* a restarted process would find nothing */
     if (status == PL_OK) status = pl_cli_open_nameless(in, path, &to, err);
     if (status != PL_OK) return status;
     *is_empty = true;

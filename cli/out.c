@@ -28,7 +28,7 @@ static int write_all(int fd, const char *text, size_t bytes)
 
 /* ---- talk and data ---- */
 
-static volatile sig_atomic_t in_line; /* a bar, mostly: a handler that leaves ends it first */
+static volatile sig_atomic_t in_line; /* mostly a progress bar: a handler that exits ends the line first */
 
 static bool leaves_in_line(const char *text, size_t bytes)
 {

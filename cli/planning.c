@@ -26,13 +26,13 @@ pl_status pl_talk_read(const pl_config *config, bool quiet, bool verbose, pl_tal
     return PL_OK;
 }
 
-/* ---- progress while planning: a percentage on a terminal, one line a phase elsewhere ---- */
+/* ---- progress while planning: a percentage on a terminal, one line per phase elsewhere ---- */
 
 typedef struct phases {
     const char *command;
     bool quiet, terminal, drawn;
     char name[64];
-    char said[256]; /* the names of phases that have their line; they take turns */
+    char said[256]; /* the names of phases that already have their line; phases alternate */
     int percent;
 } phases;
 
@@ -93,7 +93,7 @@ static pl_status check_machine(const char *name, const pl_talk *talk, bool here,
     return status;
 }
 
-/* Memory that the fence refuses is a budget that is too small, not a machine that fails. */
+/* Where the fence refuses memory, the budget is too small; the machine has not failed. */
 static pl_status name_fence(pl_status status, const pl_config *config, pl_error *err)
 {
     pl_error why = *err;
@@ -112,7 +112,7 @@ static phases begin_phases(const char *name, const pl_talk *talk)
 
 extern char **environ;
 
-/* As the command was given. */
+/* With the words of the command as it was given. */
 pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
 {
     const char *const *words;
@@ -125,13 +125,13 @@ pl_status pl_cli_begin_with_module(const pl_config *config, pl_error *err)
     return pl_process_restart((char *const *)(uintptr_t)words, environ, err);
 }
 
-/* prepared: of who only looks, or NULL. */
+/* prepared: for a command that only looks, else NULL. */
 static pl_status prepare(const pl_cli_input *in, pl_command command, bool data, phases *p, pl_prepared **prepared,
                          pl_error *err)
 {
     pl_status status = pl_cli_begin_with_module(in->config, err);
     if (status != PL_OK) return status;
-    pl_signals_catch(); /* what is half written goes */
+    pl_signals_catch(); /* half-written files are removed */
     status = pl_planner_fence(in->config, err);
     if (status == PL_OK && data)
         status = prepared ? pl_prepare_briefly(in->config, command, tell_phase, p, prepared, err)
@@ -140,7 +140,7 @@ static pl_status prepare(const pl_cli_input *in, pl_command command, bool data, 
     return status == PL_OK && pl_signal_stop ? PL_E_STOPPED : status;
 }
 
-/* prepared: of who only looks, or NULL, and the plan is to run here. */
+/* prepared: for a command that only looks; NULL: the plan is to run here. */
 static pl_status make_plan(const char *name, const pl_cli_input *in, pl_command command, const pl_talk *talk,
                            bool is_prepared, pl_prepared **prepared, pl_plan **plan, pl_error *err)
 {
@@ -167,7 +167,7 @@ pl_status pl_cli_look_at_plan(const char *name, const pl_cli_input *in, pl_comma
     return make_plan(name, in, command, talk, false, prepared, plan, err);
 }
 
-/* What results are of, and so what is left of them, may be known only when the data are prepared. */
+/* What results are about, and so what is left to do, may be known only when the data are prepared. */
 static pl_status prepare_for_results(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
                                      bool *prepared, pl_error *err)
 {
@@ -197,8 +197,8 @@ pl_status pl_cli_make_fit(const char *name, const pl_cli_input *in, const pl_tal
     return name_fence(status, in->config, err);
 }
 
-/* A plan that was made before, by plan or fit: what it says is what runs. Only the data are looked at again: what was
- * prepared of them may be gone, or no longer be theirs. */
+/* A plan made earlier, by plan or fit, runs as it is. Only the data are checked again: what was prepared from them may
+ * be gone or out of date. */
 static pl_status load_plan(const pl_cli_command *command, const pl_cli_input *in, const char *path, const pl_talk *talk,
                            pl_plan **plan, pl_error *err)
 {
@@ -257,7 +257,7 @@ static pl_status say_report(const pl_plan *plan, pl_error *err)
     return status;
 }
 
-/* Once, where the results or a run begin. */
+/* Once, when the results or a run begin. */
 static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
 {
     char *keys;
@@ -269,7 +269,7 @@ static pl_status say_without_effect(const pl_cli_input *in, pl_error *err)
     return PL_OK;
 }
 
-/* By the first process of a command that works in that folder. */
+/* Done by the first process of a command that works in that folder. */
 static void warn_of_piles(const pl_cli_input *in, const pl_talk *talk, const char *name)
 {
     static char text[PL_STORAGE_WARNING_BYTES];
@@ -278,7 +278,7 @@ static void warn_of_piles(const pl_cli_input *in, const pl_talk *talk, const cha
     if (text[0]) pl_say("plimsoll %s: warning: %s\n", name, text);
 }
 
-/* For the processes that come after the first: it was said. */
+/* Tells later processes of the command that the introduction was printed. */
 static const char said[] = "PLIMSOLL_INTERNAL_SAID";
 
 pl_status pl_cli_introduce_run(const char *name, const pl_cli_input *in, const pl_talk *talk, pl_error *err)
@@ -289,10 +289,10 @@ pl_status pl_cli_introduce_run(const char *name, const pl_cli_input *in, const p
     return talk->quiet ? PL_OK : say_without_effect(in, err);
 }
 
-/* Where the process before this one, of the same command, left its results: what it began is gone on with, whatever has
- * become of the config. */
+/* Where the previous process of this command left its results: they must still be the config's, even if that was
+ * edited. */
 static const char begun[] = "PLIMSOLL_INTERNAL_RESULTS";
-/* And the descriptor that keeps others from them. */
+/* And the descriptor that locks them. */
 static const char held_results[] = "PLIMSOLL_INTERNAL_RESULTS_FD";
 
 void pl_cli_adopt_results(void)
@@ -311,7 +311,7 @@ static pl_status check_begun(const pl_work_left *results, pl_error *err)
                         before, results->path);
 }
 
-/* Nothing is left to do, or the file is there for what is. */
+/* Nothing is left to do, or the file for the rest exists. */
 static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_talk *talk, bool *left, pl_error *err)
 {
     pl_work_left results;
@@ -326,21 +326,21 @@ static pl_status find_left(const pl_cli_input *in, pl_command command, const pl_
     return PL_OK;
 }
 
-/* Of work in several parts all, before the first begins. */
+/* All parts of the work, before the first begins. */
 static pl_status check_all(const pl_cli_input *in, pl_command command, pl_error *err)
 {
     const bool begins = pl_command_does(command, PL_USES_RESULTS) && !getenv(begun);
     return begins ? pl_work_check(in->config, command, err) : PL_OK;
 }
 
-/* By this process, and by those of the same command before it. */
+/* The folder or file that this process and earlier ones of the command write. */
 static const char *written_to(const pl_cli_input *in)
 {
     const char *results = getenv(begun), *stages = pl_cli_stages_folder();
     return results ? results : stages ? stages : in->out;
 }
 
-/* To the processes that come. */
+/* To the processes that follow. */
 static pl_status hand_on(const pl_work_left *results, int *held, pl_error *err)
 {
     char text[16];
@@ -396,7 +396,7 @@ int pl_cli_start(const pl_cli_input *in, const pl_talk *talk, bool keep, pl_call
     if (status == PL_OK) status = pl_runner_check(plan, written_to(in), &err);
     if (status == PL_OK) status = reserve(in, call, &held, &err);
     if (status == PL_OK) status = name_fence(pl_cli_launch(plan, keep, call, &err), in->config, &err);
-    if (held >= 0) close(held); /* nobody comes to whom it was to be handed on */
+    if (held >= 0) close(held); /* there is no next process to hand it on to */
     pl_plan_destroy(plan);
     return pl_cli_complain(name, status, &err);
 }

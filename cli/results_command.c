@@ -34,7 +34,7 @@ static int write_witness(const pl_cli_command *command, const pl_cli_input *in, 
     if (status == PL_OK && trace[0] && strcmp(trace, "none") != 0)
         status =
             pl_cli_error(&err, PL_E_USAGE, "run.trace %.200s: a witness has no trace; leave one of them out", trace);
-    pl_signals_catch(); /* what is half written goes */
+    pl_signals_catch(); /* half-written files are removed */
     if (status == PL_OK) status = pl_prepare(in->config, command->command, NULL, NULL, &err);
     if (status == PL_OK)
         status = pl_witness_write(in->config, command->command, only, steps, folder, &pl_signal_stop, &err);
@@ -70,7 +70,7 @@ static int start(const pl_cli_command *command, const pl_cli_input *in, int step
     if (talk.quiet == 0) call.word[PL_CALL_SUMMARY] = "1";
     if (in->arguments.value[PL_RESULTS_LEDGER]) call.word[PL_CALL_LEDGER] = "1";
     int code = pl_cli_start(in, &talk, false, &call);
-    return code ? code : make_page(command, in, &talk); /* it comes back with 0 where all was done before */
+    return code ? code : make_page(command, in, &talk); /* returns 0 here where everything was done before */
 }
 
 pl_status pl_results_command_load(const pl_cli_command *command, int argc, char **argv, pl_cli_input *in, pl_error *err)

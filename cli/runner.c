@@ -29,7 +29,7 @@ typedef struct runner {
     pl_error error;
 } runner;
 
-static char report_text[REPORT_BYTES]; /* the ledger, or the table of times: one is shown at once */
+static char report_text[REPORT_BYTES]; /* the ledger or the table of times: one is shown at a time */
 
 static bool said(const runner *r, pl_call_word word) { return r->call.word[word] != NULL; }
 
@@ -53,7 +53,7 @@ static void hear(void *context, const pl_event *e)
     if (r->run && pl_signal_take_ledger()) say_ledger(r, NULL);
 }
 
-/* A JSON text on one line: a line break in JSON is layout, and so are the blanks behind it. */
+/* A JSON text on one line: a line break in JSON is layout, and so are the blanks after it. */
 static void put_json_event(const char *event, const char *json)
 {
     pl_error ignored = {0};
@@ -73,7 +73,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
 {
     char path[PATH_MAX];
     pl_status status = pl_run_ledger(r->run, PL_LEDGER_JSON, report_text, sizeof report_text, verdict, &r->error);
-    if (status == PL_E_USAGE && verdict->planned_bytes) { /* more rows than it has room for: the verdict is there */
+    if (status == PL_E_USAGE && verdict->planned_bytes) { /* more rows than there is room for: the verdict is there */
         pl_view_clear(&r->view);
         if (r->view.quiet < 2) pl_say("warning: the ledger is not kept: %.900s\n", r->error.text);
         return PL_OK;
@@ -88,7 +88,7 @@ static pl_status keep_ledger(runner *r, pl_run_verdict *verdict)
     return pl_text_save(path, report_text, strlen(report_text), &r->error);
 }
 
-/* ---- the table of times: where nothing was run there is none ---- */
+/* ---- the table of times; there is none where nothing ran ---- */
 
 static void say_times(runner *r)
 {
@@ -97,7 +97,7 @@ static void say_times(runner *r)
     pl_say("\n"), pl_say_bytes(report_text, strlen(report_text));
 }
 
-/* Kept where plimsoll report finds it, and told to programs. A run whose work is done does not fail for it. */
+/* Kept where plimsoll report finds it, and sent to programs. A finished run does not fail because of it. */
 static void keep_times(runner *r)
 {
     static char path[PATH_MAX];
@@ -137,9 +137,9 @@ static void say_memory(const pl_run_verdict *v)
     pl_say("\n");
 }
 
-/* Above so many bits per byte a model has learned letters, hardly words. */
+/* Above this many bits per byte a model has learned letters, but hardly words. */
 #define BITS_OF_TEXT 2.9
-/* A validation this much above the best one, when a quarter of the steps or more has passed since, is no noise. */
+/* A validation this much above the best one, at least a quarter of the steps later, is not noise. */
 #define RISEN 1.02
 
 /* Whether more steps would help. */
@@ -167,7 +167,7 @@ static void say_what_next(const runner *r)
     pl_say("next: %s\n", then);
 }
 
-/* What most people want to know; --ledger and plimsoll report tell the rest. */
+/* What most people want to know; --ledger and plimsoll report give the rest. */
 static void say_summary(const runner *r, const pl_run_verdict *v, bool finished)
 {
     if (r->view.best[0]) pl_say("best validation: %s\n", r->view.best);
@@ -175,7 +175,7 @@ static void say_summary(const runner *r, const pl_run_verdict *v, bool finished)
     if (finished) say_what_next(r);
 }
 
-/* A page that lacks it is no reason to fail. */
+/* A page without it is no reason to fail. */
 static void tell(runner *r, const pl_run_verdict *verdict)
 {
     pl_error err = {0};
@@ -206,7 +206,7 @@ static pl_status measure(runner *r, bool finished)
                         "the output of --ledger, and the plan");
 }
 
-/* ---- files that came along ---- */
+/* ---- inherited files ---- */
 
 static pl_status keep_file(runner *r, const char *descriptor, const char *name)
 {
@@ -221,7 +221,7 @@ static pl_status keep_file(runner *r, const char *descriptor, const char *name)
     return status;
 }
 
-/* The plan's is the end of its path in /proc/self/fd. */
+/* The plan's descriptor is the end of its path in /proc/self/fd. */
 static const char *plan_word(const runner *r)
 {
     const char *slash = strrchr(r->call.word[PL_CALL_LOCK], '/');
@@ -264,7 +264,7 @@ static pl_status generate(runner *r)
                                     : pl_texts_write(&r->texts, r->run, &r->error);
 }
 
-/* A metric that is not finite is no number of JSON. */
+/* JSON has no number for a metric that is not finite. */
 static pl_status put_evaluated(const runner *r, double loss, uint64_t items, pl_error *err)
 {
     char text[1024];
@@ -298,7 +298,7 @@ static pl_status print_evaluated(const runner *r, double loss, uint64_t items, p
     return pl_put(text, line.bytes, err);
 }
 
-/* Of a stage: in a line. */
+/* A stage's evaluation, on one line. */
 static void say_evaluated(const runner *r, double loss, uint64_t items)
 {
     pl_loss_metric metric[PL_LOSS_METRICS_MAX];
@@ -333,7 +333,7 @@ static pl_status gradients(runner *r)
     return status == PL_OK ? pl_list_tensors(path, &r->error) : status;
 }
 
-/* With the memory that the process has now: nothing of the work is given back before it. */
+/* With the memory that the process has now: none of the work's memory is freed before it. */
 static pl_status put_inferred(const runner *r, const pl_inferred *i, pl_error *err)
 {
     pl_run_verdict verdict = {0};
@@ -374,7 +374,7 @@ static pl_status infer(runner *r)
     return status == PL_OK && said(r, PL_CALL_JSON) ? put_inferred(r, &found, &r->error) : status;
 }
 
-/* What has no words of its own here tells all that it has to tell to the view. */
+/* A job without a function here tells the view all that it has to report. */
 static pl_status do_job(runner *r)
 {
     pl_status status = pl_run_work(r->run, &r->error);
@@ -441,13 +441,13 @@ static pl_status finish(runner *r, pl_status status)
     return status;
 }
 
-/* The last thing that is said: why it ends. */
+/* The last message: why it ends. */
 static int conclude(const runner *r, pl_status status)
 {
     return status == PL_OK ? 0 : pl_cli_complain(r->call.command->name, status, &r->error);
 }
 
-/* What results lack is the next process's; where nothing is left, it is their page. */
+/* The next process does what is missing of the results; where nothing is left, it makes their page. */
 static pl_status close_run(runner *r, pl_status status)
 {
     static char path[PATH_MAX];
@@ -475,7 +475,7 @@ int pl_cli_run(int argc, char **argv)
     status = open_run(&r);
     if (status == PL_OK) status = work(&r);
     status = finish(&r, status);
-    /* Threads that end give their stacks back by madvise, which the filter of this mode forbids. */
+    /* Threads that end release their stacks by madvise, which this mode's filter forbids. */
     const char *filter = getenv("PLIMSOLL_TEST_SECCOMP");
     if (filter && filter[0]) _exit(conclude(&r, status));
     return conclude(&r, close_run(&r, status));

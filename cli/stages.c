@@ -6,7 +6,7 @@
 
 #include "out.h"
 
-/* The folder of all stages, for the processes that come behind the first. */
+/* The folder of all stages, for the processes after the first. */
 static const char begun[] = "PLIMSOLL_INTERNAL_STAGES";
 
 const char *pl_cli_stages_folder(void) { return getenv(begun); }
@@ -28,7 +28,7 @@ static pl_status name_stage(const pl_stage *stage, pl_status status, pl_error *e
                         stage->count, is_last ? "" : "; those after it were not planned yet");
 }
 
-/* The data are mostly those of all: what is wrong with them is no matter of the first training, which finds it. */
+/* Most data are shared by all stages: what is wrong with them is not specific to the first training, which finds it. */
 static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
                              const pl_config *whole, const pl_stage *first, uint32_t k, pl_error *err)
 {
@@ -46,8 +46,8 @@ static pl_status check_stage(const pl_cli_command *command, const pl_cli_input *
     return status == PL_OK || !stage.count || of_all ? status : name_stage(&stage, status, err);
 }
 
-/* What cannot fit is refused before the first training begins, not when its turn comes. What is wrong with one may be
- * wrong with the first, too, and is then said of that. */
+/* What cannot fit is refused before the first training begins, not when its turn comes. What is wrong with a later one
+ * may be wrong with the first, too, and is then reported for that. */
 static pl_status check_later(const pl_cli_command *command, const pl_cli_input *in, const pl_talk *talk,
                              const pl_config *whole, const pl_stage *first, pl_error *err)
 {
@@ -71,7 +71,7 @@ static pl_status find(const pl_cli_command *command, pl_cli_input *in, const pl_
     status = check_begun(before, in->out, err);
     const bool begins = !before && !stage->all_done;
     if (status == PL_OK && begins) status = pl_cli_introduce_run(command->name, in, talk, err);
-    /* before the stages count as begun: to make a plan, the process may begin anew */
+    /* before the stages count as begun: to make a plan, the process may restart */
     if (status == PL_OK && begins) status = check_later(command, in, talk, whole, stage, err);
     if (status == PL_OK && setenv(begun, in->out, 1) != 0)
         status = pl_cli_error(err, PL_E_NOMEM, "no memory to name the stages to the next process");
@@ -111,7 +111,7 @@ static pl_status print(const pl_cli_input *in, pl_error *err)
     return status;
 }
 
-/* Files first: nobody need read along. */
+/* Files first: standard output may have no reader. */
 int pl_cli_conclude_stages(const pl_cli_input *in, const pl_talk *talk)
 {
     pl_error err = {0};
@@ -125,7 +125,7 @@ int pl_cli_conclude_stages(const pl_cli_input *in, const pl_talk *talk)
 
 /* ---- one of them, planned alone ---- */
 
-/* The config of its training number k in *named; NULL where there is none such. */
+/* The config of its training number k in *named; NULL where there is no such training. */
 static pl_status look_ahead(const pl_config *config, uint32_t k, pl_stage *stage, pl_config **named, pl_error *err)
 {
     *named = pl_config_copy(config);
@@ -137,7 +137,7 @@ static pl_status look_ahead(const pl_config *config, uint32_t k, pl_stage *stage
     return status;
 }
 
-/* What is printed speaks of one training alone. */
+/* The output is about one training only. */
 static pl_status tell_others(const pl_cli_command *command, const pl_config *config, uint32_t count, pl_error *err)
 {
     pl_say("plimsoll %s: this config is %u trainings, and what follows is of its own keys; --stage NAME plans one of "

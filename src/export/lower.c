@@ -1,6 +1,6 @@
-/* From the forward graph to nodes of ONNX. First, from the outputs back, what is wanted at all (losses and what only
- * they read are not); then node by node, in the order of the program. A value of the graph is written once, so a value
- * here has one name there; a window on one becomes Reshape or Slice where it is first read. */
+/* From the forward graph to nodes of ONNX. First, from the outputs back, what is needed at all (losses and what only
+ * they read are not); then node by node, in program order. A value of the graph is written once, so it has one name in
+ * ONNX; a window on one becomes Reshape or Slice where it is first read. */
 #include "export/lower.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ bool pl_lower_add_tensor(pl_lowering *l, const pl_onnx_tensor *t)
     return true;
 }
 
-/* What lasts is an initialiser; one of 16 bits is widened where it is first read, and not stored wider. */
+/* A persistent value is an initialiser; one of 16 bits is widened where it is first read, and not stored wider. */
 static const char *lasting(pl_lowering *l, pl_id id)
 {
     const pl_value *v = &l->o.graph->value[id];
@@ -98,7 +98,7 @@ static const char *lasting(pl_lowering *l, pl_id id)
     return pl_emit(l, "Cast", PL_ATTRIBUTES(PL_INT("to", PL_ONNX_F32)), PL_IN(v->name));
 }
 
-/* The one dimension in which a window is shorter than its base, and where it begins there; -1: it is no such window. */
+/* The one dimension in which a window is shorter than its base, and where it begins there; -1: not such a window. */
 static int window_axis(const pl_value *v, const pl_value *base, int64_t *first)
 {
     int axis = -1;
@@ -200,7 +200,7 @@ static bool take_dims(pl_lowering *l, const pl_node *n, const pl_shape *s, pl_on
     return true;
 }
 
-/* How many colours the pictures of a port have: what reads them says so where they have no such dimension. */
+/* How many colours a port's pictures have: their reader says so where they have no such dimension. */
 static int64_t channels_of(const pl_graph *g, pl_id id)
 {
     const pl_shape *s = &g->value[id].shape;
@@ -277,7 +277,7 @@ void pl_lower_store(pl_lowering *l, const pl_node *n)
 
 /* ---- the walk ---- */
 
-/* A region that is repeated for each micro-batch is once here; what is repeated besides is not unrolled. */
+/* A region repeated for each micro-batch appears once; other repetition is not unrolled. */
 static bool is_once(pl_lowering *l, const pl_node *n)
 {
     for (pl_id r = n->region; r != PL_NONE; r = l->o.graph->region[r].parent)
@@ -285,7 +285,7 @@ static bool is_once(pl_lowering *l, const pl_node *n)
     return true;
 }
 
-/* What the data may bring in place of making it, is made. */
+/* What the data might supply instead is always computed. */
 static bool is_made_always(const pl_lowering *l, const pl_node *n)
 {
     if (n->predicate == PL_NONE) return true;

@@ -1,5 +1,5 @@
-/* Products with matrices, norms and attention. A matrix lies as [out, in] here and there; MatMul takes it transposed,
- * which a runtime does once, when it loads the model. */
+/* Products with matrices, norms and attention. Matrices are [out, in] in the graph and in the file; MatMul takes them
+ * transposed, which a runtime does once, when it loads the model. */
 #include <math.h>
 
 #include "export/lower.h"
@@ -85,7 +85,7 @@ void pl_lower_rms_norm(pl_lowering *l, const pl_node *n)
 
 static int64_t sequences_of(const pl_attention_args *a) { return a->sequences > 1 ? a->sequences : 1; }
 
-/* [B,T,heads·d] → [B,T,heads,d]; where several sequences stand in a sample one behind the other, [B,S,T/S,heads,d]. */
+/* [B,T,heads·d] → [B,T,heads,d]; where a sample holds several sequences one after another, [B,S,T/S,heads,d]. */
 static pl_shape apart(const pl_attention_args *a, const pl_shape *s)
 {
     const int64_t sequences = sequences_of(a), heads = a->heads;
@@ -113,8 +113,8 @@ static const char *heads_of(pl_lowering *l, const pl_attention_args *a, pl_id id
     return turn(l, x, to.rank, turned ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0, 2});
 }
 
-/* -∞ for keys behind the query, 0 else: made by the model, so that a long context does not make a large file, and one
- * for all layers. */
+/* -∞ for keys after the query, else 0: computed by the model, so that a long context does not make a large file; one
+ * mask for all layers. */
 static const char *mask_of(pl_lowering *l, int64_t tokens)
 {
     const float never = -INFINITY;
@@ -206,7 +206,7 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
     pl_lower_output(l, n, args->y, pl_emit_reshape(l, y, &apart, s));
 }
 
-/* ---- losses: what they judge goes out ---- */
+/* ---- losses: what they judge becomes an output ---- */
 
 static const pl_face_port *port_of(const pl_lowering *l, const pl_node *n) { return &l->judged[n - l->o.graph->node]; }
 

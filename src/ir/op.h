@@ -11,7 +11,7 @@
 typedef struct pl_cost {
     double flops;    /* 2 per multiply-add of matrix products, by the algorithm; a few per element elsewhere */
     double bytes;    /* moved to and from memory when nothing is cached */
-    double products; /* of flops: those of products that are always made, whatever the data */
+    double products; /* the part of flops for products that are always computed, whatever the data */
 } pl_cost;
 
 /* Where output k of a node may or must live. */
@@ -33,31 +33,29 @@ typedef struct pl_op_rule {
     pl_status (*shape)(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
     pl_status (*gradient)(pl_gradient *, const pl_node *); /* NULL: no gradient passes through */
     pl_cost (*cost)(const pl_graph *, const pl_node *);
-    bool recompute; /* may be run again in the backward pass and is cheap per byte it frees */
-    uint32_t
-        remade; /* bit k: output k, beyond the first, is made again with it: too large to be kept as statistics are */
-    uint32_t (*over)(const pl_node *,
-                     int out); /* inputs that output may take the place of besides the row's; NULL: none */
-    /* Exchanges data with what is outside of the graph: it runs exactly once a trip, by whoever runs the program. It is
-     * never left out, repeated or timed. */
+    bool recompute;  /* may be run again in the backward pass and is cheap per byte it frees */
+    uint32_t remade; /* bit k: output k, beyond the first, is recomputed with it: it is too large to keep */
+    uint32_t (*over)(const pl_node *, int out); /* further inputs whose storage that output may take; NULL: none */
+    /* Exchanges data with the outside of the graph: whoever runs the program runs it exactly once per trip. It is never
+     * left out, repeated or timed. */
     bool outside;
     bool loss;          /* its first output is the loss so far, to which it adds that of its samples */
-    bool scaled;        /* a loss: what it adds is times its scale already, so the sum is a mean */
+    bool scaled;        /* a loss: what it adds is already multiplied by its scale, so the sum is a mean */
     bool mixes_samples; /* what comes out for a sample depends on the others of its micro-batch */
-    /* Input `ids` holds ids below dimension `ids_dim` (-1: the last) of input `ids_below`; both 0: it reads none. */
+    /* Input `ids` holds ids below dimension `ids_dim` (-1: the last) of input `ids_below`; both 0: it reads no ids. */
     int ids, ids_below, ids_dim;
-    int loss_scale; /* gradients begin here, all times this input where it is given; 0: none begin */
+    int loss_scale; /* gradients begin here, all multiplied by this input if it is given; 0: none begin */
     /* Changes a weight by its gradient; all such have the same inputs and outputs: weight, gradient, m, v, learning
      * rate, step, [gradient scale, [skipped steps]] → weight', m', v'. */
     bool optimizer;
 } pl_op_rule;
 
 const pl_op_rule *pl_op_rule_of(pl_op);
-/* Shapes and dtypes of the outputs of a node with all that its row requires; PL_E_INTERNAL with the sentence that says
- * which input is of another kind than its row says, or what its rule refuses. */
+/* Shapes and dtypes of the outputs of a node with all that its row requires; PL_E_INTERNAL with a sentence that says
+ * which input is of the wrong kind, or what its rule refuses. */
 pl_status pl_node_infer(const pl_graph *, const pl_node *, pl_out out[PL_NODE_OUT_MAX], pl_error *);
 pl_alias pl_node_alias(const pl_node *, int out);
-/* Where an input lies among the inputs, an output among the outputs. */
+/* The position of an input among the inputs, of an output among the outputs. */
 #define PL_IN_OF(op, input) ((int)(offsetof(pl_##op##_args, input) / sizeof(pl_id)))
 #define PL_OUT_OF(op, output)                                                                                          \
     ((int)((offsetof(pl_##op##_args, output) - offsetof(pl_##op##_args, out)) / sizeof(pl_id)))
@@ -68,22 +66,22 @@ static inline bool pl_node_remakes(const pl_node *n, int k)
 {
     return n->out[k] != PL_NONE && (k == 0 || pl_op_rule_of(n->op)->remade >> k & 1);
 }
-/* Does it multiply with a matrix of 8 bits: x, W of as many rows as its first attribute says, what x spans? */
+/* Does it multiply by an 8-bit matrix: x, W with as many rows as its first attribute, the range of x? */
 static inline bool pl_op_is_int8(pl_op op) { return op == PL_OP_LINEAR_INT8 || op == PL_OP_HIDDEN_INT8; }
 static inline bool pl_op_is_outside(pl_op op) { return pl_op_rule_of(op)->outside; }
 
-/* Is attribute k one that texts do not show where it is 0, and 0? */
+/* Is attribute k 0, and one that texts leave out then? */
 bool pl_op_attr_is_left_out(const pl_node *, int k);
 
-/* ---- builder.c: nodes one after the other. The first failure is kept; after it every call returns PL_NONE and does
+/* ---- builder.c: nodes one after another. The first failure is kept; after it every call returns PL_NONE and does
  * nothing, so a model reads as straight code and asks once, at its end. ---- */
 typedef struct pl_builder {
     pl_graph *graph;
     pl_id region; /* where nodes go */
     pl_phase phase;
     char scope[256];
-    uint32_t block;    /* of what is built; pl_builder_enter_block */
-    size_t block_ends; /* when the scope is no longer than that */
+    uint32_t block;    /* the block of what is built; pl_builder_enter_block */
+    size_t block_ends; /* when the scope gets no longer than this */
     pl_status status;
     pl_error *err;
 } pl_builder;
@@ -93,7 +91,7 @@ void pl_builder_enter(pl_builder *, const char *fmt, ...) PL_PRINTF(2, 3); /* sc
 void pl_builder_leave(pl_builder *);
 /* Likewise "block.3", the fourth of the blocks that the model consists of (pl_value.block). They do not nest. */
 void pl_builder_enter_block(pl_builder *, const char *name, uint32_t number);
-/* What is built next is of the component of that node, in its region; of the component of that value. */
+/* What is built next belongs to the component of that node, in its region; to the component of that value. */
 void pl_builder_at_node(pl_builder *, const pl_node *);
 void pl_builder_at_value(pl_builder *, pl_id value);
 
@@ -122,27 +120,27 @@ pl_id pl_build_node(pl_builder *, pl_op, const pl_attr *attr, int ins, const pl_
 /* The state in which a program with an update counts the steps whose gradient was not finite. */
 #define PL_SKIPPED_STEPS "update.skipped_steps"
 
-/* Of an output of LOAD: is it no port, but the number of the micro-batch's first sample? op_source.c */
+/* op_source.c: is this output of LOAD the number of the micro-batch's first sample, and not a port? */
 bool pl_is_sample_number(const pl_value *);
 
 static inline pl_attr pl_attr_i(int64_t v) { return (pl_attr){.i = v}; }
 static inline pl_attr pl_attr_f(double v) { return (pl_attr){.f = v}; }
 
 /* ---- gradient.c: what a gradient rule may ask and say ---- */
-/* Makes of what came in for a weight, once all is in, the weight's own gradient, in its place. */
+/* Turns what came in for a weight, once all is in, into the weight's own gradient, in place. */
 typedef void (*pl_gradient_finish)(pl_builder *, pl_id sum, pl_id weight);
 struct pl_gradient {
     pl_builder *b;
     pl_id *of; /* [values when the driver started] gradient that has reached a value so far, or PL_NONE */
-    /* likewise: where this node's part of a weight's gradient goes, or PL_NONE: it is not trained */
+    /* likewise: where this node's part of a weight's gradient goes; PL_NONE: it is not trained */
     pl_id *accumulator;
-    pl_gradient_finish *finish; /* likewise, of a weight; NULL: nothing came in yet */
+    pl_gradient_finish *finish; /* likewise, for a weight; NULL: nothing came in yet */
     const bool *wanted;         /* likewise, by root: a trained weight has a part in it, so its gradient is passed on */
     size_t count;
     bool replaced; /* set by a rule whose backward node also does the forward node's work */
 };
 
-/* Is it worth a node to have the gradient of this value? Not of data, nor of what only frozen weights have made. */
+/* Is the gradient of this value worth a node? Not for data, nor for what comes from frozen weights alone. */
 bool pl_gradient_is_wanted(const pl_gradient *, pl_id value);
 /* What to ask pl_build_X for: the gradient of that value if it is wanted. */
 static inline pl_id pl_gradient_output(const pl_gradient *g, pl_id value)
@@ -151,8 +149,8 @@ static inline pl_id pl_gradient_output(const pl_gradient *g, pl_id value)
 }
 /* The gradient of a value, or PL_NONE when none has reached it. */
 pl_id pl_gradient_of(const pl_gradient *, pl_id value);
-/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. Nothing where it is not
- * wanted; a contribution to a window, or to a weight, is refused: PL_E_UNSUPPORTED. */
+/* One more contribution to a value's gradient: kept as it is when it is the first, else summed. Does nothing where it
+ * is not wanted; a contribution to a window, or to a weight, is refused: PL_E_UNSUPPORTED. */
 void pl_gradient_add(pl_gradient *, pl_id value, pl_id contribution);
 /* Takes what has reached the value so far, for a rule that folds it into its own node and then adds the sum. */
 pl_id pl_gradient_take(pl_gradient *, pl_id value);
@@ -160,8 +158,8 @@ pl_id pl_gradient_take(pl_gradient *, pl_id value);
  * version after the node has added to it. */
 pl_id pl_gradient_accumulator(const pl_gradient *, pl_id weight);
 void pl_gradient_accumulated(pl_gradient *, pl_id weight, pl_id version);
-/* Likewise of what the weight is turned into: `finish` makes it the weight's own. All that read the weight must say the
- * same: PL_E_UNSUPPORTED. */
+/* Likewise for what the weight is turned into: `finish` makes it the weight's own gradient. All nodes that read the
+ * weight must say the same: PL_E_UNSUPPORTED. */
 void pl_gradient_accumulated_for(pl_gradient *, pl_id weight, pl_id version, pl_gradient_finish);
 /* The gradient of a layer's bias, where there is one that is trained. */
 void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
@@ -172,14 +170,14 @@ void pl_gradient_add_bias(pl_gradient *, pl_id bias, pl_id dy);
 
 /* ---- helpers of the shape rules ---- */
 const pl_value *pl_value_at(const pl_graph *, pl_id); /* NULL for PL_NONE */
-/* A sentence that names operator, scope, the input (`operand`, an entry of n->in), its shape and what was expected. */
+/* A sentence that names the operator, scope, input (`operand`, an entry of n->in), its shape and what was expected. */
 pl_status pl_fail_operand(const pl_graph *, const pl_node *, const pl_id *operand, const char *expected, pl_error *);
-/* Where it is given it has this shape. */
+/* If given, it has this shape. */
 pl_status pl_expect_operand(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *,
                             const char *expected, pl_error *);
-/* [B,...,width] with one row a sample: an image of one pixel will do, what a global mean gives. */
+/* [B,...,width] with one row per sample, such as the image of one pixel that a global mean gives. */
 bool pl_is_row_a_sample(const pl_shape *, int64_t samples, uint32_t symbolic);
-/* Where it is given it is f32 with a scale and a shift for each of so many channels, in such a row for each of x. */
+/* If given, it is f32 with a scale and a shift for each of so many channels, one such row for each sample of x. */
 pl_status pl_expect_film(const pl_graph *, const pl_node *, const pl_id *operand, const pl_shape *x, int64_t channels,
                          pl_error *);
 double pl_value_elems_f(const pl_value *); /* as double, 0 for NULL */

@@ -6,7 +6,7 @@
 
 #include "ir/op.h"
 
-enum { DROPOUT_FLOPS = 20 }; /* of a number of the mask, as in the operator dropout */
+enum { DROPOUT_FLOPS = 20 }; /* per number of the mask, as in the operator dropout */
 
 _Static_assert(offsetof(pl_attention_args, v) == offsetof(pl_attention_bwd_args, v), "one rule reads both");
 _Static_assert(offsetof(pl_attention_args, sequences) == offsetof(pl_attention_bwd_args, sequences),
@@ -98,7 +98,7 @@ static bool is_fused(const pl_graph *g, const pl_attention_args *a)
     return seen == 7;
 }
 
-/* A gradient for the base of a window, so far without content. */
+/* A gradient for the base of a window, with no content yet. */
 static pl_id gradient_base(pl_gradient *g, pl_id base)
 {
     const pl_value *v = &g->b->graph->value[base];
@@ -116,7 +116,7 @@ static pl_id gradient_window(pl_gradient *g, pl_id d_base, pl_id view)
     return pl_build_view(g->b, d_base, v->shape, v->view_offset, stride);
 }
 
-/* One of q, k and v, the gradient of its base where it is a window, and the output that is its own. */
+/* One of q, k and v; the gradient of its base where it is a window; and its own output. */
 typedef struct part {
     pl_id value, d_base, *d_value;
 } part;

@@ -1,17 +1,17 @@
-/* Layers of signs (Rastegari et al., "XNOR-Net", 2016; docs/binary.md): a row j of a weight is told by its signs and
- * alpha_j = mean|w_j|, a row i of the input by its signs and beta_i = mean|x_i|, and
+/* Layers of signs (Rastegari et al., "XNOR-Net", 2016; docs/binary.md): row j of a weight is represented by its signs
+ * and alpha_j = mean|w_j|, row i of the input by its signs and beta_i = mean|x_i|, and
  *
  *      y_ij = alpha_j·beta_i·(K − 2·#{k: the signs of x_ik and w_jk differ}) + b_j + residual_ij          sign(0) = +
  *
- * The weight is latent: f32, and what an update moves. Its signs are packed once a step (pack_signs), and the same
- * product runs while training and behind it. Backward, with S = sign(x), T = sign(w), X~ = beta·S, W~ = alpha·T:
+ * The weight is latent: f32, and updated as such. Its signs are packed once a step (pack_signs), and the same product
+ * runs in training and after it. Backward, with S = sign(x), T = sign(w), X~ = beta·S, W~ = alpha·T:
  *
  *      dX~ = dy W~       dx_ik = beta_i·[|x_ik| ≤ 1]·dX~_ik + |x_ik|'/K·Σ_m S_im dX~_im          |0|' = 0
  *      dW~ = dyᵀ X~      dw_jk = (1/K + alpha_j·[|w_jk| ≤ 1])·dW~_jk
  *
- * dx is the derivative of beta·S in which that of a sign is 1 within ±1 and 0 beyond (straight-through): beta, which
- * has a derivative, has its own. dw is the paper's: of alpha's derivative it keeps what comes of the number itself.
- * Gradients of a weight are sums of dW~ until all are in; then latent_gradient makes them dw. */
+ * dx is the derivative of beta·S, taking the derivative of a sign as 1 within ±1 and 0 beyond (straight-through); beta
+ * has its true derivative. dw is the paper's: of alpha's derivative it keeps only the part from the number itself. A
+ * weight's gradient is a sum of dW~ until all are in; then latent_gradient turns it into dw. */
 #include "base/binary.h"
 #include "ir/op.h"
 
@@ -67,7 +67,7 @@ static pl_cost cost_pack_signs(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_PACK_SIGNS = {shape_pack_signs, NULL, cost_pack_signs};
 
 /* ---- linear_binary: x f32 [...,K], packed u8, bias [N], residual [...,N], latent [N,K] → y [...,N] ----
- * The latent weight, where it is trained, is whose gradient this is; its numbers are not read. */
+ * The latent weight, if it is trained, is what the gradient is for; its numbers are not read. */
 static pl_status shape_linear_binary(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_linear_binary_args *a = &n->linear_binary;

@@ -1,5 +1,5 @@
 /* Capsules: a few weighted sums over the tokens of a sample, the tokens that weigh most in each, and copies
- * (docs/capsules.md). Tokens t are [B,...,D]: what stands between the samples and the width are N positions. */
+ * (docs/capsules.md). Tokens t are [B,...,D]: the dimensions between the samples and the width are N positions. */
 #include "ir/op.h"
 
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops)
@@ -68,7 +68,7 @@ static pl_status shape_capsule_pool(const pl_graph *g, const pl_node *n, pl_out 
     return PL_OK;
 }
 
-/* Of a loss that reads the weights alone. */
+/* For a loss that reads only the weights. */
 static pl_id zeros_like(pl_gradient *g, pl_id value)
 {
     const pl_value *v = &g->b->graph->value[value];
@@ -134,7 +134,7 @@ static pl_cost cost_capsule_pool_bwd(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_CAPSULE_POOL_BWD = {shape_capsule_pool_bwd, NULL, cost_capsule_pool_bwd};
 
 /* ---- top_k: x f32 [...,N] → i32 [...,count]: where the largest are, the largest first ----
- * Of equal ones the first comes first, NaN behind all numbers. No gradient: places are no numbers. */
+ * Equal ones keep their order; NaN comes after all numbers. No gradient: the outputs are positions. */
 static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_top_k_args *a = &n->top_k;
@@ -152,8 +152,8 @@ static pl_status shape_top_k(const pl_graph *g, const pl_node *n, pl_out out[], 
 
 const pl_op_rule pl_rule_TOP_K = {shape_top_k, NULL, cost_moved, .recompute = true};
 
-/* ---- gather_rows: tokens [B,...,D] of any type, index i32 [B,...] → y [B,...,D]: the tokens at these positions,
- * 0 … N − 1 ---- */
+/* ---- gather_rows: tokens [B,...,D] of any type, index i32 [B,...] → y [B,...,D]: the tokens at these positions, 0 … N
+ * − 1 ---- */
 static pl_status check_gather(const pl_graph *g, const pl_node *n, const pl_id *index, pl_error *err)
 {
     const pl_shape *s = &g->value[*index].shape;

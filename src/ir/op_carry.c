@@ -1,9 +1,9 @@
-/* What a batch carries from step to step: of each of its S places a row of numbers, for which a sample may stay several
+/* What a batch carries from step to step: a row of numbers for each of its S places, in which a sample may stay several
  * steps (deep supervision, Jolicoeur-Martineau 2025). Sample number n of the data stands in place n mod S, S being the
- * batch; rows of a micro-batch past the last place are padding, and nothing of them is kept. `done` counts how many
- * steps the sample in a place has had; 0: the place is free, and what the data bring takes it.
+ * batch; rows of a micro-batch past the last place are padding and are not kept. `done` counts how many steps the
+ * sample in a place has had; 0: the place is free, and the next sample of the data takes it.
  *
- * What is carried is detached: no gradient passes from a step to the one before it. */
+ * What is carried is detached: no gradient passes from one step to the step before. */
 #include "ir/op.h"
 
 /* [S,...] and [samples,...]: as many numbers a row. */
@@ -24,8 +24,8 @@ static bool is_count(const pl_value *done, int64_t places)
 }
 
 /* ---- carry_read: state [S,...], fresh [samples,...], done i32 [S], first sample → y as fresh ----
- * The row of the place where it is taken, else the fresh one. below: of ids, so many; what a state holds that is
- * neither one of them nor −1 becomes −1, so that nothing that a file says makes a reader of ids leave its table. */
+ * The row of the place if that is taken, else the fresh one. below: for ids, how many there are; a state's number that
+ * is neither an id nor −1 becomes −1, so that no file can make a reader of ids leave its table. */
 static pl_status shape_carry_read(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_carry_read_args *a = &n->carry_read;
@@ -39,7 +39,7 @@ static pl_status shape_carry_read(const pl_graph *g, const pl_node *n, pl_out ou
     return PL_OK;
 }
 
-/* As many bytes are read as written: the samples' rows. */
+/* Reads as many bytes as it writes: the samples' rows. */
 _Static_assert(offsetof(pl_carry_read_args, fresh) == offsetof(pl_carry_write_args, x), "one rule reads both");
 
 static pl_cost cost_carry(const pl_graph *g, const pl_node *n)
@@ -62,8 +62,8 @@ static pl_status shape_carry_write(const pl_graph *g, const pl_node *n, pl_out o
 const pl_op_rule pl_rule_CARRY_WRITE = {shape_carry_write, NULL, cost_carry};
 
 /* ---- halt: done i32 [S], q [samples,1], step, first sample ----
- * One more step is done. A sample is finished, and its place free, after `limit` of them, or sooner where q > 0: but
- * with probability `exploration` not before a number of steps that is drawn from 2 … limit, for each step anew. */
+ * One more step is done. A sample is finished, and its place free, after `limit` steps, or sooner where q > 0; but with
+ * probability `exploration` not before a number of steps that is drawn from 2 … limit, anew at each step. */
 static pl_status shape_halt(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_halt_args *a = &n->halt;

@@ -1,10 +1,10 @@
-/* Norms of images: group, instance and batch norm over the positions of each channel; the backward
- * formulas are the textbooks'. What is normalised is [samples, ..., positions, channels]: [B,H,W,C], sequences
- * [B,T,C], or [B,C], whose samples have one position each.
+/* Norms of images: group, instance and batch norm over the positions of each channel; the backward formulas are the
+ * textbooks'. The input is [samples, ..., positions, channels]: [B,H,W,C], sequences [B,T,C], or [B,C], whose samples
+ * have one position each.
  *
- * A norm reads x twice, for its statistics and to apply them. The first time is an operator of its own, or a
- * convolution's epilogue: moments, for each row of positions and each channel the mean and the sum of squared
- * deviations. */
+ * A norm reads x twice, for its statistics and to apply them. The first read is an operator of its own, or a
+ * convolution's epilogue: moments, the mean and the sum of squared deviations for each row of positions and each
+ * channel. */
 #include "ir/op.h"
 
 enum { RANK_MIN = 2 };
@@ -17,7 +17,7 @@ static pl_status check_image(const pl_graph *g, const pl_node *n, const pl_id *i
     return PL_OK;
 }
 
-/* All dimensions but those of positions and channels, and behind them [2, channels]. */
+/* All dimensions but positions and channels, followed by [2, channels]. */
 static pl_shape moments_of(const pl_shape *x)
 {
     pl_shape s = *x;
@@ -53,7 +53,7 @@ static pl_cost cost_moments(const pl_graph *g, const pl_node *n)
     return (pl_cost){4 * pl_value_elems_f(x), pl_value_bytes_f(x)};
 }
 
-/* The norm that reads the moments has the gradient with respect to all that it saw of x. */
+/* The norm that reads the moments gives the whole gradient of x, including the part through them. */
 const pl_op_rule pl_rule_CHANNEL_MOMENTS = {shape_moments, NULL, cost_moments, .recompute = true};
 
 /* ---- forward ---- */
@@ -120,7 +120,7 @@ _Static_assert(offsetof(pl_batch_norm_bwd_args, add) == offsetof(pl_group_norm_b
                    offsetof(pl_batch_norm_bwd_args, dbeta_new) == offsetof(pl_batch_norm_eval_bwd_args, dbeta_new),
                "one rule reads all");
 
-/* Completes the backward node by what is wanted of it, and builds it. The residual passes its gradient on as it is. */
+/* Adds the wanted outputs to the backward node, and builds it. The residual's gradient is passed on as it is. */
 static pl_status gradient_norm(pl_gradient *g, pl_id y, pl_id residual, pl_node *bwd)
 {
     pl_batch_norm_bwd_args *b = &bwd->batch_norm_bwd;
@@ -139,7 +139,7 @@ static pl_status gradient_norm(pl_gradient *g, pl_id y, pl_id residual, pl_node 
 }
 
 /* ---- group_norm: x, moments, gamma, beta, residual → y, mean, rstd ----
- * y = act(x̂·gamma + beta) (+ residual). A group a channel is instance norm. */
+ * y = act(x̂·gamma + beta) (+ residual). One channel per group is instance norm. */
 static pl_status shape_group_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_group_norm_args *a = &n->group_norm;
@@ -163,7 +163,7 @@ static pl_status gradient_group_norm(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_GROUP_NORM = {shape_group_norm, gradient_group_norm, cost_norm, .recompute = true};
 
 /* ---- batch_norm: x, moments, gamma, beta, residual → y, mean, rstd ----
- * With the statistics of the whole batch. Those that evaluation needs are kept by batch_norm_update: a node of its own,
+ * With the statistics of the whole batch. batch_norm_update keeps those that evaluation needs: it is a node of its own,
  * so that recompute, which may run this one again, leaves them alone. */
 static pl_status shape_batch_norm(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
@@ -211,8 +211,8 @@ const pl_op_rule pl_rule_BATCH_NORM_EVAL = {shape_batch_norm_eval, gradient_batc
                                             .recompute = true};
 
 /* ---- batch_norm_update: moments, mean, variance, the running ones ----
- * running += momentum·(statistic of the batch − running), the variance unbiased; `positions` is what the moments of one
- * row are made of. */
+ * running += momentum·(statistic of the batch − running), the variance unbiased; `positions` is how many positions go
+ * into one row's moments. */
 static pl_status shape_batch_norm_update(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_batch_norm_update_args *a = &n->batch_norm_update;
@@ -238,14 +238,14 @@ const pl_op_rule pl_rule_BATCH_NORM_UPDATE = {shape_batch_norm_update, NULL, cos
                                               .mixes_samples = true};
 
 /* ---- …_bwd: dy, x, gamma, beta, mean, rstd, dgamma, dbeta, add → dx ----
- * The pre-activation is made again from x; batch_norm_eval_bwd has the running variance in place of rstd.
- * pooled_batch_norm_bwd has the same but film in the place of add. */
+ * The pre-activation is made again from x; batch_norm_eval_bwd has the running variance in place of rstd;
+ * pooled_batch_norm_bwd has film in place of add. */
 _Static_assert(offsetof(pl_batch_norm_bwd_args, dbeta) == offsetof(pl_pooled_batch_norm_bwd_args, dbeta) &&
                    offsetof(pl_batch_norm_bwd_args, add) == offsetof(pl_pooled_batch_norm_bwd_args, film) &&
                    offsetof(pl_batch_norm_bwd_args, dx) == offsetof(pl_pooled_batch_norm_bwd_args, dx),
                "one rule reads both");
 
-/* All but add and film; dx. */
+/* All inputs but add and film; dx. */
 static pl_status shape_bwd_alone(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_batch_norm_bwd_args *a = &n->batch_norm_bwd;
@@ -284,9 +284,9 @@ const pl_op_rule pl_rule_BATCH_NORM_BWD = {shape_bwd, NULL, cost_bwd, .mixes_sam
 const pl_op_rule pl_rule_BATCH_NORM_EVAL_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* ---- pooled_batch_norm: x, moments, gamma, beta, film [B,2·channels] → y, mean, rstd ----
- * batch_norm of what a pool has left of an image (conv2d_pool), with the statistics of the whole image: moments are its
- * rows', of `positions` pixels each. With film y = s·act(…) + t, the scales s in front of the shifts t.
- * Here: one sample's rows, and their pixels. */
+ * batch_norm of what a pool has left of an image (conv2d_pool), with the statistics of the whole image: the moments are
+ * its rows', each of `positions` pixels. With film, y = s·act(…) + t; scales s come before shifts t. Here: one sample's
+ * rows, and their pixels. */
 static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_pooled_batch_norm_args *a = &n->pooled_batch_norm;
@@ -338,8 +338,8 @@ static bool reads_either(const pl_node *n, pl_id one, pl_id other)
     return false;
 }
 
-/* x and the moments are what one conv2d_pool makes, and no other node that has a gradient has read either of them: only
- * then is what the spread says the whole gradient. Rules run from the last node to the first. */
+/* One conv2d_pool makes x and the moments, and no other node with a gradient reads either: only then is the spread the
+ * whole gradient. Rules run from the last node to the first. */
 static bool is_only_reader(const pl_gradient *g, const pl_node *n)
 {
     const pl_graph *graph = g->b->graph;
@@ -374,7 +374,7 @@ static pl_status build_pooled_bwd(pl_gradient *g, const pl_pooled_batch_norm_arg
     return g->b->status;
 }
 
-/* What the statistics pass on to every pixel of the whole image reaches it as the gradient of its moments. */
+/* The statistics' gradient for every pixel of the whole image reaches it as the gradient of its moments. */
 static pl_status gradient_pooled(pl_gradient *g, const pl_node *n)
 {
     const pl_pooled_batch_norm_args *a = &n->pooled_batch_norm;
@@ -395,8 +395,8 @@ const pl_op_rule pl_rule_POOLED_BATCH_NORM = {shape_pooled, gradient_pooled, cos
                                               .mixes_samples = true};
 
 /* ---- pooled_batch_norm_bwd: dy, x, gamma, beta, mean, rstd, dgamma, dbeta, film → dx, spread, dfilm ----
- * dx as if the statistics were given. What they add for a number v of the whole image, which has `positions` pixels a
- * sample, is shift + slope·(v − mean): spread f32 [3, channels] holds the three, a row each. */
+ * dx as if the statistics were constants. Their part for a number v of the whole image, which has `positions` pixels
+ * per sample, is shift + slope·(v − mean): spread f32 [3, channels] holds the three, a row each. */
 static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_pooled_batch_norm_bwd_args *a = &n->pooled_batch_norm_bwd;
@@ -415,8 +415,7 @@ static pl_status shape_pooled_bwd(const pl_graph *g, const pl_node *n, pl_out ou
 const pl_op_rule pl_rule_POOLED_BATCH_NORM_BWD = {shape_pooled_bwd, NULL, cost_bwd, .mixes_samples = true};
 
 /* ---- batch_norm_spread: dpooled, argmax, spread, y → dy ----
- * The gradient of the whole image y: dpooled where the pool took a number from, and what the statistics pass on to
- * all. */
+ * The gradient of the whole image y: dpooled where the pool took a number, plus the statistics' part everywhere. */
 static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_batch_norm_spread_args *a = &n->batch_norm_spread;

@@ -1,5 +1,5 @@
-/* Whole channels, the last dimension: put side by side, cut out, dropped, and two that say where a pixel is. All are
- * copies: kernels take whole tensors, a window with a distance between its rows would be read by few of them. */
+/* Whole channels, the last dimension: concatenated, sliced, dropped, and two that say where a pixel is. All are copies:
+ * kernels take whole tensors, and few would read a window with gaps between its rows. */
 #include "ir/op.h"
 
 static pl_status refuse(const pl_node *n, const char *why, pl_error *err)
@@ -33,7 +33,7 @@ static pl_cost cost_copied(const pl_graph *g, const pl_node *n)
     return (pl_cost){pl_value_elems_f(y), 2 * pl_value_bytes_f(y)};
 }
 
-/* ---- concat: two or more parts → their channels, one after the other ---- */
+/* ---- concat: two or more parts → their channels, one after another ---- */
 static pl_status shape_concat(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_id *part = n->concat.part;
@@ -113,7 +113,7 @@ static pl_status shape_slice_bwd(const pl_graph *g, const pl_node *n, pl_out out
 const pl_op_rule pl_rule_SLICE_BWD = {shape_slice_bwd, NULL, cost_copied};
 
 /* ---- append_coordinates: x [B,H,W,C] → [B,H,W,C+2] ----
- * Behind the channels of pixel i,j lie i/(H−1) and j/(W−1), from 0 to 1. */
+ * The channels of pixel i,j are followed by i/(H−1) and j/(W−1), from 0 to 1. */
 static pl_status shape_append_coordinates(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_append_coordinates_args *a = &n->append_coordinates;
@@ -141,7 +141,7 @@ static pl_status gradient_append_coordinates(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_APPEND_COORDINATES = {shape_append_coordinates, gradient_append_coordinates, cost_copied,
                                                .recompute = true};
 
-/* ---- channel_dropout: x, step, first_sample → x·mask/(1−p), one number of the mask a channel of a sample ----
+/* ---- channel_dropout: x, step, first_sample → x·mask/(1−p), one number of the mask for each channel of a sample ----
  * The mask is a function of (seed, stream, step, global sample, channel), so the backward pass is the same node on dy.
  */
 static pl_status shape_channel_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -169,10 +169,10 @@ static pl_status gradient_channel_dropout(pl_gradient *g, const pl_node *n)
 const pl_op_rule pl_rule_CHANNEL_DROPOUT = {shape_channel_dropout, gradient_channel_dropout, cost_copied,
                                             .recompute = true};
 
-/* ---- path_dropout: x [B,...], step, first_sample → x, but each of the `paths` equal parts of a sample, one behind the
- * other, is zero with the probability, and not scaled where it is not: a part is a way to the result, and those that
- * are left are weighed elsewhere. The mask is channel_dropout's, a number a path; so the backward pass is the same node
- * on dy. */
+/* ---- path_dropout: x [B,...], step, first_sample → x, but each of the `paths` equal, consecutive parts of a sample is
+ * zeroed with probability p, and the others are not scaled: a part is one path to the result, and the remaining paths
+ * are weighted elsewhere. The mask is channel_dropout's, one number per path; so the backward pass is the same node on
+ * dy. */
 static pl_status shape_path_dropout(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_path_dropout_args *a = &n->path_dropout;

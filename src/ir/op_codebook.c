@@ -1,9 +1,9 @@
-/* A codebook of vectors that is no weight but an average of what it stands for (van den Oord et al. 2017, appendix A):
- * of each code the number of vectors to which it is the nearest, and their sum, both averaged over the steps. */
+/* A codebook whose vectors are not weights but averages of what they stand for (van den Oord et al. 2017, appendix A):
+ * for each code, the number of vectors to which it is the nearest and their sum, both averaged over the steps. */
 #include "ir/op.h"
 
 /* ---- nearest_code: z [samples,...,D], codebook f32 [V,D] → index i32 [samples,...], code as z ----
- * The first of the codes at the least distance. No gradient: what is learnt of it passes by straight_through. */
+ * The first of the codes at the least distance. No gradient: learning passes through straight_through. */
 static pl_status shape_nearest_code(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_nearest_code_args *a = &n->nearest_code;
@@ -31,8 +31,8 @@ static pl_cost cost_nearest_code(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_NEAREST_CODE = {shape_nearest_code, NULL, cost_nearest_code};
 
 /* ---- code_sum: index i32 [samples,...], z [samples,...,D], sums f32 [V,D+1], counted f32, one a sample ----
- * To the row of its code each vector is added, and 1 in the last column; not those of a sample that counts nothing. One
- * after the other, so the sums have the same bits however the batch is cut. */
+ * Each vector is added to the row of its code, and 1 to the last column, except for samples that count nothing. One
+ * after another, so the sums have the same bits however the batch is split. */
 static pl_status shape_code_sum(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_code_sum_args *a = &n->code_sum;
@@ -60,10 +60,10 @@ static pl_cost cost_code_sum(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_CODE_SUM = {shape_code_sum, NULL, cost_code_sum};
 
-/* ---- code_update: sums f32 [V,D+1], codebook f32 [V,D], sizes f32 [V], averages f32 [V,D]: all of them anew ----
- * With n and s for a code's count and sum, N over all codes: size' = rate·size + (1 − rate)·n, average' likewise of s,
- * code' = average' / ((size' + eps)·N' / (N' + V·eps)); sums' = 0. Where nothing was counted at all everything stays as
- * it is, and a sum that is not finite counts nothing. */
+/* ---- code_update: sums f32 [V,D+1], codebook f32 [V,D], sizes f32 [V], averages f32 [V,D]: all of them updated ----
+ * With n and s for a code's count and sum, N for the sum over all codes: size' = rate·size + (1 − rate)·n, average'
+ * likewise of s, code' = average' / ((size' + eps)·N' / (N' + V·eps)); sums' = 0. Where nothing at all was counted,
+ * everything stays as it is; a sum that is not finite counts as nothing. */
 static pl_status shape_code_update(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_code_update_args *a = &n->code_update;

@@ -1,15 +1,15 @@
-/* Two-dimensional convolution over N,H,W,C images, its two derivatives and its transpose; the gradient of
- * a bias is column_sum. What lies outside of the image counts as zero. Which algorithm computes it is an attribute,
- * decided when the model is built (base/convolution.h): it decides bits, so it is no matter of the machine.
- * What flows is of one type in a node, f32, bf16 or f16; biases, moments and sums of gradients are f32. */
+/* Two-dimensional convolution over N,H,W,C images, its two derivatives and its transpose; the gradient of a bias is
+ * column_sum. Pixels outside the image count as zero. The algorithm is an attribute, decided when the model is built
+ * (base/convolution.h): it decides bits, so it must not depend on the machine. A node's activations have one type, f32,
+ * bf16 or f16; biases, moments and sums of gradients are f32. */
 #include "base/convolution.h"
 #include "ir/op.h"
 
-/* ---- shapes that the three have in common ---- */
+/* ---- shapes common to the three ---- */
 
 static bool is_image(const pl_value *v) { return v->shape.rank == 4 && !(v->shape.symbolic & ~1u); }
 
-/* What sizes can be calculated of; the rest check_window refuses. */
+/* Sizes that can be calculated with; check_window refuses the rest. */
 static bool is_possible(const pl_convolution_shape *s)
 {
     bool small = s->height <= INT32_MAX && s->width <= INT32_MAX && s->kernel <= INT32_MAX && s->stride <= INT32_MAX;
@@ -32,7 +32,7 @@ static pl_convolution_shape shape_between(const pl_shape *x, const pl_shape *w, 
     return s;
 }
 
-/* So many products by the algorithm, and bytes. */
+/* The algorithm's number of products, and bytes. */
 static pl_cost cost_of(const pl_convolution_shape *s, int64_t algorithm, double products, double bytes)
 {
     const double flops =
@@ -54,7 +54,7 @@ static pl_status check_weight(const pl_graph *g, const pl_node *n, const pl_id *
     return PL_OK;
 }
 
-/* An image and a weight for as many channels. */
+/* An image, and a weight with as many channels. */
 static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *weight, pl_error *err)
 {
     PL_TRY(check_image(g, n, x, "[batch, height, width, in]", err));
@@ -96,7 +96,7 @@ static pl_shape image_of(const pl_shape *like, int64_t height, int64_t width, in
 
 /* ---- conv2d: x [B,H,W,C], weight [N,k,k,C], bias [N], residual [B,Ho,Wo,N] → y [B,Ho,Wo,N], act(y), moments ----
  * With act, y is the pre-activation and the second output is act(y). moments f32 [B,Ho,2,N] are those that
- * channel_moments makes of y; no gradient goes through them, a norm's own rule takes them into account. */
+ * channel_moments makes of y; no gradient passes through them: a norm's own rule accounts for them. */
 static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_conv2d_args *a = &n->conv2d;
@@ -113,7 +113,7 @@ static pl_status shape_conv2d(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-/* The backward pass of a convolution of x: dx has the gradient of its output, its weight, and how it was computed. */
+/* The backward pass of a convolution of x; dx holds its output's gradient, its weight and how it was computed. */
 static void weight_gradient(pl_gradient *g, pl_id x, const pl_conv2d_dx_args *dx)
 {
     const pl_value *v = g->b->graph->value;
@@ -126,7 +126,7 @@ static void weight_gradient(pl_gradient *g, pl_id x, const pl_conv2d_dx_args *dx
     pl_gradient_accumulated(g, dx->weight, pl_build_conv2d_dw(g->b, &b));
 }
 
-/* As linear's: dW comes before dx, so that x is dead when dx is born. */
+/* As in linear, dW comes before dx, so that x is dead when dx is born. */
 static void gradient_of_factors(pl_gradient *g, pl_id x, pl_conv2d_dx_args *dx)
 {
     weight_gradient(g, x, dx);
@@ -168,8 +168,8 @@ const pl_op_rule pl_rule_CONV2D = {shape_conv2d, gradient_conv2d, cost_conv2d,
                                    .remade = 1u << PL_OUT_OF(conv2d, moments)};
 
 /* ---- conv2d_dx: dy [B,Ho,Wo,N], weight [N,k,k,C], partial [B,H,W,C], u [B,H,W,C] → dx [B,H,W,C], act(u) ----
- * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. H and W are
- * attributes: with a stride, several sizes of image have a gradient of that size. */
+ * dx = gradient (+ partial) (· act'(u)); with u the second output, if wanted, is act(u), recomputed. H and W are
+ * attributes: with a stride, images of several sizes have gradients dy of the same size. */
 static pl_convolution_shape shape_of_dx(const pl_graph *g, const pl_conv2d_dx_args *a)
 {
     const pl_shape *w = &g->value[a->weight].shape;
@@ -238,8 +238,8 @@ static pl_cost cost_conv2d_dw(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_CONV2D_DW = {shape_conv2d_dw, NULL, cost_conv2d_dw};
 
 /* ---- conv_transpose2d: x [B,H,W,N], weight [N,k,k,C], bias [C], residual [B,Ho,Wo,C] → y [B,Ho,Wo,C] ----
- * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is
- * (H − 1)·stride + k. So its own derivatives are a convolution, and conv2d_dw with x and dy in each other's place. */
+ * What conv2d_dx does to a gradient: each pixel of x is spread over k × k pixels of y, `stride` apart, and Ho is (H −
+ * 1)·stride + k. So its own derivatives are a convolution, and conv2d_dw with x and dy swapped. */
 static pl_convolution_shape shape_of_transpose(const pl_shape *x, const pl_shape *w, int64_t stride)
 {
     pl_convolution_shape s = {.stride = stride, .kernel = w->dim[1]};
@@ -302,14 +302,13 @@ static pl_cost cost_conv_transpose2d(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_CONV_TRANSPOSE2D = {shape_conv_transpose2d, gradient_conv_transpose2d, cost_conv_transpose2d};
 
 /* ---- conv2d_pool: x, weight, gamma, bias [N], film [B,2N] → pooled [B,Ho/2,Wo/2,N], argmax, moments, y ----
- * y = conv2d(x, weight, bias), and of each 2×2 of it the number that the largest is made of by what follows: a norm
- * with the gains gamma [N], an activation that falls nowhere, and film's scales. All of them keep the order of numbers
- * or turn it round, as the sign of gamma·scale says, so the pool may go first, and what comes after has a quarter of
- * the numbers. Where the sign is 0 all are made equal and the first is taken. moments are those of the whole y; y
- * itself need not be there at once.
+ * y = conv2d(x, weight, bias), and from each 2×2 of it the number that what follows turns into the largest: a norm with
+ * gains gamma [N], a non-decreasing activation, and film's scales. All of them keep or reverse the order of numbers, as
+ * the sign of gamma·scale says, so the pool may come first, and what follows has a quarter of the numbers. Where the
+ * sign is 0, all become equal and the first is taken. moments are those of the whole y; y need not exist whole.
  *
- * The gradient that moments get is pooled_batch_norm_bwd's spread. Since the statistics take away whatever is the same
- * for all numbers of a channel, that of the bias is then exactly zero. */
+ * The gradient of moments is pooled_batch_norm_bwd's spread. Since the statistics remove whatever all numbers of a
+ * channel have in common, the bias's gradient is then exactly zero. */
 static void give_conv2d_pool(const pl_value *x, const pl_convolution_shape *s, pl_out out[])
 {
     pl_shape pooled = image_of(&x->shape, s->out_height / 2, s->out_width / 2, s->out);
@@ -336,7 +335,7 @@ static pl_status shape_conv2d_pool(const pl_graph *g, const pl_node *n, pl_out o
     return PL_OK;
 }
 
-/* dy of a y that is there. */
+/* dy of a y that is kept. */
 static pl_id spread_out(pl_gradient *g, const pl_conv2d_pool_args *a, pl_id to_pooled, pl_id spread)
 {
     const pl_shape *y = &g->b->graph->value[a->y].shape;
@@ -371,7 +370,7 @@ static double bytes_of_pixels(const pl_convolution_shape *s, pl_dtype dtype)
            (double)pl_dtype_bytes(dtype);
 }
 
-/* y that is not kept goes through memory in pieces. */
+/* A y that is not kept goes through memory in pieces. */
 static pl_cost cost_conv2d_pool(const pl_graph *g, const pl_node *n)
 {
     const pl_conv2d_pool_args *a = &n->conv2d_pool;
@@ -387,8 +386,8 @@ const pl_op_rule pl_rule_CONV2D_POOL = {shape_conv2d_pool, gradient_conv2d_pool,
                                                   1u << PL_OUT_OF(conv2d_pool, y)};
 
 /* ---- conv2d_pool_bwd: dpooled, argmax, spread, x, weight, bias, dweight → dx ----
- * batch_norm_spread, conv2d_dw and conv2d_dx, some samples at a time, whose y is made again: so neither y nor dy is
- * ever whole (rewrite/convolution.c). */
+ * batch_norm_spread, conv2d_dw and conv2d_dx, some samples at a time, with y recomputed: so neither y nor dy is ever
+ * whole (rewrite/convolution.c). */
 static pl_status shape_conv2d_pool_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_conv2d_pool_bwd_args *a = &n->conv2d_pool_bwd;
@@ -419,5 +418,5 @@ static pl_cost cost_conv2d_pool_bwd(const pl_graph *g, const pl_node *n)
                        products * pl_value_bytes_f(w) + 1.25 * pl_value_bytes_f(&g->value[a->dpooled]));
 }
 
-/* Of some samples x has been read before their dx is written. */
+/* The x of some samples is read before their dx is written. */
 const pl_op_rule pl_rule_CONV2D_POOL_BWD = {shape_conv2d_pool_bwd, NULL, cost_conv2d_pool_bwd};

@@ -17,7 +17,7 @@ static pl_status shape_like_x(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-/* Two inputs have one shape. */
+/* Both inputs have the same shape. */
 static pl_status shape_add(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_add_args *a = &n->add;
@@ -88,10 +88,10 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ADD = {shape_add, gradient_add, cost_elementwise, .recompute = true};
 
-/* ---- detach: x → the same, as a constant: no gradient passes, so what made it is not kept for one ---- */
+/* ---- detach: x → the same, as a constant: no gradient passes, so nothing is kept for it ---- */
 const pl_op_rule pl_rule_DETACH = {shape_like_x, NULL, cost_elementwise};
 
-/* ---- cast: x → the same numbers as the output is stored: the output says its dtype, so it is there before ---- */
+/* ---- cast: x → the same numbers in the type of the output, which must exist already ---- */
 static pl_status shape_cast(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cast_args *a = &n->cast;
@@ -138,8 +138,8 @@ static pl_status shape_add_to(const pl_graph *g, const pl_node *n, pl_out out[],
 
 const pl_op_rule pl_rule_ADD_TO = {shape_add_to, NULL, cost_elementwise};
 
-/* ---- replace: x, as `value` is stored and in its place: numbers in the type of `value`, anything else as it is. A
- * node that may not run leaves what was there. No gradient passes ---- */
+/* ---- replace: x in the place of `value`: numbers in the type of `value`, anything else as it is. A node that is not
+ * run leaves what was there. No gradient passes ---- */
 static pl_status shape_replace(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_replace_args *a = &n->replace;

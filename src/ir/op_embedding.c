@@ -15,7 +15,7 @@ static pl_status check_places(const pl_graph *g, const pl_node *n, const pl_id *
     return fine ? PL_OK : pl_fail_operand(g, n, positions, "f32 [at least T, width], and a window of 1", err);
 }
 
-/* The output's dtype where it exists already (a rewrite may have narrowed it), else f32. */
+/* The output's dtype if it already exists (a rewrite may have narrowed it), else f32. */
 static pl_dtype dtype_of_output(const pl_graph *g, const pl_embedding_args *a)
 {
     const pl_value *x = pl_value_at(g, a->x);

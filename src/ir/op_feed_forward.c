@@ -1,7 +1,7 @@
 /* Two linears with an activation between them, done in chunks of rows: the hidden values of all rows, which are wider
- * than what goes in and out, never exist at once, and none is kept for the backward pass, which makes each chunk's
- * again. Built by rewrite/chunk.c from the nodes that they replace; the same numbers to the last bit. As with linear,
- * what flows is of one type in a node, f32, bf16 or f16; biases and sums of gradients are f32. */
+ * than input and output, never exist at once, and none is kept for the backward pass, which recomputes each chunk's.
+ * Built by rewrite/chunk.c from the nodes that they replace; the same numbers to the last bit. As in linear, a node's
+ * activations have one type, f32, bf16 or f16; biases and sums of gradients are f32. */
 #include "ir/op.h"
 
 _Static_assert(offsetof(pl_feed_forward_args, rows) == offsetof(pl_feed_forward_bwd_args, rows), "one rule reads both");
@@ -46,7 +46,7 @@ static pl_status shape_feed_forward(const pl_graph *g, const pl_node *n, pl_out 
     return PL_OK;
 }
 
-/* The backward node, where somebody wants something of it. */
+/* The backward node, if any of its outputs is wanted. */
 static void build_bwd(pl_gradient *g, const pl_feed_forward_args *a, pl_id dy)
 {
     pl_feed_forward_bwd_args b = pl_feed_forward_bwd_none;
@@ -103,7 +103,7 @@ static pl_status shape_feed_forward_bwd(const pl_graph *g, const pl_node *n, pl_
     return PL_OK;
 }
 
-/* At most five products: the hidden values again, their gradient, both weights', the input's. */
+/* At most five products: the hidden values again and the gradients of these, of both weights and of the input. */
 static pl_cost cost_feed_forward_bwd(const pl_graph *g, const pl_node *n)
 {
     const pl_feed_forward_bwd_args *a = &n->feed_forward_bwd;

@@ -1,7 +1,7 @@
 /* A feed-forward layer whose activation gates a second product (SwiGLU where it is SiLU; Shazeer, "GLU Variants Improve
- * Transformer", 2020), in chunks of rows, as feed_forward is. gate_up holds the rows of the gate, then those
- * of what it gates. Forward neither of the two ever exists: the product's epilogue multiplies them. Backward both are
- * made again, for a chunk's rows at a time. No biases. */
+ * Transformer", 2020), in chunks of rows, as feed_forward is. gate_up holds the rows of the gate, then those of what it
+ * gates. In the forward pass neither of the two ever exists: the product's epilogue multiplies them. The backward pass
+ * recomputes both, for a chunk's rows at a time. No biases. */
 #include "ir/op.h"
 
 static pl_shape with_last(pl_shape s, int64_t last)
@@ -42,7 +42,7 @@ static pl_status shape_forward(const pl_graph *g, const pl_node *n, pl_out out[]
     return PL_OK;
 }
 
-/* The backward node, where somebody wants something of it. */
+/* The backward node, if any of its outputs is wanted. */
 static void build_bwd(pl_gradient *g, const pl_gated_feed_forward_args *a, pl_id dy)
 {
     pl_gated_feed_forward_bwd_args b = pl_gated_feed_forward_bwd_none;
@@ -95,7 +95,7 @@ static pl_status shape_bwd(const pl_graph *g, const pl_node *n, pl_out out[], pl
     return PL_OK;
 }
 
-/* At most five products: both factors again, the gradient of their product, both weights', the input's. */
+/* At most five products: both factors again, and the gradients of their product, of both weights and of the input. */
 static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 {
     const pl_gated_feed_forward_bwd_args *a = &n->gated_feed_forward_bwd;
@@ -112,7 +112,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd};
 
 /* ---- gated_activation: x f32 [...,2F] → y [...,F] ----
- * What gated_feed_forward does between its two products, for who needs the hidden values whole (rewrite/unfold.c,
+ * What gated_feed_forward does between its two products, where the hidden values are needed whole (rewrite/unfold.c,
  * layers of signs). */
 static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *factors, pl_error *err)
 {

@@ -1,10 +1,9 @@
-/* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy.
- * What flows (x, W, y, their gradients) is of one type in a node, f32, bf16 or f16; biases and sums of gradients are
- * f32, and so may y be that a model gives out.
- * This is the file to read before adding an operator: each family file has this shape. */
+/* y = x Wᵀ + b with W [out,in] as everywhere in the field; dx = dy W; dW += dyᵀ x; db += Σ dy. x, W, y and their
+ * gradients have one type in a node, f32, bf16 or f16; biases and sums of gradients are f32, and so may be a y that the
+ * model outputs. This is the file to read before adding an operator: each family file has this shape. */
 #include "ir/op.h"
 
-/* y where it is there already as f32, else of the type of x; what is made or added beside it is as it is. */
+/* f32 if y already exists as f32 and nothing else is made or added with it, else the type of x. */
 static pl_dtype dtype_of_linear(const pl_graph *g, const pl_linear_args *a)
 {
     const bool alone = a->y != PL_NONE && a->act_y == PL_NONE && a->residual == PL_NONE;
@@ -29,7 +28,7 @@ static pl_status shape_linear(const pl_graph *g, const pl_node *n, pl_out out[],
     return PL_OK;
 }
 
-/* dW comes before dx: its operand x is then dead when dx is born. */
+/* dW comes before dx, so that its operand x is dead when dx is born. */
 static pl_status gradient_linear(pl_gradient *g, const pl_node *n)
 {
     const pl_linear_args *a = &n->linear;
@@ -66,7 +65,7 @@ static pl_cost cost_linear(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_LINEAR = {shape_linear, gradient_linear, cost_linear};
 
 /* ---- linear_dx: dy [...,N], weight [N,K], partial [...,K], u [...,K] → dx [...,K], act(u) ----
- * dx = dy W (+ partial) (· act'(u)); with u the second output, if wanted, computes act(u) once more. */
+ * dx = dy W (+ partial) (· act'(u)); with u the second output, if wanted, is act(u), recomputed. */
 static pl_status shape_linear_dx(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_linear_dx_args *a = &n->linear_dx;

@@ -1,6 +1,6 @@
-/* Linear + softmax + cross-entropy over chunks of rows: the logits of all rows never exist at once.
- * h, W and dh are of one type, f32, bf16 or f16; logits are f32 always, and so is the sum of the weight's gradient.
- * Loss = Σ over counted rows of (logsumexp − logit of the target), summed in f64; gradients are scaled by `scale`. */
+/* Linear + softmax + cross-entropy over chunks of rows: the logits of all rows never exist at once. h, W and dh have
+ * one type, f32, bf16 or f16; logits are always f32, and so is the sum of the weight's gradient. Loss = Σ over counted
+ * rows of (logsumexp − logit of the target), summed in f64; gradients are scaled by `scale`. */
 #include "ir/op.h"
 
 _Static_assert(offsetof(pl_linear_ce_args, loss) == offsetof(pl_linear_ce_bwd_args, loss), "one rule reads both");
@@ -29,7 +29,7 @@ static pl_status shape_linear_ce(const pl_graph *g, const pl_node *n, pl_out out
     return check(g, n, err);
 }
 
-/* The loss is the root: its backward node computes the loss too, so the forward node is replaced by it. */
+/* The loss is the root: its backward node computes the loss too, and so replaces the forward node. */
 static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
 {
     const pl_linear_ce_args *a = &n->linear_ce;
@@ -45,7 +45,7 @@ static pl_status gradient_linear_ce(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-/* One product or more, each of which reads what h and the weight have. */
+/* One product or more, each of which reads all of h and the weight. */
 static pl_cost cost_of(const pl_graph *g, const pl_linear_ce_args *a, double products)
 {
     const pl_value *h = &g->value[a->h], *w = &g->value[a->weight];

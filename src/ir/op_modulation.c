@@ -1,5 +1,5 @@
 /* One value steers another: gates, blends of two values by a gate, feature-wise affine maps (FiLM, Perez et al. 2018),
- * and sums over time with weights from a softmax (temporal attention). Backward they need their inputs alone. */
+ * and sums over time with weights from a softmax (temporal attention). Their backward nodes need only the inputs. */
 #include "ir/op.h"
 
 static pl_cost cost_of(const pl_graph *g, const pl_node *n, double flops_per_elem)
@@ -25,7 +25,7 @@ static pl_cost cost_backward(const pl_graph *g, const pl_node *n)
     return cost_of(g, n, n->op == PL_OP_GATE_BWD ? 30 : 6);
 }
 
-/* gate, film and softmax_pool alike: x and what steers it, and backward the gradients of the two. */
+/* gate, film and softmax_pool are alike: x and what steers it; in the backward pass, the gradients of the two. */
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_film_args, film), "one rule reads both");
 _Static_assert(offsetof(pl_gate_args, gate) == offsetof(pl_softmax_pool_args, logits), "one rule reads both");
 _Static_assert(offsetof(pl_gate_bwd_args, gate) == offsetof(pl_film_bwd_args, film), "one rule builds both");
@@ -47,7 +47,7 @@ static pl_status build_bwd(pl_gradient *g, const pl_node *n, pl_op bwd)
     return g->b->status;
 }
 
-/* ---- gate: x, gate → x·σ(gate), the gate as x or with one channel for all of x's ---- */
+/* ---- gate: x, gate → x·σ(gate), the gate like x or with one channel for all of x's ---- */
 static pl_status check_gate(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *gate, pl_error *err)
 {
     const pl_shape *s = &g->value[*x].shape;
@@ -84,9 +84,9 @@ static pl_status shape_gate_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 const pl_op_rule pl_rule_GATE_BWD = {shape_gate_bwd, NULL, cost_backward};
 
 /* ---- blend: a, b [B,...,D], z → y = gate·a + (1 − gate)·b, gate f32 = σ(z) ----
- * One logit for each row, or for rows that follow one another: z has the first dimensions of a, the samples at least,
- * and may have ones behind them. [B,N,1] is a gate for each row, [B,1] or [B,1,1] one for each sample. The gates are
- * an output for whoever wants to know them; no gradient comes back from there. */
+ * One logit for each row, or for rows that follow one another: z has the first dimensions of a, at least the samples,
+ * perhaps followed by ones. [B,N,1] is a gate for each row, [B,1] or [B,1,1] one for each sample. The gates are an
+ * output for inspection; no gradient comes back from it. */
 static bool are_gates_of(const pl_shape *z, const pl_shape *a)
 {
     uint32_t k = 1;
@@ -150,8 +150,8 @@ static pl_status shape_blend_bwd(const pl_graph *g, const pl_node *n, pl_out out
     return PL_OK;
 }
 
-/* All three of a place are read before anything is written there, and a logit before its gradient. No storage is
- * offered to two outputs: db, too, may take the place of dy where da, which is made first, does not. */
+/* All three inputs of an element are read before anything is written there, and a logit before its gradient. No storage
+ * is offered to two outputs: db may take the place of dy only if da, which is made first, does not. */
 static uint32_t over_blend_bwd(const pl_node *n, int out)
 {
     return out == PL_OUT_OF(blend_bwd, db) && n->blend_bwd.da == PL_NONE ? PL_BIT_OF(blend_bwd, dy) : 0;
@@ -160,7 +160,7 @@ static uint32_t over_blend_bwd(const pl_node *n, int out)
 const pl_op_rule pl_rule_BLEND_BWD = {shape_blend_bwd, NULL, cost_backward, .over = over_blend_bwd};
 
 /* ---- film: x [B,...,C], film [B,2C] → y = film[b,c]·x + film[b,C+c] ----
- * First the scales, then the shifts, and no "1 +" in front of a scale. They are stored as x is, or as f32. */
+ * First the scales, then the shifts, and no "1 +" before a scale. They are stored like x, or as f32. */
 static pl_status check_film(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *film, pl_error *err)
 {
     const pl_value *v = &g->value[*x], *s = &g->value[*film];
@@ -200,9 +200,9 @@ static pl_status shape_film_bwd(const pl_graph *g, const pl_node *n, pl_out out[
 
 const pl_op_rule pl_rule_FILM_BWD = {shape_film_bwd, NULL, cost_backward};
 
-/* ---- softmax_pool: x, logits → y = Σ_t softmax(logits)_t·x_t, of each sample ----
- * x [B,T,C] with logits [B,T] or [B,T,1] gives [B,C]; or x [B,...,T·C] with logits [B,...,T], which concat makes of T
- * values, gives [B,...,C]: the same bytes, and no window is needed, which would have no gradient. */
+/* ---- softmax_pool: x, logits → y = Σ_t softmax(logits)_t·x_t, for each sample ----
+ * x [B,T,C] with logits [B,T] or [B,T,1] gives [B,C]; or x [B,...,T·C], which concat makes from T values, with logits
+ * [B,...,T] gives [B,...,C]: the same bytes without a window, which would have no gradient. */
 static bool are_apart(const pl_shape *x, const pl_shape *e)
 {
     bool scores = e->rank == 2 || (e->rank == 3 && e->dim[2] == 1);
@@ -224,7 +224,7 @@ static pl_status check_pool(const pl_graph *g, const pl_node *n, const pl_id *x,
     return pl_fail_operand(g, n, logits, "a number for each sample and time", err);
 }
 
-/* Of the sums over time. */
+/* The shape of the sums over time. */
 static pl_shape pooled(const pl_shape *x, const pl_shape *e)
 {
     pl_shape s = *x;

@@ -1,5 +1,5 @@
-/* Layer norm and RMS norm over the last dimension; the backward formulas are the textbooks'. RMS
- * norm may be without a gain. */
+/* Layer norm and RMS norm over the last dimension; the backward formulas are the textbooks'. RMS norm may lack a
+ * gain. */
 #include "ir/op.h"
 
 static pl_status check(const pl_graph *g, const pl_node *n, const pl_id *x, const pl_id *gamma, pl_error *err)

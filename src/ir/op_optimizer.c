@@ -1,5 +1,5 @@
 /* The update: AdamW (Loshchilov & Hutter 2019), Adam-atan2 (Everett et al. 2024), averages of weights and clipping by
- * the global norm are nodes like all others. */
+ * the global norm are nodes like any other. */
 #include "base/block8.h"
 #include "ir/op.h"
 
@@ -12,8 +12,8 @@ static pl_cost cost_sum_squares(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_SUM_SQUARES = {NULL, NULL, cost_sum_squares};
 
-/* ---- clip_scale: from the sum of squares the scale of the gradient, whether it is finite, and how many steps were
- * skipped until now; max_norm 0: only un-scaled ---- */
+/* ---- clip_scale: from the sum of squares: the scale of the gradient, whether it is finite, and how many steps were
+ * skipped so far; max_norm 0: only un-scales ---- */
 static pl_status shape_clip_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     (void)g, (void)n, (void)err;
@@ -43,8 +43,8 @@ static pl_status shape_loss_scale(const pl_graph *g, const pl_node *n, pl_out ou
 const pl_op_rule pl_rule_LOSS_SCALE = {shape_loss_scale, NULL, cost_clip_scale};
 
 /* ---- adamw, adam_atan2 ----
- * The step t of the formula is the step less those that were skipped: of moments that have seen nothing, the first.
- * Both moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
+ * The step t of the formula does not count skipped steps: for moments that have seen nothing, it is the first. Both
+ * moments are f32 or bf16 with the weight's shape, or u8 [blocks,260] (base/block8.h); the two smaller kinds are
  * rounded at random, by seed, stream and step. With a limit the new weight stays within ±limit. */
 _Static_assert(offsetof(pl_adamw_args, skipped) == offsetof(pl_adam_atan2_args, skipped), "one rule reads both");
 
@@ -78,7 +78,7 @@ static pl_cost cost_adamw(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ADAMW = {shape_adamw, NULL, cost_adamw, .optimizer = true};
 
-/* The polynomial of the angle. */
+/* Includes the polynomial for the angle. */
 static pl_cost cost_adam_atan2(const pl_graph *g, const pl_node *n)
 {
     pl_cost cost = cost_adamw(g, n);

@@ -1,15 +1,15 @@
 /* How images become rows: patches, which a linear layer makes as wide as the model (a convolution whose windows do not
- * overlap), learned positions that are added to every sample's, and a learned row in front of them. */
+ * overlap), learned positions that are added to every sample's rows, and a learned row before them. */
 #include "base/colours.h"
 #include "ir/op.h"
 
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
 /* ---- patches: u8 [B,H,W] or [B,H,W,C], or f32 planes [B,C,H,W] → f32 [B,(H/p)·(W/p),channels·p·p] ----
- * Each number is v = value/255, of planes the value itself; standardize: (v − mean)/deviation of the three colours of
- * the pictures that CLIP was trained on (base/colours.h). Those of a patch are in the order channel, row, column, which
- * is that of a flattened weight [out, channels, p, p]; patches are in the order row, column. A grey image is repeated
- * for every channel. No gradient: pictures are data. */
+ * Each number is v = value/255, for planes the value itself; standardize: (v − mean)/deviation, for the three colours
+ * of the pictures that CLIP was trained on (base/colours.h). A patch's numbers are in the order channel, row, column,
+ * which is that of a flattened weight [out, channels, p, p]; patches are in the order row, column. A grey image is
+ * repeated for every channel. No gradient: pictures are data. */
 static bool is_picture(const pl_value *x)
 {
     const pl_shape *s = &x->shape;
@@ -55,8 +55,8 @@ static pl_cost cost_patches(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PATCHES = {shape_patches, NULL, cost_patches, .recompute = true};
 
-/* ---- pixels: x [samples,...] → u8 of the same shape: 255·x, cut to 0 … 255 and rounded to the nearest, of two equally
- * near to the even one; what is no number becomes 0. No gradient: bytes are data. ---- */
+/* ---- pixels: x [samples,...] → u8 of the same shape: 255·x, clamped to 0 … 255 and rounded to the nearest, ties to
+ * even; not-a-number becomes 0. No gradient: bytes are data. ---- */
 static pl_status shape_pixels(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shape *x = &g->value[n->pixels.x].shape;
@@ -73,7 +73,7 @@ static pl_cost cost_pixels(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_PIXELS = {shape_pixels, NULL, cost_pixels, .recompute = true};
 
-/* ---- add_positions: x [B,...,D], positions [...,D] for each sample, or [D] for each row, too → y, their sum ---- */
+/* ---- add_positions: x [B,...,D], positions [...,D] for each sample, or [D] for each row → y, their sum ---- */
 static pl_status shape_add_positions(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_add_positions_args *a = &n->add_positions;
@@ -108,8 +108,8 @@ static pl_cost cost_add_positions(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_ADD_POSITIONS = {shape_add_positions, gradient_add_positions, cost_add_positions,
                                           .recompute = true};
 
-/* ---- prepend_row: x [B,N,D], row [D] → y [B,1+N,D]: row, or zeros, in front of every sample ----
- * It and drop_row are each other's adjoint, but for the row, whose gradient drop_row sums up. */
+/* ---- prepend_row: x [B,N,D], row [D] → y [B,1+N,D]: row, or zeros, before every sample ----
+ * It and drop_row are each other's adjoint, except for the row, whose gradient drop_row sums up. */
 _Static_assert(offsetof(pl_prepend_row_args, x) == offsetof(pl_drop_row_args, x) &&
                    offsetof(pl_prepend_row_args, row) == offsetof(pl_drop_row_args, sum) &&
                    offsetof(pl_prepend_row_args, y) == offsetof(pl_drop_row_args, y),
@@ -152,7 +152,7 @@ static pl_status gradient_prepend_row(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-/* A node that prepends has no new sum. */
+/* prepend_row has no sum. */
 static pl_cost cost_rows(const pl_graph *g, const pl_node *n)
 {
     const pl_drop_row_args *a = &n->drop_row;

@@ -1,5 +1,5 @@
-/* What is drawn and tried where a policy learns from what it has done: numbers near those it says, and pages that stand
- * where it says. What is drawn is no function that could be differentiated, so no gradient passes. */
+/* What is drawn and tried when a policy learns from its actions: numbers near those it gives, and pages placed where it
+ * says. Drawing cannot be differentiated, so no gradient passes. */
 #include "base/policy.h"
 #include "ir/op.h"
 
@@ -30,8 +30,8 @@ static pl_cost cost_perturb(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_PERTURB = {shape_perturb, NULL, cost_perturb};
 
 /* ---- shift: page u8 [pages,H,W], across i32 [pages], down i32 [pages] → u8 of the same shape ----
- * A page goes across − reach pixels to the right, down − reach pixels down; reach is an attribute, both numbers are cut
- * to 0 … 2·reach. What comes in from outside is paper, 255. No gradient: bytes are data. */
+ * A page moves across − reach pixels to the right and down − reach pixels down; reach is an attribute, both numbers are
+ * clamped to 0 … 2·reach. What comes in from outside is paper, 255. No gradient: bytes are data. */
 static pl_status shape_shift(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_shift_args *a = &n->shift;

@@ -1,11 +1,11 @@
-/* Pools and changes of size of images [B,H,W,C]. Their backward nodes do not read x, so
- * that its size is an attribute of theirs where that of dy does not tell it: `height` and `width`.
+/* Pools and resizing of images [B,H,W,C]. Their backward nodes do not read x, so its size is an attribute of theirs,
+ * `height` and `width`, where that of dy does not determine it.
  *
- * For adaptive averages rows [B,N,D] are images of one column: with height=1 width=1 they give the mean over the
- * rows of each sample, [B,1,D]. */
+ * Adaptive averages take rows [B,N,D] as images of one column: height=1 width=1 gives the mean over the rows of each
+ * sample, [B,1,D]. */
 #include "ir/op.h"
 
-/* So that products of two of them fit 64 bits. */
+/* So that the product of two sizes fits 64 bits. */
 static bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
 static bool is_adaptive(const pl_node *n)
@@ -38,7 +38,7 @@ static pl_shape resized(pl_shape s, int64_t height, int64_t width)
     return s;
 }
 
-/* The result costs a pass over what it is made of and one over itself. */
+/* The result costs a pass over its input and one over itself. */
 static pl_cost cost_moved(const pl_graph *g, const pl_node *n)
 {
     double elems = 0, bytes = 0;
@@ -48,7 +48,7 @@ static pl_cost cost_moved(const pl_graph *g, const pl_node *n)
     return (pl_cost){4 * elems, bytes};
 }
 
-/* dx of an image of that size, with what has reached it already. */
+/* dx of an image of that size; includes what has already reached it. */
 static pl_status give_dx(const pl_graph *g, const pl_node *n, const pl_value *dy, const pl_id *add, int64_t height,
                          int64_t width, pl_out out[], pl_error *err)
 {

@@ -1,5 +1,5 @@
-/* What a calibration sees of the numbers that come to a layer (base/quantize.h). Both update what was seen so far, as
- * counts and comparisons, so that nothing hangs on how samples are cut. No gradient: nothing is trained meanwhile. */
+/* What a calibration observes of a layer's inputs (base/quantize.h). Both update what was seen so far by counting and
+ * comparing, so that nothing depends on how samples are split. No gradient: nothing is trained meanwhile. */
 #include "base/quantize.h"
 #include "ir/op.h"
 
@@ -41,8 +41,8 @@ static pl_status shape_spread(const pl_graph *g, const pl_node *n, pl_out out[],
 const pl_op_rule pl_rule_OBSERVE_SPREAD = {shape_spread, NULL, cost_observe};
 
 /* ---- linear_int8: x [...,K], weight u8 [packed bytes], range f32 [2], bias [N], residual [...,N] → y [...,N], act(y)
- * y = x Wᵀ in 8 bits, as backend/calls.h says: weight are bytes that pl_int8_pack made of N rows, x is rounded to the
- * 256 numbers that span the range, or u8 and rounded so already. */
+ * y = x Wᵀ in 8 bits, as backend/calls.h says: weight holds bytes that pl_int8_pack made from N rows; x is rounded to
+ * the 256 numbers that span the range, or u8 and already rounded so. */
 static pl_status check_range(const pl_graph *g, const pl_node *n, const pl_id *range, pl_error *err)
 {
     static const pl_shape two = {.rank = 1, .dim = {2}};
@@ -52,7 +52,7 @@ static pl_status check_range(const pl_graph *g, const pl_node *n, const pl_id *r
 _Static_assert(offsetof(pl_linear_int8_args, bias) == offsetof(pl_hidden_int8_args, bias), "one rule reads both");
 _Static_assert(offsetof(pl_linear_int8_args, columns) == offsetof(pl_hidden_int8_args, columns), "one rule reads both");
 
-/* x, weight, the range of x and a bias; *y: what comes out of the product. */
+/* x, weight, the range of x and a bias; *y: the product's output. */
 static pl_status check_product(const pl_graph *g, const pl_node *n, pl_shape *y, pl_error *err)
 {
     const pl_linear_int8_args *a = &n->linear_int8;
@@ -97,8 +97,8 @@ static pl_cost cost_linear_int8(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_LINEAR_INT8 = {shape_linear_int8, NULL, cost_linear_int8};
 
 /* ---- hidden_int8: x [...,K], weight u8 [packed bytes], range f32 [2], bias [N], hidden_range f32 [2] → y [...,N] ----
- * What is between two layers: act(z) with z as linear_int8's y or, gated, act(the first half of z)·the second, half as
- * wide, a multiple of the packed panels. With hidden_range y is u8, rounded as who reads it would, else f32. */
+ * The values between two layers: act(z) with z as linear_int8's y or, gated, act(the first half of z)·the second, half
+ * as wide, a multiple of the packed panels. With hidden_range y is u8, rounded as its reader would, else f32. */
 static pl_status shape_hidden_int8(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_hidden_int8_args *a = &n->hidden_int8;
@@ -124,7 +124,7 @@ static pl_cost cost_hidden_int8(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_HIDDEN_INT8 = {shape_hidden_int8, NULL, cost_hidden_int8};
 
 /* ---- observe_difference: x f32, y f32 of its shape, sums f64 [2] ----
- * Adds Σ (x − y)² and Σ x²: what is not finite makes a sum that is not, either. */
+ * Adds Σ (x − y)² and Σ x²: if a number is not finite, neither is the sum. */
 static const pl_shape sums_shape = {.rank = 1, .dim = {2}};
 
 static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
@@ -137,7 +137,7 @@ static pl_status shape_difference(const pl_graph *g, const pl_node *n, pl_out ou
 
 const pl_op_rule pl_rule_OBSERVE_DIFFERENCE = {shape_difference, NULL, cost_observe};
 
-/* ---- overwrite: y f32, z f32 of its shape: the new y is z; where it does not run, y stays ---- */
+/* ---- overwrite: y f32, z f32 of its shape: the new y is z; where the node does not run, y stays ---- */
 static pl_status shape_overwrite(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_overwrite_args *a = &n->overwrite;

@@ -1,16 +1,16 @@
-/* Losses of regression (base/regression.h): of predictions and as many f32 targets a sample, each element an item.
- * Loss = Σ over counted items, in f64; gradients are scaled by `scale`, one over the number of counted items of the
- * step. An item whose target is not a number has none: it counts nothing, and its gradient is 0.
+/* Regression losses (base/regression.h) of predictions and as many f32 targets per sample, each element an item. Loss =
+ * Σ over counted items, in f64; gradients are scaled by `scale`, one over the number of counted items of the step. An
+ * item whose target is NaN has none: it does not count, and its gradient is 0.
  *
- * Which items are hard is a matter of all that a call sees: the mined loss mixes the samples of a batch, and is an
+ * Which items are hard depends on all that a call sees: the mined loss mixes the samples of a batch, and so is an
  * operator of its own. */
 #include <math.h>
 
 #include "base/regression.h"
 #include "ir/op.h"
 
-/* All four rows begin alike, in inputs, outputs and attributes: they are read as the longest, for a node has no operand
- * beyond its row. */
+/* All four rows begin alike, in inputs, outputs and attributes: they are read as the longest, which is safe because a
+ * node's operands beyond its row are PL_NONE. */
 #define READ_ALIKE(op, member)                                                                                         \
     _Static_assert(offsetof(pl_##op##_args, member) == offsetof(pl_mined_regression_loss_bwd_args, member),            \
                    "one rule reads all")
@@ -58,8 +58,8 @@ static pl_status shape_loss(const pl_graph *g, const pl_node *n, pl_out out[], p
     return PL_OK;
 }
 
-/* The loss is the root: its backward node, which has all that the forward node has, computes the loss too, so the
- * forward node is replaced by it. */
+/* The loss is the root: its backward node has all that the forward node has and computes the loss too, and so replaces
+ * it. */
 static pl_status gradient_loss(pl_gradient *g, const pl_node *n)
 {
     const pl_op bwd = is_mined(n) ? PL_OP_MINED_REGRESSION_LOSS_BWD : PL_OP_REGRESSION_LOSS_BWD;

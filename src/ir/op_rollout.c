@@ -1,6 +1,6 @@
-/* What makes a trajectory of an operator's outputs: noise, the next state, the metrics of a state. Images are
- * [samples, H, W, C]; a sample is a realisation, with a row of parameters and of ids (base/rollout.h). There is nothing
- * to learn here, so no gradient. */
+/* What turns an operator's outputs into a trajectory: noise, the next state, the metrics of a state. Images are
+ * [samples, H, W, C]; a sample is a realisation, with a row of parameters and of ids (base/rollout.h). Nothing here is
+ * learned, so there is no gradient. */
 #include "base/rollout.h"
 #include "ir/op.h"
 
@@ -20,9 +20,9 @@ static pl_status expect_parameters(const pl_graph *g, const pl_node *n, const pl
 }
 
 /* ---- noise: x, parameters, ids, step → y, x with the noise of that step ----
- * A function of (seed, stream; operator, realisation, step, element). correlated: some row may ask for noise with a
- * spatial correlation, for which there is a workspace; without it every number is for itself, whatever the row says.
- * dropout: not the row's noise, but whole channels are dropped, by its dropout rate. */
+ * A function of (seed, stream; operator, realisation, step, element). correlated: some row may ask for spatially
+ * correlated noise, for which there is a workspace; else all numbers are independent, whatever the row says. dropout:
+ * instead of the row's noise, whole channels are dropped, at its dropout rate. */
 static pl_status shape_noise(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_noise_args *a = &n->noise;
@@ -39,14 +39,14 @@ static pl_cost cost_noise(const pl_graph *g, const pl_node *n)
 {
     const pl_noise_args *a = &n->noise;
     const pl_value *x = &g->value[a->x];
-    /* correlated: sums over some 40 neighbours in both directions, usually */
+    /* correlated: usually sums over some 40 neighbours in both directions */
     double operations = a->dropout ? 1 : a->correlated ? 240 : 80;
     return (pl_cost){operations * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
 const pl_op_rule pl_rule_NOISE = {shape_noise, NULL, cost_noise};
 
-/* ---- evolve: x, y, parameters, previous: the next state in the place of x, x in that of previous ---- */
+/* ---- evolve: x, y, parameters, previous: the next state replaces x, and x replaces previous ---- */
 static pl_status shape_evolve(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_evolve_args *a = &n->evolve;

@@ -1,16 +1,16 @@
-/* Rotary position embedding (Su et al. 2021, "RoFormer"): queries and keys are turned by angles that grow with their
- * position, so that the product of two depends on their distance alone. */
+/* Rotary position embedding (Su et al. 2021, "RoFormer"): queries and keys are rotated by angles that grow with their
+ * position, so that the product of two depends only on their distance. */
 #include <math.h>
 
 #include "ir/op.h"
 
 /* ---- rope: x [B,...,T,heads·2h] → y as x ----
- * Of each of the first `rotated` heads of the row at position t, with a and b for its halves,
+ * For each of the first `rotated` heads of the row at position t, with a and b for its halves,
  *
- *   y = [a·cos − b·sin, b·cos + a·sin]   of the angles t·theta^(−i/h), i = 0 … h − 1
+ *   y = [a·cos − b·sin, b·cos + a·sin]   for the angles t·theta^(−i/h), i = 0 … h − 1
  *
- * and the other heads as they are: those of the values, where one product makes queries, keys and values. adjoint: by
- * the opposite angles, which is the gradient, and the inverse. */
+ * and the other heads stay as they are: those of the values, where one product makes queries, keys and values. adjoint:
+ * by the opposite angles, which is both the gradient and the inverse. */
 static pl_status check_attributes(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_rope_args *a = &n->rope;
@@ -56,5 +56,5 @@ static pl_cost cost_rope(const pl_graph *g, const pl_node *n)
     return (pl_cost){3 * rotated * pl_value_elems_f(x), 2 * pl_value_bytes_f(x)};
 }
 
-/* The two numbers that are turned together are both read before either is written. */
+/* The two numbers of a rotation are both read before either is written. */
 const pl_op_rule pl_rule_ROPE = {shape_rope, gradient_rope, cost_rope, .recompute = true};

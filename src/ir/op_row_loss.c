@@ -1,20 +1,20 @@
-/* Losses of rows of numbers (base/row_loss.h), of which a step may have several:
+/* Losses over rows of numbers (base/row_loss.h); a step may have several:
  *
  *   loss' = loss + scale·Σ of the rows' terms
  *
- * Each takes the loss so far and gives the next version of it, in the same place; so a sum of losses with weights is a
- * chain of these nodes, and the weight of each lies in its scale. (linear_ce and the losses of regression add their
- * sums as they are, and only their gradients are scaled: in one chain with these they would be out of proportion.)
+ * Each takes the loss so far and gives its next version, in the same place; so a weighted sum of losses is a chain of
+ * these nodes, and each one's weight is part of its scale. (linear_ce and the regression losses add their sums as they
+ * are, and scale only their gradients: in one chain with these they would be out of proportion.)
  *
- * The node of the backward pass adds to the loss, too, and takes the place of the forward node. Its gradients are times
- * the scale and the loss scale. */
+ * The backward node adds to the loss, too, and replaces the forward node. Its gradients are multiplied by the scale and
+ * the loss scale. */
 #include "base/row_loss.h"
 #include "ir/op.h"
 
 enum { COUNTS = 3 }; /* labelled, right, all right */
 
-/* The losses that compare two values begin alike, in inputs and outputs, and each as its backward pass, in attributes,
- * too: several are read as the longest, for a node has no operand beyond its row. */
+/* The losses that compare two values have the same first inputs and outputs, and each has those of its backward node
+ * and its first attributes, too: several are read as the longest, since a node has no operand beyond its row. */
 #define READ_ALIKE(one, its, other, others)                                                                            \
     _Static_assert(offsetof(pl_##one##_args, its) == offsetof(pl_##other##_args, others), "one rule reads both")
 READ_ALIKE(count_right, target, cosine_loss_bwd, b);
@@ -36,7 +36,7 @@ READ_ALIKE(squared_error_bwd, db, cosine_loss_bwd, db);
 READ_ALIKE(norm_penalty, counted, norm_penalty_bwd, counted);
 READ_ALIKE(norm_penalty, loss_new, norm_penalty_bwd, loss_new);
 
-/* [samples, ..., width], none of it empty */
+/* [samples, ..., width], no dimension empty */
 static pl_status check_rows(const pl_graph *g, const pl_node *n, const pl_id *x, pl_error *err)
 {
     const pl_shape *s = &g->value[*x].shape;
@@ -61,7 +61,7 @@ static bool is_one_a_sample(const pl_shape *s)
     return s->rank >= 1 && !(s->symbolic & ~1u) && s->dim[0] >= 1 && (int64_t)pl_shape_elems(s) == s->dim[0];
 }
 
-/* One number for each sample of x, where it is given. */
+/* If given, one number for each sample of x. */
 static pl_status check_counted(const pl_graph *g, const pl_node *n, const pl_id *counted, pl_id x, pl_error *err)
 {
     const pl_value *v = pl_value_at(g, *counted);
@@ -91,7 +91,7 @@ static pl_cost cost_products(const pl_graph *g, const pl_node *n)
 }
 
 /* ---- cross_entropy: logits [samples,...,V], target [samples,...], counted [samples] ----
- * Of a sample with so many `counted` the terms are divided by that: a mean, where it is how many labels it has. */
+ * A sample's terms are divided by its `counted`: if that is its number of labels, they give a mean. */
 static pl_status shape_cross_entropy(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cross_entropy_args *a = &n->cross_entropy;
@@ -103,8 +103,8 @@ static pl_status shape_cross_entropy(const pl_graph *g, const pl_node *n, pl_out
     return check_counted(g, n, &a->counted, a->logits, err);
 }
 
-/* The backward node has all that the forward node has and computes the loss, too, so the forward node is replaced by
- * it; likewise those of the other losses. */
+/* The backward node has all that the forward node has and computes the loss, too, and so replaces it; likewise for the
+ * other losses. */
 static pl_status gradient_cross_entropy(pl_gradient *g, const pl_node *n)
 {
     pl_cross_entropy_bwd_args b = n->cross_entropy_bwd;
@@ -148,8 +148,8 @@ const pl_op_rule pl_rule_CROSS_ENTROPY_BWD = {
 };
 
 /* ---- count_right: logits [samples,...,V], target [samples,...] → counts f32 [samples, 3] ----
- * Of each sample: rows with a label; of these the ones whose label has the largest logit (of equal ones the first
- * counts, and a row with a logit that is not a number is wrong); 1 if these are all of them, as where there is none. */
+ * For each sample: the rows with a label; those of them whose label has the largest logit (the first of equal ones
+ * counts, and a row with a NaN logit is wrong); 1 if these are all of them, also where no row has a label. */
 static pl_status shape_count_right(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     PL_TRY(check_labels(g, n, err));

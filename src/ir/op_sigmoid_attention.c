@@ -1,8 +1,8 @@
-/* Attention whose weights are no softmax over the keys, but each a sigmoid of its own (Ramapuram et al. 2024, "Theory,
- * Analysis, and Best Practices for Sigmoid Self-Attention"), upon a sum that all queries have:
+/* Attention whose weights are not a softmax over the keys, but independent sigmoids (Ramapuram et al. 2024, "Theory,
+ * Analysis, and Best Practices for Sigmoid Self-Attention"), plus a sum common to all queries:
  *   o_i = Σ_j (σ(scale·q_i·k_j) v_j + u_j)
- * With k, v of the difference of two sources and u the values of the second, each query takes at each position a
- * softmax over the two. Backward, with A = σ(scale·q kᵀ):
+ * With k, v from the difference of two sources and u the values of the second, each query takes a softmax over the two
+ * at each position. Backward, with A = σ(scale·q kᵀ):
  *   dv = Aᵀ do,  du_j = Σ_i do_i,  dS = scale·(do vᵀ)∘A∘(1 − A),  dq = dS k,  dk = dSᵀ q */
 #include "ir/op.h"
 

@@ -1,4 +1,4 @@
-/* Nodes without inputs, which write into a value that exists already (a weight, an accumulator, a port); and what takes
+/* Nodes without inputs, which write into an existing value (a weight, an accumulator, a port), and the one that takes
  * data out again. */
 #include <math.h>
 
@@ -6,7 +6,7 @@
 
 static pl_out as_it_is(const pl_graph *g, pl_id value) { return pl_out_like(&g->value[value]); }
 
-/* What writes one value: fill, normal, truncated_normal and uniform. */
+/* These write one value: fill, normal, truncated_normal and uniform. */
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_normal_args, y), "one rule reads both");
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_truncated_normal_args, y), "one rule reads both");
 _Static_assert(offsetof(pl_fill_args, y) == offsetof(pl_uniform_args, y), "one rule reads both");
@@ -27,8 +27,8 @@ static pl_cost cost_source(const pl_graph *g, const pl_node *n)
     return (pl_cost){0, (double)pl_dtype_bytes(y->dtype) * pl_value_elems_f(y)};
 }
 
-/* ---- load: → the ports of the next micro-batch, of any dtype and shape; behind them, for regions that come back to
- * it, the global number of its first sample: the one i64 [1] ---- */
+/* ---- load: → the ports of the next micro-batch, of any dtype and shape; after them, for regions that return to it,
+ * the global number of its first sample: the one i64 [1] ---- */
 bool pl_is_sample_number(const pl_value *v)
 {
     return v->dtype == PL_DTYPE_I64 && !v->shape.symbolic && pl_shape_elems(&v->shape) == 1;
@@ -117,8 +117,8 @@ static pl_cost cost_normal(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_NORMAL = {shape_normal, NULL, cost_normal};
 
-/* ---- truncated_normal: → normal numbers cut at two deviations, std² the variance of what is left: from Philox(seed,
- * stream), a function of the element's index alone ---- */
+/* ---- truncated_normal: → normal numbers truncated at two deviations, whose variance after that is std²: from
+ * Philox(seed, stream), a function of the element's index alone ---- */
 const pl_op_rule pl_rule_TRUNCATED_NORMAL = {shape_normal, NULL, cost_normal};
 
 /* ---- uniform: item, a number → U(low, high) from Philox(seed, stream), a function of the item's number (0

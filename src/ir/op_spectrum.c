@@ -1,6 +1,6 @@
-/* The low modes of the Fourier transform of real images, and products with a complex matrix a mode: what a Fourier
- * neural operator (Li et al. 2021) is made of. Formulas and layout: kernels/spectrum.h. Images are [B,H,W,C] of any
- * real type; spectra, [B,2m,m,2,C], and the matrices are f32. */
+/* The low modes of the Fourier transform of real images, and products with a complex matrix per mode: the parts of a
+ * Fourier neural operator (Li et al. 2021). Formulas and layout: kernels/spectrum.h. Images are [B,H,W,C] of any real
+ * type; spectra, [B,2m,m,2,C], and the matrices are f32. */
 #include "ir/op.h"
 
 static bool is_image(const pl_shape *s) { return s->rank == 4 && pl_shape_elems(s) > 0; }
@@ -25,7 +25,7 @@ static pl_cost cost_of(const pl_value *image, int64_t modes, double bytes)
     return (pl_cost){2 * m * pl_value_elems_f(image) + 8 * m * (m + 1) * lines, bytes};
 }
 
-/* ---- rfft2: x → y, its modes; adjoint: of what irfft2 does, so with its factors ---- */
+/* ---- rfft2: x → y, its modes; adjoint: that of irfft2, so with its factors ---- */
 static pl_status shape_rfft2(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_rfft2_args *a = &n->rfft2;
@@ -40,7 +40,7 @@ static pl_status shape_rfft2(const pl_graph *g, const pl_node *n, pl_out out[], 
     return PL_OK;
 }
 
-/* The gradient that has reached x by other paths is added to; without one, x says shape and type. */
+/* Adds to the gradient that has reached x by other paths; without one, x gives shape and type. */
 static pl_status gradient_rfft2(pl_gradient *g, const pl_node *n)
 {
     const pl_rfft2_args *a = &n->rfft2;
@@ -62,7 +62,7 @@ static pl_cost cost_rfft2(const pl_graph *g, const pl_node *n)
 const pl_op_rule pl_rule_RFFT2 = {shape_rfft2, gradient_rfft2, cost_rfft2};
 
 /* ---- irfft2: spectrum, image → y, (the image +) the image that has these modes and no others ----
- * Without add the image only says what shape and type the output has. adjoint: of what rfft2 does. */
+ * Without add, the image only gives the output's shape and type. adjoint: that of rfft2. */
 static pl_status shape_irfft2(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_irfft2_args *a = &n->irfft2;
@@ -109,7 +109,7 @@ _Static_assert(offsetof(pl_spectral_linear_args, weight) == offsetof(pl_spectral
                    offsetof(pl_spectral_linear_args, y) == offsetof(pl_spectral_linear_dx_args, dx),
                "one rule reads both");
 
-/* The first input has channels at place `is` of the matrices; the output those at the other, `becomes`. */
+/* The first input's channels are dimension `is` of the matrices; the output's are the other, `becomes`. */
 static pl_status shape_product(const pl_graph *g, const pl_node *n, int is, int becomes, pl_out out[], pl_error *err)
 {
     const pl_spectral_linear_args *a = &n->spectral_linear;
@@ -140,7 +140,7 @@ static pl_status gradient_spectral_linear(pl_gradient *g, const pl_node *n)
     return g->b->status;
 }
 
-/* 4 real multiply-adds a complex one */
+/* 4 real multiply-adds per complex one */
 static double product_flops(const pl_value *x, const pl_value *w)
 {
     return 4 * (double)x->shape.dim[0] * pl_value_elems_f(w);

@@ -14,7 +14,7 @@
 #define PL_OP(constant, op, ins, outs, attrs) const pl_##op##_args pl_##op##_none = {ins outs};
 #include "ir/ops.def"
 
-/* A function each, for in it the members of the operator's own struct have one name. */
+/* One function per operator, so that in each the operator's own struct is called `args`. */
 #define IN(name, kind, ...)               {#name, kind, 1, 1, -1, __VA_ARGS__},
 #define OPT(name, kind, ...)              {#name, kind, 0, 1, -1, __VA_ARGS__},
 #define INS(name, kind, least, most, ...) {#name, kind, least, most, -1, __VA_ARGS__},

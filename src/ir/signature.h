@@ -1,5 +1,5 @@
-/* What the row of an operator (ops.def) says of its inputs, outputs and attributes: as a struct with a member for each,
- * so that code reads and builds nodes by name, and as a table, for what goes over all operators alike.
+/* An operator's inputs, outputs and attributes, from its row in ops.def: as a struct with a member for each, so that
+ * code reads and builds nodes by name, and as a table, for code that treats all operators alike.
  *
  *   n->linear.weight                                  of a node that is a linear
  *   pl_linear_args a = pl_linear_none; a.x = …;       to build one (pl_build_linear, op.h) */
@@ -22,7 +22,7 @@ typedef union pl_attr {
     double f;
 } pl_attr;
 
-/* An output that pl_build_… shall not make; one that it makes is PL_NONE before, one that is there already its id. */
+/* An output that pl_build_… must not make; one that it makes is PL_NONE before, an existing one is its id. */
 #define PL_UNWANTED (PL_NONE - 1)
 
 /* pl_X_args: the members of the row, in its order, over the arrays in, out and attr; pl_node holds the same. A node may
@@ -72,43 +72,43 @@ typedef union pl_attr {
                    #op ": raise the maximum");
 #include "ir/ops.def"
 
-/* Nothing given yet: inputs are PL_NONE, outputs that may be left out PL_UNWANTED, attributes 0; for pl_build_X, which
- * reads what the row has. A node's own `in` and `out` are PL_NONE beyond that, too. */
+/* Nothing given yet: inputs are PL_NONE, optional outputs PL_UNWANTED, attributes 0; for pl_build_X, which reads only
+ * the row's members. Beyond those, a node's own `in` and `out` are PL_NONE, too. */
 #define PL_OP(constant, name, ins, outs, attrs) extern const pl_##name##_args pl_##name##_none;
 #include "ir/ops.def"
 
-/* An entry of no position: the output before it may take the storage of the input `update`. */
+/* An entry without a position: the output before it may take the storage of the input `update`. */
 enum { PL_OVER = '@' };
 
-/* What passes over all operators ask of an operand. */
+/* What generic passes ask about an operand. */
 typedef enum pl_tag {
-    PL_ROWS = 1,    /* its kernel takes rows of any distance (a part of a wider tensor) */
-    PL_SAMPLES = 2, /* its kernel takes samples of any distance, each whole */
+    PL_ROWS = 1,    /* its kernel takes rows at any stride (a part of a wider tensor) */
+    PL_SAMPLES = 2, /* its kernel takes samples at any stride, each whole */
     PL_MATRIX = 4,  /* the matrix of a product */
     PL_FLOW = 8,    /* what is multiplied with the node's matrices: the activations, or their gradient */
-    PL_PLACES = 16, /* its last but one axis are the places of a sequence */
+    PL_PLACES = 16, /* its last axis but one is the places of a sequence */
     PL_PLACE = 32,  /* the number of one of these places */
 } pl_tag;
 
-/* A row's part as a value: `most` positions from where the one before it ends, at least `least` of them given. */
+/* One part of a row as a value: `most` positions after the previous part, at least `least` of them given. */
 typedef struct pl_operand {
     char name[16];
-    char kind; /* of inputs as in ops.def; of attributes 'i', 'f' or 'a'; PL_OVER */
+    char kind; /* for inputs as in ops.def; for attributes 'i', 'f' or 'a'; PL_OVER */
     uint8_t least, most;
-    int8_t update; /* the position of the input that an output is the new content of, or of PL_OVER; else -1 */
+    int8_t update; /* position of the input whose new content an output is, or that PL_OVER names; else -1 */
     uint8_t tags;  /* pl_tag */
 } pl_operand;
 
 typedef struct pl_signature {
     char name[32];
     uint8_t ins, outs, attrs;          /* positions */
-    const pl_operand *in, *out, *attr; /* up to one without a name */
+    const pl_operand *in, *out, *attr; /* end with one without a name */
 } pl_signature;
 
 const pl_signature *pl_signature_of(pl_op);
 /* The operand that position k of in, out or attr belongs to; NULL beyond the last. */
 const pl_operand *pl_operand_at(const pl_operand *, int k);
-/* Its name; where one name has several positions, with a number, from 0: "part[2]". */
+/* Its name; with a number from 0 where one name has several positions: "part[2]". */
 typedef struct pl_position_name {
     char text[24];
 } pl_position_name;

@@ -1,4 +1,4 @@
-/* The words of graphs: ids, dtypes, roles, shapes. */
+/* What graphs are described in: ids, dtypes, roles, shapes. */
 #ifndef PL_IR_TYPES_H
 #define PL_IR_TYPES_H
 
@@ -10,7 +10,7 @@
 typedef uint32_t pl_id; /* index into one of the graph's arrays */
 #define PL_NONE UINT32_MAX
 
-/* Each list is written once and read by the enum, the printer and the parser. */
+/* Each list is written once and used by the enum, the printer and the parser. */
 #define PL_DTYPES(X)                                                                                                   \
     X(F32, "f32", 4)                                                                                                   \
     X(BF16, "bf16", 2)                                                                                                 \
@@ -43,7 +43,7 @@ int pl_role_parse(const char *, pl_role *);
 enum { PL_RANK_MAX = 6 };
 
 /* Row-major. A dimension whose bit is set in `symbolic` stands for dim × B, where B is the batch of the program that
- * the value belongs to; a rewrite (rewrite/bind_batch.c) replaces it by its number. */
+ * the value belongs to; a rewrite (rewrite/bind_batch.c) puts in its number. */
 typedef struct pl_shape {
     uint32_t rank;
     uint32_t symbolic;
@@ -61,6 +61,6 @@ int64_t pl_shape_rows(const pl_shape *);
 static inline int64_t pl_shape_last(const pl_shape *s) { return s->rank ? s->dim[s->rank - 1] : 1; }
 /* "[B,128,256]" into buf (160 bytes suffice); returns buf. */
 void pl_shape_print(const pl_shape *, pl_str *);
-const char *pl_shape_text(const pl_shape *, char *buf, unsigned room); /* what has room of it */
+const char *pl_shape_text(const pl_shape *, char *buf, unsigned room); /* as much as fits */
 
 #endif

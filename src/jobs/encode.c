@@ -1,6 +1,6 @@
-/* Texts to capsules: block by block of the results, each in micro-batches, as pages come from the ring. What is done
- * already (data, then its mark: store/block_file.h) is not made again: the stream of pages goes over each stretch of
- * blocks that are not. A text's bits do not depend on what is encoded beside it, so neither on where a run began. */
+/* Texts to capsules: block by block of the results, each in micro-batches, as pages come from the ring. What is already
+ * done (data, then its mark: store/block_file.h) is not made again: the stream of pages covers each stretch of blocks
+ * that are not. A text's bits do not depend on what is encoded with it, and so not on where a run began. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,25 +13,25 @@
 
 #define COMMIT_SECONDS 2.0
 #define RATE_SECONDS   0.5
-enum { ENTROPIES = 512, REMARKS = 512 }; /* put at once */
+enum { ENTROPIES = 512, REMARKS = 512 }; /* written at a time */
 
 typedef struct encode {
     const pl_pages_data *d;
     pl_id program;
     uint64_t block;       /* at work */
-    uint64_t first, rows; /* of its texts, those in the micro-batch at work that there are */
+    uint64_t first, rows; /* of its texts, those that exist in the current micro-batch */
     double committed_at;
     uint64_t pages, remarked[PL_PAGE_REMARK_COUNT]; /* of this run */
     char said[512];
 } encode;
 
-/* ---- how much it is ---- */
+/* ---- amount of work ---- */
 
 enum { INIT, ENCODE }; /* places in pl_job_encode.program */
 
 static uint64_t count_blocks(const pl_pages_data *d) { return pl_block_count(&d->layout); }
 
-/* The last may have fewer. */
+/* The last block may have fewer. */
 static uint64_t texts_of(const pl_pages_data *d, uint64_t block)
 {
     const uint64_t first = block * d->setup.block, left = d->setup.count - first;
@@ -65,7 +65,7 @@ static uint64_t bytes_of_text(const encode *e, uint32_t port)
     return bytes / texts_of(e->d, e->block);
 }
 
-/* Finite weights may make them, also where only f16 cannot hold the number. */
+/* Finite weights may produce such numbers, also where only f16 cannot hold them. */
 static bool is_not_finite(const encode *e, const pl_store_call *call, uint64_t row)
 {
     for (uint32_t k = 0; k < PL_PAGES_REMARKS; k++) {
@@ -75,7 +75,7 @@ static bool is_not_finite(const encode *e, const pl_store_call *call, uint64_t r
     return false;
 }
 
-/* At once: who waits for the end may have waited for days. */
+/* At once: waiting until the end could take days. */
 static void tell_first(pl_session *s, const encode *e, uint64_t row)
 {
     char text[160];
@@ -104,7 +104,7 @@ static pl_status put_remarks(pl_session *s, encode *e, const pl_store_call *call
     return PL_OK;
 }
 
-/* Of each capsule −Σ a·ln(a + 1e-8) over the patches (docs/capsules.md), from what the model gave out. */
+/* Each capsule's −Σ a·ln(a + 1e-8) over the patches (docs/capsules.md), from the model's output. */
 static pl_status put_entropy(pl_session *s, const encode *e, const pl_call_port *attention, pl_error *err)
 {
     const uint64_t batch = s->settings->micro_batch, capsules = e->d->setup.capsules;
@@ -173,14 +173,14 @@ static pl_status skip_slot(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
-/* Between blocks, so that nothing is begun for nothing; and one is made, however short the limit is. */
+/* Checked between blocks, so that no work is wasted; one block is always made, however short the limit. */
 static bool is_over_time(const pl_session *s, const encode *e)
 {
     const double limit = s->o.data->limit_seconds;
     return limit > 0 && e->pages > 0 && pl_run_now() - s->committed_at > limit;
 }
 
-/* The ring gives as many micro-batches to each block as to a whole one; what is behind the last text is left out. */
+/* The ring delivers as many micro-batches for each block as for a full one; those after the last text are skipped. */
 static pl_status run_block(pl_session *s, encode *e, pl_error *err)
 {
     const uint64_t most = s->settings->micro_batch, texts = texts_of(e->d, e->block);
@@ -195,7 +195,7 @@ static pl_status run_block(pl_session *s, encode *e, pl_error *err)
         s->items_seen += e->rows;
         s->part += e->rows > 0;
     }
-    PL_TRY(pl_texts_check(&e->d->setup.texts, err)); /* else some of them may be of another file */
+    PL_TRY(pl_texts_check(&e->d->setup.texts, err)); /* otherwise some of them may come from another file */
     PL_TRY(pl_block_file_finish(s->results, e->block, err));
     s->step++;
     tell_progress(s);
@@ -220,7 +220,7 @@ static pl_status run_stretches(pl_session *s, encode *e, pl_error *err)
     return PL_OK;
 }
 
-/* What cannot be drawn as it is meant is drawn as well as it can, and said. */
+/* What cannot be drawn as intended is drawn as well as possible, and reported. */
 static void tell_remarks(pl_session *s, encode *e)
 {
     static const char *const words[] = {

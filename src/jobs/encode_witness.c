@@ -12,7 +12,7 @@ static const char by[] = "plimsoll encode --witness";
 static const char *const names[] = {"page.npy", "sketches.npy", "checksums.npy", "children.npy", NULL};
 enum { PAGE, FIRST_STORED };
 
-/* The model's own file is not one to write over: there its weights may be wider. */
+/* The model's own file must not be overwritten: its weights may be wider there. */
 static pl_status check_weights(const pl_session *s, const char *folder, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -21,8 +21,7 @@ static pl_status check_weights(const pl_session *s, const char *folder, pl_error
     PL_TRY(pl_path_join(path, sizeof path, folder, PL_WITNESS_WEIGHTS, err));
     if (stat(path, &written) != 0 || stat(s->o.data->weights, &read) != 0) return PL_OK;
     if (written.st_dev != read.st_dev || written.st_ino != read.st_ino) return PL_OK;
-    return pl_fail(err, PL_E_USAGE, "%s: the weights are read from this file; choose another folder",
-                   path);
+    return pl_fail(err, PL_E_USAGE, "%s: the weights are read from this file; choose another folder", path);
 }
 
 pl_status pl_encode_witness_open(const pl_session *s, const char *folder, pl_error *err)

@@ -1,4 +1,4 @@
-/* What a search found, as a document: the chosen plan and why, what holds its step up, what other numbers would bring
+/* What a search found, as a document: the chosen plan and why, what its step waits for, what other settings would bring
  * or why nothing fits, and the front of time against bytes. */
 #include "report/fit.h"
 
@@ -79,7 +79,7 @@ static void add_head(const search *s, pl_doc *d)
 
 /* ---- the chosen plan ---- */
 
-/* Of the program that is searched: of all, where none is trained, the busiest. */
+/* For the program that is searched; where none is trained, for the busiest. */
 static double busy_of(const pl_plan *p)
 {
     double busy = 1;
@@ -139,7 +139,7 @@ static void add_chosen_keys(const search *s, pl_doc *d)
 
 static const pl_doc_column word_columns[] = {{NULL, ""}, {NULL, "", .is_remark = true}};
 
-/* The reasons stand in a row of their own: they are long. */
+/* The reasons get a row of their own: they are long. */
 static void add_axis(const search *s, size_t axis, pl_doc *d)
 {
     const char *name = pl_fit_axis_name(axis);
@@ -200,7 +200,7 @@ static void add_chosen(const search *s, pl_doc *d)
     pl_doc_section_end(d);
 }
 
-/* ---- what holds it up ---- */
+/* ---- what its step waits for ---- */
 
 static void add_step_keys(const search *s, const pl_report_step *t, pl_doc *d)
 {
@@ -301,7 +301,7 @@ static void add_step(const search *s, pl_doc *d)
     add_potential(s, &t, d);
 }
 
-/* ---- other numbers, each alone: when nothing fits, or of what is not trained for the user to choose ---- */
+/* ---- other numbers, one setting at a time: when nothing fits, or, untrained, for the user to choose ---- */
 
 static void add_permission(const search *s, size_t i, pl_doc *d)
 {
@@ -413,8 +413,8 @@ static pl_status add_others(const search *s, pl_doc *d, pl_error *err)
 
 /* ---- the front ---- */
 
-/* Over the budget: the time of the fastest plan that fits it. The first column is the smallest plan's bytes, the last
- * one the largest's, so the picture begins and ends with what the table begins and ends with. */
+/* The time of the fastest plan that fits, against the budget. The first column is the smallest plan's bytes, the last
+ * one the largest's, so the picture begins and ends as the table does. */
 static void draw_plot(const void *of, unsigned width, bool color, pl_str *out)
 {
     const search *s = of;
@@ -442,7 +442,7 @@ static void draw_plot(const void *of, unsigned width, bool color, pl_str *out)
                   out);
 }
 
-/* Where the budget is so far away that the front would be a corner of the picture, words say where it is. */
+/* Where the budget is so far away that the front would shrink to a corner of the picture, words say where it is. */
 static void place_budget(const pl_fit_result *r, double least, double most, pl_html_chart *chart, char text[2 * TEXT])
 {
     char bytes[TEXT];
@@ -460,7 +460,7 @@ static void place_budget(const pl_fit_result *r, double least, double most, pl_h
     }
 }
 
-/* As a staircase: between two points the smaller one is what fits; and the last one is, however large the budget. */
+/* As a staircase: between two points the smaller one fits, and the last one does however large the budget. */
 static size_t build_stairs(const search *s, pl_curve_point *stairs)
 {
     size_t made = 0;
@@ -540,7 +540,7 @@ static void add_point(const search *s, const pl_fit_point *p, unsigned flags, pl
     pl_doc_row_end(d);
 }
 
-/* People see the front, by bytes; programs all that was looked at. */
+/* People see the front, by bytes; programs see all that was examined. */
 static void add_points(const search *s, pl_doc *d)
 {
     const pl_doc_column columns[] = {{NULL, ""},

@@ -1,5 +1,5 @@
-/* What a training left in its folder, as a document: how far it came, its settings, curves over all steps, memory
- * planned and measured, where the time went, files. And several trainings next to each other. */
+/* What a training left in its folder, as a document: how far it got, its settings, curves over all steps, memory
+ * planned and measured, where the time went, files. Also several trainings, compared. */
 #ifndef PL_REPORT_TRAINING_H
 #define PL_REPORT_TRAINING_H
 
@@ -8,7 +8,7 @@
 #include "show/doc.h"
 #include "show/html.h"
 
-/* By step, in the order of the file; a step that was made twice, after a kill, counts as it was made last. */
+/* By step, in the order of the file; of a step made twice, after a kill, the last counts. */
 typedef struct pl_report_series {
     pl_curve_point *point;
     size_t count, capacity;
@@ -24,11 +24,10 @@ typedef struct pl_report_metrics {
     pl_report_series loss, validation, rate, learning_rate;
     pl_report_sample *sample; /* in the order of the file */
     size_t samples, sample_capacity;
-    char rate_name[40]; /* items, in the words of the run; "": none is told */
+    char rate_name[40]; /* items, in the words of the run; "": the run gives no rate */
 } pl_report_metrics;
 
-/* A line that is no object of JSON is passed over, here and below: the last one of a run that was killed may be torn.
- * PL_E_NOMEM. */
+/* Here and below, a line that is not a JSON object is skipped: the last one of a killed run may be torn. PL_E_NOMEM. */
 pl_status pl_report_metrics_read(const char *lines, size_t bytes, pl_report_metrics *, pl_error *);
 void pl_report_metrics_deinit(pl_report_metrics *);
 
@@ -53,7 +52,7 @@ typedef struct pl_report_memory {
     pl_memory_measured measured;
 } pl_report_memory;
 
-/* The ledger that a run left, plimsoll.ledger/1. PL_E_DATA: it is none; PL_E_NOMEM. */
+/* The ledger that a run left, plimsoll.ledger/1. PL_E_DATA: it is not a ledger; PL_E_NOMEM. */
 pl_status pl_report_memory_read(const char *name, const char *text, size_t bytes, pl_report_memory *, pl_error *);
 
 typedef struct pl_report_setting {
@@ -67,10 +66,10 @@ typedef struct pl_report_file {
 
 typedef struct pl_report_training {
     const char *path; /* the folder, as it was named */
-    char name[256];   /* its last part */
+    char name[256];   /* the last part of the path */
     const char *arch;
-    const char *prompt; /* that its samples go on from; "": none */
-    char ended[32];     /* "2026-11-29 18:05": when it wrote last; "": not known */
+    const char *prompt; /* that its samples continue; "": none */
+    char ended[32];     /* "2026-11-29 18:05": when it last wrote; "": not known */
     uint64_t steps;     /* asked for; 0: not known */
     pl_report_starts starts;
     pl_report_metrics metrics;
@@ -82,15 +81,15 @@ typedef struct pl_report_training {
     size_t files;
 } pl_report_training;
 
-enum { PL_REPORT_TRAININGS_MAX = 8 }; /* so many have colours of their own */
+enum { PL_REPORT_TRAININGS_MAX = 8 }; /* this many have colours of their own */
 typedef struct pl_report_comparison {
     const pl_report_training *training;
     size_t count;
 } pl_report_comparison;
 
-/* Both keep pointers into what they are given until the document is rendered. */
+/* Both keep pointers into their arguments until the document is rendered. */
 void pl_report_add_training(const pl_report_training *, pl_doc *);
-/* Several: their curves in one chart, and a table of what differs. Schema "plimsoll.runs/1" to programs. */
+/* Several trainings: their curves in one chart, and a table of what differs. For programs, schema "plimsoll.runs/1". */
 void pl_report_add_comparison(const pl_report_comparison *, pl_doc *);
 
 #endif

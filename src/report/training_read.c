@@ -1,4 +1,4 @@
-/* Metrics and ledgers out of the files that a training left (docs/formats.md). */
+/* Metrics and ledgers from the files that a training left (docs/formats.md). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 static int add_point(pl_report_series *s, double step, double value)
 {
-    while (s->count && s->point[s->count - 1].step >= step) s->count--; /* made again after a kill */
+    while (s->count && s->point[s->count - 1].step >= step) s->count--; /* repeated after a kill */
     if (pl_grow(&s->point, &s->capacity, s->count, sizeof *s->point)) return -1;
     s->point[s->count++] = (pl_curve_point){step, value};
     return 0;
@@ -23,7 +23,7 @@ static double number_of(const json_t *line, const char *key)
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* ITEMS_per_second: how many of what. */
+/* The value and the ITEMS of ITEMS_per_second. */
 static double rate_of(json_t *line, char *name, size_t room)
 {
     static const char ending[] = "_per_second";

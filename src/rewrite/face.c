@@ -5,9 +5,9 @@
  *      loss += judge(logits, labels)    STORE ← infer.logits, infer.height, …
  *      STORE ← height, histogram
  *
- * What is given out goes to one STORE, in the order in which the program makes it, by the names that the face has for
- * it; it is f32 whatever the model stores. Losses, targets and what only they need fall away: LOAD brings the inputs of
- * the face alone. A value that lasts between programs and that whoever runs this one writes becomes an input, too. */
+ * All outputs go to one STORE, in the order in which the program makes them, under their names in the face; they are
+ * f32 whatever the model stores. Losses, targets and what only they need are dropped: LOAD brings only the inputs of
+ * the face. A persistent value that whoever runs this program writes becomes an input, too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,10 +18,10 @@ typedef struct facing {
     pl_graph *g;
     pl_builder b;
     const pl_face_wish *wish;
-    pl_id program, given; /* given PL_NONE: there is none */
+    pl_id program, given; /* given PL_NONE: there is no such value */
     size_t nodes, losses; /* before any was added; those seen so far */
     pl_store_args out;
-    size_t outs; /* ports of it so far */
+    size_t outs; /* its ports so far */
 } facing;
 
 static pl_status refuse(const facing *f, const char *what, const char *name)
@@ -43,16 +43,16 @@ static const char *named(facing *f, const char *name)
     return kept;
 }
 
-/* ---- what it gives out ---- */
+/* ---- outputs ---- */
 
-/* Where new nodes go: beside the one that gave it out or judged it. */
+/* Where new nodes go: next to the one that stored or judged the value. */
 static void stand_at(facing *f, const pl_node *n)
 {
     pl_builder_at_node(&f->b, n);
     f->b.phase = PL_PHASE_FORWARD;
 }
 
-/* Its own bytes, without gaps, f32, and nothing that lasts. */
+/* It owns its bytes, is contiguous and f32, and is not persistent. */
 static bool is_plain(const pl_value *v)
 {
     return v->view_of == PL_NONE && v->update_of == PL_NONE && v->program != PL_NONE && v->dtype == PL_DTYPE_F32 &&
@@ -66,7 +66,7 @@ static bool is_out_already(const facing *f, pl_id id)
     return false;
 }
 
-/* What a model rounds to keep it is given out as it was. */
+/* What a model rounds for keeping is output as it was before. */
 static pl_id before_rounding(const pl_graph *g, pl_id x)
 {
     const pl_id by = g->value[x].producer;
@@ -104,7 +104,7 @@ static pl_status give_out_stored(facing *f, pl_id id)
     return PL_OK;
 }
 
-/* A loss that multiplies by the weights itself, as linear_ce does, judges what comes of that. */
+/* A loss that multiplies by the weights itself, as linear_ce does, judges the product. */
 static pl_id judged_by(facing *f, const pl_node *n)
 {
     const uint32_t scores = f->wish->scores[n->op];
@@ -142,7 +142,7 @@ static pl_status give_all_out(facing *f)
     return f->b.status;
 }
 
-/* Nobody looks at losses any more. */
+/* Losses are no longer outputs. */
 static void forget_outputs(facing *f)
 {
     for (size_t i = 0; i < f->g->value_count; i++) {
@@ -151,7 +151,7 @@ static void forget_outputs(facing *f)
     }
 }
 
-/* ---- what comes in ---- */
+/* ---- inputs ---- */
 
 static pl_status order_first(facing *f, pl_id first)
 {
@@ -187,7 +187,7 @@ static void drop_sharers(facing *f)
     }
 }
 
-/* It lasted, so that a program before could leave it: now the data bring it. */
+/* It was persistent, so that an earlier program could leave it: now the data bring it. */
 static pl_status take_given(facing *f)
 {
     pl_id id = f->given = f->wish->given ? pl_graph_find_value(f->g, f->wish->given) : PL_NONE;
@@ -220,7 +220,7 @@ static bool is_read(const facing *f, pl_id id)
     return false;
 }
 
-/* How many colours who makes patches of it takes; 0: something else reads it, too. */
+/* How many colours its patches node takes; 0: something else reads it, too. */
 static int64_t colours_of(const facing *f, pl_id id)
 {
     int64_t colours = 0;
@@ -234,7 +234,7 @@ static int64_t colours_of(const facing *f, pl_id id)
     return colours;
 }
 
-/* Pictures come in as planes of f32 from 0 to 1, each colour its own. */
+/* Pictures come in as f32 planes from 0 to 1, one per colour. */
 static pl_status widen_pictures(facing *f, pl_id id)
 {
     pl_value *v = &f->g->value[id];
@@ -248,7 +248,7 @@ static pl_status widen_pictures(facing *f, pl_id id)
     return PL_OK;
 }
 
-/* Ids go out again beside what comes of them: what a number is of is asked of those. */
+/* Ids are also outputs, next to what is computed from them: they tell which number belongs to what. */
 static pl_status return_ids(facing *f, pl_id id)
 {
     for (size_t i = 0; i < f->g->node_count; i++) {
@@ -272,7 +272,7 @@ static pl_status take_port(facing *f, pl_id id, size_t k)
     return f->g->value[id].dtype == PL_DTYPE_I32 ? return_ids(f, id) : widen_pictures(f, id);
 }
 
-/* Ports that nobody reads any more are not brought. */
+/* Ports that nobody reads any more are dropped. */
 static pl_status take_ports(facing *f, pl_node *n)
 {
     int kept = 0;

@@ -1,6 +1,6 @@
-/* Layer-major tiling. A step over a batch in micro-batches (tiles) goes, as the graph is built, tile by tile through
- * the whole model, so the gradients of all weights are alive throughout. Here the loops change places: the backward
- * pass takes one *group* of blocks after the other, from the last to the first, and each group takes all tiles:
+/* Layer-major tiling. As the graph is built, a step over a batch in micro-batches (tiles) goes tile by tile through the
+ * whole model, so the gradients of all weights are alive throughout. Here the loops change places: the backward pass
+ * takes one *group* of blocks after the other, from the last to the first, and each group takes all tiles:
  *
  *      region × tiles   load; forward up to the highest input that is kept: inputs of groups → stacks
  *      region × tiles   last group: forward again from its nearest kept input; loss; backward: d input → stack
@@ -8,17 +8,17 @@
  *      region × tiles   the group before: forward again …; backward from the stack
  *      …
  *
- * Only one group's gradients are alive (and those of weights that several groups use). What it costs: the forward pass
- * again, from the nearest kept input below each group, or from what was loaded. What it keeps: a stack (one tile a
- * trip) of the gradients that go from group to group, and one for each kept input; where a group is the last to read a
- * stack its own gradients go over it.
+ * Only one group's gradients are alive (and those of weights that several groups use). The cost: the forward pass
+ * again, from the nearest kept input below each group, or from what was loaded. What is kept: a stack (one tile per
+ * trip) of the gradients that pass from group to group, and one for each kept input; a group that is the last to read a
+ * stack overwrites it with its own gradients.
  *
- * How: a node that depends on the loss belongs to the group of its scope ("block.3/…") and runs once a tile, as before.
- * All others may run again: each region takes those that its backward nodes need, directly or not, down to what lies in
- * a stack. So nothing is run again that nobody reads, whatever the model looks like.
+ * How: a node that depends on the loss belongs to the group of its scope ("block.3/…") and runs once per tile, as
+ * before. All others may run again: each region takes those that its backward nodes need, directly or not, down to what
+ * lies in a stack. So nothing is run again without a reader, whatever the model looks like.
  *
- * Invariant: each gradient gets the same contributions in the order of the tiles: the same bits. (A tied table has an
- * accumulator for each of its readers: grad/differentiate.c.)
+ * Invariant: each gradient gets the same contributions in the order of the tiles, so the bits are the same. (A tied
+ * table has an accumulator for each of its readers: grad/differentiate.c.)
  *
  * Randomness is counted by sample: the load node leaves the number of a tile's first sequence in a stack. */
 #include "rewrite/layer_major.h"
@@ -47,8 +47,8 @@ static int count_blocks(const pl_graph *g, pl_id program)
 
 static pl_id root_of(const pl_layers *l, pl_id value) { return pl_value_root(l->g, value); }
 
-/* Outside of a block: what only the loss feeds belongs to the last group, else a backward node to the group that it
- * gets its gradient from, a forward node to the group that it reads. */
+/* Outside blocks: what only the loss feeds belongs to the last group; any other backward node to the group that it gets
+ * its gradient from, a forward node to the group that it reads. */
 static int group_by_inputs(const pl_layers *l, const pl_node *n, bool backward)
 {
     int group = backward ? l->groups - 1 : 0;
@@ -137,7 +137,7 @@ static void find_bounds(pl_layers *l)
             int low = l->made_in[root] + 1;
             while (low <= l->group[i - l->begin] && !is_kept(l, low)) low++;
             if (low > l->group[i - l->begin]) continue;
-            l->bound[root] = low; /* the lowest behind the maker, whoever reads it */
+            l->bound[root] = low; /* the lowest kept after its maker's, whoever reads it */
             l->forward = true;
         }
     }
@@ -149,7 +149,7 @@ static bool is_at_hand(const pl_layers *l, int region, pl_id root)
 {
     int group = pl_layers_group(l, region);
     if (l->outside[root] || l->writer[root] == 0) return true;
-    if (l->from_loss[root]) return l->made_in[root] != group; /* then a group behind makes it */
+    if (l->from_loss[root]) return l->made_in[root] != group; /* then a later group makes it */
     if (is_loaded(l, root)) return region > 0;
     return l->bound[root] != PL_NO_GROUP && l->bound[root] <= group && group < l->groups;
 }
@@ -185,7 +185,7 @@ void pl_layers_choose(pl_layers *l, int region)
     }
 }
 
-/* A value goes through a stack when a region reads it that does not make it. */
+/* A value goes through a stack when a region that does not make it reads it. */
 static void note_reads(pl_layers *l, int region)
 {
     for (size_t i = l->begin; i < l->end; i++) {
@@ -333,7 +333,7 @@ uint64_t pl_rewrite_layer_major_again(uint64_t blocks, const pl_layer_major *o)
 uint64_t pl_rewrite_layer_major_nodes(const pl_graph *g, pl_id program, const pl_layer_major *o)
 {
     pl_error ignored = {0};
-    pl_layers l = {.g = (pl_graph *)g, .program = program}; /* only looked at here */
+    pl_layers l = {.g = (pl_graph *)g, .program = program}; /* only read here */
     uint64_t blocks = (uint64_t)count_blocks(g, program), forward = 0;
     if (blocks == 0 || find_region(&l, &ignored) != PL_OK) return 0;
     for (size_t i = l.begin; i < l.end; i++)
@@ -341,7 +341,7 @@ uint64_t pl_rewrite_layer_major_nodes(const pl_graph *g, pl_id program, const pl
     return pl_rewrite_layer_major_again(blocks, o) * forward / blocks;
 }
 
-/* Blocks are taken to be gone through once, in their order: so they are in the systems that have the key. */
+/* Assumes that blocks run once each, in order: so they do in the systems that have the key. */
 bool pl_rewrite_layer_major_possible(const pl_graph *g, pl_id program, const char **why)
 {
     if (!pl_rewrite_update_early_possible(g, program, 1, why)) return false;

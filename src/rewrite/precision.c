@@ -1,11 +1,11 @@
 /* Mixed precision (Micikevicius et al. 2018): activations and their gradients are stored with 16 bits, everything that
  * is summed up or kept from step to step stays f32.
  *
- *   before the repeated region    bf16.W = cast(W)            once a step, for each matrix that is multiplied with
+ *   before the repeated region    bf16.W = cast(W)            once a step, for each matrix of a product
  *   within it                     x = embedding(E)  bf16      from the f32 table
  *                                 y = linear(x, bf16.W)       and so on: each operator's shape rule says what its
  *                                                             outputs are when its inputs are of 16 bits
- *   behind it                     the update                  f32, as it was
+ *   after it                      the update                  f32, as it was
  *
  * A program that uses a model, where nothing is trained, is narrowed throughout:
  *
@@ -13,11 +13,11 @@
  *   logits = linear(x, bf16.E)  f32   what is given out is f32, as it was: the sums of a product,
  *   y = cast(bf16.y)  f32             or a copy of what another operator made
  *
- * and its matrices are then stored so (frozen_storage.c), for which they are marked as frozen: no copy is made.
+ * and its matrices are then stored in 16 bits (frozen_storage.c), for which they are marked as frozen: no copy is made.
  *
- * So the pass knows where numbers become narrow (the embedding, or a cast of what is f32, with which a model says where
- * its images come in, and where gradients come back from a part that stays wide) and which input is a matrix; which
- * outputs follow, and that statistics, losses and the gradients of weights do not, the operators know themselves.
+ * So the pass knows where numbers become narrow (at the embedding, or at a cast from f32, by which a model marks where
+ * its images enter and where gradients return from a part that stays wide) and which input is a matrix. The operators
+ * know which outputs follow, and that statistics, losses and the gradients of weights do not.
  *
  * f16 has 5 bits of exponent: small gradients would vanish, so the loss is scaled (loss_scale.c). */
 #include <stdio.h>
@@ -35,12 +35,12 @@ typedef struct narrower {
     size_t values, nodes; /* before the first copy */
     pl_id *copy;          /* [values] the 16-bit copy of a weight, or PL_NONE */
     pl_id *next_window;   /* [values] the windows on a value's storage, in a list that begins at the root */
-    bool *flows;          /* [values] a node reads it, and not only to give it out; of roots */
+    bool *flows;          /* [values] roots only: a node reads it, and not only to output it */
     bool *rounded;        /* [values] the model itself has it in that type */
-    pl_id *behind;        /* [new nodes] which node it stands behind; PL_NONE: before all that are narrowed */
+    pl_id *behind;        /* [new nodes] the node that it follows; PL_NONE: before all that are narrowed */
 } narrower;
 
-/* What a training does once a step, outside of the repeated region, stays as it is. */
+/* What a training does once a step, outside the repeated region, stays as it is. */
 static bool is_narrowed(const narrower *n, const pl_node *node)
 {
     const bool is_outside = n->trains && node->region == n->program;
@@ -61,7 +61,7 @@ static void build_cast(narrower *n, pl_id from, pl_id to)
     pl_build_cast(&n->b, &cast);
 }
 
-/* Several programs that use a model each have a copy of their own: its name says whose it is. One alone trains. */
+/* Several programs that use a model each have their own copy, named after the program. Only one trains. */
 static pl_id copy_of(narrower *n, pl_id weight)
 {
     pl_graph *g = n->g;
@@ -80,7 +80,7 @@ static pl_id copy_of(narrower *n, pl_id weight)
     return n->copy[weight] = to;
 }
 
-/* The matrices of a node as they are to be read. */
+/* Makes the node read narrow copies of its matrices. */
 static pl_status take_copies(narrower *n, pl_id id, uint32_t which)
 {
     for (int k = 0; k < PL_NODE_IN_MAX; k++) {
@@ -93,7 +93,7 @@ static pl_status take_copies(narrower *n, pl_id id, uint32_t which)
     return PL_OK;
 }
 
-/* A copy in f32 behind that node, for `beside` to read or of what it made. */
+/* A copy in f32 after node `behind`, for `beside` to read or of what `beside` made. */
 static pl_id wide_copy(narrower *n, pl_id beside, pl_id value, pl_id behind, pl_role role, const char *name)
 {
     const pl_node like = n->g->node[beside];
@@ -107,7 +107,7 @@ static pl_id wide_copy(narrower *n, pl_id beside, pl_id value, pl_id behind, pl_
     return wide;
 }
 
-/* The copy takes over what the value was called and what it was for. */
+/* The copy takes over the value's name and role. */
 static pl_status give_out_wide(narrower *n, pl_id id, pl_id value, pl_id behind, pl_id *wide)
 {
     const pl_value v = n->g->value[value];
@@ -121,7 +121,7 @@ static pl_status give_out_wide(narrower *n, pl_id id, pl_id value, pl_id behind,
     return n->b.status;
 }
 
-/* Sums that nothing but a STORE reads, or the caller, need not be rounded: a copy in f32 would be of what is left. */
+/* Sums that only a STORE or the caller reads need not be rounded: an f32 copy would hold only what rounding left. */
 static bool gives_out_sums(const narrower *n, const pl_linear_args *a)
 {
     const pl_id y = a->y;
@@ -167,7 +167,7 @@ static pl_status read_wide(narrower *n, pl_id id)
     return PL_OK;
 }
 
-/* Of what a training has not got, or has in f32. */
+/* Narrows what a training does not have, or has in f32. */
 static pl_status narrow_use(narrower *n, pl_id id)
 {
     const pl_node *node = &n->g->node[id];
@@ -178,8 +178,8 @@ static pl_status narrow_use(narrower *n, pl_id id)
     return node->op == PL_OP_STORE ? store_wide(n, id) : PL_OK;
 }
 
-/* What an operator does not take in 16 bits, or not beside what is f32, it reads as a copy in f32; of a training the
- * models see to that themselves, since gradients come back there. */
+/* An input that an operator does not take in 16 bits, or not together with an f32 one, is read as a copy in f32. In a
+ * training the models see to that themselves, since gradients come back there. */
 static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *err)
 {
     pl_error why = {0};
@@ -189,7 +189,7 @@ static pl_status shape_narrowed(narrower *n, pl_id id, pl_out made[], pl_error *
     return pl_node_infer(n->g, &n->g->node[id], made, err);
 }
 
-/* What comes out is as what goes in. */
+/* The output has the type of the input. */
 static void follow(narrower *n, const pl_linear_args *a)
 {
     const pl_dtype dtype = n->g->value[a->x].dtype;
@@ -204,7 +204,7 @@ static void begin_narrow(narrower *n, const pl_node *node)
     if (node->op == PL_OP_CAST && n->g->value[node->cast.x].dtype == PL_DTYPE_F32) set_dtype(n, node->cast.y, n->dtype);
 }
 
-/* A product of narrow numbers is with narrow matrices. */
+/* A product of narrow numbers takes narrow matrices. */
 static pl_status narrow_matrices(narrower *n, pl_id id)
 {
     const pl_node *node = &n->g->node[id];
@@ -235,8 +235,8 @@ static pl_status narrow_node(narrower *n, pl_id id, pl_error *err)
     return n->trains ? PL_OK : put_out_wide(n, id);
 }
 
-/* New nodes were added behind all others. Those of weights belong right before the first that is narrowed; the others
- * were made in the order of the nodes that they stand behind. */
+/* New nodes were added after all others. Those for weights belong right before the first that is narrowed; the others
+ * were made in the order of the nodes that they follow. */
 static pl_status put_casts_in_place(const narrower *n, size_t first, pl_error *err)
 {
     pl_graph *g = n->g;

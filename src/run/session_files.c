@@ -1,4 +1,4 @@
-/* What a session keeps on disk: checkpoints, metrics, events; and how it comes back from them. */
+/* What a session keeps on disk: checkpoints, metrics, events; and how it resumes from them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ pl_status pl_session_fill_entry(const pl_graph *g, const pl_program *program, pl
     return PL_OK;
 }
 
-/* How many steps were skipped is progress like the number of steps, and stands in the record beside it. */
+/* The number of skipped steps is progress like the number of steps, and stands next to it in the record. */
 static bool is_in_record(const pl_value *v) { return strcmp(v->name, PL_SKIPPED_STEPS) == 0; }
 
 pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
@@ -53,15 +53,15 @@ pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
     return state ? PL_KEPT_WITH_STATE : PL_KEPT_NOT;
 }
 
-/* The average of a weight is the model that others are given, under the weight's name; the weight itself is then only
- * what training goes on with. partner: pl_graph_pair_averages. */
+/* A weight's average is the model for others, under the weight's name; the weight itself then only serves to go on
+ * training. partner: pl_graph_pair_averages. */
 static pl_session_kept keeps_paired(const pl_graph *g, const pl_id *partner, pl_id id)
 {
     const bool has_average = partner && partner[id] != PL_NONE && g->value[id].role == PL_ROLE_WEIGHT;
     return has_average ? PL_KEPT_WITH_STATE : pl_session_keeps(g, id);
 }
 
-/* Weights and moments first, then the numbers that come and go with a precision: a reader finds the same begin. */
+/* Weights and moments first, then the numbers that only some precisions have: so the beginning is always the same. */
 static pl_status list_kept(const pl_graph *g, const pl_id *partner, const pl_program *program, pl_session_kept kept,
                            pl_st_entry **list, size_t *count, pl_error *err)
 {
@@ -96,7 +96,7 @@ pl_status pl_session_lists(const pl_graph *g, const pl_program *program, pl_st_e
 
 static const pl_st_text model_metadata[] = {{"format", "pt"}};
 
-/* What depends on another comes first in a record. */
+/* In a record, a fact that depends on another comes before it. */
 static pl_facts reversed(const pl_facts *facts)
 {
     pl_facts to = {0};
@@ -126,8 +126,8 @@ static void shape_record(pl_session *s)
     s->spec.record = &s->record_shape;
     s->spec.model.metadata = model_metadata;
     s->spec.model.metadata_count = 1;
-    s->spec.state.more_numbers = true;       /* of another precision */
-    s->spec.state.more_tensors = !trains(s); /* moments, where only what a step begins with is wanted */
+    s->spec.state.more_numbers = true;       /* from another precision */
+    s->spec.state.more_tensors = !trains(s); /* moments, where only weights are wanted */
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -136,7 +136,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-/* Of all that a file's header says about a tensor. */
+/* The hash of all that a file's header says about a tensor. */
 static uint64_t hash_entry(uint64_t hash, const pl_st_entry *e)
 {
     hash = mix(mix(hash, pl_stream_id(e->name)), (uint64_t)e->dtype << 8 | e->rank);
@@ -206,8 +206,8 @@ pl_status pl_session_rehearse_load(const pl_session_options *options, pl_session
     return status;
 }
 
-/* LOAD copies a slot and lets it go, so it is filled again while the step computes; a second one makes up for a late
- * filling, where it is small. */
+/* LOAD copies a slot and releases it, so it is refilled while the step computes; a second slot, if it is small, makes
+ * up for a late refill. */
 pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_settings *r)
 {
     const uint32_t threads = pl_source_threads(source);
@@ -220,7 +220,7 @@ pl_ring_options pl_session_ring_options(const pl_source *source, const pl_run_se
 
 /* ---- results ---- */
 
-/* Twice as many are finished before the disk is waited for. */
+/* Twice as many blocks may be finished before waiting for the disk. */
 pl_block_use pl_session_block_use(const pl_run_settings *r, const pl_block_sink *sink)
 {
     const uint32_t open = sink && sink->open_max ? sink->open_max : r->micro_batch + 1;
@@ -256,7 +256,7 @@ pl_status pl_session_open_results(pl_session *s, pl_error *err)
     return pl_block_file_open(sink->path, sink->layout, &use, pl_session_address(s, staging), bytes, &s->results, err);
 }
 
-/* Numbers in a checkpoint's record have more digits with more data; that must not move what lies behind. */
+/* Numbers in a checkpoint's record have more digits with more data; that must not move what follows. */
 static uint64_t checkpoint_bytes(const pl_run_settings *r, const pl_session_disk *disk)
 {
     return r->keep_last ? pl_align_up(disk->scratch_bytes, CHECKPOINT_STEP) : 0;
@@ -291,7 +291,7 @@ pl_status pl_session_list_tensors(pl_session *s, pl_error *err)
 {
     PL_TRY(pl_session_lists(s->o.plan->graph, s->program, &s->model_entry, &s->spec.model.count, &s->state_entry,
                             &s->spec.state.count, err));
-    /* A model is used in a precision of its own, whatever it is saved in. */
+    /* A model is used in a precision of its own, whatever it was saved in. */
     for (size_t i = 0; i < s->spec.model.count; i++) s->model_entry[i].converts = !trains(s);
     s->spec.model.entries = s->model_entry;
     s->spec.state.entries = s->state_entry;
@@ -329,8 +329,8 @@ static pl_status take_progress(pl_session *s, const pl_saved *saved, pl_error *e
     return job->take_up ? job->take_up(s, s->job_state[0], saved, err) : PL_OK;
 }
 
-/* State that the checkpoint has not got begins as in a new run: it was made with another precision, or before the loss
- * scale was a tensor: then its record counts it. */
+/* State that the checkpoint lacks begins as in a new run. It may have been made with another precision, or before the
+ * loss scale was a tensor; then its record has the scale. */
 static pl_status begin_missing(pl_session *s, const pl_saved *saved, pl_error *err)
 {
     bool lacks = false;
@@ -388,7 +388,7 @@ static pl_status check_start(const pl_session *s, const pl_saved *saved, pl_erro
     return pl_saved_refuse_past(r->out, saved, r->steps, err);
 }
 
-/* Or the same without the first line and the last, a mark and a checksum, which earlier builds did not write. */
+/* Or without its first and last line, a mark and a checksum, which earlier builds did not write. */
 static bool is_kept_text(const char *kept, const char *text, size_t bytes)
 {
     const size_t all = strlen(kept), first = strcspn(kept, "\n") + 1;
@@ -398,8 +398,8 @@ static bool is_kept_text(const char *kept, const char *text, size_t bytes)
     return bytes == last - first && memcmp(text, kept + first, bytes) == 0;
 }
 
-/* A run makes its checkpoints' folder before all else, so without one a config is somebody else's, unless it says what
- * this run would write. */
+/* A run creates its checkpoints' folder first of all, so a config without one is foreign, unless it says what this run
+ * would write. */
 static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], *text;
@@ -423,7 +423,7 @@ static pl_status spare_foreign_config(const pl_session *s, pl_error *err)
                    path);
 }
 
-/* With it, and what else is there, the folder of the run is all that a later command needs. */
+/* With it, the folder of the run has all that a later command needs. */
 static pl_status keep_config(const pl_session *s, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -458,8 +458,8 @@ static pl_status open_outputs(pl_session *s, const pl_record *resumed, pl_error 
     return PL_OK;
 }
 
-/* A folder whose weights a new run begins with: those whose names begin so, the key that names the folder, and the
- * keys that say how large they are; NULL: the model's own. */
+/* A folder whose weights a new run begins with: the prefix of their names, the key that names the folder, and the keys
+ * that say how large they are; NULL: the model's own. */
 typedef struct origin {
     const char *folder, *prefix, *key, *sizes;
 } origin;
@@ -475,12 +475,12 @@ static pl_status load_entries(const origin *o, const pl_saved *saved, const pl_s
     return pl_fail(err, status, "%s; %s must be what they are in that run's config.yaml", why.text, o->sizes);
 }
 
-/* Tensors that were found in a file, and how many it has. */
+/* How many tensors were found in a file, and how many it has. */
 typedef struct taken {
     size_t found, there;
 } taken;
 
-/* Entries that are wanted, one behind the other, from `from` on; what the file has not got is left as it is. */
+/* Loads consecutive wanted entries, from `from` on; those that the file lacks are left as they are. */
 static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *saved, size_t *from, taken *t,
                               pl_error *err)
 {
@@ -495,7 +495,7 @@ static pl_status take_entries(pl_session *s, const origin *o, const pl_saved *sa
     return status;
 }
 
-/* What is not as one would think: tensors that begin at random, and those that find no place. */
+/* Reports the unexpected: tensors that begin at random, and those that have no place here. */
 static void tell_taken(pl_session *s, const origin *o, const pl_saved *saved, const taken *t)
 {
     const size_t all = s->spec.model.count, unused = o->prefix[0] ? 0 : t->there - t->found;
@@ -507,7 +507,7 @@ static void tell_taken(pl_session *s, const origin *o, const pl_saved *saved, co
     pl_session_tell(s, (pl_event){.kind = PL_EVENT_NOTE, .text = text, .text_bytes = strlen(text)});
 }
 
-/* Of another training of the same model, which may hold a part of it: what it has not got begins as in a new run. */
+/* Weights of another training of this model, or of a part of it: what that lacks begins as in a new run. */
 static pl_status take_part(pl_session *s, const origin *o, const pl_saved *saved, pl_error *err)
 {
     taken t = {0};
@@ -527,7 +527,7 @@ static pl_status take_part(pl_session *s, const origin *o, const pl_saved *saved
     return tell_taken(s, o, saved, &t), PL_OK;
 }
 
-/* A new run's weights, those of another: its best, else its latest; the optimizer begins anew. */
+/* A new run begins with another's weights: its best, else its latest; the optimizer starts afresh. */
 static pl_status take_origin(pl_session *s, const origin *o, pl_error *err)
 {
     pl_saved saved = {0};
@@ -547,14 +547,14 @@ static pl_status take_origin(pl_session *s, const origin *o, pl_error *err)
     return status;
 }
 
-/* Of a run that is begun with the part's folder may be gone: that run has the part. */
+/* Does the run to begin with have the part already? Then the part's own folder may be gone. */
 static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
 {
     const origin o = {s->settings->init_from, s->settings->part, NULL, NULL};
     pl_saved saved = {0};
     *has = false;
     pl_status status = pl_saved_find(o.folder, PL_SAVED_RECORD, &saved, err);
-    size_t i = 0, found = 0, there; /* it has all of them, or none: the first tells */
+    size_t i = 0, found = 0, there; /* it has all of them or none: the first tells */
     while (i < s->spec.model.count && !is_of(&o, &s->model_entry[i])) i++;
     const pl_st_list first = {.entries = s->model_entry + i, .count = i < s->spec.model.count};
     if (status == PL_OK && saved.record) status = pl_saved_count(&saved, &first, &found, &there, err);
@@ -563,7 +563,7 @@ static pl_status has_part(const pl_session *s, bool *has, pl_error *err)
     return status;
 }
 
-/* The part last: it is what its own key names, whatever the run had that comes first. */
+/* The part last: its own key decides, whatever the run that comes first had. */
 pl_status pl_session_begin_from(pl_session *s, pl_error *err)
 {
     const pl_run_settings *r = s->settings;
@@ -576,7 +576,7 @@ pl_status pl_session_begin_from(pl_session *s, pl_error *err)
     return r->part_too ? take_origin(s, &(origin){r->part_from, r->part_too, r->part_key, NULL}, err) : PL_OK;
 }
 
-/* Once, before all else is said: who starts two at once must know that neither is refused. */
+/* Once, before any other message: a user who starts two at once must know that neither is refused. */
 void pl_session_tell_of_locks(pl_session *s)
 {
     char text[PL_ERROR_TEXT_BYTES];

@@ -76,7 +76,7 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
     return PL_OK;
 }
 
-/* A state that evaluating needs and nothing changes is a weight by another name: statistics that stay. */
+/* A state that evaluating needs and nothing changes is a weight by another name: constant statistics. */
 static bool stays(const pl_graph *g, size_t i)
 {
     const pl_value *v = &g->value[i];
@@ -87,7 +87,7 @@ static bool stays(const pl_graph *g, size_t i)
     return true;
 }
 
-/* Only what trains keeps them: who evaluates a run reads nothing that the run may be writing. */
+/* Only a training keeps them: an evaluation of a run reads nothing that the run may be writing. */
 pl_status pl_session_make_known(pl_session *s, pl_error *err)
 {
     const pl_graph *g = s->o.plan->graph;

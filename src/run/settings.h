@@ -1,4 +1,4 @@
-/* What the runner needs to know beside the plan, as plain values: it sees no config. Paths and texts are the caller's
+/* What the runner needs to know besides the plan, as plain values: it sees no config. Paths and texts are the caller's
  * and outlive the session. */
 #ifndef PL_RUN_SETTINGS_H
 #define PL_RUN_SETTINGS_H
@@ -34,7 +34,7 @@ void pl_plateau_update(pl_plateau *, const pl_lr_schedule *, double loss);
 
 typedef struct pl_run_settings {
     const char *out;         /* folder of the run */
-    const pl_run_data *data; /* what lies in such folders */
+    const pl_run_data *data; /* what such folders hold */
     const pl_words *words;
     uint32_t batch, micro_batch;
     uint64_t steps;
@@ -49,23 +49,23 @@ typedef struct pl_run_settings {
     uint64_t model_hash, plan_hash;
     const char *config_text; /* for the record of checkpoints */
     const char *kept_config; /* that config with absolute paths, for the folder; NULL: none is written */
-    /* NULL, or asked of the checkpoint that a training goes on from, before its numbers are loaded: may it, and what
-     * decides numbers and is another value than before? That goes to *changes, "" for nothing; the text is its own. */
+    /* NULL, or asked before a training resumes from a checkpoint and loads its numbers: may it, and which values that
+     * decide numbers have changed? They go to *changes, "" for none; the text is its own. */
     pl_status (*goes_on)(void *context, const pl_saved *, const char **changes, pl_error *);
     void *goes_on_context;
-    bool begins_first, needs_saved; /* of a command that does not train: first values, or those of the data's file,
+    bool begins_first, needs_saved; /* for a command that does not train: initial values, or those of the data's file,
                                        whatever was trained; a checkpoint, or it fails (PL_E_DATA) */
-    const char *held_out;           /* the config's key for how much is; NULL: there is none */
+    const char *held_out;           /* the config's key for how much is held out; NULL: there is none */
     const void *own;                /* what the system tells its own jobs */
     const char *trace_path;         /* NULL: none */
     const char *checkpoint; /* a command that does not train: this checkpoint folder instead of the best or latest */
     const char *init_from;  /* a training that begins: the folder of the run whose weights it begins with; NULL: none */
-    const char *part_from;  /* likewise, behind those: the folder of a run with a part of the model; NULL: none */
+    const char *part_from;  /* likewise, after those: the folder of a run with a part of the model; NULL: none */
     const char *part;       /* how the names of that part's tensors begin */
-    const char *part_too;   /* likewise, of another part that is there; NULL: none */
-    const char *part_key;   /* of the config, which names that folder */
+    const char *part_too;   /* likewise, for another part that is there; NULL: none */
+    const char *part_key;   /* the config key that names that folder */
     const char *part_sizes; /* keys that say how large its tensors are: "denoiser.channels and denoiser.depth" */
-    const char *to;         /* the file that a job writes its result to, where it does */
+    const char *to;         /* the file that a job writes its result to, if it does */
 } pl_run_settings;
 
 #endif

@@ -1,5 +1,5 @@
-/* What lies in a folder. Each entry is named by its content, or by a name that nobody else gives; all else is unknown.
- * No link is followed, and no other file system entered. */
+/* What lies in a folder. Each entry is identified by its content, or by a name that nothing else has; all else is
+ * unknown. No link is followed, and no other file system entered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static pl_status cannot_see(const char *path, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
-/* What went between listing and looking is no matter; a disk that fails is. */
+/* What vanished between listing and looking does not matter; a disk that fails does. */
 static pl_status look_at_each(reading *r, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -150,11 +150,11 @@ static bool exists_as(reading *r, const char *name, mode_t type)
 
 static const char not_ours[] = "not known to be Plimsoll's: left alone";
 
-/* What its first bytes say; none where we may not read it, or it is gone. */
+/* Its first bytes; none if we may not read it, or it is gone. */
 typedef struct head {
     unsigned char bytes[HEAD_BYTES];
     size_t count;
-    bool is_closed; /* to us */
+    bool is_closed; /* we may not read it */
 } head;
 
 static pl_status read_head(const reading *r, const seen *n, head *h, pl_error *err)
@@ -229,7 +229,7 @@ static pl_status note_others(const pl_storage *s, pl_storage_entry *e, const pl_
     return e->has_others ? pl_storage_text(s, &e->item.why, err, "stays: %.600s", why.text) : PL_OK;
 }
 
-/* Damaged ones are results, too; an HDF5 file without an index of ours is somebody else's. */
+/* Damaged results are results, too; an HDF5 file without our index is foreign. */
 static pl_status add_results(reading *r, seen *n, pl_storage_shape shape, uint64_t bytes, bool is_ours, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -267,7 +267,7 @@ static bool is_pointer(const reading *r, const char *name)
     return is_in_checkpoints(r) && (strcmp(name, "latest") == 0 || strcmp(name, "best") == 0);
 }
 
-/* NAME.html, .yaml, .processes.jsonl and .times.json of results NAME.h5 or NAME.blocks or of a folder NAME. */
+/* NAME.html, .yaml, .processes.jsonl and .times.json next to results NAME.h5 or NAME.blocks or a folder NAME. */
 static pl_status find_beside(reading *r, const char *name, size_t stem, const char *form, bool *is, pl_error *err)
 {
     char other[2 * NAME_MAX];
@@ -292,7 +292,7 @@ static pl_status is_beside_results(reading *r, const char *name, bool *is, pl_er
     return PL_OK;
 }
 
-/* ONNX keeps large weights beside it. */
+/* An ONNX file keeps large weights in a file next to it. */
 static pl_status add_output(reading *r, seen *n, const char *what, pl_error *err)
 {
     pl_storage_entry *e;
@@ -326,12 +326,12 @@ static pl_status add_file(reading *r, seen *n, pl_error *err)
 
 /* ---- folders ---- */
 
-/* Of the files in it; whether it has none but those that the forms of a checkpoint or of .npy have. */
+/* A folder's files, and whether they are only those of a checkpoint or of results in the form npy. */
 typedef struct content {
     const char *path;
     uint64_t bytes;
     bool has_index, is_npy, is_step;
-    bool has_links; /* or other things that are no files */
+    bool has_links; /* or other things that are not files */
 } content;
 
 static pl_status note_content(void *context, const char *name, pl_error *err)
@@ -405,7 +405,7 @@ static pl_status add_left_over(reading *r, seen *n, const content *c, pl_storage
     return PL_OK;
 }
 
-/* It goes only when the one that took its place is sound. */
+/* It is removed only when the one that took its place is sound. */
 static pl_status add_old(reading *r, seen *n, const content *c, pl_error *err)
 {
     pl_storage_entry *e;
@@ -419,7 +419,7 @@ static pl_status add_old(reading *r, seen *n, const content *c, pl_error *err)
     return pl_storage_text(r->s, &e->item.why, err, "stays, as the one in its place is not sound: %.300s", why.text);
 }
 
-/* step-… of a run, and what a kill leaves of one (store/checkpoint_save.c). */
+/* A run's step-…, and what a kill leaves of one (store/checkpoint_save.c). */
 static pl_status add_of_checkpoints(reading *r, seen *n, const content *c, bool *known, pl_error *err)
 {
     char name[PL_STEP_NAME_BYTES];
@@ -469,8 +469,7 @@ static pl_status has_own_lock(reading *r, bool *has, pl_error *err)
     return PL_OK;
 }
 
-/* As pl_run_is_folder, of what was seen, but with a lock of ours alone: where there is none, none is taken, for that
- * would be written there. */
+/* As pl_run_is_folder, from what was seen, but only with a lock of ours: we create none, for that would write there. */
 static pl_status note_run(reading *r, pl_storage_folder *folder, pl_error *err)
 {
     pl_storage *s = r->s;
@@ -521,7 +520,7 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const pl_storage_entry *)a)->item.path, ((const pl_storage_entry *)b)->item.path);
 }
 
-/* What a process is working on stays as it is, whatever it is. */
+/* Whatever a process is working on stays as it is. */
 static pl_status spare_runs(pl_storage *s, pl_error *err)
 {
     for (size_t i = 0; i < s->entries; i++) {

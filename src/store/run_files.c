@@ -40,7 +40,7 @@ bool pl_run_head_begins(const void *head, size_t bytes, const char *magic)
     return bytes >= strlen(magic) && memcmp(head, magic, strlen(magic)) == 0;
 }
 
-/* The number of a process, and the end of the line. */
+/* A process number and a line end. */
 bool pl_run_head_is_lock(const void *head, size_t bytes)
 {
     const char *text = head;
@@ -51,7 +51,7 @@ bool pl_run_head_is_lock(const void *head, size_t bytes)
 
 bool pl_run_head_is_blocks(const void *head, size_t bytes) { return pl_run_head_begins(head, bytes, "PLBLOCKS"); }
 
-/* Bytes there were; 0: none, or it is no file that we may read. */
+/* The number of bytes read; 0: none, or not a file that we may read. */
 static size_t read_head(const char *path, char head[PL_RUN_HEAD_BYTES])
 {
     struct stat st;
@@ -73,11 +73,11 @@ static bool has(const char *folder, const char *name, mode_t type)
 }
 
 typedef struct search {
-    const char *folder; /* of checkpoints */
+    const char *folder; /* folder of checkpoints */
     bool found;
 } search;
 
-/* Fails, so that none is looked at any more, where it is one. */
+/* Fails if it is a checkpoint, to end the search. */
 static pl_status see_checkpoint(void *context, const char *name, pl_error *err)
 {
     static const char schema[] = "{\n  \"schema\": \"plimsoll.run/";
@@ -116,7 +116,7 @@ typedef struct sweeping {
     const pl_run_data *data;
 } sweeping;
 
-/* Who writes takes such a file over, unless another is at it; so to begin and to give up removes it. */
+/* A writer takes over such a file, unless another process is writing it; so beginning and giving up removes it. */
 static pl_status sweep_one(void *context, const char *name, pl_error *err)
 {
     char record[NAME_MAX + 1], path[PL_FILE_PATH_MAX];
@@ -142,7 +142,7 @@ void pl_run_sweep(const char *folder, const pl_run_data *data)
 
 /* ---- may it be written? ---- */
 
-/* Cuts the path where its last name begins, which is given back; NULL: it has none. */
+/* Cuts the path where its last name begins, and returns that; NULL: it has none. */
 static const char *cut(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -151,7 +151,7 @@ static const char *cut(char *path)
     return slash + 1;
 }
 
-/* Is one of the folders the `checkpoints` of a run? Then the path is cut to the run's. */
+/* Is one of the folders in the path a run's `checkpoints`? Then the path is cut to the run's. */
 static bool is_in_checkpoints(char *path)
 {
     for (const char *name; (name = cut(path));) {

@@ -15,14 +15,14 @@ enum { PIECE_BYTES = 16 << 10 };
 typedef struct source {
     const pl_safetensors *file;
     const pl_weights_part *part; /* NULL: the whole model */
-    const char *before;          /* what stands before the root: so many bytes of a name */
+    const char *before;          /* what comes before the root: so many bytes of a name */
     size_t before_bytes;
     bool found; /* is there a tensor of the part at all */
 } source;
 
 static bool begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* The root begins a name, or a piece of it behind a dot. */
+/* The root begins a name, or a piece of it after a dot. */
 static source source_of(const pl_safetensors *s, const pl_weights_part *part)
 {
     source from = {.file = s, .part = part, .before = "", .found = !part};
@@ -52,7 +52,7 @@ static bool is_read(const source *from, const char *name)
     return mine != NULL;
 }
 
-/* The entry's name in the file, but for what stands before the root; NULL: it is of another part. */
+/* The entry's name in the file, without what comes before the root; NULL: it is of another part. */
 static const char *name_of_entry(const source *from, const pl_st_entry *e)
 {
     if (!from->part) return e->name;
@@ -109,7 +109,7 @@ static pl_status check_dtype(const pl_safetensors *s, const pl_st_tensor *t, pl_
                    pl_safetensors_path(s), t->name, pl_st_dtype_name(t->dtype));
 }
 
-/* Rows and numbers of one. */
+/* Rows, and numbers per row. */
 static void as_matrix(uint32_t rank, const uint64_t *shape, uint64_t to[2])
 {
     uint32_t first = 0;
@@ -191,8 +191,8 @@ static pl_status read_piece(const pl_safetensors *s, uint64_t at, uint64_t end, 
     return PL_OK;
 }
 
-/* Who checks a file is about to load it, in this process or the next: it leaves the page cache after the loading.
- * The tensors cover all that lies behind the header: the reader of headers has seen to that. */
+/* A file that is checked is about to be loaded, by this process or the next: it leaves the page cache after that. The
+ * tensors cover all that follows the header: the reader of headers has seen to that. */
 static pl_status go_through(const pl_safetensors *s, bool last, take *taker, void *context, uint64_t *checksum,
                             pl_error *err)
 {
@@ -253,7 +253,7 @@ static bool has_binary(const pl_safetensors *s)
     return has;
 }
 
-/* Of the format without its version; NULL: another one, or none. */
+/* The version of that format in the metadata; NULL: another format, or none. */
 static const char *version_of(const pl_safetensors *s, const char *format)
 {
     const char *there = pl_safetensors_metadata(s, "format");
@@ -262,7 +262,7 @@ static const char *version_of(const pl_safetensors *s, const char *format)
     return strcmp(there + name, "1") == 0 || strcmp(there + name, format + name) == 0 ? there + name : NULL;
 }
 
-/* The versions that lie packed are known. */
+/* Packed weights must be of a known version. */
 static pl_status check_format(const pl_safetensors *s, const char **version, pl_error *err)
 {
     const char *format = pl_safetensors_metadata(s, "format"), *int8 = version_of(s, PL_WEIGHTS_FORMAT);
@@ -288,7 +288,7 @@ static pl_status other_data(const pl_safetensors *s, const char *found, const ch
                    pl_safetensors_path(s), found, says);
 }
 
-/* A key of JSON that stands nowhere else: in a text its quotes would be escaped. */
+/* A JSON key that occurs nowhere else: in a text its quotes would be escaped. */
 #define DIGITS_BEHIND "\"" PL_WEIGHTS_CHECKSUM "\":\""
 
 /* Where the digits of the checksum begin in the file. */
@@ -305,7 +305,7 @@ static pl_status find_digits(const pl_safetensors *s, char buffer[PIECE_BYTES], 
     return other_data(s, "is missing", "nothing", err);
 }
 
-/* Of a file whose checksum is of all of it the sum begins with the header. */
+/* Where the checksum covers the whole file, the sum begins with the header. */
 static pl_status sum_header(const pl_safetensors *s, pl_checksum *sum, pl_error *err)
 {
     char buffer[PIECE_BYTES];
@@ -321,7 +321,7 @@ static pl_status sum_header(const pl_safetensors *s, pl_checksum *sum, pl_error 
     return PL_OK;
 }
 
-/* So that a bit which flips in packed weights, of which any would do, is not taken for one of theirs. */
+/* In packed weights any bits would be valid: only the checksum tells that one has flipped. */
 static pl_status check_data(const pl_safetensors *s, uint64_t found, pl_error *err)
 {
     char text[PL_CHECKSUM_TEXT_BYTES];

@@ -1,4 +1,4 @@
-/* Samples of a regression from a user's own arrays: the dataset that a config means by `samples_from: arrays`. */
+/* Samples of a regression from a user's own arrays: the dataset of `samples_from: arrays`. */
 #include "systems/arrays.h"
 
 #include <string.h>
@@ -58,7 +58,7 @@ static pl_status open_arrays(const pl_config *c, pl_command command, pl_data_use
 
 static void forget_data(pl_config *c) { c->arrays.images[0] = c->arrays.angles[0] = c->arrays.target[0] = 0; }
 
-/* What the model takes of them: sizes of the images, means and deviations. */
+/* What the model needs from them: image sizes, means and deviations. */
 static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
 {
     pl_config *without = pl_alloc(1, sizeof *without);
@@ -108,7 +108,7 @@ static bool tell(void *context, uint64_t done, uint64_t of)
     return !p->progress || p->progress(p->context, "reading arrays", done, of);
 }
 
-/* What is made here must not be made from itself. */
+/* The file that is made here must not be one of its own sources. */
 static pl_status spare_arrays(const pl_config *c, const char *path, pl_error *err)
 {
     const pl_file_use uses[] = {{path, "the file of the arrays", PL_FILE_WRITTEN},
@@ -118,7 +118,7 @@ static pl_status spare_arrays(const pl_config *c, const char *path, pl_error *er
     return pl_files_check(uses, sizeof uses / sizeof *uses, err);
 }
 
-/* What cannot be trained on is not kept. */
+/* Data that cannot be trained on are not kept. */
 static pl_status try_to_open(const pl_config *c, pl_error *err)
 {
     pl_data *data = NULL;
@@ -127,7 +127,7 @@ static pl_status try_to_open(const pl_config *c, pl_error *err)
     return status;
 }
 
-/* A run keeps the arrays that it was trained on: who looks at it with others must not take them away. */
+/* A run keeps the arrays that it was trained on: a look at it with other arrays must not replace them. */
 static pl_status spare_trained(const pl_preparation *of, const pl_arrays_wish *w, pl_error *err)
 {
     const uint64_t trained = pl_preparation_saved(of, "arrays");

@@ -1,4 +1,4 @@
-/* What a calibration (plimsoll quantize) sees, and what its job is told: alike in all systems. */
+/* What a calibration (plimsoll quantize) sees, and what its job is told: the same in all systems. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@ ALIKE(RANGE_MINMAX, SPAN_MINMAX);
 ALIKE(RANGE_PERCENTILE, SPAN_PERCENTILE);
 ALIKE(RANGE_ENTROPY, SPAN_ENTROPY);
 
-/* How large what comes to a layer is; where the method asks for it, how it is spread; what 8 bits cost it. What nothing
- * held out can judge is compared as a whole: in f32, and in 8 bits. */
+/* The range of each layer's inputs; if the method asks for it, their spread; the cost of 8 bits. Where no held-out data
+ * can judge, whole outputs are compared: in f32, and in 8 bits. */
 static uint64_t passes_of(const pl_config *c)
 {
     const uint64_t of_layers = c->quantization.method == PL_CONFIG_RANGE_MINMAX ? 2 : 3;
@@ -29,7 +29,7 @@ bool pl_system_judges_calibration(const pl_config *c)
 
 enum { WANTED = 64 };
 
-/* Files are chosen by the user: all of them, then. */
+/* Files were chosen by the user, so all of them. */
 static uint64_t wanted_of(const pl_config *c, uint64_t there)
 {
     if (c->quantization.samples != PL_CONFIG_AUTO) return (uint64_t)c->quantization.samples;
@@ -46,7 +46,7 @@ pl_status pl_system_plan_calibration(const pl_config *c, pl_data *data, pl_error
     data->calibration = (pl_calibration_work){.samples = wanted < there ? wanted : there, .passes = passes_of(c)};
     data->has_less = wanted > there;
     if (!data->has_less) return PL_OK;
-    const bool files = pl_system_files(c, PL_COMMAND_QUANTIZE); /* a picture is no text */
+    const bool files = pl_system_files(c, PL_COMMAND_QUANTIZE); /* a picture is not text */
     const char *one = files ? "item" : words->sample, *many = files ? "items" : words->samples;
     snprintf(data->said, sizeof data->said, "there %s %" PRIu64 " %s, and the calibration sees no more",
              there == 1 ? "is" : "are", there, there == 1 ? one : many);
@@ -88,7 +88,7 @@ static told *make_told(const pl_config *c)
     return t;
 }
 
-/* Of the config the file has the model's keys alone: the same samples make the same file, however they went through. */
+/* The file keeps only the model's keys of the config: the same samples make the same file, however they were run. */
 static pl_status tell_quantize(const pl_config *c, void **own, pl_error *err)
 {
     told *t = *own = make_told(c);

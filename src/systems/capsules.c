@@ -1,4 +1,4 @@
-/* The row of texts encoded to capsules: its index of texts, made once beside the run, and how its data are opened. */
+/* The row of texts encoded to capsules: its index of texts, made once for the run, and how its data are opened. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@
 
 enum { DRAWER_ALIGNMENT = 64 };
 
-/* Words are the numbers of the enums. */
+/* The config's words have the numbers of the enums. */
 #define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs + 1, #ours)
 SAME(TEXTS_LINES, TEXTS_LINES);
 SAME(TEXTS_JSONL, TEXTS_JSONL);
@@ -41,7 +41,7 @@ SAME(TEXTS_PLAIN, TEXTS_WHOLE);
 
 /* ---- the texts ---- */
 
-/* Its name says it; what says nothing has a text a line. */
+/* By its name; a name that says nothing means one text per line. */
 static pl_status find_form_by_name(const pl_config *cfg, pl_texts_form *form, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -54,7 +54,7 @@ static pl_status find_form_by_name(const pl_config *cfg, pl_texts_form *form, pl
                    named->remedy);
 }
 
-/* What is not there is said when it is read. */
+/* A missing file is reported when it is read. */
 static pl_status find_form(const pl_config *cfg, pl_texts_form *form, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
@@ -98,10 +98,10 @@ pl_status pl_capsules_texts(const pl_encoding *e, const pl_config *cfg, pl_texts
 }
 
 static bool are_of_grammar(const pl_config_texts *c) { return c->format == PL_CONFIG_TEXTS_GRAMMAR; }
-/* Counted for a plan, and nobody reads them. */
+/* Only counted, for a plan; nobody reads them. */
 static bool are_none(const pl_config_texts *c) { return !c->path[0] && !are_of_grammar(c); }
 
-/* Only of who reads them: a model needs no texts. */
+/* Only for commands that read texts: a model needs none. */
 static pl_status check_count(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -140,7 +140,7 @@ pl_status pl_capsules_check_texts(const pl_config *cfg, pl_error *err)
                    where, (long long)p->batch_size, (long long)p->block_texts);
 }
 
-/* To plan without texts is one thing, to encode none another. */
+/* Planning without texts is allowed; encoding none is not. */
 pl_status pl_capsules_check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -166,7 +166,7 @@ static bool tell(void *context, const char *what, uint64_t done, uint64_t total)
     return !t->progress || t->progress(t->context, what, done, total);
 }
 
-/* The parts of a job array begin together: who comes second waits, and finds the index made. */
+/* The parts of a job array begin together: the second waits, and finds the index made. */
 typedef struct making {
     pl_preparation *p;
     int lock;
@@ -193,7 +193,7 @@ static pl_status lock_folder(void *context, pl_error *err)
     return PL_OK;
 }
 
-/* What the run writes among the texts would be texts, other ones each time; in the cache it would be its own. */
+/* What a run wrote among the texts would become texts, different ones each time; in the cache it would become cache. */
 static pl_status check_closed(const pl_config *c, const char *out, const char *folder, const char *what, pl_error *err)
 {
     const struct {
@@ -262,7 +262,7 @@ static pl_status check_font(const pl_encoder_facts *f, pl_error *err)
     return status;
 }
 
-/* The texts are those that came first, then: a run goes on with them. */
+/* The texts are those that came first: a resumed run uses them. */
 static pl_status keep_input(pl_preparation *p, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     pl_config *c = p->writable;
@@ -301,7 +301,7 @@ pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progre
 
 /* ---- the data ---- */
 
-/* Where there are none yet, those of a grammar stand in for them: a plan tries how quickly pages are drawn. */
+/* Where there are no texts yet, a grammar's stand in for them: a plan measures how quickly pages are drawn. */
 static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *texts, pl_error *err)
 {
     pl_texts_setup setup;
@@ -313,7 +313,7 @@ static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *
     return pl_texts_open(texts, &setup, path, err);
 }
 
-/* What is in 8 bits is what flows in f32 between layers. */
+/* Weights in 8 bits need f32 between layers. */
 static pl_status check_wide(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -357,7 +357,7 @@ static pl_encoder_facts facts_of(const pl_config *cfg)
 
 static const pl_encoding encoding = {.facts = facts_of, .find_weights = find_weights};
 
-/* What a pages' setup points into while it is opened, which copies it. */
+/* What a pages' setup points into while it is opened; opening copies it. */
 typedef struct opening {
     pl_pages_setup setup;
     pl_encoder_weights weights;
@@ -402,7 +402,7 @@ static void read_numbers(const pl_encoder_facts *f, const pl_config_pipeline *p,
     s->cache = p->cache_dir[0] ? p->cache_dir : NULL;
     s->cache_bytes = p->cache_size;
     s->cache_is_memory = s->cache && pl_disk_is_memory(s->cache);
-    (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* checked; none leaves 0 */
+    (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* already checked; without one it stays 0 */
 }
 
 static pl_status open_data(const pl_encoding *e, const pl_config *c, pl_data_use use, opening *o, pl_data **data,
@@ -449,7 +449,7 @@ pl_status pl_capsules_open(const pl_encoding *e, const pl_config *c, pl_data_use
     return status;
 }
 
-/* Of a config only what says which texts there are: a file may have keys of encoding, too. */
+/* Uses only what the config says about texts: its file may have keys of encoding, too. */
 static pl_status open_calibration(const pl_config *given, pl_data_use use, pl_data **data, pl_error *err)
 {
     PL_TRY(check_wide(given, err));
@@ -471,7 +471,7 @@ static pl_status open_capsules(const pl_config *c, pl_command command, pl_data_u
                                           : pl_capsules_open(&encoding, c, use, planned, data, err);
 }
 
-/* It stays: the handle is given up, and so its memory is never. */
+/* Loaded for good: the handle is dropped, and so its memory is never released. */
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
@@ -481,7 +481,7 @@ static pl_status load_module(const char *further, pl_error *err)
 
 static const char *further_module(const pl_config *c) { return c->pipeline.cache_dir[0] ? "capsules:cache" : NULL; }
 
-/* Neither texts nor a font are needed, nor what they are drawn with. */
+/* Needs neither texts nor a font, nor what draws them. */
 static void close_model(pl_data *d) { pl_free(d); }
 
 static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
@@ -498,7 +498,7 @@ static pl_status open_model(const pl_config *c, pl_data **data, pl_error *err)
     return PL_OK;
 }
 
-/* A model of files is opened with what draws, but for no texts. */
+/* A model that runs on files is opened with what draws, but without texts. */
 static void forget_data(pl_config *c)
 {
     c->texts.path[0] = c->texts.part[0] = c->pipeline.cache_dir[0] = 0;

@@ -1,5 +1,5 @@
-/* The page about encoded texts: what was done, some pages, whose sketches are near to whose, and what was remarked.
- * Texts are not in the results: they are read where they lie, if they are still the ones that were encoded. */
+/* The page about encoded texts: what was done, some pages, whose sketches are near whose, and the remarks. Texts are
+ * not in the results: they are read where they lie, if they are still the ones that were encoded. */
 #include "systems/capsules_page.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ enum { TEXT = 160, DRAWN_BYTES = 8 << 10 };
 
 /* ---- the texts ---- */
 
-/* The index lies with the results, also where both were moved, or else where the run made it. */
+/* The index lies next to the results, even if both were moved, or else where the run made it. */
 static pl_status find_index(const pl_capsules_page *p, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX];
@@ -40,7 +40,7 @@ static pl_status open_known(pl_capsules_page *p, pl_error *err)
     return pl_texts_open(&p->source, &s, path, err);
 }
 
-/* Those of a grammar need no more than the seed, which decides the numbers. */
+/* A grammar's texts need only the seed, which is among the keys that decide the numbers. */
 static pl_status open_grammar(pl_capsules_page *p, pl_error *err)
 {
     const pl_texts_setup s = {
@@ -73,7 +73,7 @@ static void open_texts(pl_capsules_page *p)
     (void)pl_fail(&p->why, PL_E_DATA, "%.300s: these are not the texts that were encoded", p->source.path);
 }
 
-/* Without the beginning of a character that the end has cut. */
+/* Without a character that is cut off at the end. */
 static size_t whole_characters(const char *text, size_t bytes)
 {
     size_t begin = bytes;
@@ -92,16 +92,16 @@ const char *pl_capsules_said(pl_capsules_page *p, uint64_t place, char text[PL_C
     if (whole && bytes == 0) return "(empty)";
     if (!whole) bytes = whole_characters(text, bytes);
     for (size_t i = 0; i < bytes; i++)
-        if (text[i] == 0) text[i] = 1; /* shown as what is no character, too */
+        if (text[i] == 0) text[i] = 1; /* shown as an invalid character, too */
     strcpy(text + bytes, whole ? "" : " …");
     return text;
 }
 
 /* ---- which of them ---- */
 
-/* Finished places number target, target + 1 … in order: each call goes on from the last. */
+/* Finds the finished places number target, target + 1 … in order: each call continues from the last. */
 typedef struct walk {
-    uint64_t block, before; /* finished places in the blocks before that */
+    uint64_t block, before; /* finished places in earlier blocks */
 } walk;
 
 static uint64_t place_of(const pl_capsules_page *p, walk *w, uint64_t target)
@@ -212,7 +212,7 @@ static pl_status draw_all(pl_capsules_page *p, pl_str *out, pl_error *err)
     return status;
 }
 
-/* A page without pictures is one, too; it says why. */
+/* A page without pictures is allowed; it says why. */
 static pl_status add_pages(pl_capsules_page *p, pl_error *err)
 {
     pl_error why = p->why;
@@ -348,7 +348,7 @@ static bool is_of(const pl_block_dataset *d, pl_dtype dtype, uint32_t rank)
     return d->dtype == dtype && d->rank == rank && d->kind == 0 && !d->constant && !d->is_text;
 }
 
-/* What is read below goes by this. */
+/* What is read below relies on this. */
 static pl_status find_datasets(pl_capsules_page *p, pl_error *err)
 {
     const pl_block_layout *l = p->layout;

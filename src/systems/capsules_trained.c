@@ -1,6 +1,6 @@
 /* The encoder of arch hybrid is that of arch capsules, under the same names: encoder.…, checksum_head.… and
- * children_projection.… (docs/capsules.md). Some tensors are matrices there, which pl_weights_part allows for. What
- * else a hybrid has stands in the first table below, and which of its keys are which of the encoder's in the second. */
+ * children_projection.… (docs/capsules.md). Some tensors are matrices there, which pl_weights_part allows for. The
+ * first table below has a hybrid's other tensors, the second the encoder key for each of its keys. */
 #include "systems/capsules_trained.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 static const struct {
     const char *prefix, *name;
-    bool is_before; /* the encoder sees what it makes, and no patches */
+    bool is_before; /* it feeds the encoder, in place of patches */
 } parts[] = {{"denoiser.", "the denoiser (denoiser.…)", true},
              {"clip.", "the frozen tower (clip.…)", true},
              {"vit.", "the trained tower (vit.…)", true},
@@ -66,7 +66,7 @@ pl_status pl_capsules_find_trained(const char *path, const pl_weights_part **par
 
 /* ---- the keys ---- */
 
-/* Numbers that must be the same; what shapes tell is told better so. */
+/* Numbers that must be the same; checked for clearer messages than shapes would give. */
 static const struct {
     const char *ours, *theirs;
 } keys[] = {{"encoder.image_size", "vision_encoder.image_size"},
@@ -111,7 +111,7 @@ static pl_status check_numbers(const pl_config *c, const pl_config *made, const 
     return refuse(c, path, "encoder.H_cycles", text, err);
 }
 
-/* A hybrid has one kind of each. */
+/* A hybrid has only one kind of each. */
 static pl_status check_kinds(const pl_config *c, const char *path, pl_error *err)
 {
     const pl_config_encoder *e = &c->encoder;

@@ -30,7 +30,7 @@ static pl_status before_writing(void *context, pl_error *err)
     return pl_made_file(&w->p->made, w->path, err);
 }
 
-/* A run that goes on keeps its file: another one is refused before anything is written. */
+/* A resumed run keeps its file: another one is refused before anything is written. */
 static pl_status check_same(const pl_preparation *p, const char *path, pl_error *err)
 {
     const pl_config *c = p->config;

@@ -1,6 +1,6 @@
 /* The curriculum: stage-0 learns chains with all their steps, stage-k with latents in place of the first k, and answer
- * with no steps at all behind as many latents as the last stage has. Each is a training of its own, that begins with
- * the weights of the one before it. */
+ * with no steps at all after as many latents as the last stage has. Each is a training of its own that begins with the
+ * weights of the previous one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void name_of(const pl_config *c, uint32_t k, char name[PL_STAGE_NAME_BYTE
         snprintf(name, PL_STAGE_NAME_BYTES, PREFIX "%u", k);
 }
 
-/* How many steps latents replace in number k. */
+/* How many steps latents replace in stage number k. */
 static int64_t replaced_in(const pl_config *c, uint32_t k)
 {
     return (int64_t)k < c->chain.stages ? (int64_t)k : c->chain.stages;
@@ -60,7 +60,7 @@ pl_status pl_chain_check(const pl_config *c, pl_error *err)
     return PL_OK;
 }
 
-/* ---- what they have brought ---- */
+/* ---- their results ---- */
 
 enum { LATENTS, CHAINS, TOKENS, TOKEN_ACCURACY, ANSWER_ACCURACY, COLUMNS };
 static const pl_trainings_column columns[COLUMNS] = {

@@ -55,7 +55,7 @@ static pl_clouds_setup setup_of(const pl_config *c, pl_command command)
                                           !pl_command_does(command, PL_USES_UPDATE)};
 }
 
-/* The folder of a training that was moved names in its config where the one above was. */
+/* If the folder of a training was moved, its config still names the old place of the folder above. */
 static pl_status require_frames(const char *path, pl_error *err)
 {
     bool is_there;
@@ -68,15 +68,15 @@ static pl_status require_frames(const char *path, pl_error *err)
         path);
 }
 
-/* To plan without flights is one thing, to train another. */
+/* Planning without flights is allowed; training is not. */
 static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
     (void)command;
     return p->config->clouds.flights.count ? PL_OK : pl_clouds_need_flights(err);
 }
 
-/* So many samples as the config says, of frames of so many pixels: what a plan is for where there are no flights yet.
- * It may read noise; a run can read nothing. */
+/* As many samples as the config says, with frames of so many pixels: for a plan where there are no flights yet. The
+ * plan may read noise; a run has nothing to read. */
 static pl_status open_counted(const pl_config *c, pl_command command, pl_data_use use, pl_data **data, pl_error *err)
 {
     pl_clouds_data *d;
@@ -93,7 +93,7 @@ static pl_status open_counted(const pl_config *c, pl_command command, pl_data_us
     return PL_OK;
 }
 
-/* In a folder that others use too the file may already be another one than was prepared. */
+/* In a shared folder the file may already be another one than was prepared. */
 static pl_status check_prepared(const pl_clouds_options *o, pl_clouds_data *d, pl_error *err)
 {
     bool same;
@@ -122,7 +122,7 @@ static pl_status open_clouds(const pl_config *c, pl_command command, pl_data_use
     s.frames_path = r->path;
     pl_status status = require_frames(r->path, err);
     if (status == PL_OK) status = pl_clouds_data_open(&s, &d, err);
-    /* A runner has the plan's identity to compare with, and need not have the flights' files. */
+    /* A runner compares with the plan's identity, and may not have the flights' files. */
     if (status == PL_OK && use == PL_DATA_FOR_PLAN) status = check_prepared(&r->options, d, err);
     pl_clouds_reading_destroy(r);
     if (status == PL_OK) *data = &d->data;

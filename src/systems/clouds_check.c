@@ -1,6 +1,6 @@
-/* What the keys of a regression of cloud heights cannot tell one by one: names of flights that there are not, trainings
+/* What the keys of a regression of cloud heights cannot tell one by one: names of flights that do not exist, trainings
  * whose keys contradict each other or that would see what they are judged by. Each sentence begins with the place of
- * the key that is likeliest to be wrong. */
+ * the key that is most likely wrong. */
 #include <string.h>
 
 #include "config/schema.h"
@@ -29,7 +29,7 @@ static pl_status check_swath(const pl_config *cfg, pl_error *err)
                    place(cfg, "swath_slice", where), row[0], row[1]);
 }
 
-/* A run keeps its config for whoever reads it from another folder: what files are relative to must be said. */
+/* A run keeps its config for readers in other folders: what files are relative to must be said. */
 static pl_status check_files(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -117,7 +117,7 @@ static bool makes_final(const pl_config *cfg)
     return is_stage(cfg, "final") || (is_stage(cfg, "") && cfg->clouds.final && cfg->clouds.validation_flight[0]);
 }
 
-/* It never sees the validation flight, nor do the weights that it begins from. */
+/* It never sees the validation flight, and neither did the weights that it begins with. */
 static pl_status check_final(const pl_config *cfg, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -147,7 +147,7 @@ static pl_status check_count(const pl_config *cfg, pl_error *err)
                    place(cfg, "flights", where));
 }
 
-/* What a plan without flights is for: flights say it themselves. */
+/* Only for a plan without flights: flights say it themselves. */
 static pl_status check_counted(const pl_config *cfg, const char *path, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];

@@ -13,7 +13,7 @@ typedef struct judged {
 
 static const pl_labels *labels_of(const judged *j) { return j->data->kind->labels; }
 
-/* Rows behind the last sample are padding. */
+/* Rows after the last sample are padding. */
 static uint64_t count_of(const judged *j, uint64_t rows)
 {
     const uint64_t samples = labels_of(j)->count(j->data);

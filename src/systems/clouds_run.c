@@ -1,5 +1,5 @@
-/* The frame file of a run: made once from the flights, in the run's folder or in one that runs share, and used again by
- * every stage. What writes there keeps others out. */
+/* The frame file of a run: made once from the flights, in the run's folder or in one that runs share, and reused by
+ * every stage. A writer keeps others out. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ typedef struct preparation {
     void *context;
 } preparation;
 
-/* What lies under that name and was not made here is somebody's. */
+/* A file of that name that was not made here belongs to somebody. */
 static pl_status spare_foreign(const char *path, pl_error *err)
 {
     char magic[8] = {0};
@@ -46,7 +46,7 @@ static bool tell(void *context, const char *flight, uint64_t done, uint64_t all)
     return !p->progress || p->progress(p->context, "preparing frames", done, all);
 }
 
-/* What is made here must not be made from itself. */
+/* The file that is made here must not be one of its own sources. */
 static pl_status spare_flights(const pl_clouds_reading *r, pl_error *err)
 {
     for (uint32_t i = 0; i < r->options.flights; i++) {

@@ -12,7 +12,7 @@
 
 /* ---- which there are ---- */
 
-/* Which training number k is: those whose flight the config names, then a fold for each flight. */
+/* What training number k is: first those whose flight the config names, then a fold for each flight. */
 static bool name_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
 {
     const pl_config_clouds *o = &c->clouds;
@@ -50,11 +50,11 @@ void pl_clouds_stage_of(const pl_config *c, char name[PL_STAGE_NAME_BYTES])
     if (!row.alone) memcpy(name, row.name, sizeof row.name);
 }
 
-/* ---- what they have brought ---- */
+/* ---- their results ---- */
 
 typedef struct results {
     pl_regression_row *row;
-    pl_prediction **prediction; /* of each row */
+    pl_prediction **prediction; /* each row's */
     char (*name)[PL_STAGE_NAME_BYTES], (*held_out)[PL_PREDICTION_NAME_BYTES];
     uint32_t rows;
 } results;

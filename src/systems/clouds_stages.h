@@ -11,7 +11,7 @@ pl_status pl_clouds_report_stages(const pl_config *, const char *out, pl_doc *, 
 #define PL_CLOUDS_FINAL    "final"
 #define PL_CLOUDS_LOO      "loo-"
 
-/* What a command on this config is about: its stage, or where that is not said the first of all; "": there is none. */
+/* The stage that a command on this config is about: the named one, else the first of all; "": there is none. */
 void pl_clouds_stage_of(const pl_config *, char name[PL_STAGE_NAME_BYTES]);
 
 #endif

@@ -13,10 +13,10 @@ enum { ALIGNMENT = 64, TEXT_BYTES = 32 << 10 /* more than the largest page shows
 typedef struct drawing {
     pl_infer_lines lines;
     pl_drawer *drawer;
-    void *memory; /* its, and behind it a page */
+    void *memory; /* its memory, followed by a page */
     uint8_t *page;
     uint64_t pixels;
-    size_t bytes; /* of the line that is read */
+    size_t bytes; /* of the line that was read */
     bool is_cut;  /* it has more */
     char text[TEXT_BYTES];
 } drawing;

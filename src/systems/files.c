@@ -1,6 +1,6 @@
-/* May these files be written? A writer puts a new file in the place of the old, by way of a temporary one beside it:
- * neither may be one that is read too, or written under another name. Files that are there are compared by what they
- * are (a link and what it leads to are one file), those that are not by the paths that they will have. */
+/* May these files be written? A writer replaces the old file by way of a temporary one next to it: neither may be one
+ * that is also read, or written under another name. Existing files are compared by identity (a link and its target are
+ * one file), others by the paths that they will have. */
 #include "systems/files.h"
 
 #include <limits.h>
@@ -20,7 +20,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Appends what is not there, name by name, as it will be called. */
+/* Appends the names that do not exist yet, one by one, as the path will be. */
 static bool append_names(char path[PATH_MAX], const char *names)
 {
     for (size_t n; *(names += strspn(names, "/")); names += n) {
@@ -41,20 +41,20 @@ static bool append_names(char path[PATH_MAX], const char *names)
     return true;
 }
 
-/* The nearest folder above that is there, without links, and where in the path the names of what is not begin. */
+/* The nearest existing folder above, without links, and where in the path the missing names begin. */
 static bool find_above(const char *path, char found[PATH_MAX], size_t *end)
 {
     char above[PATH_MAX];
     for (;;) {
         while (*end > 0 && path[*end - 1] == '/') --*end;
-        while (*end > 0 && path[*end - 1] != '/') --*end; /* the last name goes */
+        while (*end > 0 && path[*end - 1] != '/') --*end; /* drops the last name */
         snprintf(above, sizeof above, "%.*s", *end ? (int)*end : 1, *end ? path : ".");
         if (realpath(above, found)) return true;
         if (*end == 0) return false;
     }
 }
 
-/* Where the first of the names is a link to what is not there yet, the path goes on from what it says. */
+/* If the first name is a link to something that does not exist yet, the path continues from its target. */
 static bool follow(const char *folder, const char *names, char path[PATH_MAX])
 {
     char name[PATH_MAX], to[PATH_MAX];
@@ -69,8 +69,8 @@ static bool follow(const char *folder, const char *names, char path[PATH_MAX])
     return true;
 }
 
-/* The path without links. Of what is not there, that of the nearest folder above it that is, with the rest: a run makes
- * its folders later. False when it is too long, or its links lead in a circle. */
+/* The path without links. For what does not exist, that of the nearest existing folder above, with the rest: a run
+ * makes its folders later. False when it is too long, or its links form a circle. */
 static bool find_path(const char *given, char found[PATH_MAX])
 {
     enum { LINKS_MAX = 40 };
@@ -103,7 +103,7 @@ bool pl_file_is_below(const char *path, const char *folder)
     return strncmp(inner, outer, n) == 0 && inner[n] == '/';
 }
 
-/* Where links lead to is what is written. What cannot be found is refused by who opens it. */
+/* What is written is the target of links. What cannot be found is refused by whoever opens it. */
 pl_status pl_file_check_free(const char *path, const char *own, pl_error *err)
 {
     char found[PATH_MAX];

@@ -8,8 +8,8 @@
 #include "base/str.h"
 #include "store/checkpoint.h"
 
-/* A plan opens the data once for each variation, and the file may be of gigabytes: what was checked is not read again
- * while it is the same file. Who loads it compares the checksum. */
+/* A plan opens the data once for each variation, and the file may have gigabytes: a checked file is not read again
+ * while it is the same. Whoever loads it compares the checksum. */
 typedef struct checked_weights {
     bool is_there;
     const pl_weights_part *part;
@@ -59,7 +59,7 @@ pl_status pl_given_weights_check(const char *path, const pl_weights_part *part, 
     return status;
 }
 
-/* ---- which model they are of ---- */
+/* ---- whose weights they are ---- */
 
 pl_status pl_given_weights_match_text(const pl_config *c, const char *path, const char *text, pl_error *err)
 {
@@ -89,9 +89,9 @@ pl_status pl_given_weights_match(const pl_config *c, const char *path, pl_error 
     return status;
 }
 
-/* ---- or a checkpoint says it ---- */
+/* ---- or a checkpoint says so ---- */
 
-/* The checkpoint that the file lies in; record NULL: it lies in none. */
+/* The checkpoint that contains the file; record NULL: none does. */
 static pl_status find_saved(const char *path, pl_saved *s, pl_error *err)
 {
     char folder[PL_FILE_PATH_MAX], record[PL_FILE_PATH_MAX];

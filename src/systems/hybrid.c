@@ -34,7 +34,7 @@ enum { SAID_BYTES = 240, PIXEL_MAX = 255 };
 #define FEATURES_FILE "features.cache"
 #define IMAGES_FOLDER "images.cache"
 
-/* That its weights must do as; bf16, which a search may take, holds what f32 does. */
+/* The type that must hold its weights; bf16, which a search may choose, has the range of f32. */
 static pl_real narrowest(const pl_config *c)
 {
     const pl_config_frozen_storage as = c->vision_encoder.pretrained_precision;
@@ -43,7 +43,7 @@ static pl_real narrowest(const pl_config *c)
     return as == PL_CONFIG_FROZEN_BF16 || (allow & PL_ALLOW_FROZEN_BF16) ? PL_REAL_BF16 : PL_REAL_F32;
 }
 
-/* Weights that f32 holds are good, also where a search may take f16 and they are too large for that. */
+/* Weights that f32 holds are fine, even if a search may choose f16 and they are too large for that. */
 static bool exceed_f16(const pl_config *c, const char *path)
 {
     pl_given_weights unread;
@@ -53,8 +53,8 @@ static bool exceed_f16(const pl_config *c, const char *path)
     return may && pl_given_weights_check(path, &tower, PL_REAL_F16, &unread, &ignored) != PL_OK;
 }
 
-/* The checksum of the file that the run in the config's folder began with; 0: there is none, and a
- * run that begins there has to read its file. What is damaged the run finds out. */
+/* The checksum of the file that the run in the config's folder began with; 0: there is no run, and a new one there has
+ * to read its file. The run itself reports damage. */
 static pl_status find_saved_hash(const pl_config *c, uint64_t *hash, pl_error *err)
 {
     char out[PL_FILE_PATH_MAX];
@@ -68,8 +68,8 @@ static pl_status find_saved_hash(const pl_config *c, uint64_t *hash, pl_error *e
     return PL_OK;
 }
 
-/* A run that was saved has its tower with it: only who begins one needs the file, and who goes on while it is there
- * compares it with the one that the run began with. */
+/* A saved run contains its tower: only a new run needs the file; a resumed one, if the file is still there, compares it
+ * with the one that the run began with. */
 static pl_status find_weights(const pl_config *c, pl_command command, pl_reading_setup *s, char said[SAID_BYTES],
                               pl_error *err)
 {
@@ -103,7 +103,7 @@ static pl_status find_weights(const pl_config *c, pl_command command, pl_reading
     return PL_OK;
 }
 
-/* ---- what it makes of pages, kept ---- */
+/* ---- the cache of what it makes of pages ---- */
 
 static pl_status find_features(const pl_config *c, pl_command command, pl_reading_setup *s, char path[PL_FILE_PATH_MAX],
                                pl_error *err)
@@ -127,7 +127,7 @@ static pl_status find_features(const pl_config *c, pl_command command, pl_readin
     return PL_OK;
 }
 
-/* Asked for, where no denoiser makes pages: the source's file has the key. */
+/* Warns where it was asked for and no denoiser makes pages: the source's file has the key. */
 static void say_none_kept(const pl_config *c, pl_reading_setup *s, char said[SAID_BYTES])
 {
     const bool is_said = s->weights_said != NULL;
@@ -152,7 +152,7 @@ static pl_status find_images(const pl_config *c, pl_command command, pl_reading_
     return PL_OK;
 }
 
-/* What is trained alone reads nothing: its loss is a page's. */
+/* For parts that are trained alone and read nothing: their loss is per page. */
 #define WORDS_OF_PAGES(loss, sizes, weights)                                                                           \
     {                                                                                                                  \
         "page", "pages", "page", "pages", "pages/s", "pages", "step", "part", loss, "batch_size", sizes, weights       \
@@ -164,7 +164,7 @@ static const pl_words words_of_n2n =
 static const pl_words words_of_denoiser =
     WORDS_OF_PAGES("mean squared error of the pixels", "batch_size, denoiser.channels or vision_encoder.image_size",
                    "denoiser.channels or its depth");
-/* What is learnt are actions, what is judged the pages that come of them. */
+/* Actions are learned; the pages that come from them are judged. */
 static const pl_words words_of_policy =
     WORDS_OF_PAGES("mean squared error of the pixels", "batch_size, page_policy.samples or vision_encoder.image_size",
                    "denoiser.channels or its depth");
@@ -178,7 +178,7 @@ static const pl_words *words_of(const pl_config *c)
     return words[pl_hybrid_aim_of(c)];
 }
 
-/* The policy has the key of the denoiser that it tries; whether that was trained with the same, nobody asks. */
+/* The policy uses its denoiser's key; whether that was trained with the same value is not checked. */
 static double noise_of(const pl_config *c)
 {
     const pl_hybrid_aim aim = pl_hybrid_aim_of(c);
@@ -218,7 +218,7 @@ static pl_status open_hybrid(const pl_config *c, pl_command command, pl_data_use
     return status;
 }
 
-/* It stays: the handle is given up, and so its memory is never. */
+/* Loaded for good: the handle is dropped, and so its memory is never released. */
 static pl_status load_module(const char *further, pl_error *err)
 {
     pl_module kept;
@@ -242,7 +242,7 @@ static const char *word_of(const pl_lexicon *l, uint64_t best)
     return best < l->count ? l->word[best] : controls[best - l->count];
 }
 
-/* The likeliest of each capsule. */
+/* The likeliest word of each capsule. */
 static void say_words(const pl_lexicon *l, const float *logit, const pl_infer_output *o, pl_json *j)
 {
     const uint64_t classes = o->dim[o->rank - 1];

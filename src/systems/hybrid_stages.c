@@ -19,13 +19,13 @@ enum { ALL = 5 };
 
 /* ---- which there are ---- */
 
-/* Is the config that of several trainings, or of one that is named? */
+/* Is the config one of several trainings, or of a named one? */
 static bool is_staged(const pl_config *c)
 {
     return c->task_training.stage[0] || c->n2n_pretrain.enabled || c->finetune.enabled;
 }
 
-/* Each is judged by pages that were held out. */
+/* Each training is judged by held-out pages. */
 static pl_status check_judged(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -38,7 +38,7 @@ static pl_status check_judged(const pl_config *c, pl_error *err)
 
 static bool is_named(const pl_config *c, const char *name) { return strcmp(c->task_training.stage, name) == 0; }
 
-/* A layer that a later training thaws comes out of the earlier one's files in the form in which that one kept it. */
+/* A layer that a later training unfreezes comes from the earlier one's files, in the form in which that stored it. */
 static pl_status check_thawing(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -62,8 +62,8 @@ static const char *find_earlier(const pl_config *c)
     return is_named(c, FINETUNE) ? TASK : is_named(c, TASK) && c->n2n_pretrain.enabled ? N2N : NULL;
 }
 
-/* A tower goes from one training to the next in the form in which its files have it, and each training searches alone:
- * one might store 16 bits and the next want 32, which would be found out when the first is through. */
+/* A tower passes from one training to the next in the form of its files, and each training searches alone: one might
+ * store 16 bits and the next need 32, which would be found out only when the first is done. */
 static pl_status check_form(const pl_config *c, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -103,13 +103,13 @@ pl_status pl_hybrid_check(const pl_config *c, pl_error *err)
 
 /* ---- one of them ---- */
 
-/* Unless the command line says it about the training that it names. */
+/* Unless the command line sets it for the training that it names. */
 #define SET(row, c, key, ...)                                                                                          \
     do {                                                                                                               \
         if (!pl_system_is_said(c, key)) pl_stage_set(row, key, __VA_ARGS__);                                           \
     } while (0)
 
-/* What a section says of a training of its own; `only` makes the config that training's, which does not read. */
+/* What a section says about its own training; the key `only` makes the config that training's, which does not read. */
 typedef struct own_training {
     const char *only;
     int64_t steps, batch_size;
@@ -139,14 +139,14 @@ static void become_n2n(const pl_config *c, pl_stage_row *row)
     SET(row, c, "vision_encoder.unfreeze_pretrained_layers", "0");
 }
 
-/* What is said of a frozen tower says nothing of a training that has none. */
+/* Keys of a frozen tower do not apply to a training without one. */
 static void have_no_tower(const pl_config *c, pl_stage_row *row)
 {
     SET(row, c, "vision_encoder.features_cache", "0");
     SET(row, c, "vision_encoder.pretrained_weights", "none");
 }
 
-/* As the source trains it: Adam, whose rate is halved where five evaluations bring nothing. */
+/* As the source trains it: Adam, with the rate halved after five evaluations without improvement. */
 static void become_denoiser(const pl_config *c, pl_stage_row *row)
 {
     const pl_config_denoiser *d = &c->denoiser;
@@ -165,8 +165,8 @@ static void become_denoiser(const pl_config *c, pl_stage_row *row)
     SET(row, c, "train.warmup_steps", "0");
 }
 
-/* It tries the denoiser of the same run where no other is named; that stays as its files have it, in f32. Its own pages
- * are noisy as the denoiser's were. */
+/* It tries the denoiser of the same run unless another is named; that stays in f32, as in its files. Its own pages are
+ * as noisy as the denoiser's were. */
 static void become_policy(const pl_config *c, pl_stage_row *row)
 {
     const pl_config_page_policy *p = &c->page_policy;
@@ -180,7 +180,7 @@ static void become_policy(const pl_config *c, pl_stage_row *row)
     SET(row, c, "train.warmup_steps", "auto");
 }
 
-/* The tower comes with the weights of the training before, whatever file that one had it from. */
+/* The tower comes with the weights of the previous training, whatever file that had it from. */
 static void begin_after(const char *earlier, pl_stage_row *row)
 {
     snprintf(row->begins_with, sizeof row->begins_with, "%s", earlier);
@@ -205,7 +205,7 @@ static void become_finetune(const pl_config *c, pl_stage_row *row)
     SET(row, c, "train.learning_rate", "%.17g", c->finetune.learning_rate);
 }
 
-/* Those that a folder can hold; the first two are made by name alone. */
+/* Those that a folder can hold; the first two run only when named. */
 static const struct {
     const char *name;
     void (*become)(const pl_config *, pl_stage_row *);
@@ -227,7 +227,7 @@ bool pl_hybrid_stage(const pl_config *c, uint32_t k, pl_stage_row *row)
     return true;
 }
 
-/* ---- what they have brought ---- */
+/* ---- their results ---- */
 
 enum { PAGES, WORDS, WORDS_READ, PAGES_READ, Q_HALT_RIGHT, NOISE_LEFT, DENOISED_LEFT, COLUMNS };
 static const pl_trainings_column columns[COLUMNS] = {
@@ -239,10 +239,10 @@ static const pl_trainings_column columns[COLUMNS] = {
     [NOISE_LEFT] = {"noise left", "noise_left", .card = "of the noise is left"},
     [DENOISED_LEFT] = {"denoiser alone", "denoised_left"}};
 
-/* Of counts and of sums of squares, which may be 0. */
+/* For counts and sums of squares, which may be 0. */
 static double share(double part, double of) { return of > 0 ? part / of : 0; }
 
-/* What cleans reads nothing, and what reads takes no noise away. */
+/* A training that cleans does not read, and one that reads removes no noise. */
 static pl_status read_row(const char *out, const char *name, pl_trainings_row *row, bool *is_done, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -272,7 +272,7 @@ static bool is_asked_for(const pl_config *c, const char *name)
     return false;
 }
 
-/* Each that was made in this folder, whichever command made it. */
+/* Every training made in this folder, by whatever command. */
 pl_status pl_hybrid_report_stages(const pl_config *c, const char *out, pl_doc *d, pl_error *err)
 {
     pl_trainings_row row[ALL];

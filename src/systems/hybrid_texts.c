@@ -1,6 +1,6 @@
 /* Texts through a trained hybrid model to capsules: what the keys are called there, and which weights it begins with: a
- * file that is named, or the run's checkpoint, the best one, else the latest. Results are of the contents of that file:
- * once a run has trained on, they are others. */
+ * named file, or the run's best checkpoint, else its latest. Results belong to the contents of that file: after more
+ * training they differ. */
 #include "systems/hybrid_texts.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static pl_encoder_facts facts_of(const pl_config *cfg)
 /* The model ends at the capsules: the file may hold more. */
 static const pl_weights_part whole = {.prefix = "", .root = "", .is_larger = true};
 
-/* The best one is looked through with its file; without it the newest sound one is wanted. "": there is none. */
+/* The best one, which is checked later with its file; without one, the newest sound one. "": there is none. */
 static pl_status find_saved(const pl_config *c, pl_encoder_weights *w, pl_error *err)
 {
     char out[PL_FILE_PATH_MAX];
@@ -60,7 +60,7 @@ static pl_status find_weights(const pl_config *c, pl_data_use use, pl_encoder_we
     if (!w->path[0]) return PL_OK;
     PL_TRY(pl_given_weights_check(w->path, NULL, pl_system_narrowest(c), &given, err));
     w->hash = given.hash;
-    /* In a run, too: what was checked is not opened again, and who counts its heap must see a header that is read. */
+    /* Also in a run: a checked file is not opened again, and a count of its heap must include a header that is read. */
     PL_TRY(pl_given_weights_config(w->path, w->hash, &made_with, err));
     const bool looks = use == PL_DATA_FOR_PLAN && made_with;
     const pl_status status = looks ? pl_given_weights_match_text(c, w->path, made_with, err) : PL_OK;
@@ -78,7 +78,7 @@ static pl_status check_model(const pl_config *c, pl_error *err)
     return pl_hybrid_check_used(c, err);
 }
 
-/* A plan needs neither texts nor weights, but for who is to encode. */
+/* A plan needs neither texts nor weights, but encoding does. */
 static pl_status check_folder(pl_preparation *p, pl_command command, pl_error *err)
 {
     PL_TRY(check_model(p->config, err));

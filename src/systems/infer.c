@@ -11,9 +11,9 @@
 #include "store/folder.h"
 #include "systems/files.h"
 
-/* ---- what the model takes: seen in its graph, told by the plan ---- */
+/* ---- what the model takes: from its graph, or from the plan ---- */
 
-/* Number of the face's name, GIVEN, or −1. */
+/* Index of the name in the face, GIVEN, or −1. */
 enum { GIVEN = 255 };
 
 static int number_of(const pl_face *face, const char *name)
@@ -109,9 +109,9 @@ static pl_status read_ports(const pl_face *face, const pl_facts *from, pl_infer_
     return s->ports ? PL_OK : pl_fail(err, PL_E_DATA, "the plan tells no inputs of the model; plan again");
 }
 
-/* ---- what is read is not written over ---- */
+/* ---- inputs are not overwritten ---- */
 
-/* A file is written under another name first. */
+/* A file is first written under another name. */
 static pl_status check_pair(const char *read, const char *as, const char *written, pl_error *err)
 {
     char first[PL_FILE_TEMPORARY_MAX];
@@ -134,7 +134,7 @@ static pl_status check_lists(const char *lists, const char *written, pl_error *e
     return PL_OK;
 }
 
-/* Whatever else it may be. */
+/* Against all inputs, lists and weights. */
 static pl_status check_apart(const pl_infer_data *d, const char *written, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -171,7 +171,7 @@ static pl_status check_written(const pl_infer_data *d, const pl_face *face, pl_e
     return PL_OK;
 }
 
-/* The weights in 8 bits that a calibration makes. */
+/* The file of 8-bit weights that a calibration makes. */
 static pl_status check_quantized(const pl_config *c, const pl_infer_data *d, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -195,7 +195,7 @@ bool pl_system_is_seeded(const pl_config *c, pl_command command)
 
 /* ---- opening ---- */
 
-/* Of the whole system, for what is large and goes again; /tmp is often in memory. */
+/* The machine's folder for large temporary files; /tmp is often in memory. */
 static const char SCRATCH[] = "/var/tmp";
 
 static void read_how(const pl_config *c, pl_command command, pl_infer_setup *s)
@@ -209,7 +209,7 @@ static void read_how(const pl_config *c, pl_command command, pl_infer_setup *s)
     s->arrays = i->npy[0] ? i->npy : NULL;
 }
 
-/* The value that the option gave; what a config says is of the texts that were trained on. NULL: it gave none. */
+/* The option's value; the config's is about the texts that were trained on. NULL: the option was not given. */
 static const void *read_option(const pl_config *c, const char *option)
 {
     pl_config_key_set keys;
@@ -241,7 +241,7 @@ static pl_status read_setup(const pl_config *c, pl_command command, const pl_gra
     *s = (pl_infer_setup){.files = pl_system_files(c, command),
                           .scratch = c->infer.scratch[0] ? c->infer.scratch : SCRATCH,
                           .staged = planned ? pl_facts_value(planned, PL_FACT_STAGED, 0) : 0,
-                          .batch = 1, /* of a calibration */
+                          .batch = 1, /* a calibration's */
                           .looks = faced != NULL};
     if (pl_command_does(command, PL_USES_FILES)) read_how(c, command, s);
     s->scratch_is_memory = s->looks && pl_disk_is_memory(s->scratch);

@@ -1,4 +1,4 @@
-/* Standard input in the place of a text: kept as a file in the folder of a run. Within this folder. */
+/* Standard input in place of a text: kept as a file in the folder of a run. Private to this folder. */
 #ifndef PL_SYSTEMS_INPUT_H
 #define PL_SYSTEMS_INPUT_H
 
@@ -6,10 +6,10 @@
 
 #define PL_INPUT_FILE "stdin.txt"
 
-/* Reads it to its end, into a file of a folder that is there. key: for sentences. PL_E_USAGE: it is a terminal;
- * PL_E_DATA: it is empty. */
+/* Reads it to its end, into a file of an existing folder. key: for sentences. PL_E_USAGE: it is a terminal; PL_E_DATA:
+ * it is empty. */
 pl_status pl_input_read(pl_preparation *, const char *key, const char *path, pl_error *);
-/* That it is, where anything comes, the text that was kept at this path. PL_E_CONFIG. */
+/* Checks that standard input, unless empty, is the text that was kept at this path. PL_E_CONFIG. */
 pl_status pl_input_check(const char *path, pl_error *);
 
 #endif

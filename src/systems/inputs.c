@@ -1,5 +1,5 @@
-/* Inputs for a model that is run on files, where nobody brings any: samples of its system's data as the program that
- * evaluates (or encodes) loads them, which are what files would have; else random numbers. */
+/* Inputs for a model that runs on files, where none are given: samples of its system's data as the program that
+ * evaluates (or encodes) loads them, which is what files would contain; else random numbers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ typedef struct sampler {
     pl_source_layout layout;
     pl_slot slot;
     char *memory, *scratch;
-    uint64_t samples; /* that there are, as far as is known */
+    uint64_t samples; /* as many as there are, as far as is known */
 } sampler;
 
 static pl_part part_of(const pl_source *s)
@@ -87,7 +87,7 @@ static pl_status fill(sampler *m, uint64_t sample, pl_error *err)
     return m->source->kind->fill(m->source, m->scratch, &m->slot, err);
 }
 
-/* Rows past the last sample count nothing: so it is known how many there are. Behind them they begin anew. */
+/* Rows past the last sample count nothing, which tells how many samples there are. After the last they start over. */
 static pl_status draw(sampler *m, uint64_t sample, pl_error *err)
 {
     sample %= m->samples;
@@ -97,7 +97,7 @@ static pl_status draw(sampler *m, uint64_t sample, pl_error *err)
     return fill(m, 0, err);
 }
 
-/* Number of the data's port that brings the input; −1: none does. */
+/* Index of the data's port that brings the input; −1: none does. */
 static int port_of(const pl_face *face, const char *input)
 {
     for (int k = 0; k < PL_FACE_IN_MAX && face->in[k].name; k++)
@@ -105,7 +105,7 @@ static int port_of(const pl_face *face, const char *input)
     return -1;
 }
 
-/* What a file may have of it: numbers as they are, or the bytes of a grey page. */
+/* Can the port's data go into a file: numbers as they are, or the bytes of a grey page? */
 static bool fits(const pl_infer_port *p, const pl_port *port)
 {
     const bool page = p->picture && p->rank == 3 && port->dtype == PL_DTYPE_U8;
@@ -113,7 +113,7 @@ static bool fits(const pl_infer_port *p, const pl_port *port)
                 : port->dtype == p->dtype && port->bytes == pl_infer_port_bytes(p);
 }
 
-/* As a file has it, which is scaled when it is read. What is scaled by its own mean may be so again. */
+/* As a file would have it, since files are scaled when read. What is scaled by its own mean may be so again. */
 static void unscale(const pl_infer_port *p, float *x)
 {
     for (uint64_t i = 0; p->scaler && i < pl_infer_port_elems(p); i++)
@@ -156,7 +156,7 @@ static pl_status write_all_samples(const pl_config *c, const pl_source *source, 
     return status;
 }
 
-/* Whose samples are what the model judges, or works on. */
+/* The command whose samples the model judges or works on. */
 static pl_command command_of(const pl_config *c)
 {
     return pl_task_of(c)->job[PL_COMMAND_EVALUATE] ? PL_COMMAND_EVALUATE : pl_model_family(c)->used_for;

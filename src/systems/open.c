@@ -1,4 +1,4 @@
-/* What the data of all systems have alike, whatever their row opens. */
+/* What the data of all systems have in common, whatever their row opens. */
 #include "config/schema.h"
 #include "systems/given_weights.h"
 #include "systems/system.h"

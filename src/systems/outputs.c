@@ -1,4 +1,4 @@
-/* What two forms of a model gave out of the same items, beside each other: arrays of infer (PREFIX.NAME.npy). */
+/* Compares the outputs of two forms of a model for the same items: arrays of infer (PREFIX.NAME.npy). */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

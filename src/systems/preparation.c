@@ -15,10 +15,10 @@ pl_status pl_preparation_begin(pl_preparation *p, const pl_config *c, pl_config 
     *p = (pl_preparation){.config = c, .writable = writable, .command = command, .lock = -1};
     PL_TRY(pl_config_run_folder(c, p->out, sizeof p->out, err));
     pl_status status = pl_saved_find(p->out, PL_SAVED_RECORD, &p->saved, &ignored);
-    /* A folder that cannot be looked at is no run that is damaged, and none that is not there. */
+    /* A folder that cannot be read is neither a damaged run nor a missing one. */
     const bool is_hidden = status == PL_E_STORAGE && stat(p->out, &info) == 0 && S_ISDIR(info.st_mode);
     if (status == PL_E_NOMEM || is_hidden) return pl_fail(err, status, "%s", ignored.text);
-    p->holds_run = status != PL_OK || p->saved.record; /* a damaged one is one too */
+    p->holds_run = status != PL_OK || p->saved.record; /* a damaged run is a run, too */
     return PL_OK;
 }
 
@@ -46,8 +46,8 @@ pl_status pl_preparation_lock(pl_preparation *p, pl_error *err)
     return pl_folder_lock(p->out, &p->lock, err);
 }
 
-/* It is nobody's own: who comes second waits and finds the work done. The lock is the folder's itself, so no file
- * stays; where the file system has no such lock, the files' checksums tell what went wrong. */
+/* A cache belongs to nobody: a second process waits and finds the work done. The lock is on the folder itself, so no
+ * file stays; where the file system has no such lock, the files' checksums tell what went wrong. */
 pl_status pl_preparation_lock_cache(pl_preparation *p, const char *folder, int *lock, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -57,7 +57,7 @@ pl_status pl_preparation_lock_cache(pl_preparation *p, const char *folder, int *
     if (stat(folder, &cache) == 0 && stat(p->out, &out) == 0 && cache.st_dev == out.st_dev &&
         cache.st_ino == out.st_ino)
         return pl_preparation_lock(p, err);
-    /* That of another run: who works there holds it for long. */
+    /* The folder is another run's: whoever works there holds it for long. */
     PL_TRY(pl_path_join(path, sizeof path, folder, "checkpoints", err));
     if (access(path, F_OK) == 0) return pl_folder_lock(folder, lock, err);
     *lock = pl_io_open(folder, O_RDONLY | O_DIRECTORY);

@@ -1,5 +1,5 @@
-/* A command comes to the folder of a run: what is there, and who else is at work. What writes into the folder holds its
- * lock, so a command that comes while a run works there changes nothing; and of what fails nothing is left. */
+/* A command enters the folder of a run: what is there, and who else is at work. Whatever writes into the folder holds
+ * its lock, so a command that comes while a run works there changes nothing; and a failure leaves nothing behind. */
 #ifndef PL_SYSTEMS_PREPARATION_H
 #define PL_SYSTEMS_PREPARATION_H
 
@@ -18,20 +18,20 @@ struct pl_preparation {
     bool holds_run;
     int lock;
     pl_made made;
-    /* Asked before a folder without a lock is taken: may what lies there be written over? NULL: it may. */
+    /* Asked before a folder without a lock is taken: may its files be overwritten? NULL: they may. */
     pl_status (*spare)(const pl_preparation *, pl_error *);
-    void *own; /* of the system */
+    void *own; /* the system's */
 };
 
 pl_status pl_preparation_begin(pl_preparation *, const pl_config *, pl_config *writable, pl_command, pl_error *);
-/* The hash, by that name, of what the run was trained on; 0: it was not saved yet, or that is not known. */
+/* The hash of that name of what the run was trained on; 0: not saved yet, or not known. */
 uint64_t pl_preparation_saved(const pl_preparation *, const char *fact);
 /* Undoes what was made when the command failed. */
 void pl_preparation_end(pl_preparation *, pl_status);
-/* Takes the lock of the folder, which is made where it is not there. Once is enough. */
+/* Takes the lock of the folder, which is created if missing. Once is enough. */
 pl_status pl_preparation_lock(pl_preparation *, pl_error *);
-/* That of another folder, in which runs share what is prepared; it is made where it is not there. *lock is for close();
- * −1 where there is nothing to give back. */
+/* The same for a folder in which runs share what is prepared; it is created if missing. *lock is for close(); −1 where
+ * there is nothing to release. */
 pl_status pl_preparation_lock_cache(pl_preparation *, const char *folder, int *lock, pl_error *);
 
 #endif

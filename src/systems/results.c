@@ -12,7 +12,7 @@ pl_status pl_share_read(const pl_config *c, const char *key, const char *text, c
                         pl_share *s, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES], rest;
-    /* An empty shell variable must not mean all of the job; a kept config has "" where none was given. */
+    /* An empty shell variable must not mean the whole job; a kept config has "" where none was given. */
     const bool is_said = pl_config_origin_at(c, pl_config_find(key))->level >= PL_CONFIG_FROM_ENVIRONMENT;
     const bool is_none = strcmp(text, "none") == 0 || (!text[0] && !is_said);
     *s = (pl_share){1, 1, 0, items};

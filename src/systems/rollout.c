@@ -27,7 +27,7 @@ static bool is_group_done(const pl_rollout_data *d, const pl_block_reader *resul
     return true;
 }
 
-/* Before what is said about the points, the place of the key to blame. */
+/* Puts the place of the key to blame before a sentence about the points. */
 static pl_status blame(const pl_config *c, const char *path, pl_status status, pl_error *err)
 {
     char where[PL_CONFIG_WHERE_BYTES];
@@ -35,14 +35,14 @@ static pl_status blame(const pl_config *c, const char *path, pl_status status, p
     return pl_fail_prefix(err, status, "%s", pl_config_where(c, path, where, sizeof where));
 }
 
-/* The first that is not done, as the marks of the file say; where all are, or there is no file, the first of all. */
+/* The first group that is not done by the marks in the file; the first of all if all are done or there is no file. */
 static pl_status find_group(const pl_config *c, const pl_rollout_data *d, uint32_t *group, pl_error *err)
 {
     pl_block_found found;
     pl_block_reader *results;
     *group = 0;
     PL_TRY(pl_block_file_look(d->sink.path, d->sink.form, &d->layout, &found, err));
-    if (found.is_new) /* the others were checked then */
+    if (found.is_new) /* else the others were already checked */
         return blame(c, "sampling.total_samples", pl_rollout_check_points(d, err), err);
     if (found.done == 0) return PL_OK;
     PL_TRY(pl_block_reader_open(d->sink.path, false, &results, err));
@@ -63,7 +63,7 @@ static pl_status choose_group(const pl_config *c, pl_rollout_data *d, pl_data_us
     return pl_rollout_data_choose(d, group, err);
 }
 
-/* Where its sizes stand. */
+/* The key that has its sizes. */
 static const char *grid_size_key(const pl_config *c)
 {
     static const char bounds[] = "parameter_space.operator.grid_size.bounds";

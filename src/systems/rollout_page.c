@@ -1,4 +1,4 @@
-/* The page about results of rollouts: what they are, how far, and what there is of them. */
+/* The page about results of rollouts: what they are, how far they are, and what exists so far. */
 #include "systems/rollout_page.h"
 
 #include <inttypes.h>
@@ -203,7 +203,7 @@ static bool same_kind(const pl_block_kind *a, const pl_block_kind *b)
     return same;
 }
 
-/* What is read below goes by the config: the file must be what that says. */
+/* What is read below relies on the config: the file must match it. */
 static pl_status check_layout(const pl_rollout_page *p, pl_error *err)
 {
     const pl_block_layout *a = p->layout, *b = &p->d->layout;
@@ -228,7 +228,7 @@ static pl_status write_parts(pl_rollout_page *p, pl_error *err)
     return PL_OK;
 }
 
-/* The operators are those of the file, which may be a part of the job. */
+/* The operators are those of the file, which may be only a part of the job. */
 static pl_status open_data(const pl_config *c, const pl_block_layout *layout, pl_rollout_data **d, pl_error *err)
 {
     pl_rollout_reading *r = pl_alloc(1, sizeof *r);

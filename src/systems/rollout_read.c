@@ -7,7 +7,7 @@
 #include "models/rollout.h"
 #include "systems/rollout.h"
 
-/* Words are the numbers of the enums that operators read. */
+/* The config's words have the numbers of the enums that operators read. */
 #define SAME(ours, theirs) _Static_assert((int)PL_CONFIG_##ours == (int)PL_##theirs, #ours)
 SAME(NOISE_GAUSSIAN, NOISE_GAUSSIAN);
 SAME(NOISE_LAPLACE, NOISE_LAPLACE);
@@ -36,7 +36,7 @@ static const pl_dimension_type dimension_types[] = {[PL_CONFIG_DIMENSION_INTEGER
                                                     [PL_CONFIG_DIMENSION_CHOICE] = PL_DIMENSION_CHOICE,
                                                     [PL_CONFIG_DIMENSION_BOOLEAN] = PL_DIMENSION_BOOLEAN};
 
-/* What the graph of an operator is made of. */
+/* Does this parameter decide the graph of an operator? */
 static bool is_shape(const char *name)
 {
     static const char *const names[] = {"num_layers", "base_channels", "kernel_size",

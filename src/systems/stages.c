@@ -1,4 +1,4 @@
-/* Several trainings of one config: each is a list of overrides, and one may begin with what an earlier one has made. */
+/* Several trainings of one config: each is a list of overrides, and may begin with what an earlier one has made. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static bool find_named(const pl_config *c, const char *name, pl_stage_row *row)
     return false;
 }
 
-/* A stage whose config still names it is all that this config is about. */
+/* The config is that of this stage already if the stage's own overrides name it. */
 static bool is_taken(const pl_config *c, const pl_stage_row *row)
 {
     const char *key = pl_task_of(c)->stage_key;
@@ -76,7 +76,7 @@ uint32_t pl_system_stages_before(const pl_config *c, const char *name)
 
 enum { SHOWN = 8 };
 
-/* "task, n2n and finetune"; of many the first ones and the last. */
+/* "task, n2n and finetune"; of many, the first ones and the last. */
 static void list_stages(const pl_config *c, pl_str *out)
 {
     pl_stage_row row;
@@ -110,7 +110,7 @@ bool pl_system_is_said(const pl_config *c, const char *key)
 
 /* ---- one of them ---- */
 
-/* What is damaged the run finds out. */
+/* The run itself reports damage. */
 static bool is_trained(const char *folder)
 {
     pl_saved saved;
@@ -169,7 +169,7 @@ pl_status pl_system_take_stage(pl_config *c, const pl_stage_row *row, pl_error *
     return PL_OK;
 }
 
-/* ---- what they have left, for the report of them all ---- */
+/* ---- their files, for a common report ---- */
 
 pl_status pl_system_find_predictions(const char *out, const char *name, char path[PL_FILE_PATH_MAX], bool *is_done,
                                      pl_error *err)

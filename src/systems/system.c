@@ -77,7 +77,7 @@ uint32_t pl_systems_with(pl_command command)
     return systems;
 }
 
-/* A config that names one of its trainings is checked as that one: what is said about the others is their matter. */
+/* A config that names one of its trainings is checked as that one, whatever it says about the others. */
 static pl_status check_model(const pl_config *c, pl_error *err)
 {
     pl_stage_row row;

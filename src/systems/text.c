@@ -14,7 +14,7 @@
 #define TOKENS_FILE    "tokens.bin"
 #define TOKENIZER_FILE "tokenizer.json"
 
-/* What a config may ask for is what there is: the ranges are checked where the config is read. */
+/* The config's limits are the code's: ranges are checked where the config is read. */
 _Static_assert((int)PL_CONFIG_BPE_VOCABULARY_MAX == (int)PL_BPE_VOCAB_MAX, "data.vocab_size");
 _Static_assert((int)PL_CONFIG_VOCABULARY_MAX == (int)PL_VOCAB_MAX, "model.vocab_size");
 
@@ -57,9 +57,9 @@ pl_sampler_options pl_text_sampler(const pl_config *c, pl_command command)
                                 .seed = (uint64_t)c->train.seed};
 }
 
-/* ---- what the planner wants to know ---- */
+/* ---- what the planner needs to know ---- */
 
-/* In a folder that others use too the token file may already be another one than was prepared. */
+/* In a shared folder the token file may already be another one than was prepared. */
 static pl_status check_prepared(const pl_config *c, const pl_text_paths *paths, const pl_text_data *t, pl_error *err)
 {
     bool same;
@@ -74,8 +74,8 @@ static pl_status check_prepared(const pl_config *c, const pl_text_paths *paths, 
         t->tokens.path, pl_corpus_said(wish.names, said), t->tokenizer_path);
 }
 
-/* For bits per byte: the text behind the targets that this command evaluates, and no other, for elsewhere in the text a
- * token may stand for more or fewer bytes. They come from front to back, so they are one range of the token file. */
+/* For bits per byte: only the text of the targets that this command evaluates, since elsewhere a token may stand for
+ * more or fewer bytes. Targets come from front to back, so they are one range of the token file. */
 static pl_status count_validation(const pl_config *c, pl_command command, pl_text_data *t, pl_error *err)
 {
     pl_tokens_reader reader;

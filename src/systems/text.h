@@ -1,4 +1,4 @@
-/* The system text: language models over texts. Within this room. */
+/* The system text: language models over texts. Private to this folder. */
 #ifndef PL_SYSTEMS_TEXT_H
 #define PL_SYSTEMS_TEXT_H
 
@@ -17,9 +17,9 @@ typedef struct pl_text_paths {
 
 /* ---- text.c ---- */
 pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
-/* The texts that the config names; strings stay those of config and paths. */
+/* The texts that the config names; strings belong to config and paths. */
 pl_corpus_wish pl_text_wish(const pl_config *, const pl_text_paths *);
-pl_sampler_options pl_text_sampler(const pl_config *, pl_command); /* the number of tokens is to be filled in */
+pl_sampler_options pl_text_sampler(const pl_config *, pl_command); /* the caller fills in the number of tokens */
 
 /* ---- text_check.c ---- */
 pl_status pl_text_check(const pl_config *, pl_error *);
@@ -32,15 +32,15 @@ pl_status pl_text_check_folder(pl_preparation *, pl_command, pl_error *);
 pl_status pl_text_find_own(const pl_config *, uint64_t *hash, pl_error *);
 
 /* ---- text_input_prepare.c ---- */
-/* Standard input (data.text: -) is read once, into a file of the run's folder, which is the text from then on: also for
- * commands that come later, and for a run that goes on. */
+/* Standard input (data.text: -) is read once, into a file of the run's folder, which is the text from then on, also for
+ * later commands and a resumed run. */
 pl_status pl_text_keep_input(pl_preparation *, const pl_text_paths *, pl_error *);
-/* What is written, at these paths, must not lie among the texts. */
+/* The files to be written at these paths must not lie among the texts. */
 pl_status pl_text_check_apart(const pl_config *, const pl_corpus_wish *, const char *out, const char *const *written,
                               size_t count, pl_error *);
 
 /* ---- text_infer.c ---- */
-/* What comes behind the last token of an item, and how well its tokens were foretold. */
+/* What follows the last token of an item, and how well its tokens were predicted. */
 pl_infer_say pl_text_say_inferred;
 
 /* ---- text_rows.c ---- */

@@ -1,4 +1,4 @@
-/* Standard input as a text, and texts in the way of what is written. */
+/* Standard input as a text, and texts that outputs would overwrite. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ pl_status pl_input_read(pl_preparation *p, const char *key, const char *path, pl
     return keep_input(path, err);
 }
 
-/* All of it, from the beginning on; *same: or nothing at all. */
+/* Compares all of it, from the beginning; *same is also set if there is nothing at all. */
 static pl_status compare_input(int fd, const char *path, uint64_t bytes, bool *same, pl_error *err)
 {
     char block[8 << 10], kept[sizeof block];
@@ -80,7 +80,7 @@ pl_status pl_input_check(const char *path, pl_error *err)
                    path);
 }
 
-/* The run has it: its own config says so, or it goes on. */
+/* The run has it: its own config says so, or the run is resumed. */
 static pl_status is_kept(const pl_preparation *p, char own[PL_FILE_PATH_MAX], bool *kept, pl_error *err)
 {
     const pl_config *c = p->config;
@@ -90,7 +90,7 @@ static pl_status is_kept(const pl_preparation *p, char own[PL_FILE_PATH_MAX], bo
     return PL_OK;
 }
 
-/* Another text than that of the run is only looked at, and lies apart. */
+/* A text other than the run's is only looked at, and is kept apart. */
 static pl_status find_place(pl_preparation *p, const pl_text_paths *paths, char path[PL_FILE_PATH_MAX], pl_error *err)
 {
     memcpy(path, paths->input, sizeof paths->input);

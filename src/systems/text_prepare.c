@@ -1,9 +1,9 @@
-/* From a text to its tokenizer and token file, and what must not happen to those of a run.
+/* From a text to its tokenizer and token file, and how a run's own are protected.
  *
  * A run keeps the tokenizer that its weights were trained with, as tokenizer.json in its folder, wherever it came from
  * (learned there or in data.cache, or a file of the user's): later commands use that one, and no other. Its token file
- * is remade from the run's own text alone. What writes into the folder holds its lock, so a command that comes while a
- * run works there changes nothing. */
+ * is remade only from the run's own text. Whatever writes into the folder holds its lock, so a command that comes while
+ * a run works there changes nothing. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,9 +17,9 @@
 typedef struct preparation {
     pl_preparation *p;
     pl_text_paths paths;
-    const char *source; /* of the tokenizer: a file to be loaded, or where the new one is to be */
+    const char *source; /* the tokenizer's: a file to be loaded, or where the new one is to be */
     bool given;         /* it is to be loaded */
-    bool other;         /* text than that of the run: it is only looked at */
+    bool other;         /* text than the run's: it is only looked at */
     char learned[PL_FILE_PATH_MAX];
     int cache_lock;
 } preparation;
@@ -35,8 +35,8 @@ static pl_status hash_of(const char *path, uint64_t *hash, pl_error *err)
 
 /* ---- keeping others out ---- */
 
-/* Who works in a folder leaves a lock there. A tokenizer in a folder without one is somebody else's, and is not written
- * over, unless it is the one that was given. */
+/* Whoever works in a folder leaves a lock there. A tokenizer in a folder without one is foreign, and is not overwritten
+ * unless it is the given one. */
 static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
 {
     const preparation *p = of->own;
@@ -54,8 +54,7 @@ static pl_status spare_foreign(const pl_preparation *of, pl_error *err)
                    own);
 }
 
-/* A tokenizer that we wrote says again, to the byte, what is read from it; another program's, or one that somebody
- * edited, does not. */
+/* A tokenizer that we wrote is reproduced to the byte after being read; another program's, or an edited one, is not. */
 static pl_status is_as_written(const char *path, bool *same, pl_error *err)
 {
     pl_error why = {0};
@@ -79,7 +78,7 @@ static pl_status is_as_written(const char *path, bool *same, pl_error *err)
     return status;
 }
 
-/* In a cache nothing says who works there but the files themselves. */
+/* In a cache only the files themselves say who works there. */
 static pl_status spare_foreign_in_cache(const preparation *p, pl_error *err)
 {
     bool ours;
@@ -104,7 +103,7 @@ static pl_status before_writing(void *context, pl_error *err)
 
 /* ---- the tokenizer ---- */
 
-/* Of the newest checkpoint; 0: not known. */
+/* The newest checkpoint's; 0: not known. */
 static uint64_t hash_in(const preparation *p, const char *name)
 {
     const pl_record *r = p->p->saved.record;
@@ -121,8 +120,8 @@ static pl_status refuse_own(const preparation *p, const char *path, pl_error *er
                    path, p->p->saved.path);
 }
 
-/* The run's tokenizer is the one it was trained with, and nobody asks for another. A file that was given once may be
- * gone: the run has its copy. */
+/* The run's tokenizer must be the one it was trained with, and the config must not ask for another. A file that was
+ * given once may be gone: the run has its copy. */
 static pl_status check_own(const preparation *p, const pl_config *c, pl_error *err)
 {
     const char *own = p->paths.tokenizer, *asked = c->data.tokenizer.path;
@@ -140,7 +139,7 @@ static pl_status check_own(const preparation *p, const pl_config *c, pl_error *e
                    asked, own);
 }
 
-/* Runs of older versions have none in their folder when it came from a file or lay in the cache. */
+/* Runs of older versions have no tokenizer in their folder when it came from a file or lay in the cache. */
 static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *err)
 {
     const char *own = p->paths.tokenizer;
@@ -157,7 +156,7 @@ static pl_status find_tokenizer(preparation *p, const pl_config *c, pl_error *er
     return PL_OK;
 }
 
-/* What is there and damaged is not it. */
+/* A damaged one does not count as there. */
 static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl_error *err)
 {
     pl_error why = {0};
@@ -170,7 +169,7 @@ static pl_status find_there(const preparation *p, uint64_t hash, bool *there, pl
     return refused ? pl_fail(err, status, "%s", why.text) : PL_OK;
 }
 
-/* The tokenizer that is used lies in the folder of the run, byte for byte as it was found. */
+/* Puts the tokenizer that is used into the folder of the run, byte for byte. */
 static pl_status keep_tokenizer(preparation *p, uint64_t hash, pl_error *err)
 {
     char *text;
@@ -209,7 +208,7 @@ static uint64_t trained_on(const preparation *p)
     return hash;
 }
 
-/* What of the config, besides its files, says which texts they are; "": it says the same as before. */
+/* Which keys of the config, besides its files, now select other texts; "": none. */
 static void say_how(const pl_config *c, const pl_config *other, pl_str *text)
 {
     static const char *const paths[] = {"data.key", "data.format"};
@@ -245,7 +244,7 @@ static pl_status refuse_text(const preparation *p, pl_error *err)
     return status;
 }
 
-/* A run of an earlier build has learnt a file of records as it is: it goes on so. */
+/* A run of an earlier build has learned a file of records as plain text: it continues so. */
 static pl_status try_as_plain(preparation *p, uint64_t expected, bool *same, pl_error *err)
 {
     pl_error ignored = {0};
@@ -274,7 +273,7 @@ static pl_status is_own_text(preparation *p, bool *same, pl_error *err)
     return *same ? PL_OK : try_as_plain(p, expected, same, err);
 }
 
-/* To look at a run with another text is fine; its tokens lie apart then, one folder a text. */
+/* Looking at a run with another text is fine; that text's tokens are then kept apart, in one folder per text. */
 static pl_status find_text(preparation *p, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX], name[PL_CHECKSUM_TEXT_BYTES + 8];
@@ -305,7 +304,7 @@ static pl_tokenizer_kind kind_of(const pl_config *c)
     }
 }
 
-/* Long enough to train and to evaluate on: said here, where what was made can still be taken back. */
+/* Is it long enough to train and evaluate on? Checked here, where what was made can still be undone. */
 static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err)
 {
     pl_sampler sampler;
@@ -315,7 +314,7 @@ static pl_status check_length(const pl_config *c, uint64_t tokens, pl_error *err
     return o.validation_fraction > 0 ? pl_sampler_init(&sampler, &o, PL_PART_VALIDATION, err) : PL_OK;
 }
 
-/* What is made here must not be made from itself. Another text's tokens lie in the folder of the run. */
+/* The files that are made here must not be their own sources. Another text's tokens lie in the folder of the run. */
 static pl_status spare_text(const preparation *p, pl_error *err)
 {
     const char *const made[] = {p->paths.tokens, p->paths.tokenizer, p->given ? NULL : p->source};
@@ -392,7 +391,7 @@ static pl_status find_own(preparation *p, const void *context, pl_error *err)
     return PL_OK;
 }
 
-/* A run whose checkpoints cannot be read is no run of an earlier version, which does not tell its text. */
+/* A run whose checkpoints cannot be read must not pass as one of an earlier version, which does not record its text. */
 static pl_status check_record(const pl_preparation *of, pl_error *err)
 {
     pl_saved saved;

@@ -32,9 +32,9 @@ pl_status pl_corpus_tell(const pl_corpus *c, const char *phase, uint64_t done, u
     return pl_fail(err, PL_E_STOPPED, "%s: stopped while %s", pl_corpus_said(c->wish.names, said), phase);
 }
 
-/* ---- what is there ---- */
+/* ---- what exists ---- */
 
-/* What decides, besides the files, which texts they are; form: unless that of each file stands with it. */
+/* What decides, besides the files, which texts they are; form: 0 where each file's form is hashed with the file. */
 static uint64_t recipe_of(const pl_corpus_wish *w, uint64_t form)
 {
     const char *key = w->key ? w->key : "text";
@@ -83,7 +83,7 @@ static pl_status look_for_keys(pl_corpus *c, const char *path, pl_error *err)
     return status;
 }
 
-/* Files of a folder come in any order: so the sum of their hashes. */
+/* Files of a folder come in any order, hence the sum of their hashes. */
 static pl_status add_file(void *context, const char *path, uint64_t number, pl_error *err)
 {
     pl_corpus *c = context;
@@ -101,7 +101,7 @@ static bool is_one_file(const char *names)
     return stat(names, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-/* The one file, plain if it is read as it is. */
+/* The only file; plain if it is read as it is. */
 static pl_status look_at_one(pl_corpus *c, pl_error *err)
 {
     pl_file_bytes *b;
@@ -131,7 +131,7 @@ static pl_status check_wish(const pl_corpus_wish *w, pl_error *err)
     return PL_OK;
 }
 
-/* Where forms are found by themselves, files without keys may be among others. */
+/* Where forms are detected, files without keys may be among others. */
 static pl_status check_key(const pl_corpus *c, pl_error *err)
 {
     char said[PL_CORPUS_SAID_BYTES];
@@ -164,10 +164,10 @@ typedef struct reading {
     const pl_corpus_taker *taker; /* NULL: only hashes */
     pl_file_bytes *bytes;
     XXH64_state_t contents;
-    uint64_t before;  /* bytes of the files that are done */
-    uint64_t listing; /* of this time */
+    uint64_t before;  /* bytes of the finished files */
+    uint64_t listing; /* of this reading */
     uint64_t texts;
-    bool passed; /* something of the text */
+    bool passed; /* some of the text */
 } reading;
 
 static pl_status take_piece(void *context, const void *data, size_t bytes, pl_error *err)
@@ -234,7 +234,7 @@ static pl_status changed(const pl_corpus *c, pl_error *err)
                    pl_corpus_said(c->wish.names, said));
 }
 
-/* Of the several forms that may be among the files one has a few keys of its own. */
+/* One of the forms that the files may have has a few keys of its own. */
 static pl_status check_parts(const pl_corpus *c, const char *path, pl_texts_form form, pl_error *err)
 {
     if (!c->wish.key || form != PL_TEXTS_SQUAD || pl_squad_parts(c->wish.key)) return PL_OK;

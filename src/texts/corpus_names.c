@@ -17,11 +17,11 @@ typedef struct naming {
     bool in_order;
     pl_named_found found;
     void *context;
-    pl_status (*folder)(struct naming *, const char *path, pl_error *); /* what is done with one */
-    uint32_t lists;                                                     /* within each other */
-    uint64_t number;                                                    /* of the name that is at work */
-    const pl_list_line *at; /* where it stands; NULL: the user has said it */
-    const char *within;     /* folder that is looked through */
+    pl_status (*folder)(struct naming *, const char *path, pl_error *); /* what is done with a folder */
+    uint32_t lists;                                                     /* nesting depth */
+    uint64_t number;                                                    /* of the current name */
+    const pl_list_line *at;                                             /* its line in a list; NULL: the user gave it */
+    const char *within;                                                 /* the folder being searched */
     char path[PL_FILE_PATH_MAX];
 } naming;
 
@@ -81,7 +81,7 @@ static pl_status take_one(naming *n, const char *path, pl_error *err)
     return is_folder(path) ? n->folder(n, path, err) : n->found(n->context, path, n->number, err);
 }
 
-/* What is not there matches nothing; what cannot be read might. */
+/* A missing folder matches nothing; one that cannot be read might. */
 static int stops(const char *path, int error)
 {
     (void)path;
@@ -132,7 +132,7 @@ static pl_status take_list(naming *n, const char *list, pl_error *err)
     return status;
 }
 
-/* What is called so comes before a list or a pattern. */
+/* An existing file of that name takes precedence over a list or a pattern. */
 static pl_status take_name(naming *n, const char *name, pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -167,7 +167,7 @@ static pl_status each(const naming *like, pl_error *err)
     if (!n) return pl_fail(err, PL_E_NOMEM, "no memory for the names of the texts");
     *n = *like;
     const char *names = n->wish->names;
-    /* A folder may have a line break in its name: what is there as a whole is one name. */
+    /* A folder may have a line break in its name: if the whole exists, it is one name. */
     const pl_status status = is_there(names) ? take_one(n, names, err) : take_names(n, names, err);
     pl_free(n);
     return status;

@@ -1,4 +1,4 @@
-/* Forms by the endings of names; in every process, for a run opens its texts in the form that was planned. */
+/* Forms by the endings of names; in every process, since a run opens its texts in the planned form. */
 #include <string.h>
 #include <strings.h>
 
@@ -20,7 +20,7 @@ static const pl_text_ending endings[] = {
 const pl_text_ending *pl_text_ending_of(const char *path)
 {
     size_t n = strlen(path);
-    if (n > 3 && strcasecmp(path + n - 3, ".gz") == 0) n -= 3; /* what is in it counts */
+    if (n > 3 && strcasecmp(path + n - 3, ".gz") == 0) n -= 3; /* its content counts */
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         const size_t m = strlen(endings[i].ending);
         if (n > m && strncasecmp(path + n - m, endings[i].ending, m) == 0) return &endings[i];

@@ -11,13 +11,13 @@ enum { BLOCK_BYTES = 64 * 1024 };
 
 struct pl_file_bytes {
     pl_text_file file;
-    XXH64_state_t hash; /* of the file as it is */
+    XXH64_state_t hash; /* of the file as stored */
     pl_module module;
-    void *stream;      /* of the module, or NULL as long as nothing was compressed */
+    void *stream;      /* the module's, or NULL as long as nothing was compressed */
     uint8_t *unpacked; /* [BLOCK_BYTES], likewise */
     bool is_packed, in_stream, is_peeked;
-    bool has_begun;    /* its first stream */
-    const uint8_t *at; /* what of the block is not unpacked yet */
+    bool has_begun;    /* the first stream of the file */
+    const uint8_t *at; /* the part of the block that is not unpacked yet */
     size_t left;
     const uint8_t *peeked;
     size_t peeked_bytes;
@@ -78,7 +78,7 @@ static pl_status cut_off(const pl_file_bytes *b, pl_error *err)
                    b->file.path);
 }
 
-/* Between streams: another one, or zeros up to the end, as on a tape. */
+/* Between streams: another one follows, or zeros up to the end, as on a tape. */
 static pl_status begin_stream(pl_file_bytes *b, bool *is_end, pl_error *err)
 {
     if (b->left == 0) PL_TRY(read_block(b, err));

@@ -1,6 +1,6 @@
 /* An external merge sort. A record in memory and in the file: u64 bytes, i64 time, u64 content, u32 length of its path,
- * the path with a zero. Portions that were sorted ("runs") lie behind each other in the temporary file; merging reads
- * all at once, each through its share of the buffer. */
+ * the path with a zero. Sorted portions ("runs") follow one another in the temporary file; merging reads all at once,
+ * each through its share of the buffer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 enum { BUFFER_BYTES = 4 << 20, RUNS_MAX = 512, HEAD_BYTES = 28, RECORDS_MAX = BUFFER_BYTES / 64 };
 _Static_assert(BUFFER_BYTES / RUNS_MAX >= HEAD_BYTES + PL_FILE_PATH_MAX, "a run's share has room for any record");
 
-/* What is left of a run: in the file from `at` to `end`, of it in its share of the buffer [from, to). */
+/* What is left of a run: in the file from `at` to `end`; in its share of the buffer, [from, to). */
 typedef struct run {
     uint64_t at, end;
     size_t from, to;
@@ -51,7 +51,7 @@ pl_status pl_sorter_create(const char *path, pl_sorter **out, pl_error *err)
     if (!s) return pl_fail(err, PL_E_NOMEM, "%s: no memory for sorting names", path);
     s->file.fd = -1;
     pl_status status = pl_file_create(&s->file, path, err);
-    if (status == PL_OK) status = pl_remove_file(s->file.temporary, err); /* what ends this leaves nothing */
+    if (status == PL_OK) status = pl_remove_file(s->file.temporary, err); /* if this is killed, nothing remains */
     if (status != PL_OK) pl_sorter_destroy(s), *out = NULL;
     return status;
 }
@@ -86,7 +86,7 @@ pl_status pl_sorter_add(pl_sorter *s, const pl_listed *l, pl_error *err)
 
 /* ---- merging ---- */
 
-/* The next record of a run lies whole in its share; false: there is none. */
+/* Makes the next record of a run lie whole in its share; false: there is no next record. */
 static pl_status fill(pl_sorter *s, size_t number, bool *is_there, pl_error *err)
 {
     run *r = &s->run[number];
@@ -112,7 +112,7 @@ static pl_status hand_out(pl_sorter *s, size_t number, pl_listed_found found, vo
     return found(context, &l, err);
 }
 
-/* The first record of a run, from now on in s->record[number]; NULL: it has ended. */
+/* Moves to the next record of a run, in s->record[number]; NULL: the run has ended. */
 static pl_status advance(pl_sorter *s, size_t number, pl_error *err)
 {
     bool is_there;

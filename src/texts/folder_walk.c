@@ -13,8 +13,8 @@
 typedef struct walk {
     pl_listed_found found;
     void *context;
-    size_t below;                /* length of what comes before the path below the folder */
-    char path[PL_FILE_PATH_MAX]; /* of where it is */
+    size_t below;                /* length of what precedes the path below the folder */
+    char path[PL_FILE_PATH_MAX]; /* the current path */
 } walk;
 
 static pl_status walk_folder(walk *w, size_t length, uint32_t depth, pl_error *err);
@@ -24,13 +24,13 @@ static pl_status fail_here(const walk *w, pl_error *err)
     return pl_fail(err, PL_E_STORAGE, "%s: cannot be examined: %s", w->path, strerror(errno));
 }
 
-/* What is at w->path. */
+/* Visits what is at w->path. */
 static pl_status visit(walk *w, size_t length, uint32_t depth, pl_error *err)
 {
     struct stat own, st;
     if (lstat(w->path, &own) != 0) return errno == ENOENT ? PL_OK : fail_here(w, err);
     if (S_ISDIR(own.st_mode)) return walk_folder(w, length, depth + 1, err);
-    if (stat(w->path, &st) != 0) return S_ISLNK(own.st_mode) ? PL_OK : fail_here(w, err); /* it leads nowhere */
+    if (stat(w->path, &st) != 0) return S_ISLNK(own.st_mode) ? PL_OK : fail_here(w, err); /* a dangling link */
     if (!S_ISREG(st.st_mode)) return PL_OK;
     const pl_listed file = {.path = w->path + w->below,
                             .bytes = (uint64_t)st.st_size,
@@ -40,7 +40,7 @@ static pl_status visit(walk *w, size_t length, uint32_t depth, pl_error *err)
     return w->found(w->context, &file, err);
 }
 
-/* w->path[0 … length) with a slash and the name behind it, for as long as it is visited. */
+/* w->path[0 … length) followed by a slash and the name, while that is visited. */
 static pl_status visit_name(walk *w, size_t length, uint32_t depth, const char *name, pl_error *err)
 {
     const size_t bytes = strlen(name);

@@ -5,12 +5,12 @@
 #include "base/json_read.h"
 #include "base/utf8.h"
 
-/* So many that are objects are no chance. */
+/* As many objects as this are not chance. */
 enum { LINES = 2 };
 
 /* ---- compressed ---- */
 
-/* None of them is UTF-8, or begins so by chance. */
+/* No text begins so: these are not UTF-8, or do not occur by chance. */
 static const struct compressed {
     const char *magic;
     size_t bytes;
@@ -40,7 +40,7 @@ static pl_status check_compressed(const char *path, const char *head, size_t byt
 
 /* ---- lines of JSON ---- */
 
-/* *is_json is false where it is blank, too; is_blank tells. */
+/* *is_json is also false for a blank line; is_blank tells. */
 static pl_status look_at_line(const char *line, size_t bytes, bool *is_blank, bool *is_object)
 {
     json_error_t ignored;
@@ -57,7 +57,7 @@ static pl_status look_at_line(const char *line, size_t bytes, bool *is_blank, bo
     return PL_OK;
 }
 
-/* The first lines of the text that are not blank, each an object. The last one of the head may be cut off. */
+/* Are the first lines of the text that are not blank objects? The last one of the head may be cut off. */
 static pl_status are_objects(const char *head, size_t bytes, bool *are)
 {
     int found = 0;

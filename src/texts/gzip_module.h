@@ -1,6 +1,6 @@
-/* What the module plimsoll-gzip.so offers: gzip, unpacked by zlib as a stream in memory of the caller's. It is loaded
- * by who prepares texts that are compressed, and by nothing else, so no page of zlib is in a process that runs. Plain
- * values: the module is compiled from modules/gzip.c alone and links nothing of src/. */
+/* What the module plimsoll-gzip.so offers: gzip, unpacked by zlib as a stream in the caller's memory. It is loaded only
+ * to prepare compressed texts, so no page of zlib is in a process that runs. Plain values: the module is compiled from
+ * modules/gzip.c alone and links nothing of src/. */
 #ifndef PL_TEXTS_GZIP_MODULE_H
 #define PL_TEXTS_GZIP_MODULE_H
 
@@ -18,8 +18,8 @@ typedef struct pl_gzip_module {
     /* Begins a stream in memory of PL_GZIP_MEMORY_BYTES, aligned to 16; nothing needs to be ended. GOES_ON, or
      * NO_MEMORY. */
     int (*begin)(void *memory);
-    /* Unpacks what comes: *in and *in_bytes move on, *made bytes are put to `out`. ENDED: the stream is complete, and
-     * its checksum right; what follows may be another one, for begin. GOES_ON: more of `in`, or more room, is needed.
+    /* Unpacks the input: *in and *in_bytes advance, *made bytes are written to `out`. ENDED: the stream is complete,
+     * and its checksum right; another one may follow, for begin. GOES_ON: more of `in`, or more room, is needed.
      * DAMAGED, with a reason in `why`. */
     int (*run)(void *memory, const uint8_t **in, size_t *in_bytes, uint8_t *out, size_t room, size_t *made, char *why,
                size_t why_room);

@@ -8,7 +8,7 @@
 struct pl_scanner {
     pl_scan scan;
     bool begun;
-    uint64_t begin; /* behind the mark */
+    uint64_t begin; /* after the mark */
     union {
         pl_scan_lines lines;
         pl_scan_jsonl jsonl;
@@ -19,9 +19,9 @@ struct pl_scanner {
 
 uint64_t pl_scanner_bytes(pl_texts_form form)
 {
-    /* The line is there twice while its buffer grows, twice as it was before it was mended, and once more as jansson
-     * reads its longest string, whose buffer doubles, too, and is copied; a value of the tree takes below 200 bytes
-     * with its note. */
+    /* The line exists twice while its buffer grows, twice as it was before mending, and once more while jansson reads
+     * its longest string, whose buffer doubles, too, and is copied; a value of the tree takes less than 200 bytes with
+     * its bookkeeping. */
     const uint64_t jsonl = 8 * (uint64_t)PL_TEXTS_LINE_BYTES + 200 * (uint64_t)PL_TEXTS_LINE_VALUES;
     return sizeof(pl_scanner) + sizeof(pl_scan_pieces) + 4096 + (form == PL_TEXTS_JSONL ? jsonl : 0);
 }
@@ -63,7 +63,7 @@ static pl_status feed(pl_scanner *s, const uint8_t *data, size_t bytes, pl_error
     }
 }
 
-/* What each form keeps of where it is begins behind the mark. */
+/* Each form's position begins after the mark. */
 static void skip_mark(pl_scanner *s, size_t mark)
 {
     s->scan.at = s->begin = mark;
@@ -145,9 +145,9 @@ pl_status pl_scan_found(const pl_scan *s, const pl_text_place *place, pl_error *
     return s->found(s->context, place, err);
 }
 
-/* ---- a text a line ---- */
+/* ---- one text per line ---- */
 
-/* A carriage return at the end of what has come so far waits: with the next byte it is known what it belongs to. */
+/* A carriage return at the end of the data so far waits: the next byte tells what it belongs to. */
 static pl_status pass_line(const pl_scan *s, pl_scan_lines *l, const uint8_t *at, const uint8_t *end, pl_error *err)
 {
     if (at == end) return PL_OK;

@@ -1,6 +1,6 @@
-/* CSV as RFC 4180 has it, and as files are: lines may end without a carriage return, the last may lack its end, and a
- * quote within a field that begins without one stands for itself. Nothing is kept of a text but where it lies, so a
- * field may have any length. (libcsv keeps whole fields, and does not say where they lie.) */
+/* CSV as in RFC 4180, and as files are: lines may end without a carriage return, the last may lack its end, and a quote
+ * within a field that begins without one stands for itself. Only a text's place is kept, so a field may have any
+ * length. (libcsv keeps whole fields, and does not say where they lie.) */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,14 +9,14 @@
 
 #include "texts/scan.h"
 
-/* Before a field's first byte; within one without quotes; within quotes; behind a quote there, which is doubled or the
- * last one; behind a carriage return after it. */
+/* Before a field's first byte; within one without quotes; within quotes; after a quote there, which is doubled or the
+ * last one; after a carriage return that follows it. */
 enum { BEGIN, PLAIN, QUOTED, QUOTE, RETURN };
 #define NO_COLUMN UINT64_MAX
 
 static const char *column_of(const pl_scan *s) { return s->setup->column ? s->setup->column : "text"; }
 
-/* The number of a column less one, or NO_COLUMN. */
+/* The number of a column, from 0, or NO_COLUMN. */
 static uint64_t number_of(const char *name)
 {
     char *end;
@@ -78,8 +78,8 @@ static bool is_wanted_name(const pl_scan *s, const pl_scan_csv *c)
 
 static bool is_bare(const pl_scan_csv *c) { return c->state == BEGIN || c->state == PLAIN; }
 
-/* The bytes of the wanted field before `end` pass, if they have not. What was held back of an earlier portion is a
- * carriage return, or the quote that another one doubles. */
+/* Passes the bytes of the wanted field before `end`, if not done. What an earlier portion held back is a carriage
+ * return, or a quote that the next one doubles. */
 static pl_status pass_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_error *err)
 {
     const pl_text_encoding encoding = is_bare(c) ? PL_TEXT_RAW : PL_TEXT_CSV;
@@ -91,7 +91,7 @@ static pl_status pass_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_e
     return from < end ? pl_scan_pass(s, encoding, c->portion + (from - s->at), (size_t)(end - from), err) : PL_OK;
 }
 
-/* It ends before `end`, and lies within its quotes where it has any. */
+/* The field ends before `end`, and lies within its quotes if it has any. */
 static pl_status take_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_error *err)
 {
     PL_TRY(pass_field(s, c, end, err));
@@ -106,7 +106,7 @@ static pl_status take_field(const pl_scan *s, pl_scan_csv *c, uint64_t end, pl_e
     return PL_OK;
 }
 
-/* At the end of a line, which is at offset `at`. An empty line is no record. */
+/* At the end of a line, which is at offset `at`. An empty line is not a record. */
 static pl_status take_line(const pl_scan *s, pl_scan_csv *c, uint64_t at, pl_error *err)
 {
     const bool is_empty = c->field == 0 && is_bare(c) && at == c->begin;
@@ -126,14 +126,14 @@ static pl_status fail_quote(const pl_scan *s, const pl_scan_csv *c, uint64_t lin
                    s->setup->path, line, c->field + 1);
 }
 
-/* Of the header the names are kept, as far as they can be the wanted one. */
+/* The header's names are kept as long as they can be the wanted one. */
 static void keep_name(pl_scan_csv *c, uint8_t byte)
 {
     if (c->name_bytes < sizeof c->name) c->name[c->name_bytes] = (char)byte;
     c->name_bytes += c->name_bytes <= sizeof c->name;
 }
 
-/* A carriage return before the end belongs to it, also at the end of the file, where the rest may have been cut off. */
+/* A carriage return before the line end belongs to it, also at the end of a file whose rest may have been cut off. */
 static pl_status end_line(pl_scan *s, pl_scan_csv *c, uint64_t at, pl_error *err)
 {
     PL_TRY(take_line(s, c, is_bare(c) && c->last == '\r' && at > c->begin ? at - 1 : at, err));

@@ -1,9 +1,9 @@
-/* jsonl: jansson judges each line, and its tree says what the text is; but it does not say where. So the line is walked
- * once more, as JSON that is known to be good, and what lies at the place found must decode to what jansson read.
+/* jsonl: jansson judges each line, and its tree says what the text is, but not where. So the line is walked once more,
+ * as JSON known to be valid, and what lies at the place found must decode to what jansson read.
  *
- * Two things are good JSON by its grammar that jansson refuses: half of a surrogate pair, as \ud800 (Python writes it),
- * and a string with bytes that are no UTF-8, which are here no mistake of the file's. In the copy of the line that
- * jansson sees, others of the same length stand for them. */
+ * jansson refuses two things that JSON's grammar allows: half of a surrogate pair, such as \ud800 (Python writes it),
+ * and a string with bytes that are not UTF-8, which are not errors here. In jansson's copy of the line, bytes of the
+ * same length stand for them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static pl_status fail_line(const pl_scan *s, pl_error *err, const char *what)
 
 /* ---- what jansson sees ---- */
 
-/* Of \uXXXX; 0 when it is none. */
+/* The code unit of \uXXXX; 0 if it is something else. */
 static uint32_t unit_at(const char *at, const char *end)
 {
     uint32_t unit = 0;
@@ -35,7 +35,7 @@ static uint32_t unit_at(const char *at, const char *end)
     return unit;
 }
 
-/* What is escaped at a backslash within a string; returns its length. */
+/* Mends the escape at a backslash within a string; returns its length. */
 static size_t mend_escape(char *at, const char *end)
 {
     const uint32_t unit = unit_at(at, end);
@@ -46,7 +46,7 @@ static size_t mend_escape(char *at, const char *end)
     return 6;
 }
 
-/* Mends the line and counts what its tree can have values of. */
+/* Mends the line and counts what may become values of its tree. */
 static uint64_t mend(char *line, size_t bytes)
 {
     char *const end = line + bytes;
@@ -86,8 +86,8 @@ static bool is_key(const char *begin, const char *end, const char *key)
     return u.whole && u.bytes == strlen(key) && memcmp(name, key, u.bytes) == 0;
 }
 
-/* The string at the last such key of the object that the line is, within its quotes. A key that comes twice counts as
- * jansson has it. */
+/* The string at the last such key of the line's object, within its quotes. The last of equal keys counts, as in
+ * jansson. */
 static bool find_string(const char *line, size_t bytes, const char *key, const char **from, const char **to)
 {
     const char *const end = line + bytes;
@@ -111,7 +111,7 @@ static bool find_string(const char *line, size_t bytes, const char *key, const c
     return found;
 }
 
-/* Decodes in place: the line is not needed after that. */
+/* Decodes in place: the line is not needed afterwards. */
 static pl_status check_same(const pl_scan *s, char *from, char *to, const json_t *value, pl_error *err)
 {
     pl_unescape u = pl_unescape_begin(PL_TEXT_JSON, from, (size_t)(to - from));

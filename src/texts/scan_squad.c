@@ -1,7 +1,7 @@
-/* SQuAD's JSON (Rajpurkar et al. 2016, 2018), one document of any size: data[].paragraphs[].context and
- * .qas[].question and .answers[0].text, in the order of the file. It is read byte by byte, with what each open bracket
- * encloses on a stack; a string that is wanted passes as it comes. What is around must be JSON: a file that was cut or
- * mixed up is refused where it is seen. */
+/* SQuAD's JSON (Rajpurkar et al. 2016, 2018), one document of any size: data[].paragraphs[].context and .qas[].question
+ * and .answers[0].text, in the order of the file. It is read byte by byte, with what each open bracket encloses on a
+ * stack; a wanted string passes as it comes. All the rest must be JSON: a file that was cut off or garbled is refused
+ * where that is seen. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,9 +10,9 @@
 
 /* What may come next. */
 enum { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COLON, AFTER, STRING, WORD, DONE };
-/* What a value is. Up to ANSWER each array is followed by what its items are. */
+/* What a value is. Up to ANSWER, each array is followed by the kind of its items. */
 enum { OTHER, ROOT, DATA, ARTICLE, PARAGRAPHS, PARAGRAPH, QAS, QA, ANSWERS, ANSWER, CONTEXT, QUESTION, TEXT };
-enum { ARRAY = 0x80 }; /* of a level: it is one */
+enum { ARRAY = 0x80 }; /* marks a level as an array */
 
 static const struct {
     uint8_t within;
@@ -78,7 +78,7 @@ static void close_level(pl_scan_squad *q)
     end_value(q);
 }
 
-/* Behind a comma. Of answers only the first is one. */
+/* After a comma. Only the first of the answers counts. */
 static void begin_next(pl_scan_squad *q)
 {
     const uint8_t is = enclosing(q) & ~ARRAY;

@@ -1,5 +1,5 @@
-/* The files below a folder, in the order of the bytes of their paths, in bounded memory: what has been found is sorted
- * in portions, each kept in a temporary file, and then merged. */
+/* The files below a folder, in byte order of their paths, in bounded memory: what has been found is sorted in portions,
+ * each kept in a temporary file, and then merged. */
 #ifndef PL_TEXTS_FOLDER_H
 #define PL_TEXTS_FOLDER_H
 
@@ -9,8 +9,8 @@ typedef struct pl_listed {
     const char *path; /* below the folder */
     uint64_t bytes;
     int64_t mtime_ns;
-    uint64_t content; /* whatever who adds it wants to have back */
-    int64_t ctime_ns; /* neither this nor the inode is sorted along: 0 then */
+    uint64_t content; /* for the caller that adds it, returned as it is */
+    int64_t ctime_ns; /* the sorter keeps neither this nor the inode: 0 then */
     uint64_t inode;
 } pl_listed;
 typedef pl_status (*pl_listed_found)(void *context, const pl_listed *, pl_error *);
@@ -25,7 +25,7 @@ uint64_t pl_sorter_bytes(void); /* heap it holds */
 /* The temporary file gets this name (base/file.h) and is gone when the sorter is. */
 pl_status pl_sorter_create(const char *path, pl_sorter **, pl_error *);
 pl_status pl_sorter_add(pl_sorter *, const pl_listed *, pl_error *);
-/* Hands out all that were added, in order; as often as it is asked, but nothing can be added any more. */
+/* Hands out all that were added, in order; may be repeated, but nothing more can be added. */
 pl_status pl_sorter_each(pl_sorter *, pl_listed_found, void *context, pl_error *);
 void pl_sorter_destroy(pl_sorter *); /* NULL is fine */
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Behind a backslash; behind the first of two quotes; waiting for so many digits of \uXXXX. */
+/* After a backslash; after the first of two quotes; waiting for so many digits of \uXXXX. */
 enum { PLAIN, ESCAPED, QUOTED, DIGITS_1, DIGITS_2, DIGITS_3, DIGITS_4 };
 enum { REPLACEMENT = 0xfffd };
 
@@ -46,7 +46,7 @@ static void put_broken(pl_unescape *u)
         put_point(u, REPLACEMENT);
 }
 
-/* The first half of a pair that has no second one. */
+/* The first half of a pair without its second half. */
 static void flush_high(pl_unescape *u)
 {
     if (u->high) put_broken(u);
@@ -105,7 +105,7 @@ static void take_escaped(pl_unescape *u, uint8_t c)
     put_point(u, name ? (uint32_t)means[name - names] : REPLACEMENT);
 }
 
-/* A run without the byte that means something, at once. Returns its length. */
+/* Takes a run without special bytes at once. Returns its length. */
 static size_t take_plain(pl_unescape *u, const uint8_t *from, size_t bytes)
 {
     const uint8_t special = u->encoding == PL_TEXT_JSON ? '\\' : '"';
@@ -125,7 +125,7 @@ bool pl_unescape_feed(pl_unescape *u, const uint8_t *from, size_t bytes)
         if (u->state == PLAIN) {
             at += take_plain(u, from + at, bytes - at);
         } else if (u->state == QUOTED) {
-            at += from[at] == '"'; /* the second one; or there is none after all */
+            at += from[at] == '"'; /* the second quote; or there is none after all */
             u->state = PLAIN;
         } else if (u->state == ESCAPED) {
             take_escaped(u, from[at++]);
