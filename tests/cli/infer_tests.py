@@ -586,7 +586,7 @@ def test_words():
 
 def test_not_run():
     config = write_hybrid(reading={"noise": 40})
-    refused(1, "not run on files of its own: it has no program \"infer\"", "infer", config, "pages.npy", "--seeded")
+    refused(2, "reading.noise 40 adds noise to pages, and those of others are read without any; train with 0", "infer", config, "pages.npy", "--seeded")
 
 
 GROUPS = {"infer": [test_progress_for_programs, test_encoder, test_pictures_of_all_kinds, test_colours, test_texts, test_gpt, test_mlp, test_where_it_goes, test_memory_is_as_planned, test_weights_that_do_not_fit,
