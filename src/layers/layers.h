@@ -108,9 +108,9 @@ typedef struct pl_transformer {
 
 /* Blocks first … first + count − 1, one after the other. */
 typedef struct pl_stack {
-    const char *scope,
-        *names;  /* "block" makes the scopes "block.0", …; "blocks" the names "blocks.0.norm1.weight", … */
-    bool is_all; /* they are the blocks that the model consists of (pl_value.block), not those of a part */
+    const char *scope; /* "block" makes the scopes "block.0", … */
+    const char *names; /* "blocks" makes the names "blocks.0.norm1.weight", … */
+    bool is_all;       /* they are the blocks that the model consists of (pl_value.block), not those of a part */
     int64_t first, count;
 } pl_stack;
 pl_id pl_net_stack(pl_net *, const pl_stack *, const pl_transformer *, pl_id x);

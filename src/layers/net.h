@@ -1,6 +1,6 @@
 /* A network while it is built: the programs of one graph, and the weights and states that last between them. Layers
  * (layers/layers.h) and archs (models/) build into it. Nothing here knows a config: sizes, names and first values are
- * arguments, for names seed random numbers and stand in files of weights. */
+ * arguments, for names seed random numbers and appear in files of weights. */
 #ifndef PL_LAYERS_NET_H
 #define PL_LAYERS_NET_H
 
@@ -59,7 +59,7 @@ static inline pl_init pl_init_uniform(double low, double high)
 static inline pl_init pl_init_within(double bound) { return pl_init_uniform(-bound, bound); }
 
 /* ---- what lasts: made, with its node in "init", the first time that its name is asked for; the same one afterwards.
- * Normal numbers are f32. PL_NONE where it is absent, and after a failure. ---- */
+ * PL_NONE where it is absent, and after a failure. A name that is asked for as another kind is refused. ---- */
 
 pl_id pl_net_weight(pl_net *, pl_init, pl_dtype, pl_shape, const char *fmt, ...) PL_PRINTF(5, 6);
 /* f32 state that evaluation needs, too: it is saved with the weights. */
