@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -274,17 +275,26 @@ static pl_status put_all(const ablation *a, pl_error *err)
     return put(a, a->in->arguments.value[JSON] ? PL_TIMES_JSON : PL_TIMES_TEXT, NULL, err);
 }
 
-static pl_status ablate(const pl_cli_input *in, const pl_talk *talk, pl_error *err)
+static pl_status ablate(ablation *a, pl_error *err)
 {
-    static ablation a;
-    const char *html = in->arguments.value[HTML];
-    a = (ablation){.in = in, .talk = talk, .input = PL_COMPARE_NO_INPUT};
+    const char *html = a->in->arguments.value[HTML];
     pl_status status = html && !pl_is_stdout(html) ? pl_page_check(html, err) : PL_OK;
-    if (status == PL_OK) status = make(&a, err);
-    pl_compare_folder_remove(a.between);
+    if (status == PL_OK) status = make(a, err);
+    pl_compare_folder_remove(a->between);
     pl_signals_leave();
-    if (status == PL_OK) status = put_all(&a, err);
-    for (size_t i = 0; i < a.count; i++) pl_config_destroy(a.variant[i].config);
+    if (status == PL_OK) status = put_all(a, err);
+    for (size_t i = 0; i < a->count; i++) pl_config_destroy(a->variant[i].config);
+    return status;
+}
+
+/* Static, it would count in the process of each command that plans. */
+static pl_status begin(const pl_cli_input *in, const pl_talk *talk, pl_error *err)
+{
+    ablation *a = calloc(1, sizeof *a);
+    if (!a) return pl_cli_error(err, PL_E_NOMEM, "no memory for %d variants", VARIANTS_MAX);
+    *a = (ablation){.in = in, .talk = talk, .input = PL_COMPARE_NO_INPUT};
+    const pl_status status = ablate(a, err);
+    free(a);
     return status;
 }
 
@@ -296,7 +306,7 @@ static int run(const pl_cli_command *command, int argc, char **argv)
     pl_signals_outlive_readers();
     pl_status status = pl_cli_load(command, argc, argv, 0, &in, &err);
     if (status == PL_OK) status = pl_talk_read(in.config, in.arguments.value[QUIET], false, &talk, &err);
-    if (status == PL_OK) status = ablate(&in, &talk, &err);
+    if (status == PL_OK) status = begin(&in, &talk, &err);
     pl_cli_release(&in);
     return status == PL_OK ? 0 : pl_cli_complain(command->name, status, &err);
 }
