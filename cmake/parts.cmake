@@ -5,7 +5,7 @@
 # is more than was planned: tests/budget would see it.
 
 # Paths of src/, * for anything but a slash.
-set(PL_SOURCE_PARTS planner ref images rollout clouds capsules hybrid)
+set(PL_SOURCE_PARTS planner ref images rollout clouds capsules hybrid pretrained)
 set(PL_PART_planner
   grad/*.c rewrite/*.c plan/place/*.c plan/recompute/*.c calibrate/*.c export/*.c doctor/*.c storage/*.c
   layers/*.c models/[^mhf]*.c models/fno_operator.c models/mlp.c fit/[^c]*.c fit/candidate.c
@@ -31,6 +31,7 @@ set(PL_PART_rollout systems/rollout*.c data/fields/*.c jobs/rollout*.c)
 set(PL_PART_clouds systems/clouds*.c systems/arrays.c data/clouds/*.c data/arrays/*.c)
 set(PL_PART_capsules systems/capsules*.c data/pages/*.c jobs/encode*.c)
 set(PL_PART_hybrid systems/hybrid*.c models/hybrid*.c)
+set(PL_PART_pretrained systems/pretrained*.c pretrained/*.c)
 
 # pl_part_sources(<part> <list of sources> <variable>): those of the list that the part names.
 function(pl_part_sources part sources variable)

@@ -21,7 +21,7 @@ PL_API void pl_config_destroy(pl_config *);          /* NULL is fine */
 
 /* Values come from, weakest first: default, file, environment, command line; a weaker source never replaces a stronger
  * one, in whatever order these are called. Errors are PL_E_CONFIG (or PL_E_USAGE) and name file:line:column, variable
- * or option. */
+ * or option. A pretrained model stands for the config that names it: a folder that has a config.json, a GGUF file. */
 PL_API pl_status pl_config_load_file(pl_config *, const char *path, pl_error *);
 /* "section.key" as on the command line; origin is the name that errors give to the source of the value. */
 PL_API pl_status pl_config_set(pl_config *, const char *key, const char *value, const char *origin, pl_error *);

@@ -67,6 +67,8 @@ enum { PL_LOSS_METRICS_MAX = 20 };
 typedef enum pl_text_ended {
     PL_TEXT_AT_LENGTH,   /* generate.tokens */
     PL_TEXT_AT_STOP,     /* one of generate.stop, which is not told */
+    PL_TEXT_AT_END,      /* a token of the model's that ends a text, which is not told either */
+    PL_TEXT_AT_CONTEXT,  /* a pretrained model's context is full */
     PL_TEXT_INTERRUPTED, /* a stop was asked for */
 } pl_text_ended;
 typedef struct pl_text_told {

@@ -51,6 +51,7 @@ static uint64_t epoch_of(const pl_data *data)
 /* First values, or the data's own; a model that is trained elsewhere has no others. */
 static bool begins_first(const pl_config *c, pl_command command, const pl_data *data)
 {
+    if (data->brought) return true;
     return pl_system_files(c, command) &&
            (pl_system_is_seeded(c, command) || data->weights || !pl_task_of(c)->job[PL_COMMAND_TRAIN]);
 }

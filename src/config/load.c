@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 #include <yaml.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "config/schema.h"
 
@@ -633,10 +635,39 @@ pl_status pl_config_load_text(pl_config *cfg, const char *name, const char *text
     return status;
 }
 
+/* A folder that has a config.json, or a GGUF file. */
+static bool is_pretrained(const char *path)
+{
+    char name[PL_FILE_PATH_MAX], head[4];
+    pl_error ignored = {0};
+    uint64_t bytes;
+    int fd;
+    if (pl_path_join(name, sizeof name, path, "config.json", &ignored) == PL_OK && access(name, F_OK) == 0) return true;
+    if (pl_file_open(path, &fd, &bytes, &ignored) != PL_OK) return false;
+    const bool is_gguf = bytes >= sizeof head && pread(fd, head, sizeof head, 0) == sizeof head &&
+                         memcmp(head, "GGUF", sizeof head) == 0;
+    close(fd);
+    return is_gguf;
+}
+
+/* Such a model stands for the config that names it. */
+static pl_status load_pretrained(pl_config *cfg, const char *path, pl_error *err)
+{
+    pl_str text = {0};
+    pl_str_printf(&text, "model:\n  arch: decoder\n  source: \"");
+    pl_json_escape(&text, path, strlen(path));
+    pl_str_printf(&text, "\"\n");
+    pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory to read it", path)
+                                   : pl_config_load_text(cfg, path, text.data, text.bytes, err);
+    pl_str_deinit(&text);
+    return status;
+}
+
 pl_status pl_config_load_file(pl_config *cfg, const char *path, pl_error *err)
 {
     char *text;
     size_t bytes;
+    if (is_pretrained(path)) return load_pretrained(cfg, path, err);
     pl_status status = pl_file_read_all(path, PL_CONFIG_FILE_MAX_BYTES, &text, &bytes, err);
     if (status == PL_E_DATA) return pl_fail_prefix(err, PL_E_CONFIG, "config file");
     PL_TRY(status);

@@ -1,6 +1,8 @@
 /* Text, token by token. With a key-value cache (the program takes one token and its place) the prompt goes through it
- * first; when all places are used, the second half of the context is fed again from place 0. Without one (the
- * perceptron) the program takes the last n tokens. */
+ * first, many tokens at a time where there is a program "prefill"; when all places are used, the text ends, or the
+ * second half of the context is fed again from place 0. Without a cache (the perceptron) the program takes the last n
+ * tokens. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -18,9 +20,10 @@ enum { PIECE_MAX = PL_TOKEN_BYTES_MAX + 8 }; /* bytes that a token makes complet
 
 /* Of the job: found before commit. */
 typedef struct generation {
-    pl_id program;
+    pl_id program, prefill; /* prefill PL_NONE: there is none */
     const pl_generate_settings *settings;
     const pl_tokenizer *tokenizer;
+    const uint32_t *end; /* tokens that end a text; PL_TOKEN_NONE after the last */
     uint32_t *prompt_id, vocab;
     size_t prompt_count;
     pl_stops stops;
@@ -40,6 +43,8 @@ typedef struct generator {
     uint32_t sample;
     int32_t *input;
     uint64_t width;             /* tokens the program takes */
+    int32_t *chunk;             /* input of "prefill", which takes `chunks` tokens; NULL: there is none */
+    uint64_t chunks;
     uint64_t room;              /* places of the cache */
     uint64_t position;          /* next place */
     bool is_cached;             /* the first places of the cache still have the prompt */
@@ -51,12 +56,14 @@ typedef struct generator {
     pl_text_told told;
 } generator;
 
-/* Tokens that the program takes; 0: the plan has none that generates. */
-static uint64_t program_width(const pl_graph *graph)
+/* Tokens that a program takes; 0: the plan has none with such an input. */
+static uint64_t tokens_of(const pl_graph *graph, const char *input)
 {
-    pl_id tokens = pl_graph_find_value(graph, "generate.tokens");
+    pl_id tokens = pl_graph_find_value(graph, input);
     return tokens == PL_NONE ? 0 : pl_shape_elems(&graph->value[tokens].shape);
 }
+
+static uint64_t program_width(const pl_graph *graph) { return tokens_of(graph, "generate.tokens"); }
 
 static uint32_t vocab_of(const pl_graph *graph)
 {
@@ -149,16 +156,37 @@ static size_t count_skipped(const generator *g)
     return count <= g->room ? 0 : (size_t)(g->room + (count - 1 - g->room) / period * period);
 }
 
+/* The next tokens of the prompt but the last, whose logits are wanted. What is missing from a chunk is filled up: those
+ * places are written again before anything sees them. A chunk costs as much as some of its tokens one at a time. */
+static size_t count_ahead(const generator *g, size_t at)
+{
+    enum { CHUNK_WORTH = 4 };
+    const size_t left = g->prompt_count - 1 - at, most = left < g->chunks ? left : g->chunks;
+    return g->chunk && g->position + g->chunks <= g->room && most * CHUNK_WORTH >= g->chunks ? most : 0;
+}
+
+static pl_status feed_ahead(generator *g, const uint32_t *token, size_t count, pl_error *err)
+{
+    for (size_t i = 0; i < g->chunks; i++) g->chunk[i] = i < count ? (int32_t)token[i] : 0;
+    for (size_t i = 0; i < count; i++) remember(g, token[i]);
+    pl_session_set_integer(g->s, PL_INPUT_POSITION, (int64_t)g->position);
+    g->position += count;
+    return pl_session_run_program(g->s, g->of->prefill, false, err);
+}
+
 static pl_status feed_prompt(generator *g, pl_error *err)
 {
     const size_t skipped = count_skipped(g);
+    size_t ahead;
     if (g->count) memset(g->count, 0, g->of->vocab * sizeof *g->count);
     g->history.count = g->recent.count = 0;
     g->position = skipped < g->room ? skipped : g->room;
     for (size_t i = 0; i < skipped; i++) remember(g, g->prompt[i]);
     g->is_cached = g->prompt_count <= g->room;
-    for (size_t i = skipped; i < g->prompt_count && !pl_session_should_stop(g->s); i++)
-        PL_TRY(feed(g, g->prompt[i], err));
+    for (size_t i = skipped; i < g->prompt_count && !pl_session_should_stop(g->s); i += ahead ? ahead : 1) {
+        ahead = count_ahead(g, i);
+        PL_TRY(ahead ? feed_ahead(g, g->prompt + i, ahead, err) : feed(g, g->prompt[i], err));
+    }
     return PL_OK;
 }
 
@@ -196,6 +224,18 @@ static void tell_token(generator *g, uint32_t id)
     tell_text(g, text, pl_decoder_push(&g->decoder, g->of->tokenizer, id, text));
 }
 
+static bool is_end(const generator *g)
+{
+    const uint32_t *end = g->of->end;
+    while (*end != PL_TOKEN_NONE && *end != g->last) end++;
+    return g->told.tokens > 0 && *end != PL_TOKEN_NONE;
+}
+
+static bool is_full(const generator *g)
+{
+    return g->of->settings->ends_at_context && g->told.tokens > 0 && g->position >= g->room;
+}
+
 static void tell_end(generator *g)
 {
     uint8_t rest[4];
@@ -203,7 +243,9 @@ static void tell_end(generator *g)
     if (!g->window.stopped) tell_text(g, rest, bytes);
     if (g->window.held) tell_bytes(g, g->window.held, g->window.bytes);
     g->told.ended = g->window.stopped                       ? PL_TEXT_AT_STOP
+                    : is_end(g)                             ? PL_TEXT_AT_END
                     : g->told.tokens == g->sampling->tokens ? PL_TEXT_AT_LENGTH
+                    : is_full(g)                            ? PL_TEXT_AT_CONTEXT
                                                             : PL_TEXT_INTERRUPTED;
     pl_session_tell(g->s, (pl_event){.kind = PL_EVENT_TEXT_END, .told = &g->told});
 }
@@ -216,12 +258,14 @@ static pl_status write_tokens(generator *g, double began, pl_error *err)
     const uint32_t known = pl_tokenizer_vocab_size(g->of->tokenizer);
     const uint32_t vocab = known < g->of->vocab ? known : g->of->vocab;
     void *workspace = pl_session_value(g->s, STAGING);
-    while (g->told.tokens < g->sampling->tokens && !g->window.stopped && !pl_session_should_stop(g->s)) {
+    while (g->told.tokens < g->sampling->tokens && !g->window.stopped && !is_end(g) && !is_full(g) &&
+           !pl_session_should_stop(g->s)) {
         if (g->told.tokens > 0) PL_TRY(feed(g, g->last, err));
         g->last = pl_sample_token(logits, vocab, g->sampling, g->count, g->history.count, g->sample, workspace);
-        tell_token(g, g->last);
+        g->told.tokens++;
+        if (!is_end(g)) tell_token(g, g->last);
         g->told.seconds = pl_run_now() - began;
-        if (g->told.tokens++ == 0) g->told.first_seconds = g->told.seconds;
+        if (g->told.tokens == 1) g->told.first_seconds = g->told.seconds;
     }
     return PL_OK;
 }
@@ -251,6 +295,8 @@ static generator begin(pl_session *s, const generation *of)
                        .sample = of->told,
                        .input = pl_session_value(s, "generate.tokens"),
                        .width = program_width(s->o.plan->graph),
+                       .chunk = pl_session_value(s, "prefill.tokens"),
+                       .chunks = tokens_of(s->o.plan->graph, "prefill.tokens"),
                        .room = own->context,
                        .history = {(int32_t *)(void *)(staging + l.history), l.history_room, 0},
                        .recent = {(int32_t *)(void *)(staging + l.recent), l.recent_room, 0},
@@ -270,6 +316,11 @@ static pl_status write_texts(pl_session *s, const generation *of, const uint32_t
 
 static pl_status check_ids(const generation *g, const uint32_t *id, size_t count, pl_error *err)
 {
+    if (g->settings->ends_at_context && count >= g->settings->context)
+        return pl_fail(err, PL_E_USAGE,
+                       "the prompt has %zu tokens, and the context of `model.sequence` %" PRIu64
+                       "; give a shorter prompt, or a longer context",
+                       count, g->settings->context);
     for (size_t i = 0; i < count; i++)
         if (id[i] >= g->vocab)
             return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],
@@ -349,7 +400,9 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     const pl_graph *graph = s->o.plan->graph;
     PL_TRY(pl_session_find_program(s, "generate", &g->program, err));
     g->settings = s->settings->own;
+    g->prefill = pl_graph_find_program(graph, "prefill");
     g->tokenizer = pl_text_data_of(s->o.data)->tokenizer;
+    g->end = pl_text_data_of(s->o.data)->end;
     g->vocab = vocab_of(graph);
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)
@@ -375,7 +428,7 @@ static pl_status run_generate(pl_session *s, void *state, pl_error *err)
     return write_texts(s, of, of->prompt_id, of->prompt_count, err);
 }
 
-const pl_job pl_job_generate = {.program = {"generate"},
+const pl_job pl_job_generate = {.program = {"generate", "prefill"},
                                 .staging = STAGING,
                                 .staging_bytes = staging_bytes,
                                 .state_bytes = sizeof(generation),

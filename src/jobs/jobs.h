@@ -37,6 +37,7 @@ typedef struct pl_generate_settings {
     const char *prompt_file; /* whose text is the prompt; NULL: none */
     const char *stop;        /* as pl_stops_read wants it; NULL: nothing ends a text early */
     uint64_t context;        /* tokens that the model looks back */
+    bool ends_at_context;    /* a text ends where that is full; else its older half moves out */
     uint32_t samples;        /* texts for a prompt */
     bool answers;            /* further prompts come, by pl_generate_answer */
     pl_sampling sampling;

@@ -60,6 +60,7 @@ static void begin(pl_net *n, pl_id y, pl_init init, const char *name)
     const int64_t stream = (int64_t)pl_stream_id(name);
     switch (init.kind) {
     case PL_INIT_ABSENT:
+    case PL_INIT_READ:
         break;
     case PL_INIT_ALL:
         fill(n, y, init.value);

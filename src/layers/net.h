@@ -30,6 +30,7 @@ void pl_net_deinit(pl_net *);
 
 typedef enum pl_init_kind {
     PL_INIT_ABSENT, /* there is no such weight */
+    PL_INIT_READ,   /* it has no first value: whoever runs the programs reads it from a file */
     PL_INIT_ALL,
     PL_INIT_NORMAL,
     PL_INIT_TRUNCATED,

@@ -38,6 +38,12 @@ static const pl_family capsules = {
                         {"attention", "of each capsule, the weight of each patch"}}},
     .used_for = PL_COMMAND_ENCODE};
 
+static const pl_family pretrained = {.parts = PL_PART(pretrained),
+                                     .face = {.program = "generate",
+                                              .in = {{"tokens", "ids of the tokenizer"}, {NULL}},
+                                              .stored = {{"logits", "of the token after the last"}}},
+                                     .used_for = PL_COMMAND_GENERATE};
+
 static pl_model_part find_denoiser(const pl_config *c)
 {
     if (!pl_hybrid_is_denoised(c)) return (pl_model_part){NULL};

@@ -88,7 +88,11 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
     return x;
 }
 
-static pl_status build(pl_model *m) { return pl_language_build(&(pl_language){.m = m, .read = 1, .hidden = hidden}); }
+static pl_status build(pl_model *m)
+{
+    return pl_language_build(
+        &(pl_language){.m = m, .sequence = m->config->model.sequence, .read = 1, .hidden = hidden});
+}
 
 /* ---- its part of a config ---- */
 

@@ -4,7 +4,7 @@
 static pl_status build_loss_program(pl_language *l, const char *name, bool training)
 {
     pl_model *m = l->m;
-    const pl_shape shape = pl_shape_of(2, PL_B(1), m->config->model.sequence);
+    const pl_shape shape = pl_shape_of(2, PL_B(1), l->sequence);
     const pl_model_port ports[] = {{"tokens", PL_DTYPE_I32, shape}, {"targets", PL_DTYPE_I32, shape}};
     pl_id program = pl_model_begin_program(m, name), weight = PL_NONE, load[2];
     m->net.training = training;
@@ -23,12 +23,13 @@ static pl_status build_generate_program(pl_language *l)
     pl_model_begin_program(m, "generate");
     m->net.training = false;
     l->generating = true;
-    const int64_t n = l->read, width = m->config->model.width;
+    const int64_t n = l->read;
     pl_id weight = PL_NONE;
     pl_linear_args logits = pl_linear_none;
     pl_builder *b = &m->net.b;
     pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
     pl_id h = l->hidden(l, tokens, &weight);
+    const int64_t width = pl_net_last_extent(&m->net, h);
     if (b->status == PL_OK && n > 1)
         h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, width), (n - 1) * width, NULL);
     pl_builder_enter(b, "head");
@@ -57,7 +58,7 @@ pl_status pl_language_build(pl_language *l)
     PL_TRY(find_vocab(l));
     pl_model_inputs(l->m, inputs, sizeof inputs / sizeof *inputs);
     PL_TRY(l->m->net.b.status);
-    PL_TRY(build_loss_program(l, "train", true));
+    if (!l->only_used) PL_TRY(build_loss_program(l, "train", true));
     PL_TRY(build_loss_program(l, "evaluate", false));
     return build_generate_program(l);
 }

@@ -18,6 +18,8 @@ typedef struct pl_language pl_language;
 struct pl_language {
     pl_model *m;
     int64_t vocab;
+    int64_t sequence; /* tokens of a sample */
+    bool only_used;   /* there is no program "train" */
     int64_t read;    /* tokens that "generate" takes at once; 1: the model has a cache */
     bool generating; /* the program that is built */
     /* tokens i32 [B,T] → hidden f32 [B,T,width] after the last norm, and the matrix [V,width] of the output. */

@@ -37,7 +37,8 @@ static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
 
 static pl_status build(pl_model *m)
 {
-    return pl_language_build(&(pl_language){.m = m, .read = m->config->model.window, .hidden = hidden});
+    const pl_config_model *c = &m->config->model;
+    return pl_language_build(&(pl_language){.m = m, .sequence = c->sequence, .read = c->window, .hidden = hidden});
 }
 
 /* Beyond its sequence a token has nothing before it: those weights would only ever see padding. */

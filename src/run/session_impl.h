@@ -127,10 +127,10 @@ pl_status pl_session_check_values(const pl_session *, pl_error *);
 pl_status pl_session_check_ids(const pl_session *, pl_error *);
 
 /* ---- session_weights.c ---- */
-/* Do these data bring a file of the whole model? Then no checkpoint is looked for. */
+/* Do these data bring the whole model? Then no checkpoint is looked for. */
 static inline bool pl_session_begins_with_file(const pl_data *d)
 {
-    return d->weights && (!d->weights_part || d->weights_part->is_larger);
+    return d->brought || (d->weights && (!d->weights_part || d->weights_part->is_larger));
 }
 pl_status pl_session_open_weights(pl_session *, pl_error *); /* before commit, after the lists of tensors */
 pl_status pl_session_take_weights(pl_session *, pl_error *); /* into their places */

@@ -1,4 +1,4 @@
-/* A model that begins with a file of weights (pl_data.weights): its header is matched with the graph when a plan is
+/* A model that begins with a file of weights (pl_data.weights), or with what its data bring: the header is matched with the graph when a plan is
  * made and when a session is opened, its numbers are read into the arena just before "committed". */
 #include <string.h>
 
@@ -15,12 +15,35 @@ static pl_status open_matched(const pl_data *data, const pl_st_list *list, pl_sa
     return pl_weights_match(*file, data->weights_part, list, err);
 }
 
+static bool is_brought(const pl_graph *g, const pl_data *data, pl_id id)
+{
+    return data->brought && g->value[id].role == PL_ROLE_WEIGHT && pl_value_root(g, id) == id;
+}
+
+static pl_status match_brought(const pl_graph *g, const pl_data *data, pl_error *err)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        if (is_brought(g, data, (pl_id)i)) PL_TRY(data->brought->match(data->brought->from, g, (pl_id)i, err));
+    return PL_OK;
+}
+
+static pl_status read_brought(pl_session *s, pl_error *err)
+{
+    const pl_graph *g = s->o.plan->graph;
+    const pl_brought_weights *w = s->o.data->brought;
+    for (size_t i = 0; i < g->value_count; i++)
+        if (is_brought(g, s->o.data, (pl_id)i))
+            PL_TRY(w->read(w->from, g, (pl_id)i, pl_session_address(s, (pl_id)i), err));
+    return PL_OK;
+}
+
 pl_status pl_session_check_weights(const pl_graph *g, const pl_data *data, pl_error *err)
 {
     pl_st_entry *model = NULL, *state = NULL;
     pl_safetensors *file = NULL;
     pl_st_list list = {0};
     size_t states;
+    PL_TRY(match_brought(g, data, err));
     if (!data->weights) return PL_OK;
     pl_status status = pl_session_lists(g, NULL, &model, &list.count, &state, &states, err);
     list.entries = model;
@@ -62,6 +85,7 @@ pl_status pl_session_take_weights(pl_session *s, pl_error *err)
 {
     const uint64_t checksum = pl_facts_value(&s->o.data->identity, PL_FACT_WEIGHTS, 0);
     const pl_graph *g = s->o.plan->graph;
+    PL_TRY(read_brought(s, err));
     if (!s->weights) return PL_OK;
     PL_TRY(pl_weights_load(s->weights, s->o.data->weights_part, &s->spec.model, checksum, err));
     for (size_t i = 0; i < g->node_count; i++) {

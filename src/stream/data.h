@@ -45,6 +45,15 @@ typedef struct pl_data_kind {
     const pl_labels *labels; /* NULL: its samples have none */
 } pl_data_kind;
 
+/* A pretrained model's weights, wherever they are read from. */
+typedef struct pl_brought_weights {
+    const void *from; /* the first argument of both */
+    /* Is there this weight, in its shape? PL_E_DATA. */
+    pl_status (*match)(const void *from, const pl_graph *, pl_id, pl_error *);
+    /* Its numbers, as the value stores them. Asks for no memory. */
+    pl_status (*read)(const void *from, const pl_graph *, pl_id, void *to, pl_error *);
+} pl_brought_weights;
+
 enum { PL_DATA_SAID_BYTES = 400 };
 
 /* In the identity, 1: all samples are validated, for a run that was not trained on any of them. */
@@ -73,6 +82,7 @@ struct pl_data {
      * model takes the place of a checkpoint. */
     const char *weights;
     const struct pl_weights_part *weights_part; /* NULL: the whole model */
+    const pl_brought_weights *brought;          /* those of a model that is never trained here; NULL: there are none */
     bool weights_exceed_f16;                    /* some do: a search leaves that type out */
     const char *instead;           /* what a plan uses in place of missing samples: "texts of a grammar"; or NULL */
     char said[PL_DATA_SAID_BYTES]; /* what they are, for people: "30 texts: lines of t.txt"; "": nothing is said */

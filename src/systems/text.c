@@ -162,7 +162,7 @@ static pl_status keep(pl_config *c, pl_error *err)
     return PL_OK;
 }
 
-static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
+pl_status pl_text_tell_jobs(const pl_config *c, void **own, pl_error *err)
 {
     pl_generate_settings *g = pl_alloc(1, sizeof *g);
     if (!g) return pl_fail(err, PL_E_NOMEM, "no memory for the settings of generate");
@@ -171,6 +171,7 @@ static pl_status tell_jobs(const pl_config *c, void **own, pl_error *err)
                                 .prompt_file = from->prompt_file[0] ? from->prompt_file : NULL,
                                 .stop = from->stop,
                                 .context = (uint64_t)c->model.sequence,
+                                .ends_at_context = c->model.arch == PL_ARCH_DECODER,
                                 .samples = (uint32_t)from->num_samples,
                                 .answers = from->interactive,
                                 .sampling = {.temperature = from->temperature,
@@ -202,7 +203,7 @@ static const pl_dataset dataset = {.say_inferred = pl_text_say_inferred,
 static const pl_task task = {.job = {PL_JOBS_OF_TRAINED, [PL_COMMAND_GENERATE] = &pl_job_generate},
                              .show = &pl_job_generate,
                              .metrics = metrics,
-                             .tell_jobs = tell_jobs};
+                             .tell_jobs = pl_text_tell_jobs};
 
 const pl_system pl_system_text = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",

@@ -21,6 +21,8 @@ pl_status pl_text_find_paths(const pl_config *, pl_text_paths *, pl_error *);
 pl_corpus_wish pl_text_wish(const pl_config *, const pl_text_paths *);
 pl_sampler_options pl_text_sampler(const pl_config *, pl_command); /* the caller fills in the number of tokens */
 
+pl_status pl_text_tell_jobs(const pl_config *, void **own, pl_error *); /* a pl_generate_settings */
+
 /* ---- text_check.c ---- */
 pl_status pl_text_check(const pl_config *, pl_error *);
 

@@ -401,6 +401,7 @@ static void take_own(pl_infer_data *d)
     d->data.identity = d->of->identity;
     d->data.extents = d->of->extents;
     d->data.weights = d->of->weights;
+    d->data.brought = d->of->brought;
     d->data.weights_part = d->of->weights_part;
     d->data.weights_exceed_f16 = d->of->weights_exceed_f16;
 }

@@ -67,6 +67,7 @@ pl_status pl_text_data_open(const pl_text_data_options *o, pl_text_data **data, 
     if (!t) return pl_fail(err, PL_E_NOMEM, "no memory for the text's data");
     t->data.kind = &text;
     t->tokens.fd = -1;
+    t->end[0] = PL_TOKEN_NONE;
     snprintf(t->tokenizer_path, sizeof t->tokenizer_path, "%s", o->tokenizer_path);
     pl_status status = o->tokens_path ? open_tokens(t, o, err) : PL_OK;
     if (status == PL_OK && o->tokenizer) status = open_tokenizer(t, o, err);

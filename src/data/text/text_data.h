@@ -6,6 +6,8 @@
 #include "data/text/tokenizer.h"
 #include "stream/data.h"
 
+enum { PL_TEXT_ENDS_MAX = 16 };
+
 typedef struct pl_text_data {
     pl_data data; /* first: this is one. Identity: "text", "tokenizer"; extents: "vocab" */
     pl_tokens tokens;
@@ -13,6 +15,7 @@ typedef struct pl_text_data {
     pl_text_source source;
     pl_tokenizer *tokenizer; /* NULL: not wanted */
     char tokenizer_path[PL_FILE_PATH_MAX];
+    uint32_t end[PL_TEXT_ENDS_MAX]; /* tokens that end a text; PL_TOKEN_NONE after the last */
 } pl_text_data;
 
 typedef struct pl_text_data_options {
