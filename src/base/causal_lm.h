@@ -24,6 +24,9 @@ enum {
     PL_CAUSAL_LM_ROPES = 2,
 };
 
+/* In the extents of data: the tokens that a text can have, its prompt among them. */
+#define PL_FACT_CONTEXT "context"
+
 typedef enum pl_rope_kind {
     PL_ROPE_DEFAULT,
     PL_ROPE_LINEAR,

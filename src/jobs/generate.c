@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/causal_lm.h"
 #include "base/file.h"
 #include "data/text/encoder.h"
 #include "data/text/text_data.h"
@@ -25,6 +26,7 @@ typedef struct generation {
     const pl_tokenizer *tokenizer;
     const uint32_t *end; /* tokens that end a text; PL_TOKEN_NONE after the last */
     uint32_t *prompt_id, vocab;
+    uint64_t context; /* places of the cache */
     size_t prompt_count;
     pl_stops stops;
     uint32_t told; /* texts so far: the next one draws other numbers */
@@ -297,7 +299,7 @@ static generator begin(pl_session *s, const generation *of)
                        .width = program_width(s->o.plan->graph),
                        .chunk = pl_session_value(s, "prefill.tokens"),
                        .chunks = tokens_of(s->o.plan->graph, "prefill.tokens"),
-                       .room = own->context,
+                       .room = of->context,
                        .history = {(int32_t *)(void *)(staging + l.history), l.history_room, 0},
                        .recent = {(int32_t *)(void *)(staging + l.recent), l.recent_room, 0},
                        .count = l.recent > l.count ? (uint32_t *)(void *)(staging + l.count) : NULL,
@@ -316,11 +318,11 @@ static pl_status write_texts(pl_session *s, const generation *of, const uint32_t
 
 static pl_status check_ids(const generation *g, const uint32_t *id, size_t count, pl_error *err)
 {
-    if (g->settings->ends_at_context && count >= g->settings->context)
+    if (g->settings->ends_at_context && count >= g->context)
         return pl_fail(err, PL_E_USAGE,
                        "the prompt has %zu tokens, and the context of `model.sequence` %" PRIu64
                        "; give a shorter prompt, or a longer context",
-                       count, g->settings->context);
+                       count, g->context);
     for (size_t i = 0; i < count; i++)
         if (id[i] >= g->vocab)
             return pl_fail(err, PL_E_DATA, "the prompt has the id %u, but the model a vocabulary of %u", id[i],
@@ -403,6 +405,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     g->prefill = pl_graph_find_program(graph, "prefill");
     g->tokenizer = pl_text_data_of(s->o.data)->tokenizer;
     g->end = pl_text_data_of(s->o.data)->end;
+    g->context = pl_facts_value(&s->o.data->extents, PL_FACT_CONTEXT, g->settings->context);
     g->vocab = vocab_of(graph);
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
     if (tokens == PL_NONE || !g->vocab)

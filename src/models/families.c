@@ -39,9 +39,9 @@ static const pl_family capsules = {
     .used_for = PL_COMMAND_ENCODE};
 
 static const pl_family pretrained = {.parts = PL_PART(pretrained),
-                                     .face = {.program = "generate",
-                                              .in = {{"tokens", "ids of the tokenizer"}, {NULL}},
-                                              .stored = {{"logits", "of the token after the last"}}},
+                                     .face = {.program = "evaluate",
+                                              .in = {{"tokens", "ids of the tokenizer, of a whole sequence"}, {NULL}},
+                                              .scored = {{"logits", "of the token after each"}}},
                                      .used_for = PL_COMMAND_GENERATE};
 
 static pl_model_part find_denoiser(const pl_config *c)

@@ -1,5 +1,17 @@
 #include "models/language.h"
 
+static void add_loss(const pl_language *l, pl_id h, pl_id weight, pl_id targets, pl_id loss)
+{
+    pl_net *n = &l->m->net;
+    pl_linear_args logits = pl_linear_none;
+    const pl_id scale = n->input[PL_INPUT_ITEM_SCALE];
+    pl_builder_enter(&n->b, "loss");
+    if (l->cap == 0) return (void)pl_net_linear_cross_entropy(n, h, weight, targets, scale, loss);
+    const pl_loss_term term = pl_loss_term_of(scale, loss);
+    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
+    pl_net_cross_entropy(n, pl_net_cap(n, pl_build_linear(&n->b, &logits), l->cap), targets, &term);
+}
+
 /* train and evaluate: loss += Σ over the micro-batches */
 static pl_status build_loss_program(pl_language *l, const char *name, bool training)
 {
@@ -12,32 +24,42 @@ static pl_status build_loss_program(pl_language *l, const char *name, bool train
     pl_id loss = pl_model_loss(m, name);
     PL_TRY(pl_model_begin_micro(m, program, ports, 2, load));
     pl_id h = l->hidden(l, load[0], &weight);
-    pl_builder_enter(&m->net.b, "loss");
-    pl_net_linear_cross_entropy(&m->net, h, weight, load[1], m->net.input[PL_INPUT_ITEM_SCALE], loss);
+    add_loss(l, h, weight, load[1], loss);
     return m->net.b.status;
+}
+
+static void build_logits(pl_language *l, pl_id h, pl_id weight)
+{
+    pl_net *n = &l->m->net;
+    pl_linear_args logits = pl_linear_none;
+    pl_scale_args capped = pl_scale_none;
+    const pl_shape shape = pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab);
+    pl_builder_enter(&n->b, "head");
+    const pl_id output = pl_build_temporary(&n->b, PL_ROLE_OUTPUT, PL_DTYPE_F32, shape, "generate.logits");
+    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
+    logits.y = l->cap > 0 ? PL_NONE : output;
+    const pl_id y = pl_build_linear(&n->b, &logits);
+    if (l->cap == 0) return;
+    capped.x = pl_net_activate(n, PL_ACT_TANH, pl_net_scale(n, y, 1 / l->cap));
+    capped.factor = l->cap, capped.y = output;
+    pl_build_scale(&n->b, &capped);
 }
 
 static pl_status build_generate_program(pl_language *l)
 {
-    pl_model *m = l->m;
-    pl_model_begin_program(m, "generate");
-    m->net.training = false;
+    pl_net *n = &l->m->net;
+    pl_model_begin_program(l->m, "generate");
+    n->training = false;
     l->generating = true;
-    const int64_t n = l->read;
     pl_id weight = PL_NONE;
-    pl_linear_args logits = pl_linear_none;
-    pl_builder *b = &m->net.b;
-    pl_id tokens = pl_build_temporary(b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, n), "generate.tokens");
+    const pl_shape shape = pl_shape_of(2, (int64_t)1, l->read);
+    pl_id tokens = pl_build_temporary(&n->b, PL_ROLE_INPUT, PL_DTYPE_I32, shape, "generate.tokens");
     pl_id h = l->hidden(l, tokens, &weight);
-    const int64_t width = pl_net_last_extent(&m->net, h);
-    if (b->status == PL_OK && n > 1)
-        h = pl_build_view(b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, width), (n - 1) * width, NULL);
-    pl_builder_enter(b, "head");
-    logits.x = h, logits.weight = weight, logits.act = PL_ACT_NONE;
-    logits.y = pl_build_temporary(b, PL_ROLE_OUTPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, l->vocab),
-                                  "generate.logits");
-    pl_build_linear(b, &logits);
-    return b->status;
+    const int64_t width = pl_net_last_extent(n, h);
+    if (n->b.status == PL_OK && l->read > 1)
+        h = pl_build_view(&n->b, h, pl_shape_of(3, (int64_t)1, (int64_t)1, width), (l->read - 1) * width, NULL);
+    build_logits(l, h, weight);
+    return n->b.status;
 }
 
 /* A number in the config is checked against that of the tokenizer. */

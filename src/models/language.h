@@ -19,6 +19,7 @@ struct pl_language {
     pl_model *m;
     int64_t vocab;
     int64_t sequence; /* tokens of a sample */
+    double cap;       /* logits become cap·tanh(logit/cap); 0: none */
     bool only_used;   /* there is no program "train" */
     int64_t read;    /* tokens that "generate" takes at once; 1: the model has a cache */
     bool generating; /* the program that is built */

@@ -1,11 +1,14 @@
 /* The row of pretrained language models, and how the files of one are opened. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "config/schema.h"
 #include "data/text/text_data.h"
 #include "pretrained/pretrained.h"
 #include "systems/system.h"
+#include "systems/text.h"
 
 enum { STAGING_BYTES = 64 << 10 };
 
@@ -14,6 +17,7 @@ typedef struct pretrained_data {
     pl_pretrained *model;
     pl_brought_weights weights;
     void *staging; /* through which weights are read */
+    char source[PL_FILE_PATH_MAX];
 } pretrained_data;
 
 /* ---- weights ---- */
@@ -22,7 +26,7 @@ static pl_status match_weight(const void *from, const pl_graph *g, pl_id id, pl_
 {
     const pretrained_data *d = from;
     const pl_value *v = &g->value[id];
-    const pl_pretrained_tensor *t = pl_pretrained_find(d->model, v->name);
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, v->name);
     if (t && t->rows * t->columns == pl_shape_elems(&v->shape)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "%s: the model takes a weight %s of %lld numbers, which the files have not",
                    d->text.data.path, v->name, (long long)pl_shape_elems(&v->shape));
@@ -31,7 +35,7 @@ static pl_status match_weight(const void *from, const pl_graph *g, pl_id id, pl_
 static pl_status read_weight(const void *from, const pl_graph *g, pl_id id, void *to, pl_error *err)
 {
     const pretrained_data *d = from;
-    const pl_pretrained_tensor *t = pl_pretrained_find(d->model, g->value[id].name);
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, g->value[id].name);
     return pl_pretrained_read(d->model, t, PL_ENCODING_F32, to, d->staging, STAGING_BYTES, err);
 }
 
@@ -57,21 +61,46 @@ static const pl_data_kind kind = {.match = match, .close = close_pretrained};
 
 /* ---- opening ---- */
 
-static pl_status open_model(pretrained_data *d, const char *source, pl_error *err)
+static pl_status find_context(const pl_config *c, const pl_causal_lm *m, uint64_t *context, pl_error *err)
 {
+    char where[PL_CONFIG_WHERE_BYTES];
+    const int64_t asked = c->model.sequence;
+    *context = (uint64_t)(asked < m->context ? asked : m->context);
+    if (asked <= m->context || !pl_config_is_set(c, "model.sequence")) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.sequence %" PRId64 " is more than the %" PRId64 " tokens that %.300s was made for; take "
+                   "at most that",
+                   pl_config_where(c, "model.sequence", where, sizeof where), asked, m->context, c->model.source);
+}
+
+static pl_status open_model(pretrained_data *d, const pl_config *c, pl_error *err)
+{
+    uint64_t context;
+    pl_data *data = &d->text.data;
     d->staging = pl_alloc(1, STAGING_BYTES);
-    if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", source);
-    PL_TRY(pl_pretrained_open(source, &d->model, err));
+    if (!d->staging) return pl_fail(err, PL_E_NOMEM, "no memory to read the weights of %s", c->model.source);
+    PL_TRY(pl_pretrained_open(c->model.source, &d->model, err));
+    const pl_causal_lm *m = pl_pretrained_model(d->model);
+    PL_TRY(find_context(c, m, &context, err));
     d->weights = (pl_brought_weights){d, match_weight, read_weight};
-    d->text.data.brought = &d->weights;
-    pl_facts_add(&d->text.data.identity, PL_FACT_WEIGHTS, pl_pretrained_hash(d->model));
-    pl_facts_add(&d->text.data.extents, "vocab", (uint64_t)pl_pretrained_model(d->model)->vocab);
+    data->brought = &d->weights;
+    pl_facts_add(&data->extents, "vocab", (uint64_t)m->vocab);
+    pl_facts_add(&data->extents, PL_FACT_CONTEXT, context);
     return PL_OK;
+}
+
+static void find_ends(pretrained_data *d)
+{
+    const pl_pretrained_defaults *g = pl_pretrained_generation(d->model);
+    size_t count = 0;
+    for (size_t i = 0; i < g->stops && count + 1 < PL_TEXT_ENDS_MAX; i++) d->text.end[count++] = (uint32_t)g->stop[i];
+    d->text.end[count] = PL_TOKEN_NONE;
 }
 
 static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
 {
-    const char *path = pl_pretrained_tokenizer_path(d->model);
+    const char *path = pl_pretrained_path(d->model, PL_PRETRAINED_TOKENIZER);
+    if (!path) return pl_fail(err, PL_E_UNSUPPORTED, "%s: its tokenizer is not read yet", d->text.data.path);
     snprintf(d->text.tokenizer_path, sizeof d->text.tokenizer_path, "%s", path);
     PL_TRY(pl_tokenizer_load(path, &d->text.tokenizer, err));
     pl_facts_add(&d->text.data.identity, "tokenizer", pl_tokenizer_hash(d->text.tokenizer));
@@ -84,28 +113,25 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     (void)command, (void)use, (void)planned;
     pretrained_data *d = pl_alloc(1, sizeof *d);
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model's files");
-    d->text.data.kind = &kind, d->text.data.path = c->model.source, d->text.tokens.fd = -1;
-    pl_status status = open_model(d, c->model.source, err);
+    d->text.data.kind = &kind, d->text.tokens.fd = -1;
+    snprintf(d->source, sizeof d->source, "%s", c->model.source);
+    d->text.data.path = d->source;
+    pl_status status = open_model(d, c, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status != PL_OK) return close_pretrained(&d->text.data), status;
+    find_ends(d);
     *data = &d->text.data;
     return PL_OK;
 }
 
-static pl_status check(const pl_config *c, pl_error *err)
-{
-    char where[PL_CONFIG_WHERE_BYTES];
-    if (c->model.source[0]) return PL_OK;
-    return pl_fail(err, PL_E_CONFIG,
-                   "%s: model.arch is decoder, but model.source names no model; give its folder or GGUF file",
-                   pl_config_where(c, "model.arch", where, sizeof where));
-}
-
 static const char *const files[] = {NULL};
 
-static const pl_dataset dataset = {.check = check, .files = files, .open = open_files};
+static const pl_dataset dataset = {
+    .files = files, .rows = &pl_text_rows, .say_inferred = pl_text_say_inferred, .open = open_files};
 
-static const pl_task task = {.job = {[PL_COMMAND_GENERATE] = &pl_job_generate}, .tell_jobs = pl_text_tell_jobs};
+static const pl_task task = {
+    .job = {[PL_COMMAND_GENERATE] = &pl_job_generate, [PL_COMMAND_INFER] = &pl_job_infer},
+    .tell_jobs = pl_text_tell_jobs};
 
 const pl_system pl_system_pretrained = {
     .words = {"token", "tokens", "sequence", "sequences", "tok/s", "text", "step", "part", "nats per token",

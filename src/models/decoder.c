@@ -1,0 +1,166 @@
+/* A pretrained language model (base/causal_lm.h), as its files describe it; the tensors have the names of llama in
+ * Hugging Face's files. Of the programs of models/language.h it has "evaluate" and "generate", and one more:
+ *
+ *   prefill   many tokens of a prompt at once, "prefill.tokens" i32 [1,n], the first at input.position: they only go
+ *             into the cache of keys and values, which both programs share */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "models/language.h"
+#include "pretrained/pretrained.h"
+
+enum { PREFILL_TOKENS = 128 };
+
+typedef struct decoder {
+    pl_language language; /* first */
+    const pl_causal_lm *lm;
+    int64_t context; /* places of the cache */
+} decoder;
+
+static const pl_init given = {PL_INIT_READ};
+
+static pl_projection projection(bool has_bias, const char *weight, const char *bias)
+{
+    return (pl_projection){weight, bias, given, has_bias ? given : (pl_init){PL_INIT_ABSENT}};
+}
+#define PROJECTION(name, has_bias) projection(has_bias, name ".weight", name ".bias")
+
+static pl_norm norm_of(const pl_causal_lm *m) { return (pl_norm){.is_rms = !m->is_layer_norm, .eps = m->norm_eps}; }
+
+static pl_transformer block_of(const decoder *d)
+{
+    const pl_causal_lm *m = d->lm;
+    pl_transformer t = {.width = m->width,
+                        .heads = m->heads,
+                        .inner = m->inner,
+                        .head_width = m->head_width,
+                        .key_heads = m->key_heads,
+                        .norm = norm_of(m),
+                        .norm1 = "input_layernorm",
+                        .norm2 = m->has_post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm",
+                        .attention_norm = m->has_post_norms ? "post_attention_layernorm" : NULL,
+                        .feed_forward_norm = m->has_post_norms ? "post_feedforward_layernorm" : NULL,
+                        .query_norm = m->has_qk_norm ? "self_attn.q_norm" : NULL,
+                        .key_norm = m->has_qk_norm ? "self_attn.k_norm" : NULL,
+                        .query = PROJECTION("self_attn.q_proj", m->has_query_bias),
+                        .key = PROJECTION("self_attn.k_proj", m->has_query_bias),
+                        .value = PROJECTION("self_attn.v_proj", m->has_query_bias),
+                        .output = PROJECTION("self_attn.o_proj", m->has_output_bias),
+                        .is_causal = true,
+                        .scale = m->attention_scale,
+                        .cap = m->attention_cap,
+                        .cached = d->language.generating ? d->context : 0,
+                        .up = PROJECTION("mlp.up_proj", m->has_inner_bias),
+                        .down = PROJECTION("mlp.down_proj", m->has_inner_bias),
+                        .is_gated = m->is_gated,
+                        .activation = m->activation};
+    if (m->is_gated) t.gate = PROJECTION("mlp.gate_proj", m->has_inner_bias);
+    return t;
+}
+
+static pl_id table(const decoder *d, int64_t rows, const char *name)
+{
+    return pl_net_weight(&d->language.m->net, given, PL_DTYPE_F32, pl_shape_of(2, rows, d->lm->width), "%s", name);
+}
+
+static pl_id embed(const decoder *d, pl_id tokens)
+{
+    pl_net *n = &d->language.m->net;
+    pl_embedding_args a = pl_embedding_none;
+    pl_builder_enter(&n->b, "embedding");
+    a.tokens = tokens, a.window = 1;
+    a.table = table(d, d->lm->vocab, "model.embed_tokens.weight");
+    if (d->lm->has_position_table) {
+        a.positions = table(d, d->lm->context, "model.embed_positions.weight");
+        if (d->language.generating) a.position = n->input[PL_INPUT_POSITION];
+    }
+    pl_id x = pl_build_embedding(&n->b, &a);
+    if (d->lm->embedding_scale != 1) x = pl_net_scale(n, x, d->lm->embedding_scale);
+    pl_builder_leave(&n->b);
+    return x;
+}
+
+/* Rotations that some block uses; tokens [B,T]. */
+static void rotate(const decoder *d, pl_id tokens, pl_rotation rotation[PL_CAUSAL_LM_ROPES])
+{
+    static const char *const divisors[PL_CAUSAL_LM_ROPES] = {"rope_freqs.weight", "rope_freqs.1.weight"};
+    pl_net *n = &d->language.m->net;
+    const pl_id position = d->language.generating ? n->input[PL_INPUT_POSITION] : PL_NONE;
+    const int64_t count = pl_net_extent(n, tokens, 1);
+    bool is_used[PL_CAUSAL_LM_ROPES] = {false};
+    for (int64_t i = 0; i < d->lm->layers; i++)
+        if (d->lm->block[i].has_rope) is_used[d->lm->block[i].rope] = true;
+    for (int k = 0; k < PL_CAUSAL_LM_ROPES; k++)
+        if (is_used[k])
+            rotation[k] = pl_net_rotation(n, &d->lm->rope[k], position, count, d->lm->head_width, divisors[k]);
+}
+
+static pl_id blocks(const decoder *d, pl_id tokens, pl_id x)
+{
+    pl_block_attention attention[PL_CAUSAL_LM_BLOCKS_MAX];
+    pl_rotation rotation[PL_CAUSAL_LM_ROPES];
+    const pl_transformer t = block_of(d);
+    rotate(d, tokens, rotation);
+    for (int64_t i = 0; i < d->lm->layers; i++) {
+        const pl_causal_lm_block *b = &d->lm->block[i];
+        attention[i] = (pl_block_attention){b->window, b->has_rope ? &rotation[b->rope] : NULL};
+    }
+    const pl_stack all = {"block", "model.layers", true, 0, d->lm->layers, attention};
+    return pl_net_stack(&d->language.m->net, &all, &t, x);
+}
+
+static pl_id hidden(const pl_language *l, pl_id tokens, pl_id *output_weight)
+{
+    const decoder *d = (const decoder *)l;
+    pl_net *n = &l->m->net;
+    const pl_norm norm = norm_of(d->lm);
+    pl_id x = blocks(d, tokens, embed(d, tokens));
+    pl_builder_enter(&n->b, "head");
+    x = pl_net_norm(n, x, &norm, "model.norm");
+    *output_weight = table(d, d->lm->vocab, d->lm->is_tied ? "model.embed_tokens.weight" : "lm_head.weight");
+    pl_builder_leave(&n->b);
+    return x;
+}
+
+static pl_status build_prefill(decoder *d)
+{
+    pl_model *m = d->language.m;
+    const int64_t count = d->context < PREFILL_TOKENS ? d->context : PREFILL_TOKENS;
+    pl_model_begin_program(m, "prefill");
+    pl_id tokens = pl_build_temporary(&m->net.b, PL_ROLE_INPUT, PL_DTYPE_I32, pl_shape_of(2, (int64_t)1, count),
+                                      "prefill.tokens");
+    blocks(d, tokens, embed(d, tokens));
+    return m->net.b.status;
+}
+
+static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
+{
+    decoder d = {.lm = lm, .context = (int64_t)pl_facts_value(m->extents, PL_FACT_CONTEXT, 0)};
+    d.language = (pl_language){
+        .m = m, .sequence = d.context, .cap = lm->output_cap, .only_used = true, .read = 1, .hidden = hidden};
+    (void)pl_net_freeze(&m->net, true);
+    PL_TRY(pl_language_build(&d.language));
+    return build_prefill(&d);
+}
+
+static pl_status build(pl_model *m)
+{
+    pl_pretrained *files;
+    PL_TRY(pl_pretrained_open(m->config->model.source, &files, m->net.err));
+    const pl_status status = build_all(m, pl_pretrained_model(files));
+    pl_pretrained_close(files);
+    return status;
+}
+
+/* Sizes are checked where the files are opened. */
+static pl_status check(const pl_config *c, pl_error *err)
+{
+    char where[PL_CONFIG_WHERE_BYTES];
+    if (c->model.source[0]) return PL_OK;
+    return pl_fail(err, PL_E_CONFIG,
+                   "%s: model.arch is decoder, but model.source names no model; give its folder or GGUF file",
+                   pl_config_where(c, "model.arch", where, sizeof where));
+}
+
+const pl_arch pl_arch_decoder = {.build = build, .check = check, .plan_bytes_per_layer = 16 << 10};
