@@ -1,0 +1,70 @@
+"""Tests of people's own language models, read as they are. Called as cli_tests.py is. The oracle computes them by plain
+loops over doubles (pretrained_models.py)."""
+import json
+import random
+
+import pretrained_models
+from cli_tests import SEED, check, main, read, refused, run
+
+DRAW = random.Random(SEED)
+TEXT = "the cat and the dog: it's 12"
+
+
+def make(family, **more):
+    layers = 7 if family == "gemma3_text" else 4
+    return pretrained_models.Model(family, DRAW.randrange(1 << 30), layers=layers, **more)
+
+
+def ids_of(text):
+    """As the tokenizer of these models makes them: bytes, and three merges."""
+    ids, at = [], 0
+    data = text.encode()
+    while at < len(data):
+        for piece, token in ((b" the", 258), (b"the", 257), (b"th", 256)):
+            if data.startswith(piece, at):
+                ids.append(token)
+                at += len(piece)
+                break
+        else:
+            ids.append(data[at])
+            at += 1
+    return ids
+
+
+def check_logits(model, folder, *more):
+    ids = ids_of(TEXT)
+    with open("text.txt", "w") as file:
+        file.write(TEXT + "\n")
+    run("infer", folder, "text.txt", "--npy", "got", "--sequence", str(len(ids)), *more)
+    got, want = read("got.logits.npy")[0], model.logits(ids)
+    flat = [z for row in want for z in row]
+    mean = sum(flat) / len(flat)
+    deviation = (sum((z - mean) ** 2 for z in flat) / len(flat)) ** 0.5
+    worst = max(abs(g - w) for a, b in zip(got, want) for g, w in zip(a, b))
+    check(worst <= 1e-4 * deviation, f"{model.family}: logits differ by {worst / deviation:.2g} of their deviation")
+
+
+def check_greedy(model, folder, *more):
+    """Through the cache of keys and values, and the prompt in chunks."""
+    prompt = TEXT[:DRAW.randrange(1, len(TEXT))]
+    want, lead = model.greedy(ids_of(prompt), 8)
+    if lead < 1e-3:  # the reference's best two are too near
+        return
+    out, err = run("generate", folder, prompt, "--temperature", "0", "--tokens", "8", "--json", *more)
+    told = json.loads(out)
+    tokens = want[:want.index(260)] if 260 in want else want
+    text = b"".join(bytes([t]) if t < 256 else {256: b"th", 257: b"the", 258: b" the"}.get(t, b"") for t in tokens)
+    check(told["text"].encode(errors="surrogateescape") == text or "\ufffd" in told["text"], told, want)
+    check(told["ended_by"] == ("end" if 260 in want else "length"), told, want)
+
+
+def test_families():
+    for family in pretrained_models.FAMILIES:
+        model = make(family)
+        folder = model.save(family)
+        check_logits(model, folder)
+        check_greedy(model, folder)
+
+
+if __name__ == "__main__":
+    main(globals())
