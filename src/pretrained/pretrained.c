@@ -1,0 +1,203 @@
+#include "pretrained/pretrained.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pretrained/gguf_model.h"
+#include "pretrained/model_impl.h"
+
+/* ---- names ---- */
+
+/* "ORG/NAME" or "NAME", as the hub has them. */
+static bool is_hub_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    const size_t org = strspn(name, letters);
+    if (org == 0 || *name == '.' || *name == '-') return false;
+    if (!name[org]) return !pl_ends_with(name, ".gguf");
+    const size_t rest = name[org] == '/' ? strspn(name + org + 1, letters) : 0;
+    return rest > 0 && !name[org + 1 + rest] && !strstr(name, "..");
+}
+
+/* The commit that refs/main names; "" where there is none. */
+static pl_status read_commit(const char *folder, char commit[64], pl_error *err)
+{
+    char path[PL_FILE_PATH_MAX], *text;
+    bool is_there;
+    *commit = 0;
+    PL_TRY(pl_path_join(path, sizeof path, folder, "refs/main", err));
+    PL_TRY(pl_file_look(path, &is_there, err));
+    if (!is_there) return PL_OK;
+    PL_TRY(pl_file_read_all(path, 4096, &text, NULL, err));
+    const size_t length = strspn(text, "0123456789abcdef");
+    if (length < 64) snprintf(commit, 64, "%.*s", (int)length, text);
+    pl_free(text);
+    return PL_OK;
+}
+
+/* The folder of a download; is_there: and whether there is one. */
+static pl_status find_download(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], bool *is_there,
+                               pl_error *err)
+{
+    char folder[PL_FILE_PATH_MAX], escaped[512] = "models--", commit[64], snapshot[80];
+    *is_there = false;
+    for (const char *c = name; *c; c++) {
+        const size_t n = strlen(escaped);
+        if (n + 3 > sizeof escaped) return PL_OK;
+        snprintf(escaped + n, sizeof escaped - n, *c == '/' ? "--" : "%c", *c);
+    }
+    PL_TRY(pl_path_join(folder, sizeof folder, hub, escaped, err));
+    PL_TRY(read_commit(folder, commit, err));
+    if (!*commit) return PL_OK;
+    snprintf(snapshot, sizeof snapshot, "snapshots/%s", commit);
+    PL_TRY(pl_path_join(path, PL_FILE_PATH_MAX, folder, snapshot, err));
+    return pl_file_look(path, is_there, err);
+}
+
+static pl_status not_there(const char *name, const char *hub, pl_error *err)
+{
+    if (!is_hub_name(name)) return pl_fail(err, PL_E_DATA, "%s: there is no such folder or file", name);
+    return pl_fail(err, PL_E_DATA,
+                   "%s: there is no such folder, and %s%s; fetch config.json, generation_config.json, tokenizer.json, "
+                   "tokenizer_config.json, chat_template.jinja (where it is there) and model.safetensors (or "
+                   "model.safetensors.index.json and all files that it names) from "
+                   "https://huggingface.co/%.200s/tree/main into one folder, and give the path of that folder",
+                   name, hub ? "no download of it in " : "no cache of downloads is known", hub ? hub : "", name);
+}
+
+pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *err)
+{
+    bool is_there;
+    PL_TRY(pl_file_look(name, &is_there, err));
+    if (is_there) {
+        if ((size_t)snprintf(path, PL_FILE_PATH_MAX, "%s", name) < PL_FILE_PATH_MAX) return PL_OK;
+        return pl_fail(err, PL_E_USAGE, "the path %.100s… is too long", name);
+    }
+    if (hub && is_hub_name(name)) PL_TRY(find_download(name, hub, path, &is_there, err));
+    return is_there ? PL_OK : not_there(name, hub, err);
+}
+
+/* ---- files and sources ---- */
+
+pl_status pl_pretrained_add_file(pl_pretrained *p, const char *path, pl_error *err)
+{
+    if (pl_grow(&p->files, &p->file_room, p->file_count, sizeof *p->files))
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", path);
+    PL_TRY(pl_model_file_open(&p->files[p->file_count], path, err));
+    p->file_count++;
+    return PL_OK;
+}
+
+pl_source *pl_pretrained_add_source(pl_pretrained *p, const char *name, pl_error *err)
+{
+    const char *copy = pl_pool_strdup(p->pool, name);
+    if (!copy || pl_grow(&p->sources, &p->source_room, p->source_count, sizeof *p->sources)) {
+        (void)pl_fail(err, PL_E_NOMEM, "%s: no memory for its list of tensors", p->path);
+        return NULL;
+    }
+    p->sources[p->source_count] = (pl_source){.name = copy};
+    return &p->sources[p->source_count++];
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const pl_source *)a)->name, ((const pl_source *)b)->name);
+}
+
+void pl_pretrained_sort_sources(pl_pretrained *p)
+{
+    if (p->source_count) qsort(p->sources, p->source_count, sizeof *p->sources, by_name);
+}
+
+pl_source *pl_pretrained_find_source(const pl_pretrained *p, const char *name)
+{
+    const pl_source wanted = {.name = name};
+    return p->source_count ? bsearch(&wanted, p->sources, p->source_count, sizeof *p->sources, by_name) : NULL;
+}
+
+/* ---- opening ---- */
+
+static pl_status add_gguf_sources(pl_pretrained *p, pl_error *err)
+{
+    for (size_t i = 0; i < pl_gguf_tensor_count(p->gguf); i++) {
+        const pl_gguf_tensor *t = pl_gguf_tensor_at(p->gguf, i);
+        pl_source *s = pl_pretrained_add_source(p, t->name, err);
+        if (!s) return PL_E_NOMEM;
+        s->rank = t->ne[2] == 1 && t->ne[3] == 1 ? (t->ne[1] == 1 ? 1 : 2) : t->rank;
+        if (s->rank <= 2) s->rows = t->ne[1], s->columns = t->ne[0];
+        s->type = pl_gguf_type_name(t->type);
+        s->encoding = t->encoding;
+        s->offset = t->offset;
+    }
+    return PL_OK;
+}
+
+static pl_status open_gguf(pl_pretrained *p, pl_error *err)
+{
+    PL_TRY(pl_pretrained_add_file(p, p->path, err));
+    PL_TRY(pl_gguf_open(p->files, &p->gguf, err));
+    PL_TRY(pl_gguf_model_read(p->gguf, p->files, &p->family, &p->model, &p->defaults, err));
+    PL_TRY(add_gguf_sources(p, err));
+    return pl_model_file_check(p->files, err);
+}
+
+static pl_status open_path(pl_pretrained *p, const char *path, pl_error *err)
+{
+    struct stat st;
+    p->pool = pl_pool_create();
+    p->path = p->pool ? pl_pool_strdup(p->pool, path) : NULL;
+    if (!p->path) return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", path);
+    if (stat(path, &st)) return pl_fail(err, PL_E_DATA, "%s: cannot be opened: %s", path, strerror(errno));
+    PL_TRY(S_ISDIR(st.st_mode) ? pl_hf_folder_open(p, err) : open_gguf(p, err));
+    return pl_weights_map_apply(p, err);
+}
+
+pl_status pl_pretrained_open(const char *path, pl_pretrained **out, pl_error *err)
+{
+    pl_pretrained *p = pl_alloc(1, sizeof *p);
+    *out = NULL;
+    if (!p) return pl_fail(err, PL_E_NOMEM, "%s: no memory to open it", path);
+    p->defaults = (pl_pretrained_defaults){
+        .bos = PL_PRETRAINED_NO_TOKEN, .eos = PL_PRETRAINED_NO_TOKEN, .pad = PL_PRETRAINED_NO_TOKEN};
+    const pl_status status = open_path(p, path, err);
+    if (status == PL_OK)
+        *out = p;
+    else
+        pl_pretrained_close(p);
+    return status;
+}
+
+void pl_pretrained_close(pl_pretrained *p)
+{
+    if (!p) return;
+    pl_gguf_destroy(p->gguf);
+    for (size_t i = 0; i < p->file_count; i++) pl_model_file_close(&p->files[i]);
+    pl_free(p->files);
+    pl_free(p->sources);
+    pl_free(p->tensors);
+    pl_free(p->taken);
+    if (p->pool) pl_pool_destroy(p->pool);
+    pl_free(p);
+}
+
+/* ---- what is in it ---- */
+
+const pl_causal_lm *pl_pretrained_model(const pl_pretrained *p) { return &p->model; }
+size_t pl_pretrained_tensor_count(const pl_pretrained *p) { return p->tensor_count; }
+const pl_pretrained_tensor *pl_pretrained_tensor_at(const pl_pretrained *p, size_t index) { return &p->tensors[index]; }
+
+const pl_pretrained_tensor *pl_pretrained_tensor_find(const pl_pretrained *p, const char *name)
+{
+    for (size_t i = 0; i < p->tensor_count; i++)
+        if (strcmp(p->tensors[i].name, name) == 0) return &p->tensors[i];
+    return NULL;
+}
+
+size_t pl_pretrained_file_count(const pl_pretrained *p) { return p->file_count; }
+const char *pl_pretrained_file_path(const pl_pretrained *p, size_t index) { return p->files[index].path; }
+const char *pl_pretrained_path(const pl_pretrained *p, pl_pretrained_part part) { return p->parts[part]; }
+const pl_gguf *pl_pretrained_gguf(const pl_pretrained *p) { return p->gguf; }
+const pl_pretrained_defaults *pl_pretrained_generation(const pl_pretrained *p) { return &p->defaults; }

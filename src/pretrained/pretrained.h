@@ -1,0 +1,94 @@
+/* Pretrained language models of other programs: a folder as Hugging Face's libraries write it, or a GGUF file. Opening
+ * reads headers only and checks everything that they say: what the model is (base/causal_lm.h), that its tensors are
+ * all there, with the expected shapes, and nothing else. Reading a tensor then streams it into the caller's memory, in
+ * our layout, and asks for no memory.
+ *
+ * The tensors have the names of llama in Hugging Face's files for all families: model.embed_tokens.weight,
+ * model.embed_positions.weight, model.layers.0.self_attn.q_proj.weight (.bias), …, model.norm.weight, lm_head.weight. A
+ * matrix has a row for each output. Families with norms after a sublayer have the four names of Gemma 2. */
+#ifndef PL_PRETRAINED_PRETRAINED_H
+#define PL_PRETRAINED_PRETRAINED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/causal_lm.h"
+#include "base/encoding.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "pretrained/gguf.h"
+
+typedef struct pl_pretrained pl_pretrained;
+
+/* The folder or file that a name means: the path itself where something is there, else, for a name such as
+ * "Qwen/Qwen2.5-0.5B", its newest download in `hub`, the cache of Hugging Face's libraries ("~/.cache/huggingface/hub";
+ * NULL: there is none). PL_E_DATA: a sentence that says which files to fetch, and from where. */
+pl_status pl_pretrained_find(const char *name, const char *hub, char path[PL_FILE_PATH_MAX], pl_error *);
+
+/* A folder, or a .gguf file. PL_E_UNSUPPORTED names everything that the model needs and Plimsoll lacks; PL_E_DATA: the
+ * files are damaged or do not fit each other. */
+pl_status pl_pretrained_open(const char *path, pl_pretrained **, pl_error *);
+void pl_pretrained_close(pl_pretrained *); /* NULL is fine */
+
+const pl_causal_lm *pl_pretrained_model(const pl_pretrained *);
+
+/* ---- tensors ---- */
+
+typedef struct pl_pretrained_tensor {
+    const char *name;
+    int64_t rows, columns; /* a vector has one row */
+    pl_encoding encoding;  /* as stored; f64 counts as f32 */
+    bool only_f32;         /* 1 is added when it is read, in f32 */
+    uint32_t file;         /* which of the model's files */
+    uint64_t bytes;        /* rows and columns in that encoding */
+} pl_pretrained_tensor;
+
+size_t pl_pretrained_tensor_count(const pl_pretrained *);
+const pl_pretrained_tensor *pl_pretrained_tensor_at(const pl_pretrained *, size_t index);
+const pl_pretrained_tensor *pl_pretrained_tensor_find(const pl_pretrained *,
+                                                      const char *name); /* NULL: there is none */
+size_t pl_pretrained_file_count(const pl_pretrained *);
+const char *pl_pretrained_file_path(const pl_pretrained *, size_t index);
+
+enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
+
+/* The whole tensor into `into`, rows × columns in `to`: blocks are copied where that is how they are stored; otherwise
+ * numbers are widened to f32, and rounded once to `to`. `staging` has at least PL_PRETRAINED_STAGING_MIN bytes.
+ * PL_E_DATA: the file is another one than was opened, a block has a scale that is not finite, or a number is too large
+ * for `to`. Asks for no memory; several threads may read, each with its own staging. */
+pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,
+                             void *staging, size_t staging_bytes, pl_error *);
+
+/* ---- what comes with a model ---- */
+
+typedef enum pl_pretrained_part {
+    PL_PRETRAINED_CONFIG,
+    PL_PRETRAINED_GENERATION_CONFIG,
+    PL_PRETRAINED_TOKENIZER,
+    PL_PRETRAINED_TOKENIZER_CONFIG,
+    PL_PRETRAINED_CHAT_TEMPLATE,
+    PL_PRETRAINED_PART_COUNT
+} pl_pretrained_part;
+
+/* The path of that file in the folder; NULL: there is none, or the model is a GGUF file. */
+const char *pl_pretrained_path(const pl_pretrained *, pl_pretrained_part);
+/* The keys of a GGUF file, among them the tokenizer's; NULL: the model is a folder. */
+const pl_gguf *pl_pretrained_gguf(const pl_pretrained *);
+
+enum { PL_PRETRAINED_STOPS_MAX = 32, PL_PRETRAINED_NO_TOKEN = -1 };
+
+/* Tokens and settings of generation that the files name. Those of folders come from config.json and
+ * generation_config.json (united where both name some), not from the tokenizer. */
+typedef struct pl_pretrained_defaults {
+    int64_t bos, eos, pad; /* PL_PRETRAINED_NO_TOKEN: none is named */
+    int64_t stop[PL_PRETRAINED_STOPS_MAX];
+    size_t stops; /* each once; eos, and for GGUF eot and eom, are among them */
+    bool has_temperature, has_top_k, has_top_p, has_repetition_penalty;
+    double temperature, top_p, repetition_penalty;
+    int64_t top_k;
+} pl_pretrained_defaults;
+
+const pl_pretrained_defaults *pl_pretrained_generation(const pl_pretrained *);
+
+#endif

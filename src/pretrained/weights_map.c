@@ -1,0 +1,296 @@
+/* Which tensors a model has, what they are called in each kind of file, and how they lie there: a table. Fused tensors
+ * hold several of ours, row after row; gpt2's matrices in folders have a row for each input. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pretrained/model_impl.h"
+
+/* ---- the table ---- */
+
+typedef enum size { ONE, WIDTH, QUERIES, KEYS, INNER, VOCAB, CONTEXT, HEAD } size;
+
+typedef enum need {
+    ALWAYS,
+    NEVER,
+    LAYER_NORM,
+    POST_NORMS,
+    NO_POST_NORMS,
+    QK_NORM,
+    GATED,
+    TABLE,
+    UNTIED,
+    QUERY_BIAS,
+    OUTPUT_BIAS,
+    INNER_BIAS
+} need;
+
+typedef enum part { WHOLE, QUERY_PART, KEY_PART, VALUE_PART, GATE_PART, UP_PART } part;
+
+typedef struct row {
+    const char *name; /* ours, and in folders, after model. or model.layers.N. */
+    size rows, columns;
+    need when, bias;
+    bool is_norm, is_rotary;
+    const char *gpt2, *gguf, *fused, *fused_gguf;
+    part part;      /* of the fused ones */
+    part gpt2_part; /* of gpt2's name */
+} row;
+
+static const row outer_rows[] = {
+    {"embed_tokens", VOCAB, WIDTH, ALWAYS, NEVER, .gpt2 = "wte", .gguf = "token_embd"},
+    {"embed_positions", CONTEXT, WIDTH, TABLE, NEVER, .gpt2 = "wpe", .gguf = "position_embd"},
+    {"norm", ONE, WIDTH, ALWAYS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_f", .gguf = "output_norm"},
+    {"lm_head", VOCAB, WIDTH, UNTIED, NEVER, .gpt2 = "lm_head", .gguf = "output"},
+};
+
+static const row block_rows[] = {
+    {"input_layernorm", ONE, WIDTH, ALWAYS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_1", .gguf = "attn_norm"},
+    {"self_attn.q_proj", QUERIES, WIDTH, ALWAYS, QUERY_BIAS, .is_rotary = true, .gpt2 = "attn.c_attn",
+     .gpt2_part = QUERY_PART, .gguf = "attn_q", .fused = "self_attn.qkv_proj", .fused_gguf = "attn_qkv",
+     .part = QUERY_PART},
+    {"self_attn.k_proj", KEYS, WIDTH, ALWAYS, QUERY_BIAS, .is_rotary = true, .gpt2 = "attn.c_attn",
+     .gpt2_part = KEY_PART, .gguf = "attn_k", .fused = "self_attn.qkv_proj", .fused_gguf = "attn_qkv",
+     .part = KEY_PART},
+    {"self_attn.v_proj", KEYS, WIDTH, ALWAYS, QUERY_BIAS, .gpt2 = "attn.c_attn", .gpt2_part = VALUE_PART,
+     .gguf = "attn_v", .fused = "self_attn.qkv_proj", .fused_gguf = "attn_qkv", .part = VALUE_PART},
+    {"self_attn.q_norm", ONE, HEAD, QK_NORM, NEVER, .is_norm = true, .gguf = "attn_q_norm"},
+    {"self_attn.k_norm", ONE, HEAD, QK_NORM, NEVER, .is_norm = true, .gguf = "attn_k_norm"},
+    {"self_attn.o_proj", WIDTH, QUERIES, ALWAYS, OUTPUT_BIAS, .gpt2 = "attn.c_proj", .gguf = "attn_output"},
+    {"post_attention_layernorm", ONE, WIDTH, NO_POST_NORMS, LAYER_NORM, .is_norm = true, .gpt2 = "ln_2",
+     .gguf = "ffn_norm"},
+    {"post_attention_layernorm", ONE, WIDTH, POST_NORMS, NEVER, .is_norm = true, .gguf = "post_attention_norm"},
+    {"pre_feedforward_layernorm", ONE, WIDTH, POST_NORMS, NEVER, .is_norm = true, .gguf = "ffn_norm"},
+    {"mlp.gate_proj", INNER, WIDTH, GATED, INNER_BIAS, .gguf = "ffn_gate", .fused = "mlp.gate_up_proj",
+     .fused_gguf = "ffn_up", .part = GATE_PART},
+    {"mlp.up_proj", INNER, WIDTH, ALWAYS, INNER_BIAS, .gpt2 = "mlp.c_fc", .gguf = "ffn_up", .fused = "mlp.gate_up_proj",
+     .fused_gguf = "ffn_up", .part = UP_PART},
+    {"mlp.down_proj", WIDTH, INNER, ALWAYS, INNER_BIAS, .gpt2 = "mlp.c_proj", .gguf = "ffn_down"},
+    {"post_feedforward_layernorm", ONE, WIDTH, POST_NORMS, NEVER, .is_norm = true, .gguf = "post_ffw_norm"},
+};
+
+/* Tensors of a file that no computation needs, by how their names begin or end. */
+typedef struct ignored {
+    const char *family; /* NULL: all */
+    const char *begins, *ends;
+} ignored;
+
+static const ignored ignored_names[] = {
+    {NULL, NULL, ".rotary_emb.inv_freq"},
+    {"gpt2", NULL, ".attn.bias"},
+    {"gpt2", NULL, ".attn.masked_bias"},
+    {"gemma3_text", "vision_tower.", NULL},
+    {"gemma3_text", "model.vision_tower.", NULL},
+    {"gemma3_text", "multi_modal_projector.", NULL},
+    {"gemma3_text", "model.multi_modal_projector.", NULL},
+};
+
+/* ---- what a model has ---- */
+
+static int64_t size_of(const pl_causal_lm *m, size s)
+{
+    const int64_t sizes[] = {[ONE] = 1,
+                             [WIDTH] = m->width,
+                             [QUERIES] = m->heads * m->head_width,
+                             [KEYS] = m->key_heads * m->head_width,
+                             [INNER] = m->inner,
+                             [VOCAB] = m->vocab,
+                             [CONTEXT] = m->context,
+                             [HEAD] = m->head_width};
+    return sizes[s];
+}
+
+static bool has(const pl_causal_lm *m, need n)
+{
+    const bool answers[] = {[ALWAYS] = true,
+                            [NEVER] = false,
+                            [LAYER_NORM] = m->is_layer_norm,
+                            [POST_NORMS] = m->has_post_norms,
+                            [NO_POST_NORMS] = !m->has_post_norms,
+                            [QK_NORM] = m->has_qk_norm,
+                            [GATED] = m->is_gated,
+                            [TABLE] = m->has_position_table,
+                            [UNTIED] = !m->is_tied,
+                            [QUERY_BIAS] = m->has_query_bias,
+                            [OUTPUT_BIAS] = m->has_output_bias,
+                            [INNER_BIAS] = m->has_inner_bias};
+    return answers[n];
+}
+
+/* Rows of the fused tensor that a part is of, and where it begins. */
+static int64_t fused_rows(const pl_causal_lm *m, part p, int64_t rows, int64_t *first)
+{
+    const int64_t queries = size_of(m, QUERIES), keys = size_of(m, KEYS);
+    *first = p == KEY_PART ? queries : p == VALUE_PART ? queries + keys : p == UP_PART ? m->inner : 0;
+    return p == WHOLE ? rows : p >= GATE_PART ? 2 * m->inner : queries + 2 * keys;
+}
+
+/* ---- names in files ---- */
+
+typedef struct mapping {
+    pl_pretrained *p;
+    const char *prefix; /* in folders */
+    const char *head;   /* lm_head there, which stands outside of the prefix */
+    bool is_gpt2;       /* with the names of its folders */
+    pl_problems problems;
+} mapping;
+
+enum { NAME_BYTES = 160, OUTER = -1 };
+
+static const char *find_prefix(const pl_pretrained *p, bool is_gpt2)
+{
+    static const char *const prefixes[] = {"model.", "language_model.model.", "model.language_model.", "transformer."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        char name[NAME_BYTES];
+        snprintf(name, sizeof name, "%s%s.weight", prefixes[i], is_gpt2 ? "wte" : "embed_tokens");
+        if (pl_pretrained_find_source(p, name)) return prefixes[i];
+    }
+    return "";
+}
+
+static void print_name(const mapping *m, const char *base, int64_t block, const char *ending, char name[NAME_BYTES])
+{
+    const char *prefix = m->p->gguf ? "" : m->prefix, *blocks = m->p->gguf ? "blk" : m->is_gpt2 ? "h" : "layers";
+    if (!m->p->gguf && strcmp(base, "lm_head") == 0)
+        snprintf(name, NAME_BYTES, "%s%s", m->head, ending);
+    else if (block == OUTER)
+        snprintf(name, NAME_BYTES, "%s%s%s", prefix, base, ending);
+    else
+        snprintf(name, NAME_BYTES, "%s%s.%" PRId64 ".%s%s", prefix, blocks, block, base, ending);
+}
+
+/* The source of a row of the table: its name, what is there of that name (NULL), and which part of it. */
+static pl_source *find_source(const mapping *m, const row *r, int64_t block, const char *ending, part *of,
+                              char name[NAME_BYTES])
+{
+    const pl_lm_family *f = m->p->family;
+    const char *plain = m->p->gguf ? r->gguf : m->is_gpt2 ? r->gpt2 : r->name;
+    const char *fused = m->p->gguf ? (f->is_fused_in_gguf ? r->fused_gguf : NULL) : f->is_fused ? r->fused : NULL;
+    if (fused && (r->part < GATE_PART || f->is_fused)) {
+        print_name(m, fused, block, ending, name);
+        pl_source *s = pl_pretrained_find_source(m->p, name);
+        *of = r->part;
+        if (s || !m->p->gguf || r->part >= GATE_PART) return s;
+    }
+    *of = m->is_gpt2 ? r->gpt2_part : WHOLE;
+    print_name(m, plain, block, ending, name);
+    return pl_pretrained_find_source(m->p, name);
+}
+
+/* ---- matching ---- */
+
+static void check_source(mapping *m, const pl_source *s, int64_t rows, int64_t columns)
+{
+    const bool is_gguf = m->p->gguf, is_vector = rows == 1;
+    if (s->rows != (uint64_t)rows || s->columns != (uint64_t)columns || (!is_gguf && s->rank != (is_vector ? 1 : 2)))
+        pl_problems_add(&m->problems,
+                        "tensor %s has %" PRIu64 " × %" PRIu64 " numbers%s; %" PRId64 " × %" PRId64 " were expected",
+                        s->name, s->rows, s->columns, s->rank > 2 ? " (or more dimensions)" : "", rows, columns);
+    else if (s->encoding == PL_ENCODING_COUNT || (is_vector && pl_encoding_block(s->encoding) > 1))
+        pl_problems_add(&m->problems, "tensor %s is of type %s, which is not supported%s", s->name, s->type,
+                        is_vector ? " for vectors" : "");
+}
+
+static pl_status add_tensor(mapping *m, const char *name, int64_t rows, int64_t columns, const pl_taken *taken,
+                            bool only_f32, pl_error *err)
+{
+    pl_pretrained *p = m->p;
+    pl_pretrained_tensor *t;
+    if (pl_grow(&p->tensors, &p->tensor_room, p->tensor_count, sizeof *p->tensors) ||
+        pl_grow(&p->taken, &p->taken_room, p->tensor_count, sizeof *p->taken) ||
+        !(name = pl_pool_strdup(p->pool, name)))
+        return pl_fail(err, PL_E_NOMEM, "%s: no memory for its list of tensors", p->path);
+    t = &p->tensors[p->tensor_count];
+    *t = (pl_pretrained_tensor){.name = name, .rows = rows, .columns = columns, .only_f32 = only_f32};
+    t->encoding = taken->source->encoding;
+    t->file = taken->source->file;
+    t->bytes = (uint64_t)rows * (uint64_t)pl_encoding_row_bytes(t->encoding, columns);
+    p->taken[p->tensor_count++] = *taken;
+    return PL_OK;
+}
+
+static int64_t pair_heads(const mapping *m, const row *r)
+{
+    if (!m->p->gguf || !m->p->family->is_permuted || !r->is_rotary) return 0;
+    return r->rows == QUERIES ? m->p->model.heads : m->p->model.key_heads;
+}
+
+/* The weight or the bias of a row of the table. */
+static pl_status map_tensor(mapping *m, const row *r, int64_t block, bool is_bias, pl_error *err)
+{
+    const pl_causal_lm *lm = &m->p->model;
+    const char *ending = is_bias ? ".bias" : ".weight";
+    char name[NAME_BYTES], ours[NAME_BYTES];
+    part of;
+    pl_source *s = find_source(m, r, block, ending, &of, name);
+    if (!s) {
+        pl_problems_add(&m->problems, "tensor %s is missing", name);
+        return PL_OK;
+    }
+    const bool is_vector = is_bias || r->rows == ONE;
+    const int64_t outputs = size_of(lm, r->rows == ONE ? r->columns : r->rows), inputs = size_of(lm, r->columns);
+    pl_taken taken = {.source = s, .pair_heads = pair_heads(m, r)};
+    const int64_t all = fused_rows(lm, of, outputs, &taken.first);
+    taken.is_transposed = m->is_gpt2 && block != OUTER && !is_vector;
+    if (is_vector)
+        check_source(m, s, 1, all);
+    else if (taken.is_transposed)
+        check_source(m, s, inputs, all);
+    else
+        check_source(m, s, all, inputs);
+    s->is_used = true;
+    if (m->problems.count) return PL_OK;
+    if (block == OUTER)
+        snprintf(ours, sizeof ours, "%s%s%s", strcmp(r->name, "lm_head") ? "model." : "", r->name, ending);
+    else
+        snprintf(ours, sizeof ours, "model.layers.%" PRId64 ".%s%s", block, r->name, ending);
+    return add_tensor(m, ours, is_vector ? 1 : outputs, is_vector ? outputs : inputs, &taken,
+                      r->is_norm && m->p->family->adds_one && !m->p->gguf, err);
+}
+
+static pl_status map_rows(mapping *m, const row *rows, size_t count, int64_t block, pl_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!has(&m->p->model, rows[i].when)) continue;
+        PL_TRY(map_tensor(m, &rows[i], block, false, err));
+        if (has(&m->p->model, rows[i].bias)) PL_TRY(map_tensor(m, &rows[i], block, true, err));
+    }
+    return PL_OK;
+}
+
+/* ---- what is left over ---- */
+
+static bool begins_with(const char *text, const char *start) { return strncmp(text, start, strlen(start)) == 0; }
+
+static bool is_ignored(const mapping *m, const char *name)
+{
+    if (m->p->gguf) return strcmp(name, "rope_freqs.weight") == 0;
+    if (m->p->model.is_tied && begins_with(name, m->head) && strcmp(name + strlen(m->head), ".weight") == 0)
+        return true;
+    for (size_t i = 0; i < sizeof ignored_names / sizeof *ignored_names; i++) {
+        const ignored *g = &ignored_names[i];
+        if (g->family && strcmp(g->family, m->p->model.family) != 0) continue;
+        if (g->begins ? begins_with(name, g->begins) : pl_ends_with(name, g->ends)) return true;
+    }
+    return false;
+}
+
+static void refuse_unknown(mapping *m)
+{
+    for (size_t i = 0; i < m->p->source_count; i++) {
+        const pl_source *s = &m->p->sources[i];
+        if (!s->is_used && !is_ignored(m, s->name)) pl_problems_add(&m->problems, "tensor %s is unknown", s->name);
+    }
+}
+
+pl_status pl_weights_map_apply(pl_pretrained *p, pl_error *err)
+{
+    const bool is_gpt2 = p->family->is_layer_norm && !p->gguf;
+    mapping m = {.p = p, .is_gpt2 = is_gpt2, .prefix = find_prefix(p, is_gpt2)};
+    m.head = begins_with(m.prefix, "language_model.") ? "language_model.lm_head" : "lm_head";
+    PL_TRY(map_rows(&m, outer_rows, sizeof outer_rows / sizeof *outer_rows, OUTER, err));
+    for (int64_t i = 0; i < p->model.layers; i++)
+        PL_TRY(map_rows(&m, block_rows, sizeof block_rows / sizeof *block_rows, i, err));
+    refuse_unknown(&m);
+    return pl_problems_fail(&m.problems, PL_E_DATA, p->path, "its tensors are not those of its config", err);
+}
