@@ -15,6 +15,7 @@ typedef enum pl_activation {
     PL_ACT_LEAKY_RELU,
     PL_ACT_SIGMOID,
     PL_ACT_QUICK_GELU,
+    PL_ACT_GELU_TANH,
     PL_ACT_COUNT
 } pl_activation;
 
