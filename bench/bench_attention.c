@@ -1,5 +1,6 @@
 /* GFLOP/s of attention, forward and backward, at the language model's shapes, beside the rate of dependent-free FMAs in
  * registers measured in the same run. Causal work is counted: forward 2·2·(T²/2)·dh a head, backward 2.5 times that.
+ * Then one query a sequence at the end of its cache, as models have them: bytes of the cache a second.
  *
  *   bench_attention [threads] [isa] [--brief]             --brief (bench.h): sequences a quarter as long */
 #include <omp.h>
@@ -100,6 +101,46 @@ static void measure(int64_t batch, int64_t heads, int64_t t, int64_t width, pl_t
     pl_free(memory);
 }
 
+static void measure_cache(int64_t heads, int64_t key_heads, int64_t room, int64_t width, pl_real type, pl_team team)
+{
+    enum { SEQUENCES = 16 };
+    const int64_t keys = key_heads * width, half = SEQUENCES * room * keys, count = 2 * half, position = room - 1;
+    float *kv = random_matrix(count, 1), *q = random_matrix(SEQUENCES * heads * width, 2);
+    float *o = random_matrix(SEQUENCES * heads * width, 3);
+    for (int64_t i = 0; i < count && type != PL_REAL_F32; i++) pl_real_put(type, kv, i, kv[i]);
+    const void *v = pl_real_at(type, kv, half);
+    const pl_attention_strides cache = {room * keys, keys}, plain = {heads * width, heads * width};
+    bench b = {.team = team};
+    b.forward = (pl_attention_call){SEQUENCES,
+                                    1,
+                                    room,
+                                    heads,
+                                    width,
+                                    1,
+                                    1.0f / (float)width,
+                                    q,
+                                    kv,
+                                    v,
+                                    plain,
+                                    cache,
+                                    cache,
+                                    plain,
+                                    o,
+                                    NULL,
+                                    &position,
+                                    .key_type = type,
+                                    .key_heads = key_heads};
+    void *memory = alloc_or_exit(pl_attention_workspace_bytes(&b.forward, team) + 64, 1);
+    b.workspace = aligned(memory);
+    const double seconds = seconds_per_run((job){run_forward, &b});
+    printf("cache B=%d H=%ld K=%ld T=%ld dh=%-4ld of %d bytes %7.1f us %5.1f GB/s\n", SEQUENCES, (long)heads,
+           (long)key_heads, (long)room, (long)width, (int)pl_real_bytes(type), seconds * 1e6,
+           (double)(count * pl_real_bytes(type)) / seconds * 1e-9);
+    float *all[] = {kv, q, o};
+    for (int i = 0; i < 3; i++) pl_free(all[i]);
+    pl_free(memory);
+}
+
 int main(int argc, char **argv)
 {
     bench_begin(&argc, argv, "bench_attention [threads] [isa] [--brief]");
@@ -114,5 +155,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         measure(shapes[i][0], shapes[i][1], bench_is_brief() ? shapes[i][2] / 4 : shapes[i][2], shapes[i][3], team,
                 rate);
+    static const int64_t models[][4] = {{32, 32, 512, 64}, {9, 3, 2048, 64}, {14, 2, 2048, 64}, {32, 8, 1024, 128}};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        for (int type = PL_REAL_F32; type <= PL_REAL_F16; type++)
+            measure_cache(models[i][0], models[i][1], bench_is_brief() ? models[i][2] / 4 : models[i][2], models[i][3],
+                          (pl_real)type, team);
     return 0;
 }

@@ -3,11 +3,13 @@
  * of queries of one head, the longest (latest under a causal mask) first; without a mask, where heads are many, a whole
  * head, whose keys and values so come from far but once. Backward: a task is a head; when the team has
  * at least twice as many threads as there are heads, it is a stretch of a head's queries (for dq) or keys (for dk, dv):
- * 7 products instead of 5, in many more tasks, and the same sums.
+ * 7 products instead of 5, in many more tasks, and the same sums. The few queries of a generation step have a way of
+ * their own.
  *
  *   workspace:  [ counter, 64 bytes ][ worker 0 ][ worker 1 ] …  each as the kernel asks, a multiple of 64 bytes
  *
  * Workers are the threads below min(threads, tasks); the others of the team find nothing to do. */
+#include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -21,9 +23,11 @@ enum { COUNTER_BYTES = 64 };
 
 typedef _Atomic int64_t counter;
 
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 static int64_t workers_of(int64_t tasks, pl_team team)
 {
-    int64_t workers = tasks < team.threads ? tasks : team.threads;
+    int64_t workers = smaller(tasks, team.threads);
     return workers > 1 ? workers : 1;
 }
 
@@ -65,10 +69,20 @@ static void hand_out(void (*run)(const void *call, pl_team team, int64_t task, v
 static int in_pairs(pl_real type, pl_team team) { return pl_gemm_kernels_of(team.isa, type, type)->step > 1; }
 
 /* Forward: no bits depend on how a head is cut. */
-static pl_attention_products products_of(pl_real type, pl_team team)
+static pl_attention_products products_of(const pl_attention_call *c, pl_team team)
 {
-    const pl_gemm_kernels *gemm = pl_gemm_kernels_by_rows(team.isa, type, type);
-    return gemm->multiple > 1 ? PL_ATTENTION_TILES : gemm->step > 1 ? PL_ATTENTION_PAIRS : PL_ATTENTION_SINGLES;
+    const pl_gemm_kernels *gemm = pl_gemm_kernels_by_rows(team.isa, c->type, c->type);
+    if (c->key_type != c->type) return PL_ATTENTION_SINGLES;
+    if (gemm->multiple > 1 && !c->window && !(c->cap > 0)) return PL_ATTENTION_TILES;
+    return gemm->step > 1 ? PL_ATTENTION_PAIRS : PL_ATTENTION_SINGLES;
+}
+
+static int64_t key_heads_of(const pl_attention_call *c) { return c->key_heads ? c->key_heads : c->heads; }
+
+/* Where sequence b's keys of head h begin in a row. */
+static int64_t inside_keys(const pl_attention_call *c, int64_t h)
+{
+    return h * key_heads_of(c) / c->heads * c->head_width;
 }
 
 /* ---- the head that this worker will probably have next: its rows come from afar one by one. Forward the kernel asks
@@ -102,7 +116,7 @@ static int64_t blocks_of(const pl_attention_call *c, int64_t block) { return (c-
 /* Queries of a block: the kernel's, but long ones are halved where there would be few tasks. */
 static int64_t block_of(const pl_attention_call *c, pl_team team)
 {
-    int64_t block = pl_kernels_get(team.isa)->attention_block_queries(products_of(c->type, team));
+    int64_t block = pl_kernels_get(team.isa)->attention_block_queries(products_of(c, team));
     while (block > SHORT_BLOCK && c->batch * c->heads * blocks_of(c, block) < TASKS_PER_THREAD * team.threads)
         block /= 2;
     return block;
@@ -120,11 +134,12 @@ static void fetch_ahead(const pl_attention_call *c, pl_attention_head *head, int
                         int64_t end)
 {
     int64_t pairs = c->batch * c->heads, b = next / c->heads, inside = next % c->heads * c->head_width;
-    if (c->tq != c->tk || !is_large(pairs, c->tk, c->head_width, c->type)) return;
+    int64_t keys = inside_keys(c, next % c->heads);
+    if (c->tq != c->tk || c->key_type != c->type || !is_large(pairs, c->tk, c->head_width, c->type)) return;
     head->ahead[0] = rows_ahead(c, head->o, c->so.token, begin, end);
     if (next >= pairs) return;
-    head->ahead[1] = rows_ahead(c, pl_real_at(c->type, c->k, b * c->sk.batch + inside), c->sk.token, first, end);
-    head->ahead[2] = rows_ahead(c, pl_real_at(c->type, c->v, b * c->sv.batch + inside), c->sv.token, first, end);
+    head->ahead[1] = rows_ahead(c, pl_real_at(c->type, c->k, b * c->sk.batch + keys), c->sk.token, first, end);
+    head->ahead[2] = rows_ahead(c, pl_real_at(c->type, c->v, b * c->sv.batch + keys), c->sv.token, first, end);
     head->ahead[3] = rows_ahead(c, pl_real_at(c->type, c->q, b * c->sq.batch + inside), c->sq.token, begin, end);
 }
 
@@ -151,12 +166,35 @@ static pl_attention_dropout dropout_of(const pl_attention_drops *d, int64_t head
 /* Of one worker. */
 static uint64_t forward_bytes(const pl_attention_call *c, pl_team team)
 {
-    return pl_kernels_get(team.isa)->attention_workspace_bytes(c->head_width, products_of(c->type, team));
+    return pl_kernels_get(team.isa)->attention_workspace_bytes(c->head_width, products_of(c, team));
 }
 
-uint64_t pl_attention_workspace_bytes(const pl_attention_call *c, pl_team team)
+/* What the kernel is to know of heads h … h + group − 1 of sequence b, which read the same keys. */
+static pl_attention_head head_of(const pl_attention_call *c, pl_team team, int64_t b, int64_t h, int64_t group)
 {
-    return workspace_bytes(forward_bytes(c, team), tasks_of(c, team), team);
+    const int64_t inside = h * c->head_width, keys = inside_keys(c, h);
+    return (pl_attention_head){.tq = c->tq,
+                               .tk = c->position ? smaller(*c->position + c->tq, c->tk) : c->tk,
+                               .offset = c->position ? *c->position : c->tk - c->tq,
+                               .head_width = c->head_width,
+                               .causal = c->causal,
+                               .window = c->window,
+                               .scale = c->scale,
+                               .cap = c->cap,
+                               .type = c->type,
+                               .key_type = c->key_type,
+                               .products = products_of(c, team),
+                               .group = group,
+                               .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
+                               .k = pl_real_at(c->key_type, c->k, b * c->sk.batch + keys),
+                               .v = pl_real_at(c->key_type, c->v, b * c->sv.batch + keys),
+                               .ldq = c->sq.token,
+                               .ldk = c->sk.token,
+                               .ldv = c->sv.token,
+                               .ldo = c->so.token,
+                               .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
+                               .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL,
+                               .dropout = dropout_of(&c->drops, c->heads, c->tq, c->tk, b * c->heads + h)};
 }
 
 static void run_task(const void *call, pl_team team, int64_t task, void *workspace)
@@ -165,26 +203,9 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
     const pl_kernels *kernels = pl_kernels_get(team.isa);
     int64_t pairs = c->batch * c->heads, block = block_of(c, team), blocks = blocks_of(c, block);
     int64_t count = tasks_of(c, team) == pairs ? blocks : 1; /* of blocks */
-    int64_t part = blocks - count - task / pairs, b = task % pairs / c->heads, h = task % c->heads;
-    int64_t inside = h * c->head_width, begin = part * block, end = begin + count * block;
+    int64_t part = blocks - count - task / pairs, begin = part * block, end = begin + count * block;
+    pl_attention_head head = head_of(c, team, task % pairs / c->heads, task % c->heads, 1);
     if (end > c->tq) end = c->tq;
-    pl_attention_head head = {.tq = c->tq,
-                              .tk = c->position ? *c->position + c->tq : c->tk,
-                              .head_width = c->head_width,
-                              .causal = c->causal,
-                              .scale = c->scale,
-                              .type = c->type,
-                              .products = products_of(c->type, team),
-                              .q = pl_real_at(c->type, c->q, b * c->sq.batch + inside),
-                              .k = pl_real_at(c->type, c->k, b * c->sk.batch + inside),
-                              .v = pl_real_at(c->type, c->v, b * c->sv.batch + inside),
-                              .ldq = c->sq.token,
-                              .ldk = c->sk.token,
-                              .ldv = c->sv.token,
-                              .ldo = c->so.token,
-                              .o = pl_real_at(c->type, c->o, b * c->so.batch + inside),
-                              .lse = c->lse ? c->lse + (b * c->heads + h) * c->tq : NULL,
-                              .dropout = dropout_of(&c->drops, c->heads, c->tq, c->tk, task % pairs)};
     for (int64_t next = task % pairs + team.threads; begin < end; begin += block) {
         int64_t last = begin + block < end ? begin + block : end;
         fetch_ahead(c, &head, next, count > 1 ? begin : 0, begin, last);
@@ -192,9 +213,119 @@ static void run_task(const void *call, pl_team team, int64_t task, void *workspa
     }
 }
 
+/* ---- few queries: a task is a key head with all heads that read it ---- */
+
+enum { FEW_QUERIES = 4 };
+
+static int is_few(const pl_attention_call *c)
+{
+    return c->tq <= FEW_QUERIES && c->type == PL_REAL_F32 && c->drops.probability == 0;
+}
+
+/* Where key heads are fewer than heads, they may be fewer than threads, too: a long cache is cut into pieces, in the
+ * same way for every team. Each piece leaves its own o and log-sum-exp in the workspace, after the workers, and o is
+ * their mean, weighted by exp(log-sum-exp). */
+enum { PIECE_KEYS = 256, PIECES_MAX = 64 };
+
+static int64_t piece_keys_of(const pl_attention_call *c)
+{
+    const int64_t least = (c->tk + PIECES_MAX - 1) / PIECES_MAX;
+    return (least + PIECE_KEYS - 1) / PIECE_KEYS * PIECE_KEYS;
+}
+
+static int64_t pieces_of(const pl_attention_call *c)
+{
+    if (c->tk <= PIECE_KEYS || key_heads_of(c) == c->heads) return 1;
+    return (c->tk + piece_keys_of(c) - 1) / piece_keys_of(c);
+}
+
+static int64_t few_tasks_of(const pl_attention_call *c) { return c->batch * key_heads_of(c) * pieces_of(c); }
+
+/* Numbers of o, and of log-sum-exps, that a piece leaves: [tq, group·head_width] and [group, tq]. */
+static int64_t piece_rows_of(const pl_attention_call *c) { return c->heads / key_heads_of(c) * c->tq; }
+
+static uint64_t pieces_bytes(const pl_attention_call *c)
+{
+    const uint64_t rows = (uint64_t)(few_tasks_of(c) * piece_rows_of(c));
+    return pieces_of(c) > 1 ? (rows * (uint64_t)(c->head_width + 1) * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+uint64_t pl_attention_workspace_bytes(const pl_attention_call *c, pl_team team)
+{
+    const uint64_t each = forward_bytes(c, team);
+    if (!is_few(c)) return workspace_bytes(each, tasks_of(c, team), team);
+    return workspace_bytes(each, few_tasks_of(c), team) + pieces_bytes(c);
+}
+
+typedef struct few {
+    work tasks;
+    const pl_attention_call *call;
+    float *o, *lse; /* of the pieces */
+} few;
+
+static void run_few_task(const void *context, pl_team team, int64_t task, void *workspace)
+{
+    const few *f = context;
+    const pl_attention_call *c = f->call;
+    const int64_t pieces = pieces_of(c), keys = piece_keys_of(c), first = task % pieces * keys;
+    const int64_t key_heads = key_heads_of(c), group = c->heads / key_heads, pair = task / pieces;
+    pl_attention_head head = head_of(c, team, pair / key_heads, pair % key_heads * group, group);
+    if (pieces > 1) {
+        head.k = pl_real_at(c->key_type, head.k, first * head.ldk);
+        head.v = pl_real_at(c->key_type, head.v, first * head.ldv);
+        head.tk = head.tk < first ? 0 : smaller(head.tk - first, keys), head.offset -= first;
+        head.o = f->o + task * piece_rows_of(c) * c->head_width, head.ldo = group * c->head_width;
+        head.lse = f->lse + task * piece_rows_of(c);
+    }
+    pl_kernels_get(team.isa)->attention_few(&head, 0, c->tq, workspace);
+}
+
+/* Row `row` of head `pair` of all: o, whose pieces lie `piece` numbers apart, and its log-sum-exp. */
+static void merge_row(const few *f, int64_t pair, int64_t row)
+{
+    const pl_attention_call *c = f->call;
+    const int64_t group = c->heads / key_heads_of(c), rows = piece_rows_of(c), pieces = pieces_of(c);
+    const int64_t b = pair / c->heads, h = pair % c->heads, width = c->head_width;
+    const float *lse = f->lse + pair / group * pieces * rows + pair % group * c->tq + row;
+    const float *part = f->o + pair / group * pieces * rows * width + (row * group + pair % group) * width;
+    float *o = (float *)c->o + b * c->so.batch + row * c->so.token + h * width, top = -INFINITY, sum = 0;
+    for (int64_t p = 0; p < pieces; p++) top = fmaxf(top, lse[p * rows]);
+    for (int64_t p = 0; p < pieces; p++) sum += top > -INFINITY ? expf(lse[p * rows] - top) : 0;
+    for (int64_t d = 0; d < width; d++) o[d] = 0;
+    for (int64_t p = 0; p < pieces && sum != 0; p++) {
+        const float weight = expf(lse[p * rows] - top) / sum;
+        for (int64_t d = 0; d < width && weight != 0; d++) o[d] += weight * part[p * rows * width + d];
+    }
+    if (c->lse) c->lse[pair * c->tq + row] = sum != 0 ? top + logf(sum) : -INFINITY;
+}
+
+static void few_part(const void *context, int part, int parts)
+{
+    const few *f = context;
+    work_part(&f->tasks, part, parts);
+    if (pieces_of(f->call) == 1) return;
+    pl_barrier();
+    const pl_range rows = pl_range_of_part(f->call->batch * f->call->heads * f->call->tq, 1, part, parts);
+    for (int64_t r = rows.begin; r < rows.end; r++) merge_row(f, r / f->call->tq, r % f->call->tq);
+}
+
+static void exec_few(const pl_attention_call *c, void *workspace, pl_team team)
+{
+    const int64_t tasks = few_tasks_of(c), workers = workers_of(tasks, team);
+    const uint64_t each = forward_bytes(c, team);
+    few f = {{run_few_task, &f, team, tasks, workers, each, workspace}, c, NULL, NULL};
+    f.o = (float *)((char *)workspace + workspace_bytes(each, tasks, team));
+    f.lse = f.o + tasks * piece_rows_of(c) * c->head_width;
+    atomic_init((counter *)workspace, 0);
+    pl_parallel(team, workers > 1 ? PL_SERIAL_BELOW_ELEMS : 0, few_part, &f);
+}
+
 void pl_attention_exec(const pl_attention_call *c, void *workspace, pl_team team)
 {
-    hand_out(run_task, c, tasks_of(c, team), forward_bytes(c, team), workspace, team);
+    if (is_few(c))
+        exec_few(c, workspace, team);
+    else
+        hand_out(run_task, c, tasks_of(c, team), forward_bytes(c, team), workspace, team);
 }
 
 /* How a head is cut: into `queries` stretches for dq and `keys` for dk, dv; or not at all when both are 0. */
@@ -210,8 +341,6 @@ static cut cut_of(const pl_attention_bwd_call *c, pl_team team)
     s.per_head = s.queries + s.keys;
     return s;
 }
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static pl_attention_part part_of(const pl_attention_bwd_call *c, cut s, int64_t index)
 {

@@ -64,7 +64,7 @@ typedef struct pl_cache_write_call {
     const void *x;
     void *cache;
     const int64_t *position; /* (run) */
-    pl_real type;            /* of both */
+    pl_real type, cache_type;
 } pl_cache_write_call;
 
 /* A value that goes in or out. */
@@ -143,6 +143,7 @@ typedef struct pl_call {
         pl_prepend_row_call prepend_row;
         pl_drop_row_call drop_row;
         pl_rope_call rope;
+        pl_rope_table_call rope_table;
         pl_capsule_pool_call capsule_pool;
         pl_capsule_pool_bwd_call capsule_pool_bwd;
         pl_top_k_call top_k;
@@ -170,6 +171,7 @@ typedef struct pl_call {
         pl_latent_gradient_call latent_gradient;
         pl_activation_bwd_call activation_bwd;
         pl_add_call add;
+        pl_scale_call scale;
         pl_cast_call cast;
         pl_fill_call fill;
         pl_fill_value_call fill_value;

@@ -45,7 +45,11 @@ static void bind_attention(const pl_graph *g, const pl_node *n, const pl_address
                                             .lse = pl_address_of(g, a, n->attention.lse),
                                             .position = pl_address_of(g, a, n->attention.position),
                                             .type = pl_real_of(g, n->attention.q),
-                                            .drops = drops_of(g, n, a, n->attention.step, n->attention.first_sample)};
+                                            .drops = drops_of(g, n, a, n->attention.step, n->attention.first_sample),
+                                            .key_type = pl_real_of(g, n->attention.k),
+                                            .key_heads = n->attention.key_heads,
+                                            .window = n->attention.window,
+                                            .cap = (float)n->attention.cap};
 }
 
 static uint64_t workspace_attention(const pl_call *c, pl_team team)
@@ -102,7 +106,8 @@ static void bind_cache_write(const pl_graph *g, const pl_node *n, const pl_addre
                                                 .x = pl_address_of(g, a, n->cache_write.x),
                                                 .cache = pl_address_of(g, a, n->cache_write.cache_new),
                                                 .position = pl_address_of(g, a, n->cache_write.position),
-                                                .type = pl_real_of(g, n->cache_write.x)};
+                                                .type = pl_real_of(g, n->cache_write.x),
+                                                .cache_type = pl_real_of(g, n->cache_write.cache)};
 }
 
 static void exec_cache_write(const pl_call *c, pl_team team) { pl_cache_write_exec(&c->u.cache_write, team); }

@@ -18,9 +18,12 @@ const pl_binding pl_binding_ACTIVATION = {bind_activation, NULL, exec_activation
 static void bind_gated_activation(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
 {
     const pl_shape *y = &g->value[n->gated_activation.y].shape;
-    call->u.gated_activation = (pl_gated_activation_call){
-        pl_shape_rows(y), pl_shape_last(y), (pl_activation)n->gated_activation.act,
-        pl_address_of(g, a, n->gated_activation.x), pl_address_of(g, a, n->gated_activation.y)};
+    call->u.gated_activation = (pl_gated_activation_call){pl_shape_rows(y),
+                                                          pl_shape_last(y),
+                                                          (pl_activation)n->gated_activation.act,
+                                                          pl_address_of(g, a, n->gated_activation.x),
+                                                          pl_address_of(g, a, n->gated_activation.y),
+                                                          pl_address_of(g, a, n->gated_activation.up)};
 }
 
 static void exec_gated_activation(const pl_call *c, pl_team team)
@@ -104,6 +107,17 @@ static void bind_add_to(const pl_graph *g, const pl_node *n, const pl_addresses 
 }
 
 static void exec_add(const pl_call *c, pl_team team) { pl_add_exec(&c->u.add, team); }
+
+static void bind_scale(const pl_graph *g, const pl_node *n, const pl_addresses *a, pl_call *call)
+{
+    const pl_scale_args *x = &n->scale;
+    call->u.scale = (pl_scale_call){elems(g, x->x), (float)x->factor, pl_address_of(g, a, x->x),
+                                    pl_address_of(g, a, x->y), pl_real_of(g, x->x)};
+}
+
+static void exec_scale(const pl_call *c, pl_team team) { pl_scale_exec(&c->u.scale, team); }
+
+const pl_binding pl_binding_SCALE = {bind_scale, NULL, exec_scale};
 
 const pl_binding pl_binding_ADD = {bind_add, NULL, exec_add};
 const pl_binding pl_binding_ADD_TO = {bind_add_to, NULL, exec_add};

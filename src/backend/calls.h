@@ -313,10 +313,14 @@ typedef struct pl_attention_call {
     const void *q, *k, *v;
     pl_attention_strides sq, sk, sv, so;
     void *o;
-    float *lse;              /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
-    const int64_t *position; /* (run) or NULL; when set, tk = *position + tq (a key-value cache filled so far) */
-    pl_real type;
+    float *lse;               /* [batch, heads, tq]: log Σ exp(scale·q·k), kept for backward; NULL in evaluation */
+    const int64_t *position;  /* (run) or NULL; when set, query i is at *position + i of the tk places of a cache */
+    pl_real type;             /* of q and o */
     pl_attention_drops drops; /* not with a position */
+    pl_real key_type;         /* of k and v; another than `type` only with a position */
+    int64_t key_heads; /* of k and v, which divide heads: head h reads key head h·key_heads/heads; 0: as heads */
+    int64_t window;    /* with causal: a query sees so many keys, the last its own; 0: all up to its own */
+    float cap;         /* scores s become cap·tanh(s/cap); 0: none */
 } pl_attention_call;
 uint64_t pl_attention_workspace_bytes(const pl_attention_call *, pl_team);
 void pl_attention_exec(const pl_attention_call *, void *workspace, pl_team);
@@ -391,11 +395,12 @@ typedef struct pl_activation_call { /* y = act(x); y may be x */
 } pl_activation_call;
 void pl_activation_exec(const pl_activation_call *, pl_team);
 
-typedef struct pl_gated_activation_call { /* per row y = act(first half of x)·second half */
+typedef struct pl_gated_activation_call { /* per row y = act(first half of x)·second half, or act(x)·up */
     int64_t rows, width;                  /* of y */
     pl_activation act;
     const float *x;
     float *y;
+    const float *up; /* or NULL */
 } pl_gated_activation_call;
 void pl_gated_activation_exec(const pl_gated_activation_call *, pl_team);
 
@@ -424,6 +429,15 @@ typedef struct pl_add_call { /* y = a + b; y may be either */
     pl_real type;
 } pl_add_call;
 void pl_add_exec(const pl_add_call *, pl_team);
+
+typedef struct pl_scale_call { /* y = factor·x; y may be x */
+    int64_t count;
+    float factor;
+    const void *x;
+    void *y;
+    pl_real type;
+} pl_scale_call;
+void pl_scale_exec(const pl_scale_call *, pl_team);
 
 typedef struct pl_cast_call { /* y = x, rounded to nearest (base/narrow.h) */
     int64_t count;

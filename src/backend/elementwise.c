@@ -50,8 +50,8 @@ static void gated_activation_part(const void *context, int part, int parts)
     const pl_gated_activation_call *c = w->call;
     const range r = piece_of(c->rows, 1, part, parts);
     for (int64_t i = r.begin; i < r.begin + r.count; i++) {
-        const float *x = c->x + 2 * i * c->width;
-        w->kernels->gated(c->act, c->width, x, x + c->width, c->y + i * c->width);
+        const float *x = c->x + (c->up ? 1 : 2) * i * c->width, *up = c->up ? c->up + i * c->width : x + c->width;
+        w->kernels->gated(c->act, c->width, x, up, c->y + i * c->width);
     }
 }
 
@@ -121,6 +121,17 @@ static void add_part(const void *context, int part, int parts)
 }
 
 void pl_add_exec(const pl_add_call *c, pl_team team) { run_parts(team, c->count, add_part, c); }
+
+static void scale_part(const void *context, int part, int parts)
+{
+    const work *w = context;
+    const pl_scale_call *c = w->call;
+    range r = piece_of(c->count, LINE_ELEMS, part, parts);
+    w->kernels->scale(r.count, c->type, c->factor, pl_real_at(c->type, c->x, r.begin),
+                      pl_real_at(c->type, c->y, r.begin));
+}
+
+void pl_scale_exec(const pl_scale_call *c, pl_team team) { run_parts(team, c->count, scale_part, c); }
 
 static void cast_part(const void *context, int part, int parts)
 {

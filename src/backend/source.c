@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/philox.h"
+#include "kernels/kernels.h"
 
 void pl_fill_value_exec(const pl_fill_value_call *c, pl_team team)
 {
@@ -122,11 +123,14 @@ void pl_uniform_exec(const pl_uniform_call *c, pl_team team)
 
 void pl_cache_write_exec(const pl_cache_write_call *c, pl_team team)
 {
-    (void)team;
     for (int64_t i = 0; i < c->rows; i++) {
-        int64_t row = *c->position + i;
-        if (row >= 0 && row < c->room)
-            memcpy(pl_real_at(c->type, c->cache, row * c->width), pl_real_at(c->type, c->x, i * c->ld),
-                   (size_t)(c->width * pl_real_bytes(c->type)));
+        const int64_t row = *c->position + i;
+        if (row < 0 || row >= c->room) continue;
+        const void *x = pl_real_at(c->type, c->x, i * c->ld);
+        void *to = pl_real_at(c->cache_type, c->cache, row * c->width);
+        if (c->cache_type == c->type)
+            memcpy(to, x, (size_t)(c->width * pl_real_bytes(c->type)));
+        else
+            pl_kernels_get(team.isa)->cast(c->width, c->type, x, c->cache_type, to);
     }
 }

@@ -3,8 +3,10 @@
 #ifndef PL_BACKEND_TOKENS_H
 #define PL_BACKEND_TOKENS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/causal_lm.h"
 #include "base/narrow.h"
 #include "kernels/team.h"
 
@@ -73,9 +75,23 @@ typedef struct pl_rope_call {
     const void *x;
     void *y; /* may be x */
     pl_real type;
+    const float *cosine, *sine; /* [positions, h], then theta is not read and it is not adjoint; or NULL */
 } pl_rope_call;
 uint64_t pl_rope_workspace_bytes(const pl_rope_call *, pl_team);
 void pl_rope_exec(const pl_rope_call *, void *workspace, pl_team);
+
+/* Rows of cosines and sines (ir/op_rope.c says of what). */
+typedef struct pl_rope_table_call {
+    int64_t positions, half;
+    pl_rope_kind kind;
+    double theta, factor, original_context, low, high, magnitude;
+    bool keeps_fractions;
+    const int64_t *position; /* (run) or NULL */
+    const float *divisor;    /* [half] or NULL */
+    float *cosine, *sine;    /* [positions, half] */
+} pl_rope_table_call;
+uint64_t pl_rope_table_workspace_bytes(const pl_rope_table_call *, pl_team);
+void pl_rope_table_exec(const pl_rope_table_call *, void *workspace, pl_team);
 
 /* ---- capsule.c ---- */
 

@@ -29,11 +29,22 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
 
 bool pl_calibration_attr_matters(const char *name) { return strcmp(name, "seed") != 0 && strcmp(name, "stream") != 0; }
 
+/* An attribute that operators did not always have is left out where it is absent: what was measured before still
+ * answers. */
+static bool came_later(const char *name)
+{
+    static const char *const names[] = {"key_heads", "window", "cap"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
 static void print_attributes(const pl_node *n, pl_str *key)
 {
     const pl_operand *attr = pl_signature_of(n->op)->attr;
     for (int k = 0; attr[k].name[0]; k++) {
         if (!pl_calibration_attr_matters(attr[k].name)) continue;
+        if (came_later(attr[k].name) && pl_op_attr_is_left_out(n, k)) continue;
         pl_str_append(key, " ");
         pl_str_append(key, attr[k].name);
         if (attr[k].kind == 'f' && n->attr[k].f != 0) continue;

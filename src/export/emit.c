@@ -181,6 +181,13 @@ const char *pl_emit_activation(pl_lowering *l, const char *x, pl_activation act)
         const char *scaled = pl_emit(l, "Mul", NULL, PL_IN(x, pl_emit_number(l, PL_QUICK_GELU_SCALE)));
         return pl_emit(l, "Mul", NULL, PL_IN(x, pl_emit(l, "Sigmoid", NULL, PL_IN(scaled))));
     }
+    case PL_ACT_GELU_TANH: {
+        const char *square = pl_emit(l, "Mul", NULL, PL_IN(x, x));
+        const char *cube = pl_emit(l, "Mul", NULL, PL_IN(square, pl_emit_number(l, PL_GELU_TANH_CUBE)));
+        const char *sum = pl_emit_add(l, x, pl_emit(l, "Mul", NULL, PL_IN(x, cube)));
+        const char *argument = pl_emit(l, "Mul", NULL, PL_IN(sum, pl_emit_number(l, 2 * PL_GELU_TANH_SCALE)));
+        return pl_emit(l, "Mul", NULL, PL_IN(x, pl_emit(l, "Sigmoid", NULL, PL_IN(argument))));
+    }
     case PL_ACT_NONE:
     case PL_ACT_COUNT:
         break;

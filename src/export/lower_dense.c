@@ -42,6 +42,10 @@ static const char *gated(pl_lowering *l, const char *both, int64_t hidden, pl_ac
 void pl_lower_gated_activation(pl_lowering *l, const pl_node *n)
 {
     const pl_gated_activation_args *a = &n->gated_activation;
+    if (a->up != PL_NONE) {
+        const char *gate = pl_emit_activation(l, pl_lower_value(l, a->x), (pl_activation)a->act);
+        return pl_lower_output(l, n, a->y, pl_emit(l, "Mul", NULL, PL_IN(gate, pl_lower_value(l, a->up))));
+    }
     const int64_t hidden = pl_shape_last(pl_lower_shape(l, a->x)) / 2;
     const char *y = gated(l, pl_lower_value(l, a->x), hidden, (pl_activation)a->act);
     pl_lower_output(l, n, a->y, y);
@@ -139,6 +143,8 @@ void pl_lower_attention(pl_lowering *l, const pl_node *n)
     const pl_attention_args *a = &n->attention;
     if (a->position != PL_NONE) return pl_lower_refuse(l, n, "it goes on from a cache");
     if (a->probability > 0) return pl_lower_refuse(l, n, "it drops weights at random");
+    if (a->key_heads || a->window || a->cap > 0)
+        return pl_lower_refuse(l, n, "it has fewer key heads, a window or a cap");
     const pl_shape *s = pl_lower_shape(l, a->q), from = apart(a, s);
     const char *q = heads_of(l, a, a->q, false), *k = heads_of(l, a, a->k, true), *v = heads_of(l, a, a->v, false);
     const char *scores = pl_emit(l, "MatMul", NULL, PL_IN(q, k));
@@ -188,6 +194,7 @@ void pl_lower_rope(pl_lowering *l, const pl_node *n)
     const int64_t heads = args->heads, rotated = args->rotated, width = s->dim[s->rank - 1] / heads, half = width / 2;
     pl_shape apart = *s;
     if (s->rank + 1 > PL_RANK_MAX) return pl_lower_refuse(l, n, "its input has too many dimensions");
+    if (args->cosine != PL_NONE) return pl_lower_refuse(l, n, "it turns by a table");
     const int64_t axis = s->rank - 1; /* of the heads */
     apart.rank++, apart.dim[axis] = heads, apart.dim[axis + 1] = width;
     const char *x = pl_emit_reshape(l, pl_lower_value(l, args->x), s, &apart);

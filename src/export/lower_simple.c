@@ -8,6 +8,13 @@ void pl_lower_activation(pl_lowering *l, const pl_node *n)
     pl_lower_output(l, n, a->y, y);
 }
 
+void pl_lower_scale(pl_lowering *l, const pl_node *n)
+{
+    const pl_scale_args *a = &n->scale;
+    const char *factor = pl_emit_number(l, a->factor);
+    pl_lower_output(l, n, a->y, pl_emit(l, "Mul", NULL, PL_IN(pl_lower_value(l, a->x), factor)));
+}
+
 void pl_lower_add(pl_lowering *l, const pl_node *n)
 {
     const pl_add_args *a = &n->add;

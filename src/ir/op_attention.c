@@ -28,17 +28,39 @@ static double dropout_flops(const pl_graph *g, const pl_node *n)
     return DROPOUT_FLOPS * score_flops(g, n) * (double)a->heads / (2 * (double)pl_shape_last(&q->shape));
 }
 
+/* Of the derivative, too, which has no key heads of its own. */
 static pl_status check_qkv(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_attention_args *a = &n->attention;
     const pl_value *q = &g->value[a->q], *k = &g->value[a->k];
+    const int64_t key_heads = n->op == PL_OP_ATTENTION && a->key_heads ? a->key_heads : a->heads;
     if (q->shape.rank != 3) return pl_fail_operand(g, n, &a->q, "f32 [B,T,width]", err);
     if (a->heads < 1 || pl_shape_last(&q->shape) % a->heads)
         return pl_fail_operand(g, n, &a->q, "a width that the number of heads divides", err);
+    if (key_heads < 1 || a->heads % key_heads)
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: %lld key heads do not divide %lld heads", pl_op_name(n->op),
+                       n->scope, (long long)key_heads, (long long)a->heads);
     bool same = k->shape.rank == 3 && k->shape.dim[0] == q->shape.dim[0] && k->shape.symbolic == q->shape.symbolic;
-    if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape))
-        return pl_fail_operand(g, n, &a->k, "f32 [B,T,width] like the queries", err);
+    if (!same || pl_shape_last(&k->shape) != pl_shape_last(&q->shape) / a->heads * key_heads)
+        return pl_fail_operand(g, n, &a->k, "f32 [B,T,width] like the queries, as wide as the key heads", err);
     return pl_expect_operand(g, n, &a->v, &k->shape, "the shape of the keys", err);
+}
+
+/* Keys and values of another type than the queries come from a cache. */
+static pl_status check_scores(const pl_graph *g, const pl_node *n, pl_error *err)
+{
+    const pl_attention_args *a = &n->attention;
+    const pl_dtype q = g->value[a->q].dtype, k = g->value[a->k].dtype;
+    if (!pl_dtype_is_real(k) || (k != q && a->position == PL_NONE))
+        return pl_fail_operand(g, n, &a->k, a->position == PL_NONE ? pl_dtype_name(q) : "f32, bf16 or f16", err);
+    if (g->value[a->v].dtype != k) return pl_fail_operand(g, n, &a->v, pl_dtype_name(k), err);
+    if (a->window < 0 || (a->window > 0 && !a->causal))
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: only causal attention has a window, of at least 1 key",
+                       pl_op_name(n->op), n->scope);
+    if (!(a->cap >= 0 && isfinite(a->cap)))
+        return pl_fail(err, PL_E_INTERNAL, "%s in %s: the cap %g of its scores is not a finite number above 0",
+                       pl_op_name(n->op), n->scope, a->cap);
+    return PL_OK;
 }
 
 static pl_status check_dropout(const pl_graph *g, const pl_node *n, const pl_id *step, const pl_id *first_sample,
@@ -65,12 +87,15 @@ static pl_shape lse_shape(const pl_graph *g, const pl_node *n)
     return s;
 }
 
-/* attention: q [B,T,width], k, v [B,keys,width] → o [B,T,width], lse [B,heads,T]. Nothing is dropped while a cache is
- * filled: a weight's number in the mask depends on how many keys there are. */
+/* attention: q [B,T,heads·h], k, v [B,keys,key_heads·h] → o [B,T,heads·h], lse [B,heads,T]. Head j reads key head
+ * floor(j·key_heads/heads). Scores s = scale·q·k, with a cap cap·tanh(s/cap); query t sees key u if, causal, u ≤ t and,
+ * with a window, t − u < window; with a position query i is at position + i, and k and v are the places of a cache.
+ * Nothing is dropped while a cache is filled: a weight's number in the mask depends on how many keys there are. */
 static pl_status shape_attention(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_attention_args *a = &n->attention;
     PL_TRY(check_qkv(g, n, err));
+    PL_TRY(check_scores(g, n, err));
     PL_TRY(check_dropout(g, n, &a->step, &a->first_sample, err));
     if (a->position != PL_NONE && a->probability > 0)
         return pl_fail_operand(g, n, &a->position, "no position where weights are dropped", err);
@@ -143,6 +168,9 @@ static pl_status gradient_attention(pl_gradient *g, const pl_node *n)
     const bool fused = is_fused(g->b->graph, a);
     b.d_o = pl_gradient_of(g, a->o);
     if (b.d_o == PL_NONE) return PL_OK;
+    if ((a->key_heads && a->key_heads != a->heads) || a->window || a->cap > 0)
+        return pl_fail(g->b->err, PL_E_UNSUPPORTED,
+                       "attention in %s: with fewer key heads, a window or a cap it cannot be trained", n->scope);
     gradient_windows(g, fused, parts);
     b.q = a->q, b.k = a->k, b.v = a->v, b.o = a->o, b.lse = a->lse;
     b.step = a->step, b.first_sample = a->first_sample;
@@ -191,7 +219,8 @@ static pl_cost cost_attention_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_ATTENTION_BWD = {shape_attention_bwd, NULL, cost_attention_bwd};
 
-/* cache_write: x [1,T,width], cache [1,room,width] (rows position … position + T − 1 replaced) */
+/* cache_write: x [1,T,width], cache [1,room,width] of any real type (rows position … position + T − 1 replaced, those
+ * beyond the room left out) */
 static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
 {
     const pl_cache_write_args *a = &n->cache_write;
@@ -199,9 +228,10 @@ static pl_status shape_cache_write(const pl_graph *g, const pl_node *n, pl_out o
     (void)out;
     if (x->rank != 3 || x->symbolic || x->dim[0] != 1)
         return pl_fail_operand(g, n, &a->x, "f32, bf16 or f16 [1,T,width]", err);
-    bool fits = cache->rank == 3 && !cache->symbolic && cache->dim[0] == 1 && cache->dim[1] >= x->dim[1];
+    bool fits = pl_dtype_is_real(g->value[a->cache].dtype) && cache->rank == 3 && !cache->symbolic &&
+                cache->dim[0] == 1 && cache->dim[1] >= x->dim[1];
     if (!fits || pl_shape_last(cache) != pl_shape_last(x))
-        return pl_fail_operand(g, n, &a->cache, "[1,room,width] of the same dtype", err);
+        return pl_fail_operand(g, n, &a->cache, "f32, bf16 or f16 [1,room,width]", err);
     return PL_OK;
 }
 

@@ -298,7 +298,7 @@ static pl_status check_pooled(const pl_graph *g, const pl_node *n, pl_error *err
         return pl_fail_operand(g, n, &a->moments, "moments, f32 [samples, rows of the whole image, 2, channels]", err);
     if (a->positions < 1)
         return pl_fail(err, PL_E_INTERNAL, "%s in %s: a row has at least 1 position", pl_op_name(n->op), n->scope);
-    if (a->act == PL_ACT_GELU || a->act == PL_ACT_SILU || a->act == PL_ACT_QUICK_GELU)
+    if (a->act == PL_ACT_GELU || a->act == PL_ACT_SILU || a->act == PL_ACT_QUICK_GELU || a->act == PL_ACT_GELU_TANH)
         return pl_fail(err, PL_E_INTERNAL,
                        "%s in %s: the pool went first, so the activation must not fall anywhere, as %s does",
                        pl_op_name(n->op), n->scope, pl_activation_name((pl_activation)a->act));

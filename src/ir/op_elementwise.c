@@ -1,10 +1,13 @@
 /* Operators that touch each element once: activation, dropout, addition, conversion. */
+#include <math.h>
+
 #include "ir/op.h"
 
 _Static_assert(offsetof(pl_activation_args, x) == offsetof(pl_activation_bwd_args, x) &&
                    offsetof(pl_activation_args, x) == offsetof(pl_dropout_args, x) &&
                    offsetof(pl_activation_args, x) == offsetof(pl_add_args, a) &&
                    offsetof(pl_activation_args, x) == offsetof(pl_detach_args, x) &&
+                   offsetof(pl_activation_args, x) == offsetof(pl_scale_args, x) &&
                    offsetof(pl_activation_args, x) == offsetof(pl_add_to_args, x),
                "one rule reads all");
 _Static_assert(offsetof(pl_add_args, b) == offsetof(pl_activation_bwd_args, dy), "one rule reads both");
@@ -29,7 +32,7 @@ static pl_cost cost_elementwise(const pl_graph *g, const pl_node *n)
 {
     const pl_value *x = &g->value[n->activation.x];
     bool heavy = n->op == PL_OP_ACTIVATION || n->op == PL_OP_ACTIVATION_BWD || n->op == PL_OP_DROPOUT;
-    bool alone = n->op == PL_OP_ACTIVATION || n->op == PL_OP_DETACH;
+    bool alone = n->op == PL_OP_ACTIVATION || n->op == PL_OP_DETACH || n->op == PL_OP_SCALE;
     return (pl_cost){(heavy ? 20 : 1) * pl_value_elems_f(x), pl_value_bytes_f(x) * (alone ? 2 : 3)};
 }
 
@@ -87,6 +90,25 @@ static pl_status gradient_add(pl_gradient *g, const pl_node *n)
 }
 
 const pl_op_rule pl_rule_ADD = {shape_add, gradient_add, cost_elementwise, .recompute = true};
+
+/* ---- scale: x → factor·x ---- */
+static pl_status shape_scale(const pl_graph *g, const pl_node *n, pl_out out[], pl_error *err)
+{
+    if (!isfinite(n->scale.factor))
+        return pl_fail(err, PL_E_INTERNAL, "scale in %s: %g is not a finite factor", n->scope, n->scale.factor);
+    return shape_like_x(g, n, out, err);
+}
+
+static pl_status gradient_scale(pl_gradient *g, const pl_node *n)
+{
+    const pl_scale_args *a = &n->scale;
+    pl_scale_args b = pl_scale_none;
+    b.x = pl_gradient_of(g, a->y), b.factor = a->factor;
+    if (b.x != PL_NONE && pl_gradient_is_wanted(g, a->x)) pl_gradient_add(g, a->x, pl_build_scale(g->b, &b));
+    return g->b->status;
+}
+
+const pl_op_rule pl_rule_SCALE = {shape_scale, gradient_scale, cost_elementwise, .recompute = true};
 
 /* ---- detach: x → the same, as a constant: no gradient passes, so nothing is kept for it ---- */
 const pl_op_rule pl_rule_DETACH = {shape_like_x, NULL, cost_elementwise};

@@ -111,7 +111,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd};
 
-/* ---- gated_activation: x f32 [...,2F] → y [...,F] ----
+/* ---- gated_activation: x f32 [...,2F] → y [...,F], or gate x and up f32 [...,F] → y = act(x)·up ----
  * What gated_feed_forward does between its two products, where the hidden values are needed whole (rewrite/unfold.c,
  * layers of signs). */
 static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *factors, pl_error *err)
@@ -126,6 +126,10 @@ static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out ou
 {
     const pl_gated_activation_args *a = &n->gated_activation;
     const pl_shape *x = &g->value[a->x].shape;
+    if (a->up != PL_NONE) {
+        *out = (pl_out){*x, PL_DTYPE_F32};
+        return pl_expect_operand(g, n, &a->up, x, "the shape of the gate", err);
+    }
     PL_TRY(check_factors(g, n, &a->x, err));
     *out = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
     return PL_OK;
@@ -133,8 +137,9 @@ static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out ou
 
 static pl_cost cost_activation(const pl_graph *g, const pl_node *n)
 {
-    const pl_value *x = &g->value[n->gated_activation.x];
-    return (pl_cost){10 * pl_value_elems_f(x), 1.5 * pl_value_bytes_f(x)};
+    const pl_gated_activation_args *a = &n->gated_activation;
+    const double elems = pl_value_elems_f(&g->value[a->x]) * (a->up == PL_NONE ? 1 : 2);
+    return (pl_cost){10 * elems, 6 * elems};
 }
 
 static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
@@ -142,7 +147,11 @@ static pl_status gradient_activation(pl_gradient *g, const pl_node *n)
     const pl_gated_activation_args *a = &n->gated_activation;
     pl_gated_activation_bwd_args b = pl_gated_activation_bwd_none;
     b.dy = pl_gradient_of(g, a->y), b.x = a->x, b.act = a->act;
-    if (b.dy == PL_NONE || !pl_gradient_is_wanted(g, a->x)) return PL_OK;
+    if (b.dy == PL_NONE) return PL_OK;
+    if (a->up != PL_NONE)
+        return pl_fail(g->b->err, PL_E_UNSUPPORTED, "gated_activation in %s: of two values it cannot be trained",
+                       n->scope);
+    if (!pl_gradient_is_wanted(g, a->x)) return PL_OK;
     pl_gradient_add(g, a->x, pl_build_gated_activation_bwd(g->b, &b));
     return g->b->status;
 }

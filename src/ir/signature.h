@@ -15,7 +15,7 @@ typedef enum pl_op {
     PL_OP_COUNT
 } pl_op;
 
-enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 5, PL_ATTR_MAX = 7 };
+enum { PL_NODE_IN_MAX = 9, PL_NODE_OUT_MAX = 5, PL_ATTR_MAX = 10 };
 
 typedef union pl_attr {
     int64_t i; /* an activation, too */

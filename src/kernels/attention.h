@@ -1,6 +1,7 @@
 /* What an attention kernel needs to know about one (batch, head): the backend has resolved batch, head and position.
  * Element (t, d) of a matrix is p[t·ld + d]; T queries tq, keys tk, dh = head_width. causal: query i sees keys
- * 0 … (tk − tq) + i; a query that sees none gives o = 0 and lse = −inf. `type` is that of all matrices; lse is f32.
+ * 0 … offset + i, with a window only the last `window` of these; a query that sees none gives o = 0 and lse = −inf.
+ * cap: scores s = scale·q·k become cap·tanh(s/cap). `type` is that of q and o, key_type that of k and v; lse is f32.
  * pairs: the matrices are bf16 and the processor multiplies pairs of them (AVX512-BF16). Then P, and going backward dS,
  * are rounded to bf16 before they are multiplied. Forward there are tiles of pairs (AMX) as well. */
 #ifndef PL_KERNELS_ATTENTION_H
@@ -40,11 +41,13 @@ typedef struct pl_attention_dropout {
 static inline float pl_attention_kept_scale(const pl_attention_dropout *d) { return 1 / (1 - d->probability); }
 
 typedef struct pl_attention_head {
-    int64_t tq, tk, head_width;
+    int64_t tq, tk, offset, head_width;
     int causal;
-    float scale;
-    pl_real type;
+    int64_t window;   /* 0: none; else causal */
+    float scale, cap; /* cap 0: none */
+    pl_real type, key_type;
     pl_attention_products products;
+    int64_t group;         /* attention_few: so many heads, one after the other in q, o and lse, read the same keys */
     const void *q, *k, *v; /* [tq,dh], [tk,dh], [tk,dh] */
     int64_t ldq, ldk, ldv, ldo;
     void *o;                                      /* [tq,dh] */

@@ -99,6 +99,18 @@ pl_id pl_net_activate(pl_net *n, pl_activation act, pl_id x)
     return pl_build_activation(&n->b, &a);
 }
 
+pl_id pl_net_scale(pl_net *n, pl_id x, double factor)
+{
+    pl_scale_args a = pl_scale_none;
+    a.x = x, a.factor = factor;
+    return pl_build_scale(&n->b, &a);
+}
+
+pl_id pl_net_cap(pl_net *n, pl_id x, double cap)
+{
+    return cap > 0 ? pl_net_scale(n, pl_net_activate(n, PL_ACT_TANH, pl_net_scale(n, x, 1 / cap)), cap) : x;
+}
+
 pl_id pl_net_add_positions(pl_net *n, pl_id x, pl_id positions)
 {
     pl_add_positions_args a = pl_add_positions_none;

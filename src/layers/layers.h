@@ -4,6 +4,7 @@
 #ifndef PL_LAYERS_LAYERS_H
 #define PL_LAYERS_LAYERS_H
 
+#include "base/causal_lm.h"
 #include "base/convolution.h"
 #include "layers/net.h"
 
@@ -26,6 +27,9 @@ pl_id pl_net_fill(pl_net *, pl_dtype, double value, pl_shape, const char *fmt, .
 
 pl_id pl_net_add(pl_net *, pl_id a, pl_id b);
 pl_id pl_net_activate(pl_net *, pl_activation, pl_id x);
+pl_id pl_net_scale(pl_net *, pl_id x, double factor);
+/* cap·tanh(x/cap); cap 0: x */
+pl_id pl_net_cap(pl_net *, pl_id x, double cap);
 /* x [B,T,width] + positions [T,width], or [width] for all alike. */
 pl_id pl_net_add_positions(pl_net *, pl_id x, pl_id positions);
 /* dropout(x) while training with probability above 0, else x; plus the residual, if there is one. */
@@ -78,26 +82,50 @@ typedef struct pl_projection {
         name ".weight", name ".bias", weight_init, bias_init                                                           \
     }
 
+/* Cosines and sines [positions, head_width/2] by which queries and keys are turned, the first row at `position`
+ * (i64 [1]; PL_NONE: at 0). Made once, for all blocks of a program that turn alike. Where the scaling has divisors,
+ * they are a frozen weight of that name, f32 [head_width/2]. */
+typedef struct pl_rotation {
+    pl_id cosine, sine;
+} pl_rotation;
+pl_rotation pl_net_rotation(pl_net *, const pl_rope_scaling *, pl_id position, int64_t positions, int64_t head_width,
+                            const char *divisors);
+
+/* What may differ from block to block. */
+typedef struct pl_block_attention {
+    int64_t window;              /* tokens that a token sees, itself among them; 0: all before it */
+    const pl_rotation *rotation; /* of queries and keys; NULL: none */
+} pl_block_attention;
+
 /* x + attention(norm(x)), then x + feed_forward(norm(x)); what flows is [B,T,width]. What a block cannot be is refused
  * with a sentence. */
 typedef struct pl_transformer {
     int64_t width, heads, inner;
-    pl_dtype type; /* of matrices */
+    int64_t head_width; /* 0: width/heads */
+    int64_t key_heads;  /* head h reads key head floor(h·key_heads/heads); 0: as many as heads */
+    pl_dtype type;      /* of matrices */
 
     pl_norm norm;
     const char *norm1, *norm2; /* NULL: without a gain */
     bool is_post_norm;         /* norm(x + attention(x)), norm(x + feed_forward(x)) */
+    /* Norms of what attention and the feed-forward layer add, and of each head of queries and keys before they are
+     * turned, one gain for all heads; NULL: none. */
+    const char *attention_norm, *feed_forward_norm, *query_norm, *key_norm;
 
     pl_projection query, key, value; /* query alone: one matrix makes all three, rows: query, key, value */
     pl_projection output;            /* weight NULL: none, heads are added as they are */
     bool is_causal;
+    double scale;      /* of q·k; 0: 1/√head_width */
+    double cap;        /* scores become cap·tanh(score/cap); 0: none */
     double theta;      /* of rotary positions of query and key; 0: none */
     int64_t sequences; /* in a sample, one after the other: attention stays within each; 0: one */
-    int64_t cached;    /* length of a cache of keys and values: the program reads one token at a time, at the input
-                          POSITION; 0: no cache. Not with theta */
+    int64_t cached;    /* length of a cache of keys and values: the program reads the next tokens of one sequence, the
+                          first at the input POSITION; 0: no cache. Not with theta */
+    pl_dtype cache_type;
 
-    pl_projection up, down; /* is_gated: up makes the gate, then what it lets through */
-    bool is_gated;          /* down(act(gate)·up) in place of down(act(up)) */
+    pl_projection up, down; /* is_gated: up makes the gate, then what it lets through, unless the gate has its own */
+    pl_projection gate;
+    bool is_gated; /* down(act(gate)·up) in place of down(act(up)) */
     pl_activation activation;
 
     double dropout;                        /* of what is added to x */
@@ -112,6 +140,7 @@ typedef struct pl_stack {
     const char *names; /* "blocks" makes the names "blocks.0.norm1.weight", … */
     bool is_all;       /* they are the blocks that the model consists of (pl_value.block), not those of a part */
     int64_t first, count;
+    const pl_block_attention *attention; /* [count]; NULL: no windows, no rotations */
 } pl_stack;
 pl_id pl_net_stack(pl_net *, const pl_stack *, const pl_transformer *, pl_id x);
 

@@ -13,7 +13,12 @@ typedef struct block {
     pl_net *n;
     const pl_transformer *t;
     const char *name;
+    const pl_block_attention *attention;
+    int64_t number;
 } block;
+
+static int64_t head_width_of(const pl_transformer *t) { return t->head_width ? t->head_width : t->width / t->heads; }
+static int64_t key_heads_of(const pl_transformer *t) { return t->key_heads ? t->key_heads : t->heads; }
 
 static pl_affine matrix(const block *b, const pl_projection *p, int64_t out, int64_t in)
 {
@@ -46,12 +51,44 @@ static pl_id norm(const block *b, pl_id x, const char *name)
 
 /* ---- attention ---- */
 
+pl_rotation pl_net_rotation(pl_net *n, const pl_rope_scaling *s, pl_id position, int64_t positions, int64_t head_width,
+                            const char *divisors)
+{
+    const double magnitude = pl_rope_magnitude(s);
+    pl_rope_table_args a = pl_rope_table_none;
+    a.position = position, a.positions = positions, a.half = head_width / 2;
+    a.theta = s->theta, a.kind = s->kind, a.factor = s->factor, a.original = s->original_context;
+    a.low = s->kind == PL_ROPE_YARN ? s->beta_slow : s->low_factor;
+    a.high = s->kind == PL_ROPE_YARN ? s->beta_fast : s->high_factor;
+    if (magnitude != 1) a.magnitude = magnitude;
+    a.keeps_fractions = s->keeps_fractions;
+    if (s->divisors) {
+        const bool before = pl_net_freeze(n, true);
+        a.divisor = pl_net_weight(n, pl_init_all(1), PL_DTYPE_F32, pl_shape_of(1, a.half), "%s", divisors);
+        pl_net_thaw(n, before);
+    }
+    pl_build_rope_table(&n->b, &a);
+    return (pl_rotation){a.cosine, a.sine};
+}
+
 /* The first heads of x, `rotated` of them. */
 static pl_id rotate(const block *b, pl_id x, int64_t heads, int64_t rotated)
 {
+    const pl_rotation *by = b->attention->rotation;
     pl_rope_args a = pl_rope_none;
     a.x = x, a.heads = heads, a.rotated = rotated, a.theta = b->t->theta;
-    return b->t->theta > 0 ? pl_build_rope(&b->n->b, &a) : x;
+    if (by) a.cosine = by->cosine, a.sine = by->sine;
+    return b->t->theta > 0 || by ? pl_build_rope(&b->n->b, &a) : x;
+}
+
+/* x [B,T,heads·h], each head by itself. */
+static pl_id norm_heads(const block *b, pl_id x, int64_t heads, const char *name)
+{
+    if (!name || b->n->b.status != PL_OK) return x;
+    const pl_shape whole = b->n->b.graph->value[x].shape;
+    pl_shape apart = whole;
+    apart.rank = 4, apart.dim[2] = heads, apart.dim[3] = head_width_of(b->t);
+    return pl_net_view(b->n, norm(b, pl_net_view(b->n, x, apart), name), whole);
 }
 
 /* Each sequence of a sample by itself. */
@@ -66,38 +103,46 @@ static pl_id join_sequences(const block *b, pl_id x)
 {
     const int64_t positions = pl_net_extent(b->n, x, 1), sequences = b->t->sequences;
     if (!sequences) return x;
-    return pl_net_view(b->n, x, pl_shape_of(3, PL_B(1), positions * sequences, b->t->width));
+    return pl_net_view(b->n, x, pl_shape_of(3, PL_B(1), positions * sequences, pl_net_last_extent(b->n, x)));
 }
 
 static void project_at_once(const block *b, pl_id x, pl_attention_args *a)
 {
-    const int64_t d = b->t->width, heads = b->t->heads;
-    const pl_affine w = matrix(b, &b->t->query, 3 * d, d);
-    const pl_id all = rotate(b, multiply(b, split_sequences(b, x), w, PL_NONE), 3 * heads, 2 * heads);
-    a->q = pl_net_columns(b->n, all, 0, d);
-    a->k = pl_net_columns(b->n, all, d, d);
-    a->v = pl_net_columns(b->n, all, 2 * d, d);
+    const int64_t heads = b->t->heads, key_heads = key_heads_of(b->t), turned = heads + key_heads;
+    const int64_t queries = heads * head_width_of(b->t), keys = key_heads * head_width_of(b->t);
+    const pl_affine w = matrix(b, &b->t->query, queries + 2 * keys, b->t->width);
+    const pl_id all = rotate(b, multiply(b, split_sequences(b, x), w, PL_NONE), turned + key_heads, turned);
+    a->q = pl_net_columns(b->n, all, 0, queries);
+    a->k = pl_net_columns(b->n, all, queries, keys);
+    a->v = pl_net_columns(b->n, all, queries + keys, keys);
+}
+
+static pl_id project(const block *b, pl_id x, const pl_projection *p, int64_t heads)
+{
+    return multiply(b, x, matrix(b, p, heads * head_width_of(b->t), b->t->width), PL_NONE);
 }
 
 static void project_each(const block *b, pl_id x, pl_attention_args *a)
 {
-    const int64_t d = b->t->width, heads = b->t->heads;
+    const pl_transformer *t = b->t;
+    const int64_t heads = t->heads, key_heads = key_heads_of(t);
     x = split_sequences(b, x);
-    a->q = rotate(b, multiply(b, x, matrix(b, &b->t->query, d, d), PL_NONE), heads, heads);
-    a->k = rotate(b, multiply(b, x, matrix(b, &b->t->key, d, d), PL_NONE), heads, heads);
-    a->v = multiply(b, x, matrix(b, &b->t->value, d, d), PL_NONE);
+    a->q = rotate(b, norm_heads(b, project(b, x, &t->query, heads), heads, t->query_norm), heads, heads);
+    a->k = rotate(b, norm_heads(b, project(b, x, &t->key, key_heads), key_heads, t->key_norm), key_heads, key_heads);
+    a->v = project(b, x, &t->value, key_heads);
 }
 
-/* What comes is added to the cache; the query sees all of it up to its own position. */
-static pl_id through_cache(const block *b, pl_id x, char which, int64_t number)
+/* What comes is added to the cache; a query sees all of it up to its own position. */
+static pl_id through_cache(const block *b, pl_id x, char which)
 {
     pl_builder *to = &b->n->b;
     pl_cache_write_args a = pl_cache_write_none;
     if (to->status != PL_OK) return PL_NONE;
     const pl_id program = pl_region_program(to->graph, to->region);
     a.x = x, a.position = b->n->input[PL_INPUT_POSITION];
-    a.cache = pl_build_temporary(to, PL_ROLE_STATE, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, b->t->cached, b->t->width),
-                                 "%s.cache_%c.%d", to->graph->region[program].name, which, (int)number);
+    a.cache = pl_build_temporary(to, PL_ROLE_STATE, b->t->cache_type,
+                                 pl_shape_of(3, (int64_t)1, b->t->cached, pl_net_last_extent(b->n, x)),
+                                 "%s.cache_%c.%d", to->graph->region[program].name, which, (int)b->number);
     return pl_build_cache_write(to, &a);
 }
 
@@ -110,7 +155,7 @@ static void set_weight_dropout(const block *b, pl_attention_args *a)
     a->sequences = b->t->sequences;
 }
 
-static pl_id attend(const block *b, pl_id x, int64_t number)
+static pl_id attend(const block *b, pl_id x)
 {
     const pl_transformer *t = b->t;
     pl_attention_args a = pl_attention_none;
@@ -119,22 +164,24 @@ static pl_id attend(const block *b, pl_id x, int64_t number)
     else
         project_at_once(b, x, &a);
     if (t->cached) {
-        a.k = through_cache(b, a.k, 'k', number);
-        a.v = through_cache(b, a.v, 'v', number);
+        a.k = through_cache(b, a.k, 'k');
+        a.v = through_cache(b, a.v, 'v');
         a.position = b->n->input[PL_INPUT_POSITION];
     }
-    a.heads = t->heads, a.causal = t->is_causal, a.scale = 1 / sqrt((double)t->width / (double)t->heads);
+    a.heads = t->heads, a.causal = t->is_causal, a.window = b->attention->window, a.cap = t->cap;
+    if (key_heads_of(t) != t->heads) a.key_heads = t->key_heads;
+    a.scale = t->scale > 0 ? t->scale : 1 / sqrt((double)head_width_of(t));
     if (pl_net_drops(b->n, t->weight_dropout)) set_weight_dropout(b, &a);
     if (b->n->training && !t->is_detached) a.lse = PL_NONE;
     return join_sequences(b, pl_build_attention(&b->n->b, &a));
 }
 
-static pl_id attention(const block *b, pl_id x, pl_id residual, int64_t number)
+static pl_id attention(const block *b, pl_id x, pl_id residual)
 {
     const pl_transformer *t = b->t;
-    x = attend(b, x, number);
+    x = attend(b, x);
     if (!t->output.weight) return pl_net_dropout(b->n, t->dropout, x, residual);
-    return multiply_and_add(b, x, matrix(b, &t->output, t->width, t->width), residual);
+    return multiply_and_add(b, x, matrix(b, &t->output, t->width, t->heads * head_width_of(t)), residual);
 }
 
 /* ---- the feed-forward layer ---- */
@@ -154,6 +201,18 @@ static pl_id gate_apart(const block *b, pl_id x, pl_affine up, pl_affine down, p
     hidden.x = multiply(b, x, up, PL_NONE), hidden.act = b->t->activation;
     pl_build_gated_activation(&b->n->b, &hidden);
     return multiply_and_add(b, drop_hidden(b, hidden.y), down, residual);
+}
+
+/* The gate by a matrix of its own. */
+static pl_id gated_by_another(const block *b, pl_id x, pl_id residual)
+{
+    const pl_transformer *t = b->t;
+    pl_gated_activation_args hidden = pl_gated_activation_none;
+    hidden.x = multiply(b, x, matrix(b, &t->gate, t->inner, t->width), PL_NONE);
+    hidden.up = multiply(b, x, matrix(b, &t->up, t->inner, t->width), PL_NONE);
+    hidden.act = t->activation;
+    pl_build_gated_activation(&b->n->b, &hidden);
+    return multiply_and_add(b, drop_hidden(b, hidden.y), matrix(b, &t->down, t->width, t->inner), residual);
 }
 
 static pl_id gated(const block *b, pl_id x, pl_id residual)
@@ -177,30 +236,48 @@ static pl_id plain(const block *b, pl_id x, pl_id residual)
     return multiply_and_add(b, x, matrix(b, &t->down, t->width, t->inner), residual);
 }
 
-static pl_id feed_forward(const block *b, pl_id x, pl_id residual, int64_t number)
+static pl_id feed_forward(const block *b, pl_id x, pl_id residual)
 {
-    (void)number;
+    if (b->t->gate.weight) return gated_by_another(b, x, residual);
     return b->t->is_gated ? gated(b, x, residual) : plain(b, x, residual);
 }
 
 /* ---- both ---- */
 
-typedef pl_id sublayer_of(const block *, pl_id x, pl_id residual, int64_t number);
+typedef pl_id sublayer_of(const block *, pl_id x, pl_id residual);
 
-static pl_id sublayer(const block *b, const char *scope, sublayer_of *layer, pl_id x, const char *name, int64_t number)
+/* name: of the norm before the layer, or of the sum; added: of the norm of what it adds. */
+static pl_id sublayer(const block *b, const char *scope, sublayer_of *layer, pl_id x, const char *name,
+                      const char *added)
 {
     pl_builder_enter(&b->n->b, "%s", scope);
-    x = b->t->is_post_norm ? norm(b, layer(b, x, x, number), name) : layer(b, norm(b, x, name), x, number);
+    if (added)
+        x = pl_net_add(b->n, x, norm(b, layer(b, norm(b, x, name), PL_NONE), added));
+    else
+        x = b->t->is_post_norm ? norm(b, layer(b, x, x), name) : layer(b, norm(b, x, name), x);
     pl_builder_leave(&b->n->b);
     return x;
 }
 
-/* Positions are those within a sequence, so a token that comes alone, through a cache, would always stand at the first.
- */
-static bool can_be(pl_net *n, const pl_transformer *t)
+/* What a block cannot be; NULL: it can. With theta positions are those within a sequence, so a token that comes alone,
+ * through a cache, would always stand at the first. */
+static const char *fault_of(const pl_transformer *t, const pl_block_attention *a)
 {
-    if (n->b.status == PL_OK && t->cached && t->theta > 0)
-        n->b.status = pl_fail(n->err, PL_E_UNSUPPORTED, "rotary positions have no cache of keys and values");
+    const bool is_split = t->attention_norm || t->feed_forward_norm;
+    if (t->cached && t->theta > 0) return "rotary positions have no cache of keys and values, unless by a rotation";
+    if (a->rotation && t->theta > 0) return "positions turn by theta or by a rotation, not by both";
+    if (t->is_post_norm && is_split) return "what is added has a norm, or its sum has, not both";
+    if (!t->key.weight && (t->query_norm || t->key_norm))
+        return "heads have norms where each projection has its matrix";
+    if (t->gate.weight && !t->is_gated) return "a gate's matrix, but no gate";
+    return NULL;
+}
+
+static bool can_be(pl_net *n, const pl_transformer *t, const pl_block_attention *a)
+{
+    const char *fault = fault_of(t, a);
+    if (n->b.status == PL_OK && fault)
+        n->b.status = pl_fail(n->err, PL_E_UNSUPPORTED, "a transformer block cannot be built: %s", fault);
     return n->b.status == PL_OK;
 }
 
@@ -214,13 +291,16 @@ static void enter(pl_builder *b, const pl_stack *s, int64_t number)
 
 pl_id pl_net_stack(pl_net *n, const pl_stack *s, const pl_transformer *t, pl_id x)
 {
+    static const pl_block_attention plain_attention = {0};
     char name[PL_NET_NAME_BYTES];
-    const block b = {n, t, name};
-    for (int64_t i = s->first; i < s->first + s->count && can_be(n, t); i++) {
-        snprintf(name, sizeof name, "%s.%d", s->names, (int)i);
-        enter(&n->b, s, i);
-        x = sublayer(&b, "attention", attention, x, t->norm1, i);
-        x = sublayer(&b, "feed_forward", feed_forward, x, t->norm2, i);
+    block b = {n, t, name, &plain_attention, s->first};
+    for (; b.number < s->first + s->count; b.number++) {
+        if (s->attention) b.attention = &s->attention[b.number - s->first];
+        if (!can_be(n, t, b.attention)) break;
+        snprintf(name, sizeof name, "%s.%d", s->names, (int)b.number);
+        enter(&n->b, s, b.number);
+        x = sublayer(&b, "attention", attention, x, t->norm1, t->attention_norm);
+        x = sublayer(&b, "feed_forward", feed_forward, x, t->norm2, t->feed_forward_norm);
         pl_builder_leave(&n->b);
     }
     return x;

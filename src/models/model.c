@@ -5,7 +5,8 @@ pl_activation pl_model_activation_of(pl_config_activation a)
     static const pl_activation table[] = {[PL_ACTIVATION_GELU] = PL_ACT_GELU,
                                           [PL_ACTIVATION_SILU] = PL_ACT_SILU,
                                           [PL_ACTIVATION_RELU] = PL_ACT_RELU,
-                                          [PL_ACTIVATION_TANH] = PL_ACT_TANH};
+                                          [PL_ACTIVATION_TANH] = PL_ACT_TANH,
+                                          [PL_ACTIVATION_GELU_TANH] = PL_ACT_GELU_TANH};
     return table[a];
 }
 

@@ -35,6 +35,7 @@ static pl_node *layer_before(const fuser *f, const pl_node *act)
     pl_graph *g = f->g;
     const pl_id y = act->activation.x, producer = g->value[y].producer;
     const pl_value *h = &g->value[act->activation.y];
+    if (is_gate(act) && act->gated_activation.up != PL_NONE) return NULL; /* two layers */
     if (producer == PL_NONE || !is_between(f, y) || !pl_readers_have_one(&f->readers, g, y)) return NULL;
     pl_node *n = &g->node[producer];
     const pl_linear_int8_args *a = &n->linear_int8;

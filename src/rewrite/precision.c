@@ -167,13 +167,19 @@ static pl_status read_wide(narrower *n, pl_id id)
     return PL_OK;
 }
 
+/* The model itself has it in 16 bits. */
+static bool is_rounded(const narrower *n, pl_id value)
+{
+    return value < n->values && n->g->value[value].dtype != PL_DTYPE_F32;
+}
+
 /* Narrows what a training does not have, or has in f32. */
 static pl_status narrow_use(narrower *n, pl_id id)
 {
     const pl_node *node = &n->g->node[id];
     const uint32_t tables = PL_BIT_OF(embedding, table) | PL_BIT_OF(embedding, positions);
     if (node->op == PL_OP_EMBEDDING) return take_copies(n, id, tables);
-    if (node->op == PL_OP_CACHE_WRITE && n->g->value[node->cache_write.x].dtype == n->dtype)
+    if (node->op == PL_OP_CACHE_WRITE && is_narrow(n, node->cache_write.x) && !is_rounded(n, node->cache_write.cache))
         set_dtype(n, node->cache_write.cache, n->dtype);
     return node->op == PL_OP_STORE ? store_wide(n, id) : PL_OK;
 }

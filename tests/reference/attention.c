@@ -1,18 +1,19 @@
 /* SDPA(Q,K,V) = softmax(scale·Q Kᵀ) V per head, with the T×T matrix stored, and its derivative. Query i of
- * tq sees keys 0 … (tk − tq) + i when causal; with a position, tk = position + tq. With dropout P times a factor meets
- * V: 1/(1 − p) where uniform(bits of (step, first + b, element)) ≥ p, else 0; elements are numbered [heads, tq, tk
- * rounded up to 4]. */
+ * tq is at place offset + i of the keys, offset being the position if there is one, else tk − tq. When causal it sees
+ * the keys up to its place, with a window only the last `window` of these. With a cap scores s become cap·tanh(s/cap).
+ * Head h reads key head floor(h·key_heads/heads). With dropout P times a factor meets V: 1/(1 − p) where
+ * uniform(bits of (step, first + b, element)) ≥ p, else 0; elements are numbered [heads, tq, tk rounded up to 4]. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/philox.h"
 #include "reference/state.h"
 
-enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES };
+enum { HEADS, CAUSAL, SCALE, PROBABILITY, SEED, STREAM, SEQUENCES, KEY_HEADS, WINDOW, CAP };
 
 typedef struct sizes {
-    int64_t batch, tq, tk, room, heads, dh, width;
-    double scale;
+    int64_t batch, tq, tk, offset, heads, key_heads, dh, width, key_width, window;
+    double scale, cap;
     bool causal;
     float probability;
     pl_philox philox;
@@ -28,9 +29,13 @@ static sizes sizes_of(const operands *o, int step)
     sizes s = {.batch = q->dim[0],
                .tq = q->dim[1],
                .tk = k->dim[1],
-               .room = k->dim[1],
-               .heads = o->node->attr[HEADS].i,
+               .offset = k->dim[1] - q->dim[1],
+               .heads = attr[HEADS].i,
+               .key_heads = attr[KEY_HEADS].i ? attr[KEY_HEADS].i : attr[HEADS].i,
                .width = q->dim[2],
+               .key_width = k->dim[2],
+               .window = attr[WINDOW].i,
+               .cap = attr[CAP].f,
                .scale = o->node->attr[SCALE].f,
                .causal = o->node->attr[CAUSAL].i,
                .probability = (float)attr[PROBABILITY].f,
@@ -48,7 +53,7 @@ static int64_t query_at(const sizes *s, int64_t b, int64_t h, int64_t t)
 }
 static int64_t key_at(const sizes *s, int64_t b, int64_t h, int64_t t)
 {
-    return (b * s->room + t) * s->width + h * s->dh;
+    return (b * s->tk + t) * s->key_width + h * s->key_heads / s->heads * s->dh;
 }
 
 static double dot(const double *a, const double *b, int64_t n)
@@ -68,12 +73,22 @@ static double factor_of(const sizes *s, int64_t b, int64_t h, int64_t i, int64_t
     return pl_uniform_f32(bits[element % 4]) >= s->probability ? 1 / (1 - (double)s->probability) : 0;
 }
 
-static bool sees(const sizes *s, int64_t i, int64_t j) { return !s->causal || j <= s->tk - s->tq + i; }
+static bool sees(const sizes *s, int64_t i, int64_t j)
+{
+    const int64_t place = s->offset + i;
+    return !s->causal || (j <= place && (!s->window || place - j < s->window));
+}
+
+static double score(const sizes *s, const double *q, const double *k)
+{
+    const double x = s->scale * dot(q, k, s->dh);
+    return s->cap > 0 ? s->cap * tanh(x / s->cap) : x;
+}
 
 void reference_attention(operands *o)
 {
     sizes s = sizes_of(o, 4);
-    if (o->in[3]) s.tk = (int64_t)o->in[3][0] + s.tq;
+    if (o->in[3]) s.offset = (int64_t)o->in[3][0];
     double *out = scratch(o, (uint64_t)(s.batch * s.tq * s.width)),
            *lse = scratch(o, (uint64_t)(s.batch * s.heads * s.tq));
     double *p = scratch(o, (uint64_t)s.tk);
@@ -82,9 +97,8 @@ void reference_attention(operands *o)
             for (int64_t i = 0; i < s.tq; i++) {
                 double top = -INFINITY, sum = 0;
                 for (int64_t j = 0; j < s.tk; j++) {
-                    p[j] = sees(&s, i, j)
-                               ? s.scale * dot(o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j), s.dh)
-                               : -INFINITY;
+                    p[j] = sees(&s, i, j) ? score(&s, o->in[0] + query_at(&s, b, h, i), o->in[1] + key_at(&s, b, h, j))
+                                          : -INFINITY;
                     top = p[j] > top ? p[j] : top;
                 }
                 for (int64_t j = 0; j < s.tk; j++) sum += exp(p[j] - top);
@@ -131,7 +145,7 @@ void reference_cache_write(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape, *cache = &operand(o, 1)->shape;
     for (int64_t b = 0; b < x->dim[0]; b++)
-        for (int64_t t = 0; t < x->dim[1]; t++)
+        for (int64_t t = 0; t < x->dim[1] && (int64_t)o->in[2][0] + t < cache->dim[1]; t++)
             for (int64_t d = 0; d < x->dim[2]; d++)
                 o->in[1][(b * cache->dim[1] + (int64_t)o->in[2][0] + t) * x->dim[2] + d] =
                     o->in[0][(b * x->dim[1] + t) * x->dim[2] + d];

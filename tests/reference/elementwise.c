@@ -21,6 +21,8 @@ double reference_act(pl_activation act, double x)
         return 1 / (1 + exp(-x));
     case PL_ACT_QUICK_GELU:
         return x / (1 + exp(-1.702 * x));
+    case PL_ACT_GELU_TANH:
+        return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     default:
         return x;
     }
@@ -44,6 +46,10 @@ double reference_act_slope(pl_activation act, double x)
         return s * (1 - s);
     case PL_ACT_QUICK_GELU:
         return quick + 1.702 * x * quick * (1 - quick);
+    case PL_ACT_GELU_TANH: {
+        const double scale = sqrt(2 / acos(-1)), t = tanh(scale * (x + 0.044715 * x * x * x));
+        return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+    }
     default:
         return 1;
     }

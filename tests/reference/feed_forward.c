@@ -59,12 +59,12 @@ void reference_feed_forward_bwd(operands *o)
 void reference_gated_activation(operands *o)
 {
     const pl_shape *x = &operand(o, 0)->shape;
-    const int64_t rows = pl_shape_rows(x), hidden = pl_shape_last(x) / 2;
+    const int64_t joined = o->in[1] ? 1 : 2, rows = pl_shape_rows(x), hidden = pl_shape_last(x) / joined;
     double *y = scratch(o, (uint64_t)(rows * hidden));
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < hidden; j++)
-            y[i * hidden + j] = reference_act((pl_activation)o->node->attr[0].i, o->in[0][2 * i * hidden + j]) *
-                                o->in[0][(2 * i + 1) * hidden + j];
+            y[i * hidden + j] = reference_act((pl_activation)o->node->attr[0].i, o->in[0][joined * i * hidden + j]) *
+                                (o->in[1] ? o->in[1][i * hidden + j] : o->in[0][(2 * i + 1) * hidden + j]);
     put(o, 0, y);
 }
 

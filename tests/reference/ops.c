@@ -67,6 +67,13 @@ static void add(operands *o)
     put(o, 0, o->in[0]);
 }
 
+static void scale(operands *o)
+{
+    uint64_t n = pl_shape_elems(&operand(o, 0)->shape);
+    for (uint64_t i = 0; i < n; i++) o->in[0][i] *= o->node->scale.factor;
+    put(o, 0, o->in[0]);
+}
+
 /* Numbers are double here, however they are stored: a cast is a copy, and what rounding costs shows in comparisons. */
 static void cast(operands *o) { put(o, 0, o->in[0]); }
 
@@ -273,6 +280,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_PREPEND_ROW] = reference_prepend_row,
     [PL_OP_DROP_ROW] = reference_drop_row,
     [PL_OP_ROPE] = reference_rope,
+    [PL_OP_ROPE_TABLE] = reference_rope_table,
     [PL_OP_CAPSULE_POOL] = reference_capsule_pool,
     [PL_OP_CAPSULE_POOL_BWD] = reference_capsule_pool_bwd,
     [PL_OP_TOP_K] = reference_top_k,
@@ -324,6 +332,7 @@ const reference_op reference_ops[PL_OP_COUNT] = {
     [PL_OP_DROPOUT] = dropout,
     [PL_OP_ADD] = add,
     [PL_OP_DETACH] = cast,
+    [PL_OP_SCALE] = scale,
     [PL_OP_CAST] = cast,
     [PL_OP_ADD_TO] = add,
     [PL_OP_REPLACE] = cast,

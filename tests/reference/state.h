@@ -113,6 +113,7 @@ void reference_add_positions(operands *);
 void reference_prepend_row(operands *);
 void reference_drop_row(operands *);
 void reference_rope(operands *);
+void reference_rope_table(operands *);
 void reference_capsule_pool(operands *);
 void reference_capsule_pool_bwd(operands *);
 void reference_top_k(operands *);

@@ -1,6 +1,7 @@
 /* Tokens: patches of images, positions, a row in front, rotations, capsules, what is picked and copied. */
 #include <math.h>
 
+#include "base/causal_lm.h"
 #include "reference/state.h"
 
 /* y[b, (i, j), c, r, q] = x[b, i·p + r, j·p + q, c]/255, or x[b, c, i·p + r, j·p + q] of planes */
@@ -80,11 +81,37 @@ void reference_rope(operands *o)
     for (int64_t e = 0; e < (int64_t)pl_shape_elems(s); e++) {
         int64_t t = e / width % s->dim[s->rank - 2], head = e % width / head_width, i = e % head_width;
         double angle = (double)t * pow(attr[2].f, -2 * (double)(i % half) / (double)head_width);
+        double cosine = o->in[1] ? o->in[1][t * half + i % half] : cos(angle);
+        double sine = o->in[2] ? o->in[2][t * half + i % half] : sin(angle);
         double other = i < half ? -o->in[0][e + half] : o->in[0][e - half];
         y[e] = o->in[0][e];
-        if (head < attr[1].i) y[e] = o->in[0][e] * cos(angle) + other * (attr[3].i ? -sin(angle) : sin(angle));
+        if (head < attr[1].i) y[e] = o->in[0][e] * cosine + other * (attr[3].i ? -sine : sine);
     }
     put(o, 0, y);
+}
+
+void reference_rope_table(operands *o)
+{
+    const pl_rope_table_args *a = &o->node->rope_table;
+    const pl_rope_scaling scaling = {(pl_rope_kind)a->kind,
+                                     a->theta,
+                                     a->factor,
+                                     a->original,
+                                     a->low,
+                                     a->high,
+                                     .beta_fast = a->high,
+                                     .beta_slow = a->low,
+                                     .keeps_fractions = a->keeps_fractions != 0};
+    const double m = a->magnitude == 0 ? 1 : a->magnitude;
+    double *cosine = scratch(o, (uint64_t)(a->positions * a->half));
+    double *sine = scratch(o, (uint64_t)(a->positions * a->half));
+    for (int64_t e = 0; e < a->positions * a->half; e++) {
+        double f = pl_rope_frequency(&scaling, a->half, e % a->half) / (o->in[1] ? o->in[1][e % a->half] : 1);
+        double angle = f * (double)(e / a->half + (o->in[0] ? (int64_t)o->in[0][0] : 0));
+        cosine[e] = m * cos(angle), sine[e] = m * sin(angle);
+    }
+    put(o, 0, cosine);
+    put(o, 1, sine);
 }
 
 /* ---- capsules: a_k = softmax over the positions of the logits of k; y_k = Σ_n a_kn t_n ---- */

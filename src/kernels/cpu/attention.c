@@ -1,9 +1,7 @@
-/* Attention forward (attention_forward.h) in words of f32, and the choice between the ways there are: few queries, and
- * pairs or tiles of bf16 where the processor multiplies them. */
+/* Attention forward (attention_forward.h) in words of f32, and the choice between the ways there are: pairs or tiles of
+ * bf16 where the processor multiplies them. */
 #include "kernels/cpu/attention_forward.h"
 #include "kernels/kernels.h"
-
-enum { FEW_QUERIES = 4 };
 
 int64_t PL_KERNEL(attention_block_queries)(pl_attention_products products)
 {
@@ -27,10 +25,6 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width, pl_attention_p
 
 void PL_KERNEL(attention)(const pl_attention_head *h, int64_t begin, int64_t end, void *workspace)
 {
-    if (h->tq <= FEW_QUERIES && h->type == PL_REAL_F32 && h->dropout.probability == 0) {
-        PL_KERNEL(attention_few)(h, begin, end, workspace);
-        return;
-    }
 #if defined(PL_LEVEL_avx512)
     if (h->products == PL_ATTENTION_TILES) {
         pl_attention_amx(h, begin, end, workspace);

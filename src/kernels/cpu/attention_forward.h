@@ -13,6 +13,8 @@
  * With dropout the weights of P that are dropped become 0 between its sum and its product with V; 1/(1 − p) is left to
  * the end.
  *
+ * Caps and the far end of a window are applied to S in a pass of its own, in the blocks that have them.
+ *
  * Written once for every kind of word (attention_words.h): in pairs of bf16, P is rounded to bf16 before it meets V.
  * Included by one file a kind. */
 #ifndef PL_KERNELS_CPU_ATTENTION_FORWARD_H
@@ -41,6 +43,7 @@ typedef struct key_block {
     word *k, *v; /* [KEYS][ldk], [words_of(KEYS)][ldv], zeros behind */
     float *p;    /* [KEYS][GROUP], of which P takes the first words_of(KEYS) rows */
     float scale; /* of S */
+    float cap;   /* of S; 0: none */
     fetch *ahead;
     const pl_attention_dropout *dropout; /* NULL: nothing is dropped */
 } key_block;
@@ -77,6 +80,24 @@ TILE_TARGET static void scores(int vectors, const diagonal *g, const key_block *
         default:
             score_rows(1, v0, g, b, t, j, keys, high);
             break;
+        }
+    }
+}
+
+/* S as it is after its cap, which leaves −∞ as it is, and without the keys before the window: lane i of the panel sees
+ * the keys of the block from `begin + i` on. Takes `high` anew. */
+TILE_TARGET PL_V_CALL void revise_scores(int vectors, const diagonal *g, const key_block *b, int64_t begin, pl_vf *high)
+{
+    const pl_vf cap = pl_v_set(b->cap), never = pl_v_set(-INFINITY), lowest = pl_v_set(-FLT_MAX);
+    for (int v = 0; v < vectors; v++) {
+        high[v] = lowest;
+        for (int64_t j = 0; j < g->limit[v]; j++) {
+            float *s = b->p + j * GROUP + v * PL_VW;
+            pl_vf x = pl_v_load(s);
+            if (b->cap > 0) x = pl_v_select_gt(lowest, x, x, cap * pl_v_tanh(x / cap));
+            x = pl_v_select_gt(pl_v_lane_index(), pl_v_set((float)(j - begin - v * PL_VW)), never, x);
+            pl_v_store(s, x);
+            high[v] = pl_v_max(high[v], x);
         }
     }
 }
@@ -141,12 +162,15 @@ TILE_TARGET PL_V_INLINE void accumulate(int vectors, const diagonal *g, const ke
 TILE_TARGET static void visit(const pl_attention_head *h, const key_block *b, const panel *t)
 {
     int64_t keys = clamp_to(keys_seen(h, t->first + t->count - 1) - b->first, b->count);
-    if (keys == 0) return;
-    diagonal g = diagonal_of(h->causal, b->first, h->tk - h->tq + t->first, keys);
+    int64_t begin = first_key_seen(h, t->first) - b->first, end = first_key_seen(h, t->first + t->count - 1) - b->first;
+    if (keys == 0 || begin >= keys) return;
+    diagonal g = diagonal_of(h->causal, b->first, h->offset + t->first, keys);
     pl_vf high[VECTORS];
     for (int v = 0; v < VECTORS; v++) high[v] = pl_v_set(-FLT_MAX);
     int vectors = (int)((t->count + PL_VW - 1) / PL_VW);
     scores(vectors, &g, b, t, keys, high);
+    if (b->cap > 0 || end > 0)
+        revise_scores(vectors, &g, b, h->window ? h->offset + t->first + 1 - h->window - b->first : -GROUP, high);
     switch (vectors) {
     case 3:
         accumulate(3, &g, b, t, high);
@@ -207,16 +231,18 @@ static void attend(const pl_attention_head *h, int64_t begin, int64_t end, void 
     b.k = (word *)workspace + KEYS * GROUP;
     b.v = b.k + KEYS * b.ldk;
     b.scale = h->scale * ATTENTION_LOG2_E;
+    b.cap = h->cap * ATTENTION_LOG2_E;
     b.ahead = &(fetch){.ahead = h->ahead};
     b.dropout = h->dropout.probability > 0 ? &h->dropout : NULL;
     panel panels[PANELS];
     float *memory = (float *)(b.v + words_of(KEYS) * b.ldv);
     int64_t count = make_panels(h, begin, end, memory, panels), last = keys_seen(h, end - 1);
-    for (b.first = 0; b.first < last; b.first += KEYS) {
+    for (b.first = first_key_seen(h, begin); b.first < last; b.first += KEYS) {
         b.count = smaller(last - b.first, KEYS);
-        copy_along(h->type, b.k, b.ldk, round_up(b.count, ROWS), pl_real_at(h->type, h->k, b.first * h->ldk), h->ldk,
-                   b.count, width);
-        copy_across(h->type, b.v, b.ldv, pl_real_at(h->type, h->v, b.first * h->ldv), h->ldv, b.count, width, 1);
+        const void *k = pl_real_at(h->key_type, h->k, b.first * h->ldk);
+        const void *v = pl_real_at(h->key_type, h->v, b.first * h->ldv);
+        copy_along(h->key_type, b.k, b.ldk, round_up(b.count, ROWS), k, h->ldk, b.count, width);
+        copy_across(h->key_type, b.v, b.ldv, v, h->ldv, b.count, width, 1);
         for (int64_t i = 0; i < count; i++) visit(h, &b, &panels[i]);
     }
     for (int64_t i = 0; i < count; i++) finish_panel(h, &panels[i]);

@@ -26,7 +26,12 @@ void pl_attention_amx(const pl_attention_head *h, int64_t begin, int64_t end, vo
 
 PL_V_INLINE int64_t keys_seen(const pl_attention_head *h, int64_t query)
 {
-    return h->causal ? clamp_to(h->tk - h->tq + query + 1, h->tk) : h->tk;
+    return h->causal ? clamp_to(h->offset + query + 1, h->tk) : h->tk;
+}
+
+PL_V_INLINE int64_t first_key_seen(const pl_attention_head *h, int64_t query)
+{
+    return h->window ? clamp_to(h->offset + query + 1 - h->window, h->tk) : 0;
 }
 
 #if !defined(ATTENTION_PAIRS)

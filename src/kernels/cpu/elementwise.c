@@ -46,6 +46,9 @@ void PL_KERNEL(activation)(pl_activation act, int64_t count, pl_real type, const
     case PL_ACT_QUICK_GELU:
         PL_REAL_EACH(type, map(REAL, PL_ACT_QUICK_GELU, count, x, y));
         break;
+    case PL_ACT_GELU_TANH:
+        PL_REAL_EACH(type, map(REAL, PL_ACT_GELU_TANH, count, x, y));
+        break;
     default:
         PL_REAL_EACH(type, map(REAL, PL_ACT_NONE, count, x, y));
         break;
@@ -94,6 +97,9 @@ void PL_KERNEL(activation_bwd)(pl_activation act, int64_t count, pl_real type, c
     case PL_ACT_QUICK_GELU:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_QUICK_GELU, count, x, dy, dx));
         break;
+    case PL_ACT_GELU_TANH:
+        PL_REAL_EACH(type, map_grad(REAL, PL_ACT_GELU_TANH, count, x, dy, dx));
+        break;
     default:
         PL_REAL_EACH(type, map_grad(REAL, PL_ACT_NONE, count, x, dy, dx));
         break;
@@ -115,6 +121,18 @@ PL_V_INLINE void add(pl_real type, int64_t count, const void *a, const void *b, 
 void PL_KERNEL(add)(int64_t count, pl_real type, const void *a, const void *b, void *y)
 {
     PL_REAL_EACH(type, add(REAL, count, a, b, y));
+}
+
+PL_V_INLINE void scale(pl_real type, int64_t count, float factor, const void *x, void *y)
+{
+    int64_t i = 0;
+    for (; i + PL_VW <= count; i += PL_VW) pl_v_put(type, y, i, factor * pl_v_get(type, x, i, PL_VW), PL_VW);
+    if (i < count) pl_v_put(type, y, i, factor * pl_v_get(type, x, i, count - i), count - i);
+}
+
+void PL_KERNEL(scale)(int64_t count, pl_real type, float factor, const void *x, void *y)
+{
+    PL_REAL_EACH(type, scale(REAL, count, factor, x, y));
 }
 
 PL_V_INLINE void cast(pl_real from, pl_real to, int64_t count, const void *x, void *y)

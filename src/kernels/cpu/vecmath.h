@@ -184,6 +184,28 @@ PL_V_INLINE pl_vf pl_v_quick_gelu(pl_vf x)
 
 PL_V_INLINE pl_vf pl_v_quick_gelu_grad(pl_vf x) { return pl_v_silu_grad(PL_QUICK_GELU_SCALE * x); }
 
+/* ½x(1 + tanh(u)) is x·σ(2u), u = √(2/π)(x + 0.044715x³); far from 0 the argument is clamped by σ, and x³ within what
+ * f32 holds. */
+PL_V_INLINE pl_vf pl_v_gelu_tanh_argument(pl_vf x)
+{
+    const pl_vf c = pl_v_clamp(x, 1e4f);
+    return (float)(2 * PL_GELU_TANH_SCALE) * pl_v_fma((float)PL_GELU_TANH_CUBE * c * c, c, c);
+}
+
+PL_V_INLINE pl_vf pl_v_gelu_tanh(pl_vf x)
+{
+    return pl_v_max(pl_v_set(-1e4f), x) * pl_v_sigmoid(pl_v_gelu_tanh_argument(x));
+}
+
+/* s + x·s·(1 − s)·v', where v = 2u: s·(1 − s) without cancellation, and 0 where x² outgrows it */
+PL_V_INLINE pl_vf pl_v_gelu_tanh_grad(pl_vf x)
+{
+    const pl_vf v = pl_v_clamp(pl_v_gelu_tanh_argument(x), 87.0f), c = pl_v_clamp(x, 1e4f);
+    const pl_vf e = pl_v_exp_flush(-v), s = 1.0f / (1.0f + e), one = pl_v_set(1.0f);
+    const pl_vf slope = (float)(2 * PL_GELU_TANH_SCALE) * pl_v_fma((float)(3 * PL_GELU_TANH_CUBE) * c, c, one);
+    return pl_v_fma(c * slope * s, e * s, s);
+}
+
 /* Near 0 Cephes' odd polynomial, elsewhere 1 − 2/(exp(2|x|) + 1). */
 PL_V_INLINE pl_vf pl_v_tanh(pl_vf x)
 {
@@ -250,6 +272,9 @@ PL_V_INLINE void pl_v_act_of(pl_activation act, int n, const pl_vf *x, pl_vf *y)
     case PL_ACT_QUICK_GELU:
         PL_V_EACH y[v] = pl_v_quick_gelu(x[v]);
         break;
+    case PL_ACT_GELU_TANH:
+        PL_V_EACH y[v] = pl_v_gelu_tanh(x[v]);
+        break;
     default:
         PL_V_EACH y[v] = x[v];
         break;
@@ -279,6 +304,9 @@ PL_V_INLINE void pl_v_act_grad_of(pl_activation act, int n, const pl_vf *x, pl_v
         break;
     case PL_ACT_QUICK_GELU:
         PL_V_EACH y[v] = pl_v_quick_gelu_grad(x[v]);
+        break;
+    case PL_ACT_GELU_TANH:
+        PL_V_EACH y[v] = pl_v_gelu_tanh_grad(x[v]);
         break;
     default:
         PL_V_EACH y[v] = pl_v_set(1.0f);

@@ -10,6 +10,12 @@
 static inline double normal_cdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752440); }
 static inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
+/* ½x(1 + tanh(u)) is x·σ(2u). */
+static inline double gelu_tanh_argument(double x)
+{
+    return 2 * PL_GELU_TANH_SCALE * (x + PL_GELU_TANH_CUBE * x * x * x);
+}
+
 static inline double ref_activation(pl_activation act, double x)
 {
     switch (act) {
@@ -27,6 +33,8 @@ static inline double ref_activation(pl_activation act, double x)
         return sigmoid(x);
     case PL_ACT_QUICK_GELU:
         return x < -435 ? 0 : x * sigmoid(PL_QUICK_GELU_SCALE * x);
+    case PL_ACT_GELU_TANH:
+        return x < -40 ? 0 : x * sigmoid(gelu_tanh_argument(x));
     default:
         return x;
     }
@@ -51,6 +59,10 @@ static inline double ref_activation_slope(pl_activation act, double x)
     case PL_ACT_QUICK_GELU:
         c *= PL_QUICK_GELU_SCALE;
         return sigmoid(c) * (1 + c * sigmoid(-c));
+    case PL_ACT_GELU_TANH: {
+        const double s = sigmoid(gelu_tanh_argument(c)), rest = sigmoid(-gelu_tanh_argument(c));
+        return s + 2 * PL_GELU_TANH_SCALE * c * (1 + 3 * PL_GELU_TANH_CUBE * c * c) * s * rest;
+    }
     default:
         return 1;
     }

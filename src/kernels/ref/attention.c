@@ -16,7 +16,7 @@ static double dot(pl_real type, int64_t n, const void *a, int64_t at_a, const vo
     return sum;
 }
 
-/* Number of keys that query i sees. */
+/* Number of keys of which query i sees the last. */
 static int64_t visible(int causal, int64_t tq, int64_t tk, int64_t i)
 {
     int64_t seen = tk - tq + i + 1;
@@ -40,24 +40,33 @@ uint64_t PL_KERNEL(attention_workspace_bytes)(int64_t head_width, pl_attention_p
     return pl_align_up((uint64_t)head_width * sizeof(double), 64);
 }
 
+static double score(const pl_attention_head *h, int64_t i, int64_t j)
+{
+    double s = 0;
+    for (int64_t d = 0; d < h->head_width; d++)
+        s += (double)pl_real_get(h->type, h->q, i * h->ldq + d) * pl_real_get(h->key_type, h->k, j * h->ldk + d);
+    return h->cap > 0 ? h->cap * tanh(h->scale * s / h->cap) : h->scale * s;
+}
+
 static void one_query(const pl_attention_head *h, int64_t i, double *sum)
 {
-    int64_t n = visible(h->causal, h->tq, h->tk, i), width = h->head_width;
+    const int64_t last = h->offset + i + 1, end = !h->causal || last > h->tk ? h->tk : last, width = h->head_width;
+    const int64_t begin = h->window && last > h->window ? last - h->window : 0;
     double top = -INFINITY, total = 0;
-    for (int64_t j = 0; j < n; j++) {
-        double s = h->scale * dot(h->type, width, h->q, i * h->ldq, h->k, j * h->ldk);
+    for (int64_t j = begin; j < end; j++) {
+        double s = score(h, i, j);
         top = s > top || isnan(s) ? s : top;
     }
     for (int64_t d = 0; d < width; d++) sum[d] = 0;
-    for (int64_t j = 0; j < n; j++) {
-        double p = exp(h->scale * dot(h->type, width, h->q, i * h->ldq, h->k, j * h->ldk) - top);
-        double factor = factor_of(&h->dropout, i, j);
+    for (int64_t j = begin; j < end; j++) {
+        double p = exp(score(h, i, j) - top), factor = factor_of(&h->dropout, i, j);
         total += p;
         for (int64_t d = 0; d < width && factor > 0; d++)
-            sum[d] += factor * p * pl_real_get(h->type, h->v, j * h->ldv + d);
+            sum[d] += factor * p * pl_real_get(h->key_type, h->v, j * h->ldv + d);
     }
-    for (int64_t d = 0; d < width; d++) pl_real_put(h->type, h->o, i * h->ldo + d, n > 0 ? (float)(sum[d] / total) : 0);
-    if (h->lse) h->lse[i] = n > 0 ? (float)(top + log(total)) : -INFINITY;
+    for (int64_t d = 0; d < width; d++)
+        pl_real_put(h->type, h->o, i * h->ldo + d, begin < end ? (float)(sum[d] / total) : 0);
+    if (h->lse) h->lse[i] = begin < end ? (float)(top + log(total)) : -INFINITY;
 }
 
 void PL_KERNEL(attention)(const pl_attention_head *head, int64_t begin, int64_t end, void *workspace)
@@ -67,7 +76,13 @@ void PL_KERNEL(attention)(const pl_attention_head *head, int64_t begin, int64_t 
 
 void PL_KERNEL(attention_few)(const pl_attention_head *head, int64_t begin, int64_t end, void *workspace)
 {
-    PL_KERNEL(attention)(head, begin, end, workspace);
+    pl_attention_head one = *head;
+    for (int64_t g = 0; g < head->group; g++) {
+        const int64_t inside = g * head->head_width;
+        one.q = pl_real_at(head->type, head->q, inside), one.o = pl_real_at(head->type, head->o, inside);
+        one.lse = head->lse ? head->lse + g * head->tq : NULL;
+        PL_KERNEL(attention)(&one, begin, end, workspace);
+    }
 }
 
 uint64_t PL_KERNEL(attention_bwd_workspace_bytes)(int64_t head_width, pl_real type, int64_t keys)

@@ -21,6 +21,11 @@ void PL_KERNEL(add)(int64_t count, pl_real type, const void *a, const void *b, v
     for (int64_t i = 0; i < count; i++) pl_real_put(type, y, i, pl_real_get(type, a, i) + pl_real_get(type, b, i));
 }
 
+void PL_KERNEL(scale)(int64_t count, pl_real type, float factor, const void *x, void *y)
+{
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, y, i, factor * pl_real_get(type, x, i));
+}
+
 void PL_KERNEL(cast)(int64_t count, pl_real from, const void *x, pl_real to, void *y)
 {
     for (int64_t i = 0; i < count; i++) pl_real_put(to, y, i, pl_real_get(from, x, i));

@@ -67,7 +67,8 @@ static problem *problem_make(uint64_t seed)
     static problem p;
     dice d = {.philox = pl_philox_init(seed, 1)};
     pl_attention_call *c = &p.c;
-    *c = (pl_attention_call){.batch = roll(&d, 1, 2), .heads = roll(&d, 1, 3), .type = PL_REAL_BF16};
+    *c = (pl_attention_call){
+        .batch = roll(&d, 1, 2), .heads = roll(&d, 1, 3), .type = PL_REAL_BF16, .key_type = PL_REAL_BF16};
     c->tq = size(&d), c->tk = roll(&d, 0, 1) ? c->tq : size(&d);
     c->causal = (int)roll(&d, 0, 1);
     c->head_width = roll(&d, 0, 1) ? 32 * roll(&d, 1, 4) : roll(&d, 1, 130);
@@ -107,7 +108,7 @@ static float *widened(const uint16_t *from, int64_t count)
 static pl_attention_call oracle_of(const problem *p, float *o, float *lse)
 {
     pl_attention_call c = p->c;
-    c.type = PL_REAL_F32, c.o = o, c.lse = lse;
+    c.type = c.key_type = PL_REAL_F32, c.o = o, c.lse = lse;
     c.q = widened(p->in[Q], p->count[Q]), c.k = widened(p->in[K], p->count[K]), c.v = widened(p->in[V], p->count[V]);
     run(&c, (pl_team){1, PL_ISA_REF});
     return c;
@@ -207,8 +208,24 @@ static void check_nan(int which, int64_t at, int causal, pl_isa isa)
         fill(&philox, (uint64_t)i, in[i], TOKENS * WIDTH);
     }
     pl_attention_strides s = {TOKENS * WIDTH, WIDTH};
-    pl_attention_call c = {
-        1, TOKENS, TOKENS, 1, WIDTH, causal, 0.1f, in[Q], in[K], in[V], s, s, s, s, before, lse, .type = PL_REAL_BF16};
+    pl_attention_call c = {1,
+                           TOKENS,
+                           TOKENS,
+                           1,
+                           WIDTH,
+                           causal,
+                           0.1f,
+                           in[Q],
+                           in[K],
+                           in[V],
+                           s,
+                           s,
+                           s,
+                           s,
+                           before,
+                           lse,
+                           .type = PL_REAL_BF16,
+                           .key_type = PL_REAL_BF16};
     run(&c, (pl_team){1, isa});
     in[which][at * WIDTH + 7] = 0x7fc1;
     c.o = o;
@@ -249,8 +266,24 @@ static void check_large(pl_isa isa)
             in[i][j] = pl_bf16_of_f32(0x1p40f * pl_f32_of_bf16(in[i][j]));
     }
     pl_attention_strides s = {TOKENS * WIDTH, WIDTH};
-    pl_attention_call c = {
-        1, TOKENS, TOKENS, 1, WIDTH, 0, 0.3f, in[Q], in[K], in[V], s, s, s, s, o, NULL, .type = PL_REAL_BF16};
+    pl_attention_call c = {1,
+                           TOKENS,
+                           TOKENS,
+                           1,
+                           WIDTH,
+                           0,
+                           0.3f,
+                           in[Q],
+                           in[K],
+                           in[V],
+                           s,
+                           s,
+                           s,
+                           s,
+                           o,
+                           NULL,
+                           .type = PL_REAL_BF16,
+                           .key_type = PL_REAL_BF16};
     run(&c, (pl_team){1, isa});
     for (int64_t i = 0; i < TOKENS; i++) {
         int found = 0;

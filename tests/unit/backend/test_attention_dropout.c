@@ -110,7 +110,7 @@ static problem problem_make(uint64_t seed)
     problem p = {.step = roll(&d, 0, INT32_MAX), .first = roll(&d, 0, INT32_MAX) << roll(&d, 0, 30)};
     pl_attention_call *c = &p.c;
     *c = (pl_attention_call){.batch = roll(&d, 1, 2), .heads = roll(&d, 1, 3)};
-    c->type = (pl_real)roll(&d, 0, 2), c->causal = (int)roll(&d, 0, 1);
+    c->type = c->key_type = (pl_real)roll(&d, 0, 2), c->causal = (int)roll(&d, 0, 1);
     c->tq = size(&d), c->tk = roll(&d, 0, 1) ? c->tq : size(&d);
     c->head_width = roll(&d, 0, 1) ? 16 * roll(&d, 1, 4) : roll(&d, 1, 70);
     c->scale = (float)roll(&d, 1, 20) / 15 / sqrtf((float)c->head_width);
@@ -378,7 +378,8 @@ static problem square(uint64_t seed, int64_t n, pl_real type, int causal, float 
 {
     dice d = {.philox = pl_philox_init(seed, 5)};
     problem p = {.step = roll(&d, 0, INT32_MAX - 1), .first = roll(&d, 0, INT32_MAX) << roll(&d, 0, 30)};
-    p.c = (pl_attention_call){2, n, n, 2, n, causal, 1, .type = type, .drops = drops_of(seed, &d, probability)};
+    p.c = (pl_attention_call){
+        2, n, n, 2, n, causal, 1, .type = type, .key_type = type, .drops = drops_of(seed, &d, probability)};
     for (int i = 0; i < TENSORS; i++) {
         make_tensor(&p, i, 0, 0);
         set_matrix(&p, i, ZEROS);

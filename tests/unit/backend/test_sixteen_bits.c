@@ -184,6 +184,17 @@ static void check_add(pl_real type, pl_team team)
     assert_memory_equal(b.narrow, y.narrow, COUNT * 2);
 }
 
+static void check_scale(pl_real type, pl_team team)
+{
+    pair x = make_pair(type, COUNT, 1), y = empty_pair(type, COUNT);
+    pl_scale_exec(&(pl_scale_call){COUNT, -0.7f, x.wide, y.wide, PL_REAL_F32}, team);
+    pl_scale_exec(&(pl_scale_call){COUNT, -0.7f, x.narrow, y.narrow, type}, team);
+    for (int64_t i = 0; i < COUNT; i++) assert_true(y.wide[i] == -0.7f * x.wide[i]);
+    check_pair(&y, "factor·x", team);
+    pl_scale_exec(&(pl_scale_call){COUNT, -0.7f, x.narrow, x.narrow, type}, team);
+    assert_memory_equal(x.narrow, y.narrow, COUNT * 2);
+}
+
 static void check_dropout(pl_real type, pl_team team)
 {
     enum { SAMPLES = 3, ELEMS = 4099 + 7 };
@@ -345,7 +356,8 @@ static pl_attention_call attention_of(head_shape s, const pair *qkv, const pair 
                                .so = alone,
                                .o = type == PL_REAL_F32 ? (void *)o->wide : o->narrow,
                                .lse = lse,
-                               .type = type};
+                               .type = type,
+                               .key_type = type};
 }
 
 static pl_attention_bwd_call backward_of(head_shape s, const pair *qkv, const pair *o, const float *lse,
@@ -536,6 +548,7 @@ static void test_conversions(void **state)
 }
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
+static void test_scale(void **state) { (void)state, for_each_team(check_scale); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_norm(void **state) { (void)state, for_each_team(check_norm); }
 static void test_embedding(void **state) { (void)state, for_each_team(check_embedding); }
@@ -548,6 +561,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_activation),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_scale),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_embedding),

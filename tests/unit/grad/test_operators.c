@@ -126,6 +126,13 @@ static pl_id make_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_TANH); }
 static pl_id make_relu(maker *m, pl_id x) { return act(m, x, PL_ACT_RELU); }
 static pl_id make_sigmoid(maker *m, pl_id x) { return act(m, x, PL_ACT_SIGMOID); }
 static pl_id make_quick_gelu(maker *m, pl_id x) { return act(m, x, PL_ACT_QUICK_GELU); }
+static pl_id make_scale(maker *m, pl_id x)
+{
+    pl_scale_args a = pl_scale_none;
+    a.x = x, a.factor = -1.7;
+    return pl_build_scale(&m->b, &a);
+}
+static pl_id make_gelu_tanh(maker *m, pl_id x) { return act(m, x, PL_ACT_GELU_TANH); }
 static pl_id make_identity(maker *m, pl_id x) { return act(m, x, PL_ACT_NONE); }
 
 static pl_id make_layer_norm(maker *m, pl_id x)
@@ -532,6 +539,7 @@ static void operators_agree_with_finite_differences(void **state)
     CHECK(nothing), CHECK(linear), CHECK(linear_bias_residual), CHECK(shared_weight);
     CHECK(feed_forward), CHECK(feed_forward_all), CHECK(feed_forward_between);
     CHECK(gelu), CHECK(silu), CHECK(tanh), CHECK(relu), CHECK(identity), CHECK(sigmoid), CHECK(quick_gelu);
+    CHECK(gelu_tanh), CHECK(scale);
     CHECK(layer_norm), CHECK(layer_norm_without_beta), CHECK(rms_norm), CHECK(rms_norm_without_gain);
     CHECK(rms_norm_of_residual_without_gain);
     CHECK(dropout), CHECK(dropout_residual), CHECK(places), CHECK(window);

@@ -399,6 +399,13 @@ static void operands_of_attention(void **state)
     (void)state;
     refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=3", "heads");
     refuse("in=14,15,16 out=17,18 heads=2", "in=14,15,16 out=17,18 heads=0", "heads");
+    refuse("out=17,18 heads=2", "out=17,18 key_heads=3 heads=2", "3 key heads do not divide 2 heads");
+    refuse("out=17,18 heads=2", "out=17,18 key_heads=-1 heads=2", "-1 key heads");
+    refuse("out=17,18 heads=2", "out=17,18 key_heads=1 heads=2", "input k is");
+    refuse("out=17,18 heads=2", "out=17,18 window=-1 heads=2", "only causal attention has a window");
+    refuse("out=17,18 heads=2 causal=1", "out=17,18 window=1 heads=2 causal=0", "only causal attention has a window");
+    refuse("out=17,18 heads=2", "out=17,18 cap=-2 heads=2", "the cap -2");
+    refuse("out=17,18 heads=2", "out=17,18 cap=inf heads=2", "the cap inf");
     refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,12,18,28", "input o is");
     refuse("attention_bwd region=1 in=14,15,16,17,18,28", "attention_bwd region=1 in=14,15,16,17,11,28",
            "input lse is");

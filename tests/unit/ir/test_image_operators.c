@@ -85,11 +85,13 @@ static const struct {
     {'!', PL_DTYPE_U8, 3, {2, 4, 6}},
     {'#', PL_DTYPE_I32, 1, {-2}},
     {'%', PL_DTYPE_I64, 2, {-2, 3}},
+    {'$', PL_DTYPE_F32, 2, {4, 4}},
+    {'&', PL_DTYPE_F32, 1, {4}},
 };
 
 typedef struct attempt {
     pl_op op;
-    pl_attr attr[7];
+    pl_attr attr[PL_ATTR_MAX];
     const char *in;    /* a letter an input, '-' for none */
     const char *words; /* of the refusal; NULL: it is taken */
     const char *shape; /* then: of the first output */
@@ -322,6 +324,28 @@ static const attempt attempts[] = {
     {PL_OP_PATCHES, {I(2), I(3)}, "M", "input image is f32", NULL},
     {PL_OP_PIXELS, {{0}}, "x", NULL, "[2,5,6,8]"},
     {PL_OP_PIXELS, {{0}}, "A", "input x is", NULL},
+    {PL_OP_ROPE, {I(1), I(1), F(0)}, "7$$", NULL, "[2,4,8]"},
+    {PL_OP_ROPE, {I(1), I(1), F(0)}, "7", "theta 0", NULL},
+    {PL_OP_ROPE, {I(1), I(1), F(9)}, "7$", "input sine is nothing", NULL},
+    {PL_OP_ROPE, {I(1), I(1), F(9)}, "7-$", "input cosine is nothing", NULL},
+    {PL_OP_ROPE, {I(1), I(1), F(9)}, "7$E", "input sine is", NULL},
+    {PL_OP_ROPE, {I(2), I(1), F(9)}, "7$$", "input cosine is", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9)}, "s&", NULL, "[5,4]"},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9), I(1), F(4)}, "-", NULL, "[5,4]"},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9), I(2), F(4), F(64), F(1), F(4)}, "s", NULL, "[5,4]"},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9)}, "sc", "input divisor is", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9)}, "Y", "input position is", NULL},
+    {PL_OP_ROPE_TABLE, {I(0), I(4), F(9)}, "s", "no table of 0 positions", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(257), F(9)}, "s", "257 pairs", NULL},
+    {PL_OP_ROPE_TABLE, {I(INT64_MAX), I(4), F(9)}, "s", "no table", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(1)}, "s", "theta 1", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9), I(4), F(4)}, "s", "kind 4", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9), I(1)}, "s", "kind 1", NULL},
+    {PL_OP_ROPE_TABLE, {I(5), I(4), F(9), I(3), F(4)}, "s", "kind 3", NULL},
+    {PL_OP_GATED_ACTIVATION, {I(2)}, "77", NULL, "[2,4,8]"},
+    {PL_OP_GATED_ACTIVATION, {I(2)}, "7M", "input up is", NULL},
+    {PL_OP_SCALE, {F(2)}, "G", NULL, "[2,4,8]"},
+    {PL_OP_SCALE, {F(INFINITY)}, "G", "not a finite factor", NULL},
     {PL_OP_ADD_POSITIONS, {{0}}, "7E", NULL, "[2,4,8]"},
     {PL_OP_ADD_POSITIONS, {{0}}, "FE", NULL, "[2B,4,8]"},
     {PL_OP_ADD_POSITIONS, {{0}}, "GE", NULL, "[2,4,8]"},

@@ -106,6 +106,16 @@ static double quick_gelu_grad(double v)
 {
     return fabs(v) > 400 ? v > 0 : sigmoid(1.702 * v) + 1.702 * v * sigmoid_grad(1.702 * v);
 }
+static double gelu_tanh(double v)
+{
+    const double t = tanh(sqrt(M_2_PI) * (v + 0.044715 * v * v * v));
+    return v < -40 ? 0 : 0.5 * v * (1 + t);
+}
+static double gelu_tanh_grad(double v)
+{
+    const double u = sqrt(M_2_PI) * (v + 0.044715 * v * v * v), slope = sqrt(M_2_PI) * (1 + 3 * 0.044715 * v * v);
+    return fabs(v) > 40 ? v > 0 : 0.5 * (1 + tanh(u)) + 0.5 * v * slope / (cosh(u) * cosh(u));
+}
 static double one(double v) { return (void)v, 1; }
 static double same(double v) { return v; }
 
@@ -122,10 +132,11 @@ static double worst_error(double (*f)(double))
 
 static void check_functions(const pl_kernels *kernels, const char *level)
 {
-    static double (*const value[PL_ACT_COUNT])(double) = {same, gelu,       silu,    tanh,
-                                                          relu, leaky_relu, sigmoid, quick_gelu};
-    static double (*const slope[PL_ACT_COUNT])(double) = {one,       gelu_grad,       silu_grad,    tanh_grad,
-                                                          relu_grad, leaky_relu_grad, sigmoid_grad, quick_gelu_grad};
+    static double (*const value[PL_ACT_COUNT])(double) = {same,       gelu,    silu,       tanh,     relu,
+                                                          leaky_relu, sigmoid, quick_gelu, gelu_tanh};
+    static double (*const slope[PL_ACT_COUNT])(double) = {one,          gelu_grad,       silu_grad,
+                                                          tanh_grad,    relu_grad,       leaky_relu_grad,
+                                                          sigmoid_grad, quick_gelu_grad, gelu_tanh_grad};
     fill_inputs(12);
     for (int i = 0; i < COUNT; i++) dy[i] = 1;
     kernels->vecmath(PL_VECMATH_ERF, COUNT, x, y);
@@ -151,11 +162,11 @@ static void check_edges(const pl_kernels *kernels, const char *level)
     const float *const functions[] = {
         [PL_VECMATH_EXP] = exp_at, [PL_VECMATH_ERF] = erf_at, [PL_VECMATH_SIGMOID] = sigmoid_at};
     const float value[PL_ACT_COUNT][4] = {
-        {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0},         {0, 0, INFINITY, 0}, {0, 0, 1, -1},
-        {0, 0, INFINITY, 0},         {0, 0, INFINITY, -INFINITY}, {0.5f, 0.5f, 1, 0},  {0, 0, INFINITY, 0}};
+        {0, 0, INFINITY, -INFINITY}, {0, 0, INFINITY, 0}, {0, 0, INFINITY, 0}, {0, 0, 1, -1},      {0, 0, INFINITY, 0},
+        {0, 0, INFINITY, -INFINITY}, {0.5f, 0.5f, 1, 0},  {0, 0, INFINITY, 0}, {0, 0, INFINITY, 0}};
     const float slope[PL_ACT_COUNT][4] = {{1, 1, 1, 1},         {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0},
                                           {1, 1, 0, 0},         {0, 0, 1, 0},       {0.01f, 0.01f, 1, 0.01f},
-                                          {0.25f, 0.25f, 0, 0}, {0.5f, 0.5f, 1, 0}};
+                                          {0.25f, 0.25f, 0, 0}, {0.5f, 0.5f, 1, 0}, {0.5f, 0.5f, 1, 0}};
     float out[5];
     for (int f = 0; f < PL_VECMATH_COUNT; f++) {
         if (f == PL_VECMATH_EXP2 || f == PL_VECMATH_LOG) continue;

@@ -14,10 +14,10 @@
 #include "support/program.h"
 #include "support/seed.h"
 
-enum { CASES = 200, ROWS_MAX = 12, WIDTH_MAX = 8, INNER_MAX = 12 };
+enum { CASES = 400, ROWS_MAX = 12, INNER_MAX = 12, COLUMNS_MAX = 72 };
 static uint64_t seed, this_case;
 
-typedef double rows_of[ROWS_MAX][3 * INNER_MAX]; /* of joined matrices, too */
+typedef double rows_of[ROWS_MAX][COLUMNS_MAX]; /* of joined matrices, too */
 
 /* ---- a block and its graph ---- */
 
@@ -26,9 +26,10 @@ static int64_t roll(uint64_t what, int64_t count)
     return (int64_t)(tiny_uniform(seed, this_case, what) * (double)count);
 }
 
-static const char *const linears[] = {"q.weight", "k.weight", "v.weight", "out.weight", "up.weight", "down.weight",
-                                      "q.bias",   "k.bias",   "v.bias",   "out.bias",   "up.bias",   "down.bias"};
-enum { Q, K, V, OUT, UP, DOWN, MATRICES };
+static const char *const linears[] = {"q.weight",    "k.weight",    "v.weight",  "out.weight", "up.weight",
+                                      "down.weight", "gate.weight", "q.bias",    "k.bias",     "v.bias",
+                                      "out.bias",    "up.bias",     "down.bias", "gate.bias"};
+enum { Q, K, V, OUT, UP, DOWN, GATE, MATRICES };
 
 static pl_projection projection(int which, bool has_bias)
 {
@@ -38,10 +39,15 @@ static pl_projection projection(int which, bool has_bias)
 
 static pl_transformer random_block(void)
 {
+    static const pl_activation activations[] = {PL_ACT_SILU, PL_ACT_RELU, PL_ACT_GELU_TANH};
     const bool has_bias = roll(0, 2), is_apart = roll(1, 2), is_rms = roll(2, 2);
-    const int64_t heads = 1 + roll(4, 2);
+    const int64_t heads = (int64_t)1 << roll(4, 3);
     pl_transformer t = {.width = 4 * heads,
                         .heads = heads,
+                        .head_width = roll(14, 2) ? 2 + 2 * roll(15, 3) : 0,
+                        .key_heads = roll(16, 2) ? heads >> roll(17, 3) : 0,
+                        .scale = roll(18, 2) ? 0.1 + 0.1 * (double)roll(19, 5) : 0,
+                        .cap = roll(20, 3) ? 0 : 0.5 + (double)roll(21, 3),
                         .inner = 3 + roll(5, INNER_MAX - 3),
                         .norm = {.is_rms = is_rms, .eps = 1e-5},
                         .norm1 = "first",
@@ -54,15 +60,42 @@ static pl_transformer random_block(void)
                         .up = projection(UP, has_bias),
                         .down = projection(DOWN, has_bias),
                         .is_gated = roll(3, 2),
-                        .activation = roll(10, 2) ? PL_ACT_SILU : PL_ACT_RELU};
+                        .activation = activations[roll(10, 3)]};
     if (is_apart) t.key = projection(K, has_bias), t.value = projection(V, has_bias);
-    if (roll(11, 4)) t.output = projection(OUT, has_bias);
+    if (is_apart && roll(22, 2)) t.query_norm = "q_norm", t.key_norm = "k_norm";
+    if (roll(11, 4) || t.head_width) t.output = projection(OUT, roll(23, 2));
     if (is_rms && roll(12, 2)) t.norm1 = t.norm2 = NULL;
+    if (!t.is_post_norm && roll(24, 2)) t.attention_norm = "added_first", t.feed_forward_norm = "added_second";
+    if (t.is_gated && roll(25, 2)) t.gate = projection(GATE, roll(26, 2));
     return t;
 }
 
+static int64_t head_width_of(const pl_transformer *t) { return t->head_width ? t->head_width : t->width / t->heads; }
+static int64_t key_heads_of(const pl_transformer *t) { return t->key_heads ? t->key_heads : t->heads; }
+
+/* ---- positions and windows, which differ between blocks ---- */
+
+typedef struct surroundings {
+    pl_rope_scaling rope;
+    bool has_rope;
+    int64_t window;
+} surroundings;
+
+static surroundings random_surroundings(const pl_transformer *t)
+{
+    surroundings s = {.rope = {.kind = (pl_rope_kind)roll(30, 3),
+                               .theta = 50,
+                               .factor = 4,
+                               .original_context = 16,
+                               .low_factor = 1,
+                               .high_factor = 4}};
+    s.has_rope = t->theta == 0 && roll(31, 3);
+    s.window = t->is_causal && roll(32, 2) ? 1 + roll(33, 6) : 0;
+    return s;
+}
+
 /* "run" of x [B,positions,width] through block 3. */
-static pl_graph *build(const pl_transformer *t, int64_t positions, pl_id *y)
+static pl_graph *build(const pl_transformer *t, const surroundings *s, int64_t positions, pl_id *y)
 {
     pl_error err = {0};
     pl_net n;
@@ -76,7 +109,11 @@ static pl_graph *build(const pl_transformer *t, int64_t positions, pl_id *y)
     n.input[PL_INPUT_POSITION] = pl_build_persistent(&n.b, PL_ROLE_INPUT, pl_input_dtype(PL_INPUT_POSITION),
                                                      pl_shape_of(1, (int64_t)1), "position");
     n.b = pl_builder_begin(g, pl_graph_add_region(g, "run", PL_NONE, 1), &err);
-    *y = pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 3, 1}, t, x);
+    const pl_id position = t->cached ? n.input[PL_INPUT_POSITION] : PL_NONE;
+    pl_rotation rotation;
+    if (s->has_rope) rotation = pl_net_rotation(&n, &s->rope, position, positions, head_width_of(t), NULL);
+    const pl_block_attention attention = {s->window, s->has_rope ? &rotation : NULL};
+    *y = pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 3, 1, &attention}, t, x);
     if (n.b.status != PL_OK || pl_net_finish(&n) != PL_OK) fail_msg("%s", err.text);
     pl_net_deinit(&n);
     for (size_t i = 0; i < g->region_count; i++)
@@ -105,103 +142,153 @@ static void multiply(reference *r, const pl_projection *p, rows_of x, int64_t ro
         }
 }
 
-static void normalise(reference *r, const pl_transformer *t, const char *name, rows_of x, int64_t rows)
+static void normalise_one(reference *r, const pl_transformer *t, const char *name, double *x, int64_t width)
 {
     char gain[64], bias[64];
+    double mean = 0, square = 0;
     snprintf(gain, sizeof gain, "%s.weight", name ? name : "");
     snprintf(bias, sizeof bias, "%s.bias", name ? name : "");
-    for (int64_t k = 0; k < rows; k++) {
-        double mean = 0, square = 0;
-        for (int64_t i = 0; i < t->width && !t->norm.is_rms; i++) mean += x[k][i] / (double)t->width;
-        for (int64_t i = 0; i < t->width; i++) square += (x[k][i] - mean) * (x[k][i] - mean) / (double)t->width;
-        for (int64_t i = 0; i < t->width; i++) {
-            x[k][i] = (x[k][i] - mean) / sqrt(square + t->norm.eps);
-            if (name) x[k][i] *= find(r, gain)[i];
-            if (name && !t->norm.is_rms) x[k][i] += find(r, bias)[i];
-        }
+    for (int64_t i = 0; i < width && !t->norm.is_rms; i++) mean += x[i] / (double)width;
+    for (int64_t i = 0; i < width; i++) square += (x[i] - mean) * (x[i] - mean) / (double)width;
+    for (int64_t i = 0; i < width; i++) {
+        x[i] = (x[i] - mean) / sqrt(square + t->norm.eps);
+        if (name) x[i] *= find(r, gain)[i];
+        if (name && !t->norm.is_rms) x[i] += find(r, bias)[i];
     }
 }
 
-/* The halves of a head are the real and imaginary parts of numbers, which turn by the place's angle. */
-static void turn(const pl_transformer *t, rows_of x, int64_t rows)
+static void normalise(reference *r, const pl_transformer *t, const char *name, rows_of x, int64_t rows)
 {
-    const int64_t head = t->width / t->heads, half = head / 2;
+    for (int64_t k = 0; k < rows; k++) normalise_one(r, t, name, x[k], t->width);
+}
+
+static void normalise_heads(reference *r, const pl_transformer *t, const char *name, rows_of x, int64_t rows,
+                            int64_t heads)
+{
+    const int64_t width = head_width_of(t);
+    for (int64_t k = 0; k < rows && name; k++)
+        for (int64_t h = 0; h < heads; h++) normalise_one(r, t, name, &x[k][h * width], width);
+}
+
+/* Of OWN_MODELS' kinds default, linear and llama3. */
+static double frequency(const surroundings *s, double theta, double exponent)
+{
+    const pl_rope_scaling *r = &s->rope;
+    const double f = pow(s->has_rope ? r->theta : theta, exponent), length = 2 * acos(-1) / f;
+    if (!s->has_rope || r->kind == PL_ROPE_DEFAULT) return f;
+    if (r->kind == PL_ROPE_LINEAR || length > r->original_context / r->low_factor) return f / r->factor;
+    if (length < r->original_context / r->high_factor) return f;
+    const double u = (r->original_context / length - r->low_factor) / (r->high_factor - r->low_factor);
+    return (1 - u) * f / r->factor + u * f;
+}
+
+/* The halves of a head are the real and imaginary parts of numbers, which turn by the place's angle. */
+static void turn(const pl_transformer *t, const surroundings *s, rows_of x, int64_t rows, int64_t heads)
+{
+    const int64_t head = head_width_of(t), half = head / 2;
     for (int64_t k = 0; k < rows; k++)
-        for (int64_t i = 0; i < t->width; i++) {
+        for (int64_t i = 0; i < heads * head; i++) {
             if (i % head >= half) continue;
             const int64_t place = t->sequences ? k % (rows / t->sequences) : k;
-            const double angle = (double)place * pow(t->theta, -2.0 * (double)(i % head) / (double)head);
+            const double angle = (double)place * frequency(s, t->theta, -2.0 * (double)(i % head) / (double)head);
             const double re = x[k][i], im = x[k][i + half];
             x[k][i] = re * cos(angle) - im * sin(angle), x[k][i + half] = re * sin(angle) + im * cos(angle);
         }
 }
 
-static double score(const pl_transformer *t, const double *q, const double *k, int64_t head)
+static double score(const pl_transformer *t, const double *q, const double *k)
 {
-    const int64_t width = t->width / t->heads;
+    const int64_t width = head_width_of(t);
     double sum = 0;
-    for (int64_t i = head * width; i < (head + 1) * width; i++) sum += q[i] * k[i];
-    return exp(sum / sqrt((double)width));
+    for (int64_t i = 0; i < width; i++) sum += q[i] * k[i];
+    sum *= t->scale > 0 ? t->scale : 1 / sqrt((double)width);
+    return exp(t->cap > 0 ? t->cap * tanh(sum / t->cap) : sum);
 }
 
-static void attend(const pl_transformer *t, rows_of q, rows_of k, rows_of v, int64_t rows, rows_of y)
+static bool sees(const pl_transformer *t, const surroundings *s, int64_t a, int64_t b)
 {
-    const int64_t length = t->sequences ? rows / t->sequences : rows, width = t->width / t->heads;
+    return !t->is_causal || (b <= a && (!s->window || a - b < s->window));
+}
+
+static void attend(const pl_transformer *t, const surroundings *s, rows_of q, rows_of k, rows_of v, int64_t rows,
+                   rows_of y)
+{
+    const int64_t length = t->sequences ? rows / t->sequences : rows, width = head_width_of(t);
     memset(y, 0, sizeof(rows_of));
     for (int64_t a = 0; a < rows; a++)
         for (int64_t head = 0; head < t->heads; head++) {
+            const int64_t own = head * width, shared = head / (t->heads / key_heads_of(t)) * width;
             double total = 0;
             for (int64_t b = 0; b < rows; b++) {
-                if (a / length != b / length || (t->is_causal && b > a)) continue;
-                const double e = score(t, q[a], k[b], head);
+                if (a / length != b / length || !sees(t, s, a, b)) continue;
+                const double e = score(t, &q[a][own], &k[b][shared]);
                 total += e;
-                for (int64_t i = head * width; i < (head + 1) * width; i++) y[a][i] += e * v[b][i];
+                for (int64_t i = 0; i < width; i++) y[a][own + i] += e * v[b][shared + i];
             }
-            for (int64_t i = head * width; i < (head + 1) * width; i++) y[a][i] /= total;
+            for (int64_t i = 0; i < width; i++) y[a][own + i] /= total;
         }
 }
 
-static void attention(reference *r, const pl_transformer *t, rows_of x, int64_t rows, rows_of y)
+static void attention(reference *r, const pl_transformer *t, const surroundings *s, rows_of x, int64_t rows, rows_of y)
 {
     static rows_of q, k, v, heads;
-    const int64_t d = t->width;
-    multiply(r, &t->query, x, rows, d, t->key.weight ? d : 3 * d, q);
-    if (t->key.weight) multiply(r, &t->key, x, rows, d, d, k), multiply(r, &t->value, x, rows, d, d, v);
-    for (int64_t a = 0; a < rows && !t->key.weight; a++)
-        memcpy(k[a], &q[a][d], (size_t)d * sizeof(double)), memcpy(v[a], &q[a][2 * d], (size_t)d * sizeof(double));
-    if (t->theta > 0) turn(t, q, rows), turn(t, k, rows);
-    attend(t, q, k, v, rows, heads);
+    const int64_t d = t->width, head = head_width_of(t), wide = t->heads * head, keys = key_heads_of(t) * head;
+    multiply(r, &t->query, x, rows, d, t->key.weight ? wide : wide + 2 * keys, q);
+    if (t->key.weight) multiply(r, &t->key, x, rows, d, keys, k), multiply(r, &t->value, x, rows, d, keys, v);
+    for (int64_t a = 0; a < rows && !t->key.weight; a++) {
+        memcpy(k[a], &q[a][wide], (size_t)keys * sizeof(double));
+        memcpy(v[a], &q[a][wide + keys], (size_t)keys * sizeof(double));
+    }
+    normalise_heads(r, t, t->query_norm, q, rows, t->heads);
+    normalise_heads(r, t, t->key_norm, k, rows, key_heads_of(t));
+    if (t->theta > 0 || s->has_rope) turn(t, s, q, rows, t->heads), turn(t, s, k, rows, key_heads_of(t));
+    attend(t, s, q, k, v, rows, heads);
     if (t->output.weight)
-        multiply(r, &t->output, heads, rows, d, d, y);
+        multiply(r, &t->output, heads, rows, wide, d, y);
     else
         memcpy(y, heads, sizeof(rows_of));
 }
 
 static double activate(const pl_transformer *t, double x)
 {
-    return t->activation == PL_ACT_SILU ? x / (1 + exp(-x)) : x > 0 ? x : 0;
+    if (t->activation == PL_ACT_SILU) return x / (1 + exp(-x));
+    if (t->activation == PL_ACT_RELU) return x > 0 ? x : 0;
+    return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
 }
 
-static void feed_forward(reference *r, const pl_transformer *t, rows_of x, int64_t rows, rows_of y)
+static void feed_forward(reference *r, const pl_transformer *t, const surroundings *s, rows_of x, int64_t rows,
+                         rows_of y)
 {
-    static rows_of h;
-    multiply(r, &t->up, x, rows, t->width, t->is_gated ? 2 * t->inner : t->inner, h);
+    static rows_of h, up;
+    const bool is_joined = t->is_gated && !t->gate.weight;
+    (void)s;
+    multiply(r, t->gate.weight ? &t->gate : &t->up, x, rows, t->width, is_joined ? 2 * t->inner : t->inner, h);
+    if (t->gate.weight) multiply(r, &t->up, x, rows, t->width, t->inner, up);
     for (int64_t a = 0; a < rows; a++)
-        for (int64_t i = 0; i < t->inner; i++) h[a][i] = activate(t, h[a][i]) * (t->is_gated ? h[a][t->inner + i] : 1);
+        for (int64_t i = 0; i < t->inner; i++)
+            h[a][i] = activate(t, h[a][i]) * (is_joined ? h[a][t->inner + i] : t->gate.weight ? up[a][i] : 1);
     multiply(r, &t->down, h, rows, t->inner, t->width, y);
 }
 
-typedef void layer_of(reference *, const pl_transformer *, rows_of, int64_t, rows_of);
+typedef void layer_of(reference *, const pl_transformer *, const surroundings *, rows_of, int64_t, rows_of);
 
-static void sublayer(reference *r, const pl_transformer *t, layer_of *layer, const char *norm, rows_of x, int64_t rows)
+static void sublayer(reference *r, const pl_transformer *t, const surroundings *s, layer_of *layer, const char *norm,
+                     const char *added, rows_of x, int64_t rows)
 {
     static rows_of in, out;
     memcpy(in, x, sizeof(rows_of));
     if (!t->is_post_norm) normalise(r, t, norm, in, rows);
-    layer(r, t, in, rows, out);
+    layer(r, t, s, in, rows, out);
+    if (added) normalise(r, t, added, out, rows);
     for (int64_t a = 0; a < rows; a++)
         for (int64_t i = 0; i < t->width; i++) x[a][i] += out[a][i];
     if (t->is_post_norm) normalise(r, t, norm, x, rows);
+}
+
+static void block_of(reference *r, const pl_transformer *t, const surroundings *s, rows_of x, int64_t rows)
+{
+    sublayer(r, t, s, attention, t->norm1, t->attention_norm, x, rows);
+    sublayer(r, t, s, feed_forward, t->norm2, t->feed_forward_norm, x, rows);
 }
 
 /* ---- both ---- */
@@ -212,12 +299,21 @@ static void fill(double *x, uint64_t count, uint64_t what)
     for (uint64_t i = 0; i < count; i++) x[i] = tiny_uniform(seed + what, this_case, 100 + i) + 0.25 * (double)(i % 3);
 }
 
+static void fill_norm(reference *r, const pl_transformer *t, const char *name, int64_t width, uint64_t what)
+{
+    char whole[64];
+    if (!name) return;
+    snprintf(whole, sizeof whole, "%s.weight", name);
+    fill(find(r, whole), (uint64_t)width, what);
+    snprintf(whole, sizeof whole, "%s.bias", name);
+    if (!t->norm.is_rms) fill(find(r, whole), (uint64_t)width, what + 50);
+}
+
 static void fill_norms(reference *r, const pl_transformer *t)
 {
-    if (!t->norm1) return;
-    fill(find(r, "first.weight"), (uint64_t)t->width, 2), fill(find(r, "second.weight"), (uint64_t)t->width, 3);
-    if (t->norm.is_rms) return;
-    fill(find(r, "first.bias"), (uint64_t)t->width, 4), fill(find(r, "second.bias"), (uint64_t)t->width, 5);
+    fill_norm(r, t, t->norm1, t->width, 2), fill_norm(r, t, t->norm2, t->width, 3);
+    fill_norm(r, t, t->attention_norm, t->width, 4), fill_norm(r, t, t->feed_forward_norm, t->width, 5);
+    fill_norm(r, t, t->query_norm, head_width_of(t), 6), fill_norm(r, t, t->key_norm, head_width_of(t), 7);
 }
 
 static void expect(const pl_transformer *t, const double *got, const double *wanted, int64_t row)
@@ -232,9 +328,11 @@ static void check_block(void)
 {
     static rows_of x;
     const pl_transformer t = random_block();
+    surroundings s = random_surroundings(&t);
     const int64_t rows = 2 * (1 + roll(13, ROWS_MAX / 2));
     pl_id y = PL_NONE;
-    pl_graph *g = build(&t, rows, &y);
+    if (t.sequences) s.has_rope = false;
+    pl_graph *g = build(&t, &s, rows, &y);
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
     fill(reference_find(r, "x"), (uint64_t)(rows * t.width), 1);
@@ -242,8 +340,7 @@ static void check_block(void)
     for (int64_t a = 0; a < rows; a++)
         memcpy(x[a], reference_find(r, "x") + a * t.width, (size_t)t.width * sizeof(double));
     reference_run_named(r, "run", NULL, NULL);
-    sublayer(r, &t, attention, t.norm1, x, rows);
-    sublayer(r, &t, feed_forward, t.norm2, x, rows);
+    block_of(r, &t, &s, x, rows);
     for (int64_t a = 0; a < rows; a++) expect(&t, reference_address(r, y) + a * t.width, x[a], a);
     reference_destroy(r);
     pl_graph_destroy(g);
@@ -255,7 +352,8 @@ static void blocks_are_their_formulas(void **state)
     for (this_case = 0; this_case < CASES; this_case++) check_block();
 }
 
-/* One token after the other through a cache: the rows of the whole sequence, each of which sees those before it. */
+/* So many tokens at a time through a cache: the rows of the whole sequence, each of which sees those before it. At its
+ * end may be some that the cache has no room for, which change nothing. */
 static void check_cache(void)
 {
     static rows_of x, whole;
@@ -263,19 +361,23 @@ static void check_cache(void)
     const int64_t rows = 1 + roll(13, ROWS_MAX);
     pl_id y = PL_NONE;
     t.is_causal = true, t.theta = 0, t.sequences = 0, t.cached = rows;
-    pl_graph *g = build(&t, 1, &y);
+    t.cache_type = (pl_dtype)roll(40, 3);
+    const surroundings s = random_surroundings(&t);
+    const int64_t together = 1 + roll(41, rows < 5 ? rows : 5);
+    pl_graph *g = build(&t, &s, together, &y);
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
     fill_norms(r, &t);
-    for (int64_t a = 0; a < rows; a++) fill(x[a], (uint64_t)t.width, (uint64_t)(7 + a));
+    for (int64_t a = 0; a < ROWS_MAX; a++) fill(x[a], (uint64_t)t.width, (uint64_t)(8 + a));
     memcpy(whole, x, sizeof whole);
-    sublayer(r, &t, attention, t.norm1, whole, rows);
-    sublayer(r, &t, feed_forward, t.norm2, whole, rows);
-    for (int64_t a = 0; a < rows; a++) {
-        memcpy(reference_find(r, "x"), x[a], (size_t)t.width * sizeof(double));
-        *reference_find(r, "position") = (double)a;
+    block_of(r, &t, &s, whole, rows);
+    for (int64_t first = 0; first < rows; first += together) {
+        for (int64_t a = first; a < first + together && a < ROWS_MAX; a++)
+            memcpy(reference_find(r, "x") + (a - first) * t.width, x[a], (size_t)t.width * sizeof(double));
+        *reference_find(r, "position") = (double)first;
         reference_run_named(r, "run", NULL, NULL);
-        expect(&t, reference_address(r, y), whole[a], a);
+        for (int64_t a = first; a < first + together && a < rows; a++)
+            expect(&t, reference_address(r, y) + (a - first) * t.width, whole[a], a);
     }
     reference_destroy(r);
     pl_graph_destroy(g);
@@ -306,15 +408,31 @@ static void expect_refused(pl_net *n, pl_graph *g, const pl_error *err, pl_statu
 
 static void what_a_block_cannot_be_is_refused(void **state)
 {
+    static const pl_rotation rotation = {PL_NONE, PL_NONE};
+    static const pl_block_attention turned = {0, &rotation};
+    static const struct {
+        pl_transformer t;
+        const pl_block_attention *attention;
+        const char *words;
+    } cases[] = {
+        {{.theta = 1e4, .cached = 8}, NULL, "rotary positions have no cache"},
+        {{.theta = 1e4}, &turned, "by theta or by a rotation"},
+        {{.is_post_norm = true, .attention_norm = "a"}, NULL, "or its sum has"},
+        {{.query_norm = "q"}, NULL, "where each projection has its matrix"},
+        {{.gate = {.weight = "g"}}, NULL, "no gate"},
+    };
     (void)state;
-    pl_error err = {0};
-    pl_graph *g;
-    pl_net n = begin(&g, &err);
-    const pl_transformer t = {.width = 4, .heads = 1, .inner = 4, .theta = 1e4, .cached = 8};
-    const pl_id x =
-        pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32, pl_shape_of(3, (int64_t)1, (int64_t)1, (int64_t)4), "x");
-    pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 0, 1}, &t, x);
-    expect_refused(&n, g, &err, PL_E_UNSUPPORTED, "rotary positions have no cache");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pl_error err = {0};
+        pl_graph *g;
+        pl_net n = begin(&g, &err);
+        pl_transformer t = cases[i].t;
+        t.width = 4, t.heads = 1, t.inner = 4;
+        const pl_id x = pl_build_persistent(&n.b, PL_ROLE_INPUT, PL_DTYPE_F32,
+                                            pl_shape_of(3, (int64_t)1, (int64_t)1, (int64_t)4), "x");
+        pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 0, 1, cases[i].attention}, &t, x);
+        expect_refused(&n, g, &err, PL_E_UNSUPPORTED, cases[i].words);
+    }
 }
 
 static void names_stand_for_one_value(void **state)

@@ -1,0 +1,206 @@
+/* Attention as pretrained decoders use it, against plain loops over doubles at every level of this machine: fewer key
+ * heads than heads, windows, caps on scores, a cache of another type than the queries, one query or many. The places of
+ * the cache that no query sees are not a number: reading one would show. The same bits for any team; guard zones. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "backend/calls.h"
+#include "base/philox.h"
+#include "support/guarded.h"
+#include "support/program.h"
+#include "support/seed.h"
+
+enum { CASES = 150, ROOM_MAX = 900 };
+
+static uint64_t seed;
+static uint32_t this_case, drawn;
+
+static int64_t draw(int64_t low, int64_t high)
+{
+    const pl_philox p = pl_philox_init(seed, this_case);
+    uint32_t bits[4];
+    pl_philox_block(&p, 0, 0, drawn++, bits);
+    return low + (int64_t)(bits[0] % (uint64_t)(high - low + 1));
+}
+
+typedef struct problem {
+    pl_attention_call c;
+    int64_t position;
+    float *lse;
+} problem;
+
+/* `count` numbers of that type, with rows of `ld`. */
+static void *numbers(pl_real type, int64_t count, uint64_t stream)
+{
+    const float *from = guarded_normal(count, seed * 1000 + this_case * 4 + stream);
+    void *to = guarded_bytes((uint64_t)(count * pl_real_bytes(type)), 0);
+    for (int64_t i = 0; i < count; i++) pl_real_put(type, to, i, from[i]);
+    return to;
+}
+
+static int64_t first_seen(const pl_attention_call *c, int64_t place)
+{
+    return c->window && place + 1 > c->window ? place + 1 - c->window : 0;
+}
+
+/* Not a number where no query looks: beyond the last one's place, and before the first one's window. */
+static void spoil(const problem *p, void *x, pl_attention_strides s, int64_t columns)
+{
+    const pl_attention_call *c = &p->c;
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t j = 0; j < c->tk; j++)
+            if (j >= p->position + c->tq || j < first_seen(c, p->position))
+                for (int64_t d = 0; d < columns; d++) pl_real_put(c->key_type, x, b * s.batch + j * s.token + d, NAN);
+}
+
+static void make_numbers(problem *p)
+{
+    pl_attention_call *c = &p->c;
+    const int64_t columns = c->heads * c->head_width, keys = c->key_heads * c->head_width;
+    const int64_t ldq = columns + draw(0, 3), ldk = keys + draw(0, 3);
+    c->sq = (pl_attention_strides){c->tq * ldq, ldq}, c->so = (pl_attention_strides){c->tq * columns, columns};
+    c->sk = c->sv = (pl_attention_strides){c->tk * ldk, ldk};
+    void *k = numbers(c->key_type, c->batch * c->tk * ldk, 1), *v = numbers(c->key_type, c->batch * c->tk * ldk, 2);
+    spoil(p, k, c->sk, keys), spoil(p, v, c->sv, keys);
+    c->q = numbers(c->type, c->batch * c->tq * ldq, 0), c->k = k, c->v = v;
+    p->lse = draw(0, 1) ? guarded_f32(c->batch * c->heads * c->tq) : NULL;
+}
+
+static problem random_problem(void)
+{
+    static const int64_t groups[] = {1, 2, 3, 7, 20};
+    problem p = {.c = {.batch = draw(1, 2), .tq = draw(0, 2) ? draw(1, 4) : draw(5, 120), .causal = 1}};
+    pl_attention_call *c = &p.c;
+    c->key_heads = draw(1, 3), c->heads = c->key_heads * groups[draw(0, c->tq > 4 ? 2 : 4)],
+    c->head_width = draw(1, 40);
+    c->scale = 1 / sqrtf((float)c->head_width);
+    c->tk = c->tq + draw(0, 1) * draw(0, c->tq > 4 ? 300 : ROOM_MAX), p.position = draw(0, c->tk - c->tq);
+    c->window = draw(0, 1) ? draw(1, 150) : 0, c->cap = draw(0, 2) ? 0 : 0.5f * (float)draw(1, 4);
+    c->type = draw(0, 1) ? PL_REAL_F32 : (pl_real)draw(0, 2), c->key_type = (pl_real)draw(0, 2);
+    make_numbers(&p);
+    return p;
+}
+
+static void *run(const problem *p, pl_team team)
+{
+    pl_attention_call c = p->c;
+    c.o = guarded_bytes((uint64_t)(c.batch * c.so.batch * pl_real_bytes(c.type)), 0);
+    c.position = &p->position, c.lse = p->lse;
+    pl_attention_exec(&c, guarded_bytes(pl_attention_workspace_bytes(&c, team), 0), team);
+    return c.o;
+}
+
+static double dot(const problem *p, int64_t at_q, int64_t at_k)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < p->c.head_width; d++)
+        sum += (double)pl_real_get(p->c.type, p->c.q, at_q + d) * pl_real_get(p->c.key_type, p->c.k, at_k + d);
+    return sum;
+}
+
+/* Weights of the keys [begin, end), not yet divided by their sum, which it returns. */
+static double weigh(const problem *p, int64_t at_q, int64_t at_k, int64_t begin, int64_t end, double *w, double *top)
+{
+    const pl_attention_call *c = &p->c;
+    double sum = 0;
+    *top = -INFINITY;
+    for (int64_t j = begin; j < end; j++) {
+        w[j] = (double)c->scale * dot(p, at_q, at_k + j * c->sk.token);
+        if (c->cap > 0) w[j] = (double)c->cap * tanh(w[j] / (double)c->cap);
+        *top = fmax(*top, w[j]);
+    }
+    for (int64_t j = begin; j < end; j++) sum += w[j] = exp(w[j] - *top);
+    return sum;
+}
+
+static void expect(double got, double want, double bound, const char *what, pl_isa isa)
+{
+    if (!(fabs(got - want) <= bound * fmax(1, fabs(want))))
+        fail_msg("case %u, %s: %s is %.9g, not %.9g", this_case, pl_isa_name(isa), what, got, want);
+}
+
+/* Both of 16 bits, weights may be rounded before they meet the values; a capped score of bf16 loses no more. */
+static double bound_of(const pl_attention_call *c)
+{
+    static const double rounding[] = {[PL_REAL_F32] = 4e-6, [PL_REAL_BF16] = 0x1p-8, [PL_REAL_F16] = 0x1p-11};
+    return (c->type == PL_REAL_BF16 && c->key_type == PL_REAL_BF16 ? 4 : 1) * rounding[c->type];
+}
+
+static void check_row(const problem *p, const void *o, int64_t b, int64_t h, int64_t i, pl_isa isa)
+{
+    static double w[ROOM_MAX + 200];
+    const pl_attention_call *c = &p->c;
+    const int64_t width = c->head_width, place = p->position + i, begin = first_seen(c, place), end = place + 1;
+    const int64_t at_k = b * c->sk.batch + h / (c->heads / c->key_heads) * width;
+    double top, sum = weigh(p, b * c->sq.batch + i * c->sq.token + h * width, at_k, begin, end, w, &top);
+    for (int64_t d = 0; d < width; d++) {
+        double want = 0;
+        for (int64_t j = begin; j < end; j++)
+            want += w[j] / sum * (double)pl_real_get(c->key_type, c->v, at_k + j * c->sv.token + d);
+        expect(pl_real_get(c->type, o, b * c->so.batch + i * c->so.token + h * width + d), want, bound_of(c), "o", isa);
+    }
+    if (p->lse) expect(p->lse[(b * c->heads + h) * c->tq + i], top + log(sum), 4e-6, "lse", isa);
+}
+
+static void check(const problem *p, pl_isa isa)
+{
+    const pl_attention_call *c = &p->c;
+    const void *one = run(p, (pl_team){1, isa}), *three = run(p, (pl_team){3, isa});
+    assert_memory_equal(one, three, (size_t)(c->batch * c->so.batch * pl_real_bytes(c->type)));
+    for (int64_t b = 0; b < c->batch; b++)
+        for (int64_t h = 0; h < c->heads; h++)
+            for (int64_t i = 0; i < c->tq; i++) check_row(p, one, b, h, i, isa);
+    guarded_check_all();
+}
+
+static void test_formula(void **state)
+{
+    (void)state;
+    for (this_case = 0; this_case < CASES; this_case++) {
+        drawn = 0;
+        const problem p = random_problem();
+        for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++) check(&p, (pl_isa)isa);
+        guarded_free_all();
+    }
+}
+
+/* Queries beyond the end of the cache, which the last tokens of a chunk may be, read nothing that is not there. */
+static void test_end_of_cache(void **state)
+{
+    (void)state;
+    for (int isa = PL_ISA_REF; isa <= (int)pl_isa_of_machine(); isa++)
+        for (int64_t tq = 3; tq <= 30; tq += 27) {
+            problem p = {.c = {.batch = 1,
+                               .tq = tq,
+                               .tk = 300,
+                               .heads = 4,
+                               .head_width = 8,
+                               .causal = 1,
+                               .scale = 1,
+                               .key_heads = 2},
+                         .position = 300 - tq};
+            make_numbers(&p);
+            const float *whole = run(&p, (pl_team){2, (pl_isa)isa});
+            p.position += 2, p.c.q = (const float *)p.c.q + 2 * p.c.sq.token, p.c.tq = tq;
+            float *beyond = guarded_normal(tq * p.c.sq.token, 5);
+            memcpy(beyond, p.c.q, (size_t)((tq - 2) * p.c.sq.token) * sizeof *beyond);
+            p.c.q = beyond;
+            const float *shifted = run(&p, (pl_team){2, (pl_isa)isa});
+            for (int64_t e = 0; e < (tq - 2) * p.c.so.token; e++)
+                assert_true(fabsf(whole[2 * p.c.so.token + e] - shifted[e]) < 1e-5f);
+            guarded_check_all();
+            guarded_free_all();
+        }
+}
+
+PL_TEST_PROGRAM(argc, argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_end_of_cache)};
+    seed = test_seed_said(argc, argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
