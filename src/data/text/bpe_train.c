@@ -188,7 +188,8 @@ static void count_window(pl_bpe_trainer *t, int final)
 {
     size_t at = 0;
     while (at < t->held) {
-        size_t bytes = pl_pretoken_length(t->window + at, t->held - at, final, t->options.word_bytes);
+        size_t bytes = pl_pretoken_length(pl_pipeline_gpt2(0).pretoken, t->window + at, t->held - at, final,
+                                          t->options.word_bytes);
         if (bytes == 0) break;
         pl_words_add(&t->words, t->window + at, (uint32_t)bytes);
         at += bytes;
@@ -379,7 +380,8 @@ static pl_status make_tokenizer(const pl_bpe_trainer *t, pl_tokenizer **out, pl_
                                                      .merge_count = t->merge_count,
                                                      .added = &special,
                                                      .added_count = t->options.special != NULL,
-                                                     .unknown = PL_TOKEN_NONE},
+                                                     .unknown = PL_TOKEN_NONE,
+                                                     .pipeline = pl_pipeline_gpt2(0)},
                                      err);
     if (status != PL_OK) pl_tokenizer_destroy(*out), *out = NULL;
     return status;

@@ -1,220 +1,152 @@
-/* The window holds the bytes not yet encoded, which begin at `start`; an added token (such as <|endoftext|>) ends a
- * segment of plain text, whose end then counts as an end of text for the pattern. `searched` says how far the window is
- * known to hold no added token: a place is known when the longest of them would fit after it and, where there are both
- * kinds, another one after that: as in Hugging Face's library a token looked for in the normalized text gives way to
- * one looked for in the raw text, even where that one begins later.
- *
- * Frequent pieces are remembered in a direct-mapped cache of fixed size. */
+/* The first window: the text as it is, cut at the added tokens that are looked for there. */
 #include "data/text/encoder.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "data/text/bpe_merge.h"
-#include "data/text/pretoken.h"
-#include "data/text/tokenizer_impl.h"
+#include "base/size.h"
+#include "data/text/encoder_impl.h"
+#include "data/text/nfc.h"
 #include "data/text/unicode.h"
-#include "data/text/word_split.h"
 
 enum {
-    WINDOW = 65536, /* ≥ twice PL_ENCODER_PIECE_MAX + lookahead, + twice the longest added token */
-    OUT_IDS = 4096,
-    CACHE_SLOTS = 8192,
-    CACHED_BYTES = 22,
-    CACHED_IDS = 10,
+    TEXT_WINDOW = 53248,
+    AROUND_PIECE = 4 * PL_TOKEN_BYTES_MAX + 64, /* what is looked at behind a piece */
+    BLANK = 0x2581,
 };
 
-_Static_assert(WINDOW >= 2 * (PL_ENCODER_PIECE_MAX + PL_PRETOKEN_LOOKAHEAD) + 2 * PL_TOKEN_BYTES_MAX + 64,
-               "a piece and what is looked at behind it fit");
-_Static_assert(WINDOW + OUT_IDS <= PL_ENCODER_HELD_MAX, "what waits");
+_Static_assert(TEXT_WINDOW >= 2 * PL_ENCODER_PIECE_MAX + AROUND_PIECE, "a piece and what is looked at behind it fit");
+_Static_assert(PL_ENCODER_RAW + TEXT_WINDOW + PL_ENCODER_OUT_IDS <= PL_ENCODER_HELD_MAX, "what waits");
 
-typedef struct cached_piece { /* one cache line */
-    uint8_t bytes, ids, text[CACHED_BYTES];
-    uint32_t id[CACHED_IDS];
-} cached_piece;
+/* ---- from the raw window to the text window ---- */
 
-struct pl_encoder {
-    const pl_tokenizer *tokenizer;
-    pl_id_sink sink;
-    void *context;
-    size_t start, end;  /* the waiting bytes of the window */
-    size_t searched;    /* up to here no added token begins */
-    size_t enough;      /* fewer bytes cannot tell where the first piece ends: twice what was too few */
-    int segment_begins; /* the next byte is the first of a segment */
-    uint32_t out_count;
-    uint32_t out[OUT_IDS];
-    uint8_t window[WINDOW];
-    pl_bpe_work work;
-    cached_piece *cache;
-    pl_word_split split; /* for words */
-};
-
-/* ---- out ---- */
-
-static pl_status send(pl_encoder *e, pl_error *err)
+/* Room for so many bytes more, besides the one that is kept for a prefix. */
+static pl_status make_room(pl_encoder *e, size_t bytes, pl_error *err)
 {
-    uint32_t count = e->out_count;
-    e->out_count = 0;
-    return count ? e->sink(e->context, e->out, count, err) : PL_OK;
-}
-
-static inline pl_status put(pl_encoder *e, uint32_t id, pl_error *err)
-{
-    if (e->out_count == OUT_IDS) PL_TRY(send(e, err));
-    e->out[e->out_count++] = id;
+    if (e->text.capacity - e->text.end > bytes) return PL_OK;
+    PL_TRY(pl_encoder_drain_text(e, 0, err));
+    pl_window_compact(&e->text);
     return PL_OK;
 }
 
-/* ---- one piece ---- */
-
-static void remember(pl_encoder *e, cached_piece *slot, const uint8_t *piece, size_t bytes, uint32_t count)
+static pl_status put_bytes(pl_encoder *e, const uint8_t *p, size_t bytes, pl_error *err)
 {
-    if (bytes > CACHED_BYTES || count > CACHED_IDS) return;
-    slot->bytes = (uint8_t)bytes;
-    slot->ids = (uint8_t)count;
-    memcpy(slot->text, piece, bytes);
-    for (uint32_t i = 0, at = 0; i < count; i++, at = e->work.symbol[at].next) slot->id[i] = e->work.symbol[at].id;
-}
-
-static pl_status encode_piece(pl_encoder *e, const uint8_t *piece, size_t bytes, pl_error *err)
-{
-    cached_piece *slot = &e->cache[pl_hash_bytes(piece, bytes) & (CACHE_SLOTS - 1)];
-    if (slot->bytes == bytes && memcmp(slot->text, piece, bytes) == 0) {
-        for (uint32_t i = 0; i < slot->ids; i++) PL_TRY(put(e, slot->id[i], err));
-        return PL_OK;
-    }
-    if (e->tokenizer->ignore_merges) {
-        uint32_t whole = pl_tokenizer_find(e->tokenizer, piece, bytes);
-        if (whole != PL_TOKEN_NONE) return put(e, whole, err);
-    }
-    uint32_t count = pl_bpe_merge_piece(e->tokenizer, &e->work, piece, bytes);
-    remember(e, slot, piece, bytes, count);
-    for (uint32_t i = 0, at = 0; i < count; i++, at = e->work.symbol[at].next)
-        PL_TRY(put(e, e->work.symbol[at].id, err));
+    PL_TRY(make_room(e, bytes, err));
+    memcpy(e->text.byte + e->text.end, p, bytes);
+    e->text.end += bytes;
     return PL_OK;
 }
 
-/* ---- the window, byte-level BPE ---- */
-
-/* The longest added token of one kind that begins at this place of the window and ends by `end`, or NULL. */
-static const pl_added_token *longest_added(const pl_encoder *e, size_t at, size_t end, int normalized)
+static pl_status put_cluster(pl_encoder *e, pl_error *err)
 {
-    const pl_tokenizer *t = e->tokenizer;
-    if (!t->added_first[e->window[at]]) return NULL;
-    for (uint32_t i = 0; i < t->added_count; i++) {
-        const pl_added_token *a = &t->added[i];
-        if (a->normalized == normalized && a->bytes <= end - at &&
-            memcmp(e->window + at, t->text + t->offset[a->id], a->bytes) == 0)
-            return a;
-    }
-    return NULL;
-}
-
-/* The added token at this place of the window, or NULL. */
-static const pl_added_token *added_at(const pl_encoder *e, size_t at)
-{
-    const pl_added_token *found = longest_added(e, at, e->end, 0);
-    if (found) return found;
-    found = longest_added(e, at, e->end, 1);
-    if (!found || !e->tokenizer->added_mixed) return found;
-    for (size_t next = at + 1; next < at + found->bytes; next++)
-        if (longest_added(e, next, e->end, 0)) return longest_added(e, at, next, 1);
-    return found;
-}
-
-/* Moves `searched` forward to the next added token, or as far as can be known. */
-static const pl_added_token *search_added(pl_encoder *e, int final)
-{
-    size_t longest = e->tokenizer->added_longest, unsure = longest && !final ? longest - 1 : 0;
-    if (e->tokenizer->added_mixed) unsure *= 2;
-    for (; e->searched + unsure < e->end; e->searched++) {
-        const pl_added_token *found = longest ? added_at(e, e->searched) : NULL;
-        if (found) return found;
-    }
-    return NULL;
-}
-
-/* With add_prefix_space each segment of plain text that does not begin with a blank is given one: in place of a byte
- * already encoded or, at the front of the window, in the byte that feeding leaves free. */
-static void begin_segment(pl_encoder *e, size_t *segment_end)
-{
-    e->segment_begins = 0;
-    if (!e->tokenizer->add_prefix_space || e->window[e->start] == ' ') return;
-    if (e->start == 0) {
-        memmove(e->window + 1, e->window, e->end);
-        e->start++, e->end++, e->searched++, (*segment_end)++;
-    }
-    e->window[--e->start] = ' ';
-}
-
-static pl_status encode_segment(pl_encoder *e, size_t end, int final, pl_error *err)
-{
-    if (e->start < end && e->segment_begins) begin_segment(e, &end);
-    while (e->start < end) {
-        const uint8_t *piece = e->window + e->start;
-        size_t waiting = end - e->start;
-        if (!final && waiting < e->enough) break; /* a long piece in small portions is looked at a few times only */
-        size_t bytes = pl_pretoken_length(piece, waiting, final, PL_ENCODER_PIECE_MAX);
-        e->enough = bytes ? 0 : 2 * waiting;
-        if (bytes == 0) break;
-        PL_TRY(encode_piece(e, piece, bytes, err));
-        e->start += bytes;
+    uint32_t *normal = e->cluster + PL_NFC_CLUSTER_MAX;
+    const size_t count = pl_nfc_compose(e->cluster, e->cluster_count, normal);
+    e->cluster_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t utf8[4];
+        PL_TRY(put_bytes(e, utf8, pl_utf8_write(normal[i], utf8), err));
     }
     return PL_OK;
 }
 
-static pl_status drain_bpe(pl_encoder *e, int final, pl_error *err)
+static pl_status put_char(pl_encoder *e, uint32_t c, const uint8_t *p, size_t bytes, pl_error *err)
 {
+    const pl_pipeline *pipeline = &e->tokenizer->pipeline;
+    if (pipeline->has_blanks && c == BLANK) c = ' ', p = (const uint8_t *)" ", bytes = 1;
+    if (!pipeline->has_nfc) return put_bytes(e, p, bytes, err);
+    if (e->cluster_count && (pl_nfc_begins(c) || e->cluster_count == PL_NFC_CLUSTER_MAX)) PL_TRY(put_cluster(e, err));
+    e->cluster[e->cluster_count++] = c;
+    return PL_OK;
+}
+
+/* Characters of the raw window up to `end`; one that is cut off there stays, unless the segment is `final`. */
+static pl_status move_chars(pl_encoder *e, size_t end, int final, pl_error *err)
+{
+    pl_window *w = &e->raw;
+    while (w->start < end) {
+        uint32_t c;
+        const size_t length = pl_utf8_read(w->byte + w->start, end - w->start, &c);
+        if (length == 0 && !final) return PL_OK;
+        if (length == 0 || c == PL_NOT_UTF8)
+            return pl_fail(err, PL_E_DATA, "byte %llu of the text is not UTF-8, which this tokenizer expects",
+                           (unsigned long long)(e->taken + w->start));
+        PL_TRY(put_char(e, c, w->byte + w->start, length, err));
+        w->start += length;
+    }
+    return final && e->cluster_count ? put_cluster(e, err) : PL_OK;
+}
+
+static pl_status move_plain(pl_encoder *e, size_t end, int final, pl_error *err)
+{
+    pl_window *w = &e->raw;
+    const pl_pipeline *pipeline = &e->tokenizer->pipeline;
+    if (w->start < end && e->segment_begins) {
+        e->segment_begins = false;
+        e->part_begins = true;
+        if (pipeline->prefix == PL_PREFIX_ALWAYS && !(e->is_first && e->options.continues))
+            PL_TRY(put_bytes(e, (const uint8_t *)" ", 1, err));
+    }
+    if (pipeline->is_utf8) {
+        PL_TRY(move_chars(e, end, final, err));
+    } else if (w->start < end) {
+        PL_TRY(put_bytes(e, w->byte + w->start, end - w->start, err));
+        w->start = end;
+    }
+    if (!final) return PL_OK;
+    PL_TRY(pl_encoder_drain_text(e, 1, err));
+    e->text.start = e->text.end = e->text.searched = 0;
+    e->text.strips = false;
+    e->enough = 0;
+    return PL_OK;
+}
+
+static pl_status drain_raw(pl_encoder *e, int final, pl_error *err)
+{
+    static const pl_added_set none;
+    const pl_added_set *set = e->options.ignores_added ? &none : &e->tokenizer->raw;
     for (;;) {
-        const pl_added_token *found = search_added(e, final);
-        PL_TRY(encode_segment(e, e->searched, final || found, err));
-        if (!found) return PL_OK;
-        PL_TRY(put(e, found->id, err));
-        e->start = e->searched += found->bytes;
-        e->segment_begins = 1;
+        size_t plain;
+        const pl_added_token *found = pl_window_next(&e->raw, set, false, final, &plain);
+        PL_TRY(move_plain(e, plain, final || found, err));
+        if (!found) break;
+        e->raw.start = e->raw.searched += found->wanted_bytes;
+        e->raw.strips = found->strips_right;
+        e->segment_begins = true;
+        e->is_first = false;
+        PL_TRY(pl_encoder_put(e, found->id, err));
     }
+    if (final) return PL_OK;
+    PL_TRY(pl_encoder_drain_text(e, 0, err));
+    pl_window_compact(&e->text);
+    return PL_OK;
 }
 
 /* ---- the simpler kinds ---- */
 
 static pl_status drain_bytes(pl_encoder *e, pl_error *err)
 {
-    for (; e->start < e->end; e->start++) PL_TRY(put(e, e->window[e->start], err));
+    for (; e->raw.start < e->raw.end; e->raw.start++) PL_TRY(pl_encoder_put(e, e->raw.byte[e->raw.start], err));
     return PL_OK;
 }
 
 static pl_status drain_chars(pl_encoder *e, int final, pl_error *err)
 {
-    while (e->start < e->end) {
+    pl_window *w = &e->raw;
+    while (w->start < w->end) {
         uint32_t c;
-        size_t bytes = pl_utf8_read(e->window + e->start, e->end - e->start, &c);
+        size_t bytes = pl_utf8_read(w->byte + w->start, w->end - w->start, &c);
         if (bytes == 0 && !final) break;
-        PL_TRY(put(e, bytes ? pl_tokenizer_char_id(e->tokenizer, c) : 0, err));
-        e->start += bytes ? bytes : 1;
+        PL_TRY(pl_encoder_put(e, bytes ? pl_tokenizer_char_id(e->tokenizer, c) : 0, err));
+        w->start += bytes ? bytes : 1;
     }
     return PL_OK;
 }
-
-/* ---- words ---- */
 
 static pl_status put_word(void *context, const uint8_t *word, size_t bytes, pl_error *err)
 {
     pl_encoder *e = context;
     const uint32_t id = word ? pl_tokenizer_find(e->tokenizer, word, bytes) : PL_TOKEN_NONE;
-    return put(e, id == PL_TOKEN_NONE ? e->tokenizer->unknown : id, err);
-}
-
-static pl_status drain_words(pl_encoder *e, int final, pl_error *err)
-{
-    for (;;) {
-        const pl_added_token *found = search_added(e, final);
-        PL_TRY(pl_word_split_feed(&e->split, e->window + e->start, e->searched - e->start, err));
-        e->start = e->searched;
-        if (found || final) PL_TRY(pl_word_split_end(&e->split, err));
-        if (!found) return PL_OK;
-        PL_TRY(put(e, found->id, err));
-        e->start = e->searched += found->bytes;
-    }
+    return pl_encoder_put(e, id == PL_TOKEN_NONE ? e->tokenizer->unknown : id, err);
 }
 
 /* ---- the stream ---- */
@@ -226,85 +158,133 @@ static pl_status drain(pl_encoder *e, int final, pl_error *err)
         return drain_bytes(e, err);
     case PL_TOKENIZER_CHARS:
         return drain_chars(e, final, err);
-    case PL_TOKENIZER_WORDS:
-        return drain_words(e, final, err);
     default:
-        return drain_bpe(e, final, err);
+        return drain_raw(e, final, err);
     }
 }
 
-/* Moves what waits to the front of the window. */
-static void compact(pl_encoder *e)
+static pl_status put_template(pl_encoder *e, int after, pl_error *err)
 {
-    if (e->start == 0) return;
-    memmove(e->window, e->window + e->start, e->end - e->start);
-    e->end -= e->start;
-    e->searched -= e->searched < e->start ? e->searched : e->start;
-    e->start = 0;
+    uint32_t count;
+    const uint32_t *ids = pl_tokenizer_template(e->tokenizer, after, &count);
+    for (uint32_t i = 0; i < count && e->options.adds_special; i++) PL_TRY(pl_encoder_put(e, ids[i], err));
+    return PL_OK;
+}
+
+static pl_status open_text(pl_encoder *e, pl_error *err)
+{
+    if (e->is_open) return PL_OK;
+    e->is_open = true;
+    return put_template(e, 0, err);
 }
 
 pl_status pl_encoder_feed(pl_encoder *e, const void *text, size_t bytes, pl_error *err)
 {
     const uint8_t *from = text;
+    pl_window *w = &e->raw;
+    PL_TRY(open_text(e, err));
     while (bytes) {
-        size_t room = WINDOW - 1 - e->end,
-               portion = bytes < room ? bytes : room; /* one byte is kept for a prefix space */
-        memcpy(e->window + e->end, from, portion);
-        e->end += portion, from += portion, bytes -= portion;
+        size_t room = w->capacity - w->end, portion = bytes < room ? bytes : room;
+        memcpy(w->byte + w->end, from, portion);
+        w->end += portion, from += portion, bytes -= portion;
         PL_TRY(drain(e, 0, err));
-        compact(e);
+        e->taken += w->start;
+        pl_window_compact(w);
     }
     return PL_OK;
 }
 
+static void begin_text(pl_encoder *e)
+{
+    e->raw.start = e->raw.end = e->raw.searched = 0;
+    e->text.start = e->text.end = e->text.searched = 0;
+    e->raw.strips = e->text.strips = false;
+    e->out_count = e->cluster_count = 0;
+    e->enough = 0;
+    e->taken = 0;
+    e->is_open = false;
+    e->segment_begins = e->part_begins = e->is_first = true;
+}
+
 pl_status pl_encoder_finish(pl_encoder *e, pl_error *err)
 {
-    pl_status status = drain(e, 1, err);
-    if (status == PL_OK) status = send(e, err);
-    e->start = e->end = e->searched = 0;
-    e->out_count = 0;
-    e->enough = 0;
-    e->segment_begins = 1;
+    pl_status status = open_text(e, err);
+    if (status == PL_OK) status = drain(e, 1, err);
+    if (status == PL_OK) status = put_template(e, 1, err);
+    if (status == PL_OK) status = pl_encoder_send(e, err);
+    begin_text(e);
     return status;
 }
 
+void pl_encoder_set_options(pl_encoder *e, pl_encode_options options) { e->options = options; }
+
 /* ---- life ---- */
 
-/* The simpler kinds need neither cache nor room for merges. */
-static size_t work_pieces(const pl_tokenizer *t) { return t->kind == PL_TOKENIZER_BPE ? PL_ENCODER_PIECE_MAX : 0; }
-static size_t cache_slots(const pl_tokenizer *t) { return t->kind == PL_TOKENIZER_BPE ? CACHE_SLOTS : 0; }
+typedef struct sizes {
+    size_t piece, text, cache, cluster; /* bytes, bytes, slots, characters */
+} sizes;
 
-static uint64_t encoder_bytes(const pl_tokenizer *t)
+/* The simpler kinds need neither cache nor room for merges. */
+static sizes sizes_of(const pl_tokenizer *t, size_t text_bytes)
 {
-    return sizeof(pl_encoder) + work_pieces(t) * (sizeof(pl_symbol) + 3 * sizeof(uint64_t)) +
-           cache_slots(t) * sizeof(cached_piece);
+    const size_t grows = t->pipeline.has_nfc ? 3 : 1; /* bytes of a normal form for each byte */
+    sizes s = {.text = t->kind == PL_TOKENIZER_WORDS ? TEXT_WINDOW : 0};
+    if (t->kind != PL_TOKENIZER_BPE) return s;
+    s.piece = text_bytes > SIZE_MAX / 64 ? SIZE_MAX / 64 : text_bytes * grows + 1;
+    if (s.piece < PL_ENCODER_PIECE_MAX) s.piece = PL_ENCODER_PIECE_MAX;
+    s.text = TEXT_WINDOW + (s.piece - PL_ENCODER_PIECE_MAX);
+    s.cache = PL_ENCODER_CACHE_SLOTS;
+    s.cluster = t->pipeline.has_nfc ? PL_NFC_CLUSTER_MAX * (1 + PL_NFC_EXPANSION_MAX) : 0;
+    return s;
 }
 
-pl_status pl_encoder_create(const pl_tokenizer *t, pl_id_sink sink, void *context, pl_encoder **out, pl_error *err)
+uint64_t pl_encoder_bytes(const pl_tokenizer *t, size_t text_bytes)
 {
+    const sizes s = sizes_of(t, text_bytes);
+    return sizeof(pl_encoder) + PL_ENCODER_RAW + s.text + s.piece * (sizeof(pl_symbol) + 2 * sizeof(uint64_t)) +
+           s.cache * sizeof(pl_cached_piece) + s.cluster * sizeof(uint32_t) + 7 * PL_ALLOC_HEADER_BYTES;
+}
+
+pl_status pl_encoder_create_for(const pl_tokenizer *t, size_t text_bytes, pl_id_sink sink, void *context,
+                                pl_encoder **out, pl_error *err)
+{
+    const sizes s = sizes_of(t, text_bytes);
     pl_encoder *e = *out = pl_alloc(1, sizeof *e);
     if (e) {
         e->tokenizer = t;
         e->sink = sink;
         e->context = context;
-        e->segment_begins = 1;
+        e->piece_max = s.piece;
         pl_word_split_init(&e->split, t->lower, put_word, e);
-        e->work.symbol = pl_alloc(work_pieces(t), sizeof(pl_symbol));
-        e->work.heap = pl_alloc(work_pieces(t), 3 * sizeof(uint64_t));
-        e->cache = pl_alloc(cache_slots(t), sizeof *e->cache);
-        if (e->work.symbol && e->work.heap && e->cache) return PL_OK;
+        e->raw = (pl_window){.byte = pl_alloc(PL_ENCODER_RAW, 1), .capacity = PL_ENCODER_RAW};
+        e->text = (pl_window){.byte = pl_alloc(s.text, 1), .capacity = s.text};
+        e->work.symbol = pl_alloc(s.piece, sizeof(pl_symbol));
+        e->work.heap = pl_alloc(s.piece, 2 * sizeof(uint64_t));
+        e->cache = pl_alloc(s.cache, sizeof *e->cache);
+        e->cluster = pl_alloc(s.cluster, sizeof *e->cluster);
+        begin_text(e);
+        if (e->raw.byte && e->text.byte && e->work.symbol && e->work.heap && e->cache && e->cluster) return PL_OK;
     }
     pl_encoder_destroy(e);
     *out = NULL;
-    return pl_fail(err, PL_E_NOMEM, "no memory for an encoder (%llu bytes)", (unsigned long long)encoder_bytes(t));
+    return pl_fail(err, PL_E_NOMEM, "no memory for an encoder (%llu bytes)",
+                   (unsigned long long)pl_encoder_bytes(t, text_bytes));
+}
+
+pl_status pl_encoder_create(const pl_tokenizer *t, pl_id_sink sink, void *context, pl_encoder **out, pl_error *err)
+{
+    return pl_encoder_create_for(t, 0, sink, context, out, err);
 }
 
 void pl_encoder_destroy(pl_encoder *e)
 {
     if (!e) return;
+    pl_free(e->raw.byte);
+    pl_free(e->text.byte);
     pl_free(e->work.symbol);
     pl_free(e->work.heap);
     pl_free(e->cache);
+    pl_free(e->cluster);
     pl_free(e);
 }
 
@@ -326,16 +306,25 @@ static pl_status collect(void *context, const uint32_t *ids, size_t count, pl_er
     return PL_OK;
 }
 
-pl_status pl_encode(const pl_tokenizer *t, const void *text, size_t bytes, uint32_t **ids, size_t *count, pl_error *err)
+pl_status pl_encode_with(const pl_tokenizer *t, pl_encode_options options, const void *text, size_t bytes,
+                         uint32_t **ids, size_t *count, pl_error *err)
 {
     id_list list = {0};
     pl_encoder *e = NULL;
-    pl_status status = pl_encoder_create(t, collect, &list, &e, err);
-    if (status == PL_OK) status = pl_encoder_feed(e, text, bytes, err);
+    pl_status status = pl_encoder_create_for(t, bytes, collect, &list, &e, err);
+    if (status == PL_OK) {
+        pl_encoder_set_options(e, options);
+        status = pl_encoder_feed(e, text, bytes, err);
+    }
     if (status == PL_OK) status = pl_encoder_finish(e, err);
     pl_encoder_destroy(e);
     if (status != PL_OK) pl_free(list.ids), list = (id_list){0};
     *ids = list.ids;
     *count = list.count;
     return status;
+}
+
+pl_status pl_encode(const pl_tokenizer *t, const void *text, size_t bytes, uint32_t **ids, size_t *count, pl_error *err)
+{
+    return pl_encode_with(t, (pl_encode_options){0}, text, bytes, ids, count, err);
 }

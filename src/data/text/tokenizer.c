@@ -1,5 +1,6 @@
 #include "data/text/tokenizer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -79,6 +80,7 @@ pl_status pl_tokenizer_begin(pl_tokenizer_kind kind, const pl_vocab_entry *entry
     t->kind = kind;
     t->vocab = vocab;
     t->unknown = PL_TOKEN_NONE;
+    for (int i = 0; i < PL_SPECIALS; i++) t->special_id[i] = PL_TOKEN_NONE;
     pl_status status = copy_texts(t, entry, err);
     if (status == PL_OK && (kind == PL_TOKENIZER_BPE || kind == PL_TOKENIZER_WORDS))
         status = index_tokens(t, entry, err);
@@ -110,26 +112,91 @@ static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_erro
     return PL_OK;
 }
 
-/* Longest first; among equals by id: the order of a file's list has no meaning and must not reach the hash. */
-static int goes_before(const pl_added_token *a, const pl_added_token *b)
+/* One bit for each two characters that stand next to each other in a token of the model: between two others no merge
+ * can happen, so a piece may be cut there. Where unknown characters are fused or overtaken by bytes, or a token such as
+ * <0x0A> is in a merge, there is no such place. */
+static pl_status index_inner(pl_tokenizer *t, pl_error *err)
 {
-    return a->bytes != b->bytes ? a->bytes > b->bytes : a->id < b->id;
-}
-
-static pl_status copy_added(pl_tokenizer *t, const pl_added_token *added, uint32_t count, pl_error *err)
-{
-    t->added = pl_alloc(count, sizeof *t->added);
-    if (!t->added) return no_memory(err);
-    for (uint32_t i = 0; i < count; i++) {
-        pl_added_token add = added[i];
-        uint32_t at = t->added_count++;
-        for (; at > 0 && goes_before(&add, &t->added[at - 1]); at--) t->added[at] = t->added[at - 1];
-        t->added[at] = add;
-        t->added_first[t->text[t->offset[add.id]]] = 1;
-        if (add.bytes > t->added_longest) t->added_longest = add.bytes;
-        if (add.normalized != added[0].normalized) t->added_mixed = 1;
+    uint64_t pairs = 0;
+    for (uint32_t i = 0; i < t->token_mask + 1; i++)
+        pairs += t->token_slot[i] ? t->offset[t->token_slot[i]] - t->offset[t->token_slot[i] - 1] : 0;
+    const uint32_t size = pl_table_size((uint32_t)(pairs < UINT32_MAX / 64 ? 2 * pairs : UINT32_MAX / 32));
+    t->inner = pl_alloc(size / 8, 1);
+    if (!t->inner) return no_memory(err);
+    t->inner_mask = size - 1;
+    for (uint32_t i = 0; i < t->token_mask + 1; i++) {
+        if (!t->token_slot[i]) continue;
+        const uint32_t id = t->token_slot[i] - 1, end = t->offset[id + 1];
+        uint32_t before = PL_NOT_UTF8, c;
+        for (uint32_t at = t->offset[id]; at < end; before = c) {
+            const size_t bytes = pl_utf8_read(t->text + at, end - at, &c);
+            const uint64_t bit = pl_hash_pair(before, c) & t->inner_mask;
+            if (before != PL_NOT_UTF8) t->inner[bit / 8] |= (uint8_t)(1u << bit % 8);
+            at += bytes ? (uint32_t)bytes : 1;
+        }
     }
     return PL_OK;
+}
+
+static int has_all_bytes(const pl_tokenizer *t)
+{
+    for (unsigned b = 0; b < 256; b++)
+        if (t->byte_id[b] == PL_TOKEN_NONE) return 0;
+    return 1;
+}
+
+/* Does a merge take a token that stands for a byte, or the unknown one? */
+static int merges_bytes(const pl_tokenizer *t)
+{
+    for (uint32_t i = 0; i < t->merge_count; i++)
+        for (unsigned k = 0; k < 2; k++) {
+            size_t bytes;
+            const uint32_t id = k ? t->merge[i].left : t->merge[i].right;
+            const uint8_t *text = t->text + t->offset[id];
+            bytes = t->offset[id + 1] - t->offset[id];
+            if (pl_byte_of_name(text, bytes) >= 0 || id == t->unknown) return 1;
+        }
+    return 0;
+}
+
+pl_pipeline pl_pipeline_gpt2(int add_prefix_space)
+{
+    return (pl_pipeline){.is_bytes = 1,
+                         .pretoken = {PL_SCANNER_GPT2, PL_PRECUT_NONE},
+                         .prefix = add_prefix_space ? PL_PREFIX_MISSING : PL_PREFIX_NONE};
+}
+
+/* What GPT-2's pipeline does not have goes into the hash only where it is there: hashes of older files stay. */
+static void hash_pipeline(XXH64_state_t *state, const pl_tokenizer *t)
+{
+    const pl_pipeline *p = &t->pipeline;
+    const uint32_t all[] = {(uint32_t)p->is_bytes,
+                            (uint32_t)p->is_utf8,
+                            (uint32_t)p->has_nfc,
+                            (uint32_t)p->has_blanks,
+                            (uint32_t)p->cuts_blanks,
+                            p->pretoken.scanner,
+                            p->pretoken.precut,
+                            p->prefix,
+                            (uint32_t)p->byte_fallback,
+                            (uint32_t)p->joins_bytes,
+                            (uint32_t)p->strips_blank,
+                            (uint32_t)t->raw.is_longest_first,
+                            t->score != NULL};
+    const pl_pipeline plain = pl_pipeline_gpt2(p->prefix == PL_PREFIX_MISSING);
+    if (memcmp(p, &plain, sizeof plain) == 0 && !t->raw.is_longest_first) return;
+    XXH64_update(state, all, sizeof all);
+    XXH64_update(state, &p->before_count, sizeof p->before_count);
+    XXH64_update(state, p->before, p->before_count * sizeof *p->before);
+    XXH64_update(state, p->after, p->after_count * sizeof *p->after);
+    if (t->score) XXH64_update(state, t->score, t->vocab * sizeof *t->score);
+}
+
+static void hash_strips(XXH64_state_t *state, const pl_tokenizer *t, const pl_added_token *a)
+{
+    const uint32_t strips[] = {(uint32_t)a->strips_left, (uint32_t)a->strips_right};
+    if (a->strips_left || a->strips_right) XXH64_update(state, strips, sizeof strips);
+    if (a->wanted != t->text + t->offset[a->id]) XXH64_update(state, a->wanted, a->wanted_bytes);
 }
 
 /* Everything that decides ids or the text of ids, in a fixed order. */
@@ -145,7 +212,7 @@ static uint64_t hash_all(const pl_tokenizer *t)
                        t->unknown,
                        (uint32_t)t->fuse_unknown,
                        (uint32_t)t->ignore_merges,
-                       (uint32_t)t->add_prefix_space};
+                       t->pipeline.prefix == PL_PREFIX_MISSING};
     XXH64_update(&state, head, sizeof head);
     XXH64_update(&state, t->offset, ((size_t)t->vocab + 1) * sizeof *t->offset);
     XXH64_update(&state, t->text, t->offset[t->vocab]);
@@ -153,7 +220,9 @@ static uint64_t hash_all(const pl_tokenizer *t)
     for (uint32_t i = 0; i < t->added_count; i++) {
         XXH64_update(&state, &t->added[i].id, sizeof t->added[i].id);
         if (t->added_mixed) XXH64_update(&state, &t->added[i].normalized, sizeof t->added[i].normalized);
+        hash_strips(&state, t, &t->added[i]);
     }
+    if (t->kind == PL_TOKENIZER_BPE) hash_pipeline(&state, t);
     if (t->kind == PL_TOKENIZER_WORDS) XXH64_update(&state, &t->lower, sizeof t->lower);
     return XXH64_digest(&state);
 }
@@ -162,9 +231,28 @@ pl_status pl_tokenizer_finish_words(pl_tokenizer *t, const pl_word_parts *parts,
 {
     t->unknown = parts->unknown;
     t->lower = parts->lower;
-    PL_TRY(copy_added(t, parts->added, parts->added_count, err));
+    PL_TRY(pl_tokenizer_set_added(t, parts->added, parts->added_count, err));
     t->hash = hash_all(t);
     return PL_OK;
+}
+
+static pl_status copy_scores(pl_tokenizer *t, const float *score, pl_error *err)
+{
+    t->score = pl_alloc(t->vocab, sizeof *t->score);
+    if (!t->score) return no_memory(err);
+    memcpy(t->score, score, t->vocab * sizeof *score);
+    return PL_OK;
+}
+
+static void find_bytes(pl_tokenizer *t)
+{
+    for (unsigned b = 0; b < 256; b++) {
+        char name[8];
+        snprintf(name, sizeof name, "<0x%02X>", b);
+        t->byte_id[b] = t->pipeline.is_bytes        ? pl_tokenizer_find(t, &(uint8_t){(uint8_t)b}, 1)
+                        : t->pipeline.byte_fallback ? pl_tokenizer_find(t, (const uint8_t *)name, 6)
+                                                    : PL_TOKEN_NONE;
+    }
 }
 
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *t, const pl_bpe_parts *parts, pl_error *err)
@@ -172,10 +260,15 @@ pl_status pl_tokenizer_finish_bpe(pl_tokenizer *t, const pl_bpe_parts *parts, pl
     t->unknown = parts->unknown;
     t->fuse_unknown = parts->fuse_unknown;
     t->ignore_merges = parts->ignore_merges;
-    t->add_prefix_space = parts->add_prefix_space;
+    t->pipeline = parts->pipeline;
+    t->raw.is_longest_first = parts->is_longest_first;
+    if (parts->score) PL_TRY(copy_scores(t, parts->score, err));
     PL_TRY(copy_merges(t, parts, err));
-    PL_TRY(copy_added(t, parts->added, parts->added_count, err));
-    for (unsigned b = 0; b < 256; b++) t->byte_id[b] = pl_tokenizer_find(t, &(uint8_t){(uint8_t)b}, 1);
+    PL_TRY(pl_tokenizer_set_added(t, parts->added, parts->added_count, err));
+    find_bytes(t);
+    if (t->pipeline.pretoken.scanner == PL_SCANNER_NONE && !t->pipeline.is_bytes && !merges_bytes(t) &&
+        (t->score || has_all_bytes(t) || (!t->fuse_unknown && !t->pipeline.byte_fallback)))
+        PL_TRY(index_inner(t, err));
     t->hash = hash_all(t);
     return PL_OK;
 }
@@ -233,7 +326,9 @@ void pl_tokenizer_destroy(pl_tokenizer *t)
     pl_free(t->merge);
     pl_free(t->pair_slot);
     pl_free(t->token_slot);
-    pl_free(t->added);
+    pl_free(t->score);
+    pl_free(t->inner);
+    pl_tokenizer_free_added(t);
     pl_free(t->code_point);
     pl_free(t);
 }
@@ -259,10 +354,60 @@ int pl_tokenizer_kind_parse(const char *name, pl_tokenizer_kind *kind)
     return -1;
 }
 
+static const struct all_bytes {
+    uint8_t byte[256];
+} all_bytes = {{
+#define FOUR(b)    (b), (b) + 1, (b) + 2, (b) + 3
+#define SIXTEEN(b) FOUR(b), FOUR((b) + 4), FOUR((b) + 8), FOUR((b) + 12)
+#define QUARTER(b) SIXTEEN(b), SIXTEEN((b) + 16), SIXTEEN((b) + 32), SIXTEEN((b) + 48)
+    QUARTER(0), QUARTER(64), QUARTER(128), QUARTER(192)}};
+
+size_t pl_fold_blanks(const uint8_t *text, size_t bytes, uint8_t *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes; n++) {
+        const bool is_blank = bytes - i >= 3 && memcmp(text + i, "\xe2\x96\x81", 3) == 0;
+        out[n] = is_blank ? ' ' : text[i];
+        i += is_blank ? 3 : 1;
+    }
+    return n;
+}
+
+int pl_byte_of_name(const uint8_t *text, size_t bytes)
+{
+    if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
+    int value = 0;
+    for (size_t i = 3; i < 5; i++) {
+        const char *digits = "0123456789abcdef", *at = memchr(digits, text[i] | (text[i] > '9' ? 0x20 : 0), 16);
+        if (!at) return -1;
+        value = value * 16 + (int)(at - digits);
+    }
+    return value;
+}
+
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *t, uint32_t id, size_t *bytes)
 {
     *bytes = id < t->vocab ? t->offset[id + 1] - t->offset[id] : 0;
-    return t->text + (id < t->vocab ? t->offset[id] : 0);
+    const uint8_t *text = t->text + (id < t->vocab ? t->offset[id] : 0);
+    const int byte = t->pipeline.joins_bytes ? pl_byte_of_name(text, *bytes) : -1;
+    if (byte < 0) return text;
+    *bytes = 1;
+    return all_bytes.byte + byte;
+}
+
+uint32_t pl_tokenizer_special_id(const pl_tokenizer *t, pl_special which) { return t->special_id[which]; }
+uint32_t pl_tokenizer_added_count(const pl_tokenizer *t) { return t->added_count; }
+
+uint32_t pl_tokenizer_added_at(const pl_tokenizer *t, uint32_t i, int *special)
+{
+    *special = t->added[i].special;
+    return t->added[i].id;
+}
+
+const uint32_t *pl_tokenizer_template(const pl_tokenizer *t, int after, uint32_t *count)
+{
+    *count = after ? t->pipeline.after_count : t->pipeline.before_count;
+    return after ? t->pipeline.after : t->pipeline.before;
 }
 
 uint32_t pl_tokenizer_added_id(const pl_tokenizer *t, const char *content)

@@ -1,7 +1,9 @@
 /* A tokenizer turns bytes into ids below its vocabulary size and back. Four kinds:
  *
- *   bpe    byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019), stored as a Hugging Face
- *          tokenizer.json. Every byte sequence has ids and comes back from them unchanged, UTF-8 or not.
+ *   bpe    byte-pair encoding (Sennrich et al. 2016), stored as a Hugging Face tokenizer.json, with what surrounds it
+ *          in the models of people: byte-level (Radford et al. 2019; every byte sequence has ids then and comes back
+ *          from them unchanged, UTF-8 or not) or of characters with a fallback to bytes (SentencePiece), normalizers,
+ *          pre-tokenizers, added and special tokens. Also from a GGUF file (tokenizer_gguf.h).
  *   bytes  id = byte, vocabulary 256.
  *   chars  id 0 is <unk>, then the code points of a text in order; what it does not know becomes <unk>.
  *   words  what is between white space, in lower case (word_split.h), stored as a Hugging Face tokenizer.json of the
@@ -36,12 +38,22 @@ typedef enum pl_tokenizer_kind {
     PL_TOKENIZER_KINDS
 } pl_tokenizer_kind;
 
+/* Tokens with a meaning of their own, as the files of a model name them. */
+typedef enum pl_special {
+    PL_SPECIAL_BOS,
+    PL_SPECIAL_EOS,
+    PL_SPECIAL_UNKNOWN,
+    PL_SPECIAL_PADDING,
+    PL_SPECIAL_EOT, /* end of a turn; only GGUF names it */
+    PL_SPECIAL_EOM, /* end of a message */
+    PL_SPECIALS
+} pl_special;
+
 typedef struct pl_tokenizer pl_tokenizer;
 
-/* ---- tokenizer_read.c, tokenizer_write.c ---- */
+/* ---- tokenizer_file.c, tokenizer_read.c, tokenizer_write.c ---- */
 pl_status pl_tokenizer_load(const char *path, pl_tokenizer **, pl_error *);
-/* Heap that loading this file holds at most; ids are not looked at, so any may be the largest. 0 when it cannot be
- * read. */
+/* Heap that loading this file holds at most. 0 when it cannot be read. */
 uint64_t pl_tokenizer_load_bytes(const char *path);
 /* Loads from memory; name is for messages. */
 pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, pl_tokenizer **, pl_error *);
@@ -68,18 +80,34 @@ uint32_t pl_tokenizer_added_id(const pl_tokenizer *, const char *content);
 uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 /* The id of the token <unk>, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
+/* The id that its files name so, or PL_TOKEN_NONE. */
+uint32_t pl_tokenizer_special_id(const pl_tokenizer *, pl_special);
+/* The ids that encoding with special tokens puts before and after a text. */
+const uint32_t *pl_tokenizer_template(const pl_tokenizer *, int after, uint32_t *count);
+uint32_t pl_tokenizer_added_count(const pl_tokenizer *);
+/* The i-th added token, longest text first: its id, and whether it is special. Its text is pl_tokenizer_token's. */
+uint32_t pl_tokenizer_added_at(const pl_tokenizer *, uint32_t i, int *special);
 
 /* ---- decoder.c: ids one at a time -> whole UTF-8 characters ---- */
-/* What a token leaves unfinished waits for the next one. Bytes that can never become a character come out as they are.
- * Starts zeroed. */
+enum { PL_DECODER_HELD_MAX = 256 };
+
+/* What a token leaves unfinished waits for the next one. Starts zeroed but for the first two: bytes that can never
+ * become a character come out as they are, or as U+FFFD (is_text), the text of Hugging Face's library then: a run of
+ * tokens for single bytes waits for its end, or for PL_DECODER_HELD_MAX bytes of it. */
 typedef struct pl_decoder {
-    uint8_t held[4];
+    int is_text;
+    int skips_special;      /* added tokens that are special give nothing */
+    const pl_tokenizer *of; /* private, as what follows */
+    int has_begun, run_is_broken;
     uint32_t held_bytes;
+    uint8_t held[PL_DECODER_HELD_MAX];
 } pl_decoder;
 
-/* Appends what is complete now to out, which has room for pl_tokenizer_longest_token() + 4 bytes; returns how much. */
+/* Bytes that a call may output. */
+size_t pl_decoder_room(const pl_tokenizer *);
+/* Appends what is complete now to out, which has pl_decoder_room(); returns how much. */
 size_t pl_decoder_push(pl_decoder *, const pl_tokenizer *, uint32_t id, uint8_t *out);
-/* What is still held (at most 3 bytes), as it is. */
-size_t pl_decoder_finish(pl_decoder *, uint8_t out[4]);
+/* What is still held: 3 bytes at most, or for a text as much as above. */
+size_t pl_decoder_finish(pl_decoder *, uint8_t *out);
 
 #endif

@@ -12,10 +12,18 @@
 #include "data/text/tokenizer_impl.h"
 #include "data/text/unicode.h"
 
-/* A token in the alphabet of GPT-2. */
+#define BLANK "\xe2\x96\x81"
+
+/* A token of the model as it stands in a file: in the alphabet of GPT-2, or with U+2581 for blanks. */
 static void append_token(const pl_tokenizer *t, uint32_t id, pl_str *out)
 {
-    for (uint32_t i = t->offset[id]; i < t->offset[id + 1]; i++) {
+    const uint8_t *text = t->text + t->offset[id];
+    const uint32_t bytes = t->offset[id + 1] - t->offset[id];
+    const bool has_blanks = t->pipeline.has_blanks && pl_tokenizer_find(t, text, bytes) == id;
+    for (uint32_t i = 0; !t->pipeline.is_bytes && i < bytes; i++)
+        pl_str_append_bytes(out, has_blanks && text[i] == ' ' ? BLANK : (const char *)&text[i],
+                            has_blanks && text[i] == ' ' ? 3 : 1);
+    for (uint32_t i = t->offset[id]; t->pipeline.is_bytes && i < t->offset[id + 1]; i++) {
         uint8_t utf8[4];
         pl_str_append_bytes(out, utf8, pl_utf8_write(pl_alphabet_char(t->text[i]), utf8));
     }
@@ -54,8 +62,8 @@ static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_j
         pl_json_key(j, "content");
         pl_json_string_bytes(j, (const char *)t->text + t->offset[a->id], a->bytes);
         pl_json_kv_bool(j, "single_word", false);
-        pl_json_kv_bool(j, "lstrip", false);
-        pl_json_kv_bool(j, "rstrip", false);
+        pl_json_kv_bool(j, "lstrip", a->strips_left);
+        pl_json_kv_bool(j, "rstrip", a->strips_right);
         pl_json_kv_bool(j, "normalized", a->normalized);
         pl_json_kv_bool(j, "special", a->special);
         pl_json_object_end(j);
@@ -63,14 +71,205 @@ static void print_added(const pl_tokenizer *t, const pl_added_token *added, pl_j
     pl_json_array_end(j);
 }
 
-static void print_byte_level(pl_json *j, const char *key, bool add_prefix_space)
+static void begin_part(pl_json *j, const char *type)
 {
-    pl_json_key(j, key);
     pl_json_object(j);
-    pl_json_kv_string(j, "type", "ByteLevel");
+    pl_json_kv_string(j, "type", type);
+}
+
+static void begin_sequence(pl_json *j, const char *list)
+{
+    begin_part(j, "Sequence");
+    pl_json_key(j, list);
+    pl_json_array(j);
+}
+
+static void end_sequence(pl_json *j) { pl_json_array_end(j), pl_json_object_end(j); }
+
+static void print_byte_level(pl_json *j, bool add_prefix_space, bool use_regex)
+{
+    begin_part(j, "ByteLevel");
     pl_json_kv_bool(j, "add_prefix_space", add_prefix_space);
     pl_json_kv_bool(j, "trim_offsets", true);
-    pl_json_kv_bool(j, "use_regex", true);
+    pl_json_kv_bool(j, "use_regex", use_regex);
+    pl_json_object_end(j);
+}
+
+static void print_replace(pl_json *j, const char *from, const char *to)
+{
+    begin_part(j, "Replace");
+    pl_json_key(j, "pattern"), pl_json_object(j);
+    pl_json_kv_string(j, "String", from);
+    pl_json_object_end(j);
+    pl_json_kv_string(j, "content", to);
+    pl_json_object_end(j);
+}
+
+/* Blanks are the business of Metaspace where nothing is put before each segment, and pieces or prefixes are its. */
+static bool has_metaspace(const pl_pipeline *p)
+{
+    return p->has_blanks && (p->cuts_blanks || p->prefix == PL_PREFIX_MISSING || p->prefix == PL_PREFIX_FIRST);
+}
+
+static void print_normalizer(pl_json *j, const pl_pipeline *p)
+{
+    pl_json_key(j, "normalizer");
+    const bool replaces = p->has_blanks && !has_metaspace(p);
+    if (!p->has_nfc && !replaces) {
+        pl_json_null(j);
+        return;
+    }
+    begin_sequence(j, "normalizers");
+    if (p->has_nfc) begin_part(j, "NFC"), pl_json_object_end(j);
+    if (p->prefix == PL_PREFIX_ALWAYS) {
+        begin_part(j, "Prepend");
+        pl_json_kv_string(j, "prepend", BLANK);
+        pl_json_object_end(j);
+    }
+    if (replaces) print_replace(j, " ", BLANK);
+    end_sequence(j);
+}
+
+static void print_metaspace(pl_json *j, const pl_pipeline *p)
+{
+    begin_part(j, "Metaspace");
+    pl_json_kv_string(j, "replacement", BLANK);
+    pl_json_kv_string(j, "prepend_scheme",
+                      p->prefix == PL_PREFIX_MISSING ? "always"
+                      : p->prefix == PL_PREFIX_FIRST ? "first"
+                                                     : "never");
+    pl_json_kv_bool(j, "split", p->cuts_blanks);
+    pl_json_object_end(j);
+}
+
+static void print_pattern(pl_json *j, const char *regex)
+{
+    begin_part(j, "Split");
+    pl_json_key(j, "pattern"), pl_json_object(j);
+    pl_json_kv_string(j, "Regex", regex);
+    pl_json_object_end(j);
+    pl_json_kv_string(j, "behavior", "Isolated");
+    pl_json_kv_bool(j, "invert", false);
+    pl_json_object_end(j);
+}
+
+static void print_pre_tokenizer(pl_json *j, const pl_pipeline *p)
+{
+    const pl_pretoken rule = p->pretoken;
+    const bool is_gpt2 = rule.scanner == PL_SCANNER_GPT2;
+    pl_json_key(j, "pre_tokenizer");
+    if (is_gpt2 && rule.precut == PL_PRECUT_NONE) {
+        print_byte_level(j, p->prefix == PL_PREFIX_MISSING, true);
+    } else if (p->is_bytes) {
+        begin_sequence(j, "pretokenizers");
+        if (rule.precut != PL_PRECUT_NONE) {
+            begin_part(j, "Digits");
+            pl_json_kv_bool(j, "individual_digits", rule.precut == PL_PRECUT_EACH_DIGIT);
+            pl_json_object_end(j);
+        }
+        if (!is_gpt2) print_pattern(j, rule.scanner == PL_SCANNER_LLAMA3 ? PL_PATTERN_LLAMA3 : PL_PATTERN_QWEN2);
+        print_byte_level(j, false, is_gpt2);
+        end_sequence(j);
+    } else if (has_metaspace(p)) {
+        print_metaspace(j, p);
+    } else {
+        pl_json_null(j);
+    }
+}
+
+static void print_decoder(pl_json *j, const pl_pipeline *p)
+{
+    pl_json_key(j, "decoder");
+    if (p->is_bytes) {
+        print_byte_level(j, true, true);
+        return;
+    }
+    begin_sequence(j, "decoders");
+    if (p->has_blanks) print_replace(j, BLANK, " ");
+    if (p->joins_bytes) begin_part(j, "ByteFallback"), pl_json_object_end(j);
+    begin_part(j, "Fuse"), pl_json_object_end(j);
+    if (p->strips_blank) {
+        begin_part(j, "Strip");
+        pl_json_kv_string(j, "content", " ");
+        pl_json_kv_uint(j, "start", 1), pl_json_kv_uint(j, "stop", 0);
+        pl_json_object_end(j);
+    }
+    end_sequence(j);
+}
+
+/* Whether the model has the token or it was only added. */
+static void append_any(const pl_tokenizer *t, const pl_added_token *a, uint32_t id, pl_str *word)
+{
+    if (a)
+        pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
+    else
+        append_token(t, id, word);
+}
+
+/* ids of the template, each by the text of its token. */
+static void print_ids(const pl_tokenizer *t, const pl_added_token *added, const uint32_t *ids, uint32_t count,
+                      pl_json *j, pl_str *word)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        pl_str_clear(word);
+        append_any(t, added_with_id(t, added, ids[i]), ids[i], word);
+        pl_json_object(j);
+        pl_json_key(j, "SpecialToken"), pl_json_object(j);
+        pl_json_key(j, "id"), pl_json_string_bytes(j, pl_str_text(word), word->bytes);
+        pl_json_kv_uint(j, "type_id", 0);
+        pl_json_object_end(j), pl_json_object_end(j);
+    }
+}
+
+static void print_sequence(pl_json *j, const char *id, unsigned type)
+{
+    pl_json_object(j);
+    pl_json_key(j, "Sequence"), pl_json_object(j);
+    pl_json_kv_string(j, "id", id);
+    pl_json_kv_uint(j, "type_id", type);
+    pl_json_object_end(j), pl_json_object_end(j);
+}
+
+static void print_special(const pl_tokenizer *t, const pl_added_token *added, uint32_t id, pl_json *j, pl_str *word)
+{
+    pl_str_clear(word);
+    append_any(t, added_with_id(t, added, id), id, word);
+    pl_json_key(j, pl_str_text(word)), pl_json_object(j);
+    pl_json_key(j, "id"), pl_json_string_bytes(j, pl_str_text(word), word->bytes);
+    pl_json_key(j, "ids"), pl_json_array(j), pl_json_uint(j, id), pl_json_array_end(j);
+    pl_json_key(j, "tokens"), pl_json_array(j);
+    pl_json_string_bytes(j, pl_str_text(word), word->bytes);
+    pl_json_array_end(j);
+    pl_json_object_end(j);
+}
+
+static void print_post_processor(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
+{
+    const pl_pipeline *p = &t->pipeline;
+    pl_json_key(j, "post_processor");
+    if (!p->before_count && !p->after_count) {
+        pl_json_null(j);
+        return;
+    }
+    begin_part(j, "TemplateProcessing");
+    for (int pair = 0; pair < 2; pair++) {
+        pl_json_key(j, pair ? "pair" : "single"), pl_json_array(j);
+        print_ids(t, added, p->before, p->before_count, j, word);
+        print_sequence(j, "A", 0);
+        if (pair) print_sequence(j, "B", 1);
+        print_ids(t, added, p->after, p->after_count, j, word);
+        pl_json_array_end(j);
+    }
+    uint32_t all[2 * PL_TEMPLATE_IDS_MAX], count = 0;
+    for (uint32_t i = 0; i < p->before_count + p->after_count; i++) {
+        const uint32_t id = i < p->before_count ? p->before[i] : p->after[i - p->before_count];
+        uint32_t k = 0;
+        while (k < count && all[k] != id) k++;
+        if (k == count) all[count++] = id;
+    }
+    pl_json_key(j, "special_tokens"), pl_json_object(j);
+    for (uint32_t i = 0; i < count; i++) print_special(t, added, all[i], j, word);
+    pl_json_object_end(j);
     pl_json_object_end(j);
 }
 
@@ -83,10 +282,7 @@ static void print_vocab(const pl_tokenizer *t, const pl_added_token *added, pl_j
         const pl_added_token *a = added_with_id(t, added, id);
         if (a && !a->in_model) continue;
         pl_str_clear(word);
-        if (a)
-            pl_str_append_bytes(word, t->text + t->offset[id], a->bytes);
-        else
-            append_token(t, id, word);
+        append_any(t, a, id, word);
         pl_json_kv_uint(j, pl_str_text(word), id);
     }
     pl_json_object_end(j);
@@ -97,11 +293,16 @@ static void print_merges(const pl_tokenizer *t, pl_json *j, pl_str *word)
     pl_json_key(j, "merges");
     pl_json_array(j);
     for (uint32_t i = 0; i < t->merge_count; i++) {
+        if (!t->pipeline.is_bytes) pl_json_array(j);
         pl_str_clear(word);
         append_token(t, t->merge[i].left, word);
-        pl_str_append(word, " ");
+        if (t->pipeline.is_bytes)
+            pl_str_append(word, " ");
+        else
+            pl_json_string_bytes(j, pl_str_text(word), word->bytes), pl_str_clear(word);
         append_token(t, t->merge[i].right, word);
         pl_json_string_bytes(j, pl_str_text(word), word->bytes);
+        if (!t->pipeline.is_bytes) pl_json_array_end(j);
     }
     pl_json_array_end(j);
 }
@@ -111,18 +312,12 @@ static void print_bpe_model(const pl_tokenizer *t, const pl_added_token *added, 
     pl_json_kv_string(j, "type", "BPE");
     pl_json_key(j, "dropout"), pl_json_null(j);
     pl_str_clear(word);
-    if (t->unknown != PL_TOKEN_NONE) {
-        const pl_added_token *a = added_with_id(t, added, t->unknown);
-        if (a)
-            pl_str_append_bytes(word, t->text + t->offset[a->id], a->bytes);
-        else
-            append_token(t, t->unknown, word);
-    }
+    if (t->unknown != PL_TOKEN_NONE) append_any(t, added_with_id(t, added, t->unknown), t->unknown, word);
     pl_json_kv_string(j, "unk_token", t->unknown == PL_TOKEN_NONE ? NULL : pl_str_text(word));
     pl_json_key(j, "continuing_subword_prefix"), pl_json_null(j);
     pl_json_key(j, "end_of_word_suffix"), pl_json_null(j);
     pl_json_kv_bool(j, "fuse_unk", t->fuse_unknown);
-    pl_json_kv_bool(j, "byte_fallback", false);
+    pl_json_kv_bool(j, "byte_fallback", t->pipeline.byte_fallback);
     pl_json_kv_bool(j, "ignore_merges", t->ignore_merges);
     print_vocab(t, added, j, word);
     print_merges(t, j, word);
@@ -180,15 +375,15 @@ static void print_words_pipeline(const pl_tokenizer *t, const pl_added_token *ad
     print_part(j, "post_processor", NULL), print_part(j, "decoder", NULL);
 }
 
-static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j)
+static void print_pipeline(const pl_tokenizer *t, const pl_added_token *added, pl_json *j, pl_str *word)
 {
     static const char *const absent[] = {"truncation", "padding"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) pl_json_key(j, absent[i]), pl_json_null(j);
     print_added(t, added, j);
-    pl_json_key(j, "normalizer"), pl_json_null(j);
-    print_byte_level(j, "pre_tokenizer", t->add_prefix_space);
-    pl_json_key(j, "post_processor"), pl_json_null(j);
-    print_byte_level(j, "decoder", true);
+    print_normalizer(j, &t->pipeline);
+    print_pre_tokenizer(j, &t->pipeline);
+    print_post_processor(t, added, j, word);
+    print_decoder(j, &t->pipeline);
 }
 
 void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
@@ -202,7 +397,7 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
     }
     pl_json_object(&j);
     pl_json_kv_string(&j, "version", "1.0");
-    if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j);
+    if (t->kind == PL_TOKENIZER_BPE) print_pipeline(t, added, &j, &word);
     if (t->kind == PL_TOKENIZER_WORDS) print_words_pipeline(t, added, &j);
     pl_json_key(&j, "model");
     pl_json_object(&j);

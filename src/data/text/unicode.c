@@ -1,7 +1,21 @@
 #include "data/text/unicode.h"
 
+#include <stdlib.h>
+
+typedef struct point_range {
+    uint32_t first, last;
+} point_range;
+
 static const uint32_t ranges[] = {
 #include "data/text/unicode_ranges.inc"
+};
+
+static const point_range punctuation[] = {
+#include "data/text/unicode_punctuation.inc"
+};
+
+static const point_range more_digits[] = {
+#include "data/text/unicode_digits.inc"
 };
 
 static pl_char_class ascii_class(uint32_t c)
@@ -24,4 +38,26 @@ pl_char_class pl_unicode_class(uint32_t code_point)
             high = middle;
     }
     return (pl_char_class)(ranges[low] & 3);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const point_range *a = left, *b = right;
+    return a->last < b->first ? -1 : a->first > b->last;
+}
+
+static bool is_in(const point_range *list, size_t count, uint32_t c)
+{
+    return bsearch(&(point_range){c, c}, list, count, sizeof *list, compare) != NULL;
+}
+
+bool pl_unicode_is_punctuation(uint32_t code_point)
+{
+    return is_in(punctuation, sizeof punctuation / sizeof *punctuation, code_point);
+}
+
+bool pl_unicode_is_digit(uint32_t code_point)
+{
+    return pl_unicode_class(code_point) == PL_CHAR_NUMBER ||
+           is_in(more_digits, sizeof more_digits / sizeof *more_digits, code_point);
 }

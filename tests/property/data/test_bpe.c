@@ -12,6 +12,7 @@
 
 enum { TEXT_MAX = 3000, WORDS_MAX = TEXT_MAX, WORD = 64, VOCAB_MAX = 400 };
 
+static const pl_pretoken gpt2 = {PL_SCANNER_GPT2, PL_PRECUT_NONE};
 static uint64_t seed;
 static pl_error err;
 
@@ -38,7 +39,7 @@ static void slow_cut(const uint8_t *text, size_t n)
     s.vocab = 256, s.words = s.merges = 0;
     for (unsigned i = 0; i < 256; i++) id[order[i]] = (uint8_t)i, s.text[i][0] = order[i], s.length[i] = 1;
     for (size_t at = 0; at < n;) {
-        size_t bytes = pl_pretoken_length(text + at, n - at, 1, WORD);
+        size_t bytes = pl_pretoken_length(gpt2, text + at, n - at, 1, WORD);
         slow_word *w = &s.word[s.words++];
         w->n = (uint32_t)bytes;
         for (size_t i = 0; i < bytes; i++) w->id[i] = id[text[at + i]];

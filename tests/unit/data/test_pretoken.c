@@ -7,6 +7,8 @@
 #include "support/program.h"
 
 /* Pieces separated by '|'. */
+static const pl_pretoken gpt2 = {PL_SCANNER_GPT2, PL_PRECUT_NONE};
+
 static void check_pieces(const char *pieces)
 {
     char text[256];
@@ -15,7 +17,7 @@ static void check_pieces(const char *pieces)
         if (*p != '|') text[n++] = *p;
     for (const char *p = pieces; at < n; p += strcspn(p, "|") + 1) {
         size_t wanted = strcspn(p, "|");
-        size_t got = pl_pretoken_length((const uint8_t *)text + at, n - at, 1, 200);
+        size_t got = pl_pretoken_length(gpt2, (const uint8_t *)text + at, n - at, 1, 200);
         if (got != wanted) fail_msg("in \"%s\": %zu bytes at byte %zu, %zu were expected", pieces, got, at, wanted);
         at += got;
     }
@@ -76,9 +78,9 @@ static void test_windows_agree(void **state)
     size_t n = strlen(text);
     for (size_t at = 0; at < n; at++) {
         const uint8_t *p = (const uint8_t *)text + at;
-        size_t whole = pl_pretoken_length(p, n - at, 1, 64);
+        size_t whole = pl_pretoken_length(gpt2, p, n - at, 1, 64);
         for (size_t window = 1; window <= n - at; window++) {
-            size_t got = pl_pretoken_length(p, window, 0, 64);
+            size_t got = pl_pretoken_length(gpt2, p, window, 0, 64);
             if (got && got != whole) fail_msg("at %zu, window %zu: %zu instead of %zu", at, window, got, whole);
             if (!got && window > whole + PL_PRETOKEN_LOOKAHEAD)
                 fail_msg("at %zu: undecided with %zu bytes", at, window);
@@ -90,12 +92,12 @@ static void test_cap_cuts_between_characters(void **state)
 {
     (void)state;
     const uint8_t *letters = (const uint8_t *)"aaaaaaaaaaaaaaaaaaaa", *kana = (const uint8_t *)"あああああああ";
-    assert_int_equal(pl_pretoken_length(letters, 20, 1, 16), 16);
-    assert_int_equal(pl_pretoken_length(letters, 20, 0, 16), 16);
-    assert_int_equal(pl_pretoken_length(letters, 19, 1, 20), 19);
-    assert_int_equal(pl_pretoken_length(kana, 21, 1, 10), 9);
-    assert_int_equal(pl_pretoken_length((const uint8_t *)"         x", 10, 1, 8), 8);
-    assert_int_equal(pl_pretoken_length((const uint8_t *)"        x", 9, 1, 8),
+    assert_int_equal(pl_pretoken_length(gpt2, letters, 20, 1, 16), 16);
+    assert_int_equal(pl_pretoken_length(gpt2, letters, 20, 0, 16), 16);
+    assert_int_equal(pl_pretoken_length(gpt2, letters, 19, 1, 20), 19);
+    assert_int_equal(pl_pretoken_length(gpt2, kana, 21, 1, 10), 9);
+    assert_int_equal(pl_pretoken_length(gpt2, (const uint8_t *)"         x", 10, 1, 8), 8);
+    assert_int_equal(pl_pretoken_length(gpt2, (const uint8_t *)"        x", 9, 1, 8),
                      7); /* exactly at the cap: the rule holds */
 }
 
