@@ -1,6 +1,6 @@
-/* How the numbers of a matrix row are stored. A row is a whole number of blocks, each of which holds its own scales; the
- * layouts are those of GGUF (ggml), bit by bit, so that blocks of a file are used as they are. Scalar and exact: each
- * operation is one f32 operation, rounded to nearest, none fused; vector code is held to these. */
+/* How the numbers of a matrix row are stored. A row is a whole number of blocks, each of which holds its own scales;
+ * the layouts are those of GGUF (ggml), so that blocks of a file are used as they are. Scalar and exact: each operation
+ * is one f32 operation, rounded to nearest, none fused; vector code is held to these. */
 #ifndef PL_BASE_ENCODING_H
 #define PL_BASE_ENCODING_H
 
