@@ -4,7 +4,7 @@
  *   many rows   a vector of columns is widened, some of k at a time, into memory of the first-level cache, and turned
  *               from there into the panel that tiles read: each of them meets all rows of a unit
  *   few rows    four columns likewise, and all rows take their part of the dot products from there
- *   one row     what is widened goes from the register into the sum */
+ *   one row     what is widened goes from the register into the sum (not at baseline, where that would be much code) */
 #include "kernels/cpu/blocks.h"
 #include "kernels/cpu/gemm_level.h"
 
@@ -25,9 +25,11 @@ PL_V_INLINE void widen_row(pl_encoding e, const uint8_t *row, int64_t begin, int
         const int64_t stop = (begin / groups + 1) * groups;
         pl_block_scales scales;
         pl_scales_of(e, b, &scales);
-        for (; begin < end && begin < stop; begin++)
-            PL_V_UNROLL for (int v = 0; v < PL_GROUP_VECTORS; v++, to += PL_VW)
-                pl_v_store(to, pl_v_of_block(e, b, &scales, begin % groups, v));
+        for (; begin < end && begin < stop; begin++) {
+            pl_vf number[PL_GROUP_VECTORS];
+            pl_v_group(e, b, &scales, begin % groups, number);
+            PL_V_UNROLL for (int v = 0; v < PL_GROUP_VECTORS; v++, to += PL_VW) pl_v_store(to, number[v]);
+        }
     }
 }
 
@@ -107,10 +109,13 @@ PL_V_INLINE void dots_of_row(pl_encoding e, int columns, const float *a, const u
     for (int64_t i = 0; i < count; i++, blocks += bytes) {
         pl_block_scales scales[COLUMNS];
         PL_V_UNROLL for (int c = 0; c < columns; c++) pl_scales_of(e, blocks + c * row_bytes, &scales[c]);
-        for (int64_t g = 0; g < groups; g++, a += PL_GROUP)
-            PL_V_UNROLL for (int c = 0; c < columns; c++) PL_V_UNROLL for (int v = 0; v < PL_GROUP_VECTORS;
-                                                                           v++) acc[c] =
-                pl_v_fma(pl_v_load(a + v * PL_VW), pl_v_of_block(e, blocks + c * row_bytes, &scales[c], g, v), acc[c]);
+        for (int64_t g = 0; g < groups; g++, a += PL_GROUP) PL_V_UNROLL for (int c = 0; c < columns; c++)
+            {
+                pl_vf w[PL_GROUP_VECTORS];
+                pl_v_group(e, blocks + c * row_bytes, &scales[c], g, w);
+                PL_V_UNROLL for (int v = 0; v < PL_GROUP_VECTORS; v++) acc[c] =
+                    pl_v_fma(pl_v_load(a + v * PL_VW), w[v], acc[c]);
+            }
     }
     PL_V_UNROLL for (int c = 0; c < columns; c++) to[c] = acc[c];
 }
@@ -130,7 +135,7 @@ static void sums_of(const pl_gemm_thin_product *t, int64_t i, int64_t rows, int6
     for (int64_t done = 0; done < count; done += COLUMNS) {
         const uint8_t *blocks = (const uint8_t *)t->b + (j + done) * row_bytes;
         const int64_t columns = count - done < COLUMNS ? count - done : COLUMNS;
-        if (rows == 1 && columns == COLUMNS)
+        if (rows == 1 && columns == COLUMNS && PL_VW > 4)
             dots_of_four(t->b_encoding, (const float *)t->a + i * t->a_row, blocks, row_bytes, of.of[0]);
         else
             dots(t, i, rows, blocks, row_bytes, columns, &of);
