@@ -14,6 +14,7 @@
 
 #include "base/activation.h"
 #include "base/convolution.h"
+#include "base/encoding.h"
 #include "base/narrow.h"
 #include "base/quantize.h"
 #include "base/binary.h"
@@ -38,14 +39,16 @@
  *   if grad_of: s = (s rounded to C's type)·act'(grad_of[i,j]);  C[i,j] = s;  if act_out: act_out[i,j] = act(C[i,j])
  *   if act_again: act_again[i,j] = act(grad_of[i,j])  (the activation computed once more, with its derivative)
  * So an activation fused with its product has the bits of the two operators in sequence, in 16 bits too; both sums of a
- * gated product are rounded as if they had been stored. */
+ * gated product are rounded as if they had been stored. With B in blocks (b_encoding) A is f32, and the bits are those
+ * of the product with the widened weight. */
 typedef struct pl_gemm_call {
     int64_t m, n, k;
     pl_real a_type, b_type, type; /* of A, of B, of C and whatever else is declared void */
     const void *a;
     int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
     const void *b;
-    int64_t b_row, b_col; /* B[p,j] = b[p·b_row + j·b_col] */
+    int64_t b_row, b_col;   /* B[p,j] = b[p·b_row + j·b_col] */
+    pl_encoding b_encoding; /* of blocks; then b_row is 1, b_col is k, and b_type is f32. Else what b_type says */
     void *c;
     int64_t ldc;
     int accumulate;       /* beta = 1 */
@@ -69,6 +72,9 @@ void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace 
 /* ---- gemm_linear.c: the products of a linear layer, without epilogue ---- */
 /* y[m,n] = x[m,k] Wᵀ */
 pl_gemm_call pl_gemm_linear(pl_real, int64_t m, int64_t n, int64_t k, const void *x, const void *w, void *y);
+/* The same in f32, W as it is encoded. */
+pl_gemm_call pl_gemm_linear_encoded(pl_encoding, int64_t m, int64_t n, int64_t k, const float *x, const void *w,
+                                    float *y);
 /* dx[m,n] = dy[m,k] W */
 pl_gemm_call pl_gemm_linear_dx(pl_real, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx);
 /* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */

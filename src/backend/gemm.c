@@ -59,6 +59,12 @@ static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
                               .gated = c->gated};
 }
 
+/* So many bytes are k numbers of a column of B that lie one behind the other. */
+static int64_t b_bytes(const pl_gemm_call *c, int64_t k)
+{
+    return c->b_encoding ? pl_encoding_row_bytes(c->b_encoding, k) : k * pl_real_bytes(c->b_type);
+}
+
 static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
 {
     job j = {.call = c, .epilogue = epilogue_of(c), .workspace = workspace};
@@ -67,7 +73,7 @@ static job job_of(const pl_gemm_call *c, void *workspace, pl_team team)
     int old_c = c->accumulate || c->residual == c->c || c->grad_of == c->c || c->gated || narrow;
     j.plan = pl_gemm_plan_make(c, team, j.has_epilogue && old_c);
     j.fetch_ahead = j.plan.a_form == PL_GEMM_IN_PLACE && c->m * c->k * pl_real_bytes(c->a_type) >= FETCH_AHEAD_BYTES;
-    j.fetch_b = j.plan.pack_b && c->b_col != 1 && c->n * c->k * pl_real_bytes(c->b_type) >= FETCH_B_AHEAD_BYTES;
+    j.fetch_b = j.plan.pack_b && c->b_col != 1 && c->n * b_bytes(c, c->k) >= FETCH_B_AHEAD_BYTES;
     j.sums_apart = j.has_epilogue && old_c && j.plan.k_blocks > 1;
     return j;
 }
@@ -129,6 +135,12 @@ static void *words_from(void *words, int64_t count) { return (uint32_t *)words +
 static const void *a_at(const pl_gemm_call *c, int64_t row, int64_t p)
 {
     return pl_real_at(c->a_type, c->a, row * c->a_row + p * c->a_col);
+}
+
+static const void *b_at(const pl_gemm_call *c, int64_t p, int64_t column)
+{
+    if (c->b_encoding) return (const char *)c->b + column * b_bytes(c, c->k) + b_bytes(c, p);
+    return pl_real_at(c->b_type, c->b, p * c->b_row + column * c->b_col);
 }
 
 /* Panels come in one or two sizes, and those of one size are neighbours. */
@@ -217,6 +229,19 @@ static void pack_wide(const job *j, const columns_of_b *s, const block *b, const
     }
 }
 
+/* A panel of blocks, vector by vector, of a gated product in turn as above. */
+static void pack_blocks(const job *j, const columns_of_b *s, const block *b, const scratch *own)
+{
+    const pl_gemm_call *c = j->call;
+    const int64_t vector = j->plan.kernels->vector, sides = c->gated ? 2 : 1;
+    for (int64_t v = 0; v < pl_gemm_ceil_div(s->count, vector) * sides; v++) {
+        const int64_t first = v / sides * vector;
+        j->plan.kernels->strip_of_blocks(c->b_encoding, b_at(c, b->begin, s->begin + first + v % sides * c->n),
+                                         b_bytes(c, c->k), b->k, min_of(vector, s->count - first),
+                                         words_from(own->b, v * vector), j->plan.nr);
+    }
+}
+
 /* Panels of B, where A is turned. */
 static void pack_stretches(const job *j, int64_t column, int64_t columns, const block *b, void *to)
 {
@@ -238,11 +263,13 @@ static columns_of_b take_columns(const job *j, const unit *u, int64_t panel, con
     columns_of_b s = {.begin = panel * j->plan.panel_columns, .stride = c->b_row};
     s.count = min_of(j->plan.panel_columns, c->n - s.begin);
     const int turned = j->plan.a_form == PL_GEMM_TURNED;
-    s.b = turned ? NULL : pl_real_at(c->b_type, c->b, b->begin * c->b_row + s.begin * c->b_col);
+    s.b = turned ? NULL : b_at(c, b->begin, s.begin);
     if (!j->plan.pack_b && s.count % t->vector == 0) return s;
     int64_t at = (panel - u->column_begin) % j->plan.strip, words = b->words * j->plan.nr;
     int64_t columns = min_of(min_of(panel + j->plan.strip, u->column_end) * j->plan.nr, c->n) - s.begin;
-    if (turned && at == 0)
+    if (j->plan.b_in_blocks)
+        pack_blocks(j, &s, b, own);
+    else if (turned && at == 0)
         pack_stretches(j, s.begin, columns, b, own->b);
     else if (j->plan.wide)
         pack_wide(j, &s, b, own);
@@ -351,13 +378,13 @@ static pl_gemm_ahead ahead_of(const job *j, int64_t panel, const block *b, int64
 static void panel_ahead(const job *j, int64_t panel, int64_t k, int64_t steps, pl_gemm_ahead ahead[2])
 {
     const pl_gemm_call *c = j->call;
-    const int64_t bytes = pl_real_bytes(c->b_type), column = panel * j->plan.panel_columns;
+    const int64_t column = panel * j->plan.panel_columns;
     ahead[0] = ahead[1] = (pl_gemm_ahead){0};
     if (!j->fetch_b || column >= c->n) return;
     block b = block_of(j, k);
     for (int i = 0; i < (c->gated ? 2 : 1); i++)
-        ahead[i] = pl_gemm_ahead_of(pl_real_at(c->b_type, c->b, b.begin + (i * c->n + column) * c->b_col),
-                                    c->b_col * bytes, min_of(j->plan.panel_columns, c->n - column), b.k * bytes, steps);
+        ahead[i] = pl_gemm_ahead_of(b_at(c, b.begin, i * c->n + column), b_bytes(c, c->b_col),
+                                    min_of(j->plan.panel_columns, c->n - column), b_bytes(c, b.k), steps);
 }
 
 /* What is packed after a unit's panel: the next of its panels, or its first of the next block of k; behind both
@@ -442,7 +469,7 @@ enum { THIN_UNIT = 64 };
 static void work_thin(const job *j)
 {
     const pl_gemm_call *c = j->call;
-    pl_gemm_thin_product product = {c->m,     c->n,     c->k, c->a_type, c->b_type, c->a,
+    pl_gemm_thin_product product = {c->m,     c->n,     c->k, c->a_type, c->b_type, c->b_encoding, c->a,
                                     c->a_row, c->a_col, c->b, c->b_row,  c->b_col,  j->epilogue};
     pl_share share = {.units = pl_gemm_ceil_div(c->n, THIN_UNIT), .threads = j->plan.threads};
     while (pl_share_next(&share, tickets_of(j)))

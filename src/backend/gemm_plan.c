@@ -36,7 +36,8 @@ static int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Thin products. (The scalar reference makes all of them so.) */
 static int is_thin(const pl_gemm_call *c, const pl_gemm_kernels *kernels)
 {
-    int dots = c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate && c->a_type == c->b_type;
+    int one_type = c->a_type == c->b_type || c->a_type == PL_REAL_F32;
+    int dots = c->dots && c->a_col == 1 && c->b_row == 1 && !c->accumulate && one_type;
     return kernels->nr == 1 || dots;
 }
 
@@ -179,7 +180,7 @@ static void cut_k(pl_gemm_plan *p, const pl_gemm_call *c)
     if (packs_strips(p, c) && c->k > limit) limit = STRIP_K_BLOCK;
     p->k = p->a_form == PL_GEMM_TURNED ? filled_up(c) : c->k;
     count = pl_gemm_ceil_div(p->k, limit);
-    int64_t round = max_of(16, step_of(p->kernels));
+    int64_t round = max_of(max_of(16, step_of(p->kernels)), pl_encoding_block(c->b_encoding));
     p->k_block = min_of(p->k, pl_gemm_ceil_div(pl_gemm_ceil_div(p->k, count), round) * round);
     p->k_blocks = pl_gemm_ceil_div(p->k, p->k_block);
 }
@@ -307,6 +308,9 @@ static void lay_out(pl_gemm_plan *p)
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
 {
     pl_gemm_plan p = {.kernels = kernels_of(c, team.isa), .bytes = sizeof(pl_tickets)};
+    p.b_in_blocks = pl_encoding_block(c->b_encoding) > 1;
+    assert(!p.b_in_blocks || (c->b_row == 1 && c->b_col == c->k && c->a_col == 1 && c->a_type == PL_REAL_F32 &&
+                              c->b_type == PL_REAL_F32 && c->k % pl_encoding_block(c->b_encoding) == 0));
     p.thin = is_thin(c, p.kernels);
     double macs = (double)c->m * (double)c->n * (double)c->k * (c->gated ? 2 : 1);
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;

@@ -72,6 +72,7 @@ typedef struct pl_gemm_plan {
     int workers; /* of them, that have memory of their own: no more than there are units */
     pl_gemm_form a_form;
     int pack_b, ragged;
+    int b_in_blocks;           /* packed in any case */
     int64_t k;                 /* as tiles count it: where A is turned, every sample filled up with zeros */
     int64_t k_blocks, k_block; /* all but the last are k_block long */
     int64_t mr, nr;            /* of the largest tile, in words */

@@ -24,6 +24,7 @@
 
 #include "base/isa.h"
 #include "base/activation.h"
+#include "base/encoding.h"
 #include "base/narrow.h"
 #include "kernels/gemm_ahead.h"
 
@@ -47,10 +48,12 @@ typedef struct pl_gemm_epilogue {
     int gated; /* sums come in pairs of vectors: C = act(first)·second */
 } pl_gemm_epilogue;
 
-/* A product with few rows (fields as in pl_gemm_call); A and B are of one type except for the scalar reference. */
+/* A product with few rows (fields as in pl_gemm_call); A and B are of one type, or A is f32, except for the scalar
+ * reference. */
 typedef struct pl_gemm_thin_product {
     int64_t m, n, k;
     pl_real a_type, b_type;
+    pl_encoding b_encoding;
     const void *a;
     int64_t a_row, a_col;
     const void *b;
@@ -114,6 +117,10 @@ typedef struct pl_gemm_kernels {
     /* Columns [begin, end) of a product whose operands both have k contiguous, epilogue included, for few rows: sums
      * run along vectors, so they have other last bits than a tile's. (The scalar reference takes any product.) */
     void (*thin)(const pl_gemm_thin_product *, int64_t begin, int64_t end);
+    /* One vector of columns of a B in blocks, `row_bytes` from column to column: number (p, j) to dst + p·stride + j;
+     * lanes past `columns` become zero. NULL: every product is thin. */
+    void (*strip_of_blocks)(pl_encoding, const void *blocks, int64_t row_bytes, int64_t k, int64_t columns, float *dst,
+                            int64_t stride);
     /* out[j] (+)= Σ_i x[i, j]; rows in ascending order. */
     void (*column_sum)(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
 } pl_gemm_kernels;

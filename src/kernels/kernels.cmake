@@ -24,8 +24,9 @@ if(NOT (PL_SANITIZE OR PL_FUZZ))
     $<$<NOT:$<C_COMPILER_ID:GNU>>:-Werror=frame-larger-than=>)
 endif()
 
-# The epilogue of integer products has the same bits at every level: there a product and a sum are two roundings.
-set_source_files_properties(kernels/ref/words.c kernels/cpu/words_finish.c PROPERTIES
+# The epilogue of integer products has the same bits at every level, and so have numbers of blocks: there a product and a
+# sum are two roundings.
+set_source_files_properties(kernels/ref/words.c kernels/cpu/words_finish.c kernels/cpu/gemm_blocks.c PROPERTIES
   COMPILE_OPTIONS -ffp-contract=off)
 
 # A level is a library of its own, and so are those of its products that a higher level alone calls (cmake/parts.cmake).

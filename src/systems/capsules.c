@@ -84,7 +84,7 @@ static pl_status check_key(const pl_config *cfg, pl_texts_form form, pl_error *e
                    pl_config_where(cfg, "texts.key", where, sizeof where), cfg->texts.key, what[form]);
 }
 
-pl_status pl_capsules_texts(const pl_encoding *e, const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
+pl_status pl_capsules_texts(const pl_capsules_encoding *e, const pl_config *cfg, pl_texts_setup *setup, pl_error *err)
 {
     const pl_config_texts *c = &cfg->texts;
     const char *key = c->key[0] ? c->key : NULL;
@@ -277,7 +277,7 @@ static pl_status keep_input(pl_preparation *p, char path[PL_FILE_PATH_MAX], pl_e
     return PL_OK;
 }
 
-pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progress progress, void *context,
+pl_status pl_capsules_prepare(const pl_capsules_encoding *e, pl_preparation *p, pl_progress progress, void *context,
                               pl_error *err)
 {
     char path[PL_FILE_PATH_MAX];
@@ -302,7 +302,7 @@ pl_status pl_capsules_prepare(const pl_encoding *e, pl_preparation *p, pl_progre
 /* ---- the data ---- */
 
 /* Where there are no texts yet, a grammar's stand in for them: a plan measures how quickly pages are drawn. */
-static pl_status open_texts(const pl_encoding *e, const pl_config *c, pl_texts *texts, pl_error *err)
+static pl_status open_texts(const pl_capsules_encoding *e, const pl_config *c, pl_texts *texts, pl_error *err)
 {
     pl_texts_setup setup;
     char path[PL_FILE_PATH_MAX];
@@ -355,7 +355,7 @@ static pl_encoder_facts facts_of(const pl_config *cfg)
                               .seed = (uint64_t)c->seed};
 }
 
-static const pl_encoding encoding = {.facts = facts_of, .find_weights = find_weights};
+static const pl_capsules_encoding encoding = {.facts = facts_of, .find_weights = find_weights};
 
 /* What a pages' setup points into while it is opened; opening copies it. */
 typedef struct opening {
@@ -364,8 +364,8 @@ typedef struct opening {
     pl_str text;
 } opening;
 
-static pl_status open_setup(const pl_encoding *e, const pl_config *c, pl_data_use use, opening *o, pl_share *share,
-                            pl_error *err)
+static pl_status open_setup(const pl_capsules_encoding *e, const pl_config *c, pl_data_use use, opening *o,
+                            pl_share *share, pl_error *err)
 {
     pl_pages_setup *s = &o->setup;
     PL_TRY(check_count(c, err));
@@ -405,8 +405,8 @@ static void read_numbers(const pl_encoder_facts *f, const pl_config_pipeline *p,
     (void)pl_parse_seconds(p->time_limit, &s->limit_seconds); /* already checked; without one it stays 0 */
 }
 
-static pl_status open_data(const pl_encoding *e, const pl_config *c, pl_data_use use, opening *o, pl_data **data,
-                           pl_error *err)
+static pl_status open_data(const pl_capsules_encoding *e, const pl_config *c, pl_data_use use, opening *o,
+                           pl_data **data, pl_error *err)
 {
     pl_share share;
     char path[PL_FILE_PATH_MAX];
@@ -430,7 +430,7 @@ static pl_status open_data(const pl_encoding *e, const pl_config *c, pl_data_use
     return PL_OK;
 }
 
-pl_status pl_capsules_open(const pl_encoding *e, const pl_config *c, pl_data_use use, const pl_facts *planned,
+pl_status pl_capsules_open(const pl_capsules_encoding *e, const pl_config *c, pl_data_use use, const pl_facts *planned,
                            pl_data **data, pl_error *err)
 {
     opening *o = pl_alloc(1, sizeof *o);

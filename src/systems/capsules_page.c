@@ -380,8 +380,8 @@ static pl_status write_parts(pl_capsules_page *p, pl_error *err)
     return pl_capsules_page_remarks(p, err);
 }
 
-pl_status pl_capsules_page_write(const pl_encoding *e, const pl_config *c, const pl_page_wish *wish, pl_doc *doc,
-                                 pl_error *err)
+pl_status pl_capsules_page_write(const pl_capsules_encoding *e, const pl_config *c, const pl_page_wish *wish,
+                                 pl_doc *doc, pl_error *err)
 {
     pl_capsules_page *p = pl_alloc(1, sizeof *p);
     if (!p) return pl_fail(err, PL_E_NOMEM, "no memory for a page");

@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct pl_capsules_page {
-    const pl_encoding *encoding;
+    const pl_capsules_encoding *encoding;
     const pl_config *config;
     const pl_page_wish *wish;
     const pl_block_layout *layout;

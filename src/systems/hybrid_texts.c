@@ -68,7 +68,8 @@ static pl_status find_weights(const pl_config *c, pl_data_use use, pl_encoder_we
     return status;
 }
 
-static const pl_encoding encoding = {.facts = facts_of, .find_weights = find_weights, .extent = PL_HYBRID_ENCODES};
+static const pl_capsules_encoding encoding = {
+    .facts = facts_of, .find_weights = find_weights, .extent = PL_HYBRID_ENCODES};
 
 /* ---- the command ---- */
 

@@ -64,13 +64,21 @@ PL_V_INLINE void last_dots(int64_t rows, int64_t columns, int64_t k, array a, in
             dot(1, 1, k, from(a, r * lda), lda, from(b, c * ldb), ldb, s + r * BLOCK + c);
 }
 
-PL_V_INLINE void block_by_dots(pl_real type, const pl_gemm_thin_product *t, int64_t i, int64_t rows, int64_t j,
-                               int64_t columns, float *s)
+PL_V_INLINE void block_by_dots(pl_real a_type, pl_real b_type, const pl_gemm_thin_product *t, int64_t i, int64_t rows,
+                               int64_t j, int64_t columns, float *s)
 {
-    array a = {type, pl_real_at(type, t->a, i * t->a_row)}, b = {type, pl_real_at(type, t->b, j * t->b_col)};
+    array a = {a_type, pl_real_at(a_type, t->a, i * t->a_row)}, b = {b_type, pl_real_at(b_type, t->b, j * t->b_col)};
     int64_t c = 0;
     for (; c + COLUMNS <= columns; c += COLUMNS) dots(rows, t->k, a, t->a_row, from(b, c * t->b_col), t->b_col, s + c);
     last_dots(rows, columns - c, t->k, a, t->a_row, from(b, c * t->b_col), t->b_col, s + c);
+}
+
+static void block_of_sums(const pl_gemm_thin_product *t, int64_t i, int64_t rows, int64_t j, int64_t columns, float *s)
+{
+    if (t->a_type == t->b_type)
+        PL_REAL_EACH(t->b_type, block_by_dots(REAL, REAL, t, i, rows, j, columns, s));
+    else
+        PL_REAL_EACH(t->b_type, block_by_dots(PL_REAL_F32, REAL, t, i, rows, j, columns, s));
 }
 
 /* Both factors of PL_VW columns of C, side by side as a tile has them. */
@@ -81,8 +89,8 @@ static void thin_gated(const pl_gemm_thin_product *t, int64_t begin, int64_t end
         int64_t columns = end - j < PL_VW ? end - j : PL_VW;
         for (int64_t i = 0; i < t->m; i += AT_ONCE) {
             int64_t rows = t->m - i < AT_ONCE ? t->m - i : AT_ONCE;
-            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, j, columns, s));
-            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, t->n + j, columns, s + PL_VW));
+            block_of_sums(t, i, rows, j, columns, s);
+            block_of_sums(t, i, rows, t->n + j, columns, s + PL_VW);
             pl_gemm_finish(&t->epilogue, s, BLOCK, i, j, rows, columns);
         }
     }
@@ -90,6 +98,10 @@ static void thin_gated(const pl_gemm_thin_product *t, int64_t begin, int64_t end
 
 void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
 {
+    if (pl_encoding_block(t->b_encoding) > 1) {
+        pl_gemm_thin_blocks(t, begin, end);
+        return;
+    }
     float s[AT_ONCE * BLOCK] __attribute__((aligned(64)));
     if (t->epilogue.gated) {
         thin_gated(t, begin, end);
@@ -99,7 +111,7 @@ void pl_gemm_thin(const pl_gemm_thin_product *t, int64_t begin, int64_t end)
         int64_t columns = end - j < BLOCK ? end - j : BLOCK;
         for (int64_t i = 0; i < t->m; i += AT_ONCE) {
             int64_t rows = t->m - i < AT_ONCE ? t->m - i : AT_ONCE;
-            PL_REAL_EACH(t->a_type, block_by_dots(REAL, t, i, rows, j, columns, s));
+            block_of_sums(t, i, rows, j, columns, s);
             pl_gemm_finish(&t->epilogue, s, BLOCK, i, j, rows, columns);
         }
     }

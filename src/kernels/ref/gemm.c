@@ -38,9 +38,24 @@ static double product(const pl_gemm_thin_product *t, int64_t i, int64_t j, int64
            pl_real_get(t->b_type, t->b, p * t->b_row + j * t->b_col);
 }
 
+static double sum_of_blocks(const pl_gemm_thin_product *t, int64_t i, int64_t j)
+{
+    const int64_t count = pl_encoding_block(t->b_encoding), bytes = pl_encoding_block_bytes(t->b_encoding);
+    const char *block = (const char *)t->b + j * pl_encoding_row_bytes(t->b_encoding, t->k);
+    float wide[PL_ENCODING_BLOCK_MAX];
+    double s = 0;
+    for (int64_t begin = 0; begin < t->k; begin += count, block += bytes) {
+        pl_encoding_widen(t->b_encoding, block, count, wide);
+        for (int64_t p = 0; p < count; p++)
+            s += (double)pl_real_get(t->a_type, t->a, i * t->a_row + begin + p) * (double)wide[p];
+    }
+    return s;
+}
+
 static double sum_of(const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
     double s = 0;
+    if (t->b_encoding) return sum_of_blocks(t, i, j);
     for (int64_t p = 0; p < t->k; p++) s += product(t, i, j, p);
     return s;
 }
