@@ -17,13 +17,14 @@
 
 #define STAGING "staging.sampling"
 
-enum { PIECE_MAX = PL_TOKEN_BYTES_MAX + 8 }; /* bytes that a token makes complete */
+enum { PIECE_MAX = 4 * (PL_TOKEN_BYTES_MAX + PL_DECODER_HELD_MAX) + 4 }; /* pl_decoder_room() at most */
 
 /* Of the job: found before commit. */
 typedef struct generation {
     pl_id program, prefill; /* prefill PL_NONE: there is none */
     const pl_generate_settings *settings;
     const pl_tokenizer *tokenizer;
+    bool has_special;
     const uint32_t *end; /* tokens that end a text; PL_TOKEN_NONE after the last */
     uint32_t *prompt_id, vocab;
     uint64_t context; /* places of the cache */
@@ -240,7 +241,7 @@ static bool is_full(const generator *g)
 
 static void tell_end(generator *g)
 {
-    uint8_t rest[4];
+    uint8_t rest[PIECE_MAX];
     const size_t bytes = pl_decoder_finish(&g->decoder, rest);
     if (!g->window.stopped) tell_text(g, rest, bytes);
     if (g->window.held) tell_bytes(g, g->window.held, g->window.bytes);
@@ -276,7 +277,7 @@ static pl_status write_text(generator *g, pl_error *err)
 {
     const double began = pl_run_now();
     g->told = (pl_text_told){.prompt_tokens = g->prompt_count};
-    g->decoder = (pl_decoder){0};
+    g->decoder = (pl_decoder){.is_text = g->of->has_special, .skips_special = g->of->has_special};
     g->window.bytes = 0, g->window.stopped = false;
     PL_TRY(feed_prompt(g, err));
     PL_TRY(write_tokens(g, began, err));
@@ -333,8 +334,9 @@ static pl_status check_ids(const generation *g, const uint32_t *id, size_t count
 
 static pl_status encode(generation *g, const char *prompt, size_t bytes, pl_error *err)
 {
+    const pl_encode_options o = {.adds_special = g->has_special};
     if (bytes == 0) prompt = "\n", bytes = 1;
-    PL_TRY(pl_encode(g->tokenizer, prompt, bytes, &g->prompt_id, &g->prompt_count, err));
+    PL_TRY(pl_encode_with(g->tokenizer, o, prompt, bytes, &g->prompt_id, &g->prompt_count, err));
     return check_ids(g, g->prompt_id, g->prompt_count, err);
 }
 
@@ -405,6 +407,7 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
     g->prefill = pl_graph_find_program(graph, "prefill");
     g->tokenizer = pl_text_data_of(s->o.data)->tokenizer;
     g->end = pl_text_data_of(s->o.data)->end;
+    g->has_special = pl_text_data_of(s->o.data)->has_special;
     g->context = pl_facts_value(&s->o.data->extents, PL_FACT_CONTEXT, g->settings->context);
     g->vocab = vocab_of(graph);
     pl_id tokens = pl_graph_find_value(graph, "generate.tokens"), staging = pl_graph_find_value(graph, STAGING);
@@ -414,7 +417,10 @@ static pl_status open_generate(pl_session *s, void *state, pl_error *err)
         return pl_fail(err, PL_E_DATA, "the plan has too little staging for choosing tokens; plan again");
     pl_stops_read(&g->stops, g->settings->stop ? g->settings->stop : "");
     PL_TRY(encode_prompt(g, err));
-    return g->settings->answers ? pl_encoder_create(g->tokenizer, take_answer, g, &g->encoder, err) : PL_OK;
+    if (!g->settings->answers) return PL_OK;
+    PL_TRY(pl_encoder_create(g->tokenizer, take_answer, g, &g->encoder, err));
+    pl_encoder_set_options(g->encoder, (pl_encode_options){.adds_special = g->has_special});
+    return PL_OK;
 }
 
 static void close_generate(pl_session *s, void *state)

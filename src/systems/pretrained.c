@@ -27,7 +27,7 @@ static pl_status match_weight(const void *from, const pl_graph *g, pl_id id, pl_
     const pretrained_data *d = from;
     const pl_value *v = &g->value[id];
     const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, v->name);
-    if (t && t->rows * t->columns == pl_shape_elems(&v->shape)) return PL_OK;
+    if (t && (uint64_t)(t->rows * t->columns) == pl_shape_elems(&v->shape)) return PL_OK;
     return pl_fail(err, PL_E_INTERNAL, "%s: the model takes a weight %s of %lld numbers, which the files have not",
                    d->text.data.path, v->name, (long long)pl_shape_elems(&v->shape));
 }
@@ -115,7 +115,7 @@ static pl_status open_files(const pl_config *c, pl_command command, pl_data_use 
     if (!d) return pl_fail(err, PL_E_NOMEM, "no memory for the model's files");
     d->text.data.kind = &kind, d->text.tokens.fd = -1;
     snprintf(d->source, sizeof d->source, "%s", c->model.source);
-    d->text.data.path = d->source;
+    d->text.data.path = d->source, d->text.has_special = true;
     pl_status status = open_model(d, c, err);
     if (status == PL_OK) status = open_tokenizer(d, err);
     if (status != PL_OK) return close_pretrained(&d->text.data), status;

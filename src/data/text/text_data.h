@@ -15,6 +15,7 @@ typedef struct pl_text_data {
     pl_text_source source;
     pl_tokenizer *tokenizer; /* NULL: not wanted */
     char tokenizer_path[PL_FILE_PATH_MAX];
+    bool has_special;               /* a text begins as its tokenizer's template says, special tokens are not shown */
     uint32_t end[PL_TEXT_ENDS_MAX]; /* tokens that end a text; PL_TOKEN_NONE after the last */
 } pl_text_data;
 
