@@ -240,6 +240,8 @@ static uint64_t hash_all(const pl_tokenizer *t)
     return XXH64_digest(&state);
 }
 
+void pl_tokenizer_hash_again(pl_tokenizer *t) { t->hash = hash_all(t); }
+
 pl_status pl_tokenizer_finish_words(pl_tokenizer *t, const pl_word_parts *parts, pl_error *err)
 {
     t->unknown = parts->unknown;
@@ -409,6 +411,29 @@ const uint8_t *pl_tokenizer_token(const pl_tokenizer *t, uint32_t id, size_t *by
 }
 
 uint32_t pl_tokenizer_special_id(const pl_tokenizer *t, pl_special which) { return t->special_id[which]; }
+static void add_stop(uint32_t id, uint32_t *ids, uint32_t room, uint32_t *count)
+{
+    for (uint32_t i = 0; i < *count && i < room; i++)
+        if (ids[i] == id) return;
+    if (id == PL_TOKEN_NONE) return;
+    if (*count < room) ids[*count] = id;
+    ++*count;
+}
+
+uint32_t pl_tokenizer_stop_ids(const pl_tokenizer *t, uint32_t *ids, uint32_t room)
+{
+    static const char *const names[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+                                        "<|end_of_text|>", "</s>",       "<eos>",   "<|eom_id|>"};
+    uint32_t count = 0;
+    add_stop(t->special_id[PL_SPECIAL_EOS], ids, room, &count);
+    if (!t->raw.is_longest_first) return count; /* not from a GGUF file */
+    add_stop(t->special_id[PL_SPECIAL_EOT], ids, room, &count);
+    add_stop(t->special_id[PL_SPECIAL_EOM], ids, room, &count);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        add_stop(pl_tokenizer_added_id(t, names[i]), ids, room, &count);
+    return count;
+}
+
 uint32_t pl_tokenizer_added_count(const pl_tokenizer *t) { return t->added_count; }
 
 uint32_t pl_tokenizer_added_at(const pl_tokenizer *t, uint32_t i, int *special)

@@ -135,6 +135,8 @@ pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uin
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *, const pl_bpe_parts *, pl_error *);
 pl_status pl_tokenizer_finish_words(pl_tokenizer *, const pl_word_parts *, pl_error *);
 
+void pl_tokenizer_hash_again(pl_tokenizer *);
+
 /* Rank of a pair's merge, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_rank(const pl_tokenizer *, uint32_t left, uint32_t right);
 /* Id of the model's token with these bytes, or PL_TOKEN_NONE. */

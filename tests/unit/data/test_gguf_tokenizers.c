@@ -207,6 +207,15 @@ static void test_defaults(void **state)
     assert_int_equal(pl_tokenizer_unknown_id(t), 0);
     pl_tokenizer_destroy(t);
     check_template(keys, (const uint32_t[]){1}, 1, 0);
+    keys = json_deep_copy(json_object_get(files[LLAMA], "gguf"));
+    json_object_set_new(keys, "eot_token_id", json_integer(5));
+    uint32_t stop[4];
+    assert_int_equal(create(keys, &t), PL_OK);
+    assert_int_equal(pl_tokenizer_stop_ids(t, stop, 4), 3); /* </s> is eos */
+    assert_int_equal(stop[0], 2), assert_int_equal(stop[1], 5);
+    assert_int_equal(stop[2], pl_tokenizer_added_id(t, "<|im_end|>"));
+    pl_tokenizer_destroy(t);
+    json_decref(keys);
     check_template(json_deep_copy(json_object_get(files[LLAMA_BPE], "gguf")), (const uint32_t[]){0}, 1, 0);
     check_template(json_deep_copy(json_object_get(files[DEFAULT], "gguf")), NULL, 0, 0);
     check_template(json_deep_copy(json_object_get(files[QWEN2], "gguf")), NULL, 0, 1);
