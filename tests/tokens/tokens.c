@@ -1,7 +1,8 @@
 /* Encodes texts and decodes their ids, for comparing with other programs: tests/tokens/compare.py, and by hand.
  *
- *   tokens TOKENIZER TEXTS OUT [special] [plain] [continues] [stream]
+ *   tokens TOKENIZER TEXTS OUT [gguf] [special] [plain] [continues] [stream]
  *
+ * TOKENIZER is a tokenizer.json or, with gguf, what support/gguf_json.h says.
  * TEXTS holds texts, each after its length (u32). OUT gets for each of them the number of ids (u32), the ids (u32), and
  * twice the text of these, with and without special tokens, after its length; 0xffffffff where it was refused. */
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "data/text/encoder.h"
+#include "support/gguf_json.h"
 
 static void check(int good, const char *what)
 {
@@ -78,20 +80,34 @@ static pl_status stream(const pl_tokenizer *t, pl_encode_options o, const char *
     return status == PL_OK ? end : status;
 }
 
+static void load(const char *path, int is_gguf, pl_tokenizer **t, pl_error *err)
+{
+    json_t *keys = is_gguf ? json_load_file(path, JSON_ALLOW_NUL, NULL) : NULL;
+    if (!is_gguf) {
+        check(pl_tokenizer_load(path, t, err) == PL_OK, err->text);
+        return;
+    }
+    gguf_json g = gguf_json_of(keys);
+    check(pl_tokenizer_create_gguf(&g.keys, t, err) == PL_OK, err->text);
+    gguf_json_free(&g);
+    json_decref(keys);
+}
+
 int main(int argc, char **argv)
 {
     pl_error err = {0};
     pl_tokenizer *t;
     pl_encode_options o = {0};
-    int streams = 0, refused = 0;
+    int streams = 0, refused = 0, is_gguf = 0;
     check(argc >= 4, "TOKENIZER TEXTS OUT [special] [plain] [continues] [stream]");
     for (int i = 4; i < argc; i++) {
         o.adds_special |= strcmp(argv[i], "special") == 0;
         o.ignores_added |= strcmp(argv[i], "plain") == 0;
         o.continues |= strcmp(argv[i], "continues") == 0;
+        is_gguf |= strcmp(argv[i], "gguf") == 0;
         streams |= strcmp(argv[i], "stream") == 0;
     }
-    check(pl_tokenizer_load(argv[1], &t, &err) == PL_OK, err.text);
+    load(argv[1], is_gguf, &t, &err);
     FILE *in = fopen(argv[2], "rb"), *out = fopen(argv[3], "wb");
     check(in && out, "cannot open");
     for (uint32_t bytes; fread(&bytes, sizeof bytes, 1, in) == 1;) {

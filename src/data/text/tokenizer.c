@@ -57,6 +57,16 @@ static uint32_t *token_place(const pl_tokenizer *t, const uint8_t *text, size_t 
     }
 }
 
+uint32_t *pl_vocab_place(const pl_vocab_entry *entry, uint32_t *slot, uint32_t mask, const void *text, size_t bytes)
+{
+    for (uint32_t at = (uint32_t)pl_hash_bytes(text, bytes);; at++) {
+        uint32_t *found = &slot[at & mask];
+        if (*found == 0) return found;
+        const pl_vocab_entry *e = &entry[*found - 1];
+        if (e->bytes == bytes && memcmp(e->text, text, bytes) == 0) return found;
+    }
+}
+
 static pl_status index_tokens(pl_tokenizer *t, const pl_vocab_entry *entry, pl_error *err)
 {
     uint32_t size = pl_table_size(t->vocab);
@@ -107,8 +117,11 @@ static pl_status copy_merges(pl_tokenizer *t, const pl_bpe_parts *parts, pl_erro
     t->pair_mask = size - 1;
     t->merge_count = parts->merge_count;
     if (t->merge_count) memcpy(t->merge, parts->merge, t->merge_count * sizeof *t->merge);
-    /* A pair that is listed twice has the later rank, as in Hugging Face's reader. */
-    for (uint32_t i = 0; i < t->merge_count; i++) *pair_place(t, t->merge[i].left, t->merge[i].right) = i + 1;
+    /* A pair that is listed twice has the later rank, as in Hugging Face's reader, unless the first counts. */
+    for (uint32_t i = 0; i < t->merge_count; i++) {
+        uint32_t *slot = pair_place(t, t->merge[i].left, t->merge[i].right);
+        if (*slot == 0 || !parts->is_gguf) *slot = i + 1;
+    }
     return PL_OK;
 }
 
@@ -227,6 +240,8 @@ static uint64_t hash_all(const pl_tokenizer *t)
     return XXH64_digest(&state);
 }
 
+void pl_tokenizer_hash_again(pl_tokenizer *t) { t->hash = hash_all(t); }
+
 pl_status pl_tokenizer_finish_words(pl_tokenizer *t, const pl_word_parts *parts, pl_error *err)
 {
     t->unknown = parts->unknown;
@@ -261,7 +276,7 @@ pl_status pl_tokenizer_finish_bpe(pl_tokenizer *t, const pl_bpe_parts *parts, pl
     t->fuse_unknown = parts->fuse_unknown;
     t->ignore_merges = parts->ignore_merges;
     t->pipeline = parts->pipeline;
-    t->raw.is_longest_first = parts->is_longest_first;
+    t->raw.is_longest_first = parts->is_gguf;
     if (parts->score) PL_TRY(copy_scores(t, parts->score, err));
     PL_TRY(copy_merges(t, parts, err));
     PL_TRY(pl_tokenizer_set_added(t, parts->added, parts->added_count, err));
@@ -396,6 +411,29 @@ const uint8_t *pl_tokenizer_token(const pl_tokenizer *t, uint32_t id, size_t *by
 }
 
 uint32_t pl_tokenizer_special_id(const pl_tokenizer *t, pl_special which) { return t->special_id[which]; }
+static void add_stop(uint32_t id, uint32_t *ids, uint32_t room, uint32_t *count)
+{
+    for (uint32_t i = 0; i < *count && i < room; i++)
+        if (ids[i] == id) return;
+    if (id == PL_TOKEN_NONE) return;
+    if (*count < room) ids[*count] = id;
+    ++*count;
+}
+
+uint32_t pl_tokenizer_stop_ids(const pl_tokenizer *t, uint32_t *ids, uint32_t room)
+{
+    static const char *const names[] = {"<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+                                        "<|end_of_text|>", "</s>",       "<eos>",   "<|eom_id|>"};
+    uint32_t count = 0;
+    add_stop(t->special_id[PL_SPECIAL_EOS], ids, room, &count);
+    if (!t->raw.is_longest_first) return count; /* not from a GGUF file */
+    add_stop(t->special_id[PL_SPECIAL_EOT], ids, room, &count);
+    add_stop(t->special_id[PL_SPECIAL_EOM], ids, room, &count);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        add_stop(pl_tokenizer_added_id(t, names[i]), ids, room, &count);
+    return count;
+}
+
 uint32_t pl_tokenizer_added_count(const pl_tokenizer *t) { return t->added_count; }
 
 uint32_t pl_tokenizer_added_at(const pl_tokenizer *t, uint32_t i, int *special)

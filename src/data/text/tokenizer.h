@@ -57,6 +57,9 @@ pl_status pl_tokenizer_load(const char *path, pl_tokenizer **, pl_error *);
 uint64_t pl_tokenizer_load_bytes(const char *path);
 /* Loads from memory; name is for messages. */
 pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, pl_tokenizer **, pl_error *);
+/* What the tokenizer_config.json next to it says, before anybody uses it: which tokens are special, and that a template
+ * has no bos or eos after all (add_bos_token, add_eos_token). Tokens that it lacks stay PL_TOKEN_NONE. */
+pl_status pl_tokenizer_read_config(pl_tokenizer *, const char *name, const char *json, size_t bytes, pl_error *);
 pl_status pl_tokenizer_save(const pl_tokenizer *, const char *path, pl_error *);
 void pl_tokenizer_print(const pl_tokenizer *, pl_str *out);
 
@@ -82,6 +85,9 @@ uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
 /* The id that its files name so, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_special_id(const pl_tokenizer *, pl_special);
+/* Ids that end a generated text: eos and, from a GGUF file, eot, eom and known names such as <|im_end|>. Returns how many
+ * there are; at most `room` are written. */
+uint32_t pl_tokenizer_stop_ids(const pl_tokenizer *, uint32_t *ids, uint32_t room);
 /* The ids that encoding with special tokens puts before and after a text. */
 const uint32_t *pl_tokenizer_template(const pl_tokenizer *, int after, uint32_t *count);
 uint32_t pl_tokenizer_added_count(const pl_tokenizer *);

@@ -93,6 +93,10 @@ typedef struct pl_vocab_entry {
     int is_added;
 } pl_vocab_entry;
 
+/* In a table of ids + 1 by text (0 = free, the mask is its size − 1): the slot of the entry with these bytes, or the
+ * free one where it would go. */
+uint32_t *pl_vocab_place(const pl_vocab_entry *entry, uint32_t *slot, uint32_t mask, const void *text, size_t bytes);
+
 typedef struct pl_bpe_parts {
     const pl_merge *merge;
     uint32_t merge_count;
@@ -102,7 +106,7 @@ typedef struct pl_bpe_parts {
     int fuse_unknown, ignore_merges;
     pl_pipeline pipeline;
     const float *score; /* [vocab], or NULL */
-    int is_longest_first;
+    int is_gguf; /* added tokens are looked for longest first, and of a pair that is listed twice the first counts */
 } pl_bpe_parts;
 
 /* ---- tokenizer_pipeline.c ---- */
@@ -130,6 +134,8 @@ pl_status pl_tokenizer_begin(pl_tokenizer_kind, const pl_vocab_entry *entry, uin
                              pl_error *);
 pl_status pl_tokenizer_finish_bpe(pl_tokenizer *, const pl_bpe_parts *, pl_error *);
 pl_status pl_tokenizer_finish_words(pl_tokenizer *, const pl_word_parts *, pl_error *);
+
+void pl_tokenizer_hash_again(pl_tokenizer *);
 
 /* Rank of a pair's merge, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_rank(const pl_tokenizer *, uint32_t left, uint32_t right);

@@ -210,15 +210,9 @@ static pl_status count_vocab(reader *r)
     }
 }
 
-/* The slot of these bytes as they stand in the file: the one that has them, or the free one where they would go. */
 static uint32_t *raw_place(const reader *r, const void *text, size_t bytes)
 {
-    for (uint32_t at = (uint32_t)pl_hash_bytes(text, bytes);; at++) {
-        uint32_t *slot = &r->slot[at & r->slot_mask];
-        if (*slot == 0) return slot;
-        const pl_vocab_entry *e = &r->entry[*slot - 1];
-        if (e->bytes == bytes && memcmp(e->text, text, bytes) == 0) return slot;
-    }
+    return pl_vocab_place(r->entry, r->slot, r->slot_mask, text, bytes);
 }
 
 static uint32_t find_raw(const reader *r, const void *text, size_t bytes)
@@ -384,19 +378,14 @@ static pl_status read_tokens(reader *r)
 /* A token's text in GPT-2's alphabet -> its bytes, in the same place. */
 static pl_status alphabet_bytes(const reader *r, pl_vocab_entry *e)
 {
-    uint8_t *out = (uint8_t *)(uintptr_t)e->text;
-    uint32_t made = 0;
-    for (size_t i = 0; i < e->bytes;) {
-        uint32_t c;
-        i += pl_utf8_read(e->text + i, e->bytes - i, &c); /* the scan has checked that it is UTF-8 */
-        int byte = pl_alphabet_byte(c);
-        if (byte < 0)
-            return BAD("%s: the token \"%.*s\" has the character U+%04X, which is not in the byte-level alphabet",
-                       r->name, e->bytes > 60 ? 60 : (int)e->bytes, (const char *)e->text, c);
-        out[made++] = (uint8_t)byte;
+    uint32_t other;
+    const int64_t made = pl_alphabet_decode(e->text, e->bytes, (uint8_t *)(uintptr_t)e->text, &other);
+    if (made >= 0) {
+        e->bytes = (uint32_t)made;
+        return PL_OK;
     }
-    e->bytes = made;
-    return PL_OK;
+    return BAD("%s: the token with id %td has the character U+%04X, which is not in the byte-level alphabet", r->name,
+               e - r->entry, other);
 }
 
 /* The text of the model's token -> what it stands for in a text. */

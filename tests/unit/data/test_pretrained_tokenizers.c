@@ -345,6 +345,47 @@ static void test_options(void **state)
                   (const char *const[]){"<s>", "<", "<|im_end|>", NULL});
 }
 
+/* ---- tokenizer_config.json ---- */
+
+static pl_status read_config(pl_tokenizer *t, const char *json)
+{
+    return pl_tokenizer_read_config(t, "config.json", json, strlen(json), &err);
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    pl_tokenizer *t = tokenizer_of(index_of("llama2")), *other = tokenizer_of(index_of("llama2"));
+    uint32_t count, stop;
+    const uint64_t hash = pl_tokenizer_hash(t);
+    assert_int_equal(pl_tokenizer_special_id(t, PL_SPECIAL_EOS), PL_TOKEN_NONE);
+    assert_int_equal(read_config(t,
+                                 "{\"x\": [{\"bos_token\": \"a\"}], \"bos_token\": {\"a\": 1, \"content\": \"<s>\"}, "
+                                 "\"eos_token\": \"<|im_end|>\", \"unk_token\": \"\\u2581the\", \"pad_token\": null, "
+                                 "\"add_bos_token\": true}"),
+                     PL_OK);
+    assert_int_equal(pl_tokenizer_special_id(t, PL_SPECIAL_BOS), 1);
+    assert_int_equal(pl_tokenizer_special_id(t, PL_SPECIAL_EOS), pl_tokenizer_added_id(t, "<|im_end|>"));
+    assert_int_equal(pl_tokenizer_special_id(t, PL_SPECIAL_UNKNOWN), 265);
+    assert_int_equal(pl_tokenizer_special_id(t, PL_SPECIAL_PADDING), PL_TOKEN_NONE);
+    assert_int_equal(pl_tokenizer_stop_ids(t, &stop, 1), 1);
+    assert_int_equal(stop, pl_tokenizer_added_id(t, "<|im_end|>"));
+    assert_true(pl_tokenizer_hash(t) == hash);
+    pl_tokenizer_template(t, 0, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(read_config(other, "{\"add_bos_token\": false, \"bos_token\": \"<s>\", \"add_eos_token\": false}"),
+                     PL_OK);
+    pl_tokenizer_template(other, 0, &count);
+    assert_int_equal(count, 0);
+    pl_tokenizer_template(other, 1, &count); /* the file does not say which token is eos */
+    assert_int_equal(count, 1);
+    assert_true(pl_tokenizer_hash(other) != hash);
+    assert_int_equal(read_config(other, "[]"), PL_E_DATA);
+    assert_int_equal(read_config(other, "{\"bos_token\": {\"content\": "), PL_E_DATA);
+    assert_says(&err, "config.json:1:");
+    pl_tokenizer_destroy(t), pl_tokenizer_destroy(other);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +398,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_refused_bytes),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_config),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
