@@ -190,12 +190,6 @@ pl_status pl_chat_attribute(pl_chat_run *r, const pl_chat_value *v, const pl_cha
 
 /* --- items --- */
 
-static bool as_index(const pl_chat_value *v, int64_t *index)
-{
-    *index = v->kind == PL_CHAT_INT ? v->integer : v->truth;
-    return v->kind == PL_CHAT_INT || v->kind == PL_CHAT_BOOL;
-}
-
 static pl_status character_at(pl_chat_run *r, const pl_chat_value *s, int64_t index, pl_chat_value *out)
 {
     int64_t count = (int64_t)pl_chat_length(s->text, s->count);
@@ -218,7 +212,7 @@ static pl_status item_of(pl_chat_run *r, const pl_chat_value *v, const pl_chat_v
         if (key->kind == PL_CHAT_MAP || (key->kind == PL_CHAT_LIST && key->form == PL_CHAT_PLAIN)) return PL_OK;
         return pl_chat_find(r, v, key, found);
     }
-    if (!as_index(key, &index)) return PL_OK;
+    if (!pl_chat_is_whole(key, &index)) return PL_OK;
     if (v->kind == PL_CHAT_STRING) return character_at(r, v, index, out);
     if (v->kind != PL_CHAT_LIST || v->form == PL_CHAT_VIEW) return PL_OK;
     if (index < 0) index += v->count;
@@ -244,7 +238,7 @@ static pl_status clip(pl_chat_run *r, const pl_chat_value *bound, int64_t count,
         *out = missing;
         return PL_OK;
     }
-    if (!as_index(bound, out)) return pl_chat_fail_kind(r, "a bound of a slice", bound);
+    if (!pl_chat_is_whole(bound, out)) return pl_chat_fail_kind(r, "a bound of a slice", bound);
     if (*out < 0) *out += count;
     int64_t low = backwards ? -1 : 0, high = backwards ? count - 1 : count;
     *out = *out < low ? low : *out > high ? high : *out;
@@ -302,7 +296,8 @@ pl_status pl_chat_slice(pl_chat_run *r, const pl_chat_value *v, const pl_chat_va
     bool is_string = v->kind == PL_CHAT_STRING;
     if (!is_string && (v->kind != PL_CHAT_LIST || v->form == PL_CHAT_VIEW)) return not_sliced(r, v);
     if (is_string) count = (int64_t)pl_chat_length(v->text, v->count);
-    if (bound[2].kind != PL_CHAT_ABSENT && bound[2].kind != PL_CHAT_NONE && (!as_index(&bound[2], &step) || step == 0))
+    if (bound[2].kind != PL_CHAT_ABSENT && bound[2].kind != PL_CHAT_NONE &&
+        (!pl_chat_is_whole(&bound[2], &step) || step == 0))
         return pl_chat_fail_kind(r, "the step of a slice", &bound[2]);
     if (step < -INT32_MAX || step > INT32_MAX) step = step < 0 ? -INT32_MAX : INT32_MAX; /* one item, then */
     bool backwards = step < 0;

@@ -35,6 +35,12 @@ bool pl_chat_is_number(const pl_chat_value *v)
     return v->kind == PL_CHAT_BOOL || v->kind == PL_CHAT_INT || v->kind == PL_CHAT_REAL;
 }
 
+bool pl_chat_is_whole(const pl_chat_value *v, int64_t *number)
+{
+    *number = v->kind == PL_CHAT_INT ? v->integer : v->kind == PL_CHAT_BOOL && v->truth;
+    return v->kind == PL_CHAT_INT || v->kind == PL_CHAT_BOOL;
+}
+
 bool pl_chat_says(const pl_chat_value *v, const char *word)
 {
     return v->kind == PL_CHAT_STRING && v->count == strlen(word) && memcmp(v->text, word, v->count) == 0;

@@ -257,13 +257,9 @@ static pl_status to_int(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *o
     if (is_given(&v[2]) && (v[2].kind != PL_CHAT_INT || v[2].integer != 10))
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "the filter `int` with another base than 10 is not supported");
     if (v->kind == PL_CHAT_UNDEFINED) return pl_chat_fail_kind(r, "the whole number", v);
-    if (v->kind == PL_CHAT_INT || v->kind == PL_CHAT_BOOL) {
-        *out = pl_chat_int(v->kind == PL_CHAT_INT ? v->integer : v->truth);
-        return PL_OK;
-    }
     if (v->kind == PL_CHAT_STRING && !pl_chat_is_ascii(v->text, v->count))
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "the filter `int` of a text beyond ASCII is not supported");
-    if (v->kind == PL_CHAT_STRING && read_whole(v, &whole)) {
+    if (pl_chat_is_whole(v, &whole) || (v->kind == PL_CHAT_STRING && read_whole(v, &whole))) {
         *out = pl_chat_int(whole);
         return PL_OK;
     }

@@ -34,19 +34,13 @@ static pl_status strftime_now(pl_chat_run *r, const pl_chat_value *v, pl_chat_va
     return pl_chat_append(r, out, text, n);
 }
 
-static bool as_whole(const pl_chat_value *v, int64_t *number)
-{
-    *number = v->kind == PL_CHAT_INT ? v->integer : v->truth;
-    return v->kind == PL_CHAT_INT || v->kind == PL_CHAT_BOOL;
-}
-
 static pl_status range(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
     int64_t from = 0, to, step = 1, bound = INT64_C(1) << 62;
     bool one = v[2].kind == PL_CHAT_ABSENT;
     pl_chat_value *item;
-    bool whole = as_whole(&v[1], one ? &to : &from) && (one || as_whole(&v[2], &to)) &&
-                 (v[3].kind == PL_CHAT_ABSENT || as_whole(&v[3], &step));
+    bool whole = pl_chat_is_whole(&v[1], one ? &to : &from) && (one || pl_chat_is_whole(&v[2], &to)) &&
+                 (v[3].kind == PL_CHAT_ABSENT || pl_chat_is_whole(&v[3], &step));
     if (!whole || step == 0 || from < -bound || from > bound || to < -bound || to > bound)
         return pl_chat_fail(r, PL_E_DATA, "a range needs whole numbers, and a step that is not 0");
     int64_t distance = step > 0 ? to - from : from - to;

@@ -99,7 +99,7 @@ static pl_status execute_body(pl_chat_run *r, pl_chat_loop *l, const pl_chat_val
     PL_TRY(pl_chat_make_scope(r, l->scope, &scope));
     PL_TRY(pl_chat_set_cell(r, scope, &name, &(pl_chat_value){.kind = PL_CHAT_LOOP, .object = l}));
     PL_TRY(pl_chat_assign(r, scope, l->node->a, item));
-    PL_TRY(pl_chat_execute(r, scope, l->node->d));
+    PL_TRY(pl_chat_execute_body(r, scope, l->node->d));
     if (r->stores == stores) r->used = mark;
     *whole = r->flow == PL_CHAT_GO_ON;
     return PL_OK;
@@ -129,5 +129,5 @@ pl_status pl_chat_execute_for(pl_chat_run *r, pl_chat_scope *outer, const pl_cha
     }
     if (any || !n->other) return PL_OK;
     PL_TRY(pl_chat_make_scope(r, outer, &scope));
-    return pl_chat_execute(r, scope, n->other);
+    return pl_chat_execute_body(r, scope, n->other);
 }

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_whole(const pl_chat_value *v) { return v->kind == PL_CHAT_INT || v->kind == PL_CHAT_BOOL; }
-static int64_t whole(const pl_chat_value *v) { return v->kind == PL_CHAT_INT ? v->integer : v->truth; }
-static double real(const pl_chat_value *v) { return v->kind == PL_CHAT_REAL ? v->real : (double)whole(v); }
+static double real(const pl_chat_value *v)
+{
+    int64_t whole;
+    return pl_chat_is_whole(v, &whole) ? (double)whole : v->real;
+}
 
 static pl_status give_real(double value, pl_chat_value *out)
 {
@@ -51,9 +53,10 @@ static pl_status operate_numbers(pl_chat_run *r, pl_chat_operator op, const pl_c
                                  pl_chat_value *out)
 {
     double x = real(a), y = real(b), rest, quotient;
+    int64_t m, n;
     bool divides = op == PL_CHAT_DIV || op == PL_CHAT_FLOOR_DIV || op == PL_CHAT_MOD;
     if (divides && y == 0) return pl_chat_fail(r, PL_E_DATA, "a division by zero");
-    if (op != PL_CHAT_DIV && is_whole(a) && is_whole(b)) return operate_whole(r, op, whole(a), whole(b), out);
+    if (op != PL_CHAT_DIV && pl_chat_is_whole(a, &m) && pl_chat_is_whole(b, &n)) return operate_whole(r, op, m, n, out);
     switch (op) {
     case PL_CHAT_ADD:
         return give_real(x + y, out);
@@ -136,6 +139,7 @@ static pl_status as_texts(pl_chat_run *r, const pl_chat_value *a, const pl_chat_
 pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_value *a, const pl_chat_value *b,
                           pl_chat_value *out)
 {
+    int64_t times;
     if (op == PL_CHAT_JOIN) return as_texts(r, a, b, out);
     if (op == PL_CHAT_POW) return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator `**` is not supported");
     if (pl_chat_is_number(a) && pl_chat_is_number(b)) return operate_numbers(r, op, a, b, out);
@@ -143,8 +147,8 @@ pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_val
     if (op == PL_CHAT_ADD && a->kind == PL_CHAT_LIST && is_sequence(a) && is_sequence(b) && a->kind == b->kind &&
         a->form == b->form)
         return join_lists(r, a, b, out);
-    if (op == PL_CHAT_MUL && is_sequence(a) && is_whole(b)) return repeat(r, a, whole(b), out);
-    if (op == PL_CHAT_MUL && is_sequence(b) && is_whole(a)) return repeat(r, b, whole(a), out);
+    if (op == PL_CHAT_MUL && is_sequence(a) && pl_chat_is_whole(b, &times)) return repeat(r, a, times, out);
+    if (op == PL_CHAT_MUL && is_sequence(b) && pl_chat_is_whole(a, &times)) return repeat(r, b, times, out);
     if (op == PL_CHAT_MOD && a->kind == PL_CHAT_STRING)
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator `%%` on a string is not supported");
     const pl_chat_value *wrong = a->kind == PL_CHAT_UNDEFINED || b->kind != PL_CHAT_UNDEFINED ? a : b;
@@ -154,7 +158,8 @@ pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_val
 
 pl_status pl_chat_negate(pl_chat_run *r, const pl_chat_value *v, bool minus, pl_chat_value *out)
 {
+    int64_t whole;
     if (v->kind == PL_CHAT_REAL) return give_real(minus ? -v->real : v->real, out);
-    if (!is_whole(v)) return pl_chat_fail_kind(r, "a sign", v);
-    return operate_whole(r, minus ? PL_CHAT_SUB : PL_CHAT_ADD, 0, whole(v), out);
+    if (!pl_chat_is_whole(v, &whole)) return pl_chat_fail_kind(r, "a sign", v);
+    return operate_whole(r, minus ? PL_CHAT_SUB : PL_CHAT_ADD, 0, whole, out);
 }

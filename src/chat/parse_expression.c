@@ -228,11 +228,25 @@ static pl_status parse_primary(pl_chat_parser *p, pl_chat_node **out)
     return parse_items(p, is_map ? '}' : ']', is_map, &(*out)->a);
 }
 
+/* The name of a filter or test may have points, but none that is supported does. */
+static pl_status parse_dotted(pl_chat_parser *p, pl_chat_node_kind kind, pl_chat_node **n)
+{
+    bool more;
+    PL_TRY(pl_chat_parse_name(p, kind, n));
+    for (;;) {
+        PL_TRY(pl_chat_take_sign(p, '.', &more));
+        if (!more) return PL_OK;
+        if (p->now.kind != PL_CHAT_TOKEN_NAME) return pl_chat_parse_fail(p, PL_E_DATA, "a name is missing");
+        (*n)->value.count = (uint32_t)(p->now.text + p->now.bytes - (*n)->value.text);
+        PL_TRY(pl_chat_advance(p));
+    }
+}
+
 static pl_status parse_filter(pl_chat_parser *p, pl_chat_node **node)
 {
     pl_chat_node *n;
     PL_TRY(pl_chat_advance(p));
-    PL_TRY(pl_chat_parse_name(p, PL_CHAT_FILTER, &n));
+    PL_TRY(parse_dotted(p, PL_CHAT_FILTER, &n));
     n->a = *node;
     *node = n;
     return pl_chat_is_sign(&p->now, '(') ? parse_arguments(p, &n->b) : PL_OK;
@@ -260,7 +274,7 @@ static pl_status parse_test(pl_chat_parser *p, pl_chat_node **node)
     PL_TRY(pl_chat_advance(p));
     PL_TRY(pl_chat_take_word(p, "not", &negated));
     if (negated) PL_TRY(pl_chat_make_node(p, PL_CHAT_NOT, &negation));
-    PL_TRY(pl_chat_parse_name(p, PL_CHAT_TEST, &n));
+    PL_TRY(parse_dotted(p, PL_CHAT_TEST, &n));
     n->a = *node;
     *node = n;
     if (negation) {

@@ -226,8 +226,8 @@ static pl_status read_indent(pl_chat_run *r, const pl_chat_value *v, json_style 
     s->between = pl_chat_string(",", 1);
     s->indent = *v;
     if (v->kind == PL_CHAT_STRING) return PL_OK;
-    int64_t n = v->kind == PL_CHAT_INT ? v->integer : v->truth;
-    if (!pl_chat_is_number(v) || v->kind == PL_CHAT_REAL || n >= (int64_t)sizeof blanks)
+    int64_t n;
+    if (!pl_chat_is_whole(v, &n) || n >= (int64_t)sizeof blanks)
         return pl_chat_fail_kind(r, "an indentation (a string, or at most 32)", v);
     s->indent = pl_chat_string(blanks, n > 0 ? (size_t)n : 0);
     return PL_OK;

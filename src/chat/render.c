@@ -151,6 +151,7 @@ pl_status pl_chat_render(const pl_chat_template *t, const pl_chat_input *in, pl_
     out->spans = 0;
     PL_TRY(pl_chat_make_scope(&r, NULL, &names));
     PL_TRY(set_names(&r, names));
+    r.names = names;
     PL_TRY(pl_chat_make_scope(&r, names, &scope));
-    return pl_chat_execute(&r, scope, t->body);
+    return pl_chat_execute_body(&r, scope, t->body);
 }

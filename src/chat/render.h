@@ -18,11 +18,13 @@ typedef struct pl_chat_scope pl_chat_scope;
 struct pl_chat_scope {
     pl_chat_cell *cells;
     pl_chat_scope *outer;
+    const pl_chat_node *body;
 };
 
 typedef struct pl_chat_render_state {
     const pl_chat_input *in;
     pl_chat_output *out;
+    const pl_chat_scope *names; /* the caller's */
     char *scratch;
     uint64_t used, stores, steps;
     int depth;
@@ -95,6 +97,7 @@ const pl_chat_value *pl_chat_cell_of(const pl_chat_scope *, const pl_chat_value 
 /* compare.c */
 bool pl_chat_truth(const pl_chat_value *);
 bool pl_chat_is_number(const pl_chat_value *);
+bool pl_chat_is_whole(const pl_chat_value *, int64_t *); /* a truth value is a whole number, too */
 bool pl_chat_says(const pl_chat_value *string, const char *word);
 bool pl_chat_is_listed(const char *words, const pl_chat_value *word); /* among words with blanks between */
 pl_status pl_chat_equal(pl_chat_run *, const pl_chat_value *, const pl_chat_value *, bool *);
@@ -137,11 +140,15 @@ pl_status pl_chat_evaluate(pl_chat_run *, pl_chat_scope *, const pl_chat_node *,
 pl_status pl_chat_call_row(pl_chat_run *, const pl_chat_row *, const char *kind, const pl_chat_value *self,
                            const pl_chat_arguments *, pl_chat_value *out);
 
+/* scope.c */
+pl_status pl_chat_make_scope(pl_chat_run *, pl_chat_scope *outer, pl_chat_scope **);
+/* The statements that the scope is for. */
+pl_status pl_chat_execute_body(pl_chat_run *, pl_chat_scope *, const pl_chat_node *list);
+
 /* statements.c, loop.c */
 pl_status pl_chat_execute(pl_chat_run *, pl_chat_scope *, const pl_chat_node *list);
 /* What the statements print, in a scope of their own. */
 pl_status pl_chat_capture(pl_chat_run *, pl_chat_scope *, const pl_chat_node *list, pl_chat_value *out);
-pl_status pl_chat_make_scope(pl_chat_run *, pl_chat_scope *outer, pl_chat_scope **);
 pl_status pl_chat_assign(pl_chat_run *, pl_chat_scope *, const pl_chat_node *target, const pl_chat_value *);
 pl_status pl_chat_execute_for(pl_chat_run *, pl_chat_scope *, const pl_chat_node *);
 pl_status pl_chat_loop_attribute(pl_chat_run *, pl_chat_loop *, const pl_chat_value *name, pl_chat_value *out);

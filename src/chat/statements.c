@@ -2,13 +2,6 @@
 
 #include <string.h>
 
-pl_status pl_chat_make_scope(pl_chat_run *r, pl_chat_scope *outer, pl_chat_scope **out)
-{
-    PL_TRY(pl_chat_take(r, 1, sizeof **out, out));
-    **out = (pl_chat_scope){.outer = outer};
-    return PL_OK;
-}
-
 static pl_status assign_parts(pl_chat_run *r, pl_chat_scope *scope, const pl_chat_node *target, const pl_chat_value *v)
 {
     pl_chat_value list;
@@ -47,7 +40,7 @@ pl_status pl_chat_capture(pl_chat_run *r, pl_chat_scope *outer, const pl_chat_no
     pl_chat_scope *scope;
     r->captures++;
     PL_TRY(pl_chat_make_scope(r, outer, &scope));
-    PL_TRY(pl_chat_execute(r, scope, list));
+    PL_TRY(pl_chat_execute_body(r, scope, list));
     *out = pl_chat_string("", 0);
     PL_TRY(pl_chat_append(r, out, r->out->text + begin, r->out->rendered_bytes - begin));
     r->out->rendered_bytes = begin;
@@ -103,7 +96,7 @@ static pl_status execute_generation(pl_chat_run *r, pl_chat_scope *outer, const 
     uint64_t begin = o->rendered_bytes;
     PL_TRY(pl_chat_make_scope(r, outer, &scope));
     r->generations++;
-    PL_TRY(pl_chat_execute(r, scope, n->a));
+    PL_TRY(pl_chat_execute_body(r, scope, n->a));
     if (--r->generations > 0 || !o->span || begin == o->rendered_bytes) return PL_OK;
     if (r->captures > 0)
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "`generation` in a macro or in a set block is not supported");

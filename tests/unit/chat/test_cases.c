@@ -3,7 +3,7 @@
  * unit_chat test_cases FILE.jsonl
  *
  * A case has what jinja2 made of it in `expected` (null: an error, which it must be here, too), or the sentence's
- * part in `refused`, or with `may_refuse` may be refused as unsupported. */
+ * part in `refused`, or with `may_refuse` may be refused as unsupported or too large. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,8 @@ static bool same_spans(const json_t *spans, const chat_rendered *got)
 static const char *judge(const json_t *c, const chat_rendered *got, tally *t)
 {
     const json_t *expected = json_object_get(c, "expected"), *refused = json_object_get(c, "refused");
-    bool may_refuse = json_is_true(json_object_get(c, "may_refuse")) && got->status == PL_E_UNSUPPORTED;
+    bool may_refuse = json_is_true(json_object_get(c, "may_refuse")) &&
+                      (got->status == PL_E_UNSUPPORTED || got->status == PL_E_BUDGET);
     if (refused) {
         t->refused++;
         return strstr(got->err.text, json_string_value(refused)) ? NULL : "another refusal was expected";
