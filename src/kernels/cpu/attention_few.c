@@ -6,15 +6,16 @@
 #include <math.h>
 
 #include "kernels/cpu/attention_words.h"
+#include "kernels/gemm_ahead.h"
 #include "kernels/kernels.h"
 
-enum { QUERIES = 16, ABREAST = 4 }; /* that meet a block together; keys at a time */
+enum { QUERIES = 16, PART = 16, ABREAST = 4 }; /* that meet a block together; keys of a part; keys at a time */
 
 typedef struct query {
     const float *q;
     float *o, *s;       /* s: KEYS scores, then weights */
     int64_t begin, end; /* the keys that it sees */
-    float top, sum;
+    float top, sum, correction;
 } query;
 
 typedef struct keys {
@@ -22,19 +23,19 @@ typedef struct keys {
     const float *k, *v;
 } keys;
 
-PL_V_INLINE pl_vf part_of(const float *x, int64_t count)
-{
-    return count < PL_VW ? pl_v_load_part(x, count) : pl_v_load(x);
-}
-
 /* s[j] = scale·q·k_j for n keys. */
 PL_V_INLINE void dots(int n, const float *q, const float *k, int64_t ld, int64_t width, float scale, float *s)
 {
     pl_vf sum[ABREAST];
+    int64_t d = 0;
     PL_V_UNROLL for (int j = 0; j < n; j++) sum[j] = pl_v_zero();
-    for (int64_t d = 0; d < width; d += PL_VW) {
-        const pl_vf x = part_of(q + d, width - d);
-        PL_V_UNROLL for (int j = 0; j < n; j++) sum[j] = pl_v_fma(x, part_of(k + j * ld + d, width - d), sum[j]);
+    for (; d + PL_VW <= width; d += PL_VW) {
+        const pl_vf x = pl_v_load(q + d);
+        PL_V_UNROLL for (int j = 0; j < n; j++) sum[j] = pl_v_fma(x, pl_v_load(k + j * ld + d), sum[j]);
+    }
+    if (d < width) {
+        const pl_vf x = pl_v_load_part(q + d, width - d);
+        for (int j = 0; j < n; j++) sum[j] = pl_v_fma(x, pl_v_load_part(k + j * ld + d, width - d), sum[j]);
     }
     PL_V_UNROLL for (int j = 0; j < n; j++) s[j] = scale * pl_v_sum(sum[j]);
 }
@@ -43,14 +44,28 @@ PL_V_INLINE void dots(int n, const float *q, const float *k, int64_t ld, int64_t
 PL_V_INLINE void add_values(int n, float *o, float correction, const float *p, const float *v, int64_t ld,
                             int64_t width)
 {
-    for (int64_t d = 0; d < width; d += PL_VW) {
-        pl_vf sum = pl_v_set(correction) * part_of(o + d, width - d);
-        PL_V_UNROLL for (int j = 0; j < n; j++) sum = pl_v_fma(pl_v_set(p[j]), part_of(v + j * ld + d, width - d), sum);
-        if (width - d < PL_VW)
-            pl_v_store_part(o + d, sum, width - d);
-        else
-            pl_v_store(o + d, sum);
+    pl_vf weight[ABREAST], by = pl_v_set(correction);
+    int64_t d = 0;
+    PL_V_UNROLL for (int j = 0; j < n; j++) weight[j] = pl_v_set(p[j]);
+    for (; d + PL_VW <= width; d += PL_VW) {
+        pl_vf sum = by * pl_v_load(o + d);
+        PL_V_UNROLL for (int j = 0; j < n; j++) sum = pl_v_fma(weight[j], pl_v_load(v + j * ld + d), sum);
+        pl_v_store(o + d, sum);
     }
+    if (d < width) {
+        pl_vf sum = by * pl_v_load_part(o + d, width - d);
+        for (int j = 0; j < n; j++) sum = pl_v_fma(weight[j], pl_v_load_part(v + j * ld + d, width - d), sum);
+        pl_v_store_part(o + d, sum, width - d);
+    }
+}
+
+/* The largest of `top` and s[j] for j < KEYS; what is not a number counts for nothing. */
+static float highest(const float *s, float top)
+{
+    pl_vf high = pl_v_set(top);
+    for (int64_t j = 0; j < KEYS; j += PL_VW) high = pl_v_max(pl_v_load(s + j), high);
+    for (int i = 0; i < PL_VW; i++) top = high[i] > top ? high[i] : top;
+    return top;
 }
 
 /* s[j] = 2^(s[j] − top) for j < KEYS; returns the sum. */
@@ -65,36 +80,74 @@ static float exponentials(float *s, float top)
     return pl_v_sum(total);
 }
 
-/* Scores of keys [begin, end) of the block, −∞ in the other places. */
-static void score(const pl_attention_head *h, const query *t, const keys *b, int64_t begin, int64_t end)
+/* Keys [begin, end) of the block, those of [first, first + PART) that the query sees. */
+static void seen_of(const query *t, const keys *b, int64_t first, int64_t *begin, int64_t *end)
 {
-    const float scale = h->scale * ATTENTION_LOG2_E, cap = h->cap * ATTENTION_LOG2_E;
-    int64_t j = begin;
-    for (; j + ABREAST <= end; j += ABREAST)
-        dots(ABREAST, t->q, b->k + j * b->ldk, b->ldk, h->head_width, scale, t->s + j);
-    for (; j < end; j++) dots(1, t->q, b->k + j * b->ldk, b->ldk, h->head_width, scale, t->s + j);
-    for (j = 0; j < begin; j++) t->s[j] = -INFINITY;
-    for (j = end; j < KEYS; j++) t->s[j] = -INFINITY;
-    for (j = 0; j < KEYS && cap > 0; j += PL_VW) {
-        pl_vf x = pl_v_load(t->s + j);
-        pl_v_store(t->s + j, pl_v_select_gt(pl_v_set(-FLT_MAX), x, x, cap * pl_v_tanh(x / pl_v_set(cap))));
-    }
+    const int64_t last = smaller(first + PART, b->count);
+    *begin = t->begin - b->first > first ? t->begin - b->first : first;
+    *end = smaller(t->end - b->first, last);
 }
 
-static void visit(const pl_attention_head *h, query *t, const keys *b)
+static void score_part(const pl_attention_head *h, const query *t, const keys *b, int64_t first)
+{
+    const float scale = h->scale * ATTENTION_LOG2_E;
+    int64_t j, end;
+    for (seen_of(t, b, first, &j, &end); j + ABREAST <= end; j += ABREAST)
+        dots(ABREAST, t->q, b->k + j * b->ldk, b->ldk, h->head_width, scale, t->s + j);
+    for (; j < end; j++) dots(1, t->q, b->k + j * b->ldk, b->ldk, h->head_width, scale, t->s + j);
+}
+
+/* Weights from scores, 0 for keys that are not seen. */
+static void weigh_block(const pl_attention_head *h, query *t, const keys *b)
 {
     const int64_t begin = clamp_to(t->begin - b->first, b->count), end = clamp_to(t->end - b->first, b->count);
-    const float before = t->top;
+    const float cap = h->cap * ATTENTION_LOG2_E, before = t->top;
     if (begin >= end) return;
-    score(h, t, b, begin, end);
-    for (int64_t j = begin; j < end; j++) t->top = t->s[j] > t->top ? t->s[j] : t->top;
-    float correction = pl_v_exp2_flush(pl_v_set(before - t->top))[0];
-    t->sum = t->sum * correction + exponentials(t->s, t->top);
-    int64_t j = begin;
-    for (; j + ABREAST <= end; j += ABREAST, correction = 1)
-        add_values(ABREAST, t->o, correction, t->s + j, b->v + j * b->ldv, b->ldv, h->head_width);
-    for (; j < end; j++, correction = 1)
-        add_values(1, t->o, correction, t->s + j, b->v + j * b->ldv, b->ldv, h->head_width);
+    for (int64_t j = 0; j < KEYS && cap > 0; j += PL_VW)
+        pl_v_store(t->s + j, cap * pl_v_tanh(pl_v_load(t->s + j) / pl_v_set(cap)));
+    for (int64_t j = 0; j < begin; j++) t->s[j] = -INFINITY;
+    for (int64_t j = end; j < KEYS; j++) t->s[j] = -INFINITY;
+    t->top = highest(t->s, before);
+    t->correction = pl_v_exp2_flush(pl_v_set(before - t->top))[0];
+    t->sum = t->sum * t->correction + exponentials(t->s, t->top);
+}
+
+static void add_part(const pl_attention_head *h, query *t, const keys *b, int64_t first)
+{
+    int64_t j, end;
+    for (seen_of(t, b, first, &j, &end); j + ABREAST <= end; j += ABREAST, t->correction = 1)
+        add_values(ABREAST, t->o, t->correction, t->s + j, b->v + j * b->ldv, b->ldv, h->head_width);
+    for (; j < end; j++, t->correction = 1)
+        add_values(1, t->o, t->correction, t->s + j, b->v + j * b->ldv, b->ldv, h->head_width);
+}
+
+/* Asks for rows of the next block, the share of query i in those at the places of a part: several queries compute long
+ * enough to wait for short rows, which the processor does not foresee. */
+static void fetch_rows(const pl_attention_head *h, const void *x, int64_t ld, int64_t first, int64_t i, int64_t count)
+{
+    enum { SHORT_ROW_BYTES = 4 * PL_CACHE_LINE_BYTES };
+    const int64_t end = smaller(first + (i + 1) * PART / count, h->tk), bytes = pl_real_bytes(h->key_type);
+    if (count == 1 || h->head_width * bytes > SHORT_ROW_BYTES) return;
+    for (int64_t j = first + i * PART / count; j < end; j++)
+        for (int64_t at = 0; at < h->head_width * bytes; at += PL_CACHE_LINE_BYTES)
+            pl_gemm_ahead_line((const char *)x + j * ld * bytes + at);
+}
+
+/* All queries meet the block, a part of it at a time, which stays in the nearest cache. */
+static void visit(const pl_attention_head *h, query *some, int64_t count, const keys *b)
+{
+    const int64_t next = b->first + KEYS;
+    for (int64_t first = 0; first < b->count; first += PART)
+        for (int64_t i = 0; i < count; i++) {
+            fetch_rows(h, h->k, h->ldk, next + first, i, count);
+            score_part(h, &some[i], b, first);
+        }
+    for (int64_t i = 0; i < count; i++) weigh_block(h, &some[i], b);
+    for (int64_t first = 0; first < b->count; first += PART)
+        for (int64_t i = 0; i < count; i++) {
+            fetch_rows(h, h->v, h->ldv, next + first, i, count);
+            add_part(h, &some[i], b, first);
+        }
 }
 
 /* The block that begins at b->first, widened into the workspace if need be. */
@@ -147,7 +200,7 @@ void PL_KERNEL(attention_few)(const pl_attention_head *h, int64_t begin, int64_t
         for (keys b = {.first = from}; b.first < to; b.first += KEYS) {
             b.count = smaller(to - b.first, KEYS);
             take_block(h, workspace, &b);
-            for (int64_t i = 0; i < count; i++) visit(h, &some[i], &b);
+            visit(h, some, count, &b);
         }
         for (int64_t i = 0; i < count; i++) {
             const int64_t row = begin + (first + i) / h->group, head = (first + i) % h->group;
