@@ -99,6 +99,19 @@ static pl_status load_folder(pl_config *config, const char *folder, pl_error *er
     return pl_config_set(config, "run.out", folder, "the folder of the run", err);
 }
 
+/* Of a pretrained model, with config.json in place of a run's config.yaml. */
+static bool is_model(const char *folder)
+{
+    char path[PATH_MAX];
+    static const char *const names[] = {PL_CLI_CONFIG_FILE, "config.json"};
+    bool has[2];
+    for (int i = 0; i < 2; i++) {
+        const int n = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        has[i] = n > 0 && n < PATH_MAX && access(path, F_OK) == 0;
+    }
+    return has[1] && !has[0];
+}
+
 static pl_status load_path(pl_config *config, const char *path, pl_error *err)
 {
     struct stat info;
@@ -107,8 +120,8 @@ static pl_status load_path(pl_config *config, const char *path, pl_error *err)
         return pl_cli_error(err, PL_E_CONFIG, "%s: there is no such config file and no such folder of a run", path);
     if (known != 0 && errno == EIO)
         return pl_cli_error(err, PL_E_STORAGE, "%s: cannot be examined: %s", path, strerror(errno));
-    return known == 0 && S_ISDIR(info.st_mode) ? load_folder(config, path, err)
-                                               : pl_config_load_file(config, path, err);
+    const bool is_run = known == 0 && S_ISDIR(info.st_mode) && !is_model(path);
+    return is_run ? load_folder(config, path, err) : pl_config_load_file(config, path, err);
 }
 
 static pl_status load(const pl_cli_command *command, size_t at, pl_cli_input *in, pl_error *err)
@@ -184,10 +197,12 @@ static pl_status refuse_untrained(const pl_cli_input *in, bool may_be_seeded, pl
 /* A file of weights takes the place of a checkpoint; the library finds out whether it is sound. */
 static pl_status find_weights(const pl_cli_input *in, const char *checkpoint, bool *has, pl_error *err)
 {
-    char weights[PATH_MAX];
+    char weights[PATH_MAX], source[PATH_MAX];
     pl_status status = pl_cli_setting(in->config, "run", "weights", weights, sizeof weights, err);
     if (status != PL_OK) return status;
-    *has = strcmp(weights, "none") != 0;
+    status = pl_cli_setting(in->config, "model", "source", source, sizeof source, err);
+    if (status != PL_OK) return status;
+    *has = strcmp(weights, "none") != 0 || (source[0] && strcmp(source, "none") != 0);
     if (!*has || !checkpoint) return PL_OK;
     return pl_cli_error(err, PL_E_USAGE,
                         "--checkpoint %.200s and run.weights %.200s both name the weights; give one of them",

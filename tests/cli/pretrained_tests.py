@@ -4,7 +4,8 @@ import json
 import random
 
 import pretrained_models
-from cli_tests import SEED, check, main, read, refused, run
+from cli_tests import SEED, check, main, run
+from infer_tests import load
 
 DRAW = random.Random(SEED)
 TEXT = "the cat and the dog: it's 12"
@@ -36,11 +37,12 @@ def check_logits(model, folder, *more):
     with open("text.txt", "w") as file:
         file.write(TEXT + "\n")
     run("infer", folder, "text.txt", "--npy", "got", "--sequence", str(len(ids)), *more)
-    got, want = read("got.logits.npy")[0], model.logits(ids)
+    (shape, got), want = load("got.logits.npy"), model.logits(ids)
+    check(shape == (1, len(ids), model.vocab), shape, len(ids))
     flat = [z for row in want for z in row]
     mean = sum(flat) / len(flat)
     deviation = (sum((z - mean) ** 2 for z in flat) / len(flat)) ** 0.5
-    worst = max(abs(g - w) for a, b in zip(got, want) for g, w in zip(a, b))
+    worst = max(abs(g - w) for g, w in zip(got, flat))
     check(worst <= 1e-4 * deviation, f"{model.family}: logits differ by {worst / deviation:.2g} of their deviation")
 
 
@@ -67,4 +69,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(globals())
+    main({"pretrained": [test_families]})
