@@ -85,8 +85,8 @@ uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
 /* The id that its files name so, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_special_id(const pl_tokenizer *, pl_special);
-/* Ids that end a generated text: eos and, from a GGUF file, eot, eom and known names such as <|im_end|>. Returns how many
- * there are; at most `room` are written. */
+/* Ids that end a generated text: eos and, from a GGUF file, eot, eom and known names such as <|im_end|>. Returns how
+ * many there are; at most `room` are written. */
 uint32_t pl_tokenizer_stop_ids(const pl_tokenizer *, uint32_t *ids, uint32_t room);
 /* The ids that encoding with special tokens puts before and after a text. */
 const uint32_t *pl_tokenizer_template(const pl_tokenizer *, int after, uint32_t *count);
