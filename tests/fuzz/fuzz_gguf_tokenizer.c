@@ -9,7 +9,9 @@ static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
     json_t *keys;
     pl_tokenizer *t = NULL;
     pl_status status = pl_json_read((const char *)data, size, JSON_ALLOW_NUL, &keys, &why);
-    if (status != PL_OK) return pl_fail(err, status, "file.gguf: %s", status == PL_E_NOMEM ? "no memory" : "no JSON");
+    if (status != PL_OK)
+        return pl_fail(err, status, "file.gguf: %s",
+                       status == PL_E_NOMEM ? "no memory for the keys" : "its keys are no JSON");
     gguf_json g = gguf_json_of(keys);
     status = pl_tokenizer_create_gguf(&g.keys, &t, err);
     if (t) {
