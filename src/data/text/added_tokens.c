@@ -120,7 +120,9 @@ pl_status pl_tokenizer_set_added(pl_tokenizer *t, const pl_added_token *added, u
     for (uint32_t i = 0; i < count; i++) total += added[i].wanted_bytes;
     t->added = pl_alloc(count, sizeof *t->added);
     t->wanted = pl_alloc(total + 1, 1);
-    if (!t->added || !t->wanted) return pl_fail(err, PL_E_NOMEM, "no memory for the tokenizer's tables");
+    t->added_bit = pl_alloc((size_t)t->vocab / 8 + 1, 1);
+    if (!t->added || !t->wanted || !t->added_bit)
+        return pl_fail(err, PL_E_NOMEM, "no memory for the tokenizer's tables");
     t->added_count = count;
     if (count) memcpy(t->added, added, count * sizeof *added), qsort(t->added, count, sizeof *added, compare_added);
     for (uint32_t i = 0, at = 0; i < count; i++) {
@@ -133,6 +135,7 @@ pl_status pl_tokenizer_set_added(pl_tokenizer *t, const pl_added_token *added, u
             a->wanted = t->text + t->offset[a->id];
             a->wanted_bytes = a->bytes;
         }
+        t->added_bit[a->id / 8] |= (uint8_t)(1u << a->id % 8);
         if (a->normalized != t->added[0].normalized) t->added_mixed = 1;
     }
     PL_TRY(fill_set(&t->raw, t, 0, err));
@@ -144,5 +147,6 @@ void pl_tokenizer_free_added(pl_tokenizer *t)
     pl_free(t->raw.by_text);
     pl_free(t->normalized.by_text);
     pl_free(t->wanted);
+    pl_free(t->added_bit);
     pl_free(t->added);
 }

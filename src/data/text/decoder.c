@@ -93,6 +93,7 @@ static size_t put_full_run(pl_decoder *d, uint8_t *out)
 
 static const pl_added_token *added_of(const pl_tokenizer *t, uint32_t id)
 {
+    if (!t->added_bit || id >= t->vocab || !(t->added_bit[id / 8] >> id % 8 & 1)) return NULL;
     for (uint32_t i = 0; i < t->added_count; i++)
         if (t->added[i].id == id) return &t->added[i];
     return NULL;

@@ -459,6 +459,7 @@ uint32_t pl_tokenizer_added_id(const pl_tokenizer *t, const char *content)
 
 uint32_t pl_tokenizer_end_id(const pl_tokenizer *t)
 {
+    if (t->special_id[PL_SPECIAL_EOS] != PL_TOKEN_NONE) return t->special_id[PL_SPECIAL_EOS];
     const uint32_t end = pl_tokenizer_added_id(t, PL_END_OF_TEXT);
     return end == PL_TOKEN_NONE && t->kind == PL_TOKENIZER_WORDS ? pl_tokenizer_added_id(t, "<EOS>") : end;
 }

@@ -60,6 +60,7 @@ pl_status pl_tokenizer_parse(const char *name, const char *json, size_t bytes, p
 /* What the tokenizer_config.json next to it says, before anybody uses it: which tokens are special, and that a template
  * has no bos or eos after all (add_bos_token, add_eos_token). Tokens that it lacks stay PL_TOKEN_NONE. */
 pl_status pl_tokenizer_read_config(pl_tokenizer *, const char *name, const char *json, size_t bytes, pl_error *);
+/* PL_E_USAGE: it is that of a GGUF file, for whose rules the form has no words. */
 pl_status pl_tokenizer_save(const pl_tokenizer *, const char *path, pl_error *);
 void pl_tokenizer_print(const pl_tokenizer *, pl_str *out);
 
@@ -79,14 +80,15 @@ uint64_t pl_tokenizer_hash(const pl_tokenizer *);                   /* of everyt
 const uint8_t *pl_tokenizer_token(const pl_tokenizer *, uint32_t id, size_t *bytes);
 /* The id of an added token such as PL_END_OF_TEXT, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_added_id(const pl_tokenizer *, const char *content);
-/* The id of the token that ends a text (PL_END_OF_TEXT; for words <EOS>), or PL_TOKEN_NONE. */
+/* The id of the token that ends a text (what its files name eos, else PL_END_OF_TEXT; for words <EOS>), or
+ * PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_end_id(const pl_tokenizer *);
 /* The id of the token <unk>, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_unknown_id(const pl_tokenizer *);
 /* The id that its files name so, or PL_TOKEN_NONE. */
 uint32_t pl_tokenizer_special_id(const pl_tokenizer *, pl_special);
-/* Ids that end a generated text: eos and, from a GGUF file, eot, eom and known names such as <|im_end|>. Returns how many
- * there are; at most `room` are written. */
+/* Ids that end a generated text: eos and, from a GGUF file, eot, eom and known names such as <|im_end|>. Returns how
+ * many there are; at most `room` are written. */
 uint32_t pl_tokenizer_stop_ids(const pl_tokenizer *, uint32_t *ids, uint32_t room);
 /* The ids that encoding with special tokens puts before and after a text. */
 const uint32_t *pl_tokenizer_template(const pl_tokenizer *, int after, uint32_t *count);

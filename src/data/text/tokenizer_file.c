@@ -96,7 +96,7 @@ static uint64_t tables_bytes(const pl_tree_size *t)
     const uint64_t texts = bytes[PL_PART_VOCAB] + bytes[PL_PART_ADDED] + 64;
     const uint64_t read = ids * sizeof(pl_vocab_entry) + tokens * slot + texts + added * sizeof(pl_added_token) +
                           PL_NFC_BYTES_GROW * bytes[PL_PART_ADDED] + added + merges * sizeof(pl_merge);
-    const uint64_t made = 2 * texts + ids * (sizeof(uint32_t) + slot) + merges * (sizeof(pl_merge) + slot) +
+    const uint64_t made = 2 * texts + ids * (sizeof(uint32_t) + slot + 1) + merges * (sizeof(pl_merge) + slot) +
                           added * (sizeof(pl_added_token) + 2 * sizeof(void *)) +
                           PL_NFC_BYTES_GROW * bytes[PL_PART_ADDED] + sizeof(pl_tokenizer);
     return read + made + 32 * (64 + PL_ALLOC_HEADER_BYTES);

@@ -324,7 +324,7 @@ pl_status pl_tokenizer_gguf_bytes(const pl_gguf_tokenizer *g, uint64_t *bytes, p
     const uint64_t tokens = g->tokens, merges = r.is_bytes ? g->merges : 0, slot = 4 * sizeof(uint32_t);
     const uint64_t read = 2 * r.texts_bytes + tokens * (sizeof(pl_vocab_entry) + sizeof(float) + slot) +
                           added * sizeof(pl_added_token) + merges * sizeof(pl_merge);
-    const uint64_t made = 3 * r.texts_bytes + tokens * (2 * sizeof(uint32_t) + slot) +
+    const uint64_t made = 3 * r.texts_bytes + tokens * (2 * sizeof(uint32_t) + slot + 1) +
                           added * (sizeof(pl_added_token) + 2 * sizeof(void *)) + merges * (sizeof(pl_merge) + slot) +
                           sizeof(pl_tokenizer);
     *bytes = read + made + 32 * (64 + PL_ALLOC_HEADER_BYTES);

@@ -71,6 +71,7 @@ struct pl_tokenizer {
     uint32_t inner_mask;
     pl_added_token *added; /* longest first, so that the first that matches is the longest */
     uint8_t *wanted;       /* what is looked for and is not a token's text, in a row */
+    uint8_t *added_bit;    /* [vocab / 8 + 1]: is the id one of these? */
     uint32_t added_count;
     pl_added_set raw, normalized; /* looked for in the text as it is, and in its normal form */
     int added_mixed;              /* there are both kinds: which ones decides ids */

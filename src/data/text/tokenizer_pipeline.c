@@ -104,12 +104,14 @@ static pl_status refuse_order(const reader *r, const char *type)
     return BAD("%s: the pre_tokenizer %s is not supported together with those before it", r->name, type);
 }
 
-static pl_status read_pattern(reader *r, const json_t *part, const char *regex)
+/* Each piece that the pattern matches, and as it matches everything, nothing else: two ways to say it. */
+static pl_status read_pattern(reader *r, const json_t *part, const char *regex, int invert)
 {
     static const char *const known[PL_SCANNERS] = {NULL, PL_PATTERN_GPT2, PL_PATTERN_LLAMA3, PL_PATTERN_QWEN2};
-    if (strcmp(text_of(part, "behavior"), "Isolated") != 0)
-        return BAD("%s: the pre_tokenizer Split with the behavior \"%.40s\" is not supported; Isolated was expected",
-                   r->name, text_of(part, "behavior"));
+    const char *behavior = text_of(part, "behavior");
+    if (strcmp(behavior, invert ? "Removed" : "Isolated") != 0)
+        return BAD("%s: the pre_tokenizer Split with the behavior \"%.40s\"%s is not supported; Isolated was expected",
+                   r->name, behavior, invert ? " and \"invert\"" : "");
     for (int i = 1; i < PL_SCANNERS; i++) {
         if (strcmp(regex, known[i]) != 0) continue;
         if (r->p->pretoken.scanner != PL_SCANNER_NONE || r->p->is_bytes) return refuse_order(r, "Split");
@@ -126,11 +128,10 @@ static pl_status read_split(reader *r, const json_t *part)
     const json_t *pattern = json_object_get(part, "pattern");
     int invert;
     PL_TRY(read_bool(r, part, "invert", 0, &invert));
-    if (invert) return BAD("%s: the pre_tokenizer Split with \"invert\" is not supported", r->name);
     const char *regex = json_string_value(json_object_get(pattern, "Regex"));
-    if (regex) return read_pattern(r, part, regex);
+    if (regex) return read_pattern(r, part, regex, invert);
     /* Gemma's: its normalizer leaves no blank. */
-    if (r->p->has_blanks && strcmp(text_of(pattern, "String"), " ") == 0 &&
+    if (r->p->has_blanks && !invert && strcmp(text_of(pattern, "String"), " ") == 0 &&
         strcmp(text_of(part, "behavior"), "MergedWithPrevious") == 0)
         return PL_OK;
     return BAD("%s: the pre_tokenizer Split at \"%.80s\" (%.40s) is not supported", r->name, text_of(pattern, "String"),

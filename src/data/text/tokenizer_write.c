@@ -420,6 +420,8 @@ void pl_tokenizer_print(const pl_tokenizer *t, pl_str *out)
 pl_status pl_tokenizer_save(const pl_tokenizer *t, const char *path, pl_error *err)
 {
     pl_str text = {0};
+    if (t->raw.is_longest_first)
+        return pl_fail(err, PL_E_USAGE, "%s: a tokenizer of a GGUF file cannot be written as tokenizer.json", path);
     pl_tokenizer_print(t, &text);
     pl_status status = text.failed ? pl_fail(err, PL_E_NOMEM, "%s: no memory for writing the tokenizer", path)
                                    : pl_file_write_all(path, pl_str_text(&text), text.bytes, err);

@@ -221,6 +221,16 @@ static void test_defaults(void **state)
     check_template(json_deep_copy(json_object_get(files[QWEN2], "gguf")), NULL, 0, 1);
 }
 
+/* tokenizer.json has no words for the rules of these files. */
+static void test_not_written(void **state)
+{
+    (void)state;
+    pl_tokenizer *t = tokenizer_of(0);
+    assert_int_equal(pl_tokenizer_save(t, "/nowhere/t.json", &err), PL_E_USAGE);
+    assert_says(&err, "GGUF");
+    pl_tokenizer_destroy(t);
+}
+
 PL_TEST_PROGRAM(argc, argv)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +240,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_memory_refused),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_not_written),
     };
     return cmocka_run_group_tests(tests, load, unload);
 }

@@ -1,0 +1,36 @@
+/* The tokenizer of a GGUF file, its keys as JSON (support/gguf_json.h). What is accepted is used on a text. */
+#include "base/json_read.h"
+#include "fuzz/fuzz_ids.h"
+#include "support/gguf_json.h"
+
+static pl_status read_once(const uint8_t *data, size_t size, pl_error *err)
+{
+    json_error_t why;
+    json_t *keys;
+    pl_tokenizer *t = NULL;
+    pl_status status = pl_json_read((const char *)data, size, JSON_ALLOW_NUL, &keys, &why);
+    if (status != PL_OK)
+        return pl_fail(err, status, "file.gguf: %s",
+                       status == PL_E_NOMEM ? "no memory for the keys" : "its keys are no JSON");
+    gguf_json g = gguf_json_of(keys);
+    status = pl_tokenizer_create_gguf(&g.keys, &t, err);
+    if (t) {
+        fuzz_check_use(t, (const uint8_t *)fuzz_text, sizeof fuzz_text - 1);
+        fuzz_check_use(t, data, size < 256 ? size : 256);
+    }
+    FUZZ_CHECK((status == PL_OK) == (t != NULL), "a tokenizer that was refused");
+    pl_tokenizer_destroy(t);
+    gguf_json_free(&g);
+    json_decref(keys);
+    return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    pl_error err = {0};
+    uint64_t before = pl_alloc_live_blocks();
+    pl_status status = read_once(data, size, &err);
+    if (status != PL_OK) fuzz_refused(status, &err, "file.gguf", FUZZ_NAME);
+    FUZZ_CHECK(pl_alloc_live_blocks() == before, "blocks are held still");
+    return 0;
+}
