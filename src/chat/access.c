@@ -72,7 +72,9 @@ pl_status pl_chat_items(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *l
     case PL_CHAT_MAP:
         return every_other(r, v, 0, list);
     case PL_CHAT_GENERATOR:
-        *list = pl_chat_list(g->list.item + g->at, g->list.count - g->at);
+        *list = g->list;
+        if (g->at > 0) list->item += g->at; /* of an empty list there is none */
+        list->count -= g->at;
         g->at = g->list.count;
         return PL_OK;
     default:
@@ -252,7 +254,7 @@ static pl_status slice_list(pl_chat_run *r, const pl_chat_value *list, int64_t f
     *out = *list;
     out->count = (uint32_t)count;
     if (step == 1) {
-        out->item = list->item + from;
+        if (count > 0) out->item = list->item + from;
         return PL_OK;
     }
     PL_TRY(pl_chat_take_values(r, (uint64_t)count, &item));

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import resource
 import sys
 import warnings
 
@@ -21,6 +22,13 @@ from transformers.utils import chat_template_utils as hf
 
 NOW = 1714742745  # 2024-05-03 13:25:45
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+
+
+def limit_memory(more):
+    """'a' * 12345678901 is an error, then."""
+    with open("/proc/self/statm") as sizes:
+        held = int(sizes.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + more, held + more))
 
 
 class Clock:
@@ -361,6 +369,7 @@ def without_shared(c, shared):
 
 
 def main():
+    limit_memory(500_000_000)
     if sys.argv[1] == "kept":
         cases = list(kept())
         for k, c in enumerate(cases):
