@@ -172,7 +172,7 @@ static pl_status own_attribute(pl_chat_run *r, const pl_chat_value *v, const pl_
 {
     if (v->kind == PL_CHAT_LOOP) return pl_chat_loop_attribute(r, v->object, name, out);
     if (v->kind == PL_CHAT_NAMESPACE) {
-        const pl_chat_value *found = pl_chat_cell_of(v->object, name);
+        const pl_chat_value *found = pl_chat_cell_of(r, v->object, name);
         *out = found ? *found : undefined(name);
         return PL_OK;
     }

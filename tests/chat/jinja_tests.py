@@ -6,7 +6,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-KINDS = (("expressions", 1000, "test_cases"), ("programs", 500, "test_cases"), ("specials", 500, "test_special"),
+KINDS = (("expressions", 1000, "test_cases"), ("programs", 500, "test_cases"), ("values", 1000, "test_cases"), ("specials", 500, "test_special"),
          ("templates", 10, "test_cases"))
 
 
