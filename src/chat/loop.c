@@ -2,8 +2,6 @@
  * and `nextitem` look one item ahead, `length` at all of them. */
 #include "chat/render.h"
 
-#include <string.h>
-
 /* The next item that the filter lets through. */
 static pl_status find_next(pl_chat_run *r, pl_chat_loop *l, pl_chat_value *item, bool *found)
 {

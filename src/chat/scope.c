@@ -1,6 +1,7 @@
-/* Which value a name has is decided by jinja2 when it compiles a template. That shows where a variable that the caller
- * gave is set by the template, too: if a body's first use of the name is to set it, whatever `if` says, it is undefined
- * until then, also for the loops and macros inside that look at it earlier. */
+/* jinja2 resolves names when it compiles a template, and that shows where a template sets a variable that the caller
+ * gave. If a body (of the template, a loop, a macro …) sets such a name before it looks at it, and under no `if`, the
+ * name is undefined in that body until then. Without this, loops and macros in it that run earlier would see the
+ * caller's value. */
 #include "chat/render.h"
 
 #include <string.h>
