@@ -9,6 +9,7 @@
 # test's own process) and every program that takes two seconds at most. The longer ones, of which the sanitizers see the
 # rest, are under the label soak.
 set(valgrind_long api/test_compile api/test_damaged_run api/test_prepare api/test_resumed_plan api/test_words base/test_block8 calibrate/test_calibrate
+  chat/test_cases chat/test_limits
   calibrate/test_warmth config/test_document config/test_load data/test_bpe_train data/test_initial data/test_loader
   data/test_page_cache data/test_page_draw data/test_page_layout data/test_prepare data/test_reading data/test_tokenizer data/test_tokens doctor/test_process
   fit/test_fit grad/test_carried_operators grad/test_image_operators grad/test_operators grad/test_token_operators models/test_operators place/test_place plan/test_check plan/test_memory_refused report/test_plan

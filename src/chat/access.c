@@ -72,7 +72,9 @@ pl_status pl_chat_items(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *l
     case PL_CHAT_MAP:
         return every_other(r, v, 0, list);
     case PL_CHAT_GENERATOR:
-        *list = pl_chat_list(g->list.item + g->at, g->list.count - g->at);
+        *list = g->list;
+        if (g->at > 0) list->item += g->at; /* of an empty list there is none */
+        list->count -= g->at;
         g->at = g->list.count;
         return PL_OK;
     default:
@@ -170,7 +172,7 @@ static pl_status own_attribute(pl_chat_run *r, const pl_chat_value *v, const pl_
 {
     if (v->kind == PL_CHAT_LOOP) return pl_chat_loop_attribute(r, v->object, name, out);
     if (v->kind == PL_CHAT_NAMESPACE) {
-        const pl_chat_value *found = pl_chat_cell_of(v->object, name);
+        const pl_chat_value *found = pl_chat_cell_of(r, v->object, name);
         *out = found ? *found : undefined(name);
         return PL_OK;
     }
@@ -252,7 +254,7 @@ static pl_status slice_list(pl_chat_run *r, const pl_chat_value *list, int64_t f
     *out = *list;
     out->count = (uint32_t)count;
     if (step == 1) {
-        out->item = list->item + from;
+        if (count > 0) out->item = list->item + from;
         return PL_OK;
     }
     PL_TRY(pl_chat_take_values(r, (uint64_t)count, &item));

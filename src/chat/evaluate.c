@@ -5,7 +5,7 @@
 static pl_status find_name(pl_chat_run *r, const pl_chat_scope *scope, const pl_chat_value *name, pl_chat_value *out)
 {
     for (; scope; scope = scope->outer) {
-        const pl_chat_value *found = pl_chat_cell_of(scope, name);
+        const pl_chat_value *found = pl_chat_cell_of(r, scope, name);
         if (found) {
             *out = *found;
             return PL_OK;
@@ -126,6 +126,7 @@ static pl_status call_macro(pl_chat_run *r, const pl_chat_macro *m, const pl_cha
     uint32_t place = 0, used = 0;
     PL_TRY(pl_chat_make_scope(r, m->scope, &scope));
     for (const pl_chat_node *p = m->node->a; p; p = p->next, place++) {
+        PL_TRY(pl_chat_step(r, 1 + a->count / 16));
         const pl_chat_value *given = argument_of(a, place, &p->value);
         pl_chat_value v = {.kind = PL_CHAT_UNDEFINED, .count = p->value.count, .text = p->value.text};
         if (given)

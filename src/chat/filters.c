@@ -140,16 +140,16 @@ static pl_status attribute_of(pl_chat_run *r, const pl_chat_value *v, const pl_c
 
 static pl_status join(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
 {
-    pl_chat_value all, item, text, between = pl_chat_string("", 0);
+    pl_chat_value all, item, between = pl_chat_string("", 0);
     if (is_given(&v[1])) PL_TRY(pl_chat_text_of(r, &v[1], &between));
     PL_TRY(pl_chat_items(r, v, &all));
+    PL_TRY(pl_chat_step(r, all.count));
     *out = pl_chat_string("", 0);
     for (uint32_t i = 0; i < all.count; i++) {
         item = all.item[i];
         if (is_given(&v[2]) && v[2].kind != PL_CHAT_NONE) PL_TRY(attribute_of(r, &all.item[i], &v[2], &item));
-        PL_TRY(pl_chat_text_of(r, &item, &text));
         if (i > 0) PL_TRY(pl_chat_append(r, out, between.text, between.count));
-        PL_TRY(pl_chat_append(r, out, text.text, text.count));
+        PL_TRY(pl_chat_append_value(r, out, &item));
     }
     return PL_OK;
 }
@@ -160,7 +160,8 @@ static pl_status items_later(pl_chat_run *r, const pl_chat_value *v, pl_chat_val
     *all = pl_chat_list(NULL, 0);
     if (!pl_chat_truth(v)) return PL_OK;
     if (pl_chat_is_number(v)) return pl_chat_fail(r, PL_E_UNSUPPORTED, "going through a number is not supported");
-    return pl_chat_items(r, v, all);
+    PL_TRY(pl_chat_items(r, v, all));
+    return pl_chat_step(r, all->count);
 }
 
 /* value: a list, `attribute`, `default` */

@@ -2,8 +2,6 @@
  * and `nextitem` look one item ahead, `length` at all of them. */
 #include "chat/render.h"
 
-#include <string.h>
-
 /* The next item that the filter lets through. */
 static pl_status find_next(pl_chat_run *r, pl_chat_loop *l, pl_chat_value *item, bool *found)
 {
@@ -96,6 +94,7 @@ static pl_status execute_body(pl_chat_run *r, pl_chat_loop *l, const pl_chat_val
     l->has_before = l->index++ >= 0;
     l->before = l->now;
     l->now = *item;
+    PL_TRY(pl_chat_step(r, 1));
     PL_TRY(pl_chat_make_scope(r, l->scope, &scope));
     PL_TRY(pl_chat_set_cell(r, scope, &name, &(pl_chat_value){.kind = PL_CHAT_LOOP, .object = l}));
     PL_TRY(pl_chat_assign(r, scope, l->node->a, item));

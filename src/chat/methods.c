@@ -46,7 +46,8 @@ static pl_status strip(pl_chat_run *r, const pl_chat_value *v, bool start, bool 
         out->count -= (uint32_t)n;
     }
     if (end) out->count -= (uint32_t)strip_end(out, set);
-    return pl_chat_step(r, 1 + v->count / 64);
+    uint64_t stripped = v->count - out->count;
+    return pl_chat_step(r, 1 + v->count / 64 + (set ? stripped * (1 + set->count / 256) : 0));
 }
 
 pl_status pl_chat_strip(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
@@ -127,7 +128,7 @@ static pl_status has_edge(pl_chat_run *r, const pl_chat_value *v, bool start, pl
         found = at_edge(v, &part[i], start);
     }
     *out = pl_chat_bool(found);
-    return PL_OK;
+    return pl_chat_step(r, several ? 1 + v[1].count / 16 : 1);
 }
 
 static pl_status starts(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)

@@ -126,21 +126,18 @@ static bool is_sequence(const pl_chat_value *v)
     return v->kind == PL_CHAT_STRING || (v->kind == PL_CHAT_LIST && v->form <= PL_CHAT_TUPLE);
 }
 
-static pl_status as_texts(pl_chat_run *r, const pl_chat_value *a, const pl_chat_value *b, pl_chat_value *out)
+static pl_status join_texts(pl_chat_run *r, const pl_chat_value *a, const pl_chat_value *b, pl_chat_value *out)
 {
-    pl_chat_value x, y;
-    PL_TRY(pl_chat_text_of(r, a, &x));
-    PL_TRY(pl_chat_text_of(r, b, &y));
-    x.form = PL_CHAT_PLAIN;
-    *out = x;
-    return pl_chat_append(r, out, y.text, y.count);
+    PL_TRY(pl_chat_text_of(r, a, out));
+    out->form = PL_CHAT_PLAIN;
+    return pl_chat_append_value(r, out, b);
 }
 
 pl_status pl_chat_operate(pl_chat_run *r, pl_chat_operator op, const pl_chat_value *a, const pl_chat_value *b,
                           pl_chat_value *out)
 {
     int64_t times;
-    if (op == PL_CHAT_JOIN) return as_texts(r, a, b, out);
+    if (op == PL_CHAT_JOIN) return join_texts(r, a, b, out);
     if (op == PL_CHAT_POW) return pl_chat_fail(r, PL_E_UNSUPPORTED, "the operator `**` is not supported");
     if (pl_chat_is_number(a) && pl_chat_is_number(b)) return operate_numbers(r, op, a, b, out);
     if (op == PL_CHAT_ADD && a->kind == PL_CHAT_STRING && b->kind == PL_CHAT_STRING) return join_strings(r, a, b, out);

@@ -1,7 +1,6 @@
 #include "chat/parse.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/locale.h"
@@ -145,7 +144,7 @@ static pl_status parse_set(pl_chat_parser *p, pl_chat_node **out)
     PL_TRY(pl_chat_parse_targets(p, &(*out)->a));
     PL_TRY(pl_chat_take_sign(p, '=', &taken));
     if (taken) return pl_chat_parse_tuple(p, true, &(*out)->b);
-    pl_chat_node *capture;
+    pl_chat_node *capture = NULL;
     PL_TRY(pl_chat_make_node(p, PL_CHAT_CAPTURE, &capture));
     (*out)->b = capture;
     PL_TRY(pl_chat_parse_filters(p, &(*out)->b));

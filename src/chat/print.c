@@ -44,24 +44,21 @@ size_t pl_chat_real_text(double value, char text[40])
     return (size_t)(to - text);
 }
 
-pl_status pl_chat_text_of(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
+pl_status pl_chat_append_value(pl_chat_run *r, pl_chat_value *s, const pl_chat_value *v)
 {
     char text[40];
-    size_t n;
-    if (v->kind == PL_CHAT_STRING) {
-        *out = *v;
-        return PL_OK;
-    }
-    *out = pl_chat_string("", 0);
+    size_t n = 0;
     switch (v->kind) {
+    case PL_CHAT_STRING:
+        return pl_chat_append(r, s, v->text, v->count);
     case PL_CHAT_UNDEFINED:
-        return PL_OK;
+        break;
     case PL_CHAT_NONE:
-        *out = pl_chat_string("None", 4);
-        return PL_OK;
+        n = (size_t)pl_print(text, sizeof text, "None");
+        break;
     case PL_CHAT_BOOL:
-        *out = v->truth ? pl_chat_string("True", 4) : pl_chat_string("False", 5);
-        return PL_OK;
+        n = (size_t)pl_print(text, sizeof text, v->truth ? "True" : "False");
+        break;
     case PL_CHAT_INT:
         n = (size_t)pl_print(text, sizeof text, "%lld", (long long)v->integer);
         break;
@@ -71,7 +68,14 @@ pl_status pl_chat_text_of(pl_chat_run *r, const pl_chat_value *v, pl_chat_value 
     default:
         return pl_chat_fail(r, PL_E_UNSUPPORTED, "printing a list, a map or a function is not supported");
     }
-    return pl_chat_append(r, out, text, n);
+    return pl_chat_append(r, s, text, n);
+}
+
+pl_status pl_chat_text_of(pl_chat_run *r, const pl_chat_value *v, pl_chat_value *out)
+{
+    pl_chat_value empty = pl_chat_string("", 0);
+    *out = v->kind == PL_CHAT_STRING ? *v : empty;
+    return v->kind == PL_CHAT_STRING ? PL_OK : pl_chat_append_value(r, out, v);
 }
 
 /* --- JSON --- */

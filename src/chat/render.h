@@ -17,6 +17,7 @@ struct pl_chat_cell {
 typedef struct pl_chat_scope pl_chat_scope;
 struct pl_chat_scope {
     pl_chat_cell *cells;
+    uint32_t count;
     pl_chat_scope *outer;
     const pl_chat_node *body;
 };
@@ -92,7 +93,7 @@ pl_status pl_chat_take_values(pl_chat_run *, uint64_t count, pl_chat_value **);
 pl_status pl_chat_append(pl_chat_run *, pl_chat_value *string, const void *text, uint64_t bytes);
 pl_status pl_chat_put(pl_chat_run *, const char *text, uint64_t bytes); /* into the output */
 pl_status pl_chat_set_cell(pl_chat_run *, pl_chat_scope *, const pl_chat_value *name, const pl_chat_value *);
-const pl_chat_value *pl_chat_cell_of(const pl_chat_scope *, const pl_chat_value *name);
+const pl_chat_value *pl_chat_cell_of(pl_chat_run *, const pl_chat_scope *, const pl_chat_value *name);
 
 /* compare.c */
 bool pl_chat_truth(const pl_chat_value *);
@@ -108,6 +109,7 @@ pl_status pl_chat_find(pl_chat_run *, const pl_chat_value *map, const pl_chat_va
 
 /* print.c */
 size_t pl_chat_real_text(double, char text[40]);
+pl_status pl_chat_append_value(pl_chat_run *, pl_chat_value *string, const pl_chat_value *); /* as str() has it */
 pl_status pl_chat_text_of(pl_chat_run *, const pl_chat_value *, pl_chat_value *string);
 pl_status pl_chat_to_json(pl_chat_run *, const pl_chat_value *value, pl_chat_value *out); /* the filter tojson */
 

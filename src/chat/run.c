@@ -97,26 +97,29 @@ pl_status pl_chat_put(pl_chat_run *r, const char *text, uint64_t bytes)
     return pl_chat_step(r, 1 + bytes / 256);
 }
 
-static pl_chat_cell *cell_of(const pl_chat_scope *s, const pl_chat_value *name)
+/* Few names are usual; many are paid for with steps. */
+static pl_chat_cell *cell_of(pl_chat_run *r, const pl_chat_scope *s, const pl_chat_value *name)
 {
+    r->steps += s->count / 16;
     for (pl_chat_cell *c = s->cells; c; c = c->next)
         if (c->name.count == name->count && memcmp(c->name.text, name->text, name->count) == 0) return c;
     return NULL;
 }
 
-const pl_chat_value *pl_chat_cell_of(const pl_chat_scope *s, const pl_chat_value *name)
+const pl_chat_value *pl_chat_cell_of(pl_chat_run *r, const pl_chat_scope *s, const pl_chat_value *name)
 {
-    pl_chat_cell *c = cell_of(s, name);
+    pl_chat_cell *c = cell_of(r, s, name);
     return c ? &c->value : NULL;
 }
 
 pl_status pl_chat_set_cell(pl_chat_run *r, pl_chat_scope *s, const pl_chat_value *name, const pl_chat_value *v)
 {
-    pl_chat_cell *c = cell_of(s, name);
+    pl_chat_cell *c = cell_of(r, s, name);
     if (!c) {
         PL_TRY(pl_chat_take(r, 1, sizeof *c, &c));
         *c = (pl_chat_cell){.name = *name, .next = s->cells};
         s->cells = c;
+        s->count++;
     }
     c->value = *v;
     return PL_OK;

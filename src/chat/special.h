@@ -21,7 +21,7 @@ typedef struct pl_chat_specials {
 
 enum { PL_CHAT_MARK_BYTES = 4 }; /* each: U+F0000 and U+F0001 */
 
-/* Sorts the texts, which none of is empty, in place, as the others here need them. */
+/* Sorts the texts in place, as the functions below need them. None may be empty. */
 pl_chat_specials pl_chat_specials_sort(pl_chat_special *texts, size_t count);
 
 /* Writes the text with its marks, as far as there is room, and returns the bytes of all of it. Of several texts that

@@ -1,7 +1,5 @@
 #include "chat/render.h"
 
-#include <string.h>
-
 static pl_status assign_parts(pl_chat_run *r, pl_chat_scope *scope, const pl_chat_node *target, const pl_chat_value *v)
 {
     pl_chat_value list;

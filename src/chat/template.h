@@ -10,9 +10,9 @@
 
 #include <time.h>
 
+#include "base/error.h"
 #include "chat/special.h"
 #include "chat/value.h"
-#include "base/error.h"
 
 typedef struct pl_chat_template pl_chat_template;
 

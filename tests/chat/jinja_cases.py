@@ -2,6 +2,7 @@
 
     PYTHON jinja_cases.py expressions SEED COUNT
     PYTHON jinja_cases.py programs SEED COUNT
+    PYTHON jinja_cases.py values SEED COUNT
     PYTHON jinja_cases.py specials SEED COUNT                tests/unit/chat/specials.jsonl: SEED 0, COUNT 150
     PYTHON jinja_cases.py kept                               tests/unit/chat/cases.jsonl
     PYTHON jinja_cases.py templates SEED CHATS FILE...       each, and the built-in templates, with random chats
@@ -12,6 +13,8 @@ import json
 import os
 import random
 import re
+import resource
+import struct
 import sys
 import warnings
 
@@ -21,6 +24,13 @@ from transformers.utils import chat_template_utils as hf
 
 NOW = 1714742745  # 2024-05-03 13:25:45
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+
+
+def limit_memory(more):
+    """'a' * 12345678901 is an error, then."""
+    with open("/proc/self/statm") as sizes:
+        held = int(sizes.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + more, held + more))
 
 
 class Clock:
@@ -169,6 +179,49 @@ def expression(seed):
                      "{%% for x in %s %%}{{ x }};{%% endfor %%}", "{%%- set v = %s -%%} {{ v|join('|') }}",
                      "{{ (%s)|list|tojson }}"])
     return case(f"expression {seed}", wrap % e, [], VARIABLES)
+
+
+# ---------------------------------------------------------------- random values
+
+LETTERS = " \t\n\u00a0\u2003\x1cabAB,.é東🙂\"\\<'"
+
+
+def real(r):
+    if r.random() < 0.5:
+        return struct.unpack("<d", struct.pack("<Q", r.getrandbits(64) & ~(1 << 62)))[0]  # below 2
+    return round(r.uniform(-1, 1) * 10 ** r.randrange(-6, 18), r.randrange(6))
+
+
+def some_value(r, depth):
+    kind = r.randrange(7 if depth else 5)
+    if kind < 5:
+        return [real(r), r.randrange(-9, 10**r.randrange(1, 18)), r.choice([None, True, False]), word(r), word(r)][kind]
+    inner = [some_value(r, depth - 1) for _ in range(r.randrange(4))]
+    return inner if kind == 5 else {word(r): x for x in inner}
+
+
+def word(r):
+    return "".join(r.choice(LETTERS) for _ in range(r.choice([0, 1, 3, 8])))
+
+
+def values(seed):
+    """Numbers as text, arithmetic, JSON, and the methods of strings."""
+    r = random.Random(seed)
+    v = {"x": real(r), "y": real(r) or 1.0, "m": r.randrange(-99, 10**r.randrange(1, 18)), "n": r.randrange(1, 999) * r.choice([1, -1]),
+         "s": word(r) + word(r) + word(r), "t": word(r), "u": word(r), "v": some_value(r, 3),
+         "k": r.randrange(-1, 4)}
+    template = r.choice([
+        "{{ x }} {{ -x }} {{ m }} {{ x|tojson }} {{ x|int if x < 1e15 and x > -1e15 }}", "{{ x + y }} {{ x - y }} {{ x * y }}",
+        "{{ x / y }}", "{{ x // y }} {{ x % y }}", "{{ m // n }} {{ m % n }} {{ m - n }}", "{{ m / n if m < 9e15 }}",
+        "{{ m // y }} {{ m % y }} {{ m < x }} {{ m == x }} {{ x <= y }}",
+        "{{ v|tojson }}", "{{ v|tojson(indent=1) }}", "{{ v|tojson(ensure_ascii=true, separators=('; ', '= ')) }}",
+        "{{ v|tojson(sort_keys=true, indent='.') }}", "{{ v == v }} {{ [v] == [v] }} {{ v in [v] }}",
+        "{{ s.split()|tojson }} {{ s.split(none, k)|tojson }}", "{{ s.split(t, k)|tojson }}", "{{ s.strip(t) }}|{{ s.lstrip() }}|",
+        "{{ s.replace(t, u, k) }}|{{ s|replace(t, u) }}|{{ s.replace('', t, k) }}", "{{ t in s }} {{ s < t }} {{ s == t ~ u }}",
+        "{{ s[k] }}|{{ s[k:] }}|{{ s[:k] }}|{{ s[::-2] }}|{{ s[-3:k:-1] }}|{{ s|length }}|{{ s|list|tojson }}",
+        "{{ s.startswith(t) }} {{ s.endswith((t, u)) }} {{ s|trim }}| {{ s|first }}{{ s|last }}", "{{ s|int }} {{ (m|string)|int == m }}",
+        "{{ s.title() }} {{ s|capitalize }} {{ s|upper }} {{ t|lower }}"])
+    return case(f"values {seed}", template, [], v)
 
 
 # ---------------------------------------------------------------- programs
@@ -361,6 +414,7 @@ def without_shared(c, shared):
 
 
 def main():
+    limit_memory(500_000_000)
     if sys.argv[1] == "kept":
         cases = list(kept())
         for k, c in enumerate(cases):
@@ -370,7 +424,7 @@ def main():
     if what == "templates":
         cases = templates(seed, count, sys.argv[4:])
     else:
-        one = {"expressions": expression, "programs": program, "specials": special}[what]
+        one = {"expressions": expression, "programs": program, "values": values, "specials": special}[what]
         cases = (one(seed * 1000000 + k) for k in range(count))
     for c in cases:
         if c.get("error", "").startswith(("No test named", "No filter named")):

@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/quantize.h"
 #include "calibrate/table.h"
+#include "chat/template.h"
 #include "data/text/bpe_train.h"
 #include "data/clouds/frames.h"
 #include "data/pages/texts_index.h"
@@ -322,6 +323,16 @@ static void make_quantized(const char *name, int8_t first, bool has_checksum)
     must(pl_safetensors_write(&writer, path_of("quantized", name), &list, NULL, &err), &err);
 }
 
+static void make_chat_templates(void)
+{
+    const char *name;
+    pl_error err = {0};
+    for (size_t i = 0; (name = pl_chat_built_in_name(i)); i++) {
+        const char *text = pl_chat_built_in(name);
+        must(pl_file_write_all(path_of("chat", name), text, strlen(text), &err), &err);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -346,5 +357,6 @@ int main(int argc, char **argv)
     make_blocks("carry", 1, 2);
     make_blocks("constant", 0, 3);
     make_calibration();
+    make_chat_templates();
     return 0;
 }

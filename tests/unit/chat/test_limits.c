@@ -111,6 +111,8 @@ static void steps_and_depth_are_bounded(void **state)
                "deep");
     is_refused("{% for a in range(9999) %}{% for b in range(9999) %}{{ '' }}{% endfor %}{% endfor %}", PL_E_DATA,
                "steps");
+    is_refused("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", PL_E_DATA, "steps");
+    is_refused("{% set l = range(30000) %}{% for a in l %}{{ (l|join)[:0] }}{% endfor %}", PL_E_DATA, "steps");
     is_refused("{% for a in range(50000) %}{% set x = 'a' in ('b' * 9999) %}{% endfor %}", PL_E_DATA, "steps");
     is_refused(
         "{% set n = namespace(x=[]) %}{% for i in range(999) %}{% set n.x = [n.x] %}{% endfor %}{{ n.x == [n.x] }}",
