@@ -321,7 +321,10 @@ static pl_status take_version(pl_gguf *g, pl_gguf_cursor *c, pl_error *err)
     uint64_t version;
     PL_TRY(take(c, 4, &magic, err));
     if (memcmp(magic, "GGUF", 4) != 0)
-        return pl_fail(err, PL_E_DATA, "%s: is not a GGUF file: it does not begin with \"GGUF\"", g->file->path);
+        return pl_fail(err, PL_E_DATA,
+                       "%s: is not a GGUF file: it does not begin with \"GGUF\"; a .gguf file or the folder of a model "
+                       "was expected",
+                       g->file->path);
     PL_TRY(take_number(c, 4, &version, err));
     if (version == 2 || version == 3) return PL_OK;
     if (version == 2u << 24 || version == 3u << 24)

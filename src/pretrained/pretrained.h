@@ -54,7 +54,8 @@ const char *pl_pretrained_file_path(const pl_pretrained *, size_t index);
 enum { PL_PRETRAINED_STAGING_MIN = 4096 }; /* a megabyte reads faster */
 
 /* The whole tensor into `into`, rows × columns in `to`: blocks are copied where that is how they are stored; otherwise
- * numbers are widened to f32, and rounded once to `to`. `staging` has at least PL_PRETRAINED_STAGING_MIN bytes.
+ * numbers are widened to f32, and rounded once to `to`. `staging` has at least PL_PRETRAINED_STAGING_MIN bytes; both
+ * are aligned as a float is.
  * PL_E_DATA: the file is another one than was opened, a block has a scale that is not finite, or a number is too large
  * for `to`. Asks for no memory; several threads may read, each with its own staging. */
 pl_status pl_pretrained_read(const pl_pretrained *, const pl_pretrained_tensor *, pl_encoding to, void *into,

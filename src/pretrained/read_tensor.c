@@ -83,19 +83,16 @@ static bool fits(pl_encoding to, const float *x, int64_t n, const unsigned char 
     return has_finite_scales(to, narrowed, n);
 }
 
-/* At most SOME numbers. */
+/* At most SOME numbers; those in f32 are made where they belong. */
 static pl_status convert_some(const reading *r, const unsigned char *from, int64_t n, unsigned char *to)
 {
-    float x[SOME];
+    float some[SOME], *x = r->to == PL_ENCODING_F32 ? (float *)to : some;
     if (!r->how->source->is_f64)
         pl_encoding_widen(r->t->encoding, from, n, x);
     else if (!narrow_f64(from, n, x))
         return bad(r, "holds a number that is too large for f32");
     for (int64_t i = 0; i < n && r->t->only_f32; i++) x[i] += 1;
-    if (r->to == PL_ENCODING_F32) {
-        memcpy(to, x, (size_t)n * sizeof *x);
-        return PL_OK;
-    }
+    if (x != some) return PL_OK;
     pl_encoding_narrow(r->to, x, n, to);
     if (fits(r->to, x, n, to)) return PL_OK;
     return pl_fail(r->err, PL_E_DATA, "%s: tensor %s holds a number that is not finite or too large for %s",
@@ -181,7 +178,7 @@ static pl_status read_tile(const reading *r, const tile *t)
 
 static pl_status place_tile(const reading *r, const tile *t)
 {
-    unsigned char column[SOME * sizeof(double)];
+    _Alignas(double) unsigned char column[SOME * sizeof(double)];
     for (int64_t c = 0; c < t->columns; c++) {
         for (int64_t i = 0; i < t->rows; i++)
             memcpy(column + i * r->block_bytes, r->staging + (i * t->columns + c) * r->block_bytes,

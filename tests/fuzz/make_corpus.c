@@ -18,6 +18,7 @@
 #include "store/block_file.h"
 #include "store/checkpoint.h"
 #include "store/weights.h"
+#include "support/tiny_model.h"
 
 static const char *root;
 
@@ -333,6 +334,28 @@ static void make_chat_templates(void)
     }
 }
 
+/* ---- models that people bring ---- */
+
+static void make_gguf(const char *name, uint32_t type)
+{
+    pl_error err = {0};
+    size_t bytes;
+    unsigned char *data = tiny_make_gguf(type, &bytes);
+    must(pl_file_write_all(path_of("gguf", name), data, bytes, &err), &err);
+    free(data);
+}
+
+/* The two texts of a folder, a zero between them. */
+static void make_pretrained(void)
+{
+    char header[TINY_HEADER_MAX];
+    pl_str text = {0};
+    const size_t bytes = tiny_print_header(header);
+    pl_str_append_bytes(&text, tiny_config, strlen(tiny_config) + 1);
+    pl_str_append_bytes(&text, header, bytes);
+    put("pretrained", "llama", &text);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -358,5 +381,8 @@ int main(int argc, char **argv)
     make_blocks("constant", 0, 3);
     make_calibration();
     make_chat_templates();
+    make_gguf("f32", 0);
+    make_gguf("q8_0", 8);
+    make_pretrained();
     return 0;
 }

@@ -121,6 +121,12 @@ def test_keys(folder):
     tokens = {"tokenizer.ggml.bos_token_id": ("u32", 3), "tokenizer.ggml.eos_token_id": ("u32", 4),
               "tokenizer.ggml.eot_token_id": ("u32", 5), "tokenizer.ggml.eom_token_id": ("u32", 4)}
     expect(read("llama", tokens), bos=3, eos=4, pad=-1, stop=[4, 5])
+    for kind in ("u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"):
+        expect(read("llama", {"llama.context_length": (kind, 100), "llama.attention.head_count_kv": ("[" + kind, [2, 2])}),
+               context=100, key_heads=2)
+        if kind[0] != "u":
+            refused(read("llama", {"llama.context_length": (kind, -100)}), "llama.context_length is missing or not")
+    expect(read("llama", {"llama.attention.layer_norm_rms_epsilon": ("f64", 1e-7)}), norm_eps=1e-7)
     absent = {"llama.attention.key_length": None, "llama.attention.value_length": None, "llama.attention.head_count_kv": None}
     refused(read("llama", absent), "tensor blk.0.attn_q.weight has 64 × 32 numbers; 32 × 32 were expected")
 

@@ -72,9 +72,8 @@ void tiny_write_text(const char *folder, const char *name, const char *text)
     fclose(file);
 }
 
-static void write_header(FILE *file)
+size_t tiny_print_header(char header[TINY_HEADER_MAX])
 {
-    char header[8192];
     size_t at = 0, offset = 0;
     for (size_t i = 0; i < TINY_TENSORS; i++) {
         const tiny_tensor t = tiny_tensor_at(i);
@@ -84,14 +83,13 @@ static void write_header(FILE *file)
             snprintf(shape, sizeof shape, "%d", (int)t.columns);
         else
             snprintf(shape, sizeof shape, "%d,%d", (int)t.rows, (int)t.columns);
-        at += (size_t)snprintf(header + at, sizeof header - at,
+        at += (size_t)snprintf(header + at, TINY_HEADER_MAX - at,
                                "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", i ? "," : "{",
                                t.name, shape, offset, offset + bytes);
         offset += bytes;
     }
     header[at++] = '}';
-    for (int i = 0; i < 8; i++) fputc((int)(at >> 8 * i & 255), file);
-    fwrite(header, 1, at, file);
+    return at;
 }
 
 void tiny_write_folder(const char *folder)
@@ -99,7 +97,10 @@ void tiny_write_folder(const char *folder)
     tiny_write_text(folder, "config.json", tiny_config);
     tiny_write_text(folder, "generation_config.json", "{\"eos_token_id\": 9, \"temperature\": 0.5, \"top_k\": 20}");
     FILE *file = open_in(folder, "model.safetensors");
-    write_header(file);
+    char header[TINY_HEADER_MAX];
+    const size_t bytes = tiny_print_header(header);
+    for (int i = 0; i < 8; i++) fputc((int)(bytes >> 8 * i & 255), file);
+    fwrite(header, 1, bytes, file);
     for (size_t i = 0; i < TINY_TENSORS; i++) {
         const tiny_tensor t = tiny_tensor_at(i);
         for (int64_t k = 0; k < t.rows * t.columns; k++) fwrite(&(float){tiny_number(&t, k)}, 4, 1, file);

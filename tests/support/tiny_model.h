@@ -14,6 +14,7 @@ enum {
     TINY_INNER = 64,
     TINY_VOCAB = 40,
     TINY_TENSORS = 3 + 9 * TINY_LAYERS,
+    TINY_HEADER_MAX = 8192,
 };
 
 typedef struct tiny_tensor {
@@ -29,6 +30,7 @@ float tiny_number(const tiny_tensor *, int64_t i);
 void tiny_write_folder(const char *folder);
 void tiny_write_text(const char *folder, const char *name, const char *text);
 extern const char tiny_config[];
+size_t tiny_print_header(char header[TINY_HEADER_MAX]); /* the JSON of model.safetensors; returns its bytes */
 
 /* The bytes of a GGUF file, into a block for free(); type: as ggml numbers them, 0 (F32), 1 (F16), 2 (Q4_0) or 8 (Q8_0)
  * for matrices; vectors are F32. */
