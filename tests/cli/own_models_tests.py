@@ -69,4 +69,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main({"pretrained": [test_families]})
+    main({"own_models": [test_families]})
