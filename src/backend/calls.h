@@ -241,9 +241,9 @@ typedef struct pl_feed_forward_layer { /* what both passes know */
     int dots; /* as in pl_gemm_call */
     pl_activation act;
     const void *x, *w1, *w2; /* [R,in], [hidden,in], gated [2·hidden,in], [out,hidden] */
-    pl_encoding encoding[2]; /* of w1 and w2, where the type is f32; PL_ENCODING_F32: as it says */
     const float *b1;         /* [hidden] or NULL; gated NULL */
     pl_real type;
+    pl_encoding encoding[2]; /* of w1 and w2, where the type is f32; PL_ENCODING_F32: as it says */
 } pl_feed_forward_layer;
 
 typedef struct pl_feed_forward_call {
@@ -377,7 +377,6 @@ void pl_embedding_bwd_exec(const pl_embedding_bwd_call *, pl_team);
 typedef struct pl_linear_ce_call {
     int64_t rows, width, vocab, chunk_rows; /* chunk_rows only changes memory and time: sums continue across chunks */
     const void *h, *weight;                 /* [R,D], [V,D] */
-    pl_encoding encoding;                   /* of the weight, where the type is f32; PL_ENCODING_F32: as it says */
     const int32_t *target;                  /* [R], −1 = ignore */
     const float *scale;                     /* (run) [1]: 1 / number of counted tokens of the whole step */
     double *loss;                           /* [1] accumulates */
@@ -386,6 +385,7 @@ typedef struct pl_linear_ce_call {
     pl_real type;
     const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
+    pl_encoding encoding;    /* of the weight, where the type is f32; PL_ENCODING_F32: as it says */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);
