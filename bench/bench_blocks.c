@@ -1,4 +1,4 @@
-/* bench_blocks [--threads N] [--isa LEVEL] [--brief]: products with weights of blocks, for each encoding. Many rows: how
+/* bench_blocks [--threads N] [--isa LEVEL] [--brief]: products with encoded weights. Many rows: how
  * fast beside the f32 product of the same shape, both in turns, the median of the ratios. Few rows: bytes of weights a
  * second, from memory and where they stay in the second-level cache, and the former as a share of what could be: the
  * lesser of the latter and of what the same team reads from memory when it only adds up, measured in the same turns. */
@@ -41,7 +41,8 @@ static product create(pl_encoding e, int64_t m, int64_t n, int64_t k, pl_team te
     for (int64_t i = 0; i < m * k; i++) p.x[i] = (float)(i % 251 - 125) * 0.01f;
     for (int64_t i = 0; i < bytes; i++) w[i] = (uint8_t)(0x2c + i * 7 % 13);
     p.bytes = (double)bytes;
-    p.call = pl_gemm_linear_encoded(e, m, n, k, p.x, p.w, p.y);
+    p.call = pl_gemm_linear(PL_REAL_F32, m, n, k, p.x, p.w, p.y);
+    pl_gemm_encode(&p.call, e);
     p.call.dots = m <= 8;
     p.workspace = get(pl_gemm_workspace_bytes(&p.call, team));
     return p;

@@ -22,6 +22,7 @@ static pl_feed_forward_layer layer_of(const pl_graph *g, const pl_node *n, const
                                    .x = pl_address_of(g, a, x),
                                    .w1 = pl_address_of(g, a, up),
                                    .w2 = pl_address_of(g, a, down),
+                                   .encoding = {g->value[up].encoding, g->value[down].encoding},
                                    .type = pl_real_of(g, x)};
 }
 

@@ -15,6 +15,7 @@ static void bind_linear(const pl_graph *g, const pl_node *n, const pl_addresses 
     pl_gemm_call *c = &call->u.gemm;
     *c = pl_gemm_linear(pl_real_of(g, n->linear.x), pl_shape_rows(&x->shape), out, k, at(g, a, n->linear.x),
                         at(g, a, n->linear.weight), at(g, a, n->linear.y));
+    pl_gemm_encode(c, w->encoding);
     c->type = pl_real_of(g, n->linear.y);
     c->dots = pl_has_few_tokens(&x->shape);
     c->bias = at(g, a, n->linear.bias);
@@ -33,6 +34,7 @@ static void bind_linear_dx(const pl_graph *g, const pl_node *n, const pl_address
     pl_gemm_call *c = &call->u.gemm;
     *c = pl_gemm_linear_dx(pl_real_of(g, n->linear_dx.dy), pl_shape_rows(&dy->shape), in, k, at(g, a, n->linear_dx.dy),
                            at(g, a, n->linear_dx.weight), at(g, a, n->linear_dx.dx));
+    pl_gemm_encode(c, w->encoding);
     c->residual = at(g, a, n->linear_dx.partial), c->ld_residual = in;
     c->act = (pl_activation)n->linear_dx.act;
     c->grad_of = at(g, a, n->linear_dx.u), c->ld_grad_of = in;

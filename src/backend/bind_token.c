@@ -45,7 +45,8 @@ static void bind_embedding(const pl_graph *g, const pl_node *n, const pl_address
                                             .position = pl_address_of(g, a, n->embedding.position),
                                             .y = pl_address_of(g, a, n->embedding.x),
                                             .type = pl_real_of(g, n->embedding.x),
-                                            .tables = pl_real_of(g, n->embedding.table)};
+                                            .tables = pl_real_of(g, n->embedding.table),
+                                            .encoding = table->encoding};
 }
 
 static void exec_embedding(const pl_call *c, pl_team team) { pl_embedding_exec(&c->u.embedding, team); }
@@ -87,6 +88,7 @@ static void bind_linear_ce(const pl_graph *g, const pl_node *n, const pl_address
                                             .chunk_rows = x->chunk_rows,
                                             .h = pl_address_of(g, a, x->h),
                                             .weight = pl_address_of(g, a, x->weight),
+                                            .encoding = w->encoding,
                                             .target = pl_address_of(g, a, x->target),
                                             .scale = pl_address_of(g, a, x->scale),
                                             .loss = pl_address_of(g, a, x->loss_new),

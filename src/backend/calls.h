@@ -48,7 +48,7 @@ typedef struct pl_gemm_call {
     int64_t a_row, a_col; /* A[i,p] = a[i·a_row + p·a_col] */
     const void *b;
     int64_t b_row, b_col;   /* B[p,j] = b[p·b_row + j·b_col] */
-    pl_encoding b_encoding; /* of blocks; then b_row is 1, b_col is k, and b_type is f32. Else what b_type says */
+    pl_encoding b_encoding; /* of blocks: b_row is 1 and b_col k, or b_row is n and b_col 1; b_type is f32 */
     void *c;
     int64_t ldc;
     int accumulate;       /* beta = 1 */
@@ -72,13 +72,13 @@ void pl_gemm_exec(const pl_gemm_call *, void *workspace, pl_team); /* workspace 
 /* ---- gemm_linear.c: the products of a linear layer, without epilogue ---- */
 /* y[m,n] = x[m,k] Wᵀ */
 pl_gemm_call pl_gemm_linear(pl_real, int64_t m, int64_t n, int64_t k, const void *x, const void *w, void *y);
-/* The same in f32, W as it is encoded. */
-pl_gemm_call pl_gemm_linear_encoded(pl_encoding, int64_t m, int64_t n, int64_t k, const float *x, const void *w,
-                                    float *y);
 /* dx[m,n] = dy[m,k] W */
 pl_gemm_call pl_gemm_linear_dx(pl_real, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx);
 /* dW[m,n] += dy[rows,m]ᵀ x[rows,n], in f32 */
 pl_gemm_call pl_gemm_linear_dw(pl_real, int64_t m, int64_t n, int64_t rows, const void *dy, const void *x, float *dw);
+
+/* The same product in f32 with W as it is encoded. PL_ENCODING_F32: as it is. */
+void pl_gemm_encode(pl_gemm_call *, pl_encoding);
 
 /* Where a stretch of at most `limit` of `rows` tokens, beginning at `first`, may end: at the end of the rows or of a
  * group (above). With k_sample > 0 the limit is at least PL_GEMM_TOKEN_GROUP. */
@@ -243,6 +243,7 @@ typedef struct pl_feed_forward_layer { /* what both passes know */
     const void *x, *w1, *w2; /* [R,in], [hidden,in], gated [2·hidden,in], [out,hidden] */
     const float *b1;         /* [hidden] or NULL; gated NULL */
     pl_real type;
+    pl_encoding encoding[2]; /* of w1 and w2, where the type is f32; PL_ENCODING_F32: as it says */
 } pl_feed_forward_layer;
 
 typedef struct pl_feed_forward_call {
@@ -358,6 +359,7 @@ typedef struct pl_embedding_call {
     const int64_t *position;    /* (run) or NULL: the place of the first token (key-value cache) */
     void *y;                    /* [B,T,window·D] */
     pl_real type, tables;       /* of y; of both tables: f32, or y's */
+    pl_encoding encoding;       /* of the table, where y is f32; PL_ENCODING_F32: as `tables` says */
 } pl_embedding_call;
 void pl_embedding_exec(const pl_embedding_call *, pl_team);
 
@@ -387,6 +389,7 @@ typedef struct pl_linear_ce_call {
     pl_real type;
     const float *loss_scale; /* (run) [1] or NULL: multiplies both gradients */
     int64_t tokens;          /* as in pl_feed_forward_layer */
+    pl_encoding encoding;    /* of the weight, where the type is f32; PL_ENCODING_F32: as it says */
 } pl_linear_ce_call;
 uint64_t pl_linear_ce_workspace_bytes(const pl_linear_ce_call *, pl_team);
 void pl_linear_ce_exec(const pl_linear_ce_call *, void *workspace, pl_team);

@@ -4,6 +4,7 @@
  * the end of one part's columns is what another part is writing.) */
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "backend/calls.h"
 #include "backend/parallel.h"
@@ -14,6 +15,22 @@ typedef struct embedding_work {
     const pl_kernels *kernels;
 } embedding_work;
 
+/* As the kernel does it. A row has few numbers, so they are widened one by one. */
+static void widen_rows(const pl_embedding_call *c, pl_range rows, const float *places)
+{
+    const int64_t row_bytes = pl_encoding_row_bytes(c->encoding, c->width);
+    float *y = (float *)c->y + rows.begin * c->window * c->width;
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        for (int64_t j = 0, t = r % c->tokens_per_sequence; j < c->window; j++, y += c->width) {
+            const int32_t token = j <= t ? c->token[r - j] : -1;
+            if (token >= 0)
+                pl_encoding_widen(c->encoding, (const char *)c->table + token * row_bytes, c->width, y);
+            else
+                memset(y, 0, (size_t)c->width * sizeof *y);
+            for (int64_t d = 0; d < c->width && places; d++) y[d] += places[t * c->width + d];
+        }
+}
+
 static void embedding_part(const void *work, int part, int parts)
 {
     const embedding_work *w = work;
@@ -21,6 +38,10 @@ static void embedding_part(const void *work, int part, int parts)
     int64_t first = c->position ? *c->position : 0;
     pl_range rows = pl_range_of_part(c->batch * c->tokens_per_sequence, 1, part, parts);
     const void *places = c->position_table ? pl_real_at(c->tables, c->position_table, first * c->width) : NULL;
+    if (c->encoding) {
+        widen_rows(c, rows, places);
+        return;
+    }
     w->kernels->embedding_rows(rows.begin, rows.end, c->tokens_per_sequence, c->width, c->window, c->token, c->tables,
                                c->table, places, c->type, c->y);
 }
@@ -29,6 +50,7 @@ void pl_embedding_exec(const pl_embedding_call *call, pl_team team)
 {
     assert(call->width > 0 && call->window > 0 && (call->window == 1 || !call->position_table));
     assert(call->tables == PL_REAL_F32 || call->tables == call->type);
+    assert(!call->encoding || call->type == PL_REAL_F32);
     embedding_work work = {call, pl_kernels_get(team.isa)};
     pl_parallel(team, call->batch * call->tokens_per_sequence * call->width * call->window, embedding_part, &work);
 }

@@ -73,6 +73,8 @@ static void forward_products(const pl_feed_forward_call *c, int64_t first, int64
     product[1].bias = c->b2;
     product[1].residual = out_row(l, c->residual, first), product[1].ld_residual = l->out;
     product[0].dots = product[1].dots = l->dots;
+    pl_gemm_encode(&product[0], l->encoding[0]);
+    pl_gemm_encode(&product[1], l->encoding[1]);
 }
 
 /* Of the first chunk and the last, which may be smaller. */
@@ -151,6 +153,9 @@ static void backward_products(const pl_feed_forward_bwd_call *c, int64_t first, 
     product[4].residual = in_row(l, c->partial, first), product[4].ld_residual = l->in;
     product[0].ldc = product[3].a_col = product[4].a_row = inner_stride;
     product[1].ldc = product[2].b_row = stride;
+    pl_gemm_encode(&product[0], l->encoding[0]);
+    pl_gemm_encode(&product[1], l->encoding[1]);
+    pl_gemm_encode(&product[4], l->encoding[0]);
 }
 
 uint64_t pl_feed_forward_bwd_workspace_bytes(const pl_feed_forward_bwd_call *c, pl_team team)

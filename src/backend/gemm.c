@@ -59,7 +59,7 @@ static pl_gemm_epilogue epilogue_of(const pl_gemm_call *c)
                               .gated = c->gated};
 }
 
-/* So many bytes are k numbers of a column of B that lie one behind the other. */
+/* So many bytes are k numbers of B that lie one behind the other. */
 static int64_t b_bytes(const pl_gemm_call *c, int64_t k)
 {
     return c->b_encoding ? pl_encoding_row_bytes(c->b_encoding, k) : k * pl_real_bytes(c->b_type);
@@ -139,7 +139,8 @@ static const void *a_at(const pl_gemm_call *c, int64_t row, int64_t p)
 
 static const void *b_at(const pl_gemm_call *c, int64_t p, int64_t column)
 {
-    if (c->b_encoding) return (const char *)c->b + column * b_bytes(c, c->k) + b_bytes(c, p);
+    if (c->b_encoding && c->b_row == 1) return (const char *)c->b + column * b_bytes(c, c->k) + b_bytes(c, p);
+    if (c->b_encoding) return (const char *)c->b + p * b_bytes(c, c->n); /* the row's first block */
     return pl_real_at(c->b_type, c->b, p * c->b_row + column * c->b_col);
 }
 
@@ -229,11 +230,16 @@ static void pack_wide(const job *j, const columns_of_b *s, const block *b, const
     }
 }
 
-/* A panel of blocks, vector by vector, of a gated product in turn as above. */
+/* A panel of blocks: rows as they lie, or vector by vector, of a gated product in turn as above. */
 static void pack_blocks(const job *j, const columns_of_b *s, const block *b, const scratch *own)
 {
     const pl_gemm_call *c = j->call;
     const int64_t vector = j->plan.kernels->vector, sides = c->gated ? 2 : 1;
+    if (c->b_row != 1) {
+        j->plan.kernels->rows_of_blocks(c->b_encoding, b_at(c, b->begin, 0), b_bytes(c, c->n), b->k, s->begin, s->count,
+                                        own->b, j->plan.nr);
+        return;
+    }
     for (int64_t v = 0; v < pl_gemm_ceil_div(s->count, vector) * sides; v++) {
         const int64_t first = v / sides * vector;
         j->plan.kernels->strip_of_blocks(c->b_encoding, b_at(c, b->begin, s->begin + first + v % sides * c->n),

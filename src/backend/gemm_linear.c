@@ -20,14 +20,11 @@ pl_gemm_call pl_gemm_linear(pl_real type, int64_t m, int64_t n, int64_t k, const
                           .ldc = n};
 }
 
-pl_gemm_call pl_gemm_linear_encoded(pl_encoding encoding, int64_t m, int64_t n, int64_t k, const float *x,
-                                    const void *w, float *y)
+void pl_gemm_encode(pl_gemm_call *c, pl_encoding encoding)
 {
-    pl_gemm_call c = pl_gemm_linear(PL_REAL_F32, m, n, k, x, w, y);
-    if (encoding == PL_ENCODING_BF16) c.b_type = PL_REAL_BF16;
-    if (encoding == PL_ENCODING_F16) c.b_type = PL_REAL_F16;
-    if (pl_encoding_block(encoding) > 1) c.b_encoding = encoding;
-    return c;
+    if (encoding == PL_ENCODING_BF16) c->b_type = PL_REAL_BF16;
+    if (encoding == PL_ENCODING_F16) c->b_type = PL_REAL_F16;
+    if (pl_encoding_block(encoding) > 1) c->b_encoding = encoding;
 }
 
 pl_gemm_call pl_gemm_linear_dx(pl_real type, int64_t m, int64_t n, int64_t k, const void *dy, const void *w, void *dx)

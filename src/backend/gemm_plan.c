@@ -192,7 +192,8 @@ static void cut_panels(pl_gemm_plan *p, const pl_gemm_call *c)
     p->row_panels = pl_gemm_ceil_div(c->m, mr);
     p->panel_columns = c->gated ? p->nr / 2 : p->nr;
     p->column_panels = pl_gemm_ceil_div(c->n, p->panel_columns);
-    p->pack_b = c->gated || c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(p, c) || packs_strips(p, c);
+    p->pack_b = p->b_in_blocks || c->gated || c->b_col != 1 || c->b_type != PL_REAL_F32 || is_far_apart(p, c) ||
+                packs_strips(p, c);
     p->strip = packs_strips(p, c) ? max_of(1, PACKED_STRIP_WORDS / (p->k_block * p->nr)) : 1;
     p->ragged = c->n % p->kernels->vector != 0; /* the last panel of B is packed in any case: with zeros behind it */
     p->a_stride =
@@ -305,12 +306,20 @@ static void lay_out(pl_gemm_plan *p)
     p->bytes = p->threads_offset + (uint64_t)p->workers * p->thread_bytes;
 }
 
+/* What calls.h demands of a B in blocks. */
+static int fits_blocks(const pl_gemm_call *c)
+{
+    const int rows = c->b_row == 1 ? c->b_col == c->k : c->b_col == 1 && c->b_row == c->n;
+    const int64_t width = c->b_row == 1 ? c->k : c->n;
+    return rows && width % pl_encoding_block(c->b_encoding) == 0 && c->a_col == 1 && c->a_type == PL_REAL_F32 &&
+           c->b_type == PL_REAL_F32;
+}
+
 pl_gemm_plan pl_gemm_plan_make(const pl_gemm_call *c, pl_team team, int sums_apart)
 {
     pl_gemm_plan p = {.kernels = kernels_of(c, team.isa), .bytes = sizeof(pl_tickets)};
     p.b_in_blocks = pl_encoding_block(c->b_encoding) > 1;
-    assert(!p.b_in_blocks || (c->b_row == 1 && c->b_col == c->k && c->a_col == 1 && c->a_type == PL_REAL_F32 &&
-                              c->b_type == PL_REAL_F32 && c->k % pl_encoding_block(c->b_encoding) == 0));
+    assert(!p.b_in_blocks || fits_blocks(c));
     p.thin = is_thin(c, p.kernels);
     double macs = (double)c->m * (double)c->n * (double)c->k * (c->gated ? 2 : 1);
     p.threads = team.threads > 1 && macs >= (p.thin ? parallel_thin_macs : parallel_macs) ? team.threads : 1;

@@ -51,6 +51,7 @@ static pl_gemm_call logits_product(const pl_linear_ce_call *c, const ce_layout *
 {
     pl_gemm_call product = pl_gemm_linear(c->type, rows, c->vocab, c->width, h, c->weight, logits);
     product.type = PL_REAL_F32, product.ldc = l->ld;
+    pl_gemm_encode(&product, c->encoding);
     return product;
 }
 
@@ -60,6 +61,7 @@ static pl_gemm_call dh_product(const pl_linear_ce_call *c, const ce_layout *l, i
 {
     pl_gemm_call product = pl_gemm_linear_dx(c->type, rows, c->width, c->vocab, dlogits, c->weight, dh);
     product.a_type = l->dlogits_type, product.a_row = l->dlogits_ld;
+    pl_gemm_encode(&product, c->encoding);
     return product;
 }
 

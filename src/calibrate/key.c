@@ -18,7 +18,7 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *key)
     }
     const pl_value *v = &g->value[id];
     pl_str_append(key, " ");
-    pl_str_append(key, pl_dtype_name(v->dtype));
+    pl_str_append(key, v->encoding ? pl_encoding_name(v->encoding) : pl_dtype_name(v->dtype));
     pl_shape_print(&v->shape, key);
     if (pl_value_is_contiguous(v)) return;
     for (uint32_t i = 0; i < v->shape.rank; i++) {

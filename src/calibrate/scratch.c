@@ -96,8 +96,9 @@ static void fill_floats(const pl_scratch *s, float *out, uint64_t count, float s
     }
 }
 
-/* Memory for activations holds f32 at one time and 16-bit numbers at another: the upper half of each number is written
- * into its lower half, too, so that whatever is read at any of these places is of an ordinary size. */
+/* Memory for activations holds f32 at one time and 16-bit numbers at another, and weights may be encoded: the upper half
+ * of each number is written into its lower half, too, so that whatever is read at any of these places is of an ordinary
+ * size. */
 static void repeat_halves(float *out, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -143,7 +144,7 @@ void pl_scratch_fill(const pl_scratch *s, const pl_layout *l, pl_area_kind kind)
     if (kind != PL_AREA_OWN) {
         float *out = (float *)(void *)(s->base + a->begin);
         fill_floats(s, out, a->bytes / sizeof(float), scale_of(kind, PL_ROLE_COUNT), false);
-        if (kind == PL_AREA_ACTIVATION) repeat_halves(out, a->bytes / sizeof(float));
+        if (kind == PL_AREA_ACTIVATION || kind == PL_AREA_WEIGHT) repeat_halves(out, a->bytes / sizeof(float));
         return;
     }
     for (size_t i = 0; i < l->graph->value_count; i++)

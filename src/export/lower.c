@@ -88,7 +88,7 @@ static const char *lasting(pl_lowering *l, pl_id id)
                         .data = w->data,
                         .bytes = pl_shape_elems(&v->shape) * pl_dtype_bytes(w->dtype)};
     for (uint32_t i = 0; i < v->shape.rank; i++) t.dim[i] = v->shape.dim[i];
-    if (!t.dtype || !t.data || v->shape.symbolic) {
+    if (!t.dtype || !t.data || v->shape.symbolic || v->encoding != PL_ENCODING_F32) {
         l->status = pl_fail(l->err, PL_E_UNSUPPORTED,
                             "%.200s cannot be exported to ONNX: it is nothing that is saved with a model", v->name);
         return "";

@@ -266,6 +266,18 @@ static const char *expected_kind(const pl_value *v, char kind)
     return one ? kinds[k].one : kinds[k].any;
 }
 
+static pl_status check_encoded(const pl_graph *g, const pl_node *n, int k, pl_error *err)
+{
+    const pl_signature *s = pl_signature_of(n->op);
+    const pl_value *v = pl_value_at(g, n->in[k]);
+    if (!v || v->encoding == PL_ENCODING_F32 || pl_operand_has(s->in, k, PL_ENCODED)) return PL_OK;
+    return pl_fail(err, PL_E_UNSUPPORTED,
+                   "%s in %s: input %s, %s, is stored as %s, for which there is no kernel; keep "
+                   "this weight plain",
+                   pl_op_name(n->op), n->scope, pl_position_name_of(s->in, k).text, v->name,
+                   pl_encoding_name(v->encoding));
+}
+
 static pl_status check_kinds(const pl_graph *g, const pl_node *n, pl_error *err)
 {
     const pl_signature *s = pl_signature_of(n->op);
@@ -273,6 +285,7 @@ static pl_status check_kinds(const pl_graph *g, const pl_node *n, pl_error *err)
     for (int k = 0; k < s->ins; k++) {
         const pl_value *v = pl_value_at(g, n->in[k]);
         const char kind = pl_operand_at(s->in, k)->kind;
+        PL_TRY(check_encoded(g, n, k, err));
         if (!v || kind == '.') continue;
         const char *expected = kind == 'r' ? expected_real(v, first) : expected_kind(v, kind);
         if (expected) return pl_fail_operand(g, n, &n->in[k], expected, err);
@@ -310,4 +323,9 @@ pl_status pl_expect_film(const pl_graph *g, const pl_node *n, const pl_id *opera
 }
 
 double pl_value_elems_f(const pl_value *v) { return v ? (double)pl_shape_elems(&v->shape) : 0; }
-double pl_value_bytes_f(const pl_value *v) { return v ? pl_value_elems_f(v) * (double)pl_dtype_bytes(v->dtype) : 0; }
+double pl_value_bytes_f(const pl_value *v)
+{
+    if (!v) return 0;
+    const double of_blocks = (double)pl_encoding_block_bytes(v->encoding) / (double)pl_encoding_block(v->encoding);
+    return pl_value_elems_f(v) * (v->encoding ? of_blocks : (double)pl_dtype_bytes(v->dtype));
+}

@@ -34,11 +34,23 @@ static pl_status fail_missing(const checker *c, pl_id id, int k)
     return fail_node(c, id, what);
 }
 
+static pl_status check_encoding(const checker *c, pl_id id)
+{
+    const pl_value *v = &c->g->value[id];
+    if (v->encoding == PL_ENCODING_F32) return PL_OK;
+    if ((unsigned)v->encoding >= PL_ENCODING_COUNT || !v->frozen || v->dtype != PL_DTYPE_F32)
+        return fail_value(c, id, "only a frozen weight of f32 can be encoded, and in a known way");
+    if (v->shape.rank != 2 || v->shape.dim[1] < 1 || v->shape.dim[1] % pl_encoding_block(v->encoding) != 0)
+        return fail_value(c, id, "only a matrix is encoded, and its rows are whole blocks");
+    return PL_OK;
+}
+
 static pl_status check_view(const checker *c, pl_id id)
 {
     const pl_value *v = &c->g->value[id], *base = &c->g->value[v->view_of];
     uint64_t last = (uint64_t)v->view_offset;
     if (base->tile) return fail_value(c, id, "a view of a tile");
+    if (base->encoding != PL_ENCODING_F32) return fail_value(c, id, "a view of a weight that is encoded");
     if (v->tile && (base->view_of != PL_NONE || base->update_of != PL_NONE || !pl_value_is_contiguous(v)))
         return fail_value(c, id, "a tile is a contiguous part of a value that owns its bytes");
     for (uint32_t i = 0; i < v->shape.rank; i++) {
@@ -65,6 +77,7 @@ static pl_status check_value(const checker *c, pl_id id)
     bool owner = v->view_of == PL_NONE && v->update_of == PL_NONE;
     if (v->frozen && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be frozen");
+    PL_TRY(check_encoding(c, id));
     if (v->latent && (v->role != PL_ROLE_WEIGHT || v->program != PL_NONE || !owner))
         return fail_value(c, id, "only a weight that lasts and owns its bytes can be latent");
     if (v->inference && (v->role != PL_ROLE_STATE || v->program != PL_NONE || !owner))
@@ -212,6 +225,7 @@ static pl_status check_outputs(const checker *c, pl_id id)
         if (k >= pl_signature_of(n->op)->outs) return fail_node(c, id, "too many outputs");
         const pl_value *v = &c->g->value[n->out[k]];
         const pl_alias alias = pl_node_alias(n, k);
+        if (v->encoding != PL_ENCODING_F32) return fail_node(c, id, "an output that is encoded");
         if (alias.update >= 0 && n->in[alias.update] == PL_NONE)
             return fail_node(c, id, "an output changes in place an input that is not given");
         if (!pl_shape_equal(&v->shape, &made[k].shape) || v->dtype != made[k].dtype)

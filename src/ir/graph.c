@@ -268,8 +268,9 @@ uint64_t pl_value_bytes(const pl_graph *g, pl_id id)
 {
     uint64_t bytes;
     const pl_value *v = &g->value[id];
-    if (pl_size_mul(pl_shape_elems(&v->shape), pl_dtype_bytes(v->dtype), &bytes)) return UINT64_MAX;
-    return bytes;
+    const uint64_t block = (uint64_t)pl_encoding_block(v->encoding);
+    const uint64_t one = v->encoding ? (uint64_t)pl_encoding_block_bytes(v->encoding) : pl_dtype_bytes(v->dtype);
+    return pl_size_mul(pl_shape_elems(&v->shape) / block, one, &bytes) ? UINT64_MAX : bytes;
 }
 
 pl_id pl_region_program(const pl_graph *g, pl_id region)

@@ -18,6 +18,7 @@
 #define PL_IR_GRAPH_H
 
 #include "base/alloc.h"
+#include "base/encoding.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "ir/signature.h"
@@ -28,6 +29,8 @@ typedef struct pl_value {
     uint32_t block;    /* which one of the model's repeated blocks, from 1; 0: none */
     pl_shape shape;
     pl_dtype dtype;
+    pl_encoding encoding; /* how the numbers of a frozen weight are stored, each row by itself; PL_ENCODING_F32: as its
+                           * dtype says. Shape and dtype (f32) are those of what products multiply with */
     pl_role role;
     pl_id space;    /* index into graph->space */
     pl_id program;  /* region that owns a non-persistent value; PL_NONE: persistent */

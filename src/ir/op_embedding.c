@@ -35,6 +35,8 @@ static pl_status shape_embedding(const pl_graph *g, const pl_node *n, pl_out out
     const pl_embedding_args *a = &n->embedding;
     const pl_value *tokens = &g->value[a->tokens], *table = &g->value[a->table];
     const pl_dtype dtype = dtype_of_output(g, a);
+    if (table->encoding != PL_ENCODING_F32 && dtype != PL_DTYPE_F32)
+        return pl_fail_operand(g, n, &a->table, "plain where what comes out has 16 bits", err);
     if (table->dtype != PL_DTYPE_F32 && table->dtype != dtype)
         return pl_fail_operand(g, n, &a->table, "f32, or the dtype of what comes out", err);
     if (tokens->shape.rank != 2) return pl_fail_operand(g, n, &a->tokens, "i32 [B,T]", err);

@@ -130,6 +130,12 @@ static pl_status parse_block(pl_lex *l, uint32_t *block, pl_error *err)
     return PL_OK;
 }
 
+static pl_status parse_encoding(pl_lex *l, pl_encoding *encoding, pl_error *err)
+{
+    if (pl_encoding_parse(l->value, encoding)) return PL_OK;
+    return pl_lex_fail(l, err, "unknown encoding \"%.40s\"", l->value);
+}
+
 static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, char scope[256], pl_error *err)
 {
     bool of_view = strcmp(l->key, "offset") == 0 || strcmp(l->key, "strides") == 0 || strcmp(l->key, "tile") == 0;
@@ -140,6 +146,7 @@ static pl_status parse_value_field(pl_lex *l, const pl_graph *g, pl_value *v, ch
     if (strcmp(l->key, "inference") == 0) return parse_flag(l, &v->inference, err);
     if (strcmp(l->key, "frozen") == 0) return parse_flag(l, &v->frozen, err);
     if (strcmp(l->key, "latent") == 0) return parse_flag(l, &v->latent, err);
+    if (strcmp(l->key, "encoding") == 0) return parse_encoding(l, &v->encoding, err);
     if (strcmp(l->key, "program") == 0) return parse_ids(l, g->region_count, &v->program, 1, err);
     if (strcmp(l->key, "update") == 0) return parse_ids(l, g->value_count, &v->update_of, 1, err);
     if (strcmp(l->key, "view") == 0) return parse_ids(l, g->value_count, &v->view_of, 1, err);

@@ -67,6 +67,10 @@ static void print_value(const pl_graph *g, pl_id id, pl_str *out)
     pl_shape_print(&v->shape, out);
     pl_str_append(out, " ");
     pl_str_append(out, pl_role_name(v->role));
+    if (v->encoding) {
+        print_key(out, "encoding");
+        pl_str_append(out, pl_encoding_name(v->encoding));
+    }
     print_uint(out, "space", v->space);
     print_ids(out, "program", &v->program, 1);
     print_ids(out, "update", &v->update_of, 1);

@@ -121,6 +121,9 @@ typedef struct pl_gemm_kernels {
      * lanes past `columns` become zero. NULL: every product is thin. */
     void (*strip_of_blocks)(pl_encoding, const void *blocks, int64_t row_bytes, int64_t k, int64_t columns, float *dst,
                             int64_t stride);
+    /* Columns [begin, begin + columns) of a B whose rows are blocks, both multiples of a vector, as b_rows. */
+    void (*rows_of_blocks)(pl_encoding, const void *blocks, int64_t row_bytes, int64_t k, int64_t begin,
+                           int64_t columns, float *dst, int64_t stride);
     /* out[j] (+)= Σ_i x[i, j]; rows in ascending order. */
     void (*column_sum)(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
 } pl_gemm_kernels;

@@ -129,6 +129,7 @@ static void write_value(pl_json *j, const pl_plan *p, const pl_names *names, siz
     kv_id(j, "program", v->program);
     kv_id(j, "producer", v->producer);
     pl_json_kv_string(j, "dtype", pl_dtype_name(v->dtype));
+    if (v->encoding) pl_json_kv_string(j, "encoding", pl_encoding_name(v->encoding));
     pl_json_key(j, "shape");
     pl_json_array(j);
     for (uint32_t d = 0; d < v->shape.rank; d++) pl_json_int(j, v->shape.dim[d]);

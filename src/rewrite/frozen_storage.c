@@ -25,7 +25,7 @@ typedef struct shrinker {
 static bool is_frozen_matrix(const pl_graph *g, pl_id value)
 {
     const pl_value *v = &g->value[value];
-    return v->frozen && v->dtype == PL_DTYPE_F32 && v->shape.rank >= 2;
+    return v->frozen && v->dtype == PL_DTYPE_F32 && v->encoding == PL_ENCODING_F32 && v->shape.rank >= 2;
 }
 
 /* Values are marked, then change: whoever looks at one that is a window must find its root as it was. */

@@ -48,6 +48,7 @@ pl_session_kept pl_session_keeps(const pl_graph *g, pl_id id)
 {
     const pl_value *v = &g->value[id];
     if (v->program != PL_NONE || pl_value_root(g, id) != id) return PL_KEPT_NOT;
+    if (v->encoding != PL_ENCODING_F32) return PL_KEPT_NOT; /* it stays in the file that it comes from */
     if (v->role == PL_ROLE_WEIGHT || v->role == PL_ROLE_AVERAGE || v->inference) return PL_KEPT_WITH_MODEL;
     bool state = v->role == PL_ROLE_OPTIMIZER || (v->role == PL_ROLE_STATE && !is_in_record(v));
     return state ? PL_KEPT_WITH_STATE : PL_KEPT_NOT;

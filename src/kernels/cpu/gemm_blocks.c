@@ -1,8 +1,9 @@
-/* Products whose B is a weight of blocks, k contiguous. What meets A is bit for bit what base/encoding.h widens, and is
+/* Products whose B is a weight of blocks. What meets A is bit for bit what base/encoding.h widens, and is
  * added in the same order as numbers that are f32 already: a product has the bits of the one with the widened weight.
  *
  *   many rows   a vector of columns is widened, some of k at a time, into memory of the first-level cache, and turned
  *               from there into the panel that tiles read: each of them meets all rows of a unit
+ *   transposed  (dx = dy W) rows of the panel are widened as they lie
  *   few rows    four columns likewise, and all rows take their part of the dot products from there
  *   one row     what is widened goes from the register into the sum (not at baseline, where that would be much code) */
 #include "kernels/cpu/blocks.h"
@@ -57,6 +58,18 @@ void pl_gemm_strip_of_blocks(pl_encoding e, const void *blocks, int64_t row_byte
         end = end_of_chunk(begin, k);
         widen(e, blocks, row_bytes, columns, begin, end, wide);
         pl_gemm_pack[PL_REAL_F32].b_strip(wide, CHUNK, end - begin, columns, dst + begin * stride, stride);
+    }
+}
+
+void pl_gemm_rows_of_blocks(pl_encoding e, const void *blocks, int64_t row_bytes, int64_t k, int64_t begin,
+                            int64_t columns, float *dst, int64_t stride)
+{
+    float wide[CHUNK] __attribute__((aligned(64)));
+    const int64_t first = begin / PL_GROUP * PL_GROUP, end = (begin + columns + PL_GROUP - 1) / PL_GROUP * PL_GROUP;
+    for (int64_t p = 0; p < k; p++) {
+        widen(e, (const uint8_t *)blocks + p * row_bytes, row_bytes, 1, first, end, wide);
+        for (int64_t j = 0; j < columns; j += PL_VW)
+            pl_v_store(dst + p * stride + j, pl_v_load(wide + begin - first + j));
     }
 }
 

@@ -19,6 +19,7 @@ extern const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels);
 #define pl_gemm_thin            PL_GEMM_NAME(pl_gemm_thin)
 #define pl_gemm_column_sum      PL_GEMM_NAME(pl_gemm_column_sum)
 #define pl_gemm_thin_blocks     PL_GEMM_NAME(pl_gemm_thin_blocks)
+#define pl_gemm_rows_of_blocks  PL_GEMM_NAME(pl_gemm_rows_of_blocks)
 #define pl_gemm_strip_of_blocks PL_GEMM_NAME(pl_gemm_strip_of_blocks)
 
 extern const pl_gemm_packers pl_gemm_pack[PL_GEMM_REALS]; /* into words of f32 */
@@ -29,6 +30,8 @@ void pl_gemm_thin(const pl_gemm_thin_product *, int64_t begin, int64_t end);
 void pl_gemm_thin_blocks(const pl_gemm_thin_product *, int64_t begin, int64_t end);
 void pl_gemm_strip_of_blocks(pl_encoding, const void *blocks, int64_t row_bytes, int64_t k, int64_t columns, float *dst,
                              int64_t stride);
+void pl_gemm_rows_of_blocks(pl_encoding, const void *blocks, int64_t row_bytes, int64_t k, int64_t begin,
+                            int64_t columns, float *dst, int64_t stride);
 void pl_gemm_column_sum(pl_real type, const void *x, int64_t ld, int64_t rows, int64_t columns, float *out, int add);
 
 #endif

@@ -28,5 +28,6 @@ const pl_gemm_kernels PL_GEMM_NAME(pl_gemm_kernels) = {
     .finish = pl_gemm_finish,
     .thin = pl_gemm_thin,
     .strip_of_blocks = pl_gemm_strip_of_blocks,
+    .rows_of_blocks = pl_gemm_rows_of_blocks,
     .column_sum = pl_gemm_column_sum,
 };

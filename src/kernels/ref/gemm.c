@@ -1,5 +1,7 @@
 /* The scalar reference: every product is "thin" to it, one element after the other. Sums are in double, but for those
  * that go on from C, which must not know where the last call ended: each of their steps is rounded. */
+#include <stddef.h>
+
 #include "kernels/gemm.h"
 #include "kernels/ref/activation.h"
 
@@ -38,17 +40,29 @@ static double product(const pl_gemm_thin_product *t, int64_t i, int64_t j, int64
            pl_real_get(t->b_type, t->b, p * t->b_row + j * t->b_col);
 }
 
+typedef struct wide_block { /* the one that was read last */
+    const char *at;
+    float number[PL_ENCODING_BLOCK_MAX];
+} wide_block;
+
+/* Numbers of a block lie along k, or along n where b_col is 1. */
+static double number_of_block(const pl_gemm_thin_product *t, int64_t p, int64_t j, wide_block *last)
+{
+    const int64_t row = t->b_row == 1 ? j : p, place = t->b_row == 1 ? p : j,
+                  width = t->b_row == 1 ? t->b_col : t->b_row;
+    const int64_t count = pl_encoding_block(t->b_encoding), bytes = pl_encoding_block_bytes(t->b_encoding);
+    const char *at = (const char *)t->b + (row * (width / count) + place / count) * bytes;
+    if (at != last->at) pl_encoding_widen(t->b_encoding, at, count, last->number);
+    last->at = at;
+    return (double)last->number[place % count];
+}
+
 static double sum_of_blocks(const pl_gemm_thin_product *t, int64_t i, int64_t j)
 {
-    const int64_t count = pl_encoding_block(t->b_encoding), bytes = pl_encoding_block_bytes(t->b_encoding);
-    const char *block = (const char *)t->b + j * pl_encoding_row_bytes(t->b_encoding, t->k);
-    float wide[PL_ENCODING_BLOCK_MAX];
+    wide_block last = {.at = NULL};
     double s = 0;
-    for (int64_t begin = 0; begin < t->k; begin += count, block += bytes) {
-        pl_encoding_widen(t->b_encoding, block, count, wide);
-        for (int64_t p = 0; p < count; p++)
-            s += (double)pl_real_get(t->a_type, t->a, i * t->a_row + begin + p) * (double)wide[p];
-    }
+    for (int64_t p = 0; p < t->k; p++)
+        s += (double)pl_real_get(t->a_type, t->a, i * t->a_row + p * t->a_col) * number_of_block(t, p, j, &last);
     return s;
 }
 

@@ -34,7 +34,8 @@ static int chance(int percent) { return below(100) < percent; }
 typedef struct problem {
     pl_encoding encoding;
     int64_t m, n, k, columns; /* columns of W: 2n where gated */
-    int gated, dots, has_bias, has_residual, has_act;
+    int gated, dots, has_act;
+    int transposed; /* dx = dy W: x is dy, [m,k], W is [k,n] */
     const float *x, *wide, *bias, *residual;
     const uint8_t *w;
 } problem;
@@ -50,18 +51,22 @@ static void tame_scales(pl_encoding e, uint8_t *block)
     }
 }
 
+static int64_t rows_of_weight(const problem *p) { return p->transposed ? p->k : p->columns; }
+static int64_t width_of_weight(const problem *p) { return p->transposed ? p->n : p->k; }
+
 static void make_weight(problem *p)
 {
-    const int64_t row_bytes = pl_encoding_row_bytes(p->encoding, p->k), bytes = pl_encoding_block_bytes(p->encoding);
-    float *wide = guarded_normal(p->columns * p->k, draw());
-    uint8_t *w = guarded_bytes((uint64_t)(p->columns * row_bytes), (uint64_t)(2 * below(32)));
+    const int64_t count = rows_of_weight(p) * width_of_weight(p), bytes = pl_encoding_block_bytes(p->encoding);
+    const int64_t all = rows_of_weight(p) * pl_encoding_row_bytes(p->encoding, width_of_weight(p));
+    float *wide = guarded_normal(count, draw());
+    uint8_t *w = guarded_bytes((uint64_t)all, (uint64_t)(2 * below(32)));
     if (pl_encoding_block(p->encoding) == 1) {
-        pl_encoding_narrow(p->encoding, wide, p->columns * p->k, w);
+        pl_encoding_narrow(p->encoding, wide, count, w);
     } else {
-        for (int64_t i = 0; i < p->columns * row_bytes; i++) w[i] = (uint8_t)draw();
-        for (int64_t i = 0; i < p->columns * row_bytes; i += bytes) tame_scales(p->encoding, w + i);
+        for (int64_t i = 0; i < all; i++) w[i] = (uint8_t)draw();
+        for (int64_t i = 0; i < all; i += bytes) tame_scales(p->encoding, w + i);
     }
-    pl_encoding_widen(p->encoding, w, p->columns * p->k, wide);
+    pl_encoding_widen(p->encoding, w, count, wide);
     p->w = w, p->wide = wide;
 }
 
@@ -73,6 +78,10 @@ static problem draw_problem(pl_encoding encoding)
     if (chance(40)) p.n = 16 * (1 + below(12)); /* whole vectors: wide tiles */
     p.gated = chance(20);
     p.dots = chance(p.m <= 12 ? 60 : 10);
+    if (chance(30)) { /* and rows of blocks, few enough for the scalar reference */
+        p.transposed = 1, p.gated = p.dots = 0, p.m = 1 + below(20);
+        p.k = 1 + below(90), p.n = block * (1 + below(block == 1 ? 200 : block == 32 ? 9 : 2));
+    }
     p.columns = p.gated ? 2 * p.n : p.n;
     p.has_act = !p.gated && chance(30);
     p.x = guarded_normal(p.m * p.k, draw());
@@ -86,7 +95,8 @@ static problem draw_problem(pl_encoding encoding)
 static float *run(const problem *p, pl_encoding encoding, const void *w, pl_team team)
 {
     float *y = guarded_f32(p->m * p->n * 2);
-    pl_gemm_call c = pl_gemm_linear_encoded(encoding, p->m, p->n, p->k, p->x, w, y);
+    pl_gemm_call c = (p->transposed ? pl_gemm_linear_dx : pl_gemm_linear)(PL_REAL_F32, p->m, p->n, p->k, p->x, w, y);
+    pl_gemm_encode(&c, encoding);
     c.bias = p->bias, c.residual = p->residual, c.ld_residual = p->n;
     c.gated = p->gated, c.dots = p->dots;
     c.act = p->gated ? PL_ACT_SILU : PL_ACT_GELU;
@@ -100,7 +110,8 @@ static void check_element(const problem *p, int64_t i, int64_t j, float got, pl_
     double s[2] = {0}, all[2] = {0};
     for (int side = 0; side < 1 + p->gated; side++)
         for (int64_t q = 0; q < p->k; q++) {
-            const double term = (double)p->x[i * p->k + q] * (double)p->wide[(j + side * p->n) * p->k + q];
+            const int64_t at = p->transposed ? q * p->n + j : (j + side * p->n) * p->k + q;
+            const double term = (double)p->x[i * p->k + q] * (double)p->wide[at];
             s[side] += term, all[side] += fabs(term);
         }
     if (p->bias) s[0] += (double)p->bias[j], all[0] += fabs((double)p->bias[j]);
