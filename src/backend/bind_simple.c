@@ -23,7 +23,8 @@ static void bind_gated_activation(const pl_graph *g, const pl_node *n, const pl_
                                                           (pl_activation)n->gated_activation.act,
                                                           pl_address_of(g, a, n->gated_activation.x),
                                                           pl_address_of(g, a, n->gated_activation.y),
-                                                          pl_address_of(g, a, n->gated_activation.up)};
+                                                          pl_address_of(g, a, n->gated_activation.up),
+                                                          pl_real_of(g, n->gated_activation.x)};
 }
 
 static void exec_gated_activation(const pl_call *c, pl_team team)

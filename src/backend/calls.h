@@ -407,9 +407,10 @@ void pl_activation_exec(const pl_activation_call *, pl_team);
 typedef struct pl_gated_activation_call { /* per row y = act(first half of x)·second half, or act(x)·up */
     int64_t rows, width;                  /* of y */
     pl_activation act;
-    const float *x;
-    float *y;
-    const float *up; /* or NULL */
+    const void *x;
+    void *y;
+    const void *up; /* or NULL */
+    pl_real type;   /* f32 without `up` */
 } pl_gated_activation_call;
 void pl_gated_activation_exec(const pl_gated_activation_call *, pl_team);
 

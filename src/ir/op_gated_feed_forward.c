@@ -111,7 +111,7 @@ static pl_cost cost_bwd(const pl_graph *g, const pl_node *n)
 
 const pl_op_rule pl_rule_GATED_FEED_FORWARD_BWD = {shape_bwd, NULL, cost_bwd};
 
-/* ---- gated_activation: x f32 [...,2F] → y [...,F], or gate x and up f32 [...,F] → y = act(x)·up ----
+/* ---- gated_activation: x f32 [...,2F] → y [...,F], or gate x and up [...,F] of any type → y = act(x)·up ----
  * What gated_feed_forward does between its two products, where the hidden values are needed whole (rewrite/unfold.c,
  * layers of signs). */
 static pl_status check_factors(const pl_graph *g, const pl_node *n, const pl_id *factors, pl_error *err)
@@ -127,9 +127,10 @@ static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out ou
     const pl_gated_activation_args *a = &n->gated_activation;
     const pl_shape *x = &g->value[a->x].shape;
     if (a->up != PL_NONE) {
-        *out = (pl_out){*x, PL_DTYPE_F32};
+        *out = pl_out_like(&g->value[a->x]);
         return pl_expect_operand(g, n, &a->up, x, "the shape of the gate", err);
     }
+    if (g->value[a->x].dtype != PL_DTYPE_F32) return pl_fail_operand(g, n, &a->x, "f32 where it makes both", err);
     PL_TRY(check_factors(g, n, &a->x, err));
     *out = (pl_out){with_last(*x, pl_shape_last(x) / 2), PL_DTYPE_F32};
     return PL_OK;
@@ -138,8 +139,8 @@ static pl_status shape_activation(const pl_graph *g, const pl_node *n, pl_out ou
 static pl_cost cost_activation(const pl_graph *g, const pl_node *n)
 {
     const pl_gated_activation_args *a = &n->gated_activation;
-    const double elems = pl_value_elems_f(&g->value[a->x]) * (a->up == PL_NONE ? 1 : 2);
-    return (pl_cost){10 * elems, 6 * elems};
+    const double both = a->up == PL_NONE ? 1 : 2;
+    return (pl_cost){10 * both * pl_value_elems_f(&g->value[a->x]), 1.5 * both * pl_value_bytes_f(&g->value[a->x])};
 }
 
 static pl_status gradient_activation(pl_gradient *g, const pl_node *n)

@@ -195,6 +195,15 @@ static void check_scale(pl_real type, pl_team team)
     assert_memory_equal(x.narrow, y.narrow, COUNT * 2);
 }
 
+static void check_gate(pl_real type, pl_team team)
+{
+    pair x = make_pair(type, COUNT, 1), up = make_pair(type, COUNT, 2), y = empty_pair(type, COUNT);
+    pl_gated_activation_exec(&(pl_gated_activation_call){COUNT, 1, PL_ACT_SILU, x.wide, y.wide, up.wide}, team);
+    pl_gated_activation_exec(&(pl_gated_activation_call){COUNT, 1, PL_ACT_SILU, x.narrow, y.narrow, up.narrow, type},
+                             team);
+    check_pair(&y, "act(x)·up", team);
+}
+
 static void check_dropout(pl_real type, pl_team team)
 {
     enum { SAMPLES = 3, ELEMS = 4099 + 7 };
@@ -549,6 +558,7 @@ static void test_conversions(void **state)
 static void test_activation(void **state) { (void)state, for_each_team(check_activation); }
 static void test_add(void **state) { (void)state, for_each_team(check_add); }
 static void test_scale(void **state) { (void)state, for_each_team(check_scale); }
+static void test_gate(void **state) { (void)state, for_each_team(check_gate); }
 static void test_dropout(void **state) { (void)state, for_each_team(check_dropout); }
 static void test_norm(void **state) { (void)state, for_each_team(check_norm); }
 static void test_embedding(void **state) { (void)state, for_each_team(check_embedding); }
@@ -562,6 +572,7 @@ PL_TEST_PROGRAM(argc, argv)
         cmocka_unit_test(test_activation),
         cmocka_unit_test(test_add),
         cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_gate),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_norm),
         cmocka_unit_test(test_embedding),

@@ -578,9 +578,43 @@ static void check_refused(make_op make, const char *words)
     pl_graph_destroy(g);
 }
 
+/* What only a pretrained decoder that is used has. */
+static pl_id attend_as_decoders(maker *m, pl_id x, int64_t key_heads, int64_t window, double cap)
+{
+    pl_attention_args a = pl_attention_none;
+    a.q = linear(m, x, 4), a.k = linear(m, x, key_heads ? 2 : 4), a.v = linear(m, x, key_heads ? 2 : 4);
+    a.heads = 2, a.causal = 1, a.scale = 1, a.key_heads = key_heads, a.window = window, a.cap = cap;
+    return pl_build_attention(&m->b, &a);
+}
+
+static pl_id make_few_key_heads(maker *m, pl_id x) { return attend_as_decoders(m, x, 1, 0, 0); }
+static pl_id make_attention_window(maker *m, pl_id x) { return attend_as_decoders(m, x, 0, 2, 0); }
+static pl_id make_cap(maker *m, pl_id x) { return attend_as_decoders(m, x, 0, 0, 2); }
+
+static pl_id make_turned_by_table(maker *m, pl_id x)
+{
+    pl_rope_table_args t = pl_rope_table_none;
+    pl_rope_args a = pl_rope_none;
+    a.x = linear(m, x, 4);
+    t.positions = m->b.graph->value[x].shape.dim[1], t.half = 1, t.theta = 9;
+    pl_build_rope_table(&m->b, &t);
+    a.cosine = t.cosine, a.sine = t.sine, a.heads = a.rotated = 2;
+    return pl_build_rope(&m->b, &a);
+}
+
+static pl_id make_gate_of_two(maker *m, pl_id x)
+{
+    pl_gated_activation_args a = pl_gated_activation_none;
+    a.x = linear(m, x, 4), a.up = linear(m, x, 4), a.act = PL_ACT_SILU;
+    return pl_build_gated_activation(&m->b, &a);
+}
+
 static void what_has_no_gradient_is_refused(void **state)
 {
     (void)state;
+    check_refused(make_few_key_heads, "fewer key heads"), check_refused(make_attention_window, "a window");
+    check_refused(make_cap, "a cap"), check_refused(make_turned_by_table, "by a table");
+    check_refused(make_gate_of_two, "of two values");
     check_refused(make_weight_added, "w1");
     check_refused(make_weight_window, "window");
     check_refused(make_window_into_linear, "window");

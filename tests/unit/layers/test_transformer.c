@@ -81,14 +81,19 @@ typedef struct surroundings {
     int64_t window;
 } surroundings;
 
+static double divisor_of(int64_t pair) { return 1 + 0.3 * (double)pair; }
+
 static surroundings random_surroundings(const pl_transformer *t)
 {
-    surroundings s = {.rope = {.kind = (pl_rope_kind)roll(30, 3),
+    surroundings s = {.rope = {.kind = (pl_rope_kind)roll(30, 4),
                                .theta = 50,
                                .factor = 4,
                                .original_context = 16,
                                .low_factor = 1,
-                               .high_factor = 4}};
+                               .high_factor = 4,
+                               .beta_slow = 1,
+                               .beta_fast = 32,
+                               .divisors = roll(34, 3) ? 0 : head_width_of(t) / 2}};
     s.has_rope = t->theta == 0 && roll(31, 3);
     s.window = t->is_causal && roll(32, 2) ? 1 + roll(33, 6) : 0;
     return s;
@@ -111,7 +116,7 @@ static pl_graph *build(const pl_transformer *t, const surroundings *s, int64_t p
     n.b = pl_builder_begin(g, pl_graph_add_region(g, "run", PL_NONE, 1), &err);
     const pl_id position = t->cached ? n.input[PL_INPUT_POSITION] : PL_NONE;
     pl_rotation rotation;
-    if (s->has_rope) rotation = pl_net_rotation(&n, &s->rope, position, positions, head_width_of(t), NULL);
+    if (s->has_rope) rotation = pl_net_rotation(&n, &s->rope, position, positions, head_width_of(t), "divisors");
     const pl_block_attention attention = {s->window, s->has_rope ? &rotation : NULL};
     *y = pl_net_stack(&n, &(pl_stack){"block", "blocks", true, 3, 1, &attention}, t, x);
     if (n.b.status != PL_OK || pl_net_finish(&n) != PL_OK) fail_msg("%s", err.text);
@@ -170,16 +175,37 @@ static void normalise_heads(reference *r, const pl_transformer *t, const char *n
         for (int64_t h = 0; h < heads; h++) normalise_one(r, t, name, &x[k][h * width], width);
 }
 
-/* Of OWN_MODELS' kinds default, linear and llama3. */
-static double frequency(const surroundings *s, double theta, double exponent)
+static double pair_of_turns(const pl_rope_scaling *r, double head, double turns)
 {
-    const pl_rope_scaling *r = &s->rope;
-    const double f = pow(s->has_rope ? r->theta : theta, exponent), length = 2 * acos(-1) / f;
-    if (!s->has_rope || r->kind == PL_ROPE_DEFAULT) return f;
-    if (r->kind == PL_ROPE_LINEAR || length > r->original_context / r->low_factor) return f / r->factor;
-    if (length < r->original_context / r->high_factor) return f;
-    const double u = (r->original_context / length - r->low_factor) / (r->high_factor - r->low_factor);
-    return (1 - u) * f / r->factor + u * f;
+    return head * log(r->original_context / (2 * acos(-1) * turns)) / (2 * log(r->theta));
+}
+
+/* The share of a pair's frequency that yarn divides. */
+static double share_of_yarn(const pl_rope_scaling *r, double head, double pair)
+{
+    const double low = fmax(floor(pair_of_turns(r, head, r->beta_fast)), 0);
+    double high = fmin(ceil(pair_of_turns(r, head, r->beta_slow)), head - 1);
+    if (low == high) high += 0.001;
+    return fmin(fmax((pair - low) / (high - low), 0), 1);
+}
+
+static double scaled(const pl_rope_scaling *r, double f, double head, double pair)
+{
+    const double length = 2 * acos(-1) / f, short_end = r->original_context / r->high_factor;
+    double share = 1; /* of what is divided */
+    if (r->kind == PL_ROPE_DEFAULT) share = 0;
+    if (r->kind == PL_ROPE_YARN) share = share_of_yarn(r, head, pair);
+    if (r->kind == PL_ROPE_LLAMA3 && length < short_end) share = 0;
+    if (r->kind == PL_ROPE_LLAMA3 && length >= short_end && length <= r->original_context / r->low_factor)
+        share = 1 - (r->original_context / length - r->low_factor) / (r->high_factor - r->low_factor);
+    return (1 - share) * f + share * f / r->factor;
+}
+
+static double frequency(const pl_transformer *t, const surroundings *s, int64_t head, int64_t pair)
+{
+    const double f = pow(s->has_rope ? s->rope.theta : t->theta, -2.0 * (double)pair / (double)head);
+    if (!s->has_rope) return f;
+    return scaled(&s->rope, f, (double)head, (double)pair) / (s->rope.divisors ? divisor_of(pair) : 1);
 }
 
 /* The halves of a head are the real and imaginary parts of numbers, which turn by the place's angle. */
@@ -190,8 +216,9 @@ static void turn(const pl_transformer *t, const surroundings *s, rows_of x, int6
         for (int64_t i = 0; i < heads * head; i++) {
             if (i % head >= half) continue;
             const int64_t place = t->sequences ? k % (rows / t->sequences) : k;
-            const double angle = (double)place * frequency(s, t->theta, -2.0 * (double)(i % head) / (double)head);
-            const double re = x[k][i], im = x[k][i + half];
+            const double angle = (double)place * frequency(t, s, head, i % head);
+            const double m = s->has_rope && s->rope.kind == PL_ROPE_YARN ? 0.1 * log(s->rope.factor) + 1 : 1;
+            const double re = m * x[k][i], im = m * x[k][i + half];
             x[k][i] = re * cos(angle) - im * sin(angle), x[k][i + half] = re * sin(angle) + im * cos(angle);
         }
 }
@@ -293,7 +320,7 @@ static void block_of(reference *r, const pl_transformer *t, const surroundings *
 
 /* ---- both ---- */
 
-/* Gains and what comes in; first values alone would leave every gain at 1. */
+/* Gains and what comes in; first values alone would leave every gain, and every divisor, at 1. */
 static void fill(double *x, uint64_t count, uint64_t what)
 {
     for (uint64_t i = 0; i < count; i++) x[i] = tiny_uniform(seed + what, this_case, 100 + i) + 0.25 * (double)(i % 3);
@@ -309,8 +336,10 @@ static void fill_norm(reference *r, const pl_transformer *t, const char *name, i
     if (!t->norm.is_rms) fill(find(r, whole), (uint64_t)width, what + 50);
 }
 
-static void fill_norms(reference *r, const pl_transformer *t)
+static void fill_weights(reference *r, const pl_transformer *t, const surroundings *s)
 {
+    for (int64_t pair = 0; pair < s->rope.divisors && s->has_rope; pair++)
+        reference_find(r, "divisors")[pair] = divisor_of(pair);
     fill_norm(r, t, t->norm1, t->width, 2), fill_norm(r, t, t->norm2, t->width, 3);
     fill_norm(r, t, t->attention_norm, t->width, 4), fill_norm(r, t, t->feed_forward_norm, t->width, 5);
     fill_norm(r, t, t->query_norm, head_width_of(t), 6), fill_norm(r, t, t->key_norm, head_width_of(t), 7);
@@ -336,7 +365,7 @@ static void check_block(void)
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
     fill(reference_find(r, "x"), (uint64_t)(rows * t.width), 1);
-    fill_norms(r, &t);
+    fill_weights(r, &t, &s);
     for (int64_t a = 0; a < rows; a++)
         memcpy(x[a], reference_find(r, "x") + a * t.width, (size_t)t.width * sizeof(double));
     reference_run_named(r, "run", NULL, NULL);
@@ -367,7 +396,7 @@ static void check_cache(void)
     pl_graph *g = build(&t, &s, together, &y);
     reference *r = reference_create(g);
     reference_run_named(r, "init", NULL, NULL);
-    fill_norms(r, &t);
+    fill_weights(r, &t, &s);
     for (int64_t a = 0; a < ROWS_MAX; a++) fill(x[a], (uint64_t)t.width, (uint64_t)(8 + a));
     memcpy(whole, x, sizeof whole);
     block_of(r, &t, &s, whole, rows);
