@@ -97,7 +97,9 @@ static pl_id lasting(pl_net *n, pl_role role, pl_init init, pl_dtype dtype, pl_s
     if (n->b.status != PL_OK || id != PL_NONE) return id;
     id = add(n, role, dtype, shape, name);
     if (id == PL_NONE) return PL_NONE;
-    n->b.graph->value[id].frozen = role == PL_ROLE_WEIGHT && n->is_frozen;
+    pl_value *v = &n->b.graph->value[id];
+    v->frozen = role == PL_ROLE_WEIGHT && n->is_frozen;
+    if (v->frozen && init.kind == PL_INIT_READ && n->encoding_of) v->encoding = n->encoding_of(n->files, name);
     begin(n, id, init, name);
     return id;
 }

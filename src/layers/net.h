@@ -17,6 +17,9 @@ typedef struct pl_net {
     pl_names lasting;            /* weights and states, and what a program packs of them */
     bool training;               /* the program is to be differentiated */
     bool is_frozen;              /* weights that are made are not trained */
+    /* How a weight that is read from a file is stored; NULL: as its type. */
+    pl_encoding (*encoding_of)(const void *files, const char *name);
+    const void *files;
     uint64_t seed;               /* of first values */
     int64_t dropout_seed;        /* of what is drawn at each step */
     pl_id input[PL_INPUT_COUNT]; /* rows of ir/inputs.def; PL_NONE: not made */

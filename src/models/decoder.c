@@ -5,10 +5,13 @@
  *             into the cache of keys and values, which both programs share */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "models/language.h"
 #include "pretrained/pretrained.h"
+
+#define PLACES "model.embed_positions.weight"
 
 enum { PREFILL_TOKENS = 128 };
 
@@ -72,7 +75,7 @@ static pl_id embed(const decoder *d, pl_id tokens)
     a.tokens = tokens, a.window = 1;
     a.table = table(d, d->lm->vocab, "model.embed_tokens.weight");
     if (d->lm->has_position_table) {
-        a.positions = table(d, d->lm->context, "model.embed_positions.weight");
+        a.positions = table(d, d->lm->context, PLACES);
         if (d->language.generating) a.position = n->input[PL_INPUT_POSITION];
     }
     pl_id x = pl_build_embedding(&n->b, &a);
@@ -144,10 +147,19 @@ static pl_status build_all(pl_model *m, const pl_causal_lm *lm)
     return build_prefill(&d);
 }
 
+/* Only matrices stay as they are stored: vectors, and the table of positions, are small and added in f32. */
+static pl_encoding encoding_of(const void *files, const char *name)
+{
+    const pl_pretrained_tensor *t = pl_pretrained_tensor_find(files, name);
+    const bool is_matrix = t && t->rows > 1 && !t->only_f32 && strcmp(name, PLACES) != 0;
+    return is_matrix ? t->encoding : PL_ENCODING_F32;
+}
+
 static pl_status build(pl_model *m)
 {
     pl_pretrained *files;
     PL_TRY(pl_pretrained_open(m->config->model.source, &files, m->net.err));
+    m->net.encoding_of = encoding_of, m->net.files = files;
     const pl_status status = build_all(m, pl_pretrained_model(files));
     pl_pretrained_close(files);
     return status;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "config/schema.h"
 #include "data/text/text_data.h"
-#include "pretrained/pretrained.h"
+#include "systems/pretrained.h"
 #include "systems/system.h"
 #include "systems/text.h"
 
@@ -36,7 +36,7 @@ static pl_status read_weight(const void *from, const pl_graph *g, pl_id id, void
 {
     const pretrained_data *d = from;
     const pl_pretrained_tensor *t = pl_pretrained_tensor_find(d->model, g->value[id].name);
-    return pl_pretrained_read(d->model, t, PL_ENCODING_F32, to, d->staging, STAGING_BYTES, err);
+    return pl_pretrained_read(d->model, t, g->value[id].encoding, to, d->staging, STAGING_BYTES, err);
 }
 
 /* ---- the kind of data ---- */
@@ -94,17 +94,15 @@ static pl_status open_model(pretrained_data *d, const pl_config *c, pl_data_use 
 static void find_ends(pretrained_data *d)
 {
     const pl_pretrained_defaults *g = pl_pretrained_generation(d->model);
-    size_t count = 0;
+    uint32_t count = pl_tokenizer_stop_ids(d->text.tokenizer, d->text.end, PL_TEXT_ENDS_MAX - 1);
     for (size_t i = 0; i < g->stops && count + 1 < PL_TEXT_ENDS_MAX; i++) d->text.end[count++] = (uint32_t)g->stop[i];
     d->text.end[count] = PL_TOKEN_NONE;
 }
 
 static pl_status open_tokenizer(pretrained_data *d, pl_error *err)
 {
-    const char *path = pl_pretrained_path(d->model, PL_PRETRAINED_TOKENIZER);
-    if (!path) return pl_fail(err, PL_E_UNSUPPORTED, "%s: its tokenizer is not read yet", d->text.data.path);
-    snprintf(d->text.tokenizer_path, sizeof d->text.tokenizer_path, "%s", path);
-    PL_TRY(pl_tokenizer_load(path, &d->text.tokenizer, err));
+    snprintf(d->text.tokenizer_path, sizeof d->text.tokenizer_path, "%s", d->source);
+    PL_TRY(pl_pretrained_load_tokenizer(d->model, &d->text.tokenizer, err));
     pl_facts_add(&d->text.data.identity, "tokenizer", pl_tokenizer_hash(d->text.tokenizer));
     return PL_OK;
 }

@@ -6,7 +6,7 @@
 #include "data/text/tokenizer.h"
 #include "stream/data.h"
 
-enum { PL_TEXT_ENDS_MAX = 16 };
+enum { PL_TEXT_ENDS_MAX = 40 };
 
 typedef struct pl_text_data {
     pl_data data; /* first: this is one. Identity: "text", "tokenizer"; extents: "vocab" */
