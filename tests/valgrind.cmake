@@ -11,7 +11,7 @@
 set(valgrind_long api/test_compile api/test_damaged_run api/test_prepare api/test_resumed_plan api/test_words base/test_block8 calibrate/test_calibrate
   chat/test_cases chat/test_limits
   calibrate/test_warmth config/test_document config/test_load data/test_bpe_train data/test_initial data/test_loader
-  data/test_page_cache data/test_page_draw data/test_page_layout data/test_prepare data/test_reading data/test_tokenizer data/test_tokens doctor/test_process
+  data/test_page_cache data/test_page_draw data/test_page_layout data/test_prepare data/test_pretrained_tokenizers data/test_reading data/test_tokenizer data/test_tokens doctor/test_process
   fit/test_fit grad/test_carried_operators grad/test_image_operators grad/test_operators grad/test_token_operators models/test_operators place/test_place plan/test_check plan/test_memory_refused report/test_plan
   rewrite/test_layer_major rewrite/test_optimizer_state rewrite/test_update_order store/test_block_file store/test_metrics
   store/test_rehearse store/test_safetensors jobs/test_sample fit/test_frames models/test_clouds data/test_preprocess

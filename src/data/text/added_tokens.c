@@ -1,6 +1,7 @@
 /* Added tokens (<|im_end|>, …) are found in the text before it is cut into pieces: at each place the longest one, from
  * left to right. A set is sorted by text, so that the tokens which share a beginning are a range, and a range shrinks
  * with every further byte. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,12 +38,24 @@ const pl_added_token *pl_added_longest(const pl_added_set *set, const uint8_t *t
 
 enum { CLUSTER_MAX = 2 * PL_TOKEN_BYTES_MAX };
 
+static bool goes_before(const pl_added_token *a, const pl_added_token *b)
+{
+    return a->wanted_bytes != b->wanted_bytes ? a->wanted_bytes > b->wanted_bytes : a->id < b->id;
+}
+
 /* llama.cpp looks for its tokens one after the other, the longest first, in the whole text. Tokens that overlap are a
  * cluster, which begins at `from`: of these the longest is taken, of the lowest id among equals, and leftmost; what is
  * before it is looked at in the same way. Returns what the cluster begins with then, at *at. */
 static const pl_added_token *resolve(const pl_added_set *set, const uint8_t *p, size_t bytes, size_t from, size_t *at)
 {
-    size_t end = from + 1;
+    const pl_added_token *here = pl_added_longest(set, p + from, bytes - from);
+    size_t end = from + here->wanted_bytes;
+    bool is_first = true; /* as nearly always: nothing that overlaps it goes before it */
+    for (size_t i = from + 1; i < end && is_first; i++) {
+        const pl_added_token *a = pl_added_longest(set, p + i, bytes - i);
+        is_first = !a || !goes_before(a, here);
+    }
+    if (is_first) return here;
     for (size_t i = from; i < end && end - from < CLUSTER_MAX; i++) {
         const pl_added_token *a = pl_added_longest(set, p + i, bytes - i);
         if (a && i + a->wanted_bytes > end) end = i + a->wanted_bytes;
@@ -52,9 +65,7 @@ static const pl_added_token *resolve(const pl_added_set *set, const uint8_t *p, 
         size_t place = from;
         for (size_t i = from; i < end; i++) {
             const pl_added_token *a = pl_added_longest(set, p + i, end - i);
-            if (!a || (best && a->wanted_bytes < best->wanted_bytes)) continue;
-            if (best && a->wanted_bytes == best->wanted_bytes && a->id >= best->id) continue;
-            best = a, place = i;
+            if (a && (!best || goes_before(a, best))) best = a, place = i;
         }
         if (!best) return taken;
         taken = best;

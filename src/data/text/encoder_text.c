@@ -90,10 +90,11 @@ static bool strip_right(pl_window *w, const pl_added_set *set, bool has_blanks, 
     return true;
 }
 
-/* Where white space begins that ends at `end`. */
-static size_t strip_left(const pl_window *w, size_t end, bool has_blanks)
+/* Where white space begins that ends at `end`; looks at `most` bytes. */
+static size_t strip_left(const pl_window *w, size_t end, size_t most, bool has_blanks)
 {
-    for (size_t at = end; at > w->start;) {
+    const size_t least = end - w->start > most ? end - most : w->start;
+    for (size_t at = end; at > least;) {
         do at--;
         while (at > w->start && (w->byte[at] & 0xc0) == 0x80);
         if (space_at(w->byte, at, end, has_blanks) != end - at) break;
@@ -111,8 +112,8 @@ const pl_added_token *pl_window_next(pl_window *w, const pl_added_set *set, bool
     const pl_added_token *found = pl_added_search(set, w->byte, w->end, final, &w->searched);
     *plain = w->searched;
     if (found ? found->strips_left : set->strips_left && !final) {
-        const size_t before = strip_left(w, w->searched, has_blanks);
-        if (found || w->searched - before < SPACE_HELD_MAX) *plain = before;
+        const size_t before = strip_left(w, w->searched, found ? SIZE_MAX : SPACE_HELD_MAX, has_blanks);
+        if (found || w->searched - before < SPACE_HELD_MAX - 4) *plain = before;
     }
     return found;
 }

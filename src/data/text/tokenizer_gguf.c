@@ -168,7 +168,7 @@ static pl_status read_texts(reader *r)
         size_t bytes;
         PL_TRY(token_at(r, i, &text, &bytes));
         if (bytes > r->texts_bytes - at) return BAD("%s: the tokens are longer than before", r->of->name);
-        memcpy(r->texts + at, text, bytes);
+        if (bytes) memcpy(r->texts + at, text, bytes);
         r->entry[i] = (pl_vocab_entry){.text = r->texts + at, .bytes = (uint32_t)bytes};
         at += bytes;
         if (!bytes) continue;

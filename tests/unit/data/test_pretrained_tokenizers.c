@@ -20,8 +20,7 @@ static int load(void **state)
 {
     for (int i = 0; i < NAMES; i++) {
         char path[PL_FILE_PATH_MAX];
-        snprintf(path, sizeof path, "%.*stokenizers/%s.json", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__,
-                 names[i]);
+        snprintf(path, sizeof path, "%s/tokenizers/%s.json", PL_TESTS_DATA, names[i]);
         files[i] = json_load_file(path, JSON_ALLOW_NUL, NULL);
         if (!files[i]) return -1;
     }

@@ -13,7 +13,7 @@ static pl_error err;
 static int load_golden(void **state)
 {
     char path[PL_FILE_PATH_MAX];
-    snprintf(path, sizeof path, "%.*shf_golden.json", (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+    snprintf(path, sizeof path, "%s/hf_golden.json", PL_TESTS_DATA);
     return scratch_make(state) || pl_file_read_all(path, 1 << 20, &golden, &golden_bytes, &err) != PL_OK;
 }
 
